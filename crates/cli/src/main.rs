@@ -1,0 +1,3 @@
+//! The `piebald` command.
+
+fn main() {}

@@ -1,0 +1,284 @@
+//! A machine as data: what a preset file says.
+//!
+//! Sizes, times and frequencies are written with their units (`"8MiB"`,
+//! `"2.93GHz"`). Latencies in cycles are load-to-use, counted from the start of
+//! the access, as the sources print them.
+
+use std::{collections::BTreeMap, str::FromStr};
+
+use piebald_units::{Bytes, Hertz, Picos};
+use serde::{Deserialize, Deserializer, de};
+
+/// Reads a value from its written form.
+pub(crate) fn written<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr,
+    T::Err: std::fmt::Display,
+{
+    let text = String::deserialize(deserializer)?;
+    text.parse()
+        .map_err(|e| de::Error::custom(format!("\"{text}\" {e}")))
+}
+
+/// Reads an optional value from its written form.
+fn written_option<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr,
+    T::Err: std::fmt::Display,
+{
+    written(deserializer).map(Some)
+}
+
+/// A whole machine.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MachineSpec {
+    /// Short name, as in `w3540`.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// Source marks used in the file's comments, and what they stand for.
+    pub sources: BTreeMap<String, String>,
+    /// Sockets, cores, clock and the instruction window.
+    pub core: CoreSpec,
+    /// Caches, from the first level outwards.
+    pub cache: Vec<CacheSpec>,
+    /// Hardware prefetchers.
+    #[serde(default)]
+    pub prefetch: PrefetchSpec,
+    /// Translation buffers; none = translation is free.
+    pub tlb: Option<TlbSpec>,
+    /// Memory and its controllers.
+    pub memory: MemorySpec,
+    /// What lies between caches, sockets and memory.
+    #[serde(default)]
+    pub links: LinkSpec,
+}
+
+/// Cores and their timing window (design decision 6).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CoreSpec {
+    /// Number of sockets.
+    pub sockets: u16,
+    /// Physical cores in each socket.
+    pub per_socket: u16,
+    /// Hardware threads of a core, 1 or 2; they share core, L1 and L2.
+    #[serde(default = "one_u16")]
+    pub smt: u16,
+    /// Core clock.
+    #[serde(deserialize_with = "written")]
+    pub clock: Hertz,
+    /// Cycles per instruction when no reference leaves the first level. Stands
+    /// for everything that the window model does not see: ALU dependences,
+    /// branch mispredictions, decode limits.
+    pub base_cpi: f64,
+    /// Instructions retired per cycle at most.
+    pub width: u32,
+    /// Reorder window in instructions: misses inside one window overlap.
+    pub window: u32,
+    /// Outstanding first-level misses of a core.
+    pub l1_fill_buffers: u16,
+    /// Outstanding misses of a core beyond its private caches.
+    pub shared_fill_buffers: u16,
+}
+
+/// Which references a cache serves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Holds {
+    /// Both.
+    #[default]
+    Unified,
+    /// Loads and stores.
+    Data,
+    /// Instruction fetches.
+    Instruction,
+}
+
+/// Which address picks the set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Indexing {
+    /// The physical address.
+    #[default]
+    Physical,
+    /// The virtual address (tags stay physical).
+    Virtual,
+}
+
+/// What a level promises about the levels inside it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Inclusion {
+    /// Nothing: filled on a miss, evicts on its own.
+    #[default]
+    NonInclusive,
+    /// Holds every line of the inner levels; its victims leave them too.
+    Inclusive,
+    /// Holds what the inner levels evicted; a hit moves the line inwards.
+    Exclusive,
+    /// Filled by victims of the inner levels, but a hit leaves the line in place.
+    Victim,
+}
+
+/// How a victim is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Replacement {
+    /// Least recently used.
+    #[default]
+    Lru,
+    /// Tree pseudo-LRU; needs a power of two of ways.
+    TreePlru,
+    /// Not recently used: one bit per way.
+    Nru,
+    /// Static re-reference interval prediction with two bits (Jaleel et al., ISCA 2010).
+    Rrip,
+    /// A random way, from the machine's seed.
+    Random,
+}
+
+/// One cache level.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheSpec {
+    /// Name for tables, as in `L1D`.
+    pub name: String,
+    /// 1, 2 or 3.
+    pub level: u8,
+    /// What it serves; only level 1 may be split.
+    #[serde(default)]
+    pub holds: Holds,
+    /// Capacity of one instance.
+    #[serde(deserialize_with = "written")]
+    pub size: Bytes,
+    /// Associativity, 1..=64.
+    pub ways: u16,
+    /// Load-to-use latency of a hit in core cycles.
+    pub latency: u32,
+    /// Physical cores that share one instance; divides the cores of a socket.
+    #[serde(default = "one_u16")]
+    pub shared_by: u16,
+    /// Which address picks the set.
+    #[serde(default)]
+    pub index: Indexing,
+    /// One GF(2) mask over the physical address per slice bit, as hexadecimal
+    /// text; bit i of the slice is the parity of `address & mask[i]`. Empty =
+    /// one slice, linear index.
+    #[serde(default)]
+    pub slice_hash: Vec<String>,
+    /// How a victim is chosen.
+    #[serde(default)]
+    pub replacement: Replacement,
+    /// What it promises about inner levels.
+    #[serde(default)]
+    pub inclusion: Inclusion,
+}
+
+/// The four Intel prefetchers (MSR 0x1A4, facts of machines section 2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PrefetchSpec {
+    /// L1: a load of line l in rising order fetches l+1.
+    pub dcu_next_line: bool,
+    /// L1: strides by instruction address.
+    pub dcu_ip_stride: bool,
+    /// L2: streams inside a 4 KiB page.
+    pub l2_streamer: bool,
+    /// L2: the other half of a 128 B pair.
+    pub l2_adjacent_line: bool,
+}
+
+/// One translation buffer.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlbLevelSpec {
+    /// Number of entries.
+    pub entries: u32,
+    /// Associativity.
+    pub ways: u16,
+}
+
+/// Translation buffers of a core.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlbSpec {
+    /// First level for data, 4 KiB pages.
+    pub l1: TlbLevelSpec,
+    /// First level for data, 2 MiB pages.
+    pub l1_huge: TlbLevelSpec,
+    /// First level for instructions.
+    pub l1i: TlbLevelSpec,
+    /// Second level, 4 KiB pages; none = misses walk at once.
+    pub l2: Option<TlbLevelSpec>,
+    /// Cycles that a hit in the second level adds.
+    #[serde(default)]
+    pub l2_latency: u32,
+    /// Entries of the page-walk cache for the upper levels; 0 = none.
+    #[serde(default)]
+    pub walk_cache: u32,
+}
+
+/// Memory, its controllers and its chips.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemorySpec {
+    /// Installed memory.
+    #[serde(deserialize_with = "written")]
+    pub size: Bytes,
+    /// Time from the last cache's miss to the DRAM command and back that is not
+    /// spent in DRAM: controller, queues without load, serial links.
+    #[serde(deserialize_with = "written")]
+    pub fixed_latency: Picos,
+    /// Memory controllers of the whole machine. Lines are spread over those
+    /// that are enabled.
+    #[serde(default = "one_u16")]
+    pub controllers: u16,
+    /// How physical memory is divided among the controllers.
+    #[serde(default)]
+    pub spread: Spread,
+    /// Chips behind one controller.
+    pub dram: crate::dram::DramSpec,
+}
+
+/// How physical memory is divided among controllers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spread {
+    /// Each controller has one contiguous part (NUMA).
+    #[default]
+    Contiguous,
+    /// Pages go round robin.
+    Page,
+    /// Lines go round robin.
+    Line,
+}
+
+/// Latencies and bandwidths between caches, sockets and memory.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LinkSpec {
+    /// Load-to-use cycles of a line that another core behind the same last-level
+    /// cache holds modified; none = the last level's latency.
+    pub same_group_transfer: Option<u32>,
+    /// Load-to-use cycles of a line that another last-level group of the same
+    /// socket holds; none = as for another socket.
+    pub same_socket_transfer: Option<u32>,
+    /// Load-to-use cycles of a line that another socket holds; none = memory latency.
+    pub other_socket_transfer: Option<u32>,
+    /// Cycles that each hop to another socket's memory adds.
+    pub hop_latency: u32,
+    /// Hops between sockets: `hops[from][to]`; empty = 1 between any two.
+    pub hops: Vec<Vec<u16>>,
+    /// Bytes per second of the bus that a socket's misses cross (front-side bus);
+    /// none = no such bus.
+    #[serde(deserialize_with = "written_option")]
+    pub socket_bus_bytes_per_second: Option<Bytes>,
+}
+
+const fn one_u16() -> u16 {
+    1
+}

@@ -1,0 +1,22 @@
+//! The policy core: verdicts about where data lives.
+//!
+//! Everything here runs unchanged in three hosts: the simulated operating
+//! system, a Linux module, and userspace. So the crate uses no standard
+//! library, allocates nothing, contains no `unsafe` code and no floating point,
+//! and never panics on a caller's mistake. The caller lends all memory as typed
+//! slices and passes time and randomness as arguments.
+//!
+//! [`contract`] holds the few types and traits that hosts call.
+
+#![no_std]
+#![forbid(unsafe_code)]
+#![deny(
+    clippy::float_arithmetic,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
+pub mod contract;

@@ -1,0 +1,1 @@
+//! QEMU plugins and the recorder.

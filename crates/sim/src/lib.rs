@@ -1,0 +1,1 @@
+//! Wires the operating system to the machine and runs a scenario.

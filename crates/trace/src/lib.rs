@@ -1,0 +1,5 @@
+//! Recordings and traces, in and out.
+//!
+//! [`recording`] is Piebald's own format: programs recorded under QEMU.
+
+pub mod recording;

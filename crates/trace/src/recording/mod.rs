@@ -1,0 +1,3 @@
+//! Recorded programs (design decision 5).
+
+pub mod model;

@@ -1,0 +1,216 @@
+//! Sets of page colours.
+
+use core::{fmt, str::FromStr};
+
+use crate::{Color, number::ParseError};
+
+/// Number of colours that a set can hold: 2^12.
+pub const MAX_COLORS: usize = 4096;
+
+const WORDS: usize = MAX_COLORS / 64;
+
+/// A set of page colours: a two-level bitmap of 520 bytes, so pass it by
+/// reference where the stack is small.
+///
+/// Reads and prints `0-3,8`; the empty set prints as `none` and `none` is read
+/// as the empty set.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ColorSet {
+    /// Bit `w` is set exactly if `words[w]` is not zero.
+    summary: u64,
+    words: [u64; WORDS],
+}
+
+impl ColorSet {
+    /// The set without colours.
+    pub const EMPTY: Self = Self {
+        summary: 0,
+        words: [0; WORDS],
+    };
+
+    /// The set of the first `n` colours; `n` above 4096 gives all 4096.
+    pub fn first(n: u32) -> Self {
+        let mut set = Self::EMPTY;
+        for c in 0..n.min(MAX_COLORS as u32) {
+            set.insert(Color(c as u16));
+        }
+        set
+    }
+
+    /// Adds a colour. Returns false, and changes nothing, if it is 4096 or more.
+    pub fn insert(&mut self, color: Color) -> bool {
+        let Some(word) = self.words.get_mut(usize::from(color.0) / 64) else {
+            return false;
+        };
+        *word |= 1 << (color.0 % 64);
+        self.summary |= 1 << (color.0 / 64);
+        true
+    }
+
+    /// Removes a colour, if it is there.
+    pub fn remove(&mut self, color: Color) {
+        if let Some(word) = self.words.get_mut(usize::from(color.0) / 64) {
+            *word &= !(1 << (color.0 % 64));
+            if *word == 0 {
+                self.summary &= !(1 << (color.0 / 64));
+            }
+        }
+    }
+
+    /// Is the colour in the set?
+    pub fn contains(&self, color: Color) -> bool {
+        self.words
+            .get(usize::from(color.0) / 64)
+            .is_some_and(|w| w >> (color.0 % 64) & 1 == 1)
+    }
+
+    /// True if no colour is in the set.
+    pub const fn is_empty(&self) -> bool {
+        self.summary == 0
+    }
+
+    /// Number of colours in the set.
+    pub fn len(&self) -> u32 {
+        self.words.iter().map(|w| w.count_ones()).sum()
+    }
+
+    /// The 64 colours starting at `64 * index` as a bitmap, 0 beyond the end.
+    pub fn word(&self, index: usize) -> u64 {
+        self.words.get(index).copied().unwrap_or(0)
+    }
+
+    /// Which words are not zero.
+    pub const fn summary(&self) -> u64 {
+        self.summary
+    }
+
+    /// The colours, in rising order.
+    pub fn iter(&self) -> ColorSetIter<'_> {
+        ColorSetIter { set: self, next: 0 }
+    }
+}
+
+impl Default for ColorSet {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+/// Iterator over the colours of a set.
+pub struct ColorSetIter<'a> {
+    set: &'a ColorSet,
+    next: u16,
+}
+
+impl Iterator for ColorSetIter<'_> {
+    type Item = Color;
+
+    fn next(&mut self) -> Option<Color> {
+        while usize::from(self.next) < MAX_COLORS {
+            let word = usize::from(self.next) / 64;
+            let rest = self.set.word(word) >> (self.next % 64);
+            if rest != 0 {
+                let color = self.next + rest.trailing_zeros() as u16;
+                self.next = color + 1;
+                return Some(Color(color));
+            }
+            self.next = (word as u16 + 1) * 64;
+        }
+        None
+    }
+}
+
+pub(crate) const RANGE: &str = "colors 0-4095, as in 0-3,8";
+
+/// Reads a list such as `0-3,8` and hands each range to `add`.
+pub(crate) fn parse_ranges(
+    text: &str,
+    max: u32,
+    range: &'static str,
+    mut add: impl FnMut(u32, u32),
+) -> Result<(), ParseError> {
+    let number = |s: &str| -> Result<u32, ParseError> {
+        let s = s.trim();
+        if s.is_empty() || !s.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(ParseError::NotANumber);
+        }
+        match s.parse::<u32>() {
+            Ok(n) if n <= max => Ok(n),
+            _ => Err(ParseError::OutOfRange(range)),
+        }
+    };
+    if text.trim().is_empty() {
+        return Err(ParseError::Empty);
+    }
+    for part in text.split(',') {
+        let (low, high) = match part.split_once('-') {
+            Some((low, high)) => (number(low)?, number(high)?),
+            None => (number(part)?, number(part)?),
+        };
+        if high < low {
+            return Err(ParseError::Backwards);
+        }
+        add(low, high);
+    }
+    Ok(())
+}
+
+/// Prints rising numbers as `0-3,8`, or `none`.
+pub(crate) fn print_ranges(
+    f: &mut fmt::Formatter<'_>,
+    members: impl Iterator<Item = u32>,
+) -> fmt::Result {
+    let mut run: Option<(u32, u32)> = None;
+    let mut first = true;
+    let mut flush = |f: &mut fmt::Formatter<'_>, (low, high): (u32, u32)| {
+        let comma = if first { "" } else { "," };
+        first = false;
+        match high - low {
+            0 => write!(f, "{comma}{low}"),
+            _ => write!(f, "{comma}{low}-{high}"),
+        }
+    };
+    for n in members {
+        run = match run {
+            Some((low, high)) if n == high + 1 => Some((low, n)),
+            Some(done) => {
+                flush(f, done)?;
+                Some((n, n))
+            }
+            None => Some((n, n)),
+        };
+    }
+    match run {
+        Some(done) => flush(f, done),
+        None => f.write_str("none"),
+    }
+}
+
+impl FromStr for ColorSet {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let mut set = Self::EMPTY;
+        if text.trim() == "none" {
+            return Ok(set);
+        }
+        parse_ranges(text, MAX_COLORS as u32 - 1, RANGE, |low, high| {
+            for c in low..=high {
+                set.insert(Color(c as u16));
+            }
+        })?;
+        Ok(set)
+    }
+}
+
+impl fmt::Display for ColorSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        print_ranges(f, self.iter().map(|c| u32::from(c.0)))
+    }
+}
+
+impl fmt::Debug for ColorSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ColorSet({self})")
+    }
+}
