@@ -20,16 +20,28 @@
 //! support, and say "as", not "because": a study shows that misses and time rose
 //! together, not that one made the other.
 
+use std::path::PathBuf;
+
+mod csv;
+mod file;
+mod format;
+mod headline;
 mod json;
 mod record;
+mod rows;
 mod sample;
+mod table;
 
+pub use csv::to_csv;
+pub use file::write_atomically;
+pub use headline::headline;
 pub use json::{from_json, to_json};
 pub use record::{
     Extra, LevelMpki, MachineSummary, Metrics, MissCurve, PolicyResult, ProgramResult, Role,
     SCHEMA, SetMap, Study,
 };
 pub use sample::Sample;
+pub use table::{TableStyle, to_table};
 
 /// Why an output could not be made or read.
 #[derive(Debug, thiserror::Error)]
@@ -42,5 +54,16 @@ pub enum ReportError {
     Schema {
         /// The number in the file.
         found: u32,
+    },
+    /// The CSV writer refused.
+    #[error("cannot write CSV: {0}")]
+    Csv(#[from] ::csv::Error),
+    /// A file could not be written.
+    #[error("{}: cannot write: {source}", path.display())]
+    Write {
+        /// The file that was to be written.
+        path: PathBuf,
+        /// Why it was not.
+        source: std::io::Error,
     },
 }
