@@ -22,10 +22,12 @@
 
 use std::path::PathBuf;
 
+mod chart;
 mod csv;
 mod file;
 mod format;
 mod headline;
+mod html;
 mod json;
 mod record;
 mod rows;
@@ -35,6 +37,7 @@ mod table;
 pub use csv::to_csv;
 pub use file::write_atomically;
 pub use headline::headline;
+pub use html::to_html;
 pub use json::{from_json, to_json};
 pub use record::{
     Extra, LevelMpki, MachineSummary, Metrics, MissCurve, PolicyResult, ProgramResult, Role,
@@ -58,6 +61,12 @@ pub enum ReportError {
     /// The CSV writer refused.
     #[error("cannot write CSV: {0}")]
     Csv(#[from] ::csv::Error),
+    /// A picture could not be drawn.
+    #[error("cannot draw a chart: {0}")]
+    Chart(String),
+    /// The HTML template failed.
+    #[error("cannot write HTML: {0}")]
+    Html(#[from] askama::Error),
     /// A file could not be written.
     #[error("{}: cannot write: {source}", path.display())]
     Write {
