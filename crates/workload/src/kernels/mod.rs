@@ -6,9 +6,18 @@
 //! computation goes on without references).
 
 mod chase;
+mod fft;
 mod gups;
+mod hashjoin;
 mod kit;
+mod lu;
 mod mergesort;
+mod phold;
+mod ring;
+mod scan;
+mod seqscan;
+mod smm;
+mod sor;
 mod stream;
 
 use crate::memory::Tape;
@@ -54,5 +63,13 @@ pub fn all() -> &'static [&'static dyn Kernel] {
         &gups::Gups,
         &chase::Chase,
         &mergesort::MergeSort,
+        &fft::Fft,
+        &lu::Lu,
+        &smm::Smm,
+        &sor::Sor,
+        &phold::Phold,
+        &hashjoin::HashJoin,
+        &seqscan::SeqScan,
+        &scan::Scan,
     ]
 }

@@ -20,4 +20,4 @@ mod tape;
 
 pub use array::Array;
 pub use shape::{INSTR_BYTES, MAX_ACCESSES, MAX_INSTRS, Shape};
-pub use tape::{Block, EmitError, Limits, Sink, Tape, mark};
+pub use tape::{Block, EmitError, File, Limits, Sink, Tape, mark};
