@@ -1,0 +1,236 @@
+//! Banks and ranks at work: which commands an access needs, and when.
+
+use piebald_units::Picos;
+
+use super::{
+    activates::Activates,
+    bus::{Bus, Spacing},
+    log::{Command, CommandKind, CommandLog},
+    map::Target,
+    spec::PagePolicy,
+    timing::Timing,
+};
+
+/// What an access found in its bank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RowOutcome {
+    /// Its row was open.
+    Hit,
+    /// No row was open.
+    Closed,
+    /// Another row was open and had to be closed first.
+    Conflict,
+}
+
+/// What happened in one bank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BankCounters {
+    /// Column reads.
+    pub reads: u64,
+    /// Column writes.
+    pub writes: u64,
+    /// Reads and writes that found their row open.
+    pub hits: u64,
+    /// Those that found no row open.
+    pub closed: u64,
+    /// Those that found another row open.
+    pub conflicts: u64,
+}
+
+/// Times from which a bank takes commands, in ps.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bank {
+    open: Option<u64>,
+    activate_from: u64,
+    precharge_from: u64,
+    column_from: u64,
+    pub(super) counters: BankCounters,
+}
+
+#[derive(Clone, Debug)]
+struct Rank {
+    activates: Activates,
+    refresh_due: u64,
+}
+
+/// Everything behind one controller except its write queues.
+#[derive(Clone, Debug)]
+pub(super) struct Chips<L> {
+    pub(super) timing: Timing,
+    spacing: Spacing,
+    policy: PagePolicy,
+    pub(super) banks: Box<[Bank]>,
+    ranks: Box<[Rank]>,
+    buses: Box<[Bus]>,
+    pub(super) refreshes: Box<[u64]>,
+    bank_shift: u32,
+    rank_shift: u32,
+    pub(super) log: L,
+}
+
+/// An access that is booked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Booked {
+    /// Last word of data is over the bus.
+    pub data_end: u64,
+    pub row: RowOutcome,
+}
+
+/// Channels, ranks of a channel, banks of a rank.
+pub(super) struct Counts {
+    pub channels: u16,
+    pub ranks: u16,
+    pub banks: u16,
+}
+
+impl<L: CommandLog> Chips<L> {
+    pub(super) fn new(timing: Timing, policy: PagePolicy, counts: &Counts, log: L) -> Self {
+        let channels = usize::from(counts.channels);
+        let ranks = channels * usize::from(counts.ranks);
+        let banks = ranks * usize::from(counts.banks);
+        // Ranks of a channel are refreshed in turn, as controllers do it to
+        // keep the current of a refresh low.
+        let due = |rank: usize| {
+            let turn = (rank % usize::from(counts.ranks)) as u64 + 1;
+            timing
+                .refi
+                .map_or(u64::MAX, |refi| refi * turn / u64::from(counts.ranks))
+        };
+        let rank = |rank| Rank {
+            activates: Activates::new(),
+            refresh_due: due(rank),
+        };
+        Self {
+            spacing: Spacing::new(&timing),
+            timing,
+            policy,
+            banks: vec![Bank::default(); banks].into(),
+            ranks: (0..ranks).map(rank).collect(),
+            buses: vec![Bus::new(); channels].into(),
+            refreshes: vec![0; ranks].into(),
+            bank_shift: counts.banks.trailing_zeros(),
+            rank_shift: counts.ranks.trailing_zeros(),
+            log,
+        }
+    }
+
+    pub(super) fn rank_of(&self, bank: u32) -> u32 {
+        bank >> self.bank_shift
+    }
+
+    pub(super) fn channel_of(&self, bank: u32) -> u32 {
+        self.rank_of(bank) >> self.rank_shift
+    }
+
+    fn issue(&mut self, at: u64, kind: CommandKind, bank: u32) {
+        self.log.command(Command {
+            at: Picos(at),
+            kind,
+            bank,
+        });
+    }
+
+    /// Books the commands and the burst of one access that asks at `now`.
+    pub(super) fn access(&mut self, target: Target, write: bool, now: u64) -> Booked {
+        let rank = self.rank_of(target.bank);
+        if now >= self.ranks[rank as usize].refresh_due {
+            self.refresh(rank, now);
+        }
+        let row = self.open_row(target, rank, now);
+        let t = self.timing;
+        let latency = if write { t.cwl } else { t.cl };
+        let earliest = self.banks[target.bank as usize].column_from.max(now) + latency;
+        let channel = (rank >> self.rank_shift) as usize;
+        let data = self.buses[channel].book(&self.spacing, rank as u16, write, earliest);
+        let kind = if write {
+            CommandKind::Write
+        } else {
+            CommandKind::Read
+        };
+        self.issue(data - latency, kind, target.bank);
+        let data_end = data + t.burst;
+        let bank = &mut self.banks[target.bank as usize];
+        let done = if write {
+            data_end + t.wr
+        } else {
+            data - latency + t.rtp
+        };
+        bank.precharge_from = bank.precharge_from.max(done);
+        bank.counters.reads += u64::from(!write);
+        bank.counters.writes += u64::from(write);
+        if self.policy == PagePolicy::Closed {
+            self.close(target.bank, now);
+        }
+        Booked { data_end, row }
+    }
+
+    /// Makes the target's row the open one.
+    fn open_row(&mut self, target: Target, rank: u32, now: u64) -> RowOutcome {
+        let bank = &mut self.banks[target.bank as usize];
+        let outcome = match bank.open {
+            Some(row) if row == target.row_key => {
+                bank.counters.hits += 1;
+                return RowOutcome::Hit;
+            }
+            Some(_) => {
+                bank.counters.conflicts += 1;
+                self.close(target.bank, now);
+                RowOutcome::Conflict
+            }
+            None => {
+                bank.counters.closed += 1;
+                RowOutcome::Closed
+            }
+        };
+        let bank = &mut self.banks[target.bank as usize];
+        let earliest = bank.activate_from.max(now);
+        let at = self.ranks[rank as usize]
+            .activates
+            .book(&self.timing, earliest);
+        bank.open = Some(target.row_key);
+        bank.activate_from = at + self.timing.rc;
+        bank.precharge_from = at + self.timing.ras;
+        bank.column_from = at + self.timing.rcd;
+        self.issue(at, CommandKind::Activate, target.bank);
+        outcome
+    }
+
+    /// Precharges a bank as early as it allows from `now` on.
+    fn close(&mut self, index: u32, now: u64) {
+        let bank = &mut self.banks[index as usize];
+        let at = bank.precharge_from.max(now);
+        bank.open = None;
+        bank.activate_from = bank.activate_from.max(at + self.timing.rp);
+        self.issue(at, CommandKind::Precharge, index);
+    }
+
+    /// Catches up with the refreshes of a rank that fell due up to `now`.
+    ///
+    /// Only the last one can still be felt: those before it are over, since a
+    /// refresh is shorter than the time between two, and they left the rank's
+    /// rows closed. A refresh waits for what is booked already; the standards
+    /// allow a controller to postpone it.
+    #[cold]
+    fn refresh(&mut self, rank: u32, now: u64) {
+        let Some(refi) = self.timing.refi else {
+            return;
+        };
+        let first_due = self.ranks[rank as usize].refresh_due;
+        let skipped = (now - first_due) / refi;
+        let due = first_due + skipped * refi;
+        let banks = (rank << self.bank_shift)..(rank + 1) << self.bank_shift;
+        let mut start = due;
+        for bank in banks.clone() {
+            if self.banks[bank as usize].open.is_some() {
+                self.close(bank, first_due);
+            }
+            start = start.max(self.banks[bank as usize].activate_from);
+        }
+        for bank in &mut self.banks[banks.start as usize..banks.end as usize] {
+            bank.activate_from = start + self.timing.rfc;
+        }
+        self.issue(start, CommandKind::Refresh, banks.start);
+        self.ranks[rank as usize].refresh_due = due + refi;
+        self.refreshes[rank as usize] += skipped + 1;
+    }
+}
