@@ -112,7 +112,7 @@ fn reason(target: &ProgramResult, slowdown: f64) -> Option<String> {
     for (alone, there) in levels(&target.alone, together).rev() {
         let (name, before, after) = (short(&alone.0, 20), &alone.1, &there.1);
         let fits = moved(before, after).is_some_and(|change| (change > 0.0) == (slowdown > 0.0));
-        let (before, after) = (number(before.mean), number(after.mean));
+        let (before, after) = brief(before.mean, after.mean);
         // A change that the shown digits hide would read as nonsense.
         if fits && before != after {
             let verb = if slowdown > 0.0 { "rise" } else { "fall" };
@@ -126,10 +126,25 @@ fn reason(target: &ProgramResult, slowdown: f64) -> Option<String> {
         together.row_hit_rate.as_ref()?,
     );
     let fits = moved(before, after).is_some_and(|change| (change < 0.0) == (slowdown > 0.0));
-    let (before, after) = (number(before.mean * 100.0), number(after.mean * 100.0));
+    let (before, after) = brief(before.mean * 100.0, after.mean * 100.0);
     let verb = if slowdown > 0.0 { "fall" } else { "rise" };
     (fits && before != after)
         .then(|| format!(" as its DRAM row hits {verb} from {before} % to {after} %"))
+}
+
+/// Two numbers with two significant digits, or three if they need it to differ.
+fn brief(before: f64, after: f64) -> (String, String) {
+    let two = |v: f64| match format!("{v:.1e}").parse::<f64>() {
+        Ok(v) if v.abs() >= 10.0 => format!("{v:.0}"),
+        Ok(v) if v.abs() >= 1.0 => format!("{v:.1}"),
+        _ => format!("{v:.2}"),
+    };
+    let pair = (two(before), two(after));
+    if pair.0 == pair.1 {
+        (number(before), number(after))
+    } else {
+        pair
+    }
 }
 
 /// Levels that both phases have, innermost first.

@@ -7,7 +7,8 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::{
-    Area, Failure, GRID, INK, MUTED, Overlay, color, picture, text_style, text_width, tick, tip,
+    Area, Failure, GRID, INK, MUTED, Overlay, TEXT, color, picture, text_style, text_width, tick,
+    tip,
 };
 use crate::{ReportError, format::short};
 
@@ -44,11 +45,12 @@ pub(crate) struct BarChart {
     pub label: String,
     /// Name and unit of the axis.
     pub axis: String,
+    /// Width in pixels.
+    pub width: u32,
     pub groups: Vec<Group>,
 }
 
-const WIDTH: i32 = 560;
-const BAR: i32 = 12;
+const BAR: i32 = 14;
 const ROW_GAP: i32 = 7;
 const GROUP_HEAD: i32 = 22;
 const GROUP_GAP: i32 = 8;
@@ -106,7 +108,7 @@ pub(crate) fn bar_chart(chart: &BarChart) -> Result<Option<String>, ReportError>
     if chart.bars().next().is_none() {
         return Ok(None);
     }
-    let size = (WIDTH as u32, (TOP + chart.height() + AXIS) as u32);
+    let size = (chart.width, (TOP + chart.height() + AXIS) as u32);
     picture(size, &chart.label, |root| draw(root, chart)).map(Some)
 }
 
@@ -148,7 +150,11 @@ fn draw(root: &Area<'_>, chart: &BarChart) -> Result<Vec<Overlay>, Failure> {
     let mut y = TOP;
     for group in &chart.groups {
         let name = short(&group.name, 60);
-        label(root, &name, (gutter, y + GROUP_HEAD - 9), HPos::Left, &INK)?;
+        let style = ("sans-serif", TEXT, FontStyle::Bold)
+            .into_font()
+            .color(&INK);
+        let style = style.pos(Pos::new(HPos::Left, VPos::Center));
+        root.draw(&Text::new(name, (2, y + GROUP_HEAD - 10), style))?;
         y += GROUP_HEAD;
         for row in &group.rows {
             let middle = y + row.bars.len() as i32 * BAR / 2;

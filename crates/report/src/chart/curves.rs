@@ -45,7 +45,70 @@ impl Ranged for Sizes {
     }
 
     fn key_points<H: KeyPointHint>(&self, _: H) -> Vec<f64> {
-        let mut context = ChartBuilder::on(root)
+        let powers = self.low.ceil() as i32..=self.high.floor() as i32;
+        powers.step_by(self.step).map(f64::from).collect()
+    }
+
+    fn range(&self) -> std::ops::Range<f64> {
+        self.low..self.high
+    }
+}
+
+impl ValueFormatter<f64> for Sizes {
+    fn format_ext(&self, value: &f64) -> String {
+        Bytes(value.exp2().round() as u64).to_string()
+    }
+}
+
+/// The points that can be drawn: a size above zero and a known value.
+fn known(curve: &MissCurve) -> impl Iterator<Item = (u64, f64)> {
+    let points = curve.points.iter().copied();
+    points.filter(|(bytes, mpki)| *bytes > 0 && mpki.is_finite())
+}
+
+/// The curves of one cache in one picture, or `None` without a point; each
+/// curve with the index of its colour.
+pub(crate) fn miss_curves(curves: &[(&MissCurve, usize)]) -> Result<Option<String>, ReportError> {
+    let drawn: Vec<Drawn<'_>> = curves
+        .iter()
+        .map(|&(curve, color)| {
+            let points = known(curve).map(|(bytes, mpki)| ((bytes as f64).log2(), mpki));
+            Drawn {
+                curve,
+                color,
+                points: points.collect(),
+            }
+        })
+        .filter(|d| !d.points.is_empty())
+        .collect();
+    let Some(first) = drawn.first() else {
+        return Ok(None);
+    };
+    let label = format!(
+        "Misses per 1000 instructions against the size of {}",
+        clean(&first.curve.cache)
+    );
+    picture((WIDTH, HEIGHT), &label, |root| draw(root, &drawn)).map(Some)
+}
+
+fn draw(root: &Area<'_>, drawn: &[Drawn<'_>]) -> Result<Vec<Overlay>, Failure> {
+    let all = || drawn.iter().flat_map(|d| &d.points);
+    let low = all().map(|p| p.0).fold(f64::INFINITY, f64::min);
+    let high = all().map(|p| p.0).fold(f64::NEG_INFINITY, f64::max);
+    let (low, high) = if low < high {
+        (low, high)
+    } else {
+        (low - 1.0, high + 1.0)
+    };
+    let top = all().map(|p| p.1).fold(0.0, f64::max);
+    let top = if top > 0.0 { top * 1.05 } else { 1.0 };
+    let names = drawn
+        .iter()
+        .map(|d| text_width(&short(&d.curve.program, NAME_CHARS)))
+        .max();
+    // More than ten labels would touch each other.
+    let step = ((high - low) / 10.0).ceil().max(1.0) as usize;
+    let mut context = ChartBuilder::on(root)
         .margin_top(10)
         .margin_right(names.unwrap_or(0) + 26)
         .x_label_area_size(46)
@@ -73,13 +136,13 @@ impl Ranged for Sizes {
                 .iter()
                 .map(|p| Circle::new(*p, 3, color(d.color).filled())),
         )?;
-        for &(x, y) in &d.points {
-            let (px, py) = context.backend_coord(&(x, y));
+        for (bytes, y) in known(d.curve) {
+            let (px, py) = context.backend_coord(&((bytes as f64).log2(), y));
             let text = format!(
                 "{}: {} misses per 1000 instructions at {}",
                 short(&d.curve.program, 40),
                 number(y),
-                Bytes(x.exp2().round() as u64),
+                Bytes(bytes),
             );
             tips.push(tip((px - 7, py - 7), (px + 7, py + 7), &text));
         }

@@ -110,10 +110,14 @@ fn bar(sample: &Sample, pale: bool, kind: &Kind, factor: f64, [policy, program]:
     }
 }
 
+/// Widths of charts that stand alone and that share a row, in pixels.
+const WIDE: u32 = 760;
+const HALF: u32 = 530;
+
 fn bars(
     study: &Study,
-    title: &str,
-    name: &str,
+    width: u32,
+    [title, name]: [&str; 2],
     kind: &Kind,
     pick: impl Fn(&crate::ProgramResult) -> Vec<(&Sample, bool)>,
 ) -> Result<Option<Figure>, ReportError> {
@@ -139,6 +143,7 @@ fn bars(
         } else {
             format!("{} [{unit}]", clean(name))
         },
+        width,
         groups: groups(study, kind, scale.factor, pick),
     };
     Ok(bar_chart(&chart)?.map(|svg| Figure {
@@ -164,7 +169,7 @@ fn both<'a>(
 
 fn slowdowns(study: &Study) -> Result<Option<Section>, ReportError> {
     let title = "Slowdown of each program beside the others";
-    let figure = bars(study, title, "slowdown", &Kind::Change, |p| {
+    let figure = bars(study, WIDE, [title, "slowdown"], &Kind::Change, |p| {
         p.slowdown.iter().map(|s| (s, false)).collect()
     })?;
     let text = "Time together / time alone - 1. Lines over the bars are 95 % intervals; \
@@ -188,8 +193,8 @@ fn misses(study: &Study) -> Result<Option<Section>, ReportError> {
     for level in levels.iter().rev() {
         let figure = bars(
             study,
-            &format!("{level} misses"),
-            &format!("{level} misses"),
+            HALF,
+            [&format!("{level} misses"); 2],
             &Kind::PerKilo,
             |p| {
                 both(p, |m| {
@@ -201,8 +206,8 @@ fn misses(study: &Study) -> Result<Option<Section>, ReportError> {
     }
     let tlb = bars(
         study,
-        "TLB walks",
-        "TLB misses with a walk",
+        HALF,
+        ["TLB walks", "TLB misses with a walk"],
         &Kind::PerKilo,
         |p| both(p, |m| m.tlb_mpki.as_ref()),
     )?;
@@ -214,22 +219,22 @@ fn speed_and_memory(study: &Study) -> Result<Option<Section>, ReportError> {
     let figures = vec![
         bars(
             study,
-            "Instructions per cycle",
-            "IPC",
+            HALF,
+            ["Instructions per cycle", "IPC"],
             &Kind::PerCycle,
             |p| both(p, |m| Some(&m.ipc)),
         )?,
         bars(
             study,
-            "DRAM traffic",
-            "bytes read and written",
+            HALF,
+            ["DRAM traffic", "bytes read and written"],
             &Kind::Rate,
             |p| both(p, |m| Some(&m.dram_bytes_per_s)),
         )?,
         bars(
             study,
-            "DRAM row hits",
-            "accesses that found their row open",
+            HALF,
+            ["DRAM row hits", "accesses that found their row open"],
             &Kind::Share,
             |p| both(p, |m| m.row_hit_rate.as_ref()),
         )?,
