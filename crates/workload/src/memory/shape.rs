@@ -153,3 +153,22 @@ impl Shape {
         self.accesses.len() as u16
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defects_are_named() {
+        let defect = |s: Shape| s.defect().unwrap_or_default();
+        assert_eq!(defect(Shape::new(3).load(2, 8).store(2, 8)), "");
+        assert!(defect(Shape::new(0)).starts_with("0 instructions"));
+        assert!(defect(Shape::new(MAX_INSTRS + 1)).contains("1-16383"));
+        assert!(defect(Shape::new(3).load(3, 8)).contains("allowed: 0-2"));
+        assert!(defect(Shape::new(3).load(2, 8).load(1, 8)).contains("allowed: 2-2"));
+        assert!(defect(Shape::new(3).load(0, 65)).contains("1-64"));
+        assert!(defect(Shape::new(3).load(0, 8).after(0)).contains("itself"));
+        let many = (0..65).fold(Shape::new(3), |s, _| s.load(0, 8));
+        assert!(defect(many).contains("65 accesses"));
+    }
+}

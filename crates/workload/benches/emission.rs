@@ -1,0 +1,68 @@
+//! How fast do built-in programs emit references, without and with encoding,
+//! and how many bytes does a reference take?
+//!
+//! `cargo bench -p piebald-workload --bench emission [NAME[:...] ...]`
+
+use std::time::Instant;
+
+use piebald_trace::recording::model::{BlockDef, EventKind, Raw};
+use piebald_workload::memory::{EmitError, Sink};
+use piebald_workload::{Builtin, list};
+
+const REFS: u64 = 20_000_000;
+
+/// Looks at every entry, keeps nothing.
+#[derive(Default)]
+struct Null {
+    blocks: u32,
+    folded: u64,
+}
+
+impl Sink for Null {
+    fn define(&mut self, _: BlockDef) -> Result<u32, EmitError> {
+        self.blocks += 1;
+        Ok(self.blocks - 1)
+    }
+
+    fn stream(&mut self, _: u32, entries: &[Raw]) -> Result<(), EmitError> {
+        self.folded = entries.iter().fold(self.folded, |f, r| f ^ r.0);
+        Ok(())
+    }
+
+    fn event(&mut self, _: u32, _: EventKind) -> Result<(), EmitError> {
+        Ok(())
+    }
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|a| a != "--bench")
+        .collect();
+    let texts = match args.is_empty() {
+        true => list().map(|s| s.name.to_owned()).collect(),
+        false => args,
+    };
+    println!("{:<24} {:>12} {:>14}", "builtin", "refs", "emit Mrefs/s");
+    for text in texts {
+        match Builtin::parse(&text) {
+            Ok(builtin) => measure(&builtin),
+            Err(e) => println!("{e}"),
+        }
+    }
+}
+
+fn measure(builtin: &Builtin) {
+    let start = Instant::now();
+    let mut sink = Null::default();
+    let refs = builtin.run(1, REFS, &mut sink);
+    let seconds = start.elapsed().as_secs_f64();
+    match refs {
+        Ok(refs) => println!(
+            "{:<24} {refs:>12} {:>14.1}",
+            builtin.to_string(),
+            refs as f64 / seconds / 1e6
+        ),
+        Err(e) => println!("{e}"),
+    }
+}
