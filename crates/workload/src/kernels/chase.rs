@@ -85,3 +85,22 @@ fn sattolo(n: usize, seed: u64) -> Vec<u32> {
     }
     next
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::kit::testing::with_tape;
+    use super::*;
+
+    #[test]
+    fn a_short_cycle_is_found() {
+        let round = |next: Vec<u32>| {
+            with_tape(|tape| {
+                let step = tape.block(Shape::new(1).load(0, 8));
+                let nodes = tape.map(next, NODE);
+                go_round(&nodes, step, tape)
+            })
+        };
+        assert_eq!(round(vec![2, 0, 1]), Ok(()));
+        assert!(round(vec![1, 0, 2]).is_err());
+    }
+}

@@ -203,3 +203,25 @@ fn check_restored(input: &[f64], data: &[f64]) -> Result<(), WrongResult> {
         false => Err(WrongResult(format!("the inverse is off by {worst}"))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::kit::testing::with_tape;
+    use super::*;
+
+    #[test]
+    fn a_wrong_number_is_found() {
+        let input: Vec<f64> = (0..32).map(|i| f64::from(i * i % 7)).collect();
+        let spectrum = with_tape(|tape| {
+            let code = Code::new(tape);
+            let mut data = tape.map(input.clone(), 8);
+            transform(&code, tape, &mut data, -1.0);
+            data.raw().to_vec()
+        });
+        assert_eq!(check_bin(&input, &spectrum), Ok(()));
+        let mut off = spectrum.clone();
+        off[2 * (16 / 3)] += 1e-6;
+        assert!(check_bin(&input, &off).is_err());
+        assert!(check_restored(&input, &spectrum).is_err());
+    }
+}

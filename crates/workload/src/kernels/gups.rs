@@ -113,3 +113,28 @@ fn check(table: &Array<u64>, seed: u64, done: &[u64]) -> Result<(), WrongResult>
         Some((i, w)) => Err(WrongResult(format!("word {i} does not return, but is {w}"))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::kit::testing::with_tape;
+    use super::*;
+
+    #[test]
+    fn a_lost_update_is_found() {
+        let mut table = with_tape(|tape| tape.map((0..64).collect(), 8));
+        let mut sequence = Sequence::new(1, 0);
+        for _ in 0..100 {
+            let r = sequence.next();
+            table.raw_mut()[r as usize & 63] ^= r;
+        }
+        assert_eq!(check(&table, 1, &[100]), Ok(()));
+        assert!(check(&table, 1, &[99]).is_err());
+    }
+
+    #[test]
+    fn the_sequence_is_that_of_the_polynomial() {
+        // HPCC: ran = (ran << 1) ^ (ran < 0 ? 7 : 0).
+        let mut s = Sequence(1 << 62);
+        assert_eq!([s.next(), s.next(), s.next()], [1 << 63, 7, 14]);
+    }
+}

@@ -292,3 +292,23 @@ fn check(
         false => Err(WrongResult(format!("{answer:?}, expected {expected:?}"))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_answer_is_found() {
+        let tables = Tables {
+            seed: 3,
+            dimension: 4,
+            selected: 1000,
+        };
+        let naive: HashMap<u64, u64> = (0..4).map(|k| (k, 1)).collect();
+        let sum = (0..10).map(|row| tables.measure(row)).sum();
+        let right = Answer { rows: 10, sum };
+        assert_eq!(check(&tables, &naive, 10, right), Ok(()));
+        let wrong = Answer { rows: 9, ..right };
+        assert!(check(&tables, &naive, 10, wrong).is_err());
+    }
+}

@@ -59,3 +59,36 @@ pub(crate) fn spawn_others(tape: &mut Tape<'_>, threads: usize) {
         tape.spawn(t as u32);
     }
 }
+
+/// Tests of the kernels' checks need arrays, but not what lands on the tape.
+#[cfg(test)]
+pub(super) mod testing {
+    use piebald_trace::recording::model::{BlockDef, EventKind, Raw};
+
+    use crate::memory::{EmitError, Limits, Sink, Tape};
+
+    struct Nowhere;
+
+    impl Sink for Nowhere {
+        fn define(&mut self, _: BlockDef) -> Result<u32, EmitError> {
+            Ok(0)
+        }
+
+        fn stream(&mut self, _: u32, _: &[Raw]) -> Result<(), EmitError> {
+            Ok(())
+        }
+
+        fn event(&mut self, _: u32, _: EventKind) -> Result<(), EmitError> {
+            Ok(())
+        }
+    }
+
+    /// Calls `f` with a tape that leads nowhere.
+    pub(crate) fn with_tape<R>(f: impl FnOnce(&mut Tape<'_>) -> R) -> R {
+        let limits = Limits {
+            refs: u64::MAX,
+            iterations: 0,
+        };
+        f(&mut Tape::new(&mut Nowhere, "test", limits))
+    }
+}

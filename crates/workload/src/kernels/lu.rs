@@ -238,3 +238,31 @@ impl Matrices {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::kit::testing::with_tape;
+    use super::*;
+
+    #[test]
+    fn a_wrong_factor_is_found() {
+        let (mut m, order) = with_tape(|tape| {
+            let code = Code::new(tape);
+            let mut random = Random::new(5);
+            let mut m = Matrices {
+                n: 20,
+                original: tape.map((0..400).map(|_| random.signed_unit()).collect(), 8),
+                original_rows: tape.map((0..20).collect(), 8),
+                factors: tape.map(vec![0.0; 400], 8),
+                rows: tape.map((0..20).collect(), 8),
+                pivots: tape.map(vec![0; 20], 4),
+            };
+            m.copy(&code, tape);
+            let order = m.factorise(&code, tape);
+            (m, order)
+        });
+        assert_eq!(m.check(&order, &mut Random::new(9)), Ok(()));
+        m.factors.raw_mut()[137] += 1e-3;
+        assert!(m.check(&order, &mut Random::new(9)).is_err());
+    }
+}

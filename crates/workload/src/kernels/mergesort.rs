@@ -177,3 +177,24 @@ fn check(a: &Array<Record>, sum: u64) -> Result<(), WrongResult> {
         false => Err(WrongResult("the sum of the keys changed".to_owned())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::kit::testing::with_tape;
+    use super::*;
+
+    #[test]
+    fn disorder_and_loss_are_found() {
+        let record = |key: u64| [key, 0, 0, 0, 0, 0, 0, !key];
+        let check = |records: Vec<Record>| {
+            let a = with_tape(|tape| tape.map(records, RECORD));
+            check(&a, 6)
+        };
+        assert_eq!(check(vec![record(1), record(2), record(3)]), Ok(()));
+        assert!(check(vec![record(2), record(1), record(3)]).is_err());
+        assert!(check(vec![record(1), record(2), record(2)]).is_err());
+        let mut bad = record(3);
+        bad[7] = 0;
+        assert!(check(vec![record(1), record(2), bad]).is_err());
+    }
+}

@@ -251,3 +251,42 @@ impl Simulation {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::kit::testing::with_tape;
+    use super::*;
+
+    fn simulation(entries: [(u64, u32); 3], counts: Vec<u64>) -> Simulation {
+        let entries = entries.map(|(time, event)| Entry { time, event });
+        with_tape(|tape| Simulation {
+            heap: tape.map(entries.to_vec(), ENTRY_BYTES),
+            events: tape.map(vec![0; 3], EVENT_BYTES),
+            processes: tape.map(counts, PROCESS_BYTES),
+            now: 0,
+        })
+    }
+
+    #[test]
+    fn disorder_and_loss_are_found() {
+        assert_eq!(
+            simulation([(1, 0), (3, 1), (2, 2)], vec![5]).check(5),
+            Ok(())
+        );
+        assert!(
+            simulation([(2, 0), (3, 1), (1, 2)], vec![5])
+                .check(5)
+                .is_err()
+        );
+        assert!(
+            simulation([(1, 0), (3, 1), (2, 1)], vec![5])
+                .check(5)
+                .is_err()
+        );
+        assert!(
+            simulation([(1, 0), (3, 1), (2, 2)], vec![4])
+                .check(5)
+                .is_err()
+        );
+    }
+}

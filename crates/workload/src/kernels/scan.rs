@@ -89,3 +89,15 @@ fn check(sum: u64, words: u64) -> Result<(), WrongResult> {
         false => Err(WrongResult(format!("sum {sum}, expected {expected}"))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_sum_is_found() {
+        assert_eq!(check(6, 4), Ok(()));
+        assert_eq!(check(0, 0), Ok(()));
+        assert!(check(7, 4).is_err());
+    }
+}

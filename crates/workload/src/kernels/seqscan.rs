@@ -117,3 +117,16 @@ fn check(table: &[Group], expected: &[Group]) -> Result<(), WrongResult> {
         ))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_group_is_found() {
+        let right = [Group { sum: 3, count: 1 }, Group { sum: 4, count: 2 }];
+        let wrong = [right[0], Group { sum: 4, count: 1 }];
+        assert_eq!(check(&right, &right), Ok(()));
+        assert!(check(&wrong, &right).is_err());
+    }
+}

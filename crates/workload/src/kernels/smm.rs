@@ -135,3 +135,22 @@ impl Matrix {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::kit::testing::with_tape;
+    use super::*;
+
+    #[test]
+    fn a_wrong_sum_is_found() {
+        let m = with_tape(|tape| Matrix {
+            val: tape.map(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 8),
+            col: tape.map(vec![0, 1, 0, 1, 0, 1], 4),
+            row: tape.map(vec![0, 2, 4, 6], 4),
+        });
+        let x = [1.0, 10.0, 100.0];
+        assert_eq!(m.check(2, &x, &[21.0, 43.0, 65.0]), Ok(()));
+        assert!(m.check(2, &x, &[21.0, 43.0, 64.0]).is_err());
+        assert!(m.check(2, &x, &[21.0, f64::NAN, 65.0]).is_err());
+    }
+}

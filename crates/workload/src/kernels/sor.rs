@@ -112,3 +112,16 @@ fn energy(grid: &[f64], n: usize) -> f64 {
         })
         .sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn energy_is_zero_at_the_solution_only() {
+        let exact: Vec<f64> = (0..64).map(|k| solution(8, k)).collect();
+        assert!(energy(&exact, 8) < 1e-24);
+        let start: Vec<f64> = (0..64).map(|k| border(8, k)).collect();
+        assert!(energy(&start, 8) > 1.0);
+    }
+}

@@ -110,3 +110,23 @@ impl Arrays {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::kit::testing::with_tape;
+    use super::*;
+
+    #[test]
+    fn a_wrong_element_is_found() {
+        let check = |a: Vec<f64>| {
+            with_tape(|tape| Arrays {
+                a: tape.map(a, 8),
+                b: tape.map(Vec::new(), 8),
+                c: tape.map(Vec::new(), 8),
+            })
+            .check()
+        };
+        assert!(check(vec![0.0, 7.0, 14.0]).is_ok());
+        assert!(check(vec![0.0, 7.0, 13.0]).is_err());
+    }
+}
