@@ -76,6 +76,11 @@ impl Bus {
             rank,
             write,
         };
+        if self.len == 0 || wish.start >= self.bursts[self.len - 1].start + spacing.longest {
+            self.bursts[self.len] = wish;
+            self.len += 1;
+            return wish.start;
+        }
         let mut first = self.len;
         while first > 0 && self.bursts[first - 1].start + spacing.longest > wish.start {
             first -= 1;

@@ -137,7 +137,7 @@ impl<L: CommandLog> Chips<L> {
             self.refresh(rank, now);
         }
         let row = self.open_row(target, rank, now);
-        let t = self.timing;
+        let t = &self.timing;
         let latency = if write { t.cwl } else { t.cl };
         let earliest = self.banks[target.bank as usize].column_from.max(now) + latency;
         let channel = (rank >> self.rank_shift) as usize;
@@ -147,7 +147,11 @@ impl<L: CommandLog> Chips<L> {
         } else {
             CommandKind::Read
         };
-        self.issue(data - latency, kind, target.bank);
+        self.log.command(Command {
+            at: Picos(data - latency),
+            kind,
+            bank: target.bank,
+        });
         let data_end = data + t.burst;
         let bank = &mut self.banks[target.bank as usize];
         let done = if write {

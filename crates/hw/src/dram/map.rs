@@ -29,7 +29,7 @@ pub(super) struct AddressMap {
     masks: Masks,
     /// The bank over all channels is linear over GF(2) in the address: one
     /// table per address byte above the line offset, XORed together.
-    tables: Box<[[u16; 256]]>,
+    tables: Box<[[u16; 256]; TABLES]>,
     /// Bits of the address inside a channel that make the row.
     row_mask: u64,
     modulo: Option<Modulo>,
@@ -100,7 +100,7 @@ impl AddressMap {
         };
         let mut rest = local >> piebald_units::LINE_SHIFT;
         let mut bank = 0;
-        for table in &self.tables {
+        for table in self.tables.iter() {
             bank ^= table[(rest & 0xff) as usize];
             rest >>= 8;
         }
@@ -141,23 +141,25 @@ fn bit_field(bits: &[u8], addr: u64) -> u32 {
     bits.iter().enumerate().map(bit).sum()
 }
 
-fn tables(masks: &Masks) -> Box<[[u16; 256]]> {
-    debug_assert!(masks.channel.len() + masks.rank.len() + masks.bank.len() <= 16);
+fn tables(masks: &Masks) -> Box<[[u16; 256]; TABLES]> {
     let index = |addr: u64| {
         let channel = xor_field(&masks.channel, addr) << masks.rank.len();
         let rank = (channel | xor_field(&masks.rank, addr)) << masks.bank.len();
         (rank | xor_field(&masks.bank, addr)) as u16
     };
-    let line_bits = masks.address_bits - piebald_units::LINE_SHIFT;
-    (0..line_bits.div_ceil(8))
-        .map(|byte| {
-            let shift = piebald_units::LINE_SHIFT + 8 * byte;
-            std::array::from_fn(|value| {
-                let reach = (1u64 << masks.address_bits) - 1;
-                index((value as u64) << shift & reach)
-            })
-        })
-        .collect()
+    let reach = (1u64 << masks.address_bits) - 1;
+    let mut tables = Box::new([[0; 256]; TABLES]);
+    for (byte, table) in tables.iter_mut().enumerate() {
+        for (value, entry) in table.iter_mut().enumerate() {
+            let shift = piebald_units::LINE_SHIFT as usize + 8 * byte;
+            *entry = index((value as u64) << shift & reach);
+        }
+    }
+    tables
 }
+
+/// Tables that every address needs: one per byte of the line number. A fixed
+/// number keeps the look-up free of a loop.
+const TABLES: usize = (MAX_ADDRESS_BITS - piebald_units::LINE_SHIFT).div_ceil(8) as usize;
 
 const _: () = assert!(MAX_BANKS <= 1 << 14, "bank indices are tabled in 16 bits");
