@@ -74,7 +74,7 @@ stage_shell() {
         bash -n "$script" || exit 1
     done
     have shellcheck || skip "shellcheck is not installed (syntax alone was checked)"
-    shellcheck -x "${scripts[@]}"
+    shellcheck -x -P SCRIPTDIR "${scripts[@]}"
 }
 
 stage_fmt() {
@@ -102,7 +102,7 @@ stage_tests() {
     need_rust
     # The dev profile: optimised a little, with debug assertions and overflow
     # checks, which a release build would leave out.
-    "$CARGO" test ${locked[@]+"${locked[@]}"} --workspace
+    "$CARGO" test ${locked[@]+"${locked[@]}"} --workspace --no-fail-fast
 }
 
 # Every test whose name contains `fuzz_` is a fuzz target: it runs its corpus
@@ -178,10 +178,12 @@ for name in "${chosen[@]}"; do
 done
 
 have timeout || { warn "the program 'timeout' (coreutils) is needed"; exit 2; }
-# shellcheck disable=SC2086
-case " ${chosen[*]} " in
-    *" packages "*) [ -z "$(missing_packages $REQUIRED $WANTED)" ] && find_rust || unlock_sudo ;;
-esac
+if [[ " ${chosen[*]} " == *" packages "* ]]; then
+    # shellcheck disable=SC2086  # lists of package names
+    if [ -n "$(missing_packages $REQUIRED $WANTED)" ] || ! find_rust; then
+        unlock_sudo
+    fi
+fi
 
 scratch=$(mktemp -d)
 child=

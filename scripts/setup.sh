@@ -21,11 +21,8 @@ has_package() {
         pkg-config) have pkg-config ;;
         qemu-user) have qemu-x86_64 ;;
         ca-certificates) [ -e /etc/ssl/certs/ca-certificates.crt ] || [ -d /etc/pki ] ;;
-        coreutils | grep | zstd | valgrind | chromium | python3 | bzip2 | git | shellcheck)
-            local program=$1
-            [ "$program" = coreutils ] && program=sort
-            have "$program"
-            ;;
+        coreutils) have sort && have timeout ;;
+        grep | zstd | valgrind | chromium | python3 | bzip2 | git | shellcheck) have "$1" ;;
         *) dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q '^install ok installed' ;;
     esac
 }
