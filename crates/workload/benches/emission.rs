@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use piebald_trace::recording::model::{BlockDef, EventKind, Raw};
 use piebald_workload::memory::{EmitError, Sink};
-use piebald_workload::{Builtin, list};
+use piebald_workload::{Builtin, list, record};
 
 const REFS: u64 = 20_000_000;
 
@@ -43,7 +43,10 @@ fn main() {
         true => list().map(|s| s.name.to_owned()).collect(),
         false => args,
     };
-    println!("{:<24} {:>12} {:>14}", "builtin", "refs", "emit Mrefs/s");
+    println!(
+        "{:<24} {:>12} {:>14} {:>16} {:>10}",
+        "builtin", "refs", "emit Mrefs/s", "encode Mrefs/s", "bytes/ref"
+    );
     for text in texts {
         match Builtin::parse(&text) {
             Ok(builtin) => measure(&builtin),
@@ -54,15 +57,21 @@ fn main() {
 
 fn measure(builtin: &Builtin) {
     let start = Instant::now();
-    let mut sink = Null::default();
-    let refs = builtin.run(1, REFS, &mut sink);
-    let seconds = start.elapsed().as_secs_f64();
-    match refs {
-        Ok(refs) => println!(
-            "{:<24} {refs:>12} {:>14.1}",
-            builtin.to_string(),
-            refs as f64 / seconds / 1e6
-        ),
-        Err(e) => println!("{e}"),
-    }
+    let refs = builtin.run(1, REFS, &mut Null::default());
+    let emit = start.elapsed().as_secs_f64();
+    let start = Instant::now();
+    let recording = record(builtin, 1, REFS);
+    let encode = start.elapsed().as_secs_f64();
+    let (refs, recording) = match (refs, recording) {
+        (Ok(refs), Ok(recording)) => (refs as f64, recording),
+        (Err(e), _) | (_, Err(e)) => return println!("{e}"),
+    };
+    let bytes: u64 = recording.index().chunks.iter().map(|c| c.len).sum();
+    println!(
+        "{:<24} {refs:>12} {:>14.1} {:>16.1} {:>10.3}",
+        builtin.to_string(),
+        refs / emit / 1e6,
+        refs / encode / 1e6,
+        bytes as f64 / refs
+    );
 }

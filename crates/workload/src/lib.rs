@@ -13,10 +13,14 @@
 
 mod builtin;
 pub mod kernels;
+mod library;
 pub mod memory;
 mod program;
 mod random;
+mod record;
 pub mod spec;
 
 pub use builtin::{Builtin, BuiltinError, RunError, list};
+pub use library::Library;
 pub use program::{Program, ProgramError};
+pub use record::record;

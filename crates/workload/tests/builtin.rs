@@ -66,7 +66,7 @@ fn errors_name_what_was_given_and_what_is_allowed() {
     assert!(unitless.ends_with("; allowed: 4KiB to 8GiB"));
     assert_eq!(
         error("gups:3MiB"),
-        "builtin \"gups\": size = \"3MiB\" is not a power of two; allowed: 4KiB to 8GiB, a power of two"
+        "builtin \"gups\": size = \"3MiB\" is not a power of two; allowed: 4KiB to 1GiB, a power of two"
     );
     assert_eq!(
         error("triad:1MiB,size=2MiB"),

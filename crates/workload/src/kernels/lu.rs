@@ -30,7 +30,7 @@ static SPEC: Spec = Spec {
         "rows and columns; two matrices of 8 n^2 bytes",
         500,
         16,
-        3000,
+        2000,
     )],
 };
 

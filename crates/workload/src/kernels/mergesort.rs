@@ -27,7 +27,7 @@ static SPEC: Spec = Spec {
         unit: Unit::Bytes,
         default: 3 << 19,
         min: 4096,
-        max: 1 << 30,
+        max: 256 << 20,
         pow2: false,
         about: "one array of records; the working set is twice that",
     }],

@@ -25,7 +25,7 @@ static SPEC: Spec = Spec {
     about: "SciMark2 sparse matrix-vector product with its column pattern",
     params: &[
         Param::count("n", "rows and columns", 25_000, 16, 1 << 24),
-        Param::count("nz", "elements, at least n", 250_000, 16, 1 << 27),
+        Param::count("nz", "elements, at least n", 250_000, 16, 1 << 26),
     ],
 };
 

@@ -22,7 +22,7 @@ const SELF: u8 = 3;
 static SPEC: Spec = Spec {
     name: "sor",
     about: "SciMark2 successive over-relaxation, 5-point stencil",
-    params: &[Param::count("n", "rows and columns", 1000, 16, 16_384)],
+    params: &[Param::count("n", "rows and columns", 1000, 16, 8192)],
 };
 
 /// SciMark2's SOR.

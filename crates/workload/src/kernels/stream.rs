@@ -28,7 +28,7 @@ static SPEC: Spec = Spec {
             unit: Unit::Bytes,
             default: 64 << 20,
             min: 4096,
-            max: 8 << 30,
+            max: 1 << 30,
             pow2: false,
             about: "the three arrays together",
         },
