@@ -164,22 +164,12 @@ pub(crate) fn cell(sample: &Sample, kind: &Kind, scale: &Scale) -> String {
     format!("{sign}{}{half}", fixed(mean, decimals))
 }
 
-/// A sample with its own best unit: `12.3 ± 0.4 ms`.
-pub(crate) fn quantity(sample: &Sample, kind: &Kind) -> String {
-    let scale = kind.scale(sample.mean);
-    let text = cell(sample, kind, &scale);
-    if text == UNKNOWN || scale.unit.is_empty() {
-        return text;
-    }
-    format!("{text} {}", scale.unit)
-}
-
 /// `1 234 567` as `1,234,567`.
 pub(crate) fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -270,12 +260,16 @@ mod tests {
 
     #[test]
     fn units_follow_the_largest_value() {
-        let text = |mean, kind: &Kind| quantity(&Sample::new(vec![mean]), kind);
-        assert_eq!(text(1.5e9, &Kind::Time), "1.50 ms");
-        assert_eq!(text(2.5e10, &Kind::Rate), "25.0 GB/s");
-        assert_eq!(text(4096.0, &Kind::Count), "4096");
-        assert_eq!(text(0.231, &Kind::Change), "+23.1 %");
-        assert_eq!(text(f64::NAN, &Kind::Time), "n/a");
+        let text = |mean, kind: &Kind| {
+            let scale = kind.scale(mean);
+            (cell(&Sample::new(vec![mean]), kind, &scale), scale.unit)
+        };
+        let pair = |text: &str, unit: &str| (text.to_owned(), unit.to_owned());
+        assert_eq!(text(1.5e9, &Kind::Time), pair("1.50", "ms"));
+        assert_eq!(text(2.5e10, &Kind::Rate), pair("25.0", "GB/s"));
+        assert_eq!(text(4096.0, &Kind::Count), pair("4096", ""));
+        assert_eq!(text(0.231, &Kind::Change), pair("+23.1", "%"));
+        assert_eq!(text(f64::NAN, &Kind::Time), pair("n/a", "ps"));
     }
 
     #[test]

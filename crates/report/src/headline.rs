@@ -6,7 +6,7 @@
 //! single repetition there is no interval, and the sentence says so.
 
 use crate::{
-    Metrics, PolicyResult, ProgramResult, Role, Sample, Study,
+    LevelMpki, Metrics, PolicyResult, ProgramResult, Role, Sample, Study,
     format::{join_names, number, short},
     rows::find,
 };
@@ -110,7 +110,7 @@ fn reason(target: &ProgramResult, slowdown: f64) -> Option<String> {
         (change.excludes_zero() == Some(true)).then_some(change.mean)
     };
     for (alone, there) in levels(&target.alone, together).rev() {
-        let (name, before, after) = (short(&alone.0, 20), &alone.1, &there.1);
+        let (name, before, after) = (short(&alone.level, 20), &alone.mpki, &there.mpki);
         let fits = moved(before, after).is_some_and(|change| (change > 0.0) == (slowdown > 0.0));
         let (before, after) = brief(before.mean, after.mean);
         // A change that the shown digits hide would read as nonsense.
@@ -151,10 +151,10 @@ fn brief(before: f64, after: f64) -> (String, String) {
 fn levels<'a>(
     alone: &'a Metrics,
     together: &'a Metrics,
-) -> impl DoubleEndedIterator<Item = ((&'a String, &'a Sample), (&'a String, &'a Sample))> {
-    alone.mpki.iter().filter_map(|a| {
-        let t = together.mpki.iter().find(|t| t.level == a.level)?;
-        Some(((&a.level, &a.mpki), (&t.level, &t.mpki)))
+) -> impl DoubleEndedIterator<Item = (&'a LevelMpki, &'a LevelMpki)> {
+    alone.mpki.iter().filter_map(|before| {
+        let there = together.mpki.iter().find(|l| l.level == before.level)?;
+        Some((before, there))
     })
 }
 

@@ -327,7 +327,8 @@ fn set_maps(study: &Study) -> Result<Option<Section>, ReportError> {
         }));
     }
     let text = "For each group of neighbouring sets, the owner of most of its lines; \
-                the stronger the colour, the larger its share.";
+                the stronger the colour, the larger its share. \
+                Below, each owner's share of the whole cache.";
     let mut out = section("Who owns the cache's sets", text, figures, "three");
     out.legend = legend;
     Ok(Some(out))
