@@ -2,11 +2,11 @@
 //! streams of the cache-simulator comparison in `bench/`.
 //!
 //! `rate [PRESET] [FEATURES] [REFS]` prints one line per stream:
-//! `stream references seconds millions_per_second l1_misses l2_misses l3_misses`.
+//! `stream references cpu_seconds millions_per_cpu_second l1_misses l2_misses l3_misses`.
 //! With `--dump DIR` it writes the streams' line addresses as little-endian
 //! 64-bit numbers instead, for the tools that it is compared with.
 
-use std::{io::Write, time::Instant};
+use std::io::Write;
 
 use piebald_hw::{Features, Machine, Options, presets};
 use piebald_units::{
@@ -70,6 +70,13 @@ fn streams(n: usize) -> Vec<(&'static str, Vec<u64>)> {
     vec![("hot", hot), ("zipf", zipf), ("uniform", uniform), ("strided", strided)]
 }
 
+/// Time that this process has spent on a processor: other load does not count.
+fn cpu_seconds() -> Result<f64, Box<dyn std::error::Error>> {
+    let text = std::fs::read_to_string("/proc/self/schedstat")?;
+    let ns = text.split_whitespace().next().ok_or("no time in /proc/self/schedstat")?;
+    Ok(ns.parse::<f64>()? / 1e9)
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let text = |i: usize, default: &str| args.get(i).cloned().unwrap_or(default.to_owned());
@@ -111,12 +118,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let options = Options { features, ..Options::default() };
         let mut machine = Machine::new(&spec, &options)?;
         machine.set_running(CoreId(0), Some(1));
-        let start = Instant::now();
+        let start = cpu_seconds()?;
         let mut now = Picos(0);
         for batch in refs.chunks(1024) {
             now = machine.run(CoreId(0), &Identity, batch, now, Picos::MAX).now;
         }
-        let seconds = start.elapsed().as_secs_f64();
+        let seconds = cpu_seconds()? - start;
         let counters = machine.counters(CoreId(0));
         let misses: Vec<String> = counters.level.iter().map(|l| l.misses.to_string()).collect();
         println!(

@@ -1,6 +1,6 @@
 //! What a hardware thread did: read once, at the end of a region.
 
-use std::ops::Sub;
+use std::ops::{Add, Sub};
 
 /// References that reached a level, and those that it did not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,7 +13,8 @@ pub struct LevelCount {
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $field:ident),* $(,)?) => {
-        /// Counters of one hardware thread. Subtraction gives a region.
+        /// Counters of one hardware thread. Subtraction gives a
+        /// region, addition joins the threads of a program.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counters {
             $($(#[$doc])* pub $field: u64,)*
@@ -36,6 +37,22 @@ macro_rules! counters {
                     $($field: self.$field - earlier.$field,)*
                     fetch: count(self.fetch, earlier.fetch),
                     level: [0, 1, 2].map(|k| count(self.level[k], earlier.level[k])),
+                }
+            }
+        }
+
+        impl Add for Counters {
+            type Output = Self;
+
+            fn add(self, other: Self) -> Self {
+                let count = |a: LevelCount, b: LevelCount| LevelCount {
+                    accesses: a.accesses + b.accesses,
+                    misses: a.misses + b.misses,
+                };
+                Self {
+                    $($field: self.$field + other.$field,)*
+                    fetch: count(self.fetch, other.fetch),
+                    level: [0, 1, 2].map(|k| count(self.level[k], other.level[k])),
                 }
             }
         }

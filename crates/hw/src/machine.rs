@@ -228,6 +228,12 @@ impl Machine {
         }
     }
 
+    /// Last-level group of a hardware thread.
+    pub fn group_of(&self, core: CoreId) -> usize {
+        let physical = self.physical(usize::from(core.0));
+        usize::from(self.hierarchy.topology.paths[physical].group)
+    }
+
     /// Number of last-level groups.
     pub fn groups(&self) -> usize {
         self.hierarchy.topology.groups.len()
