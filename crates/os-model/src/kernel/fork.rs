@@ -3,7 +3,7 @@
 use piebald_units::{CoreId, Order, Pfn, TaskId, Vpn, op::SpawnKind};
 
 use super::{
-    Action, Actions, Kernel, KernelError, Path, TASK_ORDER,
+    Action, Actions, Kernel, KernelError, Path,
     fault::Site,
     mapping::{Caller, PageRange},
 };
@@ -150,7 +150,9 @@ impl Kernel {
         let Some(t) = self.tasks.get_mut(task.0 as usize).and_then(Option::take) else {
             return Err(KernelError::NoSuchTask(task));
         };
-        self.free_block(t.block, TASK_ORDER, core);
+        for f in t.frames {
+            self.free_block(f, Order(0), core);
+        }
         self.leave(
             Caller {
                 task,

@@ -57,8 +57,9 @@ use frame_meta::FrameMeta;
 use objects::Objects;
 use translate::TranslationCache;
 
-/// Block that holds a task's kernel stack and task struct: 16 KiB.
-const TASK_ORDER: Order = Order(2);
+/// Frames of a task's kernel stack and task struct: 16 KiB, single frames as
+/// with `VMAP_STACK` (4.9 and later; 2.6.30 takes one block of 8 KiB).
+const TASK_FRAMES: usize = 4;
 
 /// Events that the kernel counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,7 +109,7 @@ struct Process {
 struct Task {
     process: usize,
     /// Stack and task struct.
-    block: Pfn,
+    frames: [Pfn; TASK_FRAMES],
     cache: TranslationCache,
 }
 
@@ -206,12 +207,23 @@ impl Kernel {
 
     fn new_task(&mut self, process: usize) -> Result<TaskId, KernelError> {
         let program = self.process(process).program;
-        let block = self.kernel_block(TASK_ORDER, program)?;
+        let mut frames = [Pfn(0); TASK_FRAMES];
+        for i in 0..TASK_FRAMES {
+            match self.kernel_block(Order(0), program) {
+                Ok(f) => frames[i] = f,
+                Err(e) => {
+                    for f in &frames[..i] {
+                        self.free_block(*f, Order(0), CoreId(0));
+                    }
+                    return Err(e);
+                }
+            }
+        }
         self.process_mut(process).tasks += 1;
         let id = TaskId(self.tasks.len() as u32);
         self.tasks.push(Some(Task {
             process,
-            block,
+            frames,
             cache: TranslationCache::new(),
         }));
         Ok(id)
@@ -328,6 +340,11 @@ impl Kernel {
         self.meta.owner(frame)
     }
 
+    /// The page of zeroes that loads from untouched memory share.
+    pub fn zero_frame(&self) -> Pfn {
+        Pfn(u64::from(self.boot.zero_frame))
+    }
+
     /// Pages of files and shared objects in memory.
     pub fn object_pages(&self) -> u64 {
         self.objects.count()
@@ -375,13 +392,12 @@ impl Kernel {
             let at = self.boot.core(core, path as u64 * 256 + i * 64);
             actions.touch(at, half(i, cost.core_lines), site);
         }
-        let block = task.and_then(|t| self.tasks.get(t.0 as usize)?.as_ref().map(|t| t.block));
-        let Some(block) = block else { return };
+        let task = task.and_then(|t| self.tasks.get(t.0 as usize)?.as_ref());
+        let Some(task) = task else { return };
         for i in 0..u64::from(cost.task_lines) {
-            let byte = (i * 64) & 0x3fff;
             let at = action::Place {
-                frame: Pfn(block.0 + (byte >> 12)),
-                offset: (byte & 4095) as u16,
+                frame: task.frames[(i / 64) as usize % TASK_FRAMES],
+                offset: (i % 64 * 64) as u16,
             };
             actions.touch(at, half(i, cost.task_lines), site);
         }

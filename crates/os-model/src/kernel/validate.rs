@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Kernel, KernelBroken, TASK_ORDER};
+use super::{Kernel, KernelBroken, TASK_FRAMES};
 use crate::space::{Entry, HUGE_PAGES, Resident};
 
 fn broken(rule: &'static str, what: String, recorded: u64, recounted: u64) -> KernelBroken {
@@ -111,7 +111,7 @@ impl Kernel {
     /// Frames granted for anything must be all that are not free.
     fn check_total(&self, user: u64, nodes: u64) -> Result<(), KernelBroken> {
         let boot: u64 = self.boot.blocks.iter().map(|(_, o)| 1u64 << o.0).sum();
-        let tasks = self.tasks.iter().flatten().count() as u64 * (1 << TASK_ORDER.0);
+        let tasks = self.tasks.iter().flatten().count() as u64 * TASK_FRAMES as u64;
         let aged = self.aged.frames();
         let held = boot + tasks + aged + nodes + user + self.meta.stranded();
         let granted = self.total_frames() - self.free_frames();
