@@ -69,11 +69,14 @@ record() { # NAME COMMAND...
 }
 
 step "recording real programs under QEMU"
+# The interpreter itself: python3 on the path may be a script that chooses one.
+python=$(python3 -c 'import sys; print(sys.executable)')
+export LC_ALL=C
 cd "$out/input"
 record bzip2 bzip2 -k -c -1 binary
 record grep grep -c -E '(self|fn).*->' text
 record sort sort text
-record json python3 -S count.py text
+record json "$python" -S count.py text
 cd "$root"
 
 # That the programs did their work under the recorder, not merely that it ended.
@@ -81,6 +84,9 @@ bzip2 -dc "$out/bzip2.out" 2>/dev/null | cmp -s - "$out/input/binary" ||
     fail "bzip2 under the recorder wrote something else than without it"
 [ "$(cat "$out/grep.out")" = "$(grep -c -E '(self|fn).*->' "$out/input/text")" ] ||
     fail "grep under the recorder counted something else than without it"
+
+sort "$out/input/text" | cmp -s - "$out/sort.out" ||
+    fail "sort under the recorder wrote something else than without it"
 
 step "comparing policies: $scenario"
 printf '$ piebald study %s --output out/demo/report\n' "$scenario"

@@ -133,13 +133,12 @@ cargo_tool() {
 # archive, which a bare debootstrap does not list. Adds it, derived from the
 # mirror that is already in use.
 enable_security_archive() {
-    local list=/etc/apt/sources.list.d/piebald-security.list mirror
+    local list=/etc/apt/sources.list.d/piebald-security.list suites mirror
     grep -q '^VERSION_CODENAME=bookworm' /etc/os-release 2>/dev/null || return 0
-    if grep -rqs 'bookworm-security' /etc/apt/sources.list /etc/apt/sources.list.d; then
-        return 0
-    fi
-    mirror=$(sed -n 's/^deb \(\[[^]]*] \)\{0,1\}\([^ ]*\) bookworm .*/\2/p' \
-        /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null | head -n 1)
+    # shellcheck disable=SC2016  # apt fills these in
+    suites=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages')
+    case $suites in *bookworm-security*) return 0 ;; esac
+    mirror=$(sed -n 's/^bookworm //p' <<<"$suites" | head -n 1)
     [ -n "$mirror" ] || return 0
     say "adding Debian's security archive to apt's sources: $list"
     printf 'deb %s-security bookworm-security main\n' "${mirror%/}" |

@@ -45,6 +45,13 @@ proptest! {
 }
 
 #[test]
+fn the_last_frame_has_an_address_and_the_next_has_none() {
+    let last = Pfn::of(PhysAddr(u64::MAX));
+    assert_eq!(last.base(), Some(PhysAddr(u64::MAX - (PAGE_SIZE - 1))));
+    assert_eq!(Pfn(last.0 + 1).base(), None);
+}
+
+#[test]
 fn ids_print_with_what_they_are() {
     assert_eq!(Pfn(0x1f).to_string(), "pfn 0x1f");
     assert_eq!(PhysAddr(4096).to_string(), "0x1000");

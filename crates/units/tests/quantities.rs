@@ -137,6 +137,8 @@ fn the_written_forms_of_the_documentation_are_read() {
 fn quantities_print_in_the_largest_exact_unit() {
     assert_eq!(Bytes(0).to_string(), "0B");
     assert_eq!(Bytes(1023).to_string(), "1023B");
+    assert_eq!(Bytes(1024).to_string(), "1KiB");
+    assert_eq!(Picos(1_000).to_string(), "1ns");
     assert_eq!(Bytes(1536).to_string(), "1.5KiB");
     assert_eq!(Bytes(u64::MAX).to_string(), "18446744073709551615B");
     assert_eq!(Picos(1_050_000).to_string(), "1.05us");
