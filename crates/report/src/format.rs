@@ -189,14 +189,19 @@ pub(crate) fn clean(text: &str) -> String {
         .collect()
 }
 
-/// The text's first `max` characters, with an ellipsis if some are missing.
+/// The text in at most `max` characters: its middle gives way to an ellipsis,
+/// since paths differ at the end and names at the beginning.
 pub(crate) fn short(text: &str, max: usize) -> String {
     let text = clean(text);
-    if text.chars().count() <= max {
+    let count = text.chars().count();
+    if count <= max {
         return text;
     }
-    let kept: String = text.chars().take(max.saturating_sub(1)).collect();
-    format!("{}…", kept.trim_end())
+    let kept = max.saturating_sub(1);
+    let (head, tail) = (kept.div_ceil(2), kept / 2);
+    let start: String = text.chars().take(head).collect();
+    let end: String = text.chars().skip(count - tail).collect();
+    format!("{start}…{end}")
 }
 
 /// `a`, `a and b`, `a, b and 3 others`.
@@ -275,7 +280,9 @@ mod tests {
     #[test]
     fn control_characters_never_reach_a_terminal() {
         assert_eq!(clean("a\x1b[31mb\u{202e}"), "a\u{fffd}[31mb\u{fffd}");
-        assert_eq!(short("abcdef", 4), "abc…");
+        assert_eq!(short("abcdef", 4), "ab…f");
+        assert_eq!(short("äöü", 3), "äöü");
+        assert_eq!(short("äöü", 0), "…");
         assert_eq!(join_names(&["a", "b", "c", "d"]), "a, b and 2 others");
         assert_eq!(grouped(1_234_567), "1,234,567");
     }

@@ -175,6 +175,11 @@ fn versus(
     );
     let points = format!("{} points", magnitude(&change));
     let half = percent_half(&change);
+    if change.mean == 0.0 && change.ci95 == Some(0.0) {
+        return Some(format!(
+            "{name}'s slowdown is the same under {policy} as under {first}, repetition by repetition."
+        ));
+    }
     Some(match change.excludes_zero() {
         None => format!(
             "Under {policy}, {name} ran {} in a single repetition.",
@@ -212,7 +217,7 @@ fn cost_alone(
         return None;
     }
     let shown = magnitude(&change);
-    let direction = if change.mean > 0.0 { "longer" } else { "less" };
+    let direction = if change.mean > 0.0 { "more" } else { "less" };
     Some(format!(
         "By itself, {} takes {shown} % {direction} time (±{}) under {} than under {}.",
         short(&target.name, 40),
@@ -234,7 +239,7 @@ fn magnitude(sample: &Sample) -> String {
 
 fn speed(sample: &Sample) -> String {
     let direction = if sample.mean < 0.0 {
-        "faster"
+        "faster than by itself"
     } else {
         "slower"
     };

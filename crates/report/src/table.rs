@@ -58,7 +58,8 @@ pub fn to_table(study: &Study, style: &TableStyle) -> String {
         );
     }
     let _ = writeln!(out, "{}", heading(&clean(&study.title)));
-    let _ = writeln!(out, "{}\n", conditions(study));
+    paragraph(&mut out, &conditions(study), style.width);
+    out.push('\n');
     let sentences = headline(study);
     for sentence in sentences.iter().take(MAX_SENTENCES) {
         paragraph(&mut out, sentence, style.width);
@@ -66,7 +67,7 @@ pub fn to_table(study: &Study, style: &TableStyle) -> String {
     if sentences.len() > MAX_SENTENCES {
         let _ = writeln!(
             out,
-            "({} more sentences in the HTML report)",
+            "(further findings in the HTML report: {})",
             sentences.len() - MAX_SENTENCES
         );
     }
@@ -77,12 +78,13 @@ pub fn to_table(study: &Study, style: &TableStyle) -> String {
             style.width,
         );
     }
-    if let Some(table) = slowdowns(study) {
-        let _ = writeln!(
-            out,
-            "\n{}\n{table}",
-            heading("Slowdown: time together / time alone - 1, in %")
-        );
+    let summary = slowdowns(study, style.width);
+    if !summary.is_empty() {
+        let title = heading("Slowdown: time together / time alone - 1, in %");
+        let _ = writeln!(out, "\n{title}");
+    }
+    for table in summary {
+        let _ = writeln!(out, "{table}");
     }
     for policy in &study.policies {
         let title = format!("Policy {}", clean(&policy.name));
@@ -146,50 +148,56 @@ fn right(text: String) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
-/// Policies down, programs across; `None` if nothing ran together.
-fn slowdowns(study: &Study) -> Option<Table> {
-    let names = rows::program_names(&study.policies);
-    let slowdown = |policy: &PolicyResult, name: &str| {
-        rows::find(policy, name).and_then(|p| p.slowdown.clone())
-    };
-    if !study
-        .policies
-        .iter()
-        .any(|p| names.iter().any(|n| slowdown(p, n).is_some()))
-    {
-        return None;
-    }
-    let roles = names.iter().map(|name| {
-        let program = study.policies.iter().find_map(|p| rows::find(p, name));
-        format!(
-            "{}\n{}",
-            short(name, NAME_CHARS),
-            program.map_or("", |p| p.role.as_str())
-        )
+/// Policies down, programs across; as many as fit side by side. Empty if nothing
+/// ran together.
+fn slowdowns(study: &Study, width: usize) -> Vec<Table> {
+    let mut names = rows::program_names(&study.policies);
+    names.retain(|name| {
+        let mut found = study.policies.iter().filter_map(|p| rows::find(p, name));
+        found.any(|p| p.slowdown.is_some())
     });
-    let mut out = table(std::iter::once("policy".to_owned()).chain(roles));
+    side_by_side(&names, width, |names| slowdown_table(study, names))
+}
+
+fn slowdown_table(study: &Study, names: &[&str]) -> Table {
+    let heads = names.iter().map(|name| {
+        let program = study.policies.iter().find_map(|p| rows::find(p, name));
+        let role = program.map_or("", |p| p.role.as_str());
+        format!("{}\n{role}", short(name, NAME_CHARS))
+    });
+    let mut out = table(std::iter::once("policy".to_owned()).chain(heads));
+    let scale = Kind::Change.scale(1.0);
     for policy in &study.policies {
         let cells = names.iter().map(|name| {
-            let scale = Kind::Change.scale(1.0);
-            right(
-                slowdown(policy, name)
-                    .map_or_else(|| "-".to_owned(), |s| cell(&s, &Kind::Change, &scale)),
-            )
+            let slowdown = rows::find(policy, name).and_then(|p| p.slowdown.as_ref());
+            right(slowdown.map_or_else(|| "-".to_owned(), |s| cell(s, &Kind::Change, &scale)))
         });
         out.add_row(std::iter::once(Cell::new(short(&policy.name, NAME_CHARS))).chain(cells));
     }
-    Some(out)
+    out
 }
 
-/// The policy's tables: as many programs side by side as the width holds.
+/// The policy's tables: alone and together of each program.
 fn blocks(policy: &PolicyResult, width: usize) -> Vec<Table> {
-    let mut tables = Vec::new();
     let programs: Vec<&ProgramResult> = policy.programs.iter().collect();
-    let mut rest = programs.as_slice();
+    side_by_side(&programs, width, details)
+}
+
+/// Tables of as many columns as the width holds, at least one each.
+fn side_by_side<T>(items: &[T], width: usize, make: impl Fn(&[T]) -> Table) -> Vec<Table> {
+    let mut tables = Vec::new();
+    let mut rest = items;
     while !rest.is_empty() {
-        let fits = |n: &usize| table_width(&details(&rest[..*n])) <= width;
-        let n = (1..=rest.len()).rev().find(fits).unwrap_or(1);
-        tables.push(details(&rest[..n]));
+        let mut n = 1;
+        let mut best = make(&rest[..1]);
+        while n < rest.len() {
+            let wider = make(&rest[..n + 1]);
+            if table_width(&wider) > width {
+                break;
+            }
+            (n, best) = (n + 1, wider);
+        }
+        tables.push(best);
         rest = &rest[n..];
     }
     tables

@@ -259,3 +259,29 @@ fn names_cannot_steer_the_terminal() {
     let text = to_table(&study, &TableStyle::default());
     assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
 }
+
+#[test]
+fn many_programs_with_long_names_stay_within_the_width() {
+    let mut study = sample_study();
+    for policy in &mut study.policies {
+        let copies: Vec<_> = (0..5).flat_map(|_| policy.programs.clone()).collect();
+        policy.programs = copies;
+        for (i, program) in policy.programs.iter_mut().enumerate() {
+            program.name = format!("/usr/lib/a/very/long/path/to/program-{i}");
+        }
+    }
+    let text = to_table(
+        &study,
+        &TableStyle {
+            width: 110,
+            bold: false,
+        },
+    );
+    assert!(text.lines().all(|l| l.chars().count() <= 110), "{text}");
+    for i in 0..15 {
+        assert!(
+            text.contains(&format!("program-{i}")),
+            "program {i} is missing"
+        );
+    }
+}

@@ -3,6 +3,8 @@
 //! Rows are labelled beside the axis and values beside the bars, so that the
 //! picture needs no legend for policies and reads in black and white.
 
+use std::ops::Range;
+
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -166,7 +168,7 @@ fn draw(root: &Area<'_>, chart: &BarChart) -> Result<Vec<Overlay>, Failure> {
                 &INK,
             )?;
             for bar in &row.bars {
-                tips.extend(draw_bar(root, bar, group.color, y, &x)?);
+                tips.extend(draw_bar(root, bar, group.color, y, &x, low..high)?);
                 y += BAR;
             }
             y += ROW_GAP;
@@ -194,6 +196,7 @@ fn draw_bar(
     index: usize,
     y: i32,
     x: &impl Fn(f64) -> i32,
+    axis: Range<f64>,
 ) -> Result<Option<Overlay>, Failure> {
     if !bar.value.is_finite() {
         label(
@@ -213,10 +216,12 @@ fn draw_bar(
     ))?;
     let mut end = to;
     if let Some(half) = bar.half.filter(|h| h.is_finite()) {
-        let (low, high) = (x(bar.value - half), x(bar.value + half));
+        let ends = [bar.value - half, bar.value + half];
+        let [low, high] = ends.map(x);
         let middle = y + BAR / 2;
         root.draw(&PathElement::new(vec![(low, middle), (high, middle)], INK))?;
-        for cap in [low, high] {
+        // No cap where the interval runs on beyond the axis.
+        for cap in ends.into_iter().filter(|end| axis.contains(end)).map(x) {
             root.draw(&PathElement::new(
                 vec![(cap, middle - 3), (cap, middle + 3)],
                 INK,

@@ -122,7 +122,10 @@ fn set_map(policy: &str, parts: [(f64, f64); 3]) -> SetMap {
             let weights: Vec<f64> = weights.collect();
             let sum = weights.iter().sum::<f64>() + 0.05;
             let part = |w: f64| (w / sum * filled * 255.0) as u8;
-            let owned: Vec<u8> = std::iter::once(0.04).chain(weights).map(part).collect();
+            let owned: Vec<u8> = std::iter::once(0.04 * sum)
+                .chain(weights)
+                .map(part)
+                .collect();
             shares.push(255 - owned.iter().sum::<u8>());
             shares.extend(owned);
         }
