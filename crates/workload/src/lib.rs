@@ -10,6 +10,11 @@
 //! its measured part ([`memory::mark::READY`]); an *iteration* is the unit that
 //! a program repeats until its recording is full
 //! ([`memory::mark::ITERATION`]).
+//!
+//! What built-ins leave out of what a recorder would see: program start and
+//! libraries, the stack, spilled registers. Their references go to memory that
+//! the algorithm's text names, and instruction counts per block are those that a
+//! compiler makes at -O2, stated in each kernel's documentation.
 
 mod builtin;
 pub mod kernels;

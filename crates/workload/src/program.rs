@@ -23,6 +23,9 @@ pub enum ProgramError {
         /// What is wrong, with the offset in the recording.
         problem: String,
     },
+    /// The built-in program could not be executed.
+    #[error(transparent)]
+    Builtin(#[from] crate::RunError),
 }
 
 /// A program that runs inside the model: a built-in or a replayed recording.

@@ -1,5 +1,7 @@
 //! What a tape does with errors.
 
+mod common;
+
 use piebald_trace::recording::model::{BlockDef, EventKind, Raw};
 use piebald_workload::memory::{EmitError, Limits, Shape, Sink, Tape};
 use piebald_workload::{Builtin, RunError};
@@ -99,4 +101,18 @@ fn the_limit_on_references_is_exact_when_blocks_have_one() {
         sum, 16,
         "the second iteration is completed without references"
     );
+}
+
+#[test]
+fn files_of_equal_paths_but_different_sizes_differ() {
+    let inode = |text: &str| {
+        let mut counter = common::Counter::of(text, 1, 10_000);
+        let file = counter.events.drain(..).find_map(|(_, e)| match e {
+            EventKind::Call { file: Some(f), .. } => Some(f),
+            _ => None,
+        });
+        file.unwrap().ino
+    };
+    assert_eq!(inode("scan:64KiB"), inode("scan:64KiB,chunk=4KiB"));
+    assert_ne!(inode("scan:64KiB"), inode("scan:68KiB"));
 }

@@ -188,15 +188,14 @@ impl<'s> Tape<'s> {
         addr
     }
 
-    /// Opens a file of `size` bytes. Equal paths are the same file.
+    /// Opens a file of `size` bytes. Equal paths and sizes are the same file, also
+    /// in other programs.
     pub fn open(&mut self, path: &str, size: u64) -> File {
         let fd = 3 + self.files;
         self.files += 1;
         let ident = FileIdent {
             dev: 1,
-            ino: path.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| {
-                (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
-            }),
+            ino: inode(path, size),
             size,
             mode: linux::S_IFREG_0644,
         };
@@ -361,4 +360,13 @@ impl<'s> Tape<'s> {
         self.emitting = false;
         self.left = 0;
     }
+}
+
+/// FNV-1a of path and size: programs whose files differ in size do not share
+/// them by accident.
+fn inode(path: &str, size: u64) -> u64 {
+    let bytes = path.bytes().chain(size.to_le_bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |h, b| {
+        (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
+    })
 }
