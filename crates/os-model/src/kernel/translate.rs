@@ -11,6 +11,9 @@ use crate::space::{AddressSpace, Entry, VPN_MASK, frame_in};
 
 /// Entries of a task's translation cache.
 const SLOTS: usize = 512;
+/// Epoch bits in a tag, above the page's 36. One less than would fit, so that
+/// no tag equals [`EMPTY`].
+const EPOCH_BITS: u32 = 27;
 const EMPTY: u64 = u64::MAX;
 /// Split loads that are remembered. Dependences are short; one that reaches
 /// back over more splits comes out a few loads too near.
@@ -36,14 +39,16 @@ pub struct Translated {
 
 #[derive(Clone, Copy)]
 struct Slot {
-    vpn: u64,
+    /// Page and, above its 36 bits, the low bits of the epoch: what was filled
+    /// under another epoch does not match, so nothing needs clearing.
+    tag: u64,
     frame: u32,
     /// 1 if the page may be stored to and is already marked dirty.
     writable: u32,
 }
 
 const NO_SLOT: Slot = Slot {
-    vpn: EMPTY,
+    tag: EMPTY,
     frame: 0,
     writable: 0,
 };
@@ -52,7 +57,7 @@ const NO_SLOT: Slot = Slot {
 /// set, and writable only if its dirty bit is, so that a hit changes nothing.
 pub(crate) struct TranslationCache {
     slots: Box<[Slot; SLOTS]>,
-    /// The space's epoch under which the entries were filled.
+    /// The space's epoch of the last batch.
     epoch: u32,
     /// Loads translated so far, for the renumbering of dependences.
     loads: u64,
@@ -82,10 +87,11 @@ impl TranslationCache {
         refs: &[MemRef],
         out: &mut Vec<PhysRef>,
     ) -> Translated {
-        if self.epoch != space.epoch {
+        if self.epoch >> EPOCH_BITS != space.epoch >> EPOCH_BITS {
             self.reset();
-            self.epoch = space.epoch;
         }
+        self.epoch = space.epoch;
+        let epoch = self.epoch_tag();
         if self
             .splits
             .last()
@@ -98,7 +104,9 @@ impl TranslationCache {
             let vpn = r.addr.0 >> 12 & VPN_MASK;
             let slot = &self.slots[slot_of(vpn)];
             let inside = r.addr.page_offset() + u64::from(r.size) <= 4096;
-            let frame = if inside && slot.vpn == vpn && slot.writable >= u32::from(r.kind.writes())
+            let frame = if inside
+                && slot.tag == (vpn | epoch)
+                && slot.writable >= u32::from(r.kind.writes())
             {
                 slot.frame
             } else {
@@ -159,6 +167,10 @@ impl TranslationCache {
         Ok(None)
     }
 
+    fn epoch_tag(&self) -> u64 {
+        u64::from(self.epoch & ((1 << EPOCH_BITS) - 1)) << 36
+    }
+
     /// Translates through the page tables, sets the access bits and remembers.
     fn fill(
         &mut self,
@@ -181,7 +193,7 @@ impl TranslationCache {
         let frame = frame_in(entry, level, vpn);
         let writable = entry.with(bits).has(Entry::WRITE | Entry::DIRTY);
         self.slots[slot_of(vpn.0)] = Slot {
-            vpn: vpn.0,
+            tag: vpn.0 | self.epoch_tag(),
             frame,
             writable: u32::from(writable),
         };
