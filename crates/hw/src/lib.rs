@@ -5,6 +5,7 @@
 
 pub mod dram;
 mod error;
+pub mod presets;
 pub mod spec;
 
 pub use error::SpecError;
