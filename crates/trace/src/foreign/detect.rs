@@ -1,7 +1,8 @@
 //! Which format a file has.
 //!
-//! The content decides: the unpacked beginning is parsed by every reader. Names only break the tie
-//! between ChampSim's two record forms, and select the traces in a directory.
+//! The content decides: the unpacked beginning is given to the parsers of all readers. Names only
+//! break the tie between ChampSim's two record forms, and select the traces in a directory: a name
+//! says what somebody meant to write, the content what is there.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -10,7 +10,6 @@
 use piebald_units::op::{MemRef, Next, OpSource};
 
 use super::fetch::Fetches;
-use super::input::Input;
 use super::thread::ForeignThread;
 use super::{Format, Options};
 
@@ -61,13 +60,7 @@ fn check(format: Format, bytes: &[u8]) {
         fetches: Fetches::All,
         prefetches: true,
     };
-    let open = || {
-        Some(ForeignThread::new(
-            format,
-            options,
-            Input::from_bytes(NAME, bytes).ok()?,
-        ))
-    };
+    let open = || ForeignThread::from_bytes(NAME, bytes, format, options).ok();
     let (Some(mut large), Some(mut small)) = (open(), open()) else {
         return;
     };

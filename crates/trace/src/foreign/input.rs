@@ -118,7 +118,7 @@ impl Input {
         let mut searched = 0;
         let length = loop {
             let window = &self.buffer[self.start..self.end];
-            if let Some(at) = find_feed(&window[searched..]) {
+            if let Some(at) = memchr::memchr(b'\n', &window[searched..]) {
                 break searched + at;
             }
             searched = window.len();
@@ -209,8 +209,4 @@ impl Input {
             }
         }
     }
-}
-
-fn find_feed(bytes: &[u8]) -> Option<usize> {
-    bytes.iter().position(|&b| b == b'\n')
 }

@@ -267,6 +267,19 @@ impl ForeignThread {
         Self { format, inner }
     }
 
+    /// A thread whose file is in memory, packed or not; `name` stands for the file in messages.
+    ///
+    /// # Errors
+    /// A container that is recognised but refused, or whose directory is damaged.
+    pub fn from_bytes(
+        name: &str,
+        bytes: &[u8],
+        format: Format,
+        options: Options,
+    ) -> Result<Self, ForeignError> {
+        Ok(Self::new(format, options, Input::from_bytes(name, bytes)?))
+    }
+
     /// The format that it is read as.
     pub const fn format(&self) -> Format {
         self.format

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use piebald_trace::foreign::{ForeignTrace, Format, Options};
+use piebald_trace::foreign::{ForeignThread, ForeignTrace, Format, Options};
 use piebald_units::op::{MemRef, Next, OpSource};
 
 /// All that a thread gave.
@@ -77,8 +77,8 @@ impl Drop for Scratch {
 }
 
 pub fn read_bytes(bytes: &[u8], format: Format, options: Options) -> Collected {
-    let file = Scratch::new("input", bytes);
-    read(&file.0, format, options)
+    let thread = ForeignThread::from_bytes("input", bytes, format, options);
+    collect(&mut thread.expect("a thread"))
 }
 
 /// A file of `testdata/mem`.
