@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Take};
 use flate2::Crc;
 use flate2::bufread::{DeflateDecoder, MultiGzDecoder};
 use liblzma::bufread::XzDecoder;
+use liblzma::stream::{CONCATENATED, Stream};
 use zip::{CompressionMethod, ZipArchive};
 
 use super::error::ForeignError;
@@ -14,6 +15,10 @@ use super::error::ForeignError;
 const MAX_CHUNKS: usize = 1_000_000;
 /// Compressed bytes read at a time.
 const READ_AHEAD: usize = 1 << 15;
+
+/// Memory that an xz file may ask for, in bytes: `xz -9` asks for 65 MiB. The limit of zstd is the
+/// library's own, 128 MiB.
+const XZ_MEMORY: u64 = 256 << 20;
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
@@ -56,7 +61,9 @@ pub(crate) fn unpack<R: Read + Seek + Send + 'static>(
     Ok(if magic.starts_with(GZIP) {
         Box::new(MultiGzDecoder::new(file))
     } else if magic.starts_with(XZ) {
-        Box::new(XzDecoder::new_multi_decoder(file))
+        let stream = Stream::new_stream_decoder(XZ_MEMORY, CONCATENATED);
+        let stream = stream.map_err(|e| failed(e.into()))?;
+        Box::new(XzDecoder::new_stream(file, stream))
     } else if magic.starts_with(ZSTD) {
         Box::new(zstd::Decoder::with_buffer(file).map_err(failed)?)
     } else {

@@ -33,7 +33,7 @@ const MAX_INSTR: u16 = 15;
 pub(crate) enum Entry {
     Read,
     Write,
-    Prefetch { no_trace: bool },
+    Prefetch { non_temporal: bool },
     OtherPrefetch,
     Instr,
     Bundle,
@@ -54,8 +54,10 @@ pub(crate) fn classify(kind: u16) -> Option<Entry> {
         0 => Entry::Read,
         1 => Entry::Write,
         // Loads into some level: general, T0..T2, ARM read; 6 and 32..=34 are non-temporal.
-        2..=5 | 7 => Entry::Prefetch { no_trace: false },
-        6 | 32..=34 => Entry::Prefetch { no_trace: true },
+        2..=5 | 7 => Entry::Prefetch {
+            non_temporal: false,
+        },
+        6 | 32..=34 => Entry::Prefetch { non_temporal: true },
         // For writing or for instructions, and by hardware: no data load stands for these.
         8 | 9 | 27 | 35..=46 => Entry::OtherPrefetch,
         10..=16 | 31 | 48 | 49 => Entry::Instr,
@@ -202,8 +204,8 @@ impl DrMemtrace {
 
     fn prefetch(&mut self, entry: Entry, addr: u64, sink: &mut Sink<'_>) {
         match entry {
-            Entry::Prefetch { no_trace } if self.prefetches => {
-                let kind = if no_trace {
+            Entry::Prefetch { non_temporal } if self.prefetches => {
+                let kind = if non_temporal {
                     RefKind::LoadNt
                 } else {
                     RefKind::Load

@@ -228,7 +228,7 @@ impl ForeignTrace {
     }
 
     /// Reads everything once and sums it up. Exact counts of distinct pages and lines are kept up
-    /// to `distinct_bound` of each (16 bytes of memory per unit, or less); see
+    /// to `distinct_bound` of each, at about 18 bytes of memory per unit; see
     /// [`DEFAULT_DISTINCT_BOUND`].
     ///
     /// # Errors

@@ -9,8 +9,8 @@ use super::set::Bounded;
 use super::thread::{Identity, Skipped};
 use super::{ForeignError, ForeignTrace, Format};
 
-/// Default bound of exact distinct counts: 4 Mi pages or lines, 64 MiB of memory each at most
-/// (hash set of 8-byte numbers, at most half full while it grows).
+/// Default bound of exact distinct counts: 4 Mi pages and as many lines, in hash sets of about
+/// 72 MiB each when full.
 pub const DEFAULT_DISTINCT_BOUND: usize = 1 << 22;
 
 /// References taken from a reader at a time.

@@ -81,3 +81,22 @@ fn a_wrong_checksum_in_a_zip_is_seen() {
     let got = read_bytes(&bytes, Format::RamulatorCpu, Options::default());
     assert!(got.failure.expect("a reason").contains("checksum"));
 }
+
+#[test]
+fn an_xz_that_asks_for_gigabytes_is_refused() {
+    use liblzma::stream::{Check, Filters, LzmaOptions, Stream};
+    let mut options = LzmaOptions::new_preset(0).expect("a preset");
+    options.dict_size(512 << 20);
+    let mut filters = Filters::new();
+    filters.lzma2(&options);
+    let stream = Stream::new_stream_encoder(&filters, Check::Crc64).expect("an encoder");
+    let mut w = liblzma::write::XzEncoder::new_stream(Vec::new(), stream);
+    w.write_all(b"3 64\n").expect("packed");
+    let bytes = w.finish().expect("packed");
+    let got = read_bytes(&bytes, Format::RamulatorCpu, Options::default());
+    let failure = got.failure.expect("a reason");
+    assert!(
+        failure.contains("byte 0") && failure.contains("memory"),
+        "{failure}"
+    );
+}
