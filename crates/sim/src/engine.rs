@@ -340,10 +340,8 @@ impl<'a> Engine<'a> {
                 }
                 Need::Fault(fault) => self.fault(core, task, fault)?,
                 Need::Translate => {
+                    let mut phys = state.take_phys();
                     let refs = state.untranslated();
-                    state.phys.clear();
-                    state.performed = 0;
-                    let mut phys = std::mem::take(&mut state.phys);
                     let done = self.setup.kernel.translate(task, refs, &mut phys);
                     let program = state.program;
                     state.phys = phys;
@@ -586,10 +584,8 @@ impl<'a> Engine<'a> {
                 self.sched.post(key, &mut self.wakes)?;
                 self.wake_idle(core)?;
             }
-            SysOp::Await { event } => {
-                if !skipping && self.sched.await_event(task, key(event))? {
-                    self.pick(core)?;
-                }
+            SysOp::Await { event } if !skipping && self.sched.await_event(task, key(event))? => {
+                self.pick(core)?;
             }
             _ => {}
         }
