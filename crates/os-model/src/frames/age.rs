@@ -23,7 +23,7 @@ pub struct Age {
     pub seed: u64,
     /// Free memory at the end, in 1/1000 of all memory, 20 to 950.
     pub free_permille: u32,
-    /// Blocks exchanged in the churn, in 1/100 of the frames. Default 50. [M]
+    /// Blocks exchanged in the churn, in 1/100 of the frames. Default 20. [M]
     pub churn_percent: u32,
     /// Of 1000 requests, how many are for blocks of order 1 to 3. Default 30;
     /// the rest are single frames. [M]
@@ -41,7 +41,7 @@ impl Age {
         Self {
             seed,
             free_permille,
-            churn_percent: 50,
+            churn_percent: 20,
             blocks_permille: 30,
             kernel_permille: 80,
             cores,
