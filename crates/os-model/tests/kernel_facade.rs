@@ -615,3 +615,83 @@ fn a_machine_too_small_for_the_kernel_says_so() {
         "memory of 4MiB is too small for the kernel's own data: no free block of that order"
     );
 }
+
+#[test]
+fn a_heap_that_grows_in_pieces_gets_large_pages() {
+    let mut k = kernel_with(KernelConfig {
+        thp: Thp::Always,
+        ..KernelConfig::new(2)
+    });
+    let t = start(&mut k);
+    // brk in steps of 132 KiB from an unaligned start, as an allocator does.
+    let heap = 0x5500_0123_4000u64 & !0xfff;
+    for i in 0..40 {
+        sys(
+            &mut k,
+            t,
+            map(heap + i * 0x21000, 0x21000, Backing::Anon, false),
+        );
+    }
+    assert_eq!(k.space(t).unwrap().areas().count(), 1);
+    let aligned = (heap + 0x1f_ffff) & !0x1f_ffff;
+    let refs: Vec<_> = (0..512).map(|i| store(aligned + (i << 12))).collect();
+    assert_eq!(go(&mut k, t, &refs).1.len(), 1);
+    assert_eq!(k.space(t).unwrap().resident().huge, 1);
+    // Below the aligned range the area does not cover 2 MiB.
+    assert_eq!(go(&mut k, t, &[store(heap)]).1, [FaultKind::Anon]);
+    assert_eq!(k.space(t).unwrap().resident().huge, 1);
+    k.validate().unwrap();
+}
+
+#[test]
+fn threads_see_each_others_mappings_and_exec_leaves_them_behind() {
+    let mut k = kernel();
+    let a = start(&mut k);
+    let b = spawn(&mut k, a, SpawnKind::Thread);
+    let first = go(&mut k, a, &[store(0x1000)]).0[0].frame;
+    assert_eq!(
+        go(&mut k, b, &[store(0x1000)]),
+        (go(&mut k, a, &[store(0x1000)]).0, vec![])
+    );
+    // A stale translation of the other thread would still hit.
+    sys(
+        &mut k,
+        b,
+        SysOp::Discard {
+            addr: VirtAddr(0x1000),
+            len: 0x1000,
+        },
+    );
+    assert_eq!(go(&mut k, a, &[load(0x1000)]).1, [FaultKind::ZeroPage]);
+    sys(&mut k, a, SysOp::Exec);
+    assert_eq!(k.space(a).unwrap().areas().count(), 0);
+    assert_eq!(k.space(b).unwrap().areas().count(), 1);
+    assert_ne!(k.space(a).unwrap().asid(), k.space(b).unwrap().asid());
+    k.exit(b, CORE, &mut Actions::new()).unwrap();
+    k.validate().unwrap();
+    assert_eq!(k.owner_of(Pfn(u64::from(first))), Owner::Free);
+}
+
+#[test]
+fn ticks_and_switches_touch_the_core_they_happen_on() {
+    let mut k = kernel();
+    let t = start(&mut k);
+    let lines = |core, task| {
+        let mut acts = Actions::new();
+        k.tick(core, task, &mut acts);
+        k.switch(core, task, &mut acts);
+        let mut refs = Vec::new();
+        acts.as_slice().iter().for_each(|a| a.refs(&mut refs));
+        refs.retain(|r| r.kind != RefKind::Fetch);
+        refs.into_iter()
+            .map(|r| r.paddr().0 >> 6)
+            .collect::<std::collections::BTreeSet<_>>()
+    };
+    let (zero, one) = (lines(CoreId(0), None), lines(CoreId(1), None));
+    assert!(!zero.is_empty() && zero.is_disjoint(&one));
+    let with_task = lines(CoreId(0), Some(t));
+    assert!(with_task.is_superset(&zero) && with_task.len() > zero.len());
+    for line in with_task {
+        assert_eq!(k.owner_of(Pfn(line >> 6)), Owner::Kernel);
+    }
+}
