@@ -106,16 +106,22 @@ impl Window {
     /// Dispatches `n` instructions.
     #[inline]
     pub(crate) fn dispatch(&mut self, n: u32) {
-        self.now += u64::from(n) * self.cost[self.shared];
-        self.instr += u64::from(n);
+        let cost = self.cost[self.shared];
+        let last = self.instr + u64::from(n);
         while self.head != self.tail {
             let (instr, done) = self.ring[self.head % RING];
-            if instr + self.size[self.shared] > self.instr {
+            let blocked = instr + self.size[self.shared];
+            if blocked > last {
                 break;
             }
-            self.now = self.now.max(done);
+            // Those behind the blocked instruction follow it at the base rate.
+            let until = blocked.saturating_sub(self.instr);
+            self.now = (self.now + until * cost).max(done);
+            self.instr += until;
             self.head += 1;
         }
+        self.now += (last - self.instr) * cost;
+        self.instr = last;
     }
 
     /// When a load that depends on the load `dep` loads back can start.
