@@ -202,8 +202,10 @@ impl Window {
         self.now = self.now.max(done);
     }
 
-    /// Waits for every tracked load.
+    /// Waits for every load.
     pub(crate) fn drain(&mut self) {
+        // Short loads are not tracked, but they are remembered.
+        self.now = self.ready.iter().fold(self.now, |now, t| now.max(*t));
         while self.head != self.tail {
             self.now = self.now.max(self.ring[self.head % RING].1);
             self.head += 1;
