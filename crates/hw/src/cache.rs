@@ -17,8 +17,8 @@ const EMPTY: Line = Line::MAX;
 /// Lines that a machine can have: the tag above is not one of them.
 pub(crate) const MAX_LINES: u64 = EMPTY as u64;
 
-/// State of a line in one cache. The order is that of rising rights.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// State of a line in one cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum State {
     /// Clean, others may hold it.
@@ -34,6 +34,13 @@ pub(crate) enum State {
 /// State and flags of a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Meta(u8);
+
+impl State {
+    /// Does nobody else hold the line?
+    pub(crate) const fn alone(self) -> bool {
+        matches!(self, Self::Exclusive | Self::Modified)
+    }
+}
 
 impl Meta {
     /// The data may still be on its way: ask the table of fills in flight.

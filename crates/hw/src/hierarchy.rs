@@ -138,7 +138,7 @@ impl Hierarchy {
         let cache = self.cache_at(core, last);
         if let Some(slot) = self.topology.caches[cache].find_physical(line) {
             let meta = self.topology.caches[cache].meta(slot);
-            if meta.state() < State::Exclusive {
+            if meta.state() == State::Shared {
                 let raised = meta.with_state(State::Exclusive);
                 self.topology.caches[cache].set_meta(slot, raised);
             }
@@ -186,7 +186,7 @@ impl Hierarchy {
                 state = State::Shared;
             }
         }
-        if self.coherent && want.write && meta.state() < State::Exclusive {
+        if self.coherent && want.write && !meta.state().alone() {
             if level_private {
                 self.invalidate_group_mates(core, want.line);
             }
@@ -211,7 +211,7 @@ impl Hierarchy {
             if mates_dirty {
                 now = now.with_state(State::Modified);
             }
-            if want.write && now.state() < State::Exclusive {
+            if want.write && now.state() == State::Shared {
                 now = now.with_state(State::Exclusive);
             }
             held.set_meta(slot, now);
@@ -532,7 +532,7 @@ impl Hierarchy {
             }
             let cache = &self.topology.caches[self.cache_at(core, 0)];
             for (line, meta, _) in cache.lines() {
-                if self.coherent && meta.state() >= State::Exclusive {
+                if self.coherent && meta.state().alone() {
                     self.check_alone(core, line, meta.state())?;
                 }
             }
