@@ -358,7 +358,7 @@ impl Hierarchy {
                 if let Some(taken) = self.take(cache, gone.line)
                     && taken.meta.dirty()
                 {
-                    gone.meta = gone.meta.with_state(State::Modified);
+                    gone.meta = gone.meta.with_state(taken.meta.state());
                 }
             }
             let fetch = self.first(other, true);
