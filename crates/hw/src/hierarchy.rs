@@ -180,7 +180,9 @@ impl Hierarchy {
             let probe = self.probe_cores(core, mates, want.line, want.write);
             if probe.dirty {
                 source = Source::SameGroup;
-                mates_dirty = !self.moesi || want.write;
+                // Under MESI the data comes here too; a writer is the only
+                // one to have it.
+                mates_dirty = !self.moesi && !want.write;
             }
             if probe.held && !want.write {
                 state = State::Shared;
@@ -197,8 +199,10 @@ impl Hierarchy {
         }
         if self.topology.levels[k].inclusion == Inclusion::Exclusive && want.into < k as u8 {
             let gone = self.topology.caches[cache].remove(slot);
-            let dirty = gone.meta.dirty() || mates_dirty;
-            state = match (dirty, state) {
+            if mates_dirty {
+                self.writebacks.push(want.line);
+            }
+            state = match (gone.meta.dirty() && !mates_dirty, state) {
                 (true, State::Shared) => State::Owned,
                 (true, _) => State::Modified,
                 (false, state) => state,
