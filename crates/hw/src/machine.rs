@@ -394,13 +394,13 @@ impl Machine {
         let last = self.levels.len() - 1;
         let done = match found.source {
             Source::Level(k) => at + self.latency.level[usize::from(k).min(2)],
-            Source::SameGroup => at + self.latency.same_group,
+            Source::SameGroup => self.has_come(want.line, at) + self.latency.same_group,
             Source::SameSocket => match self.latency.same_socket.or(self.latency.other_socket) {
-                Some(latency) => at + latency,
+                Some(latency) => self.has_come(want.line, at) + latency,
                 None => return self.ask_memory(thread, core, want, at, last),
             },
             Source::OtherSocket => match self.latency.other_socket {
-                Some(latency) => at + latency,
+                Some(latency) => self.has_come(want.line, at) + latency,
                 None => return self.ask_memory(thread, core, want, at, last),
             },
             Source::Memory => return self.ask_memory(thread, core, want, at, last),
@@ -408,11 +408,16 @@ impl Machine {
         if !found.pending {
             return done;
         }
-        let entry = self.in_flight[want.line as usize % IN_FLIGHT];
-        if entry.line == want.line {
-            done.max(entry.ready)
+        done.max(self.has_come(want.line, at))
+    }
+
+    /// `at`, or when the last fill of the line that is known ends, if later.
+    fn has_come(&self, line: Line, at: Q8) -> Q8 {
+        let entry = self.in_flight[line as usize % IN_FLIGHT];
+        if entry.line == line {
+            at.max(entry.ready)
         } else {
-            done
+            at
         }
     }
 
