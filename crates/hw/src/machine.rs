@@ -513,15 +513,16 @@ impl Machine {
         let meta = cache.meta(slot);
         let mut ready = start + self.latency.level[0];
         if meta.pending() || meta.prefetched() {
-            let entry = self.in_flight[line as usize % IN_FLIGHT];
+            let come = self.has_come(line, ready);
             let useful = u64::from(meta.prefetched());
-            let cache = &mut self.hierarchy.topology.caches[first];
             self.threads[thread].counters.useful_prefetches += useful;
-            if entry.line == line && entry.ready > ready {
-                ready = entry.ready;
-            } else {
-                cache.set_meta(slot, meta.settled());
-            }
+            let used = match come > ready {
+                true => meta.settled().with_pending(),
+                false => meta.settled(),
+            };
+            ready = come;
+            let cache = &mut self.hierarchy.topology.caches[first];
+            cache.set_meta(slot, used);
         }
         let meta = self.hierarchy.topology.caches[first].meta(slot);
         if write && meta.state() != State::Modified {
