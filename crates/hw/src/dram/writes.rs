@@ -51,11 +51,13 @@ impl WriteQueue {
         self.len
     }
 
+    #[inline]
     fn holds(&self, line: u64) -> bool {
         self.filter & filter_bit(line) != 0 && self.lines[..self.len].contains(&line)
     }
 
     /// Is the line queued? Counts if it is.
+    #[inline]
     pub(super) fn forwards(&mut self, addr: PhysAddr) -> bool {
         let found = self.holds(addr.0 >> LINE_SHIFT);
         self.forwarded += u64::from(found);
