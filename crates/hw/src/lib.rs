@@ -1,11 +1,27 @@
 //! The machine model: caches, TLBs, DRAM, links and core timing.
 //!
 //! Nothing here knows a file, a clock or a thread: every call takes the time of
-//! the core that asks and returns when it is done.
+//! the core that asks and returns when it is done. [`Machine`] implements
+//! [`piebald_units::memory::MemoryPort`]; a machine is described by a
+//! [`spec::MachineSpec`], which preset files hold as data.
 
+mod cache;
+mod counters;
 pub mod dram;
 mod error;
+mod features;
+mod hierarchy;
+mod machine;
+mod memory;
+mod prefetch;
 pub mod presets;
+mod replace;
 pub mod spec;
+mod tlb;
+mod topology;
+mod window;
 
+pub use counters::{Counters, LevelCount};
 pub use error::SpecError;
+pub use features::{Features, UnknownFeature};
+pub use machine::{Machine, Options};

@@ -83,6 +83,9 @@ pub struct CoreSpec {
     pub l1_fill_buffers: u16,
     /// Outstanding misses of a core beyond its private caches.
     pub shared_fill_buffers: u16,
+    /// Stores that may wait for their lines at once.
+    #[serde(default = "store_buffer")]
+    pub store_buffer: u16,
 }
 
 /// Which references a cache serves.
@@ -257,10 +260,23 @@ pub enum Spread {
     Line,
 }
 
+/// Coherence protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// A dirty line that another core reads is written back (Intel).
+    #[default]
+    Mesi,
+    /// A dirty line that another core reads stays dirty with its owner (AMD).
+    Moesi,
+}
+
 /// Latencies and bandwidths between caches, sockets and memory.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinkSpec {
+    /// Coherence protocol.
+    pub protocol: Protocol,
     /// Load-to-use cycles of a line that another core behind the same last-level
     /// cache holds modified; none = the last level's latency.
     pub same_group_transfer: Option<u32>,
@@ -277,6 +293,11 @@ pub struct LinkSpec {
     /// none = no such bus.
     #[serde(deserialize_with = "written_option")]
     pub socket_bus_bytes_per_second: Option<Bytes>,
+}
+
+/// Nehalem has 32, Core 2 has 20, later parts 36 to 64.
+const fn store_buffer() -> u16 {
+    32
 }
 
 const fn one_u16() -> u16 {

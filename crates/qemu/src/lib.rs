@@ -1,1 +1,26 @@
-//! QEMU plugins and the recorder.
+//! Piebald's ends in QEMU.
+//!
+//! The crate is two things at once: the plugin that QEMU loads (the `cdylib`),
+//! which records a program, and the driver that starts QEMU with it (the `rlib`).
+//!
+//! * [`recorder`]: the driver; what `piebald record` calls.
+//! * [`plugin`]: what runs inside QEMU user mode.
+//! * [`shared`]: the memory through which the two, and all processes of the
+//!   recorded program, talk; [`spool`]: the file that all of them append to.
+//! * [`image`]: what running a file means.
+//!
+//! # How a recording comes about
+//! The driver creates the shared memory and an empty spool, and runs the program
+//! under `qemu-x86_64` with the plugin. The plugin describes each block once, when
+//! QEMU translates it, and then stores one word for each execution of a block and
+//! for each access. Full buffers are encoded and appended to the spool by the
+//! thread that filled them. A process that forks gives its child the blocks known
+//! so far; one that replaces its image is replaced by QEMU on the new image. When
+//! all have ended, the driver takes what a killed process left in shared memory,
+//! writes header and index, and gives the file its name.
+
+pub mod image;
+pub mod plugin;
+pub mod recorder;
+pub mod shared;
+pub mod spool;

@@ -1,1 +1,78 @@
-//! Tables, JSON, CSV, HTML and plots.
+//! Tables, JSON, CSV, HTML and plots: one look for every verb.
+//!
+//! Whoever measures fills a [`Study`]; this room turns it into what people see
+//! and computes nothing that the study does not hold. Vocabulary:
+//!
+//! * *sample*: the values of one quantity over the repetitions of a study, with
+//!   their mean and a 95 % confidence interval ([`Sample`]);
+//! * *alone* and *together*: the two phases in which a program is measured, by
+//!   itself on the machine and beside the other programs of the study;
+//! * *slowdown*: time together / time alone - 1, printed in percent;
+//! * *target* and *polluter*: the program whose speed is asked about, and one
+//!   that is there to disturb it;
+//! * *MPKI*: misses per 1000 instructions.
+//!
+//! Every output marks a study that was interrupted with the word `PARTIAL`, and
+//! a number that does not exist (empty sample, division by zero) is shown as
+//! `n/a`, never as `NaN` or `inf`.
+//!
+//! The explanation sentences ([`headline`]) say only what the intervals
+//! support, and say "as", not "because": a study shows that misses and time rose
+//! together, not that one made the other.
+
+use std::path::PathBuf;
+
+mod chart;
+mod csv;
+mod file;
+mod format;
+mod headline;
+mod html;
+mod json;
+mod record;
+mod rows;
+mod sample;
+mod table;
+
+pub use csv::to_csv;
+pub use file::write_atomically;
+pub use headline::headline;
+pub use html::to_html;
+pub use json::{from_json, to_json};
+pub use record::{
+    Extra, LevelMpki, MachineSummary, Metrics, MissCurve, PolicyResult, ProgramResult, Role,
+    SCHEMA, SetMap, Study,
+};
+pub use sample::Sample;
+pub use table::{TableStyle, to_table};
+
+/// Why an output could not be made or read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The text is not the JSON of a study.
+    #[error("not the JSON of a study: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The JSON was written by a newer version.
+    #[error("schema: is {found}, allowed: 1 to {SCHEMA}")]
+    Schema {
+        /// The number in the file.
+        found: u32,
+    },
+    /// The CSV writer refused.
+    #[error("cannot write CSV: {0}")]
+    Csv(#[from] ::csv::Error),
+    /// A picture could not be drawn.
+    #[error("cannot draw a chart: {0}")]
+    Chart(String),
+    /// The HTML template failed.
+    #[error("cannot write HTML: {0}")]
+    Html(#[from] askama::Error),
+    /// A file could not be written.
+    #[error("{}: cannot write: {source}", path.display())]
+    Write {
+        /// The file that was to be written.
+        path: PathBuf,
+        /// Why it was not.
+        source: std::io::Error,
+    },
+}

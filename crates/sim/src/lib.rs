@@ -1,1 +1,32 @@
-//! Wires the operating system to the machine and runs a scenario.
+//! The simulator: programs on a modelled operating system on a modelled machine.
+//!
+//! [`run`] takes a [`Setup`] (machine, kernel, programs) and gives an
+//! [`Outcome`]: for each program, what its measured part took. It owns the
+//! clocks of all hardware threads, the seed, and the statistics; it prints
+//! nothing and reads no file.
+//!
+//! The machine's hardware threads have one clock each. The one with the lowest
+//! clock runs next; it may run ahead of the others inside its private caches for
+//! a *quantum*, but shared caches and memory see requests of different threads
+//! at most a *skew* out of order (`docs/decisions/`).
+
+mod engine;
+mod perform;
+mod setup;
+mod snapshot;
+mod task;
+
+pub use engine::run;
+pub use setup::{
+    Input, MapRequest, MapSample, Outcome, ProgramOutcome, ProgramSetup, Progress, Setup, SimError,
+};
+pub use snapshot::{Region, Snapshot};
+
+/// The rooms below, for those who build a [`Setup`].
+pub mod rooms {
+    pub use piebald_hw as hw;
+    pub use piebald_os_model as os_model;
+    pub use piebald_policy as policy;
+    pub use piebald_trace as trace;
+    pub use piebald_workload as workload;
+}

@@ -129,23 +129,16 @@ pub(crate) fn parse_ranges(
     range: &'static str,
     mut add: impl FnMut(u32, u32),
 ) -> Result<(), ParseError> {
-    let number = |s: &str| -> Result<u32, ParseError> {
-        let s = s.trim();
-        if s.is_empty() || !s.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(ParseError::NotANumber);
-        }
-        match s.parse::<u32>() {
-            Ok(n) if n <= max => Ok(n),
-            _ => Err(ParseError::OutOfRange(range)),
-        }
-    };
     if text.trim().is_empty() {
         return Err(ParseError::Empty);
     }
-    for part in text.split(',') {
-        let (low, high) = match part.split_once('-') {
-            Some((low, high)) => (number(low)?, number(high)?),
-            None => (number(part)?, number(part)?),
+    // Bytes, since splitting text by characters brings panicking code along.
+    for part in text.as_bytes().split(|b| *b == b',') {
+        let mut ends = part.splitn(2, |b| *b == b'-');
+        let low = number(ends.next().unwrap_or_default(), max, range)?;
+        let high = match ends.next() {
+            Some(high) => number(high, max, range)?,
+            None => low,
         };
         if high < low {
             return Err(ParseError::Backwards);
@@ -153,6 +146,21 @@ pub(crate) fn parse_ranges(
         add(low, high);
     }
     Ok(())
+}
+
+/// Reads one number of a list.
+fn number(text: &[u8], max: u32, range: &'static str) -> Result<u32, ParseError> {
+    let digits = text.trim_ascii();
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return Err(ParseError::NotANumber);
+    }
+    digits
+        .iter()
+        .try_fold(0u32, |n, digit| {
+            n.checked_mul(10)?.checked_add(u32::from(digit - b'0'))
+        })
+        .filter(|n| *n <= max)
+        .ok_or(ParseError::OutOfRange(range))
 }
 
 /// Prints rising numbers as `0-3,8`, or `none`.

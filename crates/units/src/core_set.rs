@@ -12,6 +12,9 @@ use crate::{
 pub const MAX_CORES: usize = 64;
 
 /// A set of hardware threads. Reads and prints `0-3,8`.
+///
+/// The empty set prints as `none`, which is refused when read: whatever is
+/// given cores must run somewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CoreSet(u64);
 

@@ -3,7 +3,7 @@
 //! Nothing here decides or measures anything. The crate holds three things:
 //!
 //! * **ids and units** as types, with checked arithmetic, parsing and printing
-//!   ([`Pfn`], [`Bytes`], [`Picos`], [`ColorSet`], ...);
+//!   ([`Pfn`], [`Bytes`], [`Count`], [`Picos`], [`ColorSet`], ...);
 //! * **what a program does**, one reference or system call at a time ([`op`]);
 //! * **ports**, the narrow interfaces through which rooms meet without naming
 //!   one another ([`memory`], [`block`]).
@@ -18,6 +18,7 @@ pub mod block;
 mod bytes;
 mod color_set;
 mod core_set;
+mod count;
 mod ids;
 pub mod memory;
 mod number;
@@ -27,6 +28,7 @@ mod time;
 pub use bytes::Bytes;
 pub use color_set::{ColorSet, ColorSetIter, MAX_COLORS};
 pub use core_set::{CoreSet, MAX_CORES};
+pub use count::Count;
 pub use ids::{
     Asid, Color, CoreId, FileId, LINE_SHIFT, Lba, Order, PAGE_SHIFT, PAGE_SIZE, PageSize, Pfn,
     PhysAddr, TaskId, VirtAddr, Vpn,

@@ -7,10 +7,11 @@ use core::fmt;
 pub enum ParseError {
     /// The text is empty.
     Empty,
-    /// The text does not start with a decimal number.
+    /// The text does not start with a decimal number, or a list has something
+    /// else than a number in it.
     NotANumber,
-    /// The number is followed by a unit that this quantity does not have; the
-    /// text lists those it has.
+    /// The number is followed by a unit that this quantity does not have, or by
+    /// none; the text lists those it has.
     UnknownUnit(&'static str),
     /// The value does not fit, or is finer than the smallest unit; the text
     /// gives the range.
@@ -24,7 +25,9 @@ impl fmt::Display for ParseError {
         match self {
             Self::Empty => f.write_str("is empty"),
             Self::NotANumber => f.write_str("does not start with a decimal number"),
-            Self::UnknownUnit(allowed) => write!(f, "has an unknown unit; allowed: {allowed}"),
+            Self::UnknownUnit(allowed) => {
+                write!(f, "has an unknown unit, or none; allowed: {allowed}")
+            }
             Self::OutOfRange(allowed) => write!(f, "is out of range; allowed: {allowed}"),
             Self::Backwards => f.write_str("has a range that runs backwards"),
         }
@@ -37,6 +40,8 @@ impl core::error::Error for ParseError {}
 pub(crate) type Unit = (&'static str, u64);
 
 /// Reads `12.5us` as a whole number of base units. The result must be exact.
+///
+/// Digits may be grouped by single underscores (`1_000us`).
 pub(crate) fn parse_scaled(
     text: &str,
     units: &[Unit],
@@ -47,67 +52,103 @@ pub(crate) fn parse_scaled(
     if text.is_empty() {
         return Err(ParseError::Empty);
     }
-    let number_len = text
+    let (number, unit) = split_number(text);
+    let decimal = Decimal::read(number)?;
+    let unit = unit.trim();
+    let (_, scale) = units
+        .iter()
+        .find(|(name, _)| *name == unit)
+        .ok_or(ParseError::UnknownUnit(allowed))?;
+    decimal.times(*scale).ok_or(ParseError::OutOfRange(range))
+}
+
+/// Cuts after the leading digits, points and underscores.
+fn split_number(text: &str) -> (&str, &str) {
+    let end = text
         .bytes()
         .position(|b| !(b.is_ascii_digit() || b == b'.' || b == b'_'))
         .unwrap_or(text.len());
-    let (number, unit) = text.split_at(number_len);
-    let unit = unit.trim();
-    let scale = units
-        .iter()
-        .find(|(name, _)| *name == unit)
-        .map(|(_, scale)| u128::from(*scale))
-        .ok_or(ParseError::UnknownUnit(allowed));
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let digits = |s: &str| s.bytes().filter(|b| b.is_ascii_digit()).count();
-    if digits(whole) == 0 || number.matches('.').count() > 1 {
-        return Err(ParseError::NotANumber);
-    }
-    if number.contains('.') && digits(fraction) == 0 {
-        return Err(ParseError::NotANumber);
-    }
-    let scale = scale?;
-    let too_large = ParseError::OutOfRange(range);
-    let mut value: u128 = 0;
-    let mut divisor: u128 = 1;
-    for (part, is_fraction) in [(whole, false), (fraction, true)] {
-        for digit in part.bytes().filter(u8::is_ascii_digit) {
-            value = value
-                .checked_mul(10)
-                .and_then(|v| v.checked_add(u128::from(digit - b'0')))
-                .ok_or(too_large)?;
-            if is_fraction {
-                divisor = divisor.checked_mul(10).ok_or(too_large)?;
+    text.split_at_checked(end).unwrap_or((text, ""))
+}
+
+/// A decimal number as `value / 10^decimals`; `None` where it needs more than
+/// 128 bits.
+struct Decimal(Option<(u128, u32)>);
+
+impl Decimal {
+    fn read(number: &str) -> Result<Self, ParseError> {
+        let mut value = Some(0u128);
+        let mut decimals = 0u32;
+        // Zeros that end the fraction change nothing, and would overflow.
+        let mut zeros = 0u32;
+        let mut point = false;
+        let mut last = b'_';
+        for byte in number.bytes() {
+            match byte {
+                b'0' if point => zeros = zeros.saturating_add(1),
+                b'0'..=b'9' => {
+                    let shift = zeros.saturating_add(1);
+                    value = push_digit(value, shift, byte - b'0');
+                    if point {
+                        decimals = decimals.saturating_add(shift);
+                    }
+                    zeros = 0;
+                }
+                b'.' if !point && last.is_ascii_digit() => point = true,
+                b'_' if last.is_ascii_digit() => {}
+                _ => return Err(ParseError::NotANumber),
             }
+            last = byte;
         }
+        if !last.is_ascii_digit() {
+            return Err(ParseError::NotANumber);
+        }
+        Ok(Self(value.map(|v| (v, decimals))))
     }
-    let scaled = value.checked_mul(scale).ok_or(too_large)?;
-    if scaled % divisor != 0 {
-        return Err(too_large);
+
+    /// The product, if it is whole and fits.
+    fn times(&self, scale: u64) -> Option<u64> {
+        let (value, decimals) = self.0?;
+        let divisor = 10u128.checked_pow(decimals)?;
+        let scaled = value.checked_mul(u128::from(scale))?;
+        if scaled.checked_rem(divisor)? != 0 {
+            return None;
+        }
+        u64::try_from(scaled.checked_div(divisor)?).ok()
     }
-    u64::try_from(scaled / divisor).map_err(|_| too_large)
+}
+
+/// Appends `shift - 1` zeros and a digit.
+fn push_digit(value: Option<u128>, shift: u32, digit: u8) -> Option<u128> {
+    value?
+        .checked_mul(10u128.checked_pow(shift)?)?
+        .checked_add(u128::from(digit))
 }
 
 /// Prints `value` in the largest unit that shows it exactly with at most three
-/// decimals; `units` runs from small to large.
+/// decimals; `units` runs from small to large and starts with the base unit.
 pub(crate) fn print_scaled(f: &mut fmt::Formatter<'_>, value: u64, units: &[Unit]) -> fmt::Result {
-    for &(name, scale) in units.iter().rev() {
-        if value < scale {
-            continue;
+    for &(name, scale) in units.iter().rev().filter(|(_, scale)| *scale <= value) {
+        if let Some((whole, thousandths)) = in_thousandths(value, scale) {
+            return match thousandths {
+                0 => write!(f, "{whole}{name}"),
+                t if t % 100 == 0 => write!(f, "{whole}.{}{name}", t / 100),
+                t if t % 10 == 0 => write!(f, "{whole}.{:02}{name}", t / 10),
+                t => write!(f, "{whole}.{t:03}{name}"),
+            };
         }
-        let thousandths = u128::from(value % scale) * 1000;
-        if thousandths % u128::from(scale) != 0 {
-            continue;
-        }
-        let whole = value / scale;
-        let fraction = (thousandths / u128::from(scale)) as u64;
-        return match fraction {
-            0 => write!(f, "{whole}{name}"),
-            _ if fraction.is_multiple_of(100) => write!(f, "{whole}.{}{name}", fraction / 100),
-            _ if fraction.is_multiple_of(10) => write!(f, "{whole}.{:02}{name}", fraction / 10),
-            _ => write!(f, "{whole}.{fraction:03}{name}"),
-        };
     }
-    let (name, _) = units[0];
-    write!(f, "{value}{name}")
+    write!(f, "{value}{}", units.first().map_or("", |(name, _)| name))
+}
+
+/// `value / scale` as a whole part and thousandths, if that is exact.
+fn in_thousandths(value: u64, scale: u64) -> Option<(u64, u64)> {
+    let whole = value.checked_div(scale)?;
+    let rest = u128::from(value.checked_rem(scale)?).checked_mul(1000)?;
+    let scale = u128::from(scale);
+    if rest.checked_rem(scale)? != 0 {
+        return None;
+    }
+    let thousandths = u64::try_from(rest.checked_div(scale)?).ok()?;
+    Some((whole, thousandths))
 }

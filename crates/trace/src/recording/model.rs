@@ -175,6 +175,14 @@ impl Raw {
         Self((index as u64) << Self::TAG | addr & ((1 << Self::TAG) - 1))
     }
 
+    /// What [`Self::index`] gives for a block entry.
+    pub const NO_INDEX: u16 = Self::BLOCK as u16;
+
+    /// Index of the access, or [`Self::NO_INDEX`] for a block entry.
+    pub const fn index(self) -> u16 {
+        (self.0 >> Self::TAG) as u16
+    }
+
     /// Takes it apart again.
     pub const fn entry(self) -> Entry {
         let low = self.0 & ((1 << Self::TAG) - 1);

@@ -1,0 +1,242 @@
+//! What every file owes to its readers, and the documents to the program.
+
+use std::path::{Path, PathBuf};
+
+use piebald_house::{
+    files_below, markdown, read, root,
+    rules::{MAX_LINES, manifest_defects, source_defects, text_defects},
+};
+
+/// Extensions of files that people write.
+const WRITTEN: &[&str] = &[
+    "rs", "toml", "md", "sh", "py", "svg", "html", "css", "js", "c", "h", "csv", "json",
+];
+/// Written files without an extension.
+const PLAIN: &[&str] = &["run"];
+
+fn name(path: &Path) -> String {
+    path.strip_prefix(root())
+        .unwrap_or(path)
+        .to_string_lossy()
+        .into_owned()
+}
+
+fn has_extension(path: &Path, wanted: &[&str]) -> bool {
+    path.extension()
+        .is_some_and(|e| wanted.iter().any(|w| e == *w))
+}
+
+fn written_files() -> Vec<PathBuf> {
+    let mut files = files_below(&root());
+    files.retain(|f| {
+        has_extension(f, WRITTEN) || PLAIN.iter().any(|n| f.file_name().is_some_and(|f| f == *n))
+    });
+    assert!(
+        files.iter().any(|f| f.ends_with("crates/units/src/lib.rs")),
+        "the tree was not found"
+    );
+    files
+}
+
+fn sources() -> Vec<PathBuf> {
+    let mut files = written_files();
+    files.retain(|f| has_extension(f, &["rs"]));
+    files
+}
+
+fn documents() -> Vec<PathBuf> {
+    let mut files = written_files();
+    files.retain(|f| has_extension(f, &["md"]));
+    files
+}
+
+/// Fails with all defects at once.
+fn none(defects: Vec<String>) {
+    assert!(defects.is_empty(), "\n{}", defects.join("\n"));
+}
+
+#[test]
+fn no_file_names_a_place_of_one_computer_or_a_package_host() {
+    let defects = |f: &PathBuf| text_defects(&name(f), &read(f));
+    none(written_files().iter().flat_map(defects).collect());
+}
+
+#[test]
+fn sources_are_finished_short_and_open_with_their_purpose() {
+    let defects = |f: &PathBuf| source_defects(&name(f), &read(f));
+    none(sources().iter().flat_map(defects).collect());
+}
+
+#[test]
+fn every_crate_takes_lints_and_licence_from_the_workspace() {
+    let crates = root().join("crates");
+    let manifests: Vec<PathBuf> = std::fs::read_dir(&crates)
+        .expect("crates/ can be listed")
+        .map(|entry| entry.expect("an entry").path().join("Cargo.toml"))
+        .filter(|path| path.exists())
+        .collect();
+    assert!(manifests.len() >= 10, "{manifests:?}");
+    let defects = |path: &PathBuf| {
+        manifest_defects(&name(path), &read(path))
+            .unwrap_or_else(|e| vec![format!("{}: {e}", name(path))])
+    };
+    none(manifests.iter().flat_map(defects).collect());
+}
+
+#[test]
+fn both_licences_are_there() {
+    assert!(read(&root().join("LICENSE-MIT")).starts_with("MIT License"));
+    let apache = read(&root().join("LICENSE-APACHE"));
+    assert!(apache.contains("Apache License") && apache.contains("Version 2.0, January 2004"));
+    let workspace: toml::Table = read(&root().join("Cargo.toml")).parse().expect("TOML");
+    assert_eq!(
+        workspace["workspace"]["package"]["license"].as_str(),
+        Some("MIT OR Apache-2.0")
+    );
+}
+
+#[test]
+fn blocks_of_the_readme_say_whether_they_run() {
+    const MARKS: &[&str] = &["sh", "sh stage", "console", "toml", "text"];
+    let blocks = markdown::blocks(&read(&root().join("README.md")));
+    assert!(
+        blocks.iter().any(|b| b.mark == "sh"),
+        "no command of the README is run"
+    );
+    let unknown = blocks.iter().filter(|b| !MARKS.contains(&b.mark.as_str()));
+    none(
+        unknown
+            .map(|b| {
+                format!(
+                    "README.md:{}: mark \"{}\"; allowed: {MARKS:?}",
+                    b.line, b.mark
+                )
+            })
+            .collect(),
+    );
+}
+
+/// Commands that are left out of the README's run because a stage is what they are.
+#[test]
+fn blocks_left_to_a_stage_hold_nothing_but_that_stage() {
+    const STAGES: &[&str] = &["./test.sh", "./demo.sh", ".ci/run"];
+    let blocks = markdown::blocks(&read(&root().join("README.md")));
+    let stray = blocks
+        .iter()
+        .filter(|b| b.mark == "sh stage")
+        .flat_map(|b| b.body.iter().map(move |line| (b.line, line)))
+        .filter(|(_, line)| {
+            let command = line.split('#').next().unwrap_or_default().trim();
+            !command.is_empty() && !STAGES.iter().any(|s| command.split(' ').next() == Some(*s))
+        });
+    none(
+        stray
+            .map(|(at, line)| format!("README.md:{at}: \"{line}\" runs in no stage"))
+            .collect(),
+    );
+}
+
+#[test]
+fn the_readme_shows_only_verbs_that_exist() {
+    let status = read(&root().join("docs/status.md"));
+    let rows = markdown::table(&status, &["verb", "state"]).expect("a table of verbs");
+    let exists: Vec<&str> = rows
+        .iter()
+        .filter(|row| row[1] == "exists")
+        .flat_map(|row| markdown::code_words(&row[0]))
+        .filter_map(|verb| verb.split(' ').next())
+        .collect();
+    assert!(exists.contains(&"study"), "{exists:?}");
+    let readme = read(&root().join("README.md"));
+    let mut defects = Vec::new();
+    for block in markdown::blocks(&readme).iter().filter(|b| b.mark == "sh") {
+        for line in &block.body {
+            let mut words = line
+                .split_whitespace()
+                .skip_while(|w| !w.ends_with("/piebald") && *w != "piebald");
+            let verb = words.nth(1).filter(|v| !v.starts_with('-'));
+            if let Some(verb) = verb.filter(|v| !exists.contains(v)) {
+                defects.push(format!(
+                    "README.md:{}: \"{verb}\" is not said to exist",
+                    block.line
+                ));
+            }
+        }
+    }
+    none(defects);
+}
+
+#[test]
+fn links_of_the_documents_lead_somewhere() {
+    let mut defects = Vec::new();
+    let mut seen = 0;
+    for document in documents() {
+        let text = read(&document);
+        for target in markdown::local_links(&text) {
+            seen += 1;
+            let here = document.parent().unwrap_or(&document);
+            if !here.join(target).exists() {
+                defects.push(format!("{}: {target} does not exist", name(&document)));
+            }
+        }
+    }
+    assert!(seen > 0, "no link was found at all");
+    none(defects);
+}
+
+#[test]
+fn each_rule_finds_what_breaks_it() {
+    let home = concat!("/ho", "me/someone");
+    assert_eq!(
+        text_defects("a.md", &format!("fine\nsee {home}\n")).len(),
+        1
+    );
+    assert_eq!(text_defects("a.md", "see /usr/bin").len(), 0);
+    let fine = "//! Purpose.\nfn f() {}\n";
+    assert_eq!(source_defects("a.rs", fine).len(), 0);
+    assert_eq!(source_defects("a.rs", "fn f() {}\n").len(), 1);
+    assert_eq!(
+        source_defects("a.rs", &format!("{fine}{}!()", concat!("to", "do"))).len(),
+        1
+    );
+    assert_eq!(
+        source_defects(
+            "a.rs",
+            &format!("//! Long.\n{}", "\n".repeat(MAX_LINES - 1))
+        )
+        .len(),
+        0
+    );
+    assert_eq!(
+        source_defects("a.rs", &format!("//! Long.\n{}", "\n".repeat(MAX_LINES))).len(),
+        1
+    );
+    assert_eq!(
+        manifest_defects("a", "[package]\nname = \"a\"")
+            .unwrap()
+            .len(),
+        6
+    );
+    let lints = manifest_defects("a", "[lints]\nworkspace = false").unwrap();
+    assert!(
+        lints.contains(&"a: lints.workspace = true is missing".to_owned()),
+        "{lints:?}"
+    );
+    assert!(manifest_defects("a", "[").is_err());
+}
+
+#[test]
+fn tables_blocks_and_links_are_read_as_people_see_them() {
+    let text = "a | b\n\n| b | a |\n|---|---|\n| 1 | `x` |\n| 2 | y |\n\nrest\n```sh\nrun\n```\n[l](d/e.md#f) [w](https://h/p)";
+    let rows = markdown::table(text, &["a", "b"]).unwrap();
+    assert_eq!(rows, [["`x`", "1"], ["y", "2"]]);
+    assert_eq!(markdown::code_words(&rows[0][0]), ["x"]);
+    let blocks = markdown::blocks(text);
+    assert_eq!(
+        (blocks.len(), blocks[0].mark.as_str(), blocks[0].line),
+        (1, "sh", 9)
+    );
+    assert_eq!(blocks[0].body, ["run"]);
+    assert_eq!(markdown::local_links(text), ["d/e.md"]);
+    assert!(markdown::table(text, &["c"]).is_none());
+}

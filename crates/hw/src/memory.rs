@@ -1,0 +1,192 @@
+//! What lies behind the last caches: buses, links, controllers and DRAM.
+
+use piebald_units::{PhysAddr, Picos};
+
+use crate::{
+    cache::Line,
+    dram::{Dram, RowOutcome},
+    error::SpecError,
+    spec::{LinkSpec, MachineSpec, Spread},
+    window::Q8,
+};
+
+/// A finished read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fetched {
+    /// When the line is at the core.
+    pub(crate) ready: Q8,
+    pub(crate) row: RowOutcome,
+}
+
+/// A bus that moves one line at a time.
+#[derive(Clone, Debug)]
+struct Bus {
+    /// Time that a line takes.
+    line: Q8,
+    free: Q8,
+}
+
+impl Bus {
+    fn pass(&mut self, now: Q8) -> Q8 {
+        let start = now.max(self.free);
+        self.free = start + self.line;
+        start + self.line
+    }
+}
+
+/// All memory of a machine.
+#[derive(Clone)]
+pub(crate) struct Memory {
+    drams: Vec<Dram>,
+    /// Controllers that are enabled, as indices of `drams`.
+    enabled: Vec<u16>,
+    spread: Spread,
+    /// Bytes behind each controller, if memory is divided contiguously.
+    part: u64,
+    size: u64,
+    fixed: Q8,
+    hop: Q8,
+    hops: Vec<Vec<u16>>,
+    controllers_per_socket: usize,
+    buses: Vec<Bus>,
+}
+
+impl Memory {
+    pub(crate) fn new(spec: &MachineSpec, cycle: Q8, disabled: &[u16]) -> Result<Self, SpecError> {
+        let memory = &spec.memory;
+        let n = usize::from(memory.controllers);
+        let sockets = usize::from(spec.core.sockets);
+        if n == 0 || !(n.is_multiple_of(sockets) || sockets.is_multiple_of(n)) {
+            let allowed = "1 or more, a multiple or a divisor of the number of sockets";
+            return Err(SpecError::new("memory.controllers", n, allowed));
+        }
+        let size = memory.size.0;
+        if size == 0
+            || size >> 6 >= crate::cache::MAX_LINES
+            || !size.is_multiple_of(4096 * n as u64)
+        {
+            let allowed = "whole pages for each controller, below 256 GiB";
+            return Err(SpecError::new("memory.size", memory.size, allowed));
+        }
+        let enabled: Vec<u16> = (0..n as u16).filter(|c| !disabled.contains(c)).collect();
+        if enabled.is_empty() {
+            let allowed = "at least one controller left enabled";
+            return Err(SpecError::new(
+                "disabled controllers",
+                format!("{disabled:?}"),
+                allowed,
+            ));
+        }
+        // All memory must fit behind the controllers that are left.
+        let part = (size / enabled.len() as u64).next_multiple_of(4096);
+        let drams = (0..n)
+            .map(|_| Dram::new(&memory.dram, part, "memory.dram"))
+            .collect::<Result<_, _>>()?;
+        check_hops(&spec.links, sockets)?;
+        let buses = match spec.links.socket_bus_bytes_per_second {
+            None => Vec::new(),
+            Some(rate) if rate.0 == 0 => {
+                let field = "links.socket_bus_bytes_per_second";
+                return Err(SpecError::new(field, rate, "more than 0"));
+            }
+            Some(rate) => {
+                let line = (64_000_000_000_000u128 << 8) / u128::from(rate.0);
+                vec![
+                    Bus {
+                        line: line as Q8,
+                        free: 0
+                    };
+                    sockets
+                ]
+            }
+        };
+        Ok(Self {
+            drams,
+            enabled,
+            spread: memory.spread,
+            part,
+            size,
+            fixed: memory.fixed_latency.0 << 8,
+            hop: Q8::from(spec.links.hop_latency) * cycle,
+            hops: spec.links.hops.clone(),
+            controllers_per_socket: n.div_ceil(sockets),
+            buses,
+        })
+    }
+
+    pub(crate) const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Controller of a line and the address behind it.
+    fn home(&self, line: Line) -> (usize, PhysAddr) {
+        let addr = u64::from(line) << 6;
+        let n = self.enabled.len() as u64;
+        if n == 1 {
+            return (usize::from(self.enabled[0]), PhysAddr(addr));
+        }
+        let (at, local) = match self.spread {
+            Spread::Contiguous => (addr / self.part, addr % self.part),
+            Spread::Page => (addr >> 12, addr & 4095),
+            Spread::Line => (addr >> 6, addr & 63),
+        };
+        let local = match self.spread {
+            Spread::Contiguous => local,
+            Spread::Page => ((at / n) << 12) | local,
+            Spread::Line => ((at / n) << 6) | local,
+        };
+        (
+            usize::from(self.enabled[(at % n) as usize]),
+            PhysAddr(local),
+        )
+    }
+
+    fn distance(&self, socket: u16, controller: usize) -> Q8 {
+        let home = controller / self.controllers_per_socket;
+        let socket = usize::from(socket);
+        if home == socket {
+            return 0;
+        }
+        let hops = self.hops.get(socket).and_then(|row| row.get(home));
+        self.hop * Q8::from(hops.copied().unwrap_or(1))
+    }
+
+    /// Reads a line for a core of `socket`; the request leaves the last cache at `now`.
+    pub(crate) fn read(&mut self, socket: u16, line: Line, now: Q8) -> Fetched {
+        let (controller, addr) = self.home(line);
+        let travel = self.distance(socket, controller);
+        // The fixed part and the links are crossed there and back: half each way.
+        let there = now + (self.fixed + travel) / 2;
+        let done = self.drams[controller].read(addr, Picos(there >> 8));
+        let mut ready = (done.ready.0 << 8) + (self.fixed + travel) / 2;
+        if let Some(bus) = self.buses.get_mut(usize::from(socket)) {
+            ready = ready.max(bus.pass(ready - bus.line));
+        }
+        Fetched {
+            ready,
+            row: done.row,
+        }
+    }
+
+    /// Writes a line back; nobody waits for it, but it takes bus and bank time.
+    pub(crate) fn write(&mut self, socket: u16, line: Line, now: Q8) {
+        let (controller, addr) = self.home(line);
+        if let Some(bus) = self.buses.get_mut(usize::from(socket)) {
+            bus.pass(now);
+        }
+        self.drams[controller].write(addr, Picos(now >> 8));
+    }
+}
+
+fn check_hops(links: &LinkSpec, sockets: usize) -> Result<(), SpecError> {
+    if links.hops.is_empty() {
+        return Ok(());
+    }
+    let square = links.hops.len() == sockets && links.hops.iter().all(|r| r.len() == sockets);
+    if !square {
+        let value = format!("{:?}", links.hops);
+        let allowed = format!("{sockets} rows of {sockets} numbers");
+        return Err(SpecError::new("links.hops", value, allowed));
+    }
+    Ok(())
+}

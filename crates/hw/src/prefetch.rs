@@ -1,0 +1,206 @@
+//! The four hardware prefetchers of Intel parts, each a flag of the preset.
+//!
+//! Their published descriptions say what triggers them, not every number; the
+//! numbers chosen here are named constants. All of them stay inside the 4 KiB
+//! page that they see.
+
+use crate::{cache::Line, spec::PrefetchSpec};
+
+/// Lines of a page.
+const PAGE_LINES: Line = 64;
+/// Strides that the streamer tracks at once, one forward or backward per page.
+const STREAMS: usize = 32;
+/// Entries of the stride table, indexed by the low bits of the site.
+const SITES: usize = 256;
+/// Lines that the streamer may run ahead.
+const REACH: i64 = 20;
+/// Lines that one access makes it fetch.
+const BURST: usize = 2;
+/// Longest stride of the first-level stride prefetcher, in bytes.
+const MAX_STRIDE: i64 = 2048;
+
+/// A line to fetch, and into which level (0 = first).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wish {
+    pub(crate) line: Line,
+    pub(crate) into: u8,
+}
+
+/// Up to eight wishes of one access.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wishes {
+    lines: [Line; 8],
+    into: [u8; 8],
+    len: usize,
+}
+
+impl Wishes {
+    fn push(&mut self, line: Line, into: u8) {
+        if self.len < self.lines.len() {
+            self.lines[self.len] = line;
+            self.into[self.len] = into;
+            self.len += 1;
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Wish> + '_ {
+        (0..self.len).map(|i| Wish {
+            line: self.lines[i],
+            into: self.into[i],
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Stride {
+    site: u32,
+    last: u64,
+    stride: i64,
+    sure: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Stream {
+    page: Line,
+    valid: bool,
+    last: i64,
+    forward: bool,
+    run: u8,
+    /// Next line of the page to fetch.
+    ahead: i64,
+}
+
+/// Prefetchers of one core.
+#[derive(Clone, Debug)]
+pub(crate) struct Prefetcher {
+    on: PrefetchSpec,
+    last_load: Line,
+    strides: Vec<Stride>,
+    streams: Vec<Stream>,
+}
+
+impl Prefetcher {
+    pub(crate) fn new(on: PrefetchSpec) -> Self {
+        Self {
+            on,
+            last_load: 0,
+            strides: vec![Stride::default(); SITES],
+            streams: vec![Stream::default(); STREAMS],
+        }
+    }
+
+    /// Does anything watch the first level?
+    pub(crate) const fn watches_l1(&self) -> bool {
+        self.on.dcu_next_line || self.on.dcu_ip_stride
+    }
+
+    /// Does anything watch the second level?
+    pub(crate) const fn watches_l2(&self) -> bool {
+        self.on.l2_streamer || self.on.l2_adjacent_line
+    }
+
+    /// A load reached the first level.
+    pub(crate) fn load(&mut self, paddr: u64, site: u32, wishes: &mut Wishes) {
+        let line = (paddr >> 6) as Line;
+        if self.on.dcu_next_line && line == self.last_load.wrapping_add(1) {
+            push_in_page(wishes, line, i64::from(line) + 1, 0);
+        }
+        self.last_load = line;
+        if self.on.dcu_ip_stride {
+            self.stride(paddr, site, wishes);
+        }
+    }
+
+    fn stride(&mut self, paddr: u64, site: u32, wishes: &mut Wishes) {
+        let entry = &mut self.strides[site as usize % SITES];
+        if entry.site != site {
+            *entry = Stride {
+                site,
+                last: paddr,
+                stride: 0,
+                sure: 0,
+            };
+            return;
+        }
+        let stride = paddr as i64 - entry.last as i64;
+        entry.last = paddr;
+        if stride == 0 {
+            return;
+        }
+        if stride != entry.stride {
+            entry.stride = stride;
+            entry.sure = 0;
+            return;
+        }
+        entry.sure = (entry.sure + 1).min(3);
+        if entry.sure < 2 || stride.abs() > MAX_STRIDE {
+            return;
+        }
+        let next = (paddr as i64 + stride) >> 6;
+        if next != (paddr >> 6) as i64 {
+            push_in_page(wishes, (paddr >> 6) as Line, next, 0);
+        }
+    }
+
+    /// A demand missed the first level; `hit` says whether the second had it.
+    pub(crate) fn second_level(&mut self, line: Line, hit: bool, wishes: &mut Wishes) {
+        if self.on.l2_adjacent_line && !hit {
+            wishes.push(line ^ 1, 1);
+        }
+        if self.on.l2_streamer {
+            self.stream(line, wishes);
+        }
+    }
+
+    fn stream(&mut self, line: Line, wishes: &mut Wishes) {
+        let page = line / PAGE_LINES;
+        let at = i64::from(line % PAGE_LINES);
+        let stream = &mut self.streams[page as usize % STREAMS];
+        if !stream.valid || stream.page != page {
+            *stream = Stream {
+                page,
+                valid: true,
+                last: at,
+                forward: true,
+                run: 0,
+                ahead: at + 1,
+            };
+            return;
+        }
+        let forward = at > stream.last;
+        if at == stream.last {
+            return;
+        }
+        stream.last = at;
+        if forward != stream.forward {
+            stream.forward = forward;
+            stream.run = 1;
+            stream.ahead = at;
+        } else {
+            stream.run = (stream.run + 1).min(3);
+        }
+        if stream.run < 2 {
+            return;
+        }
+        let step = if forward { 1 } else { -1 };
+        let mut ahead = match forward {
+            true => stream.ahead.max(at + 1),
+            false => stream.ahead.min(at - 1),
+        };
+        for _ in 0..BURST {
+            let in_page = (0..i64::from(PAGE_LINES)).contains(&ahead);
+            if !in_page || (ahead - at).abs() > REACH {
+                break;
+            }
+            wishes.push(page * PAGE_LINES + ahead as Line, 1);
+            ahead += step;
+        }
+        stream.ahead = ahead;
+    }
+}
+
+fn push_in_page(wishes: &mut Wishes, from: Line, to: i64, into: u8) {
+    if to >= 0 && to / i64::from(PAGE_LINES) == i64::from(from / PAGE_LINES) {
+        wishes.push(to as Line, into);
+    }
+}

@@ -1,0 +1,206 @@
+//! Core timing: an instruction window (design decision 6).
+//!
+//! Instructions are dispatched at the core's base rate. A load starts when it is
+//! dispatched, or when the load that its address depends on is done. Loads of one
+//! window overlap; dispatch stops when an unfinished load is a whole window old,
+//! when no fill buffer is free, or when the store buffer is full. Stores retire
+//! into the store buffer and never delay dispatch otherwise. A late instruction
+//! fetch stops dispatch until it is there.
+//!
+//! Time is counted in 2^-8 ps, so that the fraction of a cycle is not lost.
+
+use crate::spec::CoreSpec;
+
+/// Time in 2^-8 ps.
+pub(crate) type Q8 = u64;
+
+/// Loads whose completion is remembered for dependences.
+const HISTORY: usize = 256;
+
+/// Unfinished loads that the window tracks; no window has more loads.
+const RING: usize = 512;
+
+/// A fixed number of buffers, each busy until some time.
+#[derive(Clone, Debug)]
+pub(crate) struct Slots {
+    until: Vec<Q8>,
+}
+
+impl Slots {
+    pub(crate) fn new(n: u16) -> Self {
+        Self {
+            until: vec![0; usize::from(n.max(1))],
+        }
+    }
+
+    /// The buffer that is free first, and when.
+    #[inline]
+    pub(crate) fn first_free(&self) -> (usize, Q8) {
+        let mut best = (0, self.until[0]);
+        for (i, t) in self.until.iter().enumerate().skip(1) {
+            if *t < best.1 {
+                best = (i, *t);
+            }
+        }
+        best
+    }
+
+    #[inline]
+    pub(crate) fn hold(&mut self, slot: usize, until: Q8) {
+        self.until[slot] = until;
+    }
+}
+
+/// Timing state of one hardware thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Window {
+    /// Dispatch time of the next instruction.
+    pub(crate) now: Q8,
+    /// Base cost of an instruction, alone on the core and with an SMT sibling.
+    cost: [Q8; 2],
+    size: [u64; 2],
+    /// 1 while the SMT sibling runs too.
+    shared: usize,
+    instr: u64,
+    loads: u32,
+    ready: Box<[Q8; HISTORY]>,
+    ring: Box<[(u64, Q8); RING]>,
+    head: usize,
+    tail: usize,
+    stores: Slots,
+    overlap: bool,
+}
+
+impl Window {
+    pub(crate) fn new(spec: &CoreSpec, cycle: Q8, overlap: bool) -> Self {
+        let cost = |cpi: f64| ((cycle as f64 * cpi).round() as Q8).max(1);
+        let crowded = spec.base_cpi.max(2.0 / f64::from(spec.width.max(1)));
+        Self {
+            now: 0,
+            cost: [cost(spec.base_cpi), cost(crowded)],
+            size: [u64::from(spec.window), u64::from(spec.window / 2).max(1)],
+            shared: 0,
+            instr: 0,
+            loads: 0,
+            ready: Box::new([0; HISTORY]),
+            ring: Box::new([(0, 0); RING]),
+            head: 0,
+            tail: 0,
+            stores: Slots::new(spec.store_buffer),
+            overlap,
+        }
+    }
+
+    /// The SMT sibling runs or idles: the window and the issue slots are shared.
+    pub(crate) fn share(&mut self, with_sibling: bool) {
+        self.shared = usize::from(with_sibling);
+    }
+
+    /// Takes the caller's clock over; keeps the fraction if it is our own.
+    pub(crate) fn set_now(&mut self, ps: u64) {
+        if self.now >> 8 != ps {
+            self.now = ps << 8;
+        }
+    }
+
+    /// Dispatches `n` instructions.
+    #[inline]
+    pub(crate) fn dispatch(&mut self, n: u32) {
+        self.now += u64::from(n) * self.cost[self.shared];
+        self.instr += u64::from(n);
+        while self.head != self.tail {
+            let (instr, done) = self.ring[self.head % RING];
+            if instr + self.size[self.shared] > self.instr {
+                break;
+            }
+            self.now = self.now.max(done);
+            self.head += 1;
+        }
+    }
+
+    /// When a load that depends on the load `dep` loads back can start.
+    #[inline]
+    pub(crate) fn start(&self, dep: u16) -> Q8 {
+        if dep == 0 || usize::from(dep) >= HISTORY || !self.overlap {
+            return self.now;
+        }
+        let at = self.loads.wrapping_sub(u32::from(dep)) as usize % HISTORY;
+        self.now.max(self.ready[at])
+    }
+
+    /// A load will be done at `done`.
+    #[inline]
+    pub(crate) fn load(&mut self, done: Q8) {
+        self.ready[self.loads as usize % HISTORY] = done;
+        self.loads = self.loads.wrapping_add(1);
+        // A load that is done before dispatch can be a window further never
+        // blocks: it need not be tracked.
+        let reach = self.now + self.size[self.shared] * self.cost[self.shared];
+        if done > reach {
+            self.track(done);
+        }
+    }
+
+    /// A load that hit the first level without waiting: not in overlap mode's
+    /// way, so it only leaves its completion behind.
+    #[inline]
+    pub(crate) fn quick_load(&mut self, latency: Q8) {
+        self.ready[self.loads as usize % HISTORY] = self.now + latency;
+        self.loads = self.loads.wrapping_add(1);
+    }
+
+    /// The last load crosses a line and is done only at `done`.
+    pub(crate) fn extend(&mut self, done: Q8) {
+        let at = self.loads.wrapping_sub(1) as usize % HISTORY;
+        if done > self.ready[at] {
+            self.ready[at] = done;
+            self.track(done);
+        }
+    }
+
+    fn track(&mut self, done: Q8) {
+        if !self.overlap {
+            self.now = self.now.max(done);
+            return;
+        }
+        if self.tail - self.head == RING {
+            self.now = self.now.max(self.ring[self.head % RING].1);
+            self.head += 1;
+        }
+        self.ring[self.tail % RING] = (self.instr, done);
+        self.tail += 1;
+    }
+
+    /// Without overlap every load that leaves the first level blocks.
+    #[inline]
+    pub(crate) fn load_blocking(&mut self, done: Q8) {
+        self.ready[self.loads as usize % HISTORY] = done;
+        self.loads = self.loads.wrapping_add(1);
+        self.now = self.now.max(done);
+    }
+
+    pub(crate) const fn overlaps(&self) -> bool {
+        self.overlap
+    }
+
+    /// A store missed and will be done at `done`: waits for a store buffer entry.
+    pub(crate) fn store(&mut self, done: Q8) {
+        let (slot, free) = self.stores.first_free();
+        self.now = self.now.max(free);
+        self.stores.hold(slot, done);
+    }
+
+    /// Dispatch waits until `done`.
+    #[inline]
+    pub(crate) fn stall(&mut self, done: Q8) {
+        self.now = self.now.max(done);
+    }
+
+    /// Waits for every tracked load.
+    pub(crate) fn drain(&mut self) {
+        while self.head != self.tail {
+            self.now = self.now.max(self.ring[self.head % RING].1);
+            self.head += 1;
+        }
+    }
+}

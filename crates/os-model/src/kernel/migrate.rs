@@ -1,0 +1,137 @@
+//! Moving a page to another frame, on behalf of a policy.
+
+use piebald_policy::contract::{Asker, Cause, FrameRequest, Mode, Purpose};
+use piebald_units::{Color, ColorSet, CoreId, Order, Pfn, TaskId, Vpn};
+
+use super::{
+    Actions, Kernel, KernelError, Owner, Path,
+    fault::{Site, copy},
+    grant::Who,
+    mapping::Caller,
+};
+use crate::space::{Entry, frame_in};
+
+/// Where a page should go.
+#[derive(Clone, Copy, Debug)]
+pub struct Move<'a> {
+    /// Colours allowed; `None` = all.
+    pub allowed: Option<&'a ColorSet>,
+    /// The best of them.
+    pub wish: Option<Color>,
+    /// Whether they bind.
+    pub mode: Mode,
+}
+
+/// What became of a move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moved {
+    /// The page has a new frame.
+    Done {
+        /// Old frame, free now.
+        from: Pfn,
+        /// New frame.
+        to: Pfn,
+        /// The new frame lies outside the allowed colours.
+        fallback: bool,
+    },
+    /// No page there.
+    NotMapped,
+    /// The frame has other users (a shared or page-cache page, copy-on-write
+    /// with another process, the zero page); it was left where it is.
+    Shared,
+}
+
+impl Kernel {
+    /// Moves a private page of a task to a frame that `target` describes:
+    /// copies it, exchanges the entry and shoots the old translation down. A
+    /// 2 MiB page is split first, and only this 4 KiB part moves.
+    ///
+    /// # Errors
+    /// No such task, or no such frame; the page is then where it was.
+    pub fn migrate(
+        &mut self,
+        task: TaskId,
+        core: CoreId,
+        vpn: Vpn,
+        target: Move<'_>,
+        actions: &mut Actions,
+    ) -> Result<Moved, KernelError> {
+        let process = self.process_of(task)?;
+        let Some((entry, level)) = self.process(process).space.tables.lookup(vpn) else {
+            return Ok(Moved::NotMapped);
+        };
+        let from = frame_in(entry, level, vpn);
+        let is_object = entry.flags() & (Entry::CACHED | Entry::ZERO) != 0;
+        if is_object || self.meta.refs(from) != 1 {
+            return Ok(Moved::Shared);
+        }
+        let (to, fallback) = self.destination(task, core, vpn, target)?;
+        if level == 1
+            && let Err(e) = self.split_huge(
+                Caller {
+                    task,
+                    core,
+                    process,
+                },
+                vpn,
+            )
+        {
+            self.put_frame(to, core);
+            return Err(e);
+        }
+        let site = Site {
+            task,
+            core,
+            process,
+            vpn,
+            write: true,
+        };
+        self.charge(Path::Migrate, core, Some(task), actions);
+        self.shoot(site, actions);
+        actions.push(copy(from, to));
+        let flags = entry.without(Entry::HUGE).flags();
+        self.replace(site, Entry::new(to, flags), 1);
+        self.charge_entry(process, vpn, to, actions);
+        self.put_frame(from, core);
+        self.counters.migrations += 1;
+        Ok(Moved::Done {
+            from: Pfn(u64::from(from)),
+            to: Pfn(u64::from(to)),
+            fallback,
+        })
+    }
+
+    fn destination(
+        &mut self,
+        task: TaskId,
+        core: CoreId,
+        vpn: Vpn,
+        target: Move<'_>,
+    ) -> Result<(u32, bool), KernelError> {
+        let program = self.process(self.process_of(task)?).program;
+        let request = FrameRequest {
+            order: Order(0),
+            purpose: Purpose::Anon,
+            asker: Asker::Task(task),
+            cause: Cause::Migration,
+            core,
+            page: Some(vpn),
+            allowed: target.allowed,
+            wish: target.wish,
+            mode: target.mode,
+        };
+        let who = Who {
+            task,
+            core,
+            program,
+        };
+        let grant = self
+            .frames
+            .alloc(&request)
+            .map_err(|why| self.out_of_memory(who, &request, why))?;
+        let frame = grant.frame.0 as u32;
+        self.meta.begin(frame, 0, Owner::Program(program));
+        self.counters.color_fallbacks += u64::from(grant.fallback);
+        Ok((frame, grant.fallback))
+    }
+}

@@ -1,0 +1,82 @@
+//! The frames of files and of shared anonymous memory.
+//!
+//! Every page here holds one reference to its frame; mappings add theirs. There
+//! is no disk behind it: a page that is missing is granted and counted, and its
+//! content costs nothing.
+
+use std::collections::HashMap;
+
+use crate::space::{Object, ObjectPage};
+
+/// Object pages that are in memory.
+#[derive(Default)]
+pub(crate) struct Objects {
+    pages: HashMap<Object, HashMap<u64, u32>>,
+    /// Pages of areas that map a shared anonymous object.
+    mapped: HashMap<u64, u64>,
+    next_anon: u64,
+    count: u64,
+}
+
+impl Objects {
+    pub(crate) fn get(&self, page: ObjectPage) -> Option<u32> {
+        self.pages.get(&page.object)?.get(&page.index).copied()
+    }
+
+    pub(crate) fn insert(&mut self, page: ObjectPage, frame: u32) {
+        let of = self.pages.entry(page.object).or_default();
+        if of.insert(page.index, frame).is_none() {
+            self.count += 1;
+        }
+    }
+
+    /// Number of pages.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Removes an object; returns its frames, by rising page, so that the order
+    /// in which they are freed does not depend on a hash.
+    pub(crate) fn remove(&mut self, object: Object) -> Vec<u32> {
+        let mut pages: Vec<_> = self
+            .pages
+            .remove(&object)
+            .unwrap_or_default()
+            .into_iter()
+            .collect();
+        pages.sort_unstable();
+        self.count -= pages.len() as u64;
+        pages.into_iter().map(|(_, f)| f).collect()
+    }
+
+    pub(crate) fn new_shared_anon(&mut self) -> Object {
+        self.next_anon += 1;
+        Object::SharedAnon(self.next_anon)
+    }
+
+    /// Counts the pages of an area that begins to map an object.
+    pub(crate) fn mapped(&mut self, object: Object, pages: u64) {
+        if let Object::SharedAnon(n) = object {
+            *self.mapped.entry(n).or_default() += pages;
+        }
+    }
+
+    /// Counts them off; true if nobody maps the shared object any more.
+    pub(crate) fn unmapped(&mut self, object: Object, pages: u64) -> bool {
+        let Object::SharedAnon(n) = object else {
+            return false;
+        };
+        let left = self.mapped.entry(n).or_default();
+        *left = left.saturating_sub(pages);
+        let gone = *left == 0;
+        if gone {
+            self.mapped.remove(&n);
+        }
+        gone
+    }
+
+    /// Frames of all pages, in no order.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = u32> {
+        self.pages.values().flat_map(|p| p.values().copied())
+    }
+}

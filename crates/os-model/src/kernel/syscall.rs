@@ -1,0 +1,278 @@
+//! System calls.
+
+use piebald_units::{
+    CoreId, FileId, Pfn, TaskId, VirtAddr, Vpn,
+    op::{RefKind, SysOp},
+};
+
+use super::{
+    Action, Actions, Kernel, KernelError, Path,
+    charge::STRUCT_PAGE_SITE,
+    fault::Site,
+    mapping::{Caller, range},
+};
+use crate::space::{Entry, Object, ObjectPage, VPN_MASK};
+
+/// What a system call came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SysWork {
+    /// Done.
+    Done,
+    /// A task was made; it runs thread `thread` of the program.
+    Spawned {
+        /// The new task.
+        task: TaskId,
+        /// As in [`SysOp::Spawn`].
+        thread: u32,
+    },
+    /// `Post` and `Await` are the scheduler's; only the entry was charged.
+    Schedule,
+}
+
+/// A file transfer.
+#[derive(Clone, Copy)]
+struct Transfer {
+    file: FileId,
+    offset: u64,
+    len: u64,
+    buffer: VirtAddr,
+    to_user: bool,
+}
+
+impl Kernel {
+    /// Performs a system call and appends what it costs.
+    ///
+    /// Reads and writes copy between the file's page-cache frames and the
+    /// buffer, whose missing pages are faulted in. Pages that are not cached
+    /// are granted with [`Purpose::File`](piebald_policy::contract::Purpose);
+    /// no disk is asked. A buffer at address 0 moves nothing to user memory
+    /// (`splice`, `sendfile`).
+    ///
+    /// # Errors
+    /// No such task, an argument that cannot be, or no memory.
+    pub fn syscall(
+        &mut self,
+        task: TaskId,
+        core: CoreId,
+        op: &SysOp,
+        actions: &mut Actions,
+    ) -> Result<SysWork, KernelError> {
+        let process = self.process_of(task)?;
+        let c = Caller {
+            task,
+            core,
+            process,
+        };
+        self.counters.syscalls += 1;
+        self.charge(Path::Syscall, core, Some(task), actions);
+        match *op {
+            SysOp::Spawn { thread, kind } => {
+                let task = self.spawn(c, kind, actions)?;
+                return Ok(SysWork::Spawned { task, thread });
+            }
+            SysOp::Post { .. } | SysOp::Await { .. } => return Ok(SysWork::Schedule),
+            SysOp::Exec => self.exec(c, actions)?,
+            SysOp::Read {
+                file,
+                offset,
+                len,
+                buffer,
+            } => {
+                let to_user = true;
+                self.transfer(
+                    c,
+                    Transfer {
+                        file,
+                        offset,
+                        len,
+                        buffer,
+                        to_user,
+                    },
+                    actions,
+                )?;
+            }
+            SysOp::Write {
+                file,
+                offset,
+                len,
+                buffer,
+            } => {
+                let to_user = false;
+                self.transfer(
+                    c,
+                    Transfer {
+                        file,
+                        offset,
+                        len,
+                        buffer,
+                        to_user,
+                    },
+                    actions,
+                )?;
+            }
+            SysOp::Other { .. } => {}
+            SysOp::Map { .. }
+            | SysOp::Unmap { .. }
+            | SysOp::Remap { .. }
+            | SysOp::Discard { .. } => {
+                self.charge(Path::Mapping, core, Some(task), actions);
+                self.mapping(c, op, actions)?;
+            }
+        }
+        Ok(SysWork::Done)
+    }
+
+    fn mapping(&mut self, c: Caller, op: &SysOp, actions: &mut Actions) -> Result<(), KernelError> {
+        match *op {
+            SysOp::Map {
+                addr,
+                len,
+                backing,
+                shared,
+                ..
+            } => {
+                let r = range(c.task, "map", addr, len)?;
+                self.map_area(c, r, backing, shared, actions)
+            }
+            SysOp::Unmap { addr, len } => {
+                let r = range(c.task, "unmap", addr, len)?;
+                self.unmap_range(c, r, actions)
+            }
+            SysOp::Discard { addr, len } => {
+                let r = range(c.task, "discard", addr, len)?;
+                self.drop_pages(c, r, actions)
+            }
+            SysOp::Remap {
+                from,
+                old_len,
+                to,
+                new_len,
+            } => {
+                let old = range(c.task, "remap (from)", from, old_len)?;
+                let new = range(c.task, "remap (to)", to, new_len)?;
+                if old.first != new.first && old.overlaps(new) {
+                    return Err(KernelError::Argument {
+                        task: c.task,
+                        call: "remap",
+                        field: "to",
+                        value: to.0,
+                        allowed: "the old address, or outside the old range",
+                    });
+                }
+                self.remap(c, old, new, actions)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn transfer(
+        &mut self,
+        c: Caller,
+        t: Transfer,
+        actions: &mut Actions,
+    ) -> Result<(), KernelError> {
+        self.charge(Path::File, c.core, Some(c.task), actions);
+        let allowed = "a transfer that ends below 2^63";
+        if t.offset
+            .checked_add(t.len)
+            .is_none_or(|end| end > i64::MAX as u64)
+        {
+            return Err(KernelError::Argument {
+                task: c.task,
+                call: if t.to_user { "read" } else { "write" },
+                field: "len",
+                value: t.len,
+                allowed,
+            });
+        }
+        let mut done = 0;
+        while done < t.len {
+            let at = t.offset + done;
+            let page = ObjectPage {
+                object: Object::File(t.file),
+                index: at >> 12,
+            };
+            let len = (4096 - (at & 4095)).min(t.len - done);
+            let (frame, _) = self.object_frame(c.task, c.core, page, actions)?;
+            actions.touch(
+                self.boot.struct_page(frame),
+                RefKind::Update,
+                STRUCT_PAGE_SITE,
+            );
+            actions.instrs(self.config.costs.per_page_instrs);
+            if t.buffer.0 != 0 {
+                let part = Transfer {
+                    offset: at & 4095,
+                    len,
+                    buffer: VirtAddr(t.buffer.0.wrapping_add(done)),
+                    ..t
+                };
+                self.copy_user(c, part, frame, actions)?;
+            }
+            done += len;
+        }
+        Ok(())
+    }
+
+    /// Copies within one file page; `offset` is that in the page.
+    fn copy_user(
+        &mut self,
+        c: Caller,
+        t: Transfer,
+        frame: u32,
+        actions: &mut Actions,
+    ) -> Result<(), KernelError> {
+        let mut done = 0;
+        while done < t.len {
+            let addr = VirtAddr(t.buffer.0.wrapping_add(done));
+            let len = (4096 - addr.page_offset()).min(t.len - done);
+            let user = self.user_page(c, addr, t.to_user, actions)?;
+            let file = Pfn(u64::from(frame));
+            let (file_offset, user_offset) = ((t.offset + done) as u16, addr.page_offset() as u16);
+            let (from, from_offset, to, to_offset) = if t.to_user {
+                (file, file_offset, user, user_offset)
+            } else {
+                (user, user_offset, file, file_offset)
+            };
+            actions.push(Action::CopyUser {
+                from,
+                from_offset,
+                to,
+                to_offset,
+                len: len as u16,
+            });
+            done += len;
+        }
+        Ok(())
+    }
+
+    /// The frame of a user page that the kernel reads or writes, faulted in if
+    /// need be, with its access bits set.
+    fn user_page(
+        &mut self,
+        c: Caller,
+        addr: VirtAddr,
+        write: bool,
+        actions: &mut Actions,
+    ) -> Result<Pfn, KernelError> {
+        let vpn = Vpn(addr.0 >> 12 & VPN_MASK);
+        let bits = Entry::ACCESSED | if write { Entry::DIRTY } else { 0 };
+        let space = &mut self.process_mut(c.process).space;
+        if let Some((e, level)) = space.tables.lookup(vpn)
+            && (!write || e.has(Entry::WRITE))
+        {
+            space.tables.update(vpn, e.with(bits));
+            return Ok(Pfn(u64::from(crate::space::frame_in(e, level, vpn))));
+        }
+        self.counters.faults += 1;
+        self.charge(Path::Fault, c.core, Some(c.task), actions);
+        let site = Site {
+            task: c.task,
+            core: c.core,
+            process: c.process,
+            vpn,
+            write,
+        };
+        Ok(self.resolve(site, actions)?.frame)
+    }
+}

@@ -1,0 +1,105 @@
+//! Which part of a recording is kept: regions, `skip` and `limit`.
+//!
+//! Both count *references* of all threads together, in the order in which
+//! threads write their slots: exact to a block for one thread, and to a slot
+//! (131,072 entries) for several. A region (`A:B`) opens for all processes when
+//! any thread executes mark A and closes at mark B; the thread that executes the
+//! mark is cut exactly, the others at their next full slot or system call.
+//! Outside, and before `skip`, events are kept: a replay needs the mappings.
+//! After `limit`, nothing is.
+
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use piebald_trace::recording::model::{Event, Raw};
+
+use crate::shared::{FREE, Shared};
+
+/// What is kept of a slot.
+pub struct Cut<'a> {
+    /// Whole executions.
+    pub raw: &'a [Raw],
+    /// Events, with their places in `raw`.
+    pub events: Vec<(usize, Event)>,
+    /// The limit lies in this slot.
+    pub last: bool,
+}
+
+/// Cuts a slot's content to what is asked for, and counts it.
+pub fn cut<'a>(shared: &Shared, raw: &'a [Raw], events: Vec<(usize, Event)>) -> Cut<'a> {
+    if shared.open.load(Acquire) == 0 {
+        return place(raw, 0, 0, events);
+    }
+    if shared.skip == 0 && shared.limit == u64::MAX {
+        return Cut {
+            raw,
+            events,
+            last: false,
+        };
+    }
+    let refs = raw.iter().filter(|r| !is_block(r)).count() as u64;
+    let base = shared.counted.fetch_add(refs, AcqRel);
+    let stop = shared.skip.saturating_add(shared.limit);
+    let from = block_at(raw, shared.skip.saturating_sub(base));
+    let to = block_at(raw, stop.saturating_sub(base)).max(from);
+    let mut cut = place(raw, from, to, events);
+    cut.last = base + refs >= stop;
+    if cut.last {
+        // What follows the last reference is beyond the limit.
+        cut.events.retain(|e| e.0 < cut.raw.len() || cut.raw.is_empty() && base < stop);
+    }
+    cut
+}
+
+fn is_block(raw: &Raw) -> bool {
+    raw.index() == Raw::NO_INDEX
+}
+
+/// Index of the first block that begins after `refs` references.
+fn block_at(raw: &[Raw], refs: u64) -> usize {
+    let mut seen = 0;
+    for (i, entry) in raw.iter().enumerate() {
+        if is_block(entry) {
+            if seen >= refs {
+                return i;
+            }
+        } else {
+            seen += 1;
+        }
+    }
+    raw.len()
+}
+
+fn place(raw: &[Raw], from: usize, to: usize, events: Vec<(usize, Event)>) -> Cut<'_> {
+    let moved = |(at, event): (usize, Event)| (at.clamp(from, to) - from, event);
+    Cut {
+        raw: &raw[from..to],
+        events: events.into_iter().map(moved).collect(),
+        last: false,
+    }
+}
+
+/// The limit is reached: nothing more is recorded.
+pub fn reached(shared: &Shared) {
+    shared.stopped.store(1, Release);
+    if shared.stop_at_limit.load(Relaxed) != 0 {
+        end_program(shared);
+    }
+}
+
+/// Ends all processes of the recording, this one last.
+fn end_program(shared: &Shared) {
+    shared.notice("the limit is reached; the program was ended there");
+    let own = std::process::id();
+    for index in 0..shared.nr_slots() {
+        let Ok(slot) = shared.slot(index) else {
+            continue;
+        };
+        let head = slot.head();
+        if head.state.load(Acquire) != FREE && head.pid != own {
+            // SAFETY: plain system call; the process holds a slot of this recording.
+            unsafe { libc::kill(head.pid as libc::pid_t, libc::SIGKILL) };
+        }
+    }
+    // SAFETY: as above.
+    unsafe { libc::kill(own as libc::pid_t, libc::SIGKILL) };
+}

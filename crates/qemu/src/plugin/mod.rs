@@ -1,0 +1,275 @@
+//! The recorder inside QEMU user mode.
+//!
+//! QEMU loads this library, calls [`qemu_plugin_install`], and from then on calls
+//! back at translation, for each block and access, and around system calls.
+//!
+//! * [`decode`]: what a block does; [`process`]: the dictionary of blocks;
+//! * [`lane`]: a thread's stream, from callback to spool; [`limits`]: which part
+//!   of it is kept;
+//! * [`calls`], [`guest`]: system calls; [`maps`]: what is mapped at the start;
+//! * [`follow`]: a process that replaces its image.
+//!
+//! No thread is started, no descriptor is kept, and no lock is held over a fork:
+//! programs fork, close all descriptors, and replace their image at any time.
+
+pub mod api;
+mod calls;
+pub mod decode;
+mod follow;
+mod guest;
+pub mod lane;
+mod limits;
+mod maps;
+mod process;
+
+use core::cell::Cell;
+use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use core::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::path::Path;
+use std::sync::OnceLock;
+
+use piebald_trace::recording::model::{EventKind, Raw};
+
+use crate::shared::Shared;
+use api::{Api, MEM_R, MEM_RW, MEM_W, NO_REGS};
+use decode::{Rw, Watch};
+
+static SHARED: OnceLock<Shared> = OnceLock::new();
+static API: OnceLock<Api> = OnceLock::new();
+static GUEST_BASE: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static VCPU: Cell<c_uint> = const { Cell::new(c_uint::MAX) };
+}
+
+/// The memory that all processes share, once the plugin is installed.
+fn shared() -> Option<&'static Shared> {
+    SHARED.get()
+}
+
+/// Notes on which virtual processor the calling thread runs.
+fn enter_thread(vcpu: c_uint) {
+    VCPU.with(|v| v.set(vcpu));
+}
+
+/// Virtual processor of the calling thread.
+fn current_vcpu() -> c_uint {
+    VCPU.with(Cell::get)
+}
+
+/// What must be added to a guest address.
+fn guest_base() -> u64 {
+    GUEST_BASE.load(Relaxed)
+}
+
+/// An entry had no room.
+fn dropped() {
+    if let Some(shared) = shared() {
+        shared.dropped.fetch_add(1, Relaxed);
+    }
+}
+
+/// Bytes of a reported access.
+fn access_bytes(info: api::MemInfo) -> u64 {
+    // SAFETY: QEMU's function on QEMU's value.
+    API.get().map_or(8, |api| 1 << unsafe { (api.mem_size_shift)(info) })
+}
+
+/// Called by QEMU when it loads the plugin; not 0 makes QEMU give up.
+///
+/// # Safety
+/// `info` and `argv` must be what QEMU passes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qemu_plugin_install(
+    id: api::PluginId,
+    info: *const api::Info,
+    argc: c_int,
+    argv: *const *const c_char,
+) -> c_int {
+    let args = (0..argc as usize).map(|i| {
+        // SAFETY: QEMU passes `argc` C strings.
+        unsafe { CStr::from_ptr(*argv.add(i)) }.to_string_lossy()
+    });
+    // SAFETY: QEMU passes a valid structure.
+    match install(id, unsafe { &*info }, args.map(|a| a.into_owned()).collect()) {
+        Ok(()) => 0,
+        Err(what) => {
+            eprintln!("piebald recorder: {what}");
+            1
+        }
+    }
+}
+
+fn install(id: api::PluginId, info: &api::Info, args: Vec<String>) -> Result<(), String> {
+    // SAFETY: QEMU passes a C string.
+    let target = unsafe { CStr::from_ptr(info.target_name) };
+    if info.system_emulation || target != c"x86_64" {
+        let mode = if info.system_emulation { "system" } else { "user" };
+        let target = target.to_string_lossy();
+        return Err(format!("QEMU {mode} mode for {target}; it records x86_64 user mode"));
+    }
+    maps::remember_qemu();
+    let mut state = None;
+    for arg in args {
+        match arg.split_once('=') {
+            Some(("state", path)) => state = Some(path.to_owned()),
+            _ => return Err(format!("argument {arg:?}; state=PATH is allowed")),
+        }
+    }
+    let state = state.ok_or("argument state=PATH is missing; start it by piebald record")?;
+    let api = Api::load().map_err(|name| format!("this QEMU has no function {name}"))?;
+    let shared = Shared::open(Path::new(&state))
+        .map_err(|e| format!("{state}: {e}; has the recording driver ended?"))?;
+    // First the new slot, so that at no time the process has none: the driver
+    // would take it for ended.
+    process::begin(&shared).map_err(|e| format!("{state}: {e}"))?;
+    lane::finish_replaced(&shared);
+    if SHARED.set(shared).is_err() || API.set(api).is_err() {
+        return Err("it is loaded twice".into());
+    }
+    register(id);
+    Ok(())
+}
+
+fn register(id: api::PluginId) {
+    let Some(api) = API.get() else {
+        return;
+    };
+    // SAFETY: QEMU's functions with callbacks of the declared types; the fork
+    // handlers are static functions.
+    unsafe {
+        (api.on_tb_trans)(id, on_translate);
+        (api.on_syscall)(id, on_syscall);
+        (api.on_syscall_ret)(id, on_syscall_ret);
+        (api.on_exit)(id, on_exit, core::ptr::null_mut());
+        libc::pthread_atfork(
+            Some(process::before_fork),
+            Some(process::after_fork_in_parent),
+            Some(process::after_fork_in_child),
+        );
+    }
+}
+
+unsafe extern "C" fn on_translate(_: api::PluginId, tb: *mut api::Tb) {
+    let (Some(api), Some(shared)) = (API.get(), shared()) else {
+        return;
+    };
+    if !shared.running() {
+        return;
+    }
+    // SAFETY: the block is valid during this call.
+    let (addr, code, lengths) = unsafe { read_block(api, tb) };
+    let Some((id, block)) = process::translate(shared, addr, &code, &lengths) else {
+        return;
+    };
+    // SAFETY: as above; userdata are words, not pointers.
+    unsafe {
+        (api.on_tb_exec)(tb, lane::on_block, NO_REGS, Raw::block(id).0 as *mut c_void);
+        for hook in &block.hooks {
+            let insn = (api.tb_get_insn)(tb, hook.insn as usize);
+            watch(api, insn, hook);
+        }
+        for &(insn, number) in &block.marks {
+            let insn = (api.tb_get_insn)(tb, insn as usize);
+            (api.on_insn_exec)(insn, on_mark, NO_REGS, number as usize as *mut c_void);
+        }
+    }
+}
+
+/// # Safety
+/// The block must be under translation.
+unsafe fn read_block(api: &Api, tb: *mut api::Tb) -> (u64, Vec<u8>, Vec<u8>) {
+    // SAFETY: the caller's word; each instruction has as many bytes as it says.
+    unsafe {
+        let addr = (api.tb_vaddr)(tb);
+        let n = (api.tb_n_insns)(tb);
+        let mut code = Vec::with_capacity(n * 4);
+        let mut lengths = Vec::with_capacity(n);
+        for i in 0..n {
+            let insn = (api.tb_get_insn)(tb, i);
+            let size = (api.insn_size)(insn);
+            code.extend_from_slice(core::slice::from_raw_parts((api.insn_data)(insn), size));
+            lengths.push(size as u8);
+            if i == 0 {
+                let host = (api.insn_haddr)(insn) as u64;
+                GUEST_BASE.store(host.wrapping_sub(addr), Relaxed);
+            }
+        }
+        (addr, code, lengths)
+    }
+}
+
+/// # Safety
+/// The instruction must belong to the block under translation.
+unsafe fn watch(api: &Api, insn: *mut api::Insn, hook: &decode::Hook) {
+    let rw = match hook.rw {
+        Rw::Loads => MEM_R,
+        Rw::Stores => MEM_W,
+        Rw::Both => MEM_RW,
+    };
+    let (callback, low): (api::Mem, u64) = match hook.watch {
+        Watch::Plain => (lane::on_plain, 0),
+        Watch::Join(size) => (lane::on_join, size.into()),
+        Watch::Pieces => (lane::on_piece, 0),
+        Watch::Alternate(second) => (lane::on_alternate, second.into()),
+    };
+    let data = Raw::access(hook.access, low).0 as *mut c_void;
+    // SAFETY: the caller's word.
+    unsafe { (api.on_mem)(insn, callback, NO_REGS, rw, data) }
+}
+
+unsafe extern "C" fn on_mark(vcpu: c_uint, data: *mut c_void) {
+    let number = data as usize as u32;
+    let Some(shared) = shared() else {
+        return;
+    };
+    if let Some(lane) = lane::lane(vcpu).as_mut().and_then(|l| l.as_mut()) {
+        let region = shared.region_from != u32::MAX;
+        if region && number == shared.region_from && shared.open.load(Acquire) == 0 {
+            lane.split(shared, false);
+            shared.open.store(1, Release);
+            lane.event(shared, EventKind::Mark(number));
+        } else if region && number == shared.region_to && shared.open.load(Acquire) != 0 {
+            lane.event(shared, EventKind::Mark(number));
+            lane.split(shared, true);
+            shared.open.store(0, Release);
+        } else {
+            lane.event(shared, EventKind::Mark(number));
+        }
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "QEMU's signature")]
+unsafe extern "C" fn on_syscall(
+    _: api::PluginId,
+    vcpu: c_uint,
+    number: i64,
+    a: u64,
+    b: u64,
+    c: u64,
+    d: u64,
+    e: u64,
+    f: u64,
+    _: u64,
+    _: u64,
+) {
+    if let Some(shared) = shared() {
+        calls::begin(shared, vcpu, number, [a, b, c, d, e, f]);
+    }
+}
+
+unsafe extern "C" fn on_syscall_ret(_: api::PluginId, vcpu: c_uint, number: i64, ret: i64) {
+    if let Some(shared) = shared() {
+        calls::end(shared, vcpu, number, ret);
+    }
+}
+
+unsafe extern "C" fn on_exit(_: api::PluginId, _: *mut c_void) {
+    lane::end_all(calls::exit_status());
+    if let Some(shared) = shared() {
+        process::end(shared);
+    }
+}

@@ -1,0 +1,331 @@
+//! The driver: records one command, from start to finished file.
+//!
+//! ```no_run
+//! # use piebald_qemu::recorder::Recorder;
+//! let recorder = Recorder::new("grep.pbr".as_ref());
+//! let summary = recorder.run(&["grep".into(), "-r".into(), "x".into(), ".".into()])?;
+//! println!("{} references", summary.references);
+//! # Ok::<(), piebald_qemu::recorder::RecordError>(())
+//! ```
+//!
+//! The program keeps standard input, output and error. `FILE.partial` grows while
+//! it runs; `FILE` appears when it is whole. The recording lasts until the last
+//! process that the command has started ends, as `strace -f` does.
+//!
+//! # When a recording is not complete
+//! The header's `complete` is false, and `missing` says why, if a process could not
+//! be followed, was ended by a signal (other than `SIGPIPE`, which is how members
+//! of a pipeline end), or if the driver was told to end early (`SIGINT`,
+//! `SIGTERM`). What the processes did until then is there: the driver takes it
+//! from shared memory. A recording that a limit or a region cuts is complete.
+
+mod find;
+mod finish;
+mod signals;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use core::sync::atomic::Ordering::Acquire;
+use piebald_trace::recording::{FileHeader, RecordingWriter, WriteError};
+use sha2::{Digest, Sha256};
+
+use crate::image::{self, Image, Verdict};
+use crate::shared::{Setup, Shared};
+
+/// What to record, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorder {
+    /// File to write; replaced if it exists.
+    pub output: PathBuf,
+    /// References of all processes together to pass over first.
+    pub skip: u64,
+    /// References to keep after those; all if `None`. Beyond the limit the
+    /// program runs on unrecorded.
+    pub limit: Option<u64>,
+    /// Record references only between these two marks, `nopl 0x4b43NNNN(%rax)`
+    /// with number NNNN. `skip` and `limit` then count inside the region.
+    pub region: Option<(u32, u32)>,
+    /// End the program when the limit is reached.
+    pub stop_at_limit: bool,
+    /// QEMU; found in `PATH` if `None`.
+    pub qemu: Option<PathBuf>,
+    /// The plugin; found as [`Recorder::run`] says if `None`.
+    pub plugin: Option<PathBuf>,
+}
+
+/// Why nothing was recorded. `FILE` is then as it was before.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// No QEMU.
+    #[error("{what} is not found; install QEMU user mode (Debian: apt install qemu-user)")]
+    NoQemu {
+        /// What was looked for.
+        what: String,
+    },
+    /// No plugin.
+    #[error(
+        "the plugin {name} is not found in {looked}; set PIEBALD_PLUGIN to its path",
+        name = find::PLUGIN
+    )]
+    NoPlugin {
+        /// Where it was looked for.
+        looked: String,
+    },
+    /// No command.
+    #[error("no command is given")]
+    NoCommand,
+    /// A region whose marks do not fit the instruction.
+    #[error("region {from}:{to}: marks are numbers from 0 to 65535, and differ")]
+    BadRegion {
+        /// Opening mark.
+        from: u32,
+        /// Closing mark.
+        to: u32,
+    },
+    /// The program is not found.
+    #[error("{program}: command not found")]
+    NotFound {
+        /// The program.
+        program: String,
+    },
+    /// The program cannot be executed.
+    #[error("{program}: {source}")]
+    NotExecutable {
+        /// The program.
+        program: String,
+        /// The kernel's reason.
+        source: io::Error,
+    },
+    /// The program would run, but not under QEMU.
+    #[error("cannot be recorded: {why}")]
+    NotRecordable {
+        /// Which and why.
+        why: String,
+    },
+    /// QEMU ended before the program began.
+    #[error("QEMU did not start the program ({status}); its message is above")]
+    NotStarted {
+        /// How QEMU ended.
+        status: ExitStatus,
+    },
+    /// The operating system refused something.
+    #[error("{what}: {source}")]
+    System {
+        /// What was being done.
+        what: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The recording could not be written to the end.
+    #[error("{file}: {source}; {file} is removed", file = file.display())]
+    Spool {
+        /// The partial file.
+        file: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// Header or index could not be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+/// What was recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// The program's exit status.
+    pub status: ExitStatus,
+    /// Nothing is missing.
+    pub complete: bool,
+    /// What is missing, and what else the user should know.
+    pub warnings: Vec<String>,
+    /// Processes, each executed image counted.
+    pub processes: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Instructions recorded.
+    pub instructions: u64,
+    /// References recorded.
+    pub references: u64,
+    /// Length of the file in bytes.
+    pub bytes: u64,
+    /// Seconds that the program ran.
+    pub seconds: f64,
+}
+
+impl Summary {
+    /// Bytes of file per reference; 0 without references.
+    pub fn bytes_per_reference(&self) -> f64 {
+        self.bytes as f64 / (self.references.max(1)) as f64
+    }
+
+    /// References recorded per second of the program's run.
+    pub fn references_per_second(&self) -> f64 {
+        self.references as f64 / self.seconds.max(1e-9)
+    }
+}
+
+impl Recorder {
+    /// Records everything into `output`.
+    pub fn new(output: &Path) -> Self {
+        Self {
+            output: output.to_owned(),
+            skip: 0,
+            limit: None,
+            region: None,
+            stop_at_limit: false,
+            qemu: None,
+            plugin: None,
+        }
+    }
+
+    /// Runs the command, `argv[0]` being looked up in `PATH`, and records it.
+    ///
+    /// The plugin, `libpiebald_qemu.so`, is taken from `PIEBALD_PLUGIN`, or looked
+    /// for beside the running executable, in its parent directory, and in
+    /// `../lib` and `../lib/piebald` from there.
+    ///
+    /// # Errors
+    /// See [`RecordError`]. That the program fails is none: see
+    /// [`Summary::status`].
+    pub fn run(&self, argv: &[OsString]) -> Result<Summary, RecordError> {
+        let program = argv.first().ok_or(RecordError::NoCommand)?;
+        if let Some((from, to)) = self.region
+            && (from > 0xffff || to > 0xffff || from == to)
+        {
+            return Err(RecordError::BadRegion { from, to });
+        }
+        let qemu = find::qemu(self.qemu.as_deref())?;
+        let plugin = find::plugin(self.plugin.as_deref())?;
+        let image = find_image(program, argv)?;
+        let writer = RecordingWriter::create(&absolute(&self.output)?, header(argv, &image)?)?;
+        let partial = writer.partial_path().to_owned();
+        let result = self.record(writer, &image, qemu, plugin);
+        if result.is_err() {
+            // Nothing half-written stays; the error says so.
+            let _ = std::fs::remove_file(&partial);
+        }
+        result
+    }
+
+    fn record(
+        &self,
+        writer: RecordingWriter,
+        image: &Image,
+        qemu: PathBuf,
+        plugin: PathBuf,
+    ) -> Result<Summary, RecordError> {
+        let setup = Setup {
+            spool: writer.partial_path().to_owned(),
+            qemu,
+            plugin,
+            skip: self.skip,
+            limit: self.limit,
+            region: self.region,
+            stop_at_limit: self.stop_at_limit,
+        };
+        let created = Shared::create(&setup);
+        let (shared, _open) = created.map_err(system("shared memory"))?;
+        let began = Instant::now();
+        let signals = signals::Forwarding::begin().map_err(system("signal handlers"))?;
+        let mut child = start(&setup, &shared, image)?;
+        signals.forward_to(child.id());
+        let status = wait(&mut child, &signals).map_err(system("wait"))?;
+        wait_for_others(&shared, &signals);
+        let seconds = began.elapsed().as_secs_f64();
+        finish::finish(writer, &shared, status, signals.received(), seconds)
+    }
+}
+
+fn system(what: &str) -> impl FnOnce(io::Error) -> RecordError {
+    let what = what.to_owned();
+    |source| RecordError::System { what, source }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, RecordError> {
+    std::path::absolute(path).map_err(system(&path.display().to_string()))
+}
+
+fn find_image(program: &OsString, argv: &[OsString]) -> Result<Image, RecordError> {
+    let name = || program.to_string_lossy().into_owned();
+    let path = find::program(program).ok_or_else(|| RecordError::NotFound { program: name() })?;
+    match image::resolve(&path, argv.to_vec()) {
+        Verdict::Follow(image) => Ok(image),
+        Verdict::Escapes(why) => Err(RecordError::NotRecordable { why }),
+        Verdict::Refused(libc::ENOENT) => Err(RecordError::NotFound { program: name() }),
+        Verdict::Refused(errno) => Err(RecordError::NotExecutable {
+            program: name(),
+            source: io::Error::from_raw_os_error(errno),
+        }),
+    }
+}
+
+fn header(argv: &[OsString], image: &Image) -> Result<FileHeader, RecordError> {
+    let text = argv.iter().map(|a| a.to_string_lossy().into_owned());
+    let mut header = FileHeader::new(text.collect());
+    header.cpu = format!("QEMU {}", image::CPU);
+    let mut hash = Sha256::new();
+    let copied = File::open(&image.path).and_then(|mut f| io::copy(&mut f, &mut hash));
+    copied.map_err(system(&image.path.display().to_string()))?;
+    let digest = hash.finalize();
+    header.binary_sha256 = digest.iter().map(|b| format!("{b:02x}")).collect();
+    Ok(header)
+}
+
+fn start(setup: &Setup, shared: &Shared, image: &Image) -> Result<Child, RecordError> {
+    let env = std::env::vars_os().map(|(mut name, value)| {
+        name.push("=");
+        name.push(value);
+        name
+    });
+    let (qemu, plugin) = (&setup.qemu, &setup.plugin);
+    let line = image::command(qemu, plugin, shared.path(), image, env.collect());
+    let mut command = Command::new(qemu);
+    command.args(&line.argv[1..]).env_clear();
+    command.envs(line.env.iter().filter_map(|v| split_variable(v)));
+    command.spawn().map_err(|source| RecordError::System {
+        what: qemu.display().to_string(),
+        source,
+    })
+}
+
+fn split_variable(variable: &OsString) -> Option<(OsString, OsString)> {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let bytes = variable.as_bytes();
+    let at = bytes.iter().position(|&b| b == b'=')?;
+    let part = |b: &[u8]| OsString::from_vec(b.to_vec());
+    Some((part(&bytes[..at]), part(&bytes[at + 1..])))
+}
+
+fn wait(child: &mut Child, signals: &signals::Forwarding) -> io::Result<ExitStatus> {
+    let status = child.wait();
+    signals.forward_to(0);
+    status
+}
+
+/// Waits for processes that outlive the first one.
+fn wait_for_others(shared: &Shared, signals: &signals::Forwarding) {
+    let mut idle = Duration::ZERO;
+    while signals.received().is_none() {
+        let pause = Duration::from_millis(5);
+        if finish::anyone_alive(shared) {
+            idle = Duration::ZERO;
+        } else if shared.forking.load(Acquire) == 0 || idle > Duration::from_secs(1) {
+            return;
+        }
+        std::thread::sleep(pause);
+        idle += pause;
+    }
+    // Told to end: nothing more is recorded, and nobody is waited for.
+    shared.stopped.store(1, core::sync::atomic::Ordering::Release);
+}
+
+/// The signal that a status names.
+fn signal_of(status: ExitStatus) -> Option<i32> {
+    status.signal()
+}

@@ -1,0 +1,68 @@
+//! Studies as CSV in long format: one line per number.
+
+use crate::{ReportError, Sample, Study, rows::rows};
+
+const HEADER: [&str; 10] = [
+    "policy", "program", "role", "phase", "metric", "unit", "mean", "ci95", "n", "status",
+];
+
+/// One line per policy, program, phase (`alone`, `together`) and metric, below
+/// a header line; values in base units (`ps`, `B/s`, shares and slowdowns as
+/// ratios). An unknown mean or interval is an empty field. `status` is
+/// `complete` or `PARTIAL`.
+///
+/// # Errors
+/// [`ReportError::Csv`] if the writer refuses.
+pub fn to_csv(study: &Study) -> Result<String, ReportError> {
+    let status = if study.complete {
+        "complete"
+    } else {
+        "PARTIAL"
+    };
+    let mut out = ::csv::Writer::from_writer(Vec::new());
+    out.write_record(HEADER)?;
+    for policy in &study.policies {
+        for program in &policy.programs {
+            let mut line = |phase: &str, metric: &str, unit: &str, s: &Sample| {
+                let mean = plain(Some(s.mean).filter(|_| s.is_known()));
+                let fields = [
+                    &policy.name,
+                    &program.name,
+                    program.role.as_str(),
+                    phase,
+                    metric,
+                    unit,
+                    &mean,
+                    &plain(s.ci95),
+                    &s.n().to_string(),
+                    status,
+                ];
+                out.write_record(fields)
+            };
+            if let Some(slowdown) = &program.slowdown {
+                line("together", "slowdown", "1", slowdown)?;
+            }
+            let phases = [
+                ("alone", Some(&program.alone)),
+                ("together", program.together.as_ref()),
+            ];
+            for (phase, metrics) in phases {
+                for row in metrics.map(rows).unwrap_or_default() {
+                    line(phase, &row.key, row.kind.base_unit(), row.sample)?;
+                }
+            }
+        }
+    }
+    let bytes = out
+        .into_inner()
+        .map_err(|e| ::csv::Error::from(e.into_error()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// All digits, so that reading it back gives the same number.
+fn plain(value: Option<f64>) -> String {
+    value
+        .filter(|v| v.is_finite())
+        .map(|v| v.to_string())
+        .unwrap_or_default()
+}

@@ -1,0 +1,156 @@
+//! The study as one HTML file: no script, nothing loaded from elsewhere, light
+//! and dark, fit to print. It is well-formed XML too, so that any parser reads it.
+
+mod figures;
+mod numbers;
+
+use askama::Template;
+
+use crate::{
+    ReportError, Role, Study,
+    format::{clean, grouped, number},
+    headline, rows,
+};
+use figures::{Section, sections};
+use numbers::{ProgramNumbers, program_numbers};
+
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Page {
+    title: String,
+    css: &'static str,
+    partial: bool,
+    warnings: Vec<String>,
+    headline: String,
+    sentences: Vec<String>,
+    facts: Vec<(&'static str, String)>,
+    programs: Vec<Legend>,
+    policies: Vec<(String, String)>,
+    sections: Vec<Section>,
+    numbers: Vec<ProgramNumbers>,
+    machine: String,
+    machine_lines: Vec<String>,
+    features: Vec<String>,
+    missing: Vec<String>,
+    notes: Vec<String>,
+    command: Option<String>,
+    scenario: Option<String>,
+    repeated: bool,
+    version: String,
+}
+
+/// A program's line in the legend.
+pub(crate) struct Legend {
+    /// Class of its colour.
+    class: String,
+    name: String,
+    about: String,
+}
+
+/// The study as a self-contained HTML page.
+///
+/// # Errors
+/// [`ReportError::Chart`] or [`ReportError::Html`] if the drawing library or the
+/// template fails; no content of a study is known to make them.
+pub fn to_html(study: &Study) -> Result<String, ReportError> {
+    let mut sentences = headline(study).into_iter();
+    let first = sentences.next().unwrap_or_else(|| nothing_found(study));
+    let page = Page {
+        title: clean(&study.title),
+        css: include_str!("../../templates/report.css"),
+        partial: !study.complete,
+        warnings: cleaned(&study.warnings),
+        headline: first,
+        sentences: sentences.collect(),
+        facts: facts(study),
+        programs: legend(study),
+        policies: study
+            .policies
+            .iter()
+            .map(|p| (clean(&p.name), clean(&p.description)))
+            .collect(),
+        sections: sections(study)?,
+        numbers: program_numbers(study),
+        machine: format!(
+            "{} ({})",
+            clean(&study.machine.title),
+            clean(&study.machine.name)
+        ),
+        machine_lines: cleaned(&study.machine.lines),
+        features: cleaned(&study.features),
+        missing: cleaned(&study.missing),
+        notes: cleaned(&study.notes),
+        command: study.command.as_deref().map(clean),
+        scenario: study.scenario.as_deref().map(clean_lines),
+        repeated: study.repetitions > 1,
+        version: clean(&study.version),
+    };
+    Ok(page.render()?)
+}
+
+fn nothing_found(study: &Study) -> String {
+    let partial = if study.complete {
+        ""
+    } else {
+        "PARTIAL (interrupted): "
+    };
+    format!("{partial}No program was measured beside another, so there is no slowdown to state.")
+}
+
+fn cleaned(texts: &[String]) -> Vec<String> {
+    texts.iter().map(|t| clean(t)).collect()
+}
+
+/// Like [`clean`], but lines stay lines.
+fn clean_lines(text: &str) -> String {
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| clean(&line.replace('\t', "    ")))
+        .collect();
+    lines.join("\n")
+}
+
+/// Conditions of the measurement, each with its name.
+fn facts(study: &Study) -> Vec<(&'static str, String)> {
+    let rate = study.simulated_refs as f64 / study.host_seconds / 1e6;
+    vec![
+        ("machine", clean(&study.machine.title)),
+        ("repetitions", study.repetitions.to_string()),
+        ("references per program and run", grouped(study.budget_refs)),
+        ("warm-up references", grouped(study.warmup_refs)),
+        ("seed", study.seed.to_string()),
+        ("references simulated", grouped(study.simulated_refs)),
+        (
+            "simulation took",
+            format!(
+                "{} s ({} M references/s)",
+                number(study.host_seconds),
+                number(rate)
+            ),
+        ),
+    ]
+}
+
+fn legend(study: &Study) -> Vec<Legend> {
+    let names = rows::program_names(&study.policies);
+    let entry = |(index, name): (usize, &&str)| {
+        let program = study.policies.iter().find_map(|p| rows::find(p, name))?;
+        let role = match program.role {
+            Role::Target => "target",
+            Role::Polluter => "polluter",
+        };
+        let mut about = vec![role.to_owned()];
+        if !program.cores.is_empty() {
+            about.push(format!("cores {}", clean(&program.cores)));
+        }
+        if !program.input.is_empty() {
+            about.push(clean(&program.input));
+        }
+        Some(Legend {
+            class: format!("p{}", index % crate::chart::PALETTE.len()),
+            name: clean(name),
+            about: about.join(", "),
+        })
+    };
+    names.iter().enumerate().filter_map(entry).collect()
+}

@@ -1,0 +1,169 @@
+//! Studies as JSON and back.
+//!
+//! Keys come in the order of the record's fields, so that two versions of a
+//! result can be compared line by line. Objects stand on lines of their own and
+//! lists of numbers on one line: a set map has tens of thousands of them.
+
+use std::io;
+
+use serde::Serialize;
+use serde_json::ser::Formatter;
+
+use crate::{ReportError, SCHEMA, Study};
+
+/// The study as JSON, with a final newline. A number that does not exist
+/// becomes `null`.
+///
+/// # Errors
+/// None for any study that can be built today; the result says so in its type
+/// because the serialiser may refuse.
+pub fn to_json(study: &Study) -> Result<String, ReportError> {
+    let mut out = Vec::new();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut out, Lines::default());
+    study.serialize(&mut serializer)?;
+    out.push(b'\n');
+    Ok(String::from_utf8_lossy(&out).into_owned())
+}
+
+/// Reads what [`to_json`] wrote. Unknown keys are ignored: a newer program may
+/// add some without changing the schema.
+///
+/// # Errors
+/// [`ReportError::Json`] with line and column; [`ReportError::Schema`] if the
+/// schema number is not one that this version reads.
+pub fn from_json(text: &str) -> Result<Study, ReportError> {
+    #[derive(serde::Deserialize)]
+    struct Header {
+        schema: u32,
+    }
+    // The number comes first: a study of a later schema need not parse at all.
+    let Header { schema } = serde_json::from_str(text)?;
+    if !(1..=SCHEMA).contains(&schema) {
+        return Err(ReportError::Schema { found: schema });
+    }
+    Ok(serde_json::from_str(text)?)
+}
+
+/// Pretty printer that breaks lines at objects only.
+#[derive(Default)]
+struct Lines {
+    depth: usize,
+    /// For each open list: has an object been written in it?
+    lists: Vec<bool>,
+    /// The next value is a member of the innermost list.
+    in_list: bool,
+}
+
+impl Lines {
+    fn new_line<W: ?Sized + io::Write>(&self, w: &mut W) -> io::Result<()> {
+        w.write_all(b"\n")?;
+        (0..self.depth).try_for_each(|_| w.write_all(b"  "))
+    }
+}
+
+impl Formatter for Lines {
+    fn begin_array<W: ?Sized + io::Write>(&mut self, w: &mut W) -> io::Result<()> {
+        self.lists.push(false);
+        self.depth += 1;
+        w.write_all(b"[")
+    }
+
+    fn end_array<W: ?Sized + io::Write>(&mut self, w: &mut W) -> io::Result<()> {
+        self.depth -= 1;
+        self.in_list = false;
+        if self.lists.pop() == Some(true) {
+            self.new_line(w)?;
+        }
+        w.write_all(b"]")
+    }
+
+    fn begin_array_value<W: ?Sized + io::Write>(
+        &mut self,
+        w: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        self.in_list = true;
+        if first { Ok(()) } else { w.write_all(b",") }
+    }
+
+    fn begin_object<W: ?Sized + io::Write>(&mut self, w: &mut W) -> io::Result<()> {
+        if std::mem::take(&mut self.in_list) {
+            self.new_line(w)?;
+            if let Some(has_object) = self.lists.last_mut() {
+                *has_object = true;
+            }
+        }
+        self.depth += 1;
+        w.write_all(b"{")
+    }
+
+    fn end_object<W: ?Sized + io::Write>(&mut self, w: &mut W) -> io::Result<()> {
+        self.depth -= 1;
+        self.new_line(w)?;
+        w.write_all(b"}")
+    }
+
+    fn begin_object_key<W: ?Sized + io::Write>(
+        &mut self,
+        w: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        if !first {
+            w.write_all(b",")?;
+        }
+        self.new_line(w)
+    }
+
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, w: &mut W) -> io::Result<()> {
+        self.in_list = false;
+        w.write_all(b": ")
+    }
+}
+
+/// A number that may be unknown: NaN here, `null` in JSON.
+pub(crate) mod nullable {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(value: &f64, s: S) -> Result<S::Ok, S::Error> {
+        if value.is_finite() {
+            s.serialize_f64(*value)
+        } else {
+            s.serialize_none()
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
+        Ok(Option::<f64>::deserialize(d)?.unwrap_or(f64::NAN))
+    }
+}
+
+/// A list of numbers some of which may be unknown.
+pub(crate) mod nullable_vec {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(values: &[f64], s: S) -> Result<S::Ok, S::Error> {
+        s.collect_seq(values.iter().map(|v| v.is_finite().then_some(*v)))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<f64>, D::Error> {
+        let values = Vec::<Option<f64>>::deserialize(d)?;
+        Ok(values.into_iter().map(|v| v.unwrap_or(f64::NAN)).collect())
+    }
+}
+
+/// Points whose second coordinate may be unknown.
+pub(crate) mod nullable_points {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(points: &[(u64, f64)], s: S) -> Result<S::Ok, S::Error> {
+        s.collect_seq(points.iter().map(|(x, y)| (x, y.is_finite().then_some(*y))))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<(u64, f64)>, D::Error> {
+        let points = Vec::<(u64, Option<f64>)>::deserialize(d)?;
+        Ok(points
+            .into_iter()
+            .map(|(x, y)| (x, y.unwrap_or(f64::NAN)))
+            .collect())
+    }
+}

@@ -1,0 +1,252 @@
+//! What a study measured: plain records, filled by whoever measures.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Sample,
+    json::{nullable, nullable_points},
+};
+
+/// Version of the record's layout. A field that changes its meaning or goes
+/// raises it; a field that is added with a default does not.
+pub const SCHEMA: u32 = 1;
+
+/// Results of one study: some programs on one machine under several policies.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Study {
+    /// [`SCHEMA`] when it was written.
+    pub schema: u32,
+    /// What the study is called.
+    pub title: String,
+    /// Version of the program that measured.
+    pub version: String,
+    /// False if it was interrupted: every output then says PARTIAL.
+    pub complete: bool,
+    /// The modelled or real machine.
+    pub machine: MachineSummary,
+    /// Names of the model's features that were on (`prefetch`, `tlb` ...).
+    pub features: Vec<String>,
+    /// What the model leaves out, in words, as far as it bears on the result.
+    pub missing: Vec<String>,
+    /// Seed of all draws.
+    pub seed: u64,
+    /// Repetitions asked for. An interrupted study has samples with fewer.
+    pub repetitions: u32,
+    /// References that each program makes per run, warm-up excluded.
+    pub budget_refs: u64,
+    /// References before the measured part of a run.
+    pub warmup_refs: u64,
+    /// References simulated in all, warm-up included.
+    pub simulated_refs: u64,
+    /// Wall-clock seconds of the computer that simulated.
+    #[serde(with = "nullable")]
+    pub host_seconds: f64,
+    /// Remarks that a reader needs.
+    pub notes: Vec<String>,
+    /// Things that weaken the result: a cut recording, frames outside the
+    /// allowed colours, too few repetitions.
+    pub warnings: Vec<String>,
+    /// The command line that gives this study again.
+    pub command: Option<String>,
+    /// The scenario file's text, as it was read.
+    pub scenario: Option<String>,
+    /// One result per policy; the first is what the others are compared with.
+    pub policies: Vec<PolicyResult>,
+    /// Misses against cache size, if they were asked for.
+    pub curves: Vec<MissCurve>,
+    /// Who owns which cache sets over time, if it was asked for.
+    pub set_maps: Vec<SetMap>,
+}
+
+impl Default for Study {
+    fn default() -> Self {
+        Self {
+            schema: SCHEMA,
+            title: String::new(),
+            version: String::new(),
+            complete: true,
+            machine: MachineSummary::default(),
+            features: Vec::new(),
+            missing: Vec::new(),
+            seed: 0,
+            repetitions: 0,
+            budget_refs: 0,
+            warmup_refs: 0,
+            simulated_refs: 0,
+            host_seconds: f64::NAN,
+            notes: Vec::new(),
+            warnings: Vec::new(),
+            command: None,
+            scenario: None,
+            policies: Vec::new(),
+            curves: Vec::new(),
+            set_maps: Vec::new(),
+        }
+    }
+}
+
+/// The machine, in words.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MachineSummary {
+    /// Name of the preset, as in a scenario.
+    pub name: String,
+    /// Full name.
+    pub title: String,
+    /// One line per part: cores, each cache, memory, colours.
+    pub lines: Vec<String>,
+}
+
+/// What one policy made of the programs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PolicyResult {
+    /// Name from the scenario.
+    pub name: String,
+    /// What it does, in a few words.
+    pub description: String,
+    /// One result per program, in the same order for every policy.
+    pub programs: Vec<ProgramResult>,
+}
+
+/// Why a program is in the study.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Its speed is the question.
+    #[default]
+    Target,
+    /// It is there to disturb the targets.
+    Polluter,
+}
+
+impl Role {
+    /// The role as a scenario spells it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Target => "target",
+            Self::Polluter => "polluter",
+        }
+    }
+}
+
+/// One program under one policy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProgramResult {
+    /// Name from the scenario, unique within a policy.
+    pub name: String,
+    /// Why it is there.
+    pub role: Role,
+    /// Cores it ran on, as `0-3`.
+    pub cores: String,
+    /// Colours it was given, as `0-3,8`; `None` = all.
+    pub colors: Option<String>,
+    /// Where its references come from: a recording, a built-in program.
+    pub input: String,
+    /// By itself on the machine.
+    pub alone: Metrics,
+    /// Beside the other programs; `None` if that was not run.
+    pub together: Option<Metrics>,
+    /// Time together / time alone - 1; fill it with [`Sample::slowdown`].
+    pub slowdown: Option<Sample>,
+}
+
+/// Counters of one program in one phase, over the measured part of the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Metrics {
+    /// Simulated time, in picoseconds.
+    pub time_ps: Sample,
+    /// Instructions retired.
+    pub instructions: Sample,
+    /// References made.
+    pub refs: Sample,
+    /// Instructions per core cycle.
+    pub ipc: Sample,
+    /// Misses per 1000 instructions of each cache level, innermost first; the
+    /// last entry is the level before memory.
+    pub mpki: Vec<LevelMpki>,
+    /// Share of DRAM accesses that found their row open, 0..=1; `None` without
+    /// a DRAM model.
+    pub row_hit_rate: Option<Sample>,
+    /// Bytes read from and written to DRAM per simulated second.
+    pub dram_bytes_per_s: Sample,
+    /// TLB misses that needed a walk, per 1000 instructions; `None` without TLBs.
+    pub tlb_mpki: Option<Sample>,
+    /// 4 KiB pages mapped at the end, huge pages counted as 512.
+    pub pages: Sample,
+    /// 2 MiB pages mapped at the end.
+    pub huge_pages: Sample,
+    /// Page faults.
+    pub faults: Sample,
+    /// Quantities that only some studies have.
+    pub extra: Vec<Extra>,
+}
+
+/// Misses of one cache level.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LevelMpki {
+    /// Name of the level: `L1d`, `L2`, `L3`.
+    pub level: String,
+    /// Misses per 1000 instructions.
+    pub mpki: Sample,
+}
+
+/// A quantity without a field of its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Extra {
+    /// What it is, in words: `frames outside the colors`.
+    pub name: String,
+    /// Its unit; empty for a count.
+    pub unit: String,
+    /// Its values, in that unit.
+    pub value: Sample,
+}
+
+/// Misses of a program against the size of one cache, all else equal.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MissCurve {
+    /// The program.
+    pub program: String,
+    /// The cache whose size varies: `L3`.
+    pub cache: String,
+    /// Size in bytes and misses per 1000 instructions at that size, by rising
+    /// size. A size that gave no result has NaN.
+    #[serde(with = "nullable_points")]
+    pub points: Vec<(u64, f64)>,
+}
+
+/// Who owns the lines of a cache's sets, sampled over time, in one phase
+/// (together) of one repetition.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SetMap {
+    /// The policy it was taken under.
+    pub policy: String,
+    /// The cache: `L3`.
+    pub cache: String,
+    /// Sets of the whole cache.
+    pub nr_sets: u32,
+    /// Groups of neighbouring sets; group *g* holds sets
+    /// `g * nr_sets / nr_groups ..  (g + 1) * nr_sets / nr_groups`.
+    pub nr_groups: u32,
+    /// Index 0 = empty lines, then the kernel, then the programs.
+    pub owners: Vec<String>,
+    /// When each sample was taken, in simulated picoseconds, rising.
+    pub times_ps: Vec<u64>,
+    /// Share of the group's lines that the owner holds, in 1/255. Index
+    /// `(time * nr_groups + group) * owners.len() + owner`.
+    pub shares: Vec<u8>,
+}
+
+impl SetMap {
+    /// Share 0..=1 of one owner in one group at one time; `None` outside the map.
+    pub fn share(&self, time: usize, group: usize, owner: usize) -> Option<f64> {
+        let (groups, owners) = (self.nr_groups as usize, self.owners.len());
+        if time >= self.times_ps.len() || group >= groups || owner >= owners {
+            return None;
+        }
+        let row = time.checked_mul(groups)?.checked_add(group)?;
+        let index = row.checked_mul(owners)?.checked_add(owner)?;
+        self.shares.get(index).map(|s| f64::from(*s) / 255.0)
+    }
+}

@@ -1,0 +1,285 @@
+//! Studies as text tables for a terminal or a pipe.
+
+use std::fmt::Write as _;
+
+use comfy_table::{Cell, CellAlignment, ContentArrangement, ContentLineStyle, LineStyle, Table};
+
+use crate::{
+    PolicyResult, ProgramResult, Study,
+    format::{Kind, cell, clean, grouped, number, short},
+    headline, rows,
+};
+
+/// How a table is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableStyle {
+    /// Columns of the terminal. Programs that do not fit beside each other
+    /// stand below each other; a single program's table may be wider.
+    pub width: usize,
+    /// Headings in bold (ANSI). Off for a pipe.
+    pub bold: bool,
+}
+
+impl Default for TableStyle {
+    /// 100 columns, no colour codes: right for a pipe.
+    fn default() -> Self {
+        Self {
+            width: 100,
+            bold: false,
+        }
+    }
+}
+
+/// Rules above and below only: columns of numbers need no bars between them.
+const RULES: comfy_table::TableStyle = comfy_table::TableStyle::new()
+    .top_border(LineStyle::none().fill('─').junction('─'))
+    .header_lines(ContentLineStyle::none())
+    .header_separator(LineStyle::none().fill('─').junction('─'))
+    .content_lines(ContentLineStyle::none())
+    .bottom_border(LineStyle::none().fill('─').junction('─'));
+/// Sentences of the headline that a terminal shows; the HTML report has all.
+const MAX_SENTENCES: usize = 6;
+/// Longest program name in a column's head.
+const NAME_CHARS: usize = 24;
+
+/// The study as text: what was found, slowdowns of all policies side by side,
+/// then one block per policy with every quantity alone and together.
+pub fn to_table(study: &Study, style: &TableStyle) -> String {
+    let mut out = String::new();
+    let heading = |text: &str| match style.bold {
+        true => format!("\x1b[1m{text}\x1b[0m"),
+        false => text.to_owned(),
+    };
+    if !study.complete {
+        let _ = writeln!(
+            out,
+            "{}\n",
+            heading("PARTIAL: the study was interrupted; the numbers cover only what was run.")
+        );
+    }
+    let _ = writeln!(out, "{}", heading(&clean(&study.title)));
+    paragraph(&mut out, &conditions(study), style.width);
+    out.push('\n');
+    let sentences = headline(study);
+    for sentence in sentences.iter().take(MAX_SENTENCES) {
+        paragraph(&mut out, sentence, style.width);
+    }
+    if sentences.len() > MAX_SENTENCES {
+        let _ = writeln!(
+            out,
+            "(further findings in the HTML report: {})",
+            sentences.len() - MAX_SENTENCES
+        );
+    }
+    for warning in &study.warnings {
+        paragraph(
+            &mut out,
+            &format!("Warning: {}", clean(warning)),
+            style.width,
+        );
+    }
+    let summary = slowdowns(study, style.width);
+    if !summary.is_empty() {
+        let title = heading("Slowdown: time together / time alone - 1, in %");
+        let _ = writeln!(out, "\n{title}");
+    }
+    for table in summary {
+        let _ = writeln!(out, "{table}");
+    }
+    for policy in &study.policies {
+        let title = format!("Policy {}", clean(&policy.name));
+        let _ = writeln!(out, "\n{} {}", heading(&title), clean(&policy.description));
+        for table in blocks(policy, style.width) {
+            let _ = writeln!(out, "{table}");
+        }
+    }
+    closing(&mut out, study, style.width);
+    out
+}
+
+/// Machine, repetitions and budget on one line.
+fn conditions(study: &Study) -> String {
+    let intervals = match study.repetitions {
+        0 | 1 => "no intervals",
+        _ => "mean ± 95 % interval",
+    };
+    format!(
+        "{}; {} repetition{} ({intervals}), {} references per program and run after {} of warm-up, seed {}",
+        clean(&study.machine.title),
+        study.repetitions,
+        if study.repetitions == 1 { "" } else { "s" },
+        grouped(study.budget_refs),
+        grouped(study.warmup_refs),
+        study.seed,
+    )
+}
+
+/// Breaks text at spaces.
+fn paragraph(out: &mut String, text: &str, width: usize) {
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let len = word.chars().count();
+        if used > 0 && used + 1 + len > width.max(20) {
+            out.push('\n');
+            used = 0;
+        } else if used > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += len;
+    }
+    out.push('\n');
+}
+
+fn table(header: impl IntoIterator<Item = String>) -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(RULES)
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .set_header(header.into_iter().enumerate().map(|(i, text)| match i {
+            0 => Cell::new(text),
+            _ => Cell::new(text).set_alignment(CellAlignment::Right),
+        }));
+    table
+}
+
+fn right(text: String) -> Cell {
+    Cell::new(text).set_alignment(CellAlignment::Right)
+}
+
+/// Policies down, programs across; as many as fit side by side. Empty if nothing
+/// ran together.
+fn slowdowns(study: &Study, width: usize) -> Vec<Table> {
+    let mut names = rows::program_names(&study.policies);
+    names.retain(|name| {
+        let mut found = study.policies.iter().filter_map(|p| rows::find(p, name));
+        found.any(|p| p.slowdown.is_some())
+    });
+    side_by_side(&names, width, |names| slowdown_table(study, names))
+}
+
+fn slowdown_table(study: &Study, names: &[&str]) -> Table {
+    let heads = names.iter().map(|name| {
+        let program = study.policies.iter().find_map(|p| rows::find(p, name));
+        let role = program.map_or("", |p| p.role.as_str());
+        format!("{}\n{role}", short(name, NAME_CHARS))
+    });
+    let mut out = table(std::iter::once("policy".to_owned()).chain(heads));
+    let scale = Kind::Change.scale(1.0);
+    for policy in &study.policies {
+        let cells = names.iter().map(|name| {
+            let slowdown = rows::find(policy, name).and_then(|p| p.slowdown.as_ref());
+            right(slowdown.map_or_else(|| "-".to_owned(), |s| cell(s, &Kind::Change, &scale)))
+        });
+        out.add_row(std::iter::once(Cell::new(short(&policy.name, NAME_CHARS))).chain(cells));
+    }
+    out
+}
+
+/// The policy's tables: alone and together of each program.
+fn blocks(policy: &PolicyResult, width: usize) -> Vec<Table> {
+    let programs: Vec<&ProgramResult> = policy.programs.iter().collect();
+    side_by_side(&programs, width, details)
+}
+
+/// Tables of as many columns as the width holds, at least one each.
+fn side_by_side<T>(items: &[T], width: usize, make: impl Fn(&[T]) -> Table) -> Vec<Table> {
+    let mut tables = Vec::new();
+    let mut rest = items;
+    while !rest.is_empty() {
+        let mut n = 1;
+        let mut best = make(&rest[..1]);
+        while n < rest.len() {
+            let wider = make(&rest[..n + 1]);
+            if table_width(&wider) > width {
+                break;
+            }
+            (n, best) = (n + 1, wider);
+        }
+        tables.push(best);
+        rest = &rest[n..];
+    }
+    tables
+}
+
+fn table_width(table: &Table) -> usize {
+    let longest = table.lines().map(|line| line.chars().count()).max();
+    longest.unwrap_or(0)
+}
+
+/// Quantities down; alone and together of each program across.
+fn details(programs: &[&ProgramResult]) -> Table {
+    let with_together = |p: &&ProgramResult| p.together.is_some();
+    let mut header = vec!["per run".to_owned()];
+    for program in programs {
+        let name = short(&program.name, NAME_CHARS);
+        header.push(format!("{name}\nalone"));
+        if with_together(program) {
+            header.push(format!("{name}\ntogether"));
+        }
+    }
+    let mut out = table(header);
+    for line in rows::lines(programs) {
+        let scale = line.kind.scale(line.largest());
+        let mut cells = vec![Cell::new(label(&line.label, &scale.unit))];
+        for (program, pair) in programs.iter().zip(&line.cells) {
+            let phases = 1 + usize::from(with_together(program));
+            for sample in &pair[..phases] {
+                cells.push(right(
+                    sample.map_or_else(String::new, |s| cell(s, &line.kind, &scale)),
+                ));
+            }
+        }
+        out.add_row(cells);
+    }
+    out
+}
+
+fn label(name: &str, unit: &str) -> String {
+    match unit {
+        "" => clean(name),
+        unit => format!("{} [{unit}]", clean(name)),
+    }
+}
+
+/// What was modelled, what was not, and what it took.
+fn closing(out: &mut String, study: &Study, width: usize) {
+    out.push('\n');
+    let list = |items: &[String]| {
+        items
+            .iter()
+            .map(|i| clean(i))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    if !study.features.is_empty() {
+        paragraph(
+            out,
+            &format!("Model features on: {}.", list(&study.features)),
+            width,
+        );
+    }
+    if !study.missing.is_empty() {
+        paragraph(
+            out,
+            &format!("Not modelled: {}.", list(&study.missing)),
+            width,
+        );
+    }
+    for note in &study.notes {
+        paragraph(out, &format!("Note: {}", clean(note)), width);
+    }
+    let rate = study.simulated_refs as f64 / study.host_seconds / 1e6;
+    let speed = format!(
+        "Simulated {} references in {} s ({} M/s), piebald {}.",
+        grouped(study.simulated_refs),
+        number(study.host_seconds),
+        number(rate),
+        clean(&study.version),
+    );
+    paragraph(out, &speed, width);
+    if !study.complete {
+        let _ = writeln!(out, "PARTIAL: the study was interrupted.");
+    }
+}

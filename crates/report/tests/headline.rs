@@ -1,0 +1,172 @@
+//! Sentences must follow from the numbers and stop where the numbers stop.
+
+use piebald_report::{
+    LevelMpki, Metrics, PolicyResult, ProgramResult, Role, Sample, Study, headline,
+};
+
+/// A program that takes `alone` and `together` (milliseconds) with these L3 MPKI.
+fn program(alone: &[f64], together: &[f64], mpki: [&[f64]; 2]) -> ProgramResult {
+    let metrics = |ms: &[f64], mpki: &[f64]| Metrics {
+        time_ps: ms.iter().map(|t| t * 1e9).collect(),
+        mpki: vec![LevelMpki {
+            level: "L3".to_owned(),
+            mpki: mpki.iter().copied().collect(),
+        }],
+        ..Metrics::default()
+    };
+    let (alone, together) = (metrics(alone, mpki[0]), metrics(together, mpki[1]));
+    ProgramResult {
+        name: "bzip2".to_owned(),
+        slowdown: alone.time_ps.slowdown(&together.time_ps),
+        alone,
+        together: Some(together),
+        ..ProgramResult::default()
+    }
+}
+
+fn scan() -> ProgramResult {
+    ProgramResult {
+        name: "scan".to_owned(),
+        role: Role::Polluter,
+        ..ProgramResult::default()
+    }
+}
+
+fn study(policies: Vec<(&str, ProgramResult)>) -> Study {
+    let policies = policies.into_iter().map(|(name, program)| PolicyResult {
+        name: name.to_owned(),
+        programs: vec![program, scan()],
+        ..PolicyResult::default()
+    });
+    Study {
+        policies: policies.collect(),
+        repetitions: 3,
+        ..Study::default()
+    }
+}
+
+const ALONE: &[f64] = &[100.0, 101.0, 99.0];
+const SLOW: &[f64] = &[123.0, 125.0, 121.0];
+const FEW: &[f64] = &[0.5, 0.51, 0.49];
+const MANY: &[f64] = &[2.1, 2.15, 2.05];
+
+#[test]
+fn a_sure_slowdown_is_stated_with_its_interval_and_the_misses_that_rose() {
+    let found = headline(&study(vec![("buddy", program(ALONE, SLOW, [FEW, MANY]))]));
+    assert_eq!(
+        found,
+        [
+            "Beside scan, bzip2 runs 23 % slower (±2) as its L3 misses rise from 0.50 to 2.1 per 1000 instructions."
+        ]
+    );
+}
+
+#[test]
+fn misses_that_did_not_move_beyond_chance_are_no_reason() {
+    let noisy: &[f64] = &[0.1, 3.0, 1.0];
+    let found = headline(&study(vec![("buddy", program(ALONE, SLOW, [FEW, noisy]))]));
+    assert_eq!(found, ["Beside scan, bzip2 runs 23 % slower (±2)."]);
+}
+
+#[test]
+fn misses_that_moved_the_other_way_are_no_reason() {
+    let found = headline(&study(vec![("buddy", program(ALONE, SLOW, [MANY, FEW]))]));
+    assert!(!found[0].contains("misses"), "{}", found[0]);
+}
+
+#[test]
+fn a_slowdown_within_chance_is_not_stated() {
+    let noisy: &[f64] = &[90.0, 130.0, 100.0];
+    let found = headline(&study(vec![("buddy", program(ALONE, noisy, [FEW, MANY]))]));
+    assert!(
+        found[0].contains("no change of bzip2's speed can be told from chance"),
+        "{}",
+        found[0]
+    );
+    assert!(!found[0].contains("slower"));
+}
+
+#[test]
+fn one_repetition_is_reported_without_a_reason_and_as_such() {
+    let found = headline(&study(vec![(
+        "buddy",
+        program(&[100.0], &[123.0], [&[0.5], &[2.1]]),
+    )]));
+    assert_eq!(
+        found,
+        ["Beside scan, bzip2 ran 23 % slower in a single repetition, which gives no interval."]
+    );
+}
+
+#[test]
+fn another_policy_is_compared_with_the_first() {
+    let better = program(ALONE, &[106.0, 107.1, 104.9], [FEW, FEW]);
+    let found = headline(&study(vec![
+        ("buddy", program(ALONE, SLOW, [FEW, MANY])),
+        ("rainbow", better),
+    ]));
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("Under buddy, beside scan, bzip2 runs 23 % slower"));
+    assert!(
+        found[1].starts_with("Under rainbow, bzip2 runs 6.0 % slower"),
+        "{}",
+        found[1]
+    );
+    assert!(
+        found[1].contains("17 points less") && found[1].ends_with("than under buddy."),
+        "{}",
+        found[1]
+    );
+}
+
+#[test]
+fn policies_that_do_not_differ_are_not_ranked() {
+    let same = program(ALONE, &[122.0, 126.0, 122.0], [FEW, MANY]);
+    let found = headline(&study(vec![
+        ("buddy", program(ALONE, SLOW, [FEW, MANY])),
+        ("random", same),
+    ]));
+    assert!(
+        found[1].starts_with("Between random and buddy, no difference"),
+        "{}",
+        found[1]
+    );
+}
+
+#[test]
+fn what_a_policy_costs_a_program_by_itself_is_stated() {
+    let dear = program(&[110.0, 111.1, 108.9], &[112.0, 113.0, 111.0], [FEW, FEW]);
+    let found = headline(&study(vec![
+        ("buddy", program(ALONE, SLOW, [FEW, MANY])),
+        ("rainbow", dear),
+    ]));
+    let cost = found
+        .iter()
+        .find(|s| s.starts_with("By itself, bzip2 takes 10 % more time"));
+    assert!(cost.is_some(), "{found:?}");
+}
+
+#[test]
+fn studies_without_numbers_give_no_sentence() {
+    assert!(headline(&Study::default()).is_empty());
+    let mut unknown = program(ALONE, SLOW, [FEW, MANY]);
+    unknown.slowdown = Some(Sample::new(vec![f64::NAN; 3]));
+    assert!(headline(&study(vec![("buddy", unknown)])).is_empty());
+}
+
+#[test]
+fn an_interrupted_study_says_so_in_its_first_sentence() {
+    let mut s = study(vec![("buddy", program(ALONE, SLOW, [FEW, MANY]))]);
+    s.complete = false;
+    assert!(headline(&s)[0].starts_with("PARTIAL (interrupted): Beside scan"));
+}
+
+#[test]
+fn equal_runs_are_called_equal() {
+    let same = program(ALONE, SLOW, [FEW, MANY]);
+    let found = headline(&study(vec![("buddy", same.clone()), ("lru", same)]));
+    assert_eq!(
+        found[1],
+        "bzip2's slowdown is the same under lru as under buddy, repetition by repetition."
+    );
+}

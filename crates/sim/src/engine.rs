@@ -1,0 +1,690 @@
+//! The event loop: which thread runs next, and what it does until it may not go on.
+
+use std::sync::atomic::Ordering;
+
+use piebald_hw::{Counters, Machine};
+use piebald_os_model::{
+    kernel::{Actions, Fault, KernelError, SysWork},
+    sched::{EventKey, SchedConfig, Scheduler, Status, Wake},
+};
+use piebald_units::{
+    CoreId, Picos, TaskId,
+    memory::{MemoryPort, PageTables, PhysRef},
+    op::{Next, RefKind, SysOp},
+};
+use piebald_workload::memory::mark;
+
+use crate::{
+    perform::perform,
+    setup::{MapSample, Outcome, ProgramOutcome, ProgramSetup, Progress, Setup, SimError},
+    snapshot::Snapshot,
+    task::{Need, TaskState},
+};
+
+/// Turns of the loop between two looks at the clock of the world outside.
+const TURNS_PER_REPORT: u32 = 4096;
+
+/// Runs programs until each has performed its measured part, or has ended in it.
+/// A program that ends is started again, so that the others keep their company.
+///
+/// # Errors
+/// See [`SimError`].
+pub fn run(setup: Setup<'_>) -> Result<Outcome, SimError> {
+    let mut engine = Engine::new(setup)?;
+    engine.start_all()?;
+    engine.go()?;
+    Ok(engine.outcome())
+}
+
+/// One hardware thread.
+struct Cpu {
+    now: Picos,
+    task: Option<TaskId>,
+    next_tick: Picos,
+    slice_end: Picos,
+    /// Machine counters when the current task came on.
+    since: Counters,
+}
+
+/// One program of the run.
+struct ProgramState {
+    setup: ProgramSetup,
+    /// Refs performed since the run began, and where the warm-up starts.
+    refs: u64,
+    origin: u64,
+    counters: Counters,
+    faults: u64,
+    live: u32,
+    instance: u16,
+    restarts: u32,
+    warm: Option<Snapshot>,
+    end: Option<(Snapshot, bool)>,
+}
+
+impl ProgramState {
+    /// References until the next moment that is looked at.
+    fn until_mark(&self) -> u64 {
+        let target = match self.warm {
+            None => self.origin + self.setup.warmup,
+            Some(warm) => warm.refs + self.setup.budget,
+        };
+        target.saturating_sub(self.refs)
+    }
+}
+
+struct Engine<'a> {
+    setup: Setup<'a>,
+    machine: Machine,
+    sched: Scheduler,
+    wakes: Vec<Wake>,
+    cpus: Vec<Cpu>,
+    tasks: Vec<Option<TaskState>>,
+    programs: Vec<ProgramState>,
+    map: Vec<MapSample>,
+    next_map: u64,
+    actions: Actions,
+    scratch: Vec<PhysRef>,
+    refs: u64,
+    reported: u64,
+    measured: usize,
+    /// Program instances started so far: they tell equal event numbers apart.
+    instances: u16,
+    slice: Picos,
+}
+
+impl<'a> Engine<'a> {
+    fn new(mut setup: Setup<'a>) -> Result<Self, SimError> {
+        let machine = Machine::new(setup.machine, &setup.options)?;
+        let threads = machine.hardware_threads();
+        for program in &setup.programs {
+            let allowed = piebald_units::CoreSet::first(threads as u32);
+            if program.cores.is_empty() || program.cores.bits() & !allowed.bits() != 0 {
+                return Err(SimError::Cores {
+                    program: program.name.clone(),
+                    cores: program.cores,
+                    last: threads - 1,
+                });
+            }
+        }
+        let tick = setup.kernel.config().tick;
+        let cpus = (0..threads)
+            .map(|i| Cpu {
+                now: Picos(0),
+                task: None,
+                // Ticks of different cores are staggered, as Linux does.
+                next_tick: Picos(tick.0 / threads as u64 * (i as u64 + 1)),
+                slice_end: Picos::MAX,
+                since: Counters::default(),
+            })
+            .collect();
+        let programs = std::mem::take(&mut setup.programs);
+        Ok(Self {
+            machine,
+            sched: Scheduler::new(SchedConfig::new(threads as u16))?,
+            wakes: Vec::new(),
+            cpus,
+            tasks: Vec::new(),
+            programs: programs.into_iter().map(new_program).collect(),
+            map: Vec::new(),
+            next_map: 0,
+            actions: Actions::new(),
+            scratch: Vec::with_capacity(256),
+            refs: 0,
+            reported: 0,
+            measured: 0,
+            instances: 0,
+            slice: SchedConfig::new(threads as u16).slice,
+            setup,
+        })
+    }
+
+    fn kernel_error(&self, program: usize, error: KernelError) -> SimError {
+        SimError::Kernel {
+            program: self.programs[program].setup.name.clone(),
+            error,
+        }
+    }
+
+    fn start_all(&mut self) -> Result<(), SimError> {
+        for program in 0..self.programs.len() {
+            let skip = self.programs[program].setup.skip;
+            let task = self.start_program(program, skip)?;
+            let start = self.programs[program].setup.start;
+            if let Status::Runnable(core) = self.sched.status(task)? {
+                let cpu = &mut self.cpus[usize::from(core.0)];
+                cpu.now = cpu.now.max(start);
+            }
+        }
+        for core in 0..self.cpus.len() {
+            self.pick(core)?;
+        }
+        Ok(())
+    }
+
+    /// A new instance of a program: process, main task, place in a run queue.
+    fn start_program(&mut self, program: usize, skip: u64) -> Result<TaskId, SimError> {
+        let state = &self.programs[program];
+        let rule = state.setup.colors.clone();
+        let task = self
+            .setup
+            .kernel
+            .start(program as u16 + 1, rule)
+            .map_err(|e| self.kernel_error(program, e))?;
+        self.programs[program].live = 0;
+        self.instances = self.instances.wrapping_add(1);
+        self.programs[program].instance = self.instances;
+        self.add_task(program, task, 0, skip)?;
+        Ok(task)
+    }
+
+    fn add_task(
+        &mut self,
+        program: usize,
+        task: TaskId,
+        thread: u32,
+        skip: u64,
+    ) -> Result<(), SimError> {
+        let state = &mut self.programs[program];
+        let source = state
+            .setup
+            .input
+            .open(thread)
+            .map_err(|e| SimError::Input {
+                program: state.setup.name.clone(),
+                problem: e.to_string(),
+            })?;
+        state.live += 1;
+        let at = task.0 as usize;
+        if self.tasks.len() <= at {
+            self.tasks.resize_with(at + 1, || None);
+        }
+        self.tasks[at] = Some(TaskState::new(program, source, skip));
+        self.sched.add(task, state.setup.cores)?;
+        Ok(())
+    }
+
+    fn go(&mut self) -> Result<(), SimError> {
+        let mut turns = 0;
+        while self.measured < self.programs.len() {
+            let Some((core, horizon)) = self.next_core() else {
+                return Err(self.deadlock());
+            };
+            self.step(core, horizon)?;
+            turns += 1;
+            if turns == TURNS_PER_REPORT {
+                turns = 0;
+                self.report();
+                if self.setup.stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
+                    return Err(SimError::Stopped);
+                }
+            }
+        }
+        self.report();
+        Ok(())
+    }
+
+    fn report(&mut self) {
+        if let Some(report) = self.setup.progress {
+            report(Progress {
+                refs: self.refs - self.reported,
+            });
+            self.reported = self.refs;
+        }
+    }
+
+    fn deadlock(&self) -> SimError {
+        let stuck = self.sched.deadlock();
+        let Some((task, key)) = stuck.first() else {
+            return SimError::Deadlock {
+                program: String::new(),
+                event: 0,
+            };
+        };
+        let program = self
+            .task(*task)
+            .map(|t| self.programs[t.program].setup.name.clone());
+        SimError::Deadlock {
+            program: program.unwrap_or_default(),
+            event: key.event,
+        }
+    }
+
+    /// The busy hardware thread with the lowest clock, and how far it may go.
+    #[inline]
+    fn next_core(&self) -> Option<(usize, Picos)> {
+        let mut first: Option<usize> = None;
+        let mut second = Picos::MAX;
+        for (i, cpu) in self.cpus.iter().enumerate() {
+            if cpu.task.is_none() {
+                continue;
+            }
+            match first {
+                Some(f) if cpu.now < self.cpus[f].now => {
+                    second = self.cpus[f].now;
+                    first = Some(i);
+                }
+                Some(_) => second = second.min(cpu.now),
+                None => first = Some(i),
+            }
+        }
+        let core = first?;
+        let quantum = self.cpus[core].now + self.setup.quantum;
+        Some((core, quantum.min(second + self.setup.skew)))
+    }
+
+    /// Takes the next task of a core's queue on.
+    fn pick(&mut self, core: usize) -> Result<(), SimError> {
+        let id = CoreId(core as u16);
+        let old = self.cpus[core].task;
+        let new = self.sched.next_on(id)?;
+        self.settle(core);
+        self.cpus[core].task = new;
+        self.cpus[core].slice_end = self.cpus[core].now + self.slice;
+        let owner = new.and_then(|t| self.task(t)).map(|t| t.program as u8 + 1);
+        self.machine.set_running(id, owner);
+        if new.is_some() && old != new {
+            self.actions.clear();
+            self.setup.kernel.switch(id, new, &mut self.actions);
+            self.perform(core);
+        }
+        Ok(())
+    }
+
+    fn task(&self, task: TaskId) -> Option<&TaskState> {
+        self.tasks.get(task.0 as usize).and_then(Option::as_ref)
+    }
+
+    /// Books what the current task's program did on a core since it came on.
+    fn settle(&mut self, core: usize) {
+        let counters = self.machine.counters(CoreId(core as u16));
+        let part = counters - self.cpus[core].since;
+        self.cpus[core].since = counters;
+        let program = self.cpus[core]
+            .task
+            .and_then(|t| self.task(t))
+            .map(|t| t.program);
+        if let Some(program) = program {
+            let total = &mut self.programs[program].counters;
+            *total = *total + part;
+        }
+    }
+
+    fn perform(&mut self, core: usize) {
+        let cpu = &mut self.cpus[core];
+        cpu.now = perform(
+            &mut self.machine,
+            &self.setup.kernel,
+            CoreId(core as u16),
+            &self.actions,
+            &mut self.scratch,
+            cpu.now,
+        );
+    }
+
+    /// Lets a core's task go on until its clock passes `horizon`, or it needs
+    /// more than references.
+    fn step(&mut self, core: usize, horizon: Picos) -> Result<(), SimError> {
+        let Some(task) = self.cpus[core].task else {
+            return Ok(());
+        };
+        let at = task.0 as usize;
+        loop {
+            let Some(state) = self.tasks[at].as_mut() else {
+                return Ok(());
+            };
+            match state.need() {
+                Need::Perform => {
+                    if !self.run_refs(core, task, horizon)? {
+                        return Ok(());
+                    }
+                }
+                Need::Fault(fault) => self.fault(core, task, fault)?,
+                Need::Translate => {
+                    let mut phys = state.take_phys();
+                    let refs = state.untranslated();
+                    let done = self.setup.kernel.translate(task, refs, &mut phys);
+                    let program = state.program;
+                    state.phys = phys;
+                    match done {
+                        Ok(done) => state.translated(done.consumed, done.fault),
+                        Err(e) => return Err(self.kernel_error(program, e)),
+                    }
+                }
+                Need::Read => {
+                    let limit = self.programs[state.program].until_mark();
+                    let limit = if state.skip > 0 { state.skip } else { limit };
+                    state.read(limit);
+                }
+                Need::Event(tail, next) => {
+                    return self.event(core, task, tail, next);
+                }
+            }
+            if self.cpus[core].now >= self.cpus[core].next_tick {
+                self.tick(core, task)?;
+                if self.cpus[core].task != Some(task) {
+                    return Ok(());
+                }
+            }
+            if self.cpus[core].now > horizon {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Performs translated references; false if the horizon came first.
+    fn run_refs(&mut self, core: usize, task: TaskId, horizon: Picos) -> Result<bool, SimError> {
+        let id = CoreId(core as u16);
+        let Some(state) = self.tasks[task.0 as usize].as_mut() else {
+            return Ok(false);
+        };
+        let program = state.program;
+        let space = match self.setup.kernel.space(task) {
+            Ok(space) => space,
+            Err(e) => return Err(self.kernel_error(program, e)),
+        };
+        let refs = &state.phys[state.performed..];
+        let now = self.cpus[core].now;
+        let progress = self.machine.run(id, space, refs, now, horizon);
+        let all = progress.done == refs.len();
+        let data = |r: &&PhysRef| r.kind != RefKind::Fetch;
+        let made = refs[..progress.done].iter().filter(data).count() as u64;
+        state.performed += progress.done;
+        self.cpus[core].now = progress.now;
+        self.refs += made;
+        let program_state = &mut self.programs[program];
+        program_state.refs += made;
+        if program_state.until_mark() == 0 {
+            self.reached_mark(core, program, false);
+        }
+        self.sample_map(core, program);
+        Ok(all)
+    }
+
+    fn snapshot(&mut self, core: usize, program: usize) -> Snapshot {
+        for other in 0..self.cpus.len() {
+            let task = self.cpus[other].task.and_then(|t| self.task(t));
+            if task.is_some_and(|t| t.program == program) {
+                self.settle(other);
+            }
+        }
+        let (pages, huge_pages) = self.resident(program);
+        let state = &self.programs[program];
+        Snapshot {
+            time: self.cpus[core].now,
+            refs: state.refs,
+            counters: state.counters,
+            faults: state.faults,
+            pages,
+            huge_pages,
+        }
+    }
+
+    /// 4 KiB and 2 MiB pages that a program's processes have mapped.
+    fn resident(&self, program: usize) -> (u64, u64) {
+        let mut seen = Vec::new();
+        let mut total = (0, 0);
+        for (id, state) in self.tasks.iter().enumerate() {
+            let Some(_) = state.as_ref().filter(|t| t.program == program) else {
+                continue;
+            };
+            let Ok(space) = self.setup.kernel.space(TaskId(id as u32)) else {
+                continue;
+            };
+            if !seen.contains(&space.asid()) {
+                seen.push(space.asid());
+                total.0 += space.resident().total();
+                total.1 += space.resident().huge;
+            }
+        }
+        total
+    }
+
+    /// A program has used up its warm-up or its measured references, or ended.
+    fn reached_mark(&mut self, core: usize, program: usize, ended: bool) {
+        if self.programs[program].end.is_some() {
+            return;
+        }
+        let snapshot = self.snapshot(core, program);
+        let state = &mut self.programs[program];
+        if state.warm.is_none() {
+            state.warm = Some(snapshot);
+            return;
+        }
+        state.end = Some((snapshot, ended));
+        self.measured += 1;
+    }
+
+    /// Looks at the sets when the chosen program has come far enough.
+    fn sample_map(&mut self, core: usize, program: usize) {
+        let Some(map) = self.setup.map.filter(|m| m.program == program) else {
+            return;
+        };
+        let state = &self.programs[program];
+        let Some(warm) = state.warm.filter(|_| state.end.is_none()) else {
+            return;
+        };
+        let step = state.setup.budget / u64::from(map.samples.max(1));
+        if state.refs - warm.refs < self.next_map {
+            return;
+        }
+        self.next_map += step.max(1);
+        let group = self.machine.group_of(CoreId(core as u16));
+        let owners = self.programs.len() + 1;
+        self.map.push(MapSample {
+            time: self.cpus[core].now.since(warm.time),
+            lines: self.machine.occupancy(group, map.buckets, owners),
+        });
+    }
+
+    fn fault(&mut self, core: usize, task: TaskId, fault: Fault) -> Result<(), SimError> {
+        let id = CoreId(core as u16);
+        let skipping = self.task(task).is_some_and(|t| t.skip > 0);
+        let program = self.task(task).map_or(0, |t| t.program);
+        self.actions.clear();
+        self.setup
+            .kernel
+            .fault(task, id, fault, &mut self.actions)
+            .map_err(|e| self.kernel_error(program, e))?;
+        if !skipping {
+            self.cpus[core].now = self.machine.drain(id, self.cpus[core].now);
+            self.perform(core);
+        }
+        self.programs[program].faults += 1;
+        if let Some(state) = self.tasks[task.0 as usize].as_mut() {
+            state.fault = None;
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self, core: usize, task: TaskId) -> Result<(), SimError> {
+        let id = CoreId(core as u16);
+        self.actions.clear();
+        self.setup.kernel.tick(id, Some(task), &mut self.actions);
+        self.perform(core);
+        let period = self.setup.kernel.config().tick;
+        let cpu = &mut self.cpus[core];
+        while cpu.next_tick <= cpu.now {
+            cpu.next_tick += period;
+        }
+        let over = self.cpus[core].now >= self.cpus[core].slice_end;
+        if over && self.sched.contended(id) {
+            self.sched.preempt(id)?;
+            self.pick(core)?;
+        }
+        Ok(())
+    }
+
+    /// Instructions without references, then an event of the program.
+    fn event(&mut self, core: usize, task: TaskId, tail: u32, next: Next) -> Result<(), SimError> {
+        let id = CoreId(core as u16);
+        let Some(state) = self.tasks[task.0 as usize].as_mut() else {
+            return Ok(());
+        };
+        let program = state.program;
+        let skipping = state.skip > 0;
+        state.event_done();
+        if !skipping {
+            self.cpus[core].now = self.machine.retire(id, tail, self.cpus[core].now);
+        }
+        match next {
+            Next::More => Ok(()),
+            Next::Sys(op) => self.call(core, task, program, op, skipping),
+            Next::Mark(number) => {
+                self.program_mark(program, number);
+                Ok(())
+            }
+            Next::Exit(_) | Next::End => self.exit(core, task, program),
+            Next::Broken => Err(SimError::Input {
+                program: self.programs[program].setup.name.clone(),
+                problem: self.task(task).map_or_else(String::new, TaskState::failure),
+            }),
+        }
+    }
+
+    /// A program says that its set-up is over: its warm-up starts here.
+    fn program_mark(&mut self, program: usize, number: u32) {
+        let state = &mut self.programs[program];
+        if number == mark::READY && state.restarts == 0 && state.end.is_none() {
+            state.origin = state.refs;
+            state.warm = None;
+        }
+    }
+
+    fn call(
+        &mut self,
+        core: usize,
+        task: TaskId,
+        program: usize,
+        op: SysOp,
+        skipping: bool,
+    ) -> Result<(), SimError> {
+        let id = CoreId(core as u16);
+        self.actions.clear();
+        let work = self
+            .setup
+            .kernel
+            .syscall(task, id, &op, &mut self.actions)
+            .map_err(|e| self.kernel_error(program, e))?;
+        if !skipping {
+            self.cpus[core].now = self.machine.drain(id, self.cpus[core].now);
+            self.perform(core);
+        }
+        if let SysWork::Spawned { task, thread } = work {
+            self.add_task(program, task, thread, 0)?;
+            self.wake_idle(core)?;
+        }
+        let key = |event| EventKey {
+            program: self.programs[program].instance,
+            event,
+        };
+        match op {
+            SysOp::Post { event } => {
+                let key = key(event);
+                self.wakes.clear();
+                self.sched.post(key, &mut self.wakes)?;
+                self.wake_idle(core)?;
+            }
+            SysOp::Await { event } if !skipping && self.sched.await_event(task, key(event))? => {
+                self.pick(core)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Idle cores whose queue is no longer empty start at the clock of the core
+    /// that filled it.
+    fn wake_idle(&mut self, from: usize) -> Result<(), SimError> {
+        let now = self.cpus[from].now;
+        for core in 0..self.cpus.len() {
+            if core != from && self.cpus[core].task.is_none() {
+                let before = self.cpus[core].now;
+                self.cpus[core].now = before.max(now);
+                self.pick(core)?;
+                if self.cpus[core].task.is_none() {
+                    self.cpus[core].now = before;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn exit(&mut self, core: usize, task: TaskId, program: usize) -> Result<(), SimError> {
+        let id = CoreId(core as u16);
+        let last = self.programs[program].live == 1;
+        if last {
+            self.ended(core, program)?;
+        }
+        self.actions.clear();
+        self.setup
+            .kernel
+            .exit(task, id, &mut self.actions)
+            .map_err(|e| self.kernel_error(program, e))?;
+        self.perform(core);
+        self.sched.exit(task)?;
+        self.settle(core);
+        self.cpus[core].task = None;
+        self.tasks[task.0 as usize] = None;
+        self.programs[program].live -= 1;
+        if last && self.measured < self.programs.len() {
+            self.programs[program].restarts += 1;
+            self.start_program(program, 0)?;
+            self.wake_idle(core)?;
+        }
+        if self.cpus[core].task.is_none() {
+            self.pick(core)?;
+        }
+        Ok(())
+    }
+
+    /// The last thread of a program ends: that ends its measured part too.
+    fn ended(&mut self, core: usize, program: usize) -> Result<(), SimError> {
+        let state = &self.programs[program];
+        if state.end.is_some() {
+            return Ok(());
+        }
+        if state.warm.is_none() {
+            return Err(SimError::TooShort {
+                program: state.setup.name.clone(),
+                refs: state.refs - state.origin,
+            });
+        }
+        self.reached_mark(core, program, true);
+        Ok(())
+    }
+
+    fn outcome(self) -> Outcome {
+        let programs = self
+            .programs
+            .iter()
+            .map(|p| {
+                let (end, early) = p.end.unwrap_or_default();
+                ProgramOutcome {
+                    region: end.since(&p.warm.unwrap_or_default(), early),
+                    restarts: p.restarts,
+                }
+            })
+            .collect();
+        Outcome {
+            programs,
+            map: self.map,
+            kernel: self.setup.kernel.counters(),
+            refs: self.refs,
+        }
+    }
+}
+
+fn new_program(setup: ProgramSetup) -> ProgramState {
+    ProgramState {
+        setup,
+        refs: 0,
+        origin: 0,
+        counters: Counters::default(),
+        faults: 0,
+        live: 0,
+        instance: 0,
+        restarts: 0,
+        warm: None,
+        end: None,
+    }
+}

@@ -1,0 +1,169 @@
+//! What a run needs, and what it gives.
+
+use std::sync::{Arc, atomic::AtomicBool};
+
+use piebald_hw::{SpecError, spec::MachineSpec};
+use piebald_os_model::kernel::{ColorRule, Counters as KernelCounters, KernelError};
+use piebald_os_model::sched::SchedError;
+use piebald_units::{CoreSet, Picos};
+use piebald_workload::Program;
+
+use crate::snapshot::Region;
+
+/// Where a program's references come from.
+pub type Input = Arc<dyn Program>;
+
+/// One program of a run.
+#[derive(Clone)]
+pub struct ProgramSetup {
+    /// Name for errors.
+    pub name: String,
+    /// Its references.
+    pub input: Input,
+    /// Hardware threads that it may use, at least one.
+    pub cores: CoreSet,
+    /// Colours of its pages.
+    pub colors: ColorRule,
+    /// When its first instruction runs.
+    pub start: Picos,
+    /// References of its main thread that are passed over, unsimulated, the
+    /// first time: where in its life the program is met. Its system calls in
+    /// that part still take effect, at no cost.
+    pub skip: u64,
+    /// References before its measured part, counted from its ready mark if it
+    /// has one.
+    pub warmup: u64,
+    /// References of its measured part.
+    pub budget: u64,
+}
+
+/// How often the last level's sets are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MapRequest {
+    /// Program whose measured part is divided.
+    pub program: usize,
+    /// Number of samples over that part.
+    pub samples: u32,
+    /// Groups of neighbouring sets.
+    pub buckets: usize,
+}
+
+/// The last level at one moment: lines by group of sets and owner (0 = kernel,
+/// then the programs in order).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MapSample {
+    /// When.
+    pub time: Picos,
+    /// `[bucket][owner]` lines.
+    pub lines: Vec<Vec<u32>>,
+}
+
+/// A whole run.
+pub struct Setup<'a> {
+    /// The machine.
+    pub machine: &'a MachineSpec,
+    /// Parts of the machine model that are on, and its seed.
+    pub options: piebald_hw::Options,
+    /// The kernel, its memory aged or not, without programs.
+    pub kernel: piebald_os_model::kernel::Kernel,
+    /// The programs, at least one, at most 250.
+    pub programs: Vec<ProgramSetup>,
+    /// Look at the last level's sets.
+    pub map: Option<MapRequest>,
+    /// How far a thread may run ahead inside its private caches.
+    pub quantum: Picos,
+    /// How far requests to shared levels may be out of order.
+    pub skew: Picos,
+    /// Set from outside to end the run early.
+    pub stop: Option<&'a AtomicBool>,
+    /// Called now and then.
+    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// References performed since the last call.
+    pub refs: u64,
+}
+
+/// What one program did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramOutcome {
+    /// Its measured part.
+    pub region: Region,
+    /// How often it ended and was started again.
+    pub restarts: u32,
+}
+
+/// What a run gave.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// One for each program, in order.
+    pub programs: Vec<ProgramOutcome>,
+    /// The set map, if it was asked for.
+    pub map: Vec<MapSample>,
+    /// What the kernel counted over the whole run.
+    pub kernel: KernelCounters,
+    /// References performed in all, warm-up and co-runners included.
+    pub refs: u64,
+}
+
+/// Why a run failed.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// The machine cannot be built.
+    #[error("machine: {0}")]
+    Machine(#[from] SpecError),
+    /// The kernel could not go on; out of memory for one.
+    #[error("program \"{program}\": {error}")]
+    Kernel {
+        /// The program that was running.
+        program: String,
+        /// What the kernel said.
+        error: KernelError,
+    },
+    /// A program's input cannot be read.
+    #[error("program \"{program}\": {problem}")]
+    Input {
+        /// The program.
+        program: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A program ended before its measured part began.
+    #[error(
+        "program \"{program}\" ended after {refs} references, before its measured part began; \
+         lower warmup_refs below that"
+    )]
+    TooShort {
+        /// The program.
+        program: String,
+        /// References that it made.
+        refs: u64,
+    },
+    /// Every thread waits for another.
+    #[error("deadlock: all threads wait; program \"{program}\" waits for event {event}")]
+    Deadlock {
+        /// A program that waits.
+        program: String,
+        /// What for.
+        event: u64,
+    },
+    /// A program may use no core, or one that the machine does not have.
+    #[error("program \"{program}\": cores = {cores}: allowed: 0-{last}")]
+    Cores {
+        /// The program.
+        program: String,
+        /// Its cores.
+        cores: CoreSet,
+        /// The machine's last hardware thread.
+        last: usize,
+    },
+    /// The scheduler was asked for something that it cannot do: a defect.
+    #[error("scheduler: {0}")]
+    Sched(#[from] SchedError),
+    /// The caller asked to stop.
+    #[error("stopped")]
+    Stopped,
+}

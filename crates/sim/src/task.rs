@@ -1,0 +1,137 @@
+//! One thread of a program while it runs: its source, and the references that
+//! are read, translated and not yet performed.
+
+use piebald_os_model::kernel::Fault;
+use piebald_units::{
+    memory::PhysRef,
+    op::{MemRef, Next, OpSource},
+};
+
+/// References that are read and translated at a time.
+pub(crate) const BATCH: usize = 512;
+
+/// A running thread.
+pub(crate) struct TaskState {
+    /// Which program of the run it belongs to.
+    pub(crate) program: usize,
+    source: Box<dyn OpSource>,
+    refs: Box<[MemRef]>,
+    read: usize,
+    translated: usize,
+    /// Translated references; those before `performed` are done.
+    pub(crate) phys: Vec<PhysRef>,
+    pub(crate) performed: usize,
+    pub(crate) fault: Option<Fault>,
+    tail: u32,
+    next: Option<Next>,
+    /// References of the source still to be passed over without simulation.
+    pub(crate) skip: u64,
+}
+
+/// What a task needs before it can go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Translated references wait to be performed.
+    Perform,
+    /// References wait to be translated.
+    Translate,
+    /// A fault must be resolved.
+    Fault(Fault),
+    /// Instructions without references, then an event.
+    Event(u32, Next),
+    /// The source must be read.
+    Read,
+}
+
+impl TaskState {
+    pub(crate) fn new(program: usize, source: Box<dyn OpSource>, skip: u64) -> Self {
+        Self {
+            program,
+            source,
+            refs: vec![MemRef::default(); BATCH].into_boxed_slice(),
+            read: 0,
+            translated: 0,
+            phys: Vec::with_capacity(2 * BATCH),
+            performed: 0,
+            fault: None,
+            tail: 0,
+            next: None,
+            skip,
+        }
+    }
+
+    /// What comes next; changes nothing.
+    #[inline]
+    pub(crate) fn need(&self) -> Need {
+        if self.performed < self.phys.len() {
+            return Need::Perform;
+        }
+        if let Some(fault) = self.fault {
+            return Need::Fault(fault);
+        }
+        if self.translated < self.read {
+            return Need::Translate;
+        }
+        match self.next {
+            Some(next) => Need::Event(self.tail, next),
+            None => Need::Read,
+        }
+    }
+
+    /// References that wait to be translated.
+    pub(crate) fn untranslated(&self) -> &[MemRef] {
+        &self.refs[self.translated..self.read]
+    }
+
+    /// The buffer of translated references, emptied, to be put back filled.
+    pub(crate) fn take_phys(&mut self) -> Vec<PhysRef> {
+        self.performed = 0;
+        let mut phys = std::mem::take(&mut self.phys);
+        phys.clear();
+        phys
+    }
+
+    /// The kernel translated some references into `phys`.
+    pub(crate) fn translated(&mut self, consumed: usize, fault: Option<Fault>) {
+        self.translated += consumed;
+        self.fault = fault;
+    }
+
+    /// The event was dealt with.
+    pub(crate) fn event_done(&mut self) {
+        self.next = None;
+        self.tail = 0;
+    }
+
+    /// Reads the next references, at most `limit`.
+    pub(crate) fn read(&mut self, limit: u64) {
+        let room = BATCH.min(usize::try_from(limit.max(1)).unwrap_or(BATCH));
+        self.phys.clear();
+        self.performed = 0;
+        self.translated = 0;
+        let filled = self.source.fill(&mut self.refs[..room]);
+        self.read = filled.refs;
+        self.tail = filled.tail;
+        self.next = match filled.next {
+            Next::More => None,
+            next => Some(next),
+        };
+        if filled.next == Next::More && filled.tail > 0 {
+            // Instructions without references between two reads: no event.
+            self.next = Some(Next::More);
+        }
+        let skipped = self.skip.min(self.read as u64);
+        if skipped > 0 {
+            self.skip -= skipped;
+            self.translated = skipped as usize;
+        }
+    }
+
+    /// Why the source broke off.
+    pub(crate) fn failure(&self) -> String {
+        self.source
+            .failure()
+            .unwrap_or("the input cannot be read further")
+            .to_owned()
+    }
+}

@@ -1,0 +1,162 @@
+//! The bytes of a recording: a file or memory, read piece by piece.
+//!
+//! Files are read, not mapped: a mapped file that somebody cuts kills the reader
+//! with a signal, a read one gives an error.
+
+use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
+
+use zstd::bulk::Decompressor;
+
+use super::{
+    error::ReadError,
+    record::{Flaw, HEADER_LEN, Layout, RecordKind},
+};
+
+/// Where the bytes are.
+enum Store {
+    File(File),
+    Memory(Vec<u8>),
+}
+
+/// Named bytes with bounds-checked reads.
+pub(crate) struct Data {
+    store: Store,
+    name: String,
+    len: u64,
+}
+
+impl Data {
+    pub(crate) fn open(path: &Path) -> Result<Self, ReadError> {
+        let name = path.display().to_string();
+        let fail = |source| ReadError::Io {
+            file: name.clone(),
+            source,
+        };
+        let file = File::open(path).map_err(fail)?;
+        let meta = file.metadata().map_err(fail)?;
+        if !meta.is_file() {
+            return Err(fail(io::Error::other("not a regular file")));
+        }
+        Ok(Self {
+            store: Store::File(file),
+            len: meta.len(),
+            name,
+        })
+    }
+
+    pub(crate) fn memory(bytes: Vec<u8>, name: &str) -> Self {
+        Self {
+            len: bytes.len() as u64,
+            store: Store::Memory(bytes),
+            name: name.into(),
+        }
+    }
+
+    /// The bytes of [`Self::memory`]; none of a file.
+    pub(crate) fn into_memory(self) -> Vec<u8> {
+        match self.store {
+            Store::Memory(bytes) => bytes,
+            Store::File(_) => Vec::new(),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub(crate) fn corrupt(&self, offset: u64, what: impl Into<String>) -> ReadError {
+        ReadError::Corrupt {
+            file: self.name.clone(),
+            offset,
+            what: what.into(),
+        }
+    }
+
+    /// A flaw of the record at `offset`.
+    pub(crate) fn flaw(&self, offset: u64, (at, what): Flaw) -> ReadError {
+        self.corrupt(offset.saturating_add(at as u64), what)
+    }
+
+    /// Reads exactly these bytes.
+    pub(crate) fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>, ReadError> {
+        let end = offset.checked_add(len as u64).filter(|&e| e <= self.len);
+        if end.is_none() {
+            let what = format!("{len} bytes expected, the file ends at {}", self.len);
+            return Err(self.corrupt(offset, what));
+        }
+        match &self.store {
+            Store::Memory(bytes) => Ok(bytes[offset as usize..offset as usize + len].to_vec()),
+            Store::File(file) => {
+                let mut buffer = vec![0; len];
+                let result = file.read_exact_at(&mut buffer, offset);
+                result.map_err(|source| ReadError::Io {
+                    file: self.name.clone(),
+                    source,
+                })?;
+                Ok(buffer)
+            }
+        }
+    }
+
+    /// Reads and verifies header and section table of the record at `offset`.
+    pub(crate) fn layout(&self, offset: u64) -> Result<Layout, ReadError> {
+        let most = HEADER_LEN + 16 * 16;
+        let left = self.len.saturating_sub(offset).min(most as u64);
+        let head = self.read(offset, left as usize)?;
+        let layout = Layout::parse(&head).map_err(|f| self.flaw(offset, f))?;
+        let end = offset.checked_add(layout.len as u64);
+        if end.is_none_or(|e| e > self.len) {
+            let what = format!(
+                "record of {} bytes is cut: the file ends at {}",
+                layout.len, self.len
+            );
+            return Err(self.corrupt(offset, what));
+        }
+        Ok(layout)
+    }
+
+    /// As [`Self::layout`], for a record that must be of this kind.
+    pub(crate) fn layout_of(&self, offset: u64, kind: RecordKind) -> Result<Layout, ReadError> {
+        let layout = self.layout(offset)?;
+        if layout.header.kind != kind {
+            let what = format!(
+                "a {:?} record where the index has a {kind:?}",
+                layout.header.kind
+            );
+            return Err(self.corrupt(offset + 16, what));
+        }
+        Ok(layout)
+    }
+
+    /// Reads, verifies and decompresses one section.
+    pub(crate) fn section(
+        &self,
+        offset: u64,
+        layout: &Layout,
+        index: usize,
+    ) -> Result<Vec<u8>, ReadError> {
+        let Some(range) = layout.range(index) else {
+            return Err(self.corrupt(offset + 17, format!("section {index} is missing")));
+        };
+        if range.is_empty() {
+            return Ok(Vec::new());
+        }
+        let stored = self.read(offset + range.start as u64, range.len())?;
+        let mut decompressor = Decompressor::new().map_err(|source| ReadError::Io {
+            file: self.name.clone(),
+            source,
+        })?;
+        layout
+            .unpack(index, &stored, &mut decompressor)
+            .map_err(|f| self.flaw(offset, f))
+    }
+
+    /// Verifies all sections of a record.
+    pub(crate) fn verify(&self, offset: u64, layout: &Layout) -> Result<(), ReadError> {
+        (0..layout.sections()).try_for_each(|i| self.section(offset, layout, i).map(drop))
+    }
+}

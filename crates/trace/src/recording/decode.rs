@@ -1,0 +1,319 @@
+//! From chunk sections back to executions: the mirror image of the encoder.
+
+use super::{
+    model::Event,
+    predict::*,
+    varint::{Source, unzigzag48},
+};
+
+/// Sections of a chunk, by their place in the table.
+pub(crate) mod section {
+    pub(crate) const BLOCK_TOKENS: usize = 0;
+    pub(crate) const LITERALS: usize = 1;
+    pub(crate) const IRREGULAR: usize = 2;
+    pub(crate) const ADDR_TOKENS: usize = 3;
+    pub(crate) const RESIDUALS: usize = 4;
+    pub(crate) const EVENTS: usize = 5;
+    pub(crate) const PAGES: usize = 6;
+    pub(crate) const COUNT: usize = 7;
+}
+
+/// What is wrong with a section.
+pub(crate) type Fault = &'static str;
+
+/// Reads tokens: a run of hits, then what ended it.
+struct Tokens<const RUN_BITS: u32> {
+    source: Source,
+    run: u64,
+    /// What ends the run; `None` if the chunk does.
+    code: Option<u8>,
+}
+
+impl<const RUN_BITS: u32> Tokens<RUN_BITS> {
+    const FULL: u8 = (1 << RUN_BITS) - 1;
+
+    fn new(bytes: Vec<u8>) -> Result<Self, Fault> {
+        let mut tokens = Self {
+            source: Source::new(bytes),
+            run: 0,
+            code: None,
+        };
+        tokens.load()?;
+        Ok(tokens)
+    }
+
+    /// Reads the next token.
+    #[inline]
+    fn load(&mut self) -> Result<(), Fault> {
+        let Some(byte) = self.source.byte() else {
+            self.run = u64::MAX;
+            self.code = None;
+            return Ok(());
+        };
+        self.run = (byte & Self::FULL).into();
+        self.code = Some(byte >> RUN_BITS);
+        if byte & Self::FULL == Self::FULL {
+            self.run += self.source.varint().ok_or("a token is cut")?;
+        }
+        Ok(())
+    }
+
+    /// After a run: its code; the next token is made ready.
+    #[inline]
+    fn end_run(&mut self) -> Result<u8, Fault> {
+        let code = self.code.ok_or("tokens end before the references do")?;
+        self.load()?;
+        Ok(code)
+    }
+
+    /// Is everything read but the last run?
+    fn is_done(&self) -> bool {
+        self.code.is_none() && self.source.is_done()
+    }
+}
+
+/// Reads block ids.
+pub(crate) struct BlockReader {
+    tokens: Tokens<BLOCK_RUN_BITS>,
+    literals: Source,
+    successors: Successors,
+}
+
+impl BlockReader {
+    /// # Errors
+    /// The tokens are malformed.
+    pub(crate) fn new(tokens: Vec<u8>, literals: Vec<u8>) -> Result<Self, Fault> {
+        Ok(Self {
+            tokens: Tokens::new(tokens)?,
+            literals: Source::new(literals),
+            successors: Successors::new(),
+        })
+    }
+
+    /// The next block, an index into `blocks`.
+    ///
+    /// # Errors
+    /// The sections are malformed.
+    #[inline]
+    pub(crate) fn next(&mut self, blocks: &mut [BlockState]) -> Result<u32, Fault> {
+        let id = if self.tokens.run > 0 {
+            self.tokens.run -= 1;
+            self.successors.predict()
+        } else {
+            self.surprise(blocks)?
+        };
+        if id as usize >= blocks.len() {
+            return Err("a block that the dictionary does not hold");
+        }
+        self.successors.learn(blocks, id);
+        Ok(id)
+    }
+
+    fn surprise(&mut self, blocks: &[BlockState]) -> Result<u32, Fault> {
+        match self.tokens.end_run()? {
+            which @ (LAST_SUCCESSOR | OLDER_SUCCESSOR) => {
+                Ok(self.successors.successor(blocks, which))
+            }
+            LITERAL => {
+                let step = self.literals.varint().ok_or("block literals end early")?;
+                let id = u64::from(self.successors.current).wrapping_add(unzigzag48(step));
+                u32::try_from(id & ADDR_MASK).map_err(|_| "a block id above 32 bits")
+            }
+            _ => Err("an unknown block token"),
+        }
+    }
+
+    /// # Errors
+    /// Something is left over.
+    pub(crate) fn finish(&self) -> Result<(), Fault> {
+        match self.tokens.is_done() && self.literals.is_done() {
+            true => Ok(()),
+            false => Err("blocks are left over after the last execution"),
+        }
+    }
+}
+
+/// Reads addresses.
+pub(crate) struct AddressReader {
+    tokens: Tokens<ADDR_RUN_BITS>,
+    residuals: Source,
+    context: Context,
+}
+
+impl AddressReader {
+    /// # Errors
+    /// The tokens are malformed.
+    pub(crate) fn new(tokens: Vec<u8>, residuals: Vec<u8>) -> Result<Self, Fault> {
+        Ok(Self {
+            tokens: Tokens::new(tokens)?,
+            residuals: Source::new(residuals),
+            context: Context::default(),
+        })
+    }
+
+    /// The next address, accessed by this site.
+    ///
+    /// # Errors
+    /// The sections are malformed.
+    #[inline]
+    pub(crate) fn next(&mut self, site: &mut Site) -> Result<u64, Fault> {
+        let addr = if self.tokens.run > 0 {
+            self.tokens.run -= 1;
+            self.context.predict(site, site.favourite)
+        } else {
+            self.surprise(site)?
+        };
+        self.context.learn(site, addr);
+        Ok(addr)
+    }
+
+    fn surprise(&mut self, site: &mut Site) -> Result<u64, Fault> {
+        match self.tokens.end_run()? {
+            code @ EXACT..RESIDUAL => {
+                site.favourite = code - EXACT;
+                Ok(self.context.predict(site, site.favourite))
+            }
+            code @ RESIDUAL..6 => {
+                let residual = self.residuals.varint().ok_or("residuals end early")?;
+                let guess = self.context.predict(site, code - RESIDUAL);
+                Ok(guess.wrapping_add(unzigzag48(residual)) & ADDR_MASK)
+            }
+            _ => Err("an unknown address token"),
+        }
+    }
+
+    /// # Errors
+    /// Something is left over.
+    pub(crate) fn finish(&self) -> Result<(), Fault> {
+        match self.tokens.is_done() && self.residuals.is_done() {
+            true => Ok(()),
+            false => Err("addresses are left over after the last execution"),
+        }
+    }
+}
+
+/// Reads which executions are irregular, and how.
+pub(crate) struct IrregularReader {
+    source: Source,
+    /// Regular executions before the next irregular one.
+    regular: u64,
+    /// There is no next irregular one.
+    ended: bool,
+}
+
+impl IrregularReader {
+    /// # Errors
+    /// The section is malformed.
+    pub(crate) fn new(bytes: Vec<u8>) -> Result<Self, Fault> {
+        let mut reader = Self {
+            source: Source::new(bytes),
+            regular: 0,
+            ended: false,
+        };
+        reader.load()?;
+        Ok(reader)
+    }
+
+    fn load(&mut self) -> Result<(), Fault> {
+        self.ended = self.source.is_done();
+        self.regular = match self.ended {
+            true => u64::MAX,
+            false => self.source.varint().ok_or(CUT)?,
+        };
+        Ok(())
+    }
+
+    /// Steps over one execution: is it irregular? Then [`Self::read`] must follow.
+    #[inline]
+    pub(crate) fn step(&mut self) -> bool {
+        if self.regular == 0 {
+            return true;
+        }
+        self.regular -= 1;
+        false
+    }
+
+    /// Reads the access indices of an irregular execution of a block with this
+    /// many accesses; at most `limit` of them.
+    ///
+    /// # Errors
+    /// The section is malformed.
+    pub(crate) fn read(
+        &mut self,
+        accesses: u16,
+        limit: usize,
+        indices: &mut Vec<u16>,
+    ) -> Result<(), Fault> {
+        indices.clear();
+        let count = self.source.varint().ok_or(CUT)?;
+        if count > limit as u64 {
+            return Err("more references than the header says");
+        }
+        let mut expected = 0u64;
+        for _ in 0..count {
+            let step = unzigzag48(self.source.varint().ok_or(CUT)?);
+            let index = expected.wrapping_add(step) & ADDR_MASK;
+            if index >= accesses.into() {
+                return Err("an access that its block does not hold");
+            }
+            indices.push(index as u16);
+            expected = index + 1;
+        }
+        self.load()
+    }
+
+    /// # Errors
+    /// Something is left over.
+    pub(crate) fn finish(&self) -> Result<(), Fault> {
+        match self.ended {
+            true => Ok(()),
+            false => Err("irregular executions are left over"),
+        }
+    }
+}
+
+const CUT: Fault = "irregular executions are cut";
+
+/// An event with its place in the chunk: after `blocks` executions have begun and
+/// `refs` references of the last of them were made.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Placed {
+    pub(crate) blocks: u32,
+    pub(crate) refs: u32,
+    pub(crate) event: Event,
+}
+
+/// Reads the event section of a chunk with this many events and executions.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn events(bytes: Vec<u8>, count: u32, limit: u32) -> Result<Vec<Placed>, String> {
+    let mut source = Source::new(bytes);
+    let mut events = Vec::new();
+    let mut blocks = 0u32;
+    for i in 0..count {
+        let cut = || format!("event {i} is cut");
+        let step = source.varint().ok_or_else(cut)?;
+        let refs = source.varint().ok_or_else(cut)?;
+        blocks = u32::try_from(step)
+            .ok()
+            .and_then(|s| blocks.checked_add(s))
+            .filter(|&b| b <= limit)
+            .ok_or_else(|| format!("event {i} lies beyond the last execution"))?;
+        let refs = u32::try_from(refs).map_err(|_| format!("event {i}: {refs} references"))?;
+        let rest = source.rest();
+        let (event, after) =
+            postcard::take_from_bytes::<Event>(rest).map_err(|e| format!("event {i}: {e}"))?;
+        let used = rest.len() - after.len();
+        source.skip(used);
+        events.push(Placed {
+            blocks,
+            refs,
+            event,
+        });
+    }
+    match source.is_done() {
+        true => Ok(events),
+        false => Err(format!("bytes after the last of {count} events")),
+    }
+}

@@ -1,0 +1,551 @@
+//! From raw entries to chunk records.
+//!
+//! A chunk has seven sections:
+//!
+//! | section | content |
+//! |---|---|
+//! | block tokens | runs of predicted blocks and what ended them |
+//! | block literals | ids that no predictor knew, as steps |
+//! | irregular | executions whose accesses are not exactly those of the definition |
+//! | address tokens | runs of favourite predictions and what ended them |
+//! | residuals | distances from the best prediction |
+//! | events | place and content |
+//! | pages | the page-touch index |
+//!
+//! A token is one byte: code above, length of the run before it below; a full
+//! run field (all ones) means that a varint with the rest follows. The last run
+//! of a chunk has no token: the header's counts end it.
+//!
+//! *Irregular*: for each such execution, the number of regular ones since the
+//! last, the number of references, and for each reference its access index less
+//! the one expected (previous + 1), zigzag. Its addresses go through the ordinary
+//! address stream, so nothing is lost and little is paid.
+
+use super::{
+    dictionary::BlockLookup,
+    error::EncodeError,
+    model::{AccessKind, Entry, Event, Raw},
+    pages::{self, PageSet},
+    predict::*,
+    record::{Composer, RecordHeader, RecordKind},
+    varint::{Sink, zigzag48},
+};
+
+/// Most references in a chunk.
+pub const MAX_CHUNK_REFS: usize = 1 << 20;
+/// Most block executions in a chunk.
+pub const MAX_CHUNK_BLOCKS: usize = 1 << 22;
+
+/// What [`ChunkEncoder::encode`] wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChunkSummary {
+    /// Instructions executed.
+    pub instrs: u64,
+    /// References after joining.
+    pub refs: u32,
+    /// Block executions.
+    pub blocks: u32,
+    /// Bytes appended.
+    pub bytes: usize,
+}
+
+/// Token stream under construction.
+struct Tokens<const RUN_BITS: u32> {
+    run: u64,
+    out: Sink,
+}
+
+impl<const RUN_BITS: u32> Tokens<RUN_BITS> {
+    const FULL: u64 = (1 << RUN_BITS) - 1;
+
+    fn new() -> Self {
+        Self {
+            run: 0,
+            out: Sink::default(),
+        }
+    }
+
+    #[inline]
+    fn token(&mut self, code: u8) {
+        let run = std::mem::take(&mut self.run);
+        self.out.byte(code << RUN_BITS | run.min(Self::FULL) as u8);
+        if run >= Self::FULL {
+            self.out.varint(run - Self::FULL);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.run = 0;
+        self.out.clear();
+    }
+}
+
+/// Encodes one thread's stream, chunk by chunk.
+///
+/// It starts no thread and, once its buffers have grown, allocates nothing but
+/// what `out` needs.
+pub struct ChunkEncoder {
+    process: u32,
+    thread: u32,
+    pid: u32,
+    tid: u32,
+    next_instr: u64,
+    next_ref: u64,
+    blocks: Vec<BlockState>,
+    sites: Vec<Site>,
+    touched: Vec<u32>,
+    successors: Successors,
+    context: Context,
+    block_tokens: Tokens<BLOCK_RUN_BITS>,
+    literals: Sink,
+    irregular: Sink,
+    since_irregular: u64,
+    addr_tokens: Tokens<ADDR_RUN_BITS>,
+    residuals: Sink,
+    events: Sink,
+    pages: PageSet,
+    page_list: Sink,
+    sorted: Vec<u64>,
+    joined: Vec<(u16, u64)>,
+    count: ChunkSummary,
+    composer: Composer,
+}
+
+impl ChunkEncoder {
+    /// An encoder for the thread that has these numbers in the recording and
+    /// these ids in Linux. After a fork the child makes a new one.
+    ///
+    /// # Errors
+    /// The compressor has no memory.
+    pub fn new(process: u32, thread: u32, pid: u32, tid: u32) -> Result<Self, EncodeError> {
+        Ok(Self {
+            process,
+            thread,
+            pid,
+            tid,
+            next_instr: 0,
+            next_ref: 0,
+            blocks: Vec::new(),
+            sites: Vec::new(),
+            touched: Vec::new(),
+            successors: Successors::new(),
+            context: Context::default(),
+            block_tokens: Tokens::new(),
+            literals: Sink::default(),
+            irregular: Sink::default(),
+            since_irregular: 0,
+            addr_tokens: Tokens::new(),
+            residuals: Sink::default(),
+            events: Sink::default(),
+            pages: PageSet::new(),
+            page_list: Sink::default(),
+            sorted: Vec::new(),
+            joined: Vec::new(),
+            count: ChunkSummary::default(),
+            composer: Composer::new()?,
+        })
+    }
+
+    /// Instructions and references encoded so far.
+    pub fn totals(&self) -> (u64, u64) {
+        (self.next_instr, self.next_ref)
+    }
+
+    /// Appends one chunk record to `out`.
+    ///
+    /// `raw` begins with a block entry and holds whole executions. Each event
+    /// comes with the index of the raw entry before which it happened, in rising
+    /// order; `raw.len()` places it at the end. An event between two accesses of
+    /// an execution stays between them. A raw stream of at most
+    /// [`MAX_CHUNK_REFS`] entries always fits.
+    ///
+    /// Consecutive entries of the same access are pieces of one reference, and
+    /// joined, if they lie inside the definition's size and rise (or, for an
+    /// [`AccessKind::Update`], lie anywhere inside it).
+    ///
+    /// # Errors
+    /// The stream contradicts the dictionary or is too long. `out` is then
+    /// unchanged, and the thread's counts too.
+    pub fn encode(
+        &mut self,
+        dict: &(impl BlockLookup + ?Sized),
+        raw: &[Raw],
+        events: &[(usize, Event)],
+        out: &mut Vec<u8>,
+    ) -> Result<ChunkSummary, EncodeError> {
+        check_events(raw, events)?;
+        let start = out.len();
+        let result = self
+            .encode_stream(dict, raw, events)
+            .and_then(|()| self.compose(events, out));
+        self.reset();
+        result?;
+        let mut summary = std::mem::take(&mut self.count);
+        summary.bytes = out.len() - start;
+        self.next_instr += summary.instrs;
+        self.next_ref += u64::from(summary.refs);
+        Ok(summary)
+    }
+
+    fn encode_stream(
+        &mut self,
+        dict: &(impl BlockLookup + ?Sized),
+        raw: &[Raw],
+        events: &[(usize, Event)],
+    ) -> Result<(), EncodeError> {
+        self.count = ChunkSummary::default();
+        let mut events = EventCursor::new(events);
+        let mut at = 0;
+        while at < raw.len() {
+            let Entry::Block(id) = raw[at].entry() else {
+                return Err(EncodeError::NoBlock);
+            };
+            if at >= events.next {
+                let refs = events.refs_of_last;
+                events.write(at, self.count.blocks, refs, &mut self.events)?;
+            }
+            let state = self.enter(dict, id, at)?;
+            let refs_before = self.count.refs;
+            let end = at + 1 + usize::from(state.accesses);
+            at = if is_regular(raw, at + 1, end) && end <= events.next {
+                self.regular(&raw[at + 1..end], state.first_site as usize);
+                end
+            } else {
+                self.general(raw, at, id, state, &mut events)?
+            };
+            if self.count.refs as usize > MAX_CHUNK_REFS {
+                return Err(EncodeError::ChunkTooLarge {
+                    what: "references",
+                    allowed: MAX_CHUNK_REFS as u64,
+                });
+            }
+            events.refs_of_last = self.count.refs - refs_before;
+        }
+        let refs_of_last = events.refs_of_last;
+        events.write(raw.len(), self.count.blocks, refs_of_last, &mut self.events)
+    }
+
+    /// Encodes the block id and makes the block's state ready.
+    #[inline]
+    fn enter(
+        &mut self,
+        dict: &(impl BlockLookup + ?Sized),
+        id: u32,
+        at: usize,
+    ) -> Result<BlockState, EncodeError> {
+        let state = match self.blocks.get(id as usize) {
+            Some(state) if state.seen => *state,
+            _ => self.first_execution(dict, id, at)?,
+        };
+        if self.successors.predict() == id {
+            self.block_tokens.run += 1;
+        } else {
+            self.mispredicted(id);
+        }
+        self.successors.learn(&mut self.blocks, id);
+        self.count.blocks += 1;
+        self.count.instrs += u64::from(state.instrs);
+        if self.count.blocks as usize > MAX_CHUNK_BLOCKS {
+            return Err(EncodeError::ChunkTooLarge {
+                what: "block executions",
+                allowed: MAX_CHUNK_BLOCKS as u64,
+            });
+        }
+        Ok(state)
+    }
+
+    fn mispredicted(&mut self, id: u32) {
+        let known = [LAST_SUCCESSOR, OLDER_SUCCESSOR]
+            .into_iter()
+            .find(|&which| self.successors.successor(&self.blocks, which) == id);
+        if let Some(code) = known {
+            return self.block_tokens.token(code);
+        }
+        self.block_tokens.token(LITERAL);
+        let step = u64::from(id).wrapping_sub(self.successors.current.into());
+        self.literals.varint(zigzag48(step));
+    }
+
+    #[cold]
+    fn first_execution(
+        &mut self,
+        dict: &(impl BlockLookup + ?Sized),
+        id: u32,
+        at: usize,
+    ) -> Result<BlockState, EncodeError> {
+        let unknown = EncodeError::UnknownBlock {
+            entry: at,
+            block: id,
+        };
+        let Some(def) = dict.block(id) else {
+            return Err(unknown);
+        };
+        let index = id as usize;
+        if index >= self.blocks.len() {
+            self.blocks.resize(index + 1, BlockState::default());
+        }
+        if !self.blocks[index].known {
+            self.blocks[index] = BlockState::new(self.sites.len() as u32, def);
+            self.sites.extend(def.accesses.iter().map(Site::new));
+        }
+        let code = def.addr & ADDR_MASK;
+        let bytes = u64::from(def.bytes).min(ADDR_MASK + 1 - code);
+        self.pages.touch_range(code, bytes, pages::FETCH);
+        self.blocks[index].seen = true;
+        self.touched.push(id);
+        Ok(self.blocks[index])
+    }
+
+    /// Encodes an execution whose accesses are exactly those of the definition.
+    #[inline]
+    fn regular(&mut self, accesses: &[Raw], first_site: usize) {
+        self.since_irregular += 1;
+        for (k, entry) in accesses.iter().enumerate() {
+            self.address(first_site + k, entry.0 & ADDR_MASK);
+        }
+    }
+
+    #[inline]
+    fn address(&mut self, site: usize, addr: u64) {
+        let state = &mut self.sites[site];
+        self.count.refs += 1;
+        let guess = self.context.predict(state, state.favourite);
+        if guess == addr {
+            self.addr_tokens.run += 1;
+        } else {
+            let code = surprise(&self.context, state, addr, &mut self.residuals);
+            self.addr_tokens.token(code);
+        }
+        let last = state.last();
+        self.context.learn(state, addr);
+        // A site that stays on its page has marked it before, unless its last
+        // address is the 0 that it starts with.
+        if (addr ^ last) >> piebald_units::PAGE_SHIFT != 0 || last == 0 {
+            self.pages.touch(addr, state.touch);
+        }
+        let beyond = addr + u64::from(state.size) - 1;
+        if (addr ^ beyond) >> piebald_units::PAGE_SHIFT != 0 {
+            self.pages.touch(beyond & ADDR_MASK, state.touch);
+        }
+    }
+
+    /// Encodes any execution: joins pieces, and escapes what does not fit.
+    fn general(
+        &mut self,
+        raw: &[Raw],
+        block_at: usize,
+        id: u32,
+        state: BlockState,
+        events: &mut EventCursor<'_>,
+    ) -> Result<usize, EncodeError> {
+        let first_site = state.first_site as usize;
+        self.joined.clear();
+        let mut at = block_at + 1;
+        while let Some(Entry::Access(index, addr)) = raw.get(at).map(|r| r.entry()) {
+            if index >= state.accesses {
+                return Err(EncodeError::UnknownAccess {
+                    entry: at,
+                    block: id,
+                    index,
+                    accesses: state.accesses.into(),
+                });
+            }
+            if at >= events.next {
+                let refs = self.joined.len() as u32;
+                events.write(at, self.count.blocks, refs, &mut self.events)?;
+            }
+            let site = &self.sites[first_site + usize::from(index)];
+            let piece = self.joined.last().is_some_and(|&(i, first)| {
+                i == index && is_piece(addr.wrapping_sub(first) & ADDR_MASK, site)
+            });
+            if !piece {
+                self.joined.push((index, addr));
+            }
+            at += 1;
+        }
+        let joined = std::mem::take(&mut self.joined);
+        let expected = joined
+            .iter()
+            .enumerate()
+            .all(|(k, a)| k == usize::from(a.0));
+        if expected && joined.len() == usize::from(state.accesses) {
+            self.since_irregular += 1;
+        } else {
+            self.escape(&joined);
+        }
+        for &(index, addr) in &joined {
+            self.address(first_site + usize::from(index), addr);
+        }
+        self.joined = joined;
+        Ok(at)
+    }
+
+    fn escape(&mut self, joined: &[(u16, u64)]) {
+        self.irregular
+            .varint(std::mem::take(&mut self.since_irregular));
+        self.irregular.varint(joined.len() as u64);
+        let mut expected = 0u64;
+        for &(index, _) in joined {
+            let step = u64::from(index).wrapping_sub(expected);
+            self.irregular.varint(zigzag48(step));
+            expected = u64::from(index) + 1;
+        }
+    }
+
+    fn compose(&mut self, events: &[(usize, Event)], out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        self.pages.drain(&mut self.sorted, &mut self.page_list);
+        let header = RecordHeader {
+            process: self.process,
+            thread: self.thread,
+            pid: self.pid,
+            tid: self.tid,
+            events: events.len() as u32,
+            first_instr: self.next_instr,
+            first_ref: self.next_ref,
+            instrs: self.count.instrs,
+            refs: self.count.refs,
+            blocks: self.count.blocks,
+            first_seq: events.iter().map(|e| e.1.seq).min().unwrap_or(0),
+            last_seq: events.iter().map(|e| e.1.seq_end).max().unwrap_or(0),
+            ..RecordHeader::empty(RecordKind::Chunk)
+        };
+        let sections = [
+            self.block_tokens.out.as_slice(),
+            self.literals.as_slice(),
+            self.irregular.as_slice(),
+            self.addr_tokens.out.as_slice(),
+            self.residuals.as_slice(),
+            self.events.as_slice(),
+            self.page_list.as_slice(),
+        ];
+        self.composer.compose(&header, &sections, out)
+    }
+
+    /// Forgets everything that belongs to one chunk.
+    fn reset(&mut self) {
+        for id in self.touched.drain(..) {
+            let block = &mut self.blocks[id as usize];
+            block.reset();
+            let first = block.first_site as usize;
+            self.sites[first..first + usize::from(block.accesses)]
+                .iter_mut()
+                .for_each(Site::reset);
+        }
+        self.successors.reset();
+        self.context = Context::default();
+        self.block_tokens.clear();
+        self.addr_tokens.clear();
+        self.since_irregular = 0;
+        for sink in [
+            &mut self.literals,
+            &mut self.irregular,
+            &mut self.residuals,
+            &mut self.events,
+            &mut self.page_list,
+        ] {
+            sink.clear();
+        }
+        self.pages.clear();
+    }
+}
+
+/// Encodes an address that the favourite missed; returns the token's code and
+/// makes a predictor that is right the favourite.
+#[inline(never)]
+fn surprise(context: &Context, site: &mut Site, addr: u64, residuals: &mut Sink) -> u8 {
+    let mut best = (u64::MAX, 0);
+    for which in 0..3 {
+        let guess = context.predict(site, which);
+        if guess == addr {
+            site.favourite = which;
+            return EXACT + which;
+        }
+        let distance = zigzag48(addr.wrapping_sub(guess));
+        if distance < best.0 {
+            best = (distance, which);
+        }
+    }
+    residuals.varint(best.0);
+    RESIDUAL + best.1
+}
+
+/// Is an entry that lies this far after the first one of the same access a piece
+/// of the same reference?
+fn is_piece(distance: u64, site: &Site) -> bool {
+    let update = site.touch == pages::touch(AccessKind::Update);
+    distance < u64::from(site.size) && (distance > 0 || update)
+}
+
+/// Do entries `from..to` name accesses 0, 1, 2... and does a block entry or the
+/// end follow?
+#[inline]
+fn is_regular(raw: &[Raw], from: usize, to: usize) -> bool {
+    let Some(accesses) = raw.get(from..to) else {
+        return false;
+    };
+    let ends = raw.get(to).is_none_or(|r| r.index() == Raw::NO_INDEX);
+    ends && accesses
+        .iter()
+        .enumerate()
+        .all(|(k, r)| usize::from(r.index()) == k)
+}
+
+fn check_events(raw: &[Raw], events: &[(usize, Event)]) -> Result<(), EncodeError> {
+    let mut least = 0;
+    for (i, &(at, _)) in events.iter().enumerate() {
+        if at < least || at > raw.len() {
+            return Err(EncodeError::EventPlace {
+                event: i,
+                at,
+                limit: raw.len(),
+            });
+        }
+        least = at;
+    }
+    Ok(())
+}
+
+/// The events that are still to be written.
+struct EventCursor<'a> {
+    rest: &'a [(usize, Event)],
+    /// Raw index of the first of them.
+    next: usize,
+    /// Block executions before the last event written.
+    blocks: u32,
+    /// References of the last execution: the place of an event that follows it.
+    refs_of_last: u32,
+}
+
+impl<'a> EventCursor<'a> {
+    fn new(rest: &'a [(usize, Event)]) -> Self {
+        Self {
+            rest,
+            next: rest.first().map_or(usize::MAX, |e| e.0),
+            blocks: 0,
+            refs_of_last: 0,
+        }
+    }
+
+    /// Writes the events up to raw index `at`: before them lie `blocks` begun
+    /// executions, and `refs` references of the last of these.
+    #[cold]
+    fn write(
+        &mut self,
+        at: usize,
+        blocks: u32,
+        refs: u32,
+        out: &mut Sink,
+    ) -> Result<(), EncodeError> {
+        while let Some(((place, event), rest)) = self.rest.split_first()
+            && *place <= at
+        {
+            out.varint((blocks - self.blocks).into());
+            out.varint(refs.into());
+            out.extend(&postcard::to_allocvec(event)?);
+            self.blocks = blocks;
+            self.rest = rest;
+        }
+        self.next = self.rest.first().map_or(usize::MAX, |e| e.0);
+        Ok(())
+    }
+}

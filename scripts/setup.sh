@@ -1,0 +1,175 @@
+# shellcheck shell=bash
+# What test.sh and demo.sh share: find or install the programs that they need.
+#
+# Sourced, never run. Sets CARGO, RUSTC and CARGO_TARGET_DIR. Installs Debian
+# packages only as root or through sudo, only those that are missing, and never
+# lets apt remove a package. Everything is tested by capability ("is there a C
+# compiler?"), so that another distribution with the same programs works too.
+
+# Oldest Rust that builds the workspace (rust-version in Cargo.toml).
+MIN_RUST_MINOR=95
+
+say() { printf '%s\n' "$*"; }
+warn() { printf '%s\n' "$*" >&2; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# Succeeds if what the Debian package gives is usable here.
+has_package() {
+    case $1 in
+        build-essential) have cc && have ld && have objdump ;;
+        python3-venv) have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null ;;
+        pkg-config) have pkg-config ;;
+        qemu-user) have qemu-x86_64 ;;
+        ca-certificates) [ -e /etc/ssl/certs/ca-certificates.crt ] || [ -d /etc/pki ] ;;
+        coreutils) have sort && have timeout ;;
+        grep | zstd | valgrind | chromium | python3 | bzip2 | git | shellcheck) have "$1" ;;
+        *) dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q '^install ok installed' ;;
+    esac
+}
+
+missing_packages() {
+    local package
+    for package in "$@"; do
+        has_package "$package" || printf '%s ' "$package"
+    done
+}
+
+# Runs a command as root, or fails. Stages run in the background of the
+# terminal, so sudo must not ask there: unlock_sudo asks beforehand.
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif have sudo; then
+        sudo -n "$@"
+    else
+        return 1
+    fi
+}
+
+can_install() { have apt-get && as_root true 2>/dev/null; }
+
+# Asks for the password once, in the foreground, if someone is there to type it.
+unlock_sudo() {
+    [ "$(id -u)" != 0 ] && have sudo && have apt-get && [ -t 0 ] || return 0
+    sudo -n true 2>/dev/null || sudo -v || true
+}
+
+apt() {
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get \
+        -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 "$@"
+}
+
+apt_updated=
+# install_packages PACKAGE...: installs the missing ones; fails naming them.
+install_packages() {
+    local missing
+    missing=$(missing_packages "$@")
+    [ -n "$missing" ] || return 0
+    if ! can_install; then
+        warn "missing: $missing"
+        warn "install them with: sudo apt-get install --no-install-recommends $missing"
+        return 1
+    fi
+    say "installing: $missing"
+    if [ -z "$apt_updated" ]; then
+        apt update -qq || warn "apt-get update failed; trying with the package lists as they are"
+        apt_updated=1
+    fi
+    # shellcheck disable=SC2086  # a list of package names
+    apt install -y -qq --no-install-recommends --no-remove $missing >/dev/null || {
+        warn "could not install: $missing"
+        return 1
+    }
+    missing=$(missing_packages "$@")
+    [ -z "$missing" ] || { warn "still missing after installation: $missing"; return 1; }
+}
+
+# rust_minor RUSTC: prints the minor version of a 1.x compiler, 0 for none.
+rust_minor() {
+    local version
+    version=$("$1" --version 2>/dev/null) || version=
+    case $version in
+        "rustc 1."*) version=${version#rustc 1.}; printf '%s\n' "${version%%.*}" ;;
+        *) printf '0\n' ;;
+    esac
+}
+
+rust_ok() {
+    [ -x "$1/rustc" ] && [ -x "$1/cargo" ] && [ "$(rust_minor "$1/rustc")" -ge "$MIN_RUST_MINOR" ]
+}
+
+# Directories that may hold a Rust toolchain, the user's own choice first.
+rust_dirs() {
+    have cargo && dirname "$(command -v cargo)"
+    printf '%s\n' "${CARGO_HOME:-${HOME:-/root}/.cargo}/bin" /usr/bin
+}
+
+# Sets CARGO, RUSTC and RUST_DIR to the first toolchain that is new enough.
+find_rust() {
+    local dir
+    for dir in $(rust_dirs); do
+        if rust_ok "$dir"; then
+            RUST_DIR=$dir CARGO=$dir/cargo RUSTC=$dir/rustc
+            export CARGO RUSTC RUST_DIR
+            return 0
+        fi
+    done
+    return 1
+}
+
+# cargo_tool NAME ARGS...: cargo fmt and cargo clippy of the chosen toolchain;
+# cargo itself would look into ~/.cargo/bin first and mix two toolchains.
+cargo_tool() {
+    local tool=$1
+    shift
+    if [ -x "$RUST_DIR/cargo-$tool" ]; then
+        "$RUST_DIR/cargo-$tool" "$tool" "$@"
+    else
+        "$CARGO" "$tool" "$@"
+    fi
+}
+
+# Debian 12 has a recent Rust (the *-web packages) only in its security
+# archive, which a bare debootstrap does not list. Adds it, derived from the
+# mirror that is already in use.
+enable_security_archive() {
+    local list=/etc/apt/sources.list.d/piebald-security.list suites mirror
+    grep -q '^VERSION_CODENAME=bookworm' /etc/os-release 2>/dev/null || return 0
+    # shellcheck disable=SC2016  # apt fills these in
+    suites=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages')
+    case $suites in *bookworm-security*) return 0 ;; esac
+    mirror=$(sed -n 's/^bookworm //p' <<<"$suites" | head -n 1)
+    [ -n "$mirror" ] || return 0
+    say "adding Debian's security archive to apt's sources: $list"
+    printf 'deb %s-security bookworm-security main\n' "${mirror%/}" |
+        as_root tee "$list" >/dev/null
+    apt_updated=
+}
+
+# install_rust PACKAGE...: Debian's Rust packages at a version that is enough.
+install_rust() {
+    can_install || return 1
+    enable_security_archive
+    install_packages "$@"
+}
+
+# ensure_rust: a toolchain is there, or the message says what to do.
+ensure_rust() {
+    find_rust && return 0
+    say "no Rust 1.$MIN_RUST_MINOR or later found; trying Debian's packages"
+    install_rust rustc-web cargo-web rust-web-clippy rustfmt-web && find_rust && return 0
+    warn "Rust 1.$MIN_RUST_MINOR or later is needed, and was neither found nor installable here."
+    warn "Install it with rustup, or on Debian 12: sudo apt-get install rustc-web cargo-web"
+    return 1
+}
+
+# The target directory as an absolute path; a relative one counts from the
+# caller's directory, as cargo itself has it. Call before changing directory.
+settle_target_dir() {
+    case ${CARGO_TARGET_DIR:-} in
+        '') CARGO_TARGET_DIR=$1/target ;;
+        /*) ;;
+        *) CARGO_TARGET_DIR=$PWD/$CARGO_TARGET_DIR ;;
+    esac
+    export CARGO_TARGET_DIR
+}

@@ -1,0 +1,238 @@
+#!/usr/bin/env bash
+# Everything that is checked before a change is accepted, in named stages.
+#
+#   ./test.sh              every stage
+#   ./test.sh STAGE...     only these
+#   ./test.sh --list       their names, limits and meaning
+#
+# Installs what is missing (see scripts/setup.sh), goes on after a failing
+# stage, and ends with a table and the line `N passed, N failed`. A stage that
+# cannot run here says why and counts as skipped; with CI=true it counts as
+# failed unless it is listed in ALLOWED_SKIPS.
+set -u
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=scripts/setup.sh
+. "$root/scripts/setup.sh"
+settle_target_dir "$root"
+cd "$root" || exit 1
+
+# name:limit in seconds:what it does
+STAGES=(
+    "packages:900:install what is missing"
+    "shell:60:shellcheck of every script"
+    "fmt:60:rustfmt, check only"
+    "clippy:900:lints of the whole workspace, warnings are errors"
+    "docs:600:rustdoc of the whole workspace, warnings are errors"
+    "build:900:release build"
+    "tests:900:unit, property and integration tests"
+    "fuzz:300:fuzz targets on their corpora and on random input"
+    "bare-metal:900:the policy core without an operating system"
+    "licences:300:cargo-deny: licences and advisories of dependencies"
+    "demo:600:demo.sh"
+    "readme:900:the commands of README.md in a fresh clone"
+)
+
+# cargo-deny takes minutes to build and is no Debian package.
+ALLOWED_SKIPS="licences"
+
+# Exit status by which a stage says that it cannot run here.
+SKIP=77
+
+REQUIRED="ca-certificates git build-essential pkg-config python3 qemu-user zstd bzip2 grep coreutils"
+WANTED="python3-venv valgrind chromium shellcheck"
+
+# A lock file that does not match the manifests is an error where it counts.
+locked=()
+[ "${CI:-}" = true ] && locked=(--locked)
+
+skip() {
+    printf '%s\n' "$*" >"$STAGE_NOTE"
+    say "skipped: $*"
+    exit "$SKIP"
+}
+
+need_rust() {
+    find_rust || { warn "no Rust 1.$MIN_RUST_MINOR or later: run ./test.sh packages"; exit 1; }
+}
+
+stage_packages() {
+    # shellcheck disable=SC2086  # lists of package names
+    install_packages $REQUIRED || exit 1
+    # Each of these serves single checks, which name it if they miss it.
+    # shellcheck disable=SC2086
+    install_packages $WANTED || [ "${CI:-}" != true ] || exit 1
+    ensure_rust || exit 1
+    "$RUSTC" --version
+    "$CARGO" --version
+}
+
+stage_shell() {
+    local script
+    local scripts=(test.sh demo.sh .ci/run scripts/*.sh)
+    for script in "${scripts[@]}"; do
+        bash -n "$script" || exit 1
+    done
+    have shellcheck || skip "shellcheck is not installed (syntax alone was checked)"
+    shellcheck -x -P SCRIPTDIR "${scripts[@]}"
+}
+
+stage_fmt() {
+    need_rust
+    cargo_tool fmt --all --check
+}
+
+stage_clippy() {
+    need_rust
+    cargo_tool clippy ${locked[@]+"${locked[@]}"} --workspace --all-targets -- -D warnings
+}
+
+stage_docs() {
+    need_rust
+    # Private items too: the rooms' inner vocabulary is linked from their docs.
+    RUSTDOCFLAGS="-D warnings" "$CARGO" doc ${locked[@]+"${locked[@]}"} --workspace --no-deps
+}
+
+stage_build() {
+    need_rust
+    "$CARGO" build ${locked[@]+"${locked[@]}"} --workspace --release
+}
+
+stage_tests() {
+    need_rust
+    # The dev profile: optimised a little, with debug assertions and overflow
+    # checks, which a release build would leave out.
+    "$CARGO" test ${locked[@]+"${locked[@]}"} --workspace --no-fail-fast
+}
+
+# Every test whose name contains `fuzz_` is a fuzz target: it runs its corpus
+# and PIEBALD_FUZZ_CASES random inputs.
+stage_fuzz() {
+    need_rust
+    local log=$STAGE_NOTE.log
+    PIEBALD_FUZZ_CASES=${PIEBALD_FUZZ_CASES:-200000} \
+        "$CARGO" test ${locked[@]+"${locked[@]}"} --workspace --release --tests -- fuzz_ 2>&1 | tee "$log"
+    [ "${PIPESTATUS[0]}" = 0 ] || exit 1
+    local targets
+    targets=$(grep -c '^test .*fuzz_.* \.\.\. ok$' "$log")
+    say "fuzz targets run: $targets"
+    [ "$targets" -gt 0 ]
+}
+
+stage_bare_metal() { scripts/bare-metal.sh; }
+
+stage_licences() {
+    need_rust
+    if ! "$CARGO" deny --version >/dev/null 2>&1; then
+        skip "cargo-deny is not installed (cargo install --locked cargo-deny)"
+    fi
+    "$CARGO" deny check licenses bans sources advisories
+}
+
+stage_demo() { ./demo.sh; }
+
+stage_readme() {
+    need_rust
+    scripts/readme-commands.sh
+}
+
+# --- the runner ---------------------------------------------------------------
+
+stage_field() { # NAME FIELD: 2 = limit, 3 = meaning
+    local entry
+    for entry in "${STAGES[@]}"; do
+        [ "${entry%%:*}" = "$1" ] && { cut -d: -f"$2" <<<"$entry"; return 0; }
+    done
+    return 1
+}
+
+stage_names() {
+    local entry
+    for entry in "${STAGES[@]}"; do printf '%s\n' "${entry%%:*}"; done
+}
+
+case ${1:-} in
+    --stage)
+        "stage_${2//-/_}"
+        exit
+        ;;
+    --list)
+        for name in $(stage_names); do
+            printf '%-12s %5s s  %s\n' "$name" "$(stage_field "$name" 2)" "$(stage_field "$name" 3)"
+        done
+        exit 0
+        ;;
+    -h | --help)
+        sed -n '2,/^set -u/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+        exit 0
+        ;;
+esac
+
+chosen=("$@")
+[ $# -gt 0 ] || mapfile -t chosen < <(stage_names)
+for name in "${chosen[@]}"; do
+    stage_field "$name" 2 >/dev/null || {
+        warn "unknown stage '$name'; allowed: $(stage_names | tr '\n' ' ')"
+        exit 2
+    }
+done
+
+have timeout || { warn "the program 'timeout' (coreutils) is needed"; exit 2; }
+if [[ " ${chosen[*]} " == *" packages "* ]]; then
+    # shellcheck disable=SC2086  # lists of package names
+    if [ -n "$(missing_packages $REQUIRED $WANTED)" ] || ! find_rust; then
+        unlock_sudo
+    fi
+fi
+
+scratch=$(mktemp -d)
+child=
+stop() {
+    [ -n "$child" ] && kill "$child" 2>/dev/null
+    rm -rf "$scratch"
+    warn "interrupted"
+    exit 130
+}
+trap stop INT TERM
+trap 'rm -rf "$scratch"' EXIT
+
+passed=0 failed=0 skipped=0
+rows=()
+for name in "${chosen[@]}"; do
+    limit=$(stage_field "$name" 2)
+    printf '\n=== %s: %s (limit %s s)\n' "$name" "$(stage_field "$name" 3)" "$limit"
+    began=$SECONDS
+    # timeout makes its own process group, so whatever a stage started ends with it.
+    STAGE_NOTE=$scratch/$name timeout --kill-after=10 "$limit" \
+        bash "$root/test.sh" --stage "$name" </dev/null &
+    child=$!
+    wait "$child"
+    status=$?
+    child=
+    took=$((SECONDS - began))
+    note=$(cat "$scratch/$name" 2>/dev/null)
+    case $status in
+        0) verdict=passed passed=$((passed + 1)) note= ;;
+        "$SKIP")
+            if [ "${CI:-}" = true ] && [[ " $ALLOWED_SKIPS " != *" $name "* ]]; then
+                verdict=failed failed=$((failed + 1)) note="may not be skipped with CI=true: $note"
+            else
+                verdict=skipped skipped=$((skipped + 1))
+            fi
+            ;;
+        124 | 137) verdict=failed failed=$((failed + 1)) note="stopped at its limit of $limit s" ;;
+        *) verdict=failed failed=$((failed + 1)) note="exit status $status" ;;
+    esac
+    printf -- '--- %s: %s in %s s%s\n' "$name" "$verdict" "$took" "${note:+ ($note)}"
+    rows+=("$(printf '%-12s %-8s %6s s  %s' "$name" "$verdict" "$took" "$note")")
+done
+
+printf '\n%-12s %-8s %8s  %s\n' stage verdict time note
+printf '%s\n' "${rows[@]}"
+printf '\n'
+if [ "$skipped" -gt 0 ]; then
+    printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+else
+    printf '%d passed, %d failed\n' "$passed" "$failed"
+fi
+[ "$failed" = 0 ]
