@@ -260,6 +260,7 @@ width = 4 # [GEN]
 window = 224 # [GEN]
 l1_fill_buffers = 12 # [GEN]
 shared_fill_buffers = 32 # [GEN]
+store_buffer = 56 # [GEN]
 "#;
 
 const TAIL: &str = r#"
@@ -315,5 +316,6 @@ rfc = 560 # [GEN]
 refi = 12480 # [GEN]
 
 [links]
+protocol = "mesi" # [GEN]
 hop_latency = 200 # [GEN]
 "#;
