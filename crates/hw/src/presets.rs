@@ -4,6 +4,8 @@
 //! file's `sources` table says what each mark stands for. Nothing here touches a
 //! disk: the presets are part of the program, other files come as text.
 
+pub mod derive;
+
 use std::ops::Range;
 
 use crate::spec::MachineSpec;

@@ -131,7 +131,7 @@ fn every_value_names_a_source_that_its_file_explains() {
 #[test]
 fn every_key_of_the_schema_is_written_out() {
     let keys = "sockets per_socket smt clock base_cpi width window l1_fill_buffers \
-        shared_fill_buffers level holds size ways latency shared_by index slice_hash replacement \
+        shared_fill_buffers store_buffer protocol level holds size ways latency shared_by index slice_hash replacement \
         inclusion dcu_next_line dcu_ip_stride l2_streamer l2_adjacent_line l1 l1_huge l1i l2 \
         l2_latency walk_cache fixed_latency controllers spread channels ranks banks row_size \
         bus_bytes page_policy refresh write_queue tck cl cwl bl rcd rp ras rc ccd rrd faw wr wtr \
