@@ -437,8 +437,8 @@ impl Hierarchy {
                     self.probe_cache(usize::from(path.data[k]), line, write, &mut result);
                 }
             }
-            if write && path.fetch != path.data[0] {
-                self.probe_cache(usize::from(path.fetch), line, true, &mut result);
+            if path.fetch != path.data[0] {
+                self.probe_cache(usize::from(path.fetch), line, write, &mut result);
             }
         }
         result
