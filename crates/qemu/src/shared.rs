@@ -561,7 +561,11 @@ fn map(fd: &OwnedFd, offset: usize, len: usize) -> io::Result<*mut u8> {
 
 /// Gets the slot's memory now: a store that finds none later would be fatal.
 fn allocate(fd: &OwnedFd, index: u32, kind: u32) -> io::Result<()> {
-    let len = if kind == THREAD { SLOT_BYTES } else { SLOT_HEAD };
+    let len = if kind == THREAD {
+        SLOT_BYTES
+    } else {
+        SLOT_HEAD
+    };
     let at = (HEADER_BYTES + index as usize * SLOT_BYTES) as i64;
     // SAFETY: plain system call on an open descriptor.
     match unsafe { libc::posix_fallocate(fd.as_raw_fd(), at, len as i64) } {

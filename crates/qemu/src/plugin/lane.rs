@@ -50,7 +50,13 @@ pub struct Lane {
 fn hot(vcpu: c_uint) -> *mut Slot {
     let all = HOT.0.get().cast::<*mut Slot>();
     // SAFETY: bounded by the comparison; the entry belongs to this thread.
-    unsafe { if (vcpu as usize) < MAX_VCPUS { *all.add(vcpu as usize) } else { core::ptr::null_mut() } }
+    unsafe {
+        if (vcpu as usize) < MAX_VCPUS {
+            *all.add(vcpu as usize)
+        } else {
+            core::ptr::null_mut()
+        }
+    }
 }
 
 fn set_hot(vcpu: c_uint, slot: *mut Slot) {
@@ -133,6 +139,50 @@ pub unsafe extern "C" fn on_piece(vcpu: c_uint, _: api::MemInfo, addr: u64, data
         // SAFETY: the slot belongs to this thread.
         unsafe { push_checked(slot, data as u64 | addr & ADDR) }
     }
+}
+
+/// Runs for the load and the store of an update; `data` is the raw entry without
+/// its address. Atomic instructions of threaded programs are one report.
+///
+/// # Safety
+/// As [`on_plain`].
+pub unsafe extern "C" fn on_update(vcpu: c_uint, info: api::MemInfo, addr: u64, data: *mut c_void) {
+    let slot = hot(vcpu);
+    if slot.is_null() {
+        return;
+    }
+    // SAFETY: the slot belongs to this thread; `next` lies behind at least the
+    // entry of the block.
+    unsafe {
+        let last = *(((*slot).next - 8) as *const u64);
+        if !(super::is_store(info) && last & !ADDR == data as u64) {
+            push_checked(slot, data as u64 | addr & ADDR);
+        }
+    }
+}
+
+/// Runs for the load and the store of an instruction that does both; `data` is
+/// the raw entry of the load, whose address bits hold the index of the store.
+///
+/// # Safety
+/// As [`on_plain`].
+pub unsafe extern "C" fn on_load_store(
+    vcpu: c_uint,
+    info: api::MemInfo,
+    addr: u64,
+    data: *mut c_void,
+) {
+    let slot = hot(vcpu);
+    if slot.is_null() {
+        return;
+    }
+    let tag = if super::is_store(info) {
+        (data as u64 & ADDR) << TAG
+    } else {
+        data as u64 & !ADDR
+    };
+    // SAFETY: the slot belongs to this thread.
+    unsafe { push_checked(slot, tag | addr & ADDR) }
 }
 
 /// Runs for the two loads of one instruction, in turn; `data` is the raw entry
@@ -315,26 +365,23 @@ impl Lane {
         self.slot.head().writing.store(0, Release);
     }
 
-    /// Ends what was gathered before the block that is being executed: writes it
-    /// or, unless `keep`, forgets its references. The block itself stays.
+    /// Ends what was gathered up to here, in the middle of a block: writes it or,
+    /// unless `keep`, forgets its references. What the block still does counts as
+    /// an execution of its own.
     pub fn split(&mut self, shared: &'static Shared, keep: bool) {
-        let raw = self.slot.raw();
-        let is_block = |e: &u64| Raw(*e).index() == Raw::NO_INDEX;
-        let at = raw.iter().rposition(is_block).unwrap_or(0);
-        let current = raw[at..].to_vec();
-        let events = parse_journal(self.slot.journal());
-        let (before, after): (Vec<_>, Vec<_>) = events.into_iter().partition(|e| e.0 < at);
-        self.slot.truncate(if keep { at } else { 0 });
-        for (place, event) in before {
-            self.span_at(shared, if keep { place } else { 0 }, event);
+        let is_block = |e: &&u64| Raw(**e).index() == Raw::NO_INDEX;
+        let block = self.slot.raw().iter().rfind(is_block).copied();
+        if !keep {
+            let events = parse_journal(self.slot.journal());
+            self.slot.clear();
+            for (_, event) in events {
+                self.span(shared, event);
+            }
         }
         self.flush(shared);
-        for entry in current {
+        if let Some(block) = block {
             // SAFETY: the slot belongs to this thread and was just emptied.
-            unsafe { push_checked(self.slot.raw_head(), entry) };
-        }
-        for (place, event) in after {
-            self.span_at(shared, place - at, event);
+            unsafe { push_checked(self.slot.raw_head(), block) };
         }
     }
 
@@ -357,7 +404,12 @@ impl Lane {
     }
 
     /// Encodes a chunk into `self.record`.
-    fn encode(&mut self, shared: &Shared, raw: &[Raw], events: &[(usize, Event)]) -> io::Result<()> {
+    fn encode(
+        &mut self,
+        shared: &Shared,
+        raw: &[Raw],
+        events: &[(usize, Event)],
+    ) -> io::Result<()> {
         self.record.clear();
         let head = self.slot.head();
         if self.encoder.is_none() {
@@ -480,7 +532,10 @@ fn mark_ended(but: c_uint) {
             && let Ok(guard) = cold.try_lock()
             && let Some(lane) = guard.as_ref()
         {
-            lane.slot.head().ended.store(crate::shared::WITH_IMAGE, Release);
+            lane.slot
+                .head()
+                .ended
+                .store(crate::shared::WITH_IMAGE, Release);
         }
     }
 }

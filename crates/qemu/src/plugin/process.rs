@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{RwLock, RwLockWriteGuard};
 
-use piebald_trace::recording::{Base, encode_dictionary};
 use piebald_trace::recording::model::BlockDef;
+use piebald_trace::recording::{Base, encode_dictionary};
 
 use super::decode::{BlockDecoder, Decoded};
 use crate::image::{self, Image};
@@ -55,7 +55,9 @@ pub fn begin(shared: &Shared) -> io::Result<()> {
     use std::os::unix::ffi::OsStringExt;
     let line = std::fs::read("/proc/self/cmdline")?;
     let words = line.strip_suffix(&[0]).unwrap_or(&line).split(|&b| b == 0);
-    let words: Vec<_> = words.map(|w| std::ffi::OsString::from_vec(w.to_vec())).collect();
+    let words: Vec<_> = words
+        .map(|w| std::ffi::OsString::from_vec(w.to_vec()))
+        .collect();
     let image = image::image_of(&words).ok_or(io::ErrorKind::InvalidInput)?;
     let exe = std::fs::canonicalize(&image.path).unwrap_or_else(|_| image.path.clone());
     let number = shared.processes.fetch_add(1, Relaxed);
@@ -98,7 +100,12 @@ pub fn exe() -> Option<std::path::PathBuf> {
 }
 
 /// Decodes a block and gives its id.
-pub fn translate(shared: &Shared, addr: u64, bytes: &[u8], lengths: &[u8]) -> Option<(u32, Decoded)> {
+pub fn translate(
+    shared: &Shared,
+    addr: u64,
+    bytes: &[u8],
+    lengths: &[u8],
+) -> Option<(u32, Decoded)> {
     let mut guard = write();
     let p = guard.as_mut()?;
     let decoded = p.decoder.decode(addr, bytes, lengths);
@@ -141,8 +148,14 @@ impl Process {
         }
         let mut record = Vec::new();
         let first = self.written as u32;
-        encode_dictionary(self.number, self.base, first, &self.blocks[new], &mut record)
-            .map_err(io::Error::other)?;
+        encode_dictionary(
+            self.number,
+            self.base,
+            first,
+            &self.blocks[new],
+            &mut record,
+        )
+        .map_err(io::Error::other)?;
         spool::append(shared.spool(), &record)?;
         self.written = self.blocks.len();
         if let Some(slot) = &self.slot {
@@ -160,7 +173,9 @@ pub fn write_dictionary(shared: &Shared) -> io::Result<()> {
     if with(|p| p.written == p.blocks.len()) != Some(false) {
         return Ok(());
     }
-    write().as_mut().map_or(Ok(()), |p| p.write_dictionary(shared))
+    write()
+        .as_mut()
+        .map_or(Ok(()), |p| p.write_dictionary(shared))
 }
 
 /// The process is done: gives its dictionary's slot back.
@@ -178,7 +193,11 @@ pub fn set_replaced(shared: &Shared, replaced: bool) {
     if let Err(e) = write_dictionary(shared) {
         shared.fail(&e);
     }
-    let state = if replaced { REPLACED } else { crate::shared::LIVE };
+    let state = if replaced {
+        REPLACED
+    } else {
+        crate::shared::LIVE
+    };
     with(|p| {
         if let Some(slot) = &p.slot {
             slot.head().state.store(state, Release);

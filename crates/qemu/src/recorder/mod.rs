@@ -322,7 +322,9 @@ fn wait_for_others(shared: &Shared, signals: &signals::Forwarding) {
         idle += pause;
     }
     // Told to end: nothing more is recorded, and nobody is waited for.
-    shared.stopped.store(1, core::sync::atomic::Ordering::Release);
+    shared
+        .stopped
+        .store(1, core::sync::atomic::Ordering::Release);
 }
 
 /// The signal that a status names.
