@@ -35,7 +35,9 @@ fn block(addr: u64, instrs: u16, accesses: Vec<AccessDef>, outs: Vec<RegOut>) ->
 }
 
 fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+    *state = state
+        .wrapping_mul(6364136223846793005)
+        .wrapping_add(1442695040888963407);
     *state >> 33
 }
 
@@ -55,7 +57,11 @@ fn programs() -> Vec<Program> {
     let strided = vec![block(
         0x1000,
         8,
-        vec![access(0, Load, 1, 0), access(2, Load, 2, 0), access(5, Store, 4, 0)],
+        vec![
+            access(0, Load, 1, 0),
+            access(2, Load, 2, 0),
+            access(5, Store, 4, 0),
+        ],
         vec![out(0, 1)],
     )];
     let gather = vec![block(
@@ -67,16 +73,40 @@ fn programs() -> Vec<Program> {
     let chase = vec![block(
         0x3000,
         5,
-        vec![access(0, Load, 1, 0), access(1, Load, 1, 0), access(2, Store, 1, 0)],
+        vec![
+            access(0, Load, 1, 0),
+            access(1, Load, 1, 0),
+            access(2, Store, 1, 0),
+        ],
         vec![out(0, 1)],
     )];
     let frame = |addr| {
         let push = |i| access(i, Store, 1 << 4, 0);
-        block(addr, 7, vec![push(0), push(1), access(3, Load, 1 << 7, 0), access(5, Load, 1 << 4, 0)], vec![out(3, 4)])
+        block(
+            addr,
+            7,
+            vec![
+                push(0),
+                push(1),
+                access(3, Load, 1 << 7, 0),
+                access(5, Load, 1 << 4, 0),
+            ],
+            vec![out(3, 4)],
+        )
     };
     let calls = (0..16).map(|i| frame(0x4000 + 0x40 * i)).collect();
     let branchy = (0..4096u64)
-        .map(|i| block(0x10_0000 + 0x20 * i, 5, vec![access(1, Load, 1 << (i % 16), 0), access(3, Load, 1 << 4, 0)], vec![out((i % 16) as u8, 1)]))
+        .map(|i| {
+            block(
+                0x10_0000 + 0x20 * i,
+                5,
+                vec![
+                    access(1, Load, 1 << (i % 16), 0),
+                    access(3, Load, 1 << 4, 0),
+                ],
+                vec![out((i % 16) as u8, 1)],
+            )
+        })
         .collect();
     let (mut a, mut b, mut c) = (1u64, 2u64, 3u64);
     let mut id = 0u64;
@@ -98,7 +128,10 @@ fn programs() -> Vec<Program> {
             step: Box::new(move |i, raw| {
                 raw.push(Raw::block(0));
                 raw.push(Raw::access(0, 0x10_0000_0000 + i * 8));
-                raw.push(Raw::access(1, 0x20_0000_0000 + random(&mut a) % (8 << 20) * 8));
+                raw.push(Raw::access(
+                    1,
+                    0x20_0000_0000 + random(&mut a) % (8 << 20) * 8,
+                ));
             }),
         },
         Program {
@@ -137,7 +170,10 @@ fn programs() -> Vec<Program> {
                 raw.push(Raw::block(id as u32));
                 let heap = 0x10_0000_0000 + id * 4096 + random(&mut c) % 16 * 8;
                 raw.push(Raw::access(0, heap));
-                raw.push(Raw::access(1, 0x7fff_0000_0000 - (i / 64 % 8) * 48 + id % 5 * 8));
+                raw.push(Raw::access(
+                    1,
+                    0x7fff_0000_0000 - (i / 64 % 8) * 48 + id % 5 * 8,
+                ));
             }),
         },
     ]

@@ -63,7 +63,9 @@
 //! | `predict` | what makes addresses and blocks small |
 //! | `translate`, `waits`, `analysis` | what events mean |
 
+pub mod fuzz;
 pub mod model;
+pub mod regions;
 
 mod analysis;
 mod chunk;
@@ -82,6 +84,7 @@ mod replay;
 mod scan;
 mod translate;
 mod varint;
+mod vectors;
 mod waits;
 mod writer;
 
@@ -97,6 +100,7 @@ pub use reader::Recording;
 pub use replay::{RecordedThread, ReplayOptions};
 pub use scan::Recovered;
 pub use translate::file_id;
+pub use vectors::{BlockKey, BlockVector, ThreadVectors};
 pub use writer::{Finished, MemoryWriter, RecordingWriter, append_record};
 
 #[cfg(test)]
