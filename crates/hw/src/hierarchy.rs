@@ -197,7 +197,11 @@ impl Hierarchy {
             }
             state = State::Exclusive;
         }
+        let mut want = want;
         if self.topology.levels[k].inclusion == Inclusion::Exclusive && want.into < k as u8 {
+            // The only copy moves: it must come back when it leaves, as publication
+            // 25112 says of lines that PREFETCHNTA finds in the second level.
+            want.transient = false;
             let gone = self.topology.caches[cache].remove(slot);
             if mates_dirty {
                 self.writebacks.push(want.line);
