@@ -209,7 +209,11 @@ int main(void) {
         "{told:?}"
     );
     assert_eq!(&seen.recording.header().missing, told);
-    assert_eq!(seen.fixed(0).len(), 65536, "nothing that it did is lost");
+    let bytes = seen
+        .fixed(0)
+        .into_iter()
+        .filter(|r| r.1 == 1 && r.2 < 65536);
+    assert_eq!(bytes.count(), 65536, "nothing that it did is lost");
     assert_eq!(seen.exits(), [137]);
 }
 

@@ -183,8 +183,8 @@ impl Pass {
         let size = size_of(insn, memory);
         let address = self.value(memory.base()).joined(self.value(memory.index()));
         let (size, kind) = match size {
-            0 => (PIECE, kind),
             1..=MAX_ACCESS => (size as u8, kind),
+            // State areas (`xsave`): unknown or large, seen piece by piece.
             _ if kind == AccessKind::Load => (PIECE, kind),
             _ => (PIECE, AccessKind::Store),
         };
@@ -227,7 +227,9 @@ impl Pass {
         };
         let size = size_of(insn, memory);
         let watch = match (loads, used.len()) {
-            (0 | 1, 1) if kind == AccessKind::Update && size <= MAX_ACCESS => Watch::Update,
+            (0 | 1, 1) if kind == AccessKind::Update && (1..=MAX_ACCESS).contains(&size) => {
+                Watch::Update
+            }
             (0 | 1, 1) => watch(memory, size),
             (1, _) => Watch::LoadStore(index(1)),
             (0, _) => Watch::Pieces,

@@ -58,10 +58,7 @@ pub fn finish(
             source: io::Error::from_raw_os_error(errno),
         }),
     };
-    if let Err(e) = spool(shared) {
-        eprintln!("DBG {:?}", shared.notices());
-        return Err(e);
-    }
+    spool(shared)?;
     let mut found = Found::default();
     found.leftovers(&mut writer, shared, status)?;
     spool(shared)?;
