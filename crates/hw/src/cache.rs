@@ -87,8 +87,11 @@ impl Meta {
         Self(self.0 | Self::PREFETCHED)
     }
 
-    pub(crate) const fn with_transient(self) -> Self {
-        Self(self.0 | Self::TRANSIENT)
+    pub(crate) const fn with_transient(self, transient: bool) -> Self {
+        match transient {
+            true => Self(self.0 | Self::TRANSIENT),
+            false => Self(self.0 & !Self::TRANSIENT),
+        }
     }
 
     /// The data has come and was used.

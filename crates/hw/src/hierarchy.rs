@@ -197,11 +197,11 @@ impl Hierarchy {
             }
             state = State::Exclusive;
         }
-        let mut want = want;
+        let mut transient = want.transient;
         if self.topology.levels[k].inclusion == Inclusion::Exclusive && want.into < k as u8 {
             // The only copy moves: it must come back when it leaves, as publication
             // 25112 says of lines that PREFETCHNTA finds in the second level.
-            want.transient = false;
+            transient = false;
             let gone = self.topology.caches[cache].remove(slot);
             if mates_dirty {
                 self.writebacks.push(want.line);
@@ -230,7 +230,7 @@ impl Hierarchy {
             };
             held.set_sharers(slot, sharers);
         }
-        self.fill_inwards(core, k, want, state);
+        self.fill_inwards(core, k, want, Meta::new(state).with_transient(transient));
         Found { source, pending }
     }
 
@@ -263,15 +263,17 @@ impl Hierarchy {
                 state = State::Exclusive;
             }
         }
-        self.fill_inwards(core, last + 1, want, state);
+        let meta = Meta::new(state).with_transient(want.transient);
+        self.fill_inwards(core, last + 1, want, meta);
         Found {
             source,
             pending: false,
         }
     }
 
-    /// Puts the line in the levels inside `from`, outermost first.
-    fn fill_inwards(&mut self, core: usize, from: usize, want: Want, state: State) {
+    /// Puts the line in the levels inside `from`, outermost first. Data that is
+    /// dirty already stays with the outermost of them.
+    fn fill_inwards(&mut self, core: usize, from: usize, want: Want, mut base: Meta) {
         let last = self.levels() - 1;
         for k in (usize::from(want.into)..from).rev() {
             if k > 0 && !self.topology.levels[k].filled_on_miss() {
@@ -283,14 +285,12 @@ impl Hierarchy {
             }
             let state = match k {
                 0 if want.write => State::Modified,
-                _ => state,
+                _ => base.state(),
             };
-            let mut meta = Meta::new(state).with_pending();
+            let mut meta = base.with_state(state).with_pending();
+            base = base.with_state(inner_state(state));
             if want.prefetch {
                 meta = meta.with_prefetched();
-            }
-            if want.transient {
-                meta = meta.with_transient();
             }
             let cache = match k {
                 0 => self.first(core, want.fetch),
