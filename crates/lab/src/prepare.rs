@@ -22,6 +22,8 @@ pub struct Prepared {
     pub warmup: u64,
     /// References of the measured part.
     pub budget: u64,
+    /// It marks the end of its set-up.
+    pub marks_ready: bool,
     /// References that a start may be drawn from.
     pub spread: u64,
     /// Where the references come from, in words.
@@ -105,6 +107,7 @@ fn prepare_one(
             refs / 2
         },
         program: Arc::new(program),
+        marks_ready: is_builtin,
         warmup,
         budget,
         input: entry.input.to_string(),

@@ -277,6 +277,7 @@ impl Lab<'_> {
             colors: ColorRule::default(),
             start: Picos(if alone { 0 } else { start }),
             skip,
+            marks_ready: input.marks_ready,
             warmup: input.warmup,
             budget: input.budget,
         }
