@@ -220,7 +220,7 @@ impl Elf {
 
     fn interpreter_missing(&self, file: &File) -> bool {
         let headers = self.headers(file);
-        let Some(interp) = headers.iter().find(|h| word(*h, 0) == PT_INTERP) else {
+        let Some(interp) = headers.iter().find(|h| word(h, 0) == PT_INTERP) else {
             return false;
         };
         let mut name = vec![0; long(interp, 32).min(4096) as usize];

@@ -323,3 +323,45 @@ fn commands_that_cannot_start_are_told_apart() {
         RecordError::BadRegion { .. }
     ));
 }
+
+#[test]
+fn an_interrupted_recording_is_finished_and_marked() {
+    let Some(dir) = bench("an_interrupted_recording_is_finished_and_marked") else {
+        return;
+    };
+    // The driver runs in a process of its own, which is told to end.
+    let test = std::env::current_exe().expect("test");
+    let profile = test.ancestors().nth(2).expect("profile directory");
+    let example = profile.join("examples/record");
+    if !example.exists() {
+        // `cargo test --test processes` alone does not build examples.
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--example", "record", "--manifest-path"])
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+            .status();
+        assert!(built.expect("cargo runs").success());
+    }
+    let output = dir.path().join("out.pbr");
+    let mut driver = Command::new(&example)
+        .arg(&output)
+        .args(["sh", "-c", "echo begun; while :; do :; done"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("driver starts");
+    let mut begun = [0; 6];
+    let mut stdout = driver.stdout.take().expect("stdout");
+    std::io::Read::read_exact(&mut stdout, &mut begun).expect("the program begins");
+    // SAFETY: plain system call on a child that has not been waited for.
+    unsafe { libc::kill(driver.id() as i32, libc::SIGINT) };
+    driver.wait().expect("driver ends");
+    let recording = piebald_trace::recording::Recording::open(&output).expect("finished");
+    let header = recording.header();
+    assert!(!header.complete);
+    assert!(
+        header.missing.iter().any(|m| m == "ended early by SIGINT"),
+        "{:?}",
+        header.missing
+    );
+    assert!(header.counts.references > 1000);
+}

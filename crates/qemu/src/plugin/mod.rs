@@ -4,8 +4,8 @@
 //! back at translation, for each block and access, and around system calls.
 //!
 //! * [`decode`]: what a block does; [`process`]: the dictionary of blocks;
-//! * [`lane`]: a thread's stream, from callback to spool; [`limits`]: which part
-//!   of it is kept;
+//! * [`hot`]: the callbacks that fill a thread's stream; [`lane`]: how it is
+//!   written; [`limits`]: which part of it is kept;
 //! * [`calls`], [`guest`]: system calls; [`maps`]: what is mapped at the start;
 //! * [`follow`]: a process that replaces its image.
 //!
@@ -17,6 +17,7 @@ mod calls;
 pub mod decode;
 mod follow;
 mod guest;
+mod hot;
 pub mod lane;
 mod limits;
 mod maps;
@@ -36,6 +37,7 @@ use piebald_trace::recording::model::{EventKind, Raw};
 use crate::shared::Shared;
 use api::{Api, MEM_RW, NO_REGS};
 use decode::Watch;
+pub use hot::MARGIN;
 
 static SHARED: OnceLock<Shared> = OnceLock::new();
 static API: OnceLock<Api> = OnceLock::new();
@@ -104,11 +106,8 @@ pub unsafe extern "C" fn qemu_plugin_install(
         unsafe { CStr::from_ptr(*argv.add(i)) }.to_string_lossy()
     });
     // SAFETY: QEMU passes a valid structure.
-    match install(
-        id,
-        unsafe { &*info },
-        args.map(|a| a.into_owned()).collect(),
-    ) {
+    let info = unsafe { &*info };
+    match install(id, info, args.map(|a| a.into_owned()).collect()) {
         Ok(()) => 0,
         Err(what) => {
             eprintln!("piebald recorder: {what}");
@@ -190,7 +189,7 @@ unsafe extern "C" fn on_translate(_: api::PluginId, tb: *mut api::Tb) {
     };
     // SAFETY: as above; userdata are words, not pointers.
     unsafe {
-        (api.on_tb_exec)(tb, lane::on_block, NO_REGS, Raw::block(id).0 as *mut c_void);
+        (api.on_tb_exec)(tb, hot::on_block, NO_REGS, Raw::block(id).0 as *mut c_void);
         for hook in &block.hooks {
             let insn = (api.tb_get_insn)(tb, hook.insn as usize);
             watch(api, insn, hook);
@@ -229,12 +228,12 @@ unsafe fn read_block(api: &Api, tb: *mut api::Tb) -> (u64, Vec<u8>, Vec<u8>) {
 /// The instruction must belong to the block under translation.
 unsafe fn watch(api: &Api, insn: *mut api::Insn, hook: &decode::Hook) {
     let (callback, low): (api::Mem, u64) = match hook.watch {
-        Watch::Plain => (lane::on_plain, 0),
-        Watch::Join(size) => (lane::on_join, size.into()),
-        Watch::Pieces => (lane::on_piece, 0),
-        Watch::Update => (lane::on_update, 0),
-        Watch::LoadStore(store) => (lane::on_load_store, store.into()),
-        Watch::Alternate(second) => (lane::on_alternate, second.into()),
+        Watch::Plain => (hot::on_plain, 0),
+        Watch::Join(size) => (hot::on_join, size.into()),
+        Watch::Pieces => (hot::on_piece, 0),
+        Watch::Update => (hot::on_update, 0),
+        Watch::LoadStore(store) => (hot::on_load_store, store.into()),
+        Watch::Alternate(second) => (hot::on_alternate, second.into()),
     };
     let data = Raw::access(hook.access, low).0 as *mut c_void;
     // Always both directions: QEMU 7.2 mistakes one for the other when it filters
@@ -265,7 +264,6 @@ unsafe extern "C" fn on_mark(vcpu: c_uint, data: *mut c_void) {
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "QEMU's signature")]
 unsafe extern "C" fn on_syscall(
     _: api::PluginId,
     vcpu: c_uint,

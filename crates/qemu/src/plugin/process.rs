@@ -20,6 +20,12 @@ use crate::spool;
 
 static PROCESS: RwLock<Option<Process>> = RwLock::new(None);
 
+/// A block that was translated before.
+struct Known {
+    code: Box<[u8]>,
+    id: u32,
+}
+
 /// A process of the recording.
 pub struct Process {
     number: u32,
@@ -30,7 +36,7 @@ pub struct Process {
     /// Blocks by id.
     pub blocks: Vec<BlockDef>,
     /// Ids of the blocks at an address, with their code.
-    ids: HashMap<u64, Vec<(Box<[u8]>, u32)>>,
+    ids: HashMap<u64, Vec<Known>>,
     written: usize,
     slot: Option<SlotMap>,
     begun: bool,
@@ -110,11 +116,14 @@ pub fn translate(
     let p = guard.as_mut()?;
     let decoded = p.decoder.decode(addr, bytes, lengths);
     let known = p.ids.entry(addr).or_default();
-    if let Some((_, id)) = known.iter().find(|(code, _)| **code == *bytes) {
-        return Some((*id, decoded));
+    if let Some(k) = known.iter().find(|k| *k.code == *bytes) {
+        return Some((k.id, decoded));
     }
     let id = p.blocks.len() as u32;
-    known.push((bytes.into(), id));
+    known.push(Known {
+        code: bytes.into(),
+        id,
+    });
     p.blocks.push(decoded.def.clone());
     if let Err(e) = p.keep(shared) {
         shared.fail(&e);
