@@ -783,7 +783,9 @@ impl MemoryPort for Machine {
         let thread = usize::from(core.0);
         self.hierarchy.activate(self.physical(thread));
         self.threads[thread].window.set_now(now.0);
-        let horizon = horizon.0.min(u64::MAX >> 8) << 8;
+        // Up to the last fraction of the horizon's picosecond: the caller sees whole
+        // ones, and a core at its horizon must do something.
+        let horizon = horizon.0.min(u64::MAX >> 8) << 8 | 0xff;
         let mut done = refs.len();
         for (i, r) in refs.iter().enumerate() {
             if self.threads[thread].window.now > horizon && !self.stays_private(thread, r) {
