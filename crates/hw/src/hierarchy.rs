@@ -276,7 +276,9 @@ impl Hierarchy {
     fn fill_inwards(&mut self, core: usize, from: usize, want: Want, mut base: Meta) {
         let last = self.levels() - 1;
         for k in (usize::from(want.into)..from).rev() {
-            if k > 0 && !self.topology.levels[k].filled_on_miss() {
+            // A prefetch into a level of victims goes there, or it would go nowhere.
+            let target = want.prefetch && k == usize::from(want.into);
+            if k > 0 && !target && !self.topology.levels[k].filled_on_miss() {
                 continue;
             }
             let inclusive = self.topology.levels[k].inclusion == Inclusion::Inclusive;
