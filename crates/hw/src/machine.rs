@@ -458,8 +458,11 @@ impl Machine {
         for wish in wishes.iter() {
             let level = usize::from(wish.into).min(self.levels.len() - 1);
             let path = self.hierarchy.topology.paths[core];
-            let target = &self.hierarchy.topology.caches[usize::from(path.data[level])];
-            if target.find_physical(wish.line).is_some()
+            let caches = &self.hierarchy.topology.caches;
+            let held = path.data[..=level]
+                .iter()
+                .any(|c| caches[usize::from(*c)].find_physical(wish.line).is_some());
+            if held
                 || self.cores[core].shared_fills.first_free().1 > at
                 || u64::from(wish.line) << 6 >= self.memory.size()
             {
