@@ -107,6 +107,11 @@ pub struct Machine {
     split_first: bool,
 }
 
+/// Lines at equal places of arrays a power of two apart must not meet.
+const fn in_flight_index(line: Line) -> usize {
+    (line ^ line >> 11 ^ line >> 22) as usize % IN_FLIGHT
+}
+
 /// A line that no reference has.
 const NO_LINE: Line = Line::MAX;
 
@@ -413,7 +418,7 @@ impl Machine {
 
     /// `at`, or when the last fill of the line that is known ends, if later.
     fn has_come(&self, line: Line, at: Q8) -> Q8 {
-        let entry = self.in_flight[line as usize % IN_FLIGHT];
+        let entry = self.in_flight[in_flight_index(line)];
         if entry.line == line {
             at.max(entry.ready)
         } else {
@@ -441,7 +446,7 @@ impl Machine {
     }
 
     fn note_fill(&mut self, line: Line, ready: Q8) {
-        self.in_flight[line as usize % IN_FLIGHT] = InFlight { line, ready };
+        self.in_flight[in_flight_index(line)] = InFlight { line, ready };
     }
 
     fn write_back(&mut self, thread: usize, core: usize, at: Q8) {
