@@ -486,6 +486,15 @@ impl Machine {
             let done = self.arrival(thread, core, want, found, at);
             self.note_fill(wish.line, done);
             self.write_back(thread, core, at);
+            if level == 0 && self.cores[core].prefetch.watches_l2() {
+                // The second level sees what the first asks for, prefetch or not.
+                let mut further = Wishes::default();
+                let hit = found.source == Source::Level(1);
+                self.cores[core]
+                    .prefetch
+                    .second_level(wish.line, hit, &mut further);
+                self.prefetch(thread, &further, at);
+            }
             let state = &mut self.threads[thread];
             state.counters.prefetches += 1;
             state.last = NO_LINE;
