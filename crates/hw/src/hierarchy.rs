@@ -36,6 +36,8 @@ pub(crate) enum Source {
 pub(crate) struct Found {
     pub(crate) source: Source,
     pub(crate) pending: bool,
+    /// A demand is the first to use what a prefetch brought there.
+    pub(crate) prefetched: bool,
 }
 
 /// A line that some path wants.
@@ -231,7 +233,11 @@ impl Hierarchy {
             held.set_sharers(slot, sharers);
         }
         self.fill_inwards(core, k, want, Meta::new(state).with_transient(transient));
-        Found { source, pending }
+        Found {
+            source,
+            pending,
+            prefetched: meta.prefetched() && !want.prefetch,
+        }
     }
 
     fn miss_everywhere(&mut self, core: usize, want: Want) -> Found {
@@ -268,6 +274,7 @@ impl Hierarchy {
         Found {
             source,
             pending: false,
+            prefetched: false,
         }
     }
 
@@ -291,7 +298,7 @@ impl Hierarchy {
             };
             let mut meta = base.with_state(state).with_pending();
             base = base.with_state(inner_state(state));
-            if want.prefetch {
+            if target {
                 meta = meta.with_prefetched();
             }
             let cache = match k {

@@ -361,6 +361,7 @@ impl Machine {
         self.note_fill(want.line, done);
         self.write_back(thread, core, at);
         self.count_levels(thread, found.source);
+        self.threads[thread].counters.useful_prefetches += u64::from(found.prefetched);
         if !want.fetch && self.cores[core].prefetch.watches_l2() {
             let mut wishes = Wishes::default();
             let hit = found.source == Source::Level(1);
