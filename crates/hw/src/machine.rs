@@ -499,6 +499,10 @@ impl Machine {
             let state = &mut self.threads[thread];
             state.counters.prefetches += 1;
             state.last = NO_LINE;
+            if self.threads.len() > self.cores.len() {
+                // As for a miss: the sibling's line may have had to go.
+                self.hierarchy.disturbed += 1;
+            }
         }
     }
 
