@@ -240,12 +240,8 @@ fn half_of_the_controllers_give_half_of_the_bandwidth() {
         let text = build
             .text()
             .replace("controllers = 8", "controllers = 8\nspread = \"line\"");
-        let spec = piebald_hw::presets::parse(
-            &text
-                .replace("bl = 8", "bl = 8")
-                .replace("tck = \"1ns\"", "tck = \"20ns\""),
-            "test",
-        );
+        let spec =
+            piebald_hw::presets::parse(&text.replace("tck = \"1ns\"", "tck = \"20ns\""), "test");
         let spec = spec.unwrap_or_else(|e| panic!("{e}"));
         let options = Options {
             features: "window".parse().unwrap_or_else(|e| panic!("{e}")),
