@@ -17,8 +17,8 @@ const EMPTY: Line = Line::MAX;
 /// Lines that a machine can have: the tag above is not one of them.
 pub(crate) const MAX_LINES: u64 = EMPTY as u64;
 
-/// State of a line in one cache. The order is that of rising rights.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// State of a line in one cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum State {
     /// Clean, others may hold it.
@@ -29,6 +29,21 @@ pub(crate) enum State {
     Owned = 2,
     /// Dirty, nobody else holds it.
     Modified = 3,
+}
+
+impl State {
+    /// Does nobody else hold the line?
+    pub(crate) const fn alone(self) -> bool {
+        matches!(self, Self::Exclusive | Self::Modified)
+    }
+
+    /// The state once all other copies are gone.
+    pub(crate) const fn left_alone(self) -> Self {
+        match self {
+            Self::Shared | Self::Exclusive => Self::Exclusive,
+            Self::Owned | Self::Modified => Self::Modified,
+        }
+    }
 }
 
 /// State and flags of a way.

@@ -138,10 +138,8 @@ impl Hierarchy {
         let cache = self.cache_at(core, last);
         if let Some(slot) = self.topology.caches[cache].find_physical(line) {
             let meta = self.topology.caches[cache].meta(slot);
-            if meta.state() < State::Exclusive {
-                let raised = meta.with_state(State::Exclusive);
-                self.topology.caches[cache].set_meta(slot, raised);
-            }
+            let raised = meta.with_state(meta.state().left_alone());
+            self.topology.caches[cache].set_meta(slot, raised);
             let bit = self.topology.paths[core].bit;
             self.topology.caches[cache].set_sharers(slot, bit);
         }
@@ -186,7 +184,7 @@ impl Hierarchy {
                 state = State::Shared;
             }
         }
-        if self.coherent && want.write && meta.state() < State::Exclusive {
+        if self.coherent && want.write && !meta.state().alone() {
             if level_private {
                 self.invalidate_group_mates(core, want.line);
             }
@@ -211,11 +209,12 @@ impl Hierarchy {
             if mates_dirty {
                 now = now.with_state(State::Modified);
             }
-            if want.write && now.state() < State::Exclusive {
-                now = now.with_state(State::Exclusive);
+            if want.write {
+                now = now.with_state(now.state().left_alone());
             }
             held.set_meta(slot, now);
-            let sharers = if want.write {
+            // Without coherence the others keep their copies when one writes.
+            let sharers = if want.write && self.coherent {
                 bit
             } else {
                 held.sharers(slot) | bit
@@ -266,7 +265,10 @@ impl Hierarchy {
     fn fill_inwards(&mut self, core: usize, from: usize, want: Want, state: State) {
         let last = self.levels() - 1;
         for k in (usize::from(want.into)..from).rev() {
-            if k > 0 && !self.topology.levels[k].filled_on_miss() {
+            // A level for victims takes what is prefetched into it: else the
+            // line, which may just have left an exclusive level, had no place.
+            let aimed_at = want.prefetch && k == usize::from(want.into);
+            if k > 0 && !aimed_at && !self.topology.levels[k].filled_on_miss() {
                 continue;
             }
             let inclusive = self.topology.levels[k].inclusion == Inclusion::Inclusive;
@@ -355,10 +357,11 @@ impl Hierarchy {
             }
             for inner in (0..k).rev() {
                 let cache = self.cache_at(other, inner);
+                // Owned stays owned: copies beyond this level may live on.
                 if let Some(taken) = self.take(cache, gone.line)
                     && taken.meta.dirty()
                 {
-                    gone.meta = gone.meta.with_state(State::Modified);
+                    gone.meta = gone.meta.with_state(taken.meta.state());
                 }
             }
             let fetch = self.first(other, true);
@@ -433,8 +436,11 @@ impl Hierarchy {
                     self.probe_cache(usize::from(path.data[k]), line, write, &mut result);
                 }
             }
-            if write && path.fetch != path.data[0] {
-                self.probe_cache(usize::from(path.fetch), line, true, &mut result);
+            // A reader must hear of it too: a line that an instruction cache
+            // holds comes back to the data path when it leaves for a victim
+            // cache, and must not be exclusive elsewhere then.
+            if path.fetch != path.data[0] {
+                self.probe_cache(usize::from(path.fetch), line, write, &mut result);
             }
         }
         result
@@ -532,7 +538,7 @@ impl Hierarchy {
             }
             let cache = &self.topology.caches[self.cache_at(core, 0)];
             for (line, meta, _) in cache.lines() {
-                if self.coherent && meta.state() >= State::Exclusive {
+                if self.coherent && meta.state().alone() {
                     self.check_alone(core, line, meta.state())?;
                 }
             }

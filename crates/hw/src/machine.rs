@@ -19,7 +19,7 @@ use crate::{
     hierarchy::{Found, Hierarchy, Source, Want},
     memory::Memory,
     prefetch::{Prefetcher, Wishes},
-    spec::{MachineSpec, Protocol},
+    spec::{Inclusion, MachineSpec, Protocol},
     tlb::{Lookup, Tlb},
     topology::Topology,
     window::{Q8, Slots, Window},
@@ -365,6 +365,10 @@ impl Machine {
             self.prefetch(thread, &wishes, at);
         }
         self.threads[thread].last = NO_LINE;
+        if !self.split_first && !want.fetch {
+            // The line of the last fetch may have had to leave.
+            self.threads[thread].last_fetch = NO_LINE;
+        }
         if self.threads.len() > self.cores.len() {
             // An SMT sibling shares the first level: its shortcut may be void.
             self.hierarchy.disturbed += 1;
@@ -453,8 +457,13 @@ impl Machine {
         for wish in wishes.iter() {
             let level = usize::from(wish.into).min(self.levels.len() - 1);
             let path = self.hierarchy.topology.paths[core];
-            let target = &self.hierarchy.topology.caches[usize::from(path.data[level])];
-            if target.find_physical(wish.line).is_some()
+            let holds = |k: usize| {
+                let cache = &self.hierarchy.topology.caches[usize::from(path.data[k])];
+                cache.find_physical(wish.line).is_some()
+            };
+            let exclusive = self.hierarchy.topology.levels[level].inclusion == Inclusion::Exclusive;
+            if holds(level)
+                || (exclusive && holds(0))
                 || self.cores[core].shared_fills.first_free().1 > at
                 || u64::from(wish.line) << 6 >= self.memory.size()
             {
@@ -476,6 +485,9 @@ impl Machine {
             let state = &mut self.threads[thread];
             state.counters.prefetches += 1;
             state.last = NO_LINE;
+            if self.threads.len() > self.cores.len() {
+                self.hierarchy.disturbed += 1;
+            }
         }
     }
 

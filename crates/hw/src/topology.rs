@@ -111,7 +111,8 @@ impl Topology {
         let share = usize::from(spec.shared_by);
         let first = self.caches.len();
         for instance in 0..cores.div_ceil(share) {
-            let own = seed.wrapping_add((first + instance) as u64 * 0x9E37_79B9_7F4A_7C15);
+            let own =
+                seed.wrapping_add(((first + instance) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
             self.caches
                 .push(Cache::new(spec, &format!("cache[{at}]"), own)?);
         }
