@@ -348,11 +348,10 @@ impl Machine {
     /// it is there.
     fn beyond_first(&mut self, thread: usize, want: Want, at: Q8) -> Q8 {
         let core = self.physical(thread);
-        let (slot, free) = self.cores[core].fills.first_free();
-        let at = at.max(free);
+        let at = at.max(self.cores[core].fills.first_free());
         let found = self.hierarchy.miss(core, want);
         let done = self.arrival(thread, core, want, found, at);
-        self.cores[core].fills.hold(slot, done);
+        self.cores[core].fills.hold(done);
         self.note_fill(want.line, done);
         self.write_back(thread, core, at);
         self.count_levels(thread, found.source);
@@ -422,10 +421,10 @@ impl Machine {
 
     fn ask_memory(&mut self, thread: usize, core: usize, want: Want, at: Q8, last: usize) -> Q8 {
         let socket = self.hierarchy.topology.paths[core].socket;
-        let (slot, free) = self.cores[core].shared_fills.first_free();
+        let free = self.cores[core].shared_fills.first_free();
         let leaves = at.max(free) + self.latency.level[last];
         let fetched = self.memory.read(socket, want.line, leaves);
-        self.cores[core].shared_fills.hold(slot, fetched.ready);
+        self.cores[core].shared_fills.hold(fetched.ready);
         let counters = &mut self.threads[thread].counters;
         match want.prefetch {
             true => counters.prefetch_reads += 1,
@@ -464,7 +463,7 @@ impl Machine {
             let exclusive = self.hierarchy.topology.levels[level].inclusion == Inclusion::Exclusive;
             if holds(level)
                 || (exclusive && holds(0))
-                || self.cores[core].shared_fills.first_free().1 > at
+                || self.cores[core].shared_fills.first_free() > at
                 || u64::from(wish.line) << 6 >= self.memory.size()
             {
                 continue;

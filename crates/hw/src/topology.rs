@@ -34,13 +34,11 @@ pub(crate) struct Level {
     pub(crate) private: bool,
 }
 
-impl Level {
+impl Inclusion {
     /// Is a line that comes from further out put here on its way in?
-    pub(crate) const fn filled_on_miss(&self) -> bool {
-        matches!(
-            self.inclusion,
-            Inclusion::NonInclusive | Inclusion::Inclusive
-        )
+    #[inline]
+    pub(crate) const fn filled_on_miss(self) -> bool {
+        matches!(self, Self::NonInclusive | Self::Inclusive)
     }
 }
 

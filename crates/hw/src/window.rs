@@ -21,33 +21,48 @@ const HISTORY: usize = 256;
 const RING: usize = 512;
 
 /// A fixed number of buffers, each busy until some time.
+///
+/// Buffers are alike, so only their times count: a ring in rising order. What is
+/// taken next is always the front, and a new time nearly always belongs at the
+/// back, so that nothing is searched.
 #[derive(Clone, Debug)]
 pub(crate) struct Slots {
-    until: Vec<Q8>,
+    until: Box<[Q8]>,
+    front: usize,
+    count: usize,
 }
 
 impl Slots {
     pub(crate) fn new(n: u16) -> Self {
+        let count = usize::from(n.max(1));
         Self {
-            until: vec![0; usize::from(n.max(1))],
+            until: vec![0; count.next_power_of_two()].into(),
+            front: 0,
+            count,
         }
     }
 
-    /// The buffer that is free first, and when.
     #[inline]
-    pub(crate) fn first_free(&self) -> (usize, Q8) {
-        let mut best = (0, self.until[0]);
-        for (i, t) in self.until.iter().enumerate().skip(1) {
-            if *t < best.1 {
-                best = (i, *t);
-            }
-        }
-        best
+    fn at(&self, n: usize) -> usize {
+        (self.front + n) & (self.until.len() - 1)
     }
 
+    /// When the first buffer is free.
     #[inline]
-    pub(crate) fn hold(&mut self, slot: usize, until: Q8) {
-        self.until[slot] = until;
+    pub(crate) fn first_free(&self) -> Q8 {
+        self.until[self.at(0)]
+    }
+
+    /// Takes the buffer that is free first until then.
+    #[inline]
+    pub(crate) fn hold(&mut self, until: Q8) {
+        self.front = self.at(1);
+        let mut place = self.count - 1;
+        while place > 0 && self.until[self.at(place - 1)] > until {
+            self.until[self.at(place)] = self.until[self.at(place - 1)];
+            place -= 1;
+        }
+        self.until[self.at(place)] = until;
     }
 }
 
@@ -185,9 +200,8 @@ impl Window {
 
     /// A store missed and will be done at `done`: waits for a store buffer entry.
     pub(crate) fn store(&mut self, done: Q8) {
-        let (slot, free) = self.stores.first_free();
-        self.now = self.now.max(free);
-        self.stores.hold(slot, done);
+        self.now = self.now.max(self.stores.first_free());
+        self.stores.hold(done);
     }
 
     /// Dispatch waits until `done`.
