@@ -194,6 +194,8 @@ pub(crate) struct Cache {
     order: Order,
     /// Ways that hold nothing.
     empty: usize,
+    /// All ways.
+    lines: usize,
 }
 
 impl Cache {
@@ -220,6 +222,7 @@ impl Cache {
             info_offset: tag_words,
             order: Order::new(spec.replacement, sets as usize, ways, seed),
             empty: sets as usize * ways,
+            lines: sets as usize * ways,
         })
     }
 
@@ -256,7 +259,7 @@ impl Cache {
     /// Does it hold nothing at all?
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.empty == self.sets() * self.ways
+        self.empty == self.lines
     }
 
     /// Finds a line in a set.
@@ -347,14 +350,13 @@ impl Cache {
     /// Puts a line that is not there into a set; returns what had to leave.
     #[inline]
     pub(crate) fn insert(&mut self, set: usize, line: Line, info: Info) -> Option<Evicted> {
-        let way = self.choose(set);
+        let way = self.make_room(set);
         let slot = self.slot(set, way as u32);
         let old = Evicted {
             line: std::mem::replace(self.word_mut(slot.at as usize), line),
             info: self.info(slot),
         };
         self.set_info(slot, info);
-        self.order.inserted(set, way, self.ways);
         if old.line == EMPTY {
             self.empty -= 1;
             return None;
@@ -362,16 +364,18 @@ impl Cache {
         Some(old)
     }
 
+    /// The way for a new line, an empty one first.
     #[inline]
-    fn choose(&mut self, set: usize) -> usize {
+    fn make_room(&mut self, set: usize) -> usize {
         if self.empty > 0
             && !self.order.prefers_invalid()
             && let Some(way) = self.way_of(set, EMPTY)
             && (way as usize) < self.ways
         {
+            self.order.inserted(set, way as usize, self.ways);
             return way as usize;
         }
-        self.order.victim(set, self.ways)
+        self.order.replace(set, self.ways)
     }
 
     /// Takes a line out; returns what is known of it.

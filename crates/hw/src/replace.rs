@@ -58,6 +58,13 @@ impl Order {
     pub(crate) fn touch(&mut self, set: usize, way: usize, ways: usize) {
         match self {
             Self::Lru16(perms) => to_front(&mut perms[set], way as u64),
+            _ => self.touch_other(set, way, ways),
+        }
+    }
+
+    fn touch_other(&mut self, set: usize, way: usize, ways: usize) {
+        match self {
+            Self::Lru16(_) => {}
             Self::LruStamp { stamps, clock } => {
                 *clock += 1;
                 stamps[set * ways + way] = *clock;
@@ -85,6 +92,26 @@ impl Order {
             Self::Rrip(values) => values[set * ways + way] = 2,
             _ => self.touch(set, way, ways),
         }
+    }
+
+    /// The way of a full set that goes next, with a new line put in its place.
+    #[inline]
+    pub(crate) fn replace(&mut self, set: usize, ways: usize) -> usize {
+        if let Self::Lru16(perms) = self {
+            // The oldest way is the last nibble: it becomes the first.
+            let perm = perms[set];
+            let last = 4 * (ways - 1);
+            let way = perm >> last & 0xf;
+            perms[set] = (perm & ((1 << last) - 1)) << 4 | way;
+            return way as usize;
+        }
+        self.replace_other(set, ways)
+    }
+
+    fn replace_other(&mut self, set: usize, ways: usize) -> usize {
+        let way = self.victim(set, ways);
+        self.inserted(set, way, ways);
+        way
     }
 
     /// Way `way` was invalidated.

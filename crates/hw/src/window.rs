@@ -72,10 +72,12 @@ pub(crate) struct Window {
     /// Dispatch time of the next instruction.
     pub(crate) now: Q8,
     /// Base cost of an instruction, alone on the core and with an SMT sibling.
-    cost: [Q8; 2],
-    size: [u64; 2],
-    /// 1 while the SMT sibling runs too.
-    shared: usize,
+    costs: [Q8; 2],
+    sizes: [u64; 2],
+    /// Those that hold now, and the time of a whole window.
+    cost: Q8,
+    size: u64,
+    reach: Q8,
     instr: u64,
     loads: u32,
     ready: Box<[Q8; HISTORY]>,
@@ -90,11 +92,13 @@ impl Window {
     pub(crate) fn new(spec: &CoreSpec, cycle: Q8, overlap: bool) -> Self {
         let cost = |cpi: f64| ((cycle as f64 * cpi).round() as Q8).max(1);
         let crowded = spec.base_cpi.max(2.0 / f64::from(spec.width.max(1)));
-        Self {
+        let mut window = Self {
             now: 0,
-            cost: [cost(spec.base_cpi), cost(crowded)],
-            size: [u64::from(spec.window), u64::from(spec.window / 2).max(1)],
-            shared: 0,
+            costs: [cost(spec.base_cpi), cost(crowded)],
+            sizes: [u64::from(spec.window), u64::from(spec.window / 2).max(1)],
+            cost: 0,
+            size: 0,
+            reach: 0,
             instr: 0,
             loads: 0,
             ready: Box::new([0; HISTORY]),
@@ -103,12 +107,16 @@ impl Window {
             tail: 0,
             stores: Slots::new(spec.store_buffer),
             overlap,
-        }
+        };
+        window.share(false);
+        window
     }
 
     /// The SMT sibling runs or idles: the window and the issue slots are shared.
     pub(crate) fn share(&mut self, with_sibling: bool) {
-        self.shared = usize::from(with_sibling);
+        self.cost = self.costs[usize::from(with_sibling)];
+        self.size = self.sizes[usize::from(with_sibling)];
+        self.reach = self.size * self.cost;
     }
 
     /// Takes the caller's clock over; keeps the fraction if it is our own.
@@ -121,11 +129,11 @@ impl Window {
     /// Dispatches `n` instructions.
     #[inline]
     pub(crate) fn dispatch(&mut self, n: u32) {
-        self.now += u64::from(n) * self.cost[self.shared];
+        self.now += u64::from(n) * self.cost;
         self.instr += u64::from(n);
         while self.head != self.tail {
             let (instr, done) = self.ring[self.head % RING];
-            if instr + self.size[self.shared] > self.instr {
+            if instr + self.size > self.instr {
                 break;
             }
             self.now = self.now.max(done);
@@ -150,8 +158,7 @@ impl Window {
         self.loads = self.loads.wrapping_add(1);
         // A load that is done before dispatch can be a window further never
         // blocks: it need not be tracked.
-        let reach = self.now + self.size[self.shared] * self.cost[self.shared];
-        if done > reach {
+        if done > self.now + self.reach {
             self.track(done);
         }
     }

@@ -16,7 +16,7 @@ mod coherence;
 use crate::{
     cache::{Evicted, Info, Line, Meta, Slot, State},
     spec::Inclusion,
-    topology::Topology,
+    topology::{Level, MAX_LEVELS, Topology},
 };
 
 /// Where a line was found.
@@ -60,6 +60,37 @@ pub(crate) struct Want {
     pub(crate) prefetch: bool,
 }
 
+/// A level's promises, in the form in which misses ask for them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rules {
+    inclusive: bool,
+    exclusive: bool,
+    private: bool,
+    filled_on_miss: bool,
+    /// The next level takes clean victims as well.
+    gives_clean: bool,
+}
+
+impl Rules {
+    fn of(levels: &[Level]) -> [Self; MAX_LEVELS] {
+        std::array::from_fn(|k| {
+            levels.get(k).map_or_else(Self::default, |level| Self {
+                inclusive: level.inclusion == Inclusion::Inclusive,
+                exclusive: level.inclusion == Inclusion::Exclusive,
+                private: level.private,
+                filled_on_miss: level.inclusion.filled_on_miss(),
+                gives_clean: levels.get(k + 1).is_some_and(|n| !n.inclusion.filled_on_miss()),
+            })
+        })
+    }
+
+    /// Does anyone care that this line left the level?
+    #[inline]
+    const fn matters(self, gone: Evicted) -> bool {
+        self.inclusive || self.gives_clean || gone.info.meta().dirty()
+    }
+}
+
 /// The caches of a machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Hierarchy {
@@ -68,6 +99,8 @@ pub(crate) struct Hierarchy {
     active: u64,
     /// Program that each core runs, for the owners of lines.
     owner: Vec<u8>,
+    /// Of each level, for the way of a line in and out.
+    rules: [Rules; MAX_LEVELS],
     coherent: bool,
     moesi: bool,
     /// Dirty lines on their way to memory, to be taken by the caller.
@@ -80,6 +113,7 @@ impl Hierarchy {
     pub(crate) fn new(topology: Topology, coherent: bool, moesi: bool) -> Self {
         let cores = topology.paths.len();
         Self {
+            rules: Rules::of(&topology.levels),
             topology,
             active: 0,
             owner: vec![0; cores],
@@ -135,10 +169,11 @@ impl Hierarchy {
         if want.into == 0 {
             self.settle_alias(core, want);
         }
+        let path = self.topology.paths[core];
         for k in 1..self.levels() {
-            let cache = self.cache_at(core, k);
-            let set = self.topology.caches[cache].set_of(want.line);
-            if let Some(slot) = self.topology.caches[cache].find(set, want.line) {
+            let cache = usize::from(path.data[k]);
+            let outer = &self.topology.caches[cache];
+            if let Some(slot) = outer.find(outer.set_of(want.line), want.line) {
                 return self.hit_outer(core, k, cache, slot, want);
             }
         }
@@ -146,8 +181,11 @@ impl Hierarchy {
     }
 
     fn hit_outer(&mut self, core: usize, k: usize, cache: usize, slot: Slot, want: Want) -> Found {
-        let level = &self.topology.levels[k];
-        let (level_private, exclusive) = (level.private, level.inclusion == Inclusion::Exclusive);
+        let Rules {
+            private: level_private,
+            exclusive,
+            ..
+        } = self.rules[k];
         let info = self.topology.caches[cache].info(slot);
         let meta = info.meta();
         let pending = meta.pending();
@@ -253,18 +291,20 @@ impl Hierarchy {
         let path = self.topology.paths[core];
         let owner = self.owner[core];
         for k in (into.max(1)..from).rev() {
-            let inclusion = self.topology.levels[k].inclusion;
+            let rules = self.rules[k];
             // A level for victims takes what is prefetched into it: else the
             // line, which may just have left an exclusive level, had no place.
             let aimed_at = want.prefetch && k == into;
-            let passed_by = want.transient && inclusion != Inclusion::Inclusive;
-            if passed_by || !(aimed_at || inclusion.filled_on_miss()) {
+            let passed_by = want.transient && !rules.inclusive;
+            if passed_by || !(aimed_at || rules.filled_on_miss) {
                 continue;
             }
             let sharers = if k + 1 == self.levels() { path.bit } else { 0 };
             let cache = &mut self.topology.caches[usize::from(path.data[k])];
             let set = cache.set_of(want.line);
-            if let Some(gone) = cache.insert(set, want.line, Info::new(meta, sharers, owner)) {
+            if let Some(gone) = cache.insert(set, want.line, Info::new(meta, sharers, owner))
+                && rules.matters(gone)
+            {
                 self.evict(core, k, gone);
             }
         }
@@ -276,7 +316,9 @@ impl Hierarchy {
             let first = if want.fetch { path.fetch } else { path.data[0] };
             let cache = &mut self.topology.caches[usize::from(first)];
             let set = cache.set_of(want.index_line);
-            if let Some(gone) = cache.insert(set, want.line, Info::new(meta, sharers, owner)) {
+            if let Some(gone) = cache.insert(set, want.line, Info::new(meta, sharers, owner))
+                && self.rules[0].matters(gone)
+            {
                 self.evict(core, 0, gone);
             }
         }
@@ -285,7 +327,7 @@ impl Hierarchy {
     /// A line has left level `k` of the core's path.
     fn evict(&mut self, core: usize, k: usize, gone: Evicted) {
         let mut gone = gone;
-        if k > 0 && self.topology.levels[k].inclusion == Inclusion::Inclusive {
+        if k > 0 && self.rules[k].inclusive {
             gone = self.recall(core, k, gone);
         }
         let meta = gone.info.meta();
@@ -296,7 +338,7 @@ impl Hierarchy {
             }
             return;
         }
-        let takes_clean = !self.topology.levels[k + 1].inclusion.filled_on_miss();
+        let takes_clean = self.rules[k].gives_clean;
         if !dirty && (!takes_clean || meta.transient()) {
             return;
         }
@@ -321,7 +363,7 @@ impl Hierarchy {
 
     /// Takes the victim of an inclusive level out of the caches inside it.
     fn recall(&mut self, core: usize, k: usize, gone: Evicted) -> Evicted {
-        let mut holders = match self.topology.levels[k].private {
+        let mut holders = match self.rules[k].private {
             true => 1 << core,
             false => self.cores_behind(core, k) & self.active,
         };
@@ -334,9 +376,9 @@ impl Hierarchy {
                 continue;
             }
             let path = self.topology.paths[other];
-            for inner in (0..k).rev() {
+            for cache in path.data[..k].iter().rev() {
                 // Owned stays owned: copies beyond this level may live on.
-                if let Some(taken) = self.take(path.data[inner], gone.line)
+                if let Some(taken) = self.take(*cache, gone.line)
                     && taken.info.meta().dirty()
                 {
                     let meta = gone.info.meta().with_state(taken.info.meta().state());

@@ -16,7 +16,7 @@ use crate::{
 
 impl Run<'_> {
     /// Translation time that an access pays before it can start.
-    #[inline]
+    #[inline(always)]
     pub(super) fn translate(&mut self, addr: VirtAddr, fetch: bool) -> Q8 {
         match &self.core.tlb {
             Some(tlb) if !tlb.same_page(self.asid, addr, fetch) => self.look_up(addr, fetch),
@@ -24,6 +24,7 @@ impl Run<'_> {
         }
     }
 
+    #[inline(never)]
     fn look_up(&mut self, addr: VirtAddr, fetch: bool) -> Q8 {
         let Some(tlb) = &mut self.core.tlb else {
             return 0;
@@ -118,11 +119,11 @@ impl Run<'_> {
             Source::SameGroup => self.levels - 1,
             _ => self.levels,
         };
-        for (k, level) in counters.level.iter_mut().enumerate().skip(1) {
-            let reached = k < self.levels && k <= found_at;
-            level.accesses += u64::from(reached);
-            level.misses += u64::from(reached && k < found_at);
-        }
+        let [_, second, third] = &mut counters.level;
+        second.accesses += u64::from(self.levels > 1 && found_at >= 1);
+        second.misses += u64::from(self.levels > 1 && found_at > 1);
+        third.accesses += u64::from(self.levels > 2 && found_at >= 2);
+        third.misses += u64::from(self.levels > 2 && found_at > 2);
         let from_a_cache = !matches!(source, Source::Level(_) | Source::Memory);
         counters.transfers += u64::from(from_a_cache);
     }
@@ -176,6 +177,13 @@ impl Run<'_> {
 
     #[inline]
     fn write_back(&mut self, at: Q8) {
+        if !self.hierarchy.writebacks.is_empty() {
+            self.write_lines(at);
+        }
+    }
+
+    #[inline(never)]
+    fn write_lines(&mut self, at: Q8) {
         while let Some(line) = self.hierarchy.writebacks.pop() {
             self.memory.write(self.path.socket, line, at);
             self.thread.counters.memory_writes += 1;
@@ -192,6 +200,7 @@ impl Run<'_> {
     }
 
     /// Carries out prefetches for which a buffer is free.
+    #[inline(never)]
     fn prefetch(&mut self, wishes: &Wishes, at: Q8) {
         for wish in wishes.iter() {
             let level = usize::from(wish.into).min(self.levels - 1);

@@ -84,7 +84,7 @@ impl Run<'_> {
     }
 
     /// One data reference; the window has been advanced to its dispatch.
-    #[inline]
+    #[inline(always)]
     fn reference(&mut self, r: &PhysRef) {
         let line = line_of(r);
         let walk = self.translate(r.vaddr, false);
@@ -101,7 +101,7 @@ impl Run<'_> {
     }
 
     /// One line of a data reference. Returns nothing: time is in the window.
-    #[inline]
+    #[inline(always)]
     fn data_line(&mut self, r: &PhysRef, kind: RefKind, line: Line, start: Q8) {
         let write = kind.writes();
         let disturbed = self.hierarchy.disturbed;
@@ -219,7 +219,13 @@ impl Run<'_> {
         }
     }
 
+    #[inline(never)]
+    fn store_line(&mut self, r: &PhysRef, line: Line, start: Q8) {
+        self.data_line(r, RefKind::Store, line, start);
+    }
+
     /// An instruction fetch; the window has been advanced to it.
+    #[inline(never)]
     fn fetch(&mut self, r: &PhysRef) {
         if !self.fetches {
             return;
@@ -272,7 +278,7 @@ impl Run<'_> {
             return;
         }
         if write {
-            self.data_line(r, RefKind::Store, line, start);
+            self.store_line(r, line, start);
             return;
         }
         self.thread.counters.level[0].misses += 1;
@@ -297,7 +303,7 @@ fn first_level_load(window: &mut Window, start: Q8, latency: Q8) {
     }
 }
 
-#[inline]
+#[inline(never)]
 fn finish_load(window: &mut Window, done: Q8) {
     if window.overlaps() {
         window.load(done);
