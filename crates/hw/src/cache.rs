@@ -269,19 +269,21 @@ impl Cache {
         Some(self.slot(set, way))
     }
 
-    #[inline]
+    #[inline(always)]
     fn way_of(&self, set: usize, line: Line) -> Option<u32> {
         let base = set << self.block_shift;
-        if self.block_shift == 0 {
-            return lowest(matches::<8>(&self.blocks[base], line));
+        match self.block_shift {
+            0 => lowest(matches::<8>(&self.blocks[base], line)),
+            1 => lowest(matches::<16>(&self.blocks[base], line)),
+            _ => self.way_of_many(base, line),
         }
+    }
+
+    #[inline(never)]
+    fn way_of_many(&self, base: usize, line: Line) -> Option<u32> {
         let tags = &self.blocks[base..][..1 << (self.block_shift - 1)];
-        for (i, block) in tags.iter().enumerate() {
-            if let Some(way) = lowest(matches::<16>(block, line)) {
-                return Some(way + 16 * i as u32);
-            }
-        }
-        None
+        let find = |(i, block)| Some(lowest(matches::<16>(block, line))? + 16 * i as u32);
+        tags.iter().enumerate().find_map(find)
     }
 
     #[inline]
@@ -348,7 +350,7 @@ impl Cache {
     }
 
     /// Puts a line that is not there into a set; returns what had to leave.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert(&mut self, set: usize, line: Line, info: Info) -> Option<Evicted> {
         let way = self.make_room(set);
         let slot = self.slot(set, way as u32);
@@ -365,17 +367,23 @@ impl Cache {
     }
 
     /// The way for a new line, an empty one first.
-    #[inline]
+    #[inline(always)]
     fn make_room(&mut self, set: usize) -> usize {
-        if self.empty > 0
-            && !self.order.prefers_invalid()
-            && let Some(way) = self.way_of(set, EMPTY)
-            && (way as usize) < self.ways
-        {
-            self.order.inserted(set, way as usize, self.ways);
-            return way as usize;
+        match self.empty > 0 && !self.order.prefers_invalid() {
+            true => self.fill_hole(set),
+            false => self.order.replace(set, self.ways),
         }
-        self.order.replace(set, self.ways)
+    }
+
+    #[inline(never)]
+    fn fill_hole(&mut self, set: usize) -> usize {
+        match self.way_of(set, EMPTY) {
+            Some(way) if (way as usize) < self.ways => {
+                self.order.inserted(set, way as usize, self.ways);
+                way as usize
+            }
+            _ => self.order.replace(set, self.ways),
+        }
     }
 
     /// Takes a line out; returns what is known of it.

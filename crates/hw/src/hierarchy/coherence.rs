@@ -49,12 +49,14 @@ impl Hierarchy {
         }
     }
 
+    /// Cores behind the core's last level.
+    pub(super) fn group_of(&self, core: usize) -> u64 {
+        self.topology.groups[usize::from(self.topology.paths[core].group)]
+    }
+
     /// Cores whose path goes through the same instance of level `k`.
     pub(super) fn cores_behind(&self, core: usize, k: usize) -> u64 {
-        let group = self.topology.groups[usize::from(self.topology.paths[core].group)];
-        if k + 1 == self.levels() {
-            return group;
-        }
+        let group = self.group_of(core);
         let instance = self.topology.paths[core].data[k];
         (0..self.topology.paths.len())
             .filter(|c| group >> c & 1 == 1 && self.topology.paths[*c].data[k] == instance)
@@ -62,8 +64,7 @@ impl Hierarchy {
     }
 
     pub(super) fn group_mates(&self, core: usize) -> u64 {
-        let group = self.topology.groups[usize::from(self.topology.paths[core].group)];
-        group & self.active & !(1 << core)
+        self.group_of(core) & self.active & !(1 << core)
     }
 
     /// Other cores behind level `k` that may hold the line further in.

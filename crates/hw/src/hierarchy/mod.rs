@@ -290,7 +290,10 @@ impl Hierarchy {
         }
         let path = self.topology.paths[core];
         let owner = self.owner[core];
-        for k in (into.max(1)..from).rev() {
+        let last = self.levels() - 1;
+        let mut k = from;
+        while k > into.max(1) {
+            k -= 1;
             let rules = self.rules[k];
             // A level for victims takes what is prefetched into it: else the
             // line, which may just have left an exclusive level, had no place.
@@ -299,10 +302,11 @@ impl Hierarchy {
             if passed_by || !(aimed_at || rules.filled_on_miss) {
                 continue;
             }
-            let sharers = if k + 1 == self.levels() { path.bit } else { 0 };
+            let sharers = if k == last { path.bit } else { 0 };
+            let info = Info::new(meta, sharers, owner);
             let cache = &mut self.topology.caches[usize::from(path.data[k])];
             let set = cache.set_of(want.line);
-            if let Some(gone) = cache.insert(set, want.line, Info::new(meta, sharers, owner))
+            if let Some(gone) = cache.insert(set, want.line, info)
                 && rules.matters(gone)
             {
                 self.evict(core, k, gone);
@@ -312,11 +316,12 @@ impl Hierarchy {
             if want.write {
                 meta = meta.with_state(State::Modified);
             }
-            let sharers = if self.levels() == 1 { path.bit } else { 0 };
+            let sharers = if last == 0 { path.bit } else { 0 };
+            let info = Info::new(meta, sharers, owner);
             let first = if want.fetch { path.fetch } else { path.data[0] };
             let cache = &mut self.topology.caches[usize::from(first)];
             let set = cache.set_of(want.index_line);
-            if let Some(gone) = cache.insert(set, want.line, Info::new(meta, sharers, owner))
+            if let Some(gone) = cache.insert(set, want.line, info)
                 && self.rules[0].matters(gone)
             {
                 self.evict(core, 0, gone);
@@ -363,22 +368,25 @@ impl Hierarchy {
 
     /// Takes the victim of an inclusive level out of the caches inside it.
     fn recall(&mut self, core: usize, k: usize, gone: Evicted) -> Evicted {
-        let mut holders = match self.rules[k].private {
-            true => 1 << core,
-            false => self.cores_behind(core, k) & self.active,
+        let last = k + 1 == self.levels();
+        let mut holders = match (self.rules[k].private, last) {
+            (true, _) => 1 << core,
+            (false, true) => self.group_of(core) & self.active,
+            (false, false) => self.cores_behind(core, k) & self.active,
         };
         let mut gone = gone;
-        let last = k + 1 == self.levels();
         while holders != 0 {
             let other = holders.trailing_zeros() as usize;
             holders &= holders - 1;
-            if last && gone.info.sharers() & self.topology.paths[other].bit == 0 {
+            let path = self.topology.paths[other];
+            if last && gone.info.sharers() & path.bit == 0 {
                 continue;
             }
-            let path = self.topology.paths[other];
-            for cache in path.data[..k].iter().rev() {
+            let mut inner = k;
+            while inner > 0 {
+                inner -= 1;
                 // Owned stays owned: copies beyond this level may live on.
-                if let Some(taken) = self.take(*cache, gone.line)
+                if let Some(taken) = self.take(path.data[inner], gone.line)
                     && taken.info.meta().dirty()
                 {
                     let meta = gone.info.meta().with_state(taken.info.meta().state());
@@ -392,6 +400,7 @@ impl Hierarchy {
         gone
     }
 
+    #[inline(always)]
     fn take(&mut self, cache: u16, line: Line) -> Option<Evicted> {
         let cache = &mut self.topology.caches[usize::from(cache)];
         // A program without fetches leaves its instruction cache alone.
