@@ -177,7 +177,11 @@ fn travel(links: &LinkSpec, cycle: Q8, sockets: usize, controllers: usize) -> Ve
     };
     let hop = Q8::from(links.hop_latency) * cycle;
     (0..sockets)
-        .map(|s| (0..controllers).map(|c| hop * Q8::from(hops(s, c / per_socket))).collect())
+        .map(|s| {
+            (0..controllers)
+                .map(|c| hop * Q8::from(hops(s, c / per_socket)))
+                .collect()
+        })
         .collect()
 }
 

@@ -86,7 +86,13 @@ impl Hierarchy {
     }
 
     /// Asks the caches of `cores` that are not on the asking core's own path.
-    pub(super) fn probe_cores(&mut self, asking: usize, cores: u64, line: Line, write: bool) -> Probe {
+    pub(super) fn probe_cores(
+        &mut self,
+        asking: usize,
+        cores: u64,
+        line: Line,
+        write: bool,
+    ) -> Probe {
         let own = self.topology.paths[asking];
         let mut result = Probe::nothing();
         for other in bits(cores) {
@@ -127,7 +133,12 @@ impl Hierarchy {
     }
 
     /// Asks every other group; `None` if nobody there holds the line.
-    pub(super) fn probe_other_groups(&mut self, core: usize, line: Line, write: bool) -> Option<Probe> {
+    pub(super) fn probe_other_groups(
+        &mut self,
+        core: usize,
+        line: Line,
+        write: bool,
+    ) -> Option<Probe> {
         let own = self.topology.groups[usize::from(self.topology.paths[core].group)];
         let others = self.active & !own;
         if others == 0 {

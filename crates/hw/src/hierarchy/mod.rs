@@ -79,7 +79,9 @@ impl Rules {
                 exclusive: level.inclusion == Inclusion::Exclusive,
                 private: level.private,
                 filled_on_miss: level.inclusion.filled_on_miss(),
-                gives_clean: levels.get(k + 1).is_some_and(|n| !n.inclusion.filled_on_miss()),
+                gives_clean: levels
+                    .get(k + 1)
+                    .is_some_and(|n| !n.inclusion.filled_on_miss()),
             })
         })
     }

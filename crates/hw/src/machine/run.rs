@@ -311,4 +311,3 @@ fn finish_load(window: &mut Window, done: Q8) {
         window.load_blocking(done);
     }
 }
-
