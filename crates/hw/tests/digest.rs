@@ -3,9 +3,9 @@
 //! the first, slow version gave. A change that is meant to change results
 //! replaces the constants and says why.
 
-mod machine_kit;
+mod digest_kit;
 
-use machine_kit::{
+use digest_kit::{
     Digest, front_side_bus, machine, one_level, opteron, peers, promising, run_mixed, run_stream,
     sliced, smt, stream,
 };
