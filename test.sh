@@ -27,7 +27,7 @@ STAGES=(
     "build:900:release build"
     "tests:900:unit, property and integration tests"
     "fuzz:300:fuzz targets on their corpora and on random input"
-    "bare-metal:600:the policy core without an operating system"
+    "bare-metal:900:the policy core without an operating system"
     "licences:300:cargo-deny: licences and advisories of dependencies"
     "demo:600:demo.sh"
     "readme:900:the commands of README.md in a fresh clone"

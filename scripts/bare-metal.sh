@@ -112,7 +112,7 @@ for defect in panic float frame helper; do
         expect "$defect" elf "$out/planted-$defect.elf" || failed=1
     fi
     "$CARGO" rustc -q --manifest-path scripts/bare-metal/Cargo.toml --lib "${build_std[@]}" \
-        --crate-type rlib --features "plant-$defect" --config profile.release.lto=false \
+        --crate-type rlib --features "plant-$defect" \
         -- -C link-dead-code -Z cross-crate-inline-threshold=never
     expect "$defect" rlib "$out/$target/release/libpiebald_bare_metal_probe.rlib" || failed=1
 done

@@ -1,3 +1,49 @@
-//! The `piebald` command.
+//! The `piebald` command: one verb per file, arguments and printing only.
+//!
+//! Exit codes: 0 done, 1 failed, 2 the command line or an input file is not what
+//! it has to be.
 
-fn main() {}
+mod failure;
+mod machine;
+mod progress;
+mod record;
+mod study;
+mod trace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Memory management that knows the machine: record real programs, run them
+/// together on a modelled machine, and see what they do to one another.
+#[derive(Parser)]
+#[command(name = "piebald", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Run programs alone and together on a modelled machine and compare policies
+    Study(study::Args),
+    /// Record a program and all its children for use in studies
+    Record(record::Args),
+    /// List, show and check machines
+    Machine(machine::Args),
+    /// Look into recordings and traces, and convert traces
+    Trace(trace::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().verb {
+        Verb::Study(args) => study::run(&args),
+        Verb::Record(args) => record::run(&args),
+        Verb::Machine(args) => machine::run(&args),
+        Verb::Trace(args) => trace::run(&args),
+    };
+    match result {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}

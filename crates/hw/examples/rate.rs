@@ -1,7 +1,7 @@
 //! How many references per second the machine model simulates, on the four
 //! streams of the cache-simulator comparison in `bench/`.
 //!
-//! `rate [PRESET] [FEATURES] [REFS]` prints one line per stream:
+//! `rate [PRESET] [FEATURES] [REFS] [STREAM]` prints one line per stream:
 //! `stream references cpu_seconds millions_per_cpu_second l1_misses l2_misses l3_misses`.
 //! With `--dump DIR` it writes the streams' line addresses as little-endian
 //! 64-bit numbers instead, for the tools that it is compared with.
@@ -27,7 +27,12 @@ impl PageTables for Identity {
         let leaf = (1 << 30) + (addr.0 >> 12) * 8;
         let upper = (1 << 30) + (1 << 28) + (addr.0 >> 21) * 8;
         Walk {
-            entries: [PhysAddr((1 << 31) + 8), PhysAddr(1 << 31), PhysAddr(upper), PhysAddr(leaf)],
+            entries: [
+                PhysAddr((1 << 31) + 8),
+                PhysAddr(1 << 31),
+                PhysAddr(upper),
+                PhysAddr(leaf),
+            ],
             levels: 4,
             page: PageSize::Base,
         }
@@ -67,13 +72,21 @@ fn streams(n: usize) -> Vec<(&'static str, Vec<u64>)> {
     let zipf = (0..n).map(|_| zipf(&mut rng, 1 << 20) * 64).collect();
     let uniform = (0..n).map(|_| rng.next() % (256 << 20)).collect();
     let strided = (0..n as u64).map(|i| i * 8 % (256 << 20)).collect();
-    vec![("hot", hot), ("zipf", zipf), ("uniform", uniform), ("strided", strided)]
+    vec![
+        ("hot", hot),
+        ("zipf", zipf),
+        ("uniform", uniform),
+        ("strided", strided),
+    ]
 }
 
 /// Time that this process has spent on a processor: other load does not count.
 fn cpu_seconds() -> Result<f64, Box<dyn std::error::Error>> {
     let text = std::fs::read_to_string("/proc/self/schedstat")?;
-    let ns = text.split_whitespace().next().ok_or("no time in /proc/self/schedstat")?;
+    let ns = text
+        .split_whitespace()
+        .next()
+        .ok_or("no time in /proc/self/schedstat")?;
     Ok(ns.parse::<f64>()? / 1e9)
 }
 
@@ -103,7 +116,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let features: Features = text(1, "none").parse()?;
+    let only = text(3, "");
     for (name, addrs) in streams(n) {
+        if !only.is_empty() && only != name {
+            continue;
+        }
         let refs: Vec<PhysRef> = addrs
             .iter()
             .map(|a| PhysRef {
@@ -115,17 +132,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 ..PhysRef::default()
             })
             .collect();
-        let options = Options { features, ..Options::default() };
+        let options = Options {
+            features,
+            ..Options::default()
+        };
         let mut machine = Machine::new(&spec, &options)?;
         machine.set_running(CoreId(0), Some(1));
         let start = cpu_seconds()?;
         let mut now = Picos(0);
         for batch in refs.chunks(1024) {
-            now = machine.run(CoreId(0), &Identity, batch, now, Picos::MAX).now;
+            now = machine
+                .run(CoreId(0), &Identity, batch, now, Picos::MAX)
+                .now;
         }
         let seconds = cpu_seconds()? - start;
         let counters = machine.counters(CoreId(0));
-        let misses: Vec<String> = counters.level.iter().map(|l| l.misses.to_string()).collect();
+        let misses: Vec<String> = counters
+            .level
+            .iter()
+            .map(|l| l.misses.to_string())
+            .collect();
         println!(
             "{name:8} {n} {seconds:.3} {:.1} {}  ({} simulated)",
             n as f64 / seconds / 1e6,

@@ -36,14 +36,6 @@ impl State {
     pub(crate) const fn alone(self) -> bool {
         matches!(self, Self::Exclusive | Self::Modified)
     }
-
-    /// The state once all other copies are gone.
-    pub(crate) const fn left_alone(self) -> Self {
-        match self {
-            Self::Shared | Self::Exclusive => Self::Exclusive,
-            Self::Owned | Self::Modified => Self::Modified,
-        }
-    }
 }
 
 /// State and flags of a way.
@@ -101,8 +93,11 @@ impl Meta {
         Self(self.0 | Self::PREFETCHED)
     }
 
-    pub(crate) const fn with_transient(self) -> Self {
-        Self(self.0 | Self::TRANSIENT)
+    pub(crate) const fn with_transient(self, transient: bool) -> Self {
+        match transient {
+            true => Self(self.0 | Self::TRANSIENT),
+            false => Self(self.0 & !Self::TRANSIENT),
+        }
     }
 
     /// The data has come and was used.

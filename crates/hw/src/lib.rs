@@ -14,6 +14,7 @@ mod hierarchy;
 mod machine;
 mod memory;
 mod prefetch;
+pub mod presets;
 mod replace;
 pub mod spec;
 mod tlb;

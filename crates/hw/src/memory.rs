@@ -18,18 +18,44 @@ pub(crate) struct Fetched {
     pub(crate) row: RowOutcome,
 }
 
+/// Transfers of a bus that are remembered; the older half is forgotten when
+/// there are so many.
+const BOOKED: usize = 64;
+
 /// A bus that moves one line at a time.
 #[derive(Clone, Debug)]
 struct Bus {
     /// Time that a line takes.
     line: Q8,
-    free: Q8,
+    /// Starts of transfers, sorted. Requests do not come in the order of their
+    /// data: one that is late at its bank must not hold up those before it.
+    booked: Vec<Q8>,
+    /// No new transfer before this: what was booked there is forgotten.
+    floor: Q8,
 }
 
 impl Bus {
+    fn new(line: Q8) -> Self {
+        Self {
+            line,
+            booked: Vec::with_capacity(BOOKED),
+            floor: 0,
+        }
+    }
+
+    /// Takes the first gap from `now` on; returns the end of the transfer.
     fn pass(&mut self, now: Q8) -> Q8 {
-        let start = now.max(self.free);
-        self.free = start + self.line;
+        if self.booked.len() == BOOKED {
+            self.floor = self.booked[BOOKED / 2 - 1] + self.line;
+            self.booked.drain(..BOOKED / 2);
+        }
+        let mut start = now.max(self.floor);
+        let mut at = self.booked.partition_point(|b| b + self.line <= start);
+        while self.booked.get(at).is_some_and(|b| *b < start + self.line) {
+            start = self.booked[at] + self.line;
+            at += 1;
+        }
+        self.booked.insert(at, start);
         start + self.line
     }
 }
@@ -90,13 +116,7 @@ impl Memory {
             }
             Some(rate) => {
                 let line = (64_000_000_000_000u128 << 8) / u128::from(rate.0);
-                vec![
-                    Bus {
-                        line: line as Q8,
-                        free: 0
-                    };
-                    sockets
-                ]
+                vec![Bus::new(line as Q8); sockets]
             }
         };
         Ok(Self {

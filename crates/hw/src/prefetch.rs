@@ -155,8 +155,12 @@ impl Prefetcher {
     fn stream(&mut self, line: Line, wishes: &mut Wishes) {
         let page = line / PAGE_LINES;
         let at = i64::from(line % PAGE_LINES);
-        let stream = &mut self.streams[page as usize % STREAMS];
-        if !stream.valid || stream.page != page {
+        let known = |s: &Stream| s.valid && s.page == page;
+        let place = self.streams.iter().position(known);
+        // Most recent first; the least recent makes room.
+        self.streams[..=place.unwrap_or(STREAMS - 1)].rotate_right(1);
+        let stream = &mut self.streams[0];
+        if place.is_none() {
             *stream = Stream {
                 page,
                 valid: true,

@@ -7,6 +7,9 @@ use crate::{
     spec::{TlbLevelSpec, TlbSpec},
 };
 
+/// Entries of one buffer at most; no part comes near it.
+const MAX_ENTRIES: u32 = 1 << 16;
+
 /// One set-associative buffer with LRU; a set is a row, most recent first.
 #[derive(Clone, Debug)]
 struct Buffer {
@@ -20,6 +23,14 @@ impl Buffer {
         let ways = usize::from(spec.ways);
         if ways == 0 {
             return Err(SpecError::new(format!("{field}.ways"), 0, "1 or more"));
+        }
+        if spec.entries > MAX_ENTRIES {
+            let allowed = format!("at most {MAX_ENTRIES}");
+            return Err(SpecError::new(
+                format!("{field}.entries"),
+                spec.entries,
+                allowed,
+            ));
         }
         let sets = spec.entries as usize / ways;
         if sets * ways != spec.entries as usize || !sets.is_power_of_two() {
@@ -101,7 +112,8 @@ impl Tlb {
         let upper = match spec.walk_cache {
             0 => None,
             n => {
-                let ways = if n.is_multiple_of(4) { 4 } else { 1 };
+                // Up to 8 sets; real ones are small and nearly fully associative.
+                let ways = (n >> n.trailing_zeros().min(3)).min(u32::from(u16::MAX)) as u16;
                 let level = TlbLevelSpec { entries: n, ways };
                 Some(Buffer::new(level, "tlb.walk_cache")?)
             }

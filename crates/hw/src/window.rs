@@ -129,16 +129,32 @@ impl Window {
     /// Dispatches `n` instructions.
     #[inline]
     pub(crate) fn dispatch(&mut self, n: u32) {
+        if self.head != self.tail {
+            self.dispatch_behind(u64::from(n));
+            return;
+        }
         self.now += u64::from(n) * self.cost;
         self.instr += u64::from(n);
+    }
+
+    /// As above, while loads are tracked that may block the window.
+    #[inline(never)]
+    fn dispatch_behind(&mut self, n: u64) {
+        let last = self.instr + n;
         while self.head != self.tail {
             let (instr, done) = self.ring[self.head % RING];
-            if instr + self.size > self.instr {
+            let blocked = instr + self.size;
+            if blocked > last {
                 break;
             }
-            self.now = self.now.max(done);
+            // Those behind the blocked instruction follow it at the base rate.
+            let until = blocked.saturating_sub(self.instr);
+            self.now = (self.now + until * self.cost).max(done);
+            self.instr += until;
             self.head += 1;
         }
+        self.now += (last - self.instr) * self.cost;
+        self.instr = last;
     }
 
     /// When a load that depends on the load `dep` loads back can start.
@@ -217,8 +233,10 @@ impl Window {
         self.now = self.now.max(done);
     }
 
-    /// Waits for every tracked load.
+    /// Waits for every load.
     pub(crate) fn drain(&mut self) {
+        // Short loads are not tracked, but they are remembered.
+        self.now = self.ready.iter().fold(self.now, |now, t| now.max(*t));
         while self.head != self.tail {
             self.now = self.now.max(self.ring[self.head % RING].1);
             self.head += 1;

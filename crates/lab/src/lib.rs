@@ -1,1 +1,16 @@
 //! Scenarios and studies.
+//!
+//! [`scenario`] reads what a user wants to know, [`prepare`] gets the programs
+//! ready, [`study()`] runs them and fills the record that `piebald-report` prints.
+
+mod describe;
+mod prepare;
+pub mod scenario;
+mod study;
+
+pub use describe::machine_lines;
+pub use prepare::{Prepared, Recorder, prepare};
+pub use study::{Hooks, StudyError, study};
+
+/// The rooms below, for those who show machines and features.
+pub use piebald_sim::rooms;

@@ -471,3 +471,28 @@ fn configuration_errors_name_field_value_and_range() {
     };
     assert_eq!(BinHopping::new(&shift).err().unwrap().field, "shift");
 }
+
+#[test]
+fn a_pageblock_changes_its_type_when_half_of_it_is_free() {
+    // One pageblock of 512 frames; the kernel steals what user pages leave.
+    for (user_frames, claims) in [(256, 1), (257, 0)] {
+        let config = StockConfig {
+            core_lists: CoreListConfig {
+                enabled: false,
+                ..CoreListConfig::default()
+            },
+            zones: ZoneConfig {
+                dma_end: 0,
+                dma32_end: 0,
+            },
+            ..StockConfig::new(512, 1, Flavour::V2_6_30)
+        };
+        let mut s = Stock::new(&config).unwrap();
+        for _ in 0..user_frames {
+            s.alloc(&request(0, Purpose::Anon, 0)).unwrap();
+        }
+        s.alloc(&request(0, Purpose::Kernel, 0)).unwrap();
+        assert_eq!(s.pageblock_claims(), claims, "{user_frames}");
+        s.validate().unwrap();
+    }
+}

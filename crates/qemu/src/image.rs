@@ -46,7 +46,9 @@ pub fn resolve(path: &Path, argv: Vec<OsString>) -> Verdict {
     for _ in 0..=MAX_LEVELS {
         match look(&image.path) {
             Ok(Kind::Elf) => return Verdict::Follow(image),
-            Ok(Kind::Script(interpreter, argument)) => image = rewrite(image, interpreter, argument),
+            Ok(Kind::Script(interpreter, argument)) => {
+                image = rewrite(image, interpreter, argument)
+            }
             Err(verdict) => return verdict,
         }
     }
@@ -104,14 +106,8 @@ fn look(path: &Path) -> Result<Kind, Verdict> {
 fn may_execute(path: &Path) -> io::Result<()> {
     let name = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: the name is a C string.
-    let ok = unsafe {
-        libc::faccessat(
-            libc::AT_FDCWD,
-            name.as_ptr(),
-            libc::X_OK,
-            libc::AT_EACCESS,
-        )
-    };
+    let ok =
+        unsafe { libc::faccessat(libc::AT_FDCWD, name.as_ptr(), libc::X_OK, libc::AT_EACCESS) };
     if ok != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -224,7 +220,7 @@ impl Elf {
 
     fn interpreter_missing(&self, file: &File) -> bool {
         let headers = self.headers(file);
-        let Some(interp) = headers.iter().find(|h| word(*h, 0) == PT_INTERP) else {
+        let Some(interp) = headers.iter().find(|h| word(h, 0) == PT_INTERP) else {
             return false;
         };
         let mut name = vec![0; long(interp, 32).min(4096) as usize];

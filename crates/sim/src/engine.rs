@@ -15,10 +15,10 @@ use piebald_units::{
 use piebald_workload::memory::mark;
 
 use crate::{
-    perform::perform,
     setup::{MapSample, Outcome, ProgramOutcome, ProgramSetup, Progress, Setup, SimError},
     snapshot::Snapshot,
     task::{Need, TaskState},
+    work::Work,
 };
 
 /// Turns of the loop between two looks at the clock of the world outside.
@@ -44,6 +44,8 @@ struct Cpu {
     slice_end: Picos,
     /// Machine counters when the current task came on.
     since: Counters,
+    /// What it has to do for the kernel before its task goes on.
+    work: Work,
 }
 
 /// One program of the run.
@@ -57,6 +59,8 @@ struct ProgramState {
     live: u32,
     instance: u16,
     restarts: u32,
+    /// Its set-up is over, or it has none.
+    ready: bool,
     warm: Option<Snapshot>,
     end: Option<(Snapshot, bool)>,
 }
@@ -64,6 +68,9 @@ struct ProgramState {
 impl ProgramState {
     /// References until the next moment that is looked at.
     fn until_mark(&self) -> u64 {
+        if !self.ready {
+            return u64::MAX;
+        }
         let target = match self.warm {
             None => self.origin + self.setup.warmup,
             Some(warm) => warm.refs + self.setup.budget,
@@ -83,7 +90,6 @@ struct Engine<'a> {
     map: Vec<MapSample>,
     next_map: u64,
     actions: Actions,
-    scratch: Vec<PhysRef>,
     refs: u64,
     reported: u64,
     measured: usize,
@@ -115,6 +121,7 @@ impl<'a> Engine<'a> {
                 next_tick: Picos(tick.0 / threads as u64 * (i as u64 + 1)),
                 slice_end: Picos::MAX,
                 since: Counters::default(),
+                work: Work::default(),
             })
             .collect();
         let programs = std::mem::take(&mut setup.programs);
@@ -128,7 +135,6 @@ impl<'a> Engine<'a> {
             map: Vec::new(),
             next_map: 0,
             actions: Actions::new(),
-            scratch: Vec::with_capacity(256),
             refs: 0,
             reported: 0,
             measured: 0,
@@ -255,7 +261,7 @@ impl<'a> Engine<'a> {
         let mut first: Option<usize> = None;
         let mut second = Picos::MAX;
         for (i, cpu) in self.cpus.iter().enumerate() {
-            if cpu.task.is_none() {
+            if cpu.task.is_none() && cpu.work.is_empty() {
                 continue;
             }
             match first {
@@ -309,26 +315,34 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// Queues what the kernel has just handed back.
     fn perform(&mut self, core: usize) {
+        self.cpus[core].work.push(&self.actions);
+    }
+
+    /// Carries out queued kernel work; false if the horizon came first.
+    fn work(&mut self, core: usize, horizon: Picos) -> bool {
         let cpu = &mut self.cpus[core];
-        cpu.now = perform(
-            &mut self.machine,
-            &self.setup.kernel,
-            CoreId(core as u16),
-            &self.actions,
-            &mut self.scratch,
-            cpu.now,
-        );
+        if cpu.work.is_empty() {
+            return true;
+        }
+        let id = CoreId(core as u16);
+        let kernel = &self.setup.kernel;
+        cpu.now = cpu.work.go(&mut self.machine, kernel, id, cpu.now, horizon);
+        cpu.work.is_empty()
     }
 
     /// Lets a core's task go on until its clock passes `horizon`, or it needs
     /// more than references.
     fn step(&mut self, core: usize, horizon: Picos) -> Result<(), SimError> {
-        let Some(task) = self.cpus[core].task else {
-            return Ok(());
-        };
-        let at = task.0 as usize;
+        let at = self.cpus[core].task.map(|t| t.0 as usize);
         loop {
+            if !self.work(core, horizon) {
+                return Ok(());
+            }
+            let (Some(task), Some(at)) = (self.cpus[core].task, at) else {
+                return Ok(());
+            };
             let Some(state) = self.tasks[at].as_mut() else {
                 return Ok(());
             };
@@ -340,10 +354,8 @@ impl<'a> Engine<'a> {
                 }
                 Need::Fault(fault) => self.fault(core, task, fault)?,
                 Need::Translate => {
+                    let mut phys = state.take_phys();
                     let refs = state.untranslated();
-                    state.phys.clear();
-                    state.performed = 0;
-                    let mut phys = std::mem::take(&mut state.phys);
                     let done = self.setup.kernel.translate(task, refs, &mut phys);
                     let program = state.program;
                     state.phys = phys;
@@ -546,9 +558,9 @@ impl<'a> Engine<'a> {
     /// A program says that its set-up is over: its warm-up starts here.
     fn program_mark(&mut self, program: usize, number: u32) {
         let state = &mut self.programs[program];
-        if number == mark::READY && state.restarts == 0 && state.end.is_none() {
+        if number == mark::READY && !state.ready {
             state.origin = state.refs;
-            state.warm = None;
+            state.ready = true;
         }
     }
 
@@ -586,10 +598,8 @@ impl<'a> Engine<'a> {
                 self.sched.post(key, &mut self.wakes)?;
                 self.wake_idle(core)?;
             }
-            SysOp::Await { event } => {
-                if !skipping && self.sched.await_event(task, key(event))? {
-                    self.pick(core)?;
-                }
+            SysOp::Await { event } if !skipping && self.sched.await_event(task, key(event))? => {
+                self.pick(core)?;
             }
             _ => {}
         }
@@ -680,6 +690,7 @@ impl<'a> Engine<'a> {
 
 fn new_program(setup: ProgramSetup) -> ProgramState {
     ProgramState {
+        ready: !setup.marks_ready,
         setup,
         refs: 0,
         origin: 0,

@@ -11,10 +11,10 @@
 //! at most a *skew* out of order (`docs/decisions/`).
 
 mod engine;
-mod perform;
 mod setup;
 mod snapshot;
 mod task;
+mod work;
 
 pub use engine::run;
 pub use setup::{

@@ -30,8 +30,10 @@ pub struct ProgramSetup {
     /// first time: where in its life the program is met. Its system calls in
     /// that part still take effect, at no cost.
     pub skip: u64,
-    /// References before its measured part, counted from its ready mark if it
-    /// has one.
+    /// It marks the end of its set-up (`mark::READY` of the workloads): its
+    /// warm-up is counted from there.
+    pub marks_ready: bool,
+    /// References before its measured part.
     pub warmup: u64,
     /// References of its measured part.
     pub budget: u64,

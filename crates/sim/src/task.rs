@@ -83,6 +83,14 @@ impl TaskState {
         &self.refs[self.translated..self.read]
     }
 
+    /// The buffer of translated references, emptied, to be put back filled.
+    pub(crate) fn take_phys(&mut self) -> Vec<PhysRef> {
+        self.performed = 0;
+        let mut phys = std::mem::take(&mut self.phys);
+        phys.clear();
+        phys
+    }
+
     /// The kernel translated some references into `phys`.
     pub(crate) fn translated(&mut self, consumed: usize, fault: Option<Fault>) {
         self.translated += consumed;

@@ -2,4 +2,5 @@
 //!
 //! [`recording`] is Piebald's own format: programs recorded under QEMU.
 
+pub mod foreign;
 pub mod recording;

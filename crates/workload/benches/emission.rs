@@ -1,11 +1,13 @@
 //! How fast do built-in programs emit references, without and with encoding,
-//! and how many bytes does a reference take?
+//! how many bytes does a reference take, and how fast is it replayed?
 //!
 //! `cargo bench -p piebald-workload --bench emission [NAME[:...] ...]`
 
 use std::time::Instant;
 
 use piebald_trace::recording::model::{BlockDef, EventKind, Raw};
+use piebald_trace::recording::{Recording, ReplayOptions};
+use piebald_units::op::{MemRef, Next, OpSource};
 use piebald_workload::memory::{EmitError, Sink};
 use piebald_workload::{Builtin, list, record};
 
@@ -44,8 +46,8 @@ fn main() {
         false => args,
     };
     println!(
-        "{:<24} {:>12} {:>14} {:>16} {:>10}",
-        "builtin", "refs", "emit Mrefs/s", "encode Mrefs/s", "bytes/ref"
+        "{:<24} {:>12} {:>14} {:>16} {:>10} {:>16}",
+        "builtin", "refs", "emit Mrefs/s", "encode Mrefs/s", "bytes/ref", "replay Mrefs/s"
     );
     for text in texts {
         match Builtin::parse(&text) {
@@ -66,12 +68,32 @@ fn measure(builtin: &Builtin) {
         (Ok(refs), Ok(recording)) => (refs as f64, recording),
         (Err(e), _) | (_, Err(e)) => return println!("{e}"),
     };
+    let start = Instant::now();
+    play(&recording);
+    let replay = start.elapsed().as_secs_f64();
     let bytes: u64 = recording.index().chunks.iter().map(|c| c.len).sum();
     println!(
-        "{:<24} {refs:>12} {:>14.1} {:>16.1} {:>10.3}",
+        "{:<24} {refs:>12} {:>14.1} {:>16.1} {:>10.3} {:>16.1}",
         builtin.to_string(),
         refs / emit / 1e6,
         refs / encode / 1e6,
-        bytes as f64 / refs
+        bytes as f64 / refs,
+        refs / replay / 1e6
     );
+}
+
+/// Replays the first thread to its end.
+fn play(recording: &Recording) {
+    let mut source = match recording.source(0, ReplayOptions::default()) {
+        Ok(source) => source,
+        Err(e) => return println!("{e}"),
+    };
+    let mut buffer = [MemRef::default(); 1024];
+    loop {
+        match source.fill(&mut buffer).next {
+            Next::Exit(_) | Next::End => return,
+            Next::Broken => return println!("{:?}", source.failure()),
+            _ => {}
+        }
+    }
 }

@@ -23,9 +23,11 @@ pub mod memory;
 mod program;
 mod random;
 mod record;
+mod recorded;
 pub mod spec;
 
 pub use builtin::{Builtin, BuiltinError, RunError, list};
 pub use library::Library;
 pub use program::{Program, ProgramError};
 pub use record::record;
+pub use recorded::Recorded;

@@ -24,16 +24,22 @@ impl Activates {
     }
 
     /// Books the first activate no earlier than `earliest`; returns its time.
+    #[inline]
     pub(super) fn book(&mut self, t: &Timing, earliest: u64) -> u64 {
         if self.len == KEPT {
             self.forget(t);
         }
-        let mut wish = earliest.max(self.floor);
+        let wish = earliest.max(self.floor);
         if self.is_behind_all(t, wish) {
             self.at[self.len] = wish;
             self.len += 1;
             return wish;
         }
+        self.squeeze(t, wish)
+    }
+
+    /// Books the first place among the bookings, from `wish` on.
+    fn squeeze(&mut self, t: &Timing, mut wish: u64) -> u64 {
         let mut later = self.len;
         while later > 0 && self.at[later - 1] > wish {
             later -= 1;
@@ -44,11 +50,14 @@ impl Activates {
                 later += 1;
             }
         }
-        self.insert(wish, later);
+        self.at.copy_within(later..self.len, later + 1);
+        self.at[later] = wish;
+        self.len += 1;
         wish
     }
 
     /// The common case: later than every booking and in nobody's way.
+    #[inline]
     fn is_behind_all(&self, t: &Timing, wish: u64) -> bool {
         match self.len {
             0 => true,
@@ -83,13 +92,8 @@ impl Activates {
         (next < wish + t.rrd || crowded).then_some(next + t.rrd)
     }
 
-    fn insert(&mut self, time: u64, index: usize) {
-        self.at.copy_within(index..self.len, index + 1);
-        self.at[index] = time;
-        self.len += 1;
-    }
-
     /// Forgets the older half. At least `faw` behind all of it obeys both rules.
+    #[cold]
     fn forget(&mut self, t: &Timing) {
         let old = KEPT / 2;
         self.floor = self.at[old - 1] + t.faw;

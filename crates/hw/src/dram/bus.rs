@@ -23,6 +23,9 @@ pub(super) struct Bus {
     /// No new read (`[0]`) or write (`[1]`) burst starts before this: what was
     /// booked there is forgotten.
     floor: [u64; 2],
+    /// From here on a read (`[0]`) or write (`[1]`) burst of any rank is in
+    /// nobody's way.
+    free: [u64; 2],
 }
 
 /// Least distances between the starts of two bursts.
@@ -30,7 +33,11 @@ pub(super) struct Bus {
 pub(super) struct Spacing {
     /// `[first is write][second is write][same rank]`
     between: [[[u64; 2]; 2]; 2],
+    /// `[first is write][second is write]`, for any two ranks.
+    after: [[u64; 2]; 2],
     longest: u64,
+    /// One pass over the bookings finds a free place.
+    one_pass: bool,
 }
 
 impl Spacing {
@@ -40,6 +47,7 @@ impl Spacing {
         // Write data, tWTR, column read, CL, read data.
         let write_then_read = [t.burst + t.rtrs, t.burst + t.wtr + t.cl];
         let between = [[same_way, read_then_write], [write_then_read, same_way]];
+        let after = between.map(|second| second.map(|ranks| ranks[0].max(ranks[1])));
         let longest = between
             .iter()
             .flatten()
@@ -47,7 +55,37 @@ impl Spacing {
             .copied()
             .max()
             .unwrap_or(0);
-        Self { between, longest }
+        let mut spacing = Self {
+            between,
+            after,
+            longest,
+            one_pass: false,
+        };
+        spacing.one_pass = spacing.is_monotone();
+        spacing
+    }
+
+    /// Can a wish that moved past a booking never run into one that it passed
+    /// by before? True for the timings of real chips; tried for every mix of
+    /// directions and ranks.
+    fn is_monotone(&self) -> bool {
+        let kinds = || {
+            (0..6u16).map(|n| Burst {
+                start: 0,
+                rank: n / 2,
+                write: n % 2 == 1,
+            })
+        };
+        kinds().all(|wish| {
+            kinds().all(|early| {
+                kinds().all(|late| {
+                    let apart = self.between(early, late);
+                    let passed = self.between(wish, late) > self.between(wish, early) + apart;
+                    let back = self.between(early, wish) > apart + self.between(late, wish);
+                    !(passed && back)
+                })
+            })
+        })
     }
 
     fn between(&self, first: Burst, second: Burst) -> u64 {
@@ -62,34 +100,50 @@ impl Bus {
             bursts: [Burst::default(); KEPT],
             len: 0,
             floor: [0; 2],
+            free: [0; 2],
         }
     }
 
     /// Books the first place for a burst that starts no earlier than `earliest`
     /// and keeps its distance from every booking; returns its start.
+    #[inline]
     pub(super) fn book(&mut self, spacing: &Spacing, rank: u16, write: bool, earliest: u64) -> u64 {
         if self.len == KEPT {
             self.forget(spacing);
         }
         let mut wish = Burst {
-            start: earliest.max(self.floor[usize::from(write)]),
+            start: earliest,
             rank,
             write,
         };
-        if self.len == 0 || wish.start >= self.bursts[self.len - 1].start + spacing.longest {
-            self.bursts[self.len] = wish;
-            self.len += 1;
-            return wish.start;
+        let at = if earliest >= self.free[usize::from(write)] {
+            self.len
+        } else {
+            self.find(spacing, &mut wish)
+        };
+        for (free, distance) in self.free.iter_mut().zip(spacing.after[usize::from(write)]) {
+            *free = (*free).max(wish.start + distance);
         }
+        self.bursts[at] = wish;
+        self.len += 1;
+        wish.start
+    }
+
+    /// Moves `wish` to the first place between or behind the bookings, makes
+    /// room there and returns the index.
+    fn find(&mut self, spacing: &Spacing, wish: &mut Burst) -> usize {
+        wish.start = wish.start.max(self.floor[usize::from(wish.write)]);
         let mut first = self.len;
         while first > 0 && self.bursts[first - 1].start + spacing.longest > wish.start {
             first -= 1;
         }
-        // A move past one booking can, rarely, run into an earlier one with a
-        // longer distance: repeat until a whole pass moves nothing.
-        while self.pass(spacing, first, &mut wish) {}
-        self.insert(wish);
-        wish.start
+        while self.pass(spacing, first, wish) && !spacing.one_pass {}
+        let mut at = self.len;
+        while at > 0 && self.bursts[at - 1].start > wish.start {
+            self.bursts[at] = self.bursts[at - 1];
+            at -= 1;
+        }
+        at
     }
 
     /// Moves `wish` past the bookings from `first` on that it is too close to.
@@ -108,27 +162,17 @@ impl Bus {
         moved
     }
 
-    fn insert(&mut self, burst: Burst) {
-        let mut at = self.len;
-        while at > 0 && self.bursts[at - 1].start > burst.start {
-            self.bursts[at] = self.bursts[at - 1];
-            at -= 1;
-        }
-        self.bursts[at] = burst;
-        self.len += 1;
-    }
-
     /// Forgets the older half and raises the floors above it.
+    #[cold]
     fn forget(&mut self, spacing: &Spacing) {
-        let (old, kept) = (KEPT / 2, self.len - KEPT / 2);
+        let old = KEPT / 2;
         for burst in &self.bursts[..old] {
-            for write in 0..2 {
-                let distances = spacing.between[usize::from(burst.write)][write];
-                let free = burst.start + distances[0].max(distances[1]);
-                self.floor[write] = self.floor[write].max(free);
+            let distances = spacing.after[usize::from(burst.write)];
+            for (floor, distance) in self.floor.iter_mut().zip(distances) {
+                *floor = (*floor).max(burst.start + distance);
             }
         }
         self.bursts.copy_within(old..self.len, 0);
-        self.len = kept;
+        self.len -= old;
     }
 }

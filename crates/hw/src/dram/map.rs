@@ -92,6 +92,7 @@ impl AddressMap {
         })
     }
 
+    #[inline]
     pub(super) fn target(&self, addr: PhysAddr) -> Target {
         let addr = addr.0 & self.address_mask;
         let (channel, local) = match &self.modulo {

@@ -51,11 +51,13 @@ impl WriteQueue {
         self.len
     }
 
+    #[inline]
     fn holds(&self, line: u64) -> bool {
         self.filter & filter_bit(line) != 0 && self.lines[..self.len].contains(&line)
     }
 
     /// Is the line queued? Counts if it is.
+    #[inline]
     pub(super) fn forwards(&mut self, addr: PhysAddr) -> bool {
         let found = self.holds(addr.0 >> LINE_SHIFT);
         self.forwarded += u64::from(found);
@@ -104,28 +106,39 @@ impl WriteQueue {
         }
         self.drains += 1;
         let mut end = now;
-        while self.len > low {
-            let row = self.targets[0];
-            let mut at = 0;
-            while at < self.len && self.len > low {
-                let target = self.targets[at];
-                if target.bank == row.bank && target.row_key == row.row_key {
+        let mut left = u64::MAX >> (MAX_QUEUED - self.len);
+        let mut to_send = self.len - low;
+        while to_send > 0 {
+            let oldest = self.targets[left.trailing_zeros() as usize];
+            // Bits of the queued writes not looked at yet, oldest first.
+            let mut rest = left;
+            while rest != 0 && to_send > 0 {
+                let at = rest.trailing_zeros();
+                rest &= rest - 1;
+                let target = self.targets[at as usize];
+                if target.bank == oldest.bank && target.row_key == oldest.row_key {
                     end = end.max(chips.access(target, true, now).data_end);
-                    self.remove(at);
-                } else {
-                    at += 1;
+                    left &= !(1 << at);
+                    to_send -= 1;
                 }
             }
         }
-        let bits = self.lines[..self.len].iter().map(|&line| filter_bit(line));
-        self.filter = bits.fold(0, |all, bit| all | bit);
+        self.keep(left);
         self.drained_at = self.drained_at.max(end);
         end
     }
 
-    fn remove(&mut self, at: usize) {
-        self.lines.copy_within(at + 1..self.len, at);
-        self.targets.copy_within(at + 1..self.len, at);
-        self.len -= 1;
+    /// Closes the ranks of the queue: only the writes of the bitmap stay.
+    fn keep(&mut self, mut left: u64) {
+        self.len = 0;
+        self.filter = 0;
+        while left != 0 {
+            let at = left.trailing_zeros() as usize;
+            left &= left - 1;
+            self.lines[self.len] = self.lines[at];
+            self.targets[self.len] = self.targets[at];
+            self.filter |= filter_bit(self.lines[at]);
+            self.len += 1;
+        }
     }
 }

@@ -24,6 +24,28 @@ impl Hierarchy {
         cells
     }
 
+    /// Dirty lines belong to one group, and no line is owned under MESI.
+    fn check_owners(&self) -> Result<(), String> {
+        let mut dirty: std::collections::HashMap<Line, (u16, usize)> = Default::default();
+        for (core, path) in self.topology.paths.iter().enumerate() {
+            for k in 0..self.levels() {
+                let cache = &self.topology.caches[self.cache_at(core, k)];
+                for (_, line, info) in cache.lines().filter(|l| l.2.meta().dirty()) {
+                    if info.meta().state() == State::Owned && !self.moesi {
+                        return Err(format!("line {line:#x} of core {core} is owned under MESI"));
+                    }
+                    let (group, first) = *dirty.entry(line).or_insert((path.group, core));
+                    if group != path.group {
+                        return Err(format!(
+                            "line {line:#x} is dirty in the groups of cores {first} and {core}"
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Checks the rules of inclusion and coherence over every line held.
     pub(crate) fn validate(&self) -> Result<(), String> {
         let last = self.levels() - 1;
@@ -34,12 +56,20 @@ impl Hierarchy {
                     self.check_inclusion(core, k, line)?;
                 }
             }
-            let cache = &self.topology.caches[self.cache_at(core, 0)];
-            for (_, line, info) in cache.lines() {
-                if self.coherent && info.meta().state().alone() {
-                    self.check_alone(core, line, info.meta().state())?;
+            for k in 0..last.max(1) {
+                let cache = &self.topology.caches[self.cache_at(core, k)];
+                for (_, line, info) in cache.lines() {
+                    if self.coherent
+                        && self.topology.levels[k].private
+                        && info.meta().state().alone()
+                    {
+                        self.check_alone(core, line, info.meta().state())?;
+                    }
                 }
             }
+        }
+        if self.coherent {
+            self.check_owners()?;
         }
         Ok(())
     }

@@ -38,9 +38,12 @@ impl Hierarchy {
         if let Some(slot) = self.topology.caches[cache].find_physical(line) {
             let bit = self.topology.paths[core].bit;
             let info = self.topology.caches[cache].info(slot);
-            let raised = info.meta().with_state(info.meta().state().left_alone());
-            let raised = info.with_meta(raised).with_sharers(bit);
-            self.topology.caches[cache].set_info(slot, raised);
+            let mut meta = info.meta();
+            if meta.state() == State::Shared {
+                meta = meta.with_state(State::Exclusive);
+            }
+            let info = info.with_meta(meta).with_sharers(bit);
+            self.topology.caches[cache].set_info(slot, info);
         }
         match (elsewhere, group) {
             (Some(probe), _) => probe.source,

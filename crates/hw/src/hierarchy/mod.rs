@@ -39,6 +39,8 @@ pub(crate) enum Source {
 pub(crate) struct Found {
     pub(crate) source: Source,
     pub(crate) pending: bool,
+    /// A demand is the first to use what a prefetch brought there.
+    pub(crate) prefetched: bool,
 }
 
 /// A line that some path wants.
@@ -199,7 +201,9 @@ impl Hierarchy {
             let probe = self.probe_cores(core, mates, want.line, want.write);
             if probe.dirty {
                 source = Source::SameGroup;
-                mates_dirty = !self.moesi || want.write;
+                // Under MESI the data comes here too; a writer is the only
+                // one to have it.
+                mates_dirty = !self.moesi && !want.write;
             }
             if probe.held && !want.write {
                 state = State::Shared;
@@ -214,10 +218,21 @@ impl Hierarchy {
             }
             state = State::Exclusive;
         }
+        let mut transient = want.transient;
         if exclusive && want.into < k as u8 {
+            // The only copy moves: it must come back when it leaves, as publication
+            // 25112 says of lines that PREFETCHNTA finds in the second level.
+            transient = false;
             let gone = self.topology.caches[cache].remove(slot);
-            let dirty = gone.info.meta().dirty() || mates_dirty;
-            state = match (dirty, state) {
+            if mates_dirty {
+                self.writebacks.push(want.line);
+            }
+            state = match (gone.info.meta().dirty() && !mates_dirty, state) {
+                // MESI has no owner: the data goes to memory as well.
+                (true, State::Shared) if !self.moesi => {
+                    self.writebacks.push(want.line);
+                    State::Shared
+                }
                 (true, State::Shared) => State::Owned,
                 (true, _) => State::Modified,
                 (false, state) => state,
@@ -228,8 +243,8 @@ impl Hierarchy {
             if mates_dirty {
                 now = now.with_state(State::Modified);
             }
-            if want.write {
-                now = now.with_state(now.state().left_alone());
+            if want.write && now.state() == State::Shared {
+                now = now.with_state(State::Exclusive);
             }
             // Without coherence the others keep their copies when one writes.
             let sharers = match want.write && self.coherent {
@@ -240,8 +255,12 @@ impl Hierarchy {
             held.touch(slot);
             held.set_info(slot, Info::new(now, sharers, info.owner()));
         }
-        self.fill_inwards(core, k, want, state);
-        Found { source, pending }
+        self.fill_inwards(core, k, want, Meta::new(state).with_transient(transient));
+        Found {
+            source,
+            pending,
+            prefetched: meta.prefetched() && !want.prefetch,
+        }
     }
 
     fn miss_everywhere(&mut self, core: usize, want: Want) -> Found {
@@ -273,23 +292,20 @@ impl Hierarchy {
                 state = State::Exclusive;
             }
         }
-        self.fill_inwards(core, last + 1, want, state);
+        let meta = Meta::new(state).with_transient(want.transient);
+        self.fill_inwards(core, last + 1, want, meta);
         Found {
             source,
             pending: false,
+            prefetched: false,
         }
     }
 
-    /// Puts the line in the levels inside `from`, outermost first.
-    fn fill_inwards(&mut self, core: usize, from: usize, want: Want, state: State) {
+    /// Puts the line in the levels inside `from`, outermost first. Data that is
+    /// dirty already stays with the outermost of them.
+    fn fill_inwards(&mut self, core: usize, from: usize, want: Want, base: Meta) {
         let into = usize::from(want.into);
-        let mut meta = Meta::new(state).with_pending();
-        if want.prefetch {
-            meta = meta.with_prefetched();
-        }
-        if want.transient {
-            meta = meta.with_transient();
-        }
+        let mut meta = base.with_pending();
         let path = self.topology.paths[core];
         let owner = self.owner[core];
         let last = self.levels() - 1;
@@ -297,15 +313,20 @@ impl Hierarchy {
         while k > into.max(1) {
             k -= 1;
             let rules = self.rules[k];
-            // A level for victims takes what is prefetched into it: else the
-            // line, which may just have left an exclusive level, had no place.
+            // A prefetch into a level of victims goes there, or it would go nowhere.
             let aimed_at = want.prefetch && k == into;
             let passed_by = want.transient && !rules.inclusive;
             if passed_by || !(aimed_at || rules.filled_on_miss) {
                 continue;
             }
             let sharers = if k == last { path.bit } else { 0 };
-            let info = Info::new(meta, sharers, owner);
+            let own = if aimed_at {
+                meta.with_prefetched()
+            } else {
+                meta
+            };
+            let info = Info::new(own, sharers, owner);
+            meta = meta.with_state(inner_state(meta.state()));
             let cache = &mut self.topology.caches[usize::from(path.data[k])];
             let set = cache.set_of(want.line);
             if let Some(gone) = cache.insert(set, want.line, info)
@@ -317,6 +338,9 @@ impl Hierarchy {
         if into == 0 {
             if want.write {
                 meta = meta.with_state(State::Modified);
+            }
+            if want.prefetch {
+                meta = meta.with_prefetched();
             }
             let sharers = if last == 0 { path.bit } else { 0 };
             let info = Info::new(meta, sharers, owner);
@@ -387,7 +411,6 @@ impl Hierarchy {
             let mut inner = k;
             while inner > 0 {
                 inner -= 1;
-                // Owned stays owned: copies beyond this level may live on.
                 if let Some(taken) = self.take(path.data[inner], gone.line)
                     && taken.info.meta().dirty()
                 {

@@ -7,9 +7,8 @@ use crate::{
     cache::Line,
     dram::RowOutcome,
     hierarchy::{Found, Source, Want},
-    machine::IN_FLIGHT,
+    machine::in_flight_index,
     prefetch::Wishes,
-    spec::Inclusion,
     tlb::Lookup,
     window::Q8,
 };
@@ -92,6 +91,7 @@ impl Run<'_> {
         self.note_fill(want.line, done);
         self.write_back(at);
         self.count_levels(found.source);
+        self.thread.counters.useful_prefetches += u64::from(found.prefetched);
         if self.core.watches_l2 && !want.fetch {
             let mut wishes = Wishes::default();
             let hit = found.source == Source::Level(1);
@@ -131,24 +131,38 @@ impl Run<'_> {
     /// When a line that was found arrives, if the request leaves at `at`.
     #[inline]
     fn arrival(&mut self, want: Want, found: Found, at: Q8) -> Q8 {
-        let latency = match found.source {
-            Source::Level(k) => Some(self.latency.level[usize::from(k).min(2)]),
-            Source::SameGroup => Some(self.latency.same_group),
-            Source::SameSocket => self.latency.same_socket.or(self.latency.other_socket),
-            Source::OtherSocket => self.latency.other_socket,
-            Source::Memory => None,
+        let (latency, from_another) = match found.source {
+            Source::Level(k) => (Some(self.latency.level[usize::from(k).min(2)]), false),
+            Source::SameGroup => (Some(self.latency.same_group), true),
+            Source::SameSocket => {
+                let latency = self.latency.same_socket.or(self.latency.other_socket);
+                (latency, true)
+            }
+            Source::OtherSocket => (self.latency.other_socket, true),
+            Source::Memory => (None, false),
         };
         let Some(latency) = latency else {
             return self.ask_memory(want, at);
         };
-        let done = at + latency;
-        if !found.pending {
-            return done;
-        }
-        let entry = self.in_flight[want.line as usize % IN_FLIGHT];
-        match entry.line == want.line {
-            true => done.max(entry.ready),
+        // Another core passes a line on only when it has come there itself.
+        let leaves = match from_another {
+            true => self.has_come(want.line, at),
+            false => at,
+        };
+        let done = leaves + latency;
+        match found.pending {
+            true => done.max(self.has_come(want.line, at)),
             false => done,
+        }
+    }
+
+    /// `at`, or when the last fill of the line that is known ends, if later.
+    #[inline]
+    pub(super) fn has_come(&self, line: Line, at: Q8) -> Q8 {
+        let entry = self.in_flight[in_flight_index(line)];
+        match entry.line == line {
+            true => at.max(entry.ready),
+            false => at,
         }
     }
 
@@ -172,7 +186,7 @@ impl Run<'_> {
 
     #[inline]
     fn note_fill(&mut self, line: Line, ready: Q8) {
-        self.in_flight[line as usize % IN_FLIGHT] = InFlight { line, ready };
+        self.in_flight[in_flight_index(line)] = InFlight { line, ready };
     }
 
     #[inline]
@@ -204,14 +218,11 @@ impl Run<'_> {
     fn prefetch(&mut self, wishes: &Wishes, at: Q8) {
         for wish in wishes.iter() {
             let level = usize::from(wish.into).min(self.levels - 1);
-            let topology = &self.hierarchy.topology;
-            let holds = |k: usize| {
-                let cache = &topology.caches[usize::from(self.path.data[k])];
-                cache.find_physical(wish.line).is_some()
-            };
-            let exclusive = topology.levels[level].inclusion == Inclusion::Exclusive;
-            if holds(level)
-                || (exclusive && holds(0))
+            let caches = &self.hierarchy.topology.caches;
+            let held = self.path.data[..=level]
+                .iter()
+                .any(|c| caches[usize::from(*c)].find_physical(wish.line).is_some());
+            if held
                 || self.core.shared_fills.first_free() > at
                 || u64::from(wish.line) << 6 >= self.memory.size()
             {
@@ -230,6 +241,14 @@ impl Run<'_> {
             let done = self.arrival(want, found, at);
             self.note_fill(wish.line, done);
             self.write_back(at);
+            if level == 0 && self.core.watches_l2 {
+                // The second level sees what the first asks for, prefetch or not.
+                let mut further = Wishes::default();
+                let hit = found.source == Source::Level(1);
+                let prefetch = &mut self.core.prefetch;
+                prefetch.second_level(wish.line, hit, &mut further);
+                self.prefetch(&further, at);
+            }
             self.thread.counters.prefetches += 1;
             self.thread.last = NO_LINE;
             if self.smt {

@@ -111,6 +111,11 @@ pub struct Machine {
     split_first: bool,
 }
 
+/// Lines at equal places of arrays a power of two apart must not meet.
+const fn in_flight_index(line: Line) -> usize {
+    (line ^ line >> 11 ^ line >> 22) as usize % IN_FLIGHT
+}
+
 /// A line that no reference has.
 const NO_LINE: Line = Line::MAX;
 

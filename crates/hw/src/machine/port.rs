@@ -37,7 +37,9 @@ impl MemoryPort for Machine {
             coherent: self.features.coherence,
         };
         run.thread.window.set_now(now.0);
-        let horizon = horizon.0.min(u64::MAX >> 8) << 8;
+        // Up to the last fraction of the horizon's picosecond: the caller sees whole
+        // ones, and a core at its horizon must do something.
+        let horizon = horizon.0.min(u64::MAX >> 8) << 8 | 0xff;
         let done = run.batch(refs, horizon);
         Progress {
             done,

@@ -151,14 +151,14 @@ impl Run<'_> {
         let cache = &mut self.hierarchy.topology.caches[first];
         let mut meta = cache.meta(slot);
         if !meta.is_settled() {
-            let entry = self.in_flight[line as usize % IN_FLIGHT];
             self.thread.counters.useful_prefetches += u64::from(meta.prefetched());
-            if entry.line == line && entry.ready > ready {
-                ready = entry.ready;
-            } else {
-                meta = meta.settled();
-                cache.set_meta(slot, meta);
-            }
+            ready = self.has_come(line, ready);
+            meta = match ready > at_once {
+                true => meta.settled().with_pending(),
+                false => meta.settled(),
+            };
+            let cache = &mut self.hierarchy.topology.caches[first];
+            cache.set_meta(slot, meta);
         }
         if write && meta.state() != State::Modified {
             if meta.state() != State::Exclusive {

@@ -235,7 +235,7 @@ pub struct Space(pub u32);
 
 impl Space {
     pub fn frame(&self, page: u64) -> u32 {
-        (page ^ u64::from(self.0 & 1) * 5) as u32
+        (page ^ (u64::from(self.0 & 1) * 5)) as u32
     }
 }
 

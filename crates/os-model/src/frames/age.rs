@@ -23,13 +23,13 @@ pub struct Age {
     pub seed: u64,
     /// Free memory at the end, in 1/1000 of all memory, 20 to 950.
     pub free_permille: u32,
-    /// Blocks exchanged in the churn, in 1/100 of the frames. Default 50. [M]
+    /// Blocks exchanged in the churn, in 1/100 of the frames. Default 20. \[M\]
     pub churn_percent: u32,
     /// Of 1000 requests, how many are for blocks of order 1 to 3. Default 30;
-    /// the rest are single frames. [M]
+    /// the rest are single frames. \[M\]
     pub blocks_permille: u32,
     /// Of 1000 requests, how many are for kernel data. Default 80; as many
-    /// again are for reclaimable kernel data, the rest for user pages. [M]
+    /// again are for reclaimable kernel data, the rest for user pages. \[M\]
     pub kernel_permille: u32,
     /// Cores that the requests come from, at least 1.
     pub cores: u16,
@@ -41,7 +41,7 @@ impl Age {
         Self {
             seed,
             free_permille,
-            churn_percent: 50,
+            churn_percent: 20,
             blocks_permille: 30,
             kernel_permille: 80,
             cores,

@@ -134,6 +134,17 @@ impl Actions {
         }
     }
 
+    /// Adds references to `lines` consecutive lines of one frame.
+    pub(crate) fn run(&mut self, at: Place, lines: u16, kind: RefKind, site: u32) {
+        self.push(Action::Touch {
+            frame: at.frame,
+            offset: at.offset,
+            lines,
+            kind,
+            site,
+        });
+    }
+
     /// Adds one reference. Neighbouring entries of a table lie on one line, so
     /// a reference to the last touched line, or to the one after it, extends
     /// the last action.

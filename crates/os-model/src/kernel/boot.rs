@@ -65,9 +65,9 @@ impl BootMemory {
         })
     }
 
-    /// A line of kernel text, wrapped into the image.
-    pub(crate) fn text(&self, line: u64) -> Place {
-        place(&self.image, line * 64)
+    /// A byte of kernel text, wrapped into the image.
+    pub(crate) fn text(&self, byte: u64) -> Place {
+        place(&self.image, byte)
     }
 
     /// A byte of a core's own data.

@@ -1,5 +1,5 @@
 //! What the modelled kernel can be set to. Every number has its source;
-//! [M] marks one that is from memory or chosen, to be adjusted against a real
+//! \[M\] marks one that is from memory or chosen, to be adjusted against a real
 //! kernel.
 
 use piebald_policy::contract::Mode;
@@ -75,7 +75,7 @@ pub(crate) const NR_PATHS: usize = 11;
 
 /// The cost of every path.
 ///
-/// Defaults are [M]: instruction counts and footprints in the range of
+/// Defaults are \[M\]: instruction counts and footprints in the range of
 /// published `perf` profiles. The fault is set so that a 4 KiB anonymous fault,
 /// zeroing included, comes to about 1,300 ns on a 3 GHz core (facts on peer
 /// projects), the switch to about 1.5 us with cold lines.
@@ -84,7 +84,7 @@ pub struct Costs {
     /// Indexed by [`Path`].
     paths: [PathCost; NR_PATHS],
     /// Instructions for every further page that a call maps, unmaps, copies the
-    /// entry of, or reads through the page cache. [M]
+    /// entry of, or reads through the page cache. \[M\]
     pub per_page_instrs: u32,
 }
 
@@ -149,7 +149,7 @@ pub struct KernelConfig {
     /// (all kernels but 2.6.24 to 2.6.31).
     pub zero_page: bool,
     /// 4 KiB pages of kernel text and static data, taken at boot. Default
-    /// 16 MiB. [M]
+    /// 16 MiB. \[M\]
     pub image_pages: u32,
     /// Bytes of `struct page` per frame, taken at boot: 64 since 2.6.24 with
     /// memory cgroups, else 56; at most 64 here.
@@ -158,7 +158,7 @@ pub struct KernelConfig {
     /// instead of each page's (`tlb_single_page_flush_ceiling`, 33).
     pub flush_ceiling: u64,
     /// Time between timer ticks. Default 4 ms: 250 Hz, Debian's and RHEL's
-    /// later choice; RHEL 5 has 1000 Hz. [M]
+    /// later choice; RHEL 5 has 1000 Hz. \[M\]
     pub tick: Picos,
     /// Costs of kernel paths.
     pub costs: Costs,

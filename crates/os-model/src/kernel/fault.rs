@@ -3,7 +3,7 @@
 use piebald_policy::contract::{Asker, Cause, Purpose};
 use piebald_units::{CoreId, Order, PageSize, Pfn, TaskId, Vpn};
 
-use super::{Action, Actions, Ask, Fault, Kernel, KernelError, Path, Thp};
+use super::{Action, Actions, Fault, Kernel, KernelError, Path, Thp, grant::Ask, mapping::Caller};
 use crate::space::{Area, Entry, HUGE_PAGES, Object, ObjectPage, VPN_MASK};
 
 /// What a fault turned out to be.
@@ -45,6 +45,16 @@ pub(super) struct Site {
     pub process: usize,
     pub vpn: Vpn,
     pub write: bool,
+}
+
+impl Site {
+    pub(super) const fn caller(&self) -> Caller {
+        Caller {
+            task: self.task,
+            core: self.core,
+            process: self.process,
+        }
+    }
 }
 
 impl Kernel {
@@ -255,21 +265,16 @@ impl Kernel {
             self.shoot(s, actions);
             return Ok(FaultKind::Reuse);
         }
-        self.split_huge(s.process, s.vpn, s.core)?;
+        self.split_huge(s.caller(), s.vpn)?;
         let space = &self.process(s.process).space;
         let e = space.entry(s.vpn).expect("a split page stays mapped");
         self.cow(s, e, actions)
     }
 
     /// Makes 512 small pages of the 2 MiB page at `vpn`.
-    pub(super) fn split_huge(
-        &mut self,
-        process: usize,
-        vpn: Vpn,
-        core: CoreId,
-    ) -> Result<(), KernelError> {
-        let program = self.process(process).program;
-        let node = self.kernel_block(Order(0), program)?;
+    pub(super) fn split_huge(&mut self, c: Caller, vpn: Vpn) -> Result<(), KernelError> {
+        let node = self.kernel_frame(self.who(c))?;
+        let Caller { process, core, .. } = c;
         let space = &mut self.process_mut(process).space;
         let Some((_, 1)) = space.tables.lookup(vpn) else {
             self.free_block(node, Order(0), core);
@@ -341,10 +346,10 @@ impl Kernel {
     pub(super) fn map(&mut self, s: Site, entry: Entry) -> Result<(), KernelError> {
         let level = u8::from(entry.has(Entry::HUGE));
         let missing = self.process(s.process).space.tables.missing(s.vpn, level);
-        let program = self.process(s.process).program;
+        let who = self.who(s.caller());
         let mut nodes = Vec::with_capacity(usize::from(missing));
         for _ in 0..missing {
-            match self.kernel_block(Order(0), program) {
+            match self.kernel_frame(who) {
                 Ok(frame) => nodes.push(frame.0 as u32),
                 Err(e) => {
                     for f in nodes {

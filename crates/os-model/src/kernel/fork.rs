@@ -26,7 +26,8 @@ impl Kernel {
         match kind {
             SpawnKind::Thread => {
                 self.charge(Path::Spawn, c.core, Some(c.task), actions);
-                self.new_task(c.process)
+                let who = self.who(c);
+                self.new_task(who, c.process)
             }
             SpawnKind::Fork => {
                 self.charge(Path::Fork, c.core, Some(c.task), actions);
@@ -36,12 +37,12 @@ impl Kernel {
     }
 
     fn fork(&mut self, c: Caller, actions: &mut Actions) -> Result<TaskId, KernelError> {
-        let parent = self.process(c.process);
-        let (program, rule) = (parent.program, parent.rule.clone());
-        let child = self.new_process(program, rule)?;
+        let who = self.who(c);
+        let rule = self.process(c.process).rule.clone();
+        let child = self.new_process(who, rule)?;
         let made = self
             .copy_space(c, child, actions)
-            .and_then(|()| self.new_task(child));
+            .and_then(|()| self.new_task(who, child));
         if made.is_err() {
             self.end_process(child);
         }
@@ -119,12 +120,11 @@ impl Kernel {
     /// ends with its last task.
     pub(super) fn exec(&mut self, c: Caller, actions: &mut Actions) -> Result<(), KernelError> {
         self.charge(Path::Exec, c.core, Some(c.task), actions);
-        let old = self.process(c.process);
-        let (program, mut rule) = (old.program, old.rule.clone());
+        let mut rule = self.process(c.process).rule.clone();
         if rule.drop_on_exec {
             rule = super::ColorRule::default();
         }
-        let new = self.new_process(program, rule)?;
+        let new = self.new_process(self.who(c), rule)?;
         self.process_mut(new).tasks = 1;
         if let Some(Some(t)) = self.tasks.get_mut(c.task.0 as usize) {
             t.process = new;

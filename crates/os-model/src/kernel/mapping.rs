@@ -2,7 +2,7 @@
 
 use piebald_units::{Asid, CoreId, Order, Pfn, TaskId, VirtAddr, Vpn, op::Backing};
 
-use super::{Action, Actions, Kernel, KernelError, fault::Site};
+use super::{Action, Actions, Kernel, KernelError, fault::Site, grant::Who};
 use crate::space::{Area, Entry, HUGE_PAGES, Object, ObjectPage};
 
 /// First page beyond what a program can map: 47-bit addresses.
@@ -18,6 +18,10 @@ pub(super) struct PageRange {
 impl PageRange {
     pub(super) const fn pages(self) -> u64 {
         self.end.0 - self.first.0
+    }
+
+    pub(super) fn overlaps(self, other: Self) -> bool {
+        self.first < other.end && other.first < self.end
     }
 }
 
@@ -59,6 +63,15 @@ pub(super) struct Caller {
 }
 
 impl Kernel {
+    /// Who a call's kernel memory is for.
+    pub(super) fn who(&self, c: Caller) -> Who {
+        Who {
+            task: c.task,
+            core: c.core,
+            program: self.process(c.process).program,
+        }
+    }
+
     pub(super) fn map_area(
         &mut self,
         c: Caller,
@@ -163,7 +176,7 @@ impl Kernel {
             if r.pages() > 0 && edge.0 & (HUGE_PAGES - 1) != 0 {
                 let found = self.process(c.process).space.tables.lookup(edge);
                 if matches!(found, Some((_, 1))) {
-                    self.split_huge(c.process, edge, c.core)?;
+                    self.split_huge(c, edge)?;
                 }
             }
         }
@@ -354,7 +367,7 @@ impl Kernel {
     fn split_all(&mut self, c: Caller, r: PageRange) -> Result<(), KernelError> {
         for (vpn, _, level) in self.mapped_pages(c.process, r) {
             if level == 1 {
-                self.split_huge(c.process, vpn, c.core)?;
+                self.split_huge(c, vpn)?;
             }
         }
         Ok(())

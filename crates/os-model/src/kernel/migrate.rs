@@ -1,11 +1,13 @@
 //! Moving a page to another frame, on behalf of a policy.
 
 use piebald_policy::contract::{Asker, Cause, FrameRequest, Mode, Purpose};
-use piebald_units::{Bytes, Color, ColorSet, CoreId, Order, Pfn, TaskId, Vpn};
+use piebald_units::{Color, ColorSet, CoreId, Order, Pfn, TaskId, Vpn};
 
 use super::{
-    Actions, Kernel, KernelError, OutOfMemory, Owner, Path,
+    Actions, Kernel, KernelError, Owner, Path,
     fault::{Site, copy},
+    grant::Who,
+    mapping::Caller,
 };
 use crate::space::{Entry, frame_in};
 
@@ -65,7 +67,14 @@ impl Kernel {
         }
         let (to, fallback) = self.destination(task, core, vpn, target)?;
         if level == 1
-            && let Err(e) = self.split_huge(process, vpn, core)
+            && let Err(e) = self.split_huge(
+                Caller {
+                    task,
+                    core,
+                    process,
+                },
+                vpn,
+            )
         {
             self.put_frame(to, core);
             return Err(e);
@@ -111,16 +120,15 @@ impl Kernel {
             wish: target.wish,
             mode: target.mode,
         };
-        let grant = self.frames.alloc(&request).map_err(|why| OutOfMemory {
+        let who = Who {
             task,
+            core,
             program,
-            order: Order(0),
-            purpose: Purpose::Anon,
-            cause: Cause::Migration,
-            why,
-            free: Bytes(self.frames.free_frames() << 12),
-            total: Bytes(self.frames.total_frames() << 12),
-        })?;
+        };
+        let grant = self
+            .frames
+            .alloc(&request)
+            .map_err(|why| self.out_of_memory(who, &request, why))?;
         let frame = grant.frame.0 as u32;
         self.meta.begin(frame, 0, Owner::Program(program));
         self.counters.color_fallbacks += u64::from(grant.fallback);

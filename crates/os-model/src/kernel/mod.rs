@@ -17,11 +17,13 @@
 
 mod action;
 mod boot;
+mod charge;
 mod config;
 mod error;
 mod fault;
 mod fork;
 mod frame_meta;
+mod grant;
 mod mapping;
 mod migrate;
 mod objects;
@@ -29,13 +31,10 @@ mod syscall;
 mod translate;
 mod validate;
 
-use piebald_policy::contract::{
-    Asker, Cause, FrameAllocator, FrameCounters, FrameRequest, Grant, Purpose,
-};
+use piebald_policy::contract::{FrameAllocator, FrameCounters};
 use piebald_units::{
-    Asid, Bytes, Color, CoreId, FileId, MAX_CORES, Order, Pfn, TaskId, Vpn,
-    memory::PhysRef,
-    op::{MemRef, RefKind},
+    Asid, Bytes, Color, CoreId, FileId, MAX_CORES, Order, Pfn, TaskId, Vpn, memory::PhysRef,
+    op::MemRef,
 };
 
 pub use action::{Action, Actions, DIRECT_MAP, direct_address};
@@ -52,8 +51,9 @@ use crate::{
     frames::{Age, AgeError, Aged, age},
     space::{AddressSpace, Entry, Object, Scan},
 };
-use boot::{BootMemory, kernel_request};
+use boot::BootMemory;
 use frame_meta::FrameMeta;
+use grant::Who;
 use objects::Objects;
 use translate::TranslationCache;
 
@@ -187,17 +187,25 @@ impl Kernel {
                 allowed: "0 to 32000",
             });
         }
-        let process = self.new_process(program, rule)?;
-        self.new_task(process)
+        // The task that is being made asks for its own memory.
+        let task = TaskId(self.tasks.len() as u32);
+        let core = CoreId(0);
+        let who = Who {
+            task,
+            core,
+            program,
+        };
+        let process = self.new_process(who, rule)?;
+        self.new_task(who, process)
             .inspect_err(|_| self.end_process(process))
     }
 
-    fn new_process(&mut self, program: u16, rule: ColorRule) -> Result<usize, KernelError> {
+    fn new_process(&mut self, who: Who, rule: ColorRule) -> Result<usize, KernelError> {
         let number = self.processes.len();
-        let root = self.kernel_block(Order(0), program)?;
+        let root = self.kernel_frame(who)?;
         self.processes.push(Some(Process {
             space: AddressSpace::new(Asid(number as u32 + 1), root.0 as u32),
-            program,
+            program: who.program,
             tasks: 0,
             rule,
             last_wish: None,
@@ -205,15 +213,14 @@ impl Kernel {
         Ok(number)
     }
 
-    fn new_task(&mut self, process: usize) -> Result<TaskId, KernelError> {
-        let program = self.process(process).program;
+    fn new_task(&mut self, who: Who, process: usize) -> Result<TaskId, KernelError> {
         let mut frames = [Pfn(0); TASK_FRAMES];
         for i in 0..TASK_FRAMES {
-            match self.kernel_block(Order(0), program) {
+            match self.kernel_frame(who) {
                 Ok(f) => frames[i] = f,
                 Err(e) => {
                     for f in &frames[..i] {
-                        self.free_block(*f, Order(0), CoreId(0));
+                        self.free_block(*f, Order(0), who.core);
                     }
                     return Err(e);
                 }
@@ -377,149 +384,6 @@ impl Kernel {
         self.processes[number]
             .as_mut()
             .expect("a live task has a process")
-    }
-
-    /// Appends what a path costs by itself.
-    fn charge(&self, path: Path, core: CoreId, task: Option<TaskId>, actions: &mut Actions) {
-        let cost = self.config.costs.of(path);
-        let site = 0xffff_0000 + path as u32;
-        actions.instrs(cost.instrs);
-        let line = path as u64 * 512;
-        for i in 0..u64::from(cost.text_lines) {
-            actions.touch(self.boot.text(line + i), RefKind::Fetch, site);
-        }
-        for i in 0..u64::from(cost.core_lines) {
-            let at = self.boot.core(core, path as u64 * 256 + i * 64);
-            actions.touch(at, half(i, cost.core_lines), site);
-        }
-        let task = task.and_then(|t| self.tasks.get(t.0 as usize)?.as_ref());
-        let Some(task) = task else { return };
-        for i in 0..u64::from(cost.task_lines) {
-            let at = action::Place {
-                frame: task.frames[(i / 64) as usize % TASK_FRAMES],
-                offset: (i % 64 * 64) as u16,
-            };
-            actions.touch(at, half(i, cost.task_lines), site);
-        }
-    }
-
-    /// Appends a store to the entry of a page and an update of its
-    /// `struct page`.
-    fn charge_entry(&self, process: usize, vpn: Vpn, frame: u32, actions: &mut Actions) {
-        const SITE: u32 = 0xffff_0100;
-        if let Some(slot) = self.process(process).space.tables.slot(vpn) {
-            let at = action::Place {
-                frame: Pfn(u64::from(slot.frame)),
-                offset: slot.offset,
-            };
-            actions.touch(at, RefKind::Store, SITE);
-        }
-        actions.touch(self.boot.struct_page(frame), RefKind::Update, SITE + 1);
-    }
-
-    /// A frame of the kernel's own.
-    fn kernel_block(&mut self, order: Order, program: u16) -> Result<Pfn, KernelError> {
-        let grant = self
-            .frames
-            .alloc(&kernel_request(order))
-            .map_err(|why| OutOfMemory {
-                task: TaskId(self.tasks.len() as u32),
-                program,
-                order,
-                purpose: Purpose::Kernel,
-                cause: Cause::Kernel,
-                why,
-                free: Bytes(self.frames.free_frames() << 12),
-                total: Bytes(self.frames.total_frames() << 12),
-            })?;
-        self.meta.set_owner(grant.frame, order, Owner::Kernel);
-        Ok(grant.frame)
-    }
-
-    fn free_block(&mut self, frame: Pfn, order: Order, core: CoreId) {
-        self.meta.set_owner(frame, order, Owner::Free);
-        let freed = self.frames.free(frame, order, core);
-        debug_assert_eq!(freed, Ok(()), "the kernel frees what it was granted");
-    }
-
-    /// One user of a frame less.
-    fn put_frame(&mut self, frame: u32, core: CoreId) {
-        if let Some((head, order)) = self.meta.put(frame) {
-            self.free_block(Pfn(u64::from(head)), order, core);
-        }
-    }
-
-    /// Asks for frames for a task's page, under its process's colour rule, and
-    /// records them with one user.
-    fn grant(&mut self, ask: &Ask) -> Result<Grant, KernelError> {
-        let process = self.process_of(ask.task)?;
-        let Some(Some(p)) = self.processes.get_mut(process) else {
-            return Err(KernelError::NoSuchTask(ask.task));
-        };
-        let wish = p.next_wish();
-        let request = FrameRequest {
-            order: ask.order,
-            purpose: ask.purpose,
-            asker: ask.asker,
-            cause: ask.cause,
-            core: ask.core,
-            page: ask.page,
-            allowed: p.rule.allowed.as_ref(),
-            wish,
-            mode: p.rule.mode,
-        };
-        let grant = self.frames.alloc(&request).map_err(|why| OutOfMemory {
-            task: ask.task,
-            program: p.program,
-            order: ask.order,
-            purpose: ask.purpose,
-            cause: ask.cause,
-            why,
-            free: Bytes(self.frames.free_frames() << 12),
-            total: Bytes(self.frames.total_frames() << 12),
-        })?;
-        let owner = match ask.purpose {
-            Purpose::File => Owner::File(p.program),
-            _ => Owner::Program(p.program),
-        };
-        self.counters.color_fallbacks += u64::from(grant.fallback);
-        self.meta.begin(grant.frame.0 as u32, ask.order.0, owner);
-        Ok(grant)
-    }
-}
-
-/// What is the same in every request for a task's page.
-#[derive(Clone, Copy)]
-struct Ask {
-    task: TaskId,
-    core: CoreId,
-    order: Order,
-    purpose: Purpose,
-    asker: Asker,
-    cause: Cause,
-    page: Option<Vpn>,
-}
-
-impl Process {
-    /// The next of the allowed colours, if the rule hands them out in turn.
-    fn next_wish(&mut self) -> Option<Color> {
-        let allowed = self
-            .rule
-            .allowed
-            .as_ref()
-            .filter(|_| self.rule.round_robin)?;
-        let after = |c: &Color| self.last_wish.is_none_or(|l| *c > l);
-        self.last_wish = allowed.iter().find(after).or_else(|| allowed.iter().next());
-        self.last_wish
-    }
-}
-
-/// The first half of a structure's lines is loaded, the rest stored to.
-const fn half(i: u64, lines: u16) -> RefKind {
-    if i < lines as u64 / 2 {
-        RefKind::Load
-    } else {
-        RefKind::Store
     }
 }
 

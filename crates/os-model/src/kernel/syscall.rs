@@ -7,6 +7,7 @@ use piebald_units::{
 
 use super::{
     Action, Actions, Kernel, KernelError, Path,
+    charge::STRUCT_PAGE_SITE,
     fault::Site,
     mapping::{Caller, range},
 };
@@ -149,6 +150,15 @@ impl Kernel {
             } => {
                 let old = range(c.task, "remap (from)", from, old_len)?;
                 let new = range(c.task, "remap (to)", to, new_len)?;
+                if old.first != new.first && old.overlaps(new) {
+                    return Err(KernelError::Argument {
+                        task: c.task,
+                        call: "remap",
+                        field: "to",
+                        value: to.0,
+                        allowed: "the old address, or outside the old range",
+                    });
+                }
                 self.remap(c, old, new, actions)
             }
             _ => Ok(()),
@@ -184,7 +194,11 @@ impl Kernel {
             };
             let len = (4096 - (at & 4095)).min(t.len - done);
             let (frame, _) = self.object_frame(c.task, c.core, page, actions)?;
-            actions.touch(self.boot.struct_page(frame), RefKind::Update, 0xffff_0102);
+            actions.touch(
+                self.boot.struct_page(frame),
+                RefKind::Update,
+                STRUCT_PAGE_SITE,
+            );
             actions.instrs(self.config.costs.per_page_instrs);
             if t.buffer.0 != 0 {
                 let part = Transfer {

@@ -11,10 +11,15 @@ use crate::space::{AddressSpace, Entry, VPN_MASK, frame_in};
 
 /// Entries of a task's translation cache.
 const SLOTS: usize = 512;
+/// Epoch bits in a tag, above the page's 36. One less than would fit, so that
+/// no tag equals [`EMPTY`].
+const EPOCH_BITS: u32 = 27;
 const EMPTY: u64 = u64::MAX;
 /// Split loads that are remembered. Dependences are short; one that reaches
 /// back over more splits comes out a few loads too near.
 const MAX_SPLITS: usize = 8;
+/// Where load numbers begin: a dependence never reaches below 0.
+const FIRST_LOAD: u64 = 1 << 16;
 
 /// A reference that cannot be translated before the kernel acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,14 +41,16 @@ pub struct Translated {
 
 #[derive(Clone, Copy)]
 struct Slot {
-    vpn: u64,
+    /// Page and, above its 36 bits, the low bits of the epoch: what was filled
+    /// under another epoch does not match, so nothing needs clearing.
+    tag: u64,
     frame: u32,
     /// 1 if the page may be stored to and is already marked dirty.
     writable: u32,
 }
 
 const NO_SLOT: Slot = Slot {
-    vpn: EMPTY,
+    tag: EMPTY,
     frame: 0,
     writable: 0,
 };
@@ -52,7 +59,7 @@ const NO_SLOT: Slot = Slot {
 /// set, and writable only if its dirty bit is, so that a hit changes nothing.
 pub(crate) struct TranslationCache {
     slots: Box<[Slot; SLOTS]>,
-    /// The space's epoch under which the entries were filled.
+    /// The space's epoch of the last batch.
     epoch: u32,
     /// Loads translated so far, for the renumbering of dependences.
     loads: u64,
@@ -65,7 +72,7 @@ impl TranslationCache {
         Self {
             slots: Box::new([NO_SLOT; SLOTS]),
             epoch: 0,
-            loads: 0,
+            loads: FIRST_LOAD,
             splits: Vec::new(),
         }
     }
@@ -82,10 +89,11 @@ impl TranslationCache {
         refs: &[MemRef],
         out: &mut Vec<PhysRef>,
     ) -> Translated {
-        if self.epoch != space.epoch {
+        if self.epoch >> EPOCH_BITS != space.epoch >> EPOCH_BITS {
             self.reset();
-            self.epoch = space.epoch;
         }
+        self.epoch = space.epoch;
+        let epoch = self.epoch_tag();
         if self
             .splits
             .last()
@@ -94,27 +102,17 @@ impl TranslationCache {
             self.splits.clear();
         }
         out.reserve(refs.len() + 8);
-        for (i, r) in refs.iter().enumerate() {
-            let vpn = r.addr.0 >> 12 & VPN_MASK;
-            let slot = &self.slots[slot_of(vpn)];
-            let inside = r.addr.page_offset() + u64::from(r.size) <= 4096;
-            let frame = if inside && slot.vpn == vpn && slot.writable >= u32::from(r.kind.writes())
-            {
-                slot.frame
-            } else {
-                match self.slow(space, r, inside, out) {
-                    Ok(Some(frame)) => frame,
-                    Ok(None) => continue,
-                    Err(fault) => {
-                        return Translated {
-                            consumed: i,
-                            fault: Some(fault),
-                        };
-                    }
-                }
-            };
-            let dep = self.dependence(r);
-            out.push(physical(r, frame, dep));
+        let mut i = 0;
+        loop {
+            i += self.hits(epoch, &refs[i..], out);
+            let Some(r) = refs.get(i) else { break };
+            if let Err(fault) = self.slow(space, r, out) {
+                return Translated {
+                    consumed: i,
+                    fault: Some(fault),
+                };
+            }
+            i += 1;
         }
         Translated {
             consumed: refs.len(),
@@ -122,20 +120,50 @@ impl TranslationCache {
         }
     }
 
-    /// A reference that misses the cache or crosses a page's end. `None`: it
-    /// was split and both parts are in `out`.
+    /// Translates references from the cache up to the first that is not there
+    /// or crosses a page's end; returns how many.
+    #[inline]
+    fn hits(&mut self, epoch: u64, refs: &[MemRef], out: &mut Vec<PhysRef>) -> usize {
+        if !self.splits.is_empty() {
+            return self.hits_after_split(epoch, refs, out);
+        }
+        let before = out.len();
+        let slots = &*self.slots;
+        out.extend(refs.iter().map_while(|r| {
+            let frame = cached(slots, epoch, r)?;
+            Some(physical(r, frame, r.dep))
+        }));
+        out.len() - before
+    }
+
+    /// The same while dependences may reach over a split load.
+    #[cold]
+    fn hits_after_split(&mut self, epoch: u64, refs: &[MemRef], out: &mut Vec<PhysRef>) -> usize {
+        for (i, r) in refs.iter().enumerate() {
+            let Some(frame) = cached(&self.slots, epoch, r) else {
+                return i;
+            };
+            let dep = self.dependence(r);
+            out.push(physical(r, frame, dep));
+        }
+        refs.len()
+    }
+
+    /// A reference that misses the cache or crosses a page's end; it appends
+    /// one reference or two.
     #[cold]
     #[inline(never)]
     fn slow(
         &mut self,
         space: &mut AddressSpace,
         r: &MemRef,
-        inside: bool,
         out: &mut Vec<PhysRef>,
-    ) -> Result<Option<u32>, Fault> {
+    ) -> Result<(), Fault> {
         let frame = self.fill(space, r.addr, r.kind)?;
-        if inside {
-            return Ok(Some(frame));
+        if inside(r) {
+            let dep = self.dependence(r);
+            out.push(physical(r, frame, dep));
+            return Ok(());
         }
         let first = (4096 - r.addr.page_offset()) as u8;
         let second = MemRef {
@@ -156,7 +184,11 @@ impl TranslationCache {
         if is_load {
             self.note_split();
         }
-        Ok(None)
+        Ok(())
+    }
+
+    fn epoch_tag(&self) -> u64 {
+        u64::from(self.epoch & ((1 << EPOCH_BITS) - 1)) << 36
     }
 
     /// Translates through the page tables, sets the access bits and remembers.
@@ -181,7 +213,7 @@ impl TranslationCache {
         let frame = frame_in(entry, level, vpn);
         let writable = entry.with(bits).has(Entry::WRITE | Entry::DIRTY);
         self.slots[slot_of(vpn.0)] = Slot {
-            vpn: vpn.0,
+            tag: vpn.0 | self.epoch_tag(),
             frame,
             writable: u32::from(writable),
         };
@@ -189,8 +221,9 @@ impl TranslationCache {
     }
 
     /// The dependence of a reference, in the numbering that counts both parts
-    /// of split loads; counts the reference if it is a load.
-    #[inline]
+    /// of split loads; counts the reference if it is a load. Loads that hit the
+    /// cache while no split is remembered go uncounted: only the distance to
+    /// remembered splits matters.
     fn dependence(&mut self, r: &MemRef) -> u16 {
         let now = self.loads;
         self.loads += u64::from(loads(r.kind));
@@ -222,6 +255,21 @@ const fn reach(dep: u16, more: u16) -> u16 {
 
 const fn loads(kind: RefKind) -> bool {
     matches!(kind, RefKind::Load | RefKind::Update | RefKind::LoadNt)
+}
+
+/// Does the reference lie within one page?
+#[inline]
+const fn inside(r: &MemRef) -> bool {
+    r.addr.page_offset() + r.size as u64 <= 4096
+}
+
+/// The frame of a reference if the cache knows it.
+#[inline]
+fn cached(slots: &[Slot; SLOTS], epoch: u64, r: &MemRef) -> Option<u32> {
+    let vpn = r.addr.0 >> 12 & VPN_MASK;
+    let slot = &slots[slot_of(vpn)];
+    let hit = slot.tag == (vpn | epoch) && slot.writable >= u32::from(r.kind.writes());
+    (hit && inside(r)).then_some(slot.frame)
 }
 
 /// Neighbouring pages get neighbouring slots; the higher bits keep arrays that

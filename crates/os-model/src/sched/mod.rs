@@ -17,5 +17,7 @@
 //! core idles while a task that may use it waits).
 
 mod queue;
+mod state;
 
-pub use queue::{Blocked, EventKey, SchedBroken, SchedConfig, SchedError, Scheduler, Status, Wake};
+pub use queue::Scheduler;
+pub use state::{Blocked, EventKey, SchedBroken, SchedConfig, SchedError, Status, Wake};

@@ -43,8 +43,6 @@ pub type TbTrans = unsafe extern "C" fn(PluginId, *mut Tb);
 pub type Exec = unsafe extern "C" fn(c_uint, *mut c_void);
 /// Called for a memory access.
 pub type Mem = unsafe extern "C" fn(c_uint, MemInfo, u64, *mut c_void);
-/// Called when a processor (thread) comes or goes.
-pub type Vcpu = unsafe extern "C" fn(PluginId, c_uint);
 /// Called when the program ends.
 pub type AtExit = unsafe extern "C" fn(PluginId, *mut c_void);
 /// Called before a system call.
@@ -55,10 +53,6 @@ pub type SyscallRet = unsafe extern "C" fn(PluginId, c_uint, i64, i64);
 
 /// The callback reads no guest registers.
 pub const NO_REGS: c_int = 0;
-/// Loads.
-pub const MEM_R: c_int = 1;
-/// Stores.
-pub const MEM_W: c_int = 2;
 /// Loads and stores.
 pub const MEM_RW: c_int = 3;
 
@@ -94,8 +88,6 @@ functions! {
     /// Registers the translation callback.
     on_tb_trans = "qemu_plugin_register_vcpu_tb_trans_cb":
         unsafe extern "C" fn(PluginId, TbTrans);
-    /// Registers the end of a thread.
-    on_vcpu_exit = "qemu_plugin_register_vcpu_exit_cb": unsafe extern "C" fn(PluginId, Vcpu);
     /// Registers the end of the program.
     on_exit = "qemu_plugin_register_atexit_cb":
         unsafe extern "C" fn(PluginId, AtExit, *mut c_void);
@@ -127,6 +119,6 @@ functions! {
     insn_haddr = "qemu_plugin_insn_haddr": unsafe extern "C" fn(*const Insn) -> *const u8;
     /// log2 of the bytes of an access.
     mem_size_shift = "qemu_plugin_mem_size_shift": unsafe extern "C" fn(MemInfo) -> c_uint;
-    /// Path of the guest's program, to be freed by the caller; may be null.
-    path_to_binary = "qemu_plugin_path_to_binary": unsafe extern "C" fn() -> *const c_char;
+    /// Is an access a store?
+    mem_is_store = "qemu_plugin_mem_is_store": unsafe extern "C" fn(MemInfo) -> bool;
 }

@@ -240,8 +240,26 @@ fn shape(number: u32) -> Shape {
         // fsync, fdatasync, ftruncate, fchdir, fchmod, fchown, fstatfs, readahead,
         // fadvise64, splice, tee, sync_file_range, vmsplice, fallocate, preadv,
         // pwritev, syncfs, copy_file_range, preadv2, pwritev2
-        3 | 5 | 16 | 17 | 18 | 44..=47 | 72..=75 | 77 | 81 | 91 | 93 | 138 | 187 | 221
-        | 275..=278 | 285 | 295 | 296 | 306 | 326..=328 => fd(0),
+        3
+        | 5
+        | 16
+        | 17
+        | 18
+        | 44..=47
+        | 72..=75
+        | 77
+        | 81
+        | 91
+        | 93
+        | 138
+        | 187
+        | 221
+        | 275..=278
+        | 285
+        | 295
+        | 296
+        | 306
+        | 326..=328 => fd(0),
         // dup, dup2, dup3, accept, accept4
         32 | 33 | 292 | 43 | 288 => Shape {
             returns_fd: true,

@@ -31,18 +31,7 @@ const VECTOR: usize = NR_REGS + 1;
 /// Rows of the table of values.
 const NR_VALUES: usize = VECTOR + 32;
 
-/// Which of QEMU's reports of an instruction are taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rw {
-    /// Loads only.
-    Loads,
-    /// Stores only.
-    Stores,
-    /// Both.
-    Both,
-}
-
-/// How an access is watched.
+/// How the reports of an instruction become entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watch {
     /// One report is one access.
@@ -51,21 +40,23 @@ pub enum Watch {
     Join(u8),
     /// Every report is an entry of its own (gathers, `xsave`).
     Pieces,
-    /// Two loads in one instruction: reports alternate between this access and
-    /// the one whose index is given.
+    /// A load, and a store to the same bytes that is not an entry.
+    Update,
+    /// Loads are this access, stores the one whose index is given.
+    LoadStore(u16),
+    /// Two loads: reports alternate between this access and the one whose index
+    /// is given.
     Alternate(u16),
 }
 
-/// A watch to be set on an instruction.
+/// A watch to be set on an instruction; at most one on each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hook {
     /// Index of the instruction in the block.
     pub insn: u16,
     /// Index of the access in the block.
     pub access: u16,
-    /// Which reports are taken.
-    pub rw: Rw,
-    /// How they become entries.
+    /// How reports become entries.
     pub watch: Watch,
 }
 
@@ -165,7 +156,7 @@ impl Pass {
     /// kept as 8-byte loads.
     fn unknown(&mut self, place: Place) {
         let access = self.access(place, PIECE, AccessKind::Load, Sources::default());
-        self.hook(place, access, Rw::Both, Watch::Pieces);
+        self.hook(place, access, Watch::Pieces);
     }
 
     fn instruction(&mut self, place: Place, insn: &Instruction, info: &InstructionInfo) {
@@ -181,21 +172,19 @@ impl Pass {
             used.reverse();
         }
         for &(memory, kind) in &used {
-            self.memory(place, memory, kind);
+            self.memory(place, insn, memory, kind);
         }
         let loads = self.loads_since(first);
-        self.hooks_since(place, first, &used);
+        self.hook_since(place, insn, first, &used);
         self.registers(insn, info, loads);
     }
 
-    fn memory(&mut self, place: Place, memory: &UsedMemory, kind: AccessKind) {
-        let size = memory.memory_size().size();
-        let address = self
-            .value(memory.base())
-            .joined(self.value(memory.index()));
+    fn memory(&mut self, place: Place, insn: &Instruction, memory: &UsedMemory, kind: AccessKind) {
+        let size = size_of(insn, memory);
+        let address = self.value(memory.base()).joined(self.value(memory.index()));
         let (size, kind) = match size {
-            0 => (PIECE, kind),
             1..=MAX_ACCESS => (size as u8, kind),
+            // State areas (`xsave`): unknown or large, seen piece by piece.
             _ if kind == AccessKind::Load => (PIECE, kind),
             _ => (PIECE, AccessKind::Store),
         };
@@ -214,42 +203,39 @@ impl Pass {
         index
     }
 
-    fn hook(&mut self, place: Place, access: u16, rw: Rw, watch: Watch) {
+    fn hook(&mut self, place: Place, access: u16, watch: Watch) {
         self.out.hooks.push(Hook {
             insn: place.insn,
             access,
-            rw,
             watch,
         });
     }
 
-    /// Sets the watches of the accesses from `first` on. At most one hook takes
-    /// loads and one takes stores: QEMU does not say which operand it reports.
-    fn hooks_since(&mut self, place: Place, first: usize, used: &[(&UsedMemory, AccessKind)]) {
-        let mut loads = 0;
-        let mut stores = 0;
-        for (k, &(memory, kind)) in used.iter().enumerate() {
-            let index = (first + k) as u16;
-            let (rw, seen) = match kind {
-                AccessKind::Store => (Rw::Stores, &mut stores),
-                AccessKind::Load | AccessKind::Update => (Rw::Loads, &mut loads),
-            };
-            *seen += 1;
-            match *seen {
-                1 => {
-                    let size = memory.memory_size().size();
-                    let rw = if size > MAX_ACCESS { Rw::Both } else { rw };
-                    self.hook(place, index, rw, watch(memory, size));
-                }
-                2 if rw == Rw::Loads => {
-                    let load = self.out.hooks.iter_mut().rev();
-                    if let Some(hook) = load.into_iter().find(|h| h.insn == place.insn) {
-                        hook.watch = Watch::Alternate(index);
-                    }
-                }
-                _ => {}
+    /// Sets the watch of an instruction whose accesses are those from `first` on.
+    fn hook_since(
+        &mut self,
+        place: Place,
+        insn: &Instruction,
+        first: usize,
+        used: &[(&UsedMemory, AccessKind)],
+    ) {
+        let is_store = |u: &&(&UsedMemory, AccessKind)| u.1 == AccessKind::Store;
+        let loads = used.iter().take_while(|u| !is_store(u)).count();
+        let index = |k: usize| (first + k) as u16;
+        let Some(&(memory, kind)) = used.first() else {
+            return;
+        };
+        let size = size_of(insn, memory);
+        let watch = match (loads, used.len()) {
+            (0 | 1, 1) if kind == AccessKind::Update && (1..=MAX_ACCESS).contains(&size) => {
+                Watch::Update
             }
-        }
+            (0 | 1, 1) => watch(memory, size),
+            (1, _) => Watch::LoadStore(index(1)),
+            (0, _) => Watch::Pieces,
+            _ => Watch::Alternate(index(1)),
+        };
+        self.hook(place, index(0), watch);
     }
 
     fn loads_since(&self, first: usize) -> Sources {
@@ -387,6 +373,14 @@ fn access_kind(access: OpAccess) -> Option<AccessKind> {
         OpAccess::Write | OpAccess::CondWrite => Some(AccessKind::Store),
         OpAccess::ReadWrite | OpAccess::ReadCondWrite => Some(AccessKind::Update),
         OpAccess::None | OpAccess::NoMemAccess => None,
+    }
+}
+
+/// Bytes of one access; the decoder does not name those of a repeated one.
+fn size_of(insn: &Instruction, memory: &UsedMemory) -> usize {
+    match memory.memory_size().size() {
+        0 => insn.memory_size().size(),
+        size => size,
     }
 }
 

@@ -84,20 +84,16 @@ fn own_image(path: PathBuf) -> PathBuf {
     path
 }
 
-fn replace(
-    shared: &'static Shared,
-    vcpu: c_uint,
-    call: Event,
-    image: &Image,
-    env: Vec<OsString>,
-) {
+fn replace(shared: &'static Shared, vcpu: c_uint, call: Event, image: &Image, env: Vec<OsString>) {
     let command = image::command(shared.qemu(), shared.plugin(), shared.path(), image, env);
     let (Some(argv), Some(env)) = (c_strings(command.argv), c_strings(command.env)) else {
         return;
     };
     let seq = shared.next_seq();
     let argv_text = image.argv.iter();
-    let argv_text = argv_text.map(|a| a.to_string_lossy().into_owned()).collect();
+    let argv_text = argv_text
+        .map(|a| a.to_string_lossy().into_owned())
+        .collect();
     let kind = EventKind::Exec { argv: argv_text };
     process::set_replaced(shared, true);
     let exec = Event {

@@ -1,15 +1,10 @@
-//! One thread's stream: the callbacks that fill it, and how it is written.
-//!
-//! The callbacks run for each block and each access, so all they do is store a
-//! word and bump a pointer. Only the entry of a block looks whether the slot is
-//! full: a margin behind that point holds whatever the block can still add.
+//! One thread's stream: what is in its slot, and how it is written.
 //!
 //! Lock order: [`process`](super::process) lock, then a lane's lock. A lane's
 //! lock is held by its own thread in slow paths, and by the thread that ends the
 //! process once QEMU has stopped all others.
 
-use core::cell::UnsafeCell;
-use core::ffi::{c_uint, c_void};
+use core::ffi::c_uint;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::io;
 use std::sync::{Mutex, MutexGuard};
@@ -17,25 +12,12 @@ use std::sync::{Mutex, MutexGuard};
 use piebald_trace::recording::ChunkEncoder;
 use piebald_trace::recording::model::{Event, EventKind, Raw};
 
+use super::hot::{MAX_VCPUS, push_checked, set_slot, slot_of};
+use super::limits;
 use super::process::{self, Process};
-use super::{api, limits};
 use crate::shared::{LIVE, REPLACED, Shared, Slot, SlotMap, THREAD};
 use crate::spool;
 
-/// Entries behind the point at which a slot counts as full. A block has at most
-/// 512 instructions (`TCG_MAX_INSNS`) with two plain accesses each; all other
-/// accesses check for themselves.
-pub const MARGIN: usize = 2048;
-/// Threads of one process that can be told apart.
-const MAX_VCPUS: usize = 16384;
-
-struct Hot(UnsafeCell<[*mut Slot; MAX_VCPUS]>);
-
-// SAFETY: each entry is used by one thread (that of the virtual processor);
-// other threads write it only while that thread does not run.
-unsafe impl Sync for Hot {}
-
-static HOT: Hot = Hot(UnsafeCell::new([core::ptr::null_mut(); MAX_VCPUS]));
 static COLD: [Mutex<Option<Lane>>; MAX_VCPUS] = [const { Mutex::new(None) }; MAX_VCPUS];
 
 /// A thread's slot and encoder.
@@ -47,146 +29,16 @@ pub struct Lane {
     pub call: Option<super::calls::Pending>,
 }
 
-fn hot(vcpu: c_uint) -> *mut Slot {
-    let all = HOT.0.get().cast::<*mut Slot>();
-    // SAFETY: bounded by the comparison; the entry belongs to this thread.
-    unsafe { if (vcpu as usize) < MAX_VCPUS { *all.add(vcpu as usize) } else { core::ptr::null_mut() } }
-}
-
-fn set_hot(vcpu: c_uint, slot: *mut Slot) {
-    if (vcpu as usize) < MAX_VCPUS {
-        // SAFETY: bounded; see `Hot`.
-        unsafe { *HOT.0.get().cast::<*mut Slot>().add(vcpu as usize) = slot };
-    }
-}
-
 /// The cold part of a lane, locked.
 pub fn lane(vcpu: c_uint) -> Option<MutexGuard<'static, Option<Lane>>> {
     let cold = COLD.get(vcpu as usize)?;
     Some(cold.lock().unwrap_or_else(|e| e.into_inner()))
 }
 
-/// Runs when a block is entered; `data` is its raw entry.
-///
-/// # Safety
-/// Called by QEMU on the thread of this virtual processor.
-pub unsafe extern "C" fn on_block(vcpu: c_uint, data: *mut c_void) {
-    let mut slot = hot(vcpu);
-    // SAFETY: a slot that is set stays mapped while its thread runs.
-    if slot.is_null() || unsafe { (*slot).next >= (*slot).soft_end } {
-        slot = make_room(vcpu);
-        if slot.is_null() {
-            return;
-        }
-    }
-    // SAFETY: there is room, as was just checked.
-    unsafe { push(slot, data as u64) }
-}
-
-/// Runs for an access that is one report; `data` is the raw entry without its
-/// address.
-///
-/// # Safety
-/// As [`on_block`]; a block was entered before.
-pub unsafe extern "C" fn on_plain(vcpu: c_uint, _: api::MemInfo, addr: u64, data: *mut c_void) {
-    let slot = hot(vcpu);
-    if !slot.is_null() {
-        // SAFETY: the margin has room for all plain accesses of a block.
-        unsafe { push(slot, data as u64 | addr & ADDR) }
-    }
-}
-
-/// Runs for each piece of a joined access; `data` is the raw entry whose address
-/// bits hold the access's size.
-///
-/// # Safety
-/// As [`on_plain`].
-pub unsafe extern "C" fn on_join(vcpu: c_uint, info: api::MemInfo, addr: u64, data: *mut c_void) {
-    let slot = hot(vcpu);
-    if slot.is_null() {
-        return;
-    }
-    let tag = data as u64 & !ADDR;
-    let size = data as u64 & ADDR;
-    // SAFETY: the slot belongs to this thread.
-    unsafe {
-        let piece = super::access_bytes(info);
-        let s = &mut *slot;
-        if addr == s.join_next && tag == s.join_tag && addr < s.join_end {
-            s.join_next = addr + piece;
-            return;
-        }
-        s.join_tag = tag;
-        s.join_next = addr.wrapping_add(piece);
-        s.join_end = addr.wrapping_add(size);
-        push_checked(slot, tag | addr & ADDR);
-    }
-}
-
-/// Runs for accesses of which there may be any number.
-///
-/// # Safety
-/// As [`on_plain`].
-pub unsafe extern "C" fn on_piece(vcpu: c_uint, _: api::MemInfo, addr: u64, data: *mut c_void) {
-    let slot = hot(vcpu);
-    if !slot.is_null() {
-        // SAFETY: the slot belongs to this thread.
-        unsafe { push_checked(slot, data as u64 | addr & ADDR) }
-    }
-}
-
-/// Runs for the two loads of one instruction, in turn; `data` is the raw entry
-/// of the first load, whose address bits hold the index of the second.
-///
-/// # Safety
-/// As [`on_plain`].
-pub unsafe extern "C" fn on_alternate(vcpu: c_uint, _: api::MemInfo, addr: u64, data: *mut c_void) {
-    let slot = hot(vcpu);
-    if slot.is_null() {
-        return;
-    }
-    let first = data as u64 & !ADDR;
-    let second = (data as u64 & ADDR) << TAG;
-    // SAFETY: the slot belongs to this thread; `next` lies behind at least the
-    // entry of the block.
-    unsafe {
-        let last = *(((*slot).next - 8) as *const u64);
-        let tag = if last & !ADDR == first { second } else { first };
-        push_checked(slot, tag | addr & ADDR);
-    }
-}
-
-const TAG: u32 = 48;
-const ADDR: u64 = (1 << TAG) - 1;
-
-/// # Safety
-/// The slot belongs to this thread and has room.
-unsafe fn push(slot: *mut Slot, entry: u64) {
-    // SAFETY: the caller's word.
-    unsafe {
-        let next = (*slot).next;
-        *(next as *mut u64) = entry;
-        (*slot).next = next + 8;
-    }
-}
-
-/// # Safety
-/// The slot belongs to this thread.
-unsafe fn push_checked(slot: *mut Slot, entry: u64) {
-    // SAFETY: the caller's word; room is checked.
-    unsafe {
-        if (*slot).next < (*slot).hard_end {
-            push(slot, entry);
-        } else {
-            super::dropped();
-        }
-    }
-}
-
 /// A slot with room for one more block: the thread's own after writing it, or a
 /// new one if the thread has just begun. Null if the thread is not recorded.
 #[cold]
-fn make_room(vcpu: c_uint) -> *mut Slot {
+pub fn make_room(vcpu: c_uint) -> *mut Slot {
     let Some(shared) = super::shared() else {
         return core::ptr::null_mut();
     };
@@ -197,7 +49,7 @@ fn make_room(vcpu: c_uint) -> *mut Slot {
     };
     if let Some(lane) = cold.as_mut() {
         lane.flush(shared);
-        return hot(vcpu);
+        return slot_of(vcpu);
     }
     if !shared.running() {
         return core::ptr::null_mut();
@@ -205,7 +57,7 @@ fn make_room(vcpu: c_uint) -> *mut Slot {
     match begin(shared, vcpu) {
         Ok(lane) => {
             *cold = Some(lane);
-            hot(vcpu)
+            slot_of(vcpu)
         }
         Err(e) => {
             shared.fail(&e);
@@ -217,7 +69,7 @@ fn make_room(vcpu: c_uint) -> *mut Slot {
 fn begin(shared: &'static Shared, vcpu: c_uint) -> io::Result<Lane> {
     let (number, first) = process::begin_thread();
     let mut lane = Lane::claim(shared, number)?;
-    set_hot(vcpu, lane.slot.raw_head());
+    set_slot(vcpu, lane.slot.raw_head());
     let argv = if first { process::argv() } else { Vec::new() };
     lane.event(shared, start(argv));
     if first {
@@ -315,26 +167,23 @@ impl Lane {
         self.slot.head().writing.store(0, Release);
     }
 
-    /// Ends what was gathered before the block that is being executed: writes it
-    /// or, unless `keep`, forgets its references. The block itself stays.
+    /// Ends what was gathered up to here, in the middle of a block: writes it or,
+    /// unless `keep`, forgets its references. What the block still does counts as
+    /// an execution of its own.
     pub fn split(&mut self, shared: &'static Shared, keep: bool) {
-        let raw = self.slot.raw();
-        let is_block = |e: &u64| Raw(*e).index() == Raw::NO_INDEX;
-        let at = raw.iter().rposition(is_block).unwrap_or(0);
-        let current = raw[at..].to_vec();
-        let events = parse_journal(self.slot.journal());
-        let (before, after): (Vec<_>, Vec<_>) = events.into_iter().partition(|e| e.0 < at);
-        self.slot.truncate(if keep { at } else { 0 });
-        for (place, event) in before {
-            self.span_at(shared, if keep { place } else { 0 }, event);
+        let is_block = |e: &&u64| Raw(**e).index() == Raw::NO_INDEX;
+        let block = self.slot.raw().iter().rfind(is_block).copied();
+        if !keep {
+            let events = parse_journal(self.slot.journal());
+            self.slot.clear();
+            for (_, event) in events {
+                self.span(shared, event);
+            }
         }
         self.flush(shared);
-        for entry in current {
+        if let Some(block) = block {
             // SAFETY: the slot belongs to this thread and was just emptied.
-            unsafe { push_checked(self.slot.raw_head(), entry) };
-        }
-        for (place, event) in after {
-            self.span_at(shared, place - at, event);
+            unsafe { push_checked(self.slot.raw_head(), block) };
         }
     }
 
@@ -357,7 +206,12 @@ impl Lane {
     }
 
     /// Encodes a chunk into `self.record`.
-    fn encode(&mut self, shared: &Shared, raw: &[Raw], events: &[(usize, Event)]) -> io::Result<()> {
+    fn encode(
+        &mut self,
+        shared: &Shared,
+        raw: &[Raw],
+        events: &[(usize, Event)],
+    ) -> io::Result<()> {
         self.record.clear();
         let head = self.slot.head();
         if self.encoder.is_none() {
@@ -386,11 +240,9 @@ impl Lane {
         }
     }
 
-    fn finish(mut self, shared: &'static Shared, status: Option<i32>) {
-        if let Some(status) = status {
-            if self.slot.head().ended.swap(1, AcqRel) == 0 {
-                self.event(shared, EventKind::Exit { status });
-            }
+    fn finish(mut self, shared: &'static Shared, status: i32) {
+        if self.slot.head().ended.swap(1, AcqRel) == 0 {
+            self.event(shared, EventKind::Exit { status });
         }
         self.flush(shared);
         self.slot.release();
@@ -403,20 +255,20 @@ pub fn end_thread(vcpu: c_uint, status: i32) {
         return;
     };
     if let Some(lane) = lane(vcpu).and_then(|mut l| l.take()) {
-        set_hot(vcpu, core::ptr::null_mut());
-        lane.finish(shared, Some(status));
+        set_slot(vcpu, core::ptr::null_mut());
+        lane.finish(shared, status);
     }
 }
 
 /// The process ends: all threads that still have a lane end with it.
 pub fn end_all(status: i32) {
-    for vcpu in 0..MAX_VCPUS {
-        let taken = COLD[vcpu].lock().unwrap_or_else(|e| e.into_inner()).take();
+    for cold in &COLD {
+        let taken = cold.lock().unwrap_or_else(|e| e.into_inner()).take();
         if let (Some(mut lane), Some(shared)) = (taken, super::shared()) {
             if let Some(call) = lane.call.take() {
                 lane.span(shared, call.unfinished());
             }
-            lane.finish(shared, Some(status));
+            lane.finish(shared, status);
         }
     }
 }
@@ -432,14 +284,14 @@ pub fn after_fork(shared: &'static Shared, vcpu: c_uint, process: u32) {
         unsafe {
             core::ptr::write((&raw const *cold).cast_mut(), Mutex::new(None));
         }
-        set_hot(i as c_uint, core::ptr::null_mut());
+        set_slot(i as c_uint, core::ptr::null_mut());
     }
     let Some(mut cold) = lane(vcpu) else {
         return;
     };
     match Lane::claim(shared, process) {
         Ok(mut lane) => {
-            set_hot(vcpu, lane.slot.raw_head());
+            set_slot(vcpu, lane.slot.raw_head());
             lane.event(shared, start(Vec::new()));
             *cold = Some(lane);
         }
@@ -480,7 +332,10 @@ fn mark_ended(but: c_uint) {
             && let Ok(guard) = cold.try_lock()
             && let Some(lane) = guard.as_ref()
         {
-            lane.slot.head().ended.store(crate::shared::WITH_IMAGE, Release);
+            lane.slot
+                .head()
+                .ended
+                .store(crate::shared::WITH_IMAGE, Release);
         }
     }
 }
@@ -504,10 +359,11 @@ pub fn finish_replaced(shared: &Shared) {
         if slot.head().pid != pid || slot.head().state.load(Acquire) != REPLACED {
             continue;
         }
-        if shared.running() && !slot.journal().is_empty() {
-            if let Err(e) = spool::append(shared.spool(), slot.journal()) {
-                shared.fail(&e);
-            }
+        if shared.running()
+            && !slot.journal().is_empty()
+            && let Err(e) = spool::append(shared.spool(), slot.journal())
+        {
+            shared.fail(&e);
         }
         slot.release();
     }

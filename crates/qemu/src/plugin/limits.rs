@@ -4,7 +4,7 @@
 //! threads write their slots: exact to a block for one thread, and to a slot
 //! (131,072 entries) for several. A region (`A:B`) opens for all processes when
 //! any thread executes mark A and closes at mark B; the thread that executes the
-//! mark is cut exactly, the others at their next full slot or system call.
+//! mark is cut exactly there, the others at their next full slot.
 //! Outside, and before `skip`, events are kept: a replay needs the mappings.
 //! After `limit`, nothing is.
 
@@ -45,7 +45,8 @@ pub fn cut<'a>(shared: &Shared, raw: &'a [Raw], events: Vec<(usize, Event)>) -> 
     cut.last = base + refs >= stop;
     if cut.last {
         // What follows the last reference is beyond the limit.
-        cut.events.retain(|e| e.0 < cut.raw.len() || cut.raw.is_empty() && base < stop);
+        cut.events
+            .retain(|e| e.0 < cut.raw.len() || cut.raw.is_empty() && base < stop);
     }
     cut
 }

@@ -23,7 +23,10 @@ static LOWEST: OnceLock<u64> = OnceLock::new();
 /// Remembers where QEMU begins. To be called before the program is loaded.
 pub fn remember_qemu() {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    let lowest = maps.lines().filter_map(|l| Some(Line::parse(l)?.addr)).min();
+    let lowest = maps
+        .lines()
+        .filter_map(|l| Some(Line::parse(l)?.addr))
+        .min();
     let _ = LOWEST.set(lowest.unwrap_or(0));
 }
 
@@ -90,8 +93,16 @@ impl<'a> Line<'a> {
     /// The mapping, divided where the segments of its file differ in the right
     /// to execute.
     fn events(&self, base: u64) -> Vec<EventKind> {
-        let file = self.path.starts_with('/').then(|| identify(self.path)).flatten();
-        let segments = if file.is_some() { segments(self.path) } else { Vec::new() };
+        let file = self
+            .path
+            .starts_with('/')
+            .then(|| identify(self.path))
+            .flatten();
+        let segments = if file.is_some() {
+            segments(self.path)
+        } else {
+            Vec::new()
+        };
         let mut out: Vec<EventKind> = Vec::new();
         for page in (self.addr..self.end).step_by(PAGE as usize) {
             let at = self.offset + (page - self.addr);

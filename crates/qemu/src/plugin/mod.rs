@@ -4,8 +4,8 @@
 //! back at translation, for each block and access, and around system calls.
 //!
 //! * [`decode`]: what a block does; [`process`]: the dictionary of blocks;
-//! * [`lane`]: a thread's stream, from callback to spool; [`limits`]: which part
-//!   of it is kept;
+//! * [`hot`]: the callbacks that fill a thread's stream; [`lane`]: how it is
+//!   written; [`limits`]: which part of it is kept;
 //! * [`calls`], [`guest`]: system calls; [`maps`]: what is mapped at the start;
 //! * [`follow`]: a process that replaces its image.
 //!
@@ -17,6 +17,7 @@ mod calls;
 pub mod decode;
 mod follow;
 mod guest;
+mod hot;
 pub mod lane;
 mod limits;
 mod maps;
@@ -25,7 +26,7 @@ mod process;
 use core::cell::Cell;
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::sync::atomic::{
-    AtomicU64,
+    AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use std::path::Path;
@@ -34,12 +35,17 @@ use std::sync::OnceLock;
 use piebald_trace::recording::model::{EventKind, Raw};
 
 use crate::shared::Shared;
-use api::{Api, MEM_R, MEM_RW, MEM_W, NO_REGS};
-use decode::{Rw, Watch};
+use api::{Api, MEM_RW, NO_REGS};
+use decode::Watch;
+pub use hot::MARGIN;
 
 static SHARED: OnceLock<Shared> = OnceLock::new();
 static API: OnceLock<Api> = OnceLock::new();
 static GUEST_BASE: AtomicU64 = AtomicU64::new(0);
+
+/// The bits that say of a report that it is a store: found by asking QEMU, since
+/// asking it each time would cost a call.
+static STORE_BITS: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
     static VCPU: Cell<c_uint> = const { Cell::new(c_uint::MAX) };
@@ -72,10 +78,16 @@ fn dropped() {
     }
 }
 
+/// Is a reported access a store (or a store too)?
+fn is_store(info: api::MemInfo) -> bool {
+    info & STORE_BITS.load(Relaxed) != 0
+}
+
 /// Bytes of a reported access.
 fn access_bytes(info: api::MemInfo) -> u64 {
     // SAFETY: QEMU's function on QEMU's value.
-    API.get().map_or(8, |api| 1 << unsafe { (api.mem_size_shift)(info) })
+    API.get()
+        .map_or(8, |api| 1 << unsafe { (api.mem_size_shift)(info) })
 }
 
 /// Called by QEMU when it loads the plugin; not 0 makes QEMU give up.
@@ -94,7 +106,8 @@ pub unsafe extern "C" fn qemu_plugin_install(
         unsafe { CStr::from_ptr(*argv.add(i)) }.to_string_lossy()
     });
     // SAFETY: QEMU passes a valid structure.
-    match install(id, unsafe { &*info }, args.map(|a| a.into_owned()).collect()) {
+    let info = unsafe { &*info };
+    match install(id, info, args.map(|a| a.into_owned()).collect()) {
         Ok(()) => 0,
         Err(what) => {
             eprintln!("piebald recorder: {what}");
@@ -107,9 +120,15 @@ fn install(id: api::PluginId, info: &api::Info, args: Vec<String>) -> Result<(),
     // SAFETY: QEMU passes a C string.
     let target = unsafe { CStr::from_ptr(info.target_name) };
     if info.system_emulation || target != c"x86_64" {
-        let mode = if info.system_emulation { "system" } else { "user" };
+        let mode = if info.system_emulation {
+            "system"
+        } else {
+            "user"
+        };
         let target = target.to_string_lossy();
-        return Err(format!("QEMU {mode} mode for {target}; it records x86_64 user mode"));
+        return Err(format!(
+            "QEMU {mode} mode for {target}; it records x86_64 user mode"
+        ));
     }
     maps::remember_qemu();
     let mut state = None;
@@ -127,6 +146,9 @@ fn install(id: api::PluginId, info: &api::Info, args: Vec<String>) -> Result<(),
     // would take it for ended.
     process::begin(&shared).map_err(|e| format!("{state}: {e}"))?;
     lane::finish_replaced(&shared);
+    // SAFETY: QEMU's function on numbers.
+    let stores = (0..u32::BITS).filter(|b| unsafe { (api.mem_is_store)(1 << b) });
+    STORE_BITS.store(stores.fold(0, |bits, b| bits | 1 << b), Relaxed);
     if SHARED.set(shared).is_err() || API.set(api).is_err() {
         return Err("it is loaded twice".into());
     }
@@ -167,7 +189,7 @@ unsafe extern "C" fn on_translate(_: api::PluginId, tb: *mut api::Tb) {
     };
     // SAFETY: as above; userdata are words, not pointers.
     unsafe {
-        (api.on_tb_exec)(tb, lane::on_block, NO_REGS, Raw::block(id).0 as *mut c_void);
+        (api.on_tb_exec)(tb, hot::on_block, NO_REGS, Raw::block(id).0 as *mut c_void);
         for hook in &block.hooks {
             let insn = (api.tb_get_insn)(tb, hook.insn as usize);
             watch(api, insn, hook);
@@ -205,20 +227,20 @@ unsafe fn read_block(api: &Api, tb: *mut api::Tb) -> (u64, Vec<u8>, Vec<u8>) {
 /// # Safety
 /// The instruction must belong to the block under translation.
 unsafe fn watch(api: &Api, insn: *mut api::Insn, hook: &decode::Hook) {
-    let rw = match hook.rw {
-        Rw::Loads => MEM_R,
-        Rw::Stores => MEM_W,
-        Rw::Both => MEM_RW,
-    };
     let (callback, low): (api::Mem, u64) = match hook.watch {
-        Watch::Plain => (lane::on_plain, 0),
-        Watch::Join(size) => (lane::on_join, size.into()),
-        Watch::Pieces => (lane::on_piece, 0),
-        Watch::Alternate(second) => (lane::on_alternate, second.into()),
+        Watch::Plain => (hot::on_plain, 0),
+        Watch::Join(size) => (hot::on_join, size.into()),
+        Watch::Pieces => (hot::on_piece, 0),
+        Watch::Update => (hot::on_update, 0),
+        Watch::LoadStore(store) => (hot::on_load_store, store.into()),
+        Watch::Alternate(second) => (hot::on_alternate, second.into()),
     };
     let data = Raw::access(hook.access, low).0 as *mut c_void;
+    // Always both directions: QEMU 7.2 mistakes one for the other when it filters
+    // (loads count as stores, stores as both), and with two callbacks on one
+    // instruction it drops reports of helper functions.
     // SAFETY: the caller's word.
-    unsafe { (api.on_mem)(insn, callback, NO_REGS, rw, data) }
+    unsafe { (api.on_mem)(insn, callback, NO_REGS, MEM_RW, data) }
 }
 
 unsafe extern "C" fn on_mark(vcpu: c_uint, data: *mut c_void) {
@@ -242,7 +264,6 @@ unsafe extern "C" fn on_mark(vcpu: c_uint, data: *mut c_void) {
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "QEMU's signature")]
 unsafe extern "C" fn on_syscall(
     _: api::PluginId,
     vcpu: c_uint,

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{RwLock, RwLockWriteGuard};
 
-use piebald_trace::recording::{Base, encode_dictionary};
 use piebald_trace::recording::model::BlockDef;
+use piebald_trace::recording::{Base, encode_dictionary};
 
 use super::decode::{BlockDecoder, Decoded};
 use crate::image::{self, Image};
@@ -19,6 +19,12 @@ use crate::shared::{DICTIONARY, REPLACED, Shared, SlotMap};
 use crate::spool;
 
 static PROCESS: RwLock<Option<Process>> = RwLock::new(None);
+
+/// A block that was translated before.
+struct Known {
+    code: Box<[u8]>,
+    id: u32,
+}
 
 /// A process of the recording.
 pub struct Process {
@@ -30,7 +36,7 @@ pub struct Process {
     /// Blocks by id.
     pub blocks: Vec<BlockDef>,
     /// Ids of the blocks at an address, with their code.
-    ids: HashMap<u64, Vec<(Box<[u8]>, u32)>>,
+    ids: HashMap<u64, Vec<Known>>,
     written: usize,
     slot: Option<SlotMap>,
     begun: bool,
@@ -55,7 +61,9 @@ pub fn begin(shared: &Shared) -> io::Result<()> {
     use std::os::unix::ffi::OsStringExt;
     let line = std::fs::read("/proc/self/cmdline")?;
     let words = line.strip_suffix(&[0]).unwrap_or(&line).split(|&b| b == 0);
-    let words: Vec<_> = words.map(|w| std::ffi::OsString::from_vec(w.to_vec())).collect();
+    let words: Vec<_> = words
+        .map(|w| std::ffi::OsString::from_vec(w.to_vec()))
+        .collect();
     let image = image::image_of(&words).ok_or(io::ErrorKind::InvalidInput)?;
     let exe = std::fs::canonicalize(&image.path).unwrap_or_else(|_| image.path.clone());
     let number = shared.processes.fetch_add(1, Relaxed);
@@ -98,16 +106,24 @@ pub fn exe() -> Option<std::path::PathBuf> {
 }
 
 /// Decodes a block and gives its id.
-pub fn translate(shared: &Shared, addr: u64, bytes: &[u8], lengths: &[u8]) -> Option<(u32, Decoded)> {
+pub fn translate(
+    shared: &Shared,
+    addr: u64,
+    bytes: &[u8],
+    lengths: &[u8],
+) -> Option<(u32, Decoded)> {
     let mut guard = write();
     let p = guard.as_mut()?;
     let decoded = p.decoder.decode(addr, bytes, lengths);
     let known = p.ids.entry(addr).or_default();
-    if let Some((_, id)) = known.iter().find(|(code, _)| **code == *bytes) {
-        return Some((*id, decoded));
+    if let Some(k) = known.iter().find(|k| *k.code == *bytes) {
+        return Some((k.id, decoded));
     }
     let id = p.blocks.len() as u32;
-    known.push((bytes.into(), id));
+    known.push(Known {
+        code: bytes.into(),
+        id,
+    });
     p.blocks.push(decoded.def.clone());
     if let Err(e) = p.keep(shared) {
         shared.fail(&e);
@@ -141,8 +157,14 @@ impl Process {
         }
         let mut record = Vec::new();
         let first = self.written as u32;
-        encode_dictionary(self.number, self.base, first, &self.blocks[new], &mut record)
-            .map_err(io::Error::other)?;
+        encode_dictionary(
+            self.number,
+            self.base,
+            first,
+            &self.blocks[new],
+            &mut record,
+        )
+        .map_err(io::Error::other)?;
         spool::append(shared.spool(), &record)?;
         self.written = self.blocks.len();
         if let Some(slot) = &self.slot {
@@ -160,7 +182,9 @@ pub fn write_dictionary(shared: &Shared) -> io::Result<()> {
     if with(|p| p.written == p.blocks.len()) != Some(false) {
         return Ok(());
     }
-    write().as_mut().map_or(Ok(()), |p| p.write_dictionary(shared))
+    write()
+        .as_mut()
+        .map_or(Ok(()), |p| p.write_dictionary(shared))
 }
 
 /// The process is done: gives its dictionary's slot back.
@@ -178,7 +202,11 @@ pub fn set_replaced(shared: &Shared, replaced: bool) {
     if let Err(e) = write_dictionary(shared) {
         shared.fail(&e);
     }
-    let state = if replaced { REPLACED } else { crate::shared::LIVE };
+    let state = if replaced {
+        REPLACED
+    } else {
+        crate::shared::LIVE
+    };
     with(|p| {
         if let Some(slot) = &p.slot {
             slot.head().state.store(state, Release);

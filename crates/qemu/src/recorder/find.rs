@@ -42,7 +42,8 @@ fn near_executable() -> Vec<PathBuf> {
     let executable = env::current_exe().unwrap_or_default();
     let mut found = Vec::new();
     if let Some(dir) = executable.parent() {
-        for place in [".", "..", "../lib", "../lib/piebald"] {
+        // `deps` is where cargo puts it for a dependent executable.
+        for place in [".", "..", "deps", "../deps", "../lib", "../lib/piebald"] {
             found.push(dir.join(place).join(PLUGIN));
         }
     }

@@ -122,7 +122,8 @@ struct Found {
 impl Found {
     fn other_losses(&mut self, shared: &Shared, received: Option<i32>) {
         if let Some(signal) = received {
-            self.missing.push(format!("ended early by {}", name(signal)));
+            self.missing
+                .push(format!("ended early by {}", name(signal)));
         }
         let dropped = shared.dropped.load(Acquire);
         if dropped != 0 {
@@ -131,7 +132,8 @@ impl Found {
         let (notices, more) = shared.notices();
         let escapes = shared.escapes.load(Acquire);
         if escapes != 0 {
-            self.missing.push(format!("{escapes} programs not followed"));
+            self.missing
+                .push(format!("{escapes} programs not followed"));
         }
         self.remarks.extend(notices);
         if more != 0 {
@@ -157,12 +159,16 @@ impl Found {
         for slot in left.iter().filter(|s| is_record(s)) {
             writer.append_record(slot.journal())?;
             let pid = slot.head().pid;
-            self.missing.push(format!("process {pid} did not start its new image"));
+            self.missing
+                .push(format!("process {pid} did not start its new image"));
         }
         let (recording, _) = Recording::recover(writer.partial_path()).map_err(read_failed)?;
         let mut defs = HashMap::new();
         let mut ended = HashSet::new();
-        for slot in left.iter().filter(|s| s.head().kind == THREAD && !is_record(s)) {
+        for slot in left
+            .iter()
+            .filter(|s| s.head().kind == THREAD && !is_record(s))
+        {
             let head = slot.head();
             if let std::collections::hash_map::Entry::Vacant(v) = defs.entry(head.process) {
                 v.insert(recording.block_defs(head.process).unwrap_or_default());
@@ -172,10 +178,13 @@ impl Found {
             if let Some(record) = rest(slot, &recording, &defs[&head.process], code) {
                 writer.append_record(&record)?;
             }
-            if how != Some(libc::SIGPIPE) && head.ended.load(Acquire) != WITH_IMAGE && ended.insert(head.pid)
+            if how != Some(libc::SIGPIPE)
+                && head.ended.load(Acquire) != WITH_IMAGE
+                && ended.insert(head.pid)
             {
                 let how = how.map_or("without a word".into(), |s| format!("by {}", name(s)));
-                self.missing.push(format!("process {} ended {how}", head.pid));
+                self.missing
+                    .push(format!("process {} ended {how}", head.pid));
             }
         }
         Ok(())
@@ -197,7 +206,10 @@ fn is_record(slot: &SlotMap) -> bool {
 
 /// The signal that ended a process, if that is known.
 fn how_it_ended(shared: &Shared, pid: u32, process: u32, status: ExitStatus) -> Option<i32> {
-    let noted = shared.end_of(pid).map(|s| (s & 0x7f) as i32).filter(|&s| s != 0);
+    let noted = shared
+        .end_of(pid)
+        .map(|s| (s & 0x7f) as i32)
+        .filter(|&s| s != 0);
     // The first process is the driver's own child.
     noted.or_else(|| (process == 0).then(|| signal_of(status)).flatten())
 }
@@ -264,11 +276,15 @@ fn rest(slot: &SlotMap, so_far: &Recording, defs: &Vec<BlockDef>, code: i32) -> 
 /// instruction at 48, first reference at 56, number of sections at 17, header of
 /// 96 bytes, 16 for each section, checksum of all but the first 16 at 8).
 fn renumber(record: &mut [u8], instrs: u64, refs: u64) -> Option<()> {
-    record.get_mut(48..56)?.copy_from_slice(&instrs.to_le_bytes());
+    record
+        .get_mut(48..56)?
+        .copy_from_slice(&instrs.to_le_bytes());
     record.get_mut(56..64)?.copy_from_slice(&refs.to_le_bytes());
     let end = 96 + 16 * usize::from(*record.get(17)?);
     let checksum = XxHash3_64::oneshot(record.get(16..end)?);
-    record.get_mut(8..16)?.copy_from_slice(&checksum.to_le_bytes());
+    record
+        .get_mut(8..16)?
+        .copy_from_slice(&checksum.to_le_bytes());
     Some(())
 }
 

@@ -187,8 +187,8 @@ impl Recorder {
     /// Runs the command, `argv[0]` being looked up in `PATH`, and records it.
     ///
     /// The plugin, `libpiebald_qemu.so`, is taken from `PIEBALD_PLUGIN`, or looked
-    /// for beside the running executable, in its parent directory, and in
-    /// `../lib` and `../lib/piebald` from there.
+    /// for beside the running executable, in `..`, `deps`, `../deps`, `../lib` and
+    /// `../lib/piebald` from there.
     ///
     /// # Errors
     /// See [`RecordError`]. That the program fails is none: see
@@ -287,7 +287,7 @@ fn start(setup: &Setup, shared: &Shared, image: &Image) -> Result<Child, RecordE
     let line = image::command(qemu, plugin, shared.path(), image, env.collect());
     let mut command = Command::new(qemu);
     command.args(&line.argv[1..]).env_clear();
-    command.envs(line.env.iter().filter_map(|v| split_variable(v)));
+    command.envs(line.env.iter().filter_map(split_variable));
     command.spawn().map_err(|source| RecordError::System {
         what: qemu.display().to_string(),
         source,
@@ -322,7 +322,9 @@ fn wait_for_others(shared: &Shared, signals: &signals::Forwarding) {
         idle += pause;
     }
     // Told to end: nothing more is recorded, and nobody is waited for.
-    shared.stopped.store(1, core::sync::atomic::Ordering::Release);
+    shared
+        .stopped
+        .store(1, core::sync::atomic::Ordering::Release);
 }
 
 /// The signal that a status names.

@@ -18,6 +18,7 @@ pub struct Block {
     pub instrs: u16,
     /// Number of accesses.
     pub accesses: u16,
+    pub(crate) site: u32,
     pub(crate) first_access: u32,
     pub(crate) first_out: u32,
     pub(crate) outs: u8,
@@ -95,6 +96,7 @@ impl Dictionary {
                 bytes: def.bytes,
                 instrs: def.instrs,
                 accesses: def.accesses.len() as u16,
+                site: site_number(image, def.addr),
                 first_access: u32::try_from(dict.accesses.len()).map_err(too_many)?,
                 first_out: u32::try_from(dict.outs.len()).map_err(too_many)?,
                 outs: def.outs.len() as u8,

@@ -90,17 +90,6 @@ impl BlockReader {
         })
     }
 
-    /// Begins another chunk.
-    ///
-    /// # Errors
-    /// The tokens are malformed.
-    pub(crate) fn restart(&mut self, tokens: Vec<u8>, literals: Vec<u8>) -> Result<(), Fault> {
-        self.tokens = Tokens::new(tokens)?;
-        self.literals = Source::new(literals);
-        self.successors.reset();
-        Ok(())
-    }
-
     /// The next block, an index into `blocks`.
     ///
     /// # Errors
@@ -208,6 +197,8 @@ pub(crate) struct IrregularReader {
     source: Source,
     /// Regular executions before the next irregular one.
     regular: u64,
+    /// There is no next irregular one.
+    ended: bool,
 }
 
 impl IrregularReader {
@@ -217,13 +208,15 @@ impl IrregularReader {
         let mut reader = Self {
             source: Source::new(bytes),
             regular: 0,
+            ended: false,
         };
         reader.load()?;
         Ok(reader)
     }
 
     fn load(&mut self) -> Result<(), Fault> {
-        self.regular = match self.source.is_done() {
+        self.ended = self.source.is_done();
+        self.regular = match self.ended {
             true => u64::MAX,
             false => self.source.varint().ok_or(CUT)?,
         };
@@ -272,7 +265,7 @@ impl IrregularReader {
     /// # Errors
     /// Something is left over.
     pub(crate) fn finish(&self) -> Result<(), Fault> {
-        match self.source.is_done() && self.regular == u64::MAX {
+        match self.ended {
             true => Ok(()),
             false => Err("irregular executions are left over"),
         }

@@ -13,6 +13,10 @@ use super::{
     record::{Composer, RecordHeader, RecordKind},
 };
 
+/// Longest instruction in bytes: 15 on x86-64 (Intel SDM volume 2, section 2.3.11);
+/// rounded up for built-in programs that have no machine code.
+const LONGEST_INSN: u32 = 16;
+
 /// Blocks that a forked process has in common with its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Base {
@@ -41,7 +45,9 @@ impl BlockLookup for Vec<BlockDef> {
 }
 
 /// Appends one dictionary record to `out`: blocks `first ..` of process
-/// `process`. Every dictionary record of a process names the same base.
+/// `process`. Every dictionary record of a process names the same base. A forked
+/// process needs at least one record, an empty one if it has no blocks of its
+/// own, because its base is told there.
 ///
 /// # Errors
 /// A block is nonsense (names it and the field), or compression fails; `out` is
@@ -109,6 +115,12 @@ pub(crate) fn decode(
 fn check(block: &BlockDef) -> Result<(), String> {
     if block.instrs == 0 {
         return Err("instrs 0; at least 1 is allowed".into());
+    }
+    if block.bytes > u32::from(block.instrs) * LONGEST_INSN {
+        let (bytes, instrs) = (block.bytes, block.instrs);
+        return Err(format!(
+            "{bytes} bytes; {instrs} instructions have at most {LONGEST_INSN} each"
+        ));
     }
     if block.accesses.len() >= 0xffff {
         let n = block.accesses.len();

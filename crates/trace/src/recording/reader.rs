@@ -3,10 +3,11 @@
 use std::{
     collections::HashMap,
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use super::{
+    analysis::Analysis,
     compiled::Dictionary,
     data::Data,
     decode::{self, Placed, section},
@@ -29,6 +30,7 @@ pub(crate) struct Inner {
     header: FileHeader,
     index: Index,
     dictionaries: Mutex<HashMap<u32, Arc<Dictionary>>>,
+    pub(crate) analysis: OnceLock<Arc<Analysis>>,
 }
 
 impl std::fmt::Debug for Recording {
@@ -100,6 +102,7 @@ impl Recording {
             header,
             index,
             dictionaries: Mutex::default(),
+            analysis: OnceLock::new(),
         }))
     }
 

@@ -79,20 +79,10 @@ impl Source {
         Self { bytes, at: 0, len }
     }
 
-    /// Gives the memory back for reuse.
-    pub(crate) fn into_inner(self) -> Vec<u8> {
-        self.bytes
-    }
-
     /// True at the end.
     #[inline]
     pub(crate) fn is_done(&self) -> bool {
         self.at >= self.len
-    }
-
-    /// Bytes read so far.
-    pub(crate) fn position(&self) -> usize {
-        self.at
     }
 
     /// The next byte, or `None` at the end.

@@ -115,3 +115,69 @@ fn held(s: &Stock, zone: usize) -> Result<u32, Broken> {
     }
     Ok(frames)
 }
+
+#[cfg(test)]
+mod tests {
+    use piebald_policy::contract::{FrameAllocator, FrameRequest};
+    use piebald_units::{CoreId, TaskId, Vpn};
+
+    use super::{super::Flavour, super::StockConfig, *};
+
+    fn used() -> Stock {
+        let mut s = Stock::new(&StockConfig::new(1 << 13, 2, Flavour::V2_6_30)).unwrap();
+        for i in 0..100 {
+            s.alloc(&FrameRequest::fault(TaskId(0), CoreId(0), Vpn(i)))
+                .unwrap();
+        }
+        s
+    }
+
+    fn rule(s: &Stock) -> &'static str {
+        s.validate().map_or_else(|b| b.rule, |()| "none")
+    }
+
+    #[test]
+    fn a_recount_finds_each_kind_of_damage() {
+        assert_eq!(rule(&used()), "none");
+
+        let mut s = used();
+        s.zones[0].free += 1;
+        assert_eq!(rule(&s), "free frames of a zone differ from a recount");
+
+        let mut s = used();
+        let first = s.zones[1].lists[2][10].first().unwrap();
+        s.table.set(first, State::Granted { order: 10 });
+        assert_eq!(rule(&s), "free frames of a zone differ from a recount");
+
+        let mut s = used();
+        let first = s.zones[1].lists[2][10].first().unwrap();
+        s.table.set(first + 7, State::Granted { order: 0 });
+        assert_eq!(rule(&s), "blocks overlap");
+
+        let mut s = used();
+        let first = s.zones[1].lists[2][10].first().unwrap();
+        s.table.set(first, State::Inner);
+        assert_eq!(rule(&s), "frame is in no block");
+
+        let mut s = used();
+        let first = s.zones[1].lists[2][10].first().unwrap();
+        s.table.unlink(&mut s.zones[1].lists[2][10], first);
+        assert_eq!(rule(&s), "a free block is on no list");
+
+        let mut s = used();
+        s.counters.grants += 1;
+        assert_eq!(rule(&s), "granted blocks differ from grants less frees");
+    }
+
+    #[test]
+    fn two_free_buddies_are_a_defect() {
+        let mut s = used();
+        let first = s.zones[1].lists[2][10].first().unwrap();
+        s.table.unlink(&mut s.zones[1].lists[2][10], first);
+        for half in [first, first + 512] {
+            s.table.set(half, State::Free { order: 9, kind: 2 });
+            s.table.push_front(&mut s.zones[1].lists[2][9], half);
+        }
+        assert_eq!(rule(&s), "two free buddies are not merged");
+    }
+}

@@ -1,0 +1,44 @@
+//! How a verb fails.
+
+use std::{fmt::Display, io::Write, process::ExitCode};
+
+/// A message for the user and the exit code that goes with it.
+pub(crate) struct Failure {
+    code: u8,
+    message: String,
+}
+
+impl Failure {
+    /// The command line or an input is not what it has to be: exit code 2.
+    pub(crate) fn usage(message: impl Display) -> Self {
+        Self {
+            code: 2,
+            message: message.to_string(),
+        }
+    }
+
+    /// Something did not work: exit code 1.
+    pub(crate) fn failed(message: impl Display) -> Self {
+        Self {
+            code: 1,
+            message: message.to_string(),
+        }
+    }
+
+    /// Prints the message and gives the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        let _ = writeln!(std::io::stderr(), "piebald: {}", self.message);
+        ExitCode::from(self.code)
+    }
+}
+
+/// Prints to standard output. A closed pipe is the reader's choice, not an error.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("standard output: {e}")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,185 @@
+//! `piebald record -o FILE -- CMD`
+
+use std::{
+    ffi::OsString,
+    fmt::Write as _,
+    io::Read,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use piebald_qemu::recorder::{RecordError, Recorder, Summary};
+use piebald_units::Count;
+use sha2::{Digest, Sha256};
+
+use crate::failure::Failure;
+
+/// Arguments of `piebald record`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// File to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// References of all processes together to pass over first, such as 50M
+    #[arg(long, value_name = "REFS")]
+    skip: Option<Count>,
+    /// References to keep after those
+    #[arg(long, value_name = "REFS")]
+    limit: Option<Count>,
+    /// End the program when the limit is reached, instead of letting it finish
+    /// unrecorded
+    #[arg(long, requires = "limit")]
+    stop_at_limit: bool,
+    /// Record only between two marks of the program, `nopl 0x4b43NNNN(%rax)`:
+    /// their numbers NNNN, as in 1:2
+    #[arg(long, value_name = "FROM:TO", value_parser = region)]
+    region: Option<(u32, u32)>,
+    /// No summary
+    #[arg(short, long)]
+    quiet: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+fn region(text: &str) -> Result<(u32, u32), String> {
+    let (from, to) = text.split_once(':').ok_or("allowed: FROM:TO, as in 1:2")?;
+    let mark = |s: &str| match s.trim().parse::<u32>() {
+        Ok(n) if n <= 0xffff => Ok(n),
+        _ => Err(format!("\"{s}\" is no mark; allowed: 0 to 65535")),
+    };
+    Ok((mark(from)?, mark(to)?))
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let mut recorder = Recorder::new(&args.output);
+    recorder.skip = args.skip.map_or(0, |n| n.0);
+    recorder.limit = args.limit.map(|n| n.0);
+    recorder.stop_at_limit = args.stop_at_limit;
+    recorder.region = args.region;
+    let summary = recorder.run(&args.command).map_err(failure)?;
+    for warning in &summary.warnings {
+        eprintln!("piebald: warning: {warning}");
+    }
+    if !args.quiet {
+        eprint!("{}", describe(&args.output, &summary));
+    }
+    let ended = summary.status.success() || args.stop_at_limit;
+    Ok(match summary.complete && ended {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+fn failure(error: RecordError) -> Failure {
+    match error {
+        RecordError::NotFound { .. }
+        | RecordError::NotExecutable { .. }
+        | RecordError::NotRecordable { .. }
+        | RecordError::NoCommand
+        | RecordError::BadRegion { .. } => Failure::usage(error),
+        _ => Failure::failed(error),
+    }
+}
+
+fn describe(output: &Path, summary: &Summary) -> String {
+    let complete = if summary.complete { "" } else { "INCOMPLETE, " };
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "{}: {complete}{:.1} M references and {:.1} M instructions of {} process{} and {} thread{}",
+        output.display(),
+        summary.references as f64 / 1e6,
+        summary.instructions as f64 / 1e6,
+        summary.processes,
+        if summary.processes == 1 { "" } else { "es" },
+        summary.threads,
+        if summary.threads == 1 { "" } else { "s" },
+    );
+    let _ = writeln!(
+        text,
+        "{:.1} MB, {:.2} bytes per reference; {:.1} s, {:.1} M references per second; the program ended with {}",
+        summary.bytes as f64 / 1e6,
+        summary.bytes_per_reference(),
+        summary.seconds,
+        summary.references_per_second() / 1e6,
+        summary.status,
+    );
+    text
+}
+
+/// Records a command of a scenario into the cache directory, or finds it there:
+/// the key is the command, the program's file and the number of references.
+pub(crate) fn cached(words: &[String], refs: u64) -> Result<PathBuf, String> {
+    let folder = cache_folder()?.join("recordings");
+    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let path = folder.join(format!("{}.pbr", key(words, refs)?));
+    if path.exists() {
+        return Ok(path);
+    }
+    eprintln!("piebald: recording {}", words.join(" "));
+    let mut recorder = Recorder::new(&path);
+    recorder.limit = Some(refs);
+    recorder.stop_at_limit = true;
+    let argv: Vec<OsString> = words.iter().map(OsString::from).collect();
+    let summary = recorder.run(&argv).map_err(|e| e.to_string())?;
+    for warning in &summary.warnings {
+        eprintln!("piebald: warning: {warning}");
+    }
+    Ok(path)
+}
+
+fn cache_folder() -> Result<PathBuf, String> {
+    let home = || std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache"));
+    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let absolute = base.filter(|p| p.is_absolute());
+    let base = absolute
+        .or_else(home)
+        .ok_or("neither XDG_CACHE_HOME nor HOME is set: no place for recordings")?;
+    Ok(base.join("piebald"))
+}
+
+fn key(words: &[String], refs: u64) -> Result<String, String> {
+    let mut hash = Sha256::new();
+    for word in words {
+        hash.update((word.len() as u64).to_le_bytes());
+        hash.update(word);
+    }
+    hash.update(refs.to_le_bytes());
+    hash.update(env!("CARGO_PKG_VERSION"));
+    if let Ok(folder) = std::env::current_dir() {
+        hash.update(folder.as_os_str().as_encoded_bytes());
+    }
+    for file in files(words) {
+        let mut content = Vec::new();
+        std::fs::File::open(&file)
+            .and_then(|mut f| f.read_to_end(&mut content))
+            .map_err(|e| format!("{}: {e}", file.display()))?;
+        hash.update(&content);
+    }
+    Ok(hash
+        .finalize()
+        .iter()
+        .take(16)
+        .fold(String::new(), |mut s, b| {
+            let _ = write!(s, "{b:02x}");
+            s
+        }))
+}
+
+/// The program and those arguments that are files: what the recording depends on.
+fn files(words: &[String]) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = words[1..]
+        .iter()
+        .map(PathBuf::from)
+        .filter(|p| p.is_file())
+        .collect();
+    let program = Path::new(&words[0]);
+    if program.components().count() > 1 {
+        files.push(program.to_owned());
+    } else if let Some(paths) = std::env::var_os("PATH") {
+        let found = std::env::split_paths(&paths).map(|p| p.join(program));
+        files.extend(found.into_iter().find(|p| p.is_file()));
+    }
+    files
+}

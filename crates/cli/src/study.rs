@@ -1,0 +1,149 @@
+//! `piebald study SCENARIO.toml`
+
+use std::{
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use piebald_lab::{Hooks, scenario::Scenario, study};
+use piebald_report::{Study, TableStyle, to_csv, to_html, to_json, to_table, write_atomically};
+use piebald_units::Count;
+
+use crate::{
+    failure::{Failure, print},
+    progress, record,
+};
+
+/// Arguments of `piebald study`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Scenario file (TOML)
+    scenario: PathBuf,
+    /// Write the results as JSON to this file, or to standard output with -
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the results as CSV to this file, or to standard output with -
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write a self-contained HTML report with charts to this file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Runs with different draws, instead of the scenario's number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repetitions: Option<u32>,
+    /// Measured references of each program and run, such as 50M, instead of the
+    /// scenario's number
+    #[arg(long, value_name = "REFS")]
+    budget: Option<Count>,
+    /// Seed of all draws, instead of the scenario's
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Runs at a time; results do not depend on it [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// No progress bar
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let mut scenario = Scenario::read(&args.scenario).map_err(Failure::usage)?;
+    apply(args, &mut scenario)?;
+    if let Some(threads) = args.threads {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build_global()
+            .map_err(Failure::failed)?;
+    }
+    let recorder = |words: &[String], refs: u64| record::cached(words, refs);
+    let inputs = piebald_lab::prepare(&scenario, &recorder).map_err(Failure::usage)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = stop.clone();
+    ctrlc::set_handler(move || {
+        // The second interrupt does not wait for results.
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })
+    .map_err(Failure::failed)?;
+    let bar = progress::bar(args.quiet);
+    let report = |done: u64, planned: u64| {
+        bar.set_length(planned);
+        bar.set_position(done);
+    };
+    let hooks = Hooks {
+        stop: Some(&stop),
+        progress: Some(&report),
+    };
+    let result = study(&scenario, &inputs, hooks);
+    bar.finish_and_clear();
+    let mut study = result.map_err(|e| match e {
+        piebald_lab::StudyError::Run { .. } | piebald_lab::StudyError::Kernel { .. } => {
+            Failure::failed(e)
+        }
+        piebald_lab::StudyError::Nothing => Failure::failed(e),
+    })?;
+    study.command = Some(format!("piebald study {}", args.scenario.display()));
+    show(args, &study)?;
+    Ok(match study.complete {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+/// Replaces what the command line overrides.
+fn apply(args: &Args, scenario: &mut Scenario) -> Result<(), Failure> {
+    if let Some(repetitions) = args.repetitions {
+        scenario.repetitions = repetitions;
+    }
+    if let Some(seed) = args.seed {
+        scenario.seed = seed;
+    }
+    if let Some(budget) = args.budget {
+        if budget.0 == 0 {
+            return Err(Failure::usage("--budget 0: allowed: 1 or more"));
+        }
+        // The warm-up keeps its share.
+        let share = scenario.warmup_refs as f64 / scenario.budget_refs as f64;
+        scenario.budget_refs = budget.0;
+        scenario.warmup_refs = (budget.0 as f64 * share) as u64;
+    }
+    Ok(())
+}
+
+/// Prints the table, unless a machine-readable form goes to standard output, and
+/// writes the files asked for.
+fn show(args: &Args, study: &Study) -> Result<(), Failure> {
+    let is_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
+    let json = args.json.as_ref().map(|_| to_json(study)).transpose();
+    let csv = args.csv.as_ref().map(|_| to_csv(study)).transpose();
+    let html = args.html.as_ref().map(|_| to_html(study)).transpose();
+    let outputs = [
+        (&args.json, json.map_err(Failure::failed)?),
+        (&args.csv, csv.map_err(Failure::failed)?),
+        (&args.html, html.map_err(Failure::failed)?),
+    ];
+    if !outputs.iter().any(|(path, _)| is_stdout(path)) {
+        let terminal = std::io::stdout().is_terminal();
+        let style = TableStyle {
+            bold: terminal,
+            ..TableStyle::default()
+        };
+        print(&to_table(study, &style))?;
+    }
+    for (path, text) in outputs {
+        match (path, text) {
+            (Some(path), Some(text)) if path == Path::new("-") => print(&text)?,
+            (Some(path), Some(text)) => {
+                write_atomically(path, text.as_bytes()).map_err(Failure::failed)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

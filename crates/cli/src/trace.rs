@@ -1,0 +1,188 @@
+//! `piebald trace info|head|convert`
+
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::Subcommand;
+use piebald_trace::{
+    foreign::{ForeignTrace, Format, Options},
+    recording::{Recording, ReplayOptions},
+};
+use piebald_units::op::{MemRef, Next, OpSource};
+
+use crate::failure::{Failure, print};
+
+/// Arguments of `piebald trace`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// What a recording or trace holds
+    Info {
+        /// A recording or a memory trace
+        file: PathBuf,
+        /// Format of a foreign trace, if it is not to be found out
+        #[arg(long)]
+        format: Option<Format>,
+        /// Rebuild the index of a recording that has none (in memory only)
+        #[arg(long)]
+        recover: bool,
+    },
+    /// The first references of a thread
+    Head {
+        /// A recording or a memory trace
+        file: PathBuf,
+        /// Format of a foreign trace, if it is not to be found out
+        #[arg(long)]
+        format: Option<Format>,
+        /// Which thread
+        #[arg(long, default_value_t = 0)]
+        thread: u32,
+        /// How many references
+        #[arg(short, default_value_t = 20)]
+        n: u64,
+    },
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    match &args.what {
+        What::Info {
+            file,
+            format,
+            recover,
+        } => info(file, *format, *recover),
+        What::Head {
+            file,
+            format,
+            thread,
+            n,
+        } => head(file, *format, *thread, *n),
+    }?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Is it one of ours? By its first bytes.
+fn is_recording(file: &Path) -> Result<bool, Failure> {
+    use std::io::Read;
+    let mut magic = [0; 8];
+    let mut opened = std::fs::File::open(file)
+        .map_err(|e| Failure::usage(format!("{}: {e}", file.display())))?;
+    Ok(opened.read_exact(&mut magic).is_ok() && &magic == b"PBLDREC\0")
+}
+
+fn info(file: &Path, format: Option<Format>, recover: bool) -> Result<(), Failure> {
+    if format.is_none() && is_recording(file)? {
+        return recording_info(file, recover);
+    }
+    let trace = foreign(file, format)?;
+    let summary = trace.summary(FOREIGN_BOUND).map_err(Failure::failed)?;
+    let json = serde_json::to_string_pretty(&summary).map_err(Failure::failed)?;
+    print(&format!("{json}\n"))
+}
+
+/// Distinct pages and lines of a foreign trace are counted exactly up to this.
+const FOREIGN_BOUND: usize = 10_000_000;
+
+fn foreign(file: &Path, format: Option<Format>) -> Result<ForeignTrace, Failure> {
+    ForeignTrace::at(&[file], format, Options::default()).map_err(Failure::usage)
+}
+
+fn recording_info(file: &Path, recover: bool) -> Result<(), Failure> {
+    let mut out = String::new();
+    let recording = match recover {
+        false => Recording::open(file).map_err(Failure::failed)?,
+        true => {
+            let (recording, found) = Recording::recover(file).map_err(Failure::failed)?;
+            let _ = writeln!(out, "recovered: {found:?}");
+            recording
+        }
+    };
+    let header = recording.header();
+    let counts = recording.index().counts();
+    let _ = writeln!(out, "{}: {}", file.display(), header.argv.join(" "));
+    let state = if header.complete {
+        "complete"
+    } else {
+        "INCOMPLETE"
+    };
+    let _ = writeln!(out, "  {state}");
+    for missing in &header.missing {
+        let _ = writeln!(out, "  missing: {missing}");
+    }
+    let length = std::fs::metadata(file).map_or(0, |m| m.len());
+    let _ = writeln!(
+        out,
+        "  {} references, {} instructions, {} block executions, {} events",
+        counts.references, counts.instructions, counts.blocks, counts.events
+    );
+    let _ = writeln!(
+        out,
+        "  {} processes, {} threads, {} chunks, {length} bytes ({:.2} per reference)",
+        counts.processes,
+        counts.threads,
+        counts.chunks,
+        length as f64 / counts.references.max(1) as f64
+    );
+    if !header.cpu.is_empty() {
+        let _ = writeln!(out, "  processor: {}", header.cpu);
+    }
+    print(&out)
+}
+
+fn head(file: &Path, format: Option<Format>, thread: u32, n: u64) -> Result<(), Failure> {
+    let mut source: Box<dyn OpSource> = if format.is_none() && is_recording(file)? {
+        let recording = Recording::open(file).map_err(Failure::failed)?;
+        let source = recording.source(thread, ReplayOptions::default());
+        Box::new(source.map_err(Failure::usage)?)
+    } else {
+        let trace = foreign(file, format)?;
+        Box::new(trace.open(thread as usize).map_err(Failure::usage)?)
+    };
+    let mut out = String::from("# ref instrs kind size address site dep\n");
+    let mut refs = [MemRef::default(); 256];
+    let mut shown = 0;
+    while shown < n {
+        let room = refs
+            .len()
+            .min(usize::try_from(n - shown).unwrap_or(256))
+            .max(1);
+        let filled = source.fill(&mut refs[..room]);
+        for r in &refs[..filled.refs] {
+            let kind = format!("{:?}", r.kind).to_lowercase();
+            let _ = writeln!(
+                out,
+                "{shown} {} {kind} {} {:#x} {:#x} {}",
+                r.gap, r.size, r.addr.0, r.site, r.dep
+            );
+            shown += 1;
+        }
+        match filled.next {
+            Next::More => {}
+            Next::Sys(op) => {
+                let _ = writeln!(out, "# {op:?}");
+            }
+            Next::Mark(mark) => {
+                let _ = writeln!(out, "# mark {mark}");
+            }
+            Next::Exit(status) => {
+                let _ = writeln!(out, "# exit {status}");
+                break;
+            }
+            Next::End => break,
+            Next::Broken => {
+                print(&out)?;
+                return Err(Failure::failed(
+                    source.failure().unwrap_or("cannot be read"),
+                ));
+            }
+        }
+    }
+    print(&out)
+}

@@ -1,0 +1,107 @@
+//! The scenario file as it is written.
+
+use std::{collections::BTreeMap, str::FromStr};
+
+use piebald_units::{Bytes, Count};
+use serde::{Deserialize, Deserializer, de};
+use toml::Spanned;
+
+/// A value written as text, such as `"12GiB"` or `"50M"`, read exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Written<T>(pub(crate) T);
+
+impl<'de, T> Deserialize<'de> for Written<T>
+where
+    T: FromStr,
+    T::Err: std::fmt::Display,
+{
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse()
+            .map(Self)
+            .map_err(|e| de::Error::custom(format!("\"{text}\" {e}")))
+    }
+}
+
+/// Text or a list of words.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Builtin {
+    /// `"triad:64MiB"`.
+    Text(String),
+    /// `{ name = "triad", size = "64MiB" }`.
+    Table(BTreeMap<String, String>),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct File {
+    pub(crate) schema: Spanned<u32>,
+    pub(crate) title: Option<String>,
+    #[serde(default = "seed")]
+    pub(crate) seed: u64,
+    #[serde(default = "repetitions")]
+    pub(crate) repetitions: Spanned<u32>,
+    pub(crate) budget_refs: Option<Spanned<Written<Count>>>,
+    pub(crate) warmup_refs: Option<Spanned<Written<Count>>>,
+    pub(crate) machine: MachineTable,
+    #[serde(default)]
+    pub(crate) output: OutputTable,
+    pub(crate) program: Vec<Spanned<ProgramTable>>,
+    #[serde(default)]
+    pub(crate) policy: Vec<Spanned<PolicyTable>>,
+}
+
+const fn seed() -> u64 {
+    42
+}
+
+fn repetitions() -> Spanned<u32> {
+    Spanned::new(0..0, 3)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MachineTable {
+    pub(crate) preset: Option<Spanned<String>>,
+    pub(crate) file: Option<Spanned<String>>,
+    pub(crate) memory: Option<Spanned<Written<Bytes>>>,
+    pub(crate) features: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(crate) disabled_controllers: Vec<u16>,
+    pub(crate) prefetch: Option<Spanned<bool>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct OutputTable {
+    /// Samples of the set map; 0 = none.
+    pub(crate) set_map: Option<Spanned<u32>>,
+    /// Points of the miss curves; 0 = none.
+    pub(crate) miss_curve: Option<Spanned<u32>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProgramTable {
+    pub(crate) name: Option<Spanned<String>>,
+    pub(crate) recording: Option<Spanned<String>>,
+    pub(crate) command: Option<Spanned<Vec<String>>>,
+    pub(crate) builtin: Option<Spanned<Builtin>>,
+    pub(crate) cores: Spanned<String>,
+    pub(crate) colors: Option<Spanned<String>>,
+    pub(crate) mode: Option<Spanned<String>>,
+    pub(crate) role: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PolicyTable {
+    pub(crate) name: Spanned<String>,
+    pub(crate) frames: Option<Spanned<String>>,
+    pub(crate) memory: Option<Spanned<String>>,
+    pub(crate) thp: Option<bool>,
+    pub(crate) replace: Option<Spanned<String>>,
+    pub(crate) files: Option<Spanned<String>>,
+    pub(crate) reads: Option<Spanned<String>>,
+}

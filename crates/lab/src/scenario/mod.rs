@@ -1,0 +1,507 @@
+//! Scenarios: what a study shall run.
+//!
+//! A scenario is a TOML file; [`Scenario::read`] gives it checked and resolved,
+//! or one error that names file, line, key, value and what is allowed.
+
+mod file;
+
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+};
+
+use piebald_report::Role;
+use piebald_sim::rooms::hw::{Features, presets, spec::MachineSpec};
+use piebald_units::{Bytes, CoreSet};
+use toml::Spanned;
+
+/// References of a program and run if the scenario does not say.
+const DEFAULT_BUDGET: u64 = 20_000_000;
+
+/// Samples of a set map if the scenario does not say.
+const DEFAULT_SET_MAP: u32 = 60;
+
+/// A checked scenario.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Where it was read from.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: String,
+    /// Title of the report.
+    pub title: String,
+    /// Seed of all draws.
+    pub seed: u64,
+    /// Runs of each policy with different draws.
+    pub repetitions: u32,
+    /// References that each program makes per run in the measured part.
+    pub budget_refs: u64,
+    /// References before it.
+    pub warmup_refs: u64,
+    /// The machine.
+    pub machine: MachineSpec,
+    /// Parts of the model that are on.
+    pub features: Features,
+    /// Memory controllers that are off.
+    pub disabled_controllers: Vec<u16>,
+    /// Samples of the set map; 0 = no map.
+    pub set_map: u32,
+    /// Cache sizes of the miss curves; 0 = no curves.
+    pub miss_curve: u32,
+    /// Programs, in the file's order.
+    pub programs: Vec<ProgramEntry>,
+    /// Policies, in the file's order; at least one.
+    pub policies: Vec<Policy>,
+}
+
+/// One program of a scenario.
+#[derive(Clone, Debug)]
+pub struct ProgramEntry {
+    /// Name, unique in the scenario.
+    pub name: String,
+    /// Where its references come from.
+    pub input: Input,
+    /// Hardware threads that it may use.
+    pub cores: CoreSet,
+    /// Why it is there.
+    pub role: Role,
+    /// Line of its table, for later errors.
+    pub line: usize,
+}
+
+/// Where references come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A recording; the path is resolved against the scenario's folder.
+    Recording(PathBuf),
+    /// A command line to record first.
+    Command(Vec<String>),
+    /// A built-in program, as in `triad:64MiB`.
+    Builtin(String),
+}
+
+impl std::fmt::Display for Input {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Recording(path) => write!(f, "recording {}", path.display()),
+            Self::Command(words) => write!(f, "command {}", words.join(" ")),
+            Self::Builtin(text) => write!(f, "builtin {text}"),
+        }
+    }
+}
+
+/// Which frames pages get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frames {
+    /// Linux's buddy allocator with per-core lists.
+    Stock,
+    /// Uniformly random free frames.
+    Random,
+    /// Successive faults of a task walk through the page colours.
+    BinHopping,
+}
+
+/// State of memory when programs start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryState {
+    /// As after boot: large blocks.
+    Fresh,
+    /// After long use: scattered frames.
+    Aged,
+}
+
+/// One policy of a scenario.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// Name, unique in the scenario.
+    pub name: String,
+    /// Frame policy.
+    pub frames: Frames,
+    /// State of memory at the start.
+    pub memory: MemoryState,
+    /// 2 MiB pages for anonymous memory.
+    pub thp: bool,
+}
+
+impl Policy {
+    /// What it does, in a few words.
+    pub fn description(&self) -> String {
+        let frames = match self.frames {
+            Frames::Stock => "stock buddy allocator",
+            Frames::Random => "random frames",
+            Frames::BinHopping => "bin hopping over the page colors",
+        };
+        let memory = match self.memory {
+            MemoryState::Fresh => "fresh memory",
+            MemoryState::Aged => "aged memory",
+        };
+        let huge = if self.thp { ", 2 MiB pages" } else { "" };
+        format!("{frames}, {memory}{huge}")
+    }
+}
+
+/// Why a scenario was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{}: {problem}", path.display(), line.map_or(String::new(), |l| format!(":{l}")))]
+pub struct ScenarioError {
+    /// The file.
+    pub path: PathBuf,
+    /// The line, from 1.
+    pub line: Option<usize>,
+    /// Key, value and what is allowed.
+    pub problem: String,
+}
+
+/// Turns places of the text into errors.
+struct Source<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    fn line(&self, offset: usize) -> usize {
+        let end = offset.min(self.text.len());
+        1 + self.text.as_bytes()[..end]
+            .iter()
+            .filter(|b| **b == b'\n')
+            .count()
+    }
+
+    fn error(&self, at: usize, problem: impl Into<String>) -> ScenarioError {
+        ScenarioError {
+            path: self.path.to_owned(),
+            line: Some(self.line(at)),
+            problem: problem.into(),
+        }
+    }
+
+    /// `key = value: allowed`, at the place of a value.
+    fn refuse<T>(
+        &self,
+        at: &Spanned<T>,
+        key: &str,
+        value: impl std::fmt::Display,
+        allowed: impl std::fmt::Display,
+    ) -> ScenarioError {
+        self.error(
+            at.span().start,
+            format!("{key} = {value}: allowed: {allowed}"),
+        )
+    }
+
+    fn toml(&self, error: &toml::de::Error) -> ScenarioError {
+        let message = error.message().trim().replace('\n', " ");
+        ScenarioError {
+            path: self.path.to_owned(),
+            line: error.span().map(|s| self.line(s.start)),
+            problem: message,
+        }
+    }
+
+    /// Picks one of a few words.
+    fn choose<T: Copy>(
+        &self,
+        value: &Option<Spanned<String>>,
+        key: &str,
+        choices: &[(&str, T)],
+    ) -> Result<T, ScenarioError> {
+        let Some(value) = value else {
+            return Ok(choices[0].1);
+        };
+        let found = choices.iter().find(|(word, _)| word == value.get_ref());
+        found.map(|(_, choice)| *choice).ok_or_else(|| {
+            let words: Vec<String> = choices.iter().map(|(w, _)| format!("\"{w}\"")).collect();
+            self.refuse(
+                value,
+                key,
+                format!("\"{}\"", value.get_ref()),
+                words.join(", "),
+            )
+        })
+    }
+}
+
+impl Scenario {
+    /// Reads and checks a scenario file.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with file, line, key, value and what is
+    /// allowed.
+    pub fn read(path: &Path) -> Result<Self, ScenarioError> {
+        let text = std::fs::read_to_string(path).map_err(|e| ScenarioError {
+            path: path.to_owned(),
+            line: None,
+            problem: format!("cannot be read: {e}"),
+        })?;
+        Self::parse(&text, path)
+    }
+
+    /// Checks a scenario's text; `path` is for errors and relative file names.
+    ///
+    /// # Errors
+    /// As [`Scenario::read`].
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ScenarioError> {
+        let source = Source { path, text };
+        let file: file::File = toml::from_str(text).map_err(|e| source.toml(&e))?;
+        if *file.schema.get_ref() != 1 {
+            return Err(source.refuse(&file.schema, "schema", file.schema.get_ref(), "1"));
+        }
+        let repetitions = *file.repetitions.get_ref();
+        if !(1..=1000).contains(&repetitions) {
+            return Err(source.refuse(&file.repetitions, "repetitions", repetitions, "1..=1000"));
+        }
+        let budget_refs = match &file.budget_refs {
+            None => DEFAULT_BUDGET,
+            Some(n) if n.get_ref().0.0 == 0 => {
+                return Err(source.refuse(n, "budget_refs", 0, "1 or more"));
+            }
+            Some(n) => n.get_ref().0.0,
+        };
+        let warmup_refs = file
+            .warmup_refs
+            .as_ref()
+            .map_or(budget_refs / 5, |n| n.get_ref().0.0);
+        let (machine, features) = machine(&file.machine, &source)?;
+        let threads = u32::from(machine.core.sockets * machine.core.per_socket * machine.core.smt);
+        let programs = programs(&file, &source, threads)?;
+        let policies = policies(&file, &source)?;
+        let small = |value: &Option<Spanned<u32>>, key: &str, default: u32| match value {
+            None => Ok(default),
+            Some(n) if *n.get_ref() > 1000 => Err(source.refuse(n, key, n.get_ref(), "0..=1000")),
+            Some(n) => Ok(*n.get_ref()),
+        };
+        let stem = path
+            .file_stem()
+            .map_or("study".into(), |s| s.to_string_lossy());
+        Ok(Self {
+            path: path.to_owned(),
+            text: text.to_owned(),
+            title: file.title.unwrap_or_else(|| stem.into_owned()),
+            seed: file.seed,
+            repetitions,
+            budget_refs,
+            warmup_refs,
+            machine,
+            features,
+            disabled_controllers: file.machine.disabled_controllers,
+            set_map: small(&file.output.set_map, "output.set_map", DEFAULT_SET_MAP)?,
+            miss_curve: small(&file.output.miss_curve, "output.miss_curve", 0)?,
+            programs,
+            policies,
+        })
+    }
+}
+
+fn machine(
+    table: &file::MachineTable,
+    source: &Source<'_>,
+) -> Result<(MachineSpec, Features), ScenarioError> {
+    let mut spec = match (&table.preset, &table.file) {
+        (Some(name), None) => presets::load(name.get_ref()).map_err(|e| {
+            let names = presets::names().collect::<Vec<_>>().join(", ");
+            source.refuse(
+                name,
+                "machine.preset",
+                format!("\"{}\" ({e})", name.get_ref()),
+                names,
+            )
+        })?,
+        (None, Some(file)) => {
+            let path = beside(source.path, file.get_ref());
+            let text = std::fs::read_to_string(&path).map_err(|e| {
+                let problem = format!("machine.file = \"{}\": {e}", path.display());
+                source.error(file.span().start, problem)
+            })?;
+            presets::parse(&text, &path.display().to_string())
+                .map_err(|e| source.error(file.span().start, format!("machine.file: {e}")))?
+        }
+        _ => {
+            let problem = "machine: give either preset or file";
+            return Err(source.error(0, problem));
+        }
+    };
+    if let Some(memory) = &table.memory {
+        let size: Bytes = memory.get_ref().0;
+        if size.0 < 64 * Bytes::MIB || !size.0.is_multiple_of(4 * Bytes::MIB) {
+            let allowed = "a multiple of 4MiB, at least 64MiB";
+            return Err(source.refuse(memory, "machine.memory", size, allowed));
+        }
+        spec.memory.size = size;
+    }
+    let mut features = match &table.features {
+        None => Features::ALL,
+        Some(text) => text
+            .get_ref()
+            .parse()
+            .map_err(|e| source.error(text.span().start, format!("machine.features: {e}")))?,
+    };
+    if let Some(on) = &table.prefetch {
+        features.prefetch = *on.get_ref();
+    }
+    Ok((spec, features))
+}
+
+/// A path of the file, relative to the file's folder.
+fn beside(scenario: &Path, name: &str) -> PathBuf {
+    scenario.parent().unwrap_or(Path::new("")).join(name)
+}
+
+fn programs(
+    file: &file::File,
+    source: &Source<'_>,
+    threads: u32,
+) -> Result<Vec<ProgramEntry>, ScenarioError> {
+    if file.program.is_empty() {
+        return Err(source.error(0, "program: at least one [[program]] table is needed"));
+    }
+    let mut names = HashSet::new();
+    let mut entries = Vec::new();
+    for (i, spanned) in file.program.iter().enumerate() {
+        let table = spanned.get_ref();
+        let key = |name: &str| format!("program[{i}].{name}");
+        let input = input(spanned, source, i)?;
+        let name = match &table.name {
+            Some(name) => name.get_ref().clone(),
+            None => default_name(&input),
+        };
+        if name.is_empty() || !names.insert(name.clone()) {
+            let at = table
+                .name
+                .as_ref()
+                .map_or(spanned.span().start, |n| n.span().start);
+            let problem = format!(
+                "{} = \"{name}\": names must be unique and not empty",
+                key("name")
+            );
+            return Err(source.error(at, problem));
+        }
+        let cores: CoreSet = table.cores.get_ref().parse().map_err(|e| {
+            let value = format!("\"{}\" ({e})", table.cores.get_ref());
+            source.refuse(
+                &table.cores,
+                &key("cores"),
+                value,
+                format!("0-{}", threads - 1),
+            )
+        })?;
+        if cores.is_empty() || cores.bits() & !CoreSet::first(threads).bits() != 0 {
+            let allowed = format!("cores of this machine, 0-{}", threads - 1);
+            return Err(source.refuse(&table.cores, &key("cores"), cores, allowed));
+        }
+        if let Some(colors) = table.colors.as_ref().or(table.mode.as_ref()) {
+            let problem = format!(
+                "{}: no frame policy of this version has colors; leave colors and mode out",
+                key("colors")
+            );
+            return Err(source.error(colors.span().start, problem));
+        }
+        let roles = [("target", Role::Target), ("polluter", Role::Polluter)];
+        entries.push(ProgramEntry {
+            name,
+            input,
+            cores,
+            role: source.choose(&table.role, &key("role"), &roles)?,
+            line: source.line(spanned.span().start),
+        });
+    }
+    if entries.iter().all(|p| p.role == Role::Polluter) {
+        let at = file.program[0].span().start;
+        return Err(source.error(at, "program: at least one must have role = \"target\""));
+    }
+    Ok(entries)
+}
+
+fn default_name(input: &Input) -> String {
+    match input {
+        Input::Recording(path) => path
+            .file_stem()
+            .map_or_else(String::new, |s| s.to_string_lossy().into_owned()),
+        Input::Command(words) => Path::new(&words[0])
+            .file_name()
+            .map_or_else(String::new, |s| s.to_string_lossy().into_owned()),
+        Input::Builtin(text) => text.split(':').next().unwrap_or_default().to_owned(),
+    }
+}
+
+fn input(
+    spanned: &Spanned<file::ProgramTable>,
+    source: &Source<'_>,
+    i: usize,
+) -> Result<Input, ScenarioError> {
+    let table = spanned.get_ref();
+    match (&table.recording, &table.command, &table.builtin) {
+        (Some(path), None, None) => Ok(Input::Recording(beside(source.path, path.get_ref()))),
+        (None, Some(words), None) if words.get_ref().is_empty() => {
+            let key = format!("program[{i}].command");
+            Err(source.refuse(words, &key, "[]", "a program and its arguments"))
+        }
+        (None, Some(words), None) => Ok(Input::Command(words.get_ref().clone())),
+        (None, None, Some(builtin)) => Ok(Input::Builtin(builtin_text(builtin.get_ref()))),
+        _ => {
+            let problem =
+                format!("program[{i}]: give exactly one of recording, command and builtin");
+            Err(source.error(spanned.span().start, problem))
+        }
+    }
+}
+
+/// The one-line form of a built-in program.
+fn builtin_text(builtin: &file::Builtin) -> String {
+    match builtin {
+        file::Builtin::Text(text) => text.clone(),
+        file::Builtin::Table(table) => {
+            let name = table.get("name").map_or("", String::as_str);
+            let rest: Vec<String> = table
+                .iter()
+                .filter(|(k, _)| *k != "name")
+                .map(|(k, v)| format!("{k}={v}"))
+                .collect();
+            match rest.is_empty() {
+                true => name.to_owned(),
+                false => format!("{name}:{}", rest.join(",")),
+            }
+        }
+    }
+}
+
+fn policies(file: &file::File, source: &Source<'_>) -> Result<Vec<Policy>, ScenarioError> {
+    if file.policy.is_empty() {
+        return Ok(vec![Policy {
+            name: "stock".to_owned(),
+            frames: Frames::Stock,
+            memory: MemoryState::Aged,
+            thp: false,
+        }]);
+    }
+    let mut names = HashSet::new();
+    let mut policies = Vec::new();
+    for (i, spanned) in file.policy.iter().enumerate() {
+        let table = spanned.get_ref();
+        let key = |name: &str| format!("policy[{i}].{name}");
+        let name = table.name.get_ref().clone();
+        if name.is_empty() || !names.insert(name.clone()) {
+            let allowed = "unique names that are not empty";
+            return Err(source.refuse(&table.name, &key("name"), format!("\"{name}\""), allowed));
+        }
+        let frames = [
+            ("stock", Frames::Stock),
+            ("random", Frames::Random),
+            ("bin-hopping", Frames::BinHopping),
+        ];
+        let memory = [("aged", MemoryState::Aged), ("fresh", MemoryState::Fresh)];
+        for (value, word) in [
+            (&table.replace, "replace"),
+            (&table.files, "files"),
+            (&table.reads, "reads"),
+        ] {
+            source.choose(value, &key(word), &[("none", ())])?;
+        }
+        policies.push(Policy {
+            name,
+            frames: source.choose(&table.frames, &key("frames"), &frames)?,
+            memory: source.choose(&table.memory, &key("memory"), &memory)?,
+            thp: table.thp.unwrap_or(false),
+        });
+    }
+    Ok(policies)
+}

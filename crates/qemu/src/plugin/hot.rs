@@ -1,0 +1,211 @@
+//! The callbacks that QEMU's translated code makes.
+//!
+//! They run for each block and each access, so all they do is store a word and
+//! bump a pointer. Only the entry of a block looks whether the slot is full: a
+//! margin behind that point holds whatever the block can still add.
+
+use core::cell::UnsafeCell;
+use core::ffi::{c_uint, c_void};
+
+use super::api;
+use super::lane::make_room;
+use crate::shared::Slot;
+
+/// Entries behind the point at which a slot counts as full. A block has at most
+/// 512 instructions (`TCG_MAX_INSNS`) with two plain accesses each; all other
+/// accesses check for themselves.
+pub const MARGIN: usize = 2048;
+/// Threads of one process that can be told apart.
+pub const MAX_VCPUS: usize = 4096;
+
+struct Hot(UnsafeCell<[*mut Slot; MAX_VCPUS]>);
+
+// SAFETY: each entry is used by one thread (that of the virtual processor);
+// other threads write it only while that thread does not run.
+unsafe impl Sync for Hot {}
+
+static HOT: Hot = Hot(UnsafeCell::new([core::ptr::null_mut(); MAX_VCPUS]));
+/// The slot of a virtual processor; null if it has none.
+pub fn slot_of(vcpu: c_uint) -> *mut Slot {
+    let all = HOT.0.get().cast::<*mut Slot>();
+    // SAFETY: bounded by the comparison; the entry belongs to this thread.
+    unsafe {
+        if (vcpu as usize) < MAX_VCPUS {
+            *all.add(vcpu as usize)
+        } else {
+            core::ptr::null_mut()
+        }
+    }
+}
+
+/// Gives a virtual processor its slot. To be called on its thread, or while that
+/// does not run.
+pub fn set_slot(vcpu: c_uint, slot: *mut Slot) {
+    if (vcpu as usize) < MAX_VCPUS {
+        // SAFETY: bounded; see `Hot`.
+        unsafe { *HOT.0.get().cast::<*mut Slot>().add(vcpu as usize) = slot };
+    }
+}
+
+/// Runs when a block is entered; `data` is its raw entry.
+///
+/// # Safety
+/// Called by QEMU on the thread of this virtual processor.
+pub unsafe extern "C" fn on_block(vcpu: c_uint, data: *mut c_void) {
+    let mut slot = slot_of(vcpu);
+    // SAFETY: a slot that is set stays mapped while its thread runs.
+    if slot.is_null() || unsafe { (*slot).next >= (*slot).soft_end } {
+        slot = make_room(vcpu);
+        if slot.is_null() {
+            return;
+        }
+    }
+    // SAFETY: there is room, as was just checked.
+    unsafe { push(slot, data as u64) }
+}
+
+/// Runs for an access that is one report; `data` is the raw entry without its
+/// address.
+///
+/// # Safety
+/// As [`on_block`]; a block was entered before.
+pub unsafe extern "C" fn on_plain(vcpu: c_uint, _: api::MemInfo, addr: u64, data: *mut c_void) {
+    let slot = slot_of(vcpu);
+    if !slot.is_null() {
+        // SAFETY: the margin has room for all plain accesses of a block.
+        unsafe { push(slot, data as u64 | addr & ADDR) }
+    }
+}
+
+/// Runs for each piece of a joined access; `data` is the raw entry whose address
+/// bits hold the access's size.
+///
+/// # Safety
+/// As [`on_plain`].
+pub unsafe extern "C" fn on_join(vcpu: c_uint, info: api::MemInfo, addr: u64, data: *mut c_void) {
+    let slot = slot_of(vcpu);
+    if slot.is_null() {
+        return;
+    }
+    let tag = data as u64 & !ADDR;
+    let size = data as u64 & ADDR;
+    // SAFETY: the slot belongs to this thread.
+    unsafe {
+        let piece = super::access_bytes(info);
+        let s = &mut *slot;
+        if addr == s.join_next && tag == s.join_tag && addr < s.join_end {
+            s.join_next = addr + piece;
+            return;
+        }
+        s.join_tag = tag;
+        s.join_next = addr.wrapping_add(piece);
+        s.join_end = addr.wrapping_add(size);
+        push_checked(slot, tag | addr & ADDR);
+    }
+}
+
+/// Runs for accesses of which there may be any number.
+///
+/// # Safety
+/// As [`on_plain`].
+pub unsafe extern "C" fn on_piece(vcpu: c_uint, _: api::MemInfo, addr: u64, data: *mut c_void) {
+    let slot = slot_of(vcpu);
+    if !slot.is_null() {
+        // SAFETY: the slot belongs to this thread.
+        unsafe { push_checked(slot, data as u64 | addr & ADDR) }
+    }
+}
+
+/// Runs for the load and the store of an update; `data` is the raw entry without
+/// its address. Atomic instructions of threaded programs are one report.
+///
+/// # Safety
+/// As [`on_plain`].
+pub unsafe extern "C" fn on_update(vcpu: c_uint, info: api::MemInfo, addr: u64, data: *mut c_void) {
+    let slot = slot_of(vcpu);
+    if slot.is_null() {
+        return;
+    }
+    // SAFETY: the slot belongs to this thread; `next` lies behind at least the
+    // entry of the block.
+    unsafe {
+        let last = *(((*slot).next - 8) as *const u64);
+        if !(super::is_store(info) && last & !ADDR == data as u64) {
+            push_checked(slot, data as u64 | addr & ADDR);
+        }
+    }
+}
+
+/// Runs for the load and the store of an instruction that does both; `data` is
+/// the raw entry of the load, whose address bits hold the index of the store.
+///
+/// # Safety
+/// As [`on_plain`].
+pub unsafe extern "C" fn on_load_store(
+    vcpu: c_uint,
+    info: api::MemInfo,
+    addr: u64,
+    data: *mut c_void,
+) {
+    let slot = slot_of(vcpu);
+    if slot.is_null() {
+        return;
+    }
+    let tag = if super::is_store(info) {
+        (data as u64 & ADDR) << TAG
+    } else {
+        data as u64 & !ADDR
+    };
+    // SAFETY: the slot belongs to this thread.
+    unsafe { push_checked(slot, tag | addr & ADDR) }
+}
+
+/// Runs for the two loads of one instruction, in turn; `data` is the raw entry
+/// of the first load, whose address bits hold the index of the second.
+///
+/// # Safety
+/// As [`on_plain`].
+pub unsafe extern "C" fn on_alternate(vcpu: c_uint, _: api::MemInfo, addr: u64, data: *mut c_void) {
+    let slot = slot_of(vcpu);
+    if slot.is_null() {
+        return;
+    }
+    let first = data as u64 & !ADDR;
+    let second = (data as u64 & ADDR) << TAG;
+    // SAFETY: the slot belongs to this thread; `next` lies behind at least the
+    // entry of the block.
+    unsafe {
+        let last = *(((*slot).next - 8) as *const u64);
+        let tag = if last & !ADDR == first { second } else { first };
+        push_checked(slot, tag | addr & ADDR);
+    }
+}
+
+const TAG: u32 = 48;
+const ADDR: u64 = (1 << TAG) - 1;
+
+/// # Safety
+/// The slot belongs to this thread and has room.
+unsafe fn push(slot: *mut Slot, entry: u64) {
+    // SAFETY: the caller's word.
+    unsafe {
+        let next = (*slot).next;
+        *(next as *mut u64) = entry;
+        (*slot).next = next + 8;
+    }
+}
+
+/// Adds an entry, or counts it as dropped if nothing fits.
+///
+/// # Safety
+/// The slot belongs to this thread.
+pub unsafe fn push_checked(slot: *mut Slot, entry: u64) {
+    // SAFETY: the caller's word; room is checked.
+    unsafe {
+        if (*slot).next < (*slot).hard_end {
+            push(slot, entry);
+        } else {
+            super::dropped();
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Kernel work that waits to be carried out on a hardware thread.
+//!
+//! Work is a queue, not a call: a page that is zeroed or copied takes
+//! microseconds, and other threads' requests of that time must reach the shared
+//! caches and memory in between.
+
+use std::collections::VecDeque;
+
+use piebald_hw::Machine;
+use piebald_os_model::kernel::{Action, Actions, Kernel, direct_address};
+use piebald_units::{
+    CoreId, PAGE_SIZE, Pfn, Picos,
+    memory::{MemoryPort, PhysRef},
+    op::RefKind,
+};
+
+/// Bytes that the kernel's copy and clear loops move with one load or store.
+const CHUNK: u16 = 64;
+/// Instructions of one turn of a clear loop; a copy loop has twice as many.
+const TURN: u32 = 2;
+/// Instruction sites of these loops.
+const LOOP_SITE: u32 = 0xffff_ff00;
+
+/// What a hardware thread still has to do for the kernel.
+#[derive(Default)]
+pub(crate) struct Work {
+    actions: VecDeque<Action>,
+    refs: Vec<PhysRef>,
+    at: usize,
+}
+
+impl Work {
+    /// Nothing is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.actions.is_empty() && self.at == self.refs.len()
+    }
+
+    /// Adds work behind what is there.
+    pub(crate) fn push(&mut self, actions: &Actions) {
+        self.actions.extend(actions.as_slice());
+    }
+
+    /// Goes on from `now` until everything is done or `horizon` has passed;
+    /// returns the thread's new clock.
+    pub(crate) fn go(
+        &mut self,
+        machine: &mut Machine,
+        kernel: &Kernel,
+        core: CoreId,
+        now: Picos,
+        horizon: Picos,
+    ) -> Picos {
+        let mut now = now;
+        while now <= horizon {
+            if self.at < self.refs.len() {
+                let refs = &self.refs[self.at..];
+                let progress = machine.run(core, kernel.kernel_space(), refs, now, horizon);
+                self.at += progress.done;
+                now = progress.now;
+                continue;
+            }
+            self.refs.clear();
+            self.at = 0;
+            let Some(action) = self.actions.pop_front() else {
+                break;
+            };
+            now = self.begin(action, machine, core, now);
+        }
+        now
+    }
+
+    /// Begins one action: what refers to memory becomes references.
+    fn begin(&mut self, action: Action, machine: &mut Machine, core: CoreId, now: Picos) -> Picos {
+        match action {
+            Action::Instrs(n) => return machine.retire(core, n, now),
+            Action::ShootDown { asid, page } => machine.shoot_down(asid, page),
+            Action::Touch { .. } => action.refs(&mut self.refs),
+            Action::Zero { frame, frames } => {
+                self.sweep(None, (frame, 0), PAGE_SIZE as u16);
+                if frames > 1 {
+                    self.actions.push_front(Action::Zero {
+                        frame: Pfn(frame.0 + 1),
+                        frames: frames - 1,
+                    });
+                }
+            }
+            Action::Copy { from, to } => self.sweep(Some((from, 0)), (to, 0), PAGE_SIZE as u16),
+            Action::CopyUser {
+                from,
+                from_offset,
+                to,
+                to_offset,
+                len,
+            } => self.sweep(Some((from, from_offset)), (to, to_offset), len),
+        }
+        now
+    }
+
+    /// Loads (of a copy) and stores of `len` bytes. The two sides need not be
+    /// aligned alike.
+    fn sweep(&mut self, from: Option<(Pfn, u16)>, to: (Pfn, u16), len: u16) {
+        let mut done = 0;
+        while done < len {
+            let size = CHUNK.min(len - done);
+            let load = from.map(|place| (place, RefKind::Load));
+            for ((frame, offset), kind) in load.into_iter().chain([(to, RefKind::Store)]) {
+                let at = offset + done;
+                self.refs.push(PhysRef {
+                    vaddr: direct_address(frame, at),
+                    frame: frame.0 as u32,
+                    site: LOOP_SITE + kind as u32,
+                    gap: TURN,
+                    dep: 0,
+                    size: size as u8,
+                    kind,
+                });
+            }
+            done += size;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(refs: &[PhysRef], kind: RefKind) -> u32 {
+        let of = refs.iter().filter(|r| r.kind == kind);
+        of.map(|r| u32::from(r.size)).sum()
+    }
+
+    #[test]
+    fn a_copy_reads_and_writes_every_byte_once() {
+        let mut work = Work::default();
+        work.sweep(Some((Pfn(3), 10)), (Pfn(7), 200), 1000);
+        let refs = &work.refs;
+        assert_eq!(bytes(refs, RefKind::Load), 1000);
+        assert_eq!(bytes(refs, RefKind::Store), 1000);
+        assert_eq!(refs[0].paddr().0, 3 * 4096 + 10);
+        let end = refs.last().map(|r| r.paddr().0 + u64::from(r.size));
+        assert_eq!(end, Some(7 * 4096 + 1200));
+    }
+
+    #[test]
+    fn a_cleared_page_is_stored_to_once_per_line() {
+        let mut work = Work::default();
+        work.sweep(None, (Pfn(5), 0), 4096);
+        assert_eq!(work.refs.len(), 64);
+        assert_eq!(bytes(&work.refs, RefKind::Store), 4096);
+    }
+}

@@ -1,0 +1,258 @@
+//! ChampSim traces: one fixed record per instruction, little-endian.
+//!
+//! | bytes | `input_instr` (64) | `cloudsuite_instr` (96) |
+//! |---|---|---|
+//! | instruction address | 0..8 | 0..8 |
+//! | is a branch, was taken | 8, 9 | 8, 9 |
+//! | destination registers | 10..12 | 10..14 |
+//! | source registers | 12..16 | 14..18 |
+//! | destination (stored) addresses | 16..32 | 24..56 |
+//! | source (loaded) addresses | 32..64 | 56..88 |
+//! | address space id | - | 88..90 (not used) |
+//!
+//! Layout: ChampSim `inc/trace_instruction.h`. Address and register 0 mean "none".
+//!
+//! Deviations, for lack of data: a reference is 8 bytes, cut at the line's end; an instruction is
+//! 1 byte, so that its fetch stays on one line. An address that is both loaded and stored by an
+//! instruction is one `Update`.
+//!
+//! # Dependences
+//!
+//! Registers tell which load an address may depend on: each register remembers the latest load
+//! that its value came from, directly or through computation; a reference depends on the latest of
+//! its instruction's sources. The trace does not say which sources form the address and which are
+//! data, so three rules keep chains apart that the program does not have:
+//! * flags (25) and instruction pointer (26) never form an address that waits for a load;
+//! * the stack pointer (6), if it is also a source, keeps its own history: `pop` loads something
+//!   else;
+//! * a source that is also a destination of a load with further sources is an accumulator
+//!   (`add rax, [rbx]`) if the instruction also sets the flags or the register is none of the
+//!   general ones of Pin's x86 numbering (3..=18), and does not form the address.
+//!
+//! What remains errs towards too many dependences for stores (their data counts) and for moves
+//! with two sources.
+
+use piebald_units::VirtAddr;
+use piebald_units::op::{Next, RefKind};
+
+use super::Options;
+use super::error::{Complaint, ForeignError};
+use super::fetch::FetchFilter;
+use super::input::Input;
+use super::thread::{Decode, Sink, site_of, within_line};
+
+const STACK_POINTER: u8 = 6;
+const FLAGS: u8 = 25;
+const INSTRUCTION_POINTER: u8 = 26;
+const GENERAL: std::ops::RangeInclusive<u8> = 3..=18;
+
+/// One instruction, in the larger form; unused places are 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Instr {
+    pub ip: u64,
+    pub is_branch: u8,
+    pub taken: u8,
+    pub dreg: [u8; 4],
+    pub sreg: [u8; 4],
+    pub dmem: [u64; 4],
+    pub smem: [u64; 4],
+}
+
+/// A record form.
+pub(crate) trait Form: Send + 'static {
+    fn read(input: &mut Input) -> Result<Option<Instr>, ForeignError>;
+}
+
+#[derive(Debug)]
+pub(crate) struct ChampSim;
+#[derive(Debug)]
+pub(crate) struct CloudSuite;
+
+impl Form for ChampSim {
+    fn read(input: &mut Input) -> Result<Option<Instr>, ForeignError> {
+        Ok(input
+            .record::<64>("64-byte instruction record", "64")?
+            .map(|r| decode_small(&r)))
+    }
+}
+
+impl Form for CloudSuite {
+    fn read(input: &mut Input) -> Result<Option<Instr>, ForeignError> {
+        Ok(input
+            .record::<96>("96-byte instruction record", "96")?
+            .map(|r| decode_large(&r)))
+    }
+}
+
+fn word(record: &[u8], at: usize) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&record[at..at + 8]);
+    u64::from_le_bytes(bytes)
+}
+
+pub(crate) fn decode_small(r: &[u8; 64]) -> Instr {
+    Instr {
+        ip: word(r, 0),
+        is_branch: r[8],
+        taken: r[9],
+        dreg: [r[10], r[11], 0, 0],
+        sreg: [r[12], r[13], r[14], r[15]],
+        dmem: [word(r, 16), word(r, 24), 0, 0],
+        smem: std::array::from_fn(|i| word(r, 32 + 8 * i)),
+    }
+}
+
+pub(crate) fn decode_large(r: &[u8; 96]) -> Instr {
+    Instr {
+        ip: word(r, 0),
+        is_branch: r[8],
+        taken: r[9],
+        dreg: std::array::from_fn(|i| r[10 + i]),
+        sreg: std::array::from_fn(|i| r[14 + i]),
+        dmem: std::array::from_fn(|i| word(r, 24 + 8 * i)),
+        smem: std::array::from_fn(|i| word(r, 56 + 8 * i)),
+    }
+}
+
+impl Instr {
+    pub fn check(&self) -> Result<(), Complaint> {
+        let flag = |field, value: u8| match value {
+            0 | 1 => Ok(()),
+            _ => Err(Complaint::number(field, value.into(), "0 or 1")),
+        };
+        flag("is_branch", self.is_branch)?;
+        flag("branch_taken", self.taken)?;
+        if self.ip == 0 {
+            return Err(Complaint::number("the instruction address", 0, "1 or more"));
+        }
+        Ok(())
+    }
+
+    fn writes(&self, register: u8) -> bool {
+        self.dreg.contains(&register)
+    }
+
+    fn loads(&self) -> bool {
+        self.smem.iter().any(|&a| a != 0)
+    }
+
+    /// Sources that may hold a value from a load.
+    fn inputs(&self) -> impl Iterator<Item = u8> + '_ {
+        self.sreg
+            .into_iter()
+            .filter(|r| !matches!(*r, 0 | FLAGS | INSTRUCTION_POINTER))
+    }
+
+    /// Whether a source only takes part in the operation; see the module's rules.
+    fn accumulates(&self, register: u8) -> bool {
+        self.loads()
+            && register != STACK_POINTER
+            && self.writes(register)
+            && self.inputs().any(|other| other != register)
+            && (self.writes(FLAGS) || !GENERAL.contains(&register))
+    }
+}
+
+/// Decoder with the history of the registers.
+#[derive(Debug)]
+pub(crate) struct Registers<F> {
+    fetches: FetchFilter,
+    jumped: bool,
+    /// Loads handed out so far.
+    loads: u64,
+    /// For each register, the number of the load that its value came from; 0 = none.
+    origin: [u64; 256],
+    form: std::marker::PhantomData<fn() -> F>,
+}
+
+impl<F: Form> Registers<F> {
+    pub fn new(options: Options) -> Self {
+        Self {
+            fetches: FetchFilter::new(options.fetches),
+            jumped: true,
+            loads: 0,
+            origin: [0; 256],
+            form: std::marker::PhantomData,
+        }
+    }
+
+    /// The load that the instruction's addresses depend on.
+    fn address_origin(&self, instr: &Instr) -> u64 {
+        let sources = instr.inputs().filter(|r| !instr.accumulates(*r));
+        sources
+            .map(|r| self.origin[usize::from(r)])
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Distance to that load, seen from the next reference.
+    fn dep(&self, origin: u64) -> u16 {
+        if origin == 0 {
+            return 0;
+        }
+        match u16::try_from(self.loads + 1 - origin) {
+            Ok(distance) if distance < u16::MAX => distance,
+            _ => 0,
+        }
+    }
+
+    fn refer(&mut self, instr: &Instr, sink: &mut Sink<'_>) {
+        let origin = self.address_origin(instr);
+        let site = site_of(instr.ip);
+        for addr in instr.smem.into_iter().filter(|a| *a != 0) {
+            let kind = if instr.dmem.contains(&addr) {
+                RefKind::Update
+            } else {
+                RefKind::Load
+            };
+            let dep = self.dep(origin);
+            sink.push(VirtAddr(addr), within_line(addr, 8), kind, site, dep);
+            self.loads += 1;
+        }
+        let stored = instr.dmem.into_iter();
+        for addr in stored.filter(|a| *a != 0 && !instr.smem.contains(a)) {
+            let dep = self.dep(origin);
+            sink.push(
+                VirtAddr(addr),
+                within_line(addr, 8),
+                RefKind::Store,
+                site,
+                dep,
+            );
+        }
+    }
+
+    fn remember(&mut self, instr: &Instr) {
+        let computed = instr
+            .inputs()
+            .map(|r| self.origin[usize::from(r)])
+            .max()
+            .unwrap_or(0);
+        let value = if instr.loads() { self.loads } else { computed };
+        for register in instr.dreg.into_iter().filter(|r| *r != 0) {
+            let kept = register == STACK_POINTER && instr.sreg.contains(&STACK_POINTER);
+            if !kept {
+                self.origin[usize::from(register)] = value;
+            }
+        }
+    }
+}
+
+impl<F: Form> Decode for Registers<F> {
+    fn step(
+        &mut self,
+        input: &mut Input,
+        sink: &mut Sink<'_>,
+    ) -> Result<Option<Next>, ForeignError> {
+        let Some(instr) = F::read(input)? else {
+            return Ok(Some(Next::End));
+        };
+        instr.check().map_err(|c| input.fault(c))?;
+        sink.retire(1);
+        self.fetches.fetch(instr.ip, 1, self.jumped, sink);
+        self.jumped = instr.is_branch == 1 && instr.taken == 1;
+        self.refer(&instr, sink);
+        self.remember(&instr);
+        Ok(None)
+    }
+}

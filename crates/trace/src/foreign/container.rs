@@ -1,0 +1,221 @@
+//! What a trace is packed in.
+
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Take};
+
+use flate2::Crc;
+use flate2::bufread::{DeflateDecoder, MultiGzDecoder};
+use liblzma::bufread::XzDecoder;
+use liblzma::stream::{CONCATENATED, Stream};
+use zip::{CompressionMethod, ZipArchive};
+
+use super::error::ForeignError;
+
+/// Most chunks that a zip may have: at drmemtrace's 10 million instructions per chunk this is
+/// 10^13 instructions, and the list of chunks stays below 32 MiB.
+const MAX_CHUNKS: usize = 1_000_000;
+/// Compressed bytes read at a time.
+const READ_AHEAD: usize = 1 << 15;
+
+/// Memory that an xz file may ask for, in bytes: `xz -9` asks for 65 MiB. The limit of zstd is the
+/// library's own, 128 MiB.
+const XZ_MEMORY: u64 = 256 << 20;
+
+const GZIP: &[u8] = &[0x1f, 0x8b];
+const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+const ZIP: &[u8] = b"PK\x03\x04";
+/// Magic bytes of packings that are named in an error instead of being taken for a trace.
+const REFUSED: [(&[u8], &str); 4] = [
+    (&[0x04, 0x22, 0x4d, 0x18], "an lz4 file"),
+    (b"BZh", "a bzip2 file"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z file"),
+    (b"PK\x05\x06", "an empty zip"),
+];
+
+/// Wraps a file so that reading gives its unpacked bytes.
+pub(crate) fn unpack<R: Read + Seek + Send + 'static>(
+    name: &str,
+    mut file: R,
+) -> Result<Box<dyn Read + Send>, ForeignError> {
+    let failed = |source| ForeignError::Read {
+        name: name.to_owned(),
+        offset: 0,
+        source,
+    };
+    let mut magic = Vec::new();
+    file.by_ref()
+        .take(8)
+        .read_to_end(&mut magic)
+        .map_err(failed)?;
+    file.seek(SeekFrom::Start(0)).map_err(failed)?;
+    if let Some((_, what)) = REFUSED.iter().find(|(m, _)| magic.starts_with(m)) {
+        return Err(ForeignError::Container {
+            name: name.to_owned(),
+            found: format!("this is {what}"),
+        });
+    }
+    if magic.starts_with(ZIP) {
+        return Ok(Box::new(Chunks::open(name, file)?));
+    }
+    let file = BufReader::with_capacity(READ_AHEAD, file);
+    Ok(if magic.starts_with(GZIP) {
+        Box::new(MultiGzDecoder::new(file))
+    } else if magic.starts_with(XZ) {
+        let stream = Stream::new_stream_decoder(XZ_MEMORY, CONCATENATED);
+        let stream = stream.map_err(|e| failed(e.into()))?;
+        Box::new(XzDecoder::new_stream(file, stream))
+    } else if magic.starts_with(ZSTD) {
+        Box::new(zstd::Decoder::with_buffer(file).map_err(failed)?)
+    } else {
+        Box::new(file)
+    })
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Chunk {
+    start: u64,
+    packed: u64,
+    unpacked: u64,
+    crc: u32,
+    deflated: bool,
+}
+
+/// The entries of a zip, in order of its directory, as one stream.
+struct Chunks<R> {
+    /// Present while no chunk is open.
+    file: Option<R>,
+    chunks: std::vec::IntoIter<Chunk>,
+    open: Option<(Body<R>, Chunk, Crc)>,
+}
+
+enum Body<R> {
+    Deflated(DeflateDecoder<BufReader<Take<R>>>),
+    Stored(BufReader<Take<R>>),
+}
+
+impl<R: Read + Seek> Chunks<R> {
+    fn open(name: &str, file: R) -> Result<Self, ForeignError> {
+        let refuse = |found: String| ForeignError::Container {
+            name: name.to_owned(),
+            found,
+        };
+        let damaged = |e: zip::result::ZipError| refuse(format!("this zip is damaged: {e}"));
+        let mut archive = ZipArchive::new(file).map_err(damaged)?;
+        if archive.len() > MAX_CHUNKS {
+            return Err(refuse(format!(
+                "this zip has {} chunks, above the limit of {MAX_CHUNKS}",
+                archive.len()
+            )));
+        }
+        let mut chunks = Vec::with_capacity(archive.len());
+        for index in 0..archive.len() {
+            let entry = archive.by_index_raw(index).map_err(damaged)?;
+            if entry.is_dir() {
+                continue;
+            }
+            let deflated = match entry.compression() {
+                CompressionMethod::Deflated => true,
+                CompressionMethod::Stored => false,
+                other => return Err(refuse(format!("this zip has a chunk packed by {other}"))),
+            };
+            if entry.encrypted() {
+                return Err(refuse("this zip has an encrypted chunk".to_owned()));
+            }
+            let Some(start) = entry.data_start() else {
+                return Err(refuse(
+                    "this zip does not say where a chunk begins".to_owned(),
+                ));
+            };
+            let chunk = Chunk {
+                start,
+                packed: entry.compressed_size(),
+                unpacked: entry.size(),
+                crc: entry.crc32(),
+                deflated,
+            };
+            chunks.push(chunk);
+        }
+        Ok(Self {
+            file: Some(archive.into_inner()),
+            chunks: chunks.into_iter(),
+            open: None,
+        })
+    }
+
+    /// Opens the next chunk; `false` after the last.
+    fn advance(&mut self) -> io::Result<bool> {
+        let Some(mut file) = self.file.take() else {
+            return Err(io::Error::other("an earlier chunk of the zip failed"));
+        };
+        let Some(chunk) = self.chunks.next() else {
+            self.file = Some(file);
+            return Ok(false);
+        };
+        file.seek(SeekFrom::Start(chunk.start))?;
+        let packed = BufReader::with_capacity(READ_AHEAD, file.take(chunk.packed));
+        let body = if chunk.deflated {
+            Body::Deflated(DeflateDecoder::new(packed))
+        } else {
+            Body::Stored(packed)
+        };
+        self.open = Some((body, chunk, Crc::new()));
+        Ok(true)
+    }
+
+    /// Checks a chunk that was read to its end, and takes the file back.
+    fn close(&mut self) -> io::Result<()> {
+        let Some((body, chunk, crc)) = self.open.take() else {
+            return Ok(());
+        };
+        let mut packed = match body {
+            Body::Deflated(decoder) => decoder.into_inner(),
+            Body::Stored(packed) => packed,
+        };
+        let rest = !packed.fill_buf()?.is_empty();
+        if rest || u64::from(crc.amount()) != chunk.unpacked & 0xffff_ffff {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!(
+                    "a chunk of the zip does not unpack to its {} bytes",
+                    chunk.unpacked
+                ),
+            ));
+        }
+        if crc.sum() != chunk.crc {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!(
+                    "a chunk of the zip has checksum {:#010x} instead of {:#010x}",
+                    crc.sum(),
+                    chunk.crc
+                ),
+            ));
+        }
+        self.file = Some(packed.into_inner().into_inner());
+        Ok(())
+    }
+}
+
+impl<R: Read + Seek> Read for Chunks<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if out.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            if let Some((body, _, crc)) = &mut self.open {
+                let n = match body {
+                    Body::Deflated(decoder) => decoder.read(out)?,
+                    Body::Stored(packed) => packed.read(out)?,
+                };
+                if n > 0 {
+                    crc.update(&out[..n]);
+                    return Ok(n);
+                }
+                self.close()?;
+            }
+            if !self.advance()? {
+                return Ok(0);
+            }
+        }
+    }
+}

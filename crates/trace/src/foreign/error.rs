@@ -1,0 +1,179 @@
+//! What can be wrong with a foreign trace.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::Format;
+
+/// Longest part of an offending value that a message repeats, in bytes.
+const MAX_SHOWN: usize = 32;
+
+/// Why a foreign trace cannot be read. Offsets count bytes of the unpacked stream, from 0; lines
+/// count from 1.
+#[derive(Debug, thiserror::Error)]
+pub enum ForeignError {
+    /// No file was named.
+    #[error("no trace file named; allowed: at least one file, or a directory of them")]
+    NoFiles,
+    /// A directory without traces.
+    #[error(
+        "{}: no trace files in this directory; allowed: files with \".trace\" in their names",
+        path.display()
+    )]
+    EmptyDirectory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The thread does not exist.
+    #[error("no thread {thread}; allowed: 0 to {} (both included)", threads.saturating_sub(1))]
+    NoSuchThread {
+        /// The number asked for.
+        thread: usize,
+        /// How many there are.
+        threads: usize,
+    },
+    /// A format name that is none.
+    #[error("{value} is no trace format; allowed: {}", names())]
+    NoSuchFormat {
+        /// The name, shortened.
+        value: String,
+    },
+    /// Files of different formats in one trace.
+    #[error(
+        "{}: its format is {found}, but the first file's is {expected}; all files of a trace \
+         have one format",
+        path.display()
+    )]
+    Mixed {
+        /// The file.
+        path: PathBuf,
+        /// What it holds.
+        found: Format,
+        /// What the first file holds.
+        expected: Format,
+    },
+    /// The content fits no format.
+    #[error(
+        "{}: no known trace format: {why}; allowed: {}, which can also be given explicitly",
+        path.display(), names()
+    )]
+    Unrecognised {
+        /// The file.
+        path: PathBuf,
+        /// What was seen instead.
+        why: String,
+    },
+    /// The file cannot be opened.
+    #[error("{}: cannot open: {source}", path.display())]
+    Open {
+        /// The file or directory.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// Reading or unpacking failed.
+    #[error("{name}: byte {offset} of the unpacked stream cannot be read: {source}")]
+    Read {
+        /// The file.
+        name: String,
+        /// Bytes unpacked before.
+        offset: u64,
+        /// The system's or the decompressor's reason.
+        source: io::Error,
+    },
+    /// The packing is recognised but not accepted.
+    #[error(
+        "{name}: {found}; allowed: plain, gzip, xz, zstd, or a zip of stored or deflated chunks"
+    )]
+    Container {
+        /// The file.
+        name: String,
+        /// What it is.
+        found: String,
+    },
+    /// The input ends inside a record.
+    #[error(
+        "{name}: byte {offset}{}: the file ends inside a {what}: {have} of {need} bytes",
+        at_line(line)
+    )]
+    Cut {
+        /// The file.
+        name: String,
+        /// Where the record begins.
+        offset: u64,
+        /// Its line, in a text.
+        line: Option<u64>,
+        /// What it is.
+        what: &'static str,
+        /// Bytes that are there.
+        have: usize,
+        /// What would be needed.
+        need: &'static str,
+    },
+    /// A value that the format does not allow.
+    #[error(
+        "{name}: byte {offset}{}: {field} is {value}; allowed: {allowed}",
+        at_line(line)
+    )]
+    Value {
+        /// The file.
+        name: String,
+        /// Where the record begins.
+        offset: u64,
+        /// Its line, in a text.
+        line: Option<u64>,
+        /// Field of the record.
+        field: &'static str,
+        /// What it says, shortened.
+        value: String,
+        /// What it may say.
+        allowed: &'static str,
+    },
+    /// The trace broke before the references asked for.
+    #[error("{0}")]
+    Broken(String),
+}
+
+/// What a parser objects to; the input adds the place.
+#[derive(Debug)]
+pub(crate) struct Complaint {
+    pub field: &'static str,
+    pub value: String,
+    pub allowed: &'static str,
+}
+
+impl Complaint {
+    pub fn text(field: &'static str, value: &[u8], allowed: &'static str) -> Self {
+        Self {
+            field,
+            value: shorten(value),
+            allowed,
+        }
+    }
+
+    pub fn number(field: &'static str, value: u64, allowed: &'static str) -> Self {
+        Self {
+            field,
+            value: value.to_string(),
+            allowed,
+        }
+    }
+}
+
+/// Quotes at most [`MAX_SHOWN`] bytes, printable on any terminal.
+pub(crate) fn shorten(value: &[u8]) -> String {
+    let shown = value.get(..MAX_SHOWN).unwrap_or(value).escape_ascii();
+    if value.len() > MAX_SHOWN {
+        format!("\"{shown}...\" ({} bytes)", value.len())
+    } else {
+        format!("\"{shown}\"")
+    }
+}
+
+fn at_line(line: &Option<u64>) -> String {
+    line.map_or_else(String::new, |n| format!(", line {n}"))
+}
+
+fn names() -> String {
+    Format::ALL.map(Format::name).join(", ")
+}

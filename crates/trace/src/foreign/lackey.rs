@@ -1,0 +1,177 @@
+//! Valgrind's lackey, `valgrind --tool=lackey --trace-mem=yes`.
+//!
+//! Line forms (Valgrind manual, chapter "Lackey"): `I  address,size` for an instruction, then its
+//! data: ` L address,size`, ` S address,size`, ` M address,size` (load, store, modify); hexadecimal
+//! addresses, decimal sizes. Valgrind's own lines begin with `==pid==`, `--pid--` or `**pid**`.
+//! The log should be written with `--log-file=NAME.%p`: on standard error the program's own output
+//! and forked children mix in, which is refused with the line that shows it.
+//!
+//! Deviations: threads of a program are not told apart by lackey and appear as one. The line `Exit
+//! code:` at the end is taken as the sign of a whole log and its number as the exit status, although
+//! Valgrind 3.19 prints 0 there whatever the program returned.
+
+use piebald_units::VirtAddr;
+use piebald_units::op::{Next, RefKind};
+
+use super::Options;
+use super::error::{Complaint, ForeignError};
+use super::fetch::FetchFilter;
+use super::input::Input;
+use super::text::{decimal, hex};
+use super::thread::{Decode, Identity, Sink, site_of};
+
+/// Largest data access: an XSAVE area with AMX state is below 11 KiB.
+const MAX_DATA: u64 = 16384;
+/// Largest instruction: Valgrind's special sequences are up to 20 bytes; others at most 15.
+const MAX_INSTR: u64 = 64;
+
+const LINE: &str = "\"I  address,size\", \" L address,size\", \" S address,size\", \
+    \" M address,size\", or a line of Valgrind (\"==pid==\"); write the log with --log-file=NAME.%p";
+
+/// One line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    Instr {
+        addr: u64,
+        size: u32,
+    },
+    Data {
+        kind: RefKind,
+        addr: u64,
+        size: u32,
+    },
+    /// Valgrind's own words.
+    Comment {
+        pid: u64,
+        exit: Option<i32>,
+    },
+    Blank,
+}
+
+pub(crate) fn parse(line: &[u8]) -> Result<Line, Complaint> {
+    let kind = match line {
+        [b'I', b' ', b' ', rest @ ..] => {
+            let (addr, size) = place(rest, MAX_INSTR, "a decimal number from 0 to 64")?;
+            return Ok(Line::Instr { addr, size });
+        }
+        [b' ', b'L', b' ', ..] => RefKind::Load,
+        [b' ', b'S', b' ', ..] => RefKind::Store,
+        [b' ', b'M', b' ', ..] => RefKind::Update,
+        [] => return Ok(Line::Blank),
+        _ => {
+            return comment(line).ok_or_else(|| Complaint::text("the line", line, LINE));
+        }
+    };
+    let (addr, size) = place(&line[3..], MAX_DATA, "a decimal number from 1 to 16384")?;
+    if size == 0 {
+        return Err(Complaint::text(
+            "the size",
+            b"0",
+            "a decimal number from 1 to 16384",
+        ));
+    }
+    Ok(Line::Data { kind, addr, size })
+}
+
+fn place(text: &[u8], max: u64, allowed: &'static str) -> Result<(u64, u32), Complaint> {
+    let Some(comma) = text.iter().position(|&b| b == b',') else {
+        return Err(Complaint::text("the place", text, "address,size"));
+    };
+    let addr = hex("the address", &text[..comma])?;
+    let size = decimal("the size", &text[comma + 1..], max, allowed)?;
+    Ok((addr, size as u32))
+}
+
+/// `==pid==`, `--pid--` or `**pid**` and what follows.
+fn comment(line: &[u8]) -> Option<Line> {
+    let mark = *line.first()?;
+    let rest = line.strip_prefix(&[mark, mark])?;
+    if !matches!(mark, b'=' | b'-' | b'*') {
+        return None;
+    }
+    let digits = rest.iter().position(|b| !b.is_ascii_digit())?;
+    let after = rest[digits..].strip_prefix(&[mark, mark])?;
+    let pid = decimal("the process", &rest[..digits], u64::MAX, "").ok()?;
+    let status = after.strip_prefix(b" Exit code:");
+    let exit = status.and_then(|s| std::str::from_utf8(s).ok()?.trim().parse().ok());
+    Some(Line::Comment { pid, exit })
+}
+
+#[derive(Debug)]
+pub(crate) struct Lackey {
+    fetches: FetchFilter,
+    site: u32,
+    /// Address behind the last instruction.
+    follows: Option<u64>,
+    pid: Option<u64>,
+    exit: Option<i32>,
+}
+
+impl Lackey {
+    pub fn new(options: Options) -> Self {
+        Self {
+            fetches: FetchFilter::new(options.fetches),
+            site: 0,
+            follows: None,
+            pid: None,
+            exit: None,
+        }
+    }
+
+    fn comment(&mut self, pid: u64, exit: Option<i32>) -> Result<(), Complaint> {
+        if self.pid.is_some_and(|known| known != pid) {
+            return Err(Complaint::number(
+                "the process",
+                pid,
+                "one process per log (--log-file=NAME.%p)",
+            ));
+        }
+        self.pid = Some(pid);
+        self.exit = exit.or(self.exit);
+        Ok(())
+    }
+}
+
+impl Decode for Lackey {
+    fn step(
+        &mut self,
+        input: &mut Input,
+        sink: &mut Sink<'_>,
+    ) -> Result<Option<Next>, ForeignError> {
+        let Some(line) = input.line(parse)? else {
+            return Ok(Some(self.exit.map_or(Next::End, Next::Exit)));
+        };
+        if self.exit.is_some() && matches!(line, Line::Instr { .. } | Line::Data { .. }) {
+            return Err(input.fault(Complaint::text(
+                "a reference after the exit code",
+                format!("{line:?}").as_bytes(),
+                "one run per log",
+            )));
+        }
+        match line {
+            Line::Instr { addr, size } => {
+                sink.retire(1);
+                self.site = site_of(addr);
+                let jumped = self.follows != Some(addr);
+                self.fetches.fetch(addr, size, jumped, sink);
+                self.follows = Some(addr.wrapping_add(u64::from(size)));
+            }
+            Line::Data { kind, addr, size } => {
+                sink.push(VirtAddr(addr), size, kind, self.site, 0);
+            }
+            Line::Comment { pid, exit } => {
+                sink.skipped.comments += 1;
+                self.comment(pid, exit).map_err(|c| input.fault(c))?;
+            }
+            Line::Blank => sink.skipped.comments += 1,
+        }
+        Ok(None)
+    }
+
+    fn identity(&self) -> Identity {
+        Identity {
+            process: self.pid,
+            ..Identity::default()
+        }
+    }
+}

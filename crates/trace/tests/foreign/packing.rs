@@ -1,0 +1,102 @@
+//! Containers: every packing gives the same stream.
+
+use std::io::Write;
+
+use piebald_trace::foreign::{Format, Options, detect};
+
+use crate::support::{Scratch, own_bytes, read, read_bytes};
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut w = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    w.write_all(bytes).expect("packed");
+    w.finish().expect("packed")
+}
+
+fn xz(bytes: &[u8]) -> Vec<u8> {
+    let mut w = liblzma::write::XzEncoder::new(Vec::new(), 1);
+    w.write_all(bytes).expect("packed");
+    w.finish().expect("packed")
+}
+
+fn zip(parts: &[&[u8]], method: zip::CompressionMethod) -> Vec<u8> {
+    let mut w = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (n, part) in parts.iter().enumerate() {
+        let options = zip::write::SimpleFileOptions::default().compression_method(method);
+        w.start_file(format!("chunk.{n:04}"), options)
+            .expect("a chunk");
+        w.write_all(part).expect("packed");
+    }
+    w.finish().expect("packed").into_inner()
+}
+
+fn packings(bytes: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
+    // A cut in the middle of a record or line must not matter.
+    let (a, b) = bytes.split_at(bytes.len() / 2 + 1);
+    let zstd = |b: &[u8]| zstd::encode_all(b, 1).expect("packed");
+    vec![
+        ("gz", gzip(bytes)),
+        ("two gz members", [gzip(a), gzip(b)].concat()),
+        ("xz", xz(bytes)),
+        ("two xz streams", [xz(a), xz(b)].concat()),
+        ("zst", zstd(bytes)),
+        ("two zst frames", [zstd(a), zstd(b)].concat()),
+        ("zip", zip(&[a, b], zip::CompressionMethod::Deflated)),
+        (
+            "stored zip",
+            zip(&[a, &[], b], zip::CompressionMethod::Stored),
+        ),
+    ]
+}
+
+#[test]
+fn every_packing_gives_the_same_references_and_is_detected() {
+    let cases = [
+        (own_bytes("chase.lackey"), Format::Lackey),
+        (own_bytes("chase.champsim"), Format::ChampSim),
+        (own_bytes("chase.cloudsuite"), Format::CloudSuite),
+        (b"3 64 128\n1 64\n".repeat(9000), Format::RamulatorCpu),
+        (b"0x40 R\n0x80 W\n".repeat(9000), Format::RamulatorDram),
+        (b"l 0x40 1\ns 0x80 1\n".repeat(9000), Format::LoadStore),
+    ];
+    for (bytes, format) in cases {
+        let plain = read_bytes(&bytes, format, Options::default());
+        assert!(plain.failure.is_none() && plain.refs.len() >= 18);
+        for (name, packed) in packings(&bytes) {
+            let file = Scratch::new("input", &packed);
+            assert_eq!(detect(&file.0).expect(name), format, "{name}");
+            let got = read(&file.0, format, Options::default());
+            assert_eq!(got, plain, "{format} {name}");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_checksum_in_a_zip_is_seen() {
+    let mut bytes = zip(&[b"3 64\n", b"4 64\n"], zip::CompressionMethod::Stored);
+    let at = bytes
+        .windows(5)
+        .position(|w| w == b"4 64\n")
+        .expect("the data");
+    bytes[at] = b'5';
+    let got = read_bytes(&bytes, Format::RamulatorCpu, Options::default());
+    assert!(got.failure.expect("a reason").contains("checksum"));
+}
+
+#[test]
+fn an_xz_that_asks_for_gigabytes_is_refused() {
+    use liblzma::stream::{Check, Filters, LzmaOptions, Stream};
+    let mut options = LzmaOptions::new_preset(0).expect("a preset");
+    options.dict_size(512 << 20);
+    let mut filters = Filters::new();
+    filters.lzma2(&options);
+    let stream = Stream::new_stream_encoder(&filters, Check::Crc64).expect("an encoder");
+    let mut w = liblzma::write::XzEncoder::new_stream(Vec::new(), stream);
+    w.write_all(b"3 64\n").expect("packed");
+    let bytes = w.finish().expect("packed");
+    let got = read_bytes(&bytes, Format::RamulatorCpu, Options::default());
+    let failure = got.failure.expect("a reason");
+    assert!(
+        failure.contains("byte 0") && failure.contains("memory"),
+        "{failure}"
+    );
+}

@@ -1,0 +1,229 @@
+//! Counts on real traces, against integers that were taken from the same files by an independent
+//! script (Python over `zcat` and `zipfile`). The files are third-party and not in the repository:
+//! they are found through `PIEBALD_TRACES` (default `../shared/traces` beside the workspace).
+
+use std::path::PathBuf;
+
+use piebald_trace::foreign::{
+    DEFAULT_DISTINCT_BOUND, Ending, Fetches, ForeignTrace, Format, Options, Summary,
+};
+use piebald_units::op::{MemRef, Next, OpSource};
+
+use crate::support::workspace;
+
+const DATA_ONLY: Options = Options {
+    fetches: Fetches::None,
+    prefetches: false,
+};
+
+/// A sample's file with its CRC-32, and the integers expected of it.
+struct Sample {
+    file: &'static str,
+    crc32: u32,
+    format: Format,
+    /// Loads, stores, updates.
+    refs: [u64; 3],
+    instructions: u64,
+    range: (u64, u64),
+    pages: u64,
+    lines: u64,
+}
+
+const SAMPLES: [Sample; 7] = [
+    Sample {
+        file: "gcc.trace.gz",
+        crc32: 0x9ba9_d918,
+        format: Format::LoadStore,
+        refs: [318_197, 197_486, 0],
+        instructions: 1_024_481 + 318_197 + 197_486,
+        range: (0, 0xffff_ffff),
+        pages: 294,
+        lines: 3367,
+    },
+    Sample {
+        file: "mcf.trace.gz",
+        crc32: 0xee25_e8ff,
+        format: Format::LoadStore,
+        refs: [5972, 721_258, 0],
+        instructions: 286_478 + 5972 + 721_258,
+        range: (0, 0xffff_ffff),
+        pages: 1442,
+        lines: 90_077,
+    },
+    Sample {
+        file: "swim.trace.gz",
+        crc32: 0x048e_ae66,
+        format: Format::LoadStore,
+        refs: [220_668, 82_525, 0],
+        instructions: 873_009 + 220_668 + 82_525,
+        range: (0, 0xffff_ffff),
+        pages: 135,
+        lines: 3453,
+    },
+    Sample {
+        file: "403.gcc.gz",
+        crc32: 0x42ed_405c,
+        format: Format::RamulatorCpu,
+        refs: [45_675, 4349, 0],
+        instructions: 203_728_525,
+        range: (0x64_f500, 0x7fff_5c98_38ff),
+        pages: 1306,
+        lines: 43_198,
+    },
+    Sample {
+        file: "456.hmmer.gz",
+        crc32: 0xa203_1086,
+        format: Format::RamulatorCpu,
+        refs: [565_407, 540_737, 0],
+        instructions: 199_984_232,
+        range: (0x43_6480, 0x7fff_a007_9bff),
+        pages: 564,
+        lines: 33_007,
+    },
+    Sample {
+        file: "drmemtrace/drmemtrace.threadsig.2765542.2328.trace.zip",
+        crc32: 0xcfa7_14aa,
+        format: Format::DrMemtrace,
+        refs: [17_645, 10_015, 409],
+        instructions: 79_427,
+        range: (0x40_0040, 0x7ffd_90ca_a54f),
+        pages: 74,
+        lines: 723,
+    },
+    Sample {
+        file: "drmemtrace/drmemtrace.threadsig.2765543.2117.trace.zip",
+        crc32: 0x0e87_86e0,
+        format: Format::DrMemtrace,
+        refs: [750_099, 860_082, 10_007],
+        instructions: 790_361,
+        range: (0x4a_c0e0, 0x7fdf_64e2_bff0),
+        pages: 9,
+        lines: 46,
+    },
+];
+
+/// The directory of memory traces; without it, says which test is skipped, or fails in CI.
+fn directory(test: &str) -> Option<PathBuf> {
+    let set = std::env::var_os("PIEBALD_TRACES").map(PathBuf::from);
+    let root = workspace().join(set.unwrap_or_else(|| "../shared/traces".into()));
+    let mem = root.join("mem");
+    if mem.is_dir() {
+        return Some(mem);
+    }
+    let message = format!("skipped {test}: no {} (set PIEBALD_TRACES)", mem.display());
+    let ci = std::env::var("CI").is_ok_and(|v| v == "true");
+    assert!(!ci, "{message}");
+    println!("{message}");
+    None
+}
+
+fn summary(sample: &Sample, path: PathBuf) -> Summary {
+    let bytes = std::fs::read(&path).expect(sample.file);
+    let mut crc = flate2::Crc::new();
+    crc.update(&bytes);
+    assert_eq!(crc.sum(), sample.crc32, "{} is another file", sample.file);
+    let trace = ForeignTrace::at(&[path], None, DATA_ONLY).expect(sample.file);
+    assert_eq!(trace.format(), sample.format);
+    trace.summary(DEFAULT_DISTINCT_BOUND).expect(sample.file)
+}
+
+#[test]
+fn real_traces_count_as_an_independent_script_counts_them() {
+    let Some(mem) = directory("real_traces_count_as_an_independent_script_counts_them") else {
+        return;
+    };
+    for sample in &SAMPLES {
+        let sum = summary(sample, mem.join(sample.file));
+        let name = sample.file;
+        assert_eq!(sum.refs[..3], sample.refs, "{name}");
+        assert_eq!(sum.refs[3..], [0, 0], "{name}");
+        assert_eq!(sum.instructions, sample.instructions, "{name}");
+        let range = sum.range.expect(name);
+        assert_eq!((range.lowest, range.highest), sample.range, "{name}");
+        assert_eq!(sum.pages.to_string(), sample.pages.to_string(), "{name}");
+        assert_eq!(sum.lines.to_string(), sample.lines.to_string(), "{name}");
+        let whole = match sample.format {
+            Format::DrMemtrace => Ending::Exit(0),
+            _ => Ending::End,
+        };
+        assert_eq!(sum.endings, [whole], "{name}");
+        assert_eq!(
+            sum.filtered,
+            sample.format == Format::RamulatorCpu,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn threads_of_drmemtrace_are_files_of_one_directory() {
+    let Some(mem) = directory("threads_of_drmemtrace_are_files_of_one_directory") else {
+        return;
+    };
+    let all = Options {
+        fetches: Fetches::All,
+        ..DATA_ONLY
+    };
+    let trace = ForeignTrace::at(&[mem.join("drmemtrace")], None, all).expect("a trace");
+    assert_eq!(trace.threads(), 2);
+    let sum = trace.summary(DEFAULT_DISTINCT_BOUND).expect("a summary");
+    assert_eq!(sum.calls, 138 + 9);
+    assert_eq!(sum.skipped.markers, 2393 + 21_145);
+    assert_eq!(sum.skipped.repeats, 78 + 629_999);
+    assert_eq!(sum.refs[3], 82_060 + 810_380);
+    assert_eq!(sum.instructions, 79_427 + 790_361);
+    let ids: Vec<_> = sum
+        .identities
+        .iter()
+        .map(|i| (i.process, i.thread))
+        .collect();
+    let process = Some(2_765_542);
+    assert_eq!(ids, [(process, process), (process, Some(2_765_543))]);
+}
+
+/// Time that this thread has run, in seconds: the machine may be shared.
+fn processor_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
+    let ns = stat.split(' ').next().and_then(|n| n.parse::<f64>().ok());
+    ns.expect("nanoseconds") / 1e9
+}
+
+/// Prints references and bytes per second of processor time, also of files in `PIEBALD_SPEED`; run by name with `--release -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn speed_of_each_reader() {
+    let mem = directory("speed_of_each_reader").expect("traces");
+    let mut files: Vec<PathBuf> = SAMPLES.iter().map(|s| mem.join(s.file)).collect();
+    files.extend(
+        std::env::var_os("PIEBALD_SPEED")
+            .map(|list| std::env::split_paths(&list).collect::<Vec<_>>())
+            .unwrap_or_default(),
+    );
+    for file in files {
+        let trace = ForeignTrace::at(&[&file], None, Options::default()).expect("a trace");
+        let mut thread = trace.open(0).expect("a thread");
+        let mut buffer = vec![MemRef::default(); 4096];
+        let start = processor_seconds();
+        let (mut refs, mut instructions) = (0u64, 0u64);
+        loop {
+            let filled = thread.fill(&mut buffer);
+            refs += filled.refs as u64;
+            instructions += buffer[..filled.refs]
+                .iter()
+                .map(|r| u64::from(r.gap))
+                .sum::<u64>();
+            if matches!(filled.next, Next::End | Next::Exit(_) | Next::Broken) {
+                break;
+            }
+        }
+        let seconds = processor_seconds() - start;
+        println!(
+            "{:14} {}: {refs} refs, {instructions} instructions, {} bytes in {seconds:.3} s: {:.1} M refs/s, {:.0} MB/s",
+            trace.format(),
+            file.file_name().expect("a name").to_string_lossy(),
+            thread.offset(),
+            refs as f64 / seconds / 1e6,
+            thread.offset() as f64 / seconds / 1e6
+        );
+    }
+}
