@@ -4,6 +4,7 @@
 //! ready, [`study()`] runs them and fills the record that `piebald-report` prints.
 
 mod describe;
+mod jobs;
 mod prepare;
 pub mod scenario;
 mod study;

@@ -193,7 +193,7 @@ fn a_killed_process_is_recorded_to_its_end_and_marked() {
 #include <unistd.h>
 __attribute__((section(".fixed"), aligned(4096))) char area[65536] = {1};
 int main(void) {
-    for (int i = 0; i < 65536; i++) ((volatile char *)area)[i] = 1;
+    for (int i = 0; i < 24 * 65536; i++) ((volatile char *)area)[i & 65535] = 1;
     kill(getpid(), SIGKILL);
 }"#;
     let program = cc(dir.path(), "killed", source, &FIXED);
@@ -213,7 +213,17 @@ int main(void) {
         .fixed(0)
         .into_iter()
         .filter(|r| r.1 == 1 && r.2 < 65536);
-    assert_eq!(bytes.count(), 65536, "nothing that it did is lost");
+    assert_eq!(bytes.count(), 24 * 65536, "nothing that it did is lost");
+    // The part that the driver wrote goes on where the process's own ended.
+    let chunks = &seen.recording.index().chunks;
+    assert!(chunks.len() > 1);
+    for pair in chunks.windows(2) {
+        assert_eq!(
+            pair[1].first_ref,
+            pair[0].first_ref + u64::from(pair[0].refs)
+        );
+        assert_eq!(pair[1].first_instr, pair[0].first_instr + pair[0].instrs);
+    }
     assert_eq!(seen.exits(), [137]);
 }
 

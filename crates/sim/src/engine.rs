@@ -93,6 +93,8 @@ struct Engine<'a> {
     refs: u64,
     reported: u64,
     measured: usize,
+    /// Programs that wait for the others to be warm.
+    late: Vec<usize>,
     /// Program instances started so far: they tell equal event numbers apart.
     instances: u16,
     slice: Picos,
@@ -138,6 +140,7 @@ impl<'a> Engine<'a> {
             refs: 0,
             reported: 0,
             measured: 0,
+            late: Vec::new(),
             instances: 0,
             slice: SchedConfig::new(threads as u16).slice,
             setup,
@@ -152,18 +155,43 @@ impl<'a> Engine<'a> {
     }
 
     fn start_all(&mut self) -> Result<(), SimError> {
-        for program in 0..self.programs.len() {
-            let skip = self.programs[program].setup.skip;
-            let task = self.start_program(program, skip)?;
-            let start = self.programs[program].setup.start;
+        let all_wait = self.programs.iter().all(|p| p.setup.waits);
+        let waits = |p: &ProgramState| p.setup.waits && !all_wait;
+        let (late, early): (Vec<usize>, Vec<usize>) =
+            (0..self.programs.len()).partition(|p| waits(&self.programs[*p]));
+        self.late = late;
+        self.start_at(&early, Picos(0))
+    }
+
+    /// Starts programs for the first time, each at its own offset from `from`.
+    fn start_at(&mut self, programs: &[usize], from: Picos) -> Result<(), SimError> {
+        for program in programs {
+            let skip = self.programs[*program].setup.skip;
+            let task = self.start_program(*program, skip)?;
+            let start = from + self.programs[*program].setup.start;
             if let Status::Runnable(core) = self.sched.status(task)? {
                 let cpu = &mut self.cpus[usize::from(core.0)];
-                cpu.now = cpu.now.max(start);
+                if cpu.task.is_none() {
+                    cpu.now = cpu.now.max(start);
+                }
             }
         }
         for core in 0..self.cpus.len() {
-            self.pick(core)?;
+            if self.cpus[core].task.is_none() {
+                self.pick(core)?;
+            }
         }
+        Ok(())
+    }
+
+    /// Starts the programs that waited, once all others are warm.
+    fn start_late(&mut self, from: Picos) -> Result<(), SimError> {
+        let late = std::mem::take(&mut self.late);
+        let warm = |p: usize| self.programs[p].warm.is_some() || late.contains(&p);
+        if (0..self.programs.len()).all(warm) {
+            return self.start_at(&late, from);
+        }
+        self.late = late;
         Ok(())
     }
 
@@ -409,6 +437,9 @@ impl<'a> Engine<'a> {
         program_state.refs += made;
         if program_state.until_mark() == 0 {
             self.reached_mark(core, program, false);
+            if !self.late.is_empty() {
+                self.start_late(self.cpus[core].now)?;
+            }
         }
         self.sample_map(core, program);
         Ok(all)

@@ -24,8 +24,12 @@ pub struct ProgramSetup {
     pub cores: CoreSet,
     /// Colours of its pages.
     pub colors: ColorRule,
-    /// When its first instruction runs.
+    /// When its first instruction runs: after the run's start, or after all
+    /// programs that do not wait are warm.
     pub start: Picos,
+    /// Starts only when every program that does not wait has warmed up: it meets
+    /// company that is under way. Without effect if all programs wait.
+    pub waits: bool,
     /// References of its main thread that are passed over, unsimulated, the
     /// first time: where in its life the program is met. Its system calls in
     /// that part still take effect, at no cost.

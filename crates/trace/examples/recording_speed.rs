@@ -1,6 +1,6 @@
 //! How fast recordings are written and replayed, and how small they are.
 //!
-//! `cargo run --release -p piebald-trace --example recording_speed [MILLION_REFS]`
+//! `cargo run --release -p piebald-trace --example recording_speed [MILLION_REFS [PROGRAM]]`
 //!
 //! Synthetic streams stand for kinds of program: a strided loop, a random walk
 //! over 64 MiB, a pointer chase with a field access, calls with stack frames, and
@@ -196,7 +196,11 @@ fn main() {
         .and_then(|a| a.parse().ok())
         .unwrap_or(50);
     println!("program   encode ns/ref  replay ns/ref  with deps  with fetches  bytes/ref");
+    let only = std::env::args().nth(2);
     for program in programs() {
+        if only.as_deref().is_some_and(|o| o != program.name) {
+            continue;
+        }
         measure(program, millions * 1_000_000);
     }
 }

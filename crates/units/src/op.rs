@@ -152,7 +152,7 @@ pub enum SysOp {
         offset: u64,
         /// Bytes that were really read.
         len: u64,
-        /// User buffer.
+        /// User buffer; 0 = the bytes stay in the kernel (`sendfile`).
         buffer: VirtAddr,
     },
     /// Bytes of user memory are copied to a file.

@@ -113,8 +113,11 @@ impl PageTables for KernelSpace {
     }
 }
 
-/// Bytes that the kernel's copy and clear loops move with one instruction.
+/// Bytes that one step of the kernel's copy and clear loops moves: a line.
 const SWEEP_BYTES: u16 = 64;
+/// Instructions that each line costs them: the kernel moves 8 bytes with one, as
+/// it keeps out of the vector registers.
+const SWEEP_INSTRS: u32 = 8;
 
 impl Machine {
     /// Runs over a span line by line; `step` names the references of one line.
@@ -135,7 +138,7 @@ impl Machine {
                     refs[n] = PhysRef {
                         vaddr: VirtAddr(u64::from(offset) | frame.0 << 12),
                         frame: frame.0 as u32,
-                        gap: 2,
+                        gap: SWEEP_INSTRS,
                         size: 64,
                         kind,
                         ..PhysRef::default()

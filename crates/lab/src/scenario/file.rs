@@ -44,6 +44,8 @@ pub(crate) struct File {
     pub(crate) repetitions: Spanned<u32>,
     pub(crate) budget_refs: Option<Spanned<Written<Count>>>,
     pub(crate) warmup_refs: Option<Spanned<Written<Count>>>,
+    /// Which programs run together.
+    pub(crate) together: Option<Spanned<String>>,
     pub(crate) machine: MachineTable,
     #[serde(default)]
     pub(crate) output: OutputTable,

@@ -48,6 +48,8 @@ pub struct Scenario {
     pub set_map: u32,
     /// Cache sizes of the miss curves; 0 = no curves.
     pub miss_curve: u32,
+    /// Which programs run together.
+    pub together: Together,
     /// Programs, in the file's order.
     pub programs: Vec<ProgramEntry>,
     /// Policies, in the file's order; at least one.
@@ -88,6 +90,15 @@ impl std::fmt::Display for Input {
             Self::Builtin(text) => write!(f, "builtin {text}"),
         }
     }
+}
+
+/// Which programs run together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Together {
+    /// All of them.
+    All,
+    /// Each target with all polluters, without the other targets.
+    EachTarget,
 }
 
 /// Which frames pages get.
@@ -263,6 +274,11 @@ impl Scenario {
             .map_or(budget_refs / 5, |n| n.get_ref().0.0);
         let (machine, features) = machine(&file.machine, &source)?;
         let threads = u32::from(machine.core.sockets * machine.core.per_socket * machine.core.smt);
+        let together = [
+            ("all", Together::All),
+            ("each-target", Together::EachTarget),
+        ];
+        let together = source.choose(&file.together, "together", &together)?;
         let programs = programs(&file, &source, threads)?;
         let policies = policies(&file, &source)?;
         let small = |value: &Option<Spanned<u32>>, key: &str, default: u32| match value {
@@ -286,6 +302,7 @@ impl Scenario {
             disabled_controllers: file.machine.disabled_controllers,
             set_map: small(&file.output.set_map, "output.set_map", DEFAULT_SET_MAP)?,
             miss_curve: small(&file.output.miss_curve, "output.miss_curve", 0)?,
+            together,
             programs,
             policies,
         })

@@ -48,7 +48,9 @@ pub fn make_room(vcpu: c_uint) -> *mut Slot {
         return core::ptr::null_mut();
     };
     if let Some(lane) = cold.as_mut() {
-        lane.flush(shared);
+        if !lane.slot.grow(shared) {
+            lane.flush(shared);
+        }
         return slot_of(vcpu);
     }
     if !shared.running() {

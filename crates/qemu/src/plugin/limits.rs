@@ -2,7 +2,7 @@
 //!
 //! Both count *references* of all threads together, in the order in which
 //! threads write their slots: exact to a block for one thread, and to a slot
-//! (131,072 entries) for several. A region (`A:B`) opens for all processes when
+//! (2^20 entries) for several. A region (`A:B`) opens for all processes when
 //! any thread executes mark A and closes at mark B; the thread that executes the
 //! mark is cut exactly there, the others at their next full slot.
 //! Outside, and before `skip`, events are kept: a replay needs the mappings.
@@ -12,7 +12,7 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use piebald_trace::recording::model::{Event, Raw};
 
-use crate::shared::{FREE, Shared};
+use crate::shared::{AT_LIMIT, FREE, Shared};
 
 /// What is kept of a slot.
 pub struct Cut<'a> {
@@ -81,7 +81,7 @@ fn place(raw: &[Raw], from: usize, to: usize, events: Vec<(usize, Event)>) -> Cu
 
 /// The limit is reached: nothing more is recorded.
 pub fn reached(shared: &Shared) {
-    shared.stopped.store(1, Release);
+    shared.stopped.store(AT_LIMIT, Release);
     if shared.stop_at_limit.load(Relaxed) != 0 {
         end_program(shared);
     }

@@ -16,7 +16,7 @@ use twox_hash::XxHash3_64;
 
 use super::{RecordError, Summary, signal_of};
 use crate::plugin::lane::parse_journal;
-use crate::shared::{DICTIONARY, FREE, REPLACED, Shared, SlotMap, THREAD, WITH_IMAGE};
+use crate::shared::{AT_LIMIT, DICTIONARY, FREE, REPLACED, Shared, SlotMap, THREAD, WITH_IMAGE};
 
 /// Bytes that warnings may take in the header, which has a fixed place.
 const HEADER_ROOM: usize = 300;
@@ -24,6 +24,11 @@ const HEADER_ROOM: usize = 300;
 /// Is a process of the recording still running?
 pub fn anyone_alive(shared: &Shared) -> bool {
     slots(shared).any(|slot| is_alive(slot.head().pid))
+}
+
+/// Is a process about to append a record, or doing so?
+pub fn anyone_writing(shared: &Shared) -> bool {
+    slots(shared).any(|slot| slot.head().writing.load(Acquire) != 0 && is_alive(slot.head().pid))
 }
 
 fn slots(shared: &Shared) -> impl Iterator<Item = SlotMap> + '_ {
@@ -149,7 +154,7 @@ impl Found {
         status: ExitStatus,
     ) -> Result<(), RecordError> {
         let left: Vec<SlotMap> = slots(shared).collect();
-        if left.is_empty() || !shared.running() {
+        if left.is_empty() || shared.stopped.load(Acquire) == AT_LIMIT {
             return Ok(());
         }
         for slot in left.iter().filter(|s| s.head().kind == DICTIONARY) {

@@ -31,12 +31,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use core::sync::atomic::Ordering::Acquire;
+use core::sync::atomic::Ordering::{AcqRel, Acquire};
 use piebald_trace::recording::{FileHeader, RecordingWriter, WriteError};
 use sha2::{Digest, Sha256};
 
 use crate::image::{self, Image, Verdict};
-use crate::shared::{Setup, Shared};
+use crate::shared::{EARLY, Setup, Shared};
 
 /// What to record, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -321,10 +321,13 @@ fn wait_for_others(shared: &Shared, signals: &signals::Forwarding) {
         std::thread::sleep(pause);
         idle += pause;
     }
-    // Told to end: nothing more is recorded, and nobody is waited for.
-    shared
-        .stopped
-        .store(1, core::sync::atomic::Ordering::Release);
+    // Told to end: nothing more is recorded, and nobody is waited for but those
+    // who are just appending.
+    let running = shared.stopped.compare_exchange(0, EARLY, AcqRel, Acquire);
+    let patience = Instant::now() + Duration::from_secs(1);
+    while running.is_ok() && finish::anyone_writing(shared) && Instant::now() < patience {
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// The signal that a status names.

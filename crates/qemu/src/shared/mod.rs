@@ -43,7 +43,7 @@ pub struct Header {
     magic: u64,
     /// First error that stopped the recording, as an errno; 0 = none.
     pub failure: AtomicI32,
-    /// The recording goes on no longer: its limit is reached.
+    /// Why the recording goes on no longer: [`AT_LIMIT`], [`EARLY`]; 0 = it does.
     pub stopped: AtomicU32,
     /// Recording is between the two marks of the region (or has no region).
     pub open: AtomicU32,
@@ -80,6 +80,11 @@ pub struct Header {
     plugin: [u8; MAX_PATH],
     notice: [[u8; NOTICE_BYTES]; NR_NOTICES],
 }
+
+/// The limit is reached: nothing that comes later is wanted.
+pub const AT_LIMIT: u32 = 1;
+/// The driver was told to end; what the processes still hold is wanted.
+pub const EARLY: u32 = 2;
 
 /// What a driver asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -265,7 +270,7 @@ impl Shared {
                 continue;
             }
             self.slots.fetch_max(index + 1, AcqRel);
-            slot::allocate(&fd, index, kind)?;
+            slot::allocate_first(&fd, index, kind)?;
             slot.reset(kind, process, thread);
             return Ok(slot);
         }

@@ -6,7 +6,11 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Most raw entries in one slot before it is written.
-pub const RAW_ENTRIES: usize = 128 << 10;
+/// (`MAX_CHUNK_REFS` of the format: the longer a chunk, the better it is packed).
+pub const RAW_ENTRIES: usize = 1 << 20;
+/// Raw entries that a slot has memory for at first; most processes of a script
+/// never need more.
+const FIRST_ENTRIES: usize = 64 << 10;
 /// Bytes for events (or dictionary entries) in one slot.
 pub const JOURNAL_BYTES: usize = 56 << 10;
 /// Bytes for the system call that a thread is in.
@@ -86,6 +90,7 @@ const _: () = assert!(size_of::<Slot>() <= SLOT_HEAD);
 /// A slot mapped into this process; unmapped when dropped.
 pub struct SlotMap {
     at: *mut u8,
+    index: u32,
 }
 
 // SAFETY: a slot has one writer at a time, which the owner of the map arranges.
@@ -104,7 +109,7 @@ impl SlotMap {
             super::HEADER_BYTES + index as usize * SLOT_BYTES,
             SLOT_BYTES,
         )?;
-        Ok(Self { at })
+        Ok(Self { at, index })
     }
 
     /// The head, shared with the callbacks of the owning thread.
@@ -130,7 +135,7 @@ impl SlotMap {
         let head = unsafe { &mut *self.raw_head() };
         head.base = base;
         head.next = base;
-        head.hard_end = base + 8 * RAW_ENTRIES as u64;
+        head.hard_end = base + 8 * FIRST_ENTRIES as u64;
         head.soft_end = head.hard_end - 8 * crate::plugin::MARGIN as u64;
         head.kind = kind;
         head.process = process;
@@ -159,6 +164,29 @@ impl SlotMap {
         let n = (head.next.saturating_sub(head.base) / 8) as usize;
         // SAFETY: the entries lie in the mapping and their number is bounded.
         unsafe { core::slice::from_raw_parts(self.entries(), n.min(RAW_ENTRIES)) }
+    }
+
+    /// Gets memory for all entries that a slot can hold. `false` if it has it
+    /// already or there is none.
+    pub fn grow(&self, shared: &super::Shared) -> bool {
+        let end = self.head().base + 8 * RAW_ENTRIES as u64;
+        if self.head().hard_end == end {
+            return false;
+        }
+        let fd = super::open_rw(shared.path());
+        if fd
+            .and_then(|fd| allocate(&fd, self.index, SLOT_BYTES))
+            .is_err()
+        {
+            return false;
+        }
+        // SAFETY: the owner is the only writer.
+        unsafe {
+            let head = self.raw_head();
+            (*head).soft_end += end - (*head).hard_end;
+            (*head).hard_end = end;
+        }
+        true
     }
 
     /// Index of the next raw entry.
@@ -258,13 +286,17 @@ impl Drop for SlotMap {
     }
 }
 
+/// Gets the memory of a new slot.
+///
+/// # Errors
+/// There is none.
+pub(super) fn allocate_first(fd: &OwnedFd, index: u32, kind: u32) -> io::Result<()> {
+    let entries = if kind == THREAD { FIRST_ENTRIES } else { 0 };
+    allocate(fd, index, SLOT_HEAD + 8 * entries)
+}
+
 /// Gets the slot's memory now: a store that finds none later would be fatal.
-pub(super) fn allocate(fd: &OwnedFd, index: u32, kind: u32) -> io::Result<()> {
-    let len = if kind == THREAD {
-        SLOT_BYTES
-    } else {
-        SLOT_HEAD
-    };
+fn allocate(fd: &OwnedFd, index: u32, len: usize) -> io::Result<()> {
     let at = (super::HEADER_BYTES + index as usize * SLOT_BYTES) as i64;
     // SAFETY: plain system call on an open descriptor.
     match unsafe { libc::posix_fallocate(fd.as_raw_fd(), at, len as i64) } {

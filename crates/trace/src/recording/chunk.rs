@@ -82,7 +82,7 @@ impl ChunkReader {
     pub(crate) fn open(recording: &Recording, entry: &ChunkEntry) -> Result<Self, ReadError> {
         let layout = recording.chunk_layout(entry)?;
         let section = |i| recording.section(entry, &layout, i);
-        let fault = |what| recording.0.data.corrupt(entry.offset, what);
+        let fault = |fault: Fault| recording.0.data.corrupt(entry.offset, fault.to_string());
         Ok(Self {
             entry: *entry,
             blocks: BlockReader::new(section(section::BLOCK_TOKENS)?, section(section::LITERALS)?)
@@ -112,7 +112,7 @@ impl ChunkReader {
         self.blocks_left -= 1;
         let instrs = u64::from(state.instrs);
         if instrs > self.instrs_left {
-            return Err("more instructions than the header says");
+            return Err(Fault::TooManyInstrs);
         }
         self.instrs_left -= instrs;
         let (shape, refs) = match self.irregular.step() {
@@ -125,7 +125,7 @@ impl ChunkReader {
             }
         };
         if refs > self.refs_left {
-            return Err("more references than the header says");
+            return Err(Fault::TooManyRefs);
         }
         self.refs_left -= refs;
         Ok((id, shape, refs))
@@ -147,7 +147,7 @@ impl ChunkReader {
     /// What is not.
     pub(crate) fn finish(&self) -> Result<(), Fault> {
         if self.refs_left != 0 || self.instrs_left != 0 {
-            return Err("fewer references or instructions than the header says");
+            return Err(Fault::TooFew);
         }
         self.blocks.finish()?;
         self.irregular.finish()?;
@@ -169,7 +169,8 @@ impl BlockWalk {
         let section = |i| recording.section(entry, &layout, i);
         let reader = BlockReader::new(section(section::BLOCK_TOKENS)?, section(section::LITERALS)?);
         Ok(Self {
-            reader: reader.map_err(|what| recording.0.data.corrupt(entry.offset, what))?,
+            reader: reader
+                .map_err(|fault| recording.0.data.corrupt(entry.offset, fault.to_string()))?,
             left: entry.blocks,
         })
     }
@@ -206,7 +207,7 @@ impl Recording {
         let mut reader = ChunkReader::open(self, entry)?;
         let mut tables = Tables::new(&dictionary);
         raw_chunk(&mut reader, &mut tables, events)
-            .map_err(|what| self.0.data.corrupt(entry.offset, what))
+            .map_err(|fault| self.0.data.corrupt(entry.offset, fault.to_string()))
     }
 }
 

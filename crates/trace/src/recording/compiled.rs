@@ -1,9 +1,12 @@
 //! A process's dictionary in the form that replay works from.
 
-use piebald_units::op::RefKind;
+use piebald_units::{
+    VirtAddr,
+    op::{MemRef, RefKind},
+};
 
 use super::{
-    model::{AccessKind, BlockDef, Sources},
+    model::{AccessDef, AccessKind, BlockDef, NR_REGS, RegOut, Sources},
     predict::{BlockState, Site},
 };
 
@@ -22,9 +25,14 @@ pub struct Block {
     pub(crate) first_access: u32,
     pub(crate) first_out: u32,
     pub(crate) outs: u8,
+    /// Accesses that are loads.
+    pub(crate) loads: u16,
     /// Instructions after the one that makes the last access; all if none does.
     pub(crate) after: u16,
 }
+
+/// Register number of none: its entry in the table of loads is always 0.
+const NO_REG: u8 = NR_REGS as u8;
 
 /// On what an address or a register's value depends, ready to use.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,27 +43,31 @@ pub(crate) struct Origin {
     pub(crate) regs: u16,
     /// The youngest of `loads`, counted in loads of the block from 1; 0 = none.
     pub(crate) youngest: u16,
+    /// The first two of `regs`, or [`NO_REG`].
+    pub(crate) pair: [u8; 2],
+    /// There are more than two.
+    pub(crate) many: bool,
 }
 
 /// An access, ready to use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
-    pub(crate) site: u32,
-    /// Instructions after the one of the previous access of the block (or from
-    /// the block's start), its own included.
-    pub(crate) gap: u16,
+    /// The reference but for its address. `gap`: instructions after the one of the
+    /// previous access of the block (or from the block's start), its own included.
+    /// `dep`: distance to a load of the same execution.
+    pub(crate) template: MemRef,
+    pub(crate) origin: Origin,
     /// Index of its instruction.
     pub(crate) insn: u16,
-    pub(crate) size: u8,
-    pub(crate) kind: RefKind,
-    pub(crate) origin: Origin,
+    /// Loads of the block before it.
+    pub(crate) loads_before: u16,
 }
 
 /// A register that a block writes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Out {
-    pub(crate) reg: u8,
     pub(crate) origin: Origin,
+    pub(crate) reg: u8,
 }
 
 /// The blocks of a process.
@@ -99,31 +111,54 @@ impl Dictionary {
                 site: site_number(image, def.addr),
                 first_access: u32::try_from(dict.accesses.len()).map_err(too_many)?,
                 first_out: u32::try_from(dict.outs.len()).map_err(too_many)?,
-                outs: def.outs.len() as u8,
+                outs: 0,
+                loads: def.accesses.iter().filter(|a| is_load(a)).count() as u16,
                 after: def.instrs - last,
             });
-            let mut before = 0;
-            for access in &def.accesses {
-                let addr = def.addr.wrapping_add(access.offset.into());
-                dict.accesses.push(Access {
-                    site: site_number(image, addr),
-                    gap: access.insn + 1 - before,
-                    insn: access.insn,
-                    size: access.size,
-                    kind: kind(access.kind),
-                    origin: origin(def, &access.address),
-                });
-                before = access.insn + 1;
-            }
-            dict.outs.extend(def.outs.iter().map(|o| Out {
+            dict.add_accesses(def, image);
+            // A register that depends on what it depended on before keeps its entry.
+            let kept = |o: &&RegOut| o.value.loads == 0 && o.value.regs == 1 << o.reg;
+            let outs = def.outs.iter().filter(|o| !kept(o));
+            dict.outs.extend(outs.map(|o| Out {
                 reg: o.reg,
                 origin: origin(def, &o.value),
             }));
+            if let Some(block) = dict.blocks.last_mut() {
+                block.outs = (dict.outs.len() - block.first_out as usize) as u8;
+            }
             let first_site = dict.sites.len() as u32;
             dict.block_states.push(BlockState::new(first_site, def));
             dict.sites.extend(def.accesses.iter().map(Site::new));
         }
         Ok(dict)
+    }
+
+    fn add_accesses(&mut self, def: &BlockDef, image: u32) {
+        let (mut before, mut loads_before) = (0, 0u16);
+        for access in &def.accesses {
+            let addr = def.addr.wrapping_add(access.offset.into());
+            let origin = origin(def, &access.address);
+            let dep = match origin.youngest {
+                0 => 0,
+                // A load later in the block cannot be meant.
+                youngest => (loads_before + 1).saturating_sub(youngest),
+            };
+            self.accesses.push(Access {
+                template: MemRef {
+                    addr: VirtAddr(0),
+                    site: site_number(image, addr),
+                    gap: (access.insn + 1 - before).into(),
+                    dep,
+                    size: access.size,
+                    kind: kind(access.kind),
+                },
+                origin,
+                insn: access.insn,
+                loads_before,
+            });
+            before = access.insn + 1;
+            loads_before += u16::from(is_load(access));
+        }
     }
 }
 
@@ -142,8 +177,11 @@ const fn kind(kind: AccessKind) -> RefKind {
     }
 }
 
+fn is_load(access: &AccessDef) -> bool {
+    access.kind != AccessKind::Store
+}
+
 fn origin(def: &BlockDef, sources: &Sources) -> Origin {
-    let is_load = |a: &super::model::AccessDef| a.kind != AccessKind::Store;
     let mut loads = 0;
     let mut youngest = 0;
     let mut ordinal = 0;
@@ -156,9 +194,13 @@ fn origin(def: &BlockDef, sources: &Sources) -> Origin {
             }
         }
     }
+    let mut named = (0..NR_REGS as u8).filter(|r| sources.regs >> r & 1 == 1);
+    let pair = [(); 2].map(|()| named.next().unwrap_or(NO_REG));
     Origin {
         loads,
         regs: sources.regs,
         youngest,
+        pair,
+        many: named.next().is_some(),
     }
 }

@@ -18,8 +18,41 @@ pub(crate) mod section {
     pub(crate) const COUNT: usize = 7;
 }
 
-/// What is wrong with a section.
-pub(crate) type Fault = &'static str;
+/// What is wrong with a section. One byte, so that a result with an address fits
+/// into registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Fault {
+    #[error("a token is cut")]
+    CutToken,
+    #[error("tokens end before the references do")]
+    TokensEnd,
+    #[error("an unknown token")]
+    UnknownToken,
+    #[error("a block that the dictionary does not hold")]
+    UnknownBlock,
+    #[error("an access that its block does not hold")]
+    UnknownAccess,
+    #[error("block literals end early")]
+    LiteralsEnd,
+    #[error("residuals end early")]
+    ResidualsEnd,
+    #[error("irregular executions are cut")]
+    CutIrregular,
+    #[error("more instructions than the header says")]
+    TooManyInstrs,
+    #[error("more references than the header says")]
+    TooManyRefs,
+    #[error("fewer references or instructions than the header says")]
+    TooFew,
+    #[error("blocks are left over after the last execution")]
+    BlocksLeft,
+    #[error("addresses are left over after the last execution")]
+    AddressesLeft,
+    #[error("irregular executions are left over")]
+    IrregularLeft,
+    #[error("an event lies beyond the last reference")]
+    EventBeyond,
+}
 
 /// Reads tokens: a run of hits, then what ended it.
 struct Tokens<const RUN_BITS: u32> {
@@ -53,7 +86,7 @@ impl<const RUN_BITS: u32> Tokens<RUN_BITS> {
         self.run = (byte & Self::FULL).into();
         self.code = Some(byte >> RUN_BITS);
         if byte & Self::FULL == Self::FULL {
-            self.run += self.source.varint().ok_or("a token is cut")?;
+            self.run += self.source.varint().ok_or(Fault::CutToken)?;
         }
         Ok(())
     }
@@ -61,7 +94,7 @@ impl<const RUN_BITS: u32> Tokens<RUN_BITS> {
     /// After a run: its code; the next token is made ready.
     #[inline]
     fn end_run(&mut self) -> Result<u8, Fault> {
-        let code = self.code.ok_or("tokens end before the references do")?;
+        let code = self.code.ok_or(Fault::TokensEnd)?;
         self.load()?;
         Ok(code)
     }
@@ -103,7 +136,7 @@ impl BlockReader {
             self.surprise(blocks)?
         };
         if id as usize >= blocks.len() {
-            return Err("a block that the dictionary does not hold");
+            return Err(Fault::UnknownBlock);
         }
         self.successors.learn(blocks, id);
         Ok(id)
@@ -115,11 +148,11 @@ impl BlockReader {
                 Ok(self.successors.successor(blocks, which))
             }
             LITERAL => {
-                let step = self.literals.varint().ok_or("block literals end early")?;
+                let step = self.literals.varint().ok_or(Fault::LiteralsEnd)?;
                 let id = u64::from(self.successors.current).wrapping_add(unzigzag48(step));
-                u32::try_from(id & ADDR_MASK).map_err(|_| "a block id above 32 bits")
+                u32::try_from(id & ADDR_MASK).map_err(|_| Fault::UnknownBlock)
             }
-            _ => Err("an unknown block token"),
+            _ => Err(Fault::UnknownToken),
         }
     }
 
@@ -128,7 +161,7 @@ impl BlockReader {
     pub(crate) fn finish(&self) -> Result<(), Fault> {
         match self.tokens.is_done() && self.literals.is_done() {
             true => Ok(()),
-            false => Err("blocks are left over after the last execution"),
+            false => Err(Fault::BlocksLeft),
         }
     }
 }
@@ -174,11 +207,11 @@ impl AddressReader {
                 Ok(self.context.predict(site, site.favourite))
             }
             code @ RESIDUAL..6 => {
-                let residual = self.residuals.varint().ok_or("residuals end early")?;
+                let residual = self.residuals.varint().ok_or(Fault::ResidualsEnd)?;
                 let guess = self.context.predict(site, code - RESIDUAL);
                 Ok(guess.wrapping_add(unzigzag48(residual)) & ADDR_MASK)
             }
-            _ => Err("an unknown address token"),
+            _ => Err(Fault::UnknownToken),
         }
     }
 
@@ -187,7 +220,7 @@ impl AddressReader {
     pub(crate) fn finish(&self) -> Result<(), Fault> {
         match self.tokens.is_done() && self.residuals.is_done() {
             true => Ok(()),
-            false => Err("addresses are left over after the last execution"),
+            false => Err(Fault::AddressesLeft),
         }
     }
 }
@@ -218,7 +251,7 @@ impl IrregularReader {
         self.ended = self.source.is_done();
         self.regular = match self.ended {
             true => u64::MAX,
-            false => self.source.varint().ok_or(CUT)?,
+            false => self.source.varint().ok_or(Fault::CutIrregular)?,
         };
         Ok(())
     }
@@ -245,16 +278,16 @@ impl IrregularReader {
         indices: &mut Vec<u16>,
     ) -> Result<(), Fault> {
         indices.clear();
-        let count = self.source.varint().ok_or(CUT)?;
+        let count = self.source.varint().ok_or(Fault::CutIrregular)?;
         if count > limit as u64 {
-            return Err("more references than the header says");
+            return Err(Fault::TooManyRefs);
         }
         let mut expected = 0u64;
         for _ in 0..count {
-            let step = unzigzag48(self.source.varint().ok_or(CUT)?);
+            let step = unzigzag48(self.source.varint().ok_or(Fault::CutIrregular)?);
             let index = expected.wrapping_add(step) & ADDR_MASK;
             if index >= accesses.into() {
-                return Err("an access that its block does not hold");
+                return Err(Fault::UnknownAccess);
             }
             indices.push(index as u16);
             expected = index + 1;
@@ -267,12 +300,10 @@ impl IrregularReader {
     pub(crate) fn finish(&self) -> Result<(), Fault> {
         match self.ended {
             true => Ok(()),
-            false => Err("irregular executions are left over"),
+            false => Err(Fault::IrregularLeft),
         }
     }
 }
-
-const CUT: Fault = "irregular executions are cut";
 
 /// An event with its place in the chunk: after `blocks` executions have begun and
 /// `refs` references of the last of them were made.

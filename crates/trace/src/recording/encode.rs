@@ -23,6 +23,7 @@
 
 use super::{
     dictionary::BlockLookup,
+    emit::{EventCursor, Tokens, check_events},
     error::EncodeError,
     model::{AccessKind, Entry, Event, Raw},
     pages::{self, PageSet},
@@ -47,37 +48,6 @@ pub struct ChunkSummary {
     pub blocks: u32,
     /// Bytes appended.
     pub bytes: usize,
-}
-
-/// Token stream under construction.
-struct Tokens<const RUN_BITS: u32> {
-    run: u64,
-    out: Sink,
-}
-
-impl<const RUN_BITS: u32> Tokens<RUN_BITS> {
-    const FULL: u64 = (1 << RUN_BITS) - 1;
-
-    fn new() -> Self {
-        Self {
-            run: 0,
-            out: Sink::default(),
-        }
-    }
-
-    #[inline]
-    fn token(&mut self, code: u8) {
-        let run = std::mem::take(&mut self.run);
-        self.out.byte(code << RUN_BITS | run.min(Self::FULL) as u8);
-        if run >= Self::FULL {
-            self.out.varint(run - Self::FULL);
-        }
-    }
-
-    fn clear(&mut self) {
-        self.run = 0;
-        self.out.clear();
-    }
 }
 
 /// Encodes one thread's stream, chunk by chunk.
@@ -300,6 +270,7 @@ impl ChunkEncoder {
     #[inline]
     fn regular(&mut self, accesses: &[Raw], first_site: usize) {
         self.since_irregular += 1;
+        self.count.refs += accesses.len() as u32;
         for (k, entry) in accesses.iter().enumerate() {
             self.address(first_site + k, entry.0 & ADDR_MASK);
         }
@@ -308,7 +279,6 @@ impl ChunkEncoder {
     #[inline]
     fn address(&mut self, site: usize, addr: u64) {
         let state = &mut self.sites[site];
-        self.count.refs += 1;
         let guess = self.context.predict(state, state.favourite);
         if guess == addr {
             self.addr_tokens.run += 1;
@@ -373,6 +343,7 @@ impl ChunkEncoder {
         } else {
             self.escape(&joined);
         }
+        self.count.refs += joined.len() as u32;
         for &(index, addr) in &joined {
             self.address(first_site + usize::from(index), addr);
         }
@@ -488,64 +459,4 @@ fn is_regular(raw: &[Raw], from: usize, to: usize) -> bool {
         .iter()
         .enumerate()
         .all(|(k, r)| usize::from(r.index()) == k)
-}
-
-fn check_events(raw: &[Raw], events: &[(usize, Event)]) -> Result<(), EncodeError> {
-    let mut least = 0;
-    for (i, &(at, _)) in events.iter().enumerate() {
-        if at < least || at > raw.len() {
-            return Err(EncodeError::EventPlace {
-                event: i,
-                at,
-                limit: raw.len(),
-            });
-        }
-        least = at;
-    }
-    Ok(())
-}
-
-/// The events that are still to be written.
-struct EventCursor<'a> {
-    rest: &'a [(usize, Event)],
-    /// Raw index of the first of them.
-    next: usize,
-    /// Block executions before the last event written.
-    blocks: u32,
-    /// References of the last execution: the place of an event that follows it.
-    refs_of_last: u32,
-}
-
-impl<'a> EventCursor<'a> {
-    fn new(rest: &'a [(usize, Event)]) -> Self {
-        Self {
-            rest,
-            next: rest.first().map_or(usize::MAX, |e| e.0),
-            blocks: 0,
-            refs_of_last: 0,
-        }
-    }
-
-    /// Writes the events up to raw index `at`: before them lie `blocks` begun
-    /// executions, and `refs` references of the last of these.
-    #[cold]
-    fn write(
-        &mut self,
-        at: usize,
-        blocks: u32,
-        refs: u32,
-        out: &mut Sink,
-    ) -> Result<(), EncodeError> {
-        while let Some(((place, event), rest)) = self.rest.split_first()
-            && *place <= at
-        {
-            out.varint((blocks - self.blocks).into());
-            out.varint(refs.into());
-            out.extend(&postcard::to_allocvec(event)?);
-            self.blocks = blocks;
-            self.rest = rest;
-        }
-        self.next = self.rest.first().map_or(usize::MAX, |e| e.0);
-        Ok(())
-    }
 }

@@ -73,6 +73,7 @@ mod compiled;
 mod data;
 mod decode;
 mod dictionary;
+mod emit;
 mod encode;
 mod error;
 mod file;

@@ -125,7 +125,8 @@ pub enum EventKind {
     Call {
         /// x86-64 call number.
         number: u32,
-        /// Arguments as passed.
+        /// Arguments as passed, except that the vector calls (`readv` and its like)
+        /// have the address of the first buffer in place of the vector's.
         args: [u64; 6],
         /// Return value; negative errno on failure; `None` if it did not return.
         ret: Option<i64>,

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::{
     analysis::ProgramThread,
     chunk::{BlockWalk, Tables},
+    decode::Fault,
     error::ReadError,
     reader::Recording,
 };
@@ -117,7 +118,7 @@ impl Recording {
             let mut tables = Tables::new(&dictionary);
             for entry in chunks {
                 tables.reset();
-                let fail = |what| self.0.data.corrupt(entry.offset, what);
+                let fail = |fault: Fault| self.0.data.corrupt(entry.offset, fault.to_string());
                 let mut walk = BlockWalk::open(self, entry)?;
                 while let Some(id) = walk.next(&mut tables).map_err(fail)? {
                     current.add(id, dictionary.blocks()[id as usize].instrs.into());

@@ -6,21 +6,23 @@
 //! one that passes through; about one reference in a million loses a dependence.
 
 use crate::recording::{
-    compiled::{Origin, Out},
+    compiled::{Access, Origin, Out},
     model::NR_REGS,
 };
 
 /// Distances from here on count as none ([`MemRef::dep`](piebald_units::op::MemRef::dep)).
 const FAR: u32 = u16::MAX as u32;
 
+/// By register: its load. One more entry, always 0, stands for no register.
+type Table = [u32; NR_REGS + 1];
+
 /// The table and the count of loads.
 #[derive(Default)]
 pub(crate) struct Dependences {
-    regs: [u32; NR_REGS],
-    /// Loads of the chunk so far.
+    regs: Table,
+    /// Loads of the chunk so far, those of the current execution only if it is
+    /// irregular.
     loads: u32,
-    /// Loads before the current execution.
-    base: u32,
     /// Loads of an irregular execution: access index, number.
     irregular: Vec<(u16, u32)>,
 }
@@ -28,69 +30,89 @@ pub(crate) struct Dependences {
 impl Dependences {
     /// A chunk begins.
     pub(crate) fn reset(&mut self) {
-        self.regs = [0; NR_REGS];
+        self.regs = Table::default();
         self.loads = 0;
     }
 
-    /// An execution begins.
-    #[inline]
-    pub(crate) fn enter(&mut self) {
-        self.base = self.loads;
+    /// An irregular execution begins.
+    pub(crate) fn enter_irregular(&mut self) {
         self.irregular.clear();
     }
 
-    /// A load was made by access `index`; with `irregular`, that is remembered
-    /// because the definition's order does not hold.
-    #[inline]
-    pub(crate) fn load(&mut self, index: u16, irregular: bool) {
+    /// A load was made by access `index` of an irregular execution.
+    pub(crate) fn irregular_load(&mut self, index: u16) {
         self.loads += 1;
-        if irregular {
-            self.irregular.push((index, self.loads));
+        self.irregular.push((index, self.loads));
+    }
+
+    /// In a regular execution: loads back to the one that the access depends on;
+    /// 0 = none, or too far.
+    #[inline]
+    pub(crate) fn regular(&self, access: &Access) -> u16 {
+        if access.origin.youngest != 0 {
+            return access.template.dep;
+        }
+        let source = youngest(&self.regs, &access.origin);
+        back(self.loads + u32::from(access.loads_before), source)
+    }
+
+    /// The same in an irregular execution.
+    pub(crate) fn irregular(&self, origin: &Origin) -> u16 {
+        back(self.loads, self.irregular_source(origin, &self.regs))
+    }
+
+    fn irregular_source(&self, origin: &Origin, regs: &Table) -> u32 {
+        let executed = self.irregular.iter().rev();
+        let mut named = executed.filter(|(k, _)| *k < 64 && origin.loads >> k & 1 == 1);
+        match named.next() {
+            Some(&(_, number)) => number,
+            None => youngest(regs, origin),
         }
     }
 
-    /// Loads back to the one that `origin` depends on; 0 = none, or too far.
+    /// A regular execution ends: registers take their new values, all at once.
     #[inline]
-    pub(crate) fn distance(&self, origin: &Origin, irregular: bool) -> u16 {
-        let source = self.source(origin, irregular);
-        let back = (self.loads + 1).wrapping_sub(source);
-        if source == 0 || source > self.loads || back >= FAR {
-            return 0;
+    pub(crate) fn leave(&mut self, outs: &[Out], loads: u16) {
+        let entry = self.regs;
+        for out in outs {
+            let source = match out.origin.youngest {
+                0 => youngest(&entry, &out.origin),
+                ordinal => self.loads + u32::from(ordinal),
+            };
+            self.regs[usize::from(out.reg) % NR_REGS] = source;
         }
-        back as u16
+        self.loads += u32::from(loads);
     }
 
-    /// Number of the youngest load that `origin` depends on; 0 = none.
-    #[inline]
-    fn source(&self, origin: &Origin, irregular: bool) -> u32 {
-        if origin.loads != 0 {
-            if !irregular {
-                return self.base + u32::from(origin.youngest);
-            }
-            let executed = self.irregular.iter().rev();
-            let mut named = executed.filter(|(k, _)| *k < 64 && origin.loads >> k & 1 == 1);
-            if let Some(&(_, number)) = named.next() {
-                return number;
-            }
+    /// An irregular execution ends.
+    pub(crate) fn leave_irregular(&mut self, outs: &[Out]) {
+        let entry = self.regs;
+        for out in outs {
+            let source = self.irregular_source(&out.origin, &entry);
+            self.regs[usize::from(out.reg) % NR_REGS] = source;
         }
-        let mut regs = origin.regs;
-        let mut youngest = 0;
-        while regs != 0 {
-            youngest = youngest.max(self.regs[regs.trailing_zeros() as usize]);
-            regs &= regs - 1;
-        }
-        youngest
     }
+}
 
-    /// The execution ends: registers take their new values, all at once.
-    #[inline]
-    pub(crate) fn leave(&mut self, outs: &[Out], irregular: bool) {
-        let mut values = [0; NR_REGS];
-        for (value, out) in values.iter_mut().zip(outs) {
-            *value = self.source(&out.origin, irregular);
+/// Number of the youngest load that the registers hold.
+#[inline]
+fn youngest(table: &Table, origin: &Origin) -> u32 {
+    let [a, b] = origin.pair.map(|r| table[usize::from(r).min(NR_REGS)]);
+    match origin.many {
+        false => a.max(b),
+        true => {
+            let named = (0..NR_REGS).filter(|r| origin.regs >> r & 1 == 1);
+            named.map(|r| table[r]).max().unwrap_or(0)
         }
-        for (value, out) in values.iter().zip(outs) {
-            self.regs[usize::from(out.reg) % NR_REGS] = *value;
-        }
+    }
+}
+
+/// From the reference after `loads` loads back to the load with number `source`.
+#[inline]
+fn back(loads: u32, source: u32) -> u16 {
+    let distance = (loads + 1).wrapping_sub(source);
+    match source == 0 || distance >= FAR {
+        true => 0,
+        false => distance as u16,
     }
 }

@@ -86,15 +86,12 @@ impl Engine {
         // The first fetch stands for the first instruction.
         let counted = u16::from(fetches > 0);
         let data = &mut out[fetches..fetches + refs as usize];
-        self.dependences.enter();
         match shape {
-            Shape::Regular => self.regular(reader, &block, counted, data)?,
             Shape::Irregular => self.irregular(reader, &block, counted, data)?,
-        }
-        if self.with_dependences {
-            let first = block.first_out as usize;
-            let outs = &self.dictionary.outs[first..first + usize::from(block.outs)];
-            self.dependences.leave(outs, shape == Shape::Irregular);
+            Shape::Regular if self.with_dependences => {
+                self.regular::<true>(reader, &block, counted, data)?;
+            }
+            Shape::Regular => self.regular::<false>(reader, &block, counted, data)?,
         }
         Ok(Executed {
             refs: fetches + refs as usize,
@@ -103,7 +100,8 @@ impl Engine {
         })
     }
 
-    fn regular(
+    #[inline]
+    fn regular<const DEPENDENCES: bool>(
         &mut self,
         reader: &mut ChunkReader,
         block: &Block,
@@ -111,37 +109,37 @@ impl Engine {
         out: &mut [MemRef],
     ) -> Result<(), Fault> {
         let first = block.first_access as usize;
-        let end = first + usize::from(block.accesses);
+        let end = first + out.len();
         let accesses = &self.dictionary.accesses[first..end];
         let sites = &mut self.tables.sites[first..end];
-        if out.is_empty() {
-            self.carry += u64::from(block.instrs - counted);
-            return Ok(());
-        }
-        let mut gap = clamp(self.carry).wrapping_sub(counted.into());
-        self.carry = block.after.into();
-        for ((access, site), out) in accesses.iter().zip(sites).zip(out) {
+        for ((access, site), out) in accesses.iter().zip(sites).zip(out.iter_mut()) {
             let addr = reader.address(site)?;
-            let mut dep = 0;
-            if self.with_dependences {
-                dep = self.dependences.distance(&access.origin, false);
-                if access.kind != RefKind::Store {
-                    self.dependences.load(0, false);
-                }
-            }
+            let dep = match DEPENDENCES {
+                true => self.dependences.regular(access),
+                false => 0,
+            };
             *out = MemRef {
                 addr: VirtAddr(canonical(addr)),
-                site: access.site,
-                gap: gap.wrapping_add(access.gap.into()),
                 dep,
-                size: access.size,
-                kind: access.kind,
+                ..access.template
             };
-            gap = 0;
+        }
+        match out.first_mut() {
+            Some(first) => {
+                let before = clamp(self.carry).wrapping_sub(counted.into());
+                first.gap = first.gap.wrapping_add(before);
+                self.carry = block.after.into();
+            }
+            None => self.carry += u64::from(block.instrs - counted),
+        }
+        if DEPENDENCES {
+            let outs = &self.dictionary.outs[block.first_out as usize..][..block.outs.into()];
+            self.dependences.leave(outs, block.loads);
         }
         Ok(())
     }
 
+    #[inline(never)]
     fn irregular(
         &mut self,
         reader: &mut ChunkReader,
@@ -150,6 +148,7 @@ impl Engine {
         out: &mut [MemRef],
     ) -> Result<(), Fault> {
         let first = block.first_access as usize;
+        self.dependences.enter_irregular();
         // Instructions of this execution that some reference has counted.
         let mut done = counted;
         for (k, out) in out.iter_mut().enumerate() {
@@ -157,26 +156,23 @@ impl Engine {
             let access = &self.dictionary.accesses[first + usize::from(index)];
             let site = &mut self.tables.sites[first + usize::from(index)];
             let addr = reader.address(site)?;
-            let mut dep = 0;
-            if self.with_dependences {
-                dep = self.dependences.distance(&access.origin, true);
-                if access.kind != RefKind::Store {
-                    self.dependences.load(index, true);
-                }
+            let dep = self.dependences.irregular(&access.origin);
+            if access.template.kind != RefKind::Store {
+                self.dependences.irregular_load(index);
             }
             let upto = done.max(access.insn + 1);
             let gap = clamp(std::mem::take(&mut self.carry)) + u32::from(upto - done);
             done = upto;
             *out = MemRef {
                 addr: VirtAddr(canonical(addr)),
-                site: access.site,
                 gap,
-                dep,
-                size: access.size,
-                kind: access.kind,
+                dep: if self.with_dependences { dep } else { 0 },
+                ..access.template
             };
         }
         self.carry += u64::from(block.instrs - done);
+        let outs = &self.dictionary.outs[block.first_out as usize..][..block.outs.into()];
+        self.dependences.leave_irregular(outs);
         Ok(())
     }
 

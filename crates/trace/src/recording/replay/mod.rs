@@ -9,8 +9,13 @@ use piebald_units::op::{Filled, MemRef, Next, OpSource};
 
 use self::engine::{Engine, Executed};
 use super::{
-    analysis::Analysis, chunk::ChunkReader, decode::Placed, error::ReadError, file::ChunkEntry,
-    reader::Recording, translate,
+    analysis::Analysis,
+    chunk::ChunkReader,
+    decode::{Fault, Placed},
+    error::ReadError,
+    file::ChunkEntry,
+    reader::Recording,
+    translate,
 };
 
 /// Instructions without a reference after which they are reported anyway.
@@ -66,6 +71,8 @@ pub struct RecordedThread {
     /// Executions of the chunk that were begun.
     begun: u32,
     spill: Spill,
+    /// References and instructions after which to end.
+    limits: (u64, u64),
     queue: VecDeque<Next>,
     done: Done,
     failure: Option<String>,
@@ -181,6 +188,10 @@ impl RecordedThread {
             events: VecDeque::new(),
             begun: 0,
             spill: Spill::default(),
+            limits: (
+                options.max_refs.unwrap_or(u64::MAX),
+                options.max_instrs.unwrap_or(u64::MAX),
+            ),
             queue: VecDeque::new(),
             done: Done::default(),
             failure: None,
@@ -240,7 +251,7 @@ impl RecordedThread {
         };
         let data = &self.recording.0.data;
         let offset = reader.entry.offset;
-        let fail = |what| data.corrupt(offset, what);
+        let fail = |fault: Fault| data.corrupt(offset, fault.to_string());
         let execution = reader.execution(&mut self.engine.tables).map_err(fail)?;
         out.resize(
             self.engine.room(execution.0, execution.2),
@@ -261,10 +272,10 @@ impl RecordedThread {
     fn next_chunk(&mut self) -> Result<bool, ReadError> {
         if let Some(reader) = self.reader.take() {
             let data = &self.recording.0.data;
-            let fail = |what| data.corrupt(reader.entry.offset, what);
+            let fail = |fault: Fault| data.corrupt(reader.entry.offset, fault.to_string());
             reader.finish().map_err(fail)?;
             if !self.events.is_empty() {
-                return Err(fail("an event lies beyond the last reference"));
+                return Err(fail(Fault::EventBeyond));
             }
         }
         while self.chunks.is_empty() {
@@ -316,9 +327,7 @@ impl RecordedThread {
     }
 
     fn limit_reached(&self) -> bool {
-        let beyond = |limit: Option<u64>, done| limit.is_some_and(|l| done >= l);
-        beyond(self.options.max_refs, self.done.refs)
-            || beyond(self.options.max_instrs, self.done.instrs)
+        self.done.refs >= self.limits.0 || self.done.instrs >= self.limits.1
     }
 
     /// What ends the batch now, if anything does.
@@ -405,7 +414,7 @@ impl RecordedThread {
             };
             let data = &self.recording.0.data;
             let offset = reader.entry.offset;
-            let fail = |what| data.corrupt(offset, what);
+            let fail = |fault: Fault| data.corrupt(offset, fault.to_string());
             let execution = reader.execution(&mut self.engine.tables).map_err(fail)?;
             let room = self.engine.room(execution.0, execution.2);
             // An event may divide the execution before it.

@@ -1,7 +1,9 @@
 //! Tests that need more than one module.
 
 mod damage;
+mod event_support;
 mod events;
 mod replay;
 mod round_trip;
 mod support;
+mod waits;
