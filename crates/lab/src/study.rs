@@ -143,7 +143,11 @@ impl Lab<'_> {
         let alone = chosen.len() == 1;
         let programs = chosen
             .iter()
-            .map(|p| self.program(*p, draw, alone))
+            .map(|p| ProgramSetup {
+                measured: alone
+                    || group_of(self.scenario, *p).map(Phase::Together) == Some(job.phase),
+                ..self.program(*p, draw, alone)
+            })
             .collect();
         let mut machine = self.scenario.machine.clone();
         if let Phase::Curve(_, ways) = job.phase {
@@ -206,6 +210,7 @@ impl Lab<'_> {
             colors: ColorRule::default(),
             start: Picos(if alone { 0 } else { start }),
             waits: entry.role == Role::Target,
+            measured: true,
             skip,
             marks_ready: input.marks_ready,
             warmup: input.warmup,
