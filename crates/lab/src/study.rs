@@ -354,6 +354,13 @@ impl Lab<'_> {
             cores: entry.cores.to_string(),
             colors: None,
             input: self.inputs[at].input.clone(),
+            beside: group_of(self.scenario, at).map(|group| {
+                let met = members(self.scenario, Phase::Together(group));
+                let others = met.into_iter().filter(|m| *m != at);
+                others
+                    .map(|m| self.scenario.programs[m].name.clone())
+                    .collect()
+            }),
             alone,
             together,
             slowdown,
