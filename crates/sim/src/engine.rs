@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use piebald_hw::{Counters, Machine};
 use piebald_os_model::{
     kernel::{Actions, Fault, KernelError, SysWork},
-    sched::{EventKey, SchedConfig, Scheduler, Status, Wake},
+    sched::{Blocked, EventKey, SchedConfig, Scheduler, Status, Wake},
 };
 use piebald_units::{
     CoreId, Picos, TaskId,
@@ -57,6 +57,8 @@ struct ProgramState {
     counters: Counters,
     faults: u64,
     live: u32,
+    /// Of the live tasks, those that wait for an event.
+    waiting: u32,
     instance: u16,
     restarts: u32,
     /// Its set-up is over, or it has none.
@@ -206,6 +208,7 @@ impl<'a> Engine<'a> {
             .start(program as u16 + 1, rule)
             .map_err(|e| self.kernel_error(program, e))?;
         self.programs[program].live = 0;
+        self.programs[program].waiting = 0;
         self.instances = self.instances.wrapping_add(1);
         self.programs[program].instance = self.instances;
         self.add_task(program, task, 0, skip)?;
@@ -242,7 +245,8 @@ impl<'a> Engine<'a> {
         let mut turns = 0;
         while self.measured < self.programs.len() {
             let Some((core, horizon)) = self.next_core() else {
-                return Err(self.deadlock());
+                // Not reached as long as waits are counted: see `check_deadlock`.
+                return Err(self.deadlock(0));
             };
             self.step(core, horizon)?;
             turns += 1;
@@ -267,20 +271,25 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn deadlock(&self) -> SimError {
-        let stuck = self.sched.deadlock();
-        let Some((task, key)) = stuck.first() else {
-            return SimError::Deadlock {
-                program: String::new(),
-                event: 0,
-            };
-        };
-        let program = self
-            .task(*task)
-            .map(|t| self.programs[t.program].setup.name.clone());
+    /// An error if all tasks of a program wait: events are a program's own, so
+    /// that nobody else can post them, although others may run on for ever.
+    fn check_deadlock(&self, program: usize) -> Result<(), SimError> {
+        let state = &self.programs[program];
+        if state.live == 0 || state.waiting < state.live {
+            return Ok(());
+        }
+        Err(self.deadlock(program))
+    }
+
+    fn deadlock(&self, program: usize) -> SimError {
+        let is_mine = |task| self.task(task).is_some_and(|t| t.program == program);
+        let event = self.sched.tasks().find_map(|(task, status)| match status {
+            Status::Blocked(Blocked::Event(key)) if is_mine(task) => Some(key.event),
+            _ => None,
+        });
         SimError::Deadlock {
-            program: program.unwrap_or_default(),
-            event: key.event,
+            program: self.programs[program].setup.name.clone(),
+            event: event.unwrap_or(0),
         }
     }
 
@@ -628,9 +637,12 @@ impl<'a> Engine<'a> {
                 let key = key(event);
                 self.wakes.clear();
                 self.sched.post(key, &mut self.wakes)?;
+                self.programs[program].waiting -= self.wakes.len() as u32;
                 self.wake_idle(core)?;
             }
             SysOp::Await { event } if !skipping && self.sched.await_event(task, key(event))? => {
+                self.programs[program].waiting += 1;
+                self.check_deadlock(program)?;
                 self.pick(core)?;
             }
             _ => {}
@@ -672,6 +684,7 @@ impl<'a> Engine<'a> {
         self.cpus[core].task = None;
         self.tasks[task.0 as usize] = None;
         self.programs[program].live -= 1;
+        self.check_deadlock(program)?;
         if last && self.measured < self.programs.len() {
             self.programs[program].restarts += 1;
             self.start_program(program, 0)?;
@@ -729,6 +742,7 @@ fn new_program(setup: ProgramSetup) -> ProgramState {
         counters: Counters::default(),
         faults: 0,
         live: 0,
+        waiting: 0,
         instance: 0,
         restarts: 0,
         warm: None,

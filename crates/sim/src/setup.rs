@@ -151,12 +151,12 @@ pub enum SimError {
         /// References that it made.
         refs: u64,
     },
-    /// Every thread waits for another.
-    #[error("deadlock: all threads wait; program \"{program}\" waits for event {event}")]
+    /// Every thread of a program waits for another.
+    #[error("program \"{program}\": deadlock: all its threads wait, one of them for event {event}")]
     Deadlock {
-        /// A program that waits.
+        /// The program.
         program: String,
-        /// What for.
+        /// What one of its threads waits for.
         event: u64,
     },
     /// A program may use no core, or one that the machine does not have.
