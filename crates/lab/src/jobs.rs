@@ -1,7 +1,11 @@
 //! The runs that a study consists of.
 
 use piebald_report::Role;
-use piebald_sim::rooms::hw::spec::{CacheSpec, MachineSpec};
+use piebald_sim::rooms::hw::{
+    Machine, Options,
+    spec::{CacheSpec, MachineSpec},
+};
+use piebald_units::Bytes;
 
 use crate::{
     prepare::Prepared,
@@ -99,10 +103,25 @@ pub(crate) fn planned_refs(scenario: &Scenario, job: &Job, inputs: &[Prepared]) 
 /// Ways of the last level at which a curve is measured, all but the full cache.
 pub(crate) fn curve_ways(scenario: &Scenario) -> Vec<u16> {
     let ways = last_level(&scenario.machine).ways;
-    let points = (scenario.miss_curve as u16).min(ways);
+    let points = scenario.miss_curve.min(u32::from(ways)) as u16;
     let mut chosen: Vec<u16> = (1..points).map(|k| (ways * k / points).max(1)).collect();
     chosen.dedup();
+    // A tree of pseudo-LRU bits, for one, has powers of two only.
+    chosen.retain(|ways| {
+        let mut machine = scenario.machine.clone();
+        narrow_last_level(&mut machine, *ways);
+        Machine::new(&machine, &Options::default()).is_ok()
+    });
     chosen
+}
+
+/// Leaves the last level `ways` ways: the same sets, less capacity.
+pub(crate) fn narrow_last_level(spec: &mut MachineSpec, ways: u16) {
+    let level = last_level(spec).level;
+    for cache in spec.cache.iter_mut().filter(|c| c.level == level) {
+        cache.size = Bytes(cache.size.0 / u64::from(cache.ways) * u64::from(ways));
+        cache.ways = ways;
+    }
 }
 
 /// The cache before memory.
@@ -120,4 +139,29 @@ pub(crate) fn mix(parts: &[u64]) -> u64 {
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         z ^ (z >> 31)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use piebald_sim::rooms::hw::presets;
+
+    use super::*;
+
+    #[test]
+    fn curves_have_points_on_every_machine() {
+        for preset in presets::names() {
+            for points in [2, 3, 16, 1000] {
+                let text = format!(
+                    "schema = 1\n[machine]\npreset = \"{preset}\"\n[output]\nmiss_curve = {points}\n\
+                     [[program]]\nbuiltin = \"chase\"\ncores = \"0\"\n"
+                );
+                let scenario = Scenario::parse(&text, Path::new("s.toml")).expect(preset);
+                let ways = curve_ways(&scenario);
+                assert!(ways.is_sorted() && ways.len() < points as usize, "{ways:?}");
+                assert!(points == 3 || !ways.is_empty(), "{preset} {points}");
+            }
+        }
+    }
 }

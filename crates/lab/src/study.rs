@@ -9,7 +9,7 @@
 //! that differences between them are paired.
 
 use std::{
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     time::Instant,
 };
 
@@ -30,13 +30,14 @@ use piebald_sim::{
         policy::contract::FrameAllocator,
     },
 };
-use piebald_units::{Bytes, Picos};
+use piebald_units::Picos;
 use rayon::prelude::*;
 
 use crate::{
     describe::machine_lines,
     jobs::{
-        Job, Phase, curve_ways, group_of, groups, jobs, last_level, members, mix, planned_refs,
+        Job, Phase, curve_ways, group_of, groups, jobs, last_level, members, mix,
+        narrow_last_level, planned_refs,
     },
     prepare::Prepared,
     scenario::{Frames, MemoryState, Policy, ProgramEntry, Scenario},
@@ -116,16 +117,17 @@ pub fn study(
         done: AtomicU64::new(0),
         planned: jobs.iter().map(|j| planned_refs(scenario, j, inputs)).sum(),
     };
-    let results: Vec<Option<Outcome>> = jobs
-        .par_iter()
-        .map(|job| match lab.run(*job) {
-            Err(StudyError::Run {
-                error: SimError::Stopped,
-                ..
-            }) => Ok(None),
-            other => other.map(Some),
-        })
-        .collect::<Result<_, _>>()?;
+    // Runs are taken in the list's order, whoever takes them, so that a stop
+    // leaves whole repetitions.
+    let next = AtomicUsize::new(0);
+    let take = |_| {
+        let at = next.fetch_add(1, Ordering::Relaxed);
+        Ok((at, lab.run_unless_stopped(jobs[at])?))
+    };
+    let runs = (0..jobs.len()).into_par_iter().with_max_len(1).map(take);
+    let mut results = runs.collect::<Result<Vec<_>, StudyError>>()?;
+    results.sort_by_key(|(at, _)| *at);
+    let results: Vec<Option<Outcome>> = results.into_iter().map(|(_, o)| o).collect();
     let complete = results.iter().all(Option::is_some);
     let mut study = lab.assemble(&jobs, &results)?;
     study.complete = complete;
@@ -135,6 +137,21 @@ pub fn study(
 }
 
 impl Lab<'_> {
+    /// The outcome of a run, or none if the study was stopped before its end.
+    fn run_unless_stopped(&self, job: Job) -> Result<Option<Outcome>, StudyError> {
+        // Ageing memory alone takes seconds: nothing is begun after a stop.
+        if self.hooks.stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
+            return Ok(None);
+        }
+        match self.run(job) {
+            Err(StudyError::Run {
+                error: SimError::Stopped,
+                ..
+            }) => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
     fn run(&self, job: Job) -> Result<Outcome, StudyError> {
         let policy = &self.scenario.policies[job.policy];
         let draw = mix(&[self.scenario.seed, u64::from(job.repetition)]);
@@ -491,13 +508,4 @@ fn page_colors(spec: &MachineSpec) -> u16 {
     let cache = last_level(spec);
     let sets = cache.size.0 / 64 / u64::from(cache.ways);
     (sets / 64).clamp(1, 4096) as u16
-}
-
-/// Leaves the last level `ways` ways: the same sets, less capacity.
-fn narrow_last_level(spec: &mut MachineSpec, ways: u16) {
-    let level = last_level(spec).level;
-    for cache in spec.cache.iter_mut().filter(|c| c.level == level) {
-        cache.size = Bytes(cache.size.0 / u64::from(cache.ways) * u64::from(ways));
-        cache.ways = ways;
-    }
 }
