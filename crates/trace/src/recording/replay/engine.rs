@@ -180,11 +180,15 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes a fetch for each line of the block but one that was just fetched.
+    /// Writes a fetch for each line of the block but one that was just fetched. A
+    /// block of 0 bytes has no known place and is not fetched.
     fn fetch(&mut self, block: &Block, out: &mut [MemRef]) -> usize {
         let mut written = 0;
+        if block.bytes == 0 {
+            return written;
+        }
         let mut at = block.addr;
-        let end = block.addr.saturating_add(block.bytes.max(1).into());
+        let end = block.addr.saturating_add(block.bytes.into());
         while at < end {
             let line = at / LINE;
             let next = end.min((at | (LINE - 1)).saturating_add(1));
