@@ -215,3 +215,34 @@ fn the_program_can_be_ended_at_the_limit() {
     assert!(!seen.summary.status.success());
     assert!(seen.summary.complete, "{:?}", seen.summary.warnings);
 }
+
+#[test]
+fn a_vector_call_names_its_first_buffer() {
+    let Some(dir) = bench("a_vector_call_names_its_first_buffer") else {
+        return;
+    };
+    let source = r#"
+#include <sys/uio.h>
+#include <unistd.h>
+static char first[4], second[4];
+int main(void) {
+    struct iovec v[2] = {{first, 4}, {second, 4}};
+    writev(1, v, 2);
+    write(1, first, 4);
+    return 0;
+}"#;
+    let program = cc(dir.path(), "vector", source, &FIXED);
+    let seen = record(dir.path(), &[program.to_str().expect("path")]);
+    let buffer = |wanted: u32| {
+        let found = seen.kinds().into_iter().find_map(|kind| match kind {
+            EventKind::Call { number, args, .. } if number == wanted => Some(args[1]),
+            _ => None,
+        });
+        found.expect("the call is recorded")
+    };
+    assert_eq!(
+        buffer(20),
+        buffer(1),
+        "writev and write have the same first buffer"
+    );
+}

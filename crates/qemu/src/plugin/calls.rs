@@ -13,6 +13,26 @@ use piebald_trace::recording::model::{Event, EventKind, FileIdent};
 use super::{guest, lane};
 use crate::shared::Shared;
 
+/// A vector call's second argument points to an array of buffers, which is gone
+/// when the recording is read: the first buffer's address takes its place.
+fn with_first_buffer(number: u32, mut args: [u64; 6]) -> [u64; 6] {
+    const VECTOR_CALLS: [libc::c_long; 6] = [
+        libc::SYS_readv,
+        libc::SYS_writev,
+        libc::SYS_preadv,
+        libc::SYS_pwritev,
+        libc::SYS_preadv2,
+        libc::SYS_pwritev2,
+    ];
+    if VECTOR_CALLS.contains(&libc::c_long::from(number)) && args[2] > 0 {
+        let mut first = [0; 8];
+        if guest::read(args[1], &mut first) == first.len() {
+            args[1] = u64::from_le_bytes(first);
+        }
+    }
+    args
+}
+
 /// A call that has begun.
 pub struct Pending {
     seq: u64,
@@ -32,7 +52,7 @@ impl Pending {
         Self {
             seq: shared.next_seq(),
             number,
-            args,
+            args: with_first_buffer(number, args),
             path: path.map(|p| String::from_utf8_lossy(&p).into_owned()),
             file: fd.and_then(identify),
             position: fd.filter(|_| shape.position).and_then(position),

@@ -1,6 +1,6 @@
 //! One thread's stream: what is in its slot, and how it is written.
 //!
-//! Lock order: [`process`](super::process) lock, then a lane's lock. A lane's
+//! Lock order: the process's lock, then a lane's lock. A lane's
 //! lock is held by its own thread in slow paths, and by the thread that ends the
 //! process once QEMU has stopped all others.
 

@@ -1,13 +1,13 @@
 //! The recorder inside QEMU user mode.
 //!
-//! QEMU loads this library, calls [`qemu_plugin_install`], and from then on calls
+//! QEMU loads this library, calls `qemu_plugin_install`, and from then on calls
 //! back at translation, for each block and access, and around system calls.
 //!
-//! * [`decode`]: what a block does; [`process`]: the dictionary of blocks;
-//! * [`hot`]: the callbacks that fill a thread's stream; [`lane`]: how it is
-//!   written; [`limits`]: which part of it is kept;
-//! * [`calls`], [`guest`]: system calls; [`maps`]: what is mapped at the start;
-//! * [`follow`]: a process that replaces its image.
+//! * `decode`: what a block does; `process`: the dictionary of blocks;
+//! * `hot`: the callbacks that fill a thread's stream; `lane`: how it is
+//!   written; `limits`: which part of it is kept;
+//! * `calls`, `guest`: system calls; `maps`: what is mapped at the start;
+//! * `follow`: a process that replaces its image.
 //!
 //! No thread is started, no descriptor is kept, and no lock is held over a fork:
 //! programs fork, close all descriptors, and replace their image at any time.
