@@ -24,6 +24,9 @@ use crate::{
 pub(crate) struct Args {
     /// Scenario file (TOML)
     scenario: PathBuf,
+    /// Write report.html, study.json and study.csv to this folder
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
     /// Write the results as JSON to this file, or to standard output with -
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -119,16 +122,26 @@ fn apply(args: &Args, scenario: &mut Scenario) -> Result<(), Failure> {
 /// Prints the table, unless a machine-readable form goes to standard output, and
 /// writes the files asked for.
 fn show(args: &Args, study: &Study) -> Result<(), Failure> {
-    let is_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
-    let json = args.json.as_ref().map(|_| to_json(study)).transpose();
-    let csv = args.csv.as_ref().map(|_| to_csv(study)).transpose();
-    let html = args.html.as_ref().map(|_| to_html(study)).transpose();
-    let outputs = [
-        (&args.json, json.map_err(Failure::failed)?),
-        (&args.csv, csv.map_err(Failure::failed)?),
-        (&args.html, html.map_err(Failure::failed)?),
-    ];
-    if !outputs.iter().any(|(path, _)| is_stdout(path)) {
+    let stdout = Path::new("-");
+    let json = to_json(study).map_err(Failure::failed)?;
+    let csv = to_csv(study).map_err(Failure::failed)?;
+    let html = to_html(study).map_err(Failure::failed)?;
+    let mut outputs: Vec<(PathBuf, &str)> = Vec::new();
+    for (path, text) in [(&args.json, &json), (&args.csv, &csv), (&args.html, &html)] {
+        outputs.extend(path.clone().map(|p| (p, text.as_str())));
+    }
+    if let Some(folder) = &args.output {
+        std::fs::create_dir_all(folder)
+            .map_err(|e| Failure::failed(format!("{}: {e}", folder.display())))?;
+        for (name, text) in [
+            ("report.html", &html),
+            ("study.json", &json),
+            ("study.csv", &csv),
+        ] {
+            outputs.push((folder.join(name), text));
+        }
+    }
+    if !outputs.iter().any(|(path, _)| path == stdout) {
         let terminal = std::io::stdout().is_terminal();
         let style = TableStyle {
             bold: terminal,
@@ -137,12 +150,9 @@ fn show(args: &Args, study: &Study) -> Result<(), Failure> {
         print(&to_table(study, &style))?;
     }
     for (path, text) in outputs {
-        match (path, text) {
-            (Some(path), Some(text)) if path == Path::new("-") => print(&text)?,
-            (Some(path), Some(text)) => {
-                write_atomically(path, text.as_bytes()).map_err(Failure::failed)?;
-            }
-            _ => {}
+        match path == stdout {
+            true => print(text)?,
+            false => write_atomically(&path, text.as_bytes()).map_err(Failure::failed)?,
         }
     }
     Ok(())

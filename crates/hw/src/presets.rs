@@ -94,7 +94,7 @@ pub fn parse(text: &str, file: &str) -> Result<MachineSpec, PresetError> {
         PresetError::Parse {
             file: file.into(),
             line,
-            key: key_on(text, line),
+            key: key_at(text, line),
             // The parser's message has a line break before what it expected.
             message: error.message().trim().replace('\n', ", "),
         }
@@ -121,9 +121,10 @@ fn line_at(text: &str, span: &Range<usize>) -> usize {
     1 + before.iter().filter(|&&b| b == b'\n').count()
 }
 
-/// Path of the last key or table that begins on or before a line, unless a blank
+/// Path of the key or table that a line of a file belongs to, as errors print it
+/// (`cache[2].ways`): the last that begins on or before the line, unless a blank
 /// or comment line separates them.
-fn key_on(text: &str, line: usize) -> Option<String> {
+pub fn key_at(text: &str, line: usize) -> Option<String> {
     let last = Keys::new(text).take_while(|(at, _)| *at <= line).last();
     let (at, path) = last?;
     let between = text.lines().skip(at).take(line - at);

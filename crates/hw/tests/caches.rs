@@ -179,7 +179,7 @@ fn compare(policy: Policy, kinds: [Kind; 2], ways: [u64; 3], seed: u64) {
         tally: Tally::default(),
     };
     let mut rng = Rng(seed);
-    for (n, (line, kind)) in mixed_stream(&mut rng, 4000).into_iter().enumerate() {
+    for (n, (line, kind)) in mixed_stream(&mut rng, 2500).into_iter().enumerate() {
         rig.run(0, &[access(kind, line * LINE, 1)]);
         oracle.access(line, kind);
         let c = rig.counters(0);

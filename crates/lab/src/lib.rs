@@ -4,6 +4,7 @@
 //! ready, [`regions`] says what choosing parts of a recording costs, [`study()`] runs them and fills the record that `piebald-report` prints.
 
 mod describe;
+mod jobs;
 mod prepare;
 pub mod regions;
 pub mod scenario;

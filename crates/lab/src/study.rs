@@ -9,13 +9,13 @@
 //! that differences between them are paired.
 
 use std::{
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     time::Instant,
 };
 
 use piebald_report::{
-    LevelMpki, MachineSummary, Metrics, MissCurve, PolicyResult, ProgramResult, Sample, SetMap,
-    Study,
+    LevelMpki, MachineSummary, Metrics, MissCurve, PolicyResult, ProgramResult, Role, Sample,
+    SetMap, Study,
 };
 use piebald_sim::{
     MapRequest, Outcome, ProgramSetup, Progress, Region, Setup, SimError,
@@ -30,11 +30,15 @@ use piebald_sim::{
         policy::contract::FrameAllocator,
     },
 };
-use piebald_units::{Bytes, Picos};
+use piebald_units::Picos;
 use rayon::prelude::*;
 
 use crate::{
     describe::machine_lines,
+    jobs::{
+        Job, Phase, curve_ways, group_of, groups, jobs, last_level, members, mix,
+        narrow_last_level, planned_refs,
+    },
     prepare::Prepared,
     scenario::{Frames, MemoryState, Policy, ProgramEntry, Scenario},
 };
@@ -43,7 +47,7 @@ use crate::{
 /// enough that large blocks are rare.
 const AGED_FREE_PERMILLE: u32 = 400;
 /// Programs start within this time of one another.
-const START_SPREAD_PS: u64 = 1_000_000_000;
+const START_SPREAD_PS: u64 = 100_000_000;
 /// How far a thread may run ahead inside its private caches (design: 1 us).
 const QUANTUM: Picos = Picos(1_000_000);
 /// How far requests to shared levels may be out of order: about one memory
@@ -85,22 +89,6 @@ pub enum StudyError {
     Nothing,
 }
 
-/// One run of the list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Job {
-    policy: usize,
-    repetition: u32,
-    phase: Phase,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Alone(usize),
-    Together,
-    /// A program alone with `ways` of the last level.
-    Curve(usize, u16),
-}
-
 /// A scenario with its inputs.
 pub struct Lab<'a> {
     scenario: &'a Scenario,
@@ -127,18 +115,19 @@ pub fn study(
         inputs,
         hooks,
         done: AtomicU64::new(0),
-        planned: jobs.iter().map(|j| planned_refs(j, inputs)).sum(),
+        planned: jobs.iter().map(|j| planned_refs(scenario, j, inputs)).sum(),
     };
-    let results: Vec<Option<Outcome>> = jobs
-        .par_iter()
-        .map(|job| match lab.run(*job) {
-            Err(StudyError::Run {
-                error: SimError::Stopped,
-                ..
-            }) => Ok(None),
-            other => other.map(Some),
-        })
-        .collect::<Result<_, _>>()?;
+    // Runs are taken in the list's order, whoever takes them, so that a stop
+    // leaves whole repetitions.
+    let next = AtomicUsize::new(0);
+    let take = |_| {
+        let at = next.fetch_add(1, Ordering::Relaxed);
+        Ok((at, lab.run_unless_stopped(jobs[at])?))
+    };
+    let runs = (0..jobs.len()).into_par_iter().with_max_len(1).map(take);
+    let mut results = runs.collect::<Result<Vec<_>, StudyError>>()?;
+    results.sort_by_key(|(at, _)| *at);
+    let results: Vec<Option<Outcome>> = results.into_iter().map(|(_, o)| o).collect();
     let complete = results.iter().all(Option::is_some);
     let mut study = lab.assemble(&jobs, &results)?;
     study.complete = complete;
@@ -147,79 +136,35 @@ pub fn study(
     Ok(study)
 }
 
-fn jobs(scenario: &Scenario) -> Vec<Job> {
-    let mut jobs = Vec::new();
-    let programs = scenario.programs.len();
-    // Repetition by repetition, so that a stop leaves whole repetitions.
-    for repetition in 0..scenario.repetitions {
-        for policy in 0..scenario.policies.len() {
-            let mut push = |phase| {
-                jobs.push(Job {
-                    policy,
-                    repetition,
-                    phase,
-                });
-            };
-            (0..programs).for_each(|p| push(Phase::Alone(p)));
-            if programs > 1 {
-                push(Phase::Together);
-            }
-            if repetition == 0 && policy == 0 {
-                for ways in curve_ways(scenario) {
-                    (0..programs).for_each(|p| push(Phase::Curve(p, ways)));
-                }
-            }
+impl Lab<'_> {
+    /// The outcome of a run, or none if the study was stopped before its end.
+    fn run_unless_stopped(&self, job: Job) -> Result<Option<Outcome>, StudyError> {
+        // Ageing memory alone takes seconds: nothing is begun after a stop.
+        if self.hooks.stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
+            return Ok(None);
+        }
+        match self.run(job) {
+            Err(StudyError::Run {
+                error: SimError::Stopped,
+                ..
+            }) => Ok(None),
+            other => other.map(Some),
         }
     }
-    jobs
-}
 
-/// Ways of the last level at which a curve is measured, all but the full cache.
-fn curve_ways(scenario: &Scenario) -> Vec<u16> {
-    let ways = last_level(&scenario.machine).ways;
-    let points = (scenario.miss_curve as u16).min(ways);
-    let mut chosen: Vec<u16> = (1..points).map(|k| (ways * k / points).max(1)).collect();
-    chosen.dedup();
-    chosen
-}
-
-fn last_level(spec: &MachineSpec) -> &piebald_sim::rooms::hw::spec::CacheSpec {
-    let last = spec.cache.iter().max_by_key(|c| c.level);
-    // A preset without caches is refused when it is read.
-    last.unwrap_or(&spec.cache[0])
-}
-
-fn planned_refs(job: &Job, inputs: &[Prepared]) -> u64 {
-    let of = |p: &Prepared| p.warmup + p.budget;
-    match job.phase {
-        Phase::Alone(p) | Phase::Curve(p, _) => of(&inputs[p]),
-        Phase::Together => inputs.iter().map(of).sum(),
-    }
-}
-
-/// A number that depends on all its parts (SplitMix64's finaliser).
-fn mix(parts: &[u64]) -> u64 {
-    parts.iter().fold(0x9E37_79B9_7F4A_7C15, |h, p| {
-        let mut z = (h ^ p).wrapping_add(0x9E37_79B9_7F4A_7C15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    })
-}
-
-impl Lab<'_> {
     fn run(&self, job: Job) -> Result<Outcome, StudyError> {
         let policy = &self.scenario.policies[job.policy];
         let draw = mix(&[self.scenario.seed, u64::from(job.repetition)]);
         let kernel = self.kernel(policy, draw)?;
-        let chosen: Vec<usize> = match job.phase {
-            Phase::Alone(p) | Phase::Curve(p, _) => vec![p],
-            Phase::Together => (0..self.inputs.len()).collect(),
-        };
-        let alone = job.phase != Phase::Together;
+        let chosen = members(self.scenario, job.phase);
+        let alone = chosen.len() == 1;
         let programs = chosen
             .iter()
-            .map(|p| self.program(*p, draw, alone))
+            .map(|p| ProgramSetup {
+                measured: alone
+                    || group_of(self.scenario, *p).map(Phase::Together) == Some(job.phase),
+                ..self.program(*p, draw, alone)
+            })
             .collect();
         let mut machine = self.scenario.machine.clone();
         if let Phase::Curve(_, ways) = job.phase {
@@ -231,14 +176,15 @@ impl Lab<'_> {
                 progress(done.min(self.planned), self.planned);
             }
         };
-        let target = |i: &usize| self.scenario.programs[*i].role == piebald_report::Role::Target;
+        let first = groups(self.scenario).next().map(Phase::Together);
+        let target = chosen.iter().position(|p| self.is_target(*p));
         let map = MapRequest {
-            program: (0..self.inputs.len()).find(target).unwrap_or(0),
+            program: target.unwrap_or(0),
             samples: self.scenario.set_map,
             buckets: MAP_BUCKETS,
         };
         let wants_map =
-            job.phase == Phase::Together && job.repetition == 0 && self.scenario.set_map > 0;
+            Some(job.phase) == first && job.repetition == 0 && self.scenario.set_map > 0;
         piebald_sim::run(Setup {
             machine: &machine,
             options: Options {
@@ -260,6 +206,10 @@ impl Lab<'_> {
         })
     }
 
+    fn is_target(&self, program: usize) -> bool {
+        self.scenario.programs[program].role == Role::Target
+    }
+
     fn program(&self, at: usize, draw: u64, alone: bool) -> ProgramSetup {
         let entry = &self.scenario.programs[at];
         let input = &self.inputs[at];
@@ -267,8 +217,8 @@ impl Lab<'_> {
         // A target is always met at its beginning, so that its measured part is
         // the same in every study; a polluter is met anywhere.
         let skip = match entry.role {
-            piebald_report::Role::Target => 0,
-            piebald_report::Role::Polluter => mix(&[draw, 3, at as u64]) % (input.spread + 1),
+            Role::Target => 0,
+            Role::Polluter => mix(&[draw, 3, at as u64]) % (input.spread + 1),
         };
         ProgramSetup {
             name: entry.name.clone(),
@@ -276,6 +226,8 @@ impl Lab<'_> {
             cores: entry.cores,
             colors: ColorRule::default(),
             start: Picos(if alone { 0 } else { start }),
+            waits: entry.role == Role::Target,
+            measured: true,
             skip,
             marks_ready: input.marks_ready,
             warmup: input.warmup,
@@ -329,7 +281,6 @@ impl Lab<'_> {
             let at = jobs.iter().position(|j| *j == job)?;
             results[at].as_ref()
         };
-        let together = scenario.programs.len() > 1;
         let whole: Vec<u32> = (0..scenario.repetitions)
             .filter(|r| {
                 let mine = jobs.iter().zip(results).filter(|(j, _)| j.repetition == *r);
@@ -348,7 +299,11 @@ impl Lab<'_> {
                     runs.map(|o| o.programs[at].region).collect()
                 };
                 let alone = self.metrics(&regions(Phase::Alone(i), 0));
-                let beside = together.then(|| self.metrics(&regions(Phase::Together, i)));
+                let beside = group_of(scenario, i).map(|group| {
+                    let phase = Phase::Together(group);
+                    let place = members(scenario, phase).iter().position(|m| *m == i);
+                    self.metrics(&regions(phase, place.unwrap_or(0)))
+                });
                 programs.push(self.program_result(entry, i, alone, beside));
             }
             policies.push(PolicyResult {
@@ -357,8 +312,9 @@ impl Lab<'_> {
                 programs,
             });
         }
+        let first = groups(scenario).next().map(Phase::Together);
         let maps = (0..scenario.policies.len())
-            .filter_map(|p| self.set_map(p, find(p, 0, Phase::Together)?))
+            .filter_map(|p| self.set_map(p, first?, find(p, 0, first?)?))
             .collect();
         let curves = (0..scenario.programs.len())
             .filter_map(|i| self.curve(i, &find))
@@ -415,6 +371,13 @@ impl Lab<'_> {
             cores: entry.cores.to_string(),
             colors: None,
             input: self.inputs[at].input.clone(),
+            beside: group_of(self.scenario, at).map(|group| {
+                let met = members(self.scenario, Phase::Together(group));
+                let others = met.into_iter().filter(|m| *m != at);
+                others
+                    .map(|m| self.scenario.programs[m].name.clone())
+                    .collect()
+            }),
             alone,
             together,
             slowdown,
@@ -482,7 +445,7 @@ impl Lab<'_> {
         })
     }
 
-    fn set_map(&self, policy: usize, outcome: &Outcome) -> Option<SetMap> {
+    fn set_map(&self, policy: usize, phase: Phase, outcome: &Outcome) -> Option<SetMap> {
         if outcome.map.is_empty() {
             return None;
         }
@@ -491,7 +454,12 @@ impl Lab<'_> {
         let sets = cache.size.0 / 64 / u64::from(cache.ways);
         let capacity = (sets * u64::from(cache.ways)) as f64 / MAP_BUCKETS as f64;
         let mut owners = vec!["empty".to_owned(), "kernel".to_owned()];
-        owners.extend(self.scenario.programs.iter().map(|p| p.name.clone()));
+        let programs = members(self.scenario, phase);
+        owners.extend(
+            programs
+                .iter()
+                .map(|p| self.scenario.programs[*p].name.clone()),
+        );
         let mut shares = Vec::new();
         for sample in &outcome.map {
             for lines in &sample.lines {
@@ -540,13 +508,4 @@ fn page_colors(spec: &MachineSpec) -> u16 {
     let cache = last_level(spec);
     let sets = cache.size.0 / 64 / u64::from(cache.ways);
     (sets / 64).clamp(1, 4096) as u16
-}
-
-/// Leaves the last level `ways` ways: the same sets, less capacity.
-fn narrow_last_level(spec: &mut MachineSpec, ways: u16) {
-    let level = last_level(spec).level;
-    for cache in spec.cache.iter_mut().filter(|c| c.level == level) {
-        cache.size = Bytes(cache.size.0 / u64::from(cache.ways) * u64::from(ways));
-        cache.ways = ways;
-    }
 }

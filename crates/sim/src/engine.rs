@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use piebald_hw::{Counters, Machine};
 use piebald_os_model::{
     kernel::{Actions, Fault, KernelError, SysWork},
-    sched::{EventKey, SchedConfig, Scheduler, Status, Wake},
+    sched::{Blocked, EventKey, SchedConfig, Scheduler, Status, Wake},
 };
 use piebald_units::{
     CoreId, Picos, TaskId,
@@ -57,6 +57,8 @@ struct ProgramState {
     counters: Counters,
     faults: u64,
     live: u32,
+    /// Of the live tasks, those that wait for an event.
+    waiting: u32,
     instance: u16,
     restarts: u32,
     /// Its set-up is over, or it has none.
@@ -93,6 +95,8 @@ struct Engine<'a> {
     refs: u64,
     reported: u64,
     measured: usize,
+    /// Programs that wait for the others to be warm.
+    late: Vec<usize>,
     /// Program instances started so far: they tell equal event numbers apart.
     instances: u16,
     slice: Picos,
@@ -125,6 +129,7 @@ impl<'a> Engine<'a> {
             })
             .collect();
         let programs = std::mem::take(&mut setup.programs);
+        let unmeasured = programs.iter().filter(|p| !p.measured).count();
         Ok(Self {
             machine,
             sched: Scheduler::new(SchedConfig::new(threads as u16))?,
@@ -137,7 +142,8 @@ impl<'a> Engine<'a> {
             actions: Actions::new(),
             refs: 0,
             reported: 0,
-            measured: 0,
+            measured: unmeasured,
+            late: Vec::new(),
             instances: 0,
             slice: SchedConfig::new(threads as u16).slice,
             setup,
@@ -152,18 +158,43 @@ impl<'a> Engine<'a> {
     }
 
     fn start_all(&mut self) -> Result<(), SimError> {
-        for program in 0..self.programs.len() {
-            let skip = self.programs[program].setup.skip;
-            let task = self.start_program(program, skip)?;
-            let start = self.programs[program].setup.start;
+        let all_wait = self.programs.iter().all(|p| p.setup.waits);
+        let waits = |p: &ProgramState| p.setup.waits && !all_wait;
+        let (late, early): (Vec<usize>, Vec<usize>) =
+            (0..self.programs.len()).partition(|p| waits(&self.programs[*p]));
+        self.late = late;
+        self.start_at(&early, Picos(0))
+    }
+
+    /// Starts programs for the first time, each at its own offset from `from`.
+    fn start_at(&mut self, programs: &[usize], from: Picos) -> Result<(), SimError> {
+        for program in programs {
+            let skip = self.programs[*program].setup.skip;
+            let task = self.start_program(*program, skip)?;
+            let start = from + self.programs[*program].setup.start;
             if let Status::Runnable(core) = self.sched.status(task)? {
                 let cpu = &mut self.cpus[usize::from(core.0)];
-                cpu.now = cpu.now.max(start);
+                if cpu.task.is_none() {
+                    cpu.now = cpu.now.max(start);
+                }
             }
         }
         for core in 0..self.cpus.len() {
-            self.pick(core)?;
+            if self.cpus[core].task.is_none() {
+                self.pick(core)?;
+            }
         }
+        Ok(())
+    }
+
+    /// Starts the programs that waited, once all others are warm.
+    fn start_late(&mut self, from: Picos) -> Result<(), SimError> {
+        let late = std::mem::take(&mut self.late);
+        let warm = |p: usize| self.programs[p].warm.is_some() || late.contains(&p);
+        if (0..self.programs.len()).all(warm) {
+            return self.start_at(&late, from);
+        }
+        self.late = late;
         Ok(())
     }
 
@@ -177,6 +208,7 @@ impl<'a> Engine<'a> {
             .start(program as u16 + 1, rule)
             .map_err(|e| self.kernel_error(program, e))?;
         self.programs[program].live = 0;
+        self.programs[program].waiting = 0;
         self.instances = self.instances.wrapping_add(1);
         self.programs[program].instance = self.instances;
         self.add_task(program, task, 0, skip)?;
@@ -213,7 +245,8 @@ impl<'a> Engine<'a> {
         let mut turns = 0;
         while self.measured < self.programs.len() {
             let Some((core, horizon)) = self.next_core() else {
-                return Err(self.deadlock());
+                // Not reached as long as waits are counted: see `check_deadlock`.
+                return Err(self.deadlock(0));
             };
             self.step(core, horizon)?;
             turns += 1;
@@ -238,20 +271,25 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn deadlock(&self) -> SimError {
-        let stuck = self.sched.deadlock();
-        let Some((task, key)) = stuck.first() else {
-            return SimError::Deadlock {
-                program: String::new(),
-                event: 0,
-            };
-        };
-        let program = self
-            .task(*task)
-            .map(|t| self.programs[t.program].setup.name.clone());
+    /// An error if all tasks of a program wait: events are a program's own, so
+    /// that nobody else can post them, although others may run on for ever.
+    fn check_deadlock(&self, program: usize) -> Result<(), SimError> {
+        let state = &self.programs[program];
+        if state.live == 0 || state.waiting < state.live {
+            return Ok(());
+        }
+        Err(self.deadlock(program))
+    }
+
+    fn deadlock(&self, program: usize) -> SimError {
+        let is_mine = |task| self.task(task).is_some_and(|t| t.program == program);
+        let event = self.sched.tasks().find_map(|(task, status)| match status {
+            Status::Blocked(Blocked::Event(key)) if is_mine(task) => Some(key.event),
+            _ => None,
+        });
         SimError::Deadlock {
-            program: program.unwrap_or_default(),
-            event: key.event,
+            program: self.programs[program].setup.name.clone(),
+            event: event.unwrap_or(0),
         }
     }
 
@@ -409,6 +447,9 @@ impl<'a> Engine<'a> {
         program_state.refs += made;
         if program_state.until_mark() == 0 {
             self.reached_mark(core, program, false);
+            if !self.late.is_empty() {
+                self.start_late(self.cpus[core].now)?;
+            }
         }
         self.sample_map(core, program);
         Ok(all)
@@ -465,7 +506,7 @@ impl<'a> Engine<'a> {
             return;
         }
         state.end = Some((snapshot, ended));
-        self.measured += 1;
+        self.measured += usize::from(state.setup.measured);
     }
 
     /// Looks at the sets when the chosen program has come far enough.
@@ -596,9 +637,12 @@ impl<'a> Engine<'a> {
                 let key = key(event);
                 self.wakes.clear();
                 self.sched.post(key, &mut self.wakes)?;
+                self.programs[program].waiting -= self.wakes.len() as u32;
                 self.wake_idle(core)?;
             }
             SysOp::Await { event } if !skipping && self.sched.await_event(task, key(event))? => {
+                self.programs[program].waiting += 1;
+                self.check_deadlock(program)?;
                 self.pick(core)?;
             }
             _ => {}
@@ -640,6 +684,7 @@ impl<'a> Engine<'a> {
         self.cpus[core].task = None;
         self.tasks[task.0 as usize] = None;
         self.programs[program].live -= 1;
+        self.check_deadlock(program)?;
         if last && self.measured < self.programs.len() {
             self.programs[program].restarts += 1;
             self.start_program(program, 0)?;
@@ -697,6 +742,7 @@ fn new_program(setup: ProgramSetup) -> ProgramState {
         counters: Counters::default(),
         faults: 0,
         live: 0,
+        waiting: 0,
         instance: 0,
         restarts: 0,
         warm: None,

@@ -24,8 +24,15 @@ pub struct ProgramSetup {
     pub cores: CoreSet,
     /// Colours of its pages.
     pub colors: ColorRule,
-    /// When its first instruction runs.
+    /// When its first instruction runs: after the run's start, or after all
+    /// programs that do not wait are warm.
     pub start: Picos,
+    /// Starts only when every program that does not wait has warmed up: it meets
+    /// company that is under way. Without effect if all programs wait.
+    pub waits: bool,
+    /// The run lasts until its measured part is over; otherwise it is company
+    /// only, and what is known of it at the end is what it did until then.
+    pub measured: bool,
     /// References of its main thread that are passed over, unsimulated, the
     /// first time: where in its life the program is met. Its system calls in
     /// that part still take effect, at no cost.
@@ -144,12 +151,12 @@ pub enum SimError {
         /// References that it made.
         refs: u64,
     },
-    /// Every thread waits for another.
-    #[error("deadlock: all threads wait; program \"{program}\" waits for event {event}")]
+    /// Every thread of a program waits for another.
+    #[error("program \"{program}\": deadlock: all its threads wait, one of them for event {event}")]
     Deadlock {
-        /// A program that waits.
+        /// The program.
         program: String,
-        /// What for.
+        /// What one of its threads waits for.
         event: u64,
     },
     /// A program may use no core, or one that the machine does not have.

@@ -57,6 +57,11 @@ impl Work {
                 let progress = machine.run(core, kernel.kernel_space(), refs, now, horizon);
                 self.at += progress.done;
                 now = progress.now;
+                if progress.done == 0 {
+                    // The machine counts fractions of a picosecond: its clock may
+                    // be past the horizon although ours is not.
+                    break;
+                }
                 continue;
             }
             self.refs.clear();

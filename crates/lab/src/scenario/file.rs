@@ -25,7 +25,11 @@ where
 
 /// Text or a list of words.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "wrong type: allowed: text such as \"triad:64MiB\", or a table of texts such as \
+                 { name = \"triad\", size = \"64MiB\" }"
+)]
 pub(crate) enum Builtin {
     /// `"triad:64MiB"`.
     Text(String),
@@ -44,6 +48,8 @@ pub(crate) struct File {
     pub(crate) repetitions: Spanned<u32>,
     pub(crate) budget_refs: Option<Spanned<Written<Count>>>,
     pub(crate) warmup_refs: Option<Spanned<Written<Count>>>,
+    /// Which programs run together.
+    pub(crate) together: Option<Spanned<String>>,
     pub(crate) machine: MachineTable,
     #[serde(default)]
     pub(crate) output: OutputTable,
@@ -67,8 +73,7 @@ pub(crate) struct MachineTable {
     pub(crate) file: Option<Spanned<String>>,
     pub(crate) memory: Option<Spanned<Written<Bytes>>>,
     pub(crate) features: Option<Spanned<String>>,
-    #[serde(default)]
-    pub(crate) disabled_controllers: Vec<u16>,
+    pub(crate) disabled_controllers: Option<Spanned<Vec<u16>>>,
     pub(crate) prefetch: Option<Spanned<bool>>,
 }
 

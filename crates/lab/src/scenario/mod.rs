@@ -12,10 +12,10 @@ use std::{
 
 use piebald_report::Role;
 use piebald_sim::rooms::{
-    hw::{Features, presets, spec::MachineSpec},
+    hw::{Features, Machine, Options, presets, spec::MachineSpec},
     trace::foreign::Format,
 };
-use piebald_units::{Bytes, CoreSet};
+use piebald_units::{Bytes, CoreSet, Count};
 use toml::Spanned;
 
 /// References of a program and run if the scenario does not say.
@@ -23,6 +23,12 @@ const DEFAULT_BUDGET: u64 = 20_000_000;
 
 /// Samples of a set map if the scenario does not say.
 const DEFAULT_SET_MAP: u32 = 60;
+
+/// Most references that a part of a run may have: a hundred days of simulation.
+pub const MAX_REFS: u64 = 1_000_000_000_000;
+
+/// Most programs of a scenario: owners of cache lines are numbered in a byte.
+const MAX_PROGRAMS: usize = 250;
 
 /// A checked scenario.
 #[derive(Clone, Debug)]
@@ -51,6 +57,8 @@ pub struct Scenario {
     pub set_map: u32,
     /// Cache sizes of the miss curves; 0 = no curves.
     pub miss_curve: u32,
+    /// Which programs run together.
+    pub together: Together,
     /// Programs, in the file's order.
     pub programs: Vec<ProgramEntry>,
     /// Policies, in the file's order; at least one.
@@ -95,6 +103,15 @@ impl std::fmt::Display for Input {
             Self::Trace(path, _) => write!(f, "trace {}", path.display()),
         }
     }
+}
+
+/// Which programs run together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Together {
+    /// All of them.
+    All,
+    /// Each target with all polluters, without the other targets.
+    EachTarget,
 }
 
 /// Which frames pages get.
@@ -198,10 +215,15 @@ impl Source<'_> {
 
     fn toml(&self, error: &toml::de::Error) -> ScenarioError {
         let message = error.message().trim().replace('\n', " ");
+        let line = error.span().map(|s| self.line(s.start));
+        let key = line.and_then(|line| presets::key_at(self.text, line));
         ScenarioError {
             path: self.path.to_owned(),
-            line: error.span().map(|s| self.line(s.start)),
-            problem: message,
+            line,
+            problem: match key {
+                Some(key) => format!("{key}: {message}"),
+                None => message,
+            },
         }
     }
 
@@ -257,19 +279,23 @@ impl Scenario {
         if !(1..=1000).contains(&repetitions) {
             return Err(source.refuse(&file.repetitions, "repetitions", repetitions, "1..=1000"));
         }
-        let budget_refs = match &file.budget_refs {
-            None => DEFAULT_BUDGET,
-            Some(n) if n.get_ref().0.0 == 0 => {
-                return Err(source.refuse(n, "budget_refs", 0, "1 or more"));
+        let refs = |value: &Option<Spanned<file::Written<Count>>>, key: &str, min: u64| {
+            let Some(n) = value else { return Ok(None) };
+            let count = n.get_ref().0;
+            match count.0 {
+                refs if (min..=MAX_REFS).contains(&refs) => Ok(Some(refs)),
+                _ => Err(source.refuse(n, key, count, format!("{min} to {}", Count(MAX_REFS)))),
             }
-            Some(n) => n.get_ref().0.0,
         };
-        let warmup_refs = file
-            .warmup_refs
-            .as_ref()
-            .map_or(budget_refs / 5, |n| n.get_ref().0.0);
+        let budget_refs = refs(&file.budget_refs, "budget_refs", 1)?.unwrap_or(DEFAULT_BUDGET);
+        let warmup_refs = refs(&file.warmup_refs, "warmup_refs", 0)?.unwrap_or(budget_refs / 5);
         let (machine, features) = machine(&file.machine, &source)?;
         let threads = u32::from(machine.core.sockets * machine.core.per_socket * machine.core.smt);
+        let together = [
+            ("all", Together::All),
+            ("each-target", Together::EachTarget),
+        ];
+        let together = source.choose(&file.together, "together", &together)?;
         let programs = programs(&file, &source, threads)?;
         let policies = policies(&file, &source)?;
         let small = |value: &Option<Spanned<u32>>, key: &str, default: u32| match value {
@@ -290,9 +316,13 @@ impl Scenario {
             warmup_refs,
             machine,
             features,
-            disabled_controllers: file.machine.disabled_controllers,
+            disabled_controllers: file
+                .machine
+                .disabled_controllers
+                .map_or_else(Vec::new, Spanned::into_inner),
             set_map: small(&file.output.set_map, "output.set_map", DEFAULT_SET_MAP)?,
             miss_curve: small(&file.output.miss_curve, "output.miss_curve", 0)?,
+            together,
             programs,
             policies,
         })
@@ -319,8 +349,17 @@ fn machine(
                 let problem = format!("machine.file = \"{}\": {e}", path.display());
                 source.error(file.span().start, problem)
             })?;
-            presets::parse(&text, &path.display().to_string())
-                .map_err(|e| source.error(file.span().start, format!("machine.file: {e}")))?
+            let name = path.display().to_string();
+            let refuse = |e: String| source.error(file.span().start, format!("machine.file: {e}"));
+            let spec = presets::parse(&text, &name).map_err(|e| refuse(e.to_string()))?;
+            Machine::new(&spec, &Options::default()).map_err(|e| {
+                let line = presets::line_of(&text, &e.field);
+                refuse(format!(
+                    "{name}{}: {e}",
+                    line.map_or(String::new(), |l| format!(":{l}"))
+                ))
+            })?;
+            spec
         }
         _ => {
             let problem = "machine: give either preset or file";
@@ -334,6 +373,21 @@ fn machine(
             return Err(source.refuse(memory, "machine.memory", size, allowed));
         }
         spec.memory.size = size;
+        Machine::new(&spec, &Options::default())
+            .map_err(|e| source.error(memory.span().start, format!("machine.memory: {e}")))?;
+    }
+    if let Some(off) = &table.disabled_controllers {
+        let options = Options {
+            disabled_controllers: off.get_ref().clone(),
+            ..Options::default()
+        };
+        let last = spec.memory.controllers - 1;
+        let beyond = off.get_ref().iter().any(|c| *c > last);
+        if beyond || Machine::new(&spec, &options).is_err() {
+            let key = "machine.disabled_controllers";
+            let allowed = format!("controllers of this machine, 0-{last}, but not all");
+            return Err(source.refuse(off, key, format!("{:?}", off.get_ref()), allowed));
+        }
     }
     let mut features = match &table.features {
         None => Features::ALL,
@@ -360,6 +414,13 @@ fn programs(
 ) -> Result<Vec<ProgramEntry>, ScenarioError> {
     if file.program.is_empty() {
         return Err(source.error(0, "program: at least one [[program]] table is needed"));
+    }
+    if let Some(extra) = file.program.get(MAX_PROGRAMS) {
+        let problem = format!(
+            "program: {} tables: allowed: 1 to {MAX_PROGRAMS}",
+            file.program.len()
+        );
+        return Err(source.error(extra.span().start, problem));
     }
     let mut names = HashSet::new();
     let mut entries = Vec::new();

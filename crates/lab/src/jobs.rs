@@ -1,0 +1,167 @@
+//! The runs that a study consists of.
+
+use piebald_report::Role;
+use piebald_sim::rooms::hw::{
+    Machine, Options,
+    spec::{CacheSpec, MachineSpec},
+};
+use piebald_units::Bytes;
+
+use crate::{
+    prepare::Prepared,
+    scenario::{Scenario, Together},
+};
+
+/// One run of the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Job {
+    pub(crate) policy: usize,
+    pub(crate) repetition: u32,
+    pub(crate) phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// One program alone.
+    Alone(usize),
+    /// All programs, or this target with the polluters.
+    Together(Option<usize>),
+    /// A program alone with `ways` of the last level.
+    Curve(usize, u16),
+}
+
+/// All runs of a study, repetition by repetition, so that a stop leaves whole
+/// repetitions.
+pub(crate) fn jobs(scenario: &Scenario) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    let programs = scenario.programs.len();
+    for repetition in 0..scenario.repetitions {
+        for policy in 0..scenario.policies.len() {
+            let mut push = |phase| {
+                jobs.push(Job {
+                    policy,
+                    repetition,
+                    phase,
+                });
+            };
+            (0..programs).for_each(|p| push(Phase::Alone(p)));
+            groups(scenario).for_each(|g| push(Phase::Together(g)));
+            if repetition == 0 && policy == 0 {
+                for ways in curve_ways(scenario) {
+                    (0..programs).for_each(|p| push(Phase::Curve(p, ways)));
+                }
+            }
+        }
+    }
+    jobs
+}
+
+/// The runs of several programs.
+pub(crate) fn groups(scenario: &Scenario) -> impl Iterator<Item = Option<usize>> + '_ {
+    let programs = scenario.programs.len();
+    let polluters = programs > targets(scenario).count();
+    let all = scenario.together == Together::All && programs > 1;
+    let each = scenario.together == Together::EachTarget && polluters;
+    let whole = all.then_some(None).into_iter();
+    whole.chain(targets(scenario).filter(move |_| each).map(Some))
+}
+
+fn targets(scenario: &Scenario) -> impl Iterator<Item = usize> + '_ {
+    let role = |i: &usize| scenario.programs[*i].role == Role::Target;
+    (0..scenario.programs.len()).filter(role)
+}
+
+/// Programs of a run, by their place in the scenario.
+pub(crate) fn members(scenario: &Scenario, phase: Phase) -> Vec<usize> {
+    let all = 0..scenario.programs.len();
+    match phase {
+        Phase::Alone(p) | Phase::Curve(p, _) => vec![p],
+        Phase::Together(None) => all.collect(),
+        Phase::Together(Some(target)) => all
+            .filter(|p| *p == target || scenario.programs[*p].role == Role::Polluter)
+            .collect(),
+    }
+}
+
+/// The run of several programs in which a program is measured. A polluter that
+/// meets each target by itself is measured in none of these runs: they would
+/// give it as many different answers.
+pub(crate) fn group_of(scenario: &Scenario, program: usize) -> Option<Option<usize>> {
+    let role = scenario.programs[program].role;
+    groups(scenario).find(|g| match g {
+        None => true,
+        Some(target) => *target == program && role == Role::Target,
+    })
+}
+
+/// References that a run needs at least.
+pub(crate) fn planned_refs(scenario: &Scenario, job: &Job, inputs: &[Prepared]) -> u64 {
+    let of = |p: usize| inputs[p].warmup + inputs[p].budget;
+    members(scenario, job.phase).into_iter().map(of).sum()
+}
+
+/// Ways of the last level at which a curve is measured, all but the full cache.
+pub(crate) fn curve_ways(scenario: &Scenario) -> Vec<u16> {
+    let ways = last_level(&scenario.machine).ways;
+    let points = scenario.miss_curve.min(u32::from(ways)) as u16;
+    let mut chosen: Vec<u16> = (1..points).map(|k| (ways * k / points).max(1)).collect();
+    chosen.dedup();
+    // A tree of pseudo-LRU bits, for one, has powers of two only.
+    chosen.retain(|ways| {
+        let mut machine = scenario.machine.clone();
+        narrow_last_level(&mut machine, *ways);
+        Machine::new(&machine, &Options::default()).is_ok()
+    });
+    chosen
+}
+
+/// Leaves the last level `ways` ways: the same sets, less capacity.
+pub(crate) fn narrow_last_level(spec: &mut MachineSpec, ways: u16) {
+    let level = last_level(spec).level;
+    for cache in spec.cache.iter_mut().filter(|c| c.level == level) {
+        cache.size = Bytes(cache.size.0 / u64::from(cache.ways) * u64::from(ways));
+        cache.ways = ways;
+    }
+}
+
+/// The cache before memory.
+pub(crate) fn last_level(spec: &MachineSpec) -> &CacheSpec {
+    let last = spec.cache.iter().max_by_key(|c| c.level);
+    // A preset without caches is refused when it is read.
+    last.unwrap_or(&spec.cache[0])
+}
+
+/// A number that depends on all its parts (SplitMix64's finaliser).
+pub(crate) fn mix(parts: &[u64]) -> u64 {
+    parts.iter().fold(0x9E37_79B9_7F4A_7C15, |h, p| {
+        let mut z = (h ^ p).wrapping_add(0x9E37_79B9_7F4A_7C15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use piebald_sim::rooms::hw::presets;
+
+    use super::*;
+
+    #[test]
+    fn curves_have_points_on_every_machine() {
+        for preset in presets::names() {
+            for points in [2, 3, 16, 1000] {
+                let text = format!(
+                    "schema = 1\n[machine]\npreset = \"{preset}\"\n[output]\nmiss_curve = {points}\n\
+                     [[program]]\nbuiltin = \"chase\"\ncores = \"0\"\n"
+                );
+                let scenario = Scenario::parse(&text, Path::new("s.toml")).expect(preset);
+                let ways = curve_ways(&scenario);
+                assert!(ways.is_sorted() && ways.len() < points as usize, "{ways:?}");
+                assert!(points == 3 || !ways.is_empty(), "{preset} {points}");
+            }
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Programs written by hand, and a small machine to run them on.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use piebald_hw::{Features, Options, presets, spec::MachineSpec};
+use piebald_os_model::{
+    frames::{Flavour, Stock, StockConfig},
+    kernel::{ColorRule, Kernel, KernelConfig},
+};
+use piebald_sim::{Outcome, ProgramSetup, Progress, Setup, SimError, run};
+use piebald_units::{
+    Bytes, CoreSet, Picos, VirtAddr,
+    op::{Filled, MemRef, Next, OpSource, RefKind, SysOp},
+};
+use piebald_workload::{Program, ProgramError};
+
+/// Looks at the clock after which a run is taken to hang: each stands for 4096
+/// turns of the engine, so that no run of these tests comes near it.
+const PATIENCE: u64 = 20_000;
+
+/// A part of a thread.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// One reference to each line of `bytes` from `base`, `times` over.
+    Sweep {
+        base: u64,
+        bytes: u64,
+        times: u64,
+        kind: RefKind,
+    },
+    /// An event.
+    Do(Next),
+}
+
+/// Dependent loads of every line of an area.
+pub fn loads(base: u64, bytes: u64, times: u64) -> Step {
+    Step::Sweep {
+        base,
+        bytes,
+        times,
+        kind: RefKind::Load,
+    }
+}
+
+/// Stores to every line of an area.
+pub fn stores(base: u64, bytes: u64, times: u64) -> Step {
+    Step::Sweep {
+        base,
+        bytes,
+        times,
+        kind: RefKind::Store,
+    }
+}
+
+pub fn sys(op: SysOp) -> Step {
+    Step::Do(Next::Sys(op))
+}
+
+pub fn post(event: u64) -> Step {
+    sys(SysOp::Post { event })
+}
+
+pub fn wait_for(event: u64) -> Step {
+    sys(SysOp::Await { event })
+}
+
+/// Forever, for the purposes of a test.
+pub const FOREVER: u64 = 1 << 40;
+
+/// A program whose threads perform steps and exit.
+#[derive(Default)]
+pub struct Script {
+    pub threads: Vec<Vec<Step>>,
+    /// References that its threads have handed out so far.
+    pub given: Arc<AtomicU64>,
+    /// Value of another program's `given` when this one was first opened.
+    pub watch: Option<(Arc<AtomicU64>, Arc<AtomicU64>)>,
+}
+
+impl Script {
+    pub fn new(steps: Vec<Step>) -> Self {
+        Self::threads(vec![steps])
+    }
+
+    pub fn threads(threads: Vec<Vec<Step>>) -> Self {
+        Self {
+            threads,
+            ..Self::default()
+        }
+    }
+}
+
+impl Program for Script {
+    fn name(&self) -> &str {
+        "script"
+    }
+
+    fn threads(&self) -> u32 {
+        self.threads.len() as u32
+    }
+
+    fn open(&self, thread: u32) -> Result<Box<dyn OpSource>, ProgramError> {
+        if let Some((other, seen)) = &self.watch {
+            let now = other.load(Ordering::Relaxed);
+            let _ = seen.compare_exchange(u64::MAX, now, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        let steps = self.threads.get(thread as usize);
+        let steps = steps.ok_or_else(|| ProgramError::NoThread {
+            name: "script".to_owned(),
+            thread,
+            threads: self.threads(),
+        })?;
+        Ok(Box::new(Reader {
+            steps: steps.clone(),
+            step: 0,
+            made: 0,
+            given: self.given.clone(),
+        }))
+    }
+}
+
+struct Reader {
+    steps: Vec<Step>,
+    step: usize,
+    made: u64,
+    given: Arc<AtomicU64>,
+}
+
+impl OpSource for Reader {
+    fn fill(&mut self, out: &mut [MemRef]) -> Filled {
+        let mut refs = 0;
+        let next = loop {
+            match self.steps.get(self.step) {
+                None => break Next::Exit(0),
+                Some(Step::Do(next)) => {
+                    self.step += 1;
+                    break *next;
+                }
+                Some(Step::Sweep {
+                    base,
+                    bytes,
+                    times,
+                    kind,
+                }) => {
+                    let lines = bytes / 64;
+                    if self.made == lines * times {
+                        self.made = 0;
+                        self.step += 1;
+                        continue;
+                    }
+                    if refs == out.len() {
+                        break Next::More;
+                    }
+                    out[refs] = MemRef {
+                        addr: VirtAddr(base + self.made % lines * 64),
+                        site: 1,
+                        gap: 2,
+                        dep: 1,
+                        size: 8,
+                        kind: *kind,
+                    };
+                    refs += 1;
+                    self.made += 1;
+                }
+            }
+        };
+        self.given.fetch_add(refs as u64, Ordering::Relaxed);
+        Filled {
+            refs,
+            tail: 0,
+            next,
+        }
+    }
+
+    fn failure(&self) -> Option<&str> {
+        Some("offset 17: torn block")
+    }
+}
+
+/// The preset `w3540` with smaller caches and memory: 4 cores, L1 4 KiB, L2
+/// 16 KiB, shared L3 256 KiB, no prefetchers.
+pub fn machine() -> MachineSpec {
+    let mut spec = presets::load("w3540").expect("a preset");
+    for cache in &mut spec.cache {
+        let divisor = if cache.level == 3 { 32 } else { 16 };
+        cache.size = Bytes(cache.size.0 / divisor);
+        if cache.level == 1 {
+            cache.size = Bytes(4096);
+        }
+    }
+    spec.memory.size = Bytes(192 * Bytes::MIB);
+    spec
+}
+
+/// One program on some cores; nothing warms up, 20,000 references are measured.
+pub fn program(name: &str, cores: &str, script: Script) -> ProgramSetup {
+    ProgramSetup {
+        name: name.to_owned(),
+        input: Arc::new(script),
+        cores: cores.parse::<CoreSet>().expect("cores"),
+        colors: ColorRule::default(),
+        start: Picos(0),
+        waits: false,
+        skip: 0,
+        marks_ready: false,
+        warmup: 0,
+        budget: 20_000,
+    }
+}
+
+/// A run that may differ from the others.
+pub struct Bench {
+    pub spec: MachineSpec,
+    pub features: Features,
+    /// 4 KiB frames of memory.
+    pub frames: u64,
+    pub map: Option<piebald_sim::MapRequest>,
+}
+
+impl Default for Bench {
+    fn default() -> Self {
+        Self {
+            spec: machine(),
+            features: Features::ALL,
+            frames: 32 << 10,
+            map: None,
+        }
+    }
+}
+
+impl Bench {
+    pub fn run(&self, programs: Vec<ProgramSetup>) -> Result<Outcome, SimError> {
+        let frames = Stock::new(&StockConfig::new(self.frames, 4, Flavour::default()));
+        let mut config = KernelConfig::new(4);
+        // Loads are to find memory of their own.
+        config.zero_page = false;
+        let kernel = Kernel::new(config, Box::new(frames.expect("frames")));
+        let (stop, looks) = (AtomicBool::new(false), AtomicU64::new(0));
+        let progress = |_: Progress| {
+            let n = looks.fetch_add(1, Ordering::Relaxed);
+            stop.store(n > PATIENCE, Ordering::Relaxed);
+        };
+        run(Setup {
+            machine: &self.spec,
+            options: Options {
+                features: self.features,
+                ..Options::default()
+            },
+            kernel: kernel.expect("kernel"),
+            programs,
+            map: self.map,
+            quantum: Picos(1_000_000),
+            skew: Picos(50_000),
+            stop: Some(&stop),
+            progress: Some(&progress),
+        })
+    }
+}
+
+pub fn go(programs: Vec<ProgramSetup>) -> Outcome {
+    Bench::default().run(programs).expect("runs")
+}
+
+pub fn fails(programs: Vec<ProgramSetup>) -> SimError {
+    Bench::default().run(programs).expect_err("fails")
+}
+
+/// Time of the measured part of a program of an outcome.
+pub fn time(outcome: &Outcome, program: usize) -> f64 {
+    outcome.programs[program].region.time.0 as f64
+}
