@@ -2,9 +2,9 @@ use piebald_sim::rooms::{
     hw::presets,
     workload::{Builtin, record},
 };
-use piebald_units::op::{Access, Backing};
+use piebald_units::op::{Access, Backing, SysOp};
 
-use super::*;
+use super::{entered::Mapped, *};
 
 fn map(addr: u64, len: u64) -> SysOp {
     SysOp::Map {

@@ -65,6 +65,8 @@ fn a_uniform_thread_needs_one_region() {
     let chosen = choose(&vectors, &RegionOptions::default());
     assert_eq!(chosen.regions.len(), 1);
     assert_eq!((chosen.regions[0].weight, chosen.error), (1.0, 0.0));
+    // Not the cold beginning: the middle.
+    assert_eq!(chosen.regions[0].start, 20_000);
 }
 
 #[test]
