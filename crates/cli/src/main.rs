@@ -7,8 +7,10 @@ mod failure;
 mod machine;
 mod progress;
 mod record;
+mod regions;
 mod study;
 mod trace;
+mod trace_info;
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `piebald trace info|head|convert`
+//! `piebald trace info|head|convert|regions`
 
 use std::{
     fmt::Write as _,
@@ -8,12 +8,16 @@ use std::{
 
 use clap::Subcommand;
 use piebald_trace::{
+    convert::{self, ConvertError, Converted},
     foreign::{ForeignTrace, Format, Options},
     recording::{Recording, ReplayOptions},
 };
 use piebald_units::op::{MemRef, Next, OpSource};
 
-use crate::failure::{Failure, print};
+use crate::{
+    failure::{Failure, print},
+    regions, trace_info,
+};
 
 /// Arguments of `piebald trace`.
 #[derive(clap::Args)]
@@ -34,6 +38,9 @@ enum What {
         /// Rebuild the index of a recording that has none (in memory only)
         #[arg(long)]
         recover: bool,
+        /// What a foreign trace holds as JSON
+        #[arg(long, conflicts_with = "recover")]
+        json: bool,
     },
     /// The first references of a thread
     Head {
@@ -49,6 +56,21 @@ enum What {
         #[arg(short, default_value_t = 20)]
         n: u64,
     },
+    /// Make a recording of a foreign trace, and say what it loses
+    Convert {
+        /// A memory trace, or a folder with one file for each thread
+        input: PathBuf,
+        /// Recording to write
+        output: PathBuf,
+        /// Format of the trace, if it is not to be found out
+        #[arg(long)]
+        format: Option<Format>,
+        /// What was made as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Choose parts of a recording that stand for the whole
+    Regions(regions::Args),
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -57,19 +79,27 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             file,
             format,
             recover,
-        } => info(file, *format, *recover),
+            json,
+        } => info(file, *format, *recover, *json),
         What::Head {
             file,
             format,
             thread,
             n,
         } => head(file, *format, *thread, *n),
+        What::Convert {
+            input,
+            output,
+            format,
+            json,
+        } => convert(input, output, *format, *json),
+        What::Regions(args) => regions::run(args),
     }?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Is it one of ours? By its first bytes.
-fn is_recording(file: &Path) -> Result<bool, Failure> {
+pub(crate) fn is_recording(file: &Path) -> Result<bool, Failure> {
     use std::io::Read;
     let mut magic = [0; 8];
     let mut opened = std::fs::File::open(file)
@@ -77,14 +107,79 @@ fn is_recording(file: &Path) -> Result<bool, Failure> {
     Ok(opened.read_exact(&mut magic).is_ok() && &magic == b"PBLDREC\0")
 }
 
-fn info(file: &Path, format: Option<Format>, recover: bool) -> Result<(), Failure> {
-    if format.is_none() && is_recording(file)? {
-        return recording_info(file, recover);
+fn info(file: &Path, format: Option<Format>, recover: bool, json: bool) -> Result<(), Failure> {
+    if format.is_none() && !file.is_dir() && is_recording(file)? {
+        return match json {
+            true => Err(Failure::usage(format!(
+                "{}: --json: allowed with foreign traces; this is a recording",
+                file.display()
+            ))),
+            false => recording_info(file, recover),
+        };
+    }
+    if recover {
+        return Err(Failure::usage(format!(
+            "{}: --recover: allowed with recordings; this is none",
+            file.display()
+        )));
     }
     let trace = foreign(file, format)?;
     let summary = trace.summary(FOREIGN_BOUND).map_err(Failure::failed)?;
-    let json = serde_json::to_string_pretty(&summary).map_err(Failure::failed)?;
-    print(&format!("{json}\n"))
+    match json {
+        true => {
+            let json = serde_json::to_string_pretty(&summary).map_err(Failure::failed)?;
+            print(&format!("{json}\n"))?;
+        }
+        false => print(&trace_info::describe(file, &summary))?,
+    }
+    match trace_info::damage(&summary) {
+        Some(why) => Err(Failure::failed(why)),
+        None => Ok(()),
+    }
+}
+
+fn convert(input: &Path, output: &Path, format: Option<Format>, json: bool) -> Result<(), Failure> {
+    if format.is_none() && !input.is_dir() && is_recording(input)? {
+        return Err(Failure::usage(format!(
+            "{}: a recording already; allowed: a trace of another tool",
+            input.display()
+        )));
+    }
+    let made = convert::convert(&[input], format, output).map_err(|e| match e {
+        ConvertError::Open(_) | ConvertError::SameFile { .. } => Failure::usage(e),
+        _ => Failure::failed(e),
+    })?;
+    if json {
+        let json = serde_json::to_string_pretty(&made).map_err(Failure::failed)?;
+        return print(&format!("{json}\n"));
+    }
+    print(&describe_converted(output, &made))
+}
+
+fn describe_converted(output: &Path, made: &Converted) -> String {
+    let counts = &made.counts;
+    let length = std::fs::metadata(output).map_or(0, |m| m.len());
+    let mut out = format!(
+        "{}: {} references and {} instructions of {} thread{} from {}\n",
+        output.display(),
+        counts.references,
+        counts.instructions,
+        counts.threads,
+        if counts.threads == 1 { "" } else { "s" },
+        made.format,
+    );
+    let _ = writeln!(
+        out,
+        "  {} distinct blocks, {length} bytes, {:.2} per reference",
+        made.distinct_blocks,
+        length as f64 / counts.references.max(1) as f64
+    );
+    for (word, list) in [("loses", &made.loses), ("assumes", &made.assumes)] {
+        for line in list {
+            let _ = writeln!(out, "  {word}: {line}");
+        }
+    }
+    out
 }
 
 /// Distinct pages and lines of a foreign trace are counted exactly up to this.

@@ -8,7 +8,10 @@
 
 use std::io::Write;
 
-use piebald_hw::{Features, Machine, Options, presets};
+use piebald_hw::{
+    Features, Machine, Options, presets,
+    spec::{Inclusion, Replacement},
+};
 use piebald_units::{
     Asid, Bytes, CoreId, PageSize, PhysAddr, Picos, VirtAddr,
     memory::{MemoryPort, PageTables, PhysRef, Walk},
@@ -105,9 +108,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(());
     }
     let mut spec = presets::load(&text(0, "w3540"))?;
-    if std::env::var_os("PEER_GEOMETRY").is_some() {
-        // The geometry of the comparison: 32 KiB, 512 KiB, 2 MiB.
+    if let Some(kind) = std::env::var_os("PEER_GEOMETRY") {
+        // The geometry of the comparison: 32 KiB, 512 KiB, 2 MiB; with `lru` also
+        // the replacement and inclusion of simulators that know nothing else.
         for cache in &mut spec.cache {
+            if kind == "lru" {
+                cache.replacement = Replacement::Lru;
+                cache.inclusion = Inclusion::NonInclusive;
+            }
             cache.size = match (cache.level, cache.size) {
                 (2, _) => Bytes(512 << 10),
                 (3, _) => Bytes(2 << 20),

@@ -31,16 +31,16 @@ pub(crate) enum State {
     Modified = 3,
 }
 
-/// State and flags of a way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Meta(u8);
-
 impl State {
     /// Does nobody else hold the line?
     pub(crate) const fn alone(self) -> bool {
         matches!(self, Self::Exclusive | Self::Modified)
     }
 }
+
+/// State and flags of a way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Meta(u8);
 
 impl Meta {
     /// The data may still be on its way: ask the table of fills in flight.
@@ -69,6 +69,12 @@ impl Meta {
 
     pub(crate) const fn pending(self) -> bool {
         self.0 & Self::PENDING != 0
+    }
+
+    /// Nothing to wait for and nothing to count: the data has come and was used.
+    #[inline]
+    pub(crate) const fn is_settled(self) -> bool {
+        self.0 & (Self::PENDING | Self::PREFETCHED) == 0
     }
 
     pub(crate) const fn prefetched(self) -> bool {
@@ -104,28 +110,69 @@ impl Meta {
     }
 }
 
+/// What a cache knows of a held line beside its tag, in one word: sharers above
+/// owner above [`Meta`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Info(u32);
+
+impl Info {
+    /// `sharers`: bit n = core n of the group may hold the line (last level
+    /// only). `owner`: the program that brought the line in.
+    #[inline]
+    pub(crate) const fn new(meta: Meta, sharers: u16, owner: u8) -> Self {
+        Self((sharers as u32) << 16 | (owner as u32) << 8 | meta.0 as u32)
+    }
+
+    #[inline]
+    pub(crate) const fn meta(self) -> Meta {
+        Meta(self.0 as u8)
+    }
+
+    #[inline]
+    pub(crate) const fn owner(self) -> u8 {
+        (self.0 >> 8) as u8
+    }
+
+    #[inline]
+    pub(crate) const fn sharers(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+
+    #[inline]
+    pub(crate) const fn with_meta(self, meta: Meta) -> Self {
+        Self(self.0 & !0xff | meta.0 as u32)
+    }
+
+    #[inline]
+    pub(crate) const fn with_sharers(self, sharers: u16) -> Self {
+        Self(self.0 & 0xffff | (sharers as u32) << 16)
+    }
+}
+
 /// A line that had to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Evicted {
     pub(crate) line: Line,
-    pub(crate) meta: Meta,
-    pub(crate) sharers: u16,
-    pub(crate) owner: u8,
+    pub(crate) info: Info,
 }
 
-/// Where a line sits: set and way.
+/// Where a line sits: set, way, and the word of its tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
-    pub(crate) set: u32,
-    pub(crate) way: u32,
+    set: u32,
+    way: u32,
+    at: u32,
 }
 
 /// One cache instance.
+///
+/// A lookup costs the simulating machine little more than the cache lines that
+/// it touches, so a set is laid out in whole ones: up to eight ways take one
+/// [`Block`], tags before infos; more ways take as many blocks of tags as a
+/// power of two needs, then as many of infos.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     ways: usize,
-    /// Ways rounded up to a multiple of 4, so that tags are compared four at a time.
-    stride: usize,
     set_mask: u32,
     /// Set bits below the slice bits.
     linear_bits: u32,
@@ -134,15 +181,16 @@ pub(crate) struct Cache {
     /// Virtually indexed with more sets than a page has lines: a physical line
     /// may sit in any of `1 << alias_bits` sets.
     alias_bits: u32,
-    tags: Vec<Line>,
-    meta: Vec<Meta>,
-    /// Bit n: core n of the group may hold the line (last level only).
-    sharers: Vec<u16>,
-    /// Program that brought the line in (last level only).
-    owners: Vec<u8>,
+    blocks: Vec<Block>,
+    /// Blocks of a set are `1 << block_shift`.
+    block_shift: u32,
+    /// Words from a tag to its info.
+    info_offset: usize,
     order: Order,
     /// Ways that hold nothing.
     empty: usize,
+    /// All ways.
+    lines: usize,
 }
 
 impl Cache {
@@ -150,26 +198,26 @@ impl Cache {
     pub(crate) fn new(spec: &CacheSpec, field: &str, seed: u64) -> Result<Self, SpecError> {
         let (sets, hash) = shape(spec, field)?;
         let ways = usize::from(spec.ways);
-        let stride = ways.next_multiple_of(4);
         let set_bits = sets.trailing_zeros();
         let page_bits = piebald_units::PAGE_SHIFT - LINE_SHIFT;
         let alias_bits = match spec.index {
             Indexing::Virtual => set_bits.saturating_sub(page_bits),
             Indexing::Physical => 0,
         };
+        let tag_words = ways.next_power_of_two().max(8);
+        let blocks = (2 * tag_words).div_ceil(WORDS);
         Ok(Self {
             ways,
-            stride,
             set_mask: sets - 1,
             linear_bits: set_bits - hash.len() as u32,
             hash,
             alias_bits,
-            tags: vec![EMPTY; sets as usize * stride],
-            meta: vec![Meta(0); sets as usize * stride],
-            sharers: vec![0; sets as usize * stride],
-            owners: vec![0; sets as usize * stride],
+            blocks: vec![Block([EMPTY; WORDS]); sets as usize * blocks],
+            block_shift: blocks.trailing_zeros(),
+            info_offset: tag_words,
             order: Order::new(spec.replacement, sets as usize, ways, seed),
             empty: sets as usize * ways,
+            lines: sets as usize * ways,
         })
     }
 
@@ -198,35 +246,60 @@ impl Cache {
     }
 
     /// Is the set chosen by virtual address bits that differ from physical ones?
+    #[inline]
     pub(crate) const fn aliases(&self) -> bool {
         self.alias_bits != 0
+    }
+
+    /// Does it hold nothing at all?
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.empty == self.lines
     }
 
     /// Finds a line in a set.
     #[inline]
     pub(crate) fn find(&self, set: usize, line: Line) -> Option<Slot> {
-        let base = set * self.stride;
-        let row = &self.tags[base..base + self.stride];
-        for (quad, tags) in row.chunks_exact(4).enumerate() {
-            let hit = (tags[0] == line) as u32
-                | ((tags[1] == line) as u32) << 1
-                | ((tags[2] == line) as u32) << 2
-                | ((tags[3] == line) as u32) << 3;
-            if hit != 0 {
-                return Some(Slot {
-                    set: set as u32,
-                    way: quad as u32 * 4 + hit.trailing_zeros(),
-                });
-            }
+        let way = self.way_of(set, line)?;
+        Some(self.slot(set, way))
+    }
+
+    #[inline(always)]
+    fn way_of(&self, set: usize, line: Line) -> Option<u32> {
+        let base = set << self.block_shift;
+        match self.block_shift {
+            0 => lowest(matches::<8>(&self.blocks[base], line)),
+            1 => lowest(matches::<16>(&self.blocks[base], line)),
+            _ => self.way_of_many(base, line),
         }
-        None
+    }
+
+    #[inline(never)]
+    fn way_of_many(&self, base: usize, line: Line) -> Option<u32> {
+        let tags = &self.blocks[base..][..1 << (self.block_shift - 1)];
+        let find = |(i, block)| Some(lowest(matches::<16>(block, line))? + 16 * i as u32);
+        tags.iter().enumerate().find_map(find)
+    }
+
+    #[inline]
+    fn slot(&self, set: usize, way: u32) -> Slot {
+        Slot {
+            set: set as u32,
+            way,
+            at: ((set << self.block_shift) * WORDS) as u32 + way,
+        }
     }
 
     /// Finds a physical line wherever it may sit.
+    #[inline]
     pub(crate) fn find_physical(&self, line: Line) -> Option<Slot> {
         if !self.aliases() {
             return self.find(self.set_of(line), line);
         }
+        self.find_alias(line)
+    }
+
+    fn find_alias(&self, line: Line) -> Option<Slot> {
         let in_page = self.set_mask >> self.alias_bits;
         let low = line & in_page;
         (0..1u32 << self.alias_bits)
@@ -234,8 +307,13 @@ impl Cache {
     }
 
     #[inline]
-    fn at(&self, slot: Slot) -> usize {
-        slot.set as usize * self.stride + slot.way as usize
+    fn word(&self, at: usize) -> u32 {
+        self.blocks[at / WORDS].0[at % WORDS]
+    }
+
+    #[inline]
+    fn word_mut(&mut self, at: usize) -> &mut u32 {
+        &mut self.blocks[at / WORDS].0[at % WORDS]
     }
 
     /// The line was used.
@@ -246,48 +324,36 @@ impl Cache {
     }
 
     #[inline]
+    pub(crate) fn info(&self, slot: Slot) -> Info {
+        Info(self.word(slot.at as usize + self.info_offset))
+    }
+
+    #[inline]
+    pub(crate) fn set_info(&mut self, slot: Slot, info: Info) {
+        *self.word_mut(slot.at as usize + self.info_offset) = info.0;
+    }
+
+    #[inline]
     pub(crate) fn meta(&self, slot: Slot) -> Meta {
-        self.meta[self.at(slot)]
+        self.info(slot).meta()
     }
 
     #[inline]
     pub(crate) fn set_meta(&mut self, slot: Slot, meta: Meta) {
-        let at = self.at(slot);
-        self.meta[at] = meta;
-    }
-
-    pub(crate) fn sharers(&self, slot: Slot) -> u16 {
-        self.sharers[self.at(slot)]
-    }
-
-    pub(crate) fn set_sharers(&mut self, slot: Slot, sharers: u16) {
-        let at = self.at(slot);
-        self.sharers[at] = sharers;
+        let info = self.info(slot).with_meta(meta);
+        self.set_info(slot, info);
     }
 
     /// Puts a line that is not there into a set; returns what had to leave.
-    #[inline]
-    pub(crate) fn insert(
-        &mut self,
-        set: usize,
-        line: Line,
-        meta: Meta,
-        sharers: u16,
-        owner: u8,
-    ) -> Option<Evicted> {
-        let way = self.choose(set);
-        let at = set * self.stride + way;
+    #[inline(always)]
+    pub(crate) fn insert(&mut self, set: usize, line: Line, info: Info) -> Option<Evicted> {
+        let way = self.make_room(set);
+        let slot = self.slot(set, way as u32);
         let old = Evicted {
-            line: self.tags[at],
-            meta: self.meta[at],
-            sharers: self.sharers[at],
-            owner: self.owners[at],
+            line: std::mem::replace(self.word_mut(slot.at as usize), line),
+            info: self.info(slot),
         };
-        self.tags[at] = line;
-        self.meta[at] = meta;
-        self.sharers[at] = sharers;
-        self.owners[at] = owner;
-        self.order.inserted(set, way, self.ways);
+        self.set_info(slot, info);
         if old.line == EMPTY {
             self.empty -= 1;
             return None;
@@ -295,52 +361,100 @@ impl Cache {
         Some(old)
     }
 
-    #[inline]
-    fn choose(&mut self, set: usize) -> usize {
-        if self.empty > 0 && !self.order.prefers_invalid() {
-            let base = set * self.stride;
-            let row = &self.tags[base..base + self.ways];
-            if let Some(way) = row.iter().position(|t| *t == EMPTY) {
-                return way;
-            }
+    /// The way for a new line, an empty one first.
+    #[inline(always)]
+    fn make_room(&mut self, set: usize) -> usize {
+        match self.empty > 0 && !self.order.prefers_invalid() {
+            true => self.fill_hole(set),
+            false => self.order.replace(set, self.ways),
         }
-        self.order.victim(set, self.ways)
+    }
+
+    #[inline(never)]
+    fn fill_hole(&mut self, set: usize) -> usize {
+        match self.way_of(set, EMPTY) {
+            Some(way) if (way as usize) < self.ways => {
+                self.order.inserted(set, way as usize, self.ways);
+                way as usize
+            }
+            _ => self.order.replace(set, self.ways),
+        }
     }
 
     /// Takes a line out; returns what is known of it.
     pub(crate) fn remove(&mut self, slot: Slot) -> Evicted {
-        let at = self.at(slot);
         let gone = Evicted {
-            line: self.tags[at],
-            meta: self.meta[at],
-            sharers: self.sharers[at],
-            owner: self.owners[at],
+            line: std::mem::replace(self.word_mut(slot.at as usize), EMPTY),
+            info: self.info(slot),
         };
-        self.tags[at] = EMPTY;
         self.order
             .invalidated(slot.set as usize, slot.way as usize, self.ways);
         self.empty += 1;
         gone
     }
 
-    /// Calls `see(set, owner)` for every line that is held.
-    pub(crate) fn for_each_owner(&self, mut see: impl FnMut(usize, u8)) {
-        for set in 0..self.sets() {
-            let base = set * self.stride;
-            for at in base..base + self.ways {
-                if self.tags[at] != EMPTY {
-                    see(set, self.owners[at]);
-                }
-            }
-        }
+    /// Every held line: set, line, info.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, Line, Info)> + '_ {
+        (0..self.sets())
+            .flat_map(|set| (0..self.ways as u32).map(move |way| (set, way)))
+            .map(|(set, way)| (set, self.slot(set, way)))
+            .map(|(set, slot)| (set, self.word(slot.at as usize), self.info(slot)))
+            .filter(|(_, line, _)| *line != EMPTY)
     }
+}
 
-    /// Every held line with its meta, for checks.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = (Line, Meta, u16)> + '_ {
-        (0..self.tags.len())
-            .filter(|at| self.tags[*at] != EMPTY)
-            .map(|at| (self.tags[at], self.meta[at], self.sharers[at]))
+/// Words of a block.
+const WORDS: usize = 16;
+
+/// One cache line of the simulating machine.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Block([u32; WORDS]);
+
+/// Number of the lowest set bit.
+#[inline]
+const fn lowest(bits: u32) -> Option<u32> {
+    match bits {
+        0 => None,
+        _ => Some(bits.trailing_zeros()),
     }
+}
+
+/// Which of the first `N` words, 8 or 16, equal `line`, one bit each.
+///
+/// Four comparisons per instruction, then one bit per word: compilers do not
+/// find this form by themselves, and a loop over the ways costs four times as
+/// much, on every lookup of every level.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn matches<const N: usize>(block: &Block, line: Line) -> u32 {
+    use std::arch::x86_64::{
+        __m128i, _mm_cmpeq_epi32, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32,
+        _mm_set_epi32, _mm_set1_epi32, _mm_setzero_si128,
+    };
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn with_sse2<const N: usize>(block: &Block, line: Line) -> u32 {
+        let wanted = _mm_set1_epi32(line as i32);
+        let quad = |i: usize| -> __m128i {
+            let word = |n: usize| block.0[4 * i + n] as i32;
+            _mm_cmpeq_epi32(_mm_set_epi32(word(3), word(2), word(1), word(0)), wanted)
+        };
+        let low = _mm_packs_epi32(quad(0), quad(1));
+        let high = match N {
+            16 => _mm_packs_epi32(quad(2), quad(3)),
+            _ => _mm_setzero_si128(),
+        };
+        _mm_movemask_epi8(_mm_packs_epi16(low, high)) as u32
+    }
+    // SAFETY: SSE2 belongs to every x86-64 processor.
+    unsafe { with_sse2::<N>(block, line) }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+fn matches<const N: usize>(block: &Block, line: Line) -> u32 {
+    (0..N).fold(0, |bits, i| bits | u32::from(block.0[i] == line) << i)
 }
 
 /// Number of sets and the slice masks over line numbers.

@@ -71,9 +71,8 @@ pub(crate) struct Memory {
     part: u64,
     size: u64,
     fixed: Q8,
-    hop: Q8,
-    hops: Vec<Vec<u16>>,
-    controllers_per_socket: usize,
+    /// Time over the links, there and back: `travel[socket][controller]`.
+    travel: Vec<Vec<Q8>>,
     buses: Vec<Bus>,
 }
 
@@ -127,9 +126,7 @@ impl Memory {
             part,
             size,
             fixed: memory.fixed_latency.0 << 8,
-            hop: Q8::from(spec.links.hop_latency) * cycle,
-            hops: spec.links.hops.clone(),
-            controllers_per_socket: n.div_ceil(sockets),
+            travel: travel(&spec.links, cycle, sockets, n),
             buses,
         })
     }
@@ -161,20 +158,10 @@ impl Memory {
         )
     }
 
-    fn distance(&self, socket: u16, controller: usize) -> Q8 {
-        let home = controller / self.controllers_per_socket;
-        let socket = usize::from(socket);
-        if home == socket {
-            return 0;
-        }
-        let hops = self.hops.get(socket).and_then(|row| row.get(home));
-        self.hop * Q8::from(hops.copied().unwrap_or(1))
-    }
-
     /// Reads a line for a core of `socket`; the request leaves the last cache at `now`.
     pub(crate) fn read(&mut self, socket: u16, line: Line, now: Q8) -> Fetched {
         let (controller, addr) = self.home(line);
-        let travel = self.distance(socket, controller);
+        let travel = self.travel[usize::from(socket)][controller];
         // The fixed part and the links are crossed there and back: half each way.
         let there = now + (self.fixed + travel) / 2;
         let done = self.drams[controller].read(addr, Picos(there >> 8));
@@ -196,6 +183,26 @@ impl Memory {
         }
         self.drams[controller].write(addr, Picos(now >> 8));
     }
+}
+
+/// Link time between every socket and controller.
+fn travel(links: &LinkSpec, cycle: Q8, sockets: usize, controllers: usize) -> Vec<Vec<Q8>> {
+    let per_socket = controllers.div_ceil(sockets);
+    let hops = |from: usize, to: usize| match from == to {
+        true => 0,
+        false => {
+            let row = links.hops.get(from);
+            row.and_then(|row| row.get(to)).copied().unwrap_or(1)
+        }
+    };
+    let hop = Q8::from(links.hop_latency) * cycle;
+    (0..sockets)
+        .map(|s| {
+            (0..controllers)
+                .map(|c| hop * Q8::from(hops(s, c / per_socket)))
+                .collect()
+        })
+        .collect()
 }
 
 fn check_hops(links: &LinkSpec, sockets: usize) -> Result<(), SpecError> {

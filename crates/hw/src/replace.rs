@@ -18,7 +18,11 @@ pub(crate) enum Order {
     LruStamp { stamps: Vec<u64>, clock: u64 },
     /// Tree pseudo-LRU: bit n of a set's word is node n of the tree, root = 1;
     /// a set bit means "the older half is the right one".
-    Tree(Vec<u64>),
+    Tree {
+        trees: Vec<u64>,
+        /// For each way, the nodes on its path and how they point away from it.
+        away: Box<[(u64, u64)]>,
+    },
     /// Bit w: way w was used since the last time that all bits were set.
     Nru(Vec<u64>),
     /// Re-reference prediction values, 0 = soon .. 3 = distant, per way.
@@ -39,7 +43,10 @@ impl Order {
                 stamps: vec![0; sets * ways],
                 clock: 0,
             },
-            Replacement::TreePlru => Self::Tree(vec![0; sets]),
+            Replacement::TreePlru => Self::Tree {
+                trees: vec![0; sets],
+                away: (0..ways).map(|way| away_from(way, ways)).collect(),
+            },
             Replacement::Nru => Self::Nru(vec![0; sets]),
             Replacement::Rrip => Self::Rrip(vec![3; sets * ways]),
             Replacement::Random => Self::Random(seed | 1),
@@ -51,11 +58,21 @@ impl Order {
     pub(crate) fn touch(&mut self, set: usize, way: usize, ways: usize) {
         match self {
             Self::Lru16(perms) => to_front(&mut perms[set], way as u64),
+            _ => self.touch_other(set, way, ways),
+        }
+    }
+
+    fn touch_other(&mut self, set: usize, way: usize, ways: usize) {
+        match self {
+            Self::Lru16(_) => {}
             Self::LruStamp { stamps, clock } => {
                 *clock += 1;
                 stamps[set * ways + way] = *clock;
             }
-            Self::Tree(trees) => trees[set] = point_away(trees[set], way, ways),
+            Self::Tree { trees, away } => {
+                let (path, turned) = away[way];
+                trees[set] = trees[set] & !path | turned;
+            }
             Self::Nru(used) => {
                 used[set] |= 1 << way;
                 if used[set].count_ones() as usize == ways {
@@ -77,12 +94,32 @@ impl Order {
         }
     }
 
+    /// The way of a full set that goes next, with a new line put in its place.
+    #[inline]
+    pub(crate) fn replace(&mut self, set: usize, ways: usize) -> usize {
+        if let Self::Lru16(perms) = self {
+            // The oldest way is the last nibble: it becomes the first.
+            let perm = perms[set];
+            let last = 4 * (ways - 1);
+            let way = perm >> last & 0xf;
+            perms[set] = (perm & ((1 << last) - 1)) << 4 | way;
+            return way as usize;
+        }
+        self.replace_other(set, ways)
+    }
+
+    fn replace_other(&mut self, set: usize, ways: usize) -> usize {
+        let way = self.victim(set, ways);
+        self.inserted(set, way, ways);
+        way
+    }
+
     /// Way `way` was invalidated.
     pub(crate) fn invalidated(&mut self, set: usize, way: usize, ways: usize) {
         match self {
             Self::Lru16(perms) => to_back(&mut perms[set], way as u64, ways),
             Self::LruStamp { stamps, .. } => stamps[set * ways + way] = 0,
-            Self::Tree(_) | Self::Random(_) => {}
+            Self::Tree { .. } | Self::Random(_) => {}
             Self::Nru(used) => used[set] &= !(1 << way),
             Self::Rrip(values) => values[set * ways + way] = 3,
         }
@@ -102,10 +139,11 @@ impl Order {
                 let row = &stamps[set * ways..(set + 1) * ways];
                 (0..ways).min_by_key(|w| row[*w]).unwrap_or(0)
             }
-            Self::Tree(trees) => {
+            Self::Tree { trees, .. } => {
+                let tree = trees[set];
                 let mut node = 1;
                 while node < ways {
-                    node = 2 * node + (trees[set] >> node & 1) as usize;
+                    node = 2 * node + (tree >> node & 1) as usize;
                 }
                 node - ways
             }
@@ -154,17 +192,17 @@ fn to_back(perm: &mut u64, way: u64, ways: usize) {
     *perm = *perm & below | (*perm >> 4) & !below | way << last;
 }
 
-/// Turns the tree's nodes on the path to `way` away from it.
-fn point_away(tree: u64, way: usize, ways: usize) -> u64 {
-    let mut tree = tree;
+/// The tree's nodes on the path to `way`, and their values that point away from it.
+fn away_from(way: usize, ways: usize) -> (u64, u64) {
+    let (mut path, mut turned) = (0, 0);
     let mut node = way + ways;
     while node > 1 {
         let parent = node / 2;
-        let came_from_left = node.is_multiple_of(2);
-        tree = tree & !(1 << parent) | u64::from(came_from_left) << parent;
+        path |= 1 << parent;
+        turned |= u64::from(node.is_multiple_of(2)) << parent;
         node = parent;
     }
-    tree
+    (path, turned)
 }
 
 #[cfg(test)]

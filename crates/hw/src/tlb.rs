@@ -136,6 +136,7 @@ impl Tlb {
     }
 
     /// Looks an address up; a hit in the second level moves it to the first.
+    #[inline(never)]
     pub(crate) fn lookup(&mut self, asid: Asid, addr: VirtAddr, fetch: bool) -> Lookup {
         let page = key(asid, addr.0 >> 12);
         self.last[usize::from(fetch)] = page;

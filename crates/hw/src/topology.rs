@@ -34,13 +34,11 @@ pub(crate) struct Level {
     pub(crate) private: bool,
 }
 
-impl Level {
+impl Inclusion {
     /// Is a line that comes from further out put here on its way in?
-    pub(crate) const fn filled_on_miss(&self) -> bool {
-        matches!(
-            self.inclusion,
-            Inclusion::NonInclusive | Inclusion::Inclusive
-        )
+    #[inline]
+    pub(crate) const fn filled_on_miss(self) -> bool {
+        matches!(self, Self::NonInclusive | Self::Inclusive)
     }
 }
 
@@ -111,8 +109,8 @@ impl Topology {
         let share = usize::from(spec.shared_by);
         let first = self.caches.len();
         for instance in 0..cores.div_ceil(share) {
-            let place = (first + instance) as u64;
-            let own = seed.wrapping_add(place.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let own =
+                seed.wrapping_add(((first + instance) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
             self.caches
                 .push(Cache::new(spec, &format!("cache[{at}]"), own)?);
         }

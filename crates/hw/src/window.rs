@@ -21,33 +21,48 @@ const HISTORY: usize = 256;
 const RING: usize = 512;
 
 /// A fixed number of buffers, each busy until some time.
+///
+/// Buffers are alike, so only their times count: a ring in rising order. What is
+/// taken next is always the front, and a new time nearly always belongs at the
+/// back, so that nothing is searched.
 #[derive(Clone, Debug)]
 pub(crate) struct Slots {
-    until: Vec<Q8>,
+    until: Box<[Q8]>,
+    front: usize,
+    count: usize,
 }
 
 impl Slots {
     pub(crate) fn new(n: u16) -> Self {
+        let count = usize::from(n.max(1));
         Self {
-            until: vec![0; usize::from(n.max(1))],
+            until: vec![0; count.next_power_of_two()].into(),
+            front: 0,
+            count,
         }
     }
 
-    /// The buffer that is free first, and when.
     #[inline]
-    pub(crate) fn first_free(&self) -> (usize, Q8) {
-        let mut best = (0, self.until[0]);
-        for (i, t) in self.until.iter().enumerate().skip(1) {
-            if *t < best.1 {
-                best = (i, *t);
-            }
-        }
-        best
+    fn at(&self, n: usize) -> usize {
+        (self.front + n) & (self.until.len() - 1)
     }
 
+    /// When the first buffer is free.
     #[inline]
-    pub(crate) fn hold(&mut self, slot: usize, until: Q8) {
-        self.until[slot] = until;
+    pub(crate) fn first_free(&self) -> Q8 {
+        self.until[self.at(0)]
+    }
+
+    /// Takes the buffer that is free first until then.
+    #[inline]
+    pub(crate) fn hold(&mut self, until: Q8) {
+        self.front = self.at(1);
+        let mut place = self.count - 1;
+        while place > 0 && self.until[self.at(place - 1)] > until {
+            self.until[self.at(place)] = self.until[self.at(place - 1)];
+            place -= 1;
+        }
+        self.until[self.at(place)] = until;
     }
 }
 
@@ -57,10 +72,12 @@ pub(crate) struct Window {
     /// Dispatch time of the next instruction.
     pub(crate) now: Q8,
     /// Base cost of an instruction, alone on the core and with an SMT sibling.
-    cost: [Q8; 2],
-    size: [u64; 2],
-    /// 1 while the SMT sibling runs too.
-    shared: usize,
+    costs: [Q8; 2],
+    sizes: [u64; 2],
+    /// Those that hold now, and the time of a whole window.
+    cost: Q8,
+    size: u64,
+    reach: Q8,
     instr: u64,
     loads: u32,
     ready: Box<[Q8; HISTORY]>,
@@ -75,11 +92,13 @@ impl Window {
     pub(crate) fn new(spec: &CoreSpec, cycle: Q8, overlap: bool) -> Self {
         let cost = |cpi: f64| ((cycle as f64 * cpi).round() as Q8).max(1);
         let crowded = spec.base_cpi.max(2.0 / f64::from(spec.width.max(1)));
-        Self {
+        let mut window = Self {
             now: 0,
-            cost: [cost(spec.base_cpi), cost(crowded)],
-            size: [u64::from(spec.window), u64::from(spec.window / 2).max(1)],
-            shared: 0,
+            costs: [cost(spec.base_cpi), cost(crowded)],
+            sizes: [u64::from(spec.window), u64::from(spec.window / 2).max(1)],
+            cost: 0,
+            size: 0,
+            reach: 0,
             instr: 0,
             loads: 0,
             ready: Box::new([0; HISTORY]),
@@ -88,12 +107,16 @@ impl Window {
             tail: 0,
             stores: Slots::new(spec.store_buffer),
             overlap,
-        }
+        };
+        window.share(false);
+        window
     }
 
     /// The SMT sibling runs or idles: the window and the issue slots are shared.
     pub(crate) fn share(&mut self, with_sibling: bool) {
-        self.shared = usize::from(with_sibling);
+        self.cost = self.costs[usize::from(with_sibling)];
+        self.size = self.sizes[usize::from(with_sibling)];
+        self.reach = self.size * self.cost;
     }
 
     /// Takes the caller's clock over; keeps the fraction if it is our own.
@@ -106,21 +129,31 @@ impl Window {
     /// Dispatches `n` instructions.
     #[inline]
     pub(crate) fn dispatch(&mut self, n: u32) {
-        let cost = self.cost[self.shared];
-        let last = self.instr + u64::from(n);
+        if self.head != self.tail {
+            self.dispatch_behind(u64::from(n));
+            return;
+        }
+        self.now += u64::from(n) * self.cost;
+        self.instr += u64::from(n);
+    }
+
+    /// As above, while loads are tracked that may block the window.
+    #[inline(never)]
+    fn dispatch_behind(&mut self, n: u64) {
+        let last = self.instr + n;
         while self.head != self.tail {
             let (instr, done) = self.ring[self.head % RING];
-            let blocked = instr + self.size[self.shared];
+            let blocked = instr + self.size;
             if blocked > last {
                 break;
             }
             // Those behind the blocked instruction follow it at the base rate.
             let until = blocked.saturating_sub(self.instr);
-            self.now = (self.now + until * cost).max(done);
+            self.now = (self.now + until * self.cost).max(done);
             self.instr += until;
             self.head += 1;
         }
-        self.now += (last - self.instr) * cost;
+        self.now += (last - self.instr) * self.cost;
         self.instr = last;
     }
 
@@ -141,8 +174,7 @@ impl Window {
         self.loads = self.loads.wrapping_add(1);
         // A load that is done before dispatch can be a window further never
         // blocks: it need not be tracked.
-        let reach = self.now + self.size[self.shared] * self.cost[self.shared];
-        if done > reach {
+        if done > self.now + self.reach {
             self.track(done);
         }
     }
@@ -191,9 +223,8 @@ impl Window {
 
     /// A store missed and will be done at `done`: waits for a store buffer entry.
     pub(crate) fn store(&mut self, done: Q8) {
-        let (slot, free) = self.stores.first_free();
-        self.now = self.now.max(free);
-        self.stores.hold(slot, done);
+        self.now = self.now.max(self.stores.first_free());
+        self.stores.hold(done);
     }
 
     /// Dispatch waits until `done`.

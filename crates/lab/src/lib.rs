@@ -1,11 +1,12 @@
 //! Scenarios and studies.
 //!
 //! [`scenario`] reads what a user wants to know, [`prepare`] gets the programs
-//! ready, [`study()`] runs them and fills the record that `piebald-report` prints.
+//! ready, [`regions`] says what choosing parts of a recording costs, [`study()`] runs them and fills the record that `piebald-report` prints.
 
 mod describe;
 mod jobs;
 mod prepare;
+pub mod regions;
 pub mod scenario;
 mod study;
 

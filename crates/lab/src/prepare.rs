@@ -1,10 +1,16 @@
 //! Turns a scenario's programs into inputs that can be replayed.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use piebald_sim::rooms::{
-    trace::recording::{Recording, ReplayOptions},
-    workload::{Builtin, Library, Program, Recorded},
+    trace::{
+        foreign::{Fetches, ForeignTrace, Format, Options},
+        recording::{Recording, ReplayOptions},
+    },
+    workload::{Builtin, Foreign, Library, Program, Recorded},
 };
 
 use crate::scenario::{Input, ProgramEntry, Scenario, ScenarioError};
@@ -68,6 +74,7 @@ fn prepare_one(
     };
     let wanted = scenario.warmup_refs + scenario.budget_refs;
     let recording = match &entry.input {
+        Input::Trace(path, format) => return prepare_trace(scenario, entry, path, *format),
         Input::Recording(path) => Recording::open(path).map_err(|e| e.to_string())?,
         Input::Command(words) => {
             let path = recorder(words, wanted + wanted / 4)?;
@@ -113,6 +120,72 @@ fn prepare_one(
         input: entry.input.to_string(),
         warnings,
     })
+}
+
+/// A foreign trace: cut to its length as a recording is, with what it lacks as warnings.
+fn prepare_trace(
+    scenario: &Scenario,
+    entry: &ProgramEntry,
+    path: &Path,
+    format: Option<Format>,
+) -> Result<Prepared, String> {
+    let options = Options {
+        fetches: match scenario.features.fetch {
+            true => Fetches::Lines,
+            false => Fetches::None,
+        },
+        prefetches: false,
+    };
+    let trace = ForeignTrace::at(&[path], format, options).map_err(|e| e.to_string())?;
+    let format = trace.format();
+    let wanted = scenario.warmup_refs + scenario.budget_refs;
+    // What a polluter may be started in is looked for up to as much again.
+    let program = Foreign::new(&entry.name, trace, 2 * wanted).map_err(|e| e.to_string())?;
+    let refs = program.refs();
+    let (warmup, budget) = parts(scenario, refs, false);
+    if budget == 0 {
+        return Err(format!(
+            "the trace holds {refs} references; allowed: 100 or more"
+        ));
+    }
+    let mut warnings = trace_warnings(&program, format);
+    if budget < scenario.budget_refs {
+        warnings.push(format!(
+            "the trace holds {refs} references; {warmup} warm up and {budget} are measured"
+        ));
+    }
+    Ok(Prepared {
+        spread: if program.threads() > 1 { 0 } else { refs / 2 },
+        program: Arc::new(program),
+        marks_ready: false,
+        warmup,
+        budget,
+        input: format!("{} ({format})", entry.input),
+        warnings: warnings
+            .iter()
+            .map(|w| format!("{}: {w}", entry.name))
+            .collect(),
+    })
+}
+
+/// What a reader of results should know of a format.
+fn trace_warnings(program: &Foreign, format: Format) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if program.filtered() {
+        let what =
+            "the trace holds only what missed in the tracer's caches: caches filter it twice";
+        warnings.push(what.to_owned());
+    }
+    if format == Format::RamulatorDram {
+        let what = "the trace has no instruction counts: each request counts as one instruction";
+        warnings.push(what.to_owned());
+    }
+    if !format.has_instructions() {
+        let what = "the trace has no instruction addresses: no fetches, and stride prefetchers \
+                    see one instruction";
+        warnings.push(what.to_owned());
+    }
+    warnings
 }
 
 /// Warm-up and measured references of a recording that may be too short: then a

@@ -160,7 +160,11 @@ impl Lab<'_> {
         let alone = chosen.len() == 1;
         let programs = chosen
             .iter()
-            .map(|p| self.program(*p, draw, alone))
+            .map(|p| ProgramSetup {
+                measured: alone
+                    || group_of(self.scenario, *p).map(Phase::Together) == Some(job.phase),
+                ..self.program(*p, draw, alone)
+            })
             .collect();
         let mut machine = self.scenario.machine.clone();
         if let Phase::Curve(_, ways) = job.phase {
@@ -223,6 +227,7 @@ impl Lab<'_> {
             colors: ColorRule::default(),
             start: Picos(if alone { 0 } else { start }),
             waits: entry.role == Role::Target,
+            measured: true,
             skip,
             marks_ready: input.marks_ready,
             warmup: input.warmup,
@@ -366,6 +371,13 @@ impl Lab<'_> {
             cores: entry.cores.to_string(),
             colors: None,
             input: self.inputs[at].input.clone(),
+            beside: group_of(self.scenario, at).map(|group| {
+                let met = members(self.scenario, Phase::Together(group));
+                let others = met.into_iter().filter(|m| *m != at);
+                others
+                    .map(|m| self.scenario.programs[m].name.clone())
+                    .collect()
+            }),
             alone,
             together,
             slowdown,

@@ -63,12 +63,14 @@ fn targets(policy: &PolicyResult) -> Vec<&ProgramResult> {
 /// "Beside scan, bzip2 runs 23 % slower (±2) as its L3 misses rise from ...".
 fn beside(policy: &PolicyResult, target: &ProgramResult, name_policy: bool) -> Option<String> {
     let slowdown = target.slowdown.as_ref().filter(|s| s.is_known())?;
-    let others: Vec<&str> = policy
-        .programs
-        .iter()
-        .filter(|p| p.name != target.name)
-        .map(|p| p.name.as_str())
-        .collect();
+    let all = policy.programs.iter().map(|p| &p.name);
+    let others: Vec<&str> = match &target.beside {
+        Some(company) => company.iter().map(String::as_str).collect(),
+        None => all
+            .filter(|name| **name != target.name)
+            .map(String::as_str)
+            .collect(),
+    };
     let place = match (name_policy, others.is_empty()) {
         (true, true) => format!("Under {}, ", short(&policy.name, 40)),
         (true, false) => format!(

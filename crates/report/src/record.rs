@@ -143,6 +143,8 @@ pub struct ProgramResult {
     pub colors: Option<String>,
     /// Where its references come from: a recording, a built-in program.
     pub input: String,
+    /// Names of the programs that it met together; `None` = all the others.
+    pub beside: Option<Vec<String>>,
     /// By itself on the machine.
     pub alone: Metrics,
     /// Beside the other programs; `None` if that was not run.

@@ -129,6 +129,7 @@ impl<'a> Engine<'a> {
             })
             .collect();
         let programs = std::mem::take(&mut setup.programs);
+        let unmeasured = programs.iter().filter(|p| !p.measured).count();
         Ok(Self {
             machine,
             sched: Scheduler::new(SchedConfig::new(threads as u16))?,
@@ -141,7 +142,7 @@ impl<'a> Engine<'a> {
             actions: Actions::new(),
             refs: 0,
             reported: 0,
-            measured: 0,
+            measured: unmeasured,
             late: Vec::new(),
             instances: 0,
             slice: SchedConfig::new(threads as u16).slice,
@@ -505,7 +506,7 @@ impl<'a> Engine<'a> {
             return;
         }
         state.end = Some((snapshot, ended));
-        self.measured += 1;
+        self.measured += usize::from(state.setup.measured);
     }
 
     /// Looks at the sets when the chosen program has come far enough.

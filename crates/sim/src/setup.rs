@@ -30,6 +30,9 @@ pub struct ProgramSetup {
     /// Starts only when every program that does not wait has warmed up: it meets
     /// company that is under way. Without effect if all programs wait.
     pub waits: bool,
+    /// The run lasts until its measured part is over; otherwise it is company
+    /// only, and what is known of it at the end is what it did until then.
+    pub measured: bool,
     /// References of its main thread that are passed over, unsimulated, the
     /// first time: where in its life the program is met. Its system calls in
     /// that part still take effect, at no cost.

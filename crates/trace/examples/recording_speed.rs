@@ -2,11 +2,14 @@
 //!
 //! `cargo run --release -p piebald-trace --example recording_speed [MILLION_REFS [PROGRAM]]`
 //!
+//! `cargo run --release -p piebald-trace --example recording_speed FILE` reads every
+//! thread of a recorded program instead.
+//!
 //! Synthetic streams stand for kinds of program: a strided loop, a random walk
 //! over 64 MiB, a pointer chase with a field access, calls with stack frames, and
 //! a branchy mixture of many blocks.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use piebald_trace::recording::{model::*, *};
 use piebald_units::op::{MemRef, Next, OpSource};
@@ -191,10 +194,11 @@ fn programs() -> Vec<Program> {
 }
 
 fn main() {
-    let millions: u64 = std::env::args()
-        .nth(1)
-        .and_then(|a| a.parse().ok())
-        .unwrap_or(50);
+    let first = std::env::args().nth(1);
+    if let Some(path) = first.as_deref().filter(|f| f.parse::<u64>().is_err()) {
+        return recorded(path.as_ref());
+    }
+    let millions: u64 = first.and_then(|a| a.parse().ok()).unwrap_or(50);
     println!("program   encode ns/ref  replay ns/ref  with deps  with fetches  bytes/ref");
     let only = std::env::args().nth(2);
     for program in programs() {
@@ -203,6 +207,70 @@ fn main() {
         }
         measure(program, millions * 1_000_000);
     }
+}
+
+/// Replays a recorded program, and encodes its chunks again.
+fn recorded(path: &Path) {
+    let recording = Recording::open(path).expect("a recording");
+    println!("{:?}", recording.header().counts);
+    let (mut entries, mut seconds, mut refs) = (0, 0.0, 0u64);
+    let mut out = Vec::new();
+    for (i, chunk) in recording.index().chunks.iter().enumerate().take(100) {
+        let dictionary = recording.block_defs(chunk.process).expect("a dictionary");
+        let (raw, events) = recording.raw_chunk(i).expect("a chunk");
+        let mut encoder = ChunkEncoder::new(chunk.process, 0, 1, 1).expect("memory");
+        // The first pass grows the encoder's buffers.
+        for measured in [false, true] {
+            out.clear();
+            let begun = cpu_seconds();
+            let done = encoder.encode(&dictionary, &raw, &events, &mut out);
+            let spent = cpu_seconds() - begun;
+            if measured {
+                seconds += spent;
+                refs += u64::from(done.expect("a sound stream").refs);
+                entries += out.len();
+            }
+        }
+    }
+    println!(
+        "encode {:.1} ns/ref, {:.3} bytes/ref (first {refs} references)",
+        seconds * 1e9 / refs as f64,
+        entries as f64 / refs as f64
+    );
+    for (dependences, fetches) in [(false, false), (true, false), (true, true)] {
+        let (mut count, begun) = (0, cpu_seconds());
+        for thread in recording.threads().expect("threads") {
+            count += replay(&recording, thread.thread, dependences, fetches);
+        }
+        let ns = (cpu_seconds() - begun) * 1e9 / count as f64;
+        println!(
+            "replay {ns:.1} ns/ref, dependences {dependences}, fetches {fetches}, {count} references"
+        );
+    }
+}
+
+/// Reads a thread to its end; returns the number of references.
+fn replay(recording: &Recording, thread: u32, dependences: bool, fetches: bool) -> u64 {
+    let options = ReplayOptions {
+        dependences,
+        fetches,
+        ..ReplayOptions::default()
+    };
+    let mut source = recording.source(thread, options).expect("a thread");
+    let mut out = vec![MemRef::default(); 1024];
+    let (mut count, mut sum) = (0u64, 0u64);
+    loop {
+        let filled = source.fill(&mut out);
+        count += filled.refs as u64;
+        sum = sum.wrapping_add(out[0].addr.0);
+        match filled.next {
+            Next::End => break,
+            Next::Broken => panic!("{:?}", source.failure()),
+            _ => {}
+        }
+    }
+    std::hint::black_box(sum);
+    count
 }
 
 fn measure(mut program: Program, target: u64) {
@@ -228,36 +296,18 @@ fn measure(mut program: Program, target: u64) {
     let bytes = writer.records().len() - empty;
     let recording = writer.finish().expect("a sound recording");
     let recording = Recording::from_bytes(recording, program.name).expect("a sound recording");
-    let replay = |dependences, fetches| {
-        let options = ReplayOptions {
-            dependences,
-            fetches,
-            ..ReplayOptions::default()
-        };
-        let mut source = recording.source(0, options).expect("thread 0");
-        let mut out = vec![MemRef::default(); 1024];
-        let (mut count, mut sum) = (0u64, 0u64);
+    let timed = |dependences, fetches| {
         let begun = cpu_seconds();
-        loop {
-            let filled = source.fill(&mut out);
-            count += filled.refs as u64;
-            sum = sum.wrapping_add(out[0].addr.0);
-            match filled.next {
-                Next::More => {}
-                Next::End => break,
-                other => panic!("{other:?}"),
-            }
-        }
-        std::hint::black_box(sum);
+        let count = replay(&recording, 0, dependences, fetches);
         (cpu_seconds() - begun) * 1e9 / count as f64
     };
     println!(
         "{:9} {:13.1} {:14.1} {:10.1} {:13.1} {:10.3}",
         program.name,
         seconds * 1e9 / refs as f64,
-        replay(false, false),
-        replay(true, false),
-        replay(true, true),
+        timed(false, false),
+        timed(true, false),
+        timed(true, true),
         bytes as f64 / refs as f64
     );
 }

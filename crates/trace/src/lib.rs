@@ -2,5 +2,6 @@
 //!
 //! [`recording`] is Piebald's own format: programs recorded under QEMU.
 
+pub mod convert;
 pub mod foreign;
 pub mod recording;

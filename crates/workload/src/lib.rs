@@ -1,7 +1,7 @@
 //! Programs that run inside the model.
 //!
-//! Two kinds, one interface ([`Program`]): recordings of real programs, and
-//! *built-ins*: algorithms that really compute, over instrumented [`memory`],
+//! Three kinds, one interface ([`Program`]): recordings of real programs, memory
+//! traces of other tools, and *built-ins*: algorithms that really compute, over instrumented [`memory`],
 //! and whose results are checked. A built-in is executed once, into a recording
 //! of bounded size; the simulator sees only the replay of that recording.
 //!
@@ -17,6 +17,7 @@
 //! compiler makes at -O2, stated in each kernel's documentation.
 
 mod builtin;
+mod foreign;
 pub mod kernels;
 mod library;
 pub mod memory;
@@ -27,6 +28,7 @@ mod recorded;
 pub mod spec;
 
 pub use builtin::{Builtin, BuiltinError, RunError, list};
+pub use foreign::Foreign;
 pub use library::Library;
 pub use program::{Program, ProgramError};
 pub use record::record;

@@ -93,6 +93,8 @@ pub(crate) struct ProgramTable {
     pub(crate) recording: Option<Spanned<String>>,
     pub(crate) command: Option<Spanned<Vec<String>>>,
     pub(crate) builtin: Option<Spanned<Builtin>>,
+    pub(crate) trace: Option<Spanned<String>>,
+    pub(crate) format: Option<Spanned<String>>,
     pub(crate) cores: Spanned<String>,
     pub(crate) colors: Option<Spanned<String>>,
     pub(crate) mode: Option<Spanned<String>>,

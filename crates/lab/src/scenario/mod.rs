@@ -11,7 +11,10 @@ use std::{
 };
 
 use piebald_report::Role;
-use piebald_sim::rooms::hw::{Features, Machine, Options, presets, spec::MachineSpec};
+use piebald_sim::rooms::{
+    hw::{Features, Machine, Options, presets, spec::MachineSpec},
+    trace::foreign::Format,
+};
 use piebald_units::{Bytes, CoreSet, Count};
 use toml::Spanned;
 
@@ -86,6 +89,9 @@ pub enum Input {
     Command(Vec<String>),
     /// A built-in program, as in `triad:64MiB`.
     Builtin(String),
+    /// A memory trace of another tool: a file or a folder of them, resolved as a
+    /// recording's path is, and its format if it is not to be found out.
+    Trace(PathBuf, Option<Format>),
 }
 
 impl std::fmt::Display for Input {
@@ -94,6 +100,7 @@ impl std::fmt::Display for Input {
             Self::Recording(path) => write!(f, "recording {}", path.display()),
             Self::Command(words) => write!(f, "command {}", words.join(" ")),
             Self::Builtin(text) => write!(f, "builtin {text}"),
+            Self::Trace(path, _) => write!(f, "trace {}", path.display()),
         }
     }
 }
@@ -474,7 +481,7 @@ fn programs(
 
 fn default_name(input: &Input) -> String {
     match input {
-        Input::Recording(path) => path
+        Input::Recording(path) | Input::Trace(path, _) => path
             .file_stem()
             .map_or_else(String::new, |s| s.to_string_lossy().into_owned()),
         Input::Command(words) => Path::new(&words[0])
@@ -490,6 +497,13 @@ fn input(
     i: usize,
 ) -> Result<Input, ScenarioError> {
     let table = spanned.get_ref();
+    if let Some(path) = &table.trace {
+        return trace(table, path, spanned, source, i);
+    }
+    if let Some(format) = &table.format {
+        let problem = format!("program[{i}].format: only a trace has one");
+        return Err(source.error(format.span().start, problem));
+    }
     match (&table.recording, &table.command, &table.builtin) {
         (Some(path), None, None) => Ok(Input::Recording(beside(source.path, path.get_ref()))),
         (None, Some(words), None) if words.get_ref().is_empty() => {
@@ -500,10 +514,31 @@ fn input(
         (None, None, Some(builtin)) => Ok(Input::Builtin(builtin_text(builtin.get_ref()))),
         _ => {
             let problem =
-                format!("program[{i}]: give exactly one of recording, command and builtin");
+                format!("program[{i}]: give exactly one of recording, command, builtin and trace");
             Err(source.error(spanned.span().start, problem))
         }
     }
+}
+
+/// A foreign trace as input.
+fn trace(
+    table: &file::ProgramTable,
+    path: &Spanned<String>,
+    spanned: &Spanned<file::ProgramTable>,
+    source: &Source<'_>,
+    i: usize,
+) -> Result<Input, ScenarioError> {
+    if table.recording.is_some() || table.command.is_some() || table.builtin.is_some() {
+        let problem =
+            format!("program[{i}]: give exactly one of recording, command, builtin and trace");
+        return Err(source.error(spanned.span().start, problem));
+    }
+    let choices = Format::ALL.map(|f| (f.name(), Some(f)));
+    let format = match &table.format {
+        None => None,
+        given => source.choose(given, &format!("program[{i}].format"), &choices)?,
+    };
+    Ok(Input::Trace(beside(source.path, path.get_ref()), format))
 }
 
 /// The one-line form of a built-in program.

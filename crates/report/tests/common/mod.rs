@@ -63,6 +63,7 @@ fn program(
         role,
         cores: cores.to_owned(),
         colors: None,
+        beside: None,
         input: format!("recording {name}.pbr"),
         slowdown: alone.time_ps.slowdown(&together.time_ps),
         alone,

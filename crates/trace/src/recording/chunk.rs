@@ -10,6 +10,7 @@ use super::{
     model::{Event, Raw},
     predict::{BlockState, Site},
     reader::Recording,
+    record::Layout,
 };
 
 /// Predictor states of a process's blocks and sites, and which of them are in
@@ -41,14 +42,15 @@ impl Tables {
         }
     }
 
+    /// Notes that a block is in use; returns its instructions and accesses.
     #[inline]
-    fn touch(&mut self, id: u32) -> BlockState {
+    fn touch(&mut self, id: u32) -> (u16, u16) {
         let block = &mut self.blocks[id as usize];
         if !block.seen {
             block.seen = true;
             self.touched.push(id);
         }
-        *block
+        (block.instrs, block.accesses)
     }
 }
 
@@ -79,20 +81,29 @@ impl ChunkReader {
     ///
     /// # Errors
     /// The chunk is damaged.
-    pub(crate) fn open(recording: &Recording, entry: &ChunkEntry) -> Result<Self, ReadError> {
-        let layout = recording.chunk_layout(entry)?;
-        let section = |i| recording.section(entry, &layout, i);
-        let fault = |fault: Fault| recording.0.data.corrupt(entry.offset, fault.to_string());
+    pub(crate) fn open(
+        recording: &Recording,
+        entry: &ChunkEntry,
+        layout: &Layout,
+    ) -> Result<Self, ReadError> {
+        let data = &recording.0.data;
+        let [tokens, literals, irregular, addr_tokens, residuals] = data.sections(
+            entry.offset,
+            layout,
+            [
+                section::BLOCK_TOKENS,
+                section::LITERALS,
+                section::IRREGULAR,
+                section::ADDR_TOKENS,
+                section::RESIDUALS,
+            ],
+        )?;
+        let fault = |fault: Fault| data.corrupt(entry.offset, fault.to_string());
         Ok(Self {
             entry: *entry,
-            blocks: BlockReader::new(section(section::BLOCK_TOKENS)?, section(section::LITERALS)?)
-                .map_err(fault)?,
-            irregular: IrregularReader::new(section(section::IRREGULAR)?).map_err(fault)?,
-            addresses: AddressReader::new(
-                section(section::ADDR_TOKENS)?,
-                section(section::RESIDUALS)?,
-            )
-            .map_err(fault)?,
+            blocks: BlockReader::new(tokens, literals).map_err(fault)?,
+            irregular: IrregularReader::new(irregular).map_err(fault)?,
+            addresses: AddressReader::new(addr_tokens, residuals).map_err(fault)?,
             indices: Vec::new(),
             blocks_left: entry.blocks,
             refs_left: entry.refs,
@@ -108,19 +119,18 @@ impl ChunkReader {
     #[inline]
     pub(crate) fn execution(&mut self, tables: &mut Tables) -> Result<(u32, Shape, u32), Fault> {
         let id = self.blocks.next(&mut tables.blocks)?;
-        let state = tables.touch(id);
+        let (instrs, accesses) = tables.touch(id);
         self.blocks_left -= 1;
-        let instrs = u64::from(state.instrs);
+        let instrs = u64::from(instrs);
         if instrs > self.instrs_left {
             return Err(Fault::TooManyInstrs);
         }
         self.instrs_left -= instrs;
         let (shape, refs) = match self.irregular.step() {
-            false => (Shape::Regular, u32::from(state.accesses)),
+            false => (Shape::Regular, u32::from(accesses)),
             true => {
                 let limit = self.refs_left as usize;
-                self.irregular
-                    .read(state.accesses, limit, &mut self.indices)?;
+                self.irregular.read(accesses, limit, &mut self.indices)?;
                 (Shape::Irregular, self.indices.len() as u32)
             }
         };
@@ -166,11 +176,12 @@ impl BlockWalk {
     /// The chunk is damaged.
     pub(crate) fn open(recording: &Recording, entry: &ChunkEntry) -> Result<Self, ReadError> {
         let layout = recording.chunk_layout(entry)?;
-        let section = |i| recording.section(entry, &layout, i);
-        let reader = BlockReader::new(section(section::BLOCK_TOKENS)?, section(section::LITERALS)?);
+        let data = &recording.0.data;
+        let wanted = [section::BLOCK_TOKENS, section::LITERALS];
+        let [tokens, literals] = data.sections(entry.offset, &layout, wanted)?;
+        let reader = BlockReader::new(tokens, literals);
         Ok(Self {
-            reader: reader
-                .map_err(|fault| recording.0.data.corrupt(entry.offset, fault.to_string()))?,
+            reader: reader.map_err(|fault| data.corrupt(entry.offset, fault.to_string()))?,
             left: entry.blocks,
         })
     }
@@ -204,7 +215,7 @@ impl Recording {
         let (entry, layout) = self.chunk(chunk)?;
         let dictionary: Arc<Dictionary> = self.dictionary(entry.process)?;
         let events = self.placed_events(entry, &layout)?;
-        let mut reader = ChunkReader::open(self, entry)?;
+        let mut reader = ChunkReader::open(self, entry, &layout)?;
         let mut tables = Tables::new(&dictionary);
         raw_chunk(&mut reader, &mut tables, events)
             .map_err(|fault| self.0.data.corrupt(entry.offset, fault.to_string()))

@@ -139,20 +139,32 @@ impl Data {
         layout: &Layout,
         index: usize,
     ) -> Result<Vec<u8>, ReadError> {
-        let Some(range) = layout.range(index) else {
-            return Err(self.corrupt(offset + 17, format!("section {index} is missing")));
-        };
-        if range.is_empty() {
-            return Ok(Vec::new());
-        }
-        let stored = self.read(offset + range.start as u64, range.len())?;
+        let [bytes] = self.sections(offset, layout, [index])?;
+        Ok(bytes)
+    }
+
+    /// Reads, verifies and decompresses these sections.
+    pub(crate) fn sections<const N: usize>(
+        &self,
+        offset: u64,
+        layout: &Layout,
+        indices: [usize; N],
+    ) -> Result<[Vec<u8>; N], ReadError> {
         let mut decompressor = Decompressor::new().map_err(|source| ReadError::Io {
             file: self.name.clone(),
             source,
         })?;
-        layout
-            .unpack(index, &stored, &mut decompressor)
-            .map_err(|f| self.flaw(offset, f))
+        let mut all = [const { Vec::new() }; N];
+        for (bytes, index) in all.iter_mut().zip(indices) {
+            let Some(range) = layout.range(index) else {
+                return Err(self.corrupt(offset + 17, format!("section {index} is missing")));
+            };
+            let stored = self.read(offset + range.start as u64, range.len())?;
+            *bytes = layout
+                .unpack(index, &stored, &mut decompressor)
+                .map_err(|f| self.flaw(offset, f))?;
+        }
+        Ok(all)
     }
 
     /// Verifies all sections of a record.

@@ -60,7 +60,7 @@ pub struct RegOut {
 pub struct BlockDef {
     /// Virtual address of the first instruction.
     pub addr: u64,
-    /// Length in bytes.
+    /// Length in bytes; 0 = its place is not known, and it is not fetched.
     pub bytes: u32,
     /// Number of instructions.
     pub instrs: u16,

@@ -70,28 +70,30 @@ impl Engine {
     }
 
     /// Writes the references of an execution to the front of `out`, which has
-    /// [`Self::room`].
-    #[inline]
+    /// [`Self::room`]. `dictionary` is the engine's: a second handle to it lets the
+    /// compiler keep the block in registers.
+    #[inline(always)]
     pub(crate) fn execute(
         &mut self,
+        dictionary: &Dictionary,
         reader: &mut ChunkReader,
         (id, shape, refs): (u32, Shape, u32),
         out: &mut [MemRef],
     ) -> Result<Executed, Fault> {
-        let block = self.dictionary.blocks[id as usize];
+        let block = &dictionary.blocks[id as usize];
         let fetches = match self.with_fetches {
-            true => self.fetch(&block, out),
+            true => self.fetch(block, out),
             false => 0,
         };
         // The first fetch stands for the first instruction.
         let counted = u16::from(fetches > 0);
         let data = &mut out[fetches..fetches + refs as usize];
         match shape {
-            Shape::Irregular => self.irregular(reader, &block, counted, data)?,
+            Shape::Irregular => self.irregular(dictionary, reader, block, counted, data)?,
             Shape::Regular if self.with_dependences => {
-                self.regular::<true>(reader, &block, counted, data)?;
+                self.regular::<true>(dictionary, reader, block, counted, data)?;
             }
-            Shape::Regular => self.regular::<false>(reader, &block, counted, data)?,
+            Shape::Regular => self.regular::<false>(dictionary, reader, block, counted, data)?,
         }
         Ok(Executed {
             refs: fetches + refs as usize,
@@ -103,6 +105,7 @@ impl Engine {
     #[inline]
     fn regular<const DEPENDENCES: bool>(
         &mut self,
+        dictionary: &Dictionary,
         reader: &mut ChunkReader,
         block: &Block,
         counted: u16,
@@ -110,7 +113,7 @@ impl Engine {
     ) -> Result<(), Fault> {
         let first = block.first_access as usize;
         let end = first + out.len();
-        let accesses = &self.dictionary.accesses[first..end];
+        let accesses = &dictionary.accesses[first..end];
         let sites = &mut self.tables.sites[first..end];
         for ((access, site), out) in accesses.iter().zip(sites).zip(out.iter_mut()) {
             let addr = reader.address(site)?;
@@ -133,7 +136,7 @@ impl Engine {
             None => self.carry += u64::from(block.instrs - counted),
         }
         if DEPENDENCES {
-            let outs = &self.dictionary.outs[block.first_out as usize..][..block.outs.into()];
+            let outs = &dictionary.outs[block.first_out as usize..][..block.outs.into()];
             self.dependences.leave(outs, block.loads);
         }
         Ok(())
@@ -142,6 +145,7 @@ impl Engine {
     #[inline(never)]
     fn irregular(
         &mut self,
+        dictionary: &Dictionary,
         reader: &mut ChunkReader,
         block: &Block,
         counted: u16,
@@ -153,7 +157,7 @@ impl Engine {
         let mut done = counted;
         for (k, out) in out.iter_mut().enumerate() {
             let index = reader.indices[k];
-            let access = &self.dictionary.accesses[first + usize::from(index)];
+            let access = &dictionary.accesses[first + usize::from(index)];
             let site = &mut self.tables.sites[first + usize::from(index)];
             let addr = reader.address(site)?;
             let dep = self.dependences.irregular(&access.origin);
@@ -171,16 +175,20 @@ impl Engine {
             };
         }
         self.carry += u64::from(block.instrs - done);
-        let outs = &self.dictionary.outs[block.first_out as usize..][..block.outs.into()];
+        let outs = &dictionary.outs[block.first_out as usize..][..block.outs.into()];
         self.dependences.leave_irregular(outs);
         Ok(())
     }
 
-    /// Writes a fetch for each line of the block but one that was just fetched.
+    /// Writes a fetch for each line of the block but one that was just fetched. A
+    /// block of 0 bytes has no known place and is not fetched.
     fn fetch(&mut self, block: &Block, out: &mut [MemRef]) -> usize {
         let mut written = 0;
+        if block.bytes == 0 {
+            return written;
+        }
         let mut at = block.addr;
-        let end = block.addr.saturating_add(block.bytes.max(1).into());
+        let end = block.addr.saturating_add(block.bytes.into());
         while at < end {
             let line = at / LINE;
             let next = end.min((at | (LINE - 1)).saturating_add(1));

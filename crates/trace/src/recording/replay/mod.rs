@@ -92,9 +92,10 @@ impl Spill {
     }
 
     /// Makes room for an execution.
-    fn prepare(&mut self, room: usize) {
+    fn prepare(&mut self, room: usize) -> &mut [MemRef] {
         self.refs.resize(room, MemRef::default());
         self.at = 0;
+        &mut self.refs
     }
 
     /// The execution was written.
@@ -257,11 +258,16 @@ impl RecordedThread {
             self.engine.room(execution.0, execution.2),
             MemRef::default(),
         );
-        let executed = self.engine.execute(reader, execution, out).map_err(fail)?;
+        let dictionary = self.engine.dictionary.clone();
+        let executed = self
+            .engine
+            .execute(&dictionary, reader, execution, out)
+            .map_err(fail)?;
         self.count(&executed);
         Ok(executed.instrs)
     }
 
+    #[inline]
     fn count(&mut self, executed: &Executed) {
         self.begun += 1;
         self.done.refs += (executed.refs - executed.fetches) as u64;
@@ -293,8 +299,8 @@ impl RecordedThread {
             return Err(self.recording.0.data.corrupt(entry.offset, what));
         }
         self.engine.reset();
-        self.reader = Some(ChunkReader::open(&self.recording, &entry)?);
         let layout = self.recording.chunk_layout(&entry)?;
+        self.reader = Some(ChunkReader::open(&self.recording, &entry, &layout)?);
         self.events = self.recording.placed_events(&entry, &layout)?.into();
         self.begun = 0;
         self.before = Some(entry);
@@ -326,6 +332,7 @@ impl RecordedThread {
             .pop_front_if(|e| e.blocks < self.begun || e.blocks == self.begun && e.refs <= reached)
     }
 
+    #[inline]
     fn limit_reached(&self) -> bool {
         self.done.refs >= self.limits.0 || self.done.instrs >= self.limits.1
     }
@@ -407,6 +414,7 @@ impl RecordedThread {
             return Ok(0);
         }
         let stop = self.events.front().map_or(u32::MAX, |e| e.blocks);
+        let dictionary = self.engine.dictionary.clone();
         let mut refs = 0;
         while self.begun < stop && !self.limit_reached() && self.engine.carry < LONG_GAP {
             let Some(reader) = self.reader.as_mut().filter(|r| r.blocks_left > 0) else {
@@ -418,22 +426,21 @@ impl RecordedThread {
             let execution = reader.execution(&mut self.engine.tables).map_err(fail)?;
             let room = self.engine.room(execution.0, execution.2);
             // An event may divide the execution before it.
-            let divided = self.begun + 1 == stop;
-            if divided || room > out.len() - refs {
-                self.spill.prepare(room);
-                let spill = &mut self.spill.refs;
-                let executed = self
-                    .engine
-                    .execute(reader, execution, spill)
-                    .map_err(fail)?;
+            let spills = self.begun + 1 == stop || room > out.len() - refs;
+            let to = match spills {
+                true => self.spill.prepare(room),
+                false => &mut out[refs..],
+            };
+            let executed = self
+                .engine
+                .execute(&dictionary, reader, execution, to)
+                .map_err(fail)?;
+            self.count(&executed);
+            if spills {
                 self.spill.filled(&executed);
-                self.count(&executed);
                 break;
             }
-            let free = &mut out[refs..];
-            let executed = self.engine.execute(reader, execution, free).map_err(fail)?;
             refs += executed.refs;
-            self.count(&executed);
         }
         Ok(refs)
     }

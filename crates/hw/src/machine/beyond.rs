@@ -1,0 +1,259 @@
+//! One hardware thread at work: translation, and what lies beyond the first level.
+
+use piebald_units::{VirtAddr, memory::PhysRef};
+
+use super::{InFlight, NO_LINE, run::Run};
+use crate::{
+    cache::Line,
+    dram::RowOutcome,
+    hierarchy::{Found, Source, Want},
+    machine::in_flight_index,
+    prefetch::Wishes,
+    tlb::Lookup,
+    window::Q8,
+};
+
+impl Run<'_> {
+    /// Translation time that an access pays before it can start.
+    #[inline(always)]
+    pub(super) fn translate(&mut self, addr: VirtAddr, fetch: bool) -> Q8 {
+        match &self.core.tlb {
+            Some(tlb) if !tlb.same_page(self.asid, addr, fetch) => self.look_up(addr, fetch),
+            _ => 0,
+        }
+    }
+
+    #[inline(never)]
+    fn look_up(&mut self, addr: VirtAddr, fetch: bool) -> Q8 {
+        let Some(tlb) = &mut self.core.tlb else {
+            return 0;
+        };
+        match tlb.lookup(self.asid, addr, fetch) {
+            Lookup::First => 0,
+            Lookup::Second => {
+                self.thread.counters.tlb_misses += 1;
+                self.latency.second_tlb
+            }
+            Lookup::Miss => {
+                self.thread.counters.tlb_misses += 1;
+                self.walk(addr, fetch)
+            }
+        }
+    }
+
+    /// Reads the page-table entries one after the other through the caches.
+    fn walk(&mut self, addr: VirtAddr, fetch: bool) -> Q8 {
+        let walk = self.space.walk(addr);
+        let start = self.thread.window.now;
+        let mut at = start;
+        self.thread.counters.walks += 1;
+        let levels = walk.levels.min(4);
+        let skip = match &mut self.core.tlb {
+            Some(tlb) => {
+                tlb.insert(self.asid, addr, fetch, walk.page);
+                tlb.skip_levels(self.asid, addr, levels)
+            }
+            None => 0,
+        };
+        for entry in &walk.entries[usize::from(skip)..usize::from(levels)] {
+            let line = (entry.0 >> 6) as Line;
+            at = self.read_through(line, at, false);
+        }
+        at - start + self.latency.second_tlb
+    }
+
+    /// A read through the data path that no instruction makes; returns its end.
+    pub(super) fn read_through(&mut self, line: Line, at: Q8, transient: bool) -> Q8 {
+        let cache = &mut self.hierarchy.topology.caches[usize::from(self.path.data[0])];
+        if let Some(slot) = cache.find_physical(line) {
+            cache.touch(slot);
+            return at + self.latency.level[0];
+        }
+        let want = Want {
+            line,
+            index_line: line,
+            write: false,
+            fetch: false,
+            transient,
+            into: 0,
+            prefetch: false,
+        };
+        self.beyond_first(want, at)
+    }
+
+    /// A demand missed the first level at `at`: finds the line and returns when
+    /// it is there.
+    pub(super) fn beyond_first(&mut self, want: Want, at: Q8) -> Q8 {
+        let at = at.max(self.core.fills.first_free());
+        let found = self.hierarchy.miss(self.physical, want);
+        let done = self.arrival(want, found, at);
+        self.core.fills.hold(done);
+        self.note_fill(want.line, done);
+        self.write_back(at);
+        self.count_levels(found.source);
+        self.thread.counters.useful_prefetches += u64::from(found.prefetched);
+        if self.core.watches_l2 && !want.fetch {
+            let mut wishes = Wishes::default();
+            let hit = found.source == Source::Level(1);
+            let prefetch = &mut self.core.prefetch;
+            prefetch.second_level(want.line, hit, &mut wishes);
+            self.prefetch(&wishes, at);
+        }
+        self.thread.last = NO_LINE;
+        if self.path.fetch == self.path.data[0] && !want.fetch {
+            // The line of the last fetch may have had to leave.
+            self.thread.last_fetch = NO_LINE;
+        }
+        if self.smt {
+            // The sibling shares the first level: its shortcut may be void.
+            self.hierarchy.disturbed += 1;
+        }
+        done
+    }
+
+    #[inline]
+    fn count_levels(&mut self, source: Source) {
+        let counters = &mut self.thread.counters;
+        let found_at = match source {
+            Source::Level(k) => usize::from(k),
+            Source::SameGroup => self.levels - 1,
+            _ => self.levels,
+        };
+        let [_, second, third] = &mut counters.level;
+        second.accesses += u64::from(self.levels > 1 && found_at >= 1);
+        second.misses += u64::from(self.levels > 1 && found_at > 1);
+        third.accesses += u64::from(self.levels > 2 && found_at >= 2);
+        third.misses += u64::from(self.levels > 2 && found_at > 2);
+        let from_a_cache = !matches!(source, Source::Level(_) | Source::Memory);
+        counters.transfers += u64::from(from_a_cache);
+    }
+
+    /// When a line that was found arrives, if the request leaves at `at`.
+    #[inline]
+    fn arrival(&mut self, want: Want, found: Found, at: Q8) -> Q8 {
+        let (latency, from_another) = match found.source {
+            Source::Level(k) => (Some(self.latency.level[usize::from(k).min(2)]), false),
+            Source::SameGroup => (Some(self.latency.same_group), true),
+            Source::SameSocket => {
+                let latency = self.latency.same_socket.or(self.latency.other_socket);
+                (latency, true)
+            }
+            Source::OtherSocket => (self.latency.other_socket, true),
+            Source::Memory => (None, false),
+        };
+        let Some(latency) = latency else {
+            return self.ask_memory(want, at);
+        };
+        // Another core passes a line on only when it has come there itself.
+        let leaves = match from_another {
+            true => self.has_come(want.line, at),
+            false => at,
+        };
+        let done = leaves + latency;
+        match found.pending {
+            true => done.max(self.has_come(want.line, at)),
+            false => done,
+        }
+    }
+
+    /// `at`, or when the last fill of the line that is known ends, if later.
+    #[inline]
+    pub(super) fn has_come(&self, line: Line, at: Q8) -> Q8 {
+        let entry = self.in_flight[in_flight_index(line)];
+        match entry.line == line {
+            true => at.max(entry.ready),
+            false => at,
+        }
+    }
+
+    fn ask_memory(&mut self, want: Want, at: Q8) -> Q8 {
+        let free = self.core.shared_fills.first_free();
+        let leaves = at.max(free) + self.latency.last;
+        let fetched = self.memory.read(self.path.socket, want.line, leaves);
+        self.core.shared_fills.hold(fetched.ready);
+        let counters = &mut self.thread.counters;
+        match want.prefetch {
+            true => counters.prefetch_reads += 1,
+            false => counters.memory_reads += 1,
+        }
+        match fetched.row {
+            RowOutcome::Hit => counters.row_hits += 1,
+            RowOutcome::Closed => counters.row_closed += 1,
+            RowOutcome::Conflict => counters.row_conflicts += 1,
+        }
+        fetched.ready
+    }
+
+    #[inline]
+    fn note_fill(&mut self, line: Line, ready: Q8) {
+        self.in_flight[in_flight_index(line)] = InFlight { line, ready };
+    }
+
+    #[inline]
+    fn write_back(&mut self, at: Q8) {
+        if !self.hierarchy.writebacks.is_empty() {
+            self.write_lines(at);
+        }
+    }
+
+    #[inline(never)]
+    fn write_lines(&mut self, at: Q8) {
+        while let Some(line) = self.hierarchy.writebacks.pop() {
+            self.memory.write(self.path.socket, line, at);
+            self.thread.counters.memory_writes += 1;
+        }
+    }
+
+    /// A load asks the prefetchers of the first level.
+    #[inline(never)]
+    pub(super) fn first_level_prefetch(&mut self, r: &PhysRef, at: Q8) {
+        let mut wishes = Wishes::default();
+        let prefetch = &mut self.core.prefetch;
+        prefetch.load(r.paddr().0, r.site, &mut wishes);
+        self.prefetch(&wishes, at);
+    }
+
+    /// Carries out prefetches for which a buffer is free.
+    #[inline(never)]
+    fn prefetch(&mut self, wishes: &Wishes, at: Q8) {
+        for wish in wishes.iter() {
+            let level = usize::from(wish.into).min(self.levels - 1);
+            let caches = &self.hierarchy.topology.caches;
+            let held = self.path.data[..=level]
+                .iter()
+                .any(|c| caches[usize::from(*c)].find_physical(wish.line).is_some());
+            if held
+                || self.core.shared_fills.first_free() > at
+                || u64::from(wish.line) << 6 >= self.memory.size()
+            {
+                continue;
+            }
+            let want = Want {
+                line: wish.line,
+                index_line: wish.line,
+                write: false,
+                fetch: false,
+                transient: false,
+                into: level as u8,
+                prefetch: true,
+            };
+            let found = self.hierarchy.miss(self.physical, want);
+            let done = self.arrival(want, found, at);
+            self.note_fill(wish.line, done);
+            self.write_back(at);
+            if level == 0 && self.core.watches_l2 {
+                // The second level sees what the first asks for, prefetch or not.
+                let mut further = Wishes::default();
+                let hit = found.source == Source::Level(1);
+                let prefetch = &mut self.core.prefetch;
+                prefetch.second_level(wish.line, hit, &mut further);
+                self.prefetch(&further, at);
+            }
+            self.thread.counters.prefetches += 1;
+            self.thread.last = NO_LINE;
+            if self.smt {
+                self.hierarchy.disturbed += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What the operating system asks of the machine.
+
+use piebald_units::{
+    Asid, CoreId, Pfn, Picos, VirtAddr,
+    memory::{Load, MemoryPort, PageTables, PhysRef, Progress, Span},
+    op::RefKind,
+};
+
+use super::{Machine, run::Run};
+
+impl MemoryPort for Machine {
+    fn run(
+        &mut self,
+        core: CoreId,
+        space: &dyn PageTables,
+        refs: &[PhysRef],
+        now: Picos,
+        horizon: Picos,
+    ) -> Progress {
+        let thread = usize::from(core.0);
+        let physical = self.physical(thread);
+        self.hierarchy.activate(physical);
+        let mut run = Run {
+            smt: self.threads.len() > self.cores.len(),
+            thread: &mut self.threads[thread],
+            core: &mut self.cores[physical],
+            path: self.hierarchy.topology.paths[physical],
+            levels: self.levels.len(),
+            hierarchy: &mut self.hierarchy,
+            memory: &mut self.memory,
+            in_flight: &mut self.in_flight,
+            latency: &self.latency,
+            asid: space.asid(),
+            space,
+            physical,
+            fetches: self.features.fetch,
+            coherent: self.features.coherence,
+        };
+        run.thread.window.set_now(now.0);
+        // Up to the last fraction of the horizon's picosecond: the caller sees whole
+        // ones, and a core at its horizon must do something.
+        let horizon = horizon.0.min(u64::MAX >> 8) << 8 | 0xff;
+        let done = run.batch(refs, horizon);
+        Progress {
+            done,
+            now: Picos(run.thread.window.now >> 8),
+        }
+    }
+
+    fn retire(&mut self, core: CoreId, instrs: u32, now: Picos) -> Picos {
+        let thread = &mut self.threads[usize::from(core.0)];
+        thread.window.set_now(now.0);
+        thread.window.dispatch(instrs);
+        thread.counters.instructions += u64::from(instrs);
+        Picos(thread.window.now >> 8)
+    }
+
+    fn copy(
+        &mut self,
+        core: CoreId,
+        from: Pfn,
+        to: Pfn,
+        span: Span,
+        load: Load,
+        now: Picos,
+    ) -> Picos {
+        let kind = match load {
+            Load::Caching => RefKind::Load,
+            Load::NonCaching => RefKind::LoadNt,
+        };
+        self.sweep(core, span, now, |offset, each| {
+            each(from, offset, kind);
+            each(to, offset, RefKind::Store);
+        })
+    }
+
+    fn fill(&mut self, core: CoreId, frame: Pfn, span: Span, now: Picos) -> Picos {
+        self.sweep(core, span, now, |offset, each| {
+            each(frame, offset, RefKind::Store)
+        })
+    }
+
+    fn drain(&mut self, core: CoreId, now: Picos) -> Picos {
+        let window = &mut self.threads[usize::from(core.0)].window;
+        window.set_now(now.0);
+        window.drain();
+        Picos(window.now >> 8)
+    }
+
+    fn shoot_down(&mut self, asid: Asid, page: Option<VirtAddr>) {
+        for core in &mut self.cores {
+            if let Some(tlb) = &mut core.tlb {
+                tlb.shoot_down(asid, page);
+            }
+        }
+    }
+}
+
+/// The kernel's own address space: mapped by huge pages that never miss.
+struct KernelSpace;
+
+impl PageTables for KernelSpace {
+    fn asid(&self) -> Asid {
+        Asid(0xff_ffff)
+    }
+
+    fn walk(&self, _: VirtAddr) -> piebald_units::memory::Walk {
+        piebald_units::memory::Walk {
+            entries: Default::default(),
+            levels: 0,
+            page: piebald_units::PageSize::Huge,
+        }
+    }
+}
+
+/// Bytes that one step of the kernel's copy and clear loops moves: a line.
+const SWEEP_BYTES: u16 = 64;
+/// Instructions that each line costs them: the kernel moves 8 bytes with one, as
+/// it keeps out of the vector registers.
+const SWEEP_INSTRS: u32 = 8;
+
+impl Machine {
+    /// Runs over a span line by line; `step` names the references of one line.
+    fn sweep(
+        &mut self,
+        core: CoreId,
+        span: Span,
+        now: Picos,
+        mut step: impl FnMut(u16, &mut dyn FnMut(Pfn, u16, RefKind)),
+    ) -> Picos {
+        let end = u32::from(span.offset) + u32::from(span.len);
+        let mut refs = [PhysRef::default(); 128];
+        let mut n = 0;
+        let mut offset = span.offset & !(SWEEP_BYTES - 1);
+        while u32::from(offset) < end && offset < 4096 {
+            step(offset, &mut |frame, offset, kind| {
+                if n < refs.len() {
+                    refs[n] = PhysRef {
+                        vaddr: VirtAddr(u64::from(offset) | frame.0 << 12),
+                        frame: frame.0 as u32,
+                        gap: SWEEP_INSTRS,
+                        size: 64,
+                        kind,
+                        ..PhysRef::default()
+                    };
+                    n += 1;
+                }
+            });
+            offset += SWEEP_BYTES;
+        }
+        // Kernel copies are not the program's references.
+        let thread = usize::from(core.0);
+        let before = self.threads[thread].counters.references;
+        let progress = self.run(core, &KernelSpace, &refs[..n], now, Picos::MAX);
+        self.threads[thread].counters.references = before;
+        progress.now
+    }
+}

@@ -1,0 +1,65 @@
+use piebald_sim::rooms::{
+    hw::presets,
+    workload::{Builtin, record},
+};
+use piebald_units::op::{Access, Backing};
+
+use super::*;
+
+fn map(addr: u64, len: u64) -> SysOp {
+    SysOp::Map {
+        addr: VirtAddr(addr),
+        len,
+        backing: Backing::Anon,
+        access: Access::default(),
+        shared: false,
+    }
+}
+
+fn recording(text: &str, refs: u64) -> Recording {
+    let builtin = Builtin::parse(text).expect("a built-in");
+    record(&builtin, 1, refs).expect("recorded")
+}
+
+#[test]
+fn a_hole_in_a_mapping_holds_nothing() {
+    let mut mapped = Mapped::default();
+    mapped.apply(&map(0x1000, 0x4000));
+    mapped.apply(&SysOp::Unmap {
+        addr: VirtAddr(0x2000),
+        len: 1,
+    });
+    let held = [0x0, 0x1000, 0x1fff, 0x2000, 0x2fff, 0x3000, 0x4fff, 0x5000]
+        .map(|a| mapped.holds(VirtAddr(a)));
+    assert_eq!(held, [false, true, true, false, false, true, true, false]);
+}
+
+#[test]
+fn regions_of_a_steady_program_stand_for_it() {
+    let recording = recording("scan:1MiB", 2_000_000);
+    let plan = plan(&recording, 200_000, None, &RegionOptions::default()).expect("a plan");
+    let weights: f64 = plan.regions.regions.iter().map(|r| r.weight).sum();
+    assert!((weights - 1.0).abs() < 1e-9);
+    let machine = presets::load("x5355").expect("a preset");
+    let check = check(&recording, &plan, &machine).expect("runs");
+    assert!(
+        check.whole.cpi > 0.1 && check.whole.refs > 1_000_000,
+        "{check:?}"
+    );
+    assert!(check.cpi_error.abs() < 0.1, "{check:?}");
+    assert!(check.simulated_share < 1.0, "{check:?}");
+}
+
+#[test]
+fn a_budget_cuts_the_part_and_one_below_an_interval_is_refused() {
+    let recording = recording("scan:1MiB", 3_000_000);
+    let options = RegionOptions::default();
+    let all = plan(&recording, 100_000, None, &options).expect("a plan");
+    let part = plan(&recording, 100_000, Some(1), &options).expect("a plan");
+    assert!(part.instrs < all.instrs, "{} {}", part.instrs, all.instrs);
+    let error = plan(&recording, 1 << 40, None, &options).expect_err("too short");
+    assert!(
+        error.to_string().contains("less than one interval"),
+        "{error}"
+    );
+}
