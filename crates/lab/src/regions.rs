@@ -389,6 +389,8 @@ impl Lab<'_> {
                 input,
                 cores: CoreSet::first(1),
                 colors: ColorRule::default(),
+                waits: false,
+                measured: true,
                 start: Picos(0),
                 skip: 0,
                 marks_ready: false,
