@@ -74,7 +74,11 @@ fn text(machine: &str) -> Result<(String, String), Failure> {
 fn checked(machine: &str) -> Result<MachineSpec, Failure> {
     let (text, name) = text(machine)?;
     let spec = presets::parse(&text, &name).map_err(Failure::usage)?;
-    Machine::new(&spec, &Options::default()).map_err(|e| Failure::usage(format!("{name}: {e}")))?;
+    Machine::new(&spec, &Options::default()).map_err(|e| {
+        let line = presets::line_of(&text, &e.field);
+        let line = line.map_or(String::new(), |l| format!(":{l}"));
+        Failure::usage(format!("{name}{line}: {e}"))
+    })?;
     Ok(spec)
 }
 

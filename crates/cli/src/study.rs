@@ -10,7 +10,11 @@ use std::{
     },
 };
 
-use piebald_lab::{Hooks, scenario::Scenario, study};
+use piebald_lab::{
+    Hooks,
+    scenario::{MAX_REFS, Scenario},
+    study,
+};
 use piebald_report::{Study, TableStyle, to_csv, to_html, to_json, to_table, write_atomically};
 use piebald_units::Count;
 
@@ -47,8 +51,8 @@ pub(crate) struct Args {
     #[arg(long)]
     seed: Option<u64>,
     /// Runs at a time; results do not depend on it [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
     /// No progress bar
     #[arg(short, long)]
     quiet: bool,
@@ -59,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     apply(args, &mut scenario)?;
     if let Some(threads) = args.threads {
         rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
+            .num_threads(usize::from(threads))
             .build_global()
             .map_err(Failure::failed)?;
     }
@@ -108,13 +112,16 @@ fn apply(args: &Args, scenario: &mut Scenario) -> Result<(), Failure> {
         scenario.seed = seed;
     }
     if let Some(budget) = args.budget {
-        if budget.0 == 0 {
-            return Err(Failure::usage("--budget 0: allowed: 1 or more"));
+        if !(1..=MAX_REFS).contains(&budget.0) {
+            let allowed = Count(MAX_REFS);
+            return Err(Failure::usage(format!(
+                "--budget {budget}: allowed: 1 to {allowed}"
+            )));
         }
         // The warm-up keeps its share.
         let share = scenario.warmup_refs as f64 / scenario.budget_refs as f64;
         scenario.budget_refs = budget.0;
-        scenario.warmup_refs = (budget.0 as f64 * share) as u64;
+        scenario.warmup_refs = ((budget.0 as f64 * share) as u64).min(MAX_REFS);
     }
     Ok(())
 }

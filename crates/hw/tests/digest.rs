@@ -2,6 +2,9 @@
 //! of many runs are folded into one number per machine and compared with what
 //! the first, slow version gave. A change that is meant to change results
 //! replaces the constants and says why.
+//!
+//! Changed since then: a page walk begins when the address is known, not when
+//! the instruction is dispatched.
 
 mod digest_kit;
 
@@ -37,32 +40,32 @@ fn digest(spec: &MachineSpec, refs: u64, steps: u32) -> String {
 
 #[test]
 fn an_lru_machine_gives_what_it_always_gave() {
-    assert_eq!(digest(&peers(), 60_000, 4000), "1a9fc693a3d0b48a");
+    assert_eq!(digest(&peers(), 60_000, 4000), "c691618743dff5d9");
 }
 
 #[test]
 fn two_threads_a_core_with_prefetchers_give_what_they_always_gave() {
-    assert_eq!(digest(&smt(), 10_000, 8000), "91f619006f696e8e");
+    assert_eq!(digest(&smt(), 10_000, 8000), "9362f91141445716");
 }
 
 #[test]
 fn sixteen_cores_with_exclusive_caches_give_what_they_always_gave() {
-    assert_eq!(digest(&opteron(), 10_000, 8000), "f23b0d6444902493");
+    assert_eq!(digest(&opteron(), 10_000, 8000), "851f325ccb653806");
 }
 
 #[test]
 fn dies_on_a_bus_give_what_they_always_gave() {
-    assert_eq!(digest(&front_side_bus(), 10_000, 8000), "c6510081c43f3c11");
+    assert_eq!(digest(&front_side_bus(), 10_000, 8000), "eebdceb294456860");
 }
 
 #[test]
 fn hashed_slices_give_what_they_always_gave() {
-    assert_eq!(digest(&sliced(), 10_000, 8000), "60d03f9b987ab389");
+    assert_eq!(digest(&sliced(), 10_000, 8000), "a0e9f16474b83733");
 }
 
 #[test]
 fn a_single_level_gives_what_it_always_gave() {
-    assert_eq!(digest(&one_level(), 10_000, 4000), "995b6e109a0c9f8b");
+    assert_eq!(digest(&one_level(), 10_000, 4000), "977ae40b69fa9b76");
 }
 
 /// Every pair of promises of the second and the last level, under every policy.
@@ -98,10 +101,10 @@ fn every_promise_and_policy_gives_what_it_always_gave() {
     assert_eq!(
         found,
         [
-            "c1bbac366f423f10",
-            "85a006b6612cec1b",
-            "f4eb507d8c28a003",
-            "d8446953767f8e25"
+            "a0f1c5fa1d56da80",
+            "afbfa7847beef947",
+            "0c2d0b1509ed658d",
+            "afa3c3be07f7ba31"
         ]
     );
 }

@@ -24,6 +24,13 @@ fn sweeper(base: u64, bytes: u64) -> Script {
     Script::new(vec![loads(base, bytes, FOREVER)])
 }
 
+/// Loads one line every `stride` bytes, for ever.
+fn strider(stride: u64, lines: u64) -> Script {
+    let line = |i| loads(A + i * stride, 64, 1);
+    let round = (0..lines).map(line);
+    Script::new(round.cycle().take(60_000).collect())
+}
+
 #[test]
 fn the_measured_part_is_as_long_as_asked_for_and_repeats_exactly() {
     for budget in [1, 511, 512, 513, 30_000] {
@@ -288,4 +295,28 @@ fn the_set_map_counts_the_lines_of_each_owner() {
     // touched on behalf of a program counts as the program's.
     assert!((900..=1024 + 200).contains(&of(1)), "{}", of(1));
     assert!((900..=1024 + 200).contains(&of(2)), "{}", of(2));
+}
+
+/// A chain of loads to pages that no translation buffer holds: each walk begins
+/// when its address is known, so that the time of a link is a walk and a load.
+#[test]
+fn walks_of_dependent_loads_do_not_pile_up() {
+    let chain = |tlb| {
+        let features = Features {
+            tlb,
+            ..Features::ALL
+        };
+        let bench = Bench {
+            features,
+            ..Bench::default()
+        };
+        // One line of each of 1040 pages, at different sets.
+        let mut p = program("a", "0", strider(4096 + 64, 1040));
+        (p.warmup, p.budget) = (4_000, 20_000);
+        let outcome = bench.run(vec![p]).expect("runs");
+        time(&outcome, 0) / 20_000.0
+    };
+    let (with, without) = (chain(true), chain(false));
+    assert!(with > without, "{with} {without}");
+    assert!(with < without + 300_000.0, "{with} {without}");
 }

@@ -14,37 +14,38 @@ use crate::{
 };
 
 impl Run<'_> {
-    /// Translation time that an access pays before it can start.
+    /// When an access whose address is known at `start` is translated.
     #[inline(always)]
-    pub(super) fn translate(&mut self, addr: VirtAddr, fetch: bool) -> Q8 {
+    pub(super) fn translate(&mut self, addr: VirtAddr, start: Q8, fetch: bool) -> Q8 {
         match &self.core.tlb {
-            Some(tlb) if !tlb.same_page(self.asid, addr, fetch) => self.look_up(addr, fetch),
-            _ => 0,
+            Some(tlb) if !tlb.same_page(self.asid, addr, fetch) => self.look_up(addr, start, fetch),
+            _ => start,
         }
     }
 
     #[inline(never)]
-    fn look_up(&mut self, addr: VirtAddr, fetch: bool) -> Q8 {
+    fn look_up(&mut self, addr: VirtAddr, start: Q8, fetch: bool) -> Q8 {
         let Some(tlb) = &mut self.core.tlb else {
-            return 0;
+            return start;
         };
         match tlb.lookup(self.asid, addr, fetch) {
-            Lookup::First => 0,
+            Lookup::First => start,
             Lookup::Second => {
                 self.thread.counters.tlb_misses += 1;
-                self.latency.second_tlb
+                start + self.latency.second_tlb
             }
             Lookup::Miss => {
                 self.thread.counters.tlb_misses += 1;
-                self.walk(addr, fetch)
+                self.walk(addr, start, fetch)
             }
         }
     }
 
-    /// Reads the page-table entries one after the other through the caches.
-    fn walk(&mut self, addr: VirtAddr, fetch: bool) -> Q8 {
+    /// Reads the page-table entries one after the other through the caches. A
+    /// walk begins when the address is known, not when the instruction is
+    /// dispatched: its reads would else wait for fills that come after it.
+    fn walk(&mut self, addr: VirtAddr, start: Q8, fetch: bool) -> Q8 {
         let walk = self.space.walk(addr);
-        let start = self.thread.window.now;
         let mut at = start;
         self.thread.counters.walks += 1;
         let levels = walk.levels.min(4);
@@ -59,7 +60,7 @@ impl Run<'_> {
             let line = (entry.0 >> 6) as Line;
             at = self.read_through(line, at, false);
         }
-        at - start + self.latency.second_tlb
+        at + self.latency.second_tlb
     }
 
     /// A read through the data path that no instruction makes; returns its end.

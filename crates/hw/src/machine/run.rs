@@ -87,8 +87,8 @@ impl Run<'_> {
     #[inline(always)]
     fn reference(&mut self, r: &PhysRef) {
         let line = line_of(r);
-        let walk = self.translate(r.vaddr, false);
-        let start = self.thread.window.start(r.dep) + walk;
+        let start = self.thread.window.start(r.dep);
+        let start = self.translate(r.vaddr, start, false);
         self.data_line(r, r.kind, line, start);
         // A reference past the end of its page was split by the operating system.
         let last_byte = (r.vaddr.0 & 63) + u64::from(r.size.max(1)) - 1;
@@ -230,8 +230,7 @@ impl Run<'_> {
         if !self.fetches {
             return;
         }
-        let walk = self.translate(r.vaddr, true);
-        let start = self.thread.window.now + walk;
+        let start = self.translate(r.vaddr, self.thread.window.now, true);
         self.thread.window.stall(start);
         let line = line_of(r);
         let thread = &mut *self.thread;

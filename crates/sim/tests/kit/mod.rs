@@ -207,6 +207,7 @@ pub fn program(name: &str, cores: &str, script: Script) -> ProgramSetup {
         waits: false,
         skip: 0,
         marks_ready: false,
+        measured: true,
         warmup: 0,
         budget: 20_000,
     }
