@@ -5,7 +5,7 @@
 //! be assumed.
 //!
 //! * *Blocks.* Where a trace has instruction addresses, a straight run of instructions is a block,
-//!   ended by a jump, an event or [`blocks::MAX_INSTRS`]. Where it has none, a reference with the
+//!   ended by a jump, an event or `blocks::MAX_INSTRS`. Where it has none, a reference with the
 //!   instructions before it is one, at address 0 and of 0 bytes: nothing is fetched for it.
 //! * *References* keep address, size, kind and the number of instructions before them; addresses
 //!   are cut to the 48 bits that a recording holds. Instruction fetches are made again from the
