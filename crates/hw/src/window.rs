@@ -9,6 +9,8 @@
 //!
 //! Time is counted in 2^-8 ps, so that the fraction of a cycle is not lost.
 
+use piebald_units::Picos;
+
 use crate::spec::CoreSpec;
 
 /// Time in 2^-8 ps.
@@ -71,6 +73,10 @@ impl Slots {
 pub(crate) struct Window {
     /// Dispatch time of the next instruction.
     pub(crate) now: Q8,
+    /// When the reference that the last call stopped at leaves the core.
+    waits_for: Q8,
+    /// What the caller was told last, in ps.
+    reported: u64,
     /// Base cost of an instruction, alone on the core and with an SMT sibling.
     costs: [Q8; 2],
     sizes: [u64; 2],
@@ -94,6 +100,8 @@ impl Window {
         let crowded = spec.base_cpi.max(2.0 / f64::from(spec.width.max(1)));
         let mut window = Self {
             now: 0,
+            waits_for: 0,
+            reported: 0,
             costs: [cost(spec.base_cpi), cost(crowded)],
             sizes: [u64::from(spec.window), u64::from(spec.window / 2).max(1)],
             cost: 0,
@@ -119,11 +127,25 @@ impl Window {
         self.reach = self.size * self.cost;
     }
 
-    /// Takes the caller's clock over; keeps the fraction if it is our own.
+    /// Takes the caller's clock over, unless it is the one last reported: then
+    /// nothing has happened in between, and the fraction is kept.
     pub(crate) fn set_now(&mut self, ps: u64) {
-        if self.now >> 8 != ps {
+        if self.reported != ps {
             self.now = ps << 8;
         }
+        self.waits_for = 0;
+    }
+
+    /// The next reference leaves the core only then, and that is too late for the
+    /// caller: the clock to report.
+    pub(crate) fn wait_for(&mut self, leaves: Q8) {
+        self.waits_for = leaves;
+    }
+
+    /// The clock to tell the caller.
+    pub(crate) fn report(&mut self) -> Picos {
+        self.reported = self.now.max(self.waits_for) >> 8;
+        Picos(self.reported)
     }
 
     /// Dispatches `n` instructions.

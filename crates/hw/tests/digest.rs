@@ -4,7 +4,8 @@
 //! replaces the constants and says why.
 //!
 //! Changed since then: a page walk begins when the address is known, not when
-//! the instruction is dispatched.
+//! the instruction is dispatched. A reference reaches shared levels when it leaves
+//! the core, not when it is dispatched: the horizon of a batch is held against that.
 
 mod digest_kit;
 
@@ -40,32 +41,32 @@ fn digest(spec: &MachineSpec, refs: u64, steps: u32) -> String {
 
 #[test]
 fn an_lru_machine_gives_what_it_always_gave() {
-    assert_eq!(digest(&peers(), 60_000, 4000), "c691618743dff5d9");
+    assert_eq!(digest(&peers(), 60_000, 4000), "bdbb6e36a61219dd");
 }
 
 #[test]
 fn two_threads_a_core_with_prefetchers_give_what_they_always_gave() {
-    assert_eq!(digest(&smt(), 10_000, 8000), "9362f91141445716");
+    assert_eq!(digest(&smt(), 10_000, 8000), "a63b34714e7b37dd");
 }
 
 #[test]
 fn sixteen_cores_with_exclusive_caches_give_what_they_always_gave() {
-    assert_eq!(digest(&opteron(), 10_000, 8000), "851f325ccb653806");
+    assert_eq!(digest(&opteron(), 10_000, 8000), "d4b368474929a8a3");
 }
 
 #[test]
 fn dies_on_a_bus_give_what_they_always_gave() {
-    assert_eq!(digest(&front_side_bus(), 10_000, 8000), "eebdceb294456860");
+    assert_eq!(digest(&front_side_bus(), 10_000, 8000), "3619d7c7edb72beb");
 }
 
 #[test]
 fn hashed_slices_give_what_they_always_gave() {
-    assert_eq!(digest(&sliced(), 10_000, 8000), "a0e9f16474b83733");
+    assert_eq!(digest(&sliced(), 10_000, 8000), "a498e6c9495925fc");
 }
 
 #[test]
 fn a_single_level_gives_what_it_always_gave() {
-    assert_eq!(digest(&one_level(), 10_000, 4000), "977ae40b69fa9b76");
+    assert_eq!(digest(&one_level(), 10_000, 4000), "73fae088722d3fae");
 }
 
 /// Every pair of promises of the second and the last level, under every policy.
@@ -101,10 +102,10 @@ fn every_promise_and_policy_gives_what_it_always_gave() {
     assert_eq!(
         found,
         [
-            "a0f1c5fa1d56da80",
-            "afbfa7847beef947",
-            "0c2d0b1509ed658d",
-            "afa3c3be07f7ba31"
+            "130c95cb7c748280",
+            "296d9024e4079270",
+            "5a40593992c3d2e1",
+            "8d12c188114d925b"
         ]
     );
 }

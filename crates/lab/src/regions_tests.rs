@@ -1,3 +1,5 @@
+//! Tests of regions: what they cost and what they refuse.
+
 use piebald_sim::rooms::{
     hw::presets,
     workload::{Builtin, record},

@@ -87,10 +87,15 @@ pub struct Span {
 pub trait MemoryPort {
     /// Performs `refs` in order on `core`, starting at `now`.
     ///
-    /// Stops early, before a reference that leaves the core's private caches,
-    /// once the core's clock has passed `horizon`: shared levels must see
-    /// requests of different cores nearly in order of time. At least one
-    /// reference is done if `now <= horizon` and `refs` is not empty.
+    /// Stops early, before a reference that leaves the core's private caches
+    /// after `horizon`: shared levels must see requests of different cores nearly
+    /// in order of time. A reference leaves the core when its address is known,
+    /// which for a chain of dependent loads is later than the core's clock; the
+    /// clock that is returned is then that of the reference, so that the caller
+    /// lets others run until it is due. Hand that clock in again to go on.
+    ///
+    /// At least one reference is done if the first of `refs` leaves the core by
+    /// `horizon`.
     fn run(
         &mut self,
         core: CoreId,

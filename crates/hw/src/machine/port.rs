@@ -43,7 +43,7 @@ impl MemoryPort for Machine {
         let done = run.batch(refs, horizon);
         Progress {
             done,
-            now: Picos(run.thread.window.now >> 8),
+            now: run.thread.window.report(),
         }
     }
 
@@ -52,7 +52,7 @@ impl MemoryPort for Machine {
         thread.window.set_now(now.0);
         thread.window.dispatch(instrs);
         thread.counters.instructions += u64::from(instrs);
-        Picos(thread.window.now >> 8)
+        thread.window.report()
     }
 
     fn copy(
@@ -84,7 +84,7 @@ impl MemoryPort for Machine {
         let window = &mut self.threads[usize::from(core.0)].window;
         window.set_now(now.0);
         window.drain();
-        Picos(window.now >> 8)
+        window.report()
     }
 
     fn shoot_down(&mut self, asid: Asid, page: Option<VirtAddr>) {

@@ -50,7 +50,14 @@ impl Run<'_> {
         let mut instructions = 0;
         let mut data = 0;
         for r in refs {
-            if self.thread.window.now > horizon && !self.stays_private(r) {
+            // A load whose address is not known yet leaves the core later than its
+            // dispatch; a chain of them, microseconds later.
+            let leaves = match r.kind {
+                RefKind::Fetch => self.thread.window.now,
+                _ => self.thread.window.start(r.dep),
+            };
+            if leaves > horizon && !self.stays_private(r) {
+                self.thread.window.wait_for(leaves);
                 break;
             }
             done += 1;

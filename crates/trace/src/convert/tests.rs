@@ -1,3 +1,5 @@
+//! Tests of conversion: what goes in comes out on replay.
+
 use std::path::{Path, PathBuf};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of the choice of regions.
+
 use super::{super::vectors::BlockVector, *};
 
 /// A thread that goes through phases: each has its own blocks, and some blocks

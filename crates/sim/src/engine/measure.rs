@@ -1,0 +1,123 @@
+//! What a run measures: moments of a program, and the cache's sets over time.
+
+use piebald_units::{CoreId, TaskId, memory::PageTables};
+
+use super::Engine;
+use crate::{
+    setup::{MapSample, Outcome, ProgramOutcome, SimError},
+    snapshot::Snapshot,
+};
+
+impl Engine<'_> {
+    fn snapshot(&mut self, core: usize, program: usize) -> Snapshot {
+        for other in 0..self.cpus.len() {
+            let task = self.cpus[other].task.and_then(|t| self.task(t));
+            if task.is_some_and(|t| t.program == program) {
+                self.settle(other);
+            }
+        }
+        let (pages, huge_pages) = self.resident(program);
+        let state = &self.programs[program];
+        Snapshot {
+            time: self.cpus[core].now,
+            refs: state.refs,
+            counters: state.counters,
+            faults: state.faults,
+            pages,
+            huge_pages,
+        }
+    }
+
+    /// 4 KiB and 2 MiB pages that a program's processes have mapped.
+    fn resident(&self, program: usize) -> (u64, u64) {
+        let mut seen = Vec::new();
+        let mut total = (0, 0);
+        for (id, state) in self.tasks.iter().enumerate() {
+            let Some(_) = state.as_ref().filter(|t| t.program == program) else {
+                continue;
+            };
+            let Ok(space) = self.setup.kernel.space(TaskId(id as u32)) else {
+                continue;
+            };
+            if !seen.contains(&space.asid()) {
+                seen.push(space.asid());
+                total.0 += space.resident().total();
+                total.1 += space.resident().huge;
+            }
+        }
+        total
+    }
+
+    /// A program has used up its warm-up or its measured references, or ended.
+    pub(super) fn reached_mark(&mut self, core: usize, program: usize, ended: bool) {
+        if self.programs[program].end.is_some() {
+            return;
+        }
+        let snapshot = self.snapshot(core, program);
+        let state = &mut self.programs[program];
+        if state.warm.is_none() {
+            state.warm = Some(snapshot);
+            return;
+        }
+        state.end = Some((snapshot, ended));
+        self.measured += usize::from(state.setup.measured);
+    }
+
+    /// Looks at the sets when the chosen program has come far enough.
+    pub(super) fn sample_map(&mut self, core: usize, program: usize) {
+        let Some(map) = self.setup.map.filter(|m| m.program == program) else {
+            return;
+        };
+        let state = &self.programs[program];
+        let Some(warm) = state.warm.filter(|_| state.end.is_none()) else {
+            return;
+        };
+        let step = state.setup.budget / u64::from(map.samples.max(1));
+        if state.refs - warm.refs < self.next_map {
+            return;
+        }
+        self.next_map += step.max(1);
+        let group = self.machine.group_of(CoreId(core as u16));
+        let owners = self.programs.len() + 1;
+        self.map.push(MapSample {
+            time: self.cpus[core].now.since(warm.time),
+            lines: self.machine.occupancy(group, map.buckets, owners),
+        });
+    }
+
+    /// The last thread of a program ends: that ends its measured part too.
+    pub(super) fn ended(&mut self, core: usize, program: usize) -> Result<(), SimError> {
+        let state = &self.programs[program];
+        if state.end.is_some() {
+            return Ok(());
+        }
+        if state.warm.is_none() {
+            return Err(SimError::TooShort {
+                program: state.setup.name.clone(),
+                refs: state.refs - state.origin,
+            });
+        }
+        self.reached_mark(core, program, true);
+        Ok(())
+    }
+
+    pub(super) fn outcome(self) -> Outcome {
+        let programs = self
+            .programs
+            .iter()
+            .map(|p| {
+                let (end, early) = p.end.unwrap_or_default();
+                ProgramOutcome {
+                    region: end.since(&p.warm.unwrap_or_default(), early),
+                    restarts: p.restarts,
+                }
+            })
+            .collect();
+        Outcome {
+            programs,
+            map: self.map,
+            kernel: self.setup.kernel.counters(),
+            refs: self.refs,
+        }
+    }
+}
