@@ -38,9 +38,6 @@ use serde::Serialize;
 
 use self::entered::Entered;
 
-/// How far the one thread may run ahead inside its private caches: as in studies.
-const QUANTUM: Picos = Picos(1_000_000);
-const SKEW: Picos = Picos(50_000);
 /// More references than any recording has.
 const NO_LIMIT: u64 = u64::MAX >> 2;
 
@@ -399,8 +396,8 @@ impl Lab<'_> {
                 budget,
             }],
             map: None,
-            quantum: QUANTUM,
-            skew: SKEW,
+            quantum: crate::study::QUANTUM,
+            skew: crate::study::SKEW,
             stop: None,
             progress: None,
         })?;

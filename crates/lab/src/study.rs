@@ -49,10 +49,10 @@ const AGED_FREE_PERMILLE: u32 = 400;
 /// Programs start within this time of one another.
 const START_SPREAD_PS: u64 = 100_000_000;
 /// How far a thread may run ahead inside its private caches (design: 1 us).
-const QUANTUM: Picos = Picos(1_000_000);
+pub(crate) const QUANTUM: Picos = Picos(1_000_000);
 /// How far requests to shared levels may be out of order: about one memory
 /// latency, so that a core is not switched away from for every reference.
-const SKEW: Picos = Picos(50_000);
+pub(crate) const SKEW: Picos = Picos(50_000);
 /// Groups of sets that a set map shows.
 const MAP_BUCKETS: usize = 64;
 
