@@ -168,7 +168,7 @@ pub(crate) struct Slot {
 ///
 /// A lookup costs the simulating machine little more than the cache lines that
 /// it touches, so a set is laid out in whole ones: up to eight ways take one
-/// [`Block`], tags before infos; more ways take as many blocks of tags as a
+/// [block](Block), tags before infos; more ways take as many blocks of tags as a
 /// power of two needs, then as many of infos.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
@@ -181,9 +181,9 @@ pub(crate) struct Cache {
     /// Virtually indexed with more sets than a page has lines: a physical line
     /// may sit in any of `1 << alias_bits` sets.
     alias_bits: u32,
-    blocks: Vec<Block>,
-    /// Blocks of a set are `1 << block_shift`.
-    block_shift: u32,
+    rows: Rows,
+    /// Words of a set are `1 << row_shift`.
+    row_shift: u32,
     /// Words from a tag to its info.
     info_offset: usize,
     order: Order,
@@ -205,15 +205,15 @@ impl Cache {
             Indexing::Physical => 0,
         };
         let tag_words = ways.next_power_of_two().max(8);
-        let blocks = (2 * tag_words).div_ceil(WORDS);
+        let row_words = 2 * tag_words;
         Ok(Self {
             ways,
             set_mask: sets - 1,
             linear_bits: set_bits - hash.len() as u32,
             hash,
             alias_bits,
-            blocks: vec![Block([EMPTY; WORDS]); sets as usize * blocks],
-            block_shift: blocks.trailing_zeros(),
+            rows: Rows::new(sets as usize * row_words),
+            row_shift: row_words.trailing_zeros(),
             info_offset: tag_words,
             order: Order::new(spec.replacement, sets as usize, ways, seed),
             empty: sets as usize * ways,
@@ -225,9 +225,14 @@ impl Cache {
     /// indexed cache, else the physical one.
     #[inline]
     pub(crate) fn set_of(&self, index_line: Line) -> usize {
-        if self.hash.is_empty() {
-            return (index_line & self.set_mask) as usize;
+        match self.hash.is_empty() {
+            true => (index_line & self.set_mask) as usize,
+            false => self.hashed_set(index_line),
         }
+    }
+
+    #[inline(never)]
+    fn hashed_set(&self, index_line: Line) -> usize {
         let low = index_line & ((1 << self.linear_bits) - 1);
         let slice = self.hash.iter().enumerate().fold(0, |s, (i, mask)| {
             s | ((index_line & mask).count_ones() & 1) << i
@@ -264,21 +269,40 @@ impl Cache {
         Some(self.slot(set, way))
     }
 
+    /// As [`find`](Self::find) by the line of the index; made for first levels, of
+    /// few ways and without a hash.
+    #[inline(always)]
+    pub(crate) fn find_near(&self, index_line: Line, line: Line) -> Option<Slot> {
+        if self.row_shift != 4 || !self.hash.is_empty() {
+            return self.find_far(index_line, line);
+        }
+        let set = (index_line & self.set_mask) as usize;
+        let tags = first_of(self.rows.words(), set << 4);
+        let way = lowest(matches::<8>(tags, line))?;
+        Some(self.slot(set, way))
+    }
+
+    #[inline(never)]
+    fn find_far(&self, index_line: Line, line: Line) -> Option<Slot> {
+        self.find(self.set_of(index_line), line)
+    }
+
     #[inline(always)]
     fn way_of(&self, set: usize, line: Line) -> Option<u32> {
-        let base = set << self.block_shift;
-        match self.block_shift {
-            0 => lowest(matches::<8>(&self.blocks[base], line)),
-            1 => lowest(matches::<16>(&self.blocks[base], line)),
+        let base = set << self.row_shift;
+        let words = self.rows.words();
+        match self.row_shift {
+            4 => lowest(matches::<8>(first_of(words, base), line)),
+            5 => lowest(matches::<16>(first_of(words, base), line)),
             _ => self.way_of_many(base, line),
         }
     }
 
     #[inline(never)]
     fn way_of_many(&self, base: usize, line: Line) -> Option<u32> {
-        let tags = &self.blocks[base..][..1 << (self.block_shift - 1)];
-        let find = |(i, block)| Some(lowest(matches::<16>(block, line))? + 16 * i as u32);
-        tags.iter().enumerate().find_map(find)
+        let words = self.rows.words();
+        let find = |i: usize| Some(lowest(matches::<16>(first_of(words, base + i), line))? + i as u32);
+        (0..self.info_offset).step_by(16).find_map(find)
     }
 
     #[inline]
@@ -286,7 +310,7 @@ impl Cache {
         Slot {
             set: set as u32,
             way,
-            at: ((set << self.block_shift) * WORDS) as u32 + way,
+            at: (set << self.row_shift) as u32 + way,
         }
     }
 
@@ -308,12 +332,12 @@ impl Cache {
 
     #[inline]
     fn word(&self, at: usize) -> u32 {
-        self.blocks[at / WORDS].0[at % WORDS]
+        self.rows.words()[at]
     }
 
     #[inline]
     fn word_mut(&mut self, at: usize) -> &mut u32 {
-        &mut self.blocks[at / WORDS].0[at % WORDS]
+        &mut self.rows.words_mut()[at]
     }
 
     /// The line was used.
@@ -347,13 +371,17 @@ impl Cache {
     /// Puts a line that is not there into a set; returns what had to leave.
     #[inline(always)]
     pub(crate) fn insert(&mut self, set: usize, line: Line, info: Info) -> Option<Evicted> {
-        let way = self.make_room(set);
-        let slot = self.slot(set, way as u32);
-        let old = Evicted {
-            line: std::mem::replace(self.word_mut(slot.at as usize), line),
-            info: self.info(slot),
+        let way = match self.order.replace_lru(set, self.ways) {
+            Some(way) => way,
+            None => self.make_room(set),
         };
-        self.set_info(slot, info);
+        let at = (set << self.row_shift) + way;
+        let info_at = at + self.info_offset;
+        let words = self.rows.words_mut();
+        let old = Evicted {
+            info: Info(std::mem::replace(&mut words[info_at], info.0)),
+            line: std::mem::replace(&mut words[at], line),
+        };
         if old.line == EMPTY {
             self.empty -= 1;
             return None;
@@ -362,23 +390,17 @@ impl Cache {
     }
 
     /// The way for a new line, an empty one first.
-    #[inline(always)]
-    fn make_room(&mut self, set: usize) -> usize {
-        match self.empty > 0 && !self.order.prefers_invalid() {
-            true => self.fill_hole(set),
-            false => self.order.replace(set, self.ways),
-        }
-    }
-
     #[inline(never)]
-    fn fill_hole(&mut self, set: usize) -> usize {
-        match self.way_of(set, EMPTY) {
-            Some(way) if (way as usize) < self.ways => {
-                self.order.inserted(set, way as usize, self.ways);
-                way as usize
-            }
-            _ => self.order.replace(set, self.ways),
+    fn make_room(&mut self, set: usize) -> usize {
+        if self.empty > 0
+            && !self.order.prefers_invalid()
+            && let Some(way) = self.way_of(set, EMPTY)
+            && (way as usize) < self.ways
+        {
+            self.order.inserted(set, way as usize, self.ways);
+            return way as usize;
         }
+        self.order.replace(set, self.ways)
     }
 
     /// Takes a line out; returns what is known of it.
@@ -403,13 +425,46 @@ impl Cache {
     }
 }
 
-/// Words of a block.
-const WORDS: usize = 16;
+/// Tags and infos of all sets, each set in whole cache lines of the simulating
+/// machine.
+#[derive(Clone, Debug)]
+struct Rows(Vec<Block>);
 
 /// One cache line of the simulating machine.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 struct Block([u32; WORDS]);
+
+/// Words of a block.
+const WORDS: usize = 16;
+
+impl Rows {
+    fn new(words: usize) -> Self {
+        Self(vec![Block([EMPTY; WORDS]); words.div_ceil(WORDS)])
+    }
+
+    #[inline(always)]
+    fn words(&self) -> &[u32] {
+        // SAFETY: a block is `WORDS` words without padding, and blocks of a vector
+        // are contiguous.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len() * WORDS) }
+    }
+
+    #[inline(always)]
+    fn words_mut(&mut self) -> &mut [u32] {
+        // SAFETY: as above; the borrow of `self` keeps others out.
+        unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), self.0.len() * WORDS) }
+    }
+}
+
+/// The `N` words from `at` on.
+#[inline(always)]
+fn first_of<const N: usize>(words: &[u32], at: usize) -> &[u32; N] {
+    match words[at..].first_chunk() {
+        Some(chunk) => chunk,
+        None => &[EMPTY; N],
+    }
+}
 
 /// Number of the lowest set bit.
 #[inline]
@@ -427,17 +482,17 @@ const fn lowest(bits: u32) -> Option<u32> {
 /// much, on every lookup of every level.
 #[cfg(target_arch = "x86_64")]
 #[inline]
-fn matches<const N: usize>(block: &Block, line: Line) -> u32 {
+fn matches<const N: usize>(tags: &[u32; N], line: Line) -> u32 {
     use std::arch::x86_64::{
         __m128i, _mm_cmpeq_epi32, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32,
         _mm_set_epi32, _mm_set1_epi32, _mm_setzero_si128,
     };
     #[inline]
     #[target_feature(enable = "sse2")]
-    fn with_sse2<const N: usize>(block: &Block, line: Line) -> u32 {
+    fn with_sse2<const N: usize>(tags: &[u32; N], line: Line) -> u32 {
         let wanted = _mm_set1_epi32(line as i32);
         let quad = |i: usize| -> __m128i {
-            let word = |n: usize| block.0[4 * i + n] as i32;
+            let word = |n: usize| tags[4 * i + n] as i32;
             _mm_cmpeq_epi32(_mm_set_epi32(word(3), word(2), word(1), word(0)), wanted)
         };
         let low = _mm_packs_epi32(quad(0), quad(1));
@@ -448,13 +503,13 @@ fn matches<const N: usize>(block: &Block, line: Line) -> u32 {
         _mm_movemask_epi8(_mm_packs_epi16(low, high)) as u32
     }
     // SAFETY: SSE2 belongs to every x86-64 processor.
-    unsafe { with_sse2::<N>(block, line) }
+    unsafe { with_sse2::<N>(tags, line) }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
-fn matches<const N: usize>(block: &Block, line: Line) -> u32 {
-    (0..N).fold(0, |bits, i| bits | u32::from(block.0[i] == line) << i)
+fn matches<const N: usize>(tags: &[u32; N], line: Line) -> u32 {
+    (0..N).fold(0, |bits, i| bits | u32::from(tags[i] == line) << i)
 }
 
 /// Number of sets and the slice masks over line numbers.

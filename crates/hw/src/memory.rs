@@ -70,9 +70,9 @@ pub(crate) struct Memory {
     /// Bytes behind each controller, if memory is divided contiguously.
     part: u64,
     size: u64,
-    fixed: Q8,
-    /// Time over the links, there and back: `travel[socket][controller]`.
-    travel: Vec<Vec<Q8>>,
+    /// Half of the time over the links and of the fixed part, for every controller
+    /// of the first socket, then of the second.
+    way: Vec<Q8>,
     buses: Vec<Bus>,
 }
 
@@ -125,8 +125,7 @@ impl Memory {
             spread: memory.spread,
             part,
             size,
-            fixed: memory.fixed_latency.0 << 8,
-            travel: travel(&spec.links, cycle, sockets, n),
+            way: ways(memory.fixed_latency.0 << 8, &spec.links, cycle, sockets, n),
             buses,
         })
     }
@@ -136,12 +135,18 @@ impl Memory {
     }
 
     /// Controller of a line and the address behind it.
+    #[inline]
     fn home(&self, line: Line) -> (usize, PhysAddr) {
+        if let [only] = self.enabled[..] {
+            return (usize::from(only), PhysAddr(u64::from(line) << 6));
+        }
+        self.home_of_many(line)
+    }
+
+    #[inline(never)]
+    fn home_of_many(&self, line: Line) -> (usize, PhysAddr) {
         let addr = u64::from(line) << 6;
         let n = self.enabled.len() as u64;
-        if n == 1 {
-            return (usize::from(self.enabled[0]), PhysAddr(addr));
-        }
         let (at, local) = match self.spread {
             Spread::Contiguous => (addr / self.part, addr % self.part),
             Spread::Page => (addr >> 12, addr & 4095),
@@ -159,13 +164,12 @@ impl Memory {
     }
 
     /// Reads a line for a core of `socket`; the request leaves the last cache at `now`.
+    #[inline]
     pub(crate) fn read(&mut self, socket: u16, line: Line, now: Q8) -> Fetched {
         let (controller, addr) = self.home(line);
-        let travel = self.travel[usize::from(socket)][controller];
-        // The fixed part and the links are crossed there and back: half each way.
-        let there = now + (self.fixed + travel) / 2;
-        let done = self.drams[controller].read(addr, Picos(there >> 8));
-        let mut ready = (done.ready.0 << 8) + (self.fixed + travel) / 2;
+        let way = self.way[usize::from(socket) * self.drams.len() + controller];
+        let done = self.drams[controller].read(addr, Picos((now + way) >> 8));
+        let mut ready = (done.ready.0 << 8) + way;
         if let Some(bus) = self.buses.get_mut(usize::from(socket)) {
             ready = ready.max(bus.pass(ready - bus.line));
         }
@@ -185,8 +189,9 @@ impl Memory {
     }
 }
 
-/// Link time between every socket and controller.
-fn travel(links: &LinkSpec, cycle: Q8, sockets: usize, controllers: usize) -> Vec<Vec<Q8>> {
+/// Time from every socket to every controller: what is fixed and the links are
+/// crossed there and back, half each way.
+fn ways(fixed: Q8, links: &LinkSpec, cycle: Q8, sockets: usize, controllers: usize) -> Vec<Q8> {
     let per_socket = controllers.div_ceil(sockets);
     let hops = |from: usize, to: usize| match from == to {
         true => 0,
@@ -196,12 +201,9 @@ fn travel(links: &LinkSpec, cycle: Q8, sockets: usize, controllers: usize) -> Ve
         }
     };
     let hop = Q8::from(links.hop_latency) * cycle;
-    (0..sockets)
-        .map(|s| {
-            (0..controllers)
-                .map(|c| hop * Q8::from(hops(s, c / per_socket)))
-                .collect()
-        })
+    (0..sockets * controllers)
+        .map(|i| (i / controllers, i % controllers / per_socket))
+        .map(|(from, to)| (fixed + hop * Q8::from(hops(from, to))) / 2)
         .collect()
 }
 

@@ -26,6 +26,27 @@ pub(crate) struct Wish {
     pub(crate) into: u8,
 }
 
+/// What the first level's prefetchers ask for: the next line, then the stride's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pair {
+    next: Line,
+    stride: Line,
+}
+
+/// No wish.
+const NONE: Line = Line::MAX;
+
+impl Pair {
+    #[inline]
+    pub(crate) const fn is_empty(self) -> bool {
+        self.next == NONE && self.stride == NONE
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = Line> {
+        [self.next, self.stride].into_iter().filter(|l| *l != NONE)
+    }
+}
+
 /// Up to eight wishes of one access.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wishes {
@@ -35,7 +56,7 @@ pub(crate) struct Wishes {
 }
 
 impl Wishes {
-    fn push(&mut self, line: Line, into: u8) {
+    pub(crate) fn push(&mut self, line: Line, into: u8) {
         if self.len < self.lines.len() {
             self.lines[self.len] = line;
             self.into[self.len] = into;
@@ -75,7 +96,7 @@ struct Stream {
 pub(crate) struct Prefetcher {
     on: PrefetchSpec,
     last_load: Line,
-    strides: Vec<Stride>,
+    strides: Box<[Stride; SITES]>,
     streams: Vec<Stream>,
 }
 
@@ -84,7 +105,7 @@ impl Prefetcher {
         Self {
             on,
             last_load: 0,
-            strides: vec![Stride::default(); SITES],
+            strides: Box::new([Stride::default(); SITES]),
             streams: vec![Stream::default(); STREAMS],
         }
     }
@@ -100,18 +121,23 @@ impl Prefetcher {
     }
 
     /// A load reached the first level.
-    pub(crate) fn load(&mut self, paddr: u64, site: u32, wishes: &mut Wishes) {
+    #[inline]
+    pub(crate) fn load(&mut self, paddr: u64, site: u32) -> Pair {
         let line = (paddr >> 6) as Line;
+        let mut next = NONE;
         if self.on.dcu_next_line && line == self.last_load.wrapping_add(1) {
-            push_in_page(wishes, line, i64::from(line) + 1, 0);
+            next = in_page(line, i64::from(line) + 1);
         }
         self.last_load = line;
-        if self.on.dcu_ip_stride {
-            self.stride(paddr, site, wishes);
-        }
+        let stride = match self.on.dcu_ip_stride {
+            true => self.stride(paddr, site),
+            false => NONE,
+        };
+        Pair { next, stride }
     }
 
-    fn stride(&mut self, paddr: u64, site: u32, wishes: &mut Wishes) {
+    #[inline]
+    fn stride(&mut self, paddr: u64, site: u32) -> Line {
         let entry = &mut self.strides[site as usize % SITES];
         if entry.site != site {
             *entry = Stride {
@@ -120,25 +146,26 @@ impl Prefetcher {
                 stride: 0,
                 sure: 0,
             };
-            return;
+            return NONE;
         }
         let stride = paddr as i64 - entry.last as i64;
         entry.last = paddr;
         if stride == 0 {
-            return;
+            return NONE;
         }
         if stride != entry.stride {
             entry.stride = stride;
             entry.sure = 0;
-            return;
+            return NONE;
         }
         entry.sure = (entry.sure + 1).min(3);
         if entry.sure < 2 || stride.abs() > MAX_STRIDE {
-            return;
+            return NONE;
         }
         let next = (paddr as i64 + stride) >> 6;
-        if next != (paddr >> 6) as i64 {
-            push_in_page(wishes, (paddr >> 6) as Line, next, 0);
+        match next == (paddr >> 6) as i64 {
+            true => NONE,
+            false => in_page((paddr >> 6) as Line, next),
         }
     }
 
@@ -203,8 +230,11 @@ impl Prefetcher {
     }
 }
 
-fn push_in_page(wishes: &mut Wishes, from: Line, to: i64, into: u8) {
-    if to >= 0 && to / i64::from(PAGE_LINES) == i64::from(from / PAGE_LINES) {
-        wishes.push(to as Line, into);
+/// `to`, if it lies in the page of `from`.
+#[inline]
+fn in_page(from: Line, to: i64) -> Line {
+    match to >= 0 && to / i64::from(PAGE_LINES) == i64::from(from / PAGE_LINES) {
+        true => to as Line,
+        false => NONE,
     }
 }

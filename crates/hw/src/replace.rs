@@ -54,24 +54,25 @@ impl Order {
     }
 
     /// Way `way` of `set` was hit.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn touch(&mut self, set: usize, way: usize, ways: usize) {
         match self {
             Self::Lru16(perms) => to_front(&mut perms[set], way as u64),
+            Self::Tree { trees, away } => {
+                let (path, turned) = away[way];
+                trees[set] = trees[set] & !path | turned;
+            }
             _ => self.touch_other(set, way, ways),
         }
     }
 
+    #[inline(never)]
     fn touch_other(&mut self, set: usize, way: usize, ways: usize) {
         match self {
-            Self::Lru16(_) => {}
+            Self::Lru16(_) | Self::Tree { .. } => {}
             Self::LruStamp { stamps, clock } => {
                 *clock += 1;
                 stamps[set * ways + way] = *clock;
-            }
-            Self::Tree { trees, away } => {
-                let (path, turned) = away[way];
-                trees[set] = trees[set] & !path | turned;
             }
             Self::Nru(used) => {
                 used[set] |= 1 << way;
@@ -94,21 +95,26 @@ impl Order {
         }
     }
 
+    /// As [`replace`](Self::replace), for LRU up to 16 ways; `None` for all others.
+    #[inline(always)]
+    pub(crate) fn replace_lru(&mut self, set: usize, ways: usize) -> Option<usize> {
+        let Self::Lru16(perms) = self else {
+            return None;
+        };
+        // The oldest way is the last nibble: it becomes the first.
+        let perm = &mut perms[set];
+        let last = 4 * (ways - 1);
+        let way = *perm >> last & 0xf;
+        *perm = (*perm & ((1 << last) - 1)) << 4 | way;
+        Some(way as usize)
+    }
+
     /// The way of a full set that goes next, with a new line put in its place.
     #[inline]
     pub(crate) fn replace(&mut self, set: usize, ways: usize) -> usize {
-        if let Self::Lru16(perms) = self {
-            // The oldest way is the last nibble: it becomes the first.
-            let perm = perms[set];
-            let last = 4 * (ways - 1);
-            let way = perm >> last & 0xf;
-            perms[set] = (perm & ((1 << last) - 1)) << 4 | way;
-            return way as usize;
+        if let Some(way) = self.replace_lru(set, ways) {
+            return way;
         }
-        self.replace_other(set, ways)
-    }
-
-    fn replace_other(&mut self, set: usize, ways: usize) -> usize {
         let way = self.victim(set, ways);
         self.inserted(set, way, ways);
         way

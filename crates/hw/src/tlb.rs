@@ -48,17 +48,32 @@ impl Buffer {
         })
     }
 
+    #[inline]
     fn row(&mut self, key: u64) -> &mut [u64] {
         let base = (key & self.mask) as usize * self.ways;
         &mut self.rows[base..base + self.ways]
     }
 
+    #[inline]
+    fn holds(&self, key: u64) -> bool {
+        let base = (key & self.mask) as usize * self.ways;
+        self.rows[base..base + self.ways].contains(&key)
+    }
+
+    #[inline]
     fn hit(&mut self, key: u64) -> bool {
         let row = self.row(key);
+        if row.first() == Some(&key) {
+            return true;
+        }
         let Some(at) = row.iter().position(|k| *k == key) else {
             return false;
         };
-        row[..=at].rotate_right(1);
+        // Few ways: a loop beats the call that moves memory.
+        let mut carry = key;
+        for k in &mut row[..=at] {
+            std::mem::swap(k, &mut carry);
+        }
         true
     }
 
@@ -77,9 +92,12 @@ impl Buffer {
     }
 }
 
+/// Bits of a page number.
+const PAGE_MASK: u64 = (1 << 40) - 1;
+
 /// Key of a page: the page number stays in the low bits, which pick the set.
 fn key(asid: Asid, page: u64) -> u64 {
-    u64::from(asid.0) << 40 | page & ((1 << 40) - 1)
+    u64::from(asid.0) << 40 | page & PAGE_MASK
 }
 
 /// What a lookup found.
@@ -129,10 +147,28 @@ impl Tlb {
         })
     }
 
+    /// Page number of the previous lookup for data, if it was of this space.
+    pub(crate) fn last_page(&self, asid: Asid) -> u64 {
+        let page = self.last[0] & PAGE_MASK;
+        match self.last[0] >> 40 == u64::from(asid.0) {
+            true => page,
+            // No address has such a page.
+            false => u64::MAX - 1,
+        }
+    }
+
     /// Is this the page of the previous lookup of the same kind?
     #[inline]
     pub(crate) fn same_page(&self, asid: Asid, addr: VirtAddr, fetch: bool) -> bool {
         self.last[usize::from(fetch)] == key(asid, addr.0 >> 12)
+    }
+
+    /// Does the first level hold the page of a data address? Changes nothing.
+    #[inline]
+    pub(crate) fn first_holds(&self, asid: Asid, addr: VirtAddr) -> bool {
+        let base = key(asid, addr.0 >> 12);
+        let huge = key(asid, addr.0 >> 21);
+        self.data.holds(base) || self.any_huge && self.huge.holds(huge)
     }
 
     /// Looks an address up; a hit in the second level moves it to the first.

@@ -9,7 +9,7 @@
 //!
 //! Time is counted in 2^-8 ps, so that the fraction of a cycle is not lost.
 
-use piebald_units::Picos;
+use piebald_units::{Picos, memory::PhysRef};
 
 use crate::spec::CoreSpec;
 
@@ -22,49 +22,49 @@ const HISTORY: usize = 256;
 /// Unfinished loads that the window tracks; no window has more loads.
 const RING: usize = 512;
 
-/// A fixed number of buffers, each busy until some time.
+/// A fixed number of buffers, each busy until some time; 256 at most.
 ///
 /// Buffers are alike, so only their times count: a ring in rising order. What is
 /// taken next is always the front, and a new time nearly always belongs at the
 /// back, so that nothing is searched.
 #[derive(Clone, Debug)]
 pub(crate) struct Slots {
-    until: Box<[Q8]>,
-    front: usize,
-    count: usize,
+    /// As many as an index of eight bits reaches.
+    until: Box<[Q8; 256]>,
+    front: u8,
+    /// One less than there are buffers.
+    last: u8,
 }
 
 impl Slots {
     pub(crate) fn new(n: u16) -> Self {
-        let count = usize::from(n.max(1));
         Self {
-            until: vec![0; count.next_power_of_two()].into(),
+            until: Box::new([0; 256]),
             front: 0,
-            count,
+            last: (n.clamp(1, 256) - 1) as u8,
         }
-    }
-
-    #[inline]
-    fn at(&self, n: usize) -> usize {
-        (self.front + n) & (self.until.len() - 1)
     }
 
     /// When the first buffer is free.
     #[inline]
     pub(crate) fn first_free(&self) -> Q8 {
-        self.until[self.at(0)]
+        self.until[usize::from(self.front)]
     }
 
     /// Takes the buffer that is free first until then.
     #[inline]
     pub(crate) fn hold(&mut self, until: Q8) {
-        self.front = self.at(1);
-        let mut place = self.count - 1;
-        while place > 0 && self.until[self.at(place - 1)] > until {
-            self.until[self.at(place)] = self.until[self.at(place - 1)];
-            place -= 1;
+        self.front = self.front.wrapping_add(1);
+        let mut place = self.front.wrapping_add(self.last);
+        while place != self.front {
+            let before = self.until[usize::from(place.wrapping_sub(1))];
+            if before <= until {
+                break;
+            }
+            self.until[usize::from(place)] = before;
+            place = place.wrapping_sub(1);
         }
-        self.until[self.at(place)] = until;
+        self.until[usize::from(place)] = until;
     }
 }
 
@@ -148,6 +148,86 @@ impl Window {
         Picos(self.reported)
     }
 
+    /// A run of references that stay in the first level, which answers after
+    /// `latency`; returns when the last of them started.
+    #[inline]
+    pub(crate) fn advance(&mut self, refs: &[PhysRef], latency: Q8) -> Q8 {
+        let mut start = self.now;
+        let mut done = 0;
+        while done < refs.len() {
+            done += self.stroll(&refs[done..], latency);
+            start = self.now;
+            if let Some(r) = refs.get(done) {
+                self.dispatch(r.gap);
+                start = self.now;
+                if r.kind.reads() {
+                    start = self.start(r.dep);
+                    self.finish_first(start, latency);
+                }
+                done += 1;
+            }
+        }
+        start
+    }
+
+    /// References from the front of `refs` that wait for nothing; how many.
+    #[inline(never)]
+    fn stroll(&mut self, refs: &[PhysRef], latency: Q8) -> usize {
+        let (mut now, mut instr, mut loads) = (self.now, self.instr, self.loads);
+        let blocked_at = match self.head == self.tail {
+            true => u64::MAX,
+            false => self.ring[self.head % RING].0 + self.size,
+        };
+        let reach = if self.overlap { HISTORY as u16 } else { 1 };
+        let cost = self.cost;
+        let ready = &mut *self.ready;
+        let mut done = 0;
+        for r in refs {
+            let instr_then = instr + u64::from(r.gap);
+            if instr_then >= blocked_at {
+                break;
+            }
+            let then = now + u64::from(r.gap) * cost;
+            if r.kind.reads() {
+                let source = loads.wrapping_sub(u32::from(r.dep)) as usize % HISTORY;
+                if r.dep.wrapping_sub(1) < reach - 1 && ready[source] > then {
+                    break;
+                }
+                ready[loads as usize % HISTORY] = then + latency;
+                loads = loads.wrapping_add(1);
+            }
+            now = then;
+            instr = instr_then;
+            done += 1;
+        }
+        (self.now, self.instr, self.loads) = (now, instr, loads);
+        done
+    }
+
+    /// Instructions dispatched since the window was built.
+    #[inline]
+    pub(crate) const fn instructions(&self) -> u64 {
+        self.instr
+    }
+
+    /// A load that starts at `start` hits the first level.
+    #[inline]
+    pub(crate) fn finish_first(&mut self, start: Q8, latency: Q8) {
+        match start == self.now {
+            true => self.quick_load(latency),
+            false => self.finish(start + latency),
+        }
+    }
+
+    /// A load is done at `done`.
+    #[inline]
+    pub(crate) fn finish(&mut self, done: Q8) {
+        match self.overlap {
+            true => self.load(done),
+            false => self.load_blocking(done),
+        }
+    }
+
     /// Dispatches `n` instructions.
     #[inline]
     pub(crate) fn dispatch(&mut self, n: u32) {
@@ -191,7 +271,7 @@ impl Window {
 
     /// A load will be done at `done`.
     #[inline]
-    pub(crate) fn load(&mut self, done: Q8) {
+    fn load(&mut self, done: Q8) {
         self.ready[self.loads as usize % HISTORY] = done;
         self.loads = self.loads.wrapping_add(1);
         // A load that is done before dispatch can be a window further never
@@ -204,7 +284,7 @@ impl Window {
     /// A load that hit the first level without waiting: not in overlap mode's
     /// way, so it only leaves its completion behind.
     #[inline]
-    pub(crate) fn quick_load(&mut self, latency: Q8) {
+    fn quick_load(&mut self, latency: Q8) {
         self.ready[self.loads as usize % HISTORY] = self.now + latency;
         self.loads = self.loads.wrapping_add(1);
     }
@@ -233,14 +313,10 @@ impl Window {
 
     /// Without overlap every load that leaves the first level blocks.
     #[inline]
-    pub(crate) fn load_blocking(&mut self, done: Q8) {
+    fn load_blocking(&mut self, done: Q8) {
         self.ready[self.loads as usize % HISTORY] = done;
         self.loads = self.loads.wrapping_add(1);
         self.now = self.now.max(done);
-    }
-
-    pub(crate) const fn overlaps(&self) -> bool {
-        self.overlap
     }
 
     /// A store missed and will be done at `done`: waits for a store buffer entry.

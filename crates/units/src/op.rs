@@ -24,6 +24,11 @@ pub enum RefKind {
 }
 
 impl RefKind {
+    /// Does it wait for data?
+    pub const fn reads(self) -> bool {
+        !matches!(self, Self::Store | Self::Fetch)
+    }
+
     /// Does it change memory?
     pub const fn writes(self) -> bool {
         matches!(self, Self::Store | Self::Update)

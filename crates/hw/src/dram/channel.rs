@@ -38,13 +38,35 @@ pub struct BankCounters {
 }
 
 /// Times from which a bank takes commands, in ps.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Bank {
-    open: Option<u64>,
+    /// Row key of the open row, or [`NO_ROW`].
+    open: u64,
     activate_from: u64,
     precharge_from: u64,
     column_from: u64,
     pub(super) counters: BankCounters,
+}
+
+/// No row is open: not a row key, as those have no bits below a line.
+const NO_ROW: u64 = u64::MAX;
+
+impl Bank {
+    const fn new() -> Self {
+        Self {
+            open: NO_ROW,
+            activate_from: 0,
+            precharge_from: 0,
+            column_from: 0,
+            counters: BankCounters {
+                reads: 0,
+                writes: 0,
+                hits: 0,
+                closed: 0,
+                conflicts: 0,
+            },
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -104,7 +126,7 @@ impl<L: CommandLog> Chips<L> {
             spacing: Spacing::new(&timing),
             timing,
             policy,
-            banks: vec![Bank::default(); banks].into(),
+            banks: vec![Bank::new(); banks].into(),
             ranks: (0..ranks).map(rank).collect(),
             buses: vec![Bus::new(); channels].into(),
             refreshes: vec![0; ranks].into(),
@@ -122,38 +144,52 @@ impl<L: CommandLog> Chips<L> {
         self.rank_of(bank) >> self.rank_shift
     }
 
-    fn issue(&mut self, at: u64, kind: CommandKind, bank: u32) {
-        self.log.command(Command {
-            at: Picos(at),
-            kind,
-            bank,
-        });
-    }
-
     /// Books the commands and the burst of one access that asks at `now`.
+    #[inline]
     pub(super) fn access(&mut self, target: Target, write: bool, now: u64) -> Booked {
         let rank = self.rank_of(target.bank);
         if now >= self.ranks[rank as usize].refresh_due {
             self.refresh(rank, now);
         }
-        let row = self.open_row(target, rank, now);
         let t = &self.timing;
+        let bank = &mut self.banks[target.bank as usize];
+        let row = if bank.open == target.row_key {
+            bank.counters.hits += 1;
+            RowOutcome::Hit
+        } else {
+            let mut activate_from = bank.activate_from.max(now);
+            let row = if bank.open == NO_ROW {
+                bank.counters.closed += 1;
+                RowOutcome::Closed
+            } else {
+                bank.counters.conflicts += 1;
+                let at = bank.precharge_from.max(now);
+                self.log
+                    .command(command(at, CommandKind::Precharge, target.bank));
+                activate_from = activate_from.max(at + t.rp);
+                RowOutcome::Conflict
+            };
+            let activates = &mut self.ranks[rank as usize].activates;
+            let at = activates.book(t, activate_from);
+            self.log
+                .command(command(at, CommandKind::Activate, target.bank));
+            bank.open = target.row_key;
+            bank.activate_from = at + t.rc;
+            bank.precharge_from = at + t.ras;
+            bank.column_from = at + t.rcd;
+            row
+        };
         let latency = if write { t.cwl } else { t.cl };
-        let earliest = self.banks[target.bank as usize].column_from.max(now) + latency;
-        let channel = (rank >> self.rank_shift) as usize;
-        let data = self.buses[channel].book(&self.spacing, rank as u16, write, earliest);
+        let earliest = bank.column_from.max(now) + latency;
+        let bus = &mut self.buses[(rank >> self.rank_shift) as usize];
+        let data = bus.book(&self.spacing, rank as u16, write, earliest);
         let kind = if write {
             CommandKind::Write
         } else {
             CommandKind::Read
         };
-        self.log.command(Command {
-            at: Picos(data - latency),
-            kind,
-            bank: target.bank,
-        });
+        self.log.command(command(data - latency, kind, target.bank));
         let data_end = data + t.burst;
-        let bank = &mut self.banks[target.bank as usize];
         let done = if write {
             data_end + t.wr
         } else {
@@ -168,44 +204,13 @@ impl<L: CommandLog> Chips<L> {
         Booked { data_end, row }
     }
 
-    /// Makes the target's row the open one.
-    fn open_row(&mut self, target: Target, rank: u32, now: u64) -> RowOutcome {
-        let bank = &mut self.banks[target.bank as usize];
-        let outcome = match bank.open {
-            Some(row) if row == target.row_key => {
-                bank.counters.hits += 1;
-                return RowOutcome::Hit;
-            }
-            Some(_) => {
-                bank.counters.conflicts += 1;
-                self.close(target.bank, now);
-                RowOutcome::Conflict
-            }
-            None => {
-                bank.counters.closed += 1;
-                RowOutcome::Closed
-            }
-        };
-        let bank = &mut self.banks[target.bank as usize];
-        let earliest = bank.activate_from.max(now);
-        let at = self.ranks[rank as usize]
-            .activates
-            .book(&self.timing, earliest);
-        bank.open = Some(target.row_key);
-        bank.activate_from = at + self.timing.rc;
-        bank.precharge_from = at + self.timing.ras;
-        bank.column_from = at + self.timing.rcd;
-        self.issue(at, CommandKind::Activate, target.bank);
-        outcome
-    }
-
     /// Precharges a bank as early as it allows from `now` on.
     fn close(&mut self, index: u32, now: u64) {
         let bank = &mut self.banks[index as usize];
         let at = bank.precharge_from.max(now);
-        bank.open = None;
+        bank.open = NO_ROW;
         bank.activate_from = bank.activate_from.max(at + self.timing.rp);
-        self.issue(at, CommandKind::Precharge, index);
+        self.log.command(command(at, CommandKind::Precharge, index));
     }
 
     /// Catches up with the refreshes of a rank that fell due up to `now`.
@@ -225,7 +230,7 @@ impl<L: CommandLog> Chips<L> {
         let banks = (rank << self.bank_shift)..(rank + 1) << self.bank_shift;
         let mut start = due;
         for bank in banks.clone() {
-            if self.banks[bank as usize].open.is_some() {
+            if self.banks[bank as usize].open != NO_ROW {
                 self.close(bank, first_due);
             }
             start = start.max(self.banks[bank as usize].activate_from);
@@ -233,8 +238,18 @@ impl<L: CommandLog> Chips<L> {
         for bank in &mut self.banks[banks.start as usize..banks.end as usize] {
             bank.activate_from = start + self.timing.rfc;
         }
-        self.issue(start, CommandKind::Refresh, banks.start);
+        self.log
+            .command(command(start, CommandKind::Refresh, banks.start));
         self.ranks[rank as usize].refresh_due = due + refi;
         self.refreshes[rank as usize] += skipped + 1;
+    }
+}
+
+#[inline]
+const fn command(at: u64, kind: CommandKind, bank: u32) -> Command {
+    Command {
+        at: Picos(at),
+        kind,
+        bank,
     }
 }

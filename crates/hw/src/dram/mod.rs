@@ -179,6 +179,7 @@ impl<L: CommandLog> Dram<L> {
     }
 
     /// Reads a line.
+    #[inline]
     pub fn read(&mut self, addr: PhysAddr, now: Picos) -> DramDone {
         let now = now.0.min(MAX_NOW);
         let target = self.map.target(addr);

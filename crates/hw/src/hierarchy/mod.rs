@@ -12,6 +12,9 @@
 
 mod check;
 mod coherence;
+mod express;
+
+pub(crate) use express::Express;
 
 use crate::{
     cache::{Evicted, Info, Line, Meta, Slot, State},
@@ -105,6 +108,9 @@ pub(crate) struct Hierarchy {
     owner: Vec<u8>,
     /// Of each level, for the way of a line in and out.
     rules: [Rules; MAX_LEVELS],
+    levels: usize,
+    /// Its levels allow the express way.
+    express: bool,
     coherent: bool,
     moesi: bool,
     /// Dirty lines on their way to memory, to be taken by the caller.
@@ -118,6 +124,8 @@ impl Hierarchy {
         let cores = topology.paths.len();
         Self {
             rules: Rules::of(&topology.levels),
+            levels: topology.levels.len(),
+            express: express::is_possible(&topology),
             topology,
             active: 0,
             owner: vec![0; cores],
@@ -139,7 +147,7 @@ impl Hierarchy {
     }
 
     fn levels(&self) -> usize {
-        self.topology.levels.len()
+        self.levels
     }
 
     fn cache_at(&self, core: usize, level: usize) -> usize {
@@ -169,12 +177,14 @@ impl Hierarchy {
 
     /// The first level missed (or a prefetcher asks): finds the line, fills the
     /// path, and settles coherence.
-    pub(crate) fn miss(&mut self, core: usize, want: Want) -> Found {
-        if want.into == 0 {
+    #[inline]
+    pub(crate) fn miss(&mut self, core: usize, want: &Want) -> Found {
+        let path = self.topology.paths[core];
+        let first = if want.fetch { path.fetch } else { path.data[0] };
+        if want.into == 0 && self.topology.caches[usize::from(first)].aliases() {
             self.settle_alias(core, want);
         }
-        let path = self.topology.paths[core];
-        for k in 1..self.levels() {
+        for k in 1..self.levels {
             let cache = usize::from(path.data[k]);
             let outer = &self.topology.caches[cache];
             if let Some(slot) = outer.find(outer.set_of(want.line), want.line) {
@@ -184,7 +194,7 @@ impl Hierarchy {
         self.miss_everywhere(core, want)
     }
 
-    fn hit_outer(&mut self, core: usize, k: usize, cache: usize, slot: Slot, want: Want) -> Found {
+    fn hit_outer(&mut self, core: usize, k: usize, cache: usize, slot: Slot, want: &Want) -> Found {
         let Rules {
             private: level_private,
             exclusive,
@@ -263,7 +273,7 @@ impl Hierarchy {
         }
     }
 
-    fn miss_everywhere(&mut self, core: usize, want: Want) -> Found {
+    fn miss_everywhere(&mut self, core: usize, want: &Want) -> Found {
         let last = self.levels() - 1;
         let mut source = Source::Memory;
         let mut state = State::Exclusive;
@@ -303,12 +313,11 @@ impl Hierarchy {
 
     /// Puts the line in the levels inside `from`, outermost first. Data that is
     /// dirty already stays with the outermost of them.
-    fn fill_inwards(&mut self, core: usize, from: usize, want: Want, base: Meta) {
+    fn fill_inwards(&mut self, core: usize, from: usize, want: &Want, base: Meta) {
         let into = usize::from(want.into);
         let mut meta = base.with_pending();
         let path = self.topology.paths[core];
         let owner = self.owner[core];
-        let last = self.levels() - 1;
         let mut k = from;
         while k > into.max(1) {
             k -= 1;
@@ -319,7 +328,7 @@ impl Hierarchy {
             if passed_by || !(aimed_at || rules.filled_on_miss) {
                 continue;
             }
-            let sharers = if k == last { path.bit } else { 0 };
+            let sharers = if k + 1 == self.levels { path.bit } else { 0 };
             let own = if aimed_at {
                 meta.with_prefetched()
             } else {
@@ -327,13 +336,7 @@ impl Hierarchy {
             };
             let info = Info::new(own, sharers, owner);
             meta = meta.with_state(inner_state(meta.state()));
-            let cache = &mut self.topology.caches[usize::from(path.data[k])];
-            let set = cache.set_of(want.line);
-            if let Some(gone) = cache.insert(set, want.line, info)
-                && rules.matters(gone)
-            {
-                self.evict(core, k, gone);
-            }
+            self.fill(core, k, path.data[k], want.line, want.line, info);
         }
         if into == 0 {
             if want.write {
@@ -342,20 +345,26 @@ impl Hierarchy {
             if want.prefetch {
                 meta = meta.with_prefetched();
             }
-            let sharers = if last == 0 { path.bit } else { 0 };
+            let sharers = if self.levels == 1 { path.bit } else { 0 };
             let info = Info::new(meta, sharers, owner);
             let first = if want.fetch { path.fetch } else { path.data[0] };
-            let cache = &mut self.topology.caches[usize::from(first)];
-            let set = cache.set_of(want.index_line);
-            if let Some(gone) = cache.insert(set, want.line, info)
-                && self.rules[0].matters(gone)
-            {
-                self.evict(core, 0, gone);
-            }
+            self.fill(core, 0, first, want.index_line, want.line, info);
+        }
+    }
+
+    /// Puts a line into one cache of level `k`.
+    #[inline(always)]
+    fn fill(&mut self, core: usize, k: usize, cache: u16, index_line: Line, line: Line, info: Info) {
+        let cache = &mut self.topology.caches[usize::from(cache)];
+        if let Some(gone) = cache.insert(cache.set_of(index_line), line, info)
+            && self.rules[k].matters(gone)
+        {
+            self.evict(core, k, gone);
         }
     }
 
     /// A line has left level `k` of the core's path.
+    #[inline(never)]
     fn evict(&mut self, core: usize, k: usize, gone: Evicted) {
         let mut gone = gone;
         if k > 0 && self.rules[k].inclusive {
@@ -439,11 +448,9 @@ impl Hierarchy {
 
     /// A virtually indexed first level may hold the line under another index:
     /// it leaves there, dirty data going outwards.
-    fn settle_alias(&mut self, core: usize, want: Want) {
+    #[inline(never)]
+    fn settle_alias(&mut self, core: usize, want: &Want) {
         let first = self.first(core, want.fetch);
-        if !self.topology.caches[first].aliases() {
-            return;
-        }
         if let Some(gone) = self.take(first as u16, want.line) {
             self.evict(core, 0, gone);
         }

@@ -1,14 +1,14 @@
 //! One hardware thread at work: translation, and what lies beyond the first level.
 
-use piebald_units::{VirtAddr, memory::PhysRef};
+use piebald_units::VirtAddr;
 
 use super::{InFlight, NO_LINE, run::Run};
 use crate::{
     cache::Line,
     dram::RowOutcome,
-    hierarchy::{Found, Source, Want},
+    hierarchy::{Express, Found, Source, Want},
     machine::in_flight_index,
-    prefetch::Wishes,
+    prefetch::{Pair, Wishes},
     tlb::Lookup,
     window::Q8,
 };
@@ -44,7 +44,7 @@ impl Run<'_> {
     /// Reads the page-table entries one after the other through the caches. A
     /// walk begins when the address is known, not when the instruction is
     /// dispatched: its reads would else wait for fills that come after it.
-    fn walk(&mut self, addr: VirtAddr, start: Q8, fetch: bool) -> Q8 {
+    pub(super) fn walk(&mut self, addr: VirtAddr, start: Q8, fetch: bool) -> Q8 {
         let walk = self.space.walk(addr);
         let mut at = start;
         self.thread.counters.walks += 1;
@@ -82,11 +82,49 @@ impl Run<'_> {
         self.beyond_first(want, at)
     }
 
+    /// A demand for data missed the first level at `start`, and nobody else can
+    /// hold the line: as [`beyond_first`](Self::beyond_first), but `None` if that
+    /// has to be asked after all.
+    #[inline]
+    pub(super) fn express(&mut self, line: Line, write: bool, start: Q8) -> Option<Q8> {
+        let at = start.max(self.core.fills.first_free());
+        let way = self.hierarchy.express(self.physical, &self.path, line, write);
+        let [_, second, third] = &mut self.thread.counters.level;
+        let done = match way {
+            Express::No => return None,
+            Express::Second(meta) => {
+                second.accesses += 1;
+                self.thread.counters.useful_prefetches += u64::from(meta.prefetched());
+                let done = at + self.latency.level[1];
+                match meta.pending() {
+                    true => done.max(self.has_come(line, at)),
+                    false => done,
+                }
+            }
+            Express::Memory => {
+                second.accesses += 1;
+                second.misses += 1;
+                third.accesses += 1;
+                third.misses += 1;
+                self.thread.counters.memory_reads += 1;
+                self.ask_memory(line, at)
+            }
+        };
+        self.core.fills.hold(done);
+        self.note_fill(line, done);
+        self.write_back(at);
+        if self.core.watches_l2 {
+            self.second_level_prefetch(line, way != Express::Memory, at);
+        }
+        self.settle();
+        Some(done)
+    }
+
     /// A demand missed the first level at `at`: finds the line and returns when
     /// it is there.
     pub(super) fn beyond_first(&mut self, want: Want, at: Q8) -> Q8 {
         let at = at.max(self.core.fills.first_free());
-        let found = self.hierarchy.miss(self.physical, want);
+        let found = self.hierarchy.miss(self.physical, &want);
         let done = self.arrival(want, found, at);
         self.core.fills.hold(done);
         self.note_fill(want.line, done);
@@ -94,22 +132,41 @@ impl Run<'_> {
         self.count_levels(found.source);
         self.thread.counters.useful_prefetches += u64::from(found.prefetched);
         if self.core.watches_l2 && !want.fetch {
-            let mut wishes = Wishes::default();
-            let hit = found.source == Source::Level(1);
-            let prefetch = &mut self.core.prefetch;
-            prefetch.second_level(want.line, hit, &mut wishes);
-            self.prefetch(&wishes, at);
+            self.second_level_prefetch(want.line, found.source == Source::Level(1), at);
         }
+        if want.fetch {
+            self.thread.last = NO_LINE;
+            self.tell_sibling();
+        } else {
+            self.settle();
+        }
+        done
+    }
+
+    /// A first level took a line for data: what was known of it is void.
+    #[inline]
+    fn settle(&mut self) {
         self.thread.last = NO_LINE;
-        if self.path.fetch == self.path.data[0] && !want.fetch {
+        if self.path.fetch == self.path.data[0] {
             // The line of the last fetch may have had to leave.
             self.thread.last_fetch = NO_LINE;
         }
-        if self.smt {
-            // The sibling shares the first level: its shortcut may be void.
-            self.hierarchy.disturbed += 1;
-        }
-        done
+        self.tell_sibling();
+    }
+
+    /// The sibling shares the first level: its shortcut may be void.
+    #[inline]
+    fn tell_sibling(&mut self) {
+        self.hierarchy.disturbed += u64::from(self.smt);
+    }
+
+    /// The second level's prefetchers see a miss of the first.
+    #[inline(never)]
+    fn second_level_prefetch(&mut self, line: Line, hit: bool, at: Q8) {
+        let mut wishes = Wishes::default();
+        let prefetch = &mut self.core.prefetch;
+        prefetch.second_level(line, hit, &mut wishes);
+        self.prefetch(&wishes, at);
     }
 
     #[inline]
@@ -143,7 +200,12 @@ impl Run<'_> {
             Source::Memory => (None, false),
         };
         let Some(latency) = latency else {
-            return self.ask_memory(want, at);
+            let counters = &mut self.thread.counters;
+            match want.prefetch {
+                true => counters.prefetch_reads += 1,
+                false => counters.memory_reads += 1,
+            }
+            return self.ask_memory(want.line, at);
         };
         // Another core passes a line on only when it has come there itself.
         let leaves = match from_another {
@@ -167,16 +229,13 @@ impl Run<'_> {
         }
     }
 
-    fn ask_memory(&mut self, want: Want, at: Q8) -> Q8 {
+    #[inline]
+    fn ask_memory(&mut self, line: Line, at: Q8) -> Q8 {
         let free = self.core.shared_fills.first_free();
         let leaves = at.max(free) + self.latency.last;
-        let fetched = self.memory.read(self.path.socket, want.line, leaves);
+        let fetched = self.memory.read(self.path.socket, line, leaves);
         self.core.shared_fills.hold(fetched.ready);
         let counters = &mut self.thread.counters;
-        match want.prefetch {
-            true => counters.prefetch_reads += 1,
-            false => counters.memory_reads += 1,
-        }
         match fetched.row {
             RowOutcome::Hit => counters.row_hits += 1,
             RowOutcome::Closed => counters.row_closed += 1,
@@ -205,12 +264,11 @@ impl Run<'_> {
         }
     }
 
-    /// A load asks the prefetchers of the first level.
+    /// Carries out what the first level's prefetchers ask for.
     #[inline(never)]
-    pub(super) fn first_level_prefetch(&mut self, r: &PhysRef, at: Q8) {
+    pub(super) fn prefetch_pair(&mut self, pair: Pair, at: Q8) {
         let mut wishes = Wishes::default();
-        let prefetch = &mut self.core.prefetch;
-        prefetch.load(r.paddr().0, r.site, &mut wishes);
+        pair.iter().for_each(|line| wishes.push(line, 0));
         self.prefetch(&wishes, at);
     }
 
@@ -238,7 +296,7 @@ impl Run<'_> {
                 into: level as u8,
                 prefetch: true,
             };
-            let found = self.hierarchy.miss(self.physical, want);
+            let found = self.hierarchy.miss(self.physical, &want);
             let done = self.arrival(want, found, at);
             self.note_fill(wish.line, done);
             self.write_back(at);
@@ -252,9 +310,7 @@ impl Run<'_> {
             }
             self.thread.counters.prefetches += 1;
             self.thread.last = NO_LINE;
-            if self.smt {
-                self.hierarchy.disturbed += 1;
-            }
+            self.tell_sibling();
         }
     }
 }

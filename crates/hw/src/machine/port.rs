@@ -20,6 +20,7 @@ impl MemoryPort for Machine {
         let thread = usize::from(core.0);
         let physical = self.physical(thread);
         self.hierarchy.activate(physical);
+        let express = self.hierarchy.is_express(physical);
         let mut run = Run {
             smt: self.threads.len() > self.cores.len(),
             thread: &mut self.threads[thread],
@@ -33,6 +34,7 @@ impl MemoryPort for Machine {
             asid: space.asid(),
             space,
             physical,
+            express,
             fetches: self.features.fetch,
             coherent: self.features.coherence,
         };
@@ -51,7 +53,7 @@ impl MemoryPort for Machine {
         let thread = &mut self.threads[usize::from(core.0)];
         thread.window.set_now(now.0);
         thread.window.dispatch(instrs);
-        thread.counters.instructions += u64::from(instrs);
+        thread.counters.instructions = thread.window.instructions();
         thread.window.report()
     }
 

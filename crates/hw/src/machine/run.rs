@@ -17,8 +17,9 @@ use crate::{
     hierarchy::{Hierarchy, Source, Want},
     machine::{Core, IN_FLIGHT},
     memory::Memory,
+    prefetch::Pair,
     topology::Path,
-    window::{Q8, Window},
+    window::Q8,
 };
 
 /// One hardware thread, its core, and all that they share with others.
@@ -35,6 +36,8 @@ pub(super) struct Run<'a> {
     pub(super) physical: usize,
     pub(super) path: Path,
     pub(super) levels: usize,
+    /// No other core can hold what this one's path does not.
+    pub(super) express: bool,
     /// Another hardware thread shares the first level.
     pub(super) smt: bool,
     /// Instruction fetches go through the caches.
@@ -42,39 +45,206 @@ pub(super) struct Run<'a> {
     pub(super) coherent: bool,
 }
 
+/// No page number: the machine has no TLB to ask.
+const ANY_PAGE: u64 = u64::MAX;
+
+/// What ended a run of plain references.
+#[derive(Clone, Copy)]
+enum Stop {
+    /// There are no more.
+    End,
+    /// The next one needs more than a look into the first level and its TLB.
+    Other,
+    /// The next one is not in the first level.
+    Miss,
+    /// The next one is held, but not all is well with it.
+    Unsettled(Slot),
+    /// The last one made prefetchers ask for lines.
+    Wishes(Pair),
+}
+
 impl Run<'_> {
     /// References from the front of `refs`, until one would leave the private
     /// caches past the horizon; returns how many are done.
     pub(super) fn batch(&mut self, refs: &[PhysRef], horizon: Q8) -> usize {
         let mut done = 0;
-        let mut instructions = 0;
-        let mut data = 0;
-        for r in refs {
-            // A load whose address is not known yet leaves the core later than its
-            // dispatch; a chain of them, microseconds later.
-            let leaves = match r.kind {
-                RefKind::Fetch => self.thread.window.now,
-                _ => self.thread.window.start(r.dep),
-            };
-            if leaves > horizon && !self.stays_private(r) {
-                self.thread.window.wait_for(leaves);
+        while done < refs.len() {
+            let (plain, stop) = self.plain(&refs[done..]);
+            let at = self.thread.window.advance(&refs[done..done + plain], self.latency.level[0]);
+            done += plain;
+            if let Stop::Wishes(wishes) = stop {
+                self.prefetch_pair(wishes, at);
+                continue;
+            }
+            let Some(r) = refs.get(done) else {
                 break;
+            };
+            match stop {
+                Stop::Miss => {
+                    let line = line_of(r);
+                    if self.is_late(r, horizon) {
+                        break;
+                    }
+                    let start = self.dispatch(r);
+                    let start = self.translate(r.vaddr, start, false);
+                    self.first_level_miss(r.kind, line, self.index_line(r), start);
+                    self.watch(r, start);
+                }
+                Stop::Unsettled(slot) => {
+                    let start = self.dispatch(r);
+                    let start = self.translate(r.vaddr, start, false);
+                    self.unsettled_hit(r.kind, slot, line_of(r), start);
+                    self.watch(r, start);
+                }
+                _ => {
+                    if self.is_late(r, horizon) {
+                        break;
+                    }
+                    self.one(r);
+                }
             }
             done += 1;
-            instructions += u64::from(r.gap);
-            self.thread.window.dispatch(r.gap);
-            if r.kind == RefKind::Fetch {
-                self.fetch(r);
-            } else {
-                data += 1;
-                self.reference(r);
+        }
+        self.thread.counters.instructions = self.thread.window.instructions();
+        done
+    }
+
+    /// Passes over data that is in the first level or in the line of the reference
+    /// before, on pages that the first TLB knows. Returns how many references these
+    /// are, and why it went no further.
+    ///
+    /// None of them leaves the private caches, so that none minds the horizon, and
+    /// none of them cares what time it is: the window follows in a second pass. Two
+    /// short loops have room for their variables in registers, one long has not.
+    #[inline(never)]
+    fn plain(&mut self, refs: &[PhysRef]) -> (usize, Stop) {
+        let disturbed = self.hierarchy.disturbed;
+        let thread = &mut *self.thread;
+        let core = &mut *self.core;
+        let calm = thread.calm_since == disturbed;
+        // Lines that a load, a store and a fetch know to be there.
+        let (mut known, mut known_writable, mut fetched) = (NO_LINE, NO_LINE, NO_LINE);
+        if calm {
+            known = thread.last;
+            fetched = thread.last_fetch;
+            if thread.last_writable {
+                known_writable = known;
             }
         }
-        let counters = &mut self.thread.counters;
-        counters.instructions += instructions;
-        counters.references += data;
-        counters.level[0].accesses += data;
-        done
+        let mut page = match &core.tlb {
+            Some(tlb) => tlb.last_page(self.asid),
+            None => ANY_PAGE,
+        };
+        let cache = &mut self.hierarchy.topology.caches[usize::from(self.path.data[0])];
+        let mut fetches = 0;
+        let mut found = false;
+        let mut stop = Stop::End;
+        let mut done = 0;
+        for r in refs {
+            let line = line_of(r);
+            if r.kind == RefKind::Fetch {
+                // The rest of the line of the last fetch.
+                if self.fetches && !fetched_before(core, self.asid, r, fetched) {
+                    stop = Stop::Other;
+                    break;
+                }
+                fetches += 1;
+                done += 1;
+                continue;
+            }
+            if (r.vaddr.0 & 63) + u64::from(r.size) > 64 {
+                stop = Stop::Other;
+                break;
+            }
+            let turns = page != r.vaddr.0 >> 12 && page != ANY_PAGE;
+            if turns && !core.knows_page(self.asid, r.vaddr) {
+                stop = Stop::Other;
+                break;
+            }
+            let write = r.kind.writes();
+            if line != (if write { known_writable } else { known }) {
+                let index_line = match cache.aliases() {
+                    true => (r.vaddr.0 >> 6) as Line & !63 | line & 63,
+                    false => line,
+                };
+                let Some(slot) = cache.find_near(index_line, line) else {
+                    stop = Stop::Miss;
+                    break;
+                };
+                cache.touch(slot);
+                let meta = cache.meta(slot);
+                if !meta.is_settled() || (write && meta.state() != State::Modified) {
+                    stop = Stop::Unsettled(slot);
+                    break;
+                }
+                found = true;
+                known = line;
+                known_writable = if write { line } else { NO_LINE };
+            }
+            done += 1;
+            if turns {
+                page = r.vaddr.0 >> 12;
+                core.turn_page(self.asid, r.vaddr);
+            }
+            if core.watches_l1 && r.kind == RefKind::Load {
+                let wishes = core.prefetch.load(r.paddr().0, r.site);
+                if !wishes.is_empty() {
+                    stop = Stop::Wishes(wishes);
+                    break;
+                }
+            }
+        }
+        if found {
+            thread.last = known;
+            thread.last_writable = known_writable != NO_LINE;
+            if !calm {
+                thread.calm_since = disturbed;
+                thread.last_fetch = NO_LINE;
+            }
+        }
+        let data = (done - fetches) as u64;
+        thread.counters.references += data;
+        thread.counters.level[0].accesses += data;
+        (done, stop)
+    }
+
+    /// Does the reference leave the private caches past the horizon?
+    ///
+    /// A load whose address is not known yet leaves the core later than its
+    /// dispatch; a chain of them, microseconds later.
+    #[inline]
+    fn is_late(&mut self, r: &PhysRef, horizon: Q8) -> bool {
+        let leaves = match r.kind {
+            RefKind::Fetch => self.thread.window.now,
+            _ => self.thread.window.start(r.dep),
+        };
+        let late = leaves > horizon && !self.stays_private(r);
+        if late {
+            self.thread.window.wait_for(leaves);
+        }
+        late
+    }
+
+    /// Dispatches a data reference; returns when its address is known.
+    #[inline]
+    fn dispatch(&mut self, r: &PhysRef) -> Q8 {
+        let thread = &mut *self.thread;
+        thread.window.dispatch(r.gap);
+        thread.counters.references += 1;
+        thread.counters.level[0].accesses += 1;
+        thread.window.start(r.dep)
+    }
+
+    /// One reference of any kind.
+    #[inline(never)]
+    fn one(&mut self, r: &PhysRef) {
+        if r.kind == RefKind::Fetch {
+            self.thread.window.dispatch(r.gap);
+            self.fetch(r);
+        } else {
+            let start = self.dispatch(r);
+            self.reference(r, start);
+        }
     }
 
     /// Would the reference stay in the thread's private caches? Changes nothing.
@@ -91,59 +261,55 @@ impl Run<'_> {
     }
 
     /// One data reference; the window has been advanced to its dispatch.
-    #[inline(always)]
-    fn reference(&mut self, r: &PhysRef) {
+    fn reference(&mut self, r: &PhysRef, start: Q8) {
         let line = line_of(r);
-        let start = self.thread.window.start(r.dep);
         let start = self.translate(r.vaddr, start, false);
-        self.data_line(r, r.kind, line, start);
+        self.data_line(r.kind, line, self.index_line(r), start);
         // A reference past the end of its page was split by the operating system.
         let last_byte = (r.vaddr.0 & 63) + u64::from(r.size.max(1)) - 1;
         if last_byte >= 64 && line & 63 != 63 {
             self.crossing(r, line + 1, start);
         }
+        self.watch(r, start);
+    }
+
+    /// Line number by which the first level finds its set.
+    fn index_line(&self, r: &PhysRef) -> Line {
+        let cache = &self.hierarchy.topology.caches[usize::from(self.path.data[0])];
+        match cache.aliases() {
+            true => (r.vaddr.0 >> 6) as Line & !63 | line_of(r) & 63,
+            false => line_of(r),
+        }
+    }
+
+    /// The first level's prefetchers see a load.
+    #[inline]
+    fn watch(&mut self, r: &PhysRef, start: Q8) {
         if self.core.watches_l1 && r.kind == RefKind::Load {
-            self.first_level_prefetch(r, start);
+            let wishes = self.core.prefetch.load(r.paddr().0, r.site);
+            if !wishes.is_empty() {
+                self.prefetch_pair(wishes, start);
+            }
         }
     }
 
     /// One line of a data reference. Returns nothing: time is in the window.
-    #[inline(always)]
-    fn data_line(&mut self, r: &PhysRef, kind: RefKind, line: Line, start: Q8) {
-        let write = kind.writes();
-        let disturbed = self.hierarchy.disturbed;
+    fn data_line(&mut self, kind: RefKind, line: Line, index_line: Line, start: Q8) {
         let thread = &mut *self.thread;
-        let calm = thread.calm_since == disturbed;
-        if line == thread.last && calm && (!write || thread.last_writable) {
+        let calm = thread.calm_since == self.hierarchy.disturbed;
+        if line == thread.last && calm && (!kind.writes() || thread.last_writable) {
             if kind != RefKind::Store {
-                first_level_load(&mut thread.window, start, self.latency.level[0]);
+                thread.window.finish_first(start, self.latency.level[0]);
             }
             return;
         }
         let cache = &mut self.hierarchy.topology.caches[usize::from(self.path.data[0])];
-        let index_line = match cache.aliases() {
-            true => (r.vaddr.0 >> 6) as Line & !63 | line & 63,
-            false => line,
-        };
         let Some(slot) = cache.find(cache.set_of(index_line), line) else {
             self.first_level_miss(kind, line, index_line, start);
             return;
         };
         cache.touch(slot);
-        let meta = cache.meta(slot);
-        if !meta.is_settled() || (write && meta.state() != State::Modified) {
-            self.unsettled_hit(kind, slot, line, start);
-            return;
-        }
-        thread.last = line;
-        thread.last_writable = write;
-        if !calm {
-            thread.calm_since = disturbed;
-            thread.last_fetch = NO_LINE;
-        }
-        if kind != RefKind::Store {
-            first_level_load(&mut thread.window, start, self.latency.level[0]);
-        }
+        self.unsettled_hit(kind, slot, line, start);
     }
 
     /// The first level holds the line, but its data may still be on its way, or
@@ -184,8 +350,8 @@ impl Run<'_> {
         }
         let window = &mut thread.window;
         match (kind != RefKind::Store, waited) {
-            (true, false) => first_level_load(window, start, self.latency.level[0]),
-            (true, true) => finish_load(window, ready),
+            (true, false) => window.finish_first(start, self.latency.level[0]),
+            (true, true) => window.finish(ready),
             (false, true) => window.store(ready),
             (false, false) => {}
         }
@@ -208,6 +374,24 @@ impl Run<'_> {
 
     #[inline(never)]
     fn first_level_miss(&mut self, kind: RefKind, line: Line, index_line: Line, start: Q8) {
+        self.thread.counters.level[0].misses += 1;
+        let done = match self.express && kind != RefKind::LoadNt {
+            true => self.express(line, kind.writes(), start),
+            false => None,
+        };
+        let done = match done {
+            Some(done) => done,
+            None => self.long_way(kind, line, index_line, start),
+        };
+        let window = &mut self.thread.window;
+        match kind {
+            RefKind::Store => window.store(done),
+            _ => window.finish(done),
+        }
+    }
+
+    #[inline(never)]
+    fn long_way(&mut self, kind: RefKind, line: Line, index_line: Line, start: Q8) -> Q8 {
         let want = Want {
             line,
             index_line,
@@ -217,18 +401,7 @@ impl Run<'_> {
             into: 0,
             prefetch: false,
         };
-        self.thread.counters.level[0].misses += 1;
-        let done = self.beyond_first(want, start);
-        let window = &mut self.thread.window;
-        match kind {
-            RefKind::Store => window.store(done),
-            _ => finish_load(window, done),
-        }
-    }
-
-    #[inline(never)]
-    fn store_line(&mut self, r: &PhysRef, line: Line, start: Q8) {
-        self.data_line(r, RefKind::Store, line, start);
+        self.beyond_first(want, start)
     }
 
     /// An instruction fetch; the window has been advanced to it.
@@ -284,7 +457,8 @@ impl Run<'_> {
             return;
         }
         if write {
-            self.store_line(r, line, start);
+            let index_line = self.index_line(r) & !63 | line & 63;
+            self.data_line(RefKind::Store, line, index_line, start);
             return;
         }
         self.thread.counters.level[0].misses += 1;
@@ -293,27 +467,15 @@ impl Run<'_> {
     }
 }
 
+/// Is the line the one fetched last, on the page fetched last?
+#[inline]
+fn fetched_before(core: &Core, asid: Asid, r: &PhysRef, last: Line) -> bool {
+    let tlb = core.tlb.as_ref();
+    line_of(r) == last && tlb.is_none_or(|tlb| tlb.same_page(asid, r.vaddr, true))
+}
+
 /// Physical line of a reference's first byte.
 #[inline]
 fn line_of(r: &PhysRef) -> Line {
     (r.paddr().0 >> 6) as Line
-}
-
-/// A load that hits the first level and may have waited for its address.
-#[inline]
-fn first_level_load(window: &mut Window, start: Q8, latency: Q8) {
-    if start == window.now {
-        window.quick_load(latency);
-    } else {
-        finish_load(window, start + latency);
-    }
-}
-
-#[inline(never)]
-fn finish_load(window: &mut Window, done: Q8) {
-    if window.overlaps() {
-        window.load(done);
-    } else {
-        window.load_blocking(done);
-    }
 }
