@@ -21,7 +21,7 @@ pub(crate) enum Order {
     Tree {
         trees: Vec<u64>,
         /// For each way, the nodes on its path and how they point away from it.
-        away: Box<[(u64, u64)]>,
+        away: Box<[(u64, u64); 64]>,
     },
     /// Bit w: way w was used since the last time that all bits were set.
     Nru(Vec<u64>),
@@ -45,7 +45,10 @@ impl Order {
             },
             Replacement::TreePlru => Self::Tree {
                 trees: vec![0; sets],
-                away: (0..ways).map(|way| away_from(way, ways)).collect(),
+                away: Box::new(std::array::from_fn(|way| match way < ways {
+                    true => away_from(way, ways),
+                    false => (0, 0),
+                })),
             },
             Replacement::Nru => Self::Nru(vec![0; sets]),
             Replacement::Rrip => Self::Rrip(vec![3; sets * ways]),
@@ -54,12 +57,12 @@ impl Order {
     }
 
     /// Way `way` of `set` was hit.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn touch(&mut self, set: usize, way: usize, ways: usize) {
         match self {
             Self::Lru16(perms) => to_front(&mut perms[set], way as u64),
             Self::Tree { trees, away } => {
-                let (path, turned) = away[way];
+                let (path, turned) = away[way % 64];
                 trees[set] = trees[set] & !path | turned;
             }
             _ => self.touch_other(set, way, ways),
@@ -180,8 +183,8 @@ fn position(perm: u64, way: u64) -> u32 {
     zero.trailing_zeros() & !3
 }
 
-#[inline]
-fn to_front(perm: &mut u64, way: u64) {
+#[inline(always)]
+pub(crate) fn to_front(perm: &mut u64, way: u64) {
     if *perm & 0xf == way {
         return;
     }

@@ -153,7 +153,7 @@ impl Tlb {
         match self.last[0] >> 40 == u64::from(asid.0) {
             true => page,
             // No address has such a page.
-            false => u64::MAX - 1,
+            false => u64::MAX,
         }
     }
 

@@ -8,7 +8,7 @@ mod beyond;
 mod port;
 mod run;
 
-use piebald_units::{Asid, CoreId, VirtAddr};
+use piebald_units::CoreId;
 
 use crate::{
     cache::Line,
@@ -75,22 +75,6 @@ struct Core {
     watches_l2: bool,
     fills: Slots,
     shared_fills: Slots,
-}
-
-impl Core {
-    /// Does the first TLB hold the page of a data address? Changes nothing.
-    #[inline(never)]
-    fn knows_page(&self, asid: Asid, addr: VirtAddr) -> bool {
-        self.tlb.as_ref().is_some_and(|t| t.first_holds(asid, addr))
-    }
-
-    /// A data reference to another page, which the first TLB holds.
-    #[inline(never)]
-    fn turn_page(&mut self, asid: Asid, addr: VirtAddr) {
-        if let Some(tlb) = &mut self.tlb {
-            tlb.lookup(asid, addr, false);
-        }
-    }
 }
 
 #[derive(Clone, Copy)]

@@ -6,18 +6,19 @@
 //! with nothing to wait for. What is left is kept out of their way.
 
 use piebald_units::{
-    Asid,
+    Asid, VirtAddr,
     memory::{PageTables, PhysRef},
     op::RefKind,
 };
 
 use super::{InFlight, Latencies, NO_LINE, Thread};
 use crate::{
-    cache::{Line, Slot, State},
+    cache::{First, Line, Near, Slot, State, Touch},
     hierarchy::{Hierarchy, Source, Want},
     machine::{Core, IN_FLIGHT},
     memory::Memory,
-    prefetch::Pair,
+    prefetch::{Pair, Prefetcher},
+    tlb::Tlb,
     topology::Path,
     window::Q8,
 };
@@ -45,22 +46,138 @@ pub(super) struct Run<'a> {
     pub(super) coherent: bool,
 }
 
-/// No page number: the machine has no TLB to ask.
-const ANY_PAGE: u64 = u64::MAX;
-
-/// What ended a run of plain references.
+/// What a run of plain references takes for granted, and what it has found.
 #[derive(Clone, Copy)]
-enum Stop {
-    /// There are no more.
-    End,
-    /// The next one needs more than a look into the first level and its TLB.
+struct Seen {
+    /// Line that a load knows to be in the first level.
+    line: Line,
+    /// The same for a store, which wants to be alone with it.
+    writable: Line,
+    /// Line that a fetch knows to be there.
+    fetched: Line,
+    /// Nobody has disturbed the caches since `line` was found.
+    calm: bool,
+    /// `line` is news.
+    found: bool,
+    /// Fetches passed over.
+    fetches: usize,
+}
+
+/// What a run of plain references met at its end.
+#[derive(Clone, Copy)]
+enum Met {
+    /// A reference that needs more than the first level and its TLB, or nothing.
     Other,
-    /// The next one is not in the first level.
-    Miss,
-    /// The next one is held, but not all is well with it.
+    /// One that is held, but not all is well with it.
     Unsettled(Slot),
-    /// The last one made prefetchers ask for lines.
+    /// One that is not in the first level.
+    Miss,
+    /// Prefetchers that ask for lines at the sight of the last one.
     Wishes(Pair),
+}
+
+/// Looks that a run of plain references takes besides the cache.
+struct Looks<'a> {
+    tlb: Option<&'a mut Tlb>,
+    /// The first level's prefetchers, if there are any.
+    watches: Option<&'a mut Prefetcher>,
+    asid: Asid,
+    /// Fetches are simulated.
+    fetches: bool,
+}
+
+/// Passes over references that find their data in the line of the one before or
+/// elsewhere in the first level, on a page that the first TLB knows; how many, and
+/// what comes behind them.
+///
+/// None of these leaves the private caches, so that none minds the horizon, and
+/// none cares what time it is: the window follows for a run of them at once.
+#[inline(never)]
+fn pass<O: Touch>(
+    mut cache: Near<'_, O>,
+    mut looks: Looks<'_>,
+    refs: &[PhysRef],
+    seen: &mut Seen,
+) -> (usize, Met) {
+    // Without a TLB all is one page.
+    let (page_mask, mut last_page) = match &looks.tlb {
+        Some(tlb) => (u64::MAX, tlb.last_page(looks.asid)),
+        None => (0, 0),
+    };
+    let (mut known, mut writable) = (seen.line, seen.writable);
+    let mut met = Met::Other;
+    let mut done = 0;
+    for r in refs {
+        let line = line_of(r);
+        let page = r.vaddr.0 >> 12 & page_mask;
+        if r.kind == RefKind::Fetch {
+            if !looks.passes_fetch(r, line == seen.fetched) {
+                break;
+            }
+            seen.fetches += 1;
+            done += 1;
+            continue;
+        }
+        if (r.vaddr.0 & 63) + u64::from(r.size) > 64
+            || page != last_page && !looks.knows_page(r.vaddr)
+        {
+            break;
+        }
+        let write = r.kind.writes();
+        if line != (if write { writable } else { known }) {
+            let Some((slot, meta)) = cache.hit(line) else {
+                met = Met::Miss;
+                break;
+            };
+            if !meta.is_settled() || (write && meta.state() != State::Modified) {
+                met = Met::Unsettled(slot);
+                break;
+            }
+            seen.found = true;
+            known = line;
+            writable = if write { line } else { NO_LINE };
+        }
+        done += 1;
+        if page != last_page {
+            looks.turn_page(r.vaddr);
+            last_page = page;
+        }
+        if let Some(prefetcher) = &mut looks.watches
+            && r.kind == RefKind::Load
+        {
+            let wishes = prefetcher.load(r.paddr().0, r.site);
+            if !wishes.is_empty() {
+                met = Met::Wishes(wishes);
+                break;
+            }
+        }
+    }
+    (seen.line, seen.writable) = (known, writable);
+    (done, met)
+}
+
+impl Looks<'_> {
+    /// Is a fetch from the page fetched last nothing but its dispatch?
+    #[inline]
+    fn passes_fetch(&self, r: &PhysRef, same_line: bool) -> bool {
+        let same_page = |tlb: &Tlb| tlb.same_page(self.asid, r.vaddr, true);
+        !self.fetches || same_line && self.tlb.as_deref().is_none_or(same_page)
+    }
+
+    /// Does the first TLB hold the page of a data reference? Changes nothing.
+    #[inline(never)]
+    fn knows_page(&self, addr: VirtAddr) -> bool {
+        let tlb = self.tlb.as_deref();
+        tlb.is_none_or(|tlb| tlb.first_holds(self.asid, addr))
+    }
+
+    /// A data reference to another page, which the first TLB holds.
+    #[inline(never)]
+    fn turn_page(&mut self, addr: VirtAddr) {
+        if let Some(tlb) = &mut self.tlb {
+            tlb.lookup(self.asid, addr, false);
+        }
+    }
 }
 
 impl Run<'_> {
@@ -68,40 +185,40 @@ impl Run<'_> {
     /// caches past the horizon; returns how many are done.
     pub(super) fn batch(&mut self, refs: &[PhysRef], horizon: Q8) -> usize {
         let mut done = 0;
-        while done < refs.len() {
-            let (plain, stop) = self.plain(&refs[done..]);
-            let at = self.thread.window.advance(&refs[done..done + plain], self.latency.level[0]);
-            done += plain;
-            if let Stop::Wishes(wishes) = stop {
-                self.prefetch_pair(wishes, at);
-                continue;
-            }
+        while let Some(r) = refs.get(done) {
+            let met = match self.misses_plainly(r) {
+                true => Met::Miss,
+                false => {
+                    let (plain, met, start) = self.plain(&refs[done..]);
+                    done += plain;
+                    if let Met::Wishes(wishes) = met {
+                        self.prefetch_pair(wishes, start);
+                        continue;
+                    }
+                    met
+                }
+            };
             let Some(r) = refs.get(done) else {
                 break;
             };
-            match stop {
-                Stop::Miss => {
-                    let line = line_of(r);
-                    if self.is_late(r, horizon) {
-                        break;
-                    }
+            // What is in the first level does not leave the private caches.
+            if !matches!(met, Met::Unsettled(_)) && self.is_late(r, horizon) {
+                break;
+            }
+            match met {
+                Met::Miss => {
                     let start = self.dispatch(r);
                     let start = self.translate(r.vaddr, start, false);
-                    self.first_level_miss(r.kind, line, self.index_line(r), start);
+                    self.first_level_miss(r.kind, line_of(r), self.index_line(r), start);
                     self.watch(r, start);
                 }
-                Stop::Unsettled(slot) => {
+                Met::Unsettled(slot) => {
                     let start = self.dispatch(r);
                     let start = self.translate(r.vaddr, start, false);
                     self.unsettled_hit(r.kind, slot, line_of(r), start);
                     self.watch(r, start);
                 }
-                _ => {
-                    if self.is_late(r, horizon) {
-                        break;
-                    }
-                    self.one(r);
-                }
+                _ => self.one(r),
             }
             done += 1;
         }
@@ -109,103 +226,60 @@ impl Run<'_> {
         done
     }
 
-    /// Passes over data that is in the first level or in the line of the reference
-    /// before, on pages that the first TLB knows. Returns how many references these
-    /// are, and why it went no further.
-    ///
-    /// None of them leaves the private caches, so that none minds the horizon, and
-    /// none of them cares what time it is: the window follows in a second pass. Two
-    /// short loops have room for their variables in registers, one long has not.
-    #[inline(never)]
-    fn plain(&mut self, refs: &[PhysRef]) -> (usize, Stop) {
+    /// Is this a data reference that misses the first level, and nothing else?
+    /// Misses come in rows: this spares them the way in and out of the loop for hits.
+    #[inline(always)]
+    fn misses_plainly(&self, r: &PhysRef) -> bool {
+        let cache = &self.hierarchy.topology.caches[usize::from(self.path.data[0])];
+        let line = line_of(r);
+        self.core.tlb.is_none()
+            && r.kind != RefKind::Fetch
+            && (r.vaddr.0 & 63) + u64::from(r.size) <= 64
+            && !cache.aliases()
+            && cache.find(cache.set_of(line), line).is_none()
+    }
+
+    /// A run of plain references: how many, what comes behind them, and when the
+    /// last of them started.
+    fn plain(&mut self, refs: &[PhysRef]) -> (usize, Met, Q8) {
         let disturbed = self.hierarchy.disturbed;
         let thread = &mut *self.thread;
-        let core = &mut *self.core;
         let calm = thread.calm_since == disturbed;
-        // Lines that a load, a store and a fetch know to be there.
-        let (mut known, mut known_writable, mut fetched) = (NO_LINE, NO_LINE, NO_LINE);
-        if calm {
-            known = thread.last;
-            fetched = thread.last_fetch;
-            if thread.last_writable {
-                known_writable = known;
-            }
-        }
-        let mut page = match &core.tlb {
-            Some(tlb) => tlb.last_page(self.asid),
-            None => ANY_PAGE,
+        let if_calm = |line: Line| if calm { line } else { NO_LINE };
+        let line = if_calm(thread.last);
+        let mut seen = Seen {
+            line,
+            writable: if thread.last_writable { line } else { NO_LINE },
+            fetched: if_calm(thread.last_fetch),
+            calm,
+            found: false,
+            fetches: 0,
+        };
+        let looks = Looks {
+            tlb: self.core.tlb.as_mut(),
+            watches: self.core.watches_l1.then_some(&mut self.core.prefetch),
+            asid: self.asid,
+            fetches: self.fetches,
         };
         let cache = &mut self.hierarchy.topology.caches[usize::from(self.path.data[0])];
-        let mut fetches = 0;
-        let mut found = false;
-        let mut stop = Stop::End;
-        let mut done = 0;
-        for r in refs {
-            let line = line_of(r);
-            if r.kind == RefKind::Fetch {
-                // The rest of the line of the last fetch.
-                if self.fetches && !fetched_before(core, self.asid, r, fetched) {
-                    stop = Stop::Other;
-                    break;
-                }
-                fetches += 1;
-                done += 1;
-                continue;
-            }
-            if (r.vaddr.0 & 63) + u64::from(r.size) > 64 {
-                stop = Stop::Other;
-                break;
-            }
-            let turns = page != r.vaddr.0 >> 12 && page != ANY_PAGE;
-            if turns && !core.knows_page(self.asid, r.vaddr) {
-                stop = Stop::Other;
-                break;
-            }
-            let write = r.kind.writes();
-            if line != (if write { known_writable } else { known }) {
-                let index_line = match cache.aliases() {
-                    true => (r.vaddr.0 >> 6) as Line & !63 | line & 63,
-                    false => line,
-                };
-                let Some(slot) = cache.find_near(index_line, line) else {
-                    stop = Stop::Miss;
-                    break;
-                };
-                cache.touch(slot);
-                let meta = cache.meta(slot);
-                if !meta.is_settled() || (write && meta.state() != State::Modified) {
-                    stop = Stop::Unsettled(slot);
-                    break;
-                }
-                found = true;
-                known = line;
-                known_writable = if write { line } else { NO_LINE };
-            }
-            done += 1;
-            if turns {
-                page = r.vaddr.0 >> 12;
-                core.turn_page(self.asid, r.vaddr);
-            }
-            if core.watches_l1 && r.kind == RefKind::Load {
-                let wishes = core.prefetch.load(r.paddr().0, r.site);
-                if !wishes.is_empty() {
-                    stop = Stop::Wishes(wishes);
-                    break;
-                }
-            }
-        }
-        if found {
-            thread.last = known;
-            thread.last_writable = known_writable != NO_LINE;
-            if !calm {
+        let (done, met) = match cache.near() {
+            Some(First::Lru(near)) => pass(near, looks, refs, &mut seen),
+            Some(First::Tree(near)) => pass(near, looks, refs, &mut seen),
+            None => (0, Met::Other),
+        };
+        if seen.found {
+            thread.last = seen.line;
+            thread.last_writable = seen.writable != NO_LINE;
+            if !seen.calm {
                 thread.calm_since = disturbed;
                 thread.last_fetch = NO_LINE;
             }
         }
-        let data = (done - fetches) as u64;
+        let data = (done - seen.fetches) as u64;
         thread.counters.references += data;
         thread.counters.level[0].accesses += data;
-        (done, stop)
+        let start = thread.window.advance(&refs[..done], self.latency.level[0]);
+        (done, met, start)
     }
 
     /// Does the reference leave the private caches past the horizon?
@@ -465,13 +539,6 @@ impl Run<'_> {
         let done = self.read_through(line, start, false);
         self.thread.window.extend(done);
     }
-}
-
-/// Is the line the one fetched last, on the page fetched last?
-#[inline]
-fn fetched_before(core: &Core, asid: Asid, r: &PhysRef, last: Line) -> bool {
-    let tlb = core.tlb.as_ref();
-    line_of(r) == last && tlb.is_none_or(|tlb| tlb.same_page(asid, r.vaddr, true))
 }
 
 /// Physical line of a reference's first byte.

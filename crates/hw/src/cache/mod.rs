@@ -1,6 +1,10 @@
 //! One cache: tags, line states and replacement, without any timing.
 
+mod near;
+
 use piebald_units::LINE_SHIFT;
+
+pub(crate) use near::{First, Near, Touch};
 
 use crate::{
     error::SpecError,
@@ -267,24 +271,6 @@ impl Cache {
     pub(crate) fn find(&self, set: usize, line: Line) -> Option<Slot> {
         let way = self.way_of(set, line)?;
         Some(self.slot(set, way))
-    }
-
-    /// As [`find`](Self::find) by the line of the index; made for first levels, of
-    /// few ways and without a hash.
-    #[inline(always)]
-    pub(crate) fn find_near(&self, index_line: Line, line: Line) -> Option<Slot> {
-        if self.row_shift != 4 || !self.hash.is_empty() {
-            return self.find_far(index_line, line);
-        }
-        let set = (index_line & self.set_mask) as usize;
-        let tags = first_of(self.rows.words(), set << 4);
-        let way = lowest(matches::<8>(tags, line))?;
-        Some(self.slot(set, way))
-    }
-
-    #[inline(never)]
-    fn find_far(&self, index_line: Line, line: Line) -> Option<Slot> {
-        self.find(self.set_of(index_line), line)
     }
 
     #[inline(always)]
