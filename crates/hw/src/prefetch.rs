@@ -37,6 +37,11 @@ pub(crate) struct Pair {
 const NONE: Line = Line::MAX;
 
 impl Pair {
+    pub(crate) const NOTHING: Self = Self {
+        next: NONE,
+        stride: NONE,
+    };
+
     #[inline]
     pub(crate) const fn is_empty(self) -> bool {
         self.next == NONE && self.stride == NONE

@@ -470,16 +470,18 @@ const fn lowest(bits: u32) -> Option<u32> {
 #[inline]
 fn matches<const N: usize>(tags: &[u32; N], line: Line) -> u32 {
     use std::arch::x86_64::{
-        __m128i, _mm_cmpeq_epi32, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32,
-        _mm_set_epi32, _mm_set1_epi32, _mm_setzero_si128,
+        __m128i, _mm_cmpeq_epi32, _mm_loadu_si128, _mm_movemask_epi8, _mm_packs_epi16,
+        _mm_packs_epi32, _mm_set1_epi32, _mm_setzero_si128,
     };
     #[inline]
     #[target_feature(enable = "sse2")]
     fn with_sse2<const N: usize>(tags: &[u32; N], line: Line) -> u32 {
         let wanted = _mm_set1_epi32(line as i32);
+        let (quads, _) = tags.as_chunks::<4>();
         let quad = |i: usize| -> __m128i {
-            let word = |n: usize| tags[4 * i + n] as i32;
-            _mm_cmpeq_epi32(_mm_set_epi32(word(3), word(2), word(1), word(0)), wanted)
+            // SAFETY: four words lie where four words are read; no alignment is asked.
+            let tags = unsafe { _mm_loadu_si128(quads[i].as_ptr().cast()) };
+            _mm_cmpeq_epi32(tags, wanted)
         };
         let low = _mm_packs_epi32(quad(0), quad(1));
         let high = match N {

@@ -142,10 +142,8 @@ fn pass<O: Touch>(
             looks.turn_page(r.vaddr);
             last_page = page;
         }
-        if let Some(prefetcher) = &mut looks.watches
-            && r.kind == RefKind::Load
-        {
-            let wishes = prefetcher.load(r.paddr().0, r.site);
+        if looks.watches.is_some() && r.kind == RefKind::Load {
+            let wishes = looks.wishes(r);
             if !wishes.is_empty() {
                 met = Met::Wishes(wishes);
                 break;
@@ -164,7 +162,18 @@ impl Looks<'_> {
         !self.fetches || same_line && self.tlb.as_deref().is_none_or(same_page)
     }
 
+    /// What the first level's prefetchers want at the sight of a load.
+    #[cold]
+    #[inline(never)]
+    fn wishes(&mut self, r: &PhysRef) -> Pair {
+        match &mut self.watches {
+            Some(prefetcher) => prefetcher.load(r.paddr().0, r.site),
+            None => Pair::NOTHING,
+        }
+    }
+
     /// Does the first TLB hold the page of a data reference? Changes nothing.
+    #[cold]
     #[inline(never)]
     fn knows_page(&self, addr: VirtAddr) -> bool {
         let tlb = self.tlb.as_deref();
@@ -172,6 +181,7 @@ impl Looks<'_> {
     }
 
     /// A data reference to another page, which the first TLB holds.
+    #[cold]
     #[inline(never)]
     fn turn_page(&mut self, addr: VirtAddr) {
         if let Some(tlb) = &mut self.tlb {
