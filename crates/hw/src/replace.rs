@@ -12,7 +12,8 @@ const NIBBLES: u64 = 0x1111_1111_1111_1111;
 #[derive(Clone, Debug)]
 pub(crate) enum Order {
     /// LRU up to 16 ways: one 64-bit permutation per set, lowest nibble most
-    /// recent. A touch is a dozen register operations, no scan.
+    /// recent, nothing above the ways. A touch is a dozen register operations, no
+    /// scan.
     Lru16(Vec<u64>),
     /// LRU above 16 ways: time stamps.
     LruStamp { stamps: Vec<u64>, clock: u64 },
@@ -106,9 +107,9 @@ impl Order {
         };
         // The oldest way is the last nibble: it becomes the first.
         let perm = &mut perms[set];
-        let last = 4 * (ways - 1);
-        let way = *perm >> last & 0xf;
-        *perm = (*perm & ((1 << last) - 1)) << 4 | way;
+        let last = 4 * (ways as u32 - 1);
+        let way = *perm >> last;
+        *perm = (*perm ^ way << last) << 4 | way;
         Some(way as usize)
     }
 

@@ -6,6 +6,7 @@
 //! Changed since then: a page walk begins when the address is known, not when
 //! the instruction is dispatched. A reference reaches shared levels when it leaves
 //! the core, not when it is dispatched: the horizon of a batch is held against that.
+//! A fetch that is not simulated leaves no cache, so that no horizon stops it.
 
 mod digest_kit;
 
@@ -41,12 +42,12 @@ fn digest(spec: &MachineSpec, refs: u64, steps: u32) -> String {
 
 #[test]
 fn an_lru_machine_gives_what_it_always_gave() {
-    assert_eq!(digest(&peers(), 60_000, 4000), "bdbb6e36a61219dd");
+    assert_eq!(digest(&peers(), 60_000, 4000), "ea9fe122b5b0f0a1");
 }
 
 #[test]
 fn two_threads_a_core_with_prefetchers_give_what_they_always_gave() {
-    assert_eq!(digest(&smt(), 10_000, 8000), "a63b34714e7b37dd");
+    assert_eq!(digest(&smt(), 10_000, 8000), "5bf2bb4ce4ab29b7");
 }
 
 #[test]
@@ -56,17 +57,17 @@ fn sixteen_cores_with_exclusive_caches_give_what_they_always_gave() {
 
 #[test]
 fn dies_on_a_bus_give_what_they_always_gave() {
-    assert_eq!(digest(&front_side_bus(), 10_000, 8000), "3619d7c7edb72beb");
+    assert_eq!(digest(&front_side_bus(), 10_000, 8000), "f6977dfcb1ff0c58");
 }
 
 #[test]
 fn hashed_slices_give_what_they_always_gave() {
-    assert_eq!(digest(&sliced(), 10_000, 8000), "a498e6c9495925fc");
+    assert_eq!(digest(&sliced(), 10_000, 8000), "40792c109f002bde");
 }
 
 #[test]
 fn a_single_level_gives_what_it_always_gave() {
-    assert_eq!(digest(&one_level(), 10_000, 4000), "73fae088722d3fae");
+    assert_eq!(digest(&one_level(), 10_000, 4000), "02859c9c941c7be9");
 }
 
 /// Every pair of promises of the second and the last level, under every policy.
@@ -102,10 +103,10 @@ fn every_promise_and_policy_gives_what_it_always_gave() {
     assert_eq!(
         found,
         [
-            "130c95cb7c748280",
-            "296d9024e4079270",
-            "5a40593992c3d2e1",
-            "8d12c188114d925b"
+            "55ef31872fa7e6ea",
+            "8e87b86866a71afd",
+            "590cb6bd67ffc3fd",
+            "a5a5bc58e4d978db"
         ]
     );
 }

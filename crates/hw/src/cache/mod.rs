@@ -287,7 +287,8 @@ impl Cache {
     #[inline(never)]
     fn way_of_many(&self, base: usize, line: Line) -> Option<u32> {
         let words = self.rows.words();
-        let find = |i: usize| Some(lowest(matches::<16>(first_of(words, base + i), line))? + i as u32);
+        let find =
+            |i: usize| Some(lowest(matches::<16>(first_of(words, base + i), line))? + i as u32);
         (0..self.info_offset).step_by(16).find_map(find)
     }
 

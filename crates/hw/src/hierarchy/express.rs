@@ -71,7 +71,11 @@ impl Hierarchy {
                 false => info.sharers() | path.bit,
             };
             second.set_info(slot, Info::new(now, sharers, info.owner()));
-            let state = if write { State::Modified } else { inner_state(meta.state()) };
+            let state = if write {
+                State::Modified
+            } else {
+                inner_state(meta.state())
+            };
             let first = Info::new(Meta::new(state).with_pending(), 0, owner);
             self.fill(core, 0, path.data[0], line, line, first);
             return Express::Second(meta);
@@ -93,7 +97,11 @@ impl Hierarchy {
         {
             self.evict(core, 1, gone);
         }
-        let state = if write { State::Modified } else { State::Exclusive };
+        let state = if write {
+            State::Modified
+        } else {
+            State::Exclusive
+        };
         let first = Info::new(Meta::new(state).with_pending(), 0, owner);
         self.fill(core, 0, path.data[0], line, line, first);
         Express::Memory

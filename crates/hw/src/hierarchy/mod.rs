@@ -354,7 +354,15 @@ impl Hierarchy {
 
     /// Puts a line into one cache of level `k`.
     #[inline(always)]
-    fn fill(&mut self, core: usize, k: usize, cache: u16, index_line: Line, line: Line, info: Info) {
+    fn fill(
+        &mut self,
+        core: usize,
+        k: usize,
+        cache: u16,
+        index_line: Line,
+        line: Line,
+        info: Info,
+    ) {
         let cache = &mut self.topology.caches[usize::from(cache)];
         if let Some(gone) = cache.insert(cache.set_of(index_line), line, info)
             && self.rules[k].matters(gone)

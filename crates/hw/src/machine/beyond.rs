@@ -88,7 +88,9 @@ impl Run<'_> {
     #[inline]
     pub(super) fn express(&mut self, line: Line, write: bool, start: Q8) -> Option<Q8> {
         let at = start.max(self.core.fills.first_free());
-        let way = self.hierarchy.express(self.physical, &self.path, line, write);
+        let way = self
+            .hierarchy
+            .express(self.physical, &self.path, line, write);
         let [_, second, third] = &mut self.thread.counters.level;
         let done = match way {
             Express::No => return None,
