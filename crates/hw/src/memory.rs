@@ -179,6 +179,12 @@ impl Memory {
         }
     }
 
+    /// Writes a line that comes from a device: no socket's bus is in its way.
+    pub(crate) fn device_write(&mut self, line: Line, now: Q8) {
+        let (controller, addr) = self.home(line);
+        self.drams[controller].write(addr, Picos(now >> 8));
+    }
+
     /// Writes a line back; nobody waits for it, but it takes bus and bank time.
     pub(crate) fn write(&mut self, socket: u16, line: Line, now: Q8) {
         let (controller, addr) = self.home(line);

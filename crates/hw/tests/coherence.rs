@@ -5,7 +5,7 @@ mod machine_kit;
 
 use machine_kit::{Build, LINE, Rig, Rng, access, cache, load, store};
 use piebald_hw::{presets, spec::MachineSpec};
-use piebald_units::op::RefKind;
+use piebald_units::{Pfn, memory::MemoryPort, op::RefKind};
 
 const KINDS: [&str; 4] = ["non-inclusive", "inclusive", "exclusive", "victim"];
 
@@ -214,6 +214,41 @@ fn a_dirty_line_that_another_group_reads_is_written_back_under_mesi_only() {
         rig.run(4, &[load(0)]);
         rig.run(5, &[load(0)]);
         assert_eq!(memory_writes(&rig), writes, "{protocol}");
+    }
+}
+
+#[test]
+fn what_a_device_writes_is_in_no_cache_and_what_was_dirty_there_is_lost() {
+    for inner in KINDS {
+        for outer in KINDS {
+            let mut rig = multi(inner, outer, "moesi", 4, 1).rig("coherence,fetch");
+            let page = Pfn(3);
+            let line = |n: u64| (page.0 << 12) + n * LINE;
+            // Dirty in a core, dirty and shared, clean, and as instructions; the
+            // line behind the page is not the device's.
+            rig.run(0, &[store(line(0)), store(line(64))]);
+            rig.run(1, &[store(line(1)), load(line(2))]);
+            rig.run(5, &[load(line(1)), access(RefKind::Fetch, line(3), 1)]);
+            rig.machine.device_write(page, rig.now[0]);
+            rig.machine.validate().unwrap();
+            for (core, lines) in [(0, [0, 1]), (1, [1, 2]), (5, [1, 2])] {
+                for n in lines {
+                    // Each is read for the first time since, or by another core
+                    // that has just read it.
+                    let before = rig.counters(core);
+                    rig.run(core, &[load(line(n))]);
+                    let part = rig.counters(core) - before;
+                    assert_eq!(part.level[0].misses, 1, "{inner} {outer} {core} {n}");
+                }
+            }
+            assert_eq!(memory_writes(&rig), 0, "{inner} {outer}");
+            let before = rig.counters(0);
+            rig.run(0, &[load(line(64))]);
+            assert_eq!((rig.counters(0) - before).level[0].misses, 0);
+            let before = rig.counters(5);
+            rig.run(5, &[access(RefKind::Fetch, line(3), 1)]);
+            assert_eq!((rig.counters(5) - before).fetch.misses, 1);
+        }
     }
 }
 

@@ -326,16 +326,20 @@ fn a_large_aligned_area_gets_a_large_page_and_splits_when_it_must() {
     assert_eq!(k.free_frames(), free);
 }
 
+fn read(file: FileId, offset: u64, len: u64, buffer: VirtAddr) -> SysOp {
+    SysOp::Read {
+        file,
+        offset,
+        len,
+        buffer,
+    }
+}
+
 #[test]
 fn reads_copy_from_the_cache_in_pieces_within_both_pages() {
     let mut k = kernel();
     let t = start(&mut k);
-    let op = SysOp::Read {
-        file: FileId(1),
-        offset: 4000,
-        len: 5000,
-        buffer: VirtAddr(0x1f00),
-    };
+    let op = read(FileId(1), 4000, 5000, VirtAddr(0x1f00));
     let acts = sys(&mut k, t, op);
     let pieces: Vec<_> = acts
         .iter()
@@ -360,19 +364,23 @@ fn reads_copy_from_the_cache_in_pieces_within_both_pages() {
         ]
     );
     assert_eq!(pieces.iter().map(|p| u64::from(p.2)).sum::<u64>(), 5000);
+    let filled = |a: &&Action| matches!(a, Action::DeviceFill { .. });
+    assert_eq!(acts.iter().filter(filled).count(), 3);
+    let buffer = VirtAddr(0);
+    let acts = sys(&mut k, t, read(FileId(1), 0, 100, buffer));
+    let copied = |a: &Action| matches!(a, Action::CopyUser { .. });
+    assert!(!acts.iter().any(copied), "no buffer, no copy");
     assert_eq!(k.counters().file_fills, 3);
-    let again = SysOp::Read {
-        file: FileId(1),
-        offset: 0,
-        len: 100,
-        buffer: VirtAddr(0),
-    };
-    let acts = sys(&mut k, t, again);
-    assert!(
-        !acts.iter().any(|a| matches!(a, Action::CopyUser { .. })),
-        "no buffer, no copy"
-    );
-    assert_eq!(k.counters().file_fills, 3);
+    for (len, fills) in [(4096, 0), (4095, 1)] {
+        let op = SysOp::Write {
+            file: FileId(len),
+            offset: 0,
+            len,
+            buffer,
+        };
+        let acts = sys(&mut k, t, op);
+        assert_eq!(acts.iter().filter(filled).count(), fills, "{len}");
+    }
 }
 
 #[test]
@@ -583,12 +591,7 @@ fn wrong_calls_are_errors_that_name_the_argument() {
         call(remap),
         "task 0: remap: to = 0x6000: must be the old address, or outside the old range"
     );
-    let read = SysOp::Read {
-        file: FileId(0),
-        offset: u64::MAX,
-        len: 2,
-        buffer: VirtAddr(0),
-    };
+    let read = read(FileId(0), u64::MAX, 2, VirtAddr(0));
     assert!(call(read).contains("read: len"));
     let gone = TaskId(9);
     let e = k

@@ -78,6 +78,7 @@ impl Work {
     fn begin(&mut self, action: Action, machine: &mut Machine, core: CoreId, now: Picos) -> Picos {
         match action {
             Action::Instrs(n) => return machine.retire(core, n, now),
+            Action::DeviceFill { frame } => machine.device_write(frame, now),
             Action::ShootDown { asid, page } => machine.shoot_down(asid, page),
             Action::Touch { .. } => action.refs(&mut self.refs),
             Action::Zero { frame, frames } => {

@@ -128,6 +128,11 @@ pub trait MemoryPort {
     /// a context switch); returns the new clock.
     fn drain(&mut self, core: CoreId, now: Picos) -> Picos;
 
+    /// A device has written a whole frame past the caches (direct memory access):
+    /// no cache holds any of it any more, and the memory was busy from `now` on.
+    /// No core waits for it.
+    fn device_write(&mut self, frame: Pfn, now: Picos);
+
     /// Drops TLB entries of an address space on every core: one page, or all.
     fn shoot_down(&mut self, asid: Asid, page: Option<VirtAddr>);
 }

@@ -52,6 +52,31 @@ impl Hierarchy {
         }
     }
 
+    /// A line was overwritten in memory: no cache holds it any more, and what was
+    /// dirty is lost.
+    pub(crate) fn discard(&mut self, line: Line) {
+        let mut rest = self.active;
+        while rest != 0 {
+            let core = rest.trailing_zeros() as usize;
+            let group = self.group_of(core) & self.active;
+            rest &= !group;
+            let last = self.levels() - 1;
+            let held = self
+                .take(self.topology.paths[core].data[last], line)
+                .is_some();
+            if !held && self.topology.levels[last].inclusion == Inclusion::Inclusive {
+                continue;
+            }
+            for core in bits(group) {
+                let path = self.topology.paths[core];
+                for level in 0..last {
+                    self.take(path.data[level], line);
+                }
+                self.take(path.fetch, line);
+            }
+        }
+    }
+
     /// Cores behind the core's last level.
     pub(super) fn group_of(&self, core: usize) -> u64 {
         self.topology.groups[usize::from(self.topology.paths[core].group)]

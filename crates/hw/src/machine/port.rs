@@ -7,6 +7,7 @@ use piebald_units::{
 };
 
 use super::{Machine, run::Run};
+use crate::cache::Line;
 
 impl MemoryPort for Machine {
     fn run(
@@ -89,6 +90,14 @@ impl MemoryPort for Machine {
         window.report()
     }
 
+    fn device_write(&mut self, frame: Pfn, now: Picos) {
+        let first = frame.0 << (piebald_units::PAGE_SHIFT - piebald_units::LINE_SHIFT);
+        for line in first..first + LINES_OF_A_PAGE {
+            self.hierarchy.discard(line as Line);
+            self.memory.device_write(line as Line, now.0 << 8);
+        }
+    }
+
     fn shoot_down(&mut self, asid: Asid, page: Option<VirtAddr>) {
         for core in &mut self.cores {
             if let Some(tlb) = &mut core.tlb {
@@ -114,6 +123,9 @@ impl PageTables for KernelSpace {
         }
     }
 }
+
+/// Lines of a 4 KiB page.
+const LINES_OF_A_PAGE: u64 = 64;
 
 /// Bytes that one step of the kernel's copy and clear loops moves: a line.
 const SWEEP_BYTES: u16 = 64;

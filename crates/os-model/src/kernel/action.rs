@@ -63,6 +63,11 @@ pub enum Action {
         /// Bytes, 1 to 4096.
         len: u16,
     },
+    /// A device reads a page of a file into a frame: `MemoryPort::device_write`.
+    DeviceFill {
+        /// The frame.
+        frame: Pfn,
+    },
     /// Drop TLB entries on every core: `MemoryPort::shoot_down`.
     ShootDown {
         /// Address space.

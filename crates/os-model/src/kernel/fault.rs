@@ -162,6 +162,9 @@ impl Kernel {
     ) -> Result<FaultKind, KernelError> {
         let (cached, new) = self.object_frame(s.task, s.core, page, actions)?;
         self.counters.file_faults += 1;
+        if new && matches!(page.object, Object::File(_)) {
+            actions.push(device_fill(cached));
+        }
         if s.write && !area.shared {
             let frame = self.user_frame(s, Cause::CopyOnWrite)?;
             actions.push(copy(cached, frame));
@@ -186,7 +189,7 @@ impl Kernel {
     }
 
     /// The frame of an object's page, granted if it is not in memory; true if
-    /// it was not.
+    /// it was not. The caller fills a file's new frame.
     pub(super) fn object_frame(
         &mut self,
         task: TaskId,
@@ -403,6 +406,12 @@ pub(super) const fn zero(frame: u32, frames: u16) -> Action {
     Action::Zero {
         frame: Pfn(frame as u64),
         frames,
+    }
+}
+
+pub(super) const fn device_fill(frame: u32) -> Action {
+    Action::DeviceFill {
+        frame: Pfn(frame as u64),
     }
 }
 

@@ -8,7 +8,7 @@ use piebald_units::{
 use super::{
     Action, Actions, Kernel, KernelError, Path,
     charge::STRUCT_PAGE_SITE,
-    fault::Site,
+    fault::{Site, device_fill},
     mapping::{Caller, range},
 };
 use crate::space::{Entry, Object, ObjectPage, VPN_MASK};
@@ -193,7 +193,11 @@ impl Kernel {
                 index: at >> 12,
             };
             let len = (4096 - (at & 4095)).min(t.len - done);
-            let (frame, _) = self.object_frame(c.task, c.core, page, actions)?;
+            let (frame, new) = self.object_frame(c.task, c.core, page, actions)?;
+            // What is overwritten as a whole need not be read before.
+            if new && (t.to_user || len < 4096) {
+                actions.push(device_fill(frame));
+            }
             actions.touch(
                 self.boot.struct_page(frame),
                 RefKind::Update,
