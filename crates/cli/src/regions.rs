@@ -3,11 +3,11 @@
 use std::{fmt::Write as _, path::PathBuf};
 
 use piebald_lab::{
-    regions::{Check, Figures, RegionError, check, plan},
+    regions::{Check, Figures, RegionError, Span, check, plan},
     rooms::hw::presets,
 };
 use piebald_trace::recording::{
-    Recording,
+    ReadError, Recording, VectorBudget,
     regions::{RegionOptions, Regions, choose},
 };
 use piebald_units::Count;
@@ -67,10 +67,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 /// All threads, nothing simulated.
 fn listed(args: &Args, recording: &Recording, options: &RegionOptions) -> Result<(), Failure> {
-    let vectors = recording.block_vectors(args.interval.0);
+    let vectors = recording.block_vectors(args.interval.0, VectorBudget::default());
     let mut out = String::new();
     let mut threads = Vec::new();
-    for vectors in vectors.map_err(Failure::failed)? {
+    for vectors in vectors.map_err(|e| failure(e.into()))? {
         let regions = choose(&vectors, options);
         let _ = writeln!(
             out,
@@ -101,8 +101,11 @@ fn checked(
             names.join(", ")
         ))
     })?;
-    let budget = args.budget.map(|n| n.0);
-    let plan = plan(recording, args.interval.0, budget, options).map_err(failure)?;
+    let span = Span {
+        from: 0,
+        refs: args.budget.map(|n| n.0),
+    };
+    let plan = plan(recording, args.interval.0, span, options).map_err(failure)?;
     let found = check(recording, &plan, &machine).map_err(failure)?;
     if args.json {
         let intervals = plan.instrs.div_ceil(args.interval.0) as usize;
@@ -121,7 +124,9 @@ fn checked(
 
 fn failure(error: RegionError) -> Failure {
     match error {
-        RegionError::Threads { .. } | RegionError::TooShort { .. } => Failure::usage(error),
+        RegionError::Threads { .. }
+        | RegionError::TooShort { .. }
+        | RegionError::Read(ReadError::TooManyVectors { .. }) => Failure::usage(error),
         _ => Failure::failed(error),
     }
 }

@@ -275,6 +275,65 @@ fn a_trace_is_a_program_of_a_study() {
 }
 
 #[test]
+fn regions_stand_for_a_recording_of_a_study() {
+    let folder = Folder::new("study-regions");
+    let input = folder.write("long.lackey", long_trace());
+    ok(&["trace", "convert", &input, &folder.path("long.pbr")]);
+    let program = "recording = \"long.pbr\"\nregions = { interval = \"10k\", check = true }";
+    let Ran(code, out, err) = study(&folder, program);
+    assert_eq!(code, 0, "{err}");
+    let json: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    let program = &json["policies"][0]["programs"][0];
+    let set = &program["regions"];
+    assert_eq!(set["regions"].as_array().map(Vec::len), Some(2), "{set}");
+    assert_eq!(set["interval"], 10_000);
+    assert_eq!(set["check"]["whole_refs"], 60_000);
+    let error = set["check"]["cpi_error"].as_f64().expect("an error");
+    assert!(error.abs() < 0.1, "{error}");
+    // All that the regions stand for, though two of twelve intervals were measured.
+    let refs = program["alone"]["refs"]["mean"]
+        .as_f64()
+        .expect("references");
+    assert!((refs / 60_000.0 - 1.0).abs() < 0.02, "{refs}");
+    assert!(
+        out.contains("p: 2 regions of 0.010 million instructions stand for"),
+        "{out}"
+    );
+}
+
+#[test]
+fn threads_and_traces_have_no_regions_in_a_study() {
+    let folder = Folder::new("study-no-regions");
+    fs::create_dir(folder.0.join("in")).expect("a folder");
+    for n in 0..2 {
+        folder.write(&format!("in/{n}.trace"), long_trace());
+    }
+    ok(&[
+        "trace",
+        "convert",
+        &folder.path("in"),
+        &folder.path("two.pbr"),
+    ]);
+    for (input, parts) in [
+        (
+            "recording = \"two.pbr\"\nregions = 2",
+            ["program \"p\": regions: ", "2 threads; allowed"],
+        ),
+        (
+            "trace = \"in\"\nregions = 2",
+            ["program[0].regions", "trace convert"],
+        ),
+    ] {
+        let Ran(code, _, err) = study(&folder, input);
+        assert_eq!(code, 2, "{err}");
+        assert!(err.contains("s.toml:"), "{err}");
+        for part in parts {
+            assert!(err.contains(part), "{err}");
+        }
+    }
+}
+
+#[test]
 fn a_filtered_trace_is_warned_about() {
     let folder = Folder::new("filtered");
     let text: String = (0..1000).map(|i| format!("{:#x} R\n", i * 64)).collect();

@@ -18,6 +18,16 @@ pub(crate) struct Job {
     pub(crate) policy: usize,
     pub(crate) repetition: u32,
     pub(crate) phase: Phase,
+    /// The program that is measured in one of its regions. Without it, all programs are
+    /// measured that no regions stand for.
+    pub(crate) focus: Option<Focus>,
+}
+
+/// A region of a program, by their places in the scenario and among the regions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Focus {
+    pub(crate) program: usize,
+    pub(crate) region: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,32 +38,80 @@ pub(crate) enum Phase {
     Together(Option<usize>),
     /// A program alone with `ways` of the last level.
     Curve(usize, u16),
+    /// All alone that a program's regions stand for.
+    Whole(usize),
 }
 
 /// All runs of a study, repetition by repetition, so that a stop leaves whole
 /// repetitions.
-pub(crate) fn jobs(scenario: &Scenario) -> Vec<Job> {
+pub(crate) fn jobs(scenario: &Scenario, inputs: &[Prepared]) -> Vec<Job> {
     let mut jobs = Vec::new();
     let programs = scenario.programs.len();
     for repetition in 0..scenario.repetitions {
         for policy in 0..scenario.policies.len() {
-            let mut push = |phase| {
+            let mut push = |phase, focus| {
                 jobs.push(Job {
                     policy,
                     repetition,
                     phase,
+                    focus,
                 });
             };
-            (0..programs).for_each(|p| push(Phase::Alone(p)));
-            groups(scenario).for_each(|g| push(Phase::Together(g)));
+            for p in 0..programs {
+                foci(inputs, p).for_each(|f| push(Phase::Alone(p), f));
+            }
+            for group in groups(scenario) {
+                let measured = (0..programs).filter(|p| group_of(scenario, *p) == Some(group));
+                let (mut region_runs, mut plain) = (Vec::new(), false);
+                for p in measured {
+                    match inputs[p].parts {
+                        Some(_) => region_runs.extend(foci(inputs, p)),
+                        None => plain = true,
+                    }
+                }
+                let plain = plain.then_some(None);
+                let runs = plain.into_iter().chain(region_runs);
+                runs.for_each(|f| push(Phase::Together(group), f));
+            }
             if repetition == 0 && policy == 0 {
                 for ways in curve_ways(scenario) {
-                    (0..programs).for_each(|p| push(Phase::Curve(p, ways)));
+                    for p in 0..programs {
+                        foci(inputs, p).for_each(|f| push(Phase::Curve(p, ways), f));
+                    }
                 }
             }
         }
     }
+    let checks = checks(scenario, inputs, &jobs);
+    // The longest runs come first, lest the others wait for them.
+    jobs.splice(0..0, checks);
     jobs
+}
+
+/// How a program is measured in a phase: in each of its regions, or as it is.
+pub(crate) fn foci(inputs: &[Prepared], program: usize) -> impl Iterator<Item = Option<Focus>> {
+    let regions = inputs[program].parts.as_ref().map(|p| p.entries.len());
+    let of = move |region| regions.map(|_| Focus { program, region });
+    (0..regions.unwrap_or(1)).map(of)
+}
+
+/// Runs of whole programs that were asked for, or that are cheap beside the others.
+fn checks(scenario: &Scenario, inputs: &[Prepared], others: &[Job]) -> Vec<Job> {
+    let planned: u64 = others
+        .iter()
+        .map(|j| planned_refs(scenario, j, inputs))
+        .sum();
+    let wanted = |p: &usize| {
+        let parts = inputs[*p].parts.as_ref();
+        parts.is_some_and(|parts| parts.check.unwrap_or(parts.refs <= planned))
+    };
+    let check = |p| Job {
+        policy: 0,
+        repetition: 0,
+        phase: Phase::Whole(p),
+        focus: None,
+    };
+    (0..inputs.len()).filter(wanted).map(check).collect()
 }
 
 /// The runs of several programs.
@@ -75,7 +133,7 @@ fn targets(scenario: &Scenario) -> impl Iterator<Item = usize> + '_ {
 pub(crate) fn members(scenario: &Scenario, phase: Phase) -> Vec<usize> {
     let all = 0..scenario.programs.len();
     match phase {
-        Phase::Alone(p) | Phase::Curve(p, _) => vec![p],
+        Phase::Alone(p) | Phase::Curve(p, _) | Phase::Whole(p) => vec![p],
         Phase::Together(None) => all.collect(),
         Phase::Together(Some(target)) => all
             .filter(|p| *p == target || scenario.programs[*p].role == Role::Polluter)
@@ -96,7 +154,18 @@ pub(crate) fn group_of(scenario: &Scenario, program: usize) -> Option<Option<usi
 
 /// References that a run needs at least.
 pub(crate) fn planned_refs(scenario: &Scenario, job: &Job, inputs: &[Prepared]) -> u64 {
-    let of = |p: usize| inputs[p].warmup + inputs[p].budget;
+    let of = |p: usize| {
+        let input = &inputs[p];
+        let Some(parts) = &input.parts else {
+            return input.warmup + input.budget;
+        };
+        if job.phase == Phase::Whole(p) {
+            return parts.refs;
+        }
+        let region = job.focus.filter(|f| f.program == p);
+        let entry = &parts.entries[region.map_or(0, |f| f.region)];
+        entry.warmup + entry.budget
+    };
     members(scenario, job.phase).into_iter().map(of).sum()
 }
 

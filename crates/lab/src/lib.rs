@@ -1,16 +1,21 @@
 //! Scenarios and studies.
 //!
 //! [`scenario`] reads what a user wants to know, [`prepare`] gets the programs
-//! ready, [`regions`] says what choosing parts of a recording costs, [`study()`] runs them and fills the record that `piebald-report` prints.
+//! ready, [`regions`] says what choosing parts of a recording costs, [`study()`] runs
+//! them and fills the record that `piebald-report` prints.
 
+mod assemble;
 mod describe;
 mod jobs;
+mod parts;
 mod prepare;
 pub mod regions;
 pub mod scenario;
 mod study;
+mod tally;
 
 pub use describe::machine_lines;
+pub use parts::Parts;
 pub use prepare::{Prepared, Recorder, prepare};
 pub use study::{Hooks, StudyError, study};
 

@@ -13,7 +13,11 @@ use piebald_sim::rooms::{
     workload::{Builtin, Foreign, Library, Program, Recorded},
 };
 
-use crate::scenario::{Input, ProgramEntry, Scenario, ScenarioError};
+use crate::{
+    parts::{self, Parts},
+    regions::NO_LIMIT,
+    scenario::{Input, ProgramEntry, RegionRequest, Scenario, ScenarioError},
+};
 
 /// Records a command line and says where the recording is. The argument after
 /// the words is the number of references that the study needs.
@@ -36,6 +40,11 @@ pub struct Prepared {
     pub input: String,
     /// What a reader should know: a short or an incomplete recording.
     pub warnings: Vec<String>,
+    /// What a reader may want to know.
+    pub notes: Vec<String>,
+    /// Regions that stand for the program. It is then run whole only to measure what
+    /// they miss.
+    pub parts: Option<Parts>,
 }
 
 /// Prepares all programs of a scenario. Built-in programs are executed here, and
@@ -72,21 +81,31 @@ fn prepare_one(
         dependences: scenario.features.window,
         ..ReplayOptions::default()
     };
-    let wanted = scenario.warmup_refs + scenario.budget_refs;
+    // The last references of a run may come after the last of a batch.
+    let wanted = match &entry.regions {
+        Some(request) => parts::span_refs(scenario, request, &entry.input),
+        None => {
+            let wanted = scenario.warmup_refs + scenario.budget_refs;
+            wanted + wanted / 4
+        }
+    };
     let recording = match &entry.input {
         Input::Trace(path, format) => return prepare_trace(scenario, entry, path, *format),
         Input::Recording(path) => Recording::open(path).map_err(|e| e.to_string())?,
         Input::Command(words) => {
-            let path = recorder(words, wanted + wanted / 4)?;
+            let path = recorder(words, wanted)?;
             Recording::open(&path).map_err(|e| e.to_string())?
         }
         Input::Builtin(text) => {
             let builtin = Builtin::parse(text).map_err(|e| e.to_string())?;
             library
-                .recording(&builtin, scenario.seed, wanted + wanted / 4)
+                .recording(&builtin, scenario.seed, wanted)
                 .map_err(|e| e.to_string())?
         }
     };
+    if let Some(request) = &entry.regions {
+        return prepare_regions(scenario, entry, request, recording, options);
+    }
     let is_builtin = matches!(entry.input, Input::Builtin(_));
     let header = recording.header();
     let refs = header.counts.references;
@@ -119,6 +138,56 @@ fn prepare_one(
         budget,
         input: entry.input.to_string(),
         warnings,
+        notes: Vec::new(),
+        parts: None,
+    })
+}
+
+/// A recording of which regions are run.
+fn prepare_regions(
+    scenario: &Scenario,
+    entry: &ProgramEntry,
+    request: &RegionRequest,
+    recording: Recording,
+    options: ReplayOptions,
+) -> Result<Prepared, String> {
+    let is_builtin = matches!(entry.input, Input::Builtin(_));
+    let parts = parts::parts(
+        scenario,
+        request,
+        &recording,
+        &entry.name,
+        options,
+        is_builtin,
+    );
+    let parts = parts.map_err(|e| format!("regions: {e}"))?;
+    let header = recording.header();
+    let mut warnings = Vec::new();
+    if !header.complete {
+        warnings.push(format!("{}: the recording is incomplete", entry.name));
+    }
+    let recorded = header.counts.references;
+    let limit = parts::span_refs(scenario, request, &entry.input);
+    let cut = match entry.input {
+        Input::Recording(_) => request.span.is_some() && parts.refs < recorded,
+        _ => recorded >= limit,
+    };
+    let notes = vec![parts::description(&entry.name, &parts, parts.refs, cut)];
+    let whole = ReplayOptions {
+        max_instrs: Some(parts.end),
+        ..options
+    };
+    let program = Recorded::new(&entry.name, recording, whole).map_err(|e| e.to_string())?;
+    Ok(Prepared {
+        spread: 0,
+        program: Arc::new(program),
+        marks_ready: is_builtin,
+        warmup: 0,
+        budget: NO_LIMIT,
+        input: entry.input.to_string(),
+        warnings,
+        notes,
+        parts: Some(parts),
     })
 }
 
@@ -165,6 +234,8 @@ fn prepare_trace(
             .iter()
             .map(|w| format!("{}: {w}", entry.name))
             .collect(),
+        notes: Vec::new(),
+        parts: None,
     })
 }
 

@@ -4,15 +4,19 @@
 //! stock allocator on fresh memory. A region's figures, weighted by the instructions that it
 //! stands for, are compared with those of the whole.
 //!
-//! A region is entered with what it would have found: the mappings of that moment, every page
-//! that the program touched before and still has (one reference each, in the order of first
-//! touch), then one interval of references that warm caches, translation and predictors. None of
-//! that is measured. Without the pages, first touches that happened long before would be charged
-//! to each region again.
+//! A region is entered with what it would have found: the mappings of that moment and every page
+//! that the program touched before and still has (in the order of first touch), both at no cost;
+//! the lines that it used last, as many as the caches hold, the least recent first; and one
+//! interval of its references, for translation and predictors and to put lines in their places.
+//! None of that is measured. Without the pages, first touches that happened long before would be
+//! charged to each region again. Without the lines, an interval would have to be long enough to
+//! fill the last level, or each region would miss what the program had long loaded.
 
+mod enter;
 mod entered;
+mod lines;
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use piebald_sim::{
     Outcome, ProgramSetup, Setup, SimError,
@@ -24,22 +28,20 @@ use piebald_sim::{
         },
         trace::recording::{
             ChunkEntry, ProgramThread, ReadError, Recording, ReplayOptions, ThreadVectors,
-            regions::{Region, RegionOptions, Regions, choose},
+            VectorBudget,
+            regions::{RegionOptions, Regions, choose},
         },
-        workload::{Program, ProgramError, Recorded},
+        workload::{ProgramError, Recorded},
     },
 };
-use piebald_units::{
-    CoreSet, PAGE_SHIFT, Picos, VirtAddr,
-    op::{MemRef, Next, OpSource, RefKind},
-};
+use piebald_units::{CoreSet, PAGE_SHIFT, Picos};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use self::entered::Entered;
+pub(crate) use self::enter::{Enter, Entry, ready_at};
 
 /// More references than any recording has.
-const NO_LIMIT: u64 = u64::MAX >> 2;
+pub(crate) const NO_LIMIT: u64 = u64::MAX >> 2;
 
 /// Why regions could not be chosen or checked.
 #[derive(Debug, thiserror::Error)]
@@ -91,55 +93,88 @@ pub enum RegionError {
 #[derive(Clone, Debug)]
 pub struct Plan {
     thread: ProgramThread,
-    /// Instructions of the part, from the first.
+    /// First instruction of the part.
+    pub from: u64,
+    /// Instructions of the part.
     pub instrs: u64,
+    /// References up to the end of the part, whole chunks.
+    pub refs: u64,
     /// Instructions of an interval.
     pub interval: u64,
     /// What was chosen.
     pub regions: Regions,
 }
 
-/// Chooses regions of a single-threaded recording's first `budget_refs` references (rounded up
-/// to a whole chunk, then down to whole intervals), or of all of it.
+/// Which part of a recording regions shall stand for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// Instructions that are passed over: intervals that begin before are left out.
+    pub from: u64,
+    /// References from the recording's first on, rounded up to a whole chunk; all if `None`.
+    pub refs: Option<u64>,
+}
+
+/// The thread of a single-threaded recording.
 ///
 /// # Errors
-/// The recording is damaged, has several threads, or is shorter than an interval.
+/// The recording is damaged or has several threads.
+pub(crate) fn only_thread(recording: &Recording) -> Result<ProgramThread, RegionError> {
+    let mut threads = recording.threads()?;
+    match threads.len() {
+        1 => Ok(threads.remove(0)),
+        n => Err(RegionError::Threads {
+            name: recording.name().to_owned(),
+            threads: n,
+        }),
+    }
+}
+
+/// Instructions and references of the part of a recording that a span reaches, from the first.
+///
+/// # Errors
+/// As [`only_thread`].
+pub(crate) fn reach(recording: &Recording, span: Span) -> Result<(u64, u64), RegionError> {
+    let thread = only_thread(recording)?;
+    Ok(limit(recording, &thread, span.refs))
+}
+
+/// Chooses regions of a part of a single-threaded recording.
+///
+/// # Errors
+/// The recording is damaged or has several threads, the part is shorter than an interval, or
+/// the interval is so short that there are too many of them.
 pub fn plan(
     recording: &Recording,
     interval: u64,
-    budget_refs: Option<u64>,
+    span: Span,
     options: &RegionOptions,
 ) -> Result<Plan, RegionError> {
-    let threads = recording.threads()?;
-    let [thread] = threads.as_slice() else {
-        return Err(RegionError::Threads {
-            name: recording.name().to_owned(),
-            threads: threads.len(),
-        });
+    let thread = only_thread(recording)?;
+    let (instrs, refs) = limit(recording, &thread, span.refs);
+    let budget = VectorBudget {
+        instrs,
+        ..VectorBudget::default()
     };
-    let thread = thread.clone();
-    let (limit, refs) = limit(recording, &thread, budget_refs);
-    let mut vectors = recording.block_vectors(interval)?;
+    let mut vectors = recording.block_vectors(interval, budget)?;
     let mut own = vectors.pop().unwrap_or(ThreadVectors {
         thread: thread.thread,
         intervals: Vec::new(),
     });
-    own.intervals
-        .retain(|v| v.start.saturating_add(v.instrs) <= limit);
-    let Some(last) = own
-        .intervals
-        .last()
-        .filter(|v| v.start + v.instrs >= interval)
-    else {
+    own.intervals.retain(|v| v.start >= span.from);
+    let ends = own.intervals.first().zip(own.intervals.last());
+    let ends = ends.map(|(first, last)| (first.start, last.start + last.instrs));
+    let Some((from, to)) = ends.filter(|(from, to)| to - from >= interval) else {
         return Err(RegionError::TooShort {
             name: recording.name().to_owned(),
-            instrs: limit,
+            instrs: instrs.saturating_sub(span.from),
             refs,
             interval,
         });
     };
     Ok(Plan {
-        instrs: last.start + last.instrs,
+        from,
+        instrs: to - from,
+        refs,
         interval,
         regions: choose(&own, options),
         thread,
@@ -235,14 +270,20 @@ pub fn check(
         plan,
         machine,
     };
-    let jobs: Vec<Option<Region>> = std::iter::once(None)
-        .chain(plan.regions.regions.iter().copied().map(Some))
-        .collect();
+    let enter = Enter {
+        recording,
+        plan,
+        warmup: plan.interval,
+        lines: cache_lines(machine),
+        options: replay(),
+    };
+    let entries = enter.all("region")?.into_iter().map(Some);
+    let jobs: Vec<Option<Entry>> = std::iter::once(None).chain(entries).collect();
     let mut runs = jobs
-        .par_iter()
+        .into_par_iter()
         .map(|job| match job {
             None => lab.whole(),
-            Some(region) => lab.region(region),
+            Some(entry) => lab.run(entry),
         })
         .collect::<Result<Vec<_>, _>>()?
         .into_iter();
@@ -287,93 +328,19 @@ impl Lab<'_> {
     /// The figures of the whole part, and the references that were simulated.
     fn whole(&self) -> Result<(Figures, u64), RegionError> {
         let options = ReplayOptions {
-            max_instrs: Some(self.plan.instrs),
+            max_instrs: Some(self.plan.from + self.plan.instrs),
             ..replay()
         };
         let program = Recorded::new("whole", self.recording.clone(), options)?;
-        self.run(Arc::new(program), 0, NO_LIMIT)
+        self.run(Entry {
+            program: Arc::new(program),
+            prime: 0,
+            warmup: 0,
+            budget: NO_LIMIT,
+        })
     }
 
-    fn region(&self, region: &Region) -> Result<(Figures, u64), RegionError> {
-        let warm = region.start.min(self.plan.interval);
-        let start = region.start - warm;
-        let touches = self.touched_before(start)?;
-        let warmup = touches.len() as u64 + self.refs(start, warm)?;
-        let budget = self.refs(region.start, region.instrs)?;
-        let options = ReplayOptions {
-            start_at: start,
-            ..replay()
-        };
-        let inner = Recorded::new("region", self.recording.clone(), options)?;
-        let program = Entered::new(inner, touches);
-        // What was touched and is mapped no more is left out on the way: it shortens the warm-up.
-        let left_out = program.left_out()?;
-        self.run(Arc::new(program), warmup - left_out, budget)
-    }
-
-    /// References of so many instructions from `start` on.
-    fn refs(&self, start: u64, instrs: u64) -> Result<u64, RegionError> {
-        if instrs == 0 {
-            return Ok(0);
-        }
-        let options = ReplayOptions {
-            start_at: start,
-            max_instrs: Some(instrs),
-            mappings: false,
-            dependences: false,
-            ..ReplayOptions::default()
-        };
-        let mut source = self.recording.source(self.plan.thread.thread, options)?;
-        let mut refs = vec![MemRef::default(); 4096];
-        let mut total = 0;
-        loop {
-            let filled = source.fill(&mut refs);
-            total += filled.refs as u64;
-            match filled.next {
-                Next::Exit(_) | Next::End => return Ok(total),
-                Next::Broken => return Err(broken(&source)),
-                _ => {}
-            }
-        }
-    }
-
-    /// One reference to each page that the image which runs at `start` touched before, in the
-    /// order of first touches.
-    fn touched_before(&self, start: u64) -> Result<Vec<(VirtAddr, RefKind)>, RegionError> {
-        let mut at: HashMap<u64, usize> = HashMap::new();
-        let mut touches: Vec<(VirtAddr, RefKind)> = Vec::new();
-        let mut process = None;
-        for (index, first, chunk) in chunks(self.recording, &self.plan.thread) {
-            if first >= start {
-                break;
-            }
-            if process.replace(chunk.process) != Some(chunk.process) {
-                at.clear();
-                touches.clear();
-            }
-            for touch in self.recording.pages_touched(index)? {
-                let kind = match touch.store {
-                    true => RefKind::Store,
-                    false => RefKind::Load,
-                };
-                let place = *at.entry(touch.page.0).or_insert_with(|| {
-                    touches.push((VirtAddr(touch.page.0 << PAGE_SHIFT), kind));
-                    touches.len() - 1
-                });
-                if touch.store {
-                    touches[place].1 = RefKind::Store;
-                }
-            }
-        }
-        Ok(touches)
-    }
-
-    fn run(
-        &self,
-        input: Arc<dyn Program>,
-        warmup: u64,
-        budget: u64,
-    ) -> Result<(Figures, u64), RegionError> {
+    fn run(&self, entry: Entry) -> Result<(Figures, u64), RegionError> {
         let outcome = piebald_sim::run(Setup {
             machine: self.machine,
             options: Options {
@@ -383,17 +350,18 @@ impl Lab<'_> {
             },
             kernel: self.kernel()?,
             programs: vec![ProgramSetup {
-                name: input.name().to_owned(),
-                input,
+                name: entry.program.name().to_owned(),
+                input: entry.program,
                 cores: CoreSet::first(1),
                 colors: ColorRule::default(),
                 waits: false,
                 measured: true,
                 start: Picos(0),
                 skip: 0,
+                prime: entry.prime,
                 marks_ready: false,
-                warmup,
-                budget,
+                warmup: entry.warmup,
+                budget: entry.budget,
             }],
             map: None,
             quantum: crate::study::QUANTUM,
@@ -432,18 +400,17 @@ impl Lab<'_> {
     }
 }
 
+/// Lines that the caches on a core's path hold.
+pub(crate) fn cache_lines(machine: &MachineSpec) -> usize {
+    let bytes: u64 = machine.cache.iter().map(|c| c.size.0).sum();
+    usize::try_from(bytes / 64).unwrap_or(usize::MAX)
+}
+
 fn replay() -> ReplayOptions {
     ReplayOptions {
         fetches: Features::ALL.fetch,
         ..ReplayOptions::default()
     }
-}
-
-fn broken(source: &dyn OpSource) -> RegionError {
-    RegionError::Run(SimError::Input {
-        program: "region".to_owned(),
-        problem: source.failure().unwrap_or_default().to_owned(),
-    })
 }
 
 #[cfg(test)]

@@ -4,7 +4,10 @@ use piebald_sim::rooms::{
     hw::presets,
     workload::{Builtin, record},
 };
-use piebald_units::op::{Access, Backing, SysOp};
+use piebald_units::{
+    VirtAddr,
+    op::{Access, Backing, SysOp},
+};
 
 use super::{entered::Mapped, *};
 
@@ -31,6 +34,7 @@ fn a_hole_in_a_mapping_holds_nothing() {
         addr: VirtAddr(0x2000),
         len: 1,
     });
+    mapped.settle();
     let held = [0x0, 0x1000, 0x1fff, 0x2000, 0x2fff, 0x3000, 0x4fff, 0x5000]
         .map(|a| mapped.holds(VirtAddr(a)));
     assert_eq!(held, [false, true, true, false, false, true, true, false]);
@@ -39,7 +43,13 @@ fn a_hole_in_a_mapping_holds_nothing() {
 #[test]
 fn regions_of_a_steady_program_stand_for_it() {
     let recording = recording("scan:1MiB", 2_000_000);
-    let plan = plan(&recording, 200_000, None, &RegionOptions::default()).expect("a plan");
+    let plan = plan(
+        &recording,
+        200_000,
+        Span::default(),
+        &RegionOptions::default(),
+    )
+    .expect("a plan");
     let weights: f64 = plan.regions.regions.iter().map(|r| r.weight).sum();
     assert!((weights - 1.0).abs() < 1e-9);
     let machine = presets::load("x5355").expect("a preset");
@@ -56,10 +66,14 @@ fn regions_of_a_steady_program_stand_for_it() {
 fn a_budget_cuts_the_part_and_one_below_an_interval_is_refused() {
     let recording = recording("scan:1MiB", 3_000_000);
     let options = RegionOptions::default();
-    let all = plan(&recording, 100_000, None, &options).expect("a plan");
-    let part = plan(&recording, 100_000, Some(1), &options).expect("a plan");
+    let all = plan(&recording, 100_000, Span::default(), &options).expect("a plan");
+    let first = Span {
+        refs: Some(1),
+        from: 0,
+    };
+    let part = plan(&recording, 100_000, first, &options).expect("a plan");
     assert!(part.instrs < all.instrs, "{} {}", part.instrs, all.instrs);
-    let error = plan(&recording, 1 << 40, None, &options).expect_err("too short");
+    let error = plan(&recording, 1 << 40, Span::default(), &options).expect_err("too short");
     assert!(
         error.to_string().contains("less than one interval"),
         "{error}"

@@ -13,14 +13,11 @@ use std::{
     time::Instant,
 };
 
-use piebald_report::{
-    LevelMpki, MachineSummary, Metrics, MissCurve, PolicyResult, ProgramResult, Role, Sample,
-    SetMap, Study,
-};
+use piebald_report::{Role, Study};
 use piebald_sim::{
-    MapRequest, Outcome, ProgramSetup, Progress, Region, Setup, SimError,
+    MapRequest, Outcome, ProgramSetup, Progress, Setup, SimError,
     rooms::{
-        hw::{Machine, Options, spec::MachineSpec},
+        hw::{Options, spec::MachineSpec},
         os_model::{
             frames::{
                 Age, BinHopping, BinHoppingConfig, Flavour, RandomFrames, Stock, StockConfig,
@@ -34,13 +31,13 @@ use piebald_units::Picos;
 use rayon::prelude::*;
 
 use crate::{
-    describe::machine_lines,
+    assemble::{MAP_BUCKETS, Results, assemble},
     jobs::{
-        Job, Phase, curve_ways, group_of, groups, jobs, last_level, members, mix,
-        narrow_last_level, planned_refs,
+        Focus, Job, Phase, group_of, groups, jobs, last_level, members, mix, narrow_last_level,
+        planned_refs,
     },
     prepare::Prepared,
-    scenario::{Frames, MemoryState, Policy, ProgramEntry, Scenario},
+    scenario::{Frames, MemoryState, Policy, Scenario},
 };
 
 /// Free memory of an aged machine, in 1/1000: enough for every program, little
@@ -53,8 +50,6 @@ pub(crate) const QUANTUM: Picos = Picos(1_000_000);
 /// How far requests to shared levels may be out of order: about one memory
 /// latency, so that a core is not switched away from for every reference.
 pub(crate) const SKEW: Picos = Picos(50_000);
-/// Groups of sets that a set map shows.
-const MAP_BUCKETS: usize = 64;
 
 /// What a study needs from outside.
 #[derive(Clone, Copy, Default)]
@@ -109,7 +104,7 @@ pub fn study(
     hooks: Hooks<'_>,
 ) -> Result<Study, StudyError> {
     let start = Instant::now();
-    let jobs = jobs(scenario);
+    let jobs = jobs(scenario, inputs);
     let lab = Lab {
         scenario,
         inputs,
@@ -129,7 +124,12 @@ pub fn study(
     results.sort_by_key(|(at, _)| *at);
     let results: Vec<Option<Outcome>> = results.into_iter().map(|(_, o)| o).collect();
     let complete = results.iter().all(Option::is_some);
-    let mut study = lab.assemble(&jobs, &results)?;
+    let mut study = assemble(&Results {
+        scenario,
+        inputs,
+        jobs: &jobs,
+        outcomes: &results,
+    })?;
     study.complete = complete;
     study.simulated_refs = results.iter().flatten().map(|o| o.refs).sum();
     study.host_seconds = start.elapsed().as_secs_f64();
@@ -157,15 +157,8 @@ impl Lab<'_> {
         let draw = mix(&[self.scenario.seed, u64::from(job.repetition)]);
         let kernel = self.kernel(policy, draw)?;
         let chosen = members(self.scenario, job.phase);
-        let alone = chosen.len() == 1;
-        let programs = chosen
-            .iter()
-            .map(|p| ProgramSetup {
-                measured: alone
-                    || group_of(self.scenario, *p).map(Phase::Together) == Some(job.phase),
-                ..self.program(*p, draw, alone)
-            })
-            .collect();
+        let programs = chosen.iter().map(|p| self.program(*p, &job, draw));
+        let programs = programs.collect();
         let mut machine = self.scenario.machine.clone();
         if let Phase::Curve(_, ways) = job.phase {
             narrow_last_level(&mut machine, ways);
@@ -176,15 +169,17 @@ impl Lab<'_> {
                 progress(done.min(self.planned), self.planned);
             }
         };
-        let first = groups(self.scenario).next().map(Phase::Together);
-        let target = chosen.iter().position(|p| self.is_target(*p));
+        let shown = map_job(self.scenario, self.inputs, job.policy);
+        let target = chosen.iter().position(|p| match job.focus {
+            Some(focus) => focus.program == *p,
+            None => self.is_target(*p),
+        });
         let map = MapRequest {
             program: target.unwrap_or(0),
             samples: self.scenario.set_map,
             buckets: MAP_BUCKETS,
         };
-        let wants_map =
-            Some(job.phase) == first && job.repetition == 0 && self.scenario.set_map > 0;
+        let wants_map = self.scenario.set_map > 0 && shown == Some(job);
         piebald_sim::run(Setup {
             machine: &machine,
             options: Options {
@@ -210,28 +205,64 @@ impl Lab<'_> {
         self.scenario.programs[program].role == Role::Target
     }
 
-    fn program(&self, at: usize, draw: u64, alone: bool) -> ProgramSetup {
+    fn is_measured(&self, at: usize, job: &Job) -> bool {
+        match job.focus {
+            Some(focus) => focus.program == at,
+            None if members(self.scenario, job.phase).len() == 1 => true,
+            None => {
+                self.inputs[at].parts.is_none()
+                    && group_of(self.scenario, at).map(Phase::Together) == Some(job.phase)
+            }
+        }
+    }
+
+    fn program(&self, at: usize, job: &Job, draw: u64) -> ProgramSetup {
         let entry = &self.scenario.programs[at];
         let input = &self.inputs[at];
         let start = mix(&[draw, 2, at as u64]) % START_SPREAD_PS;
+        let alone = members(self.scenario, job.phase).len() == 1;
         // A target is always met at its beginning, so that its measured part is
         // the same in every study; a polluter is met anywhere.
         let skip = match entry.role {
             Role::Target => 0,
             Role::Polluter => mix(&[draw, 3, at as u64]) % (input.spread + 1),
         };
-        ProgramSetup {
+        let whole = ProgramSetup {
             name: entry.name.clone(),
             input: input.program.clone(),
             cores: entry.cores,
             colors: ColorRule::default(),
             start: Picos(if alone { 0 } else { start }),
             waits: entry.role == Role::Target,
-            measured: true,
+            measured: self.is_measured(at, job),
             skip,
+            prime: 0,
             marks_ready: input.marks_ready,
             warmup: input.warmup,
             budget: input.budget,
+        };
+        let Some(parts) = input
+            .parts
+            .as_ref()
+            .filter(|_| job.phase != Phase::Whole(at))
+        else {
+            return whole;
+        };
+        let focus = job.focus.filter(|f| f.program == at);
+        let region = focus.map_or_else(
+            // Company is met in one of its regions, as likely as the program is there.
+            || parts.drawn(mix(&[draw, 6, at as u64]) as f64 / u64::MAX as f64),
+            |f| f.region,
+        );
+        let part = &parts.entries[region];
+        ProgramSetup {
+            input: part.program.clone(),
+            skip: 0,
+            prime: part.prime,
+            marks_ready: false,
+            warmup: part.warmup,
+            budget: part.budget,
+            ..whole
         }
     }
 
@@ -269,238 +300,26 @@ impl Lab<'_> {
         }
         Ok(kernel)
     }
-
-    fn assemble(&self, jobs: &[Job], results: &[Option<Outcome>]) -> Result<Study, StudyError> {
-        let scenario = self.scenario;
-        let find = |policy: usize, repetition: u32, phase: Phase| {
-            let job = Job {
-                policy,
-                repetition,
-                phase,
-            };
-            let at = jobs.iter().position(|j| *j == job)?;
-            results[at].as_ref()
-        };
-        let whole: Vec<u32> = (0..scenario.repetitions)
-            .filter(|r| {
-                let mine = jobs.iter().zip(results).filter(|(j, _)| j.repetition == *r);
-                mine.into_iter().all(|(_, o)| o.is_some())
-            })
-            .collect();
-        if whole.is_empty() {
-            return Err(StudyError::Nothing);
-        }
-        let mut policies = Vec::new();
-        for (p, policy) in scenario.policies.iter().enumerate() {
-            let mut programs = Vec::new();
-            for (i, entry) in scenario.programs.iter().enumerate() {
-                let regions = |phase: Phase, at: usize| -> Vec<Region> {
-                    let runs = whole.iter().filter_map(|r| find(p, *r, phase));
-                    runs.map(|o| o.programs[at].region).collect()
-                };
-                let alone = self.metrics(&regions(Phase::Alone(i), 0));
-                let beside = group_of(scenario, i).map(|group| {
-                    let phase = Phase::Together(group);
-                    let place = members(scenario, phase).iter().position(|m| *m == i);
-                    self.metrics(&regions(phase, place.unwrap_or(0)))
-                });
-                programs.push(self.program_result(entry, i, alone, beside));
-            }
-            policies.push(PolicyResult {
-                name: policy.name.clone(),
-                description: policy.description(),
-                programs,
-            });
-        }
-        let first = groups(scenario).next().map(Phase::Together);
-        let maps = (0..scenario.policies.len())
-            .filter_map(|p| self.set_map(p, first?, find(p, 0, first?)?))
-            .collect();
-        let curves = (0..scenario.programs.len())
-            .filter_map(|i| self.curve(i, &find))
-            .collect();
-        let mut warnings: Vec<String> = self
-            .inputs
-            .iter()
-            .flat_map(|i| i.warnings.clone())
-            .collect();
-        if scenario.repetitions == 1 {
-            warnings.push("one repetition: no interval can be given".to_owned());
-        }
-        Ok(Study {
-            title: scenario.title.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            machine: MachineSummary {
-                name: scenario.machine.name.clone(),
-                title: scenario.machine.title.clone(),
-                lines: machine_lines(&scenario.machine),
-            },
-            features: scenario
-                .features
-                .on()
-                .into_iter()
-                .map(str::to_owned)
-                .collect(),
-            missing: missing(scenario),
-            seed: scenario.seed,
-            repetitions: scenario.repetitions,
-            budget_refs: scenario.budget_refs,
-            warmup_refs: scenario.warmup_refs,
-            scenario: Some(scenario.text.clone()),
-            warnings,
-            policies,
-            curves,
-            set_maps: maps,
-            ..Study::default()
-        })
-    }
-
-    fn program_result(
-        &self,
-        entry: &ProgramEntry,
-        at: usize,
-        alone: Metrics,
-        together: Option<Metrics>,
-    ) -> ProgramResult {
-        let slowdown = together
-            .as_ref()
-            .and_then(|t| alone.time_ps.slowdown(&t.time_ps));
-        ProgramResult {
-            name: entry.name.clone(),
-            role: entry.role,
-            cores: entry.cores.to_string(),
-            colors: None,
-            input: self.inputs[at].input.clone(),
-            beside: group_of(self.scenario, at).map(|group| {
-                let met = members(self.scenario, Phase::Together(group));
-                let others = met.into_iter().filter(|m| *m != at);
-                others
-                    .map(|m| self.scenario.programs[m].name.clone())
-                    .collect()
-            }),
-            alone,
-            together,
-            slowdown,
-        }
-    }
-
-    fn metrics(&self, regions: &[Region]) -> Metrics {
-        let spec = &self.scenario.machine;
-        let of = |f: &dyn Fn(&Region) -> f64| -> Sample { regions.iter().map(f).collect() };
-        let per_kilo = |n: u64, r: &Region| 1000.0 * n as f64 / r.counters.instructions as f64;
-        let hertz = spec.core.clock.0 as f64;
-        let names = level_names(spec);
-        let mpki = names
-            .into_iter()
-            .enumerate()
-            .map(|(k, level)| LevelMpki {
-                level,
-                mpki: of(&|r| per_kilo(r.counters.level[k].misses, r)),
-            })
-            .collect();
-        Metrics {
-            time_ps: of(&|r| r.time.0 as f64),
-            instructions: of(&|r| r.counters.instructions as f64),
-            refs: of(&|r| r.refs as f64),
-            ipc: of(&|r| r.counters.instructions as f64 / (r.time.0 as f64 * 1e-12 * hertz)),
-            mpki,
-            row_hit_rate: Some(of(&|r| {
-                r.counters.row_hits as f64 / r.counters.row_accesses() as f64
-            })),
-            dram_bytes_per_s: of(&|r| r.counters.memory_bytes() as f64 / (r.time.0 as f64 * 1e-12)),
-            tlb_mpki: (self.scenario.features.tlb && spec.tlb.is_some())
-                .then(|| of(&|r| per_kilo(r.counters.walks, r))),
-            pages: of(&|r| r.pages as f64),
-            huge_pages: of(&|r| r.huge_pages as f64),
-            faults: of(&|r| r.faults as f64),
-            extra: Vec::new(),
-        }
-    }
-
-    fn curve<'o>(
-        &self,
-        program: usize,
-        find: &dyn Fn(usize, u32, Phase) -> Option<&'o Outcome>,
-    ) -> Option<MissCurve> {
-        if self.scenario.miss_curve == 0 {
-            return None;
-        }
-        let cache = last_level(&self.scenario.machine);
-        let depth = level_names(&self.scenario.machine).len() - 1;
-        let misses = |o: &Outcome| {
-            let c = &o.programs[0].region.counters;
-            1000.0 * c.level[depth].misses as f64 / c.instructions as f64
-        };
-        let mut points = Vec::new();
-        for ways in curve_ways(self.scenario) {
-            let outcome = find(0, 0, Phase::Curve(program, ways))?;
-            let size = cache.size.0 / u64::from(cache.ways) * u64::from(ways);
-            points.push((size, misses(outcome)));
-        }
-        points.push((cache.size.0, misses(find(0, 0, Phase::Alone(program))?)));
-        Some(MissCurve {
-            program: self.scenario.programs[program].name.clone(),
-            cache: cache.name.clone(),
-            points,
-        })
-    }
-
-    fn set_map(&self, policy: usize, phase: Phase, outcome: &Outcome) -> Option<SetMap> {
-        if outcome.map.is_empty() {
-            return None;
-        }
-        let spec = &self.scenario.machine;
-        let cache = last_level(spec);
-        let sets = cache.size.0 / 64 / u64::from(cache.ways);
-        let capacity = (sets * u64::from(cache.ways)) as f64 / MAP_BUCKETS as f64;
-        let mut owners = vec!["empty".to_owned(), "kernel".to_owned()];
-        let programs = members(self.scenario, phase);
-        owners.extend(
-            programs
-                .iter()
-                .map(|p| self.scenario.programs[*p].name.clone()),
-        );
-        let mut shares = Vec::new();
-        for sample in &outcome.map {
-            for lines in &sample.lines {
-                let held: u32 = lines.iter().sum();
-                let empty = (capacity - f64::from(held)).max(0.0);
-                let share = |lines: f64| (255.0 * lines / capacity).round() as u8;
-                shares.push(share(empty));
-                shares.extend(lines.iter().map(|n| share(f64::from(*n))));
-            }
-        }
-        Some(SetMap {
-            policy: self.scenario.policies[policy].name.clone(),
-            cache: cache.name.clone(),
-            nr_sets: sets as u32,
-            nr_groups: MAP_BUCKETS as u32,
-            owners,
-            times_ps: outcome.map.iter().map(|s| s.time.0).collect(),
-            shares,
-        })
-    }
 }
 
-/// What the model of this version leaves out.
-fn missing(scenario: &Scenario) -> Vec<String> {
-    let mut missing = vec![
-        "disks: a file page that is not in memory costs a fault, no disk time".to_owned(),
-        "reclaim and swap: memory that runs out ends the run".to_owned(),
-    ];
-    let off = piebald_sim::rooms::hw::Features::NAMES
+/// The run that a policy's set map is taken from: the first target beside its company, in the
+/// region of most weight if regions stand for it.
+pub(crate) fn map_job(scenario: &Scenario, inputs: &[Prepared], policy: usize) -> Option<Job> {
+    let phase = Phase::Together(groups(scenario).next()?);
+    let members = members(scenario, phase);
+    let target = members
         .into_iter()
-        .filter(|n| !scenario.features.on().contains(n));
-    missing.extend(off.map(|n| format!("{n}: switched off in this study")));
-    missing
-}
-
-/// Names of the data path's levels.
-fn level_names(spec: &MachineSpec) -> Vec<String> {
-    match Machine::new(spec, &Options::default()) {
-        Ok(machine) => machine.level_names().to_vec(),
-        Err(_) => Vec::new(),
-    }
+        .find(|p| scenario.programs[*p].role == Role::Target)?;
+    let focus = inputs[target].parts.as_ref().map(|parts| Focus {
+        program: target,
+        region: parts.heaviest(),
+    });
+    Some(Job {
+        policy,
+        repetition: 0,
+        phase,
+        focus,
+    })
 }
 
 /// Page colours of the last level: set bits above the page offset.

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use piebald_lab::scenario::{Frames, Input, MemoryState, Scenario, Together};
+use piebald_lab::scenario::{Frames, Input, MemoryState, RegionRequest, Scenario, Together};
 use piebald_report::Role;
 use piebald_sim::rooms::hw::presets;
 
@@ -599,4 +599,64 @@ fn fuzz_scenario() {
         }
     }
     assert!(accepted > 0 && accepted < cases, "{accepted} of {cases}");
+}
+
+#[test]
+fn regions_are_read_in_each_form_and_refused_with_what_is_allowed() {
+    let with = |value: &str| {
+        let text = GOOD.replacen(
+            "recording = \"gcc.pbr\"",
+            &format!("recording = \"gcc.pbr\"\nregions = {value}"),
+            1,
+        );
+        parse(&text).map(|s| s.programs[2].regions)
+    };
+    let auto = RegionRequest {
+        max: 10,
+        interval: None,
+        span: None,
+        check: None,
+    };
+    assert_eq!(parse(GOOD).expect("good").programs[2].regions, None);
+    assert_eq!(with("\"auto\""), Ok(Some(auto)));
+    assert_eq!(with("{}"), Ok(Some(auto)));
+    assert_eq!(with("4"), Ok(Some(RegionRequest { max: 4, ..auto })));
+    let table = "{ max = 3, interval = \"2M\", span = \"1G\", check = false }";
+    let read = RegionRequest {
+        max: 3,
+        interval: Some(2_000_000),
+        span: Some(1_000_000_000),
+        check: Some(false),
+    };
+    assert_eq!(with(table), Ok(Some(read)));
+    for (value, parts) in [
+        ("0", ["program[2].regions = 0", "1 to 100"]),
+        ("101", ["program[2].regions = 101", "1 to 100"]),
+        ("\"many\"", ["\"many\"", "\"auto\""]),
+        ("-1", ["regions", "\"auto\""]),
+        ("true", ["regions", "\"auto\""]),
+        ("{ most = 3 }", ["regions", "interval"]),
+        (
+            "{ interval = \"999\" }",
+            ["regions.interval = 999", "1k to"],
+        ),
+        ("{ span = \"0\" }", ["regions.span = 0", "1 to"]),
+        ("{ span = \"2T\" }", ["regions.span = 2T", "to 1T"]),
+    ] {
+        let error = with(value).expect_err(value);
+        assert!(error.starts_with("folder/s.toml:"), "{error}");
+        for part in parts {
+            assert!(error.contains(part), "{value}: {part}: {error}");
+        }
+    }
+    let trace = GOOD.replacen(
+        "recording = \"gcc.pbr\"",
+        "trace = \"gcc.lackey\"\nregions = 4",
+        1,
+    );
+    let error = parse(&trace).expect_err("a trace");
+    assert!(
+        error.contains("program[2].regions") && error.contains("trace convert"),
+        "{error}"
+    );
 }

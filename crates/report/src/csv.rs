@@ -1,6 +1,6 @@
 //! Studies as CSV in long format: one line per number.
 
-use crate::{ReportError, Sample, Study, rows::rows};
+use crate::{ReportError, Sample, Study, regions::region_lines, rows::rows};
 
 const HEADER: [&str; 10] = [
     "policy", "program", "role", "phase", "metric", "unit", "mean", "ci95", "n", "status",
@@ -8,7 +8,7 @@ const HEADER: [&str; 10] = [
 
 /// One line per policy, program, phase (`alone`, `together`) and metric, below
 /// a header line; values in base units (`ps`, `B/s`, shares and slowdowns as
-/// ratios). An unknown mean or interval is an empty field. `status` is
+/// ratios). Regions that stand for a program follow it, as `region_1_cpi`. An unknown mean or interval is an empty field. `status` is
 /// `complete` or `PARTIAL`.
 ///
 /// # Errors
@@ -50,6 +50,9 @@ pub fn to_csv(study: &Study) -> Result<String, ReportError> {
                 for row in metrics.map(rows).unwrap_or_default() {
                     line(phase, &row.key, row.kind.base_unit(), row.sample)?;
                 }
+            }
+            for (metric, unit, phase, sample) in region_lines(program) {
+                line(phase, &metric, unit, &sample)?;
             }
         }
     }

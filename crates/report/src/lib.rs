@@ -30,6 +30,7 @@ mod headline;
 mod html;
 mod json;
 mod record;
+mod regions;
 mod rows;
 mod sample;
 mod table;
@@ -40,8 +41,8 @@ pub use headline::headline;
 pub use html::to_html;
 pub use json::{from_json, to_json};
 pub use record::{
-    Extra, LevelMpki, MachineSummary, Metrics, MissCurve, PolicyResult, ProgramResult, Role,
-    SCHEMA, SetMap, Study,
+    Extra, LevelMpki, MachineSummary, Metrics, MissCurve, PolicyResult, ProgramResult, RegionCheck,
+    RegionFigures, RegionResult, RegionSet, Role, SCHEMA, SetMap, Study,
 };
 pub use sample::Sample;
 pub use table::{TableStyle, to_table};

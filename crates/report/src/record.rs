@@ -151,6 +151,94 @@ pub struct ProgramResult {
     pub together: Option<Metrics>,
     /// Time together / time alone - 1; fill it with [`Sample::slowdown`].
     pub slowdown: Option<Sample>,
+    /// The regions that stand for it; `None` = it was run as it is. The metrics are
+    /// then estimates for all that the regions stand for.
+    pub regions: Option<RegionSet>,
+}
+
+/// Regions that stand for a longer program, and what they gave.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RegionSet {
+    /// Instructions that the regions stand for.
+    pub instructions: u64,
+    /// Instructions of an interval of the program: the length of a region.
+    pub interval: u64,
+    /// Share 0..=1 of the instructions that lie in the regions.
+    #[serde(with = "nullable")]
+    pub coverage: f64,
+    /// Mean distance of the block vectors of an interval and of the region that stands
+    /// for it: 0 = they execute the same, about 1 to 3 = they share no block.
+    #[serde(with = "nullable")]
+    pub distance: f64,
+    /// The same if there were one region only.
+    #[serde(with = "nullable")]
+    pub distance_of_one: f64,
+    /// By rising start; the first one is region 1.
+    pub regions: Vec<RegionResult>,
+    /// The regions beside a run of all that they stand for, if that was done; it stands
+    /// with the first policy.
+    pub check: Option<RegionCheck>,
+}
+
+/// One region of a program.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RegionResult {
+    /// Number of its first instruction in the program.
+    pub start: u64,
+    /// Its length in instructions.
+    pub instructions: u64,
+    /// Its references.
+    pub refs: u64,
+    /// References before it that warmed up.
+    pub warmup_refs: u64,
+    /// Share 0..=1 of the program's instructions that it stands for; all sum to 1.
+    #[serde(with = "nullable")]
+    pub weight: f64,
+    /// By itself on the machine.
+    pub alone: RegionFigures,
+    /// Beside the other programs; `None` if that was not run.
+    pub together: Option<RegionFigures>,
+    /// Time together / time alone - 1.
+    pub slowdown: Option<Sample>,
+}
+
+/// What a region gave in one phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RegionFigures {
+    /// Clock cycles per instruction.
+    pub cpi: Sample,
+    /// Misses of the level before memory per 1000 instructions.
+    pub last_level_mpki: Sample,
+}
+
+/// What regions miss of a program that was run alone, in one repetition.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RegionCheck {
+    /// Name of the level before memory.
+    pub last_level: String,
+    /// Clock cycles per instruction of everything.
+    #[serde(with = "nullable")]
+    pub whole_cpi: f64,
+    /// The same by the regions.
+    #[serde(with = "nullable")]
+    pub regions_cpi: f64,
+    /// `(regions - whole) / whole`.
+    #[serde(with = "nullable")]
+    pub cpi_error: f64,
+    /// Last-level misses per 1000 instructions of everything.
+    #[serde(with = "nullable")]
+    pub whole_mpki: f64,
+    /// The same by the regions.
+    #[serde(with = "nullable")]
+    pub regions_mpki: f64,
+    /// `(regions - whole) / whole`; `None` if the whole has none.
+    pub mpki_error: Option<f64>,
+    /// References of the whole.
+    pub whole_refs: u64,
 }
 
 /// Counters of one program in one phase, over the measured part of the run.
@@ -226,6 +314,9 @@ pub struct SetMap {
     pub policy: String,
     /// The cache: `L3`.
     pub cache: String,
+    /// Which part of the study's runs it shows, if there are several: `region 2 of bzip2`.
+    #[serde(default)]
+    pub place: Option<String>,
     /// Sets of the whole cache.
     pub nr_sets: u32,
     /// Groups of neighbouring sets; group *g* holds sets

@@ -7,7 +7,9 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, ContentLineStyle, Lin
 use crate::{
     PolicyResult, ProgramResult, Study,
     format::{Kind, cell, clean, grouped, number, short},
-    headline, rows,
+    headline,
+    regions::region_table,
+    rows,
 };
 
 /// How a table is written.
@@ -91,6 +93,20 @@ pub fn to_table(study: &Study, style: &TableStyle) -> String {
         let _ = writeln!(out, "\n{} {}", heading(&title), clean(&policy.description));
         for table in blocks(policy, style.width) {
             let _ = writeln!(out, "{table}");
+        }
+        for program in &policy.programs {
+            let Some(regions) = region_table(program) else {
+                continue;
+            };
+            let mut shown = table(regions.head);
+            for row in regions.rows {
+                let cells = row.into_iter().enumerate().map(|(i, text)| match i {
+                    0 => Cell::new(text),
+                    _ => right(text),
+                });
+                shown.add_row(cells);
+            }
+            let _ = writeln!(out, "{}\n{shown}", regions.title);
         }
     }
     closing(&mut out, study, style.width);

@@ -285,3 +285,44 @@ fn many_programs_with_long_names_stay_within_the_width() {
         );
     }
 }
+
+#[test]
+fn every_output_shows_the_regions_that_stand_for_a_program() {
+    let study = sample_study();
+    let policies = study.policies.len();
+    let text = to_table(&study, &TableStyle::default());
+    let title = "Regions of bzip2, 10,000,000 instructions each: 2.46 % of 812,000,000";
+    assert_eq!(text.matches(title).count(), policies, "{text}");
+    for part in ["120,000,000", "650,000,000", "weighted", "all, run once"] {
+        assert!(text.matches(part).count() >= policies, "{part}: {text}");
+    }
+    let html = to_html(&study).expect("HTML");
+    assert_eq!(html.matches("Regions of bzip2").count(), policies);
+    assert!(html.contains("650,000,000"));
+    let csv = to_csv(&study).expect("CSV");
+    let line = |policy: &str, phase: &str, metric: &str| {
+        let start = format!("{policy},bzip2,target,{phase},{metric},");
+        let found = csv.lines().find_map(|l| l.strip_prefix(&start));
+        found.unwrap_or_else(|| panic!("{start}: {csv}")).to_owned()
+    };
+    let first = study.policies[0].name.as_str();
+    assert!(line(first, "alone", "region_2_weight").starts_with("1,0.3,"));
+    assert!(line(first, "together", "region_1_cpi").starts_with("cycles/instr,0.8"));
+    assert!(line(first, "alone", "regions_last_level_mpki_error").starts_with("1,0.1,"));
+    // A program that is run as it is has none.
+    assert!(
+        !csv.lines()
+            .any(|l| l.contains(",scan,") && l.contains("region"))
+    );
+    // Numbers that do not exist stay readable.
+    let mut study = study;
+    let set = study.policies[0].programs[0].regions.as_mut();
+    let set = set.expect("regions");
+    set.regions[0].weight = f64::NAN;
+    set.regions[0].alone.cpi = Sample::new(vec![f64::INFINITY]);
+    set.coverage = f64::NAN;
+    shows_no_float_words(&to_table(&study, &TableStyle::default()));
+    shows_no_float_words(&to_csv(&study).expect("CSV"));
+    let json = to_json(&study).expect("JSON");
+    assert!(from_json(&json).is_ok());
+}

@@ -213,7 +213,8 @@ impl<'a> Engine<'a> {
         self.programs[program].waiting = 0;
         self.instances = self.instances.wrapping_add(1);
         self.programs[program].instance = self.instances;
-        self.add_task(program, task, 0, skip)?;
+        let prime = self.programs[program].setup.prime;
+        self.add_task(program, task, 0, [skip, prime])?;
         Ok(task)
     }
 
@@ -222,7 +223,7 @@ impl<'a> Engine<'a> {
         program: usize,
         task: TaskId,
         thread: u32,
-        skip: u64,
+        [skip, prime]: [u64; 2],
     ) -> Result<(), SimError> {
         let state = &mut self.programs[program];
         let source = state
@@ -238,7 +239,7 @@ impl<'a> Engine<'a> {
         if self.tasks.len() <= at {
             self.tasks.resize_with(at + 1, || None);
         }
-        self.tasks[at] = Some(TaskState::new(program, source, skip));
+        self.tasks[at] = Some(TaskState::new(program, source, skip, prime));
         self.sched.add(task, state.setup.cores)?;
         Ok(())
     }
@@ -406,7 +407,6 @@ impl<'a> Engine<'a> {
                 }
                 Need::Read => {
                     let limit = self.programs[state.program].until_mark();
-                    let limit = if state.skip > 0 { state.skip } else { limit };
                     state.read(limit);
                 }
                 Need::Event(tail, next) => {
@@ -459,14 +459,14 @@ impl<'a> Engine<'a> {
 
     fn fault(&mut self, core: usize, task: TaskId, fault: Fault) -> Result<(), SimError> {
         let id = CoreId(core as u16);
-        let skipping = self.task(task).is_some_and(|t| t.skip > 0);
+        let free = self.task(task).is_some_and(TaskState::is_free);
         let program = self.task(task).map_or(0, |t| t.program);
         self.actions.clear();
         self.setup
             .kernel
             .fault(task, id, fault, &mut self.actions)
             .map_err(|e| self.kernel_error(program, e))?;
-        if !skipping {
+        if !free {
             self.cpus[core].now = self.machine.drain(id, self.cpus[core].now);
             self.perform(core);
         }
@@ -502,14 +502,14 @@ impl<'a> Engine<'a> {
             return Ok(());
         };
         let program = state.program;
-        let skipping = state.skip > 0;
+        let free = state.is_free();
         state.event_done();
-        if !skipping {
+        if !free {
             self.cpus[core].now = self.machine.retire(id, tail, self.cpus[core].now);
         }
         match next {
             Next::More => Ok(()),
-            Next::Sys(op) => self.call(core, task, program, op, skipping),
+            Next::Sys(op) => self.call(core, task, program, op, free),
             Next::Mark(number) => {
                 self.program_mark(program, number);
                 Ok(())
@@ -537,7 +537,7 @@ impl<'a> Engine<'a> {
         task: TaskId,
         program: usize,
         op: SysOp,
-        skipping: bool,
+        free: bool,
     ) -> Result<(), SimError> {
         let id = CoreId(core as u16);
         self.actions.clear();
@@ -546,12 +546,12 @@ impl<'a> Engine<'a> {
             .kernel
             .syscall(task, id, &op, &mut self.actions)
             .map_err(|e| self.kernel_error(program, e))?;
-        if !skipping {
+        if !free {
             self.cpus[core].now = self.machine.drain(id, self.cpus[core].now);
             self.perform(core);
         }
         if let SysWork::Spawned { task, thread } = work {
-            self.add_task(program, task, thread, 0)?;
+            self.add_task(program, task, thread, [0, 0])?;
             self.wake_idle(core)?;
         }
         let key = |event| EventKey {
@@ -566,7 +566,7 @@ impl<'a> Engine<'a> {
                 self.programs[program].waiting -= self.wakes.len() as u32;
                 self.wake_idle(core)?;
             }
-            SysOp::Await { event } if !skipping && self.sched.await_event(task, key(event))? => {
+            SysOp::Await { event } if !free && self.sched.await_event(task, key(event))? => {
                 self.programs[program].waiting += 1;
                 self.check_deadlock(program)?;
                 self.pick(core)?;

@@ -37,6 +37,11 @@ pub struct ProgramSetup {
     /// first time: where in its life the program is met. Its system calls in
     /// that part still take effect, at no cost.
     pub skip: u64,
+    /// References of its main thread, those after `skip`, that only bring their
+    /// pages into memory, at no cost, whenever the program starts: what a program
+    /// that is entered in its middle has touched before. Its system calls before
+    /// and among them take effect at no cost as well.
+    pub prime: u64,
     /// It marks the end of its set-up (`mark::READY` of the workloads): its
     /// warm-up is counted from there.
     pub marks_ready: bool,

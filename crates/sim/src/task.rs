@@ -26,6 +26,8 @@ pub(crate) struct TaskState {
     next: Option<Next>,
     /// References of the source still to be passed over without simulation.
     pub(crate) skip: u64,
+    /// References after those that only bring their pages in.
+    prime: u64,
 }
 
 /// What a task needs before it can go on.
@@ -44,7 +46,7 @@ pub(crate) enum Need {
 }
 
 impl TaskState {
-    pub(crate) fn new(program: usize, source: Box<dyn OpSource>, skip: u64) -> Self {
+    pub(crate) fn new(program: usize, source: Box<dyn OpSource>, skip: u64, prime: u64) -> Self {
         Self {
             program,
             source,
@@ -57,7 +59,13 @@ impl TaskState {
             tail: 0,
             next: None,
             skip,
+            prime,
         }
+    }
+
+    /// What it does now takes effect, but costs nothing.
+    pub(crate) const fn is_free(&self) -> bool {
+        self.skip > 0 || self.prime > 0
     }
 
     /// What comes next; changes nothing.
@@ -95,6 +103,10 @@ impl TaskState {
     pub(crate) fn translated(&mut self, consumed: usize, fault: Option<Fault>) {
         self.translated += consumed;
         self.fault = fault;
+        if self.prime > 0 {
+            self.prime = self.prime.saturating_sub(consumed as u64);
+            self.performed = self.phys.len();
+        }
     }
 
     /// The event was dealt with.
@@ -105,6 +117,12 @@ impl TaskState {
 
     /// Reads the next references, at most `limit`.
     pub(crate) fn read(&mut self, limit: u64) {
+        // Batches end where the cost begins.
+        let limit = match (self.skip, self.prime) {
+            (0, 0) => limit,
+            (0, prime) => prime,
+            (skip, _) => skip,
+        };
         let room = BATCH.min(usize::try_from(limit.max(1)).unwrap_or(BATCH));
         self.phys.clear();
         self.performed = 0;

@@ -230,6 +230,39 @@ fn skipped_references_leave_no_trace() {
 }
 
 #[test]
+fn primed_pages_are_there_and_cost_nothing() {
+    const BYTES: u64 = 64 << 12;
+    let lines = BYTES / 64;
+    let run = |prime| {
+        let script = Script::new(vec![stores(A, BYTES, 1), loads(A, BYTES, FOREVER)]);
+        let mut p = program("a", "0", script);
+        (p.prime, p.budget) = (prime, lines - prime / 2);
+        go(vec![p])
+    };
+    let (cold, primed) = (run(0), run(lines));
+    let [a, b] = [&cold, &primed].map(|o| o.programs[0].region);
+    assert!(a.faults >= 63 && b.faults == 0, "{} {}", a.faults, b.faults);
+    assert!(b.pages >= 64, "{}", b.pages);
+    // What is primed is not performed: neither counted nor in a cache.
+    assert!(primed.refs < cold.refs, "{} {}", primed.refs, cold.refs);
+    let misses = b.counters.level[2].misses;
+    assert!((b.refs..b.refs + 64).contains(&misses), "{misses}");
+}
+
+#[test]
+fn company_that_is_not_measured_is_known_up_to_the_end() {
+    let mut fast = program("fast", "0", sweeper(A, 2048));
+    (fast.warmup, fast.budget) = (1_000, 20_000);
+    let mut company = program("company", "1", sweeper(B, 1 << 20));
+    (company.measured, company.warmup, company.budget) = (false, 100, FOREVER);
+    let outcome = go(vec![fast, company]);
+    let [fast, company] = [0, 1].map(|p| outcome.programs[p].region);
+    assert!(fast.refs >= 20_000 && !fast.ended_early);
+    assert!(company.refs > 100 && company.ended_early, "{company:?}");
+    assert!(company.time.0 > 0 && company.counters.instructions > company.refs);
+}
+
+#[test]
 fn a_late_start_does_not_lengthen_the_measured_part() {
     let run = |start| {
         let mut p = program("a", "0", sweeper(A, 2048));

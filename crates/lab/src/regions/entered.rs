@@ -8,26 +8,35 @@ use piebald_units::{
     op::{Filled, MemRef, Next, OpSource, RefKind, SysOp},
 };
 
-/// A recording that is entered in its middle, its pages touched first.
+type Touches = Vec<(VirtAddr, RefKind)>;
+
+/// A recording that is entered in its middle. Its first references go to the pages that it had:
+/// a run passes over them as `ProgramSetup::prime`. Those behind them go to the lines that were
+/// used last.
 pub(super) struct Entered {
     inner: Recorded,
-    touches: Arc<Vec<(VirtAddr, RefKind)>>,
+    touches: Arc<[Touches; 2]>,
 }
 
 impl Entered {
-    /// Touches these pages, as far as they are mapped at the start of `inner`, before it goes on.
-    pub(super) fn new(inner: Recorded, touches: Vec<(VirtAddr, RefKind)>) -> Self {
+    /// Touches these pages and lines, as far as they are mapped at the start of `inner`, before
+    /// it goes on.
+    pub(super) fn new(inner: Recorded, pages: Touches, lines: Touches) -> Self {
         Self {
             inner,
-            touches: Arc::new(touches),
+            touches: Arc::new([pages, lines]),
         }
     }
 
-    /// How many touches lie outside all mappings of the moment.
-    pub(super) fn left_out(&self) -> Result<u64, ProgramError> {
+    /// How many pages and lines it touches: those that are mapped at that moment.
+    pub(super) fn touches(&self) -> Result<(u64, u64), ProgramError> {
         let mut source = self.source(0)?;
         while matches!(source.fill(&mut []).next, Next::Sys(_) | Next::Mark(_)) {}
-        Ok((self.touches.len() - source.touches.len()) as u64)
+        let count = |touches: &Touches| {
+            let kept = touches.iter().filter(|t| source.mapped.holds(t.0));
+            kept.count() as u64
+        };
+        Ok((count(&self.touches[0]), count(&self.touches[1])))
     }
 
     fn source(&self, thread: u32) -> Result<EnteredThread, ProgramError> {
@@ -35,8 +44,8 @@ impl Entered {
             inner: self.inner.open(thread)?,
             all: self.touches.clone(),
             mapped: Mapped::default(),
-            touches: Vec::new(),
             stage: Stage::Mappings,
+            at: 0,
         })
     }
 }
@@ -58,17 +67,41 @@ impl Program for Entered {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Mappings,
-    Touches,
+    Pages,
+    Lines,
     Inner,
 }
 
 struct EnteredThread {
     inner: Box<dyn OpSource>,
-    all: Arc<Vec<(VirtAddr, RefKind)>>,
+    all: Arc<[Touches; 2]>,
     mapped: Mapped,
-    /// Still to be made, the next one last.
-    touches: Vec<(VirtAddr, RefKind)>,
     stage: Stage,
+    /// Touches of the stage that were looked at.
+    at: usize,
+}
+
+impl EnteredThread {
+    /// Touches of a stage as far as there is room; the stage is over when there are none.
+    fn touch(&mut self, which: usize, out: &mut [MemRef]) -> usize {
+        let mut refs = 0;
+        while let Some(slot) = out.get_mut(refs)
+            && let Some(&(addr, kind)) = self.all[which].get(self.at)
+        {
+            self.at += 1;
+            if self.mapped.holds(addr) {
+                *slot = MemRef {
+                    addr,
+                    kind,
+                    size: 8,
+                    gap: 1,
+                    ..MemRef::default()
+                };
+                refs += 1;
+            }
+        }
+        refs
+    }
 }
 
 impl OpSource for EnteredThread {
@@ -82,31 +115,27 @@ impl OpSource for EnteredThread {
             if filled.next != Next::More {
                 return filled;
             }
-            self.stage = Stage::Touches;
-            let kept = self.all.iter().rev().filter(|t| self.mapped.holds(t.0));
-            self.touches = kept.copied().collect();
+            self.mapped.settle();
+            self.stage = Stage::Pages;
         }
-        if self.stage == Stage::Touches && !self.touches.is_empty() {
-            let mut refs = 0;
-            while let Some(slot) = out.get_mut(refs)
-                && let Some((addr, kind)) = self.touches.pop()
-            {
-                *slot = MemRef {
-                    addr,
-                    kind,
-                    size: 8,
-                    gap: 1,
-                    ..MemRef::default()
-                };
-                refs += 1;
+        // Pages and lines never share a batch: they are not charged alike.
+        for (stage, next, which) in [
+            (Stage::Pages, Stage::Lines, 0),
+            (Stage::Lines, Stage::Inner, 1),
+        ] {
+            if self.stage != stage {
+                continue;
             }
-            return Filled {
-                refs,
-                tail: 0,
-                next: Next::More,
-            };
+            let refs = self.touch(which, out);
+            if refs > 0 || out.is_empty() {
+                return Filled {
+                    refs,
+                    tail: 0,
+                    next: Next::More,
+                };
+            }
+            (self.stage, self.at) = (next, 0);
         }
-        self.stage = Stage::Inner;
         self.inner.fill(out)
     }
 
@@ -152,8 +181,15 @@ impl Mapped {
         }
     }
 
+    /// Makes ready for questions: nothing more is applied.
+    pub(super) fn settle(&mut self) {
+        self.0.sort_unstable();
+    }
+
+    /// Is the address mapped? Only when settled.
     pub(super) fn holds(&self, addr: VirtAddr) -> bool {
-        self.0.iter().any(|r| (r.0..r.1).contains(&addr.0))
+        let next = self.0.partition_point(|r| r.0 <= addr.0);
+        next.checked_sub(1).is_some_and(|at| addr.0 < self.0[at].1)
     }
 }
 

@@ -37,6 +37,31 @@ pub(crate) enum Builtin {
     Table(BTreeMap<String, String>),
 }
 
+/// How many regions stand for a program.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "wrong type: allowed: a number, \"auto\", or a table of max, interval, span and \
+                 check such as { max = 4, interval = \"10M\", span = \"2G\", check = true }"
+)]
+pub(crate) enum Regions {
+    /// `4`.
+    Count(u32),
+    /// `"auto"`.
+    Word(String),
+    /// `{ max = 4, interval = "10M" }`.
+    Table(RegionTable),
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RegionTable {
+    pub(crate) max: Option<u32>,
+    pub(crate) interval: Option<Written<Count>>,
+    pub(crate) span: Option<Written<Count>>,
+    pub(crate) check: Option<bool>,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct File {
@@ -95,6 +120,7 @@ pub(crate) struct ProgramTable {
     pub(crate) builtin: Option<Spanned<Builtin>>,
     pub(crate) trace: Option<Spanned<String>>,
     pub(crate) format: Option<Spanned<String>>,
+    pub(crate) regions: Option<Spanned<Regions>>,
     pub(crate) cores: Spanned<String>,
     pub(crate) colors: Option<Spanned<String>>,
     pub(crate) mode: Option<Spanned<String>>,

@@ -4,6 +4,7 @@
 //! or one error that names file, line, key, value and what is allowed.
 
 mod file;
+mod regions;
 
 use std::{
     collections::HashSet,
@@ -17,6 +18,8 @@ use piebald_sim::rooms::{
 };
 use piebald_units::{Bytes, CoreSet, Count};
 use toml::Spanned;
+
+pub use self::regions::RegionRequest;
 
 /// References of a program and run if the scenario does not say.
 const DEFAULT_BUDGET: u64 = 20_000_000;
@@ -72,6 +75,8 @@ pub struct ProgramEntry {
     pub name: String,
     /// Where its references come from.
     pub input: Input,
+    /// Regions that stand for it; `None` = it is run from its beginning.
+    pub regions: Option<RegionRequest>,
     /// Hardware threads that it may use.
     pub cores: CoreSet,
     /// Why it is there.
@@ -466,6 +471,7 @@ fn programs(
         let roles = [("target", Role::Target), ("polluter", Role::Polluter)];
         entries.push(ProgramEntry {
             name,
+            regions: regions::regions(table, &input, source, i)?,
             input,
             cores,
             role: source.choose(&table.role, &key("role"), &roles)?,

@@ -290,6 +290,7 @@ mod tests {
         SetMap {
             policy: "buddy".to_owned(),
             cache: "L3".to_owned(),
+            place: None,
             nr_sets: 64,
             nr_groups: groups,
             owners: vec!["empty".to_owned(), "kernel".to_owned(), "scan".to_owned()],

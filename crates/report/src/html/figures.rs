@@ -335,5 +335,7 @@ fn set_maps(study: &Study) -> Result<Option<Section>, ReportError> {
 }
 
 fn map_title(map: &SetMap) -> String {
-    format!("{}, {}", clean(&map.policy), clean(&map.cache))
+    let place = map.place.as_ref();
+    let place = place.map_or(String::new(), |p| format!(", {}", clean(p)));
+    format!("{}, {}{place}", clean(&map.policy), clean(&map.cache))
 }

@@ -9,7 +9,9 @@ use askama::Template;
 use crate::{
     ReportError, Role, Study,
     format::{clean, grouped, number},
-    headline, rows,
+    headline,
+    regions::{RegionTable, region_table},
+    rows,
 };
 use figures::{Section, sections};
 use numbers::{ProgramNumbers, program_numbers};
@@ -27,6 +29,8 @@ struct Page {
     programs: Vec<Legend>,
     policies: Vec<(String, String)>,
     sections: Vec<Section>,
+    /// Policy and table.
+    regions: Vec<(String, RegionTable)>,
     numbers: Vec<ProgramNumbers>,
     machine: String,
     machine_lines: Vec<String>,
@@ -70,6 +74,7 @@ pub fn to_html(study: &Study) -> Result<String, ReportError> {
             .map(|p| (clean(&p.name), clean(&p.description)))
             .collect(),
         sections: sections(study)?,
+        regions: regions(study),
         numbers: program_numbers(study),
         machine: format!(
             "{} ({})",
@@ -95,6 +100,19 @@ fn nothing_found(study: &Study) -> String {
         "PARTIAL (interrupted): "
     };
     format!("{partial}No program was measured beside another, so there is no slowdown to state.")
+}
+
+/// Tables of regions, program by program.
+fn regions(study: &Study) -> Vec<(String, RegionTable)> {
+    let names = rows::program_names(&study.policies);
+    let of_program = |name: &str| -> Vec<(String, RegionTable)> {
+        let tables = study.policies.iter().filter_map(|policy| {
+            let table = region_table(rows::find(policy, name)?)?;
+            Some((clean(&policy.name), table))
+        });
+        tables.collect()
+    };
+    names.into_iter().flat_map(of_program).collect()
 }
 
 fn cleaned(texts: &[String]) -> Vec<String> {

@@ -2,8 +2,8 @@
 //! the formulas below, so it proves nothing about any policy.
 
 use piebald_report::{
-    Extra, LevelMpki, MachineSummary, Metrics, MissCurve, PolicyResult, ProgramResult, Role,
-    Sample, SetMap, Study,
+    Extra, LevelMpki, MachineSummary, Metrics, MissCurve, PolicyResult, ProgramResult, RegionCheck,
+    RegionFigures, RegionResult, RegionSet, Role, Sample, SetMap, Study,
 };
 
 const REPETITIONS: u64 = 5;
@@ -68,6 +68,48 @@ fn program(
         slowdown: alone.time_ps.slowdown(&together.time_ps),
         alone,
         together: Some(together),
+        regions: None,
+    }
+}
+
+/// Two regions that stand for a program.
+fn regions(seed: u64) -> RegionSet {
+    let region = |start, weight, cpi, mpki| {
+        let figures = |factor: f64| RegionFigures {
+            cpi: spread(cpi * factor, 0.01, seed),
+            last_level_mpki: spread(mpki * factor, 0.02, seed),
+        };
+        RegionResult {
+            start,
+            instructions: 10_000_000,
+            refs: 3_400_000,
+            warmup_refs: 1_000_000,
+            weight,
+            alone: figures(1.0),
+            together: Some(figures(1.2)),
+            slowdown: Some(spread(0.2, 0.05, seed)),
+        }
+    };
+    RegionSet {
+        instructions: 812_000_000,
+        interval: 10_000_000,
+        coverage: 20.0 / 812.0,
+        distance: 0.04,
+        distance_of_one: 0.61,
+        regions: vec![
+            region(120_000_000, 0.7, 0.7, 0.4),
+            region(650_000_000, 0.3, 1.1, 0.9),
+        ],
+        check: Some(RegionCheck {
+            last_level: "L3".to_owned(),
+            whole_cpi: 0.81,
+            regions_cpi: 0.82,
+            cpi_error: 0.82 / 0.81 - 1.0,
+            whole_mpki: 0.5,
+            regions_mpki: 0.55,
+            mpki_error: Some(0.1),
+            whole_refs: 276_000_000,
+        }),
     }
 }
 
@@ -87,7 +129,10 @@ fn policy(
         name: name.to_owned(),
         description: description.to_owned(),
         programs: vec![
-            target("bzip2", "0", 0.81, 11.4, 0.52, bzip2, 1893.0, seed),
+            ProgramResult {
+                regions: Some(regions(seed)),
+                ..target("bzip2", "0", 0.81, 11.4, 0.52, bzip2, 1893.0, seed)
+            },
             target("mcf", "1", 1.92, 48.0, 14.1, mcf, 40_212.0, seed + 7),
             program(
                 "scan",
@@ -134,6 +179,7 @@ fn set_map(policy: &str, parts: [(f64, f64); 3]) -> SetMap {
     SetMap {
         policy: policy.to_owned(),
         cache: "L3".to_owned(),
+        place: None,
         nr_sets: 8192,
         nr_groups: groups,
         owners: ["empty", "kernel", "bzip2", "mcf", "scan"]

@@ -101,15 +101,18 @@ impl Engine<'_> {
         Ok(())
     }
 
-    pub(super) fn outcome(self) -> Outcome {
-        let programs = self
-            .programs
-            .iter()
+    pub(super) fn outcome(mut self) -> Outcome {
+        // Company may be anywhere when the run is over.
+        let latest = (0..self.cpus.len()).max_by_key(|core| self.cpus[*core].now);
+        let programs = (0..self.programs.len())
             .map(|p| {
-                let (end, early) = p.end.unwrap_or_default();
+                let now = self.snapshot(latest.unwrap_or(0), p);
+                let state = &self.programs[p];
+                let (end, early) = state.end.unwrap_or((now, true));
+                let warm = state.warm.unwrap_or(end);
                 ProgramOutcome {
-                    region: end.since(&p.warm.unwrap_or_default(), early),
-                    restarts: p.restarts,
+                    region: end.since(&warm, early),
+                    restarts: state.restarts,
                 }
             })
             .collect();

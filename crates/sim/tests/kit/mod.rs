@@ -206,6 +206,7 @@ pub fn program(name: &str, cores: &str, script: Script) -> ProgramSetup {
         start: Picos(0),
         waits: false,
         skip: 0,
+        prime: 0,
         marks_ready: false,
         measured: true,
         warmup: 0,

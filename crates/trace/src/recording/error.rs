@@ -160,4 +160,19 @@ pub enum ReadError {
         /// What was asked for.
         start: u64,
     },
+    /// Basic-block vectors would not fit their budget.
+    #[error(
+        "{file}: intervals of {interval} instructions give more than {allowed} {what}; allowed: a \
+         longer interval or fewer instructions"
+    )]
+    TooManyVectors {
+        /// The file.
+        file: String,
+        /// Instructions of an interval.
+        interval: u64,
+        /// What there is too much of.
+        what: &'static str,
+        /// How many are allowed.
+        allowed: usize,
+    },
 }

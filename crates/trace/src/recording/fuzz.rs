@@ -2,7 +2,7 @@
 
 use piebald_units::op::{MemRef, Next, OpSource};
 
-use super::{Recording, ReplayOptions, data::Data, record::HEADER_LEN, regions};
+use super::{Recording, ReplayOptions, VectorBudget, data::Data, record::HEADER_LEN, regions};
 
 /// Reads these bytes as a recording in every way there is: opened, recovered,
 /// verified, analysed, and replayed in full.
@@ -67,7 +67,11 @@ fn read_everything(recording: &Recording) {
         let _ = recording.pages_touched(chunk);
         let _ = recording.raw_chunk(chunk);
     }
-    for vectors in recording.block_vectors(1000).into_iter().flatten() {
+    for vectors in recording
+        .block_vectors(1000, VectorBudget::default())
+        .into_iter()
+        .flatten()
+    {
         regions::choose(&vectors, &regions::RegionOptions::default());
     }
     let _ = recording.files();

@@ -101,7 +101,7 @@ pub use reader::Recording;
 pub use replay::{RecordedThread, ReplayOptions};
 pub use scan::Recovered;
 pub use translate::file_id;
-pub use vectors::{BlockKey, BlockVector, ThreadVectors};
+pub use vectors::{BlockKey, BlockVector, ThreadVectors, VectorBudget};
 pub use writer::{Finished, MemoryWriter, RecordingWriter, append_record};
 
 #[cfg(test)]

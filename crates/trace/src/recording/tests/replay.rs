@@ -360,7 +360,8 @@ fn block_vectors_count_every_instruction() {
     let dict = random_dictionary(&mut r, 15);
     let raw = random_raw(&mut r, &dict, 700);
     let recording = single(&dict, &raw, 300);
-    let vectors = recording.block_vectors(500).unwrap().remove(0);
+    let vectors = recording.block_vectors(500, VectorBudget::default());
+    let vectors = vectors.unwrap().remove(0);
     let mut oracle: Vec<BTreeMap<u64, u64>> = vec![BTreeMap::new()];
     let mut in_interval = 0;
     let mut sizes = Vec::new();
@@ -388,4 +389,51 @@ fn block_vectors_count_every_instruction() {
         start += size;
     }
     assert_eq!(start, recording.threads().unwrap()[0].instrs);
+}
+
+#[test]
+fn block_vectors_stay_within_their_budget() {
+    let mut r = Random(22);
+    let dict = random_dictionary(&mut r, 15);
+    let raw = random_raw(&mut r, &dict, 700);
+    let recording = single(&dict, &raw, 300);
+    let within = |budget| {
+        let made = recording.block_vectors(500, budget);
+        made.map(|mut v| v.remove(0).intervals)
+    };
+    let all = within(VectorBudget::default()).unwrap();
+    let counts = all.iter().map(|v| v.blocks.len()).sum();
+    let exact = VectorBudget {
+        intervals: all.len(),
+        counts,
+        ..VectorBudget::default()
+    };
+    assert_eq!(within(exact).unwrap(), all);
+    let short = [
+        VectorBudget {
+            intervals: all.len() - 1,
+            ..exact
+        },
+        VectorBudget {
+            counts: counts - 1,
+            ..exact
+        },
+    ];
+    for (budget, allowed) in short.into_iter().zip([all.len() - 1, counts - 1]) {
+        let error = within(budget).unwrap_err().to_string();
+        let part = format!("intervals of 500 instructions give more than {allowed} ");
+        assert!(error.contains(&part), "{error}");
+    }
+    // The first two intervals and a piece of the third, cut where a block ends.
+    let cut = all[1].start + all[1].instrs + 100;
+    let part = within(VectorBudget {
+        instrs: cut,
+        intervals: 3,
+        ..exact
+    });
+    let part = part.unwrap();
+    assert_eq!(part[..2], all[..2]);
+    let end = part[2].start + part[2].instrs;
+    let longest = dict.iter().map(|b| u64::from(b.instrs)).max().unwrap();
+    assert!((cut..cut + longest).contains(&end), "{end} {cut}");
 }

@@ -1,0 +1,428 @@
+//! From the outcomes of runs to the record of results.
+
+use piebald_report::{
+    LevelMpki, MachineSummary, Metrics, MissCurve, PolicyResult, ProgramResult, RegionCheck,
+    RegionFigures, RegionResult, RegionSet, Sample, SetMap, Study,
+};
+use piebald_sim::{
+    Outcome,
+    rooms::hw::{Features, Machine, Options, spec::MachineSpec},
+};
+
+use crate::{
+    describe::machine_lines,
+    jobs::{Focus, Job, Phase, curve_ways, foci, group_of, last_level, members},
+    parts::Parts,
+    prepare::Prepared,
+    scenario::{ProgramEntry, Scenario},
+    study::{StudyError, map_job},
+    tally::Tally,
+};
+
+/// Groups of sets that a set map shows.
+pub(crate) const MAP_BUCKETS: usize = 64;
+
+/// Error of the regions' cycles per instruction above which a study says that it is weakened.
+const WARN_ERROR: f64 = 0.1;
+
+/// The runs of a study and what became of them.
+pub(crate) struct Results<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) inputs: &'a [Prepared],
+    pub(crate) jobs: &'a [Job],
+    /// In the order of the jobs; none where the study was stopped.
+    pub(crate) outcomes: &'a [Option<Outcome>],
+}
+
+/// Puts the record together from whole repetitions.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn assemble(results: &Results<'_>) -> Result<Study, StudyError> {
+    let scenario = results.scenario;
+    let whole = results.whole_repetitions();
+    if whole.is_empty() {
+        return Err(StudyError::Nothing);
+    }
+    let programs = |policy| {
+        let entries = scenario.programs.iter().enumerate();
+        let result = |(at, entry)| results.program(policy, at, entry, &whole);
+        entries.map(result).collect()
+    };
+    let policies = scenario.policies.iter().enumerate();
+    let policies: Vec<PolicyResult> = policies
+        .map(|(p, policy)| PolicyResult {
+            name: policy.name.clone(),
+            description: policy.description(),
+            programs: programs(p),
+        })
+        .collect();
+    let maps = (0..scenario.policies.len()).filter_map(|p| results.set_map(p));
+    let curves = (0..scenario.programs.len()).filter_map(|i| results.curve(i));
+    let gathered = |of: fn(&Prepared) -> &Vec<String>| {
+        let all = results.inputs.iter().flat_map(of);
+        all.cloned().collect::<Vec<String>>()
+    };
+    let mut warnings = gathered(|i| &i.warnings);
+    if scenario.repetitions == 1 {
+        warnings.push("one repetition: no interval can be given".to_owned());
+    }
+    let mut notes = gathered(|i| &i.notes);
+    for program in policies.first().iter().flat_map(|p| &p.programs) {
+        let (said, weak) = region_error(program);
+        notes.extend(said);
+        warnings.extend(weak);
+    }
+    Ok(Study {
+        title: scenario.title.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        machine: MachineSummary {
+            name: scenario.machine.name.clone(),
+            title: scenario.machine.title.clone(),
+            lines: machine_lines(&scenario.machine),
+        },
+        features: scenario
+            .features
+            .on()
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
+        missing: missing(scenario),
+        seed: scenario.seed,
+        repetitions: scenario.repetitions,
+        budget_refs: scenario.budget_refs,
+        warmup_refs: scenario.warmup_refs,
+        scenario: Some(scenario.text.clone()),
+        warnings,
+        notes,
+        policies,
+        curves: curves.collect(),
+        set_maps: maps.collect(),
+        ..Study::default()
+    })
+}
+
+/// What the regions of a program miss, in words, and the same as a warning if it is much.
+fn region_error(program: &ProgramResult) -> (Option<String>, Option<String>) {
+    let Some(set) = &program.regions else {
+        return (None, None);
+    };
+    let name = &program.name;
+    let percent = |share: f64| format!("{:+.1} %", 100.0 * share);
+    let Some(check) = &set.check else {
+        let note = format!(
+            "{name}: what the regions miss was not measured (check = true does); by block vectors \
+             an interval lies {:.3} from the region that stands for it, {:.3} if there were one \
+             region only",
+            set.distance, set.distance_of_one
+        );
+        return (Some(note), None);
+    };
+    let note = format!(
+        "{name}: beside a run of all that they stand for, alone, in one repetition, the regions \
+         give {:.3} instead of {:.3} cycles per instruction ({}), {:.3} instead of {:.3} {} misses \
+         per 1000 instructions",
+        check.regions_cpi,
+        check.whole_cpi,
+        percent(check.cpi_error),
+        check.regions_mpki,
+        check.whole_mpki,
+        check.last_level,
+    );
+    let weak = (check.cpi_error.abs() > WARN_ERROR).then(|| {
+        format!(
+            "{name}: the regions miss the program's cycles per instruction by {}: take more or \
+             longer ones, or a longer warm-up",
+            percent(check.cpi_error)
+        )
+    });
+    (Some(note), weak)
+}
+
+impl Results<'_> {
+    fn outcome(&self, job: Job) -> Option<&Outcome> {
+        let at = self.jobs.iter().position(|j| *j == job)?;
+        self.outcomes[at].as_ref()
+    }
+
+    /// Repetitions of which nothing is missing.
+    fn whole_repetitions(&self) -> Vec<u32> {
+        let is_whole = |repetition: &u32| {
+            let runs = self.jobs.iter().zip(self.outcomes);
+            let mut mine = runs.filter(|(j, _)| j.repetition == *repetition);
+            mine.all(|(_, o)| o.is_some())
+        };
+        (0..self.scenario.repetitions).filter(is_whole).collect()
+    }
+
+    /// What a program did in a run.
+    fn measured(&self, program: usize, job: Job) -> Option<Tally> {
+        let place = members(self.scenario, job.phase)
+            .iter()
+            .position(|m| *m == program)?;
+        let outcome = self.outcome(job)?;
+        Some(Tally::from(&outcome.programs.get(place)?.region))
+    }
+
+    /// What a program did in a phase, put together from its regions if it has some.
+    fn tally(&self, program: usize, policy: usize, repetition: u32, phase: Phase) -> Option<Tally> {
+        let job = |focus: Option<Focus>| Job {
+            policy,
+            repetition,
+            phase,
+            focus,
+        };
+        let Some(parts) = &self.inputs[program].parts else {
+            return self.measured(program, job(None));
+        };
+        let mut regions = Vec::new();
+        for (focus, region) in foci(self.inputs, program).zip(&parts.regions.regions) {
+            let tally = self.measured(program, job(focus))?;
+            regions.push((region.weight, region.instrs, tally));
+        }
+        Some(Tally::weighted(regions.into_iter(), parts.instrs))
+    }
+
+    fn program(
+        &self,
+        policy: usize,
+        at: usize,
+        entry: &ProgramEntry,
+        whole: &[u32],
+    ) -> ProgramResult {
+        let group = group_of(self.scenario, at);
+        let together = group.map(Phase::Together);
+        let metrics = |phase: Phase| {
+            let tallies = whole
+                .iter()
+                .filter_map(|r| self.tally(at, policy, *r, phase));
+            self.metrics(&tallies.collect::<Vec<Tally>>())
+        };
+        let alone = metrics(Phase::Alone(at));
+        let together = together.map(metrics);
+        let slowdown = together
+            .as_ref()
+            .and_then(|t| alone.time_ps.slowdown(&t.time_ps));
+        let parts = self.inputs[at].parts.as_ref();
+        ProgramResult {
+            name: entry.name.clone(),
+            role: entry.role,
+            cores: entry.cores.to_string(),
+            colors: None,
+            input: self.inputs[at].input.clone(),
+            beside: group.map(|group| {
+                let met = members(self.scenario, Phase::Together(group));
+                let others = met.into_iter().filter(|m| *m != at);
+                others
+                    .map(|m| self.scenario.programs[m].name.clone())
+                    .collect()
+            }),
+            alone,
+            together,
+            slowdown,
+            regions: parts.map(|parts| self.region_set(policy, at, parts, whole)),
+        }
+    }
+
+    fn region_set(&self, policy: usize, at: usize, parts: &Parts, whole: &[u32]) -> RegionSet {
+        let hertz = self.scenario.machine.core.clock.0 as f64;
+        let deepest = self.deepest();
+        let together = group_of(self.scenario, at).map(Phase::Together);
+        let tallies = |phase: Phase, focus: Option<Focus>| -> Vec<Tally> {
+            let job = |repetition: &u32| Job {
+                policy,
+                repetition: *repetition,
+                phase,
+                focus,
+            };
+            let jobs = whole.iter().map(job);
+            jobs.filter_map(|job| self.measured(at, job)).collect()
+        };
+        let figures = |tallies: &[Tally]| RegionFigures {
+            cpi: tallies.iter().map(|t| t.cpi(hertz)).collect(),
+            last_level_mpki: tallies
+                .iter()
+                .map(|t| t.per_kilo(t.misses[deepest]))
+                .collect(),
+        };
+        let times = |tallies: &[Tally]| -> Sample { tallies.iter().map(|t| t.time_ps).collect() };
+        let regions = foci(self.inputs, at)
+            .zip(&parts.regions.regions)
+            .zip(&parts.entries)
+            .map(|((focus, region), entry)| {
+                let alone = tallies(Phase::Alone(at), focus);
+                let beside = together.map(|phase| tallies(phase, focus));
+                RegionResult {
+                    start: region.start,
+                    instructions: region.instrs,
+                    refs: entry.budget,
+                    warmup_refs: entry.warmup,
+                    weight: region.weight,
+                    slowdown: beside
+                        .as_ref()
+                        .and_then(|b| times(&alone).slowdown(&times(b))),
+                    alone: figures(&alone),
+                    together: beside.map(|b| figures(&b)),
+                }
+            });
+        RegionSet {
+            instructions: parts.instrs,
+            interval: parts.interval,
+            coverage: parts.coverage(),
+            distance: parts.regions.error,
+            distance_of_one: parts.regions.spread,
+            regions: regions.collect(),
+            check: (policy == 0).then(|| self.check(at)).flatten(),
+        }
+    }
+
+    /// The regions beside all that they stand for, alone, in the first repetition.
+    fn check(&self, at: usize) -> Option<RegionCheck> {
+        let hertz = self.scenario.machine.core.clock.0 as f64;
+        let deepest = self.deepest();
+        let whole = self.measured(
+            at,
+            Job {
+                policy: 0,
+                repetition: 0,
+                phase: Phase::Whole(at),
+                focus: None,
+            },
+        )?;
+        let regions = self.tally(at, 0, 0, Phase::Alone(at))?;
+        let mpki = |t: &Tally| t.per_kilo(t.misses[deepest]);
+        let relative = |found: f64, whole: f64| (found - whole) / whole;
+        Some(RegionCheck {
+            last_level: self.levels().last().cloned().unwrap_or_default(),
+            whole_cpi: whole.cpi(hertz),
+            regions_cpi: regions.cpi(hertz),
+            cpi_error: relative(regions.cpi(hertz), whole.cpi(hertz)),
+            whole_mpki: mpki(&whole),
+            regions_mpki: mpki(&regions),
+            mpki_error: (mpki(&whole) > 0.0).then(|| relative(mpki(&regions), mpki(&whole))),
+            whole_refs: whole.refs as u64,
+        })
+    }
+
+    fn metrics(&self, tallies: &[Tally]) -> Metrics {
+        let spec = &self.scenario.machine;
+        let of = |f: &dyn Fn(&Tally) -> f64| -> Sample { tallies.iter().map(f).collect() };
+        let hertz = spec.core.clock.0 as f64;
+        let levels = self.levels().into_iter().enumerate();
+        let mpki = levels.map(|(k, level)| LevelMpki {
+            level,
+            mpki: of(&|t| t.per_kilo(t.misses[k])),
+        });
+        Metrics {
+            time_ps: of(&|t| t.time_ps),
+            instructions: of(&|t| t.instructions),
+            refs: of(&|t| t.refs),
+            ipc: of(&|t| t.instructions / (t.time_ps * 1e-12 * hertz)),
+            mpki: mpki.collect(),
+            row_hit_rate: Some(of(&|t| t.row_hits / t.row_accesses)),
+            dram_bytes_per_s: of(&|t| t.memory_bytes / (t.time_ps * 1e-12)),
+            tlb_mpki: (self.scenario.features.tlb && spec.tlb.is_some())
+                .then(|| of(&|t| t.per_kilo(t.walks))),
+            pages: of(&|t| t.pages),
+            huge_pages: of(&|t| t.huge_pages),
+            faults: of(&|t| t.faults),
+            extra: Vec::new(),
+        }
+    }
+
+    fn curve(&self, program: usize) -> Option<MissCurve> {
+        if self.scenario.miss_curve == 0 {
+            return None;
+        }
+        let cache = last_level(&self.scenario.machine);
+        let deepest = self.deepest();
+        let misses = |phase: Phase| {
+            let tally = self.tally(program, 0, 0, phase)?;
+            Some(tally.per_kilo(tally.misses[deepest]))
+        };
+        let mut points = Vec::new();
+        for ways in curve_ways(self.scenario) {
+            let size = cache.size.0 / u64::from(cache.ways) * u64::from(ways);
+            points.push((size, misses(Phase::Curve(program, ways))?));
+        }
+        points.push((cache.size.0, misses(Phase::Alone(program))?));
+        Some(MissCurve {
+            program: self.scenario.programs[program].name.clone(),
+            cache: cache.name.clone(),
+            points,
+        })
+    }
+
+    /// Names of the data path's levels.
+    fn levels(&self) -> Vec<String> {
+        level_names(&self.scenario.machine)
+    }
+
+    /// Place of the last level among them.
+    fn deepest(&self) -> usize {
+        self.levels().len().saturating_sub(1)
+    }
+
+    fn set_map(&self, policy: usize) -> Option<SetMap> {
+        let job = map_job(self.scenario, self.inputs, policy)?;
+        let outcome = self.outcome(job)?;
+        if outcome.map.is_empty() {
+            return None;
+        }
+        let spec = &self.scenario.machine;
+        let cache = last_level(spec);
+        let sets = cache.size.0 / 64 / u64::from(cache.ways);
+        let capacity = (sets * u64::from(cache.ways)) as f64 / MAP_BUCKETS as f64;
+        let mut owners = vec!["empty".to_owned(), "kernel".to_owned()];
+        let programs = members(self.scenario, job.phase);
+        owners.extend(
+            programs
+                .iter()
+                .map(|p| self.scenario.programs[*p].name.clone()),
+        );
+        let mut shares = Vec::new();
+        for sample in &outcome.map {
+            for lines in &sample.lines {
+                let held: u32 = lines.iter().sum();
+                let empty = (capacity - f64::from(held)).max(0.0);
+                let share = |lines: f64| (255.0 * lines / capacity).round() as u8;
+                shares.push(share(empty));
+                shares.extend(lines.iter().map(|n| share(f64::from(*n))));
+            }
+        }
+        Some(SetMap {
+            policy: self.scenario.policies[policy].name.clone(),
+            cache: cache.name.clone(),
+            place: job.focus.map(|f| {
+                let name = &self.scenario.programs[f.program].name;
+                format!("region {} of {name}", f.region + 1)
+            }),
+            nr_sets: sets as u32,
+            nr_groups: MAP_BUCKETS as u32,
+            owners,
+            times_ps: outcome.map.iter().map(|s| s.time.0).collect(),
+            shares,
+        })
+    }
+}
+
+/// What the model of this version leaves out.
+fn missing(scenario: &Scenario) -> Vec<String> {
+    let mut missing = vec![
+        "disks: a file page that is not in memory costs a fault, no disk time".to_owned(),
+        "reclaim and swap: memory that runs out ends the run".to_owned(),
+    ];
+    let off = Features::NAMES
+        .into_iter()
+        .filter(|n| !scenario.features.on().contains(n));
+    missing.extend(off.map(|n| format!("{n}: switched off in this study")));
+    missing
+}
+
+/// Names of the data path's levels.
+fn level_names(spec: &MachineSpec) -> Vec<String> {
+    match Machine::new(spec, &Options::default()) {
+        Ok(machine) => machine.level_names().to_vec(),
+        Err(_) => Vec::new(),
+    }
+}

@@ -1,0 +1,118 @@
+//! What a program did, measured or put together from its regions.
+
+use piebald_sim::Region;
+
+/// Sums over a program's measured part. Those of a program that regions stand for are estimates
+/// for all of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Tally {
+    pub(crate) time_ps: f64,
+    /// The kernel's for the program included.
+    pub(crate) instructions: f64,
+    pub(crate) refs: f64,
+    /// Misses of the data path's levels.
+    pub(crate) misses: [f64; 3],
+    pub(crate) row_hits: f64,
+    pub(crate) row_accesses: f64,
+    pub(crate) memory_bytes: f64,
+    pub(crate) walks: f64,
+    pub(crate) faults: f64,
+    /// Mapped at the end; of regions, the mean by weight.
+    pub(crate) pages: f64,
+    pub(crate) huge_pages: f64,
+}
+
+impl Tally {
+    /// Each figure times `count`, those that are no sums times `level`.
+    fn add(&mut self, other: &Self, count: f64, level: f64) {
+        let sums = [
+            (&mut self.time_ps, other.time_ps),
+            (&mut self.instructions, other.instructions),
+            (&mut self.refs, other.refs),
+            (&mut self.row_hits, other.row_hits),
+            (&mut self.row_accesses, other.row_accesses),
+            (&mut self.memory_bytes, other.memory_bytes),
+            (&mut self.walks, other.walks),
+            (&mut self.faults, other.faults),
+        ];
+        for (sum, value) in sums {
+            *sum += count * value;
+        }
+        for (sum, value) in self.misses.iter_mut().zip(other.misses) {
+            *sum += count * value;
+        }
+        self.pages += level * other.pages;
+        self.huge_pages += level * other.huge_pages;
+    }
+
+    /// What `instrs` instructions of a program come to by its regions: of each its weight, its
+    /// length in instructions, and what it did.
+    pub(crate) fn weighted(regions: impl Iterator<Item = (f64, u64, Self)>, instrs: u64) -> Self {
+        let mut sum = Self::default();
+        for (weight, length, tally) in regions {
+            sum.add(
+                &tally,
+                weight * instrs as f64 / length.max(1) as f64,
+                weight,
+            );
+        }
+        sum
+    }
+
+    /// Clock cycles per instruction.
+    pub(crate) fn cpi(&self, hertz: f64) -> f64 {
+        self.time_ps * 1e-12 * hertz / self.instructions
+    }
+
+    /// Events of which there were `n`, per 1000 instructions.
+    pub(crate) fn per_kilo(&self, n: f64) -> f64 {
+        1000.0 * n / self.instructions
+    }
+}
+
+impl From<&Region> for Tally {
+    fn from(r: &Region) -> Self {
+        let c = &r.counters;
+        Self {
+            time_ps: r.time.0 as f64,
+            instructions: c.instructions as f64,
+            refs: r.refs as f64,
+            misses: c.level.map(|l| l.misses as f64),
+            row_hits: c.row_hits as f64,
+            row_accesses: c.row_accesses() as f64,
+            memory_bytes: c.memory_bytes() as f64,
+            walks: c.walks as f64,
+            faults: r.faults as f64,
+            pages: r.pages as f64,
+            huge_pages: r.huge_pages as f64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_count_by_what_they_stand_for_not_by_their_length() {
+        let region = |time_ps, instructions, misses, pages| Tally {
+            time_ps,
+            instructions,
+            misses: [misses, 0.0, 0.0],
+            pages,
+            ..Tally::default()
+        };
+        // 10,000 instructions, of which 7,500 are like the first region.
+        let parts = [
+            (0.75, 100, region(50.0, 110.0, 4.0, 10.0)),
+            (0.25, 50, region(100.0, 50.0, 0.0, 30.0)),
+        ];
+        let sum = Tally::weighted(parts.into_iter(), 10_000);
+        assert_eq!(sum.time_ps, 75.0 * 50.0 + 50.0 * 100.0);
+        assert_eq!(sum.instructions, 75.0 * 110.0 + 50.0 * 50.0);
+        assert_eq!((sum.misses[0], sum.pages), (300.0, 15.0));
+        let cpi = sum.cpi(1e12);
+        assert!((cpi - sum.time_ps / sum.instructions).abs() < 1e-12);
+        assert!((sum.per_kilo(sum.misses[0]) - 300e3 / 10_750.0).abs() < 1e-9);
+    }
+}
