@@ -7,6 +7,7 @@
 mod assemble;
 mod describe;
 mod jobs;
+mod kernels;
 mod parts;
 mod prepare;
 pub mod regions;

@@ -16,16 +16,7 @@ use std::{
 use piebald_report::{Role, Study};
 use piebald_sim::{
     MapRequest, Outcome, ProgramSetup, Progress, Setup, SimError,
-    rooms::{
-        hw::{Options, spec::MachineSpec},
-        os_model::{
-            frames::{
-                Age, BinHopping, BinHoppingConfig, Flavour, RandomFrames, Stock, StockConfig,
-            },
-            kernel::{ColorRule, Kernel, KernelConfig, Thp},
-        },
-        policy::contract::FrameAllocator,
-    },
+    rooms::{hw::Options, os_model::kernel::ColorRule},
 };
 use piebald_units::Picos;
 use rayon::prelude::*;
@@ -33,16 +24,13 @@ use rayon::prelude::*;
 use crate::{
     assemble::{MAP_BUCKETS, Results, assemble},
     jobs::{
-        Focus, Job, Phase, group_of, groups, jobs, last_level, members, mix, narrow_last_level,
-        planned_refs,
+        Focus, Job, Phase, group_of, groups, jobs, members, mix, narrow_last_level, planned_refs,
     },
+    kernels::Kernels,
     prepare::Prepared,
-    scenario::{Frames, MemoryState, Policy, Scenario},
+    scenario::Scenario,
 };
 
-/// Free memory of an aged machine, in 1/1000: enough for every program, little
-/// enough that large blocks are rare.
-const AGED_FREE_PERMILLE: u32 = 400;
 /// Programs start within this time of one another.
 const START_SPREAD_PS: u64 = 100_000_000;
 /// How far a thread may run ahead inside its private caches (design: 1 us).
@@ -89,6 +77,7 @@ pub struct Lab<'a> {
     scenario: &'a Scenario,
     inputs: &'a [Prepared],
     hooks: Hooks<'a>,
+    kernels: Kernels<'a>,
     done: AtomicU64,
     planned: u64,
 }
@@ -109,6 +98,7 @@ pub fn study(
         scenario,
         inputs,
         hooks,
+        kernels: Kernels::new(scenario, &jobs),
         done: AtomicU64::new(0),
         planned: jobs.iter().map(|j| planned_refs(scenario, j, inputs)).sum(),
     };
@@ -155,7 +145,11 @@ impl Lab<'_> {
     fn run(&self, job: Job) -> Result<Outcome, StudyError> {
         let policy = &self.scenario.policies[job.policy];
         let draw = mix(&[self.scenario.seed, u64::from(job.repetition)]);
-        let kernel = self.kernel(policy, draw)?;
+        let kernel = self.kernels.take(&job);
+        let kernel = kernel.map_err(|problem| StudyError::Kernel {
+            policy: policy.name.clone(),
+            problem,
+        })?;
         let chosen = members(self.scenario, job.phase);
         let programs = chosen.iter().map(|p| self.program(*p, &job, draw));
         let programs = programs.collect();
@@ -265,41 +259,6 @@ impl Lab<'_> {
             ..whole
         }
     }
-
-    fn kernel(&self, policy: &Policy, draw: u64) -> Result<Kernel, StudyError> {
-        let fail = |problem: String| StudyError::Kernel {
-            policy: policy.name.clone(),
-            problem,
-        };
-        let spec = &self.scenario.machine;
-        let frames = spec.memory.size.0 >> 12;
-        let threads = spec.core.sockets * spec.core.per_socket * spec.core.smt;
-        let allocator: Box<dyn FrameAllocator> = match policy.frames {
-            Frames::Stock => {
-                let config = StockConfig::new(frames, threads, Flavour::default());
-                Box::new(Stock::new(&config).map_err(|e| fail(e.to_string()))?)
-            }
-            Frames::Random => Box::new(
-                RandomFrames::new(frames, mix(&[draw, 4])).map_err(|e| fail(e.to_string()))?,
-            ),
-            Frames::BinHopping => {
-                let config = BinHoppingConfig {
-                    frames,
-                    bins: page_colors(spec).min(1024),
-                    shift: 0,
-                };
-                Box::new(BinHopping::new(&config).map_err(|e| fail(e.to_string()))?)
-            }
-        };
-        let mut config = KernelConfig::new(threads);
-        config.thp = if policy.thp { Thp::Always } else { Thp::Never };
-        let mut kernel = Kernel::new(config, allocator).map_err(|e| fail(e.to_string()))?;
-        if policy.memory == MemoryState::Aged {
-            let age = Age::new(mix(&[draw, 5]), AGED_FREE_PERMILLE, threads);
-            kernel.age(&age).map_err(|e| fail(e.to_string()))?;
-        }
-        Ok(kernel)
-    }
 }
 
 /// The run that a policy's set map is taken from: the first target beside its company, in the
@@ -320,11 +279,4 @@ pub(crate) fn map_job(scenario: &Scenario, inputs: &[Prepared], policy: usize) -
         phase,
         focus,
     })
-}
-
-/// Page colours of the last level: set bits above the page offset.
-fn page_colors(spec: &MachineSpec) -> u16 {
-    let cache = last_level(spec);
-    let sets = cache.size.0 / 64 / u64::from(cache.ways);
-    (sets / 64).clamp(1, 4096) as u16
 }

@@ -6,7 +6,7 @@
 use std::{error::Error, time::Instant};
 
 use piebald_os_model::{
-    frames::{Age, Flavour, FrameAllocator, RandomFrames, Stock, StockConfig, age},
+    frames::{Age, Flavour, OwnedFrames, RandomFrames, Stock, StockConfig, age},
     kernel::{Actions, ColorRule, Kernel, KernelConfig, SysWork, Thp},
 };
 use piebald_policy::contract::FrameRequest;
@@ -172,7 +172,7 @@ fn faults() -> Res<()> {
 }
 
 fn allocators() -> Res<()> {
-    let make = || -> Res<Vec<(&str, Box<dyn FrameAllocator>)>> {
+    let make = || -> Res<Vec<(&str, Box<dyn OwnedFrames>)>> {
         Ok(vec![
             (
                 "stock 2.6.30",

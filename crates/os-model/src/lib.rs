@@ -14,7 +14,7 @@
 //!
 //! # The interface in one view
 //! ```text
-//! Kernel::new(KernelConfig::new(cores), Box<dyn FrameAllocator>) -> Kernel
+//! Kernel::new(KernelConfig::new(cores), Box<dyn OwnedFrames>) -> Kernel
 //!   .age(&Age::new(seed, free_permille, cores))         before programs start
 //!   .start(program, ColorRule) -> TaskId                one task, empty space
 //!   .translate(task, &[MemRef], &mut Vec<PhysRef>) -> Translated { consumed, fault }

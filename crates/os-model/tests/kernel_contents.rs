@@ -8,10 +8,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use memory_model::{ANON, Behind, Frames, Image, Page, Value};
 use piebald_os_model::{
-    frames::{Age, Flavour, RandomFrames, Stock, StockConfig},
+    frames::{Age, Flavour, OwnedFrames, RandomFrames, Stock, StockConfig},
     kernel::{Actions, ColorRule, Kernel, KernelConfig, KernelError, Move, SysWork, Thp},
 };
-use piebald_policy::contract::{FrameAllocator, Mode};
+use piebald_policy::contract::Mode;
 use piebald_units::{
     CoreId, FileId, TaskId, VirtAddr, Vpn,
     memory::PageTables,
@@ -44,7 +44,7 @@ fn addr(vpn: u64) -> VirtAddr {
 }
 
 impl World {
-    fn new(frames: Box<dyn FrameAllocator>, thp: Thp, seed: u64) -> Self {
+    fn new(frames: Box<dyn OwnedFrames>, thp: Thp, seed: u64) -> Self {
         let config = KernelConfig {
             thp,
             image_pages: 64,
@@ -414,7 +414,7 @@ impl World {
     }
 }
 
-fn run(frames: Box<dyn FrameAllocator>, thp: Thp, seed: u64, steps: u32) {
+fn run(frames: Box<dyn OwnedFrames>, thp: Thp, seed: u64, steps: u32) {
     let total = frames.total_frames();
     let mut w = World::new(frames, thp, seed);
     w.start(1);
@@ -433,7 +433,7 @@ fn run(frames: Box<dyn FrameAllocator>, thp: Thp, seed: u64, steps: u32) {
     w.finish();
 }
 
-fn stock(frames: u64) -> Box<dyn FrameAllocator> {
+fn stock(frames: u64) -> Box<dyn OwnedFrames> {
     Box::new(Stock::new(&StockConfig::new(frames, 4, Flavour::V6_12)).unwrap())
 }
 

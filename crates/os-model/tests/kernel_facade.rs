@@ -457,6 +457,7 @@ fn a_moved_page_has_a_new_frame_and_a_shared_one_stays() {
 
 /// Hands out the lowest free frame of the wished colour (pfn modulo 4) and
 /// records what it was asked.
+#[derive(Clone)]
 struct Colored {
     free: Vec<bool>,
 }

@@ -120,7 +120,7 @@ pub enum Together {
 }
 
 /// Which frames pages get.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Frames {
     /// Linux's buddy allocator with per-core lists.
     Stock,
@@ -131,7 +131,7 @@ pub enum Frames {
 }
 
 /// State of memory when programs start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemoryState {
     /// As after boot: large blocks.
     Fresh,

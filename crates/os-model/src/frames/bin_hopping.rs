@@ -40,6 +40,7 @@ pub struct BinHoppingConfig {
 }
 
 /// The bin-hopping allocator.
+#[derive(Clone)]
 pub struct BinHopping {
     buddy: Stock,
     /// Links and states of the frames that lie in bins; [`State::Cached`] marks

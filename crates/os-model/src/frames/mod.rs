@@ -35,6 +35,26 @@ pub use piebald_policy::contract::FrameAllocator;
 pub use random::RandomFrames;
 pub use stock::{CoreListConfig, Flavour, MigrateType, Stock, StockConfig, ZoneConfig};
 
+/// An allocator as a kernel owns it: it can be copied, so that a state that took
+/// long to reach is reached once. Every allocator that is `Clone` is one.
+pub trait OwnedFrames: FrameAllocator + Send + Sync {
+    /// Another allocator in the same state.
+    fn boxed_clone(&self) -> Box<dyn OwnedFrames>;
+}
+
+impl<T: FrameAllocator + Clone + Send + Sync + 'static> OwnedFrames for T {
+    fn boxed_clone(&self) -> Box<dyn OwnedFrames> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn OwnedFrames> {
+    fn clone(&self) -> Self {
+        // The box is no allocator itself: the call is the content's.
+        (**self).boxed_clone()
+    }
+}
+
 /// Why an allocator could not be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} = {value}: must be {allowed}")]

@@ -25,6 +25,7 @@ const TRIES: u32 = 256;
 const NONE: u8 = 0;
 
 /// The random allocator.
+#[derive(Clone)]
 pub struct RandomFrames {
     /// Place -> frame, xor place. The first `free` places are free frames.
     order: Vec<u32>,

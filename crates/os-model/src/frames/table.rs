@@ -100,6 +100,7 @@ impl List {
 }
 
 /// States and links of frames `0..frames`.
+#[derive(Clone)]
 pub(super) struct FrameTable {
     state: Vec<u8>,
     links: Vec<Links>,

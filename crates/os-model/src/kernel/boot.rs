@@ -18,6 +18,7 @@ use super::{
 const CORE_PAGES: u64 = 4;
 
 /// Frames taken at boot.
+#[derive(Clone)]
 pub(crate) struct BootMemory {
     /// Blocks as granted, for the books.
     pub blocks: Vec<(Pfn, Order)>,
@@ -135,6 +136,7 @@ pub(crate) const fn kernel_request(order: Order) -> FrameRequest<'static> {
 
 /// The kernel's own address space as the walker sees it: all memory at
 /// [`DIRECT_MAP`], in 2 MiB pages, the same for every task. Address space 0.
+#[derive(Clone)]
 pub struct KernelSpace {
     /// Root, then level-2 tables, then level-1 tables of 1 GiB each.
     tables: Vec<u32>,

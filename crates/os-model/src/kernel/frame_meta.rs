@@ -50,6 +50,7 @@ impl Owner {
 }
 
 /// Users and owners of all frames.
+#[derive(Clone)]
 pub(crate) struct FrameMeta {
     refs: Vec<u32>,
     owner: Vec<u16>,

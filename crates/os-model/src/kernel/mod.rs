@@ -31,7 +31,7 @@ mod syscall;
 mod translate;
 mod validate;
 
-use piebald_policy::contract::{FrameAllocator, FrameCounters};
+use piebald_policy::contract::FrameCounters;
 use piebald_units::{
     Asid, Bytes, Color, CoreId, FileId, MAX_CORES, Order, Pfn, TaskId, Vpn, memory::PhysRef,
     op::MemRef,
@@ -48,7 +48,7 @@ pub use syscall::SysWork;
 pub use translate::{Fault, Translated};
 
 use crate::{
-    frames::{Age, AgeError, Aged, age},
+    frames::{Age, AgeError, Aged, OwnedFrames, age},
     space::{AddressSpace, Entry, Object, Scan},
 };
 use boot::BootMemory;
@@ -97,6 +97,7 @@ pub struct Counters {
 }
 
 /// A process: an address space and the tasks that run in it.
+#[derive(Clone)]
 struct Process {
     space: AddressSpace,
     program: u16,
@@ -106,6 +107,7 @@ struct Process {
     last_wish: Option<Color>,
 }
 
+#[derive(Clone)]
 struct Task {
     process: usize,
     /// Stack and task struct.
@@ -113,10 +115,12 @@ struct Task {
     cache: TranslationCache,
 }
 
-/// The modelled kernel.
+/// The modelled kernel. A clone goes on by itself from the same state: one that
+/// was [aged](Kernel::age) costs a copy instead of a history.
+#[derive(Clone)]
 pub struct Kernel {
     config: KernelConfig,
-    frames: Box<dyn FrameAllocator>,
+    frames: Box<dyn OwnedFrames>,
     meta: FrameMeta,
     boot: BootMemory,
     /// By process number; the address space's id is the number plus one.
@@ -136,7 +140,7 @@ impl Kernel {
     /// memory does not even hold the kernel.
     pub fn new(
         config: KernelConfig,
-        mut frames: Box<dyn FrameAllocator>,
+        mut frames: Box<dyn OwnedFrames>,
     ) -> Result<Self, KernelError> {
         check(&config)?;
         let total = frames.total_frames();

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use crate::space::{Object, ObjectPage};
 
 /// Object pages that are in memory.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Objects {
     pages: HashMap<Object, HashMap<u64, u32>>,
     /// Pages of areas that map a shared anonymous object.

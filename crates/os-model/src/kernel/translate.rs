@@ -57,6 +57,7 @@ const NO_SLOT: Slot = Slot {
 
 /// Recent translations of one task. A page is here only if its access bit is
 /// set, and writable only if its dirty bit is, so that a hit changes nothing.
+#[derive(Clone)]
 pub(crate) struct TranslationCache {
     slots: Box<[Slot; SLOTS]>,
     /// The space's epoch of the last batch.

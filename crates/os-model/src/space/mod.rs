@@ -74,6 +74,7 @@ pub struct Scan {
 }
 
 /// One process's addresses.
+#[derive(Clone)]
 pub struct AddressSpace {
     asid: Asid,
     pub(crate) areas: Areas,

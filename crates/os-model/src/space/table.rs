@@ -14,6 +14,7 @@ pub(crate) const VPN_MASK: u64 = (1 << 36) - 1;
 /// 4 KiB pages in a 2 MiB page.
 pub(crate) const HUGE_PAGES: u64 = 512;
 
+#[derive(Clone)]
 struct Node {
     entries: [u64; 512],
     /// Frame that holds the node.
@@ -23,6 +24,7 @@ struct Node {
 }
 
 /// The tables of one address space.
+#[derive(Clone)]
 pub(crate) struct Tables {
     nodes: Vec<Box<Node>>,
     spare: Vec<u32>,

@@ -12,6 +12,7 @@ const ORDERS_6_12: [u8; 5] = [0, 1, 2, 3, 9];
 const ORDERS_2_6_30: [u8; 1] = [0];
 
 /// The lists of one core in one zone.
+#[derive(Clone)]
 pub(super) struct CoreLists {
     /// `[order index][migrate type]`
     lists: Vec<[List; NR_TYPES]>,

@@ -41,6 +41,7 @@ use zone::{PageBlocks, Zone};
 
 /// The stock allocator. 9 B per frame, 1 B per 2 MiB, and list heads: 396 B per
 /// zone, 36 B per order and zone for every core.
+#[derive(Clone)]
 pub struct Stock {
     table: FrameTable,
     blocks: PageBlocks,

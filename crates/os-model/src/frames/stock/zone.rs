@@ -6,6 +6,7 @@ use super::{
 };
 
 /// Migrate type of every 2 MiB pageblock, shared by all zones.
+#[derive(Clone)]
 pub(super) struct PageBlocks(Vec<u8>);
 
 impl PageBlocks {
@@ -29,6 +30,7 @@ impl PageBlocks {
 }
 
 /// A range of frames with its own free lists.
+#[derive(Clone)]
 pub(super) struct Zone {
     pub(super) first: u32,
     /// First frame beyond.

@@ -1,0 +1,274 @@
+//! Kernels in the state in which programs meet them.
+//!
+//! Ageing memory takes as long as simulating millions of references, and all runs of
+//! a repetition under one policy begin with the same history. It is lived through
+//! once, and every run but the last gets a copy. A state is dropped with its last
+//! run; since runs are taken repetition by repetition, there are at most as many
+//! states as threads that simulate, and one more.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use piebald_sim::rooms::{
+    hw::spec::MachineSpec,
+    os_model::{
+        frames::{
+            Age, BinHopping, BinHoppingConfig, Flavour, OwnedFrames, RandomFrames, Stock,
+            StockConfig,
+        },
+        kernel::{Kernel, KernelConfig, Thp},
+    },
+};
+
+use crate::{
+    jobs::{Job, last_level, mix},
+    scenario::{Frames, MemoryState, Policy, Scenario},
+};
+
+/// Free memory of an aged machine, in 1/1000: enough for every program, little
+/// enough that large blocks are rare.
+const AGED_FREE_PERMILLE: u32 = 400;
+
+/// What a kernel's state depends on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    repetition: u32,
+    frames: Frames,
+    memory: MemoryState,
+    thp: bool,
+}
+
+/// A state that some runs still need.
+struct Slot {
+    runs: usize,
+    made: Arc<OnceLock<Result<Kernel, String>>>,
+}
+
+/// The kernels of a study's runs.
+pub(crate) struct Kernels<'a> {
+    scenario: &'a Scenario,
+    slots: Mutex<HashMap<Key, Slot>>,
+}
+
+impl<'a> Kernels<'a> {
+    /// For these runs, each of which takes its kernel once.
+    pub(crate) fn new(scenario: &'a Scenario, jobs: &[Job]) -> Self {
+        let mut slots: HashMap<Key, Slot> = HashMap::new();
+        for job in jobs {
+            let slot = slots.entry(key(scenario, job)).or_insert_with(|| Slot {
+                runs: 0,
+                made: Arc::default(),
+            });
+            slot.runs += 1;
+        }
+        Self {
+            scenario,
+            slots: Mutex::new(slots),
+        }
+    }
+
+    /// The kernel of a run. Blocks while another thread makes the same state.
+    ///
+    /// # Errors
+    /// What the kernel or its allocator says.
+    pub(crate) fn take(&self, job: &Job) -> Result<Kernel, String> {
+        let key = key(self.scenario, job);
+        let draw = mix(&[self.scenario.seed, u64::from(key.repetition)]);
+        let policy = &self.scenario.policies[job.policy];
+        let make = || kernel(&self.scenario.machine, policy, draw);
+        // Fresh memory costs nothing until it is used; a copy of it would.
+        let shared = match key.memory {
+            MemoryState::Fresh => None,
+            MemoryState::Aged => self.slot(key),
+        };
+        let Some((made, last)) = shared else {
+            return make();
+        };
+        let kernel = made.get_or_init(make);
+        if !last {
+            return kernel.clone();
+        }
+        // Whoever came before may still be copying.
+        match Arc::try_unwrap(made) {
+            Ok(cell) => cell.into_inner().unwrap_or_else(make),
+            Err(made) => made.get_or_init(make).clone(),
+        }
+    }
+
+    /// The state of a key, and whether this is its last run.
+    fn slot(&self, key: Key) -> Option<(Arc<OnceLock<Result<Kernel, String>>>, bool)> {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = slots.get_mut(&key)?;
+        slot.runs -= 1;
+        if slot.runs > 0 {
+            return Some((slot.made.clone(), false));
+        }
+        Some((slots.remove(&key)?.made, true))
+    }
+}
+
+fn key(scenario: &Scenario, job: &Job) -> Key {
+    let policy = &scenario.policies[job.policy];
+    Key {
+        repetition: job.repetition,
+        frames: policy.frames,
+        memory: policy.memory,
+        thp: policy.thp,
+    }
+}
+
+fn kernel(spec: &MachineSpec, policy: &Policy, draw: u64) -> Result<Kernel, String> {
+    let frames = spec.memory.size.0 >> 12;
+    let threads = spec.core.sockets * spec.core.per_socket * spec.core.smt;
+    let allocator: Box<dyn OwnedFrames> = match policy.frames {
+        Frames::Stock => {
+            let config = StockConfig::new(frames, threads, Flavour::default());
+            Box::new(Stock::new(&config).map_err(|e| e.to_string())?)
+        }
+        Frames::Random => {
+            let frames = RandomFrames::new(frames, mix(&[draw, 4]));
+            Box::new(frames.map_err(|e| e.to_string())?)
+        }
+        Frames::BinHopping => {
+            let config = BinHoppingConfig {
+                frames,
+                bins: page_colors(spec).min(1024),
+                shift: 0,
+            };
+            Box::new(BinHopping::new(&config).map_err(|e| e.to_string())?)
+        }
+    };
+    let mut config = KernelConfig::new(threads);
+    config.thp = if policy.thp { Thp::Always } else { Thp::Never };
+    let mut kernel = Kernel::new(config, allocator).map_err(|e| e.to_string())?;
+    if policy.memory == MemoryState::Aged {
+        let age = Age::new(mix(&[draw, 5]), AGED_FREE_PERMILLE, threads);
+        kernel.age(&age).map_err(|e| e.to_string())?;
+    }
+    Ok(kernel)
+}
+
+/// Page colours of the last level: set bits above the page offset.
+fn page_colors(spec: &MachineSpec) -> u16 {
+    let cache = last_level(spec);
+    let sets = cache.size.0 / 64 / u64::from(cache.ways);
+    (sets / 64).clamp(1, 4096) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use piebald_sim::rooms::os_model::kernel::{Actions, ColorRule, Fault};
+    use piebald_units::{CoreId, Pfn, VirtAddr, memory::PhysRef, op::MemRef};
+
+    use super::*;
+    use crate::jobs::Phase;
+
+    fn scenario() -> Scenario {
+        let text = "schema = 1\n[machine]\npreset = \"w3540\"\nmemory = \"192MiB\"\n\
+                    [[program]]\nbuiltin = \"chase\"\ncores = \"0\"\n\
+                    [[policy]]\nname = \"stock\"\n[[policy]]\nname = \"random\"\n\
+                    frames = \"random\"\n[[policy]]\nname = \"bins\"\nframes = \"bin-hopping\"\n\
+                    [[policy]]\nname = \"huge\"\nthp = true\n\
+                    [[policy]]\nname = \"fresh\"\nmemory = \"fresh\"\n";
+        Scenario::parse(text, Path::new("s.toml")).expect("a scenario")
+    }
+
+    fn job(policy: usize, repetition: u32) -> Job {
+        Job {
+            policy,
+            repetition,
+            phase: Phase::Alone(0),
+            focus: None,
+        }
+    }
+
+    /// Frames that a program gets for its first pages, those of its end given back.
+    fn frames(kernel: &mut Kernel) -> Vec<Pfn> {
+        let mut got = Vec::new();
+        let mut actions = Actions::new();
+        for _ in 0..2 {
+            let task = kernel.start(1, ColorRule::default()).expect("starts");
+            for page in 0..500 {
+                let r = MemRef {
+                    addr: VirtAddr(0x10_0000 + page * 4096),
+                    kind: piebald_units::op::RefKind::Store,
+                    size: 8,
+                    ..MemRef::default()
+                };
+                let mut out: Vec<PhysRef> = Vec::new();
+                let fault: Option<Fault> = kernel
+                    .translate(task, &[r], &mut out)
+                    .expect("translates")
+                    .fault;
+                if let Some(fault) = fault {
+                    kernel
+                        .fault(task, CoreId(1), fault, &mut actions)
+                        .expect("a frame");
+                    kernel.translate(task, &[r], &mut out).expect("translates");
+                }
+                got.extend(out.iter().map(|p| Pfn(u64::from(p.frame))));
+            }
+            kernel.exit(task, CoreId(1), &mut actions).expect("ends");
+        }
+        kernel.validate().expect("the books are right");
+        got
+    }
+
+    #[test]
+    fn runs_that_share_a_history_get_the_frames_that_they_would_get_with_their_own() {
+        let s = scenario();
+        for policy in 0..s.policies.len() {
+            let jobs = [
+                job(policy, 0),
+                job(policy, 0),
+                job(policy, 0),
+                job(policy, 1),
+            ];
+            let kernels = Kernels::new(&s, &jobs);
+            let draw = mix(&[s.seed, 0]);
+            let mut own = kernel(&s.machine, &s.policies[policy], draw).expect("a kernel");
+            let own = frames(&mut own);
+            assert!(own.len() >= 1000, "{policy}");
+            // Copies, one of them used while the others are still to come, and the last run,
+            // which gets the original.
+            for _ in 0..3 {
+                let mut taken = kernels.take(&jobs[0]).expect("a kernel");
+                assert_eq!(frames(&mut taken), own, "{policy}");
+            }
+            let other = frames(&mut kernels.take(&jobs[3]).expect("a kernel"));
+            let is_aged = s.policies[policy].memory == MemoryState::Aged;
+            assert_eq!(other != own, is_aged, "{policy}");
+        }
+    }
+
+    #[test]
+    fn a_history_is_kept_no_longer_than_its_runs() {
+        let s = scenario();
+        let jobs: Vec<Job> = (0..3).flat_map(|r| [job(0, r), job(0, r)]).collect();
+        let kernels = Kernels::new(&s, &jobs);
+        let held = || {
+            let slots = kernels.slots.lock().expect("no thread failed");
+            let made = slots.values().filter(|slot| slot.made.get().is_some());
+            made.count()
+        };
+        for (n, job) in jobs.iter().enumerate() {
+            kernels.take(job).expect("a kernel");
+            assert_eq!(held(), 1 - n % 2, "after run {n}");
+        }
+    }
+
+    #[test]
+    fn a_kernel_that_cannot_be_is_told_to_every_run() {
+        let mut s = scenario();
+        s.machine.memory.size = piebald_units::Bytes(1 << 20);
+        let jobs = [job(0, 0), job(0, 0)];
+        let kernels = Kernels::new(&s, &jobs);
+        for job in &jobs {
+            assert!(kernels.take(job).is_err());
+        }
+    }
+}
