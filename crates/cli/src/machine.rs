@@ -1,10 +1,15 @@
-//! `piebald machine list|show|check`
+//! `piebald machine list|show|check|derive`
 
-use std::{fmt::Write as _, path::Path, process::ExitCode};
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::Subcommand;
 use piebald_hw::{Machine, Options, presets, spec::MachineSpec};
 use piebald_lab::machine_lines;
+use piebald_report::write_atomically;
 
 use crate::failure::{Failure, print};
 
@@ -32,13 +37,27 @@ enum What {
         /// Name of a preset, or a machine file
         machine: String,
     },
+    /// Write a machine file for this computer: what Linux tells, and generic values,
+    /// marked as such, for the rest
+    Derive {
+        /// File to write, instead of standard output
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// A copy of another computer's /sys/devices/system/cpu
+        #[arg(long, value_name = "DIR")]
+        from: Option<PathBuf>,
+    },
 }
+
+/// Where Linux describes processors and caches.
+const SYSFS: &str = "/sys/devices/system/cpu";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     match &args.what {
         What::List => list(),
         What::Show { machine, file } => show(machine, *file),
         What::Check { machine } => check(machine),
+        What::Derive { output, from } => derive(output.as_deref(), from.as_deref()),
     }?;
     Ok(ExitCode::SUCCESS)
 }
@@ -115,4 +134,56 @@ fn show(machine: &str, file: bool) -> Result<(), Failure> {
 fn check(machine: &str) -> Result<(), Failure> {
     let spec = checked(machine)?;
     print(&format!("{}: ok\n", spec.name))
+}
+
+fn derive(output: Option<&Path>, from: Option<&Path>) -> Result<(), Failure> {
+    if from.is_none() && !cfg!(target_os = "linux") {
+        return Err(Failure::failed(format!(
+            "machine derive reads {SYSFS}, which only Linux has; allowed here: --from DIR with a \
+             copy of a Linux computer's"
+        )));
+    }
+    let root = from.unwrap_or(Path::new(SYSFS));
+    if !root.join("online").is_file() {
+        let problem = format!(
+            "{}: no such file; allowed: {SYSFS} or a copy of it",
+            root.join("online").display()
+        );
+        return Err(match from {
+            Some(_) => Failure::usage(format!("--from {problem}")),
+            None => Failure::failed(problem),
+        });
+    }
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
+    let text = presets::derive::from_sysfs(&read).map_err(|e| {
+        let hidden = match e.path.contains("/cache/") {
+            true => " (virtual machines often hide their caches: derive on the host)",
+            false => "",
+        };
+        Failure::failed(format!("{}/{e}{hidden}", root.display()))
+    })?;
+    // What Linux says may still be more than the model has: 65 cores, caches of four levels.
+    let refuse = |problem: String| {
+        let root = root.display();
+        Failure::failed(format!(
+            "{root}: no machine that can be modelled: {problem}"
+        ))
+    };
+    let spec = presets::parse(&text, "derived").map_err(|e| refuse(e.to_string()))?;
+    Machine::new(&spec, &Options::default()).map_err(|e| refuse(e.to_string()))?;
+    let Some(output) = output else {
+        return print(&text);
+    };
+    write_atomically(output, text.as_bytes()).map_err(Failure::failed)?;
+    let values = text.lines().filter(|line| line.contains(" = "));
+    let (mut told, mut generic) = (0, 0);
+    for line in values {
+        told += usize::from(line.contains("[SYS]"));
+        generic += usize::from(line.contains("[GEN]"));
+    }
+    print(&format!(
+        "{}: {told} values read from {}, {generic} generic ones (marked GEN)\n",
+        output.display(),
+        root.display()
+    ))
 }

@@ -31,7 +31,7 @@ enum Verb {
     Study(study::Args),
     /// Record a program and all its children for use in studies
     Record(record::Args),
-    /// List, show and check machines
+    /// List, show, check and derive machines
     Machine(machine::Args),
     /// Look into recordings and traces, and convert traces
     Trace(trace::Args),

@@ -163,3 +163,104 @@ fn what_is_neither_preset_nor_file_lists_the_presets() {
     assert_eq!(here(&["show"]).0, 2);
     assert_eq!(here(&["lists"]).0, 2);
 }
+
+/// A copy of what Linux says about two cores with one shared cache.
+fn sysfs(root: &Path) {
+    let put = |path: &str, text: &str| {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        fs::write(path, format!("{text}\n")).expect("written");
+    };
+    put("online", "0-1");
+    for cpu in 0..2 {
+        put(&format!("cpu{cpu}/topology/physical_package_id"), "0");
+        put(&format!("cpu{cpu}/topology/core_id"), &cpu.to_string());
+    }
+    let caches = [
+        ("1", "Data", "8", "64", "0"),
+        ("1", "Instruction", "8", "64", "0"),
+        ("2", "Unified", "16", "4096", "0-1"),
+    ];
+    for (index, (level, kind, ways, sets, shared)) in caches.into_iter().enumerate() {
+        for (name, text) in [
+            ("level", level),
+            ("type", kind),
+            ("ways_of_associativity", ways),
+            ("number_of_sets", sets),
+            ("coherency_line_size", "64"),
+            ("shared_cpu_list", shared),
+        ] {
+            put(&format!("cpu0/cache/index{index}/{name}"), text);
+        }
+    }
+}
+
+#[test]
+fn a_derived_machine_is_one_that_check_accepts() {
+    let dir = tempfile::tempdir().expect("a folder");
+    sysfs(&dir.path().join("copy"));
+    let (code, text, err) = run(dir.path(), &["derive", "--from", "copy"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    // What was read, and what could not be, is told line by line.
+    assert!(text.contains("per_socket = 2 # [SYS]"), "{text}");
+    assert!(text.contains("size = \"4MiB\" # [SYS]"), "{text}");
+    assert!(
+        text.contains("clock = \"2.5GHz\" # [GEN] not told here"),
+        "{text}"
+    );
+    let (code, said, err) = run(dir.path(), &["derive", "--from", "copy", "-o", "my.toml"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(
+        said.starts_with("my.toml: ") && said.contains("generic"),
+        "{said}"
+    );
+    let written = fs::read_to_string(dir.path().join("my.toml")).expect("written");
+    assert_eq!(written, text);
+    let (code, out, err) = run(dir.path(), &["check", "my.toml"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!(out, "derived: ok\n");
+}
+
+#[test]
+fn a_computer_that_cannot_be_derived_says_why() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let copy = dir.path().join("copy");
+    let refused = |code: i32, parts: &[&str]| {
+        let (actual, out, err) = run(dir.path(), &["derive", "--from", "copy", "-o", "x.toml"]);
+        assert_eq!((actual, out.as_str()), (code, ""), "{err}");
+        for part in parts {
+            assert!(err.contains(part), "{part}: {err}");
+        }
+        assert!(!dir.path().join("x.toml").exists());
+    };
+    refused(
+        2,
+        &[
+            "--from",
+            "copy/online",
+            "no such file",
+            "/sys/devices/system/cpu",
+        ],
+    );
+    sysfs(&copy);
+    fs::write(copy.join("online"), "0-2\n").expect("written");
+    refused(
+        1,
+        &["copy/cpu2/topology/physical_package_id", "no such file"],
+    );
+    fs::write(copy.join("online"), "0-1\n").expect("written");
+    fs::write(copy.join("cpu0/cache/index2/number_of_sets"), "none\n").expect("written");
+    refused(1, &["copy/cpu0/cache/index2/number_of_sets", "\"none\""]);
+    fs::remove_dir_all(copy.join("cpu0/cache")).expect("removed");
+    refused(1, &["copy/cpu0/cache/index0/level", "hide their caches"]);
+}
+
+#[test]
+fn this_computer_is_derived_or_the_reason_is_told() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (code, _, err) = run(dir.path(), &["derive", "-o", "here.toml"]);
+    match code {
+        0 => assert_eq!(run(dir.path(), &["check", "here.toml"]).0, 0),
+        _ => assert!(code == 1 && err.starts_with("piebald: "), "{code} {err}"),
+    }
+}

@@ -660,3 +660,22 @@ fn regions_are_read_in_each_form_and_refused_with_what_is_allowed() {
         "{error}"
     );
 }
+
+#[test]
+fn parameters_of_built_in_programs_are_texts_or_whole_numbers() {
+    let with = |value: &str| {
+        let text = GOOD.replacen("{ name = \"scan\", size = \"64MiB\" }", value, 1);
+        parse(&text).map(|s| (s.programs[1].input.clone(), s.programs[1].name.clone()))
+    };
+    let table = "{ name = \"stream\", size = \"64MiB\", threads = 2 }";
+    let input = Input::Builtin("stream:size=64MiB,threads=2".to_owned());
+    assert_eq!(with(table), Ok((input, "stream".to_owned())));
+    for value in [
+        "{ name = \"triad\", threads = 2.5 }",
+        "{ name = \"triad\", threads = true }",
+    ] {
+        let error = with(value).expect_err(value);
+        assert!(error.contains("builtin"), "{error}");
+        assert!(error.contains("whole numbers"), "{error}");
+    }
+}

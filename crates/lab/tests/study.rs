@@ -289,6 +289,10 @@ fn what_cannot_be_prepared_names_its_table() {
         ("builtin = \"chase:1XB\"", vec!["size = \"1XB\"", "allowed"]),
         ("builtin = \"chase:speed=1\"", vec!["\"speed\"", "size"]),
         ("builtin = {}", vec!["\"\" is unknown", "chase"]),
+        (
+            "builtin = { name = \"stream\", threads = 65 }",
+            vec!["\"triad\"", "threads = \"65\"", "1 to 64"],
+        ),
         ("recording = \"no-such.pbr\"", vec!["no-such.pbr"]),
         ("recording = \"/dev/null\"", vec!["/dev/null"]),
         (

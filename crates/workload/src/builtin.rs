@@ -16,6 +16,10 @@ const ITERATIONS: Param = Param::count(
     1_000_000_000,
 );
 
+/// Other names of built-in programs: McCalpin's STREAM is known by the name of the suite,
+/// of which the program is the last kernel.
+const ALIASES: [(&str, &str); 1] = [("stream", "triad")];
+
 /// Why a text or a table names no built-in program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuiltinError {
@@ -122,10 +126,11 @@ impl Builtin {
         name: &str,
         entries: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, BuiltinError> {
+        let name = ALIASES.iter().find(|a| a.0 == name).map_or(name, |a| a.1);
         let Some(kernel) = kernels::all().iter().find(|k| k.spec().name == name) else {
             return Err(BuiltinError::UnknownName {
                 name: name.to_owned(),
-                allowed: names(list().map(|s| s.name)),
+                allowed: names(list().map(|s| s.name).chain(ALIASES.map(|a| a.0))),
             });
         };
         let mut this = Self {

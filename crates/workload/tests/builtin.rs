@@ -54,6 +54,19 @@ fn defaults_are_accepted_and_defaults_lie_in_their_ranges() {
 }
 
 #[test]
+fn stream_is_another_name_of_triad() {
+    let parse = |text: &str| Builtin::parse(text).unwrap();
+    assert_eq!(
+        parse("stream:1MiB,threads=2"),
+        parse("triad:1MiB,threads=2")
+    );
+    assert_eq!(parse("stream").spec().name, "triad");
+    let table = Builtin::from_table("stream", [("size", "1MiB")]).unwrap();
+    assert_eq!(table, parse("triad:1MiB"));
+    assert!(error("streams").ends_with(", stream"));
+}
+
+#[test]
 fn errors_name_what_was_given_and_what_is_allowed() {
     let unknown = error("bubblesort:1MiB");
     assert!(unknown.starts_with("builtin \"bubblesort\" is unknown; allowed: triad, gups,"));

@@ -27,14 +27,33 @@ where
 #[derive(Clone, Debug, Deserialize)]
 #[serde(
     untagged,
-    expecting = "wrong type: allowed: text such as \"triad:64MiB\", or a table of texts such as \
-                 { name = \"triad\", size = \"64MiB\" }"
+    expecting = "wrong type: allowed: text such as \"triad:64MiB\", or a table of texts and whole \
+                 numbers such as { name = \"triad\", size = \"64MiB\", threads = 2 }"
 )]
 pub(crate) enum Builtin {
     /// `"triad:64MiB"`.
     Text(String),
-    /// `{ name = "triad", size = "64MiB" }`.
-    Table(BTreeMap<String, String>),
+    /// `{ name = "triad", size = "64MiB", threads = 2 }`.
+    Table(BTreeMap<String, Value>),
+}
+
+/// A parameter of a built-in program.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Value {
+    /// `"64MiB"`, `"1K"`.
+    Text(String),
+    /// `2`.
+    Number(i64),
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Number(n) => write!(f, "{n}"),
+        }
+    }
 }
 
 /// How many regions stand for a program.

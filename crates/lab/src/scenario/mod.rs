@@ -552,14 +552,16 @@ fn builtin_text(builtin: &file::Builtin) -> String {
     match builtin {
         file::Builtin::Text(text) => text.clone(),
         file::Builtin::Table(table) => {
-            let name = table.get("name").map_or("", String::as_str);
+            let name = table
+                .get("name")
+                .map_or(String::new(), file::Value::to_string);
             let rest: Vec<String> = table
                 .iter()
                 .filter(|(k, _)| *k != "name")
                 .map(|(k, v)| format!("{k}={v}"))
                 .collect();
             match rest.is_empty() {
-                true => name.to_owned(),
+                true => name,
                 false => format!("{name}:{}", rest.join(",")),
             }
         }
