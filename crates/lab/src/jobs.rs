@@ -24,13 +24,13 @@ pub(crate) struct Job {
 }
 
 /// A region of a program, by their places in the scenario and among the regions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Focus {
     pub(crate) program: usize,
     pub(crate) region: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Phase {
     /// One program alone.
     Alone(usize),
@@ -152,20 +152,49 @@ pub(crate) fn group_of(scenario: &Scenario, program: usize) -> Option<Option<usi
     })
 }
 
+/// References that a program needs in a run at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Planned {
+    pub(crate) setup: u64,
+    pub(crate) warmup: u64,
+    pub(crate) measured: u64,
+}
+
+impl Planned {
+    pub(crate) const fn total(self) -> u64 {
+        self.setup + self.warmup + self.measured
+    }
+}
+
+/// What a program of a run needs.
+pub(crate) fn planned_of(job: &Job, inputs: &[Prepared], program: usize) -> Planned {
+    let input = &inputs[program];
+    let Some(parts) = &input.parts else {
+        return Planned {
+            setup: input.setup,
+            warmup: input.warmup,
+            measured: input.budget,
+        };
+    };
+    if job.phase == Phase::Whole(program) {
+        return Planned {
+            setup: 0,
+            warmup: 0,
+            measured: parts.refs,
+        };
+    }
+    let region = job.focus.filter(|f| f.program == program);
+    let entry = &parts.entries[region.map_or(0, |f| f.region)];
+    Planned {
+        setup: 0,
+        warmup: entry.warmup,
+        measured: entry.budget,
+    }
+}
+
 /// References that a run needs at least.
 pub(crate) fn planned_refs(scenario: &Scenario, job: &Job, inputs: &[Prepared]) -> u64 {
-    let of = |p: usize| {
-        let input = &inputs[p];
-        let Some(parts) = &input.parts else {
-            return input.warmup + input.budget;
-        };
-        if job.phase == Phase::Whole(p) {
-            return parts.refs;
-        }
-        let region = job.focus.filter(|f| f.program == p);
-        let entry = &parts.entries[region.map_or(0, |f| f.region)];
-        entry.warmup + entry.budget
-    };
+    let of = |p| planned_of(job, inputs, p).total();
     members(scenario, job.phase).into_iter().map(of).sum()
 }
 

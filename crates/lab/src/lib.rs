@@ -8,6 +8,7 @@ mod assemble;
 mod describe;
 mod jobs;
 mod kernels;
+mod meter;
 mod parts;
 mod prepare;
 pub mod regions;

@@ -15,7 +15,7 @@ use piebald_sim::rooms::{
 
 use crate::{
     parts::{self, Parts},
-    regions::NO_LIMIT,
+    regions::{NO_LIMIT, setup_refs},
     scenario::{Input, ProgramEntry, RegionRequest, Scenario, ScenarioError},
 };
 
@@ -34,6 +34,8 @@ pub struct Prepared {
     pub budget: u64,
     /// It marks the end of its set-up.
     pub marks_ready: bool,
+    /// References of its set-up, before the warm-up; those of its first thread.
+    pub setup: u64,
     /// References that a start may be drawn from.
     pub spread: u64,
     /// Where the references come from, in words.
@@ -125,8 +127,13 @@ fn prepare_one(
             "the recording holds {refs} references; allowed: 100 or more"
         ));
     }
+    let setup = match is_builtin {
+        true => setup_refs(&recording).map_err(|e| e.to_string())?,
+        false => 0,
+    };
     let program = Recorded::new(&entry.name, recording, options).map_err(|e| e.to_string())?;
     Ok(Prepared {
+        setup,
         spread: if program.threads() > 1 || is_builtin {
             0
         } else {
@@ -179,6 +186,7 @@ fn prepare_regions(
     };
     let program = Recorded::new(&entry.name, recording, whole).map_err(|e| e.to_string())?;
     Ok(Prepared {
+        setup: 0,
         spread: 0,
         program: Arc::new(program),
         marks_ready: is_builtin,
@@ -227,6 +235,7 @@ fn prepare_trace(
         spread: if program.threads() > 1 { 0 } else { refs / 2 },
         program: Arc::new(program),
         marks_ready: false,
+        setup: 0,
         warmup,
         budget,
         input: format!("{} ({format})", entry.input),

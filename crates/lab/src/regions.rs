@@ -38,7 +38,7 @@ use piebald_units::{CoreSet, PAGE_SHIFT, Picos};
 use rayon::prelude::*;
 use serde::Serialize;
 
-pub(crate) use self::enter::{Enter, Entry, ready_at};
+pub(crate) use self::enter::{Enter, Entry, ready_at, setup_refs};
 
 /// More references than any recording has.
 pub(crate) const NO_LIMIT: u64 = u64::MAX >> 2;

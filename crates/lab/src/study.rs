@@ -9,7 +9,7 @@
 //! that differences between them are paired.
 
 use std::{
-    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Instant,
 };
 
@@ -23,10 +23,9 @@ use rayon::prelude::*;
 
 use crate::{
     assemble::{MAP_BUCKETS, Results, assemble},
-    jobs::{
-        Focus, Job, Phase, group_of, groups, jobs, members, mix, narrow_last_level, planned_refs,
-    },
+    jobs::{Focus, Job, Phase, group_of, groups, jobs, members, mix, narrow_last_level},
     kernels::Kernels,
+    meter::{Meter, Shown},
     prepare::Prepared,
     scenario::Scenario,
 };
@@ -44,7 +43,8 @@ pub(crate) const SKEW: Picos = Picos(50_000);
 pub struct Hooks<'a> {
     /// Set to end early; what is done is kept and marked as partial.
     pub stop: Option<&'a AtomicBool>,
-    /// Called with references done and references planned.
+    /// Called with references done and references planned, which is an estimate until all runs
+    /// have ended: only then are both equal.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
 }
 
@@ -78,8 +78,7 @@ pub struct Lab<'a> {
     inputs: &'a [Prepared],
     hooks: Hooks<'a>,
     kernels: Kernels<'a>,
-    done: AtomicU64,
-    planned: u64,
+    meter: Meter<'a>,
 }
 
 /// Runs a study.
@@ -99,15 +98,14 @@ pub fn study(
         inputs,
         hooks,
         kernels: Kernels::new(scenario, &jobs),
-        done: AtomicU64::new(0),
-        planned: jobs.iter().map(|j| planned_refs(scenario, j, inputs)).sum(),
+        meter: Meter::new(scenario, inputs, &jobs),
     };
     // Runs are taken in the list's order, whoever takes them, so that a stop
     // leaves whole repetitions.
     let next = AtomicUsize::new(0);
     let take = |_| {
         let at = next.fetch_add(1, Ordering::Relaxed);
-        Ok((at, lab.run_unless_stopped(jobs[at])?))
+        Ok((at, lab.run_unless_stopped(at, jobs[at])?))
     };
     let runs = (0..jobs.len()).into_par_iter().with_max_len(1).map(take);
     let mut results = runs.collect::<Result<Vec<_>, StudyError>>()?;
@@ -128,21 +126,31 @@ pub fn study(
 
 impl Lab<'_> {
     /// The outcome of a run, or none if the study was stopped before its end.
-    fn run_unless_stopped(&self, job: Job) -> Result<Option<Outcome>, StudyError> {
+    fn run_unless_stopped(&self, at: usize, job: Job) -> Result<Option<Outcome>, StudyError> {
         // Ageing memory alone takes seconds: nothing is begun after a stop.
         if self.hooks.stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
             return Ok(None);
         }
-        match self.run(job) {
+        match self.run(at, job) {
             Err(StudyError::Run {
                 error: SimError::Stopped,
                 ..
             }) => Ok(None),
-            other => other.map(Some),
+            Err(error) => Err(error),
+            Ok(outcome) => {
+                self.show(self.meter.end(at, &outcome));
+                Ok(Some(outcome))
+            }
         }
     }
 
-    fn run(&self, job: Job) -> Result<Outcome, StudyError> {
+    fn show(&self, (done, planned): Shown) {
+        if let Some(progress) = self.hooks.progress {
+            progress(done, planned);
+        }
+    }
+
+    fn run(&self, at: usize, job: Job) -> Result<Outcome, StudyError> {
         let policy = &self.scenario.policies[job.policy];
         let draw = mix(&[self.scenario.seed, u64::from(job.repetition)]);
         let kernel = self.kernels.take(&job);
@@ -157,12 +165,7 @@ impl Lab<'_> {
         if let Phase::Curve(_, ways) = job.phase {
             narrow_last_level(&mut machine, ways);
         }
-        let report = |p: Progress| {
-            let done = self.done.fetch_add(p.refs, Ordering::Relaxed) + p.refs;
-            if let Some(progress) = self.hooks.progress {
-                progress(done.min(self.planned), self.planned);
-            }
-        };
+        let report = |p: Progress| self.show(self.meter.add(at, p.refs));
         let shown = map_job(self.scenario, self.inputs, job.policy);
         let target = chosen.iter().position(|p| match job.focus {
             Some(focus) => focus.program == *p,

@@ -2,7 +2,10 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use piebald_lab::{Hooks, StudyError, prepare, scenario::Scenario, study};
@@ -230,7 +233,6 @@ fn a_stop_keeps_whole_repetitions_and_marks_the_study() {
     let stop = AtomicBool::new(false);
     let after_some = |done: u64, planned: u64| {
         assert!(done <= planned);
-        // Set-up and company are not in the plan: it fills up early.
         stop.store(done > planned * 6 / 10, Ordering::Relaxed);
     };
     let hooks = Hooks {
@@ -252,6 +254,41 @@ fn a_stop_keeps_whole_repetitions_and_marks_the_study() {
             assert!((1..12).contains(&sample.n()), "{name}: {}", sample.n());
         }
         assert_eq!(samples[0].n(), samples[1].n());
+    }
+}
+
+#[test]
+fn progress_counts_set_up_and_company_and_is_full_at_the_end_only() {
+    // The scan's set-up is longer than its budget, and it makes several references while the
+    // walk makes one.
+    let head = "repetitions = 3\nbudget_refs = \"60k\"\nwarmup_refs = \"10k\"\n";
+    let s = scenario(head, &format!("[output]\nset_map = 0\n{CHASE}{SCAN}"));
+    for threads in [1, 3] {
+        let calls = Mutex::new(Vec::new());
+        let note = |done: u64, planned: u64| calls.lock().expect("calls").push((done, planned));
+        let hooks = Hooks {
+            stop: None,
+            progress: Some(&note),
+        };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let study = pool.expect("pool").install(|| run_with(&s, hooks));
+        let all = study.expect("runs").simulated_refs;
+        let calls = calls.into_inner().expect("calls");
+        let share = |call: &(u64, u64)| call.0 as f64 / call.1 as f64;
+        let last = calls.iter().map(|c| c.0).max();
+        assert_eq!(last, Some(all));
+        assert_eq!(calls.iter().filter(|c| c.0 == c.1).count(), 1, "full once");
+        assert!(calls.contains(&(all, all)));
+        if threads > 1 {
+            continue;
+        }
+        // Calls come as work is done: most of them long before the end, and what is planned
+        // is about what it comes to, long before as well.
+        let late = calls.iter().filter(|c| share(c) > 0.9).count();
+        assert!(5 * late < 2 * calls.len(), "{late} of {}", calls.len());
+        let planned = |part: usize| calls[calls.len() * part / 4].1 as f64 / all as f64;
+        assert!((0.5..1.3).contains(&planned(2)), "{}", planned(2));
+        assert!((0.9..1.1).contains(&planned(3)), "{}", planned(3));
     }
 }
 

@@ -240,3 +240,13 @@ pub(crate) fn ready_at(
         }
     }
 }
+
+/// References that the first thread of a built-in program makes before its set-up is over.
+pub(crate) fn setup_refs(recording: &Recording) -> Result<u64, RegionError> {
+    let threads = recording.threads()?;
+    let first = threads.iter().find(|t| t.parent.is_none());
+    Ok(match first {
+        Some(first) => ready_at(recording, first)?.1,
+        None => 0,
+    })
+}
