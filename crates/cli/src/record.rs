@@ -110,7 +110,7 @@ fn describe(output: &Path, summary: &Summary) -> String {
 
 /// Records a command of a scenario into the cache directory, or finds it there:
 /// the key is the command, the program's file and the number of references.
-pub(crate) fn cached(words: &[String], refs: u64) -> Result<PathBuf, String> {
+pub(crate) fn cached(words: &[String], refs: u64) -> Result<PathBuf, NotCached> {
     let folder = cache_folder()?.join("recordings");
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let path = folder.join(format!("{}.pbr", key(words, refs)?));
@@ -121,12 +121,55 @@ pub(crate) fn cached(words: &[String], refs: u64) -> Result<PathBuf, String> {
     let mut recorder = Recorder::new(&path);
     recorder.limit = Some(refs);
     recorder.stop_at_limit = true;
+    recorder.quiet = true;
     let argv: Vec<OsString> = words.iter().map(OsString::from).collect();
-    let summary = recorder.run(&argv).map_err(|e| e.to_string())?;
+    let summary = recorder
+        .run(&argv)
+        .map_err(|e| NotCached::Failed(e.to_string()))?;
+    if let Some(why) = unfit(words, &summary) {
+        // What is in the cache is taken for good.
+        let _ = std::fs::remove_file(&path);
+        return Err(why);
+    }
     for warning in &summary.warnings {
         eprintln!("piebald: warning: {warning}");
     }
     Ok(path)
+}
+
+/// Why a command of a scenario has no recording.
+pub(crate) enum NotCached {
+    /// The user stopped it.
+    Interrupted(String),
+    /// Anything else.
+    Failed(String),
+}
+
+impl From<String> for NotCached {
+    fn from(problem: String) -> Self {
+        Self::Failed(problem)
+    }
+}
+
+/// Why a recording does not stand for the program.
+fn unfit(words: &[String], summary: &Summary) -> Option<NotCached> {
+    let command = words.join(" ");
+    if summary.interrupted {
+        let problem = format!("interrupted while {command} was recorded: nothing to report");
+        return Some(NotCached::Interrupted(problem));
+    }
+    if summary.at_limit || summary.status.success() {
+        return None;
+    }
+    let said = match summary.said.as_str() {
+        "" => "it said nothing".to_owned(),
+        said => format!("it said: {said}"),
+    };
+    Some(NotCached::Failed(format!(
+        "{command} ended with {}; {said}; if that is as it should be, record it with `piebald \
+         record` and name the recording",
+        summary.status
+    )))
 }
 
 fn cache_folder() -> Result<PathBuf, String> {

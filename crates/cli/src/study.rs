@@ -1,6 +1,7 @@
 //! `piebald study SCENARIO.toml`
 
 use std::{
+    cell::RefCell,
     io::IsTerminal,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -20,7 +21,8 @@ use piebald_units::Count;
 
 use crate::{
     failure::{Failure, print},
-    progress, record,
+    progress,
+    record::{self, NotCached},
 };
 
 /// Arguments of `piebald study`.
@@ -67,8 +69,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             .build_global()
             .map_err(Failure::failed)?;
     }
-    let recorder = |words: &[String], refs: u64| record::cached(words, refs);
-    let inputs = piebald_lab::prepare(&scenario, &recorder).map_err(Failure::usage)?;
+    let interrupted = RefCell::new(None);
+    let recorder = |words: &[String], refs: u64| {
+        record::cached(words, refs).map_err(|e| match e {
+            NotCached::Failed(problem) => problem,
+            NotCached::Interrupted(problem) => {
+                *interrupted.borrow_mut() = Some(problem.clone());
+                problem
+            }
+        })
+    };
+    let inputs = piebald_lab::prepare(&scenario, &recorder);
+    if let Some(problem) = interrupted.into_inner() {
+        return Err(Failure::failed(problem));
+    }
+    let inputs = inputs.map_err(Failure::usage)?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
     ctrlc::set_handler(move || {

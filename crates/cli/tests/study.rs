@@ -472,3 +472,124 @@ fn a_program_that_fails_is_recorded_and_exits_with_1() {
     let (code, _, err) = run(dir.path(), &["record", "-q", "-o", "y.pbr", "--", "true"]);
     assert_eq!((code, err.as_str()), (0, ""));
 }
+
+/// A scenario whose first program is a command.
+fn with_command(folder: &Path, words: &str, budget: &str) {
+    let text = SMALL
+        .replacen(
+            "builtin = \"chase:64KiB\"",
+            &format!("name = \"c\"\ncommand = {words}"),
+            1,
+        )
+        .replacen("10k", budget, 1);
+    fs::write(folder.join("s.toml"), text).expect("written");
+}
+
+/// True (a named skip, a failure in continuous integration) if the message says that
+/// the recorder's plugin is not built.
+fn no_plugin(test: &str, err: &str) -> bool {
+    let absent = err.contains("the plugin") && err.contains("is not found");
+    let ci = std::env::var("CI").as_deref() == Ok("true");
+    assert!(!absent || !ci, "{err}");
+    if absent {
+        eprintln!("{test}: skipped, the plugin is not built: {err}");
+    }
+    absent
+}
+
+#[test]
+fn a_command_that_is_recorded_is_not_heard() {
+    let test = "a_command_that_is_recorded_is_not_heard";
+    if !has_qemu(test) {
+        return;
+    }
+    let dir = folder();
+    with_command(
+        dir.path(),
+        r#"["sh", "-c", "read x; echo to-out; echo to-err >&2"]"#,
+        "50M",
+    );
+    let (code, out, err) = run(dir.path(), &["study", "s.toml", "--csv", "-"]);
+    if no_plugin(test, &err) {
+        return;
+    }
+    assert_eq!(code, 0, "{err}");
+    assert!(out.starts_with("policy,"), "{out}");
+    assert!(!out.contains("to-out"), "{out}");
+    // The command is named once; nothing of it is heard.
+    assert_eq!(err.matches("to-err").count(), 1, "{err}");
+    assert_eq!(err.lines().count(), 1, "{err}");
+    assert_eq!(names(&dir.path().join("cache/piebald/recordings")).len(), 1);
+    let (code, again, err) = run(dir.path(), &["study", "s.toml", "--csv", "-"]);
+    assert_eq!((code, err.as_str(), again), (0, "", out));
+}
+
+#[test]
+fn a_command_that_fails_is_quoted_and_not_kept() {
+    let test = "a_command_that_fails_is_quoted_and_not_kept";
+    if !has_qemu(test) {
+        return;
+    }
+    let dir = folder();
+    with_command(
+        dir.path(),
+        r#"["sh", "-c", "echo no such luck >&2; exit 3"]"#,
+        "50M",
+    );
+    let (code, out, err) = run(dir.path(), &["study", "s.toml"]);
+    if no_plugin(test, &err) {
+        return;
+    }
+    assert_eq!((code, out.as_str()), (2, ""), "{err}");
+    let last = err.lines().last().unwrap_or_default();
+    for part in [
+        "s.toml:14: ",
+        "program \"c\"",
+        "exit status: 3",
+        "it said: no such luck;",
+    ] {
+        assert!(last.contains(part), "{part}: {err}");
+    }
+    assert!(names(&dir.path().join("cache/piebald/recordings")).is_empty());
+}
+
+#[test]
+fn an_interrupt_while_a_command_is_recorded_ends_the_study() {
+    let test = "an_interrupt_while_a_command_is_recorded_ends_the_study";
+    if !has_qemu(test) {
+        return;
+    }
+    let dir = folder();
+    with_command(dir.path(), r#"["sh", "-c", "while :; do :; done"]"#, "900G");
+    let mut command = piebald(dir.path(), &["study", "s.toml"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = Guard(command.spawn().expect("starts"));
+    // Its handler stands before QEMU does: the recording's first bytes show that it runs.
+    let recordings = dir.path().join("cache/piebald/recordings");
+    let end = Instant::now() + Duration::from_secs(60);
+    let grown = || {
+        let files = fs::read_dir(&recordings).into_iter().flatten().flatten();
+        files
+            .filter_map(|f| f.metadata().ok())
+            .any(|m| m.len() > 100_000)
+    };
+    while !grown() && child.0.try_wait().expect("waits").is_none() {
+        assert!(Instant::now() < end, "nothing is recorded");
+        sleep(Duration::from_millis(20));
+    }
+    if child.0.try_wait().expect("waits").is_none() {
+        interrupt(&child.0);
+    }
+    let (code, out, err) = ends(child, Duration::from_secs(20));
+    if no_plugin(test, &err) {
+        return;
+    }
+    assert_eq!((code, out.as_str()), (1, ""), "{err}");
+    let last = err.lines().last().unwrap_or_default();
+    assert!(
+        last.starts_with("piebald: interrupted while sh -c "),
+        "{err}"
+    );
+    assert!(last.ends_with("nothing to report"), "{err}");
+    assert!(names(&recordings).is_empty());
+}

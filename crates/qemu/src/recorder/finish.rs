@@ -45,16 +45,28 @@ fn is_alive(pid: u32) -> bool {
     !matches!(state, Some(b'Z' | b'X') | None)
 }
 
+/// How the program's run ended.
+pub struct End {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// The last signal to the driver.
+    pub received: Option<i32>,
+    /// What it printed to standard error, if that was kept.
+    pub said: String,
+    /// Seconds that it took.
+    pub seconds: f64,
+}
+
 /// Completes the file.
 pub fn finish(
     mut writer: RecordingWriter,
     shared: &Shared,
-    status: ExitStatus,
-    received: Option<i32>,
-    seconds: f64,
+    end: End,
 ) -> Result<Summary, RecordError> {
+    let status = end.status;
     if shared.processes.load(Acquire) == 0 {
-        return Err(RecordError::NotStarted { status });
+        let said = end.said;
+        return Err(RecordError::NotStarted { status, said });
     }
     let spool = |shared: &Shared| match shared.failure.load(Acquire) {
         0 => Ok(()),
@@ -67,7 +79,7 @@ pub fn finish(
     let mut found = Found::default();
     found.leftovers(&mut writer, shared, status)?;
     spool(shared)?;
-    found.other_losses(shared, received);
+    found.other_losses(shared, end.received);
     let header = writer.header_mut();
     header.complete = found.missing.is_empty();
     header.missing = short(&found.missing);
@@ -86,13 +98,16 @@ pub fn finish(
     Ok(Summary {
         status,
         complete: finished.header.complete,
+        interrupted: end.received.is_some(),
+        at_limit: shared.stopped.load(Acquire) == AT_LIMIT,
+        said: end.said,
         warnings,
         processes: counts.processes,
         threads: counts.threads,
         instructions: counts.instructions,
         references: counts.references,
         bytes: length(&output)?,
-        seconds,
+        seconds: end.seconds,
     })
 }
 

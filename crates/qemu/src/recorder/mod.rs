@@ -8,7 +8,8 @@
 //! # Ok::<(), piebald_qemu::recorder::RecordError>(())
 //! ```
 //!
-//! The program keeps standard input, output and error. `FILE.partial` grows while
+//! The program keeps standard input, output and error, unless it is to be
+//! [`quiet`](Recorder::quiet). `FILE.partial` grows while
 //! it runs; `FILE` appears when it is whole. The recording lasts until the last
 //! process that the command has started ends, as `strace -f` does.
 //!
@@ -21,6 +22,7 @@
 
 mod find;
 mod finish;
+mod hush;
 mod signals;
 
 use std::ffi::OsString;
@@ -28,7 +30,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire};
@@ -53,6 +55,10 @@ pub struct Recorder {
     pub region: Option<(u32, u32)>,
     /// End the program when the limit is reached.
     pub stop_at_limit: bool,
+    /// The program finds its standard input empty, and what it prints is not
+    /// shown; the end of its standard error is kept for messages
+    /// ([`Summary::said`]).
+    pub quiet: bool,
     /// QEMU; found in `PATH` if `None`.
     pub qemu: Option<PathBuf>,
     /// The plugin; found as [`Recorder::run`] says if `None`.
@@ -109,10 +115,15 @@ pub enum RecordError {
         why: String,
     },
     /// QEMU ended before the program began.
-    #[error("QEMU did not start the program ({status}); its message is above")]
+    #[error(
+        "QEMU did not start the program ({status}); its message {}",
+        match said.as_str() { "" => "is above".to_owned(), said => format!("is: {said}") }
+    )]
     NotStarted {
         /// How QEMU ended.
         status: ExitStatus,
+        /// What it said, if that was not shown.
+        said: String,
     },
     /// The operating system refused something.
     #[error("{what}: {source}")]
@@ -142,6 +153,13 @@ pub struct Summary {
     pub status: ExitStatus,
     /// Nothing is missing.
     pub complete: bool,
+    /// A signal to the driver (Ctrl-C) ended the recording.
+    pub interrupted: bool,
+    /// The limit ended it.
+    pub at_limit: bool,
+    /// The end of what a [quiet](Recorder::quiet) program printed to standard
+    /// error; else empty.
+    pub said: String,
     /// What is missing, and what else the user should know.
     pub warnings: Vec<String>,
     /// Processes, each executed image counted.
@@ -179,6 +197,7 @@ impl Recorder {
             limit: None,
             region: None,
             stop_at_limit: false,
+            quiet: false,
             qemu: None,
             plugin: None,
         }
@@ -233,12 +252,19 @@ impl Recorder {
         let (shared, _open) = created.map_err(system("shared memory"))?;
         let began = Instant::now();
         let signals = signals::Forwarding::begin().map_err(system("signal handlers"))?;
-        let mut child = start(&setup, &shared, image)?;
+        let mut child = start(&setup, &shared, image, self.quiet)?;
+        let hushed = hush::Hushed::listen(child.stderr.take());
         signals.forward_to(child.id());
         let status = wait(&mut child, &signals).map_err(system("wait"))?;
         wait_for_others(&shared, &signals);
         let seconds = began.elapsed().as_secs_f64();
-        finish::finish(writer, &shared, status, signals.received(), seconds)
+        let end = finish::End {
+            status,
+            received: signals.received(),
+            said: hushed.said(),
+            seconds,
+        };
+        finish::finish(writer, &shared, end)
     }
 }
 
@@ -277,7 +303,7 @@ fn header(argv: &[OsString], image: &Image) -> Result<FileHeader, RecordError> {
     Ok(header)
 }
 
-fn start(setup: &Setup, shared: &Shared, image: &Image) -> Result<Child, RecordError> {
+fn start(setup: &Setup, shared: &Shared, image: &Image, quiet: bool) -> Result<Child, RecordError> {
     let env = std::env::vars_os().map(|(mut name, value)| {
         name.push("=");
         name.push(value);
@@ -288,6 +314,10 @@ fn start(setup: &Setup, shared: &Shared, image: &Image) -> Result<Child, RecordE
     let mut command = Command::new(qemu);
     command.args(&line.argv[1..]).env_clear();
     command.envs(line.env.iter().filter_map(split_variable));
+    if quiet {
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(Stdio::piped());
+    }
     command.spawn().map_err(|source| RecordError::System {
         what: qemu.display().to_string(),
         source,
