@@ -507,7 +507,7 @@ fn a_command_that_is_recorded_is_not_heard() {
     with_command(
         dir.path(),
         r#"["sh", "-c", "read x; echo to-out; echo to-err >&2"]"#,
-        "50M",
+        "2M",
     );
     let (code, out, err) = run(dir.path(), &["study", "s.toml", "--csv", "-"]);
     if no_plugin(test, &err) {

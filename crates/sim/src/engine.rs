@@ -367,9 +367,12 @@ impl<'a> Engine<'a> {
         if cpu.work.is_empty() {
             return true;
         }
-        let id = CoreId(core as u16);
+        let tasks = &self.tasks;
+        let task = |t: TaskId| tasks.get(t.0 as usize).and_then(Option::as_ref);
+        let owner = cpu.task.and_then(task).map(|t| t.program as u8 + 1);
+        let on = (CoreId(core as u16), owner);
         let kernel = &self.setup.kernel;
-        cpu.now = cpu.work.go(&mut self.machine, kernel, id, cpu.now, horizon);
+        cpu.now = cpu.work.go(&mut self.machine, kernel, on, cpu.now, horizon);
         cpu.work.is_empty()
     }
 

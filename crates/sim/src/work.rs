@@ -27,7 +27,12 @@ pub(crate) struct Work {
     actions: VecDeque<Action>,
     refs: Vec<PhysRef>,
     at: usize,
+    /// The references go to the kernel's own data, not to a program's pages.
+    own: bool,
 }
+
+/// Owner of the kernel's lines in maps of the sets.
+const KERNEL: u8 = 0;
 
 impl Work {
     /// Nothing is left.
@@ -42,17 +47,27 @@ impl Work {
 
     /// Goes on from `now` until everything is done or `horizon` has passed;
     /// returns the thread's new clock.
+    ///
+    /// What the kernel brings in for itself (text, page tables, `struct page`s) belongs
+    /// to the kernel; pages that it clears or copies for the task that runs belong to
+    /// `owner`, its program. Without a task all belongs to whoever ran last.
     pub(crate) fn go(
         &mut self,
         machine: &mut Machine,
         kernel: &Kernel,
-        core: CoreId,
+        (core, owner): (CoreId, Option<u8>),
         now: Picos,
         horizon: Picos,
     ) -> Picos {
+        let mut current = owner;
         let mut now = now;
         while now <= horizon {
             if self.at < self.refs.len() {
+                let wanted = owner.map(|program| if self.own { KERNEL } else { program });
+                if wanted != current {
+                    machine.set_running(core, wanted);
+                    current = wanted;
+                }
                 let refs = &self.refs[self.at..];
                 let progress = machine.run(core, kernel.kernel_space(), refs, now, horizon);
                 self.at += progress.done;
@@ -71,11 +86,15 @@ impl Work {
             };
             now = self.begin(action, machine, core, now);
         }
+        if current != owner {
+            machine.set_running(core, owner);
+        }
         now
     }
 
     /// Begins one action: what refers to memory becomes references.
     fn begin(&mut self, action: Action, machine: &mut Machine, core: CoreId, now: Picos) -> Picos {
+        self.own = matches!(action, Action::Touch { .. });
         match action {
             Action::Instrs(n) => return machine.retire(core, n, now),
             Action::DeviceFill { frame } => machine.device_write(frame, now),

@@ -324,10 +324,11 @@ fn the_set_map_counts_the_lines_of_each_owner() {
     }
     let last = map.last().expect("samples");
     let of = |owner: usize| last.lines.iter().map(|b| b[owner]).sum::<u32>();
-    // Each has 1024 lines; they fit together, but for conflicts. What the kernel
-    // touched on behalf of a program counts as the program's.
-    assert!((900..=1024 + 200).contains(&of(1)), "{}", of(1));
-    assert!((900..=1024 + 200).contains(&of(2)), "{}", of(2));
+    // Each has 1024 lines, which the kernel cleared and no other touched; they fit together,
+    // but for conflicts. Page walks are the program's, the kernel's own data are the kernel's.
+    assert!((900..=1024 + 16).contains(&of(1)), "{}", of(1));
+    assert!((900..=1024 + 16).contains(&of(2)), "{}", of(2));
+    assert!(of(0) >= 50, "{}", of(0));
 }
 
 /// A chain of loads to pages that no translation buffer holds: each walk begins
