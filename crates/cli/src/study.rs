@@ -69,6 +69,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             .build_global()
             .map_err(Failure::failed)?;
     }
+    let chooses = scenario.programs.iter().any(|p| p.regions.is_some());
+    if chooses && !args.quiet && std::io::stderr().is_terminal() {
+        // It reads whole recordings, before there is a bar.
+        eprintln!("piebald: choosing regions");
+    }
     let interrupted = RefCell::new(None);
     let recorder = |words: &[String], refs: u64| {
         record::cached(words, refs).map_err(|e| match e {

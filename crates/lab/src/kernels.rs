@@ -40,10 +40,13 @@ struct Key {
     thp: bool,
 }
 
+/// A state, made by the first run that needs it.
+type Made = Arc<OnceLock<Result<Kernel, String>>>;
+
 /// A state that some runs still need.
 struct Slot {
     runs: usize,
-    made: Arc<OnceLock<Result<Kernel, String>>>,
+    made: Made,
 }
 
 /// The kernels of a study's runs.
@@ -98,7 +101,7 @@ impl<'a> Kernels<'a> {
     }
 
     /// The state of a key, and whether this is its last run.
-    fn slot(&self, key: Key) -> Option<(Arc<OnceLock<Result<Kernel, String>>>, bool)> {
+    fn slot(&self, key: Key) -> Option<(Made, bool)> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         let slot = slots.get_mut(&key)?;
         slot.runs -= 1;
