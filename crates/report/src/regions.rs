@@ -2,7 +2,7 @@
 
 use crate::{
     ProgramResult, RegionFigures, Sample,
-    format::{Kind, cell, clean, grouped, number},
+    format::{Kind, cell, grouped, number, short},
 };
 
 /// The regions of one program under one policy.
@@ -15,12 +15,21 @@ pub(crate) struct RegionTable {
     pub rows: Vec<Vec<String>>,
 }
 
+/// How much room there is for a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// The mean only.
+    Means,
+    /// Its interval too.
+    Intervals,
+}
+
 /// The table of a program that regions stand for.
-pub(crate) fn region_table(program: &ProgramResult) -> Option<RegionTable> {
+pub(crate) fn region_table(program: &ProgramResult, detail: Detail) -> Option<RegionTable> {
     let set = program.regions.as_ref()?;
     let with_together = program.together.is_some();
     let level = program.alone.mpki.last();
-    let level = level.map_or("last-level".to_owned(), |l| clean(&l.level));
+    let level = level.map_or("last-level".to_owned(), |l| short(&l.level, 12));
     let phases: &[&str] = match with_together {
         true => &["alone", "together"],
         false => &["alone"],
@@ -39,8 +48,8 @@ pub(crate) fn region_table(program: &ProgramResult) -> Option<RegionTable> {
             grouped(region.start),
             percent(region.weight),
         ];
-        row.extend(columns(&figures[..phases.len()]));
-        row.extend(with_together.then(|| slowdown(region.slowdown.as_ref())));
+        row.extend(columns(&figures[..phases.len()], detail));
+        row.extend(with_together.then(|| slowdown(region.slowdown.as_ref(), detail)));
         rows.push(row);
     }
     let weighted = [Some(&program.alone), program.together.as_ref()].map(|m| {
@@ -56,8 +65,9 @@ pub(crate) fn region_table(program: &ProgramResult) -> Option<RegionTable> {
     ];
     row.extend(columns(
         &weighted.each_ref().map(Option::as_ref)[..phases.len()],
+        detail,
     ));
-    row.extend(with_together.then(|| slowdown(program.slowdown.as_ref())));
+    row.extend(with_together.then(|| slowdown(program.slowdown.as_ref(), detail)));
     rows.push(row);
     if let Some(check) = &set.check {
         let mut row = vec![String::new(); head.len()];
@@ -69,7 +79,7 @@ pub(crate) fn region_table(program: &ProgramResult) -> Option<RegionTable> {
     Some(RegionTable {
         title: format!(
             "Regions of {}, {} instructions each: {} % of {} (misses per 1000 instructions)",
-            clean(&program.name),
+            short(&program.name, 40),
             grouped(set.interval),
             percent(set.coverage),
             grouped(set.instructions),
@@ -80,10 +90,8 @@ pub(crate) fn region_table(program: &ProgramResult) -> Option<RegionTable> {
 }
 
 /// Cycles per instruction of each phase, then misses of each phase.
-fn columns(phases: &[Option<&RegionFigures>]) -> Vec<String> {
-    let shown = |sample: Option<&Sample>, kind: Kind| {
-        sample.map_or_else(String::new, |s| cell(s, &kind, &kind.scale(1.0)))
-    };
+fn columns(phases: &[Option<&RegionFigures>], detail: Detail) -> Vec<String> {
+    let shown = |sample: Option<&Sample>, kind| shown(sample, kind, detail);
     let cpi = phases.iter().map(|f| f.map(|f| &f.cpi));
     let cpi = cpi.map(|s| shown(s, Kind::PerCycle));
     let mpki = phases.iter().map(|f| f.map(|f| &f.last_level_mpki));
@@ -91,9 +99,19 @@ fn columns(phases: &[Option<&RegionFigures>]) -> Vec<String> {
     cpi.chain(mpki).collect()
 }
 
-fn slowdown(sample: Option<&Sample>) -> String {
-    let kind = Kind::Change;
-    sample.map_or_else(String::new, |s| cell(s, &kind, &kind.scale(1.0)))
+fn slowdown(sample: Option<&Sample>, detail: Detail) -> String {
+    shown(sample, Kind::Change, detail)
+}
+
+fn shown(sample: Option<&Sample>, kind: Kind, detail: Detail) -> String {
+    let Some(sample) = sample else {
+        return String::new();
+    };
+    let mut sample = sample.clone();
+    if detail == Detail::Means {
+        sample.ci95 = None;
+    }
+    cell(&sample, &kind, &kind.scale(1.0))
 }
 
 fn percent(share: f64) -> String {

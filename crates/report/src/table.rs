@@ -8,7 +8,7 @@ use crate::{
     PolicyResult, ProgramResult, Study,
     format::{Kind, cell, clean, grouped, number, short},
     headline,
-    regions::region_table,
+    regions::{Detail, region_table},
     rows,
 };
 
@@ -95,7 +95,7 @@ pub fn to_table(study: &Study, style: &TableStyle) -> String {
             let _ = writeln!(out, "{table}");
         }
         for program in &policy.programs {
-            let Some(regions) = region_table(program) else {
+            let Some(regions) = region_table(program, Detail::Means) else {
                 continue;
             };
             let mut shown = table(regions.head);
@@ -106,7 +106,8 @@ pub fn to_table(study: &Study, style: &TableStyle) -> String {
                 });
                 shown.add_row(cells);
             }
-            let _ = writeln!(out, "{}\n{shown}", regions.title);
+            paragraph(&mut out, &regions.title, style.width);
+            let _ = writeln!(out, "{shown}");
         }
     }
     closing(&mut out, study, style.width);

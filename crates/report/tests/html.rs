@@ -73,7 +73,7 @@ fn the_report_is_well_formed_and_has_every_picture() {
             .count(),
         0
     );
-    assert_eq!(all(&document, "table").count(), 3);
+    assert_eq!(all(&document, "table").count(), 6);
     let bars = all(&document, "title").filter(|t| text(*t).contains("alone under buddy"));
     assert_eq!(bars.count(), 3 * 7, "one tip per bar of the phase alone");
     let headline = document

@@ -130,7 +130,8 @@ fn csv_has_one_line_per_number_and_reads_back_exactly() {
     let lines: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     // 9 programs; each phase has 9 fields, 3 levels, TLB, row hits and 1 extra.
     let fields = 8 + 3 + 2 + 1;
-    assert_eq!(lines.len(), 9 * (2 * fields + 1));
+    // One of each policy's programs has two regions of six numbers, and two errors.
+    assert_eq!(lines.len(), 9 * (2 * fields + 1) + 3 * (2 * 6 + 2));
     let line = lines
         .iter()
         .find(|l| &l[0] == "rainbow" && &l[1] == "mcf" && &l[3] == "alone" && &l[4] == "mpki_L3");

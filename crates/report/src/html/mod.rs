@@ -10,7 +10,7 @@ use crate::{
     ReportError, Role, Study,
     format::{clean, grouped, number},
     headline,
-    regions::{RegionTable, region_table},
+    regions::{Detail, RegionTable, region_table},
     rows,
 };
 use figures::{Section, sections};
@@ -107,7 +107,7 @@ fn regions(study: &Study) -> Vec<(String, RegionTable)> {
     let names = rows::program_names(&study.policies);
     let of_program = |name: &str| -> Vec<(String, RegionTable)> {
         let tables = study.policies.iter().filter_map(|policy| {
-            let table = region_table(rows::find(policy, name)?)?;
+            let table = region_table(rows::find(policy, name)?, Detail::Intervals)?;
             Some((clean(&policy.name), table))
         });
         tables.collect()
