@@ -455,8 +455,7 @@ fn a_moved_page_has_a_new_frame_and_a_shared_one_stays() {
     k.validate().unwrap();
 }
 
-/// Hands out the lowest free frame of the wished colour (pfn modulo 4) and
-/// records what it was asked.
+/// Hands out the lowest free frame of the wished colour (pfn modulo 4).
 #[derive(Clone)]
 struct Colored {
     free: Vec<bool>,
