@@ -64,6 +64,27 @@ fn a_read_delays_the_precharge_by_rtp() {
 }
 
 #[test]
+fn a_row_hit_goes_before_the_conflict_that_waits_as_long_as_it_delays_nothing() {
+    // A at 0 opens its row: tRAS keeps it open until 36 ns, when B's precharge is
+    // booked. Until tRTP = 7.5 ns before that, A's row is served first.
+    for (now, ready, row) in [
+        (0, 39_000, RowOutcome::Hit),
+        (28_500, 48_000, RowOutcome::Hit),
+        // Too late: B's row stays open for tRAS, then a whole conflict.
+        (28_501, 132_000, RowOutcome::Conflict),
+    ] {
+        let mut dram = i7("refresh = false");
+        assert_eq!(read(&mut dram, 0, 0), (33_000, RowOutcome::Closed));
+        assert_eq!(read(&mut dram, ROW, 0), (82_500, RowOutcome::Conflict));
+        assert_eq!(read(&mut dram, NEXT, now), (ready, row), "asked at {now}");
+        // B's own next line is a hit where it was, behind its first.
+        if row == RowOutcome::Hit {
+            assert_eq!(read(&mut dram, ROW + NEXT, now), (88_500, RowOutcome::Hit));
+        }
+    }
+}
+
+#[test]
 fn activates_of_a_rank_keep_rrd_and_faw() {
     let mut dram = i7("refresh = false");
     // Five banks of one rank at once: tRRD 6 ns apart, the fifth waits for

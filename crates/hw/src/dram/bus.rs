@@ -108,6 +108,31 @@ impl Bus {
     /// and keeps its distance from every booking; returns its start.
     #[inline]
     pub(super) fn book(&mut self, spacing: &Spacing, rank: u16, write: bool, earliest: u64) -> u64 {
+        let wish = self.place(spacing, rank, write, earliest);
+        self.add(spacing, wish);
+        wish.start
+    }
+
+    /// As [`book`](Self::book), unless the burst would start after `last`.
+    pub(super) fn book_before(
+        &mut self,
+        spacing: &Spacing,
+        rank: u16,
+        write: bool,
+        earliest: u64,
+        last: u64,
+    ) -> Option<u64> {
+        let wish = self.place(spacing, rank, write, earliest);
+        if wish.start > last {
+            return None;
+        }
+        self.add(spacing, wish);
+        Some(wish.start)
+    }
+
+    /// The first place for a burst.
+    #[inline]
+    fn place(&mut self, spacing: &Spacing, rank: u16, write: bool, earliest: u64) -> Burst {
         if self.len == KEPT {
             self.forget(spacing);
         }
@@ -116,34 +141,36 @@ impl Bus {
             rank,
             write,
         };
-        let at = if earliest >= self.free[usize::from(write)] {
-            self.len
-        } else {
-            self.find(spacing, &mut wish)
-        };
-        for (free, distance) in self.free.iter_mut().zip(spacing.after[usize::from(write)]) {
+        if earliest < self.free[usize::from(write)] {
+            self.find(spacing, &mut wish);
+        }
+        wish
+    }
+
+    /// Adds a burst that has found its place.
+    #[inline]
+    fn add(&mut self, spacing: &Spacing, wish: Burst) {
+        let distances = spacing.after[usize::from(wish.write)];
+        for (free, distance) in self.free.iter_mut().zip(distances) {
             *free = (*free).max(wish.start + distance);
+        }
+        let mut at = self.len;
+        while at > 0 && self.bursts[at - 1].start > wish.start {
+            self.bursts[at] = self.bursts[at - 1];
+            at -= 1;
         }
         self.bursts[at] = wish;
         self.len += 1;
-        wish.start
     }
 
-    /// Moves `wish` to the first place between or behind the bookings, makes
-    /// room there and returns the index.
-    fn find(&mut self, spacing: &Spacing, wish: &mut Burst) -> usize {
+    /// Moves `wish` to the first place between or behind the bookings.
+    fn find(&self, spacing: &Spacing, wish: &mut Burst) {
         wish.start = wish.start.max(self.floor[usize::from(wish.write)]);
         let mut first = self.len;
         while first > 0 && self.bursts[first - 1].start + spacing.longest > wish.start {
             first -= 1;
         }
         while self.pass(spacing, first, wish) && !spacing.one_pass {}
-        let mut at = self.len;
-        while at > 0 && self.bursts[at - 1].start > wish.start {
-            self.bursts[at] = self.bursts[at - 1];
-            at -= 1;
-        }
-        at
     }
 
     /// Moves `wish` past the bookings from `first` on that it is too close to.

@@ -45,19 +45,50 @@ pub(super) struct Bank {
     activate_from: u64,
     precharge_from: u64,
     column_from: u64,
+    /// Rows that were open before, latest first.
+    past: [Closed; LOOK_BACK],
     pub(super) counters: BankCounters,
+}
+
+/// Rows of a bank that may still be open for a request although the commands that
+/// close them are booked.
+const LOOK_BACK: usize = 4;
+
+/// A row whose precharge is booked.
+#[derive(Clone, Copy, Debug)]
+struct Closed {
+    row: u64,
+    column_from: u64,
+    precharge_at: u64,
 }
 
 /// No row is open: not a row key, as those have no bits below a line.
 const NO_ROW: u64 = u64::MAX;
 
 impl Bank {
+    /// The row closes at `at`.
+    #[inline]
+    fn closes(&mut self, at: u64) {
+        self.past.copy_within(..LOOK_BACK - 1, 1);
+        self.past[0] = Closed {
+            row: self.open,
+            column_from: self.column_from,
+            precharge_at: at,
+        };
+        self.open = NO_ROW;
+    }
+
     const fn new() -> Self {
         Self {
             open: NO_ROW,
             activate_from: 0,
             precharge_from: 0,
             column_from: 0,
+            past: [Closed {
+                row: NO_ROW,
+                column_from: 0,
+                precharge_at: 0,
+            }; LOOK_BACK],
             counters: BankCounters {
                 reads: 0,
                 writes: 0,
@@ -151,6 +182,13 @@ impl<L: CommandLog> Chips<L> {
         if now >= self.ranks[rank as usize].refresh_due {
             self.refresh(rank, now);
         }
+        let bank = &self.banks[target.bank as usize];
+        if bank.open != target.row_key
+            && bank.past[0].precharge_at > now
+            && let Some(booked) = self.ahead(target, rank, write, now)
+        {
+            return booked;
+        }
         let t = &self.timing;
         let bank = &mut self.banks[target.bank as usize];
         let row = if bank.open == target.row_key {
@@ -164,6 +202,7 @@ impl<L: CommandLog> Chips<L> {
             } else {
                 bank.counters.conflicts += 1;
                 let at = bank.precharge_from.max(now);
+                bank.closes(at);
                 self.log
                     .command(command(at, CommandKind::Precharge, target.bank));
                 activate_from = activate_from.max(at + t.rp);
@@ -204,11 +243,43 @@ impl<L: CommandLog> Chips<L> {
         Booked { data_end, row }
     }
 
+    /// A request of a row that is still open when it comes, or will be open again,
+    /// before the booked commands of other rows' requests close it: it goes first,
+    /// as controllers prefer row hits, if that delays none of these commands.
+    #[inline(never)]
+    fn ahead(&mut self, target: Target, rank: u32, write: bool, now: u64) -> Option<Booked> {
+        let t = &self.timing;
+        let bank = &mut self.banks[target.bank as usize];
+        let latency = if write { t.cwl } else { t.cl };
+        let bus = &mut self.buses[(rank >> self.rank_shift) as usize];
+        let row = bank.past.iter().find(|p| p.row == target.row_key)?;
+        let earliest = row.column_from.max(now) + latency;
+        // The latest data of a request that leaves the precharge where it is.
+        let last = match write {
+            true => row.precharge_at.checked_sub(t.burst + t.wr)?,
+            false => (row.precharge_at + t.cl).checked_sub(t.rtp)?,
+        };
+        let data = bus.book_before(&self.spacing, rank as u16, write, earliest, last)?;
+        let kind = if write {
+            CommandKind::Write
+        } else {
+            CommandKind::Read
+        };
+        self.log.command(command(data - latency, kind, target.bank));
+        bank.counters.hits += 1;
+        bank.counters.reads += u64::from(!write);
+        bank.counters.writes += u64::from(write);
+        Some(Booked {
+            data_end: data + t.burst,
+            row: RowOutcome::Hit,
+        })
+    }
+
     /// Precharges a bank as early as it allows from `now` on.
     fn close(&mut self, index: u32, now: u64) {
         let bank = &mut self.banks[index as usize];
         let at = bank.precharge_from.max(now);
-        bank.open = NO_ROW;
+        bank.closes(at);
         bank.activate_from = bank.activate_from.max(at + self.timing.rp);
         self.log.command(command(at, CommandKind::Precharge, index));
     }

@@ -17,7 +17,7 @@
 //! * data bus: nothing. It takes the first gap that is wide enough, as long as
 //!   the gap is younger than the channel's last 32 bookings;
 //! * activates of a rank (`tRRD`, `tFAW`): nothing, within the last 16;
-//! * its bank: banks serve in the order of calls, so it waits for what is
+//! * its bank: banks serve rows in the order of calls, so it waits for what is
 //!   booked there. With one such request booked, at most the skew plus that
 //!   request's own time in the bank (a row conflict after `tRAS`, so less than
 //!   `tRC + tRP`), and only when both want the same bank;
@@ -35,9 +35,9 @@
 //!
 //! * Commands are not aligned with clock edges, and the command bus is never
 //!   full: the mean half cycle belongs to the machine's fixed latency.
-//! * Reads of one bank are served in the order of calls; a controller that
-//!   looks ahead would serve row hits first. The cores' few outstanding misses
-//!   leave little to reorder.
+//! * Row hits go first, as under FR-FCFS, only where this delays no command that
+//!   is booked: a row stays open no longer for those that come later. Rows of a
+//!   bank are otherwise served in the order of calls.
 //! * Writes wait for the watermark even if the bus is idle.
 //! * `tCCD` and `tRRD` do not tell bank groups apart; a preset chooses.
 
