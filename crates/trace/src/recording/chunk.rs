@@ -3,54 +3,56 @@
 use std::sync::Arc;
 
 use super::{
-    compiled::Dictionary,
+    compiled::{Cell, Dictionary},
     decode::{AddressReader, BlockReader, Fault, IrregularReader, Placed, section},
     error::ReadError,
     file::ChunkEntry,
     model::{Event, Raw},
-    predict::{BlockState, Site},
+    predict::{Followers, Site},
     reader::Recording,
     record::Layout,
 };
 
-/// Predictor states of a process's blocks and sites, and which of them are in
-/// use. Made once per stream and put back after each chunk.
+/// Block ids that are read at a time: few enough to stay in the first cache, many
+/// enough that what is done once for all of them costs nothing.
+pub(crate) const BATCH: usize = 512;
+
+/// What is learned of a process's blocks and sites, and which of them are in use.
+/// Made once per stream and put back after each chunk.
 pub(crate) struct Tables {
-    pub(crate) blocks: Vec<BlockState>,
-    pub(crate) sites: Vec<Site>,
-    touched: Vec<u32>,
+    pub(crate) cells: Vec<Cell>,
+    followers: Vec<Followers>,
+    /// Blocks in use.
+    named: Vec<u32>,
+    /// By block: is it among them?
+    noted: Vec<bool>,
 }
 
 impl Tables {
     pub(crate) fn new(dictionary: &Dictionary) -> Self {
         Self {
-            blocks: dictionary.block_states.clone(),
-            sites: dictionary.sites.clone(),
-            touched: Vec::new(),
+            cells: dictionary.cells.clone(),
+            followers: vec![Followers::default(); dictionary.blocks.len()],
+            named: Vec::new(),
+            noted: vec![false; dictionary.blocks.len()],
         }
     }
 
-    /// Puts everything back to the start of a chunk.
-    pub(crate) fn reset(&mut self) {
-        for id in self.touched.drain(..) {
-            let block = &mut self.blocks[id as usize];
-            block.reset();
-            let first = block.first_site as usize;
-            self.sites[first..first + usize::from(block.accesses)]
+    /// Puts everything back to the start of a chunk. `dictionary` is the one that
+    /// they were made for.
+    pub(crate) fn reset(&mut self, dictionary: &Dictionary) {
+        // Block 0 is never named before it is executed: predictors begin with it.
+        for id in self.named.drain(..).chain([0]) {
+            let Some(block) = dictionary.blocks.get(id as usize) else {
+                continue;
+            };
+            self.followers[id as usize] = Followers::default();
+            self.noted[id as usize] = false;
+            let first = block.first_access as usize;
+            self.cells[first..first + usize::from(block.accesses)]
                 .iter_mut()
-                .for_each(Site::reset);
+                .for_each(|c| c.site.reset());
         }
-    }
-
-    /// Notes that a block is in use; returns its instructions and accesses.
-    #[inline]
-    fn touch(&mut self, id: u32) -> (u16, u16) {
-        let block = &mut self.blocks[id as usize];
-        if !block.seen {
-            block.seen = true;
-            self.touched.push(id);
-        }
-        (block.instrs, block.accesses)
     }
 }
 
@@ -63,15 +65,84 @@ pub(crate) enum Shape {
     Irregular,
 }
 
+/// Block ids that were read and not yet executed.
+struct Ahead {
+    reader: BlockReader,
+    ids: [u32; BATCH],
+    at: usize,
+    len: usize,
+    /// Executions of the chunk that were not read.
+    unread: u32,
+    /// What comes after these.
+    end: Result<(), Fault>,
+}
+
+impl Ahead {
+    fn new(reader: BlockReader, blocks: u32) -> Self {
+        Self {
+            reader,
+            ids: [0; BATCH],
+            at: 0,
+            len: 0,
+            unread: blocks,
+            end: Ok(()),
+        }
+    }
+
+    /// Reads more if there are none.
+    ///
+    /// # Errors
+    /// There are none because the sections are malformed.
+    #[inline]
+    fn load(&mut self, tables: &mut Tables) -> Result<(), Fault> {
+        match self.at == self.len {
+            true => self.load_now(tables),
+            false => Ok(()),
+        }
+    }
+
+    #[inline(never)]
+    fn load_now(&mut self, tables: &mut Tables) -> Result<(), Fault> {
+        self.end?;
+        let Tables {
+            followers,
+            named,
+            noted,
+            ..
+        } = tables;
+        if followers.is_empty() && self.unread > 0 {
+            return Err(Fault::UnknownBlock);
+        }
+        let wanted = (self.unread as usize).min(BATCH);
+        let note = |id: u32| {
+            if !std::mem::replace(&mut noted[id as usize], true) {
+                named.push(id);
+            }
+        };
+        self.at = 0;
+        (self.len, self.end) = self.reader.fill(followers, &mut self.ids[..wanted], note);
+        self.unread -= self.len as u32;
+        match self.len == 0 {
+            true => self.end,
+            false => Ok(()),
+        }
+    }
+}
+
+/// Regular executions that come next.
+pub(crate) struct Regular<'a> {
+    pub(crate) blocks: &'a [u32],
+    pub(crate) addresses: &'a mut AddressReader,
+}
+
 /// The readers of one chunk, and what is left of it.
 pub(crate) struct ChunkReader {
     pub(crate) entry: ChunkEntry,
-    blocks: BlockReader,
+    ahead: Ahead,
     irregular: IrregularReader,
-    addresses: AddressReader,
+    pub(crate) addresses: AddressReader,
     /// Access indices of the irregular execution.
     pub(crate) indices: Vec<u16>,
-    pub(crate) blocks_left: u32,
     refs_left: u32,
     instrs_left: u64,
 }
@@ -101,14 +172,53 @@ impl ChunkReader {
         let fault = |fault: Fault| data.corrupt(entry.offset, fault.to_string());
         Ok(Self {
             entry: *entry,
-            blocks: BlockReader::new(tokens, literals).map_err(fault)?,
+            ahead: Ahead::new(
+                BlockReader::new(tokens, literals).map_err(fault)?,
+                entry.blocks,
+            ),
             irregular: IrregularReader::new(irregular).map_err(fault)?,
             addresses: AddressReader::new(addr_tokens, residuals).map_err(fault)?,
             indices: Vec::new(),
-            blocks_left: entry.blocks,
             refs_left: entry.refs,
             instrs_left: entry.instrs,
         })
+    }
+
+    /// Executions that are left.
+    #[inline]
+    pub(crate) fn blocks_left(&self) -> u32 {
+        self.ahead.unread + (self.ahead.len - self.ahead.at) as u32
+    }
+
+    /// The next executions, as far as they were read and are regular.
+    /// [`Self::pass`] must then be called.
+    ///
+    /// # Errors
+    /// The chunk is malformed.
+    #[inline]
+    pub(crate) fn regular(&mut self, tables: &mut Tables) -> Result<Regular<'_>, Fault> {
+        self.ahead.load(tables)?;
+        let ids = &self.ahead.ids[self.ahead.at..self.ahead.len];
+        let regular = self.irregular.regular().min(ids.len() as u64) as usize;
+        Ok(Regular {
+            blocks: &ids[..regular],
+            addresses: &mut self.addresses,
+        })
+    }
+
+    /// So many regular executions were made, of so many references and
+    /// instructions.
+    ///
+    /// # Errors
+    /// The chunk does not have as many.
+    #[inline]
+    pub(crate) fn pass(&mut self, blocks: usize, refs: usize, instrs: u64) -> Result<(), Fault> {
+        self.ahead.at += blocks;
+        self.irregular.pass(blocks as u64);
+        self.refs_left = (self.refs_left.checked_sub(refs as u32)).ok_or(Fault::TooManyRefs)?;
+        let left = self.instrs_left.checked_sub(instrs);
+        self.instrs_left = left.ok_or(Fault::TooManyInstrs)?;
+        Ok(())
     }
 
     /// The next execution: its block and how many references it makes.
@@ -116,21 +226,29 @@ impl ChunkReader {
     ///
     /// # Errors
     /// The chunk is malformed.
-    #[inline]
-    pub(crate) fn execution(&mut self, tables: &mut Tables) -> Result<(u32, Shape, u32), Fault> {
-        let id = self.blocks.next(&mut tables.blocks)?;
-        let (instrs, accesses) = tables.touch(id);
-        self.blocks_left -= 1;
-        let instrs = u64::from(instrs);
+    pub(crate) fn execution(
+        &mut self,
+        tables: &mut Tables,
+        dictionary: &Dictionary,
+    ) -> Result<(u32, Shape, u32), Fault> {
+        self.ahead.load(tables)?;
+        let Some(&id) = self.ahead.ids[..self.ahead.len].get(self.ahead.at) else {
+            return Err(Fault::UnknownBlock);
+        };
+        self.ahead.at += 1;
+        let block = dictionary.blocks.get(id as usize);
+        let block = block.ok_or(Fault::UnknownBlock)?;
+        let instrs = u64::from(block.instrs);
         if instrs > self.instrs_left {
             return Err(Fault::TooManyInstrs);
         }
         self.instrs_left -= instrs;
         let (shape, refs) = match self.irregular.step() {
-            false => (Shape::Regular, u32::from(accesses)),
+            false => (Shape::Regular, u32::from(block.accesses)),
             true => {
                 let limit = self.refs_left as usize;
-                self.irregular.read(accesses, limit, &mut self.indices)?;
+                self.irregular
+                    .read(block.accesses, limit, &mut self.indices)?;
                 (Shape::Irregular, self.indices.len() as u32)
             }
         };
@@ -159,17 +277,14 @@ impl ChunkReader {
         if self.refs_left != 0 || self.instrs_left != 0 {
             return Err(Fault::TooFew);
         }
-        self.blocks.finish()?;
+        self.ahead.reader.finish()?;
         self.irregular.finish()?;
         self.addresses.finish()
     }
 }
 
 /// Reads only the blocks of a chunk.
-pub(crate) struct BlockWalk {
-    reader: BlockReader,
-    left: u32,
-}
+pub(crate) struct BlockWalk(Ahead);
 
 impl BlockWalk {
     /// # Errors
@@ -179,11 +294,9 @@ impl BlockWalk {
         let data = &recording.0.data;
         let wanted = [section::BLOCK_TOKENS, section::LITERALS];
         let [tokens, literals] = data.sections(entry.offset, &layout, wanted)?;
-        let reader = BlockReader::new(tokens, literals);
-        Ok(Self {
-            reader: reader.map_err(|fault| data.corrupt(entry.offset, fault.to_string()))?,
-            left: entry.blocks,
-        })
+        let reader = BlockReader::new(tokens, literals)
+            .map_err(|fault| data.corrupt(entry.offset, fault.to_string()))?;
+        Ok(Self(Ahead::new(reader, entry.blocks)))
     }
 
     /// The next block, or `None` at the end.
@@ -192,14 +305,14 @@ impl BlockWalk {
     /// The chunk is malformed.
     #[inline]
     pub(crate) fn next(&mut self, tables: &mut Tables) -> Result<Option<u32>, Fault> {
-        if self.left == 0 {
-            self.reader.finish()?;
+        let ahead = &mut self.0;
+        ahead.load(tables)?;
+        if ahead.at == ahead.len {
+            ahead.reader.finish()?;
             return Ok(None);
         }
-        self.left -= 1;
-        let id = self.reader.next(&mut tables.blocks)?;
-        tables.touch(id);
-        Ok(Some(id))
+        ahead.at += 1;
+        Ok(Some(ahead.ids[ahead.at - 1]))
     }
 }
 
@@ -217,7 +330,7 @@ impl Recording {
         let events = self.placed_events(entry, &layout)?;
         let mut reader = ChunkReader::open(self, entry, &layout)?;
         let mut tables = Tables::new(&dictionary);
-        raw_chunk(&mut reader, &mut tables, events)
+        raw_chunk(&mut reader, &mut tables, &dictionary, events)
             .map_err(|fault| self.0.data.corrupt(entry.offset, fault.to_string()))
     }
 }
@@ -228,6 +341,7 @@ pub type RawChunk = (Vec<Raw>, Vec<(usize, Event)>);
 fn raw_chunk(
     reader: &mut ChunkReader,
     tables: &mut Tables,
+    dictionary: &Dictionary,
     events: Vec<Placed>,
 ) -> Result<RawChunk, Fault> {
     let mut raw = Vec::new();
@@ -244,19 +358,19 @@ fn raw_chunk(
             };
             placed.push((at.min(raw.len()), p.event));
         }
-        if reader.blocks_left == 0 {
+        if reader.blocks_left() == 0 {
             break;
         }
-        let (id, shape, refs) = reader.execution(tables)?;
+        let (id, shape, refs) = reader.execution(tables, dictionary)?;
         last_start = raw.len();
         raw.push(Raw::block(id));
-        let first = tables.blocks[id as usize].first_site as usize;
+        let first = dictionary.blocks[id as usize].first_access as usize;
         for k in 0..refs as usize {
             let index = match shape {
                 Shape::Regular => k as u16,
                 Shape::Irregular => reader.indices[k],
             };
-            let site = &mut tables.sites[first + usize::from(index)];
+            let site = &mut tables.cells[first + usize::from(index)].site;
             raw.push(Raw::access(index, reader.address(site)?));
         }
         blocks += 1;

@@ -1,13 +1,10 @@
 //! A process's dictionary in the form that replay works from.
 
-use piebald_units::{
-    VirtAddr,
-    op::{MemRef, RefKind},
-};
+use piebald_units::op::RefKind;
 
 use super::{
     model::{AccessDef, AccessKind, BlockDef, NR_REGS, RegOut, Sources},
-    predict::{BlockState, Site},
+    predict::Site,
 };
 
 /// A block, without what replay does not need.
@@ -29,12 +26,17 @@ pub struct Block {
     pub(crate) loads: u16,
     /// Instructions after the one that makes the last access; all if none does.
     pub(crate) after: u16,
+    /// Some access or written register depends on three registers or more, or
+    /// registers are exchanged: [`Cell::pair`] and [`Move`] cannot say that.
+    pub(crate) tangled: bool,
 }
 
-/// Register number of none: its entry in the table of loads is always 0.
-const NO_REG: u8 = NR_REGS as u8;
+/// Register number of none: the table of loads holds 0 for it, always.
+pub(crate) const NO_REG: u8 = NR_REGS as u8;
+/// Register number of the loads so far: stands for a load of this execution.
+pub(crate) const LOADS: u8 = NO_REG + 1;
 
-/// On what an address or a register's value depends, ready to use.
+/// On what an address or a register's value depends, in full.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Origin {
     /// Bit k: access k of this execution. Only loads.
@@ -43,24 +45,48 @@ pub(crate) struct Origin {
     pub(crate) regs: u16,
     /// The youngest of `loads`, counted in loads of the block from 1; 0 = none.
     pub(crate) youngest: u16,
-    /// The first two of `regs`, or [`NO_REG`].
-    pub(crate) pair: [u8; 2],
-    /// There are more than two.
-    pub(crate) many: bool,
 }
 
-/// An access, ready to use.
+impl Origin {
+    /// The entries of the table of loads to look at if the execution is regular,
+    /// unless there are more than two.
+    fn pair(&self) -> Option<[u8; 2]> {
+        if self.youngest != 0 {
+            return Some([LOADS; 2]);
+        }
+        let mut named = (0..NR_REGS as u8).filter(|r| self.regs >> r & 1 == 1);
+        let pair = [(); 2].map(|()| named.next().unwrap_or(NO_REG));
+        named.next().is_none().then_some(pair)
+    }
+}
+
+/// An access as irregular executions and those of a [`Block::tangled`] one need it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
-    /// The reference but for its address. `gap`: instructions after the one of the
-    /// previous access of the block (or from the block's start), its own included.
-    /// `dep`: distance to a load of the same execution.
-    pub(crate) template: MemRef,
     pub(crate) origin: Origin,
     /// Index of its instruction.
     pub(crate) insn: u16,
     /// Loads of the block before it.
     pub(crate) loads_before: u16,
+}
+
+/// An access as regular executions need it, in one cache line: what it has learned
+/// and what its definition says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cell {
+    pub(crate) site: Site,
+    /// Number of the instruction.
+    pub(crate) number: u32,
+    /// Instructions after the one of the previous access of the block (or from the
+    /// block's start), its own included.
+    pub(crate) gap: u32,
+    /// The load that the youngest of `pair` has is this many loads back, but for
+    /// the loads before the execution.
+    pub(crate) back: u16,
+    /// Entries of the table of loads.
+    pub(crate) pair: [u8; 2],
+    pub(crate) size: u8,
+    pub(crate) kind: RefKind,
 }
 
 /// A register that a block writes.
@@ -70,15 +96,27 @@ pub(crate) struct Out {
     pub(crate) reg: u8,
 }
 
+/// The same for a regular execution of a block that is not [`Block::tangled`]:
+/// entry `reg` of the table of loads becomes the younger of `pair` plus `ordinal`.
+/// Moves are done one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Move {
+    pub(crate) reg: u8,
+    pub(crate) pair: [u8; 2],
+    pub(crate) ordinal: u8,
+}
+
 /// The blocks of a process.
 #[derive(Default)]
 pub struct Dictionary {
     pub(crate) blocks: Vec<Block>,
     pub(crate) accesses: Vec<Access>,
     pub(crate) outs: Vec<Out>,
-    /// Predictor states at the start of a chunk; sources work on copies.
-    pub(crate) block_states: Vec<BlockState>,
-    pub(crate) sites: Vec<Site>,
+    /// As many as `outs`, at the same places.
+    pub(crate) moves: Vec<Move>,
+    /// As many as `accesses`, in the state of a chunk's start; sources work on
+    /// copies.
+    pub(crate) cells: Vec<Cell>,
 }
 
 impl std::fmt::Debug for Dictionary {
@@ -114,44 +152,40 @@ impl Dictionary {
                 outs: 0,
                 loads: def.accesses.iter().filter(|a| is_load(a)).count() as u16,
                 after: def.instrs - last,
+                tangled: false,
             });
-            dict.add_accesses(def, image);
-            // A register that depends on what it depended on before keeps its entry.
-            let kept = |o: &&RegOut| o.value.loads == 0 && o.value.regs == 1 << o.reg;
-            let outs = def.outs.iter().filter(|o| !kept(o));
-            dict.outs.extend(outs.map(|o| Out {
-                reg: o.reg,
-                origin: origin(def, &o.value),
-            }));
+            let sorted = dict.add_accesses(def, image) & dict.add_outs(def);
             if let Some(block) = dict.blocks.last_mut() {
                 block.outs = (dict.outs.len() - block.first_out as usize) as u8;
+                block.tangled = !sorted;
             }
-            let first_site = dict.sites.len() as u32;
-            dict.block_states.push(BlockState::new(first_site, def));
-            dict.sites.extend(def.accesses.iter().map(Site::new));
         }
         Ok(dict)
     }
 
-    fn add_accesses(&mut self, def: &BlockDef, image: u32) {
+    /// False if a [`Cell`] cannot say on what the address depends.
+    fn add_accesses(&mut self, def: &BlockDef, image: u32) -> bool {
         let (mut before, mut loads_before) = (0, 0u16);
+        let mut simple = true;
         for access in &def.accesses {
             let addr = def.addr.wrapping_add(access.offset.into());
             let origin = origin(def, &access.address);
-            let dep = match origin.youngest {
-                0 => 0,
-                // A load later in the block cannot be meant.
-                youngest => (loads_before + 1).saturating_sub(youngest),
-            };
-            self.accesses.push(Access {
-                template: MemRef {
-                    addr: VirtAddr(0),
-                    site: site_number(image, addr),
-                    gap: (access.insn + 1 - before).into(),
-                    dep,
-                    size: access.size,
-                    kind: kind(access.kind),
+            simple &= origin.pair().is_some();
+            // A load later in the block cannot be meant.
+            let later = origin.youngest > loads_before;
+            self.cells.push(Cell {
+                site: Site::new(access),
+                number: site_number(image, addr),
+                gap: (access.insn + 1 - before).into(),
+                back: (loads_before + 1).saturating_sub(origin.youngest),
+                pair: match later {
+                    true => [NO_REG; 2],
+                    false => origin.pair().unwrap_or_default(),
                 },
+                size: access.size,
+                kind: kind(access.kind),
+            });
+            self.accesses.push(Access {
                 origin,
                 insn: access.insn,
                 loads_before,
@@ -159,6 +193,52 @@ impl Dictionary {
             before = access.insn + 1;
             loads_before += u16::from(is_load(access));
         }
+        simple
+    }
+
+    /// False if moves cannot say what happens to the registers.
+    fn add_outs(&mut self, def: &BlockDef) -> bool {
+        // A register that depends on what it depended on before keeps its entry.
+        let kept = |o: &&RegOut| o.value.loads == 0 && o.value.regs == 1 << o.reg;
+        let mut outs: Vec<Out> = def
+            .outs
+            .iter()
+            .filter(|o| !kept(o))
+            .map(|o| Out {
+                reg: o.reg,
+                origin: origin(def, &o.value),
+            })
+            .collect();
+        let first = self.outs.len();
+        while !outs.is_empty() {
+            // One that overwrites what no other reads.
+            let next = (0..outs.len()).find(|&i| {
+                let others = outs.iter().enumerate().filter(|&(j, _)| j != i);
+                let bit = 1 << outs[i].reg;
+                let mut reads = others.map(|(_, o)| match o.origin.youngest {
+                    0 => o.origin.regs | 1 << o.reg,
+                    _ => 1 << o.reg,
+                });
+                reads.all(|regs| regs & bit == 0)
+            });
+            match next.map(|i| outs.remove(i)) {
+                Some(out) => self.outs.push(out),
+                None => break,
+            }
+        }
+        let sorted = outs.is_empty();
+        self.outs.append(&mut outs);
+        let mut simple = true;
+        self.moves.extend(self.outs[first..].iter().map(|o| {
+            let pair = o.origin.pair();
+            simple &= pair.is_some();
+            Move {
+                reg: o.reg,
+                pair: pair.unwrap_or_default(),
+                ordinal: o.origin.youngest as u8,
+            }
+        }));
+        simple && sorted
     }
 }
 
@@ -194,13 +274,9 @@ fn origin(def: &BlockDef, sources: &Sources) -> Origin {
             }
         }
     }
-    let mut named = (0..NR_REGS as u8).filter(|r| sources.regs >> r & 1 == 1);
-    let pair = [(); 2].map(|()| named.next().unwrap_or(NO_REG));
     Origin {
         loads,
         regs: sources.regs,
         youngest,
-        pair,
-        many: named.next().is_some(),
     }
 }

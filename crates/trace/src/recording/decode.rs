@@ -123,37 +123,63 @@ impl BlockReader {
         })
     }
 
-    /// The next block, an index into `blocks`.
-    ///
-    /// # Errors
-    /// The sections are malformed.
-    #[inline]
-    pub(crate) fn next(&mut self, blocks: &mut [BlockState]) -> Result<u32, Fault> {
-        let id = if self.tokens.run > 0 {
-            self.tokens.run -= 1;
-            self.successors.predict()
-        } else {
-            self.surprise(blocks)?
-        };
-        if id as usize >= blocks.len() {
-            return Err(Fault::UnknownBlock);
+    /// Reads ids until `ids` is full; says how many it read before something was
+    /// malformed. There is an entry in `followers` for each block. `named` hears of
+    /// every block that was named outright, as each but block 0 is at its first
+    /// execution.
+    pub(crate) fn fill(
+        &mut self,
+        followers: &mut [Followers],
+        ids: &mut [u32],
+        mut named: impl FnMut(u32),
+    ) -> (usize, Result<(), Fault>) {
+        let mut filled = 0;
+        loop {
+            let left = (ids.len() - filled) as u64;
+            let hits = self.tokens.run.min(left);
+            self.tokens.run -= hits;
+            let to = filled + hits as usize;
+            for id in &mut ids[filled..to] {
+                *id = self.successors.predict();
+                self.successors.enter(*id);
+            }
+            filled = to;
+            if filled == ids.len() {
+                return (filled, Ok(()));
+            }
+            match self.surprise(followers, &mut named) {
+                Ok(id) => ids[filled] = id,
+                Err(fault) => return (filled, Err(fault)),
+            }
+            filled += 1;
         }
-        self.successors.learn(blocks, id);
-        Ok(id)
     }
 
-    fn surprise(&mut self, blocks: &[BlockState]) -> Result<u32, Fault> {
-        match self.tokens.end_run()? {
+    #[inline]
+    fn surprise(
+        &mut self,
+        followers: &mut [Followers],
+        named: &mut impl FnMut(u32),
+    ) -> Result<u32, Fault> {
+        let id = match self.tokens.end_run()? {
             which @ (LAST_SUCCESSOR | OLDER_SUCCESSOR) => {
-                Ok(self.successors.successor(blocks, which))
+                self.successors.successor(followers, which)
             }
             LITERAL => {
                 let step = self.literals.varint().ok_or(Fault::LiteralsEnd)?;
                 let id = u64::from(self.successors.current).wrapping_add(unzigzag48(step));
-                u32::try_from(id & ADDR_MASK).map_err(|_| Fault::UnknownBlock)
+                let id = u32::try_from(id & ADDR_MASK).map_err(|_| Fault::UnknownBlock)?;
+                if id as usize >= followers.len() {
+                    return Err(Fault::UnknownBlock);
+                }
+                named(id);
+                id
             }
-            _ => Err(Fault::UnknownToken),
-        }
+            _ => return Err(Fault::UnknownToken),
+        };
+        self.successors.missed(followers, id);
+        self.successors.enter(id);
+        Ok(id)
     }
 
     /// # Errors
@@ -188,7 +214,7 @@ impl AddressReader {
     ///
     /// # Errors
     /// The sections are malformed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&mut self, site: &mut Site) -> Result<u64, Fault> {
         let addr = if self.tokens.run > 0 {
             self.tokens.run -= 1;
@@ -200,19 +226,21 @@ impl AddressReader {
         Ok(addr)
     }
 
+    #[inline(never)]
     fn surprise(&mut self, site: &mut Site) -> Result<u64, Fault> {
-        match self.tokens.end_run()? {
-            code @ EXACT..RESIDUAL => {
-                site.favourite = code - EXACT;
-                Ok(self.context.predict(site, site.favourite))
-            }
-            code @ RESIDUAL..6 => {
-                let residual = self.residuals.varint().ok_or(Fault::ResidualsEnd)?;
-                let guess = self.context.predict(site, code - RESIDUAL);
-                Ok(guess.wrapping_add(unzigzag48(residual)) & ADDR_MASK)
-            }
-            _ => Err(Fault::UnknownToken),
-        }
+        let code = self.tokens.end_run()?;
+        let addr = if code < RESIDUAL {
+            site.favourite = code;
+            self.context.predict(site, code)
+        } else if code < 2 * RESIDUAL {
+            let residual = self.residuals.varint().ok_or(Fault::ResidualsEnd)?;
+            let guess = self.context.predict(site, code - RESIDUAL);
+            canonical(guess.wrapping_add(unzigzag48(residual)))
+        } else {
+            return Err(Fault::UnknownToken);
+        };
+        site.missed(addr);
+        Ok(addr)
     }
 
     /// # Errors
@@ -254,6 +282,18 @@ impl IrregularReader {
             false => self.source.varint().ok_or(Fault::CutIrregular)?,
         };
         Ok(())
+    }
+
+    /// Executions before the next irregular one.
+    #[inline]
+    pub(crate) fn regular(&self) -> u64 {
+        self.regular
+    }
+
+    /// Passes over regular executions, at most [`Self::regular`].
+    #[inline]
+    pub(crate) fn pass(&mut self, executions: u64) {
+        self.regular -= executions;
     }
 
     /// Steps over one execution: is it irregular? Then [`Self::read`] must follow.

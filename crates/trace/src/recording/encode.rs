@@ -25,7 +25,7 @@ use super::{
     dictionary::BlockLookup,
     emit::{EventCursor, Tokens, check_events},
     error::EncodeError,
-    model::{AccessKind, Entry, Event, Raw},
+    model::{AccessDef, AccessKind, Entry, Event, Raw},
     pages::{self, PageSet},
     predict::*,
     record::{Composer, RecordHeader, RecordKind},
@@ -50,6 +50,37 @@ pub struct ChunkSummary {
     pub bytes: usize,
 }
 
+/// What the encoder knows of one block.
+#[derive(Clone, Copy, Default)]
+struct BlockState {
+    first_site: u32,
+    accesses: u16,
+    instrs: u16,
+    /// Was executed in this chunk.
+    seen: bool,
+    /// Its definition was looked up.
+    known: bool,
+}
+
+/// What the encoder knows of one access of a block.
+struct AccessState {
+    site: Site,
+    /// The definition's size in bytes.
+    size: u8,
+    /// Flags of the page-touch index: what this access does to its page.
+    touch: u8,
+}
+
+impl AccessState {
+    fn new(def: &AccessDef) -> Self {
+        Self {
+            site: Site::new(def),
+            size: def.size,
+            touch: pages::touch(def.kind),
+        }
+    }
+}
+
 /// Encodes one thread's stream, chunk by chunk.
 ///
 /// It starts no thread and, once its buffers have grown, allocates nothing but
@@ -62,7 +93,8 @@ pub struct ChunkEncoder {
     next_instr: u64,
     next_ref: u64,
     blocks: Vec<BlockState>,
-    sites: Vec<Site>,
+    followers: Vec<Followers>,
+    sites: Vec<AccessState>,
     touched: Vec<u32>,
     successors: Successors,
     context: Context,
@@ -96,6 +128,7 @@ impl ChunkEncoder {
             next_instr: 0,
             next_ref: 0,
             blocks: Vec::new(),
+            followers: Vec::new(),
             sites: Vec::new(),
             touched: Vec::new(),
             successors: Successors::new(),
@@ -211,8 +244,9 @@ impl ChunkEncoder {
             self.block_tokens.run += 1;
         } else {
             self.mispredicted(id);
+            self.successors.missed(&mut self.followers, id);
         }
-        self.successors.learn(&mut self.blocks, id);
+        self.successors.enter(id);
         self.count.blocks += 1;
         self.count.instrs += u64::from(state.instrs);
         if self.count.blocks as usize > MAX_CHUNK_BLOCKS {
@@ -227,7 +261,7 @@ impl ChunkEncoder {
     fn mispredicted(&mut self, id: u32) {
         let known = [LAST_SUCCESSOR, OLDER_SUCCESSOR]
             .into_iter()
-            .find(|&which| self.successors.successor(&self.blocks, which) == id);
+            .find(|&which| self.successors.successor(&self.followers, which) == id);
         if let Some(code) = known {
             return self.block_tokens.token(code);
         }
@@ -253,10 +287,17 @@ impl ChunkEncoder {
         let index = id as usize;
         if index >= self.blocks.len() {
             self.blocks.resize(index + 1, BlockState::default());
+            self.followers.resize(index + 1, Followers::default());
         }
         if !self.blocks[index].known {
-            self.blocks[index] = BlockState::new(self.sites.len() as u32, def);
-            self.sites.extend(def.accesses.iter().map(Site::new));
+            self.blocks[index] = BlockState {
+                first_site: self.sites.len() as u32,
+                accesses: def.accesses.len() as u16,
+                instrs: def.instrs,
+                seen: false,
+                known: true,
+            };
+            self.sites.extend(def.accesses.iter().map(AccessState::new));
         }
         let code = def.addr & ADDR_MASK;
         let bytes = u64::from(def.bytes).min(ADDR_MASK + 1 - code);
@@ -272,30 +313,33 @@ impl ChunkEncoder {
         self.since_irregular += 1;
         self.count.refs += accesses.len() as u32;
         for (k, entry) in accesses.iter().enumerate() {
-            self.address(first_site + k, entry.0 & ADDR_MASK);
+            self.address(first_site + k, entry.0);
         }
     }
 
+    /// Encodes an address, of which the low 48 bits count.
     #[inline]
     fn address(&mut self, site: usize, addr: u64) {
-        let state = &mut self.sites[site];
-        let guess = self.context.predict(state, state.favourite);
-        if guess == addr {
+        let addr = canonical(addr);
+        let access = &mut self.sites[site];
+        let site = &mut access.site;
+        let last = site.last();
+        if self.context.predict(site, site.favourite) == addr {
             self.addr_tokens.run += 1;
         } else {
-            let code = surprise(&self.context, state, addr, &mut self.residuals);
+            let code = surprise(&self.context, site, addr, &mut self.residuals);
             self.addr_tokens.token(code);
+            site.missed(addr);
         }
-        let last = state.last();
-        self.context.learn(state, addr);
+        self.context.learn(site, addr);
         // A site that stays on its page has marked it before, unless its last
         // address is the 0 that it starts with.
         if (addr ^ last) >> piebald_units::PAGE_SHIFT != 0 || last == 0 {
-            self.pages.touch(addr, state.touch);
+            self.pages.touch(addr & ADDR_MASK, access.touch);
         }
-        let beyond = addr + u64::from(state.size) - 1;
+        let beyond = addr.wrapping_add(u64::from(access.size) - 1);
         if (addr ^ beyond) >> piebald_units::PAGE_SHIFT != 0 {
-            self.pages.touch(beyond & ADDR_MASK, state.touch);
+            self.pages.touch(beyond & ADDR_MASK, access.touch);
         }
     }
 
@@ -396,11 +440,12 @@ impl ChunkEncoder {
     fn reset(&mut self) {
         for id in self.touched.drain(..) {
             let block = &mut self.blocks[id as usize];
-            block.reset();
+            block.seen = false;
+            self.followers[id as usize] = Followers::default();
             let first = block.first_site as usize;
             self.sites[first..first + usize::from(block.accesses)]
                 .iter_mut()
-                .for_each(Site::reset);
+                .for_each(|a| a.site.reset());
         }
         self.successors.reset();
         self.context = Context::default();
@@ -442,9 +487,9 @@ fn surprise(context: &Context, site: &mut Site, addr: u64, residuals: &mut Sink)
 
 /// Is an entry that lies this far after the first one of the same access a piece
 /// of the same reference?
-fn is_piece(distance: u64, site: &Site) -> bool {
-    let update = site.touch == pages::touch(AccessKind::Update);
-    distance < u64::from(site.size) && (distance > 0 || update)
+fn is_piece(distance: u64, access: &AccessState) -> bool {
+    let update = access.touch == pages::touch(AccessKind::Update);
+    distance < u64::from(access.size) && (distance > 0 || update)
 }
 
 /// Do entries `from..to` name accesses 0, 1, 2... and does a block entry or the

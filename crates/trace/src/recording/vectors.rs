@@ -177,7 +177,7 @@ impl Maker<'_> {
             current.counts = vec![0; dictionary.blocks().len()];
             let mut tables = Tables::new(&dictionary);
             'chunks: for entry in chunks {
-                tables.reset();
+                tables.reset(&dictionary);
                 let fail = |fault: Fault| recording.0.data.corrupt(entry.offset, fault.to_string());
                 let mut walk = BlockWalk::open(recording, entry)?;
                 while let Some(id) = walk.next(&mut tables).map_err(fail)? {

@@ -1,37 +1,108 @@
 //! Which load an address depends on.
 //!
-//! Loads of a chunk are numbered from 1. For each register the number of the
-//! youngest load that its value depends on is kept; 0 means none. The table
-//! starts afresh in each chunk, so that a replay that starts there agrees with
-//! one that passes through; about one reference in a million loses a dependence.
+//! Loads of a chunk are numbered, from a number so high that 0, which means none,
+//! is too far back to count. For each register the number of the youngest load
+//! that its value depends on is kept, and beside these the number of the last load
+//! of all ([`LOADS`]), so that "depends on this register" and "depends on a load
+//! of this execution" are one lookup. The table starts afresh in each chunk, so
+//! that a replay that starts there agrees with one that passes through; about one
+//! reference in a million loses a dependence.
+
+use piebald_units::op::MemRef;
 
 use crate::recording::{
-    compiled::{Access, Origin, Out},
+    compiled::{Access, Block, Cell, Dictionary, LOADS, Move, Origin, Out},
     model::NR_REGS,
 };
 
 /// Distances from here on count as none ([`MemRef::dep`](piebald_units::op::MemRef::dep)).
 const FAR: u32 = u16::MAX as u32;
 
-/// By register: its load. One more entry, always 0, stands for no register.
-type Table = [u32; NR_REGS + 1];
+/// By register: its load. As long as it takes for any byte to be an index.
+type Table = [u32; 256];
 
-/// The table and the count of loads.
-#[derive(Default)]
+/// The table.
 pub(crate) struct Dependences {
-    regs: Table,
-    /// Loads of the chunk so far, those of the current execution only if it is
-    /// irregular.
-    loads: u32,
+    table: Table,
     /// Loads of an irregular execution: access index, number.
     irregular: Vec<(u16, u32)>,
+}
+
+impl Default for Dependences {
+    fn default() -> Self {
+        let mut table = [0; 256];
+        table[usize::from(LOADS)] = FAR;
+        Self {
+            table,
+            irregular: Vec::new(),
+        }
+    }
 }
 
 impl Dependences {
     /// A chunk begins.
     pub(crate) fn reset(&mut self) {
-        self.regs = Table::default();
-        self.loads = 0;
+        self.table = Self::default().table;
+    }
+
+    /// Number of the last load before this execution, if that is regular; else
+    /// before this access.
+    #[inline(always)]
+    fn loads(&self) -> u32 {
+        self.table[usize::from(LOADS)]
+    }
+
+    /// The younger of two entries.
+    #[inline(always)]
+    fn younger(&self, pair: [u8; 2]) -> u32 {
+        let [a, b] = pair.map(|r| self.table[usize::from(r)]);
+        a.max(b)
+    }
+
+    /// In a regular execution of a block that is not tangled: loads back to the one
+    /// that the access depends on; 0 = none, or too far.
+    #[inline(always)]
+    pub(crate) fn regular(&self, cell: &Cell) -> u16 {
+        near(self.loads() + u32::from(cell.back) - self.younger(cell.pair))
+    }
+
+    /// A regular execution of a block with this many loads, not tangled, ends.
+    #[inline(always)]
+    pub(crate) fn leave(&mut self, moves: &[Move], loads: u16) {
+        for m in moves {
+            self.table[usize::from(m.reg)] = self.younger(m.pair) + u32::from(m.ordinal);
+        }
+        self.table[usize::from(LOADS)] += u32::from(loads);
+    }
+
+    /// A regular execution of a tangled block: writes what [`Self::regular`] would
+    /// tell, and does what [`Self::leave`] would.
+    #[inline(never)]
+    pub(crate) fn tangled_block(
+        &mut self,
+        dictionary: &Dictionary,
+        block: &Block,
+        out: &mut [MemRef],
+    ) {
+        let accesses = &dictionary.accesses[block.first_access as usize..][..out.len()];
+        for (access, out) in accesses.iter().zip(out) {
+            out.dep = self.tangled(access);
+        }
+        let outs = &dictionary.outs[block.first_out as usize..][..block.outs.into()];
+        self.table = self.after(outs, |o| match o.origin.youngest {
+            0 => self.youngest(&o.origin),
+            ordinal => self.loads() + u32::from(ordinal),
+        });
+        self.table[usize::from(LOADS)] += u32::from(block.loads);
+    }
+
+    fn tangled(&self, access: &Access) -> u16 {
+        let next = access.loads_before + 1;
+        match access.origin.youngest {
+            0 => near(self.loads() + u32::from(next) - self.youngest(&access.origin)),
+            // A load later in the block cannot be meant.
+            youngest => next.saturating_sub(youngest),
+        }
     }
 
     /// An irregular execution begins.
@@ -41,77 +112,49 @@ impl Dependences {
 
     /// A load was made by access `index` of an irregular execution.
     pub(crate) fn irregular_load(&mut self, index: u16) {
-        self.loads += 1;
-        self.irregular.push((index, self.loads));
+        self.table[usize::from(LOADS)] += 1;
+        self.irregular.push((index, self.loads()));
     }
 
-    /// In a regular execution: loads back to the one that the access depends on;
-    /// 0 = none, or too far.
-    #[inline]
-    pub(crate) fn regular(&self, access: &Access) -> u16 {
-        if access.origin.youngest != 0 {
-            return access.template.dep;
-        }
-        let source = youngest(&self.regs, &access.origin);
-        back(self.loads + u32::from(access.loads_before), source)
-    }
-
-    /// The same in an irregular execution.
+    /// As [`Self::regular`], in an irregular execution.
     pub(crate) fn irregular(&self, origin: &Origin) -> u16 {
-        back(self.loads, self.irregular_source(origin, &self.regs))
+        near(self.loads() + 1 - self.irregular_source(origin))
     }
 
-    fn irregular_source(&self, origin: &Origin, regs: &Table) -> u32 {
+    fn irregular_source(&self, origin: &Origin) -> u32 {
         let executed = self.irregular.iter().rev();
         let mut named = executed.filter(|(k, _)| *k < 64 && origin.loads >> k & 1 == 1);
         match named.next() {
             Some(&(_, number)) => number,
-            None => youngest(regs, origin),
+            None => self.youngest(origin),
         }
-    }
-
-    /// A regular execution ends: registers take their new values, all at once.
-    #[inline]
-    pub(crate) fn leave(&mut self, outs: &[Out], loads: u16) {
-        let entry = self.regs;
-        for out in outs {
-            let source = match out.origin.youngest {
-                0 => youngest(&entry, &out.origin),
-                ordinal => self.loads + u32::from(ordinal),
-            };
-            self.regs[usize::from(out.reg) % NR_REGS] = source;
-        }
-        self.loads += u32::from(loads);
     }
 
     /// An irregular execution ends.
     pub(crate) fn leave_irregular(&mut self, outs: &[Out]) {
-        let entry = self.regs;
+        self.table = self.after(outs, |o| self.irregular_source(&o.origin));
+    }
+
+    /// The table after these registers took their values.
+    fn after(&self, outs: &[Out], value: impl Fn(&Out) -> u32) -> Table {
+        let mut after = self.table;
         for out in outs {
-            let source = self.irregular_source(&out.origin, &entry);
-            self.regs[usize::from(out.reg) % NR_REGS] = source;
+            after[usize::from(out.reg)] = value(out);
         }
+        after
+    }
+
+    /// Number of the youngest load that the registers hold.
+    fn youngest(&self, origin: &Origin) -> u32 {
+        let named = (0..NR_REGS).filter(|r| origin.regs >> r & 1 == 1);
+        named.map(|r| self.table[r]).max().unwrap_or(0)
     }
 }
 
-/// Number of the youngest load that the registers hold.
-#[inline]
-fn youngest(table: &Table, origin: &Origin) -> u32 {
-    let [a, b] = origin.pair.map(|r| table[usize::from(r).min(NR_REGS)]);
-    match origin.many {
-        false => a.max(b),
-        true => {
-            let named = (0..NR_REGS).filter(|r| origin.regs >> r & 1 == 1);
-            named.map(|r| table[r]).max().unwrap_or(0)
-        }
-    }
-}
-
-/// From the reference after `loads` loads back to the load with number `source`.
-#[inline]
-fn back(loads: u32, source: u32) -> u16 {
-    let distance = (loads + 1).wrapping_sub(source);
-    match source == 0 || distance >= FAR {
+/// The distance, unless it is too far.
+#[inline(always)]
+fn near(distance: u32) -> u16 {
+    match distance >= FAR {
         true => 0,
         false => distance as u16,
     }

@@ -10,8 +10,8 @@ use piebald_units::{
 use super::depend::Dependences;
 use crate::recording::{
     chunk::{ChunkReader, Shape, Tables},
-    compiled::{Block, Dictionary},
-    decode::Fault,
+    compiled::{Block, Cell, Dictionary},
+    decode::{AddressReader, Fault},
 };
 
 const LINE: u64 = 1 << LINE_SHIFT;
@@ -30,14 +30,20 @@ pub(crate) struct Engine {
     pub(crate) carry: u64,
 }
 
-/// What one execution came to.
+/// What executions came to.
 pub(crate) struct Executed {
     /// References written, fetches included.
     pub(crate) refs: usize,
-    /// How many of them, at the front, are fetches.
+    /// How many of them are fetches; in one execution, those at the front.
     pub(crate) fetches: usize,
     /// Instructions.
     pub(crate) instrs: u64,
+}
+
+/// What several executions came to.
+pub(crate) struct Made {
+    pub(crate) blocks: usize,
+    pub(crate) executed: Executed,
 }
 
 impl Engine {
@@ -55,7 +61,7 @@ impl Engine {
 
     /// A chunk begins.
     pub(crate) fn reset(&mut self) {
-        self.tables.reset();
+        self.tables.reset(&self.dictionary);
         self.dependences.reset();
         self.fetched_line = NO_LINE;
     }
@@ -65,14 +71,79 @@ impl Engine {
     pub(crate) fn room(&self, id: u32, refs: u32) -> usize {
         match self.with_fetches {
             false => refs as usize,
-            true => refs as usize + self.dictionary.blocks[id as usize].bytes as usize / 64 + 2,
+            true => refs as usize + most_fetches(&self.dictionary.blocks[id as usize]),
         }
     }
 
-    /// Writes the references of an execution to the front of `out`, which has
-    /// [`Self::room`]. `dictionary` is the engine's: a second handle to it lets the
-    /// compiler keep the block in registers.
+    /// Makes up to `most` regular executions into the front of `out`, as far as
+    /// that has [`Self::room`]. There may be none. `dictionary` is the engine's: a
+    /// second handle to it lets the compiler keep the block in registers.
+    ///
+    /// # Errors
+    /// The chunk is malformed.
+    pub(crate) fn regulars(
+        &mut self,
+        dictionary: &Dictionary,
+        reader: &mut ChunkReader,
+        most: usize,
+        out: &mut [MemRef],
+    ) -> Result<Made, Fault> {
+        match (self.with_dependences, self.with_fetches) {
+            (false, false) => self.batch::<false, false>(dictionary, reader, most, out),
+            (true, false) => self.batch::<true, false>(dictionary, reader, most, out),
+            (false, true) => self.batch::<false, true>(dictionary, reader, most, out),
+            (true, true) => self.batch::<true, true>(dictionary, reader, most, out),
+        }
+    }
+
     #[inline(always)]
+    fn batch<const DEPENDENCES: bool, const FETCHES: bool>(
+        &mut self,
+        dictionary: &Dictionary,
+        reader: &mut ChunkReader,
+        most: usize,
+        out: &mut [MemRef],
+    ) -> Result<Made, Fault> {
+        let ahead = reader.regular(&mut self.tables)?;
+        let most = most.min(ahead.blocks.len());
+        let (mut refs, mut fetches, mut instrs) = (0, 0, 0u64);
+        let mut blocks = 0;
+        let addresses = ahead.addresses;
+        for &id in &ahead.blocks[..most] {
+            let block = &dictionary.blocks[id as usize];
+            let n = usize::from(block.accesses);
+            let room = match FETCHES {
+                false => n,
+                true => n + most_fetches(block),
+            };
+            if room > out.len() - refs {
+                break;
+            }
+            let mut fetched = 0;
+            if FETCHES {
+                fetched = self.fetch(block, &mut out[refs..]);
+                refs += fetched;
+                fetches += fetched;
+            }
+            let data = &mut out[refs..refs + n];
+            self.regular::<DEPENDENCES>(dictionary, addresses, block, fetched > 0, data)?;
+            refs += n;
+            instrs += u64::from(block.instrs);
+            blocks += 1;
+        }
+        reader.pass(blocks, refs - fetches, instrs)?;
+        Ok(Made {
+            blocks,
+            executed: Executed {
+                refs,
+                fetches,
+                instrs,
+            },
+        })
+    }
+
+    /// Writes the references of an execution to the front of `out`, which has
+    /// [`Self::room`].
     pub(crate) fn execute(
         &mut self,
         dictionary: &Dictionary,
@@ -85,15 +156,17 @@ impl Engine {
             true => self.fetch(block, out),
             false => 0,
         };
-        // The first fetch stands for the first instruction.
-        let counted = u16::from(fetches > 0);
         let data = &mut out[fetches..fetches + refs as usize];
+        let fetched = fetches > 0;
         match shape {
-            Shape::Irregular => self.irregular(dictionary, reader, block, counted, data)?,
-            Shape::Regular if self.with_dependences => {
-                self.regular::<true>(dictionary, reader, block, counted, data)?;
+            Shape::Irregular => self.irregular(dictionary, reader, block, fetched, data)?,
+            Shape::Regular => {
+                let addresses = &mut reader.addresses;
+                match self.with_dependences {
+                    true => self.regular::<true>(dictionary, addresses, block, fetched, data)?,
+                    false => self.regular::<false>(dictionary, addresses, block, fetched, data)?,
+                }
             }
-            Shape::Regular => self.regular::<false>(dictionary, reader, block, counted, data)?,
         }
         Ok(Executed {
             refs: fetches + refs as usize,
@@ -102,31 +175,31 @@ impl Engine {
         })
     }
 
-    #[inline]
+    /// A regular execution. `fetched`: its first fetch stands for the first
+    /// instruction.
+    #[inline(always)]
     fn regular<const DEPENDENCES: bool>(
         &mut self,
         dictionary: &Dictionary,
-        reader: &mut ChunkReader,
+        addresses: &mut AddressReader,
         block: &Block,
-        counted: u16,
+        fetched: bool,
         out: &mut [MemRef],
     ) -> Result<(), Fault> {
         let first = block.first_access as usize;
-        let end = first + out.len();
-        let accesses = &dictionary.accesses[first..end];
-        let sites = &mut self.tables.sites[first..end];
-        for ((access, site), out) in accesses.iter().zip(sites).zip(out.iter_mut()) {
-            let addr = reader.address(site)?;
-            let dep = match DEPENDENCES {
-                true => self.dependences.regular(access),
-                false => 0,
-            };
-            *out = MemRef {
-                addr: VirtAddr(canonical(addr)),
-                dep,
-                ..access.template
-            };
+        let cells = &mut self.tables.cells[first..first + out.len()];
+        if DEPENDENCES && block.tangled {
+            self.dependences.tangled_block(dictionary, block, out);
         }
+        for (cell, out) in cells.iter_mut().zip(out.iter_mut()) {
+            let addr = addresses.next(&mut cell.site)?;
+            let dep = match DEPENDENCES && !block.tangled {
+                true => self.dependences.regular(cell),
+                false => out.dep,
+            };
+            *out = reference(cell, addr, dep);
+        }
+        let counted = u16::from(fetched);
         match out.first_mut() {
             Some(first) => {
                 let before = clamp(self.carry).wrapping_sub(counted.into());
@@ -135,9 +208,9 @@ impl Engine {
             }
             None => self.carry += u64::from(block.instrs - counted),
         }
-        if DEPENDENCES {
-            let outs = &dictionary.outs[block.first_out as usize..][..block.outs.into()];
-            self.dependences.leave(outs, block.loads);
+        if DEPENDENCES && !block.tangled {
+            let moves = &dictionary.moves[block.first_out as usize..][..block.outs.into()];
+            self.dependences.leave(moves, block.loads);
         }
         Ok(())
     }
@@ -148,30 +221,30 @@ impl Engine {
         dictionary: &Dictionary,
         reader: &mut ChunkReader,
         block: &Block,
-        counted: u16,
+        fetched: bool,
         out: &mut [MemRef],
     ) -> Result<(), Fault> {
         let first = block.first_access as usize;
         self.dependences.enter_irregular();
+        let counted = u16::from(fetched);
         // Instructions of this execution that some reference has counted.
         let mut done = counted;
         for (k, out) in out.iter_mut().enumerate() {
             let index = reader.indices[k];
             let access = &dictionary.accesses[first + usize::from(index)];
-            let site = &mut self.tables.sites[first + usize::from(index)];
-            let addr = reader.address(site)?;
+            let cell = &mut self.tables.cells[first + usize::from(index)];
+            let addr = reader.address(&mut cell.site)?;
             let dep = self.dependences.irregular(&access.origin);
-            if access.template.kind != RefKind::Store {
+            if cell.kind != RefKind::Store {
                 self.dependences.irregular_load(index);
             }
             let upto = done.max(access.insn + 1);
             let gap = clamp(std::mem::take(&mut self.carry)) + u32::from(upto - done);
             done = upto;
+            let dep = if self.with_dependences { dep } else { 0 };
             *out = MemRef {
-                addr: VirtAddr(canonical(addr)),
                 gap,
-                dep: if self.with_dependences { dep } else { 0 },
-                ..access.template
+                ..reference(cell, addr, dep)
             };
         }
         self.carry += u64::from(block.instrs - done);
@@ -219,7 +292,22 @@ fn clamp(instrs: u64) -> u32 {
     u32::try_from(instrs).unwrap_or(u32::MAX - (1 << 16))
 }
 
-/// The full address of 48 recorded bits.
-const fn canonical(addr: u64) -> u64 {
-    ((addr << 16) as i64 >> 16) as u64
+/// Most lines that a block lies on.
+#[inline]
+fn most_fetches(block: &Block) -> usize {
+    block.bytes as usize / LINE as usize + 2
+}
+
+/// The reference that an access makes if it is the only one of its instruction and
+/// the execution is regular.
+#[inline(always)]
+fn reference(cell: &Cell, addr: u64, dep: u16) -> MemRef {
+    MemRef {
+        addr: VirtAddr(addr),
+        site: cell.number,
+        gap: cell.gap,
+        dep,
+        size: cell.size,
+        kind: cell.kind,
+    }
 }

@@ -218,8 +218,8 @@ impl RecordedThread {
         let mut at = entries.get(first).map_or(start, |c| c.first_instr);
         let mut scratch = Vec::new();
         // Up to the block, and over the events that lie right before it.
-        while self.reader.as_ref().is_none_or(|r| r.blocks_left == 0) && self.next_chunk()? {
-            while at < start && self.reader.as_ref().is_some_and(|r| r.blocks_left > 0) {
+        while self.reader.as_ref().is_none_or(|r| r.blocks_left() == 0) && self.next_chunk()? {
+            while at < start && self.reader.as_ref().is_some_and(|r| r.blocks_left() > 0) {
                 at += self.execute_into(&mut scratch)?;
             }
             while let Some(event) = self.events.pop_front_if(|e| e.blocks <= self.begun) {
@@ -253,23 +253,25 @@ impl RecordedThread {
         let data = &self.recording.0.data;
         let offset = reader.entry.offset;
         let fail = |fault: Fault| data.corrupt(offset, fault.to_string());
-        let execution = reader.execution(&mut self.engine.tables).map_err(fail)?;
+        let dictionary = self.engine.dictionary.clone();
+        let execution = reader
+            .execution(&mut self.engine.tables, &dictionary)
+            .map_err(fail)?;
         out.resize(
             self.engine.room(execution.0, execution.2),
             MemRef::default(),
         );
-        let dictionary = self.engine.dictionary.clone();
         let executed = self
             .engine
             .execute(&dictionary, reader, execution, out)
             .map_err(fail)?;
-        self.count(&executed);
+        self.count(1, &executed);
         Ok(executed.instrs)
     }
 
     #[inline]
-    fn count(&mut self, executed: &Executed) {
-        self.begun += 1;
+    fn count(&mut self, blocks: usize, executed: &Executed) {
+        self.begun += blocks as u32;
         self.done.refs += (executed.refs - executed.fetches) as u64;
         self.done.instrs += executed.instrs;
     }
@@ -407,7 +409,7 @@ impl RecordedThread {
     /// Executes blocks while their references fit and no event is due; the last
     /// execution may spill.
     fn advance(&mut self, out: &mut [MemRef]) -> Result<usize, ReadError> {
-        if self.reader.as_ref().is_none_or(|r| r.blocks_left == 0) {
+        if self.reader.as_ref().is_none_or(|r| r.blocks_left() == 0) {
             if !self.next_chunk()? {
                 self.done.end = Some(Next::End);
             }
@@ -417,13 +419,27 @@ impl RecordedThread {
         let dictionary = self.engine.dictionary.clone();
         let mut refs = 0;
         while self.begun < stop && !self.limit_reached() && self.engine.carry < LONG_GAP {
-            let Some(reader) = self.reader.as_mut().filter(|r| r.blocks_left > 0) else {
+            let most = self.unhindered(stop, out.len() - refs);
+            let Some(reader) = self.reader.as_mut().filter(|r| r.blocks_left() > 0) else {
                 break;
             };
             let data = &self.recording.0.data;
             let offset = reader.entry.offset;
             let fail = |fault: Fault| data.corrupt(offset, fault.to_string());
-            let execution = reader.execution(&mut self.engine.tables).map_err(fail)?;
+            if most > 0 {
+                let made = self
+                    .engine
+                    .regulars(&dictionary, reader, most, &mut out[refs..])
+                    .map_err(fail)?;
+                if made.blocks > 0 {
+                    self.count(made.blocks, &made.executed);
+                    refs += made.executed.refs;
+                    continue;
+                }
+            }
+            let execution = reader
+                .execution(&mut self.engine.tables, &dictionary)
+                .map_err(fail)?;
             let room = self.engine.room(execution.0, execution.2);
             // An event may divide the execution before it.
             let spills = self.begun + 1 == stop || room > out.len() - refs;
@@ -435,7 +451,7 @@ impl RecordedThread {
                 .engine
                 .execute(&dictionary, reader, execution, to)
                 .map_err(fail)?;
-            self.count(&executed);
+            self.count(1, &executed);
             if spills {
                 self.spill.filled(&executed);
                 break;
@@ -443,6 +459,19 @@ impl RecordedThread {
             refs += executed.refs;
         }
         Ok(refs)
+    }
+
+    /// How many executions may follow one another, whatever they are, without
+    /// reaching a limit, a long gap or, with the last execution before it, an event.
+    fn unhindered(&self, stop: u32, room: usize) -> usize {
+        const MOST_INSTRS: u64 = u16::MAX as u64;
+        if self.limits.0 - self.done.refs <= room as u64 {
+            return 0;
+        }
+        let until_event = u64::from(stop - self.begun - 1);
+        let until_gap = (LONG_GAP - 1 - self.engine.carry) / MOST_INSTRS;
+        let until_limit = (self.limits.1 - 1 - self.done.instrs) / MOST_INSTRS;
+        until_event.min(until_gap).min(until_limit) as usize
     }
 }
 
