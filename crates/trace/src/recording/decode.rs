@@ -197,6 +197,18 @@ pub(crate) struct AddressReader {
     tokens: Tokens<ADDR_RUN_BITS>,
     residuals: Source,
     context: Context,
+    slots: Slots,
+    /// Why an address could not be read.
+    fault: Fault,
+}
+
+/// What changes with every address: copied out of the reader while many are read,
+/// so that it stays in registers.
+#[derive(Clone, Copy)]
+pub(crate) struct AddressState {
+    /// Favourites that are right before the next one that is wrong.
+    run: u64,
+    context: Context,
 }
 
 impl AddressReader {
@@ -207,34 +219,80 @@ impl AddressReader {
             tokens: Tokens::new(tokens)?,
             residuals: Source::new(residuals),
             context: Context::default(),
+            slots: Slots::default(),
+            fault: Fault::TokensEnd,
         })
+    }
+
+    /// The state, for [`Self::next_with`]. [`Self::put`] must bring it back.
+    #[inline(always)]
+    pub(crate) fn take(&self) -> AddressState {
+        AddressState {
+            run: self.tokens.run,
+            context: self.context,
+        }
+    }
+
+    /// Ends the use of a state.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, state: AddressState) {
+        self.tokens.run = state.run;
+        self.context = state.context;
     }
 
     /// The next address, accessed by this site.
     ///
     /// # Errors
     /// The sections are malformed.
-    #[inline(always)]
     pub(crate) fn next(&mut self, site: &mut Site) -> Result<u64, Fault> {
-        let addr = if self.tokens.run > 0 {
-            self.tokens.run -= 1;
-            self.context.predict(site, site.favourite)
-        } else {
-            self.surprise(site)?
-        };
-        self.context.learn(site, addr);
+        let mut state = self.take();
+        let addr = self.next_with(&mut state, site)?;
+        self.put(state);
         Ok(addr)
     }
 
+    /// As [`Self::next`], with the state in the caller's hands.
+    ///
+    /// # Errors
+    /// The sections are malformed.
+    #[inline(always)]
+    pub(crate) fn next_with(
+        &mut self,
+        state: &mut AddressState,
+        site: &mut Site,
+    ) -> Result<u64, Fault> {
+        let addr = if state.run > 0 {
+            state.run -= 1;
+            state.context.predict(&self.slots, site, site.favourite)
+        } else {
+            let addr = self.surprise(state.context, site).ok_or(self.fault)?;
+            state.run = self.tokens.run;
+            addr
+        };
+        state.context.learn(&mut self.slots, site, addr);
+        Ok(addr)
+    }
+
+    /// The address at the end of a run; `None`, with `fault` set, if there is none.
+    /// An `Option` goes through registers, a `Result` does not.
     #[inline(never)]
-    fn surprise(&mut self, site: &mut Site) -> Result<u64, Fault> {
+    fn surprise(&mut self, context: Context, site: &mut Site) -> Option<u64> {
+        let found = self.end_run(context, site);
+        if let Err(fault) = found {
+            self.fault = fault;
+        }
+        found.ok()
+    }
+
+    #[inline(always)]
+    fn end_run(&mut self, context: Context, site: &mut Site) -> Result<u64, Fault> {
         let code = self.tokens.end_run()?;
         let addr = if code < RESIDUAL {
             site.favourite = code;
-            self.context.predict(site, code)
+            context.predict(&self.slots, site, code)
         } else if code < 2 * RESIDUAL {
             let residual = self.residuals.varint().ok_or(Fault::ResidualsEnd)?;
-            let guess = self.context.predict(site, code - RESIDUAL);
+            let guess = context.predict(&self.slots, site, code - RESIDUAL);
             canonical(guess.wrapping_add(unzigzag48(residual)))
         } else {
             return Err(Fault::UnknownToken);

@@ -98,6 +98,7 @@ pub struct ChunkEncoder {
     touched: Vec<u32>,
     successors: Successors,
     context: Context,
+    slots: Slots,
     block_tokens: Tokens<BLOCK_RUN_BITS>,
     literals: Sink,
     irregular: Sink,
@@ -133,6 +134,7 @@ impl ChunkEncoder {
             touched: Vec::new(),
             successors: Successors::new(),
             context: Context::default(),
+            slots: Slots::default(),
             block_tokens: Tokens::new(),
             literals: Sink::default(),
             irregular: Sink::default(),
@@ -324,14 +326,16 @@ impl ChunkEncoder {
         let access = &mut self.sites[site];
         let site = &mut access.site;
         let last = site.last();
-        if self.context.predict(site, site.favourite) == addr {
+        let guess = self.context.predict(&self.slots, site, site.favourite);
+        if guess == addr {
             self.addr_tokens.run += 1;
         } else {
-            let code = surprise(&self.context, site, addr, &mut self.residuals);
+            let guesses = [0, 1, 2].map(|which| self.context.predict(&self.slots, site, which));
+            let code = surprise(&guesses, site, addr, &mut self.residuals);
             self.addr_tokens.token(code);
             site.missed(addr);
         }
-        self.context.learn(site, addr);
+        self.context.learn(&mut self.slots, site, addr);
         // A site that stays on its page has marked it before, unless its last
         // address is the 0 that it starts with.
         if (addr ^ last) >> piebald_units::PAGE_SHIFT != 0 || last == 0 {
@@ -449,6 +453,7 @@ impl ChunkEncoder {
         }
         self.successors.reset();
         self.context = Context::default();
+        self.slots = Slots::default();
         self.block_tokens.clear();
         self.addr_tokens.clear();
         self.since_irregular = 0;
@@ -468,10 +473,9 @@ impl ChunkEncoder {
 /// Encodes an address that the favourite missed; returns the token's code and
 /// makes a predictor that is right the favourite.
 #[inline(never)]
-fn surprise(context: &Context, site: &mut Site, addr: u64, residuals: &mut Sink) -> u8 {
+fn surprise(guesses: &[u64; 3], site: &mut Site, addr: u64, residuals: &mut Sink) -> u8 {
     let mut best = (u64::MAX, 0);
-    for which in 0..3 {
-        let guess = context.predict(site, which);
+    for (which, &guess) in (0..).zip(guesses) {
         if guess == addr {
             site.favourite = which;
             return EXACT + which;

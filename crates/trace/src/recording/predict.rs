@@ -52,6 +52,9 @@ pub(crate) const OLDER_SUCCESSOR: u8 = 1;
 /// Block token: the distance from this block's id follows.
 pub(crate) const LITERAL: u8 = 2;
 
+/// Place of the candidate for a stride.
+const CANDIDATE: usize = 3;
+
 /// Number of slots for last addresses by source registers.
 const NR_SLOTS: usize = 32;
 /// Slot of addresses that depend on a load of the same block.
@@ -78,9 +81,9 @@ fn slot(def: &AccessDef) -> u8 {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Site {
     last: u64,
-    /// By predictor: its distance from what it starts from.
-    distances: [u64; 3],
-    candidate: u64,
+    /// By predictor: its distance from what it starts from. Then the candidate for
+    /// a stride.
+    distances: [u64; 4],
     pub(crate) favourite: u8,
     slot: u8,
 }
@@ -112,36 +115,38 @@ impl Site {
     #[inline(always)]
     pub(crate) fn missed(&mut self, addr: u64) {
         let step = addr.wrapping_sub(self.last);
-        if step == self.candidate {
+        if step == self.distances[CANDIDATE] {
             self.distances[0] = step;
         }
-        self.candidate = step;
+        self.distances[CANDIDATE] = step;
     }
 }
 
 /// What is known of the thread as a whole.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Context {
     previous: u64,
-    slots: [u64; NR_SLOTS],
 }
+
+/// Last addresses, by [`slot`].
+pub(crate) type Slots = [u64; NR_SLOTS];
 
 impl Context {
     /// What predictor `which` (0 to 2) says.
     #[inline(always)]
-    pub(crate) fn predict(&self, site: &Site, which: u8) -> u64 {
+    pub(crate) fn predict(&self, slots: &Slots, site: &Site, which: u8) -> u64 {
         // Chosen without a jump: which predictor is right differs from site to
         // site, and a processor guesses that badly.
-        let slot = self.slots[usize::from(site.slot) % NR_SLOTS];
+        let slot = slots[usize::from(site.slot) % NR_SLOTS];
         let base = select_unpredictable(which == 1, self.previous, slot);
         let base = select_unpredictable(which == 0, site.last, base);
-        canonical(base.wrapping_add(site.distances[usize::from(which) % 3]))
+        canonical(base.wrapping_add(site.distances[usize::from(which) % 4]))
     }
 
     /// Learns the address.
     #[inline(always)]
-    pub(crate) fn learn(&mut self, site: &mut Site, addr: u64) {
-        let slot = &mut self.slots[usize::from(site.slot) % NR_SLOTS];
+    pub(crate) fn learn(&mut self, slots: &mut Slots, site: &mut Site, addr: u64) {
+        let slot = &mut slots[usize::from(site.slot) % NR_SLOTS];
         site.distances[1] = addr.wrapping_sub(self.previous);
         site.distances[2] = addr.wrapping_sub(*slot);
         site.last = addr;

@@ -96,41 +96,67 @@ impl Engine {
         }
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn batch<const DEPENDENCES: bool, const FETCHES: bool>(
         &mut self,
         dictionary: &Dictionary,
         reader: &mut ChunkReader,
         most: usize,
-        out: &mut [MemRef],
+        mut out: &mut [MemRef],
     ) -> Result<Made, Fault> {
         let ahead = reader.regular(&mut self.tables)?;
         let most = most.min(ahead.blocks.len());
-        let (mut refs, mut fetches, mut instrs) = (0, 0, 0u64);
-        let mut blocks = 0;
+        let mut ids = &ahead.blocks[..most];
         let addresses = ahead.addresses;
-        for &id in &ahead.blocks[..most] {
-            let block = &dictionary.blocks[id as usize];
+        let mut state = addresses.take();
+        let room = out.len();
+        let (mut fetches, mut instrs) = (0, 0u64);
+        let mut carry = clamp(self.carry);
+        while let [id, more @ ..] = ids {
+            let block = &dictionary.blocks[*id as usize];
             let n = usize::from(block.accesses);
-            let room = match FETCHES {
-                false => n,
-                true => n + most_fetches(block),
-            };
-            if room > out.len() - refs {
+            let most = n + if FETCHES { most_fetches(block) } else { 0 };
+            if most > out.len() || (DEPENDENCES && block.tangled) {
                 break;
             }
-            let mut fetched = 0;
-            if FETCHES {
-                fetched = self.fetch(block, &mut out[refs..]);
-                refs += fetched;
-                fetches += fetched;
-            }
-            let data = &mut out[refs..refs + n];
-            self.regular::<DEPENDENCES>(dictionary, addresses, block, fetched > 0, data)?;
-            refs += n;
+            ids = more;
             instrs += u64::from(block.instrs);
-            blocks += 1;
+            let mut counted = 0;
+            if FETCHES {
+                self.carry = carry.into();
+                let fetched = self.fetch(block, out);
+                carry = self.carry as u32;
+                out = &mut out[fetched..];
+                fetches += fetched;
+                counted = u32::from(fetched > 0);
+            }
+            let (data, rest) = out.split_at_mut(n);
+            out = rest;
+            let cells = &mut self.tables.cells[block.first_access as usize..][..n];
+            for (cell, out) in cells.iter_mut().zip(data.iter_mut()) {
+                let addr = addresses.next_with(&mut state, &mut cell.site)?;
+                let dep = match DEPENDENCES {
+                    true => self.dependences.regular(cell),
+                    false => 0,
+                };
+                *out = reference(cell, addr, dep);
+            }
+            match data.first_mut() {
+                Some(first) => {
+                    first.gap = first.gap.wrapping_add(carry.wrapping_sub(counted));
+                    carry = block.after.into();
+                }
+                None => carry += u32::from(block.instrs) - counted,
+            }
+            if DEPENDENCES {
+                let moves = &dictionary.moves[block.first_out as usize..][..block.outs.into()];
+                self.dependences.leave(moves, block.loads);
+            }
         }
+        addresses.put(state);
+        self.carry = carry.into();
+        let refs = room - out.len();
+        let blocks = most - ids.len();
         reader.pass(blocks, refs - fetches, instrs)?;
         Ok(Made {
             blocks,
