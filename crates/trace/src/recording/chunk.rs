@@ -3,19 +3,15 @@
 use std::sync::Arc;
 
 use super::{
-    compiled::{Cell, Dictionary},
+    compiled::{Block, Cell, Dictionary},
     decode::{AddressReader, BlockReader, Fault, IrregularReader, Placed, section},
     error::ReadError,
     file::ChunkEntry,
     model::{Event, Raw},
-    predict::{Followers, Site},
+    predict::{Followers, NO_BLOCK, Site},
     reader::Recording,
     record::Layout,
 };
-
-/// Block ids that are read at a time: few enough to stay in the first cache, many
-/// enough that what is done once for all of them costs nothing.
-pub(crate) const BATCH: usize = 512;
 
 /// What is learned of a process's blocks and sites, and which of them are in use.
 /// Made once per stream and put back after each chunk.
@@ -65,73 +61,100 @@ pub(crate) enum Shape {
     Irregular,
 }
 
-/// Block ids that were read and not yet executed.
-struct Ahead {
+/// The block of the next execution, and what reads those after it.
+pub(crate) struct Ahead {
     reader: BlockReader,
-    ids: [u32; BATCH],
-    at: usize,
-    len: usize,
-    /// Executions of the chunk that were not read.
-    unread: u32,
-    /// What comes after these.
-    end: Result<(), Fault>,
+    /// Block of the next execution; [`NO_BLOCK`] if there is none, or it could not
+    /// be read.
+    next: u32,
+    /// Executions that are left, the next one included.
+    left: u32,
+    /// Why the next one could not be read.
+    fault: Option<Fault>,
 }
 
 impl Ahead {
     fn new(reader: BlockReader, blocks: u32) -> Self {
         Self {
             reader,
-            ids: [0; BATCH],
-            at: 0,
-            len: 0,
-            unread: blocks,
-            end: Ok(()),
+            next: NO_BLOCK,
+            left: blocks,
+            fault: None,
         }
     }
 
-    /// Reads more if there are none.
+    /// The block of the next execution.
+    #[inline(always)]
+    pub(crate) fn block<'a>(&self, dictionary: &'a Dictionary) -> Option<&'a Block> {
+        dictionary.blocks.get(self.next as usize)
+    }
+
+    /// The same; after [`Self::new`], once.
     ///
     /// # Errors
-    /// There are none because the sections are malformed.
+    /// There is none because the sections are malformed.
     #[inline]
-    fn load(&mut self, tables: &mut Tables) -> Result<(), Fault> {
-        match self.at == self.len {
-            true => self.load_now(tables),
-            false => Ok(()),
+    fn begin(&mut self, tables: &mut Tables) -> Result<u32, Fault> {
+        if self.next == NO_BLOCK {
+            self.read(tables);
+        }
+        match self.fault {
+            None => Ok(self.next),
+            Some(fault) => Err(fault),
+        }
+    }
+
+    /// The next execution is done with.
+    #[inline(always)]
+    pub(crate) fn advance(&mut self, tables: &mut Tables) {
+        self.left -= 1;
+        self.next = NO_BLOCK;
+        if self.left > 0 {
+            match self.reader.hit() {
+                Some(id) => self.next = id,
+                None => self.surprise(tables),
+            }
         }
     }
 
     #[inline(never)]
-    fn load_now(&mut self, tables: &mut Tables) -> Result<(), Fault> {
-        self.end?;
+    fn surprise(&mut self, tables: &mut Tables) {
         let Tables {
             followers,
             named,
             noted,
             ..
         } = tables;
-        if followers.is_empty() && self.unread > 0 {
-            return Err(Fault::UnknownBlock);
-        }
-        let wanted = (self.unread as usize).min(BATCH);
         let note = |id: u32| {
             if !std::mem::replace(&mut noted[id as usize], true) {
                 named.push(id);
             }
         };
-        self.at = 0;
-        (self.len, self.end) = self.reader.fill(followers, &mut self.ids[..wanted], note);
-        self.unread -= self.len as u32;
-        match self.len == 0 {
-            true => self.end,
-            false => Ok(()),
+        match self.reader.surprise(followers, note) {
+            Ok(id) => self.next = id,
+            Err(fault) => self.fault = Some(fault),
+        }
+    }
+
+    #[cold]
+    fn read(&mut self, tables: &mut Tables) {
+        if tables.followers.is_empty() {
+            self.fault = Some(Fault::UnknownBlock);
+        }
+        if self.left > 0 && self.fault.is_none() {
+            match self.reader.hit() {
+                Some(id) => self.next = id,
+                None => self.surprise(tables),
+            }
         }
     }
 }
 
 /// Regular executions that come next.
 pub(crate) struct Regular<'a> {
-    pub(crate) blocks: &'a [u32],
+    /// How many.
+    pub(crate) most: usize,
+    pub(crate) ahead: &'a mut Ahead,
     pub(crate) addresses: &'a mut AddressReader,
 }
 
@@ -187,33 +210,32 @@ impl ChunkReader {
     /// Executions that are left.
     #[inline]
     pub(crate) fn blocks_left(&self) -> u32 {
-        self.ahead.unread + (self.ahead.len - self.ahead.at) as u32
+        self.ahead.left
     }
 
-    /// The next executions, as far as they were read and are regular.
-    /// [`Self::pass`] must then be called.
+    /// The next executions, as far as they are regular. [`Self::pass`] must then be
+    /// called.
     ///
     /// # Errors
     /// The chunk is malformed.
     #[inline]
     pub(crate) fn regular(&mut self, tables: &mut Tables) -> Result<Regular<'_>, Fault> {
-        self.ahead.load(tables)?;
-        let ids = &self.ahead.ids[self.ahead.at..self.ahead.len];
-        let regular = self.irregular.regular().min(ids.len() as u64) as usize;
+        self.ahead.begin(tables)?;
+        let most = self.irregular.regular().min(self.ahead.left.into());
         Ok(Regular {
-            blocks: &ids[..regular],
+            most: most as usize,
+            ahead: &mut self.ahead,
             addresses: &mut self.addresses,
         })
     }
 
-    /// So many regular executions were made, of so many references and
-    /// instructions.
+    /// So many regular executions were made ([`Ahead::advance`] was called after
+    /// each), of so many references and instructions.
     ///
     /// # Errors
     /// The chunk does not have as many.
     #[inline]
     pub(crate) fn pass(&mut self, blocks: usize, refs: usize, instrs: u64) -> Result<(), Fault> {
-        self.ahead.at += blocks;
         self.irregular.pass(blocks as u64);
         self.refs_left = (self.refs_left.checked_sub(refs as u32)).ok_or(Fault::TooManyRefs)?;
         let left = self.instrs_left.checked_sub(instrs);
@@ -231,13 +253,10 @@ impl ChunkReader {
         tables: &mut Tables,
         dictionary: &Dictionary,
     ) -> Result<(u32, Shape, u32), Fault> {
-        self.ahead.load(tables)?;
-        let Some(&id) = self.ahead.ids[..self.ahead.len].get(self.ahead.at) else {
-            return Err(Fault::UnknownBlock);
-        };
-        self.ahead.at += 1;
+        let id = self.ahead.begin(tables)?;
         let block = dictionary.blocks.get(id as usize);
         let block = block.ok_or(Fault::UnknownBlock)?;
+        self.ahead.advance(tables);
         let instrs = u64::from(block.instrs);
         if instrs > self.instrs_left {
             return Err(Fault::TooManyInstrs);
@@ -306,13 +325,13 @@ impl BlockWalk {
     #[inline]
     pub(crate) fn next(&mut self, tables: &mut Tables) -> Result<Option<u32>, Fault> {
         let ahead = &mut self.0;
-        ahead.load(tables)?;
-        if ahead.at == ahead.len {
+        if ahead.left == 0 {
             ahead.reader.finish()?;
             return Ok(None);
         }
-        ahead.at += 1;
-        Ok(Some(ahead.ids[ahead.at - 1]))
+        let id = ahead.begin(tables)?;
+        ahead.advance(tables);
+        Ok(Some(id))
     }
 }
 

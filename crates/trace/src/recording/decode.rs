@@ -123,43 +123,28 @@ impl BlockReader {
         })
     }
 
-    /// Reads ids until `ids` is full; says how many it read before something was
-    /// malformed. There is an entry in `followers` for each block. `named` hears of
-    /// every block that was named outright, as each but block 0 is at its first
-    /// execution.
-    pub(crate) fn fill(
-        &mut self,
-        followers: &mut [Followers],
-        ids: &mut [u32],
-        mut named: impl FnMut(u32),
-    ) -> (usize, Result<(), Fault>) {
-        let mut filled = 0;
-        loop {
-            let left = (ids.len() - filled) as u64;
-            let hits = self.tokens.run.min(left);
-            self.tokens.run -= hits;
-            let to = filled + hits as usize;
-            for id in &mut ids[filled..to] {
-                *id = self.successors.predict();
-                self.successors.enter(*id);
-            }
-            filled = to;
-            if filled == ids.len() {
-                return (filled, Ok(()));
-            }
-            match self.surprise(followers, &mut named) {
-                Ok(id) => ids[filled] = id,
-                Err(fault) => return (filled, Err(fault)),
-            }
-            filled += 1;
+    /// The next block, if history predicts it rightly.
+    #[inline(always)]
+    pub(crate) fn hit(&mut self) -> Option<u32> {
+        if self.tokens.run == 0 {
+            return None;
         }
+        self.tokens.run -= 1;
+        let id = self.successors.predict();
+        self.successors.enter(id);
+        Some(id)
     }
 
-    #[inline]
-    fn surprise(
+    /// The next block, where history predicts it wrongly. There is an entry in
+    /// `followers` for each block. `named` hears of every block that is named
+    /// outright, as each but block 0 is at its first execution.
+    ///
+    /// # Errors
+    /// The sections are malformed.
+    pub(crate) fn surprise(
         &mut self,
         followers: &mut [Followers],
-        named: &mut impl FnMut(u32),
+        named: impl FnOnce(u32),
     ) -> Result<u32, Fault> {
         let id = match self.tokens.end_run()? {
             which @ (LAST_SUCCESSOR | OLDER_SUCCESSOR) => {

@@ -156,7 +156,7 @@ impl Context {
 }
 
 /// No block has this id.
-const NO_BLOCK: u32 = u32::MAX;
+pub(crate) const NO_BLOCK: u32 = u32::MAX;
 
 const HISTORY_BITS: u32 = 14;
 

@@ -89,9 +89,9 @@ impl Dependences {
             out.dep = self.tangled(access);
         }
         let outs = &dictionary.outs[block.first_out as usize..][..block.outs.into()];
-        self.table = self.after(outs, |o| match o.origin.youngest {
-            0 => self.youngest(&o.origin),
-            ordinal => self.loads() + u32::from(ordinal),
+        self.take_values(outs, |before, o| match o.origin.youngest {
+            0 => youngest(before, &o.origin),
+            ordinal => before[usize::from(LOADS)] + u32::from(ordinal),
         });
         self.table[usize::from(LOADS)] += u32::from(block.loads);
     }
@@ -99,7 +99,7 @@ impl Dependences {
     fn tangled(&self, access: &Access) -> u16 {
         let next = access.loads_before + 1;
         match access.origin.youngest {
-            0 => near(self.loads() + u32::from(next) - self.youngest(&access.origin)),
+            0 => near(self.loads() + u32::from(next) - youngest(&self.table, &access.origin)),
             // A load later in the block cannot be meant.
             youngest => next.saturating_sub(youngest),
         }
@@ -118,37 +118,50 @@ impl Dependences {
 
     /// As [`Self::regular`], in an irregular execution.
     pub(crate) fn irregular(&self, origin: &Origin) -> u16 {
-        near(self.loads() + 1 - self.irregular_source(origin))
-    }
-
-    fn irregular_source(&self, origin: &Origin) -> u32 {
-        let executed = self.irregular.iter().rev();
-        let mut named = executed.filter(|(k, _)| *k < 64 && origin.loads >> k & 1 == 1);
-        match named.next() {
-            Some(&(_, number)) => number,
-            None => self.youngest(origin),
-        }
+        near(self.loads() + 1 - irregular_source(&self.table, &self.irregular, origin))
     }
 
     /// An irregular execution ends.
     pub(crate) fn leave_irregular(&mut self, outs: &[Out]) {
-        self.table = self.after(outs, |o| self.irregular_source(&o.origin));
+        let executed = std::mem::take(&mut self.irregular);
+        self.take_values(outs, |before, o| {
+            irregular_source(before, &executed, &o.origin)
+        });
+        self.irregular = executed;
     }
 
-    /// The table after these registers took their values.
-    fn after(&self, outs: &[Out], value: impl Fn(&Out) -> u32) -> Table {
-        let mut after = self.table;
+    /// Registers take these values, told from the table as it is, all at once.
+    fn take_values(&mut self, outs: &[Out], value: impl Fn(&Table, &Out) -> u32) {
+        let mut after = [0; NR_REGS];
+        after.copy_from_slice(&self.table[..NR_REGS]);
         for out in outs {
-            after[usize::from(out.reg)] = value(out);
+            after[usize::from(out.reg) % NR_REGS] = value(&self.table, out);
         }
-        after
+        self.table[..NR_REGS].copy_from_slice(&after);
     }
+}
 
-    /// Number of the youngest load that the registers hold.
-    fn youngest(&self, origin: &Origin) -> u32 {
-        let named = (0..NR_REGS).filter(|r| origin.regs >> r & 1 == 1);
-        named.map(|r| self.table[r]).max().unwrap_or(0)
+/// The load that a value depends on, in an execution that made these loads.
+fn irregular_source(table: &Table, executed: &[(u16, u32)], origin: &Origin) -> u32 {
+    let mut named = executed
+        .iter()
+        .rev()
+        .filter(|(k, _)| *k < 64 && origin.loads >> k & 1 == 1);
+    match named.next() {
+        Some(&(_, number)) => number,
+        None => youngest(table, origin),
     }
+}
+
+/// Number of the youngest load that the registers hold.
+fn youngest(table: &Table, origin: &Origin) -> u32 {
+    let mut regs = origin.regs;
+    let mut youngest = 0;
+    while regs != 0 {
+        youngest = youngest.max(table[regs.trailing_zeros() as usize]);
+        regs &= regs - 1;
+    }
+    youngest
 }
 
 /// The distance, unless it is too far.

@@ -9,7 +9,7 @@ use piebald_units::{
 
 use super::depend::Dependences;
 use crate::recording::{
-    chunk::{ChunkReader, Shape, Tables},
+    chunk::{ChunkReader, Regular, Shape, Tables},
     compiled::{Block, Cell, Dictionary},
     decode::{AddressReader, Fault},
 };
@@ -104,22 +104,28 @@ impl Engine {
         most: usize,
         mut out: &mut [MemRef],
     ) -> Result<Made, Fault> {
-        let ahead = reader.regular(&mut self.tables)?;
-        let most = most.min(ahead.blocks.len());
-        let mut ids = &ahead.blocks[..most];
-        let addresses = ahead.addresses;
+        let Regular {
+            most: regular,
+            ahead,
+            addresses,
+        } = reader.regular(&mut self.tables)?;
+        let mut left = most.min(regular);
+        let most = left;
         let mut state = addresses.take();
         let room = out.len();
         let (mut fetches, mut instrs) = (0, 0u64);
         let mut carry = clamp(self.carry);
-        while let [id, more @ ..] = ids {
-            let block = &dictionary.blocks[*id as usize];
+        while left > 0 {
+            let Some(block) = ahead.block(dictionary) else {
+                break;
+            };
             let n = usize::from(block.accesses);
-            let most = n + if FETCHES { most_fetches(block) } else { 0 };
-            if most > out.len() || (DEPENDENCES && block.tangled) {
+            let needed = n + if FETCHES { most_fetches(block) } else { 0 };
+            if needed > out.len() {
                 break;
             }
-            ids = more;
+            left -= 1;
+            ahead.advance(&mut self.tables);
             instrs += u64::from(block.instrs);
             let mut counted = 0;
             if FETCHES {
@@ -133,13 +139,25 @@ impl Engine {
             let (data, rest) = out.split_at_mut(n);
             out = rest;
             let cells = &mut self.tables.cells[block.first_access as usize..][..n];
-            for (cell, out) in cells.iter_mut().zip(data.iter_mut()) {
-                let addr = addresses.next_with(&mut state, &mut cell.site)?;
-                let dep = match DEPENDENCES {
-                    true => self.dependences.regular(cell),
-                    false => 0,
-                };
-                *out = reference(cell, addr, dep);
+            if DEPENDENCES && block.tangled {
+                for (cell, out) in cells.iter_mut().zip(data.iter_mut()) {
+                    let addr = addresses.next_with(&mut state, &mut cell.site)?;
+                    *out = reference(cell, addr, 0);
+                }
+                self.dependences.tangled_block(dictionary, block, data);
+            } else {
+                for (cell, out) in cells.iter_mut().zip(data.iter_mut()) {
+                    let addr = addresses.next_with(&mut state, &mut cell.site)?;
+                    let dep = match DEPENDENCES {
+                        true => self.dependences.regular(cell),
+                        false => 0,
+                    };
+                    *out = reference(cell, addr, dep);
+                }
+                if DEPENDENCES {
+                    let moves = &dictionary.moves[block.first_out as usize..][..block.outs.into()];
+                    self.dependences.leave(moves, block.loads);
+                }
             }
             match data.first_mut() {
                 Some(first) => {
@@ -148,15 +166,11 @@ impl Engine {
                 }
                 None => carry += u32::from(block.instrs) - counted,
             }
-            if DEPENDENCES {
-                let moves = &dictionary.moves[block.first_out as usize..][..block.outs.into()];
-                self.dependences.leave(moves, block.loads);
-            }
         }
         addresses.put(state);
         self.carry = carry.into();
         let refs = room - out.len();
-        let blocks = most - ids.len();
+        let blocks = most - left;
         reader.pass(blocks, refs - fetches, instrs)?;
         Ok(Made {
             blocks,
