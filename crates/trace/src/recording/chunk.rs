@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{
     compiled::{Block, Cell, Dictionary},
+    data::Unpacker,
     decode::{AddressReader, BlockReader, Fault, IrregularReader, Placed, section},
     error::ReadError,
     file::ChunkEntry,
@@ -64,8 +65,8 @@ pub(crate) enum Shape {
 /// The block of the next execution, and what reads those after it.
 pub(crate) struct Ahead {
     reader: BlockReader,
-    /// Block of the next execution; [`NO_BLOCK`] if there is none, or it could not
-    /// be read.
+    /// Block of the next execution; [`NO_BLOCK`] before [`Self::begin`] and if it
+    /// could not be read. Of no meaning if none is left.
     next: u32,
     /// Executions that are left, the next one included.
     left: u32,
@@ -83,37 +84,35 @@ impl Ahead {
         }
     }
 
+    /// Reads the first block of the chunk.
+    ///
+    /// # Errors
+    /// The next block cannot be read because the sections are malformed.
+    #[inline]
+    fn begin(&mut self, tables: &mut Tables) -> Result<(), Fault> {
+        if self.next == NO_BLOCK && self.fault.is_none() {
+            match tables.followers.is_empty() {
+                true => self.fault = Some(Fault::UnknownBlock),
+                false => self.read(tables, self.left),
+            }
+        }
+        self.fault.map_or(Ok(()), Err)
+    }
+
     /// The block of the next execution.
     #[inline(always)]
     pub(crate) fn block<'a>(&self, dictionary: &'a Dictionary) -> Option<&'a Block> {
         dictionary.blocks.get(self.next as usize)
     }
 
-    /// The same; after [`Self::new`], once.
-    ///
-    /// # Errors
-    /// There is none because the sections are malformed.
-    #[inline]
-    fn begin(&mut self, tables: &mut Tables) -> Result<u32, Fault> {
-        if self.next == NO_BLOCK {
-            self.read(tables);
-        }
-        match self.fault {
-            None => Ok(self.next),
-            Some(fault) => Err(fault),
-        }
-    }
-
-    /// The next execution is done with.
+    /// Reads the block after this one; `left` says how many are left without this
+    /// one.
     #[inline(always)]
-    pub(crate) fn advance(&mut self, tables: &mut Tables) {
-        self.left -= 1;
-        self.next = NO_BLOCK;
-        if self.left > 0 {
-            match self.reader.hit() {
-                Some(id) => self.next = id,
-                None => self.surprise(tables),
-            }
+    pub(crate) fn read(&mut self, tables: &mut Tables, left: u32) {
+        match self.reader.hit() {
+            Some(id) => self.next = id,
+            None if left > 0 => self.surprise(tables),
+            None => {}
         }
     }
 
@@ -130,23 +129,26 @@ impl Ahead {
                 named.push(id);
             }
         };
-        match self.reader.surprise(followers, note) {
+        match self.reader.surprise(self.next, followers, note) {
             Ok(id) => self.next = id,
-            Err(fault) => self.fault = Some(fault),
+            Err(fault) => {
+                self.next = NO_BLOCK;
+                self.fault = Some(fault);
+            }
         }
     }
 
-    #[cold]
-    fn read(&mut self, tables: &mut Tables) {
-        if tables.followers.is_empty() {
-            self.fault = Some(Fault::UnknownBlock);
-        }
-        if self.left > 0 && self.fault.is_none() {
-            match self.reader.hit() {
-                Some(id) => self.next = id,
-                None => self.surprise(tables),
-            }
-        }
+    /// The block of the next execution, which is then done with.
+    ///
+    /// # Errors
+    /// There is none because the sections are malformed.
+    #[inline]
+    fn pop(&mut self, tables: &mut Tables) -> Result<u32, Fault> {
+        self.begin(tables)?;
+        let id = self.next;
+        self.left -= 1;
+        self.read(tables, self.left);
+        Ok(id)
     }
 }
 
@@ -154,6 +156,8 @@ impl Ahead {
 pub(crate) struct Regular<'a> {
     /// How many.
     pub(crate) most: usize,
+    /// How many are left in the chunk, of any shape.
+    pub(crate) left: u32,
     pub(crate) ahead: &'a mut Ahead,
     pub(crate) addresses: &'a mut AddressReader,
 }
@@ -179,6 +183,7 @@ impl ChunkReader {
         recording: &Recording,
         entry: &ChunkEntry,
         layout: &Layout,
+        unpacker: &mut Unpacker,
     ) -> Result<Self, ReadError> {
         let data = &recording.0.data;
         let [tokens, literals, irregular, addr_tokens, residuals] = data.sections(
@@ -191,6 +196,7 @@ impl ChunkReader {
                 section::ADDR_TOKENS,
                 section::RESIDUALS,
             ],
+            unpacker,
         )?;
         let fault = |fault: Fault| data.corrupt(entry.offset, fault.to_string());
         Ok(Self {
@@ -224,18 +230,20 @@ impl ChunkReader {
         let most = self.irregular.regular().min(self.ahead.left.into());
         Ok(Regular {
             most: most as usize,
+            left: self.ahead.left,
             ahead: &mut self.ahead,
             addresses: &mut self.addresses,
         })
     }
 
-    /// So many regular executions were made ([`Ahead::advance`] was called after
-    /// each), of so many references and instructions.
+    /// So many regular executions were made ([`Ahead::read`] was called in each), of
+    /// so many references and instructions.
     ///
     /// # Errors
     /// The chunk does not have as many.
     #[inline]
     pub(crate) fn pass(&mut self, blocks: usize, refs: usize, instrs: u64) -> Result<(), Fault> {
+        self.ahead.left -= blocks as u32;
         self.irregular.pass(blocks as u64);
         self.refs_left = (self.refs_left.checked_sub(refs as u32)).ok_or(Fault::TooManyRefs)?;
         let left = self.instrs_left.checked_sub(instrs);
@@ -253,10 +261,9 @@ impl ChunkReader {
         tables: &mut Tables,
         dictionary: &Dictionary,
     ) -> Result<(u32, Shape, u32), Fault> {
-        let id = self.ahead.begin(tables)?;
+        let id = self.ahead.pop(tables)?;
         let block = dictionary.blocks.get(id as usize);
         let block = block.ok_or(Fault::UnknownBlock)?;
-        self.ahead.advance(tables);
         let instrs = u64::from(block.instrs);
         if instrs > self.instrs_left {
             return Err(Fault::TooManyInstrs);
@@ -287,6 +294,13 @@ impl ChunkReader {
         self.addresses.next(site)
     }
 
+    /// Gives the memory of the sections back.
+    pub(crate) fn give_back(self, unpacker: &mut Unpacker) {
+        unpacker.take_back(self.ahead.reader.into_bytes());
+        unpacker.take_back(self.addresses.into_bytes());
+        unpacker.take_back([self.irregular.into_bytes()]);
+    }
+
     /// After the last execution: is everything read, and as much as the header
     /// says?
     ///
@@ -312,7 +326,7 @@ impl BlockWalk {
         let layout = recording.chunk_layout(entry)?;
         let data = &recording.0.data;
         let wanted = [section::BLOCK_TOKENS, section::LITERALS];
-        let [tokens, literals] = data.sections(entry.offset, &layout, wanted)?;
+        let [tokens, literals] = data.sections(entry.offset, &layout, wanted, &mut Unpacker::default())?;
         let reader = BlockReader::new(tokens, literals)
             .map_err(|fault| data.corrupt(entry.offset, fault.to_string()))?;
         Ok(Self(Ahead::new(reader, entry.blocks)))
@@ -329,9 +343,7 @@ impl BlockWalk {
             ahead.reader.finish()?;
             return Ok(None);
         }
-        let id = ahead.begin(tables)?;
-        ahead.advance(tables);
-        Ok(Some(id))
+        ahead.pop(tables).map(Some)
     }
 }
 
@@ -347,7 +359,7 @@ impl Recording {
         let (entry, layout) = self.chunk(chunk)?;
         let dictionary: Arc<Dictionary> = self.dictionary(entry.process)?;
         let events = self.placed_events(entry, &layout)?;
-        let mut reader = ChunkReader::open(self, entry, &layout)?;
+        let mut reader = ChunkReader::open(self, entry, &layout, &mut Unpacker::default())?;
         let mut tables = Tables::new(&dictionary);
         raw_chunk(&mut reader, &mut tables, &dictionary, events)
             .map_err(|fault| self.0.data.corrupt(entry.offset, fault.to_string()))

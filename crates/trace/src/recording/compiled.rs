@@ -9,6 +9,7 @@ use super::{
 
 /// A block, without what replay does not need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(align(64))]
 pub struct Block {
     /// Virtual address of the first instruction.
     pub addr: u64,
@@ -27,8 +28,12 @@ pub struct Block {
     /// Instructions after the one that makes the last access; all if none does.
     pub(crate) after: u16,
     /// Some access or written register depends on three registers or more, or
-    /// registers are exchanged: [`Cell::pair`] and [`Move`] cannot say that.
+    /// registers are exchanged, or more than [`NR_MOVES`] are written: [`Cell::pair`]
+    /// and `moves` cannot say that.
     pub(crate) tangled: bool,
+    /// What a regular execution does to the table of loads, unless the block is
+    /// tangled: the first `outs` of them, one after the other.
+    pub(crate) moves: [Move; NR_MOVES],
 }
 
 /// Register number of none: the table of loads holds 0 for it, always.
@@ -73,6 +78,7 @@ pub(crate) struct Access {
 /// An access as regular executions need it, in one cache line: what it has learned
 /// and what its definition says.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(crate) struct Cell {
     pub(crate) site: Site,
     /// Number of the instruction.
@@ -96,10 +102,11 @@ pub(crate) struct Out {
     pub(crate) reg: u8,
 }
 
-/// The same for a regular execution of a block that is not [`Block::tangled`]:
-/// entry `reg` of the table of loads becomes the younger of `pair` plus `ordinal`.
-/// Moves are done one after the other.
-#[derive(Clone, Copy, Debug)]
+/// Moves that a block has room for, so that it fills a cache line.
+pub(crate) const NR_MOVES: usize = 7;
+
+/// Entry `reg` of the table of loads becomes the younger of `pair` plus `ordinal`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Move {
     pub(crate) reg: u8,
     pub(crate) pair: [u8; 2],
@@ -112,8 +119,6 @@ pub struct Dictionary {
     pub(crate) blocks: Vec<Block>,
     pub(crate) accesses: Vec<Access>,
     pub(crate) outs: Vec<Out>,
-    /// As many as `outs`, at the same places.
-    pub(crate) moves: Vec<Move>,
     /// As many as `accesses`, in the state of a chunk's start; sources work on
     /// copies.
     pub(crate) cells: Vec<Cell>,
@@ -153,11 +158,14 @@ impl Dictionary {
                 loads: def.accesses.iter().filter(|a| is_load(a)).count() as u16,
                 after: def.instrs - last,
                 tangled: false,
+                moves: [Move::default(); NR_MOVES],
             });
-            let sorted = dict.add_accesses(def, image) & dict.add_outs(def);
+            let simple = dict.add_accesses(def, image);
+            let (outs, moves) = dict.add_outs(def);
             if let Some(block) = dict.blocks.last_mut() {
-                block.outs = (dict.outs.len() - block.first_out as usize) as u8;
-                block.tangled = !sorted;
+                block.outs = outs;
+                block.tangled = !simple || moves.is_none();
+                block.moves = moves.unwrap_or_default();
             }
         }
         Ok(dict)
@@ -196,8 +204,8 @@ impl Dictionary {
         simple
     }
 
-    /// False if moves cannot say what happens to the registers.
-    fn add_outs(&mut self, def: &BlockDef) -> bool {
+    /// How many registers are written; and moves, if these can say how.
+    fn add_outs(&mut self, def: &BlockDef) -> (u8, Option<[Move; NR_MOVES]>) {
         // A register that depends on what it depended on before keeps its entry.
         let kept = |o: &&RegOut| o.value.loads == 0 && o.value.regs == 1 << o.reg;
         let mut outs: Vec<Out> = def
@@ -228,17 +236,23 @@ impl Dictionary {
         }
         let sorted = outs.is_empty();
         self.outs.append(&mut outs);
-        let mut simple = true;
-        self.moves.extend(self.outs[first..].iter().map(|o| {
-            let pair = o.origin.pair();
-            simple &= pair.is_some();
-            Move {
-                reg: o.reg,
-                pair: pair.unwrap_or_default(),
-                ordinal: o.origin.youngest as u8,
-            }
-        }));
-        simple && sorted
+        let outs = &self.outs[first..];
+        let count = outs.len() as u8;
+        if !sorted || outs.len() > NR_MOVES {
+            return (count, None);
+        }
+        let mut moves = [Move::default(); NR_MOVES];
+        for (m, out) in moves.iter_mut().zip(outs) {
+            let Some(pair) = out.origin.pair() else {
+                return (count, None);
+            };
+            *m = Move {
+                reg: out.reg,
+                pair,
+                ordinal: out.origin.youngest as u8,
+            };
+        }
+        (count, Some(moves))
     }
 }
 

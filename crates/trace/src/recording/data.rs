@@ -18,6 +18,23 @@ enum Store {
     Memory(Vec<u8>),
 }
 
+/// What unpacking sections needs, kept from one chunk to the next: memory that is
+/// given back to the system and taken again costs more than what it is used for.
+#[derive(Default)]
+pub(crate) struct Unpacker {
+    decompressor: Option<Decompressor<'static>>,
+    stored: Vec<u8>,
+    /// Buffers for sections.
+    spare: Vec<Vec<u8>>,
+}
+
+impl Unpacker {
+    /// Takes back buffers that [`Data::sections`] gave.
+    pub(crate) fn take_back(&mut self, buffers: impl IntoIterator<Item = Vec<u8>>) {
+        self.spare.extend(buffers);
+    }
+}
+
 /// Named bytes with bounds-checked reads.
 pub(crate) struct Data {
     store: Store,
@@ -83,21 +100,31 @@ impl Data {
 
     /// Reads exactly these bytes.
     pub(crate) fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>, ReadError> {
+        let mut buffer = Vec::new();
+        self.read_into(offset, len, &mut buffer)?;
+        Ok(buffer)
+    }
+
+    /// The same, in place of what the buffer holds.
+    fn read_into(&self, offset: u64, len: usize, buffer: &mut Vec<u8>) -> Result<(), ReadError> {
         let end = offset.checked_add(len as u64).filter(|&e| e <= self.len);
         if end.is_none() {
             let what = format!("{len} bytes expected, the file ends at {}", self.len);
             return Err(self.corrupt(offset, what));
         }
         match &self.store {
-            Store::Memory(bytes) => Ok(bytes[offset as usize..offset as usize + len].to_vec()),
+            Store::Memory(bytes) => {
+                buffer.clear();
+                buffer.extend_from_slice(&bytes[offset as usize..offset as usize + len]);
+                Ok(())
+            }
             Store::File(file) => {
-                let mut buffer = vec![0; len];
-                let result = file.read_exact_at(&mut buffer, offset);
+                buffer.resize(len, 0);
+                let result = file.read_exact_at(buffer, offset);
                 result.map_err(|source| ReadError::Io {
                     file: self.name.clone(),
                     source,
-                })?;
-                Ok(buffer)
+                })
             }
         }
     }
@@ -139,7 +166,7 @@ impl Data {
         layout: &Layout,
         index: usize,
     ) -> Result<Vec<u8>, ReadError> {
-        let [bytes] = self.sections(offset, layout, [index])?;
+        let [bytes] = self.sections(offset, layout, [index], &mut Unpacker::default())?;
         Ok(bytes)
     }
 
@@ -149,19 +176,29 @@ impl Data {
         offset: u64,
         layout: &Layout,
         indices: [usize; N],
+        unpacker: &mut Unpacker,
     ) -> Result<[Vec<u8>; N], ReadError> {
-        let mut decompressor = Decompressor::new().map_err(|source| ReadError::Io {
-            file: self.name.clone(),
-            source,
-        })?;
+        let Unpacker {
+            decompressor,
+            stored,
+            spare,
+        } = unpacker;
+        let decompressor = match decompressor {
+            Some(decompressor) => decompressor,
+            none => none.insert(Decompressor::new().map_err(|source| ReadError::Io {
+                file: self.name.clone(),
+                source,
+            })?),
+        };
         let mut all = [const { Vec::new() }; N];
         for (bytes, index) in all.iter_mut().zip(indices) {
             let Some(range) = layout.range(index) else {
                 return Err(self.corrupt(offset + 17, format!("section {index} is missing")));
             };
-            let stored = self.read(offset + range.start as u64, range.len())?;
-            *bytes = layout
-                .unpack(index, &stored, &mut decompressor)
+            self.read_into(offset + range.start as u64, range.len(), stored)?;
+            *bytes = spare.pop().unwrap_or_default();
+            layout
+                .unpack(index, stored, decompressor, bytes)
                 .map_err(|f| self.flaw(offset, f))?;
         }
         Ok(all)

@@ -99,6 +99,11 @@ impl<const RUN_BITS: u32> Tokens<RUN_BITS> {
         Ok(code)
     }
 
+    /// Gives the memory back.
+    fn into_bytes(self) -> Vec<u8> {
+        self.source.into_bytes()
+    }
+
     /// Is everything read but the last run?
     fn is_done(&self) -> bool {
         self.code.is_none() && self.source.is_done()
@@ -135,26 +140,28 @@ impl BlockReader {
         Some(id)
     }
 
-    /// The next block, where history predicts it wrongly. There is an entry in
-    /// `followers` for each block. `named` hears of every block that is named
-    /// outright, as each but block 0 is at its first execution.
+    /// The block that follows `current`, where history predicts it wrongly. There is
+    /// an entry in `followers` for each block. `named` hears of every block that is
+    /// named outright, as each but block 0 is at its first execution.
     ///
     /// # Errors
     /// The sections are malformed.
     pub(crate) fn surprise(
         &mut self,
+        current: u32,
         followers: &mut [Followers],
         named: impl FnOnce(u32),
     ) -> Result<u32, Fault> {
+        let nr_blocks = followers.len();
+        let mut followers = followers.get_mut(current as usize);
+        let seen = followers.as_deref().copied().unwrap_or_default();
         let id = match self.tokens.end_run()? {
-            which @ (LAST_SUCCESSOR | OLDER_SUCCESSOR) => {
-                self.successors.successor(followers, which)
-            }
+            which @ (LAST_SUCCESSOR | OLDER_SUCCESSOR) => seen.get(which),
             LITERAL => {
                 let step = self.literals.varint().ok_or(Fault::LiteralsEnd)?;
-                let id = u64::from(self.successors.current).wrapping_add(unzigzag48(step));
+                let id = u64::from(current).wrapping_add(unzigzag48(step));
                 let id = u32::try_from(id & ADDR_MASK).map_err(|_| Fault::UnknownBlock)?;
-                if id as usize >= followers.len() {
+                if id as usize >= nr_blocks {
                     return Err(Fault::UnknownBlock);
                 }
                 named(id);
@@ -162,9 +169,17 @@ impl BlockReader {
             }
             _ => return Err(Fault::UnknownToken),
         };
-        self.successors.missed(followers, id);
+        if let Some(followers) = &mut followers {
+            followers.learn(id);
+        }
+        self.successors.missed(id);
         self.successors.enter(id);
         Ok(id)
+    }
+
+    /// Gives the memory back.
+    pub(crate) fn into_bytes(self) -> [Vec<u8>; 2] {
+        [self.tokens.into_bytes(), self.literals.into_bytes()]
     }
 
     /// # Errors
@@ -286,6 +301,11 @@ impl AddressReader {
         Ok(addr)
     }
 
+    /// Gives the memory back.
+    pub(crate) fn into_bytes(self) -> [Vec<u8>; 2] {
+        [self.tokens.into_bytes(), self.residuals.into_bytes()]
+    }
+
     /// # Errors
     /// Something is left over.
     pub(crate) fn finish(&self) -> Result<(), Fault> {
@@ -376,6 +396,11 @@ impl IrregularReader {
             expected = index + 1;
         }
         self.load()
+    }
+
+    /// Gives the memory back.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.source.into_bytes()
     }
 
     /// # Errors

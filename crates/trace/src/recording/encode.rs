@@ -97,6 +97,8 @@ pub struct ChunkEncoder {
     sites: Vec<AccessState>,
     touched: Vec<u32>,
     successors: Successors,
+    /// Block that was executed last, or [`NO_BLOCK`].
+    current: u32,
     context: Context,
     slots: Slots,
     block_tokens: Tokens<BLOCK_RUN_BITS>,
@@ -133,6 +135,7 @@ impl ChunkEncoder {
             sites: Vec::new(),
             touched: Vec::new(),
             successors: Successors::new(),
+            current: NO_BLOCK,
             context: Context::default(),
             slots: Slots::default(),
             block_tokens: Tokens::new(),
@@ -246,9 +249,9 @@ impl ChunkEncoder {
             self.block_tokens.run += 1;
         } else {
             self.mispredicted(id);
-            self.successors.missed(&mut self.followers, id);
         }
         self.successors.enter(id);
+        self.current = id;
         self.count.blocks += 1;
         self.count.instrs += u64::from(state.instrs);
         if self.count.blocks as usize > MAX_CHUNK_BLOCKS {
@@ -261,14 +264,20 @@ impl ChunkEncoder {
     }
 
     fn mispredicted(&mut self, id: u32) {
+        self.successors.missed(id);
+        let mut followers = self.followers.get_mut(self.current as usize);
+        let seen = followers.as_deref().copied().unwrap_or_default();
+        if let Some(followers) = &mut followers {
+            followers.learn(id);
+        }
         let known = [LAST_SUCCESSOR, OLDER_SUCCESSOR]
             .into_iter()
-            .find(|&which| self.successors.successor(&self.followers, which) == id);
+            .find(|&which| seen.get(which) == id);
         if let Some(code) = known {
             return self.block_tokens.token(code);
         }
         self.block_tokens.token(LITERAL);
-        let step = u64::from(id).wrapping_sub(self.successors.current.into());
+        let step = u64::from(id).wrapping_sub(self.current.into());
         self.literals.varint(zigzag48(step));
     }
 
@@ -452,6 +461,7 @@ impl ChunkEncoder {
                 .for_each(|a| a.site.reset());
         }
         self.successors.reset();
+        self.current = NO_BLOCK;
         self.context = Context::default();
         self.slots = Slots::default();
         self.block_tokens.clear();

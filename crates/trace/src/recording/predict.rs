@@ -163,15 +163,28 @@ const HISTORY_BITS: u32 = 14;
 const NR_HISTORIES: usize = 1 << HISTORY_BITS;
 
 /// What followed a block where history was wrong: last time, and before that.
-pub(crate) type Followers = [u32; 2];
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Followers([u32; 2]);
+
+impl Followers {
+    /// What followed last time (0) or before that (1).
+    pub(crate) fn get(self, which: u8) -> u32 {
+        self.0[usize::from(which & 1)]
+    }
+
+    /// Learns what followed.
+    pub(crate) fn learn(&mut self, next: u32) {
+        if self.0[0] != next {
+            self.0 = [next, self.0[0]];
+        }
+    }
+}
 
 /// Predicts the next block.
 pub(crate) struct Successors {
     /// Predicted block by a hash of the last blocks.
     table: Box<[u32; NR_HISTORIES]>,
     hash: u32,
-    /// Block that was executed last; [`NO_BLOCK`] at the start.
-    pub(crate) current: u32,
 }
 
 impl Successors {
@@ -179,14 +192,12 @@ impl Successors {
         Self {
             table: Box::new([0; NR_HISTORIES]),
             hash: 0,
-            current: NO_BLOCK,
         }
     }
 
     pub(crate) fn reset(&mut self) {
         self.table.fill(0);
         self.hash = 0;
-        self.current = NO_BLOCK;
     }
 
     /// The block that history predicts.
@@ -195,30 +206,15 @@ impl Successors {
         self.table[(self.hash >> (32 - HISTORY_BITS)) as usize]
     }
 
-    /// What followed the current block where history was wrong: last time (0) or
-    /// before that (1).
-    #[inline]
-    pub(crate) fn successor(&self, followers: &[Followers], which: u8) -> u32 {
-        followers
-            .get(self.current as usize)
-            .map_or(0, |f| f[usize::from(which & 1)])
-    }
-
     /// History was wrong: learns which block came. [`Self::enter`] must follow.
     #[inline]
-    pub(crate) fn missed(&mut self, followers: &mut [Followers], next: u32) {
+    pub(crate) fn missed(&mut self, next: u32) {
         self.table[(self.hash >> (32 - HISTORY_BITS)) as usize] = next;
-        if let Some(f) = followers.get_mut(self.current as usize)
-            && f[0] != next
-        {
-            *f = [next, f[0]];
-        }
     }
 
     /// A block is executed.
     #[inline(always)]
     pub(crate) fn enter(&mut self, next: u32) {
-        self.current = next;
         // Each step shifts older blocks out of the hash: the last four or so count.
         self.hash = (self.hash << 8) ^ (next.wrapping_mul(0x9e37_79b1));
     }

@@ -28,7 +28,7 @@ use std::ops::Range;
 use twox_hash::XxHash3_64;
 use zstd::bulk::{Compressor, Decompressor};
 
-use super::error::EncodeError;
+use super::{error::EncodeError, varint::PADDING};
 
 /// First bytes of each record.
 pub(crate) const RECORD_MAGIC: [u8; 8] = *b"PBLDRCD\0";
@@ -351,7 +351,8 @@ impl Layout {
         Some(s.start..s.start + s.stored)
     }
 
-    /// Verifies the stored bytes of a section and decompresses them.
+    /// Verifies the stored bytes of a section and decompresses them, in place of
+    /// what `bytes` holds.
     ///
     /// # Errors
     /// They do not match the table.
@@ -360,7 +361,9 @@ impl Layout {
         index: usize,
         stored: &[u8],
         decompressor: &mut Decompressor<'_>,
-    ) -> Result<Vec<u8>, Flaw> {
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), Flaw> {
+        bytes.clear();
         let Some(section) = self.sections.get(index) else {
             return Err((17, format!("section {index} is missing")));
         };
@@ -369,7 +372,9 @@ impl Layout {
             return Err(flaw("does not match its checksum".into()));
         }
         if section.stored == section.raw {
-            return Ok(stored.to_vec());
+            bytes.reserve(section.raw + PADDING);
+            bytes.extend_from_slice(stored);
+            return Ok(());
         }
         // The frame names its size; asking first avoids reserving what a crafted
         // table claims.
@@ -377,14 +382,15 @@ impl Layout {
             Ok(Some(size)) if size == section.raw as u64 => {}
             _ => return Err(flaw(format!("frame is not one of {} bytes", section.raw))),
         }
-        let bytes = decompressor
-            .decompress(stored, section.raw)
+        bytes.reserve(section.raw + PADDING);
+        decompressor
+            .decompress_to_buffer(stored, bytes)
             .map_err(|e| flaw(format!("cannot be decompressed: {e}")))?;
         if bytes.len() != section.raw {
             let what = format!("has {} bytes instead of {}", bytes.len(), section.raw);
             return Err(flaw(what));
         }
-        Ok(bytes)
+        Ok(())
     }
 }
 

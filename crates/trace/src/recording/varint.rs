@@ -62,10 +62,13 @@ impl Sink {
     }
 }
 
+/// Zero bytes that a [`Source`] appends.
+pub(crate) const PADDING: usize = 8;
+
 /// Reads what a [`Sink`] wrote.
 #[derive(Default)]
 pub(crate) struct Source {
-    /// The bytes, followed by 8 zero bytes.
+    /// The bytes, followed by [`PADDING`].
     bytes: Vec<u8>,
     at: usize,
     len: usize,
@@ -75,8 +78,13 @@ impl Source {
     /// Takes the bytes over.
     pub(crate) fn new(mut bytes: Vec<u8>) -> Self {
         let len = bytes.len();
-        bytes.resize(len + 8, 0);
+        bytes.resize(len + PADDING, 0);
         Self { bytes, at: 0, len }
+    }
+
+    /// Gives the memory back.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
     }
 
     /// True at the end.

@@ -11,7 +11,7 @@
 use piebald_units::op::MemRef;
 
 use crate::recording::{
-    compiled::{Access, Block, Cell, Dictionary, LOADS, Move, Origin, Out},
+    compiled::{Access, Block, Cell, Dictionary, LOADS, Origin, Out},
     model::NR_REGS,
 };
 
@@ -66,13 +66,13 @@ impl Dependences {
         near(self.loads() + u32::from(cell.back) - self.younger(cell.pair))
     }
 
-    /// A regular execution of a block with this many loads, not tangled, ends.
+    /// A regular execution of a block that is not tangled ends.
     #[inline(always)]
-    pub(crate) fn leave(&mut self, moves: &[Move], loads: u16) {
-        for m in moves {
+    pub(crate) fn leave(&mut self, block: &Block) {
+        for m in block.moves.iter().take(block.outs.into()) {
             self.table[usize::from(m.reg)] = self.younger(m.pair) + u32::from(m.ordinal);
         }
-        self.table[usize::from(LOADS)] += u32::from(loads);
+        self.table[usize::from(LOADS)] += u32::from(block.loads);
     }
 
     /// A regular execution of a tangled block: writes what [`Self::regular`] would

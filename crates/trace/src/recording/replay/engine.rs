@@ -106,6 +106,7 @@ impl Engine {
     ) -> Result<Made, Fault> {
         let Regular {
             most: regular,
+            left: in_chunk,
             ahead,
             addresses,
         } = reader.regular(&mut self.tables)?;
@@ -125,7 +126,7 @@ impl Engine {
                 break;
             }
             left -= 1;
-            ahead.advance(&mut self.tables);
+            ahead.read(&mut self.tables, in_chunk - (most - left) as u32);
             instrs += u64::from(block.instrs);
             let mut counted = 0;
             if FETCHES {
@@ -155,8 +156,7 @@ impl Engine {
                     *out = reference(cell, addr, dep);
                 }
                 if DEPENDENCES {
-                    let moves = &dictionary.moves[block.first_out as usize..][..block.outs.into()];
-                    self.dependences.leave(moves, block.loads);
+                    self.dependences.leave(block);
                 }
             }
             match data.first_mut() {
@@ -249,8 +249,7 @@ impl Engine {
             None => self.carry += u64::from(block.instrs - counted),
         }
         if DEPENDENCES && !block.tangled {
-            let moves = &dictionary.moves[block.first_out as usize..][..block.outs.into()];
-            self.dependences.leave(moves, block.loads);
+            self.dependences.leave(block);
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use self::engine::{Engine, Executed};
 use super::{
     analysis::Analysis,
     chunk::ChunkReader,
+    data::Unpacker,
     decode::{Fault, Placed},
     error::ReadError,
     file::ChunkEntry,
@@ -67,6 +68,7 @@ pub struct RecordedThread {
     before: Option<ChunkEntry>,
     engine: Engine,
     reader: Option<ChunkReader>,
+    unpacker: Unpacker,
     events: VecDeque<Placed>,
     /// Executions of the chunk that were begun.
     begun: u32,
@@ -186,6 +188,7 @@ impl RecordedThread {
             chunks,
             before: None,
             reader: None,
+            unpacker: Unpacker::default(),
             events: VecDeque::new(),
             begun: 0,
             spill: Spill::default(),
@@ -280,8 +283,10 @@ impl RecordedThread {
     fn next_chunk(&mut self) -> Result<bool, ReadError> {
         if let Some(reader) = self.reader.take() {
             let data = &self.recording.0.data;
-            let fail = |fault: Fault| data.corrupt(reader.entry.offset, fault.to_string());
+            let offset = reader.entry.offset;
+            let fail = |fault: Fault| data.corrupt(offset, fault.to_string());
             reader.finish().map_err(fail)?;
+            reader.give_back(&mut self.unpacker);
             if !self.events.is_empty() {
                 return Err(fail(Fault::EventBeyond));
             }
@@ -302,7 +307,13 @@ impl RecordedThread {
         }
         self.engine.reset();
         let layout = self.recording.chunk_layout(&entry)?;
-        self.reader = Some(ChunkReader::open(&self.recording, &entry, &layout)?);
+        let unpacker = &mut self.unpacker;
+        self.reader = Some(ChunkReader::open(
+            &self.recording,
+            &entry,
+            &layout,
+            unpacker,
+        )?);
         self.events = self.recording.placed_events(&entry, &layout)?.into();
         self.begun = 0;
         self.before = Some(entry);
