@@ -12,8 +12,6 @@ use piebald_trace::recording::{
     Base, ChunkEncoder, EncodeError, ReadError, Recording, RecordingWriter, encode_dictionary,
 };
 
-use twox_hash::XxHash3_64;
-
 use super::{RecordError, Summary, signal_of};
 use crate::plugin::lane::parse_journal;
 use crate::shared::{AT_LIMIT, DICTIONARY, FREE, REPLACED, Shared, SlotMap, THREAD, WITH_IMAGE};
@@ -284,28 +282,13 @@ fn rest(slot: &SlotMap, so_far: &Recording, defs: &Vec<BlockDef>, code: i32) -> 
             kind: exit,
         },
     ));
-    let mut encoder = ChunkEncoder::new(head.process, head.thread, head.pid, head.tid).ok()?;
+    let encoder = ChunkEncoder::new(head.process, head.thread, head.pid, head.tid).ok()?;
     let mut record = Vec::new();
-    encoder.encode(defs, &raw, &events, &mut record).ok()?;
-    renumber(&mut record, instrs, refs)?;
+    encoder
+        .resume_at(instrs, refs)
+        .encode(defs, &raw, &events, &mut record)
+        .ok()?;
     Some(record)
-}
-
-/// Lets a chunk begin at the place that its thread had reached: a new encoder
-/// begins at 0. The places are those of the record's fixed header (format 1: first
-/// instruction at 48, first reference at 56, number of sections at 17, header of
-/// 96 bytes, 16 for each section, checksum of all but the first 16 at 8).
-fn renumber(record: &mut [u8], instrs: u64, refs: u64) -> Option<()> {
-    record
-        .get_mut(48..56)?
-        .copy_from_slice(&instrs.to_le_bytes());
-    record.get_mut(56..64)?.copy_from_slice(&refs.to_le_bytes());
-    let end = 96 + 16 * usize::from(*record.get(17)?);
-    let checksum = XxHash3_64::oneshot(record.get(16..end)?);
-    record
-        .get_mut(8..16)?
-        .copy_from_slice(&checksum.to_le_bytes());
-    Some(())
 }
 
 fn name(signal: i32) -> String {

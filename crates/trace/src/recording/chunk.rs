@@ -326,7 +326,8 @@ impl BlockWalk {
         let layout = recording.chunk_layout(entry)?;
         let data = &recording.0.data;
         let wanted = [section::BLOCK_TOKENS, section::LITERALS];
-        let [tokens, literals] = data.sections(entry.offset, &layout, wanted, &mut Unpacker::default())?;
+        let [tokens, literals] =
+            data.sections(entry.offset, &layout, wanted, &mut Unpacker::default())?;
         let reader = BlockReader::new(tokens, literals)
             .map_err(|fault| data.corrupt(entry.offset, fault.to_string()))?;
         Ok(Self(Ahead::new(reader, entry.blocks)))

@@ -154,7 +154,15 @@ impl ChunkEncoder {
         })
     }
 
-    /// Instructions and references encoded so far.
+    /// Lets the next chunk begin after so many instructions and references of the
+    /// thread, which other encoders have written.
+    #[must_use]
+    pub fn resume_at(mut self, instrs: u64, refs: u64) -> Self {
+        (self.next_instr, self.next_ref) = (instrs, refs);
+        self
+    }
+
+    /// Instructions and references of the thread so far.
     pub fn totals(&self) -> (u64, u64) {
         (self.next_instr, self.next_ref)
     }
@@ -190,8 +198,8 @@ impl ChunkEncoder {
         result?;
         let mut summary = std::mem::take(&mut self.count);
         summary.bytes = out.len() - start;
-        self.next_instr += summary.instrs;
-        self.next_ref += u64::from(summary.refs);
+        self.next_instr = self.next_instr.saturating_add(summary.instrs);
+        self.next_ref = self.next_ref.saturating_add(summary.refs.into());
         Ok(summary)
     }
 

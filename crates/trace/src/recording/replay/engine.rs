@@ -233,9 +233,10 @@ impl Engine {
         }
         for (cell, out) in cells.iter_mut().zip(out.iter_mut()) {
             let addr = addresses.next(&mut cell.site)?;
-            let dep = match DEPENDENCES && !block.tangled {
-                true => self.dependences.regular(cell),
-                false => out.dep,
+            let dep = match (DEPENDENCES, block.tangled) {
+                (false, _) => 0,
+                (true, false) => self.dependences.regular(cell),
+                (true, true) => out.dep,
             };
             *out = reference(cell, addr, dep);
         }

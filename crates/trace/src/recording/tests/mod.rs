@@ -1,5 +1,6 @@
 //! Tests that need more than one module.
 
+mod batches;
 mod damage;
 mod event_support;
 mod events;

@@ -8,7 +8,7 @@ use super::support::*;
 use crate::recording::{model::*, *};
 
 /// Address, size, kind, gap and dependence of a reference.
-type Plain = (u64, u8, RefKind, u32, u16);
+pub(super) type Plain = (u64, u8, RefKind, u32, u16);
 
 /// Everything a source gives: references, then instructions after the last.
 fn drain(source: &mut RecordedThread, room: usize) -> (Vec<MemRef>, u64) {
@@ -29,7 +29,7 @@ fn drain(source: &mut RecordedThread, room: usize) -> (Vec<MemRef>, u64) {
 
 /// The plain replay of one chunk: its references, and the instructions after the
 /// last.
-fn plain(dict: &[BlockDef], raw: &[Raw]) -> (Vec<Plain>, u64) {
+pub(super) fn plain(dict: &[BlockDef], raw: &[Raw]) -> (Vec<Plain>, u64) {
     let mut out: Vec<Plain> = Vec::new();
     let mut regs: BTreeMap<u8, u32> = BTreeMap::new();
     let mut loads = 0u32;
@@ -95,7 +95,7 @@ fn plain(dict: &[BlockDef], raw: &[Raw]) -> (Vec<Plain>, u64) {
     (out, retired - counted)
 }
 
-fn flat(refs: &[MemRef]) -> Vec<Plain> {
+pub(super) fn flat(refs: &[MemRef]) -> Vec<Plain> {
     refs.iter()
         .map(|r| (r.addr.0, r.size, r.kind, r.gap, r.dep))
         .collect()
