@@ -336,13 +336,15 @@ impl RecordedThread {
 
     /// The event that is due now, if any.
     fn due(&mut self) -> Option<Placed> {
-        let reached = if self.spill.is_empty() {
-            u32::MAX
-        } else {
-            self.spill.at.saturating_sub(self.spill.fetches) as u32
+        // References of the last execution that were given; none before its fetches.
+        let reached = match self.spill.is_empty() {
+            true => Some(u32::MAX),
+            false => (self.spill.at.checked_sub(self.spill.fetches)).map(|refs| refs as u32),
         };
-        self.events
-            .pop_front_if(|e| e.blocks < self.begun || e.blocks == self.begun && e.refs <= reached)
+        self.events.pop_front_if(|e| {
+            e.blocks < self.begun
+                || e.blocks == self.begun && reached.is_some_and(|reached| e.refs <= reached)
+        })
     }
 
     #[inline]

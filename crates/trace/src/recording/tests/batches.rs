@@ -172,10 +172,13 @@ fn executions_together_equal_executions_one_by_one() {
             }
         }
         let all = told(&recording, ReplayOptions::default(), 4096);
-        let (refs, tail) = plain(&dict, &raw);
-        assert!(flat(&all.refs) == refs, "seed {seed}");
+        let (mut refs, tail) = plain(&dict, &raw);
         let sum = refs.iter().map(|r| u64::from(r.3)).sum::<u64>();
         assert_eq!(all.instrs, sum + tail, "seed {seed}");
+        // An event tells instructions that would else be in the next gap.
+        let mut found = flat(&all.refs);
+        refs.iter_mut().chain(&mut found).for_each(|r| r.3 = 0);
+        assert!(found == refs, "seed {seed}");
     }
 }
 
