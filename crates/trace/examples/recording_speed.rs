@@ -237,6 +237,12 @@ fn recorded(path: &Path) {
         seconds * 1e9 / refs as f64,
         entries as f64 / refs as f64
     );
+    let begun = cpu_seconds();
+    recording.verify().expect("an intact recording");
+    println!(
+        "reading, checksums and decompression alone {:.2} ns/ref",
+        (cpu_seconds() - begun) * 1e9 / recording.header().counts.references as f64
+    );
     for (dependences, fetches) in [(false, false), (true, false), (true, true)] {
         let (mut count, begun) = (0, cpu_seconds());
         for thread in recording.threads().expect("threads") {
