@@ -270,7 +270,7 @@ impl AddressReader {
             addr
         };
         state.context.learn(&mut self.slots, site, addr);
-        Ok(addr)
+        Ok(canonical(addr))
     }
 
     /// The address at the end of a run; `None`, with `fault` set, if there is none.
@@ -293,7 +293,7 @@ impl AddressReader {
         } else if code < 2 * RESIDUAL {
             let residual = self.residuals.varint().ok_or(Fault::ResidualsEnd)?;
             let guess = context.predict(&self.slots, site, code - RESIDUAL);
-            canonical(guess.wrapping_add(unzigzag48(residual)))
+            guess.wrapping_add(unzigzag48(residual))
         } else {
             return Err(Fault::UnknownToken);
         };

@@ -344,10 +344,11 @@ impl ChunkEncoder {
         let site = &mut access.site;
         let last = site.last();
         let guess = self.context.predict(&self.slots, site, site.favourite);
-        if guess == addr {
+        if canonical(guess) == addr {
             self.addr_tokens.run += 1;
         } else {
-            let guesses = [0, 1, 2].map(|which| self.context.predict(&self.slots, site, which));
+            let guesses =
+                [0, 1, 2].map(|which| canonical(self.context.predict(&self.slots, site, which)));
             let code = surprise(&guesses, site, addr, &mut self.residuals);
             self.addr_tokens.token(code);
             site.missed(addr);

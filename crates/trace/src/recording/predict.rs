@@ -114,7 +114,7 @@ impl Site {
     /// The favourite was wrong: learns the stride. [`Context::learn`] must follow.
     #[inline(always)]
     pub(crate) fn missed(&mut self, addr: u64) {
-        let step = addr.wrapping_sub(self.last);
+        let step = canonical(addr.wrapping_sub(self.last));
         if step == self.distances[CANDIDATE] {
             self.distances[0] = step;
         }
@@ -138,9 +138,9 @@ impl Context {
         // Chosen without a jump: which predictor is right differs from site to
         // site, and a processor guesses that badly.
         let slot = slots[usize::from(site.slot) % NR_SLOTS];
-        let base = select_unpredictable(which == 1, self.previous, slot);
-        let base = select_unpredictable(which == 0, site.last, base);
-        canonical(base.wrapping_add(site.distances[usize::from(which) % 4]))
+        let base = select_unpredictable(which == 0, site.last, slot);
+        let base = select_unpredictable(which == 1, self.previous, base);
+        base.wrapping_add(site.distances[usize::from(which) % 4])
     }
 
     /// Learns the address.
