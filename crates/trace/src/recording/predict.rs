@@ -132,7 +132,7 @@ pub(crate) struct Context {
 pub(crate) type Slots = [u64; NR_SLOTS];
 
 impl Context {
-    /// What predictor `which` (0 to 2) says.
+    /// What predictor `which` (0 to 2) says, modulo 2^48.
     #[inline(always)]
     pub(crate) fn predict(&self, slots: &Slots, site: &Site, which: u8) -> u64 {
         // Chosen without a jump: which predictor is right differs from site to
