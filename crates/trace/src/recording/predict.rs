@@ -31,7 +31,8 @@ use super::model::AccessDef;
 /// Low 48 bits: addresses live modulo 2^48.
 pub(crate) const ADDR_MASK: u64 = (1 << 48) - 1;
 
-/// The full address of 48 recorded bits. Predictors work with these.
+/// The full address of 48 recorded bits. Predictors are right or wrong modulo 2^48;
+/// what compares, makes it full first.
 #[inline(always)]
 pub(crate) const fn canonical(addr: u64) -> u64 {
     ((addr << 16) as i64 >> 16) as u64
