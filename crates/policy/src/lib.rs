@@ -6,7 +6,8 @@
 //! and never panics on a caller's mistake. The caller lends all memory as typed
 //! slices and passes time and randomness as arguments.
 //!
-//! [`contract`] holds the few types and traits that hosts call.
+//! [`contract`] holds the few types and traits that hosts call; [`color_map`]
+//! says which colour a frame has.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -19,4 +20,5 @@
     clippy::arithmetic_side_effects
 )]
 
+pub mod color_map;
 pub mod contract;

@@ -79,6 +79,40 @@ impl ColorSet {
         self.words.get(index).copied().unwrap_or(0)
     }
 
+    /// Adds all colours of `mask`, a bitmap of the 64 colours from `64 * index`
+    /// on. Words beyond the end hold nothing.
+    pub fn insert_word(&mut self, index: usize, mask: u64) {
+        self.set_word(index, self.word(index) | mask);
+    }
+
+    /// Replaces the 64 colours from `64 * index` on. Words beyond the end hold
+    /// nothing.
+    pub fn set_word(&mut self, index: usize, mask: u64) {
+        if let Some(word) = self.words.get_mut(index) {
+            *word = mask;
+            let bit = 1 << (index % 64);
+            self.summary = match mask {
+                0 => self.summary & !bit,
+                _ => self.summary | bit,
+            };
+        }
+    }
+
+    /// Removes every colour.
+    pub fn clear(&mut self) {
+        *self = Self::EMPTY;
+    }
+
+    /// Becomes the set of those colours of `other` that lie in its first `words`
+    /// words of 64.
+    pub fn copy_words(&mut self, other: &Self, words: usize) {
+        for (i, (to, from)) in self.words.iter_mut().zip(&other.words).enumerate() {
+            *to = if i < words { *from } else { 0 };
+        }
+        let kept = 1u64.checked_shl(words as u32).unwrap_or(0).wrapping_sub(1);
+        self.summary = other.summary & kept;
+    }
+
     /// Which words are not zero.
     pub const fn summary(&self) -> u64 {
         self.summary

@@ -164,3 +164,22 @@ fn a_color_set_is_as_large_as_its_documentation_says() {
     assert_eq!(size_of::<ColorSet>(), 520);
     assert_eq!(size_of::<CoreSet>(), 8);
 }
+
+/// Words are a second way to the same sets, so both must tell the same.
+#[test]
+fn words_and_colors_are_two_views_of_one_set() {
+    let mut set: ColorSet = "3,64-70,4095".parse().unwrap();
+    set.insert_word(1, 1 << 63);
+    set.set_word(0, 0b101);
+    set.set_word(63, 0);
+    set.insert_word(64, u64::MAX);
+    assert_eq!(set, "0,2,64-70,127".parse().unwrap());
+    assert_eq!(set.summary(), 0b11);
+    let mut copy = ColorSet::first(4096);
+    copy.copy_words(&set, 1);
+    assert_eq!((copy.to_string().as_str(), copy.summary()), ("0,2", 1));
+    copy.copy_words(&set, 64);
+    assert_eq!(copy, set);
+    copy.clear();
+    assert_eq!(copy, ColorSet::EMPTY);
+}
