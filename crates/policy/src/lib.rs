@@ -20,5 +20,6 @@
     clippy::arithmetic_side_effects
 )]
 
+pub mod buddy;
 pub mod color_map;
 pub mod contract;

@@ -1,0 +1,138 @@
+//! Taking blocks back: checks, merging, and runs of single frames.
+
+use piebald_units::{Order, Pfn};
+
+use super::{
+    MAX_ORDER,
+    migrate::MigrateType,
+    table::{self, State},
+    take::bump,
+    work::{Work, size},
+};
+use crate::contract::FreeError;
+
+impl Work<'_> {
+    #[inline]
+    pub(super) fn free(&mut self, frame: Pfn, order: Order) -> Result<(), FreeError> {
+        let at = self.check(frame, order)?;
+        self.count_given(at, order.0);
+        self.release(at, order.0, false);
+        bump(&mut self.books.counters.frees);
+        Ok(())
+    }
+
+    pub(super) fn detach(&mut self, frame: Pfn, order: Order) -> Result<(), FreeError> {
+        let at = self.check(frame, order)?;
+        self.forget(at, order.0);
+        Ok(())
+    }
+
+    /// Makes an unlisted block foreign.
+    pub(super) fn forget(&mut self, at: u32, order: u8) {
+        self.count_owned(at, order, false);
+        self.set(at, 0);
+    }
+
+    /// The table index of a granted block, or why it is none.
+    #[inline]
+    fn check(&self, frame: Pfn, order: Order) -> Result<u32, FreeError> {
+        let at = self.books.at(frame).ok_or(FreeError::Foreign)?;
+        let byte = table::state_byte(self.entry(at));
+        if byte == table::granted_byte(order.0) && order.0 <= MAX_ORDER {
+            return Ok(at);
+        }
+        Err(self.why_not(at))
+    }
+
+    #[cold]
+    fn why_not(&self, at: u32) -> FreeError {
+        match self.block_of(at) {
+            Some((_, State::Granted { .. })) => FreeError::OrderMismatch,
+            Some(_) => FreeError::DoubleFree,
+            None => FreeError::Foreign,
+        }
+    }
+
+    /// Merges an unlisted free block with its buddies and lists the result, at
+    /// the tail if it is `fresh` memory.
+    #[inline]
+    pub(super) fn release(&mut self, first: u32, order: u8, fresh: bool) {
+        let (mut at, mut o) = (first, order);
+        let mut index = self.parts.map.index(self.frame(at));
+        while o < MAX_ORDER {
+            let buddy = at ^ size(o);
+            let State::Free { order: its, kind } = table::state(self.entry(buddy)) else {
+                break;
+            };
+            if its != o {
+                break;
+            }
+            let step = self.books.step(o);
+            self.unlink(buddy, o, MigrateType::numbered(kind), index ^ step);
+            // The upper half is inside from now on; the lower half's entry is
+            // written when the block is listed.
+            self.set(at.max(buddy), 0);
+            if buddy < at {
+                (at, index) = (buddy, index ^ step);
+            }
+            o = o.wrapping_add(1);
+        }
+        let merges = u64::from(o.wrapping_sub(order));
+        let counters = &mut self.books.counters;
+        counters.merges = counters.merges.wrapping_add(merges);
+        let kind = self.kind_at(at);
+        match fresh {
+            true => self.insert_last(at, o, kind, index),
+            false => self.insert(at, o, kind, index),
+        }
+    }
+
+    /// Takes back single frames in rising order, by table index; aligned runs
+    /// are taken back as one block. Answers how many were refused: those that
+    /// are not granted single frames.
+    pub(super) fn free_singles(&mut self, frames: &[u32]) -> u32 {
+        let mut refused = 0u32;
+        let mut rest = frames;
+        while let Some(first) = rest.first() {
+            let order = run_order(rest, *first);
+            let (run, after) = rest
+                .split_at_checked(size(order) as usize)
+                .unwrap_or((rest, &[]));
+            refused = refused.wrapping_add(self.free_run(run, *first, order));
+            rest = after;
+        }
+        refused
+    }
+
+    /// Takes back the frames of one run.
+    fn free_run(&mut self, run: &[u32], first: u32, order: u8) -> u32 {
+        let single = table::granted_byte(0);
+        let all = run
+            .iter()
+            .all(|at| table::state_byte(self.entry(*at)) == single);
+        if !all {
+            let refused = |at: &&u32| {
+                let frame = self.frame(**at);
+                self.free(frame, Order(0)).is_err()
+            };
+            return run.iter().filter(refused).count() as u32;
+        }
+        for at in run {
+            self.set(*at, 0);
+        }
+        self.count_given(first, order);
+        self.release(first, order, false);
+        let counters = &mut self.books.counters;
+        counters.frees = counters.frees.wrapping_add(u64::from(size(order)));
+        0
+    }
+}
+
+/// The largest order such that rising numbers begin with that whole block.
+fn run_order(frames: &[u32], first: u32) -> u8 {
+    let whole = |order: &u8| {
+        let last = size(*order).wrapping_sub(1);
+        first & last == 0 && frames.get(last as usize) == Some(&first.wrapping_add(last))
+    };
+    (1..=MAX_ORDER).take_while(whole).last().unwrap_or(0)
+}

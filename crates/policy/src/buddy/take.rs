@@ -1,0 +1,311 @@
+//! Granting blocks: the choice of a colour and an order, splits, and blocks of
+//! other migrate types.
+
+use piebald_units::{Color, ColorSet, Order};
+
+use super::{
+    MAX_ORDER, PAGEBLOCK_ORDER,
+    migrate::MigrateType,
+    table::{self, State},
+    work::{Work, free_of, owned_of, size},
+};
+use crate::contract::{AllocError, FrameRequest, Grant, Mode};
+
+/// Adds one to a counter that never gets near its end.
+pub(super) fn bump(counter: &mut u64) {
+    *counter = counter.wrapping_add(1);
+}
+
+impl Work<'_> {
+    #[inline]
+    pub(super) fn alloc(&mut self, r: &FrameRequest<'_>) -> Result<Grant, AllocError> {
+        let served = self.serve(r);
+        let counters = &mut self.books.counters;
+        let (at, fallback) = match served {
+            Ok(found) => found,
+            Err(error) => {
+                bump(&mut counters.failures);
+                return Err(error);
+            }
+        };
+        bump(&mut counters.grants);
+        if fallback {
+            bump(&mut counters.fallbacks);
+        }
+        Ok(Grant {
+            frame: self.frame(at),
+            order: r.order,
+            fallback,
+        })
+    }
+
+    fn serve(&mut self, r: &FrameRequest<'_>) -> Result<(u32, bool), AllocError> {
+        if r.order.0 > MAX_ORDER {
+            return Err(AllocError::OrderTooLarge);
+        }
+        let kind = MigrateType::of(r.purpose);
+        let found = match r.allowed {
+            Some(set) if self.books.rank(r.order.0) > 0 => self.search_blocks(kind, r, set),
+            set => self.search(kind, r.order.0, set, r.wish),
+        };
+        if let Some(at) = found {
+            return Ok((at, false));
+        }
+        let other = match (r.allowed, r.mode) {
+            (Some(_), Mode::Hint) => self.search(kind, r.order.0, None, None),
+            _ => None,
+        };
+        other.map(|at| (at, true)).ok_or_else(|| self.why(r))
+    }
+
+    /// Why a request failed.
+    fn why(&self, r: &FrameRequest<'_>) -> AllocError {
+        let any = |kind: &MigrateType| self.books.orders_from(*kind, r.order.0) != 0;
+        match r.allowed.is_some() && MigrateType::ALL.iter().any(any) {
+            true => AllocError::ColorsExhausted,
+            false => AllocError::OutOfMemory,
+        }
+    }
+
+    /// Blocks that hold several colours are granted if all of them are allowed.
+    #[inline(never)]
+    fn search_blocks(
+        &mut self,
+        kind: MigrateType,
+        r: &FrameRequest<'_>,
+        allowed: &ColorSet,
+    ) -> Option<u32> {
+        let mut whole = ColorSet::EMPTY;
+        self.parts.map.erode(r.order, allowed, &mut whole);
+        self.search(kind, r.order.0, Some(&whole), r.wish)
+    }
+
+    /// Takes a block from the own lists, or else from another type's.
+    fn search(
+        &mut self,
+        kind: MigrateType,
+        order: u8,
+        set: Option<&ColorSet>,
+        wish: Option<Color>,
+    ) -> Option<u32> {
+        if let Some(color) = wish.filter(|c| set.is_none_or(|s| s.contains(*c))) {
+            if let Some(from) = self.smallest_with(kind, order, color) {
+                return self.take(kind, from, order, color, kind);
+            }
+            bump(&mut self.books.counters.missed_wishes);
+        }
+        let start = wish.unwrap_or(self.books.cursor);
+        match self.smallest(kind, order, set, start) {
+            Some((from, color)) => {
+                self.books.cursor = color;
+                self.take(kind, from, order, color, kind)
+            }
+            None => self.steal(kind, order, set, start),
+        }
+    }
+
+    /// The smallest order that has a block with this colour.
+    #[inline]
+    fn smallest_with(&self, kind: MigrateType, order: u8, color: Color) -> Option<u8> {
+        let mut orders = self.books.orders_from(kind, order);
+        while orders != 0 {
+            let from = orders.trailing_zeros() as u8;
+            if self.has_color(kind, from, color) {
+                return Some(from);
+            }
+            orders &= orders.wrapping_sub(1);
+        }
+        None
+    }
+
+    /// The smallest order that has a block with a colour of the set, and the
+    /// colour.
+    #[inline]
+    fn smallest(
+        &self,
+        kind: MigrateType,
+        order: u8,
+        set: Option<&ColorSet>,
+        start: Color,
+    ) -> Option<(u8, Color)> {
+        let mut orders = self.books.orders_from(kind, order);
+        while orders != 0 {
+            let from = orders.trailing_zeros() as u8;
+            if let Some(color) = self.pick(kind, from, set, start) {
+                return Some((from, color));
+            }
+            orders &= orders.wrapping_sub(1);
+        }
+        None
+    }
+
+    /// Takes a block of one migrate type, of any colour.
+    pub(super) fn take_any(&mut self, kind: MigrateType, order: u8) -> Option<u32> {
+        let (from, color) = self.smallest(kind, order, None, Color(0))?;
+        self.take(kind, from, order, color, kind)
+    }
+
+    /// Takes a block of order `from` that holds the colour off its list, splits
+    /// it down to `order` and grants what holds the colour; the rest goes to the
+    /// lists of type `rest`.
+    #[inline]
+    fn take(
+        &mut self,
+        kind: MigrateType,
+        from: u8,
+        order: u8,
+        color: Color,
+        rest: MigrateType,
+    ) -> Option<u32> {
+        let want = self.parts.map.index_of(color);
+        let id = self.books.list(kind, from, want);
+        let at = self.end_of(id, from)?;
+        self.unlink(at, from, kind, want);
+        Some(self.grant(at, from, order, want, rest))
+    }
+
+    /// Grants the part of an unlisted block that holds an index.
+    #[inline]
+    fn grant(&mut self, at: u32, from: u8, order: u8, want: u16, rest: MigrateType) -> u32 {
+        let at = match from > order {
+            true => self.split(at, from, order, want, rest),
+            false => at,
+        };
+        self.count_taken(at, order);
+        self.set(at, table::granted(order));
+        at
+    }
+
+    /// Halves an unlisted block of order `from` until a block of `order` is
+    /// left, keeping the half that holds the index `want`, or the lower one if
+    /// both do.
+    fn split(&mut self, first: u32, from: u8, order: u8, want: u16, rest: MigrateType) -> u32 {
+        let mut at = first;
+        let mut index = self.parts.map.index(self.frame(at));
+        for o in (order..from).rev() {
+            let upper = at.wrapping_add(size(o));
+            let other = index ^ self.books.step(o);
+            let lower_has = (index ^ want) >> (self.books.rank(o) & 15) == 0;
+            if lower_has {
+                self.insert(upper, o, rest, other);
+            } else {
+                self.insert(at, o, rest, index);
+                (at, index) = (upper, other);
+            }
+        }
+        let splits = u64::from(from.wrapping_sub(order));
+        let counters = &mut self.books.counters;
+        counters.splits = counters.splits.wrapping_add(splits);
+        at
+    }
+
+    /// Takes the largest block of another migrate type. A large one brings its
+    /// pageblock along, so that types mix in few pageblocks.
+    #[inline(never)]
+    fn steal(
+        &mut self,
+        kind: MigrateType,
+        order: u8,
+        set: Option<&ColorSet>,
+        start: Color,
+    ) -> Option<u32> {
+        let victim = |o: u8| {
+            kind.fallbacks().into_iter().find_map(|from| {
+                let has = self.books.orders_from(from, o) >> (o & 15) & 1 == 1;
+                let color = has.then(|| self.pick(from, o, set, start))??;
+                Some((from, o, color))
+            })
+        };
+        let (owner, from, color) = (order..=MAX_ORDER).rev().find_map(victim)?;
+        bump(&mut self.books.counters.steals);
+        let want = self.parts.map.index_of(color);
+        let at = self.end_of(self.books.list(owner, from, want), from)?;
+        self.unlink(at, from, owner, want);
+        let brings = from >= PAGEBLOCK_ORDER / 2 || kind != MigrateType::Movable;
+        if from >= PAGEBLOCK_ORDER {
+            self.claim(at, kind);
+            if from > PAGEBLOCK_ORDER {
+                self.claim(at.wrapping_add(size(PAGEBLOCK_ORDER)), kind);
+            }
+        } else if brings {
+            self.convert(at, from, kind);
+        }
+        Some(self.grant(at, from, order, want, if brings { kind } else { owner }))
+    }
+
+    /// Gives a pageblock to a migrate type.
+    fn claim(&mut self, at: u32, kind: MigrateType) {
+        self.set_kind(at, kind);
+        bump(&mut self.books.counters.claims);
+    }
+
+    /// Relists the other free blocks of the pageblock around an unlisted block,
+    /// and claims the pageblock when at least half of it is free.
+    fn convert(&mut self, unlisted: u32, order: u8, kind: MigrateType) {
+        let first = unlisted & !size(PAGEBLOCK_ORDER).wrapping_sub(1);
+        let end = first.wrapping_add(size(PAGEBLOCK_ORDER));
+        let mut at = first;
+        while at < end {
+            let mut step = 1;
+            if at == unlisted {
+                step = size(order);
+            } else if let State::Free { order: o, kind: k } = table::state(self.entry(at)) {
+                step = size(o);
+                let index = self.parts.map.index(self.frame(at));
+                self.unlink(at, o, MigrateType::numbered(k), index);
+                self.insert(at, o, kind, index);
+            }
+            at = at.wrapping_add(step);
+        }
+        let pageblock = self.pageblock(unlisted);
+        if free_of(pageblock).wrapping_mul(2) >= owned_of(pageblock) {
+            self.claim(unlisted, kind);
+        }
+    }
+
+    /// Takes single frames for a per-core list, whole blocks of them where the
+    /// smallest free block allows, and hands each to `put`: at most `limit`,
+    /// within the allowed colours. Answers how many.
+    pub(super) fn take_singles(
+        &mut self,
+        r: &FrameRequest<'_>,
+        limit: u32,
+        mut put: impl FnMut(u32),
+    ) -> u32 {
+        let kind = MigrateType::of(r.purpose);
+        let mut taken = 0u32;
+        while let Some(most) = limit.wrapping_sub(taken).checked_ilog2() {
+            let run = self.run(kind, most.min(u32::from(MAX_ORDER)) as u8, r);
+            let Some((first, order)) = run else { break };
+            for at in first..first.wrapping_add(size(order)) {
+                self.set(at, table::granted(0));
+                put(at);
+            }
+            taken = taken.wrapping_add(size(order));
+        }
+        let counters = &mut self.books.counters;
+        counters.grants = counters.grants.wrapping_add(u64::from(taken));
+        taken
+    }
+
+    /// A block of order at most `most` for the per-core lists.
+    fn run(&mut self, kind: MigrateType, most: u8, r: &FrameRequest<'_>) -> Option<(u32, u8)> {
+        let wish = r.wish.filter(|c| r.allowed.is_none_or(|s| s.contains(*c)));
+        let wished = wish.and_then(|c| Some((self.smallest_with(kind, 0, c)?, c)));
+        let start = r.wish.unwrap_or(self.books.cursor);
+        let found = wished.or_else(|| self.smallest(kind, 0, r.allowed, start));
+        let Some((from, color)) = found else {
+            return Some((self.steal(kind, 0, r.allowed, start)?, 0));
+        };
+        // The largest block around the colour that is allowed as a whole; a wish
+        // allows its own colour alone.
+        let fits = |order: &u8| match (wished, r.allowed) {
+            (Some(_), _) => self.books.rank(*order) == 0,
+            (None, None) => true,
+            (None, Some(set)) => self.parts.map.block_within(color, Order(*order), set),
+        };
+        let order = (0..=from.min(most)).rev().find(fits).unwrap_or(0);
+        self.books.cursor = color;
+        Some((self.take(kind, from, order, color, kind)?, order))
+    }
+}

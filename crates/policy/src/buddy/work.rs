@@ -1,0 +1,338 @@
+//! One call's view of the allocator: the lent slices and the books, and the
+//! steps from which allocation and freeing are made.
+
+use piebald_units::{Color, ColorSet, Order, Pfn};
+
+use super::{
+    Books, MAX_ORDER, PAGEBLOCK_ORDER,
+    migrate::MigrateType,
+    store::{List, PartsMut},
+    table::{self, State},
+};
+
+/// Fields of a pageblock's entry: free frames, frames that the allocator has,
+/// migrate type.
+const FREE: u32 = 0;
+const OWNED: u32 = 10;
+const KIND: u32 = 20;
+const COUNT: u32 = (1 << 10) - 1;
+
+pub(super) const fn free_of(pageblock: u32) -> u32 {
+    pageblock >> FREE & COUNT
+}
+
+pub(super) const fn owned_of(pageblock: u32) -> u32 {
+    pageblock >> OWNED & COUNT
+}
+
+pub(super) const fn kind_of(pageblock: u32) -> MigrateType {
+    MigrateType::numbered((pageblock >> KIND) as u8)
+}
+
+/// The number of frames of an order that is at most 10.
+pub(super) const fn size(order: u8) -> u32 {
+    1 << (order & 15)
+}
+
+/// The lent parts and the books, for the length of one call.
+pub(super) struct Work<'a> {
+    pub(super) parts: PartsMut<'a>,
+    pub(super) books: &'a mut Books,
+}
+
+impl Work<'_> {
+    #[inline]
+    pub(super) fn frame(&self, at: u32) -> Pfn {
+        self.books.frame(at)
+    }
+
+    #[inline]
+    pub(super) fn entry(&self, at: u32) -> u64 {
+        table::entry(self.parts.frames, at)
+    }
+
+    #[inline]
+    pub(super) fn set(&mut self, at: u32, entry: u64) {
+        table::set(self.parts.frames, at, entry);
+    }
+
+    /// The pageblock entry of a frame.
+    #[inline]
+    pub(super) fn pageblock(&self, at: u32) -> u32 {
+        let i = at >> PAGEBLOCK_ORDER;
+        self.parts.pageblocks.get(i as usize).copied().unwrap_or(0)
+    }
+
+    #[inline]
+    pub(super) fn pageblock_mut(&mut self, at: u32) -> Option<&mut u32> {
+        self.parts
+            .pageblocks
+            .get_mut((at >> PAGEBLOCK_ORDER) as usize)
+    }
+
+    #[inline]
+    pub(super) fn kind_at(&self, at: u32) -> MigrateType {
+        kind_of(self.pageblock(at))
+    }
+
+    pub(super) fn set_kind(&mut self, at: u32, kind: MigrateType) {
+        if let Some(entry) = self.pageblock_mut(at) {
+            *entry = *entry & !(3 << KIND) | (kind as u32) << KIND;
+        }
+    }
+
+    /// Counts a block as granted.
+    #[inline]
+    pub(super) fn count_taken(&mut self, at: u32, order: u8) {
+        self.books.free = self.books.free.wrapping_sub(u64::from(size(order)));
+        self.each_pageblock(at, order, |entry, n| entry.wrapping_sub(n << FREE));
+    }
+
+    /// Counts a block as free.
+    #[inline]
+    pub(super) fn count_given(&mut self, at: u32, order: u8) {
+        self.books.free = self.books.free.wrapping_add(u64::from(size(order)));
+        self.each_pageblock(at, order, |entry, n| entry.wrapping_add(n << FREE));
+    }
+
+    /// Counts a block as the allocator's, or no longer.
+    pub(super) fn count_owned(&mut self, at: u32, order: u8, owned: bool) {
+        let n = u64::from(size(order));
+        if owned {
+            self.books.owned = self.books.owned.wrapping_add(n);
+            self.each_pageblock(at, order, |entry, n| entry.wrapping_add(n << OWNED));
+        } else {
+            self.books.owned = self.books.owned.wrapping_sub(n);
+            self.each_pageblock(at, order, |entry, n| entry.wrapping_sub(n << OWNED));
+        }
+    }
+
+    /// Changes the entries of the one or two pageblocks that a block lies in.
+    #[inline]
+    fn each_pageblock(&mut self, at: u32, order: u8, change: impl Fn(u32, u32) -> u32) {
+        let part = size(order.min(PAGEBLOCK_ORDER));
+        if let Some(entry) = self.pageblock_mut(at) {
+            *entry = change(*entry, part);
+        }
+        if order > PAGEBLOCK_ORDER
+            && let Some(entry) = self.pageblock_mut(at.wrapping_add(part))
+        {
+            *entry = change(*entry, part);
+        }
+    }
+
+    /// Free frames in the pageblock of a block's first frame.
+    #[inline]
+    fn room_at(&self, at: u32) -> u32 {
+        free_of(self.pageblock(at))
+    }
+
+    #[inline]
+    fn list(&self, id: usize) -> List {
+        self.parts.lists.get(id).copied().unwrap_or(List::EMPTY)
+    }
+
+    /// Lists a free block at the end where its pageblock's density belongs:
+    /// heads lie in pageblocks with fewer free frames than tails do.
+    #[inline]
+    pub(super) fn insert(&mut self, at: u32, order: u8, kind: MigrateType, index: u16) {
+        let id = self.books.list(kind, order, index);
+        let head = self.list(id).head;
+        let early = order >= PAGEBLOCK_ORDER || self.room_at(at) <= self.room_at(head);
+        self.insert_at(early, at, order, kind, id);
+    }
+
+    /// Lists a block at the tail: for fresh memory, which is used in rising
+    /// order.
+    pub(super) fn insert_last(&mut self, at: u32, order: u8, kind: MigrateType, index: u16) {
+        let id = self.books.list(kind, order, index);
+        self.insert_at(false, at, order, kind, id);
+    }
+
+    #[inline]
+    fn insert_at(&mut self, early: bool, at: u32, order: u8, kind: MigrateType, id: usize) {
+        let byte = table::free_byte(order, kind as u8);
+        let Some(list) = self.parts.lists.get_mut(id) else {
+            return;
+        };
+        let first = match early {
+            true => list.push_head(self.parts.frames, at, byte),
+            false => list.push_tail(self.parts.frames, at, byte),
+        };
+        self.books.count_block(order, true);
+        if first {
+            let color = self.parts.map.color(self.frame(at));
+            self.mark(kind, order, color);
+        }
+    }
+
+    /// Takes a block out of its list. `index` is that of any frame of the block;
+    /// the block's entry is left to the caller.
+    #[inline]
+    pub(super) fn unlink(&mut self, at: u32, order: u8, kind: MigrateType, index: u16) {
+        let id = self.books.list(kind, order, index);
+        let Some(list) = self.parts.lists.get_mut(id) else {
+            return;
+        };
+        let empty = list.unlink(self.parts.frames, at);
+        self.books.count_block(order, false);
+        if empty {
+            let color = self.parts.map.color(self.frame(at));
+            self.unmark(kind, order, color);
+        }
+    }
+
+    /// The better end of a list: the one whose pageblock has fewer free frames.
+    #[inline]
+    pub(super) fn end_of(&self, id: usize, order: u8) -> Option<u32> {
+        let list = self.list(id);
+        if list.is_empty() {
+            return None;
+        }
+        let tail = order < PAGEBLOCK_ORDER
+            && list.head != list.tail
+            && self.room_at(list.tail) < self.room_at(list.head);
+        Some(if tail { list.tail } else { list.head })
+    }
+
+    /// Notes that there is a free block with these colours.
+    fn mark(&mut self, kind: MigrateType, order: u8, color: Color) {
+        let first = self.books.bitmap(kind, order);
+        let wide = self.books.is_wide();
+        let words = &mut *self.parts.words;
+        self.parts
+            .map
+            .visit_block(color, Order(order), |word, mask| {
+                if wide {
+                    change(words, first, |summary| summary | 1 << (word & 63));
+                    let at = first.wrapping_add(word).wrapping_add(1);
+                    change(words, at, |w| w | mask);
+                } else {
+                    change(words, first, |w| w | mask);
+                }
+            });
+        self.books.mark_order(kind, order);
+    }
+
+    /// Notes that the last free block with these colours is gone.
+    fn unmark(&mut self, kind: MigrateType, order: u8, color: Color) {
+        let first = self.books.bitmap(kind, order);
+        let wide = self.books.is_wide();
+        let words = &mut *self.parts.words;
+        self.parts
+            .map
+            .visit_block(color, Order(order), |word, mask| {
+                if !wide {
+                    change(words, first, |w| w & !mask);
+                    return;
+                }
+                let left = change(words, first.wrapping_add(word).wrapping_add(1), |w| {
+                    w & !mask
+                });
+                if left == 0 {
+                    change(words, first, |summary| summary & !(1 << (word & 63)));
+                }
+            });
+        if words.get(first).is_none_or(|w| *w == 0) {
+            self.books.unmark_order(kind, order);
+        }
+    }
+
+    /// Does a free block of this order and type hold the colour?
+    #[inline]
+    pub(super) fn has_color(&self, kind: MigrateType, order: u8, color: Color) -> bool {
+        let first = self.books.bitmap(kind, order);
+        let at = match self.books.is_wide() {
+            true => first
+                .wrapping_add(usize::from(color.0 >> 6))
+                .wrapping_add(1),
+            false if color.0 >= 64 => return false,
+            false => first,
+        };
+        self.word(at) >> (color.0 & 63) & 1 == 1
+    }
+
+    #[inline]
+    fn word(&self, at: usize) -> u64 {
+        self.parts.words.get(at).copied().unwrap_or(0)
+    }
+
+    /// A colour that is in the set (`None`: any) and in a free block of this
+    /// order and type: the first from `start` upwards, or else the lowest. One
+    /// AND for up to 64 colours; above, at most 65 words are looked at.
+    #[inline]
+    pub(super) fn pick(
+        &self,
+        kind: MigrateType,
+        order: u8,
+        set: Option<&ColorSet>,
+        start: Color,
+    ) -> Option<Color> {
+        let first = self.books.bitmap(kind, order);
+        if self.books.is_wide() {
+            return self.pick_wide(first, set, start);
+        }
+        let allowed = set.map_or(u64::MAX, |s| s.word(0));
+        let both = self.word(first) & allowed;
+        if both == 0 {
+            return None;
+        }
+        let onward = both & u64::MAX << (start.0 & 63);
+        let chosen = if onward == 0 { both } else { onward };
+        Some(Color(chosen.trailing_zeros() as u16))
+    }
+
+    #[inline(never)]
+    fn pick_wide(&self, first: usize, set: Option<&ColorSet>, start: Color) -> Option<Color> {
+        let summary = self.word(first) & set.map_or(u64::MAX, ColorSet::summary);
+        let at = start.0 >> 6 & 63;
+        let both = |word: u16| {
+            let free = self.word(first.wrapping_add(usize::from(word)).wrapping_add(1));
+            free & set.map_or(u64::MAX, |s| s.word(usize::from(word)))
+        };
+        let found = |word: u16, bits: u64| {
+            (bits != 0).then(|| Color(word << 6 | bits.trailing_zeros() as u16))
+        };
+        let low = u64::MAX << (start.0 & 63);
+        let above = summary & (u64::MAX << at) & !(1 << at);
+        found(at, both(at) & low)
+            .or_else(|| first_in(above, |w| found(w, both(w))))
+            .or_else(|| first_in(summary & !above, |w| found(w, both(w))))
+    }
+
+    /// The block that a frame lies in, if it lies in one.
+    pub(super) fn block_of(&self, at: u32) -> Option<(u32, State)> {
+        (0..=MAX_ORDER).find_map(|order| {
+            let head = at & !size(order).wrapping_sub(1);
+            let state = table::state(self.entry(head));
+            let (State::Free { order: o, .. } | State::Granted { order: o }) = state else {
+                return None;
+            };
+            (at.wrapping_sub(head) < size(o)).then_some((head, state))
+        })
+    }
+}
+
+/// Calls `f` with the set bits of a summary until it finds something.
+#[inline]
+fn first_in<T>(mut summary: u64, f: impl Fn(u16) -> Option<T>) -> Option<T> {
+    while summary != 0 {
+        if let Some(found) = f(summary.trailing_zeros() as u16) {
+            return Some(found);
+        }
+        summary &= summary.wrapping_sub(1);
+    }
+    None
+}
+
+/// Changes a word and answers what it is now.
+#[inline]
+fn change(words: &mut [u64], at: usize, f: impl FnOnce(u64) -> u64) -> u64 {
+    match words.get_mut(at) {
+        Some(word) => {
+            *word = f(*word);
+            *word
+        }
+        None => 0,
+    }
+}
