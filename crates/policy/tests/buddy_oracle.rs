@@ -69,7 +69,7 @@ impl Oracle {
                 assert_eq!(self.free_blocks(order).next(), None, "{r:?}");
             }
             Err(AllocError::ColorsExhausted) => {
-                assert_eq!(r.mode, Mode::Hard);
+                assert_eq!(r.mode, Mode::Hard, "{r:?}");
                 assert_eq!(self.free_blocks(order).find(allowed), None, "{r:?}");
                 assert!(self.free_blocks(order).next().is_some(), "{r:?}");
             }
@@ -201,7 +201,7 @@ impl Run {
         let colors = u64::from(self.oracle.map.colors());
         let r = FrameRequest {
             allowed: self.sets.get(set),
-            wish: (self.random.below(3) == 0).then(|| Color(self.random.below(colors) as u16)),
+            wish: (self.random.below(3) == 0).then(|| Color(self.random.below(colors + 2) as u16)),
             mode: match self.random.below(2) {
                 0 => Mode::Hard,
                 _ => Mode::Hint,

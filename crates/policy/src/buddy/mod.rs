@@ -89,7 +89,7 @@ pub use core_lists::{CoreCounters, CoreError, CoreLists, CoreMemory, CoreSlices,
 pub use migrate::MigrateType;
 pub use range::RangeError;
 pub use store::{List, Parts, PartsMut, Sizes, Slices, Store};
-use work::Work;
+use work::{Work, size};
 
 /// Largest order, inclusive: blocks of 4 MiB.
 const MAX_ORDER: u8 = Order::MAX.0;
@@ -176,6 +176,10 @@ struct Books {
     orders: [u16; NR_KINDS],
     /// Where the search for a colour starts.
     cursor: Color,
+    /// A pageblock with more free frames is sparse.
+    sparse: u32,
+    /// The pageblock that the last grant came from.
+    current: u32,
     /// Free frames.
     free: u64,
     /// Frames that the allocator has.
@@ -366,6 +370,8 @@ impl Books {
             steps: [0; NR_ORDERS],
             orders: [0; NR_KINDS],
             cursor: Color(0),
+            sparse: size(PAGEBLOCK_ORDER),
+            current: u32::MAX,
             free: 0,
             owned: 0,
             blocks: [0; NR_ORDERS],
@@ -379,6 +385,16 @@ impl Books {
             books.lists = books.lists.wrapping_add(map.lists(Order(order)));
         }
         books
+    }
+
+    /// Finds what sparse means now: more free frames than the mean of the
+    /// pageblocks that are neither whole nor part of a larger free block.
+    fn measure(&mut self) {
+        let [.., nines, tens] = self.blocks;
+        let whole = u64::from(nines).wrapping_add(u64::from(tens).wrapping_mul(2));
+        let used = (self.owned >> PAGEBLOCK_ORDER).saturating_sub(whole);
+        let free = self.free.saturating_sub(whole << PAGEBLOCK_ORDER);
+        self.sparse = free.checked_div(used).unwrap_or(0) as u32;
     }
 
     /// The frame number of a table index.
@@ -426,6 +442,15 @@ impl Books {
     #[inline]
     const fn is_wide(&self) -> bool {
         self.stride > 1
+    }
+
+    /// Words of a bitmap without its summary.
+    #[inline]
+    const fn words(&self) -> u32 {
+        match self.stride {
+            1 => 1,
+            n => n.wrapping_sub(1),
+        }
     }
 
     /// Orders from `order` on that have a free block, as bits.

@@ -42,7 +42,7 @@ pub struct Sizes {
     pub frames: usize,
     /// `u32` per pageblock of 512 frames: 1/128 B per frame.
     pub pageblocks: usize,
-    /// [`List`]s of 8 B: 3 migrate types x 2^(C - rank) per order. 2112 B for
+    /// [`List`]s of 8 B: 3 migrate types x 2^(C - rank) per order. 1968 B for
     /// 16 colours on bits 15-18, 49 KB for 1024 colours on bits 12-21, at most
     /// 1.1 MB (4096 colours, none of them on bits 12-21).
     pub lists: usize,

@@ -11,6 +11,15 @@ use super::{
 };
 use crate::contract::{AllocError, FrameRequest, Grant, Mode};
 
+/// A block that could be granted, by its list.
+#[derive(Clone, Copy)]
+struct Choice {
+    from: u8,
+    color: Color,
+    /// The head of the list lies in a dense pageblock.
+    dense: bool,
+}
+
 /// Adds one to a counter that never gets near its end.
 pub(super) fn bump(counter: &mut u64) {
     *counter = counter.wrapping_add(1);
@@ -29,6 +38,10 @@ impl Work<'_> {
             }
         };
         bump(&mut counters.grants);
+        if counters.grants & 63 == 0 {
+            self.books.measure();
+        }
+        let counters = &mut self.books.counters;
         if fallback {
             bump(&mut counters.fallbacks);
         }
@@ -89,59 +102,86 @@ impl Work<'_> {
         wish: Option<Color>,
     ) -> Option<u32> {
         if let Some(color) = wish.filter(|c| set.is_none_or(|s| s.contains(*c))) {
-            if let Some(from) = self.smallest_with(kind, order, color) {
+            if let Some(from) = self.best_with(kind, order, color) {
                 return self.take(kind, from, order, color, kind);
             }
             bump(&mut self.books.counters.missed_wishes);
         }
         let start = wish.unwrap_or(self.books.cursor);
-        match self.smallest(kind, order, set, start) {
-            Some((from, color)) => {
-                self.books.cursor = color;
-                self.take(kind, from, order, color, kind)
-            }
+        match self.best(kind, order, set, start) {
+            Some((from, color)) => self.take(kind, from, order, color, kind),
             None => self.steal(kind, order, set, start),
         }
     }
 
-    /// The smallest order that has a block with this colour.
+    /// The order of the best block with this colour.
     #[inline]
-    fn smallest_with(&self, kind: MigrateType, order: u8, color: Color) -> Option<u8> {
-        let mut orders = self.books.orders_from(kind, order);
-        while orders != 0 {
-            let from = orders.trailing_zeros() as u8;
-            if self.has_color(kind, from, color) {
-                return Some(from);
-            }
-            orders &= orders.wrapping_sub(1);
-        }
-        None
+    fn best_with(&mut self, kind: MigrateType, order: u8, color: Color) -> Option<u8> {
+        let found = self.best_of(kind, order, |work, from| {
+            work.has_color(kind, from, color).then_some(color)
+        });
+        found.map(|choice| choice.from)
     }
 
-    /// The smallest order that has a block with a colour of the set, and the
-    /// colour.
+    /// The order of the best block with a colour of the set, and the colour.
     #[inline]
-    fn smallest(
-        &self,
+    fn best(
+        &mut self,
         kind: MigrateType,
         order: u8,
         set: Option<&ColorSet>,
         start: Color,
     ) -> Option<(u8, Color)> {
+        let mut found =
+            self.best_of(kind, order, |work, from| work.pick(kind, from, set, start))?;
+        if !found.dense {
+            // One more color is asked, and the next request begins beyond it.
+            let start = Color(found.color.0.wrapping_add(1));
+            let other = self.best_of(kind, order, |work, from| work.pick(kind, from, set, start));
+            found = other.filter(|choice| choice.dense).unwrap_or(found);
+        }
+        let on = u16::from(!found.dense);
+        self.books.cursor = Color(found.color.0.wrapping_add(on));
+        Some((found.from, found.color))
+    }
+
+    /// The smallest block in a dense pageblock; else the smallest that breaks no
+    /// whole pageblock; else the smallest. `color` tells which colour of an order
+    /// to look at.
+    #[inline]
+    fn best_of(
+        &mut self,
+        kind: MigrateType,
+        order: u8,
+        color: impl Fn(&Self, u8) -> Option<Color>,
+    ) -> Option<Choice> {
         let mut orders = self.books.orders_from(kind, order);
+        let mut sparse = None;
         while orders != 0 {
             let from = orders.trailing_zeros() as u8;
-            if let Some(color) = self.pick(kind, from, set, start) {
-                return Some((from, color));
-            }
             orders &= orders.wrapping_sub(1);
+            let Some(color) = color(self, from) else {
+                continue;
+            };
+            let dense = from < PAGEBLOCK_ORDER && {
+                let index = self.parts.map.index_of(color);
+                self.has_dense(self.books.list(kind, from, index))
+            };
+            let choice = Choice { from, color, dense };
+            if dense {
+                return Some(choice);
+            }
+            sparse = sparse.or(Some(choice));
+            if from >= PAGEBLOCK_ORDER {
+                break;
+            }
         }
-        None
+        sparse
     }
 
     /// Takes a block of one migrate type, of any colour.
     pub(super) fn take_any(&mut self, kind: MigrateType, order: u8) -> Option<u32> {
-        let (from, color) = self.smallest(kind, order, None, Color(0))?;
+        let (from, color) = self.best(kind, order, None, Color(0))?;
         self.take(kind, from, order, color, kind)
     }
 
@@ -159,7 +199,7 @@ impl Work<'_> {
     ) -> Option<u32> {
         let want = self.parts.map.index_of(color);
         let id = self.books.list(kind, from, want);
-        let at = self.end_of(id, from)?;
+        let at = self.head_of(id)?;
         self.unlink(at, from, kind, want);
         Some(self.grant(at, from, order, want, rest))
     }
@@ -173,6 +213,7 @@ impl Work<'_> {
         };
         self.count_taken(at, order);
         self.set(at, table::granted(order));
+        self.books.current = at >> PAGEBLOCK_ORDER;
         at
     }
 
@@ -219,7 +260,7 @@ impl Work<'_> {
         let (owner, from, color) = (order..=MAX_ORDER).rev().find_map(victim)?;
         bump(&mut self.books.counters.steals);
         let want = self.parts.map.index_of(color);
-        let at = self.end_of(self.books.list(owner, from, want), from)?;
+        let at = self.head_of(self.books.list(owner, from, want))?;
         self.unlink(at, from, owner, want);
         let brings = from >= PAGEBLOCK_ORDER / 2 || kind != MigrateType::Movable;
         if from >= PAGEBLOCK_ORDER {
@@ -291,9 +332,9 @@ impl Work<'_> {
     /// A block of order at most `most` for the per-core lists.
     fn run(&mut self, kind: MigrateType, most: u8, r: &FrameRequest<'_>) -> Option<(u32, u8)> {
         let wish = r.wish.filter(|c| r.allowed.is_none_or(|s| s.contains(*c)));
-        let wished = wish.and_then(|c| Some((self.smallest_with(kind, 0, c)?, c)));
+        let wished = wish.and_then(|c| Some((self.best_with(kind, 0, c)?, c)));
         let start = r.wish.unwrap_or(self.books.cursor);
-        let found = wished.or_else(|| self.smallest(kind, 0, r.allowed, start));
+        let found = wished.or_else(|| self.best(kind, 0, r.allowed, start));
         let Some((from, color)) = found else {
             return Some((self.steal(kind, 0, r.allowed, start)?, 0));
         };
@@ -305,7 +346,6 @@ impl Work<'_> {
             (None, Some(set)) => self.parts.map.block_within(color, Order(*order), set),
         };
         let order = (0..=from.min(most)).rev().find(fits).unwrap_or(0);
-        self.books.cursor = color;
         Some((self.take(kind, from, order, color, kind)?, order))
     }
 }

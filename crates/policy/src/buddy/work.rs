@@ -17,6 +17,9 @@ const OWNED: u32 = 10;
 const KIND: u32 = 20;
 const COUNT: u32 = (1 << 10) - 1;
 
+/// Heads of a list that are looked at for one in a dense pageblock.
+const TRIES: u32 = 4;
+
 pub(super) const fn free_of(pageblock: u32) -> u32 {
     pageblock >> FREE & COUNT
 }
@@ -132,14 +135,21 @@ impl Work<'_> {
         self.parts.lists.get(id).copied().unwrap_or(List::EMPTY)
     }
 
-    /// Lists a free block at the end where its pageblock's density belongs:
-    /// heads lie in pageblocks with fewer free frames than tails do.
+    /// Lists a free block: at the head if its pageblock is dense, else at the
+    /// tail.
     #[inline]
     pub(super) fn insert(&mut self, at: u32, order: u8, kind: MigrateType, index: u16) {
         let id = self.books.list(kind, order, index);
-        let head = self.list(id).head;
-        let early = order >= PAGEBLOCK_ORDER || self.room_at(at) <= self.room_at(head);
+        let early = order >= PAGEBLOCK_ORDER || !self.is_sparse(at);
         self.insert_at(early, at, order, kind, id);
+    }
+
+    /// Does the block lie in a pageblock with more free frames than most that
+    /// are in use, other than the one that is being used up? Its other blocks had
+    /// better stay free.
+    #[inline]
+    fn is_sparse(&self, at: u32) -> bool {
+        self.room_at(at) > self.books.sparse && at >> PAGEBLOCK_ORDER != self.books.current
     }
 
     /// Lists a block at the tail: for fresh memory, which is used in rising
@@ -182,17 +192,37 @@ impl Work<'_> {
         }
     }
 
-    /// The better end of a list: the one whose pageblock has fewer free frames.
     #[inline]
-    pub(super) fn end_of(&self, id: usize, order: u8) -> Option<u32> {
+    pub(super) fn head_of(&self, id: usize) -> Option<u32> {
         let list = self.list(id);
-        if list.is_empty() {
-            return None;
+        (!list.is_empty()).then_some(list.head)
+    }
+
+    /// Does a list have a block in a dense pageblock at its head? Sparse heads
+    /// are moved to the tail first, a few at most.
+    #[inline]
+    pub(super) fn has_dense(&mut self, id: usize) -> bool {
+        for _ in 0..TRIES {
+            let list = self.list(id);
+            if !self.is_sparse(list.head) {
+                return true;
+            }
+            if list.head == list.tail {
+                return false;
+            }
+            self.retire(id);
         }
-        let tail = order < PAGEBLOCK_ORDER
-            && list.head != list.tail
-            && self.room_at(list.tail) < self.room_at(list.head);
-        Some(if tail { list.tail } else { list.head })
+        false
+    }
+
+    /// Moves the head of a list of two or more to its tail.
+    fn retire(&mut self, id: usize) {
+        if let Some(list) = self.parts.lists.get_mut(id) {
+            let at = list.head;
+            let byte = table::state_byte(table::entry(self.parts.frames, at));
+            list.unlink(self.parts.frames, at);
+            list.push_tail(self.parts.frames, at, byte);
+        }
     }
 
     /// Notes that there is a free block with these colours.
@@ -241,12 +271,13 @@ impl Work<'_> {
     /// Does a free block of this order and type hold the colour?
     #[inline]
     pub(super) fn has_color(&self, kind: MigrateType, order: u8, color: Color) -> bool {
+        let word = u32::from(color.0 >> 6);
+        if word >= self.books.words() {
+            return false;
+        }
         let first = self.books.bitmap(kind, order);
         let at = match self.books.is_wide() {
-            true => first
-                .wrapping_add(usize::from(color.0 >> 6))
-                .wrapping_add(1),
-            false if color.0 >= 64 => return false,
+            true => first.wrapping_add(word as usize).wrapping_add(1),
             false => first,
         };
         self.word(at) >> (color.0 & 63) & 1 == 1
@@ -295,7 +326,10 @@ impl Work<'_> {
         };
         let low = u64::MAX << (start.0 & 63);
         let above = summary & (u64::MAX << at) & !(1 << at);
-        found(at, both(at) & low)
+        // Words beyond the last colour are never in the summary.
+        let here = summary >> at & 1 == 1;
+        here.then(|| found(at, both(at) & low))
+            .flatten()
             .or_else(|| first_in(above, |w| found(w, both(w))))
             .or_else(|| first_in(summary & !above, |w| found(w, both(w))))
     }
