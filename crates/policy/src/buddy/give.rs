@@ -58,17 +58,16 @@ impl Work<'_> {
     #[inline]
     pub(super) fn release(&mut self, first: u32, order: u8, fresh: bool) {
         let (mut at, mut o) = (first, order);
-        let mut index = self.parts.map.index(self.frame(at));
+        let mut index = self.index(at);
         while o < MAX_ORDER {
             let buddy = at ^ size(o);
-            let State::Free { order: its, kind } = table::state(self.entry(buddy)) else {
+            let Some(kind) = table::free_kind(self.entry(buddy), o) else {
                 break;
             };
-            if its != o {
-                break;
+            let step = self.books.level(o).step;
+            if !self.books.spares.remove(o, buddy) {
+                self.unlink(buddy, o, MigrateType::numbered(kind), index ^ step);
             }
-            let step = self.books.step(o);
-            self.unlink(buddy, o, MigrateType::numbered(kind), index ^ step);
             // The upper half is inside from now on; the lower half's entry is
             // written when the block is listed.
             self.set(at.max(buddy), 0);
@@ -82,7 +81,7 @@ impl Work<'_> {
         counters.merges = counters.merges.wrapping_add(merges);
         let kind = self.kind_at(at);
         match fresh {
-            true => self.insert_last(at, o, kind, index),
+            true => self.insert_at(false, at, o, kind, index),
             false => self.insert(at, o, kind, index),
         }
     }

@@ -70,6 +70,7 @@ mod core_lists;
 mod give;
 mod migrate;
 mod range;
+mod spare;
 mod store;
 mod table;
 mod take;
@@ -88,6 +89,7 @@ use crate::{
 pub use core_lists::{CoreCounters, CoreError, CoreLists, CoreMemory, CoreSlices, Ends, Put, Slot};
 pub use migrate::MigrateType;
 pub use range::RangeError;
+use spare::Spares;
 pub use store::{List, Parts, PartsMut, Sizes, Slices, Store};
 use work::{Work, size};
 
@@ -157,6 +159,21 @@ pub struct BuddyCounters {
     pub claims: u64,
 }
 
+/// What is known of the blocks of an order.
+#[derive(Clone, Copy, Debug, Default)]
+struct Level {
+    /// Colours in a block of which all lie in one run of a word: those of the
+    /// lowest; 0 if they do not.
+    pattern: u64,
+    /// First list of the order, within a migrate type.
+    first: u32,
+    /// How the index changes with this bit of the frame number.
+    step: u16,
+    /// The colour bits by which another block's pattern is shifted.
+    place: u16,
+    rank: u8,
+}
+
 /// What the allocator keeps beside the lent memory.
 #[derive(Clone, Debug)]
 struct Books {
@@ -167,13 +184,17 @@ struct Books {
     stride: u32,
     /// Lists of one migrate type.
     lists: u32,
-    /// First list of each order, within its type.
-    first: [u32; NR_ORDERS],
-    ranks: [u8; NR_ORDERS],
-    /// How the index changes with each low bit of the frame number.
-    steps: [u16; NR_ORDERS],
+    /// Number of colours.
+    colors: u32,
+    /// Colour and index are the same number.
+    same: bool,
+    /// The index as a rotation and a mask, if the map is that simple.
+    shift: Option<(u8, u16)>,
+    levels: [Level; NR_ORDERS],
     /// Orders that have a free block, as bits, by migrate type.
     orders: [u16; NR_KINDS],
+    /// What is left of the block that is being used up.
+    spares: Spares,
     /// Where the search for a colour starts.
     cursor: Color,
     /// A pageblock with more free frames is sparse.
@@ -184,7 +205,7 @@ struct Books {
     free: u64,
     /// Frames that the allocator has.
     owned: u64,
-    /// Free blocks of each order.
+    /// Free blocks of each order that are on lists.
     blocks: [u32; NR_ORDERS],
     counters: BuddyCounters,
 }
@@ -306,7 +327,7 @@ impl<S: Store> Buddy<S> {
 
     /// Free blocks of each order.
     pub fn free_blocks(&self) -> [u32; 11] {
-        self.books.blocks
+        self.books.free_blocks()
     }
 
     /// What the allocator did.
@@ -365,10 +386,12 @@ impl Books {
             frames,
             stride: store::stride(map) as u32,
             lists: 0,
-            first: [0; NR_ORDERS],
-            ranks: [0; NR_ORDERS],
-            steps: [0; NR_ORDERS],
+            colors: map.colors(),
+            same: map.is_same(),
+            shift: map.index_shift(),
+            levels: [Level::default(); NR_ORDERS],
             orders: [0; NR_KINDS],
+            spares: Spares::EMPTY,
             cursor: Color(0),
             sparse: size(PAGEBLOCK_ORDER),
             current: u32::MAX,
@@ -377,14 +400,28 @@ impl Books {
             blocks: [0; NR_ORDERS],
             counters: BuddyCounters::default(),
         };
-        let slots = books.first.iter_mut().zip(&mut books.ranks);
-        for (((first, rank), step), order) in slots.zip(&mut books.steps).zip(0u8..) {
-            *first = books.lists;
-            *rank = map.rank(Order(order)) as u8;
-            *step = map.index(Pfn(1 << order));
+        for (level, order) in books.levels.iter_mut().zip(0u8..) {
+            let (pattern, place) = map.block_run(Order(order)).unwrap_or((0, 0));
+            *level = Level {
+                pattern,
+                first: books.lists,
+                step: map.index(Pfn(1 << order)),
+                place,
+                rank: map.rank(Order(order)) as u8,
+            };
             books.lists = books.lists.wrapping_add(map.lists(Order(order)));
         }
         books
+    }
+
+    /// Free blocks of each order.
+    fn free_blocks(&self) -> [u32; NR_ORDERS] {
+        let mut blocks = self.blocks;
+        for (n, order) in blocks.iter_mut().zip(0u8..) {
+            let spare = self.spares.orders_from(0) >> order & 1;
+            *n = n.wrapping_add(u32::from(spare));
+        }
+        blocks
     }
 
     /// Finds what sparse means now: more free frames than the mean of the
@@ -411,22 +448,24 @@ impl Books {
     }
 
     #[inline]
+    fn level(&self, order: u8) -> Level {
+        self.levels
+            .get(usize::from(order))
+            .copied()
+            .unwrap_or_default()
+    }
+
+    #[inline]
     fn rank(&self, order: u8) -> u8 {
-        self.ranks.get(usize::from(order)).copied().unwrap_or(0)
+        self.level(order).rank
     }
 
+    /// The list of the blocks of a level that hold an index.
     #[inline]
-    fn step(&self, order: u8) -> u16 {
-        self.steps.get(usize::from(order)).copied().unwrap_or(0)
-    }
-
-    /// The list of the blocks that hold an index.
-    #[inline]
-    fn list(&self, kind: MigrateType, order: u8, index: u16) -> usize {
-        let first = self.first.get(usize::from(order)).copied().unwrap_or(0);
-        let within = u32::from(index >> (self.rank(order) & 15));
+    fn list(&self, kind: MigrateType, level: &Level, index: u16) -> usize {
+        let within = u32::from(index >> (level.rank & 15));
         let kind = self.lists.wrapping_mul(kind as u32);
-        kind.wrapping_add(first).wrapping_add(within) as usize
+        kind.wrapping_add(level.first).wrapping_add(within) as usize
     }
 
     /// The first word of a bitmap.
@@ -460,12 +499,14 @@ impl Books {
         orders & u16::MAX << (order & 15)
     }
 
+    #[inline]
     fn mark_order(&mut self, kind: MigrateType, order: u8) {
         if let Some(orders) = self.orders.get_mut(kind as usize) {
             *orders |= 1 << (order & 15);
         }
     }
 
+    #[inline]
     fn unmark_order(&mut self, kind: MigrateType, order: u8) {
         if let Some(orders) = self.orders.get_mut(kind as usize) {
             *orders &= !(1 << (order & 15));

@@ -76,6 +76,7 @@ impl Work<'_> {
         if order.0 > MAX_ORDER {
             return None;
         }
+        self.list_spares();
         let at = MigrateType::ALL
             .into_iter()
             .find_map(|kind| self.take_any(kind, order.0))?;

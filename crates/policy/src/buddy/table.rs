@@ -42,6 +42,22 @@ pub(super) const fn granted_byte(order: u8) -> u8 {
     2 << 6 | order & 15
 }
 
+/// The entry of a free block that is on no list.
+pub(super) const fn free_entry(order: u8, kind: u8) -> u64 {
+    (free_byte(order, kind) as u64) << STATE
+}
+
+/// The migrate type of a free block of this order; nothing for other entries.
+#[inline]
+pub(super) const fn free_kind(entry: u64, order: u8) -> Option<u8> {
+    let byte = state_byte(entry);
+    if byte & !(3 << 4) == free_byte(order, 0) {
+        Some(byte >> 4 & 3)
+    } else {
+        None
+    }
+}
+
 /// The entry of a granted block.
 pub(super) const fn granted(order: u8) -> u64 {
     (granted_byte(order) as u64) << STATE

@@ -73,8 +73,10 @@ impl Work<'_> {
 
     /// Why a request failed.
     fn why(&self, r: &FrameRequest<'_>) -> AllocError {
-        let any = |kind: &MigrateType| self.books.orders_from(*kind, r.order.0) != 0;
-        match r.allowed.is_some() && MigrateType::ALL.iter().any(any) {
+        let listed = |kind: &MigrateType| self.books.orders_from(*kind, r.order.0) != 0;
+        let free =
+            MigrateType::ALL.iter().any(listed) || self.books.spares.orders_from(r.order.0) != 0;
+        match r.allowed.is_some() && free {
             true => AllocError::ColorsExhausted,
             false => AllocError::OutOfMemory,
         }
@@ -101,11 +103,35 @@ impl Work<'_> {
         set: Option<&ColorSet>,
         wish: Option<Color>,
     ) -> Option<u32> {
-        if let Some(color) = wish.filter(|c| set.is_none_or(|s| s.contains(*c))) {
+        let known =
+            |c: &Color| u32::from(c.0) < self.books.colors && set.is_none_or(|s| s.contains(*c));
+        let wish = wish.filter(known);
+        if kind == MigrateType::Movable
+            && let Some(fit) = self.spare_for(order, set, wish)
+        {
+            self.books.spares.remove(fit.order, fit.at);
+            return Some(self.grant(fit.at, fit.order, order, fit.want, kind));
+        }
+        self.search_lists(kind, order, set, wish)
+    }
+
+    #[inline(never)]
+    fn search_lists(
+        &mut self,
+        kind: MigrateType,
+        order: u8,
+        set: Option<&ColorSet>,
+        wish: Option<Color>,
+    ) -> Option<u32> {
+        if let Some(color) = wish {
             if let Some(from) = self.best_with(kind, order, color) {
                 return self.take(kind, from, order, color, kind);
             }
             bump(&mut self.books.counters.missed_wishes);
+            // The spares were asked for the wish alone.
+            if set.is_some() || self.books.spares.orders_from(order) != 0 {
+                self.list_spares();
+            }
         }
         let start = wish.unwrap_or(self.books.cursor);
         match self.best(kind, order, set, start) {
@@ -164,8 +190,8 @@ impl Work<'_> {
                 continue;
             };
             let dense = from < PAGEBLOCK_ORDER && {
-                let index = self.parts.map.index_of(color);
-                self.has_dense(self.books.list(kind, from, index))
+                let index = self.index_of(color);
+                self.has_dense(self.books.list(kind, &self.books.level(from), index))
             };
             let choice = Choice { from, color, dense };
             if dense {
@@ -197,8 +223,8 @@ impl Work<'_> {
         color: Color,
         rest: MigrateType,
     ) -> Option<u32> {
-        let want = self.parts.map.index_of(color);
-        let id = self.books.list(kind, from, want);
+        let want = self.index_of(color);
+        let id = self.books.list(kind, &self.books.level(from), want);
         let at = self.head_of(id)?;
         self.unlink(at, from, kind, want);
         Some(self.grant(at, from, order, want, rest))
@@ -222,15 +248,16 @@ impl Work<'_> {
     /// both do.
     fn split(&mut self, first: u32, from: u8, order: u8, want: u16, rest: MigrateType) -> u32 {
         let mut at = first;
-        let mut index = self.parts.map.index(self.frame(at));
+        let mut index = self.index(at);
         for o in (order..from).rev() {
+            let level = self.books.level(o);
             let upper = at.wrapping_add(size(o));
-            let other = index ^ self.books.step(o);
-            let lower_has = (index ^ want) >> (self.books.rank(o) & 15) == 0;
+            let other = index ^ level.step;
+            let lower_has = (index ^ want) >> (level.rank & 15) == 0;
             if lower_has {
-                self.insert(upper, o, rest, other);
+                self.put_by(upper, o, rest, other);
             } else {
-                self.insert(at, o, rest, index);
+                self.put_by(at, o, rest, index);
                 (at, index) = (upper, other);
             }
         }
@@ -250,6 +277,7 @@ impl Work<'_> {
         set: Option<&ColorSet>,
         start: Color,
     ) -> Option<u32> {
+        self.list_spares();
         let victim = |o: u8| {
             kind.fallbacks().into_iter().find_map(|from| {
                 let has = self.books.orders_from(from, o) >> (o & 15) & 1 == 1;
@@ -259,8 +287,8 @@ impl Work<'_> {
         };
         let (owner, from, color) = (order..=MAX_ORDER).rev().find_map(victim)?;
         bump(&mut self.books.counters.steals);
-        let want = self.parts.map.index_of(color);
-        let at = self.head_of(self.books.list(owner, from, want))?;
+        let want = self.index_of(color);
+        let at = self.head_of(self.books.list(owner, &self.books.level(from), want))?;
         self.unlink(at, from, owner, want);
         let brings = from >= PAGEBLOCK_ORDER / 2 || kind != MigrateType::Movable;
         if from >= PAGEBLOCK_ORDER {
@@ -292,7 +320,7 @@ impl Work<'_> {
                 step = size(order);
             } else if let State::Free { order: o, kind: k } = table::state(self.entry(at)) {
                 step = size(o);
-                let index = self.parts.map.index(self.frame(at));
+                let index = self.index(at);
                 self.unlink(at, o, MigrateType::numbered(k), index);
                 self.insert(at, o, kind, index);
             }
@@ -331,21 +359,38 @@ impl Work<'_> {
 
     /// A block of order at most `most` for the per-core lists.
     fn run(&mut self, kind: MigrateType, most: u8, r: &FrameRequest<'_>) -> Option<(u32, u8)> {
-        let wish = r.wish.filter(|c| r.allowed.is_none_or(|s| s.contains(*c)));
+        let known = |c: &Color| {
+            u32::from(c.0) < self.books.colors && r.allowed.is_none_or(|s| s.contains(*c))
+        };
+        let wish = r.wish.filter(known);
+        if kind == MigrateType::Movable
+            && let Some(fit) = self.spare_for(0, r.allowed, wish)
+        {
+            let order = self.whole(fit.order.min(most), r.allowed, wish.is_some(), fit.color);
+            self.books.spares.remove(fit.order, fit.at);
+            return Some((self.grant(fit.at, fit.order, order, fit.want, kind), order));
+        }
         let wished = wish.and_then(|c| Some((self.best_with(kind, 0, c)?, c)));
-        let start = r.wish.unwrap_or(self.books.cursor);
+        let start = wish.unwrap_or(self.books.cursor);
+        if wish.is_some() && wished.is_none() {
+            self.list_spares();
+        }
         let found = wished.or_else(|| self.best(kind, 0, r.allowed, start));
         let Some((from, color)) = found else {
             return Some((self.steal(kind, 0, r.allowed, start)?, 0));
         };
-        // The largest block around the colour that is allowed as a whole; a wish
-        // allows its own colour alone.
-        let fits = |order: &u8| match (wished, r.allowed) {
-            (Some(_), _) => self.books.rank(*order) == 0,
-            (None, None) => true,
-            (None, Some(set)) => self.parts.map.block_within(color, Order(*order), set),
-        };
-        let order = (0..=from.min(most)).rev().find(fits).unwrap_or(0);
+        let order = self.whole(from.min(most), r.allowed, wished.is_some(), Some(color));
         Some((self.take(kind, from, order, color, kind)?, order))
+    }
+
+    /// The largest order up to `most` whose block around a colour may be taken as
+    /// a whole: all its colours are allowed, or it has the wished colour alone.
+    fn whole(&self, most: u8, set: Option<&ColorSet>, wished: bool, color: Option<Color>) -> u8 {
+        let fits = |order: &u8| match (wished, set, color) {
+            (true, ..) => self.books.rank(*order) == 0,
+            (false, Some(set), Some(c)) => self.parts.map.block_within(c, Order(*order), set),
+            _ => true,
+        };
+        (0..=most).rev().find(fits).unwrap_or(0)
     }
 }

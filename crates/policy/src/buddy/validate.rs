@@ -33,13 +33,13 @@ struct Check<'a> {
 pub(super) fn validate(parts: &Parts<'_>, books: &Books) -> Result<(), Broken> {
     let check = Check { parts, books };
     let census = check.table()?;
-    if census.blocks != books.blocks {
+    if census.blocks != books.free_blocks() {
         return Err(check.broken("count of free blocks differs from a recount", 0));
     }
     if (census.free, census.owned) != (books.free, books.owned) {
         return Err(check.broken("count of frames differs from a recount", 0));
     }
-    let mut listed = [0u32; NR_ORDERS];
+    let mut listed = check.spares()?;
     for kind in MigrateType::ALL {
         for (order, listed) in (0u8..).zip(&mut listed) {
             let found = check.lists(kind, order)?;
@@ -153,7 +153,8 @@ impl Check<'_> {
 
     fn list_id(&self, kind: MigrateType, order: u8, n: u32) -> usize {
         let index = n << self.parts.map.rank(Order(order));
-        self.books.list(kind, order, index as u16)
+        self.books
+            .list(kind, &self.books.level(order), index as u16)
     }
 
     fn list(&self, list: List, id: usize, kind: MigrateType, order: u8) -> Result<u32, Broken> {
@@ -167,7 +168,7 @@ impl Check<'_> {
                 return Err(self.broken("block is on a list of another order or type", at));
             }
             let index = self.parts.map.index(self.books.frame(at));
-            if self.books.list(kind, order, index) != id {
+            if self.books.list(kind, &self.books.level(order), index) != id {
                 return Err(self.broken("block is on a list of other colors", at));
             }
             if at == list.tail {
@@ -183,6 +184,24 @@ impl Check<'_> {
             }
             at = next;
         }
+    }
+
+    /// The blocks that are kept off the lists; answers how many per order.
+    fn spares(&self) -> Result<[u32; NR_ORDERS], Broken> {
+        let mut found = [0; NR_ORDERS];
+        for (order, found) in (0..PAGEBLOCK_ORDER).zip(&mut found) {
+            let spare = self.books.spares.get(order);
+            if self.books.spares.orders_from(order) >> order & 1 == 0 {
+                continue;
+            }
+            let byte = table::state_byte(self.entry(spare.at));
+            let index = self.parts.map.index(self.books.frame(spare.at));
+            if byte != table::free_byte(order, MigrateType::Movable as u8) || index != spare.index {
+                return Err(self.broken("spare block is none", spare.at));
+            }
+            *found = 1;
+        }
+        Ok(found)
     }
 
     /// The bitmap of one order and type against its lists.

@@ -4,7 +4,7 @@
 use piebald_units::{Color, ColorSet, Order, Pfn};
 
 use super::{
-    Books, MAX_ORDER, PAGEBLOCK_ORDER,
+    Books, Level, MAX_ORDER, PAGEBLOCK_ORDER,
     migrate::MigrateType,
     store::{List, PartsMut},
     table::{self, State},
@@ -135,13 +135,40 @@ impl Work<'_> {
         self.parts.lists.get(id).copied().unwrap_or(List::EMPTY)
     }
 
+    /// The index of a frame.
+    #[inline]
+    pub(super) fn index(&self, at: u32) -> u16 {
+        let frame = self.frame(at);
+        match self.books.shift {
+            Some((rotate, mask)) => frame.0.rotate_right(u32::from(rotate)) as u16 & mask,
+            None => self.parts.map.index(frame),
+        }
+    }
+
+    /// The index of a colour.
+    #[inline]
+    pub(super) fn index_of(&self, color: Color) -> u16 {
+        match self.books.same {
+            true => color.0,
+            false => self.parts.map.index_of(color),
+        }
+    }
+
+    /// The colour of a frame whose index is known.
+    #[inline]
+    pub(super) fn color(&self, at: u32, index: u16) -> Color {
+        match self.books.same {
+            true => Color(index),
+            false => self.parts.map.color(self.frame(at)),
+        }
+    }
+
     /// Lists a free block: at the head if its pageblock is dense, else at the
     /// tail.
     #[inline]
     pub(super) fn insert(&mut self, at: u32, order: u8, kind: MigrateType, index: u16) {
-        let id = self.books.list(kind, order, index);
         let early = order >= PAGEBLOCK_ORDER || !self.is_sparse(at);
-        self.insert_at(early, at, order, kind, id);
+        self.insert_at(early, at, order, kind, index);
     }
 
     /// Does the block lie in a pageblock with more free frames than most that
@@ -152,16 +179,19 @@ impl Work<'_> {
         self.room_at(at) > self.books.sparse && at >> PAGEBLOCK_ORDER != self.books.current
     }
 
-    /// Lists a block at the tail: for fresh memory, which is used in rising
-    /// order.
-    pub(super) fn insert_last(&mut self, at: u32, order: u8, kind: MigrateType, index: u16) {
-        let id = self.books.list(kind, order, index);
-        self.insert_at(false, at, order, kind, id);
-    }
-
+    /// Lists a block at the head (`early`) or at the tail.
     #[inline]
-    fn insert_at(&mut self, early: bool, at: u32, order: u8, kind: MigrateType, id: usize) {
+    pub(super) fn insert_at(
+        &mut self,
+        early: bool,
+        at: u32,
+        order: u8,
+        kind: MigrateType,
+        index: u16,
+    ) {
+        let level = self.books.level(order);
         let byte = table::free_byte(order, kind as u8);
+        let id = self.books.list(kind, &level, index);
         let Some(list) = self.parts.lists.get_mut(id) else {
             return;
         };
@@ -171,8 +201,7 @@ impl Work<'_> {
         };
         self.books.count_block(order, true);
         if first {
-            let color = self.parts.map.color(self.frame(at));
-            self.mark(kind, order, color);
+            self.mark(kind, order, &level, self.color(at, index));
         }
     }
 
@@ -180,15 +209,15 @@ impl Work<'_> {
     /// the block's entry is left to the caller.
     #[inline]
     pub(super) fn unlink(&mut self, at: u32, order: u8, kind: MigrateType, index: u16) {
-        let id = self.books.list(kind, order, index);
+        let level = self.books.level(order);
+        let id = self.books.list(kind, &level, index);
         let Some(list) = self.parts.lists.get_mut(id) else {
             return;
         };
         let empty = list.unlink(self.parts.frames, at);
         self.books.count_block(order, false);
         if empty {
-            let color = self.parts.map.color(self.frame(at));
-            self.unmark(kind, order, color);
+            self.unmark(kind, order, &level, self.color(at, index));
         }
     }
 
@@ -202,15 +231,17 @@ impl Work<'_> {
     /// are moved to the tail first, a few at most.
     #[inline]
     pub(super) fn has_dense(&mut self, id: usize) -> bool {
-        for _ in 0..TRIES {
-            let list = self.list(id);
-            if !self.is_sparse(list.head) {
+        let list = self.list(id);
+        !self.is_sparse(list.head) || list.head != list.tail && self.find_dense(id)
+    }
+
+    #[inline(never)]
+    fn find_dense(&mut self, id: usize) -> bool {
+        for _ in 1..TRIES {
+            self.retire(id);
+            if !self.is_sparse(self.list(id).head) {
                 return true;
             }
-            if list.head == list.tail {
-                return false;
-            }
-            self.retire(id);
         }
         false
     }
@@ -226,7 +257,45 @@ impl Work<'_> {
     }
 
     /// Notes that there is a free block with these colours.
-    fn mark(&mut self, kind: MigrateType, order: u8, color: Color) {
+    #[inline]
+    fn mark(&mut self, kind: MigrateType, order: u8, level: &Level, color: Color) {
+        self.books.mark_order(kind, order);
+        if level.pattern == 0 {
+            return self.mark_words(kind, order, color);
+        }
+        let first = self.books.bitmap(kind, order);
+        let mask = level.pattern << (color.0 & level.place & 63);
+        let words = &mut *self.parts.words;
+        let word = usize::from(color.0 >> 6);
+        if self.books.is_wide() {
+            change(words, first, |summary| summary | 1 << (word & 63));
+            change(words, first.wrapping_add(word).wrapping_add(1), |w| {
+                w | mask
+            });
+        } else {
+            change(words, first, |w| w | mask);
+        }
+    }
+
+    /// Notes that the last free block with these colours is gone.
+    #[inline]
+    fn unmark(&mut self, kind: MigrateType, order: u8, level: &Level, color: Color) {
+        let first = self.books.bitmap(kind, order);
+        if level.pattern == 0 {
+            self.unmark_words(kind, order, color);
+        } else {
+            let mask = level.pattern << (color.0 & level.place & 63);
+            let word = usize::from(color.0 >> 6);
+            unmark_word(self.parts.words, self.books.is_wide(), first, word, mask);
+        }
+        if self.word(first) == 0 {
+            self.books.unmark_order(kind, order);
+        }
+    }
+
+    /// Marks colours that are no run of one word.
+    #[inline(never)]
+    fn mark_words(&mut self, kind: MigrateType, order: u8, color: Color) {
         let first = self.books.bitmap(kind, order);
         let wide = self.books.is_wide();
         let words = &mut *self.parts.words;
@@ -241,31 +310,19 @@ impl Work<'_> {
                     change(words, first, |w| w | mask);
                 }
             });
-        self.books.mark_order(kind, order);
     }
 
-    /// Notes that the last free block with these colours is gone.
-    fn unmark(&mut self, kind: MigrateType, order: u8, color: Color) {
+    /// Unmarks colours that are no run of one word.
+    #[inline(never)]
+    fn unmark_words(&mut self, kind: MigrateType, order: u8, color: Color) {
         let first = self.books.bitmap(kind, order);
         let wide = self.books.is_wide();
         let words = &mut *self.parts.words;
         self.parts
             .map
             .visit_block(color, Order(order), |word, mask| {
-                if !wide {
-                    change(words, first, |w| w & !mask);
-                    return;
-                }
-                let left = change(words, first.wrapping_add(word).wrapping_add(1), |w| {
-                    w & !mask
-                });
-                if left == 0 {
-                    change(words, first, |summary| summary & !(1 << (word & 63)));
-                }
+                unmark_word(words, wide, first, word, mask);
             });
-        if words.get(first).is_none_or(|w| *w == 0) {
-            self.books.unmark_order(kind, order);
-        }
     }
 
     /// Does a free block of this order and type hold the colour?
@@ -357,6 +414,21 @@ fn first_in<T>(mut summary: u64, f: impl Fn(u16) -> Option<T>) -> Option<T> {
         summary &= summary.wrapping_sub(1);
     }
     None
+}
+
+/// Clears bits of one word of a bitmap that begins at `first`.
+#[inline]
+fn unmark_word(words: &mut [u64], wide: bool, first: usize, word: usize, mask: u64) {
+    if !wide {
+        change(words, first, |w| w & !mask);
+        return;
+    }
+    let left = change(words, first.wrapping_add(word).wrapping_add(1), |w| {
+        w & !mask
+    });
+    if left == 0 {
+        change(words, first, |summary| summary & !(1 << (word & 63)));
+    }
 }
 
 /// Changes a word and answers what it is now.

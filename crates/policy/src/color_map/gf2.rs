@@ -198,6 +198,16 @@ impl Linear {
         })
     }
 
+    /// The function as one rotation to the right and one AND, if it is that
+    /// simple.
+    pub(super) fn as_shift(&self) -> Option<(u8, u16)> {
+        match (self.hashed, self.nr_terms, self.terms) {
+            (false, 0, _) => Some((0, 0)),
+            (false, 1, [t, ..]) => Some((t.rotate, t.mask)),
+            _ => None,
+        }
+    }
+
     fn eval_hashed(&self, word: u64) -> u16 {
         let masks = self.masks().iter().rev();
         masks.fold(0, |sum, mask| {

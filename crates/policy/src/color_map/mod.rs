@@ -278,6 +278,23 @@ impl ColorMap {
         self.index.eval(frame.0)
     }
 
+    /// The index as one rotation of the frame number to the right and one AND, if
+    /// the map is that simple.
+    pub(crate) fn index_shift(&self) -> Option<(u8, u16)> {
+        self.index.as_shift()
+    }
+
+    /// Colour and index are the same number.
+    pub(crate) fn is_same(&self) -> bool {
+        self.same
+    }
+
+    /// If every block of an order has its colours in one unbroken run of a word:
+    /// the pattern of the lowest, and the colour bits that place another.
+    pub(crate) fn block_run(&self, order: Order) -> Option<(u64, u16)> {
+        self.shapes.get(usize::from(order.0))?.as_run()
+    }
+
     /// The index of a colour.
     #[inline]
     pub(crate) fn index_of(&self, color: Color) -> u16 {

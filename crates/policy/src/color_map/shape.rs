@@ -48,6 +48,13 @@ impl Shape {
         shape
     }
 
+    /// If every coset is one unbroken run within one word: the pattern of the
+    /// first, and which bits of a colour say where another begins.
+    pub(super) fn as_run(&self) -> Option<(u64, u16)> {
+        let size = self.pattern.count_ones().wrapping_sub(1) as u16;
+        (self.run && self.nr_high == 0).then_some((self.pattern, 63 & !size))
+    }
+
     /// Calls `visit` with each word of the coset of `color`: at most 64 times.
     #[inline]
     pub(super) fn visit(&self, color: Color, mut visit: impl FnMut(usize, u64)) {

@@ -1,0 +1,172 @@
+//! What is left of the block that is being used up.
+//!
+//! A split leaves one block of each smaller order, and most of them are wanted
+//! next. So one free movable block per order below a pageblock is kept here
+//! instead of on a list; it goes to its list when a newer one takes its place.
+//! To everyone else it is a free block like any other: it merges, it counts, and
+//! requests for its colours find it.
+
+use piebald_units::{Color, ColorSet, Order};
+
+use super::{PAGEBLOCK_ORDER, migrate::MigrateType, store::NIL, table, work::Work};
+
+/// A block that is kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spare {
+    pub(super) at: u32,
+    /// The index of its first frame.
+    pub(super) index: u16,
+}
+
+impl Spare {
+    const NONE: Self = Self { at: NIL, index: 0 };
+}
+
+/// One block per order, or none.
+#[derive(Clone, Debug)]
+pub(super) struct Spares {
+    /// Orders that have one, as bits.
+    mask: u16,
+    slots: [Spare; PAGEBLOCK_ORDER as usize],
+}
+
+/// A spare block that serves a request.
+#[derive(Clone, Copy)]
+pub(super) struct Fit {
+    pub(super) order: u8,
+    pub(super) at: u32,
+    /// The index to keep when it is split, and the colour.
+    pub(super) want: u16,
+    pub(super) color: Option<Color>,
+}
+
+impl Spares {
+    pub(super) const EMPTY: Self = Self {
+        mask: 0,
+        slots: [Spare::NONE; PAGEBLOCK_ORDER as usize],
+    };
+
+    /// Orders from `order` on that have one, as bits.
+    #[inline]
+    pub(super) const fn orders_from(&self, order: u8) -> u16 {
+        self.mask & u16::MAX << (order & 15)
+    }
+
+    #[inline]
+    pub(super) fn get(&self, order: u8) -> Spare {
+        let spare = self.slots.get(usize::from(order));
+        spare.copied().unwrap_or(Spare::NONE)
+    }
+
+    /// Removes a block, if it is kept here.
+    #[inline]
+    pub(super) fn remove(&mut self, order: u8, at: u32) -> bool {
+        match self.slots.get_mut(usize::from(order)) {
+            Some(slot) if slot.at == at => {
+                *slot = Spare::NONE;
+                self.mask &= !(1 << (order & 15));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Keeps a block of an order below a pageblock's, and answers the one whose
+    /// place it takes.
+    #[inline]
+    fn keep(&mut self, order: u8, spare: Spare) -> Spare {
+        match self.slots.get_mut(usize::from(order)) {
+            Some(slot) => {
+                self.mask |= 1 << (order & 15);
+                core::mem::replace(slot, spare)
+            }
+            None => spare,
+        }
+    }
+}
+
+impl Work<'_> {
+    /// Keeps or lists what is left of a split block.
+    #[inline]
+    pub(super) fn put_by(&mut self, at: u32, order: u8, kind: MigrateType, index: u16) {
+        if order >= PAGEBLOCK_ORDER || kind != MigrateType::Movable {
+            return self.insert_at(true, at, order, kind, index);
+        }
+        self.set(at, table::free_entry(order, kind as u8));
+        let old = self.books.spares.keep(order, Spare { at, index });
+        if old.at != NIL {
+            self.insert_at(true, old.at, order, kind, old.index);
+        }
+    }
+
+    /// The smallest spare block that a request for movable memory may be served
+    /// from: one with the wished colour, or without a wish with any of the set.
+    #[inline]
+    pub(super) fn spare_for(
+        &self,
+        order: u8,
+        set: Option<&ColorSet>,
+        wish: Option<Color>,
+    ) -> Option<Fit> {
+        let mut orders = self.books.spares.orders_from(order);
+        while orders != 0 {
+            let from = orders.trailing_zeros() as u8;
+            orders &= orders.wrapping_sub(1);
+            let spare = self.books.spares.get(from);
+            let fit = |want, color| {
+                Some(Fit {
+                    order: from,
+                    at: spare.at,
+                    want,
+                    color,
+                })
+            };
+            match (wish, set) {
+                (None, None) => return fit(spare.index, None),
+                (Some(color), _) => {
+                    let want = self.index_of(color);
+                    if (spare.index ^ want) >> (self.books.rank(from) & 15) == 0 {
+                        return fit(want, Some(color));
+                    }
+                }
+                (None, Some(set)) => {
+                    if let Some(color) = self.color_within(spare, from, set) {
+                        return fit(self.index_of(color), Some(color));
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// A colour of a block that is in a set.
+    fn color_within(&self, spare: Spare, order: u8, set: &ColorSet) -> Option<Color> {
+        let color = self.color(spare.at, spare.index);
+        let level = self.books.level(order);
+        let in_word = |word: u16, mask: u64| {
+            let both = set.word(usize::from(word)) & mask;
+            (both != 0).then(|| Color(word << 6 | both.trailing_zeros() as u16))
+        };
+        if level.pattern != 0 {
+            return in_word(color.0 >> 6, level.pattern << (color.0 & level.place & 63));
+        }
+        let mut found = None;
+        self.parts
+            .map
+            .visit_block(color, Order(order), |word, mask| {
+                found = found.or_else(|| in_word(word as u16, mask));
+            });
+        found
+    }
+
+    /// Lists all spare blocks.
+    #[inline(never)]
+    pub(super) fn list_spares(&mut self) {
+        for order in 0..PAGEBLOCK_ORDER {
+            let spare = self.books.spares.get(order);
+            if self.books.spares.remove(order, spare.at) && spare.at != NIL {
+                self.insert_at(true, spare.at, order, MigrateType::Movable, spare.index);
+            }
+        }
+    }
+}
