@@ -3,11 +3,10 @@
 use piebald_units::{Order, Pfn};
 
 use super::{
-    MAX_ORDER,
-    migrate::MigrateType,
+    MAX_ORDER, PAGEBLOCK_ORDER,
     table::{self, State},
     take::bump,
-    work::{Work, size},
+    work::{Work, kind_of, size},
 };
 use crate::contract::FreeError;
 
@@ -66,7 +65,7 @@ impl Work<'_> {
             };
             let step = self.books.level(o).step;
             if !self.books.spares.remove(o, buddy) {
-                self.unlink(buddy, o, MigrateType::numbered(kind), index ^ step);
+                self.unlink(buddy, o, kind, index ^ step);
             }
             // The upper half is inside from now on; the lower half's entry is
             // written when the block is listed.
@@ -79,11 +78,9 @@ impl Work<'_> {
         let merges = u64::from(o.wrapping_sub(order));
         let counters = &mut self.books.counters;
         counters.merges = counters.merges.wrapping_add(merges);
-        let kind = self.kind_at(at);
-        match fresh {
-            true => self.insert_at(false, at, o, kind, index),
-            false => self.insert(at, o, kind, index),
-        }
+        let pageblock = self.pageblock(at);
+        let early = !fresh && (o >= PAGEBLOCK_ORDER || !self.is_sparse(at, pageblock));
+        self.insert_at(early, at, o, kind_of(pageblock) as u8, index);
     }
 
     /// Takes back single frames in rising order, by table index; aligned runs

@@ -462,16 +462,16 @@ impl Books {
 
     /// The list of the blocks of a level that hold an index.
     #[inline]
-    fn list(&self, kind: MigrateType, level: &Level, index: u16) -> usize {
+    fn list(&self, kind: u8, level: &Level, index: u16) -> usize {
         let within = u32::from(index >> (level.rank & 15));
-        let kind = self.lists.wrapping_mul(kind as u32);
+        let kind = self.lists.wrapping_mul(u32::from(kind));
         kind.wrapping_add(level.first).wrapping_add(within) as usize
     }
 
     /// The first word of a bitmap.
     #[inline]
-    fn bitmap(&self, kind: MigrateType, order: u8) -> usize {
-        let row = (kind as u32)
+    fn bitmap(&self, kind: u8, order: u8) -> usize {
+        let row = u32::from(kind)
             .wrapping_mul(NR_ORDERS as u32)
             .wrapping_add(u32::from(order));
         row.wrapping_mul(self.stride) as usize
@@ -494,21 +494,21 @@ impl Books {
 
     /// Orders from `order` on that have a free block, as bits.
     #[inline]
-    fn orders_from(&self, kind: MigrateType, order: u8) -> u16 {
-        let orders = self.orders.get(kind as usize).copied().unwrap_or(0);
+    fn orders_from(&self, kind: u8, order: u8) -> u16 {
+        let orders = self.orders.get(usize::from(kind)).copied().unwrap_or(0);
         orders & u16::MAX << (order & 15)
     }
 
     #[inline]
-    fn mark_order(&mut self, kind: MigrateType, order: u8) {
-        if let Some(orders) = self.orders.get_mut(kind as usize) {
+    fn mark_order(&mut self, kind: u8, order: u8) {
+        if let Some(orders) = self.orders.get_mut(usize::from(kind)) {
             *orders |= 1 << (order & 15);
         }
     }
 
     #[inline]
-    fn unmark_order(&mut self, kind: MigrateType, order: u8) {
-        if let Some(orders) = self.orders.get_mut(kind as usize) {
+    fn unmark_order(&mut self, kind: u8, order: u8) {
+        if let Some(orders) = self.orders.get_mut(usize::from(kind)) {
             *orders &= !(1 << (order & 15));
         }
     }

@@ -58,6 +58,32 @@ impl Spares {
         spare.copied().unwrap_or(Spare::NONE)
     }
 
+    /// The smallest block, with its order.
+    #[inline]
+    pub(super) fn smallest(&self) -> Option<(u8, Spare)> {
+        let order = self.mask.trailing_zeros() as u8;
+        let spare = *self.slots.get(usize::from(order))?;
+        Some((order, spare))
+    }
+
+    /// Removes the block that [`Spares::smallest`] named.
+    #[inline]
+    pub(super) fn remove_smallest(&mut self, order: u8) {
+        self.mask &= self.mask.wrapping_sub(1);
+        if let Some(slot) = self.slots.get_mut(usize::from(order)) {
+            *slot = Spare::NONE;
+        }
+    }
+
+    /// Keeps a block where there is none of its order.
+    #[inline]
+    pub(super) fn fill(&mut self, order: u8, at: u32, index: u16) {
+        if let Some(slot) = self.slots.get_mut(usize::from(order)) {
+            *slot = Spare { at, index };
+            self.mask |= 1 << (order & 15);
+        }
+    }
+
     /// Removes a block, if it is kept here.
     #[inline]
     pub(super) fn remove(&mut self, order: u8, at: u32) -> bool {
@@ -90,12 +116,12 @@ impl Work<'_> {
     #[inline]
     pub(super) fn put_by(&mut self, at: u32, order: u8, kind: MigrateType, index: u16) {
         if order >= PAGEBLOCK_ORDER || kind != MigrateType::Movable {
-            return self.insert_at(true, at, order, kind, index);
+            return self.insert_at(true, at, order, kind as u8, index);
         }
         self.set(at, table::free_entry(order, kind as u8));
         let old = self.books.spares.keep(order, Spare { at, index });
         if old.at != NIL {
-            self.insert_at(true, old.at, order, kind, old.index);
+            self.insert_at(true, old.at, order, kind as u8, old.index);
         }
     }
 
@@ -140,7 +166,7 @@ impl Work<'_> {
     }
 
     /// A colour of a block that is in a set.
-    fn color_within(&self, spare: Spare, order: u8, set: &ColorSet) -> Option<Color> {
+    pub(super) fn color_within(&self, spare: Spare, order: u8, set: &ColorSet) -> Option<Color> {
         let color = self.color(spare.at, spare.index);
         let level = self.books.level(order);
         let in_word = |word: u16, mask: u64| {
@@ -165,7 +191,13 @@ impl Work<'_> {
         for order in 0..PAGEBLOCK_ORDER {
             let spare = self.books.spares.get(order);
             if self.books.spares.remove(order, spare.at) && spare.at != NIL {
-                self.insert_at(true, spare.at, order, MigrateType::Movable, spare.index);
+                self.insert_at(
+                    true,
+                    spare.at,
+                    order,
+                    MigrateType::Movable as u8,
+                    spare.index,
+                );
             }
         }
     }

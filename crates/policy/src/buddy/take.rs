@@ -6,10 +6,11 @@ use piebald_units::{Color, ColorSet, Order};
 use super::{
     MAX_ORDER, PAGEBLOCK_ORDER,
     migrate::MigrateType,
+    spare::Spare,
     table::{self, State},
     work::{Work, free_of, owned_of, size},
 };
-use crate::contract::{AllocError, FrameRequest, Grant, Mode};
+use crate::contract::{AllocError, FrameRequest, Grant, Mode, Purpose};
 
 /// A block that could be granted, by its list.
 #[derive(Clone, Copy)]
@@ -28,28 +29,101 @@ pub(super) fn bump(counter: &mut u64) {
 impl Work<'_> {
     #[inline]
     pub(super) fn alloc(&mut self, r: &FrameRequest<'_>) -> Result<Grant, AllocError> {
-        let served = self.serve(r);
-        let counters = &mut self.books.counters;
-        let (at, fallback) = match served {
+        if r.order.0 == 0
+            && matches!(r.purpose, Purpose::Anon | Purpose::File)
+            && let Some(at) = self.quick(r.allowed, r.wish)
+        {
+            self.count_grant();
+            return Ok(Grant {
+                frame: self.frame(at),
+                order: r.order,
+                fallback: false,
+            });
+        }
+        self.alloc_searching(r)
+    }
+
+    #[inline(never)]
+    fn alloc_searching(&mut self, r: &FrameRequest<'_>) -> Result<Grant, AllocError> {
+        let (at, fallback) = match self.serve(r) {
             Ok(found) => found,
             Err(error) => {
-                bump(&mut counters.failures);
+                bump(&mut self.books.counters.failures);
                 return Err(error);
             }
         };
-        bump(&mut counters.grants);
-        if counters.grants & 63 == 0 {
-            self.books.measure();
-        }
-        let counters = &mut self.books.counters;
+        self.count_grant();
         if fallback {
-            bump(&mut counters.fallbacks);
+            bump(&mut self.books.counters.fallbacks);
         }
         Ok(Grant {
             frame: self.frame(at),
             order: r.order,
             fallback,
         })
+    }
+
+    #[inline]
+    fn count_grant(&mut self) {
+        let grants = &mut self.books.counters.grants;
+        bump(grants);
+        if *grants & 63 == 0 {
+            self.books.measure();
+        }
+    }
+
+    /// One movable frame out of the smallest spare block, if that serves the
+    /// request.
+    #[inline]
+    fn quick(&mut self, allowed: Option<&ColorSet>, wish: Option<Color>) -> Option<u32> {
+        let (from, spare) = self.books.spares.smallest()?;
+        let mut want = spare.index;
+        if let Some(color) = wish {
+            let fits = self.fits(&spare, from, color, allowed);
+            want = self.index_of(color);
+            if !fits {
+                return None;
+            }
+        } else if let Some(set) = allowed {
+            want = self.index_of(self.color_within(spare, from, set)?);
+        }
+        self.books.spares.remove_smallest(from);
+        let (mut at, mut index) = (spare.at, spare.index);
+        // The places of smaller orders are empty.
+        for o in (0..from).rev() {
+            let level = self.books.level(o);
+            let (mut other, mut others) = (at.wrapping_add(size(o)), index ^ level.step);
+            if (index ^ want) >> (level.rank & 15) != 0 {
+                core::mem::swap(&mut at, &mut other);
+                core::mem::swap(&mut index, &mut others);
+            }
+            self.set(other, table::free_entry(o, MigrateType::Movable as u8));
+            self.books.spares.fill(o, other, others);
+        }
+        let splits = &mut self.books.counters.splits;
+        *splits = splits.wrapping_add(u64::from(from));
+        self.take_one(at);
+        Some(at)
+    }
+
+    /// Does a spare block have an allowed colour that is wished for?
+    #[inline]
+    fn fits(&self, spare: &Spare, order: u8, color: Color, set: Option<&ColorSet>) -> bool {
+        let rank = self.books.rank(order) & 15;
+        u32::from(color.0) < self.books.colors
+            && (spare.index ^ self.index_of(color)) >> rank == 0
+            && set.is_none_or(|s| s.contains(color))
+    }
+
+    /// Grants one unlisted frame.
+    #[inline]
+    fn take_one(&mut self, at: u32) {
+        self.books.free = self.books.free.wrapping_sub(1);
+        if let Some(entry) = self.pageblock_mut(at) {
+            *entry = entry.wrapping_sub(1);
+        }
+        self.set(at, table::granted(0));
+        self.books.current = at >> PAGEBLOCK_ORDER;
     }
 
     fn serve(&mut self, r: &FrameRequest<'_>) -> Result<(u32, bool), AllocError> {
@@ -73,7 +147,7 @@ impl Work<'_> {
 
     /// Why a request failed.
     fn why(&self, r: &FrameRequest<'_>) -> AllocError {
-        let listed = |kind: &MigrateType| self.books.orders_from(*kind, r.order.0) != 0;
+        let listed = |kind: &MigrateType| self.books.orders_from(*kind as u8, r.order.0) != 0;
         let free =
             MigrateType::ALL.iter().any(listed) || self.books.spares.orders_from(r.order.0) != 0;
         match r.allowed.is_some() && free {
@@ -144,7 +218,7 @@ impl Work<'_> {
     #[inline]
     fn best_with(&mut self, kind: MigrateType, order: u8, color: Color) -> Option<u8> {
         let found = self.best_of(kind, order, |work, from| {
-            work.has_color(kind, from, color).then_some(color)
+            work.has_color(kind as u8, from, color).then_some(color)
         });
         found.map(|choice| choice.from)
     }
@@ -158,12 +232,15 @@ impl Work<'_> {
         set: Option<&ColorSet>,
         start: Color,
     ) -> Option<(u8, Color)> {
-        let mut found =
-            self.best_of(kind, order, |work, from| work.pick(kind, from, set, start))?;
+        let mut found = self.best_of(kind, order, |work, from| {
+            work.pick(kind as u8, from, set, start)
+        })?;
         if !found.dense {
             // One more color is asked, and the next request begins beyond it.
             let start = Color(found.color.0.wrapping_add(1));
-            let other = self.best_of(kind, order, |work, from| work.pick(kind, from, set, start));
+            let other = self.best_of(kind, order, |work, from| {
+                work.pick(kind as u8, from, set, start)
+            });
             found = other.filter(|choice| choice.dense).unwrap_or(found);
         }
         let on = u16::from(!found.dense);
@@ -181,7 +258,7 @@ impl Work<'_> {
         order: u8,
         color: impl Fn(&Self, u8) -> Option<Color>,
     ) -> Option<Choice> {
-        let mut orders = self.books.orders_from(kind, order);
+        let mut orders = self.books.orders_from(kind as u8, order);
         let mut sparse = None;
         while orders != 0 {
             let from = orders.trailing_zeros() as u8;
@@ -191,7 +268,7 @@ impl Work<'_> {
             };
             let dense = from < PAGEBLOCK_ORDER && {
                 let index = self.index_of(color);
-                self.has_dense(self.books.list(kind, &self.books.level(from), index))
+                self.has_dense(self.books.list(kind as u8, &self.books.level(from), index))
             };
             let choice = Choice { from, color, dense };
             if dense {
@@ -224,9 +301,9 @@ impl Work<'_> {
         rest: MigrateType,
     ) -> Option<u32> {
         let want = self.index_of(color);
-        let id = self.books.list(kind, &self.books.level(from), want);
+        let id = self.books.list(kind as u8, &self.books.level(from), want);
         let at = self.head_of(id)?;
-        self.unlink(at, from, kind, want);
+        self.unlink(at, from, kind as u8, want);
         Some(self.grant(at, from, order, want, rest))
     }
 
@@ -280,16 +357,16 @@ impl Work<'_> {
         self.list_spares();
         let victim = |o: u8| {
             kind.fallbacks().into_iter().find_map(|from| {
-                let has = self.books.orders_from(from, o) >> (o & 15) & 1 == 1;
-                let color = has.then(|| self.pick(from, o, set, start))??;
+                let has = self.books.orders_from(from as u8, o) >> (o & 15) & 1 == 1;
+                let color = has.then(|| self.pick(from as u8, o, set, start))??;
                 Some((from, o, color))
             })
         };
         let (owner, from, color) = (order..=MAX_ORDER).rev().find_map(victim)?;
         bump(&mut self.books.counters.steals);
         let want = self.index_of(color);
-        let at = self.head_of(self.books.list(owner, &self.books.level(from), want))?;
-        self.unlink(at, from, owner, want);
+        let at = self.head_of(self.books.list(owner as u8, &self.books.level(from), want))?;
+        self.unlink(at, from, owner as u8, want);
         let brings = from >= PAGEBLOCK_ORDER / 2 || kind != MigrateType::Movable;
         if from >= PAGEBLOCK_ORDER {
             self.claim(at, kind);
@@ -321,8 +398,8 @@ impl Work<'_> {
             } else if let State::Free { order: o, kind: k } = table::state(self.entry(at)) {
                 step = size(o);
                 let index = self.index(at);
-                self.unlink(at, o, MigrateType::numbered(k), index);
-                self.insert(at, o, kind, index);
+                self.unlink(at, o, k, index);
+                self.insert(at, o, kind as u8, index);
             }
             at = at.wrapping_add(step);
         }

@@ -40,7 +40,7 @@ pub(super) fn validate(parts: &Parts<'_>, books: &Books) -> Result<(), Broken> {
         return Err(check.broken("count of frames differs from a recount", 0));
     }
     let mut listed = check.spares()?;
-    for kind in MigrateType::ALL {
+    for kind in MigrateType::ALL.map(|kind| kind as u8) {
         for (order, listed) in (0u8..).zip(&mut listed) {
             let found = check.lists(kind, order)?;
             *listed = listed.wrapping_add(found);
@@ -141,7 +141,7 @@ impl Check<'_> {
     }
 
     /// The lists of one order and type; answers how many blocks are on them.
-    fn lists(&self, kind: MigrateType, order: u8) -> Result<u32, Broken> {
+    fn lists(&self, kind: u8, order: u8) -> Result<u32, Broken> {
         let mut found = 0u32;
         for n in 0..self.parts.map.lists(Order(order)) {
             let id = self.list_id(kind, order, n);
@@ -151,20 +151,20 @@ impl Check<'_> {
         Ok(found)
     }
 
-    fn list_id(&self, kind: MigrateType, order: u8, n: u32) -> usize {
+    fn list_id(&self, kind: u8, order: u8, n: u32) -> usize {
         let index = n << self.parts.map.rank(Order(order));
         self.books
             .list(kind, &self.books.level(order), index as u16)
     }
 
-    fn list(&self, list: List, id: usize, kind: MigrateType, order: u8) -> Result<u32, Broken> {
+    fn list(&self, list: List, id: usize, kind: u8, order: u8) -> Result<u32, Broken> {
         if list.is_empty() {
             return Ok(0);
         }
         let (mut at, mut seen) = (list.head, 1u32);
         loop {
             let entry = self.entry(at);
-            if table::state_byte(entry) != table::free_byte(order, kind as u8) {
+            if table::state_byte(entry) != table::free_byte(order, kind) {
                 return Err(self.broken("block is on a list of another order or type", at));
             }
             let index = self.parts.map.index(self.books.frame(at));
@@ -205,7 +205,7 @@ impl Check<'_> {
     }
 
     /// The bitmap of one order and type against its lists.
-    fn bitmap(&self, kind: MigrateType, order: u8) -> Result<(), Broken> {
+    fn bitmap(&self, kind: u8, order: u8) -> Result<(), Broken> {
         let map = self.parts.map;
         let mut want = ColorSet::EMPTY;
         let mut some = 0u32;

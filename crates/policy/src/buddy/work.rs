@@ -73,11 +73,6 @@ impl Work<'_> {
             .get_mut((at >> PAGEBLOCK_ORDER) as usize)
     }
 
-    #[inline]
-    pub(super) fn kind_at(&self, at: u32) -> MigrateType {
-        kind_of(self.pageblock(at))
-    }
-
     pub(super) fn set_kind(&mut self, at: u32, kind: MigrateType) {
         if let Some(entry) = self.pageblock_mut(at) {
             *entry = *entry & !(3 << KIND) | (kind as u32) << KIND;
@@ -124,12 +119,6 @@ impl Work<'_> {
         }
     }
 
-    /// Free frames in the pageblock of a block's first frame.
-    #[inline]
-    fn room_at(&self, at: u32) -> u32 {
-        free_of(self.pageblock(at))
-    }
-
     #[inline]
     fn list(&self, id: usize) -> List {
         self.parts.lists.get(id).copied().unwrap_or(List::EMPTY)
@@ -166,8 +155,8 @@ impl Work<'_> {
     /// Lists a free block: at the head if its pageblock is dense, else at the
     /// tail.
     #[inline]
-    pub(super) fn insert(&mut self, at: u32, order: u8, kind: MigrateType, index: u16) {
-        let early = order >= PAGEBLOCK_ORDER || !self.is_sparse(at);
+    pub(super) fn insert(&mut self, at: u32, order: u8, kind: u8, index: u16) {
+        let early = order >= PAGEBLOCK_ORDER || !self.is_sparse(at, self.pageblock(at));
         self.insert_at(early, at, order, kind, index);
     }
 
@@ -175,22 +164,15 @@ impl Work<'_> {
     /// are in use, other than the one that is being used up? Its other blocks had
     /// better stay free.
     #[inline]
-    fn is_sparse(&self, at: u32) -> bool {
-        self.room_at(at) > self.books.sparse && at >> PAGEBLOCK_ORDER != self.books.current
+    pub(super) fn is_sparse(&self, at: u32, pageblock: u32) -> bool {
+        free_of(pageblock) > self.books.sparse && at >> PAGEBLOCK_ORDER != self.books.current
     }
 
     /// Lists a block at the head (`early`) or at the tail.
     #[inline]
-    pub(super) fn insert_at(
-        &mut self,
-        early: bool,
-        at: u32,
-        order: u8,
-        kind: MigrateType,
-        index: u16,
-    ) {
+    pub(super) fn insert_at(&mut self, early: bool, at: u32, order: u8, kind: u8, index: u16) {
         let level = self.books.level(order);
-        let byte = table::free_byte(order, kind as u8);
+        let byte = table::free_byte(order, kind);
         let id = self.books.list(kind, &level, index);
         let Some(list) = self.parts.lists.get_mut(id) else {
             return;
@@ -208,7 +190,7 @@ impl Work<'_> {
     /// Takes a block out of its list. `index` is that of any frame of the block;
     /// the block's entry is left to the caller.
     #[inline]
-    pub(super) fn unlink(&mut self, at: u32, order: u8, kind: MigrateType, index: u16) {
+    pub(super) fn unlink(&mut self, at: u32, order: u8, kind: u8, index: u16) {
         let level = self.books.level(order);
         let id = self.books.list(kind, &level, index);
         let Some(list) = self.parts.lists.get_mut(id) else {
@@ -232,14 +214,16 @@ impl Work<'_> {
     #[inline]
     pub(super) fn has_dense(&mut self, id: usize) -> bool {
         let list = self.list(id);
-        !self.is_sparse(list.head) || list.head != list.tail && self.find_dense(id)
+        !self.is_sparse(list.head, self.pageblock(list.head))
+            || list.head != list.tail && self.find_dense(id)
     }
 
     #[inline(never)]
     fn find_dense(&mut self, id: usize) -> bool {
         for _ in 1..TRIES {
             self.retire(id);
-            if !self.is_sparse(self.list(id).head) {
+            let head = self.list(id).head;
+            if !self.is_sparse(head, self.pageblock(head)) {
                 return true;
             }
         }
@@ -257,8 +241,8 @@ impl Work<'_> {
     }
 
     /// Notes that there is a free block with these colours.
-    #[inline]
-    fn mark(&mut self, kind: MigrateType, order: u8, level: &Level, color: Color) {
+    #[inline(never)]
+    fn mark(&mut self, kind: u8, order: u8, level: &Level, color: Color) {
         self.books.mark_order(kind, order);
         if level.pattern == 0 {
             return self.mark_words(kind, order, color);
@@ -278,8 +262,8 @@ impl Work<'_> {
     }
 
     /// Notes that the last free block with these colours is gone.
-    #[inline]
-    fn unmark(&mut self, kind: MigrateType, order: u8, level: &Level, color: Color) {
+    #[inline(never)]
+    fn unmark(&mut self, kind: u8, order: u8, level: &Level, color: Color) {
         let first = self.books.bitmap(kind, order);
         if level.pattern == 0 {
             self.unmark_words(kind, order, color);
@@ -294,8 +278,7 @@ impl Work<'_> {
     }
 
     /// Marks colours that are no run of one word.
-    #[inline(never)]
-    fn mark_words(&mut self, kind: MigrateType, order: u8, color: Color) {
+    fn mark_words(&mut self, kind: u8, order: u8, color: Color) {
         let first = self.books.bitmap(kind, order);
         let wide = self.books.is_wide();
         let words = &mut *self.parts.words;
@@ -313,8 +296,7 @@ impl Work<'_> {
     }
 
     /// Unmarks colours that are no run of one word.
-    #[inline(never)]
-    fn unmark_words(&mut self, kind: MigrateType, order: u8, color: Color) {
+    fn unmark_words(&mut self, kind: u8, order: u8, color: Color) {
         let first = self.books.bitmap(kind, order);
         let wide = self.books.is_wide();
         let words = &mut *self.parts.words;
@@ -327,7 +309,7 @@ impl Work<'_> {
 
     /// Does a free block of this order and type hold the colour?
     #[inline]
-    pub(super) fn has_color(&self, kind: MigrateType, order: u8, color: Color) -> bool {
+    pub(super) fn has_color(&self, kind: u8, order: u8, color: Color) -> bool {
         let word = u32::from(color.0 >> 6);
         if word >= self.books.words() {
             return false;
@@ -351,7 +333,7 @@ impl Work<'_> {
     #[inline]
     pub(super) fn pick(
         &self,
-        kind: MigrateType,
+        kind: u8,
         order: u8,
         set: Option<&ColorSet>,
         start: Color,
