@@ -6,7 +6,7 @@ use super::{
     MAX_ORDER, PAGEBLOCK_ORDER,
     table::{self, State},
     take::bump,
-    work::{Work, kind_of, size},
+    work::{Work, block_of, kind_of, size},
 };
 use crate::contract::FreeError;
 
@@ -40,16 +40,7 @@ impl Work<'_> {
         if byte == table::granted_byte(order.0) && order.0 <= MAX_ORDER {
             return Ok(at);
         }
-        Err(self.why_not(at))
-    }
-
-    #[cold]
-    fn why_not(&self, at: u32) -> FreeError {
-        match self.block_of(at) {
-            Some((_, State::Granted { .. })) => FreeError::OrderMismatch,
-            Some(_) => FreeError::DoubleFree,
-            None => FreeError::Foreign,
-        }
+        Err(why_not(self.parts.frames, at))
     }
 
     /// Merges an unlisted free block with its buddies and lists the result, at
@@ -121,6 +112,16 @@ impl Work<'_> {
         let counters = &mut self.books.counters;
         counters.frees = counters.frees.wrapping_add(u64::from(size(order)));
         0
+    }
+}
+
+/// Why a block cannot be taken back.
+#[cold]
+fn why_not(frames: &[u64], at: u32) -> FreeError {
+    match block_of(frames, at) {
+        Some((_, State::Granted { .. })) => FreeError::OrderMismatch,
+        Some(_) => FreeError::DoubleFree,
+        None => FreeError::Foreign,
     }
 }
 

@@ -66,6 +66,7 @@
 //! *per core*: it has its own memory, and meets the buddy only where both are
 //! passed to one call, which is where the host holds the lock.
 
+mod bitmap;
 mod core_lists;
 mod give;
 mod migrate;
@@ -260,7 +261,10 @@ impl<S: Store> Buddy<S> {
     /// See [`AllocError`]; the allocator is unchanged but for its counters.
     #[inline]
     pub fn alloc(&mut self, request: &FrameRequest<'_>) -> Result<Grant, AllocError> {
-        self.work().alloc(request)
+        match self.work().quick(request) {
+            Some(grant) => Ok(grant),
+            None => self.work().alloc(request),
+        }
     }
 
     /// Takes a block back and merges it with its buddies.
@@ -349,7 +353,10 @@ impl<S: Store> Buddy<S> {
 
 impl<S: Store> FrameAllocator for Buddy<S> {
     fn alloc(&mut self, request: &FrameRequest<'_>) -> Result<Grant, AllocError> {
-        self.work().alloc(request)
+        match self.work().quick(request) {
+            Some(grant) => Ok(grant),
+            None => self.work().alloc(request),
+        }
     }
 
     fn free(&mut self, frame: Pfn, order: Order, _: CoreId) -> Result<(), FreeError> {
@@ -445,6 +452,15 @@ impl Books {
     fn at(&self, frame: Pfn) -> Option<u32> {
         let at = frame.0.wrapping_sub(self.origin);
         (at < u64::from(self.frames)).then_some(at as u32)
+    }
+
+    /// The colour of a frame whose index is known.
+    #[inline]
+    fn color(&self, map: &ColorMap, at: u32, index: u16) -> Color {
+        match self.same {
+            true => Color(index),
+            false => map.color(self.frame(at)),
+        }
     }
 
     #[inline]

@@ -7,7 +7,7 @@ use piebald_units::{Order, Pfn};
 use super::{
     MAX_ORDER, PAGEBLOCK_ORDER,
     migrate::MigrateType,
-    work::{Work, owned_of, size},
+    work::{Work, block_of, owned_of, size},
 };
 
 /// Why a range was not added. The allocator is unchanged.
@@ -63,7 +63,7 @@ impl Work<'_> {
         while at <= last {
             let end = (at | inside).min(last);
             if owned_of(self.pageblock(at)) > 0
-                && let Some(f) = (at..=end).find(|f| self.block_of(*f).is_some())
+                && let Some(f) = (at..=end).find(|f| block_of(self.parts.frames, *f).is_some())
             {
                 return Err(RangeError::Overlap(self.frame(f)));
             }

@@ -166,23 +166,31 @@ impl Work<'_> {
     }
 
     /// A colour of a block that is in a set.
-    pub(super) fn color_within(&self, spare: Spare, order: u8, set: &ColorSet) -> Option<Color> {
-        let color = self.color(spare.at, spare.index);
-        let level = self.books.level(order);
-        let in_word = |word: u16, mask: u64| {
-            let both = set.word(usize::from(word)) & mask;
-            (both != 0).then(|| Color(word << 6 | both.trailing_zeros() as u16))
-        };
-        if level.pattern != 0 {
-            return in_word(color.0 >> 6, level.pattern << (color.0 & level.place & 63));
+    fn color_within(&self, spare: Spare, order: u8, set: &ColorSet) -> Option<Color> {
+        if self.books.level(order).pattern != 0 {
+            return self.color_in_word(spare, order, set);
         }
+        let color = self.color(spare.at, spare.index);
         let mut found = None;
         self.parts
             .map
             .visit_block(color, Order(order), |word, mask| {
-                found = found.or_else(|| in_word(word as u16, mask));
+                found = found.or_else(|| in_word(set, word as u16, mask));
             });
         found
+    }
+
+    /// The same for a block whose colours lie in one run of a word; nothing for
+    /// others.
+    #[inline]
+    pub(super) fn color_in_word(&self, spare: Spare, order: u8, set: &ColorSet) -> Option<Color> {
+        let level = self.books.level(order);
+        let color = self.color(spare.at, spare.index);
+        in_word(
+            set,
+            color.0 >> 6,
+            level.pattern << (color.0 & level.place & 63),
+        )
     }
 
     /// Lists all spare blocks.
@@ -201,4 +209,11 @@ impl Work<'_> {
             }
         }
     }
+}
+
+/// The lowest colour of a set under a mask of one of its words.
+#[inline]
+fn in_word(set: &ColorSet, word: u16, mask: u64) -> Option<Color> {
+    let both = set.word(usize::from(word)) & mask;
+    (both != 0).then(|| Color(word << 6 | both.trailing_zeros() as u16))
 }

@@ -27,24 +27,8 @@ pub(super) fn bump(counter: &mut u64) {
 }
 
 impl Work<'_> {
-    #[inline]
-    pub(super) fn alloc(&mut self, r: &FrameRequest<'_>) -> Result<Grant, AllocError> {
-        if r.order.0 == 0
-            && matches!(r.purpose, Purpose::Anon | Purpose::File)
-            && let Some(at) = self.quick(r.allowed, r.wish)
-        {
-            self.count_grant();
-            return Ok(Grant {
-                frame: self.frame(at),
-                order: r.order,
-                fallback: false,
-            });
-        }
-        self.alloc_searching(r)
-    }
-
     #[inline(never)]
-    fn alloc_searching(&mut self, r: &FrameRequest<'_>) -> Result<Grant, AllocError> {
+    pub(super) fn alloc(&mut self, r: &FrameRequest<'_>) -> Result<Grant, AllocError> {
         let (at, fallback) = match self.serve(r) {
             Ok(found) => found,
             Err(error) => {
@@ -72,21 +56,19 @@ impl Work<'_> {
         }
     }
 
-    /// One movable frame out of the smallest spare block, if that serves the
-    /// request.
+    /// The common case: one movable frame out of the smallest spare block, if
+    /// that serves the request.
     #[inline]
-    fn quick(&mut self, allowed: Option<&ColorSet>, wish: Option<Color>) -> Option<u32> {
-        let (from, spare) = self.books.spares.smallest()?;
-        let mut want = spare.index;
-        if let Some(color) = wish {
-            let fits = self.fits(&spare, from, color, allowed);
-            want = self.index_of(color);
-            if !fits {
-                return None;
-            }
-        } else if let Some(set) = allowed {
-            want = self.index_of(self.color_within(spare, from, set)?);
+    pub(super) fn quick(&mut self, r: &FrameRequest<'_>) -> Option<Grant> {
+        if r.order.0 != 0 || !matches!(r.purpose, Purpose::Anon | Purpose::File) {
+            return None;
         }
+        let (from, spare) = self.books.spares.smallest()?;
+        let want = match (r.wish, r.allowed) {
+            (None, None) => spare.index,
+            (None, Some(set)) => self.index_of(self.color_in_word(spare, from, set)?),
+            (Some(color), set) => self.wanted(spare, from, color, set)?,
+        };
         self.books.spares.remove_smallest(from);
         let (mut at, mut index) = (spare.at, spare.index);
         // The places of smaller orders are empty.
@@ -103,16 +85,22 @@ impl Work<'_> {
         let splits = &mut self.books.counters.splits;
         *splits = splits.wrapping_add(u64::from(from));
         self.take_one(at);
-        Some(at)
+        self.count_grant();
+        Some(Grant {
+            frame: self.frame(at),
+            order: r.order,
+            fallback: false,
+        })
     }
 
-    /// Does a spare block have an allowed colour that is wished for?
+    /// The index of a wished colour, if it is allowed and a spare block has it.
     #[inline]
-    fn fits(&self, spare: &Spare, order: u8, color: Color, set: Option<&ColorSet>) -> bool {
-        let rank = self.books.rank(order) & 15;
-        u32::from(color.0) < self.books.colors
-            && (spare.index ^ self.index_of(color)) >> rank == 0
-            && set.is_none_or(|s| s.contains(color))
+    fn wanted(&self, spare: Spare, order: u8, color: Color, set: Option<&ColorSet>) -> Option<u16> {
+        let want = self.index_of(color);
+        let has = u32::from(color.0) < self.books.colors
+            && (spare.index ^ want) >> (self.books.rank(order) & 15) == 0
+            && set.is_none_or(|s| s.contains(color));
+        has.then_some(want)
     }
 
     /// Grants one unlisted frame.

@@ -1,10 +1,11 @@
 //! One call's view of the allocator: the lent slices and the books, and the
 //! steps from which allocation and freeing are made.
 
-use piebald_units::{Color, ColorSet, Order, Pfn};
+use piebald_units::{Color, ColorSet, Pfn};
 
 use super::{
-    Books, Level, MAX_ORDER, PAGEBLOCK_ORDER,
+    Books, MAX_ORDER, PAGEBLOCK_ORDER,
+    bitmap::{mark, unmark},
     migrate::MigrateType,
     store::{List, PartsMut},
     table::{self, State},
@@ -146,10 +147,7 @@ impl Work<'_> {
     /// The colour of a frame whose index is known.
     #[inline]
     pub(super) fn color(&self, at: u32, index: u16) -> Color {
-        match self.books.same {
-            true => Color(index),
-            false => self.parts.map.color(self.frame(at)),
-        }
+        self.books.color(self.parts.map, at, index)
     }
 
     /// Lists a free block: at the head if its pageblock is dense, else at the
@@ -183,7 +181,15 @@ impl Work<'_> {
         };
         self.books.count_block(order, true);
         if first {
-            self.mark(kind, order, &level, self.color(at, index));
+            mark(
+                self.books,
+                self.parts.map,
+                self.parts.words,
+                kind,
+                order,
+                at,
+                index,
+            );
         }
     }
 
@@ -199,7 +205,15 @@ impl Work<'_> {
         let empty = list.unlink(self.parts.frames, at);
         self.books.count_block(order, false);
         if empty {
-            self.unmark(kind, order, &level, self.color(at, index));
+            unmark(
+                self.books,
+                self.parts.map,
+                self.parts.words,
+                kind,
+                order,
+                at,
+                index,
+            );
         }
     }
 
@@ -238,73 +252,6 @@ impl Work<'_> {
             list.unlink(self.parts.frames, at);
             list.push_tail(self.parts.frames, at, byte);
         }
-    }
-
-    /// Notes that there is a free block with these colours.
-    #[inline(never)]
-    fn mark(&mut self, kind: u8, order: u8, level: &Level, color: Color) {
-        self.books.mark_order(kind, order);
-        if level.pattern == 0 {
-            return self.mark_words(kind, order, color);
-        }
-        let first = self.books.bitmap(kind, order);
-        let mask = level.pattern << (color.0 & level.place & 63);
-        let words = &mut *self.parts.words;
-        let word = usize::from(color.0 >> 6);
-        if self.books.is_wide() {
-            change(words, first, |summary| summary | 1 << (word & 63));
-            change(words, first.wrapping_add(word).wrapping_add(1), |w| {
-                w | mask
-            });
-        } else {
-            change(words, first, |w| w | mask);
-        }
-    }
-
-    /// Notes that the last free block with these colours is gone.
-    #[inline(never)]
-    fn unmark(&mut self, kind: u8, order: u8, level: &Level, color: Color) {
-        let first = self.books.bitmap(kind, order);
-        if level.pattern == 0 {
-            self.unmark_words(kind, order, color);
-        } else {
-            let mask = level.pattern << (color.0 & level.place & 63);
-            let word = usize::from(color.0 >> 6);
-            unmark_word(self.parts.words, self.books.is_wide(), first, word, mask);
-        }
-        if self.word(first) == 0 {
-            self.books.unmark_order(kind, order);
-        }
-    }
-
-    /// Marks colours that are no run of one word.
-    fn mark_words(&mut self, kind: u8, order: u8, color: Color) {
-        let first = self.books.bitmap(kind, order);
-        let wide = self.books.is_wide();
-        let words = &mut *self.parts.words;
-        self.parts
-            .map
-            .visit_block(color, Order(order), |word, mask| {
-                if wide {
-                    change(words, first, |summary| summary | 1 << (word & 63));
-                    let at = first.wrapping_add(word).wrapping_add(1);
-                    change(words, at, |w| w | mask);
-                } else {
-                    change(words, first, |w| w | mask);
-                }
-            });
-    }
-
-    /// Unmarks colours that are no run of one word.
-    fn unmark_words(&mut self, kind: u8, order: u8, color: Color) {
-        let first = self.books.bitmap(kind, order);
-        let wide = self.books.is_wide();
-        let words = &mut *self.parts.words;
-        self.parts
-            .map
-            .visit_block(color, Order(order), |word, mask| {
-                unmark_word(words, wide, first, word, mask);
-            });
     }
 
     /// Does a free block of this order and type hold the colour?
@@ -372,18 +319,18 @@ impl Work<'_> {
             .or_else(|| first_in(above, |w| found(w, both(w))))
             .or_else(|| first_in(summary & !above, |w| found(w, both(w))))
     }
+}
 
-    /// The block that a frame lies in, if it lies in one.
-    pub(super) fn block_of(&self, at: u32) -> Option<(u32, State)> {
-        (0..=MAX_ORDER).find_map(|order| {
-            let head = at & !size(order).wrapping_sub(1);
-            let state = table::state(self.entry(head));
-            let (State::Free { order: o, .. } | State::Granted { order: o }) = state else {
-                return None;
-            };
-            (at.wrapping_sub(head) < size(o)).then_some((head, state))
-        })
-    }
+/// The block that a frame lies in, if it lies in one.
+pub(super) fn block_of(frames: &[u64], at: u32) -> Option<(u32, State)> {
+    (0..=MAX_ORDER).find_map(|order| {
+        let head = at & !size(order).wrapping_sub(1);
+        let state = table::state(table::entry(frames, head));
+        let (State::Free { order: o, .. } | State::Granted { order: o }) = state else {
+            return None;
+        };
+        (at.wrapping_sub(head) < size(o)).then_some((head, state))
+    })
 }
 
 /// Calls `f` with the set bits of a summary until it finds something.
@@ -396,31 +343,4 @@ fn first_in<T>(mut summary: u64, f: impl Fn(u16) -> Option<T>) -> Option<T> {
         summary &= summary.wrapping_sub(1);
     }
     None
-}
-
-/// Clears bits of one word of a bitmap that begins at `first`.
-#[inline]
-fn unmark_word(words: &mut [u64], wide: bool, first: usize, word: usize, mask: u64) {
-    if !wide {
-        change(words, first, |w| w & !mask);
-        return;
-    }
-    let left = change(words, first.wrapping_add(word).wrapping_add(1), |w| {
-        w & !mask
-    });
-    if left == 0 {
-        change(words, first, |summary| summary & !(1 << (word & 63)));
-    }
-}
-
-/// Changes a word and answers what it is now.
-#[inline]
-fn change(words: &mut [u64], at: usize, f: impl FnOnce(u64) -> u64) -> u64 {
-    match words.get_mut(at) {
-        Some(word) => {
-            *word = f(*word);
-            *word
-        }
-        None => 0,
-    }
 }
