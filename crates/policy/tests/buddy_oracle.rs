@@ -305,7 +305,7 @@ fn some_set(map: &ColorMap, i: u64, random: &mut Random) -> ColorSet {
         [0, 1, 2, 4, colors / 2, colors - 1][i as usize],
     );
     for c in 0..n {
-        let c = if i % 2 == 0 {
+        let c = if i.is_multiple_of(2) {
             first + c
         } else {
             random.below(colors)

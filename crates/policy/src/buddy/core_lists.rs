@@ -50,6 +50,15 @@ pub struct Slot {
     prev: u16,
 }
 
+impl Slot {
+    /// A place without a frame.
+    pub const EMPTY: Self = Self {
+        frame: 0,
+        next: NO_SLOT,
+        prev: NO_SLOT,
+    };
+}
+
 /// Both ends of a colour's list: last in, first out at the head.
 #[derive(Clone, Copy, Debug)]
 pub struct Ends {
@@ -294,8 +303,8 @@ impl<C: CoreMemory> CoreLists<C> {
         }
     }
 
-    /// Brings up to a batch of frames of the allowed colours, of the wished one
-    /// where the buddy has it. Never falls back to other colours: if it brings
+    /// Brings up to a batch of frames of the allowed colours: of the wished one,
+    /// or if the buddy has none of it, of any. Never falls back to other colours: if it brings
     /// nothing, [`Buddy::alloc`] decides what the request's mode allows. Answers
     /// how many frames came. The host holds the buddy's lock.
     pub fn refill<S: Store>(&mut self, buddy: &mut Buddy<S>, r: &FrameRequest<'_>) -> u32 {

@@ -160,8 +160,22 @@ pub struct BuddyCounters {
     pub claims: u64,
 }
 
+impl BuddyCounters {
+    const ZERO: Self = Self {
+        grants: 0,
+        frees: 0,
+        fallbacks: 0,
+        failures: 0,
+        missed_wishes: 0,
+        splits: 0,
+        merges: 0,
+        steals: 0,
+        claims: 0,
+    };
+}
+
 /// What is known of the blocks of an order.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Level {
     /// Colours in a block of which all lie in one run of a word: those of the
     /// lowest; 0 if they do not.
@@ -173,6 +187,16 @@ struct Level {
     /// The colour bits by which another block's pattern is shifted.
     place: u16,
     rank: u8,
+}
+
+impl Level {
+    const ZERO: Self = Self {
+        pattern: 0,
+        first: 0,
+        step: 0,
+        place: 0,
+        rank: 0,
+    };
 }
 
 /// What the allocator keeps beside the lent memory.
@@ -224,8 +248,29 @@ impl<S: Store> Buddy<S> {
     /// # Errors
     /// Names the slice that is shorter than [`Sizes`] says, or the origin if it
     /// is no multiple of 1024.
-    pub fn new(mut store: S, frames: u64, origin: Pfn) -> Result<Self, NewError> {
-        let parts = store.parts_mut();
+    pub fn new(store: S, frames: u64, origin: Pfn) -> Result<Self, NewError> {
+        let mut buddy = Self::over(store);
+        buddy.set_up(frames, origin)?;
+        Ok(buddy)
+    }
+
+    /// An allocator that has no table yet and knows no frame. With
+    /// [`Buddy::set_up`], this makes one in place, where a stack is too small to
+    /// return it by value (about 600 B and the store).
+    pub const fn over(store: S) -> Self {
+        Self {
+            store,
+            books: Books::EMPTY,
+        }
+    }
+
+    /// Gives the allocator its table, and forgets whatever it had.
+    ///
+    /// # Errors
+    /// As for [`Buddy::new`]; the allocator then has no table.
+    pub fn set_up(&mut self, frames: u64, origin: Pfn) -> Result<(), NewError> {
+        self.books = Books::EMPTY;
+        let parts = self.store.parts_mut();
         let sizes = Sizes::of(parts.map, frames)?;
         if !origin.0.is_multiple_of(1 << MAX_ORDER) || origin.0.checked_add(frames).is_none() {
             return Err(NewError::Origin(origin.0));
@@ -243,8 +288,8 @@ impl<S: Store> Buddy<S> {
         }
         parts.lists.fill(List::EMPTY);
         parts.words.fill(0);
-        let books = Books::new(parts.map, frames as u32, origin);
-        Ok(Self { store, books })
+        self.books.set_up(parts.map, frames as u32, origin);
+        Ok(())
     }
 
     #[inline]
@@ -387,38 +432,45 @@ impl<S: Store> FrameAllocator for Buddy<S> {
 }
 
 impl Books {
-    fn new(map: &ColorMap, frames: u32, origin: Pfn) -> Self {
-        let mut books = Self {
-            origin: origin.0,
-            frames,
-            stride: store::stride(map) as u32,
-            lists: 0,
-            colors: map.colors(),
-            same: map.is_same(),
-            shift: map.index_shift(),
-            levels: [Level::default(); NR_ORDERS],
-            orders: [0; NR_KINDS],
-            spares: Spares::EMPTY,
-            cursor: Color(0),
-            sparse: size(PAGEBLOCK_ORDER),
-            current: u32::MAX,
-            free: 0,
-            owned: 0,
-            blocks: [0; NR_ORDERS],
-            counters: BuddyCounters::default(),
-        };
-        for (level, order) in books.levels.iter_mut().zip(0u8..) {
+    const EMPTY: Self = Self {
+        origin: 0,
+        frames: 0,
+        stride: 1,
+        lists: 0,
+        colors: 1,
+        same: true,
+        shift: None,
+        levels: [Level::ZERO; NR_ORDERS],
+        orders: [0; NR_KINDS],
+        spares: Spares::EMPTY,
+        cursor: Color(0),
+        sparse: size(PAGEBLOCK_ORDER),
+        current: u32::MAX,
+        free: 0,
+        owned: 0,
+        blocks: [0; NR_ORDERS],
+        counters: BuddyCounters::ZERO,
+    };
+
+    /// What follows from the colours and the table.
+    fn set_up(&mut self, map: &ColorMap, frames: u32, origin: Pfn) {
+        self.origin = origin.0;
+        self.frames = frames;
+        self.stride = store::stride(map) as u32;
+        self.colors = map.colors();
+        self.same = map.is_same();
+        self.shift = map.index_shift();
+        for (level, order) in self.levels.iter_mut().zip(0u8..) {
             let (pattern, place) = map.block_run(Order(order)).unwrap_or((0, 0));
             *level = Level {
                 pattern,
-                first: books.lists,
+                first: self.lists,
                 step: map.index(Pfn(1 << order)),
                 place,
                 rank: map.rank(Order(order)) as u8,
             };
-            books.lists = books.lists.wrapping_add(map.lists(Order(order)));
+            self.lists = self.lists.wrapping_add(map.lists(Order(order)));
         }
-        books
     }
 
     /// Free blocks of each order.
@@ -468,7 +520,7 @@ impl Books {
         self.levels
             .get(usize::from(order))
             .copied()
-            .unwrap_or_default()
+            .unwrap_or(Level::ZERO)
     }
 
     #[inline]

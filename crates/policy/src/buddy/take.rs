@@ -399,7 +399,8 @@ impl Work<'_> {
 
     /// Takes single frames for a per-core list, whole blocks of them where the
     /// smallest free block allows, and hands each to `put`: at most `limit`,
-    /// within the allowed colours. Answers how many.
+    /// within the allowed colours; of the wished colour while there are any, and
+    /// of others only if there are none from the start. Answers how many.
     pub(super) fn take_singles(
         &mut self,
         r: &FrameRequest<'_>,
@@ -409,7 +410,8 @@ impl Work<'_> {
         let kind = MigrateType::of(r.purpose);
         let mut taken = 0u32;
         while let Some(most) = limit.wrapping_sub(taken).checked_ilog2() {
-            let run = self.run(kind, most.min(u32::from(MAX_ORDER)) as u8, r);
+            let most = most.min(u32::from(MAX_ORDER)) as u8;
+            let run = self.run(kind, most, r, taken == 0);
             let Some((first, order)) = run else { break };
             for at in first..first.wrapping_add(size(order)) {
                 self.set(at, table::granted(0));
@@ -423,7 +425,13 @@ impl Work<'_> {
     }
 
     /// A block of order at most `most` for the per-core lists.
-    fn run(&mut self, kind: MigrateType, most: u8, r: &FrameRequest<'_>) -> Option<(u32, u8)> {
+    fn run(
+        &mut self,
+        kind: MigrateType,
+        most: u8,
+        r: &FrameRequest<'_>,
+        first: bool,
+    ) -> Option<(u32, u8)> {
         let known = |c: &Color| {
             u32::from(c.0) < self.books.colors && r.allowed.is_none_or(|s| s.contains(*c))
         };
@@ -438,6 +446,9 @@ impl Work<'_> {
         let wished = wish.and_then(|c| Some((self.best_with(kind, 0, c)?, c)));
         let start = wish.unwrap_or(self.books.cursor);
         if wish.is_some() && wished.is_none() {
+            if !first {
+                return None;
+            }
             self.list_spares();
         }
         let found = wished.or_else(|| self.best(kind, 0, r.allowed, start));

@@ -66,6 +66,7 @@ impl Check<'_> {
     }
 
     /// Walks the table block by block.
+    #[inline(never)]
     fn table(&self) -> Result<Census, Broken> {
         let mut census = Census::default();
         let mut at = 0;
@@ -205,6 +206,7 @@ impl Check<'_> {
     }
 
     /// The bitmap of one order and type against its lists.
+    #[inline(never)]
     fn bitmap(&self, kind: u8, order: u8) -> Result<(), Broken> {
         let map = self.parts.map;
         let mut want = ColorSet::EMPTY;

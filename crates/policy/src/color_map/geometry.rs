@@ -77,6 +77,15 @@ impl ColorMap {
         fill(&mut map, g, l2)?;
         Ok(map)
     }
+
+    /// The same in place, where a stack is too small to return a map by value.
+    ///
+    /// # Errors
+    /// As for [`ColorMap::from_geometry`]; the map is [`ColorMap::PLAIN`] then.
+    pub fn set_from_geometry(&mut self, g: &Geometry<'_>, l2: PrivateL2) -> Result<(), MapError> {
+        *self = Self::PLAIN;
+        fill(self, g, l2).inspect_err(|_| *self = Self::PLAIN)
+    }
 }
 
 /// Makes `map`, which is still plain, the map of a geometry.

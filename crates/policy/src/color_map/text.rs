@@ -92,8 +92,18 @@ impl ColorMap {
             map: Self::PLAIN,
             no_colors: 0,
         };
-        read.no_colors = fill(&mut read.map, text)?;
+        read.no_colors = read.map.set_from_text(text)?;
         Ok(read)
+    }
+
+    /// The same in place, where a stack is too small to return a map by value.
+    /// Answers how many functions make no colour.
+    ///
+    /// # Errors
+    /// As for [`ColorMap::from_text`]; the map is [`ColorMap::PLAIN`] then.
+    pub fn set_from_text<'t>(&mut self, text: &'t str) -> Result<u32, TextError<'t>> {
+        *self = Self::PLAIN;
+        fill(self, text).inspect_err(|_| *self = Self::PLAIN)
     }
 }
 
