@@ -4,18 +4,29 @@ use piebald_units::{Order, Pfn};
 
 use super::{
     MAX_ORDER, PAGEBLOCK_ORDER,
+    migrate::MigrateType,
     table::{self, State},
     take::bump,
-    work::{Work, block_of, kind_of, size},
+    work::{Work, block_of, free_of, kind_of, size},
 };
 use crate::contract::FreeError;
+
+/// A frame of a pageblock with at most so many free ones, an eighth, is wanted
+/// again before any other.
+const FEW: u32 = 1 << (PAGEBLOCK_ORDER - 3);
 
 impl Work<'_> {
     #[inline]
     pub(super) fn free(&mut self, frame: Pfn, order: Order) -> Result<(), FreeError> {
         let at = self.check(frame, order)?;
-        self.count_given(at, order.0);
-        self.release(at, order.0, false);
+        // Twice the same, so that the common order is a constant in one of them.
+        if order.0 == 0 {
+            self.count_given(at, 0);
+            self.release(at, 0, false);
+        } else {
+            self.count_given(at, order.0);
+            self.release(at, order.0, false);
+        }
         bump(&mut self.books.counters.frees);
         Ok(())
     }
@@ -28,7 +39,7 @@ impl Work<'_> {
 
     /// Makes an unlisted block foreign.
     pub(super) fn forget(&mut self, at: u32, order: u8) {
-        self.count_owned(at, order, false);
+        self.count_lost(at, order);
         self.set(at, 0);
     }
 
@@ -45,7 +56,7 @@ impl Work<'_> {
 
     /// Merges an unlisted free block with its buddies and lists the result, at
     /// the tail if it is `fresh` memory.
-    #[inline]
+    #[inline(always)]
     pub(super) fn release(&mut self, first: u32, order: u8, fresh: bool) {
         let (mut at, mut o) = (first, order);
         let mut index = self.index(at);
@@ -70,8 +81,18 @@ impl Work<'_> {
         let counters = &mut self.books.counters;
         counters.merges = counters.merges.wrapping_add(merges);
         let pageblock = self.pageblock(at);
+        let kind = kind_of(pageblock);
         let early = !fresh && (o >= PAGEBLOCK_ORDER || !self.is_sparse(at, pageblock));
-        self.insert_at(early, at, o, kind_of(pageblock) as u8, index);
+        if o == 0
+            && free_of(pageblock) <= FEW
+            && kind == MigrateType::Movable
+            && self.books.spares.get(0).is_none()
+        {
+            self.set(at, table::free_entry(0, kind as u8));
+            self.books.spares.fill(0, at, index);
+            return;
+        }
+        self.insert_at(early, at, o, kind as u8, index);
     }
 
     /// Takes back single frames in rising order, by table index; aligned runs

@@ -224,6 +224,8 @@ struct Books {
     cursor: Color,
     /// A pageblock with more free frames is sparse.
     sparse: u32,
+    /// Pageblocks that have frames but no free ones.
+    full: u32,
     /// The pageblock that the last grant came from.
     current: u32,
     /// Free frames.
@@ -445,6 +447,7 @@ impl Books {
         spares: Spares::EMPTY,
         cursor: Color(0),
         sparse: size(PAGEBLOCK_ORDER),
+        full: 0,
         current: u32::MAX,
         free: 0,
         owned: 0,
@@ -484,13 +487,16 @@ impl Books {
     }
 
     /// Finds what sparse means now: more free frames than the mean of the
-    /// pageblocks that are neither whole nor part of a larger free block.
+    /// pageblocks that have some but are not free as a whole.
     fn measure(&mut self) {
         let [.., nines, tens] = self.blocks;
-        let whole = u64::from(nines).wrapping_add(u64::from(tens).wrapping_mul(2));
-        let used = (self.owned >> PAGEBLOCK_ORDER).saturating_sub(whole);
-        let free = self.free.saturating_sub(whole << PAGEBLOCK_ORDER);
-        self.sparse = free.checked_div(used).unwrap_or(0) as u32;
+        let whole = nines.wrapping_add(tens.wrapping_mul(2));
+        let some = (self.owned >> PAGEBLOCK_ORDER) as u32;
+        let some = some.saturating_sub(whole).saturating_sub(self.full);
+        let free = self
+            .free
+            .saturating_sub(u64::from(whole) << PAGEBLOCK_ORDER);
+        self.sparse = (free as u32).checked_div(some).unwrap_or(0);
     }
 
     /// The frame number of a table index.

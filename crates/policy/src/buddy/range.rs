@@ -46,7 +46,7 @@ impl Work<'_> {
         let (mut at, end) = (first, last.wrapping_add(1));
         while let Some(fits) = end.wrapping_sub(at).checked_ilog2() {
             let order = fits.min(at.trailing_zeros()).min(u32::from(MAX_ORDER)) as u8;
-            self.count_owned(at, order, true);
+            self.count_owned(at, order);
             self.count_given(at, order);
             self.release(at, order, true);
             at = at.wrapping_add(size(order));

@@ -2,7 +2,9 @@
 //!
 //! A split leaves one block of each smaller order, and most of them are wanted
 //! next. So one free movable block per order below a pageblock is kept here
-//! instead of on a list; it goes to its list when a newer one takes its place.
+//! instead of on a list; it goes to its list when a newer one takes its place. A
+//! single frame of a dense pageblock that comes back is kept here too, if there
+//! is room.
 //! To everyone else it is a free block like any other: it merges, it counts, and
 //! requests for its colours find it.
 
@@ -20,6 +22,11 @@ pub(super) struct Spare {
 
 impl Spare {
     const NONE: Self = Self { at: NIL, index: 0 };
+
+    #[inline]
+    pub(super) const fn is_none(self) -> bool {
+        self.at == NIL
+    }
 }
 
 /// One block per order, or none.

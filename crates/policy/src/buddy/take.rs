@@ -106,10 +106,7 @@ impl Work<'_> {
     /// Grants one unlisted frame.
     #[inline]
     fn take_one(&mut self, at: u32) {
-        self.books.free = self.books.free.wrapping_sub(1);
-        if let Some(entry) = self.pageblock_mut(at) {
-            *entry = entry.wrapping_sub(1);
-        }
+        self.count_taken(at, 0);
         self.set(at, table::granted(0));
         self.books.current = at >> PAGEBLOCK_ORDER;
     }

@@ -20,6 +20,8 @@ struct Census {
     blocks: [u32; NR_ORDERS],
     /// The pageblock that the walk is in, and what was counted in it.
     pageblock: u32,
+    /// Pageblocks with frames but no free ones.
+    full: u32,
     its_free: u32,
     its_owned: u32,
 }
@@ -36,7 +38,7 @@ pub(super) fn validate(parts: &Parts<'_>, books: &Books) -> Result<(), Broken> {
     if census.blocks != books.free_blocks() {
         return Err(check.broken("count of free blocks differs from a recount", 0));
     }
-    if (census.free, census.owned) != (books.free, books.owned) {
+    if (census.free, census.owned, census.full) != (books.free, books.owned, books.full) {
         return Err(check.broken("count of frames differs from a recount", 0));
     }
     let mut listed = check.spares()?;
@@ -137,6 +139,8 @@ impl Check<'_> {
             let rule = "counts of a pageblock differ from a recount";
             return Err(self.broken(rule, left << PAGEBLOCK_ORDER));
         }
+        let full = census.its_free == 0 && census.its_owned > 0;
+        census.full = census.full.wrapping_add(u32::from(full));
         (census.pageblock, census.its_free, census.its_owned) = (now, 0, 0);
         Ok(())
     }

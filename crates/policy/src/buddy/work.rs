@@ -84,39 +84,53 @@ impl Work<'_> {
     #[inline]
     pub(super) fn count_taken(&mut self, at: u32, order: u8) {
         self.books.free = self.books.free.wrapping_sub(u64::from(size(order)));
-        self.each_pageblock(at, order, |entry, n| entry.wrapping_sub(n << FREE));
+        self.each_pageblock(at, order, |entry, n, full| {
+            *entry = entry.wrapping_sub(n << FREE);
+            *full = full.wrapping_add(u32::from(free_of(*entry) == 0));
+        });
     }
 
     /// Counts a block as free.
     #[inline]
     pub(super) fn count_given(&mut self, at: u32, order: u8) {
         self.books.free = self.books.free.wrapping_add(u64::from(size(order)));
-        self.each_pageblock(at, order, |entry, n| entry.wrapping_add(n << FREE));
+        self.each_pageblock(at, order, |entry, n, full| {
+            *full = full.wrapping_sub(u32::from(free_of(*entry) == 0));
+            *entry = entry.wrapping_add(n << FREE);
+        });
     }
 
-    /// Counts a block as the allocator's, or no longer.
-    pub(super) fn count_owned(&mut self, at: u32, order: u8, owned: bool) {
-        let n = u64::from(size(order));
-        if owned {
-            self.books.owned = self.books.owned.wrapping_add(n);
-            self.each_pageblock(at, order, |entry, n| entry.wrapping_add(n << OWNED));
-        } else {
-            self.books.owned = self.books.owned.wrapping_sub(n);
-            self.each_pageblock(at, order, |entry, n| entry.wrapping_sub(n << OWNED));
-        }
+    /// Counts a granted block as the allocator's.
+    pub(super) fn count_owned(&mut self, at: u32, order: u8) {
+        self.books.owned = self.books.owned.wrapping_add(u64::from(size(order)));
+        self.each_pageblock(at, order, |entry, n, full| {
+            *full = full.wrapping_add(u32::from(owned_of(*entry) == 0));
+            *entry = entry.wrapping_add(n << OWNED);
+        });
     }
 
-    /// Changes the entries of the one or two pageblocks that a block lies in.
+    /// Counts a granted block as no longer the allocator's.
+    pub(super) fn count_lost(&mut self, at: u32, order: u8) {
+        self.books.owned = self.books.owned.wrapping_sub(u64::from(size(order)));
+        self.each_pageblock(at, order, |entry, n, full| {
+            *entry = entry.wrapping_sub(n << OWNED);
+            *full = full.wrapping_sub(u32::from(owned_of(*entry) == 0));
+        });
+    }
+
+    /// Changes the entries of the one or two pageblocks that a block lies in,
+    /// and the number of those that have frames but no free ones.
     #[inline]
-    fn each_pageblock(&mut self, at: u32, order: u8, change: impl Fn(u32, u32) -> u32) {
+    fn each_pageblock(&mut self, at: u32, order: u8, change: impl Fn(&mut u32, u32, &mut u32)) {
         let part = size(order.min(PAGEBLOCK_ORDER));
-        if let Some(entry) = self.pageblock_mut(at) {
-            *entry = change(*entry, part);
+        let first = (at >> PAGEBLOCK_ORDER) as usize;
+        if let Some(entry) = self.parts.pageblocks.get_mut(first) {
+            change(entry, part, &mut self.books.full);
         }
         if order > PAGEBLOCK_ORDER
-            && let Some(entry) = self.pageblock_mut(at.wrapping_add(part))
+            && let Some(entry) = self.parts.pageblocks.get_mut(first.wrapping_add(1))
         {
-            *entry = change(*entry, part);
+            change(entry, part, &mut self.books.full);
         }
     }
 
