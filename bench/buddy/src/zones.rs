@@ -33,7 +33,7 @@ impl Zone for Plain {
 }
 
 /// Our buddy on vectors.
-pub type Ours = Buddy<Slices<ColorMap, Vec<u64>, Vec<u32>, Vec<List>, Vec<u64>>>;
+pub type Ours = Buddy<Slices<ColorMap, Vec<u8>, Vec<[u32; 2]>, Vec<u32>, Vec<List>, Vec<u64>>>;
 
 /// Which colours the requests name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,7 +68,8 @@ pub fn ours(map: &ColorMap, frames: u32) -> Ours {
     let sizes = Sizes::of(map, u64::from(frames)).expect("a size in range");
     let store = Slices {
         map: map.clone(),
-        frames: vec![0; sizes.frames],
+        states: vec![0; sizes.frames],
+        links: vec![[0; 2]; sizes.frames],
         pageblocks: vec![0; sizes.pageblocks],
         lists: vec![List::EMPTY; sizes.lists],
         words: vec![0; sizes.words],

@@ -311,7 +311,8 @@ fn what_cannot_be_lent_is_named() {
     let sizes = Sizes::of(&map, 1000).unwrap();
     let store = |words| Slices {
         map: &map,
-        frames: [0u64; 1000],
+        states: [0u8; 1000],
+        links: [[0u32; 2]; 1000],
         pageblocks: [0u32; 2],
         lists: vec![List::EMPTY; sizes.lists],
         words: vec![0u64; words],
@@ -340,18 +341,14 @@ fn what_cannot_be_lent_is_named() {
 fn metadata_is_as_large_as_documented() {
     let bytes = |map: &ColorMap| {
         let s = Sizes::of(map, 1 << 18).unwrap();
-        assert_eq!(
-            (s.frames * 8 + s.pageblocks * 4) as u64,
-            (8 << 18) + (1 << 11)
-        );
+        // One state and two links per frame, one entry per pageblock.
+        assert_eq!((s.frames, s.pageblocks), (1 << 18, 1 << 9));
         (s.lists * size_of::<List>(), s.words * 8)
     };
     assert_eq!(bytes(&plain_map(3, 4)), (1968, 264));
     assert_eq!(bytes(&plain_map(0, 6)), (3 * 8 * (127 + 4), 264));
     assert_eq!(bytes(&plain_map(0, 10)), (49_128, 33 * 17 * 8));
     assert_eq!(bytes(&plain_map(12, 12)), (1_081_344, 17_160));
-    let per_frame = (8 << 18) + (1 << 11);
-    assert!(per_frame <= 9 << 18, "9 B per frame at most");
 }
 
 /// 2^40 bytes, with memory at both ends only: holes cost nothing.
@@ -380,7 +377,8 @@ fn the_largest_table_works_at_both_ends() {
 #[derive(Clone, Default)]
 struct Spoiled {
     map: Option<ColorMap>,
-    frames: Vec<u64>,
+    states: Vec<u8>,
+    links: Vec<[u32; 2]>,
     pageblocks: Vec<u32>,
     lists: Vec<List>,
     words: Vec<u64>,
@@ -393,7 +391,8 @@ impl Store for Spoiled {
     fn parts(&self) -> Parts<'_> {
         Parts {
             map: self.map.as_ref().unwrap(),
-            frames: &self.frames,
+            states: &self.states,
+            links: &self.links,
             pageblocks: &self.pageblocks,
             lists: &self.lists,
             words: &self.words,
@@ -406,7 +405,8 @@ impl Store for Spoiled {
         }
         PartsMut {
             map: self.map.as_ref().unwrap(),
-            frames: &mut self.frames,
+            states: &mut self.states,
+            links: &mut self.links,
             pageblocks: &mut self.pageblocks,
             lists: &mut self.lists,
             words: &mut self.words,
@@ -425,16 +425,17 @@ fn a_recount_finds_each_kind_of_damage() {
         (|s| s.words[0] ^= 1, "bitmap"),
         (|s| s.words[9] ^= 1 << 5, "bitmap"),
         (|s| s.pageblocks[1] ^= 1, "pageblock"),
-        (|s| s.frames[1500] = s.frames[0], "inside another"),
-        (|s| s.frames[0] = s.frames[1024], "reaches|inside|merged"),
-        (|s| s.frames[50] = 0, "pageblock"),
+        (|s| s.states[1500] = s.states[0], "inside another"),
+        (|s| s.states[0] = s.states[1024], "reaches|inside|merged"),
+        (|s| s.states[50] = 0, "pageblock"),
         (|s| s.lists.fill(List::EMPTY), "bitmap|no list"),
     ];
     for (spoil, words) in damage {
         let hook = Rc::new(Cell::new(None));
         let store = Spoiled {
             map: Some(map.clone()),
-            frames: vec![0; sizes.frames],
+            states: vec![0; sizes.frames],
+            links: vec![[0; 2]; sizes.frames],
             pageblocks: vec![0; sizes.pageblocks],
             lists: vec![List::EMPTY; sizes.lists],
             words: vec![0; sizes.words],

@@ -163,7 +163,8 @@ fn questions(map: &ColorMap, word: u64) -> u64 {
 type KernelBuddy = Buddy<
     Slices<
         &'static ColorMap,
-        &'static mut [u64],
+        &'static mut [u8],
+        &'static mut [[u32; 2]],
         &'static mut [u32],
         &'static mut [List],
         &'static mut [u64],
@@ -174,7 +175,8 @@ type KernelLists =
 
 /// What a kernel keeps in static memory, since no stack holds it.
 static mut MAP: ColorMap = ColorMap::PLAIN;
-static mut TABLE: [u64; 4096] = [0; 4096];
+static mut STATES: [u8; 4096] = [0; 4096];
+static mut LINKS: [[u32; 2]; 4096] = [[0; 2]; 4096];
 static mut PAGEBLOCKS: [u32; 8] = [0; 8];
 static mut LISTS: [List; 33] = [List::EMPTY; 33];
 static mut WORDS: [u64; 33] = [0; 33];
@@ -208,7 +210,8 @@ fn make_buddy() {
     unsafe {
         let store = Slices {
             map: &ColorMap::PLAIN,
-            frames: (&mut *(&raw mut TABLE)).as_mut_slice(),
+            states: (&mut *(&raw mut STATES)).as_mut_slice(),
+            links: (&mut *(&raw mut LINKS)).as_mut_slice(),
             pageblocks: (&mut *(&raw mut PAGEBLOCKS)).as_mut_slice(),
             lists: (&mut *(&raw mut LISTS)).as_mut_slice(),
             words: (&mut *(&raw mut WORDS)).as_mut_slice(),

@@ -40,18 +40,17 @@ impl Work<'_> {
     /// Makes an unlisted block foreign.
     pub(super) fn forget(&mut self, at: u32, order: u8) {
         self.count_lost(at, order);
-        self.set(at, 0);
+        self.set_state(at, table::INNER);
     }
 
     /// The table index of a granted block, or why it is none.
     #[inline]
     fn check(&self, frame: Pfn, order: Order) -> Result<u32, FreeError> {
         let at = self.books.at(frame).ok_or(FreeError::Foreign)?;
-        let byte = table::state_byte(self.entry(at));
-        if byte == table::granted_byte(order.0) && order.0 <= MAX_ORDER {
+        if self.state(at) == table::granted(order.0) && order.0 <= MAX_ORDER {
             return Ok(at);
         }
-        Err(why_not(self.parts.frames, at))
+        Err(why_not(self.parts.states, at))
     }
 
     /// Merges an unlisted free block with its buddies and lists the result, at
@@ -62,16 +61,16 @@ impl Work<'_> {
         let mut index = self.index(at);
         while o < MAX_ORDER {
             let buddy = at ^ size(o);
-            let Some(kind) = table::free_kind(self.entry(buddy), o) else {
+            let Some(kind) = table::free_kind(self.state(buddy), o) else {
                 break;
             };
             let step = self.books.level(o).step;
             if !self.books.spares.remove(o, buddy) {
                 self.unlink(buddy, o, kind, index ^ step);
             }
-            // The upper half is inside from now on; the lower half's entry is
+            // The upper half is inside from now on; the lower half's state is
             // written when the block is listed.
-            self.set(at.max(buddy), 0);
+            self.set_state(at.max(buddy), table::INNER);
             if buddy < at {
                 (at, index) = (buddy, index ^ step);
             }
@@ -88,7 +87,7 @@ impl Work<'_> {
             && kind == MigrateType::Movable
             && self.books.spares.get(0).is_none()
         {
-            self.set(at, table::free_entry(0, kind as u8));
+            self.set_state(at, table::free(0, kind as u8));
             self.books.spares.fill(0, at, index);
             return;
         }
@@ -114,10 +113,8 @@ impl Work<'_> {
 
     /// Takes back the frames of one run.
     fn free_run(&mut self, run: &[u32], first: u32, order: u8) -> u32 {
-        let single = table::granted_byte(0);
-        let all = run
-            .iter()
-            .all(|at| table::state_byte(self.entry(*at)) == single);
+        let single = table::granted(0);
+        let all = run.iter().all(|at| self.state(*at) == single);
         if !all {
             let refused = |at: &&u32| {
                 let frame = self.frame(**at);
@@ -126,7 +123,7 @@ impl Work<'_> {
             return run.iter().filter(refused).count() as u32;
         }
         for at in run {
-            self.set(*at, 0);
+            self.set_state(*at, table::INNER);
         }
         self.count_given(first, order);
         self.release(first, order, false);
@@ -138,8 +135,8 @@ impl Work<'_> {
 
 /// Why a block cannot be taken back.
 #[cold]
-fn why_not(frames: &[u64], at: u32) -> FreeError {
-    match block_of(frames, at) {
+fn why_not(states: &[u8], at: u32) -> FreeError {
+    match block_of(states, at) {
         Some((_, State::Granted { .. })) => FreeError::OrderMismatch,
         Some(_) => FreeError::DoubleFree,
         None => FreeError::Foreign,

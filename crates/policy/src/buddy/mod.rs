@@ -57,8 +57,8 @@
 //! 512 steps. `add_range` takes a step per block plus up to 1022 at its ends;
 //! `validate` walks everything.
 //!
-//! Memory: 8 B per frame and 4 B per pageblock (8.01 B per frame), and list
-//! heads and bitmaps that depend on the colours alone ([`Sizes`]).
+//! Memory: 9 B per frame, 4 B per pageblock of 512, and list heads and bitmaps
+//! that depend on the colours alone ([`Sizes`]).
 //!
 //! # Concurrency
 //!
@@ -278,7 +278,8 @@ impl<S: Store> Buddy<S> {
             return Err(NewError::Origin(origin.0));
         }
         let lens = [
-            ("frames", parts.frames.len(), sizes.frames),
+            ("states", parts.states.len(), sizes.frames),
+            ("links", parts.links.len(), sizes.frames),
             ("pageblocks", parts.pageblocks.len(), sizes.pageblocks),
             ("lists", parts.lists.len(), sizes.lists),
             ("words", parts.words.len(), sizes.words),

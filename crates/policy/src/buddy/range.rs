@@ -63,7 +63,7 @@ impl Work<'_> {
         while at <= last {
             let end = (at | inside).min(last);
             if owned_of(self.pageblock(at)) > 0
-                && let Some(f) = (at..=end).find(|f| block_of(self.parts.frames, *f).is_some())
+                && let Some(f) = (at..=end).find(|f| block_of(self.parts.states, *f).is_some())
             {
                 return Err(RangeError::Overlap(self.frame(f)));
             }

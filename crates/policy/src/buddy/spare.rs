@@ -125,7 +125,7 @@ impl Work<'_> {
         if order >= PAGEBLOCK_ORDER || kind != MigrateType::Movable {
             return self.insert_at(true, at, order, kind as u8, index);
         }
-        self.set(at, table::free_entry(order, kind as u8));
+        self.set_state(at, table::free(order, kind as u8));
         let old = self.books.spares.keep(order, Spare { at, index });
         if old.at != NIL {
             self.insert_at(true, old.at, order, kind as u8, old.index);

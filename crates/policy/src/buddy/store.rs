@@ -38,7 +38,7 @@ impl Default for List {
 /// How long the slices of a [`Store`] must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// `u64` per frame: state and links. 8 B per frame.
+    /// Frames of the table, each with a state of 1 B and links of 8 B.
     pub frames: usize,
     /// `u32` per pageblock of 512 frames: 1/128 B per frame.
     pub pageblocks: usize,
@@ -85,8 +85,10 @@ pub(super) fn stride(map: &ColorMap) -> usize {
 pub struct Parts<'a> {
     /// The colours.
     pub map: &'a ColorMap,
-    /// One entry per frame.
-    pub frames: &'a [u64],
+    /// What each frame is.
+    pub states: &'a [u8],
+    /// Next and previous block of each free one.
+    pub links: &'a [[u32; 2]],
     /// One entry per pageblock.
     pub pageblocks: &'a [u32],
     /// The heads of the lists.
@@ -99,8 +101,10 @@ pub struct Parts<'a> {
 pub struct PartsMut<'a> {
     /// The colours.
     pub map: &'a ColorMap,
-    /// One entry per frame.
-    pub frames: &'a mut [u64],
+    /// What each frame is.
+    pub states: &'a mut [u8],
+    /// Next and previous block of each free one.
+    pub links: &'a mut [[u32; 2]],
     /// One entry per pageblock.
     pub pageblocks: &'a mut [u32],
     /// The heads of the lists.
@@ -111,9 +115,10 @@ pub struct PartsMut<'a> {
 
 /// Memory for a buddy allocator, at least as long as [`Sizes`] says.
 ///
-/// `frames` and `pageblocks` are zero when they are first lent: fresh zeroed
-/// memory costs nothing, and the allocator touches only the entries of blocks
-/// that it gets, so that making it takes a time that does not depend on holes.
+/// `states` and `pageblocks` are zero when they are first lent: fresh zeroed
+/// memory costs nothing, and the allocator touches only the first frames of
+/// blocks that it gets, so that making it takes a time that does not depend on
+/// holes. The other slices may hold anything.
 /// Contents and lengths stay what the allocator left until the next call; no
 /// one else writes them.
 pub trait Store {
@@ -125,11 +130,13 @@ pub trait Store {
 
 /// A store of slices, vectors or arrays: whatever can be seen as slices.
 #[derive(Clone, Debug)]
-pub struct Slices<M, F, P, L, W> {
+pub struct Slices<M, S, F, P, L, W> {
     /// The colours: a [`ColorMap`], a reference, a box.
     pub map: M,
     /// See [`Sizes::frames`].
-    pub frames: F,
+    pub states: S,
+    /// See [`Sizes::frames`].
+    pub links: F,
     /// See [`Sizes::pageblocks`].
     pub pageblocks: P,
     /// See [`Sizes::lists`].
@@ -138,10 +145,11 @@ pub struct Slices<M, F, P, L, W> {
     pub words: W,
 }
 
-impl<M, F, P, L, W> Store for Slices<M, F, P, L, W>
+impl<M, S, F, P, L, W> Store for Slices<M, S, F, P, L, W>
 where
     M: Borrow<ColorMap>,
-    F: AsRef<[u64]> + AsMut<[u64]>,
+    S: AsRef<[u8]> + AsMut<[u8]>,
+    F: AsRef<[[u32; 2]]> + AsMut<[[u32; 2]]>,
     P: AsRef<[u32]> + AsMut<[u32]>,
     L: AsRef<[List]> + AsMut<[List]>,
     W: AsRef<[u64]> + AsMut<[u64]>,
@@ -150,7 +158,8 @@ where
     fn parts(&self) -> Parts<'_> {
         Parts {
             map: self.map.borrow(),
-            frames: self.frames.as_ref(),
+            states: self.states.as_ref(),
+            links: self.links.as_ref(),
             pageblocks: self.pageblocks.as_ref(),
             lists: self.lists.as_ref(),
             words: self.words.as_ref(),
@@ -161,7 +170,8 @@ where
     fn parts_mut(&mut self) -> PartsMut<'_> {
         PartsMut {
             map: self.map.borrow(),
-            frames: self.frames.as_mut(),
+            states: self.states.as_mut(),
+            links: self.links.as_mut(),
             pageblocks: self.pageblocks.as_mut(),
             lists: self.lists.as_mut(),
             words: self.words.as_mut(),

@@ -79,7 +79,7 @@ impl Work<'_> {
                 core::mem::swap(&mut at, &mut other);
                 core::mem::swap(&mut index, &mut others);
             }
-            self.set(other, table::free_entry(o, MigrateType::Movable as u8));
+            self.set_state(other, table::free(o, MigrateType::Movable as u8));
             self.books.spares.fill(o, other, others);
         }
         let splits = &mut self.books.counters.splits;
@@ -107,7 +107,7 @@ impl Work<'_> {
     #[inline]
     fn take_one(&mut self, at: u32) {
         self.count_taken(at, 0);
-        self.set(at, table::granted(0));
+        self.set_state(at, table::granted(0));
         self.books.current = at >> PAGEBLOCK_ORDER;
     }
 
@@ -300,7 +300,7 @@ impl Work<'_> {
             false => at,
         };
         self.count_taken(at, order);
-        self.set(at, table::granted(order));
+        self.set_state(at, table::granted(order));
         self.books.current = at >> PAGEBLOCK_ORDER;
         at
     }
@@ -380,7 +380,7 @@ impl Work<'_> {
             let mut step = 1;
             if at == unlisted {
                 step = size(order);
-            } else if let State::Free { order: o, kind: k } = table::state(self.entry(at)) {
+            } else if let State::Free { order: o, kind: k } = table::state(self.state(at)) {
                 step = size(o);
                 let index = self.index(at);
                 self.unlink(at, o, k, index);
@@ -411,7 +411,7 @@ impl Work<'_> {
             let run = self.run(kind, most, r, taken == 0);
             let Some((first, order)) = run else { break };
             for at in first..first.wrapping_add(size(order)) {
-                self.set(at, table::granted(0));
+                self.set_state(at, table::granted(0));
                 put(at);
             }
             taken = taken.wrapping_add(size(order));

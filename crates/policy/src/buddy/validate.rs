@@ -63,8 +63,8 @@ impl Check<'_> {
         }
     }
 
-    fn entry(&self, at: u32) -> u64 {
-        table::entry(self.parts.frames, at)
+    fn state(&self, at: u32) -> u8 {
+        table::byte(self.parts.states, at)
     }
 
     /// Walks the table block by block.
@@ -73,7 +73,7 @@ impl Check<'_> {
         let mut census = Census::default();
         let mut at = 0;
         while at < self.books.frames {
-            let state = table::state(self.entry(at));
+            let state = table::state(self.state(at));
             let (order, free) = match state {
                 State::Inner => {
                     self.enter(&mut census, at)?;
@@ -114,11 +114,11 @@ impl Check<'_> {
         if end.is_none_or(|end| end > self.books.frames) {
             return Err(self.broken("block reaches beyond the table", at));
         }
-        let inside = |f: &u32| table::state(self.entry(*f)) != State::Inner;
+        let inside = |f: &u32| table::state(self.state(*f)) != State::Inner;
         if let Some(f) = (at.wrapping_add(1)..at.wrapping_add(size(order))).find(inside) {
             return Err(self.broken("a block begins inside another", f));
         }
-        let buddy = table::state(self.entry(at ^ size(order)));
+        let buddy = table::state(self.state(at ^ size(order)));
         let merges = matches!(buddy, State::Free { order: o, .. } if o == order);
         if free && order < MAX_ORDER && merges {
             return Err(self.broken("two free buddies are not merged", at));
@@ -168,8 +168,7 @@ impl Check<'_> {
         }
         let (mut at, mut seen) = (list.head, 1u32);
         loop {
-            let entry = self.entry(at);
-            if table::state_byte(entry) != table::free_byte(order, kind) {
+            if self.state(at) != table::free(order, kind) {
                 return Err(self.broken("block is on a list of another order or type", at));
             }
             let index = self.parts.map.index(self.books.frame(at));
@@ -179,8 +178,8 @@ impl Check<'_> {
             if at == list.tail {
                 return Ok(seen);
             }
-            let next = table::next(entry);
-            if table::prev(self.entry(next)) != at || next == list.head {
+            let next = table::next(self.parts.links, at);
+            if table::prev(self.parts.links, next) != at || next == list.head {
                 return Err(self.broken("back link differs from forward link", next));
             }
             seen = seen.wrapping_add(1);
@@ -199,9 +198,9 @@ impl Check<'_> {
             if self.books.spares.orders_from(order) >> order & 1 == 0 {
                 continue;
             }
-            let byte = table::state_byte(self.entry(spare.at));
+            let byte = self.state(spare.at);
             let index = self.parts.map.index(self.books.frame(spare.at));
-            if byte != table::free_byte(order, MigrateType::Movable as u8) || index != spare.index {
+            if byte != table::free(order, MigrateType::Movable as u8) || index != spare.index {
                 return Err(self.broken("spare block is none", spare.at));
             }
             *found = 1;

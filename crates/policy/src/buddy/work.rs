@@ -50,14 +50,17 @@ impl Work<'_> {
         self.books.frame(at)
     }
 
+    /// The state of a frame.
     #[inline]
-    pub(super) fn entry(&self, at: u32) -> u64 {
-        table::entry(self.parts.frames, at)
+    pub(super) fn state(&self, at: u32) -> u8 {
+        table::byte(self.parts.states, at)
     }
 
     #[inline]
-    pub(super) fn set(&mut self, at: u32, entry: u64) {
-        table::set(self.parts.frames, at, entry);
+    pub(super) fn set_state(&mut self, at: u32, state: u8) {
+        if let Some(slot) = self.parts.states.get_mut(at as usize) {
+            *slot = state;
+        }
     }
 
     /// The pageblock entry of a frame.
@@ -184,14 +187,14 @@ impl Work<'_> {
     #[inline]
     pub(super) fn insert_at(&mut self, early: bool, at: u32, order: u8, kind: u8, index: u16) {
         let level = self.books.level(order);
-        let byte = table::free_byte(order, kind);
+        self.set_state(at, table::free(order, kind));
         let id = self.books.list(kind, &level, index);
         let Some(list) = self.parts.lists.get_mut(id) else {
             return;
         };
         let first = match early {
-            true => list.push_head(self.parts.frames, at, byte),
-            false => list.push_tail(self.parts.frames, at, byte),
+            true => list.push_head(self.parts.links, at),
+            false => list.push_tail(self.parts.links, at),
         };
         self.books.count_block(order, true);
         if first {
@@ -208,7 +211,7 @@ impl Work<'_> {
     }
 
     /// Takes a block out of its list. `index` is that of any frame of the block;
-    /// the block's entry is left to the caller.
+    /// the block's state is left to the caller.
     #[inline]
     pub(super) fn unlink(&mut self, at: u32, order: u8, kind: u8, index: u16) {
         let level = self.books.level(order);
@@ -216,7 +219,7 @@ impl Work<'_> {
         let Some(list) = self.parts.lists.get_mut(id) else {
             return;
         };
-        let empty = list.unlink(self.parts.frames, at);
+        let empty = list.unlink(self.parts.links, at);
         self.books.count_block(order, false);
         if empty {
             unmark(
@@ -262,9 +265,8 @@ impl Work<'_> {
     fn retire(&mut self, id: usize) {
         if let Some(list) = self.parts.lists.get_mut(id) {
             let at = list.head;
-            let byte = table::state_byte(table::entry(self.parts.frames, at));
-            list.unlink(self.parts.frames, at);
-            list.push_tail(self.parts.frames, at, byte);
+            list.unlink(self.parts.links, at);
+            list.push_tail(self.parts.links, at);
         }
     }
 
@@ -336,10 +338,10 @@ impl Work<'_> {
 }
 
 /// The block that a frame lies in, if it lies in one.
-pub(super) fn block_of(frames: &[u64], at: u32) -> Option<(u32, State)> {
+pub(super) fn block_of(states: &[u8], at: u32) -> Option<(u32, State)> {
     (0..=MAX_ORDER).find_map(|order| {
         let head = at & !size(order).wrapping_sub(1);
-        let state = table::state(table::entry(frames, head));
+        let state = table::state(table::byte(states, head));
         let (State::Free { order: o, .. } | State::Granted { order: o }) = state else {
             return None;
         };

@@ -38,14 +38,15 @@ pub fn setting(name: &str, default: u64) -> u64 {
 }
 
 /// A buddy allocator on vectors.
-pub type VecBuddy = Buddy<Slices<ColorMap, Vec<u64>, Vec<u32>, Vec<List>, Vec<u64>>>;
+pub type VecBuddy = Buddy<Slices<ColorMap, Vec<u8>, Vec<[u32; 2]>, Vec<u32>, Vec<List>, Vec<u64>>>;
 
 /// An allocator without frames.
 pub fn empty_buddy(map: &ColorMap, frames: u64, origin: u64) -> VecBuddy {
     let sizes = Sizes::of(map, frames).unwrap();
     let store = Slices {
         map: map.clone(),
-        frames: vec![0; sizes.frames],
+        states: vec![0; sizes.frames],
+        links: vec![[0; 2]; sizes.frames],
         pageblocks: vec![0; sizes.pageblocks],
         lists: vec![List::EMPTY; sizes.lists],
         words: vec![0; sizes.words],
