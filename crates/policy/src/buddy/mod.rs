@@ -80,7 +80,7 @@ mod work;
 
 use core::{fmt, ops::Range};
 
-use piebald_units::{Color, CoreId, Order, Pfn};
+use piebald_units::{Color, ColorSet, CoreId, Order, Pfn};
 
 use crate::{
     color_map::ColorMap,
@@ -102,6 +102,9 @@ const NR_ORDERS: usize = MAX_ORDER as usize + 1;
 const NR_KINDS: usize = MigrateType::ALL.len();
 /// log2 of the frames of a pageblock: 2 MiB.
 const PAGEBLOCK_ORDER: u8 = 9;
+/// Number of places where searches go on. Tasks with different colours would
+/// otherwise send each other to the same few.
+const NR_CURSORS: usize = 8;
 /// Largest table: 2^40 bytes of memory, holes included.
 const MAX_FRAMES: u64 = 1 << 28;
 
@@ -220,8 +223,8 @@ struct Books {
     orders: [u16; NR_KINDS],
     /// What is left of the block that is being used up.
     spares: Spares,
-    /// Where the search for a colour starts.
-    cursor: Color,
+    /// Where the search for a colour starts, for different sets of colours.
+    cursors: [Color; NR_CURSORS],
     /// A pageblock with more free frames is sparse.
     sparse: u32,
     /// Pageblocks that have frames but no free ones.
@@ -446,7 +449,7 @@ impl Books {
         levels: [Level::ZERO; NR_ORDERS],
         orders: [0; NR_KINDS],
         spares: Spares::EMPTY,
-        cursor: Color(0),
+        cursors: [Color(0); NR_CURSORS],
         sparse: size(PAGEBLOCK_ORDER),
         full: 0,
         current: u32::MAX,
@@ -511,6 +514,18 @@ impl Books {
     fn at(&self, frame: Pfn) -> Option<u32> {
         let at = frame.0.wrapping_sub(self.origin);
         (at < u64::from(self.frames)).then_some(at as u32)
+    }
+
+    /// Where a search within a set goes on.
+    fn cursor_of(&self, set: Option<&ColorSet>) -> Color {
+        let cursor = self.cursors.get(cursor_slot(set));
+        cursor.copied().unwrap_or_default()
+    }
+
+    fn set_cursor(&mut self, set: Option<&ColorSet>, color: Color) {
+        if let Some(cursor) = self.cursors.get_mut(cursor_slot(set)) {
+            *cursor = color;
+        }
     }
 
     /// The colour of a frame whose index is known.
@@ -597,4 +612,15 @@ impl Books {
             };
         }
     }
+}
+
+/// Which cursor a set uses: sets that begin with different colours mostly use
+/// different ones.
+fn cursor_slot(set: Option<&ColorSet>) -> usize {
+    let lowest = set.map_or(0, |s| {
+        let word = s.summary().trailing_zeros();
+        word << 6 | s.word(word as usize).trailing_zeros()
+    });
+    // Multiplicative hashing: the golden ratio spreads neighbours.
+    (lowest.wrapping_mul(0x9e37_79b9) >> 29) as usize
 }

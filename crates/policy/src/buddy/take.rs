@@ -192,7 +192,7 @@ impl Work<'_> {
                 self.list_spares();
             }
         }
-        let start = wish.unwrap_or(self.books.cursor);
+        let start = wish.unwrap_or(self.books.cursor_of(set));
         match self.best(kind, order, set, start) {
             Some((from, color)) => self.take(kind, from, order, color, kind),
             None => self.steal(kind, order, set, start),
@@ -229,7 +229,8 @@ impl Work<'_> {
             found = other.filter(|choice| choice.dense).unwrap_or(found);
         }
         let on = u16::from(!found.dense);
-        self.books.cursor = Color(found.color.0.wrapping_add(on));
+        let next = Color(found.color.0.wrapping_add(on));
+        self.books.set_cursor(set, next);
         Some((found.from, found.color))
     }
 
@@ -441,7 +442,7 @@ impl Work<'_> {
             return Some((self.grant(fit.at, fit.order, order, fit.want, kind), order));
         }
         let wished = wish.and_then(|c| Some((self.best_with(kind, 0, c)?, c)));
-        let start = wish.unwrap_or(self.books.cursor);
+        let start = wish.unwrap_or(self.books.cursor_of(r.allowed));
         if wish.is_some() && wished.is_none() {
             if !first {
                 return None;

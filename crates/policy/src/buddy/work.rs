@@ -19,7 +19,7 @@ const KIND: u32 = 20;
 const COUNT: u32 = (1 << 10) - 1;
 
 /// Heads of a list that are looked at for one in a dense pageblock.
-const TRIES: u32 = 4;
+const TRIES: u32 = 8;
 
 pub(super) const fn free_of(pageblock: u32) -> u32 {
     pageblock >> FREE & COUNT
