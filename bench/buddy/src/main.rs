@@ -18,7 +18,7 @@ use piebald_policy::{
     buddy::{CoreLists, CoreSlices, Ends, MigrateType, Slot},
     contract::{FrameRequest, Mode},
 };
-use piebald_units::{Color, ColorSet, Order, Pfn};
+use piebald_units::{ColorSet, Pfn};
 use plain::Plain;
 use zones::{Ask, Bitmap, Colored, InPlace, Ours, Rcore, Zone, map_of, ours, request};
 
@@ -459,6 +459,5 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
-    let _ = (Color(0), Order(0));
     ExitCode::SUCCESS
 }

@@ -203,7 +203,7 @@ impl Drop for InPlace {
 impl Zone for InPlace {
     fn alloc(&mut self, order: u8) -> Option<u32> {
         let p = self.inner.malloc(4096 << order);
-        (!p.is_null()).then(|| (p as usize - self.base as usize >> 12) as u32)
+        (!p.is_null()).then(|| ((p as usize - self.base as usize) >> 12) as u32)
     }
 
     fn free(&mut self, at: u32, _: u8) {

@@ -7,7 +7,7 @@
 //! slices and passes time and randomness as arguments.
 //!
 //! [`contract`] holds the few types and traits that hosts call; [`color_map`]
-//! says which colour a frame has.
+//! says which colour a frame has; [`buddy`] hands out frames by colour.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -19,20 +19,27 @@
 //!
 //! 1. The wished colour, if it is allowed and any free block of the request's
 //!    type holds it.
-//! 2. Else any allowed colour, from the smallest block that holds one: frames of
-//!    blocks that are broken already come first, and among the colours in them
-//!    the next one upwards from the last that was handed out, because adjacent
-//!    colours share blocks. A larger block is split; the half with the colour is
-//!    split on, the other half is listed.
+//! 2. Else any allowed colour, from the smallest block that holds one, so that
+//!    what is left of broken blocks is used first; among the colours in them the
+//!    next one upwards from the last that was handed out for such a set, because
+//!    adjacent colours share blocks. A larger block is split; the half with the
+//!    colour is split on, and the other half is kept for the next requests.
 //! 3. Else a block of another migrate type: the largest, so that types mix in
 //!    few pageblocks.
 //! 4. Else, for a request that only hints, any colour: a counted fallback.
 //!
-//! Free blocks merge with their buddies as far as they can. Each list is kept
-//! loosely ordered by how many frames of the pageblock are free: a block goes to
-//! the head if its pageblock is fuller than the head's, else to the tail, and
-//! the better of the two ends is handed out. So full pageblocks fill up, sparse
-//! ones drain, and whole blocks come back after churn.
+//! Free blocks merge with their buddies as far as they can.
+//!
+//! # Keeping blocks whole
+//!
+//! A pageblock is *sparse* if it has more free frames than the mean of those
+//! that have some but are not free as a whole; the others are *dense*. A block
+//! that comes back is listed at the head if its pageblock is dense and at the
+//! tail if it is sparse, and requests are served from the smallest order that
+//! has a dense block at its head. Sparse heads are moved to the tail on the way,
+//! a few at most, and a second colour is asked if the first had none. So dense
+//! pageblocks fill up, sparse ones drain, and whole blocks come back after
+//! churn; a list that is used last in, first out gets none back.
 //!
 //! A request for a block of order *k* > 0 with allowed colours is served from
 //! blocks all of whose colours are allowed.
@@ -42,6 +49,8 @@
 //! * Rainbow searches the lists of a colour set one by one; here a bitmap does.
 //! * It splits one level and leaves the rest to recursion (its `SPLIT_BUDDY`
 //!   returns a block twice too large); here a loop splits down to the order.
+//! * What is left of the block in use is kept off the lists, one block per order
+//!   (`spare`).
 //! * It hands out colours round robin; who wants that passes the next colour as
 //!   the wish. Without a wish, adjacency decides.
 //! * Blocks above the order of a page ignore colours there; here they obey.
@@ -49,13 +58,15 @@
 //!
 //! # Cost
 //!
-//! No call allocates, recurses or waits. `alloc` and `free` take at most 11
+//! No call allocates, recurses or waits. `alloc` and `free` take at most 10
 //! splits or merges, each with one list operation and, if a list becomes empty
-//! or ceases to be, 2^rank / 64 words of bitmap (at most 64). A request with
-//! allowed colours above order 0 first spends up to 10 passes over the words of
-//! the set. Taking from another migrate type may relist one pageblock: at most
-//! 512 steps. `add_range` takes a step per block plus up to 1022 at its ends;
-//! `validate` walks everything.
+//! or ceases to be, up to 64 words of bitmap. A search looks at 11 orders, twice,
+//! with up to 8 heads and for more than 64 colours up to 65 words each. A request
+//! with allowed colours for an order whose blocks hold several first spends up to
+//! 10 passes over the words of the set. Taking from another migrate type may
+//! relist one pageblock: at most 512 steps. `add_range` takes a step per block
+//! and per pageblock, and up to 1022 at its ends; `remove_block` lists the up to
+//! 9 blocks that are kept aside first; `validate` walks everything.
 //!
 //! Memory: 9 B per frame, 4 B per pageblock of 512, and list heads and bitmaps
 //! that depend on the colours alone ([`Sizes`]).
@@ -67,6 +78,7 @@
 //! passed to one call, which is where the host holds the lock.
 
 mod bitmap;
+mod books;
 mod core_lists;
 mod give;
 mod migrate;
@@ -80,19 +92,19 @@ mod work;
 
 use core::{fmt, ops::Range};
 
-use piebald_units::{Color, ColorSet, CoreId, Order, Pfn};
+use piebald_units::{CoreId, Order, Pfn};
 
 use crate::{
     color_map::ColorMap,
     contract::{AllocError, Broken, FrameAllocator, FrameCounters, FrameRequest, FreeError, Grant},
 };
 
+use books::Books;
 pub use core_lists::{CoreCounters, CoreError, CoreLists, CoreMemory, CoreSlices, Ends, Put, Slot};
 pub use migrate::MigrateType;
 pub use range::RangeError;
-use spare::Spares;
 pub use store::{List, Parts, PartsMut, Sizes, Slices, Store};
-use work::{Work, size};
+use work::Work;
 
 /// Largest order, inclusive: blocks of 4 MiB.
 const MAX_ORDER: u8 = Order::MAX.0;
@@ -102,9 +114,6 @@ const NR_ORDERS: usize = MAX_ORDER as usize + 1;
 const NR_KINDS: usize = MigrateType::ALL.len();
 /// log2 of the frames of a pageblock: 2 MiB.
 const PAGEBLOCK_ORDER: u8 = 9;
-/// Number of places where searches go on. Tasks with different colours would
-/// otherwise send each other to the same few.
-const NR_CURSORS: usize = 8;
 /// Largest table: 2^40 bytes of memory, holes included.
 const MAX_FRAMES: u64 = 1 << 28;
 
@@ -175,69 +184,6 @@ impl BuddyCounters {
         steals: 0,
         claims: 0,
     };
-}
-
-/// What is known of the blocks of an order.
-#[derive(Clone, Copy, Debug)]
-struct Level {
-    /// Colours in a block of which all lie in one run of a word: those of the
-    /// lowest; 0 if they do not.
-    pattern: u64,
-    /// First list of the order, within a migrate type.
-    first: u32,
-    /// How the index changes with this bit of the frame number.
-    step: u16,
-    /// The colour bits by which another block's pattern is shifted.
-    place: u16,
-    rank: u8,
-}
-
-impl Level {
-    const ZERO: Self = Self {
-        pattern: 0,
-        first: 0,
-        step: 0,
-        place: 0,
-        rank: 0,
-    };
-}
-
-/// What the allocator keeps beside the lent memory.
-#[derive(Clone, Debug)]
-struct Books {
-    /// Frame number of table index 0, a multiple of 1024.
-    origin: u64,
-    frames: u32,
-    /// Length of one bitmap in words; more than 1: the first is a summary.
-    stride: u32,
-    /// Lists of one migrate type.
-    lists: u32,
-    /// Number of colours.
-    colors: u32,
-    /// Colour and index are the same number.
-    same: bool,
-    /// The index as a rotation and a mask, if the map is that simple.
-    shift: Option<(u8, u16)>,
-    levels: [Level; NR_ORDERS],
-    /// Orders that have a free block, as bits, by migrate type.
-    orders: [u16; NR_KINDS],
-    /// What is left of the block that is being used up.
-    spares: Spares,
-    /// Where the search for a colour starts, for different sets of colours.
-    cursors: [Color; NR_CURSORS],
-    /// A pageblock with more free frames is sparse.
-    sparse: u32,
-    /// Pageblocks that have frames but no free ones.
-    full: u32,
-    /// The pageblock that the last grant came from.
-    current: u32,
-    /// Free frames.
-    free: u64,
-    /// Frames that the allocator has.
-    owned: u64,
-    /// Free blocks of each order that are on lists.
-    blocks: [u32; NR_ORDERS],
-    counters: BuddyCounters,
 }
 
 /// A buddy allocator over lent memory. *Exclusive*: the host locks.
@@ -435,192 +381,4 @@ impl<S: Store> FrameAllocator for Buddy<S> {
     fn validate(&self) -> Result<(), Broken> {
         Buddy::validate(self)
     }
-}
-
-impl Books {
-    const EMPTY: Self = Self {
-        origin: 0,
-        frames: 0,
-        stride: 1,
-        lists: 0,
-        colors: 1,
-        same: true,
-        shift: None,
-        levels: [Level::ZERO; NR_ORDERS],
-        orders: [0; NR_KINDS],
-        spares: Spares::EMPTY,
-        cursors: [Color(0); NR_CURSORS],
-        sparse: size(PAGEBLOCK_ORDER),
-        full: 0,
-        current: u32::MAX,
-        free: 0,
-        owned: 0,
-        blocks: [0; NR_ORDERS],
-        counters: BuddyCounters::ZERO,
-    };
-
-    /// What follows from the colours and the table.
-    fn set_up(&mut self, map: &ColorMap, frames: u32, origin: Pfn) {
-        self.origin = origin.0;
-        self.frames = frames;
-        self.stride = store::stride(map) as u32;
-        self.colors = map.colors();
-        self.same = map.is_same();
-        self.shift = map.index_shift();
-        for (level, order) in self.levels.iter_mut().zip(0u8..) {
-            let (pattern, place) = map.block_run(Order(order)).unwrap_or((0, 0));
-            *level = Level {
-                pattern,
-                first: self.lists,
-                step: map.index(Pfn(1 << order)),
-                place,
-                rank: map.rank(Order(order)) as u8,
-            };
-            self.lists = self.lists.wrapping_add(map.lists(Order(order)));
-        }
-    }
-
-    /// Free blocks of each order.
-    fn free_blocks(&self) -> [u32; NR_ORDERS] {
-        let mut blocks = self.blocks;
-        for (n, order) in blocks.iter_mut().zip(0u8..) {
-            let spare = self.spares.orders_from(0) >> order & 1;
-            *n = n.wrapping_add(u32::from(spare));
-        }
-        blocks
-    }
-
-    /// Finds what sparse means now: more free frames than the mean of the
-    /// pageblocks that have some but are not free as a whole.
-    fn measure(&mut self) {
-        let [.., nines, tens] = self.blocks;
-        let whole = nines.wrapping_add(tens.wrapping_mul(2));
-        let some = (self.owned >> PAGEBLOCK_ORDER) as u32;
-        let some = some.saturating_sub(whole).saturating_sub(self.full);
-        let free = self
-            .free
-            .saturating_sub(u64::from(whole) << PAGEBLOCK_ORDER);
-        self.sparse = (free as u32).checked_div(some).unwrap_or(0);
-    }
-
-    /// The frame number of a table index.
-    #[inline]
-    fn frame(&self, at: u32) -> Pfn {
-        Pfn(self.origin.wrapping_add(u64::from(at)))
-    }
-
-    /// The table index of a frame number.
-    #[inline]
-    fn at(&self, frame: Pfn) -> Option<u32> {
-        let at = frame.0.wrapping_sub(self.origin);
-        (at < u64::from(self.frames)).then_some(at as u32)
-    }
-
-    /// Where a search within a set goes on.
-    fn cursor_of(&self, set: Option<&ColorSet>) -> Color {
-        let cursor = self.cursors.get(cursor_slot(set));
-        cursor.copied().unwrap_or_default()
-    }
-
-    fn set_cursor(&mut self, set: Option<&ColorSet>, color: Color) {
-        if let Some(cursor) = self.cursors.get_mut(cursor_slot(set)) {
-            *cursor = color;
-        }
-    }
-
-    /// The colour of a frame whose index is known.
-    #[inline]
-    fn color(&self, map: &ColorMap, at: u32, index: u16) -> Color {
-        match self.same {
-            true => Color(index),
-            false => map.color(self.frame(at)),
-        }
-    }
-
-    #[inline]
-    fn level(&self, order: u8) -> Level {
-        self.levels
-            .get(usize::from(order))
-            .copied()
-            .unwrap_or(Level::ZERO)
-    }
-
-    #[inline]
-    fn rank(&self, order: u8) -> u8 {
-        self.level(order).rank
-    }
-
-    /// The list of the blocks of a level that hold an index.
-    #[inline]
-    fn list(&self, kind: u8, level: &Level, index: u16) -> usize {
-        let within = u32::from(index >> (level.rank & 15));
-        let kind = self.lists.wrapping_mul(u32::from(kind));
-        kind.wrapping_add(level.first).wrapping_add(within) as usize
-    }
-
-    /// The first word of a bitmap.
-    #[inline]
-    fn bitmap(&self, kind: u8, order: u8) -> usize {
-        let row = u32::from(kind)
-            .wrapping_mul(NR_ORDERS as u32)
-            .wrapping_add(u32::from(order));
-        row.wrapping_mul(self.stride) as usize
-    }
-
-    /// More than 64 colours: bitmaps have a summary.
-    #[inline]
-    const fn is_wide(&self) -> bool {
-        self.stride > 1
-    }
-
-    /// Words of a bitmap without its summary.
-    #[inline]
-    const fn words(&self) -> u32 {
-        match self.stride {
-            1 => 1,
-            n => n.wrapping_sub(1),
-        }
-    }
-
-    /// Orders from `order` on that have a free block, as bits.
-    #[inline]
-    fn orders_from(&self, kind: u8, order: u8) -> u16 {
-        let orders = self.orders.get(usize::from(kind)).copied().unwrap_or(0);
-        orders & u16::MAX << (order & 15)
-    }
-
-    #[inline]
-    fn mark_order(&mut self, kind: u8, order: u8) {
-        if let Some(orders) = self.orders.get_mut(usize::from(kind)) {
-            *orders |= 1 << (order & 15);
-        }
-    }
-
-    #[inline]
-    fn unmark_order(&mut self, kind: u8, order: u8) {
-        if let Some(orders) = self.orders.get_mut(usize::from(kind)) {
-            *orders &= !(1 << (order & 15));
-        }
-    }
-
-    #[inline]
-    fn count_block(&mut self, order: u8, more: bool) {
-        if let Some(n) = self.blocks.get_mut(usize::from(order)) {
-            *n = match more {
-                true => n.wrapping_add(1),
-                false => n.wrapping_sub(1),
-            };
-        }
-    }
-}
-
-/// Which cursor a set uses: sets that begin with different colours mostly use
-/// different ones.
-fn cursor_slot(set: Option<&ColorSet>) -> usize {
-    let lowest = set.map_or(0, |s| {
-        let word = s.summary().trailing_zeros();
-        word << 6 | s.word(word as usize).trailing_zeros()
-    });
-    // Multiplicative hashing: the golden ratio spreads neighbours.
-    (lowest.wrapping_mul(0x9e37_79b9) >> 29) as usize
 }
