@@ -16,8 +16,8 @@ pub(super) struct Level {
     /// Colours in a block of which all lie in one run of a word: those of the
     /// lowest; 0 if they do not.
     pub(super) pattern: u64,
-    /// First list of the order, within a migrate type.
-    pub(super) first: u32,
+    /// First list of the order, by migrate type.
+    pub(super) first: [u32; NR_KINDS],
     /// How the index changes with this bit of the frame number.
     pub(super) step: u16,
     /// The colour bits by which another block's pattern is shifted.
@@ -28,7 +28,7 @@ pub(super) struct Level {
 impl Level {
     pub(super) const ZERO: Self = Self {
         pattern: 0,
-        first: 0,
+        first: [0; NR_KINDS],
         step: 0,
         place: 0,
         rank: 0,
@@ -43,8 +43,6 @@ pub(super) struct Books {
     pub(super) frames: u32,
     /// Length of one bitmap in words; more than 1: the first is a summary.
     pub(super) stride: u32,
-    /// Lists of one migrate type.
-    pub(super) lists: u32,
     /// Number of colours.
     pub(super) colors: u32,
     /// Colour and index are the same number.
@@ -78,7 +76,6 @@ impl Books {
         origin: 0,
         frames: 0,
         stride: 1,
-        lists: 0,
         colors: 1,
         same: true,
         shift: None,
@@ -103,16 +100,23 @@ impl Books {
         self.colors = map.colors();
         self.same = map.is_same();
         self.shift = map.index_shift();
+        let mut next = 0u32;
         for (level, order) in self.levels.iter_mut().zip(0u8..) {
             let (pattern, place) = map.block_run(Order(order)).unwrap_or((0, 0));
             *level = Level {
                 pattern,
-                first: self.lists,
+                first: [0; NR_KINDS],
                 step: map.index(Pfn(1 << order)),
                 place,
                 rank: map.rank(Order(order)) as u8,
             };
-            self.lists = self.lists.wrapping_add(map.lists(Order(order)));
+            level.first = [next; NR_KINDS];
+            next = next.wrapping_add(map.lists(Order(order)));
+        }
+        for level in &mut self.levels {
+            for (first, kind) in level.first.iter_mut().zip(0u32..) {
+                *first = first.wrapping_add(next.wrapping_mul(kind));
+            }
         }
     }
 
@@ -188,10 +192,10 @@ impl Books {
 
     /// The list of the blocks of a level that hold an index.
     #[inline]
-    pub(super) fn list(&self, kind: u8, level: &Level, index: u16) -> usize {
+    pub(super) fn list(kind: u8, level: &Level, index: u16) -> usize {
         let within = u32::from(index >> (level.rank & 15));
-        let kind = self.lists.wrapping_mul(u32::from(kind));
-        kind.wrapping_add(level.first).wrapping_add(within) as usize
+        let first = level.first.get(usize::from(kind)).copied().unwrap_or(0);
+        first.wrapping_add(within) as usize
     }
 
     /// The first word of a bitmap.

@@ -7,7 +7,7 @@ use super::{
     migrate::MigrateType,
     table::{self, State},
     take::bump,
-    work::{Work, block_of, free_of, kind_of, size},
+    work::{Work, block_of, free_of, kind_number, size},
 };
 use crate::contract::FreeError;
 
@@ -21,11 +21,11 @@ impl Work<'_> {
         let at = self.check(frame, order)?;
         // Twice the same, so that the common order is a constant in one of them.
         if order.0 == 0 {
-            self.count_given(at, 0);
-            self.release(at, 0, false);
+            let pageblock = self.count_given(at, 0);
+            self.release(at, 0, pageblock, false);
         } else {
-            self.count_given(at, order.0);
-            self.release(at, order.0, false);
+            let pageblock = self.count_given(at, order.0);
+            self.release(at, order.0, pageblock, false);
         }
         bump(&mut self.books.counters.frees);
         Ok(())
@@ -54,10 +54,11 @@ impl Work<'_> {
     }
 
     /// Merges an unlisted free block with its buddies and lists the result, at
-    /// the tail if it is `fresh` memory.
+    /// the tail if it is `fresh` memory. `pageblock` is the entry of its first
+    /// pageblock.
     #[inline(always)]
-    pub(super) fn release(&mut self, first: u32, order: u8, fresh: bool) {
-        let (mut at, mut o) = (first, order);
+    pub(super) fn release(&mut self, first: u32, order: u8, pageblock: u32, fresh: bool) {
+        let (mut at, mut o, mut pageblock) = (first, order, pageblock);
         let mut index = self.index(at);
         while o < MAX_ORDER {
             let buddy = at ^ size(o);
@@ -79,19 +80,21 @@ impl Work<'_> {
         let merges = u64::from(o.wrapping_sub(order));
         let counters = &mut self.books.counters;
         counters.merges = counters.merges.wrapping_add(merges);
-        let pageblock = self.pageblock(at);
-        let kind = kind_of(pageblock);
+        if o > PAGEBLOCK_ORDER {
+            pageblock = self.pageblock(at);
+        }
+        let kind = kind_number(pageblock);
         let early = !fresh && (o >= PAGEBLOCK_ORDER || !self.is_sparse(at, pageblock));
         if o == 0
             && free_of(pageblock) <= FEW
-            && kind == MigrateType::Movable
+            && kind == MigrateType::Movable as u8
             && self.books.spares.get(0).is_none()
         {
-            self.set_state(at, table::free(0, kind as u8));
+            self.set_state(at, table::free(0, kind));
             self.books.spares.fill(0, at, index);
             return;
         }
-        self.insert_at(early, at, o, kind as u8, index);
+        self.insert_at(early, at, o, kind, index);
     }
 
     /// Takes back single frames in rising order, by table index; aligned runs
@@ -125,8 +128,8 @@ impl Work<'_> {
         for at in run {
             self.set_state(*at, table::INNER);
         }
-        self.count_given(first, order);
-        self.release(first, order, false);
+        let pageblock = self.count_given(first, order);
+        self.release(first, order, pageblock, false);
         let counters = &mut self.books.counters;
         counters.frees = counters.frees.wrapping_add(u64::from(size(order)));
         0

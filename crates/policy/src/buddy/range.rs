@@ -47,8 +47,8 @@ impl Work<'_> {
         while let Some(fits) = end.wrapping_sub(at).checked_ilog2() {
             let order = fits.min(at.trailing_zeros()).min(u32::from(MAX_ORDER)) as u8;
             self.count_owned(at, order);
-            self.count_given(at, order);
-            self.release(at, order, true);
+            let pageblock = self.count_given(at, order);
+            self.release(at, order, pageblock, true);
             at = at.wrapping_add(size(order));
         }
         Ok(())

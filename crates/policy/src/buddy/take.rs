@@ -5,6 +5,7 @@ use piebald_units::{Color, ColorSet, Order};
 
 use super::{
     MAX_ORDER, PAGEBLOCK_ORDER,
+    books::Books,
     migrate::MigrateType,
     spare::Spare,
     table::{self, State},
@@ -254,7 +255,7 @@ impl Work<'_> {
             };
             let dense = from < PAGEBLOCK_ORDER && {
                 let index = self.index_of(color);
-                self.has_dense(self.books.list(kind as u8, &self.books.level(from), index))
+                self.has_dense(Books::list(kind as u8, &self.books.level(from), index))
             };
             let choice = Choice { from, color, dense };
             if dense {
@@ -287,7 +288,7 @@ impl Work<'_> {
         rest: MigrateType,
     ) -> Option<u32> {
         let want = self.index_of(color);
-        let id = self.books.list(kind as u8, &self.books.level(from), want);
+        let id = Books::list(kind as u8, &self.books.level(from), want);
         let at = self.head_of(id)?;
         self.unlink(at, from, kind as u8, want);
         Some(self.grant(at, from, order, want, rest))
@@ -351,7 +352,7 @@ impl Work<'_> {
         let (owner, from, color) = (order..=MAX_ORDER).rev().find_map(victim)?;
         bump(&mut self.books.counters.steals);
         let want = self.index_of(color);
-        let at = self.head_of(self.books.list(owner as u8, &self.books.level(from), want))?;
+        let at = self.head_of(Books::list(owner as u8, &self.books.level(from), want))?;
         self.unlink(at, from, owner as u8, want);
         let brings = from >= PAGEBLOCK_ORDER / 2 || kind != MigrateType::Movable;
         if from >= PAGEBLOCK_ORDER {

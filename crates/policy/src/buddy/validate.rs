@@ -158,8 +158,7 @@ impl Check<'_> {
 
     fn list_id(&self, kind: u8, order: u8, n: u32) -> usize {
         let index = n << self.parts.map.rank(Order(order));
-        self.books
-            .list(kind, &self.books.level(order), index as u16)
+        Books::list(kind, &self.books.level(order), index as u16)
     }
 
     fn list(&self, list: List, id: usize, kind: u8, order: u8) -> Result<u32, Broken> {
@@ -172,7 +171,7 @@ impl Check<'_> {
                 return Err(self.broken("block is on a list of another order or type", at));
             }
             let index = self.parts.map.index(self.books.frame(at));
-            if self.books.list(kind, &self.books.level(order), index) != id {
+            if Books::list(kind, &self.books.level(order), index) != id {
                 return Err(self.broken("block is on a list of other colors", at));
             }
             if at == list.tail {

@@ -30,7 +30,12 @@ pub(super) const fn owned_of(pageblock: u32) -> u32 {
 }
 
 pub(super) const fn kind_of(pageblock: u32) -> MigrateType {
-    MigrateType::numbered((pageblock >> KIND) as u8)
+    MigrateType::numbered(kind_number(pageblock))
+}
+
+#[inline]
+pub(super) const fn kind_number(pageblock: u32) -> u8 {
+    (pageblock >> KIND) as u8 & 3
 }
 
 /// The number of frames of an order that is at most 10.
@@ -93,14 +98,14 @@ impl Work<'_> {
         });
     }
 
-    /// Counts a block as free.
+    /// Counts a block as free; answers the entry of its (first) pageblock.
     #[inline]
-    pub(super) fn count_given(&mut self, at: u32, order: u8) {
+    pub(super) fn count_given(&mut self, at: u32, order: u8) -> u32 {
         self.books.free = self.books.free.wrapping_add(u64::from(size(order)));
         self.each_pageblock(at, order, |entry, n, full| {
             *full = full.wrapping_sub(u32::from(free_of(*entry) == 0));
             *entry = entry.wrapping_add(n << FREE);
-        });
+        })
     }
 
     /// Counts a granted block as the allocator's.
@@ -122,19 +127,28 @@ impl Work<'_> {
     }
 
     /// Changes the entries of the one or two pageblocks that a block lies in,
-    /// and the number of those that have frames but no free ones.
+    /// and the number of those that have frames but no free ones. Answers what
+    /// the first entry is now.
     #[inline]
-    fn each_pageblock(&mut self, at: u32, order: u8, change: impl Fn(&mut u32, u32, &mut u32)) {
+    fn each_pageblock(
+        &mut self,
+        at: u32,
+        order: u8,
+        change: impl Fn(&mut u32, u32, &mut u32),
+    ) -> u32 {
         let part = size(order.min(PAGEBLOCK_ORDER));
         let first = (at >> PAGEBLOCK_ORDER) as usize;
+        let mut now = 0;
         if let Some(entry) = self.parts.pageblocks.get_mut(first) {
             change(entry, part, &mut self.books.full);
+            now = *entry;
         }
         if order > PAGEBLOCK_ORDER
             && let Some(entry) = self.parts.pageblocks.get_mut(first.wrapping_add(1))
         {
             change(entry, part, &mut self.books.full);
         }
+        now
     }
 
     #[inline]
@@ -188,7 +202,7 @@ impl Work<'_> {
     pub(super) fn insert_at(&mut self, early: bool, at: u32, order: u8, kind: u8, index: u16) {
         let level = self.books.level(order);
         self.set_state(at, table::free(order, kind));
-        let id = self.books.list(kind, &level, index);
+        let id = Books::list(kind, &level, index);
         let Some(list) = self.parts.lists.get_mut(id) else {
             return;
         };
@@ -215,7 +229,7 @@ impl Work<'_> {
     #[inline]
     pub(super) fn unlink(&mut self, at: u32, order: u8, kind: u8, index: u16) {
         let level = self.books.level(order);
-        let id = self.books.list(kind, &level, index);
+        let id = Books::list(kind, &level, index);
         let Some(list) = self.parts.lists.get_mut(id) else {
             return;
         };
