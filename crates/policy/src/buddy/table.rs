@@ -11,7 +11,7 @@
 //!
 //! Lists have two ends. The outward link of an end is not kept up to date: who
 //! takes a block from an end then touches no other frame. An end is known by
-//! being named in its [`List`](super::List).
+//! being named in its [`List`].
 
 use super::store::List;
 
