@@ -5,9 +5,10 @@ mod oracle;
 
 use oracle::{PlainBuddy, Sets};
 use piebald_os_model::frames::{
-    Age, BinHopping, BinHoppingConfig, CoreListConfig, Flavour, FrameAllocator, RandomFrames,
-    Stock, StockConfig, ZoneConfig, age,
+    Age, BinHopping, BinHoppingConfig, ColorMap, Colored, ColoredConfig, CoreListConfig, Flavour,
+    FrameAllocator, RandomFrames, Stock, StockConfig, ZoneConfig, age,
 };
+use piebald_policy::color_map::BitClass;
 use piebald_policy::contract::{AllocError, Asker, Cause, FrameRequest, FreeError, Mode, Purpose};
 use piebald_units::{ColorSet, CoreId, Order, Pfn, TaskId, Vpn};
 use rand::{Rng, SeedableRng};
@@ -41,6 +42,12 @@ fn stock(frames: u64, flavour: Flavour) -> Stock {
     Stock::new(&config).unwrap()
 }
 
+/// 2^bits colours by the frame bits from 3 on.
+fn colored(frames: u64, bits: u32) -> ColoredConfig {
+    let masks: Vec<_> = (3..3 + bits).map(|b| (1 << b, BitClass::Unknown)).collect();
+    ColoredConfig::new(frames, 3, ColorMap::from_masks(&masks).unwrap())
+}
+
 /// All allocators on the same memory. The flag says whether an order-0 up
 /// request must succeed whenever an aligned block is free.
 fn all(frames: u64) -> Vec<(&'static str, Box<dyn FrameAllocator>, bool)> {
@@ -53,6 +60,11 @@ fn all(frames: u64) -> Vec<(&'static str, Box<dyn FrameAllocator>, bool)> {
         ("2.6.30", Box::new(stock(frames, Flavour::V2_6_30)), true),
         ("6.12", Box::new(stock(frames, Flavour::V6_12)), true),
         ("bins", Box::new(BinHopping::new(&bins).unwrap()), true),
+        (
+            "colored",
+            Box::new(Colored::new(&colored(frames, 4)).unwrap()),
+            true,
+        ),
         (
             "random",
             Box::new(RandomFrames::new(frames, 7).unwrap()),
@@ -213,6 +225,9 @@ fn every_wrong_free_has_its_own_error_and_changes_nothing() {
 fn allocators_without_colors_refuse_hard_rules_and_count_hints() {
     let set = ColorSet::first(2);
     for (name, mut a, _) in all(4096) {
+        if name == "colored" {
+            continue;
+        }
         let mut r = request(0, Purpose::Anon, 0);
         r.allowed = Some(&set);
         assert!(a.alloc(&r).unwrap().fallback, "{name}");
@@ -494,5 +509,65 @@ fn a_pageblock_changes_its_type_when_half_of_it_is_free() {
         s.alloc(&request(0, Purpose::Kernel, 0)).unwrap();
         assert_eq!(s.pageblock_claims(), claims, "{user_frames}");
         s.validate().unwrap();
+    }
+}
+
+#[test]
+fn colored_frames_keep_to_their_colors_until_these_are_used_up() {
+    let mut a = Colored::new(&colored(4096, 4)).unwrap();
+    let color = |f: Pfn| (f.0 >> 3 & 15) as u16;
+    let allowed: ColorSet = "2-3,9".parse().unwrap();
+    let mut taken = Vec::new();
+    // Frames on other cores' lists count as free, and are found in the end.
+    for core in 0..3 {
+        let r = request(0, Purpose::Anon, core);
+        let frames: Vec<_> = (0..40).map(|_| a.alloc(&r).unwrap().frame).collect();
+        for f in frames {
+            a.free(f, Order(0), CoreId(core)).unwrap();
+        }
+    }
+    for core in (0..3).cycle() {
+        let r = FrameRequest {
+            allowed: Some(&allowed),
+            mode: Mode::Hard,
+            ..request(0, Purpose::Anon, core)
+        };
+        match a.alloc(&r) {
+            Ok(g) => {
+                assert!(allowed.iter().any(|c| c.0 == color(g.frame)) && !g.fallback);
+                taken.push(g.frame);
+            }
+            Err(e) => {
+                assert_eq!(e, AllocError::ColorsExhausted);
+                break;
+            }
+        }
+    }
+    assert_eq!(taken.len(), 4096 / 16 * 3, "all of three colours of 16");
+    assert_eq!(a.free_frames(), 4096 - 768);
+    let hint = FrameRequest {
+        allowed: Some(&allowed),
+        mode: Mode::Hint,
+        ..request(0, Purpose::Anon, 0)
+    };
+    assert!(a.alloc(&hint).unwrap().fallback);
+    assert_eq!(a.counters().fallbacks, 1);
+    a.validate().unwrap();
+}
+
+#[test]
+fn page_coloring_gives_a_page_the_color_of_its_address() {
+    let config = ColoredConfig {
+        like_virtual: true,
+        ..colored(4096, 4)
+    };
+    let mut a = Colored::new(&config).unwrap();
+    for vpn in [5u64, 0x1238, 77, 0xfff8, 130] {
+        let r = FrameRequest {
+            page: Some(Vpn(vpn)),
+            ..request(0, Purpose::Anon, 0)
+        };
+        let frame = a.alloc(&r).unwrap().frame.0;
+        assert_eq!(frame >> 3 & 15, vpn >> 3 & 15, "page {vpn:#x}");
     }
 }

@@ -9,10 +9,12 @@
 //! * [`BinHopping`]: successive faults of a task get successive page colours
 //!   (Kessler and Hill, "Page placement algorithms for large real-indexed
 //!   caches", ACM TOCS 10(4), 1992).
+//! * [`Colored`]: the coloured buddy of the policy core, for partitions (Rainbow)
+//!   and for page colouring.
 //! * [`age`]: drives any of them through a random history, until free memory
 //!   is small and scattered as on a machine that has been up for weeks.
 //!
-//! None of these three knows page colours as policies mean them: a request with
+//! The first three know no page colours as policies mean them: a request with
 //! binding colours ([`Mode::Hard`]) is refused with [`AllocError::NoColors`],
 //! and under [`Mode::Hint`] its grant is marked as a fallback.
 //!
@@ -23,6 +25,7 @@
 
 mod age;
 mod bin_hopping;
+mod colored;
 mod random;
 mod stock;
 mod table;
@@ -31,7 +34,8 @@ use piebald_policy::contract::{AllocError, FrameRequest, Mode};
 
 pub use age::{Age, AgeError, Aged, age};
 pub use bin_hopping::{BinHopping, BinHoppingConfig};
-pub use piebald_policy::contract::FrameAllocator;
+pub use colored::{Colored, ColoredConfig};
+pub use piebald_policy::{color_map::ColorMap, contract::FrameAllocator};
 pub use random::RandomFrames;
 pub use stock::{CoreListConfig, Flavour, MigrateType, Stock, StockConfig, ZoneConfig};
 

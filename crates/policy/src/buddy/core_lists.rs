@@ -179,6 +179,7 @@ pub struct CoreCounters {
 }
 
 /// Free frames of one core and one migrate type. *Per core*: not shared, no lock.
+#[derive(Clone)]
 pub struct CoreLists<C> {
     memory: C,
     origin: u64,

@@ -187,6 +187,7 @@ impl BuddyCounters {
 }
 
 /// A buddy allocator over lent memory. *Exclusive*: the host locks.
+#[derive(Clone)]
 pub struct Buddy<S> {
     store: S,
     books: Books,
