@@ -10,6 +10,7 @@ use piebald_sim::{
 };
 
 use crate::{
+    colors,
     describe::machine_lines,
     jobs::{Focus, Job, Phase, curve_ways, foci, group_of, last_level, members},
     parts::Parts,
@@ -53,7 +54,7 @@ pub(crate) fn assemble(results: &Results<'_>) -> Result<Study, StudyError> {
     let policies: Vec<PolicyResult> = policies
         .map(|(p, policy)| PolicyResult {
             name: policy.name.clone(),
-            description: policy.description(),
+            description: colors::description(scenario, p),
             programs: programs(p),
         })
         .collect();
@@ -208,7 +209,7 @@ impl Results<'_> {
             name: entry.name.clone(),
             role: entry.role,
             cores: entry.cores.to_string(),
-            colors: None,
+            colors: colors::of(self.scenario, at, policy),
             input: self.inputs[at].input.clone(),
             beside: group.map(|group| {
                 let met = members(self.scenario, Phase::Together(group));

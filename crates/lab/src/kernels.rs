@@ -15,14 +15,15 @@ use piebald_sim::rooms::{
     hw::spec::MachineSpec,
     os_model::{
         frames::{
-            Age, BinHopping, BinHoppingConfig, Flavour, OwnedFrames, RandomFrames, Stock,
-            StockConfig,
+            Age, BinHopping, BinHoppingConfig, Colored, ColoredConfig, Flavour, OwnedFrames,
+            RandomFrames, Stock, StockConfig,
         },
         kernel::{Kernel, KernelConfig, Thp},
     },
 };
 
 use crate::{
+    colors::color_map,
     jobs::{Job, last_level, mix},
     scenario::{Frames, MemoryState, Policy, Scenario},
 };
@@ -141,6 +142,13 @@ fn kernel(spec: &MachineSpec, policy: &Policy, draw: u64) -> Result<Kernel, Stri
                 shift: 0,
             };
             Box::new(BinHopping::new(&config).map_err(|e| e.to_string())?)
+        }
+        Frames::Rainbow | Frames::PageColoring => {
+            let config = ColoredConfig {
+                like_virtual: policy.frames == Frames::PageColoring,
+                ..ColoredConfig::new(frames, threads, color_map(spec)?)
+            };
+            Box::new(Colored::new(&config).map_err(|e| e.to_string())?)
         }
     };
     let mut config = KernelConfig::new(threads);

@@ -5,6 +5,7 @@
 //! them and fills the record that `piebald-report` prints.
 
 mod assemble;
+pub mod colors;
 mod describe;
 mod jobs;
 mod kernels;

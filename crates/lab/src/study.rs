@@ -15,14 +15,14 @@ use std::{
 
 use piebald_report::{Role, Study};
 use piebald_sim::{
-    MapRequest, Outcome, ProgramSetup, Progress, Setup, SimError,
-    rooms::{hw::Options, os_model::kernel::ColorRule},
+    MapRequest, Outcome, ProgramSetup, Progress, Setup, SimError, rooms::hw::Options,
 };
 use piebald_units::Picos;
 use rayon::prelude::*;
 
 use crate::{
     assemble::{MAP_BUCKETS, Results, assemble},
+    colors,
     jobs::{Focus, Job, Phase, group_of, groups, jobs, members, mix, narrow_last_level},
     kernels::Kernels,
     meter::{Meter, Shown},
@@ -228,7 +228,7 @@ impl Lab<'_> {
             name: entry.name.clone(),
             input: input.program.clone(),
             cores: entry.cores,
-            colors: ColorRule::default(),
+            colors: colors::rule(self.scenario, at, self.scenario.policies[job.policy].frames),
             start: Picos(if alone { 0 } else { start }),
             waits: entry.role == Role::Target,
             measured: self.is_measured(at, job),

@@ -418,14 +418,11 @@ fn programs_must_be_complete_and_told_apart() {
     for part in ["s.toml:28: ", "program[1].name", "\"sort\"", "unique"] {
         assert!(error.contains(part), "{error}");
     }
-    for key in ["colors", "mode"] {
-        let new = format!("{key} = \"0-15\"\ncores = \"0\"");
-        refused(
-            "cores = \"0\"",
-            &new,
-            &["program[0].colors", "no frame policy"],
-        );
-    }
+    refused(
+        "cores = \"0\"",
+        "colors = \"0-15\"\ncores = \"0\"",
+        &["program[0].colors", "no policy has frames"],
+    );
     let error = parse(&GOOD.replace("\"target\"", "\"polluter\"")).expect_err("no target");
     assert!(
         error.contains("s.toml:20: ") && error.contains("role = \"target\""),

@@ -3,6 +3,7 @@
 //! A scenario is a TOML file; [`Scenario::read`] gives it checked and resolved,
 //! or one error that names file, line, key, value and what is allowed.
 
+mod colors;
 mod file;
 mod regions;
 
@@ -20,6 +21,7 @@ use piebald_units::{Bytes, CoreSet, Count};
 use toml::Spanned;
 
 pub use self::regions::RegionRequest;
+use crate::colors::Colors;
 
 /// References of a program and run if the scenario does not say.
 const DEFAULT_BUDGET: u64 = 20_000_000;
@@ -79,6 +81,8 @@ pub struct ProgramEntry {
     pub regions: Option<RegionRequest>,
     /// Hardware threads that it may use.
     pub cores: CoreSet,
+    /// Page colours that it owns under policies that have colours.
+    pub colors: Option<Colors>,
     /// Why it is there.
     pub role: Role,
     /// Line of its table, for later errors.
@@ -128,6 +132,10 @@ pub enum Frames {
     Random,
     /// Successive faults of a task walk through the page colours.
     BinHopping,
+    /// A page gets the colour of its virtual address.
+    PageColoring,
+    /// Programs own colours of the last level.
+    Rainbow,
 }
 
 /// State of memory when programs start.
@@ -159,6 +167,8 @@ impl Policy {
             Frames::Stock => "stock buddy allocator",
             Frames::Random => "random frames",
             Frames::BinHopping => "bin hopping over the page colors",
+            Frames::PageColoring => "the colors of virtual pages",
+            Frames::Rainbow => "colors owned by programs",
         };
         let memory = match self.memory {
             MemoryState::Fresh => "fresh memory",
@@ -303,6 +313,7 @@ impl Scenario {
         let together = source.choose(&file.together, "together", &together)?;
         let programs = programs(&file, &source, threads)?;
         let policies = policies(&file, &source)?;
+        colors::check(&file, &source, &machine, &programs, &policies)?;
         let small = |value: &Option<Spanned<u32>>, key: &str, default: u32| match value {
             None => Ok(default),
             Some(n) if *n.get_ref() > 1000 => Err(source.refuse(n, key, n.get_ref(), "0..=1000")),
@@ -461,19 +472,13 @@ fn programs(
             let allowed = format!("cores of this machine, 0-{}", threads - 1);
             return Err(source.refuse(&table.cores, &key("cores"), cores, allowed));
         }
-        if let Some(colors) = table.colors.as_ref().or(table.mode.as_ref()) {
-            let problem = format!(
-                "{}: no frame policy of this version has colors; leave colors and mode out",
-                key("colors")
-            );
-            return Err(source.error(colors.span().start, problem));
-        }
         let roles = [("target", Role::Target), ("polluter", Role::Polluter)];
         entries.push(ProgramEntry {
             name,
             regions: regions::regions(table, &input, source, i)?,
             input,
             cores,
+            colors: colors::colors(table, source, i)?,
             role: source.choose(&table.role, &key("role"), &roles)?,
             line: source.line(spanned.span().start),
         });
@@ -591,6 +596,8 @@ fn policies(file: &file::File, source: &Source<'_>) -> Result<Vec<Policy>, Scena
             ("stock", Frames::Stock),
             ("random", Frames::Random),
             ("bin-hopping", Frames::BinHopping),
+            ("page-coloring", Frames::PageColoring),
+            ("rainbow", Frames::Rainbow),
         ];
         let memory = [("aged", MemoryState::Aged), ("fresh", MemoryState::Fresh)];
         for (value, word) in [

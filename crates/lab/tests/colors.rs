@@ -1,0 +1,157 @@
+//! Programs that own page colours: what a scenario may say, and what it does to
+//! the programs beside them.
+
+use std::path::{Path, PathBuf};
+
+use piebald_lab::{Hooks, prepare, scenario::Scenario, study};
+use piebald_report::{ProgramResult, Study};
+
+/// A sort that fits fifteen colours of sixteen, beside a scan that fits nothing.
+const TEXT: &str = r#"schema = 1
+repetitions = 2
+budget_refs = "150k"
+warmup_refs = "900k"
+[machine]
+preset = "w3540"
+memory = "768MiB"
+[output]
+set_map = 0
+[[program]]
+name = "sort"
+builtin = "mergesort:3MiB"
+cores = "0"
+colors = "0-14"
+mode = "hard"
+[[program]]
+name = "scan"
+builtin = "scan:24MiB"
+cores = "1"
+role = "polluter"
+[[policy]]
+name = "stock"
+memory = "fresh"
+[[policy]]
+name = "colors"
+frames = "rainbow"
+memory = "fresh"
+[[policy]]
+name = "virtual"
+frames = "page-coloring"
+memory = "fresh"
+"#;
+
+fn parse(text: &str) -> Result<Scenario, String> {
+    Scenario::parse(text, Path::new("folder/c.toml")).map_err(|e| e.to_string())
+}
+
+fn run(text: &str) -> Result<Study, String> {
+    let scenario = parse(text)?;
+    let recorder =
+        |words: &[String], _: u64| -> Result<PathBuf, String> { Err(format!("{words:?}")) };
+    let inputs = prepare(&scenario, &recorder).map_err(|e| e.to_string())?;
+    study(&scenario, &inputs, Hooks::default()).map_err(|e| e.to_string())
+}
+
+fn program<'a>(study: &'a Study, policy: usize, name: &str) -> &'a ProgramResult {
+    let programs = &study.policies[policy].programs;
+    programs.iter().find(|p| p.name == name).expect("is there")
+}
+
+/// Misses of the last level per 1000 instructions: alone, together.
+fn misses(program: &ProgramResult) -> (f64, f64) {
+    let last = |m: &piebald_report::Metrics| m.mpki.last().expect("levels").mpki.mean;
+    let together = program.together.as_ref().expect("was run");
+    (last(&program.alone), last(together))
+}
+
+#[test]
+fn a_program_keeps_its_colors_of_the_last_level_beside_a_scan() {
+    let study = run(TEXT).unwrap();
+    let (alone, together) = misses(program(&study, 0, "sort"));
+    assert!(
+        together > 4.0 * alone + 10.0,
+        "stock: the scan takes the sort's lines: {alone} {together}"
+    );
+    let owner = program(&study, 1, "sort");
+    let (alone, together) = misses(owner);
+    assert!(
+        together < 1.1 * alone + 0.5,
+        "colors: nothing changes for the sort: {alone} {together}"
+    );
+    assert_eq!(owner.colors.as_deref(), Some("0-14"));
+    // Whoever owns nothing gets what nobody owns.
+    let other = program(&study, 1, "scan");
+    assert_eq!(other.colors.as_deref(), Some("15"));
+    assert!(
+        study.policies[1]
+            .description
+            .ends_with("sort 0-14, scan 15")
+    );
+    for policy in [0, 2] {
+        assert_eq!(program(&study, policy, "sort").colors, None);
+    }
+}
+
+#[test]
+fn colors_that_hold_too_little_end_the_study_and_a_hint_goes_elsewhere() {
+    // One of 16 colours of 768 MiB has 48 MiB.
+    let big = TEXT
+        .replace("scan:24MiB", "scan:64MiB")
+        .replace("warmup_refs = \"900k\"", "warmup_refs = \"2M\"");
+    let error = run(&big).expect_err("hard colours");
+    assert!(
+        error.contains("scan") && error.contains("colors"),
+        "{error}"
+    );
+    let hinting = big.replace(
+        "role = \"polluter\"\n",
+        "role = \"polluter\"\ncolors = \"15\"\nmode = \"hint\"\n",
+    );
+    run(&hinting).unwrap();
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_line_key_value_and_range() {
+    for (old, new, line, parts) in [
+        (
+            "0-14",
+            "0-16",
+            14,
+            "colors = \"0-16\": allowed: colors of this machine, 0-15",
+        ),
+        ("0-14", "3-1", 14, "program[0].colors = \"3-1\""),
+        ("0-14", "1,,2", 14, "program[0].colors = \"1,,2\""),
+        (
+            "0-14",
+            "99999999999",
+            14,
+            "program[0].colors = \"99999999999\"",
+        ),
+        ("0-14", "", 14, "program[0].colors"),
+        (
+            "\"hard\"",
+            "\"firm\"",
+            15,
+            "mode = \"firm\": allowed: \"hard\", \"hint\"",
+        ),
+        (
+            "colors = \"0-14\"\n",
+            "",
+            14,
+            "program[0].colors is missing",
+        ),
+        (
+            "\"rainbow\"",
+            "\"stock\"",
+            14,
+            "no policy has frames = \"rainbow\"",
+        ),
+    ] {
+        let error = parse(&TEXT.replacen(old, new, 1)).expect_err(new);
+        assert!(
+            error.starts_with(&format!("folder/c.toml:{line}: ")),
+            "{error}"
+        );
+        assert!(error.contains(parts), "{error}");
+    }
+}
