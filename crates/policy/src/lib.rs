@@ -23,3 +23,4 @@
 pub mod buddy;
 pub mod color_map;
 pub mod contract;
+pub mod rainbow;
