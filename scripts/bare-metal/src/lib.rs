@@ -8,6 +8,8 @@
 
 #![no_std]
 
+mod rainbow;
+
 use core::fmt::Write;
 
 use piebald_policy::{
@@ -37,7 +39,7 @@ extern "C" fn piebald_panic_reached() -> ! {
 #[unsafe(no_mangle)]
 pub extern "C" fn piebald_probe_start(word: u64) -> u64 {
     let probed = colors(word) ^ contract(word) ^ maps(word) ^ frames(word);
-    probed ^ planted(word)
+    probed ^ rainbow::partitions(word) ^ planted(word)
 }
 
 /// A sink that keeps nothing, for messages.

@@ -30,8 +30,8 @@
 //! * 5.3 line 20 shifts the run once too often (`<=`): its last position includes a
 //!   colour that does not exist, which is then found free and handed out.
 //! * 5.3 line 28 ends the search for scattered colours `count` colours early, so
-//!   that it may find too few, or none; line 33 cannot see that, and the call
-//!   succeeds with fewer colours than it counts.
+//!   that it may find too few; line 33 cannot see that, and the call succeeds with
+//!   fewer colours than it counts.
 //! * 5.3 lines 12 to 14 shift by as much as the caller likes, before line 17 checks
 //!   it; and 0 colours are granted, among which no round ever finds one.
 //! * 5.3 lines 17 and 18 answer "already coloured" and "too many" alike; here they
@@ -57,9 +57,10 @@
 //! `allowed`, `prepare`, `attach` and a [`Turn`] take a few steps, whatever the
 //! number of colours and partitions. `reserve`, `resize` and the last `release`
 //! visit each slot at most twice and each colour at most five times. `validate`
-//! compares all pairs of slots. A [`Plan`] says its own. No call allocates, recurses or waits.
+//! compares all pairs of slots. A [`Plan`] says its own. No call allocates, recurses
+//! or waits.
 //!
-//! Memory: 592 B per slot, and about 700 B for the registry.
+//! Memory: 584 B per slot, and about 700 B for the registry.
 //!
 //! # Concurrency
 //!

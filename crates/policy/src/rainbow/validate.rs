@@ -87,3 +87,86 @@ impl<P: AsRef<[Partition]> + AsMut<[Partition]>> Registry<P> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use piebald_units::Color;
+
+    use super::*;
+    use crate::rainbow::{Ask, Config, Name, Reservation};
+
+    type Small = Registry<[Partition; 4]>;
+
+    /// The rule that a registry with two partitions breaks after `damage`.
+    fn broken(damage: impl FnOnce(&mut Small)) -> Option<&'static str> {
+        let slots = [const { Partition::EMPTY }; 4];
+        let mut registry = Registry::new(slots, 16, Config::PAPER).ok()?;
+        for n in [3, 5] {
+            registry.reserve(&Reservation::of(Ask::Count(n))).ok()?;
+        }
+        damage(&mut registry);
+        registry.validate().err().map(|b| b.rule)
+    }
+
+    #[test]
+    fn each_kind_of_damage_is_found() {
+        assert_eq!(broken(|_| ()), None);
+        type Damage = fn(&mut Small);
+        let rules: [(Damage, &str); 12] = [
+            (|r| r.used = 1, "partitions are counted"),
+            (|r| r.counters.freed = 1, "reserved - freed exist"),
+            (|r| r.nr_unreserved = 7, "unreserved colors are counted"),
+            (
+                |r| r.config.keep_unreserved = 9,
+                "enough colors are kept unreserved",
+            ),
+            (
+                |r| r.partitions[1].nr_colors = 4,
+                "colors of a partition are counted",
+            ),
+            (
+                |r| {
+                    r.partitions[0].name = Name::new("a").ok();
+                    r.partitions[1].name = Name::new("a").ok();
+                },
+                "stamps and names differ",
+            ),
+            (
+                |r| r.partitions[0].tasks = 0,
+                "a slot without tasks is empty",
+            ),
+            (
+                |r| {
+                    r.partitions[0].colors.clear();
+                    r.partitions[0].nr_colors = 0;
+                },
+                "a partition has a color",
+            ),
+            (|r| r.partitions[1].changed = 99, "stamps rise"),
+            (
+                |r| {
+                    let stamp = r.partitions[0].stamp;
+                    r.partitions[1].stamp = stamp;
+                },
+                "stamps and names differ",
+            ),
+            (
+                |r| {
+                    r.partitions[1].colors.insert(Color(0));
+                    r.partitions[1].nr_colors = 6;
+                },
+                "a color has one owner",
+            ),
+            (
+                |r| {
+                    r.partitions[1].colors.insert(Color(16));
+                    r.partitions[1].nr_colors = 6;
+                },
+                "every color that exists has an owner",
+            ),
+        ];
+        for (damage, rule) in rules {
+            assert_eq!(broken(damage).unwrap_or("nothing"), rule);
+        }
+    }
+}
