@@ -219,6 +219,7 @@ fn a_named_partition_is_found_until_it_ends() {
     rainbow.release(id).unwrap();
     rainbow.release(id).unwrap();
     assert_eq!(rainbow.find("db"), None);
+    assert_eq!(rainbow.validate(), Ok(()));
     assert!(rainbow.reserve(&db).is_ok(), "the name is free again");
 }
 

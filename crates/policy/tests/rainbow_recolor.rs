@@ -236,6 +236,76 @@ fn a_change_of_another_partition_does_not_disturb_a_plan() {
     );
 }
 
+/// What is known of one goal must not decide about the next, whose colours have
+/// fewer pages than any of the first.
+#[test]
+fn the_emptiest_color_is_sought_anew_after_a_change() {
+    let mut rainbow = rainbow(Balance::MustMove);
+    let id = reserve(&mut rainbow, "0-1");
+    let mut frames = frames_of("5", 1);
+    frames.extend(frames_of("0-1", 20));
+    frames.extend(frames_of("2", 9));
+    let mut plan = plan(&rainbow, Owner::Partition(id), &frames);
+    let mut out = [Move::default(); 1];
+    plan.next(&rainbow, &map(), &frames, &mut out).unwrap();
+    plan.not_made(&out[0]);
+    let other = Ask::Exactly(&set("2-3"));
+    rainbow.resize(id, &other).unwrap();
+    let step = plan.next(&rainbow, &map(), &frames, &mut out);
+    assert_eq!(step, Ok(Step::Changed));
+    plan.next(&rainbow, &map(), &frames, &mut out).unwrap();
+    assert_eq!(out[0].to, Color(3));
+}
+
+#[test]
+fn a_move_that_was_not_made_leaves_its_place_to_another() {
+    let mut rainbow = rainbow(Balance::MustMove);
+    let id = reserve(&mut rainbow, "0-2");
+    let frames = frames_of("5", 12);
+    let mut plan = plan(&rainbow, Owner::Partition(id), &frames);
+    let mut out = [Move::default(); 10];
+    plan.next(&rainbow, &map(), &frames, &mut out).unwrap();
+    assert_eq!(out.map(|m| m.to.0), [0, 1, 2, 0, 1, 2, 0, 1, 2, 0]);
+    for m in out.iter().filter(|m| m.to == Color(2)) {
+        plan.not_made(m);
+    }
+    assert_eq!((plan.count(Color(2)), plan.handed_out()), (0, 7));
+    let step = plan.next(&rainbow, &map(), &frames[..3], &mut out);
+    let moves = Step::Moves {
+        examined: 3,
+        moves: 3,
+    };
+    assert_eq!(step, Ok(moves));
+    assert_eq!(out[..3].iter().map(|m| m.to.0).collect::<Vec<_>>(), [2; 3]);
+}
+
+#[test]
+fn a_plan_for_other_tasks_notices_every_kind_of_change() {
+    let mut rainbow = rainbow(Balance::MustMove);
+    let mut plan = plan(&rainbow, Owner::Unreserved, &[]);
+    let mut steps = |rainbow: &Rainbow| {
+        let mut out = [Move::default(); 1];
+        let frames = frames_of("15", 1);
+        [(); 2].map(|()| plan.next(rainbow, &map(), &frames, &mut out))
+    };
+    let calm = Ok(Step::Moves {
+        examined: 1,
+        moves: 0,
+    });
+    assert_eq!(steps(&rainbow), [calm; 2]);
+    let id = reserve(&mut rainbow, "0-3");
+    assert_eq!(steps(&rainbow), [Ok(Step::Changed), calm]);
+    rainbow.resize(id, &Ask::Count(6)).unwrap();
+    assert_eq!(steps(&rainbow), [Ok(Step::Changed), calm]);
+    rainbow.resize(id, &Ask::Count(5)).unwrap();
+    assert_eq!(steps(&rainbow), [Ok(Step::Changed), calm]);
+    rainbow.attach(id).unwrap();
+    rainbow.release(id).unwrap();
+    assert_eq!(steps(&rainbow), [calm; 2], "nothing about colours");
+    rainbow.release(id).unwrap();
+    assert_eq!(steps(&rainbow), [Ok(Step::Changed), calm]);
+}
+
 /// The thesis leaves pages of other tasks where they are when their colour is
 /// reserved; they then share the partition's sets.
 #[test]

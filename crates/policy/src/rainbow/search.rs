@@ -126,6 +126,42 @@ pub(super) fn is_run(set: &ColorSet) -> bool {
     colors.all(|(c, expected)| c.0 == expected)
 }
 
+/// The colours below `colors` in a word of a set.
+pub(super) fn word_of(colors: u32, word: usize) -> u64 {
+    let first = (word as u32).saturating_mul(64);
+    match colors.saturating_sub(first) {
+        n @ 0..64 => 1u64.wrapping_shl(n).wrapping_sub(1),
+        _ => u64::MAX,
+    }
+}
+
+/// Makes `own` the set `new`; `free` gets what is given back and lends the rest.
+pub(super) fn replace(own: &mut ColorSet, free: &mut ColorSet, new: &ColorSet) {
+    for word in 0..MAX_COLORS / 64 {
+        let (had, has) = (own.word(word), new.word(word));
+        if had != has {
+            free.set_word(word, free.word(word) & !has | had & !has);
+            own.set_word(word, has);
+        }
+    }
+}
+
+/// The lowest colour that two sets have in common.
+pub(super) fn first_shared(a: &ColorSet, b: &ColorSet) -> Option<Color> {
+    let both = (0u32..MAX_COLORS as u32 / 64).map(|w| {
+        let word = w as usize;
+        (w, a.word(word) & b.word(word))
+    });
+    both.filter(|(_, bits)| *bits != 0)
+        .map(|(w, bits)| Color((w << 6 | bits.trailing_zeros()) as u16))
+        .next()
+}
+
+pub(super) fn nr_shared(a: &ColorSet, b: &ColorSet) -> u32 {
+    let words = (0..MAX_COLORS / 64).map(|w| (a.word(w) & b.word(w)).count_ones());
+    words.fold(0, u32::saturating_add)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 
 use piebald_units::{ColorSet, MAX_COLORS};
 
-use super::{Broken, MAX_PARTITIONS, Partition, Registry, word_of};
+use super::{Broken, MAX_PARTITIONS, Partition, Registry, search::word_of};
 
 /// Reports a broken rule of a slot.
 fn check(holds: bool, rule: &'static str, slot: Option<usize>) -> Result<(), Broken> {
