@@ -79,18 +79,25 @@ pub(super) fn take(free: &mut ColorSet, own: &mut ColorSet, n: u32, fit: Fit) {
     }
 }
 
+/// Beyond all colours of two sets, rounded up to a word.
+fn end(a: &ColorSet, b: &ColorSet) -> u16 {
+    let words = 64u32.saturating_sub((a.summary() | b.summary()).leading_zeros());
+    (words << 6) as u16
+}
+
 /// Takes `n` free colours for a set that has some: first those that lengthen its
 /// runs upwards, the lowest run first, then downwards, then as [`take`]. At most
 /// five visits of each colour.
 pub(super) fn extend(free: &mut ColorSet, own: &mut ColorSet, n: u32, fit: Fit) {
     let mut left = n;
-    for c in 1..MAX_COLORS as u16 {
+    let end = end(free, own);
+    for c in 1..end {
         if left > 0 && own.contains(Color(c.wrapping_sub(1))) && free.contains(Color(c)) {
             pass(free, own, Color(c));
             left = left.saturating_sub(1);
         }
     }
-    for c in (1..MAX_COLORS as u16).rev() {
+    for c in (1..end).rev() {
         if left > 0 && own.contains(Color(c)) && free.contains(Color(c.wrapping_sub(1))) {
             pass(free, own, Color(c.wrapping_sub(1)));
             left = left.saturating_sub(1);
@@ -104,7 +111,7 @@ pub(super) fn extend(free: &mut ColorSet, own: &mut ColorSet, n: u32, fit: Fit) 
 pub(super) fn shed(own: &mut ColorSet, free: &mut ColorSet, n: u32) {
     let mut left = n;
     for alone in [true, false] {
-        for c in (0..MAX_COLORS as u16).rev() {
+        for c in (0..end(own, own)).rev() {
             if left > 0 && own.contains(Color(c)) && (!alone || is_alone(own, c)) {
                 pass(own, free, Color(c));
                 left = left.saturating_sub(1);
