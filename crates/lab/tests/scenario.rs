@@ -302,10 +302,10 @@ fn words_are_chosen_from_lists() {
     );
     refused(
         "frames = \"stock\"",
-        "frames = \"rainbow\"",
+        "frames = \"x-buddy\"",
         &[
-            "policy[0].frames = \"rainbow\"",
-            "\"stock\", \"random\", \"bin-hopping\"",
+            "policy[0].frames = \"x-buddy\"",
+            "\"stock\", \"random\", \"bin-hopping\", \"page-coloring\", \"rainbow\"",
         ],
     );
     refused(
