@@ -246,3 +246,49 @@ int main(void) {
         "writev and write have the same first buffer"
     );
 }
+
+/// What the emulator itself writes to the stack for a handler is no reference of
+/// the program.
+#[test]
+fn a_signal_frame_is_not_the_programs() {
+    let Some(dir) = bench("a_signal_frame_is_not_the_programs") else {
+        return;
+    };
+    let source = r#"
+#define _GNU_SOURCE
+#include <signal.h>
+#include <sys/time.h>
+__attribute__((section(".fixed"), aligned(4096))) char area[65536] = {1};
+volatile int hits;
+void handler(int);
+void callee(void);
+asm("handler: incl hits(%rip)\n ret\n callee: ret");
+int main(void) {
+    stack_t stack = { .ss_sp = area, .ss_size = sizeof area };
+    sigaltstack(&stack, 0);
+    struct sigaction action = { .sa_handler = handler, .sa_flags = SA_ONSTACK };
+    sigaction(SIGALRM, &action, 0);
+    struct itimerval often = { { 0, 1000 }, { 0, 1000 } };
+    setitimer(ITIMER_REAL, &often, 0);
+    while (hits < 40) {
+        asm volatile("call *%0" :: "r"(callee) : "memory", "cc");
+        // Blocks without any access of their own.
+        for (int i = 0; i < 20; i++) asm volatile("" ::: "memory");
+    }
+    struct itimerval never = { { 0, 0 }, { 0, 0 } };
+    setitimer(ITIMER_REAL, &never, 0);
+    return 0;
+}"#;
+    let options = [&FIXED[..], &["-mno-red-zone"]].concat();
+    let program = cc(dir.path(), "alarmed", source, &options);
+    let seen = record(dir.path(), &[program.to_str().expect("path")]);
+    assert!(seen.summary.complete && seen.summary.status.success());
+    // All that the program does there is to return from the handler.
+    let mut on_stack = seen.fixed(0);
+    on_stack.retain(|r| r.2 < 65536);
+    assert!(on_stack.len() >= 40, "{} returns", on_stack.len());
+    let (kind, size, at) = on_stack[0];
+    assert_eq!((kind, size), (Load, 8));
+    let other = on_stack.iter().find(|&&r| r != (kind, size, at));
+    assert_eq!(other, None, "of {}", on_stack.len());
+}

@@ -3,9 +3,19 @@
 //! They run for each block and each access, so all they do is store a word and
 //! bump a pointer. Only the entry of a block looks whether the slot is full: a
 //! margin behind that point holds whatever the block can still add.
+//!
+//! # Reports that are none of the program's
+//! When QEMU itself writes to the program's memory (the frame of a signal
+//! handler), it reports that to the watch that was armed last. Up to version 7.2
+//! the watch of an instruction that leaves its block (`ret`, `call`) is never
+//! disarmed, so such reports come after the block, in its name or in that of
+//! blocks that follow. The watch of a last instruction therefore knows its block
+//! and how many reports there will be; others of them are dropped.
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_uint, c_void};
+
+use piebald_trace::recording::model::Raw;
 
 use super::api;
 use super::lane::make_room;
@@ -61,7 +71,10 @@ pub unsafe extern "C" fn on_block(vcpu: c_uint, data: *mut c_void) {
         }
     }
     // SAFETY: there is room, as was just checked.
-    unsafe { push(slot, data as u64) }
+    unsafe {
+        push(slot, data as u64);
+        (*slot).open = data as u64;
+    }
 }
 
 /// Runs for an access that is one report; `data` is the raw entry without its
@@ -75,6 +88,59 @@ pub unsafe extern "C" fn on_plain(vcpu: c_uint, _: api::MemInfo, addr: u64, data
         // SAFETY: the margin has room for all plain accesses of a block.
         unsafe { push(slot, data as u64 | addr & ADDR) }
     }
+}
+
+/// Runs for an access of a block's last instruction that is one report; `data` is
+/// the raw entry with the block's id in place of the address.
+///
+/// # Safety
+/// As [`on_plain`].
+pub unsafe extern "C" fn on_last(vcpu: c_uint, _: api::MemInfo, addr: u64, data: *mut c_void) {
+    let slot = slot_of(vcpu);
+    if slot.is_null() {
+        return;
+    }
+    // SAFETY: the slot belongs to this thread; room as in `on_plain`.
+    unsafe {
+        if (*slot).open == BLOCK | data as u64 & ADDR {
+            (*slot).open = 0;
+            push(slot, data as u64 & !ADDR | addr & ADDR);
+        }
+    }
+}
+
+/// Runs for the load and the store of a block's last instruction, if it does
+/// both, once each; `data` is the raw entry of the load with [`last_pair`] in
+/// place of the address.
+///
+/// # Safety
+/// As [`on_plain`].
+pub unsafe extern "C" fn on_last_load_store(
+    vcpu: c_uint,
+    info: api::MemInfo,
+    addr: u64,
+    data: *mut c_void,
+) {
+    let slot = slot_of(vcpu);
+    let block = BLOCK | data as u64 >> INDEX & u64::from(u32::MAX);
+    // SAFETY: the slot belongs to this thread.
+    if slot.is_null() || unsafe { (*slot).open } != block {
+        return;
+    }
+    let tag = if super::is_store(info) {
+        // SAFETY: as above.
+        unsafe { (*slot).open = 0 };
+        (data as u64 & INDEX_MASK) << TAG
+    } else {
+        data as u64 & !ADDR
+    };
+    // SAFETY: as above.
+    unsafe { push_checked(slot, tag | addr & ADDR) }
+}
+
+/// What tells [`on_last_load_store`] the index of the store and the block.
+pub const fn last_pair(store: u16, block: u32) -> u64 {
+    (block as u64) << INDEX | store as u64
 }
 
 /// Runs for each piece of a joined access; `data` is the raw entry whose address
@@ -101,6 +167,23 @@ pub unsafe extern "C" fn on_join(vcpu: c_uint, info: api::MemInfo, addr: u64, da
         s.join_next = addr.wrapping_add(piece);
         s.join_end = addr.wrapping_add(size);
         push_checked(slot, tag | addr & ADDR);
+    }
+}
+
+/// Runs for the loads of a block's last instruction if there may be any number.
+///
+/// # Safety
+/// As [`on_plain`].
+pub unsafe extern "C" fn on_last_piece(
+    vcpu: c_uint,
+    info: api::MemInfo,
+    addr: u64,
+    data: *mut c_void,
+) {
+    // What QEMU writes itself is not the instruction's.
+    if !super::is_store(info) {
+        // SAFETY: the caller's word.
+        unsafe { on_piece(vcpu, info, addr, data) }
     }
 }
 
@@ -165,9 +248,14 @@ pub unsafe extern "C" fn on_load_store(
 ///
 /// # Safety
 /// As [`on_plain`].
-pub unsafe extern "C" fn on_alternate(vcpu: c_uint, _: api::MemInfo, addr: u64, data: *mut c_void) {
+pub unsafe extern "C" fn on_alternate(
+    vcpu: c_uint,
+    info: api::MemInfo,
+    addr: u64,
+    data: *mut c_void,
+) {
     let slot = slot_of(vcpu);
-    if slot.is_null() {
+    if slot.is_null() || super::is_store(info) {
         return;
     }
     let first = data as u64 & !ADDR;
@@ -183,6 +271,11 @@ pub unsafe extern "C" fn on_alternate(vcpu: c_uint, _: api::MemInfo, addr: u64, 
 
 const TAG: u32 = 48;
 const ADDR: u64 = (1 << TAG) - 1;
+/// A block's entry but for its id.
+const BLOCK: u64 = Raw::block(0).0;
+/// Bits of an access's index.
+const INDEX: u32 = 16;
+const INDEX_MASK: u64 = (1 << INDEX) - 1;
 
 /// # Safety
 /// The slot belongs to this thread and has room.

@@ -32,7 +32,7 @@ use core::sync::atomic::{
 use std::path::Path;
 use std::sync::OnceLock;
 
-use piebald_trace::recording::model::{EventKind, Raw};
+use piebald_trace::recording::model::{AccessKind, BlockDef, EventKind, Raw};
 
 use crate::shared::Shared;
 use api::{Api, MEM_RW, NO_REGS};
@@ -192,7 +192,7 @@ unsafe extern "C" fn on_translate(_: api::PluginId, tb: *mut api::Tb) {
         (api.on_tb_exec)(tb, hot::on_block, NO_REGS, Raw::block(id).0 as *mut c_void);
         for hook in &block.hooks {
             let insn = (api.tb_get_insn)(tb, hook.insn as usize);
-            watch(api, insn, hook);
+            watch(api, insn, hook, id, &block.def);
         }
         for &(insn, number) in &block.marks {
             let insn = (api.tb_get_insn)(tb, insn as usize);
@@ -226,8 +226,16 @@ unsafe fn read_block(api: &Api, tb: *mut api::Tb) -> (u64, Vec<u8>, Vec<u8>) {
 
 /// # Safety
 /// The instruction must belong to the block under translation.
-unsafe fn watch(api: &Api, insn: *mut api::Insn, hook: &decode::Hook) {
+unsafe fn watch(api: &Api, insn: *mut api::Insn, hook: &decode::Hook, block: u32, def: &BlockDef) {
+    let own = def.accesses.iter().filter(|a| a.insn == hook.insn);
+    let last = hook.insn + 1 == def.instrs;
+    let loads = own.clone().all(|a| a.kind == AccessKind::Load);
     let (callback, low): (api::Mem, u64) = match hook.watch {
+        Watch::Plain if last => (hot::on_last, block.into()),
+        Watch::LoadStore(store) if last && own.count() == 2 => {
+            (hot::on_last_load_store, hot::last_pair(store, block))
+        }
+        Watch::Pieces if last && loads => (hot::on_last_piece, 0),
         Watch::Plain => (hot::on_plain, 0),
         Watch::Join(size) => (hot::on_join, size.into()),
         Watch::Pieces => (hot::on_piece, 0),

@@ -45,6 +45,9 @@ pub struct Slot {
     pub join_end: u64,
     /// Tag of the joined or alternating access.
     pub join_tag: u64,
+    /// Raw entry of the block that is executing; 0 once the last access of its
+    /// last instruction is reported.
+    pub open: u64,
     /// Address of the first raw entry in the owner's memory.
     pub base: u64,
     /// Whose it is; see the constants.
@@ -144,6 +147,7 @@ impl SlotMap {
         // SAFETY: plain system call.
         head.tid = unsafe { libc::gettid() } as u32;
         (head.join_next, head.join_end, head.join_tag) = (0, 0, 0);
+        head.open = 0;
         (head.parent, head.inherited, head.written) = (0, 0, 0);
         (head.instrs, head.refs) = (0, 0);
         for flag in [
