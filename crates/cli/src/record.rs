@@ -9,6 +9,7 @@ use std::{
 };
 
 use piebald_qemu::recorder::{RecordError, Recorder, Summary};
+use piebald_trace::recording::{MAJOR, MINOR};
 use piebald_units::Count;
 use sha2::{Digest, Sha256};
 
@@ -109,7 +110,8 @@ fn describe(output: &Path, summary: &Summary) -> String {
 }
 
 /// Records a command of a scenario into the cache directory, or finds it there:
-/// the key is the command, the program's file and the number of references.
+/// the key is the command, the program's file, the number of references, and the
+/// versions of the program and of the format.
 pub(crate) fn cached(words: &[String], refs: u64) -> Result<PathBuf, NotCached> {
     let folder = cache_folder()?.join("recordings");
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -190,6 +192,8 @@ fn key(words: &[String], refs: u64) -> Result<String, String> {
     }
     hash.update(refs.to_le_bytes());
     hash.update(env!("CARGO_PKG_VERSION"));
+    hash.update(MAJOR.to_le_bytes());
+    hash.update(MINOR.to_le_bytes());
     if let Ok(folder) = std::env::current_dir() {
         hash.update(folder.as_os_str().as_encoded_bytes());
     }

@@ -48,8 +48,8 @@ pub fn make_room(vcpu: c_uint) -> *mut Slot {
         return core::ptr::null_mut();
     };
     if let Some(lane) = cold.as_mut() {
-        if !lane.slot.grow(shared) {
-            lane.flush(shared);
+        if shared.ended_early() || !lane.slot.grow(shared) && !lane.flush(shared) {
+            set_slot(vcpu, core::ptr::null_mut());
         }
         return slot_of(vcpu);
     }
@@ -130,13 +130,16 @@ impl Lane {
         if self.slot.write_journal(&bytes) {
             return;
         }
-        self.flush(shared);
+        if !self.flush(shared) {
+            return;
+        }
         let Ok(bytes) = postcard::to_stdvec(&(0u32, &event)) else {
             return;
         };
         if !self.slot.write_journal(&bytes) {
             // Larger than a journal (a very long argument list): at once.
             self.write(shared, &[], &[(0, event)]);
+            self.slot.head().writing.store(0, Release);
         }
     }
 
@@ -147,8 +150,9 @@ impl Lane {
         self.slot.write_call(&bytes.unwrap_or_default());
     }
 
-    /// Writes what the slot holds to the spool, and empties it.
-    pub fn flush(&mut self, shared: &'static Shared) {
+    /// Writes what the slot holds to the spool, and empties it. `false` if the
+    /// driver was told to end: what the slot holds stays for it.
+    pub fn flush(&mut self, shared: &'static Shared) -> bool {
         let events = parse_journal(self.slot.journal());
         // SAFETY: `Raw` is a transparent word; the slot is not written to while
         // its thread is here.
@@ -165,8 +169,13 @@ impl Lane {
                 limits::reached(shared);
             }
         }
-        self.slot.clear();
-        self.slot.head().writing.store(0, Release);
+        let head = self.slot.head();
+        let left = head.writing.load(Relaxed) == 0 && shared.ended_early();
+        if !left {
+            self.slot.clear();
+        }
+        head.writing.store(0, Release);
+        !left
     }
 
     /// Ends what was gathered up to here, in the middle of a block: writes it or,
@@ -203,7 +212,11 @@ impl Lane {
     ) -> io::Result<()> {
         process::write_dictionary(shared)?;
         self.encode(shared, raw, events)?;
-        self.slot.head().writing.store(1, Release);
+        if !self.slot.begin_writing(shared) {
+            return Ok(());
+        }
+        // SAFETY: the owner is the only writer.
+        unsafe { (*self.slot.raw_head()).chunks += 1 };
         spool::append(shared.spool(), &self.record)
     }
 
@@ -246,8 +259,9 @@ impl Lane {
         if self.slot.head().ended.swap(1, AcqRel) == 0 {
             self.event(shared, EventKind::Exit { status });
         }
-        self.flush(shared);
-        self.slot.release();
+        if self.flush(shared) {
+            self.slot.release();
+        }
     }
 }
 
@@ -311,7 +325,9 @@ pub fn before_exec(shared: &'static Shared, vcpu: c_uint, events: Vec<Event>) {
     let Some(lane) = cold.as_mut().filter(|_| shared.running()) else {
         return;
     };
-    lane.flush(shared);
+    if !lane.flush(shared) {
+        return;
+    }
     let events: Vec<_> = events.into_iter().map(|e| (0, e)).collect();
     if let Err(e) = lane.encode(shared, &[], &events) {
         return shared.fail(&e);
@@ -319,6 +335,8 @@ pub fn before_exec(shared: &'static Shared, vcpu: c_uint, events: Vec<Event>) {
     if !lane.slot.write_journal(&lane.record) {
         // A very long argument list. A failing exec then leaves an `Exec` that
         // did not happen, followed by the call that says so.
+        // SAFETY: the owner is the only writer.
+        unsafe { (*lane.slot.raw_head()).chunks += 1 };
         if let Err(e) = spool::append(shared.spool(), &lane.record) {
             shared.fail(&e);
         }

@@ -38,6 +38,8 @@ use crate::shared::Shared;
 use api::{Api, MEM_RW, NO_REGS};
 use decode::Watch;
 pub use hot::MARGIN;
+#[cfg(test)]
+pub(crate) use hot::push_checked;
 
 static SHARED: OnceLock<Shared> = OnceLock::new();
 static API: OnceLock<Api> = OnceLock::new();

@@ -149,9 +149,17 @@ impl Process {
         if new.is_empty() {
             return Ok(());
         }
+        let slot = self.slot.as_ref();
+        if shared.ended_early() || slot.is_some_and(|s| !s.begin_writing(shared)) {
+            // The driver takes what the slot holds. A block that came now could
+            // stand there for another.
+            self.slot = None;
+            return Ok(());
+        }
         if !shared.running() {
-            if let Some(slot) = &self.slot {
-                slot.clear();
+            if let Some(slot) = slot {
+                slot.set_written(self.written as u32);
+                slot.head().writing.store(0, Release);
             }
             return Ok(());
         }
@@ -167,8 +175,9 @@ impl Process {
         .map_err(io::Error::other)?;
         spool::append(shared.spool(), &record)?;
         self.written = self.blocks.len();
-        if let Some(slot) = &self.slot {
+        if let Some(slot) = slot {
             slot.set_written(self.written as u32);
+            slot.head().writing.store(0, Release);
         }
         Ok(())
     }

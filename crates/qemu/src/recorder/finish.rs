@@ -1,7 +1,7 @@
 //! The end of a recording: what killed processes left behind, the warnings, the
 //! index.
 
-use core::sync::atomic::Ordering::Acquire;
+use core::sync::atomic::Ordering::{Acquire, SeqCst};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub fn anyone_alive(shared: &Shared) -> bool {
 
 /// Is a process about to append a record, or doing so?
 pub fn anyone_writing(shared: &Shared) -> bool {
-    slots(shared).any(|slot| slot.head().writing.load(Acquire) != 0 && is_alive(slot.head().pid))
+    slots(shared).any(|slot| slot.head().writing.load(SeqCst) != 0 && is_alive(slot.head().pid))
 }
 
 fn slots(shared: &Shared) -> impl Iterator<Item = SlotMap> + '_ {
@@ -170,8 +170,9 @@ impl Found {
         if left.is_empty() || shared.stopped.load(Acquire) == AT_LIMIT {
             return Ok(());
         }
+        let (so_far, _) = Recording::recover(writer.partial_path()).map_err(read_failed)?;
         for slot in left.iter().filter(|s| s.head().kind == DICTIONARY) {
-            let record = dictionary(slot).map_err(encode_failed)?;
+            let record = dictionary(slot, &so_far).map_err(encode_failed)?;
             writer.append_record(&record)?;
         }
         for slot in left.iter().filter(|s| is_record(s)) {
@@ -189,12 +190,22 @@ impl Found {
         {
             let head = slot.head();
             if let std::collections::hash_map::Entry::Vacant(v) = defs.entry(head.process) {
-                v.insert(recording.block_defs(head.process).unwrap_or_default());
+                let known = recording.block_defs(head.process);
+                if let Err(e) = &known {
+                    let pid = head.pid;
+                    self.missing.push(format!("blocks of process {pid}: {e}"));
+                }
+                v.insert(known.unwrap_or_default());
             }
             let how = how_it_ended(shared, head.pid, head.process, status);
             let code = how.map_or(0, |signal| 128 + signal);
-            if let Some(record) = rest(slot, &recording, &defs[&head.process], code) {
-                writer.append_record(&record)?;
+            let rest = rest(slot, &recording, &defs[&head.process], code);
+            let rest = rest.map_err(encode_failed)?;
+            writer.append_record(&rest.record)?;
+            if let Some(why) = rest.torn {
+                let (tid, n) = (head.tid, rest.dropped);
+                self.missing
+                    .push(format!("the last {n} entries of thread {tid}: {why}"));
             }
             if how != Some(libc::SIGPIPE)
                 && head.ended.load(Acquire) != WITH_IMAGE
@@ -232,63 +243,106 @@ fn how_it_ended(shared: &Shared, pid: u32, process: u32, status: ExitStatus) -> 
     noted.or_else(|| (process == 0).then(|| signal_of(status)).flatten())
 }
 
-/// The blocks that a process had not yet written.
-fn dictionary(slot: &SlotMap) -> Result<Vec<u8>, EncodeError> {
+/// The blocks that a process had not yet written. It may have ended between
+/// writing them and noting so.
+fn dictionary(slot: &SlotMap, so_far: &Recording) -> Result<Vec<u8>, EncodeError> {
     let head = slot.head();
+    let records = so_far.index().dictionaries.iter();
+    let own = records.filter(|d| d.process == head.process);
+    let end = own.map(|d| d.first.saturating_add(d.blocks)).max();
+    let first = head.written.max(end.unwrap_or(0));
     let mut blocks = Vec::new();
     let mut rest = slot.journal();
     while let Ok((block, after)) = postcard::take_from_bytes::<BlockDef>(rest) {
         blocks.push(block);
         rest = after;
     }
+    blocks.drain(..blocks.len().min((first - head.written) as usize));
     let mut record = Vec::new();
     let base = (head.inherited != 0).then_some(Base {
         process: head.parent,
         blocks: head.inherited,
     });
     if !blocks.is_empty() {
-        encode_dictionary(head.process, base, head.written, &blocks, &mut record)?;
+        encode_dictionary(head.process, base, first, &blocks, &mut record)?;
     }
     Ok(record)
 }
 
-/// The chunk that a thread had not yet written.
-fn rest(slot: &SlotMap, so_far: &Recording, defs: &Vec<BlockDef>, code: i32) -> Option<Vec<u8>> {
+/// What a thread had not yet written.
+struct Rest {
+    record: Vec<u8>,
+    /// Raw entries at the end that could not be kept, and why.
+    dropped: usize,
+    torn: Option<EncodeError>,
+}
+
+/// The chunk that a thread had not yet written, up to where it is consistent.
+fn rest(
+    slot: &SlotMap,
+    so_far: &Recording,
+    defs: &Vec<BlockDef>,
+    code: i32,
+) -> Result<Rest, EncodeError> {
     let head = slot.head();
-    let threads = &so_far.index().threads;
-    let written = threads.iter().find(|t| t.thread == head.thread);
+    let index = so_far.index();
+    let written = index.threads.iter().find(|t| t.thread == head.thread);
     let (instrs, refs) = written.map_or((0, 0), |t| (t.instrs, t.refs));
+    let own = index.chunks.iter().filter(|c| c.thread == head.thread);
+    let in_spool = head.writing.load(Acquire) != 0 && own.count() as u64 >= head.chunks;
     let mut events = parse_journal(slot.journal());
     let mut raw: Vec<Raw> = slot.raw().iter().map(|&w| Raw(w)).collect();
-    let in_spool = head.writing.load(Acquire) != 0 && instrs == head.instrs;
     if in_spool {
         raw.clear();
         events.clear();
     }
-    let known = |r: &Raw| r.index() != Raw::NO_INDEX || ((r.0 as u32) as usize) < defs.len();
-    let whole = raw.iter().position(|r| !known(r)).unwrap_or(raw.len());
-    raw.truncate(whole);
-    events.retain(|e| e.0 <= raw.len());
+    let held = raw.len();
     let seq = events.last().map_or(0, |e| e.1.seq_end);
     if let Ok(call) = postcard::from_bytes::<Event>(slot.call()) {
-        events.push((raw.len(), call));
+        events.push((held, call));
     }
-    let exit = EventKind::Exit { status: code };
-    events.push((
-        raw.len(),
-        Event {
-            seq,
-            seq_end: seq,
-            kind: exit,
-        },
-    ));
-    let encoder = ChunkEncoder::new(head.process, head.thread, head.pid, head.tid).ok()?;
-    let mut record = Vec::new();
-    encoder
-        .resume_at(instrs, refs)
-        .encode(defs, &raw, &events, &mut record)
-        .ok()?;
-    Some(record)
+    let exit = Event {
+        seq,
+        seq_end: seq,
+        kind: EventKind::Exit { status: code },
+    };
+    events.push((held, exit));
+    let encoder = ChunkEncoder::new(head.process, head.thread, head.pid, head.tid)?;
+    let mut encoder = encoder.resume_at(instrs, refs);
+    let mut torn = None;
+    loop {
+        // What happened in a part that is dropped did happen.
+        for (at, _) in &mut events {
+            *at = (*at).min(raw.len());
+        }
+        let mut record = Vec::new();
+        let Err(e) = encoder.encode(defs, &raw, &events, &mut record) else {
+            let dropped = held - raw.len();
+            return Ok(Rest {
+                record,
+                dropped,
+                torn,
+            });
+        };
+        if raw.is_empty() {
+            return Err(e);
+        }
+        raw.truncate(consistent(&raw, &e));
+        torn.get_or_insert(e);
+    }
+}
+
+/// How many entries lie before the execution that cannot be encoded; fewer than
+/// there are.
+fn consistent(raw: &[Raw], error: &EncodeError) -> usize {
+    let (EncodeError::UnknownBlock { entry, .. } | EncodeError::UnknownAccess { entry, .. }) =
+        error
+    else {
+        return 0;
+    };
+    let up_to = raw.get(..=*entry).unwrap_or(raw);
+    let block = up_to.iter().rposition(|r| r.index() == Raw::NO_INDEX);
+    block.unwrap_or(0)
 }
 
 fn name(signal: i32) -> String {
@@ -308,4 +362,147 @@ fn name(signal: i32) -> String {
         _ => return format!("signal {signal}"),
     };
     known.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::Setup;
+    use piebald_trace::recording::FileHeader;
+    use piebald_trace::recording::model::{AccessDef, AccessKind, Sources};
+
+    fn block(addr: u64) -> BlockDef {
+        BlockDef {
+            addr,
+            bytes: 4,
+            instrs: 1,
+            accesses: vec![AccessDef {
+                insn: 0,
+                offset: 0,
+                size: 8,
+                kind: AccessKind::Load,
+                address: Sources::default(),
+            }],
+            outs: Vec::new(),
+        }
+    }
+
+    struct Killed {
+        dir: tempfile::TempDir,
+        shared: Shared,
+        _open: std::os::fd::OwnedFd,
+        writer: RecordingWriter,
+        dictionary: SlotMap,
+        thread: SlotMap,
+    }
+
+    /// A process with two blocks, of which nothing is in the spool.
+    fn killed() -> Killed {
+        let dir = tempfile::tempdir().unwrap();
+        let header = FileHeader::new(vec!["killed".into()]);
+        let writer = RecordingWriter::create(&dir.path().join("out.pbr"), header).unwrap();
+        let setup = Setup {
+            spool: writer.partial_path().to_owned(),
+            qemu: "qemu".into(),
+            plugin: "plugin".into(),
+            skip: 0,
+            limit: None,
+            region: None,
+            stop_at_limit: false,
+        };
+        let (shared, open) = Shared::create(&setup).unwrap();
+        let dictionary = shared.claim(DICTIONARY, 0, 0).unwrap();
+        for addr in [0x1000, 0x2000] {
+            assert!(dictionary.write_journal(&postcard::to_stdvec(&block(addr)).unwrap()));
+        }
+        let thread = shared.claim(THREAD, 0, 0).unwrap();
+        Killed {
+            dir,
+            shared,
+            _open: open,
+            writer,
+            dictionary,
+            thread,
+        }
+    }
+
+    impl Killed {
+        fn push(&self, entries: &[Raw]) {
+            for &entry in entries {
+                // SAFETY: the slot is this test's and has room for thousands.
+                unsafe { crate::plugin::push_checked(self.thread.raw_head(), entry.0) };
+            }
+        }
+
+        fn finish(mut self) -> (Vec<String>, Vec<Raw>) {
+            let mut found = Found::default();
+            let status = std::os::unix::process::ExitStatusExt::from_raw(9);
+            found
+                .leftovers(&mut self.writer, &self.shared, status)
+                .unwrap();
+            self.writer.finish().unwrap();
+            let recording = Recording::open(&self.dir.path().join("out.pbr")).unwrap();
+            recording.verify().unwrap();
+            assert_eq!(
+                recording.block_defs(0).unwrap(),
+                [block(0x1000), block(0x2000)]
+            );
+            let chunks = 0..recording.index().chunks.len();
+            let raw = chunks.flat_map(|c| recording.raw_chunk(c).unwrap().0);
+            (found.missing, raw.collect())
+        }
+    }
+
+    #[test]
+    fn what_is_consistent_is_kept_and_the_rest_is_told() {
+        let killed = killed();
+        let whole = [
+            Raw::block(0),
+            Raw::access(0, 64),
+            Raw::block(1),
+            Raw::access(0, 128),
+        ];
+        killed.push(&whole);
+        killed.push(&[Raw::block(1), Raw::access(3, 0), Raw::block(0)]);
+        let (missing, raw) = killed.finish();
+        assert_eq!(raw, whole);
+        let told = "the last 3 entries of thread ";
+        assert!(
+            missing[0].starts_with(told) && missing[0].contains("access 3 of block 1"),
+            "{missing:?}"
+        );
+    }
+
+    #[test]
+    fn blocks_that_were_written_but_not_noted_are_not_written_twice() {
+        let mut killed = killed();
+        let mut record = Vec::new();
+        encode_dictionary(0, None, 0, &[block(0x1000)], &mut record).unwrap();
+        killed.writer.append_record(&record).unwrap();
+        assert_eq!(killed.dictionary.head().written, 0);
+        let whole = [Raw::block(1), Raw::access(0, 8)];
+        killed.push(&whole);
+        let (missing, raw) = killed.finish();
+        assert_eq!(raw, whole);
+        assert_eq!(missing.len(), 1, "{missing:?}");
+        assert!(missing[0].ends_with("ended by SIGKILL"), "{missing:?}");
+    }
+
+    #[test]
+    fn a_chunk_that_was_written_but_not_cleared_is_not_written_twice() {
+        let mut killed = killed();
+        let whole = [Raw::block(1), Raw::access(0, 8)];
+        killed.push(&whole);
+        let mut record = Vec::new();
+        let head = killed.thread.head();
+        let defs = vec![block(0x1000), block(0x2000)];
+        ChunkEncoder::new(0, head.thread, head.pid, head.tid)
+            .and_then(|mut e| e.encode(&defs, &whole, &[], &mut record))
+            .unwrap();
+        killed.writer.append_record(&record).unwrap();
+        assert!(killed.thread.begin_writing(&killed.shared));
+        // SAFETY: the slot is this test's.
+        unsafe { (*killed.thread.raw_head()).chunks = 1 };
+        assert_eq!(killed.finish().1, whole);
+    }
 }

@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use core::sync::atomic::Ordering::{AcqRel, Acquire};
+use core::sync::atomic::Ordering::{Acquire, SeqCst};
 use piebald_trace::recording::{FileHeader, RecordingWriter, WriteError};
 use sha2::{Digest, Sha256};
 
@@ -353,7 +353,7 @@ fn wait_for_others(shared: &Shared, signals: &signals::Forwarding) {
     }
     // Told to end: nothing more is recorded, and nobody is waited for but those
     // who are just appending.
-    let running = shared.stopped.compare_exchange(0, EARLY, AcqRel, Acquire);
+    let running = shared.stopped.compare_exchange(0, EARLY, SeqCst, Acquire);
     let patience = Instant::now() + Duration::from_secs(1);
     while running.is_ok() && finish::anyone_writing(shared) && Instant::now() < patience {
         std::thread::sleep(Duration::from_millis(1));

@@ -198,6 +198,12 @@ impl Shared {
         self.failure.load(Relaxed) == 0 && self.stopped.load(Relaxed) == 0
     }
 
+    /// Was the driver told to end? Slots are then the driver's to read: their
+    /// owners neither empty them nor give them back.
+    pub fn ended_early(&self) -> bool {
+        self.stopped.load(SeqCst) == EARLY
+    }
+
     /// Stops the recording because of an error; the first error counts.
     pub fn fail(&self, error: &io::Error) {
         let errno = error.raw_os_error().unwrap_or(libc::EIO);

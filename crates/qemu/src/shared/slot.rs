@@ -82,6 +82,8 @@ pub struct Slot {
     pub instrs: u64,
     /// References of the thread that are in the spool.
     pub refs: u64,
+    /// Chunks of the thread that are in the spool, or are being written.
+    pub chunks: u64,
     call: [u8; CALL_BYTES],
     journal: [u8; JOURNAL_BYTES],
 }
@@ -149,7 +151,7 @@ impl SlotMap {
         (head.join_next, head.join_end, head.join_tag) = (0, 0, 0);
         head.open = 0;
         (head.parent, head.inherited, head.written) = (0, 0, 0);
-        (head.instrs, head.refs) = (0, 0);
+        (head.instrs, head.refs, head.chunks) = (0, 0, 0);
         for flag in [
             &head.writing,
             &head.journal_len,
@@ -239,6 +241,18 @@ impl SlotMap {
             core::ptr::copy_nonoverlapping(bytes.as_ptr(), to, len);
         }
         self.head().call_len.store(len as u32, Release);
+    }
+
+    /// Tells the driver that what the slot holds is being written to the spool.
+    /// `false` if the driver was told to end and does that itself.
+    pub fn begin_writing(&self, shared: &super::Shared) -> bool {
+        // Either this sees that the driver ends, or the driver sees this.
+        self.head().writing.store(1, SeqCst);
+        let may = !shared.ended_early();
+        if !may {
+            self.head().writing.store(0, Release);
+        }
+        may
     }
 
     /// Forgets raw entries and journal.

@@ -116,8 +116,11 @@ pub enum ReadError {
         /// What is wrong and what is allowed.
         what: String,
     },
-    /// Written by a newer, incompatible version.
-    #[error("{file}: format version {major}.{minor}; this version reads up to {supported}.x")]
+    /// Written by an incompatible version, older or newer.
+    #[error(
+        "{file}: format version {major}.{minor}; this version reads {supported}.x: {}",
+        if major < supported { "record again" } else { "a newer version of Piebald reads it" }
+    )]
     Version {
         /// The file.
         file: String,
@@ -125,7 +128,7 @@ pub enum ReadError {
         major: u16,
         /// Its minor version.
         minor: u16,
-        /// Highest major version that can be read.
+        /// The major version that can be read.
         supported: u16,
     },
     /// The file was not finished.

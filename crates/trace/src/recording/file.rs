@@ -23,8 +23,9 @@ use super::{
 pub const FILE_MAGIC: [u8; 8] = *b"PBLDREC\0";
 /// Last bytes of a finished file.
 pub(crate) const END_MAGIC: [u8; 8] = *b"PBLDEND\0";
-/// Written, and the highest that is read.
-pub const MAJOR: u16 = 1;
+/// Written, and the only one that is read: chunks of 1.x were packed by other
+/// predictors.
+pub const MAJOR: u16 = 2;
 /// Written; a higher one is read.
 pub const MINOR: u16 = 0;
 /// Bytes before the JSON text.

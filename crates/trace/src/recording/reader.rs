@@ -46,7 +46,7 @@ impl Recording {
     /// Opens a finished file.
     ///
     /// # Errors
-    /// It cannot be read, is no recording, is of a newer major version, was not
+    /// It cannot be read, is no recording, is of another major version, was not
     /// finished ([`ReadError::NoFooter`]) or contradicts itself. Chunks are
     /// verified when they are read.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
@@ -67,7 +67,7 @@ impl Recording {
     /// fails there.
     ///
     /// # Errors
-    /// It cannot be read, its header is damaged, or it is of a newer major
+    /// It cannot be read, its header is damaged, or it is of another major
     /// version.
     pub fn recover(path: &Path) -> Result<(Self, Recovered), ReadError> {
         Self::scanned(Data::open(path)?)

@@ -24,7 +24,7 @@ pub(crate) fn header(data: &Data) -> Result<(FileHeader, u64), ReadError> {
     }
     let major = u16::from_le_bytes([prefix[8], prefix[9]]);
     let minor = u16::from_le_bytes([prefix[10], prefix[11]]);
-    if major > MAJOR {
+    if major != MAJOR {
         return Err(ReadError::Version {
             file: data.name().into(),
             major,

@@ -205,14 +205,19 @@ fn a_missing_chunk_is_an_error_and_recovery_reads_up_to_it() {
 }
 
 #[test]
-fn a_newer_major_version_is_refused() {
-    let mut bytes = small();
-    bytes[8] = 2;
-    let error = Recording::from_bytes(bytes, "new").unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "new: format version 2.0; this version reads up to 1.x"
-    );
+fn other_major_versions_are_refused() {
+    for (major, told) in [
+        (1, "record again"),
+        (3, "a newer version of Piebald reads it"),
+    ] {
+        let mut bytes = small();
+        bytes[8] = major;
+        let error = Recording::from_bytes(bytes, "it").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!("it: format version {major}.0; this version reads 2.x: {told}")
+        );
+    }
 }
 
 #[test]
