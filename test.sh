@@ -40,7 +40,7 @@ ALLOWED_SKIPS="licences"
 SKIP=77
 
 REQUIRED="ca-certificates git build-essential pkg-config python3 qemu-user zstd bzip2 grep coreutils"
-WANTED="python3-venv valgrind chromium shellcheck"
+WANTED="python3-venv python3-dev valgrind chromium shellcheck"
 
 # A lock file that does not match the manifests is an error where it counts.
 locked=()

@@ -18,6 +18,7 @@ has_package() {
     case $1 in
         build-essential) have cc && have ld && have objdump ;;
         python3-venv) have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null ;;
+        python3-dev) have python3 && [ -e "$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" ] ;;
         pkg-config) have pkg-config ;;
         qemu-user) have qemu-x86_64 ;;
         ca-certificates) [ -e /etc/ssl/certs/ca-certificates.crt ] || [ -d /etc/pki ] ;;
