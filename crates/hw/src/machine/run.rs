@@ -242,8 +242,9 @@ impl Run<'_> {
     fn misses_plainly(&self, r: &PhysRef) -> bool {
         let cache = &self.hierarchy.topology.caches[usize::from(self.path.data[0])];
         let line = line_of(r);
-        self.core.tlb.is_none()
-            && r.kind != RefKind::Fetch
+        let tlb = self.core.tlb.as_ref();
+        r.kind != RefKind::Fetch
+            && tlb.is_none_or(|t| t.same_page(self.asid, r.vaddr, false))
             && (r.vaddr.0 & 63) + u64::from(r.size) <= 64
             && !cache.aliases()
             && cache.find(cache.set_of(line), line).is_none()
