@@ -8,11 +8,11 @@ use piebald_sim::rooms::{
         contract::Mode,
     },
 };
-use piebald_units::{Color, ColorSet, LINE_SHIFT};
+use piebald_units::{ColorSet, LINE_SHIFT};
 
 use crate::{
     jobs::last_level,
-    scenario::{Frames, Scenario},
+    scenario::{Frames, Policy, ProgramEntry, Scenario},
 };
 
 /// What a program asks for.
@@ -52,6 +52,29 @@ pub(crate) fn color_map(spec: &MachineSpec) -> Result<ColorMap, String> {
     }
 }
 
+/// The colours of a policy on a machine: its own map, or the machine's.
+///
+/// # Errors
+/// As [`color_map`].
+pub(crate) fn map_of(spec: &MachineSpec, policy: &Policy) -> Result<ColorMap, String> {
+    match &policy.color_map {
+        Some(map) => Ok(map.clone()),
+        None => color_map(spec),
+    }
+}
+
+/// What program `at` of a scenario owns under a policy that has owners of colours.
+pub(crate) fn owned(program: &ProgramEntry, policy: &Policy, at: usize) -> Option<Colors> {
+    let own = program.colors.as_ref();
+    match policy.colors.get(at).and_then(Option::as_ref) {
+        None => own.cloned(),
+        Some(changed) => changed.as_ref().map(|set| Colors {
+            set: set.clone(),
+            mode: own.map_or(Mode::Hard, |own| own.mode),
+        }),
+    }
+}
+
 fn slices(cache: &CacheSpec) -> Result<Vec<u64>, String> {
     let read = |text: &String| {
         u64::from_str_radix(text.trim_start_matches("0x"), 16)
@@ -74,26 +97,26 @@ fn indexed<'a>(cache: &CacheSpec, slices: &'a [u64]) -> IndexedCache<'a> {
 /// Under Rainbow a program with colours has them for itself, in turn; the others
 /// share what nobody owns, or, where everything is owned, all colours (thesis,
 /// section 5.5.2).
-pub(crate) fn rule(scenario: &Scenario, program: usize, frames: Frames) -> ColorRule {
-    if frames != Frames::Rainbow {
+pub(crate) fn rule(scenario: &Scenario, program: usize, policy: usize) -> ColorRule {
+    let policy = &scenario.policies[policy];
+    if policy.frames != Frames::Rainbow {
         return ColorRule::default();
     }
-    if let Some(own) = &scenario.programs[program].colors {
+    let owned = |at: usize| owned(&scenario.programs[at], policy, at);
+    if let Some(own) = owned(program) {
         return ColorRule {
-            allowed: Some(own.set.clone()),
+            allowed: Some(own.set),
             mode: own.mode,
             round_robin: true,
             drop_on_exec: false,
         };
     }
-    let owned = |c: Color| {
-        let sets = scenario.programs.iter().filter_map(|p| p.colors.as_ref());
-        sets.into_iter().any(|own| own.set.contains(c))
-    };
-    let colors = color_map(&scenario.machine).map_or(0, |map| map.colors());
-    let mut rest = ColorSet::EMPTY;
-    for color in ColorSet::first(colors).iter().filter(|c| !owned(*c)) {
-        rest.insert(color);
+    let colors = map_of(&scenario.machine, policy).map_or(0, |map| map.colors());
+    let mut rest = ColorSet::first(colors);
+    for own in (0..scenario.programs.len()).filter_map(owned) {
+        own.set.iter().for_each(|color| {
+            rest.remove(color);
+        });
     }
     match rest.is_empty() || rest.len() == colors {
         true => ColorRule::default(),
@@ -108,7 +131,7 @@ pub(crate) fn rule(scenario: &Scenario, program: usize, frames: Frames) -> Color
 
 /// The colours that a program may use under a policy, if not all.
 pub(crate) fn of(scenario: &Scenario, program: usize, policy: usize) -> Option<String> {
-    let rule = rule(scenario, program, scenario.policies[policy].frames);
+    let rule = rule(scenario, program, policy);
     rule.allowed.map(|set| set.to_string())
 }
 

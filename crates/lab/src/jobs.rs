@@ -9,7 +9,7 @@ use piebald_units::Bytes;
 
 use crate::{
     prepare::Prepared,
-    scenario::{Scenario, Together},
+    scenario::{Alone, Scenario, Together},
 };
 
 /// One run of the list.
@@ -57,7 +57,7 @@ pub(crate) fn jobs(scenario: &Scenario, inputs: &[Prepared]) -> Vec<Job> {
                     focus,
                 });
             };
-            for p in 0..programs {
+            for p in (0..programs).filter(|p| runs_alone(scenario, *p)) {
                 foci(inputs, p).for_each(|f| push(Phase::Alone(p), f));
             }
             for group in groups(scenario) {
@@ -86,6 +86,11 @@ pub(crate) fn jobs(scenario: &Scenario, inputs: &[Prepared]) -> Vec<Job> {
     // The longest runs come first, lest the others wait for them.
     jobs.splice(0..0, checks);
     jobs
+}
+
+/// Whether a program runs alone, too.
+fn runs_alone(scenario: &Scenario, program: usize) -> bool {
+    scenario.alone == Alone::All || scenario.programs[program].role == Role::Target
 }
 
 /// How a program is measured in a phase: in each of its regions, or as it is.

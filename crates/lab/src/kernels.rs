@@ -23,7 +23,7 @@ use piebald_sim::rooms::{
 };
 
 use crate::{
-    colors::color_map,
+    colors::map_of,
     jobs::{Job, last_level, mix},
     scenario::{Frames, MemoryState, Policy, Scenario},
 };
@@ -39,6 +39,8 @@ struct Key {
     frames: Frames,
     memory: MemoryState,
     thp: bool,
+    /// The policy, if it has a colour map of its own.
+    own_map: Option<usize>,
 }
 
 /// A state, made by the first run that needs it.
@@ -120,6 +122,7 @@ fn key(scenario: &Scenario, job: &Job) -> Key {
         frames: policy.frames,
         memory: policy.memory,
         thp: policy.thp,
+        own_map: policy.color_map.is_some().then_some(job.policy),
     }
 }
 
@@ -146,7 +149,7 @@ fn kernel(spec: &MachineSpec, policy: &Policy, draw: u64) -> Result<Kernel, Stri
         Frames::Rainbow | Frames::PageColoring => {
             let config = ColoredConfig {
                 like_virtual: policy.frames == Frames::PageColoring,
-                ..ColoredConfig::new(frames, threads, color_map(spec)?)
+                ..ColoredConfig::new(frames, threads, map_of(spec, policy)?)
             };
             Box::new(Colored::new(&config).map_err(|e| e.to_string())?)
         }

@@ -228,7 +228,7 @@ impl Lab<'_> {
             name: entry.name.clone(),
             input: input.program.clone(),
             cores: entry.cores,
-            colors: colors::rule(self.scenario, at, self.scenario.policies[job.policy].frames),
+            colors: colors::rule(self.scenario, at, job.policy),
             start: Picos(if alone { 0 } else { start }),
             waits: entry.role == Role::Target,
             measured: self.is_measured(at, job),

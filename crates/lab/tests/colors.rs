@@ -111,6 +111,95 @@ fn colors_that_hold_too_little_end_the_study_and_a_hint_goes_elsewhere() {
 }
 
 #[test]
+fn a_policy_changes_who_owns_which_colors_and_only_targets_may_run_alone() {
+    let text = TEXT
+        .replace(
+            "repetitions = 2\n",
+            "repetitions = 1\nalone = \"targets\"\n",
+        )
+        .replace("[[policy]]\nname = \"stock\"\nmemory = \"fresh\"\n", "")
+        .replace(
+            "frames = \"rainbow\"\nmemory = \"fresh\"\n",
+            "frames = \"rainbow\"\nmemory = \"fresh\"\n\
+             [[policy]]\nname = \"one\"\nframes = \"rainbow\"\nmemory = \"fresh\"\n\
+             colors = { sort = \"3\" }\n\
+             [[policy]]\nname = \"scan\"\nframes = \"rainbow\"\nmemory = \"fresh\"\n\
+             colors = { sort = \"none\", scan = \"0\" }\n\
+             [[policy]]\nname = \"bits\"\nframes = \"rainbow\"\nmemory = \"fresh\"\n\
+             color_map = [\"15 19\", \"16\"]\ncolors = { sort = \"0-2\" }\n",
+        );
+    let study = run(&text).unwrap();
+    let colors = |policy: usize| {
+        ["sort", "scan"].map(|name| program(&study, policy, name).colors.as_deref())
+    };
+    assert_eq!(colors(0), [Some("0-14"), Some("15")]);
+    assert_eq!(colors(1), [Some("3"), Some("0-2,4-15")]);
+    assert_eq!(colors(2), [Some("1-15"), Some("0")]);
+    assert_eq!(colors(3), [Some("0-2"), Some("3")]);
+    // A sort in one colour has an L3 of 512 KiB.
+    let (fifteen, one) = (
+        misses(program(&study, 0, "sort")).0,
+        misses(program(&study, 1, "sort")).0,
+    );
+    assert!(one > 2.0 * fifteen + 5.0, "{fifteen} {one}");
+    let scan = program(&study, 0, "scan");
+    assert!(!scan.alone.time_ps.is_known() && scan.slowdown.is_none());
+    let time = scan.together.as_ref().map(|t| t.time_ps.is_known());
+    assert_eq!(time, Some(true));
+}
+
+#[test]
+fn colors_of_a_policy_that_cannot_be_are_refused_in_their_place() {
+    let with = |keys: &str| format!("{TEXT}[[policy]]\nname = \"x\"\nframes = \"rainbow\"\n{keys}");
+    for (keys, parts) in [
+        (
+            "colors = { nobody = \"0\" }",
+            "policy[3].colors.nobody: no program has this name: allowed: sort, scan",
+        ),
+        (
+            "colors = { sort = \"5-\" }",
+            "policy[3].colors.sort = \"5-\"",
+        ),
+        ("colors = { sort = \"\" }", "policy[3].colors.sort"),
+        (
+            "colors = { scan = \"16\" }",
+            "policy[3].colors.scan = \"16\": allowed: colors of this machine, 0-15",
+        ),
+        (
+            "color_map = [\"15\", \"15\"]",
+            "policy[3].color_map: line 2",
+        ),
+        (
+            "color_map = [\"15\", \"x\"]",
+            "policy[3].color_map: line 2: \"x\" is no address bit",
+        ),
+        ("color_map = [\"3\"]", "policy[3].color_map"),
+        (
+            "color_map = []",
+            "policy[3].color_map = \"\": allowed: at least one color bit",
+        ),
+        ("color_map = [\"15\\n16\"]", "one color bit in each text"),
+        (
+            "color_map = [\"15\", \"16\"]",
+            "program[0].colors = \"0-14\": allowed: colors of this machine under policy \"x\", 0-3",
+        ),
+        (
+            "color_map = [\"15\", \"16\", \"17\", \"30\"]",
+            "policy[3].color_map: color bit 3 names an address bit that no frame has in 768MiB",
+        ),
+    ] {
+        let error = parse(&with(keys)).expect_err(keys);
+        assert!(error.starts_with("folder/c.toml:"), "{error}");
+        assert!(error.contains(parts), "{keys}: {error}");
+    }
+    for keys in ["colors = { sort = \"1\" }", "color_map = [\"15\"]"] {
+        let text = with(keys).replace("\"x\"\nframes = \"rainbow\"", "\"x\"\nframes = \"stock\"");
+        let error = parse(&text).expect_err(keys);
+        assert!(error.contains("only frames = \"rainbow\""), "{error}");
+    }
+}
+
+#[test]
 fn what_cannot_be_is_refused_with_line_key_value_and_range() {
     for (old, new, line, parts) in [
         (

@@ -94,6 +94,8 @@ pub(crate) struct File {
     pub(crate) warmup_refs: Option<Spanned<Written<Count>>>,
     /// Which programs run together.
     pub(crate) together: Option<Spanned<String>>,
+    /// Which programs run alone.
+    pub(crate) alone: Option<Spanned<String>>,
     pub(crate) machine: MachineTable,
     #[serde(default)]
     pub(crate) output: OutputTable,
@@ -153,6 +155,10 @@ pub(crate) struct PolicyTable {
     pub(crate) frames: Option<Spanned<String>>,
     pub(crate) memory: Option<Spanned<String>>,
     pub(crate) thp: Option<bool>,
+    /// One line per colour bit: the address bits to XOR.
+    pub(crate) color_map: Option<Spanned<Vec<Spanned<String>>>>,
+    /// Colours of programs under this policy, by their names.
+    pub(crate) colors: Option<Spanned<BTreeMap<String, Spanned<String>>>>,
     pub(crate) replace: Option<Spanned<String>>,
     pub(crate) files: Option<Spanned<String>>,
     pub(crate) reads: Option<Spanned<String>>,

@@ -5,6 +5,7 @@
 
 mod colors;
 mod file;
+mod policies;
 mod regions;
 
 use std::{
@@ -15,9 +16,10 @@ use std::{
 use piebald_report::Role;
 use piebald_sim::rooms::{
     hw::{Features, Machine, Options, presets, spec::MachineSpec},
+    policy::color_map::ColorMap,
     trace::foreign::Format,
 };
-use piebald_units::{Bytes, CoreSet, Count};
+use piebald_units::{Bytes, ColorSet, CoreSet, Count};
 use toml::Spanned;
 
 pub use self::regions::RegionRequest;
@@ -64,6 +66,8 @@ pub struct Scenario {
     pub miss_curve: u32,
     /// Which programs run together.
     pub together: Together,
+    /// Which programs run alone.
+    pub alone: Alone,
     /// Programs, in the file's order.
     pub programs: Vec<ProgramEntry>,
     /// Policies, in the file's order; at least one.
@@ -123,6 +127,15 @@ pub enum Together {
     EachTarget,
 }
 
+/// Which programs run alone, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alone {
+    /// All of them.
+    All,
+    /// Targets; polluters are company only.
+    Targets,
+}
+
 /// Which frames pages get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Frames {
@@ -158,6 +171,11 @@ pub struct Policy {
     pub memory: MemoryState,
     /// 2 MiB pages for anonymous memory.
     pub thp: bool,
+    /// What frame bits make the colours; `None` = the machine's geometry.
+    pub color_map: Option<ColorMap>,
+    /// For each program, in the scenario's order, whose colours this policy changes: `None` =
+    /// as the program says, `Some(None)` = it owns none, `Some(Some(_))` = these.
+    pub colors: Vec<Option<Option<ColorSet>>>,
 }
 
 impl Policy {
@@ -311,8 +329,10 @@ impl Scenario {
             ("each-target", Together::EachTarget),
         ];
         let together = source.choose(&file.together, "together", &together)?;
+        let alone = [("all", Alone::All), ("targets", Alone::Targets)];
+        let alone = source.choose(&file.alone, "alone", &alone)?;
         let programs = programs(&file, &source, threads)?;
-        let policies = policies(&file, &source)?;
+        let policies = policies::policies(&file, &source, &programs)?;
         colors::check(&file, &source, &machine, &programs, &policies)?;
         let small = |value: &Option<Spanned<u32>>, key: &str, default: u32| match value {
             None => Ok(default),
@@ -339,6 +359,7 @@ impl Scenario {
             set_map: small(&file.output.set_map, "output.set_map", DEFAULT_SET_MAP)?,
             miss_curve: small(&file.output.miss_curve, "output.miss_curve", 0)?,
             together,
+            alone,
             programs,
             policies,
         })
@@ -571,48 +592,4 @@ fn builtin_text(builtin: &file::Builtin) -> String {
             }
         }
     }
-}
-
-fn policies(file: &file::File, source: &Source<'_>) -> Result<Vec<Policy>, ScenarioError> {
-    if file.policy.is_empty() {
-        return Ok(vec![Policy {
-            name: "stock".to_owned(),
-            frames: Frames::Stock,
-            memory: MemoryState::Aged,
-            thp: false,
-        }]);
-    }
-    let mut names = HashSet::new();
-    let mut policies = Vec::new();
-    for (i, spanned) in file.policy.iter().enumerate() {
-        let table = spanned.get_ref();
-        let key = |name: &str| format!("policy[{i}].{name}");
-        let name = table.name.get_ref().clone();
-        if name.is_empty() || !names.insert(name.clone()) {
-            let allowed = "unique names that are not empty";
-            return Err(source.refuse(&table.name, &key("name"), format!("\"{name}\""), allowed));
-        }
-        let frames = [
-            ("stock", Frames::Stock),
-            ("random", Frames::Random),
-            ("bin-hopping", Frames::BinHopping),
-            ("page-coloring", Frames::PageColoring),
-            ("rainbow", Frames::Rainbow),
-        ];
-        let memory = [("aged", MemoryState::Aged), ("fresh", MemoryState::Fresh)];
-        for (value, word) in [
-            (&table.replace, "replace"),
-            (&table.files, "files"),
-            (&table.reads, "reads"),
-        ] {
-            source.choose(value, &key(word), &[("none", ())])?;
-        }
-        policies.push(Policy {
-            name,
-            frames: source.choose(&table.frames, &key("frames"), &frames)?,
-            memory: source.choose(&table.memory, &key("memory"), &memory)?,
-            thp: table.thp.unwrap_or(false),
-        });
-    }
-    Ok(policies)
 }

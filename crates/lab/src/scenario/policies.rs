@@ -1,0 +1,58 @@
+//! The tables `[[policy]]`.
+
+use std::collections::HashSet;
+
+use super::{Frames, MemoryState, Policy, ProgramEntry, ScenarioError, Source, colors, file};
+
+/// Reads all policies; without a table there is one, stock.
+pub(super) fn policies(
+    file: &file::File,
+    source: &Source<'_>,
+    programs: &[ProgramEntry],
+) -> Result<Vec<Policy>, ScenarioError> {
+    if file.policy.is_empty() {
+        return Ok(vec![Policy {
+            name: "stock".to_owned(),
+            frames: Frames::Stock,
+            memory: MemoryState::Aged,
+            thp: false,
+            color_map: None,
+            colors: vec![None; programs.len()],
+        }]);
+    }
+    let mut names = HashSet::new();
+    let mut policies = Vec::new();
+    for (i, spanned) in file.policy.iter().enumerate() {
+        let table = spanned.get_ref();
+        let key = |name: &str| format!("policy[{i}].{name}");
+        let name = table.name.get_ref().clone();
+        if name.is_empty() || !names.insert(name.clone()) {
+            let allowed = "unique names that are not empty";
+            return Err(source.refuse(&table.name, &key("name"), format!("\"{name}\""), allowed));
+        }
+        let frames = [
+            ("stock", Frames::Stock),
+            ("random", Frames::Random),
+            ("bin-hopping", Frames::BinHopping),
+            ("page-coloring", Frames::PageColoring),
+            ("rainbow", Frames::Rainbow),
+        ];
+        let memory = [("aged", MemoryState::Aged), ("fresh", MemoryState::Fresh)];
+        for (value, word) in [
+            (&table.replace, "replace"),
+            (&table.files, "files"),
+            (&table.reads, "reads"),
+        ] {
+            source.choose(value, &key(word), &[("none", ())])?;
+        }
+        policies.push(Policy {
+            name,
+            frames: source.choose(&table.frames, &key("frames"), &frames)?,
+            memory: source.choose(&table.memory, &key("memory"), &memory)?,
+            thp: table.thp.unwrap_or(false),
+            color_map: colors::map(table, source, i)?,
+            colors: colors::changes(table, source, i, programs)?,
+        });
+    }
+    Ok(policies)
+}
