@@ -23,7 +23,11 @@ has_package() {
         qemu-user) have qemu-x86_64 ;;
         ca-certificates) [ -e /etc/ssl/certs/ca-certificates.crt ] || [ -d /etc/pki ] ;;
         coreutils) have sort && have timeout ;;
+        coinor-clp) have clp ;;
+        liblemon-utils) have dimacs-solver ;;
+        pocketsphinx) have pocketsphinx_batch ;;
         grep | zstd | valgrind | chromium | python3 | bzip2 | git | shellcheck) have "$1" ;;
+        g++ | xalan | espeak-ng | sox) have "$1" ;;
         *) dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q '^install ok installed' ;;
     esac
 }

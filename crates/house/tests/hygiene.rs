@@ -9,7 +9,7 @@ use piebald_house::{
 
 /// Extensions of files that people write.
 const WRITTEN: &[&str] = &[
-    "rs", "toml", "md", "sh", "py", "svg", "html", "css", "js", "c", "h", "csv", "json",
+    "rs", "toml", "md", "sh", "py", "svg", "html", "css", "js", "c", "h", "cpp", "csv", "json",
 ];
 /// Written files without an extension.
 const PLAIN: &[&str] = &["run"];

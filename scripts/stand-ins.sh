@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# Makes the inputs of a reproduction: programs and data that stand in for those
+# that are not free.
+#
+#   stand-ins.sh rainbow [DIR]     DIR: out/reproduce/rainbow/inputs
+#
+# Installs the packages that reproduce/rainbow/programs.toml names, draws the data
+# from fixed seeds, compiles the own programs and tries each of them once. What is
+# there already and newer than its source is kept. Ends with a table of the files
+# and their sha256; data whose sum is in reproduce/rainbow/inputs.sha256 must have it.
+set -eu
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source-path=SCRIPTDIR source=setup.sh
+. "$root/scripts/setup.sh"
+
+fail() { warn "stand-ins: $*"; exit 1; }
+
+case ${1:-} in
+    rainbow) ;;
+    -h | --help) sed -n '2,/^set -eu/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    *) warn "stand-ins: \"${1:-}\": allowed: rainbow"; exit 2 ;;
+esac
+[ $# -le 2 ] || { warn "stand-ins: one directory at most"; exit 2; }
+
+source=$root/reproduce/$1
+programs=$source/programs.toml
+dir=${2:-$root/out/reproduce/$1/inputs}
+mkdir -p "$dir"
+dir=$(cd "$dir" && pwd)
+export LC_ALL=C PYTHONDONTWRITEBYTECODE=1
+
+packages=$(sed -n 's/^packages = \[\(.*\)\]$/\1/p' "$programs" | tr -d '",' | tr ' ' '\n' | sort -u | tr '\n' ' ')
+[ -n "$packages" ] || fail "$programs: no packages are named"
+# shellcheck disable=SC2086  # a list of package names
+if [ -n "$(missing_packages $packages)" ]; then
+    unlock_sudo
+    install_packages $packages || fail "the packages above are needed"
+fi
+
+cd "$dir"
+
+# stale FILE SOURCE...: is FILE missing, or older than a source?
+stale() {
+    local file=$1 each
+    shift
+    [ -s "$file" ] || return 0
+    for each in "$@"; do
+        [ "$file" -nt "$each" ] || return 0
+    done
+    return 1
+}
+
+# step SECONDS WHAT COMMAND...: runs a command, and says its output if it fails.
+step() {
+    local limit=$1 what=$2 log=step.log
+    shift 2
+    if ! timeout "$limit" "$@" >"$log" 2>&1; then
+        tail -n 20 "$log" >&2
+        fail "$what failed: $*"
+    fi
+    rm -f "$log"
+}
+
+# drawn GENERATOR FILE...: files that a Python program of the project draws.
+drawn() {
+    local generator=$source/$1.py file fresh=yes
+    shift
+    for file in "$@"; do
+        if stale "$file" "$generator" "$source/draw.py"; then fresh=; fi
+    done
+    [ -z "$fresh" ] || return 0
+    say "drawing $*"
+    step 120 "drawing $*" python3 "$generator" "${@/%/.new}"
+    for file in "$@"; do
+        mv "$file.new" "$file"
+    done
+}
+
+# compiled PROGRAM SOURCE TRIAL LIBRARIES COMPILER...: a program of the project,
+# tried once; its trial checks its own results.
+compiled() {
+    local program=$1 code=$source/$2 trial=$3 libraries=$4
+    shift 4
+    if stale "$program" "$code"; then
+        say "compiling $program"
+        # shellcheck disable=SC2086  # options of a compiler
+        step 120 "compiling ${code##*/}" "$@" -O2 -Wall "$code" -o "$program.new" $libraries
+        # shellcheck disable=SC2086  # words of a command
+        step 60 "trying $program" "./$program.new" $trial
+        mv "$program.new" "$program"
+    fi
+}
+
+# The basis from which the linear program is solved further: its first half would
+# take a recording minutes.
+basis() {
+    stale patients.bas patients.mps || return 0
+    say "solving the first half of patients.mps"
+    step 180 "solving the first half of patients.mps" clp patients.mps -presolve off \
+        -maxIterations 30000 -dualsimplex -basisOut patients.bas.new
+    [ -s patients.bas.new ] || fail "clp wrote no basis"
+    mv patients.bas.new patients.bas
+}
+
+# One file of 16,000 samples a second for each line of the text.
+speech() {
+    local text=$source/sphinx_speech.txt number=0 line name names=()
+    stale speech.ctl "$text" || return 0
+    say "speaking sphinx_speech.txt"
+    while IFS= read -r line; do
+        number=$((number + 1))
+        name=$(printf 'sentence%02d' "$number")
+        step 60 "speaking line $number" espeak-ng -v en-us -s 140 -w "$name.wav" "$line"
+        step 60 "resampling line $number" sox -R -D "$name.wav" -r 16000 -c 1 -b 16 -e signed-integer "$name.raw"
+        rm "$name.wav"
+        names+=("$name")
+    done <"$text"
+    printf '%s\n' "${names[@]}" >speech.ctl
+}
+
+drawn bzip2_page page.html
+drawn xalan_input warehouse.xml orders.xsl
+drawn mcf_network vehicles.min
+drawn soplex_program patients.mps
+basis
+speech
+compiled ethernet ethernet.cpp 20000 "" g++ -std=c++17
+compiled paths paths.c "2 check" "" cc -std=c11
+compiled flow flow.c "16 20" -lm cc -std=gnu11
+compiled shor shor.c "15 7" "-fopenmp -lquantum -lm" cc -std=c11
+
+sha256sum --check --quiet --strict "$source/inputs.sha256" ||
+    fail "the data above differ from those that were committed ($source/inputs.sha256)"
+
+say
+printf '%-16s %12s  %s\n' file bytes sha256
+for file in $(sed -n 's/^inputs = \[\(.*\)\]$/\1/p' "$programs" | tr -d '",'); do
+    [ -s "$file" ] || fail "$dir/$file: programs.toml names it, but nothing made it"
+    printf '%-16s %12s  %s\n' "$file" "$(stat -c %s "$file")" "$(sha256sum <"$file" | cut -d ' ' -f 1)"
+done
+say
+say "in $dir"
