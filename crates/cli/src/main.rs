@@ -8,6 +8,7 @@ mod machine;
 mod progress;
 mod record;
 mod regions;
+mod reproduce;
 mod study;
 mod trace;
 mod trace_info;
@@ -31,6 +32,8 @@ enum Verb {
     Study(study::Args),
     /// Record a program and all its children for use in studies
     Record(record::Args),
+    /// Rerun the experiments of a paper: its numbers beside ours
+    Reproduce(reproduce::Args),
     /// List, show, check and derive machines
     Machine(machine::Args),
     /// Look into recordings and traces, and convert traces
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().verb {
         Verb::Study(args) => study::run(&args),
         Verb::Record(args) => record::run(&args),
+        Verb::Reproduce(args) => reproduce::run(&args),
         Verb::Machine(args) => machine::run(&args),
         Verb::Trace(args) => trace::run(&args),
     };

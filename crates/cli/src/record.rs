@@ -9,6 +9,7 @@ use std::{
 };
 
 use piebald_qemu::recorder::{RecordError, Recorder, Summary};
+use piebald_reproduce::Wanted;
 use piebald_trace::recording::{MAJOR, MINOR};
 use piebald_units::Count;
 use sha2::{Digest, Sha256};
@@ -115,7 +116,11 @@ fn describe(output: &Path, summary: &Summary) -> String {
 pub(crate) fn cached(words: &[String], refs: u64) -> Result<PathBuf, NotCached> {
     let folder = cache_folder()?.join("recordings");
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let path = folder.join(format!("{}.pbr", key(words, refs)?));
+    let here = std::env::current_dir().ok();
+    let path = folder.join(format!(
+        "{}.pbr",
+        key(words, [0, refs], here.as_deref(), &[])?
+    ));
     if path.exists() {
         return Ok(path);
     }
@@ -184,22 +189,70 @@ fn cache_folder() -> Result<PathBuf, String> {
     Ok(base.join("piebald"))
 }
 
-fn key(words: &[String], refs: u64) -> Result<String, String> {
+/// Records a program that stands in for another in the folder of its inputs, as a command of
+/// its own so that several can be recorded at a time, or finds it in the cache directory. The
+/// key is the command, what it reads, and what is kept.
+pub(crate) fn stand_in(wanted: &Wanted<'_>, inputs: &Path) -> Result<PathBuf, String> {
+    let program = wanted.program;
+    let inputs = std::path::absolute(inputs).map_err(|e| format!("{}: {e}", inputs.display()))?;
+    for file in &program.inputs {
+        if !inputs.join(file).is_file() {
+            return Err(format!("{}: not there", inputs.join(file).display()));
+        }
+    }
+    let folder = cache_folder()?.join("recordings");
+    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let extra: Vec<PathBuf> = program.inputs.iter().map(|f| inputs.join(f)).collect();
+    let key = key(&program.command, [program.skip, wanted.refs], None, &extra)?;
+    let path = folder.join(format!("{}-{key}.pbr", program.name));
+    if path.exists() {
+        return Ok(path);
+    }
+    let this = std::env::current_exe().map_err(|e| format!("this program: {e}"))?;
+    let done = std::process::Command::new(this)
+        .args(["record", "--quiet", "--stop-at-limit", "-o"])
+        .arg(&path)
+        .args(["--skip", &program.skip.to_string()])
+        .args(["--limit", &wanted.refs.to_string(), "--"])
+        .args(&program.command)
+        .current_dir(&inputs)
+        .stdin(std::process::Stdio::null())
+        .output()
+        .map_err(|e| format!("piebald record: {e}"))?;
+    if done.status.success() {
+        return Ok(path);
+    }
+    // What is in the cache is taken for good.
+    let _ = std::fs::remove_file(&path);
+    let said = String::from_utf8_lossy(&done.stderr);
+    let last: Vec<&str> = said.trim().lines().rev().take(3).collect();
+    let last: Vec<&str> = last.into_iter().rev().collect();
+    Err(format!("recording it failed: {}", last.join("; ")))
+}
+
+/// A name for what is recorded: `words`, references to skip and to keep, the folder that it
+/// runs in if that matters, and the content of all files.
+fn key(
+    words: &[String],
+    refs: [u64; 2],
+    folder: Option<&Path>,
+    extra: &[PathBuf],
+) -> Result<String, String> {
     let mut hash = Sha256::new();
     for word in words {
         hash.update((word.len() as u64).to_le_bytes());
         hash.update(word);
     }
-    hash.update(refs.to_le_bytes());
+    refs.iter().for_each(|n| hash.update(n.to_le_bytes()));
     hash.update(env!("CARGO_PKG_VERSION"));
     hash.update(MAJOR.to_le_bytes());
     hash.update(MINOR.to_le_bytes());
-    if let Ok(folder) = std::env::current_dir() {
+    if let Some(folder) = folder {
         hash.update(folder.as_os_str().as_encoded_bytes());
     }
-    for file in files(words) {
+    for file in files(words).iter().chain(extra) {
         let mut content = Vec::new();
-        std::fs::File::open(&file)
+        std::fs::File::open(file)
             .and_then(|mut f| f.read_to_end(&mut content))
             .map_err(|e| format!("{}: {e}", file.display()))?;
         hash.update(&content);

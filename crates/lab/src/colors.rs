@@ -29,7 +29,7 @@ pub struct Colors {
 ///
 /// # Errors
 /// Says in words what makes colours impossible here.
-pub(crate) fn color_map(spec: &MachineSpec) -> Result<ColorMap, String> {
+pub fn color_map(spec: &MachineSpec) -> Result<ColorMap, String> {
     let llc = last_level(spec);
     let masks = slices(llc)?;
     let l2 = spec

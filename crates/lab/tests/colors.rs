@@ -244,3 +244,34 @@ fn what_cannot_be_is_refused_with_line_key_value_and_range() {
         assert!(error.contains(parts), "{error}");
     }
 }
+
+#[test]
+fn colors_of_a_last_level_that_hashes_its_slices_are_those_of_the_hash() {
+    // Four slices. Address bits 17 and 18, colours of the linear W3540, tell a slice only
+    // together with higher ones.
+    let hashed = TEXT.replace("0-14", "0-13").replace(
+        "memory = \"768MiB\"\n",
+        "memory = \"768MiB\"\nslice_hash = [\"0x1b5f575440\", \"0x2eb5faa880\"]\n",
+    );
+    let naive = hashed.replace(
+        "name = \"colors\"\n",
+        "name = \"colors\"\ncolor_map = [\"15\", \"16\", \"17\", \"18\"]\n",
+    );
+    let gap = |text: &str| {
+        let text = text.replace("[[policy]]\nname = \"stock\"\nmemory = \"fresh\"\n", "");
+        let study = run(&text).unwrap();
+        let (alone, together) = misses(program(&study, 0, "sort"));
+        together - alone
+    };
+    let (naive, exact) = (gap(&naive), gap(&hashed));
+    assert!(exact < 1.0 && naive > exact + 5.0, "{naive} {exact}");
+
+    for mask in ["0x0", "x", "0x4000000000000"] {
+        let error = parse(&hashed.replace("0x1b5f575440", mask)).expect_err(mask);
+        assert!(
+            error.starts_with("folder/c.toml:8: machine.slice_hash: "),
+            "{error}"
+        );
+        assert!(error.contains(mask), "{error}");
+    }
+}

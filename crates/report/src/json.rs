@@ -18,9 +18,14 @@ use crate::{ReportError, SCHEMA, Study};
 /// None for any study that can be built today; the result says so in its type
 /// because the serialiser may refuse.
 pub fn to_json(study: &Study) -> Result<String, ReportError> {
+    lines(study)
+}
+
+/// A record as JSON that breaks lines at objects only.
+pub(crate) fn lines(record: &impl Serialize) -> Result<String, ReportError> {
     let mut out = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut out, Lines::default());
-    study.serialize(&mut serializer)?;
+    record.serialize(&mut serializer)?;
     out.push(b'\n');
     Ok(String::from_utf8_lossy(&out).into_owned())
 }

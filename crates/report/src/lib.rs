@@ -31,6 +31,7 @@ mod html;
 mod json;
 mod record;
 mod regions;
+mod reproduction;
 mod rows;
 mod sample;
 mod table;
@@ -43,6 +44,11 @@ pub use json::{from_json, to_json};
 pub use record::{
     Extra, LevelMpki, MachineSummary, Metrics, MissCurve, PolicyResult, ProgramResult, RegionCheck,
     RegionFigures, RegionResult, RegionSet, Role, SCHEMA, SetMap, Study,
+};
+pub use reproduction::{
+    Curve, CurvePoint, Panel, PaperFigure, Predicate, Published, REPRODUCTION_SCHEMA, Reproduction,
+    Target, TargetKind, Value, Verdict, reproduction_to_html, reproduction_to_json,
+    reproduction_to_table,
 };
 pub use sample::Sample;
 pub use table::{TableStyle, to_table};

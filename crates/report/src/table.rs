@@ -132,7 +132,7 @@ fn conditions(study: &Study) -> String {
 }
 
 /// Breaks text at spaces.
-fn paragraph(out: &mut String, text: &str, width: usize) {
+pub(crate) fn paragraph(out: &mut String, text: &str, width: usize) {
     let mut used = 0;
     for word in text.split_whitespace() {
         let len = word.chars().count();
@@ -149,7 +149,7 @@ fn paragraph(out: &mut String, text: &str, width: usize) {
     out.push('\n');
 }
 
-fn table(header: impl IntoIterator<Item = String>) -> Table {
+pub(crate) fn table(header: impl IntoIterator<Item = String>) -> Table {
     let mut table = Table::new();
     table
         .load_style(RULES)
@@ -161,7 +161,7 @@ fn table(header: impl IntoIterator<Item = String>) -> Table {
     table
 }
 
-fn right(text: String) -> Cell {
+pub(crate) fn right(text: String) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 

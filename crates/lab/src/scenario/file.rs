@@ -121,6 +121,8 @@ pub(crate) struct MachineTable {
     pub(crate) features: Option<Spanned<String>>,
     pub(crate) disabled_controllers: Option<Spanned<Vec<u16>>>,
     pub(crate) prefetch: Option<Spanned<bool>>,
+    /// Masks of the last level's slices, instead of the preset's.
+    pub(crate) slice_hash: Option<Spanned<Vec<String>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]

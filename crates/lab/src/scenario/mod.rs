@@ -23,7 +23,7 @@ use piebald_units::{Bytes, ColorSet, CoreSet, Count};
 use toml::Spanned;
 
 pub use self::regions::RegionRequest;
-use crate::colors::Colors;
+use crate::{colors::Colors, jobs::last_level};
 
 /// References of a program and run if the scenario does not say.
 const DEFAULT_BUDGET: u64 = 20_000_000;
@@ -412,6 +412,14 @@ fn machine(
         spec.memory.size = size;
         Machine::new(&spec, &Options::default())
             .map_err(|e| source.error(memory.span().start, format!("machine.memory: {e}")))?;
+    }
+    if let Some(hash) = &table.slice_hash {
+        let last = last_level(&spec).level;
+        for cache in spec.cache.iter_mut().filter(|c| c.level == last) {
+            cache.slice_hash.clone_from(hash.get_ref());
+        }
+        Machine::new(&spec, &Options::default())
+            .map_err(|e| source.error(hash.span().start, format!("machine.slice_hash: {e}")))?;
     }
     if let Some(off) = &table.disabled_controllers {
         let options = Options {

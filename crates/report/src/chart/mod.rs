@@ -10,10 +10,12 @@
 mod bars;
 mod curves;
 mod heat;
+mod panel;
 
 pub(crate) use bars::{Bar, BarChart, BarRow, Group, bar_chart};
 pub(crate) use curves::miss_curves;
 pub(crate) use heat::{EMPTY, KERNEL, set_map};
+pub(crate) use panel::{PanelAxes, panel};
 
 use plotters::coord::Shift;
 use plotters::prelude::*;

@@ -1,0 +1,228 @@
+//! `piebald reproduce [PAPER]`
+
+use std::{
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use piebald_report::{
+    Reproduction, TableStyle, Verdict, reproduction_to_html, reproduction_to_json,
+    reproduction_to_table, write_atomically,
+};
+use piebald_reproduce::{Hooks, Options, System, Wanted, reproduce};
+use piebald_units::Count;
+
+use crate::{
+    failure::{Failure, print},
+    progress, record,
+};
+
+/// Arguments of `piebald reproduce`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The system; without one, those that can be rerun are listed
+    #[arg(value_name = "PAPER", value_parser = system)]
+    paper: Option<System>,
+    /// Fewer sizes, repetitions and references: minutes instead of hours
+    #[arg(long)]
+    quick: bool,
+    /// Targets to run, as in R-2,R-5 [default: all]
+    #[arg(long, value_name = "IDS", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Folder with the inputs that scripts/stand-ins.sh made [default:
+    /// out/reproduce/PAPER/inputs]
+    #[arg(long, value_name = "DIR")]
+    inputs: Option<PathBuf>,
+    /// Write report.html and results.json to this folder
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Write the results as JSON to this file, or to standard output with -
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
+    /// Repetitions of every experiment, instead of the form's number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repetitions: Option<u32>,
+    /// Measured references of each program and run, such as 20M
+    #[arg(long, value_name = "REFS")]
+    budget: Option<Count>,
+    /// Seed of all draws
+    #[arg(long, default_value_t = 42)]
+    seed: u64,
+    /// Runs at a time; results do not depend on it [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// No progress bar
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+fn system(name: &str) -> Result<System, String> {
+    let found = System::ALL.into_iter().find(|s| s.name() == name);
+    found.ok_or_else(|| {
+        let names = System::ALL.map(System::name).join(", ");
+        format!("allowed: {names}")
+    })
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let Some(system) = args.paper else {
+        return list();
+    };
+    check(args, system)?;
+    if let Some(threads) = args.threads {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(usize::from(threads))
+            .build_global()
+            .map_err(Failure::failed)?;
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = stop.clone();
+    ctrlc::set_handler(move || {
+        // The second interrupt does not wait for results.
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })
+    .map_err(Failure::failed)?;
+    let bar = progress::bar(args.quiet);
+    let shown = Mutex::new(String::new());
+    let show = |stage: &str, done: u64, planned: u64| {
+        let mut last = shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last != stage {
+            *last = stage.to_owned();
+            bar.reset();
+            bar.println(format!("piebald: {stage}"));
+        }
+        bar.set_length(planned);
+        bar.set_position(done);
+    };
+    let recorder = |wanted: &Wanted<'_>, inputs: &Path| {
+        if stop.load(Ordering::Relaxed) {
+            return Err("interrupted".to_owned());
+        }
+        bar.println(format!(
+            "piebald: {} is recorded or found",
+            wanted.program.name
+        ));
+        record::stand_in(wanted, inputs)
+    };
+    let options = Options {
+        quick: args.quick,
+        seed: args.seed,
+        repetitions: args.repetitions,
+        budget_refs: args.budget.map(|n| n.0),
+        only: args.only.clone(),
+        inputs: args
+            .inputs
+            .clone()
+            .unwrap_or_else(|| default_inputs(system)),
+    };
+    let hooks = Hooks {
+        stop: Some(&stop),
+        progress: Some(&show),
+        record: &recorder,
+    };
+    let result = reproduce(system, &options, hooks);
+    bar.finish_and_clear();
+    let mut found = result.map_err(Failure::failed)?;
+    found.command = Some(command(args, system));
+    show_results(args, &found)?;
+    let silent = |t: &piebald_report::Target| t.verdict == Verdict::NotRun && t.why.is_none();
+    Ok(
+        match found.targets.iter().any(silent) || stop.load(Ordering::Relaxed) {
+            true => ExitCode::FAILURE,
+            false => ExitCode::SUCCESS,
+        },
+    )
+}
+
+fn default_inputs(system: System) -> PathBuf {
+    Path::new("out/reproduce")
+        .join(system.name())
+        .join("inputs")
+}
+
+fn list() -> Result<ExitCode, Failure> {
+    let mut text = String::new();
+    for system in System::ALL {
+        let ids = system.targets();
+        let range = match ids {
+            [first, .., last] => format!("{first} to {last}"),
+            _ => ids.join(""),
+        };
+        text += &format!("{:<10} {} ({range})\n", system.name(), system.title());
+    }
+    print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the command line says beyond what its parser knows.
+fn check(args: &Args, system: System) -> Result<(), Failure> {
+    let known = |id: &&String| {
+        let mut all = system.targets().iter();
+        !all.any(|t| t.eq_ignore_ascii_case(id))
+    };
+    if let Some(id) = args.only.iter().find(known) {
+        let allowed = system.targets().join(", ");
+        return Err(Failure::usage(format!("--only {id}: allowed: {allowed}")));
+    }
+    if let Some(budget) = args.budget
+        && !(100..=1_000_000_000_000).contains(&budget.0)
+    {
+        return Err(Failure::usage(format!(
+            "--budget {budget}: allowed: 100 to 1T"
+        )));
+    }
+    Ok(())
+}
+
+fn command(args: &Args, system: System) -> String {
+    let mut text = format!("piebald reproduce {}", system.name());
+    if args.quick {
+        text += " --quick";
+    }
+    if !args.only.is_empty() {
+        text += &format!(" --only {}", args.only.join(","));
+    }
+    if let Some(n) = args.repetitions {
+        text += &format!(" --repetitions {n}");
+    }
+    if let Some(n) = args.budget {
+        text += &format!(" --budget {n}");
+    }
+    text + &format!(" --seed {}", args.seed)
+}
+
+fn show_results(args: &Args, found: &Reproduction) -> Result<(), Failure> {
+    let json = reproduction_to_json(found).map_err(Failure::failed)?;
+    let mut outputs: Vec<(PathBuf, String)> = Vec::new();
+    if let Some(folder) = &args.output {
+        std::fs::create_dir_all(folder)
+            .map_err(|e| Failure::failed(format!("{}: {e}", folder.display())))?;
+        let html = reproduction_to_html(found).map_err(Failure::failed)?;
+        outputs.push((folder.join("report.html"), html));
+        outputs.push((folder.join("results.json"), json.clone()));
+    }
+    let to_stdout = args.json.as_deref() == Some(Path::new("-"));
+    if let Some(path) = args.json.as_ref().filter(|_| !to_stdout) {
+        outputs.push((path.clone(), json.clone()));
+    }
+    if to_stdout {
+        print(&json)?;
+    } else {
+        let style = TableStyle {
+            bold: std::io::stdout().is_terminal(),
+            ..TableStyle::default()
+        };
+        print(&reproduction_to_table(found, &style))?;
+    }
+    for (path, text) in outputs {
+        write_atomically(&path, text.as_bytes()).map_err(Failure::failed)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! `piebald reproduce`: what it lists, refuses and writes.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn piebald(folder: &tempfile::TempDir, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_piebald"))
+        .arg("reproduce")
+        .args(args)
+        .current_dir(folder.path())
+        .env("XDG_CACHE_HOME", folder.path().join("cache"))
+        .output()
+        .expect("it starts")
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn without_a_paper_it_lists_those_that_can_be_rerun() {
+    let done = piebald(&folder(), &[]);
+    assert!(done.status.success());
+    let out = text(&done.stdout);
+    assert!(
+        out.starts_with("rainbow ") && out.contains("(R-1 to R-"),
+        "{out}"
+    );
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_what_is_allowed() {
+    for (args, part) in [
+        (&["rainbows"][..], "allowed: rainbow"),
+        (
+            &["rainbow", "--only", "R-99"],
+            "--only R-99: allowed: R-1, R-2",
+        ),
+        (
+            &["rainbow", "--budget", "10"],
+            "--budget 10: allowed: 100 to 1T",
+        ),
+        (&["rainbow", "--repetitions", "0"], "1..=1000"),
+    ] {
+        let done = piebald(&folder(), args);
+        assert_eq!(done.status.code(), Some(2), "{args:?}");
+        let said = text(&done.stderr);
+        assert!(said.contains(part), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn constants_need_no_recording_and_match() {
+    let done = piebald(&folder(), &["rainbow", "--only", "R-1,r-4,R-7", "--json"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let json: Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    assert_eq!(json["schema"], 1);
+    assert_eq!(json["system"], "rainbow");
+    let targets = json["targets"].as_array().expect("targets");
+    let ids: Vec<&str> = targets.iter().filter_map(|t| t["id"].as_str()).collect();
+    assert_eq!(ids, ["R-1", "R-4", "R-7"]);
+    for t in targets {
+        assert_eq!(t["verdict"], "match", "{t}");
+        assert_eq!(t["kind"], "C");
+    }
+    // The form that every system's results have.
+    let keys = [
+        "id",
+        "title",
+        "kind",
+        "verdict",
+        "why",
+        "stand_in",
+        "calibrated",
+        "values",
+        "predicates",
+    ];
+    let has = |key: &&str| targets[0].get(key).is_some();
+    assert!(keys.iter().all(has), "{}", targets[0]);
+    let value = &targets[0]["values"][0];
+    assert_eq!(value["paper"], 13.0);
+    assert_eq!(value["measured"], 13.0);
+    assert!(
+        value["ci95"].is_null() && value["unit"] == "bits",
+        "{value}"
+    );
+}
+
+#[test]
+fn programs_that_cannot_be_recorded_leave_their_targets_not_run_with_the_reason() {
+    let folder = folder();
+    let args = [
+        "rainbow", "--quick", "--only", "R-5", "--output", "out", "--json", "r.json",
+    ];
+    let done = piebald(&folder, &args);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let file = std::fs::read(folder.path().join("r.json")).expect("was written");
+    let json: Value = serde_json::from_slice(&file).expect("JSON");
+    let target = &json["targets"][0];
+    assert_eq!(
+        (&target["id"], &target["verdict"]),
+        (&"R-5".into(), &"not-run".into())
+    );
+    assert!(
+        target["why"]
+            .as_str()
+            .is_some_and(|w| w.contains("scripts/stand-ins.sh rainbow")),
+        "{target}"
+    );
+    let html = std::fs::read_to_string(folder.path().join("out/report.html")).expect("is there");
+    assert!(
+        html.contains("not run") && html.trim_end().ends_with("</html>"),
+        "a whole page"
+    );
+    assert!(
+        text(&done.stdout).contains("NOT RUN"),
+        "{}",
+        text(&done.stdout)
+    );
+}

@@ -1,0 +1,146 @@
+//! A reproduction as one HTML file, in the look of the study's.
+
+use askama::Template;
+
+use super::{
+    Reproduction, Target,
+    table::{cells, mark},
+};
+use crate::{
+    ReportError,
+    chart::{PALETTE, PanelAxes, panel},
+    format::{clean, grouped, number},
+};
+
+#[derive(Template)]
+#[template(path = "reproduction.html")]
+struct Page {
+    title: String,
+    css: &'static str,
+    quick: bool,
+    summary: String,
+    conditions: Vec<String>,
+    facts: Vec<(&'static str, String)>,
+    targets: Vec<Row>,
+    figures: Vec<Figure>,
+    command: Option<String>,
+    version: String,
+}
+
+/// A target.
+struct Row {
+    id: String,
+    title: String,
+    kind: String,
+    verdict: &'static str,
+    class: &'static str,
+    why: Option<String>,
+    stand_in: bool,
+    calibrated: bool,
+    /// Name, paper, measured, interval, unit.
+    values: Vec<[String; 5]>,
+    /// Mark and statement.
+    predicates: Vec<(&'static str, String)>,
+}
+
+struct Figure {
+    name: String,
+    text: String,
+    /// Class of the colour, and name.
+    legend: Vec<(String, String)>,
+    /// Title and SVG source.
+    panels: Vec<(String, String)>,
+}
+
+/// The reproduction as a self-contained HTML page.
+///
+/// # Errors
+/// [`ReportError::Chart`] or [`ReportError::Html`], as for a study's page.
+pub fn reproduction_to_html(r: &Reproduction) -> Result<String, ReportError> {
+    let page = Page {
+        title: clean(&r.title),
+        css: include_str!("../../templates/report.css"),
+        quick: r.quick,
+        summary: r.summary(),
+        conditions: r.conditions.iter().map(|c| clean(c)).collect(),
+        facts: vec![
+            ("references per program and run", grouped(r.budget_refs)),
+            ("warm-up references", grouped(r.warmup_refs)),
+            ("seed", r.seed.to_string()),
+            ("references simulated", grouped(r.simulated_refs)),
+            ("simulation took", format!("{} s", number(r.host_seconds))),
+        ],
+        targets: r.targets.iter().map(row).collect(),
+        figures: figures(r)?,
+        command: r.command.as_deref().map(clean),
+        version: clean(&r.version),
+    };
+    Ok(page.render()?)
+}
+
+fn row(t: &Target) -> Row {
+    let value = |v| {
+        let [paper, measured, interval] = cells(v);
+        [clean(&v.name), paper, measured, interval, clean(&v.unit)]
+    };
+    Row {
+        id: clean(&t.id),
+        title: clean(&t.title),
+        kind: format!("{:?}", t.kind),
+        verdict: t.verdict.as_str(),
+        class: match t.verdict {
+            super::Verdict::Match => "match",
+            super::Verdict::Near => "near",
+            super::Verdict::Miss => "miss",
+            super::Verdict::Given | super::Verdict::NotRun => "other",
+        },
+        why: t.why.as_deref().map(clean),
+        stand_in: t.stand_in,
+        calibrated: t.calibrated,
+        values: t.values.iter().map(value).collect(),
+        predicates: t
+            .predicates
+            .iter()
+            .map(|p| (mark(p), clean(&p.text)))
+            .collect(),
+    }
+}
+
+fn figures(r: &Reproduction) -> Result<Vec<Figure>, ReportError> {
+    let mut figures = Vec::new();
+    for figure in &r.figures {
+        let mut names: Vec<&str> = Vec::new();
+        let mut legend = Vec::new();
+        for curve in figure.panels.iter().flat_map(|p| &p.curves) {
+            if !names.contains(&curve.name.as_str()) {
+                names.push(&curve.name);
+            }
+            let place = names.iter().position(|n| *n == curve.name).unwrap_or(0);
+            let class = format!("p{}", place % PALETTE.len());
+            let entry = match curve.dashed {
+                true => (class, format!("{} (dashed: alone)", clean(&curve.name))),
+                false => (class, clean(&curve.name)),
+            };
+            if !legend.contains(&entry) {
+                legend.push(entry);
+            }
+        }
+        let axes = PanelAxes {
+            x: &figure.x,
+            y: &figure.y,
+            names: &names,
+        };
+        let mut panels = Vec::new();
+        for of in &figure.panels {
+            let svg = panel(of, &axes)?;
+            panels.extend(svg.map(|svg| (clean(&of.title), svg)));
+        }
+        figures.push(Figure {
+            name: clean(&figure.name),
+            text: clean(&figure.text),
+            legend,
+            panels,
+        });
+    }
+    Ok(figures)
+}

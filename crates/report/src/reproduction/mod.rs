@@ -1,0 +1,237 @@
+//! What a paper reports beside what came out here.
+//!
+//! Vocabulary: a *target* is a row of results of a paper, a *value* one of its numbers,
+//! a *predicate* a statement about curves that holds or does not, a *verdict* what the
+//! comparison came to. Whoever compares decides; here is how it is written down and
+//! shown, the same for every paper.
+
+mod html;
+mod table;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ReportError, json};
+
+pub use html::reproduction_to_html;
+pub use table::reproduction_to_table;
+
+/// Schema number of a reproduction's JSON.
+pub const REPRODUCTION_SCHEMA: u32 = 1;
+
+/// A paper's results and ours.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reproduction {
+    /// [`REPRODUCTION_SCHEMA`].
+    pub schema: u32,
+    /// The system, as the command line names it: `rainbow`.
+    pub system: String,
+    /// The paper.
+    pub title: String,
+    /// A short form of the experiments was run.
+    pub quick: bool,
+    /// Seed of all draws.
+    pub seed: u64,
+    /// Of the program that made it.
+    pub version: String,
+    /// Measured references of each program and run.
+    pub budget_refs: u64,
+    /// References before them.
+    pub warmup_refs: u64,
+    /// Under what conditions, for people: machine, repetitions, inputs.
+    pub conditions: Vec<String>,
+    /// The targets, in the paper's order.
+    pub targets: Vec<Target>,
+    /// The paper's figures, drawn from our numbers.
+    pub figures: Vec<PaperFigure>,
+    /// References that were simulated in all.
+    pub simulated_refs: u64,
+    /// Time that it took on the computer that simulated.
+    pub host_seconds: f64,
+    /// The command that gives the same again.
+    pub command: Option<String>,
+}
+
+/// What sort of result a target is, and by which rule it is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum TargetKind {
+    /// A headline number: sign and rough size.
+    H,
+    /// A shape: order, knee, trend.
+    S,
+    /// A constant or derived figure: exact.
+    C,
+    /// A bound on an overhead.
+    O,
+    /// Given to the model or cited by the paper: shown, never a match.
+    G,
+}
+
+/// What a comparison came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// By the rule of its kind.
+    Match,
+    /// The right sign, sure at 95 %, within a factor of two.
+    Near,
+    /// Neither.
+    Miss,
+    /// Shown only.
+    Given,
+    /// Not run, for the reason that is given.
+    NotRun,
+}
+
+impl Verdict {
+    /// As it is printed.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Match => "match",
+            Self::Near => "near",
+            Self::Miss => "miss",
+            Self::Given => "given",
+            Self::NotRun => "not run",
+        }
+    }
+}
+
+/// A row of results.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    /// `R-5`.
+    pub id: String,
+    /// What it is, with its place in the paper.
+    pub title: String,
+    /// Which rule judges it.
+    pub kind: TargetKind,
+    /// What the comparison came to.
+    pub verdict: Verdict,
+    /// Why it is no match, or what has to be known to read it.
+    pub why: Option<String>,
+    /// Inputs stand in for others that cannot be had.
+    pub stand_in: bool,
+    /// The model was calibrated with it, so that it can't be a match.
+    pub calibrated: bool,
+    /// Its numbers.
+    pub values: Vec<Value>,
+    /// Its statements.
+    pub predicates: Vec<Predicate>,
+}
+
+/// A number of a paper and ours.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Value {
+    /// What it is.
+    pub name: String,
+    /// The paper's.
+    pub paper: Published,
+    /// Ours, if it was measured.
+    pub measured: Option<f64>,
+    /// Ends of its 95 % interval, if there is one.
+    pub ci95: Option<[f64; 2]>,
+    /// Of both.
+    pub unit: String,
+}
+
+/// What a paper says of a number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Published {
+    /// The number.
+    Number(f64),
+    /// A range or a word, such as `>= 25`.
+    Text(String),
+    /// Nothing.
+    Nothing,
+}
+
+/// A statement that holds or does not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Predicate {
+    /// The statement.
+    pub text: String,
+    /// Whether it holds; `None` = not run.
+    pub holds: Option<bool>,
+}
+
+/// A figure of a paper from our numbers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PaperFigure {
+    /// `Figure 10`.
+    pub name: String,
+    /// How to read it.
+    pub text: String,
+    /// Of the horizontal axis, with the unit.
+    pub x: String,
+    /// Of the vertical axis, with the unit.
+    pub y: String,
+    /// Its parts.
+    pub panels: Vec<Panel>,
+}
+
+/// One part of a figure.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Panel {
+    /// What it shows.
+    pub title: String,
+    /// Its curves.
+    pub curves: Vec<Curve>,
+}
+
+/// A curve.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// What it shows; curves of equal names have equal colours in a figure.
+    pub name: String,
+    /// Drawn with gaps.
+    pub dashed: bool,
+    /// By rising x.
+    pub points: Vec<CurvePoint>,
+}
+
+/// A point of a curve.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CurvePoint {
+    /// Where.
+    pub x: f64,
+    /// How much.
+    #[serde(with = "json::nullable")]
+    pub y: f64,
+    /// Half of its 95 % interval.
+    pub ci95: Option<f64>,
+}
+
+impl Reproduction {
+    /// How many targets came to a verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        let mut n = 0;
+        for target in &self.targets {
+            n += usize::from(target.verdict == verdict);
+        }
+        n
+    }
+
+    /// The verdicts and how often each was given, without those that were not.
+    pub fn summary(&self) -> String {
+        let all = [
+            Verdict::Match,
+            Verdict::Near,
+            Verdict::Miss,
+            Verdict::Given,
+            Verdict::NotRun,
+        ];
+        let given = all.into_iter().filter(|v| self.count(*v) > 0);
+        let parts: Vec<String> = given
+            .map(|v| format!("{} {}", self.count(v), v.as_str()))
+            .collect();
+        parts.join(", ")
+    }
+}
+
+/// A reproduction as JSON, with a final newline.
+///
+/// # Errors
+/// As [`to_json`](crate::to_json).
+pub fn reproduction_to_json(reproduction: &Reproduction) -> Result<String, ReportError> {
+    json::lines(reproduction)
+}

@@ -1,0 +1,113 @@
+//! A reproduction as text for a terminal or a pipe.
+
+use std::fmt::Write as _;
+
+use comfy_table::Cell;
+
+use super::{Predicate, Published, Reproduction, Target, Value};
+use crate::{
+    TableStyle,
+    format::{clean, grouped, number},
+    table::{paragraph, right, table},
+};
+
+/// The verdicts at a glance, then each target with the paper's numbers beside ours.
+pub fn reproduction_to_table(r: &Reproduction, style: &TableStyle) -> String {
+    let heading = |text: &str| match style.bold {
+        true => format!("\x1b[1m{text}\x1b[0m"),
+        false => text.to_owned(),
+    };
+    let mut out = String::new();
+    let _ = writeln!(out, "{}", heading(&clean(&r.title)));
+    for condition in &r.conditions {
+        paragraph(&mut out, &clean(condition), style.width);
+    }
+    let mut shown = table(["target", "result", "kind", "verdict"].map(str::to_owned));
+    for t in &r.targets {
+        shown.add_row([
+            Cell::new(clean(&t.id)),
+            Cell::new(clean(&t.title)),
+            Cell::new(format!("{:?}", t.kind)),
+            Cell::new(t.verdict.as_str()),
+        ]);
+    }
+    let _ = writeln!(out, "\n{shown}\n{}.", r.summary());
+    for t in &r.targets {
+        let title = heading(&format!("{} {}", clean(&t.id), clean(&t.title)));
+        let _ = writeln!(out, "\n{title}: {}", t.verdict.as_str());
+        target(&mut out, t, style.width);
+    }
+    let rate = r.simulated_refs as f64 / r.host_seconds / 1e6;
+    out.push('\n');
+    let spent = format!(
+        "{} references per program and run after {} of warm-up, seed {}; simulated {} references \
+         in {} s ({} M/s), piebald {}{}.",
+        grouped(r.budget_refs),
+        grouped(r.warmup_refs),
+        r.seed,
+        grouped(r.simulated_refs),
+        number(r.host_seconds),
+        number(rate),
+        clean(&r.version),
+        if r.quick { "; the quick form" } else { "" },
+    );
+    paragraph(&mut out, &spent, style.width);
+    out
+}
+
+fn target(out: &mut String, t: &Target, width: usize) {
+    if let Some(why) = &t.why {
+        paragraph(out, &clean(why), width);
+    }
+    let marks = [
+        (
+            t.stand_in,
+            "Programs stand in for others that cannot be had.",
+        ),
+        (t.calibrated, "The model was calibrated with this row."),
+    ];
+    for (_, text) in marks.iter().filter(|(is, _)| *is) {
+        paragraph(out, text, width);
+    }
+    if !t.values.is_empty() {
+        let mut shown =
+            table(["", "paper", "measured", "95 % interval", "unit"].map(str::to_owned));
+        for value in &t.values {
+            let [paper, measured, interval] = cells(value);
+            shown.add_row([
+                Cell::new(clean(&value.name)),
+                right(paper),
+                right(measured),
+                right(interval),
+                right(clean(&value.unit)),
+            ]);
+        }
+        let _ = writeln!(out, "{shown}");
+    }
+    for p in &t.predicates {
+        paragraph(out, &format!("{} {}", mark(p), clean(&p.text)), width);
+    }
+}
+
+/// How a predicate begins.
+pub(super) fn mark(p: &Predicate) -> &'static str {
+    match p.holds {
+        Some(true) => "[holds]",
+        Some(false) => "[fails]",
+        None => "[not run]",
+    }
+}
+
+/// The paper's number, ours, and our interval.
+pub(super) fn cells(value: &Value) -> [String; 3] {
+    let paper = match &value.paper {
+        Published::Number(n) => number(*n),
+        Published::Text(text) => clean(text),
+        Published::Nothing => "-".to_owned(),
+    };
+    let measured = value.measured.map_or_else(|| "-".to_owned(), number);
+    let interval = value.ci95.map_or_else(String::new, |[low, high]| {
+        format!("{} to {}", number(low), number(high))
+    });
+    [paper, measured, interval]
+}

@@ -1,0 +1,144 @@
+//! Runs the studies that experiments consist of.
+
+use std::{
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use piebald_lab::{Hooks as StudyHooks, prepare, scenario::Scenario, study};
+use piebald_report::{Metrics, PolicyResult, ProgramResult, Sample, Study};
+
+use crate::Hooks;
+
+/// Runs studies and adds up what they cost.
+pub(crate) struct Bench<'a> {
+    hooks: Hooks<'a>,
+    refs: AtomicU64,
+}
+
+impl<'a> Bench<'a> {
+    pub(crate) const fn new(hooks: Hooks<'a>) -> Self {
+        Self {
+            hooks,
+            refs: AtomicU64::new(0),
+        }
+    }
+
+    /// References simulated so far.
+    pub(crate) fn refs(&self) -> u64 {
+        self.refs.load(Ordering::Relaxed)
+    }
+
+    /// Whether the user wants an end.
+    pub(crate) fn stopped(&self) -> bool {
+        self.hooks.stop.is_some_and(|s| s.load(Ordering::Relaxed))
+    }
+
+    /// Runs a scenario.
+    ///
+    /// # Errors
+    /// Why there is no result, in words.
+    pub(crate) fn run(&self, name: &str, text: &str) -> Result<Study, String> {
+        if self.stopped() {
+            return Err("interrupted".to_owned());
+        }
+        let scenario = Scenario::parse(text, Path::new(name)).map_err(|e| e.to_string())?;
+        let no_commands = |words: &[String], _: u64| Err(format!("{words:?} is not recorded"));
+        let inputs = prepare(&scenario, &no_commands).map_err(|e| e.to_string())?;
+        let show = |done: u64, planned: u64| {
+            if let Some(progress) = self.hooks.progress {
+                progress(name, done, planned);
+            }
+        };
+        let hooks = StudyHooks {
+            stop: self.hooks.stop,
+            progress: Some(&show),
+        };
+        let study = study(&scenario, &inputs, hooks).map_err(|e| e.to_string())?;
+        self.refs.fetch_add(study.simulated_refs, Ordering::Relaxed);
+        match study.complete {
+            true => Ok(study),
+            false => Err("interrupted".to_owned()),
+        }
+    }
+}
+
+/// A policy's results.
+pub(crate) fn policy<'s>(study: &'s Study, name: &str) -> Option<&'s PolicyResult> {
+    study.policies.iter().find(|p| p.name == name)
+}
+
+/// A program's results under a policy.
+pub(crate) fn program<'s>(
+    study: &'s Study,
+    policy_name: &str,
+    name: &str,
+) -> Option<&'s ProgramResult> {
+    let found = policy(study, policy_name)?;
+    found.programs.iter().find(|p| p.name == name)
+}
+
+/// Share of a level's accesses that miss, in percent: those are the misses of the level
+/// before it. Levels count from 0 for the first; with prefetchers off.
+pub(crate) fn miss_rate(metrics: &Metrics, level: usize) -> Option<Sample> {
+    let accesses = &metrics.mpki.get(level.checked_sub(1)?)?.mpki;
+    let misses = &metrics.mpki.get(level)?.mpki;
+    Some(misses.ratio(accesses)?.scaled(100.0))
+}
+
+/// `time / reference - 1` in percent, repetition by repetition.
+pub(crate) fn slowdown(time: &Metrics, reference: &Metrics) -> Option<Sample> {
+    Some(reference.time_ps.slowdown(&time.time_ps)?.scaled(100.0))
+}
+
+/// The mean of samples, repetition by repetition; `None` if there is none or they differ in
+/// length.
+pub(crate) fn mean_of(samples: &[Sample]) -> Option<Sample> {
+    let first = samples.first()?;
+    if samples.iter().any(|s| s.n() != first.n()) {
+        return None;
+    }
+    let mean = |i: usize| samples.iter().map(|s| s.values[i]).sum::<f64>() / samples.len() as f64;
+    Some((0..first.n()).map(mean).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use piebald_report::LevelMpki;
+
+    use super::*;
+
+    #[test]
+    fn miss_rates_are_shares_of_the_misses_before() {
+        let level = |name: &str, values: [f64; 2]| LevelMpki {
+            level: name.to_owned(),
+            mpki: values.into_iter().collect(),
+        };
+        let metrics = Metrics {
+            mpki: vec![
+                level("L1", [40.0, 40.0]),
+                level("L2", [10.0, 20.0]),
+                level("L3", [5.0, 5.0]),
+            ],
+            ..Metrics::default()
+        };
+        assert_eq!(
+            miss_rate(&metrics, 2).map(|s| s.values),
+            Some(vec![50.0, 25.0])
+        );
+        assert_eq!(
+            miss_rate(&metrics, 1).map(|s| s.values),
+            Some(vec![25.0, 50.0])
+        );
+        assert!(miss_rate(&metrics, 0).is_none() && miss_rate(&metrics, 3).is_none());
+    }
+
+    #[test]
+    fn means_are_taken_repetition_by_repetition() {
+        let s = |values: [f64; 2]| -> Sample { values.into_iter().collect() };
+        let mean = mean_of(&[s([1.0, 10.0]), s([3.0, 20.0])]);
+        assert_eq!(mean.map(|m| m.values), Some(vec![2.0, 15.0]));
+        assert!(mean_of(&[]).is_none());
+        assert!(mean_of(&[s([1.0, 2.0]), Sample::new(vec![1.0])]).is_none());
+    }
+}

@@ -1,0 +1,135 @@
+//! Reruns of the papers' experiments: their numbers beside ours, with a verdict.
+//!
+//! One room for each system; [`System::ALL`] names them. A room builds scenarios, has
+//! `piebald-lab` run them, and fills a [`Reproduction`](piebald_report::Reproduction).
+//! Vocabulary: a *target* is a row of results of the paper, a *stand-in* a program that
+//! takes the place of one that cannot be had. Stand-ins are data (`programs.toml` of a
+//! system), chosen from published properties before any result was read.
+//!
+//! [`verdict`] has the rules by which results are judged; no room judges by itself.
+
+mod experiment;
+mod programs;
+mod rainbow;
+pub mod verdict;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
+};
+
+use piebald_report::Reproduction;
+
+pub use programs::{ProgramsError, StandIn, Wanted, stand_ins};
+
+/// A system whose paper can be rerun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum System {
+    /// Page-coloured buddy allocator.
+    Rainbow,
+}
+
+impl System {
+    /// All of them.
+    pub const ALL: [Self; 1] = [Self::Rainbow];
+
+    /// As the command line names it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rainbow => "rainbow",
+        }
+    }
+
+    /// The paper.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Rainbow => {
+                "Rainbow: partitions of the last-level cache by page coloring (thesis)"
+            }
+        }
+    }
+
+    /// Ids of its targets, in order.
+    pub const fn targets(self) -> &'static [&'static str] {
+        match self {
+            Self::Rainbow => &rainbow::TARGETS,
+        }
+    }
+
+    /// Its stand-ins.
+    ///
+    /// # Errors
+    /// The built-in list is wrong: a defect.
+    pub fn stand_ins(self) -> Result<Vec<StandIn>, ProgramsError> {
+        match self {
+            Self::Rainbow => stand_ins(rainbow::PROGRAMS),
+        }
+    }
+}
+
+/// What a user may choose.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Fewer sizes, repetitions and references.
+    pub quick: bool,
+    /// Seed of all draws.
+    pub seed: u64,
+    /// Instead of the form's numbers.
+    pub repetitions: Option<u32>,
+    /// Measured references of each program and run; the warm-up keeps its share.
+    pub budget_refs: Option<u64>,
+    /// Ids of targets to run; empty = all.
+    pub only: Vec<String>,
+    /// The folder with the inputs of the stand-ins.
+    pub inputs: PathBuf,
+}
+
+impl Options {
+    /// Whether a target shall be run.
+    pub fn wants(&self, id: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|o| o.eq_ignore_ascii_case(id))
+    }
+}
+
+/// Records a stand-in, or finds it recorded: where the recording is, or why there is none.
+pub type Recorder<'a> = dyn Fn(&Wanted<'_>, &Path) -> Result<PathBuf, String> + Sync + 'a;
+
+/// What is under way, with references done and planned.
+pub type Show<'a> = dyn Fn(&str, u64, u64) + Sync + 'a;
+
+/// What a reproduction needs from outside.
+#[derive(Clone, Copy)]
+pub struct Hooks<'a> {
+    /// Set to end early: targets that are not done are then not run.
+    pub stop: Option<&'a AtomicBool>,
+    /// Called now and then.
+    pub progress: Option<&'a Show<'a>>,
+    /// Gets recordings of stand-ins.
+    pub record: &'a Recorder<'a>,
+}
+
+/// Why a reproduction failed as a whole.
+#[derive(Debug, thiserror::Error)]
+pub enum ReproduceError {
+    /// The list of stand-ins is wrong.
+    #[error(transparent)]
+    Programs(#[from] ProgramsError),
+    /// A machine cannot be built.
+    #[error("machine: {0}")]
+    Machine(String),
+}
+
+/// Reruns a system's experiments. An experiment that cannot be run leaves its targets as not
+/// run, with the reason.
+///
+/// # Errors
+/// What makes the whole impossible.
+pub fn reproduce(
+    system: System,
+    options: &Options,
+    hooks: Hooks<'_>,
+) -> Result<Reproduction, ReproduceError> {
+    match system {
+        System::Rainbow => rainbow::reproduce(options, hooks),
+    }
+}
