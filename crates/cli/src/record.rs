@@ -203,7 +203,12 @@ pub(crate) fn stand_in(wanted: &Wanted<'_>, inputs: &Path) -> Result<PathBuf, St
     let folder = cache_folder()?.join("recordings");
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let extra: Vec<PathBuf> = program.inputs.iter().map(|f| inputs.join(f)).collect();
-    let key = key(&program.command, [program.skip, wanted.refs], None, &extra)?;
+    let key = key(
+        &program.command,
+        [program.skip, wanted.refs],
+        &inputs,
+        &extra,
+    )?;
     let path = folder.join(format!("{}-{key}.pbr", program.name));
     if path.exists() {
         return Ok(path);
@@ -231,11 +236,11 @@ pub(crate) fn stand_in(wanted: &Wanted<'_>, inputs: &Path) -> Result<PathBuf, St
 }
 
 /// A name for what is recorded: `words`, references to skip and to keep, the folder that it
-/// runs in if that matters, and the content of all files.
+/// runs in, and the content of all files.
 fn key(
     words: &[String],
     refs: [u64; 2],
-    folder: Option<&Path>,
+    folder: &Path,
     extra: &[PathBuf],
 ) -> Result<String, String> {
     let mut hash = Sha256::new();
@@ -247,10 +252,8 @@ fn key(
     hash.update(env!("CARGO_PKG_VERSION"));
     hash.update(MAJOR.to_le_bytes());
     hash.update(MINOR.to_le_bytes());
-    if let Some(folder) = folder {
-        hash.update(folder.as_os_str().as_encoded_bytes());
-    }
-    for file in files(words).iter().chain(extra) {
+    hash.update(folder.as_os_str().as_encoded_bytes());
+    for file in files(words, folder).iter().chain(extra) {
         let mut content = Vec::new();
         std::fs::File::open(file)
             .and_then(|mut f| f.read_to_end(&mut content))
@@ -268,15 +271,15 @@ fn key(
 }
 
 /// The program and those arguments that are files: what the recording depends on.
-fn files(words: &[String]) -> Vec<PathBuf> {
+fn files(words: &[String], folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = words[1..]
         .iter()
-        .map(PathBuf::from)
+        .map(|word| folder.join(word))
         .filter(|p| p.is_file())
         .collect();
     let program = Path::new(&words[0]);
     if program.components().count() > 1 {
-        files.push(program.to_owned());
+        files.push(folder.join(program));
     } else if let Some(paths) = std::env::var_os("PATH") {
         let found = std::env::split_paths(&paths).map(|p| p.join(program));
         files.extend(found.into_iter().find(|p| p.is_file()));
