@@ -116,11 +116,8 @@ fn describe(output: &Path, summary: &Summary) -> String {
 pub(crate) fn cached(words: &[String], refs: u64) -> Result<PathBuf, NotCached> {
     let folder = cache_folder()?.join("recordings");
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let here = std::env::current_dir().ok();
-    let path = folder.join(format!(
-        "{}.pbr",
-        key(words, [0, refs], here.as_deref(), &[])?
-    ));
+    let here = std::env::current_dir().map_err(|e| format!("the current folder: {e}"))?;
+    let path = folder.join(format!("{}.pbr", key(words, [0, refs], &here, &[])?));
     if path.exists() {
         return Ok(path);
     }
