@@ -131,7 +131,7 @@ compiled flow flow.c "16 20" -lm cc -std=gnu11
 compiled shor shor.c "15 7" "-fopenmp -lquantum -lm" cc -std=c11
 
 sha256sum --check --quiet --strict "$source/inputs.sha256" ||
-    fail "the data above differ from those that were committed ($source/inputs.sha256)"
+    fail "the data above differ from those of $source/inputs.sha256; remove them to have them drawn again"
 
 say
 printf '%-16s %12s  %s\n' file bytes sha256
