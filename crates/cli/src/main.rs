@@ -9,6 +9,7 @@ mod progress;
 mod record;
 mod regions;
 mod reproduce;
+mod running;
 mod study;
 mod trace;
 mod trace_info;

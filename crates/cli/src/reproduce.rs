@@ -4,10 +4,7 @@ use std::{
     io::IsTerminal,
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Mutex, PoisonError, atomic::Ordering},
 };
 
 use piebald_report::{
@@ -19,7 +16,7 @@ use piebald_units::Count;
 
 use crate::{
     failure::{Failure, print},
-    progress, record,
+    progress, record, running,
 };
 
 /// Arguments of `piebald reproduce`.
@@ -74,21 +71,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         return list();
     };
     check(args, system)?;
-    if let Some(threads) = args.threads {
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(usize::from(threads))
-            .build_global()
-            .map_err(Failure::failed)?;
-    }
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = stop.clone();
-    ctrlc::set_handler(move || {
-        // The second interrupt does not wait for results.
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    })
-    .map_err(Failure::failed)?;
+    running::threads(args.threads)?;
+    let stop = running::stop_flag()?;
     let bar = progress::bar(args.quiet);
     let shown = Mutex::new(String::new());
     let show = |stage: &str, done: u64, planned: u64| {

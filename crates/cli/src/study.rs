@@ -5,10 +5,6 @@ use std::{
     io::IsTerminal,
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
 };
 
 use piebald_lab::{
@@ -23,6 +19,7 @@ use crate::{
     failure::{Failure, print},
     progress,
     record::{self, NotCached},
+    running,
 };
 
 /// Arguments of `piebald study`.
@@ -63,12 +60,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut scenario = Scenario::read(&args.scenario).map_err(Failure::usage)?;
     apply(args, &mut scenario)?;
-    if let Some(threads) = args.threads {
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(usize::from(threads))
-            .build_global()
-            .map_err(Failure::failed)?;
-    }
+    running::threads(args.threads)?;
     let chooses = scenario.programs.iter().any(|p| p.regions.is_some());
     if chooses && !args.quiet && std::io::stderr().is_terminal() {
         // It reads whole recordings, before there is a bar.
@@ -89,15 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Err(Failure::failed(problem));
     }
     let inputs = inputs.map_err(Failure::usage)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = stop.clone();
-    ctrlc::set_handler(move || {
-        // The second interrupt does not wait for results.
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    })
-    .map_err(Failure::failed)?;
+    let stop = running::stop_flag()?;
     let bar = progress::bar(args.quiet);
     let report = |done: u64, planned: u64| {
         bar.set_length(planned);
