@@ -75,12 +75,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let stop = running::stop_flag()?;
     let bar = progress::bar(args.quiet);
     let shown = Mutex::new(String::new());
+    // A log has no bar, but shall say what is under way.
+    let say = |text: String| match std::io::stderr().is_terminal() {
+        true => bar.println(text),
+        false if args.quiet => {}
+        false => eprintln!("{text}"),
+    };
     let show = |stage: &str, done: u64, planned: u64| {
         let mut last = shown.lock().unwrap_or_else(PoisonError::into_inner);
         if *last != stage {
             *last = stage.to_owned();
             bar.reset();
-            bar.println(format!("piebald: {stage}"));
+            say(format!("piebald: {stage}"));
         }
         bar.set_length(planned);
         bar.set_position(done);
@@ -89,7 +95,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         if stop.load(Ordering::Relaxed) {
             return Err("interrupted".to_owned());
         }
-        bar.println(format!(
+        say(format!(
             "piebald: {} is recorded or found",
             wanted.program.name
         ));
