@@ -17,6 +17,8 @@ pub(super) struct Shape {
     nr_high: u8,
     /// `pattern` is an unbroken run of ones, so moving it is a shift.
     run: bool,
+    /// If it is, the bits of a colour, below 64, that say where another begins.
+    place: u16,
 }
 
 impl Shape {
@@ -25,6 +27,7 @@ impl Shape {
         high: [0; 6],
         nr_high: 0,
         run: true,
+        place: 63,
     };
 
     /// The space spanned by colours.
@@ -45,14 +48,14 @@ impl Shape {
             }
         }
         shape.run = shape.pattern & shape.pattern.wrapping_add(1) == 0;
+        shape.place = 63 & !(shape.pattern.count_ones().wrapping_sub(1) as u16);
         shape
     }
 
     /// If every coset is one unbroken run within one word: the pattern of the
     /// first, and which bits of a colour say where another begins.
     pub(super) fn as_run(&self) -> Option<(u64, u16)> {
-        let size = self.pattern.count_ones().wrapping_sub(1) as u16;
-        (self.run && self.nr_high == 0).then_some((self.pattern, 63 & !size))
+        (self.run && self.nr_high == 0).then_some((self.pattern, self.place))
     }
 
     /// Calls `visit` with each word of the coset of `color`: at most 64 times.
@@ -60,10 +63,7 @@ impl Shape {
     pub(super) fn visit(&self, color: Color, mut visit: impl FnMut(usize, u64)) {
         let low = color.0 & 63;
         let mut mask = match self.run {
-            true => {
-                let size = self.pattern.count_ones().wrapping_sub(1) as u16;
-                self.pattern.wrapping_shl(u32::from(low & !size))
-            }
+            true => self.pattern.wrapping_shl(u32::from(low & self.place)),
             false => translate(self.pattern, low),
         };
         let mut word = color.0 >> 6;
@@ -73,7 +73,9 @@ impl Shape {
             let at = n.trailing_zeros() as usize;
             let step = self.high.get(at).copied().unwrap_or(0);
             word ^= step >> 6;
-            mask = translate(mask, step & 63);
+            if step & 63 != 0 {
+                mask = translate(mask, step & 63);
+            }
             visit(usize::from(word), mask);
         }
     }
