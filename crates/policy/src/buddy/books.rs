@@ -3,13 +3,19 @@
 use piebald_units::{Color, ColorSet, Order, Pfn};
 
 use super::{
-    BuddyCounters, NR_KINDS, NR_ORDERS, PAGEBLOCK_ORDER, spare::Spares, store, work::size,
+    BuddyCounters, MAX_ORDER, NR_KINDS, NR_ORDERS, PAGEBLOCK_ORDER, spare::Spares, store,
+    work::size,
 };
 use crate::color_map::ColorMap;
 
 /// Number of places where searches go on. Tasks with different colours would
 /// otherwise send each other to the same few.
 const NR_CURSORS: usize = 8;
+/// Length of arrays by order, and by migrate type. Powers of two, so that a
+/// masked index needs no check.
+const ORDERS: usize = NR_ORDERS.next_power_of_two();
+const KINDS: usize = NR_KINDS.next_power_of_two();
+
 /// What is known of the blocks of an order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Level {
@@ -17,7 +23,7 @@ pub(super) struct Level {
     /// lowest; 0 if they do not.
     pub(super) pattern: u64,
     /// First list of the order, by migrate type.
-    pub(super) first: [u32; NR_KINDS],
+    pub(super) first: [u32; KINDS],
     /// How the index changes with this bit of the frame number.
     pub(super) step: u16,
     /// The colour bits by which another block's pattern is shifted.
@@ -28,7 +34,7 @@ pub(super) struct Level {
 impl Level {
     pub(super) const ZERO: Self = Self {
         pattern: 0,
-        first: [0; NR_KINDS],
+        first: [0; KINDS],
         step: 0,
         place: 0,
         rank: 0,
@@ -49,9 +55,9 @@ pub(super) struct Books {
     pub(super) same: bool,
     /// The index as a rotation and a mask, if the map is that simple.
     pub(super) shift: Option<(u8, u16)>,
-    pub(super) levels: [Level; NR_ORDERS],
+    pub(super) levels: [Level; ORDERS],
     /// Orders that have a free block, as bits, by migrate type.
-    pub(super) orders: [u16; NR_KINDS],
+    pub(super) orders: [u16; KINDS],
     /// What is left of the block that is being used up.
     pub(super) spares: Spares,
     /// Where the search for a colour starts, for different sets of colours.
@@ -67,7 +73,7 @@ pub(super) struct Books {
     /// Frames that the allocator has.
     pub(super) owned: u64,
     /// Free blocks of each order that are on lists.
-    pub(super) blocks: [u32; NR_ORDERS],
+    pub(super) blocks: [u32; ORDERS],
     pub(super) counters: BuddyCounters,
 }
 
@@ -79,8 +85,8 @@ impl Books {
         colors: 1,
         same: true,
         shift: None,
-        levels: [Level::ZERO; NR_ORDERS],
-        orders: [0; NR_KINDS],
+        levels: [Level::ZERO; ORDERS],
+        orders: [0; KINDS],
         spares: Spares::EMPTY,
         cursors: [Color(0); NR_CURSORS],
         sparse: size(PAGEBLOCK_ORDER),
@@ -88,7 +94,7 @@ impl Books {
         current: u32::MAX,
         free: 0,
         owned: 0,
-        blocks: [0; NR_ORDERS],
+        blocks: [0; ORDERS],
         counters: BuddyCounters::ZERO,
     };
 
@@ -101,16 +107,15 @@ impl Books {
         self.same = map.is_same();
         self.shift = map.index_shift();
         let mut next = 0u32;
-        for (level, order) in self.levels.iter_mut().zip(0u8..) {
+        for (level, order) in self.levels.iter_mut().zip(0..=MAX_ORDER) {
             let (pattern, place) = map.block_run(Order(order)).unwrap_or((0, 0));
             *level = Level {
                 pattern,
-                first: [0; NR_KINDS],
+                first: [next; KINDS],
                 step: map.index(Pfn(1 << order)),
                 place,
                 rank: map.rank(Order(order)) as u8,
             };
-            level.first = [next; NR_KINDS];
             next = next.wrapping_add(map.lists(Order(order)));
         }
         for level in &mut self.levels {
@@ -122,18 +127,25 @@ impl Books {
 
     /// Free blocks of each order.
     pub(super) fn free_blocks(&self) -> [u32; NR_ORDERS] {
-        let mut blocks = self.blocks;
-        for (n, order) in blocks.iter_mut().zip(0u8..) {
+        let mut blocks = [0; NR_ORDERS];
+        for ((n, listed), order) in blocks.iter_mut().zip(self.blocks).zip(0u8..) {
             let spare = self.spares.orders_from(0) >> order & 1;
-            *n = n.wrapping_add(u32::from(spare));
+            *n = listed.wrapping_add(u32::from(spare));
         }
         blocks
     }
 
+    /// Will the next grant be followed by a measurement? Every 64th is.
+    #[inline]
+    pub(super) const fn measures_next(&self) -> bool {
+        self.counters.grants & 63 == 63
+    }
+
     /// Finds what sparse means now: more free frames than the mean of the
     /// pageblocks that have some but are not free as a whole.
+    #[inline(never)]
     pub(super) fn measure(&mut self) {
-        let [.., nines, tens] = self.blocks;
+        let [.., nines, tens, _, _, _, _, _] = self.blocks;
         let whole = nines.wrapping_add(tens.wrapping_mul(2));
         let some = (self.owned >> PAGEBLOCK_ORDER) as u32;
         let some = some.saturating_sub(whole).saturating_sub(self.full);
@@ -154,6 +166,13 @@ impl Books {
     pub(super) fn at(&self, frame: Pfn) -> Option<u32> {
         let at = frame.0.wrapping_sub(self.origin);
         (at < u64::from(self.frames)).then_some(at as u32)
+    }
+
+    /// The index of a frame, if the map is simple.
+    #[inline]
+    pub(super) fn simple_index(&self, frame: Pfn) -> Option<u16> {
+        let (rotate, mask) = self.shift?;
+        Some(frame.0.rotate_right(u32::from(rotate)) as u16 & mask)
     }
 
     /// Where a search within a set goes on.
@@ -178,11 +197,9 @@ impl Books {
     }
 
     #[inline]
-    pub(super) fn level(&self, order: u8) -> Level {
-        self.levels
-            .get(usize::from(order))
-            .copied()
-            .unwrap_or(Level::ZERO)
+    pub(super) fn level(&self, order: u8) -> &Level {
+        const NONE: Level = Level::ZERO;
+        self.levels.get(usize::from(order & 15)).unwrap_or(&NONE)
     }
 
     #[inline]
@@ -193,8 +210,8 @@ impl Books {
     /// The list of the blocks of a level that hold an index.
     #[inline]
     pub(super) fn list(kind: u8, level: &Level, index: u16) -> usize {
-        let within = u32::from(index >> (level.rank & 15));
-        let first = level.first.get(usize::from(kind)).copied().unwrap_or(0);
+        let within = u32::from(index).wrapping_shr(u32::from(level.rank));
+        let first = level.first.get(usize::from(kind & 3)).copied().unwrap_or(0);
         first.wrapping_add(within) as usize
     }
 
@@ -225,27 +242,27 @@ impl Books {
     /// Orders from `order` on that have a free block, as bits.
     #[inline]
     pub(super) fn orders_from(&self, kind: u8, order: u8) -> u16 {
-        let orders = self.orders.get(usize::from(kind)).copied().unwrap_or(0);
+        let orders = self.orders.get(usize::from(kind & 3)).copied().unwrap_or(0);
         orders & u16::MAX << (order & 15)
     }
 
     #[inline]
     pub(super) fn mark_order(&mut self, kind: u8, order: u8) {
-        if let Some(orders) = self.orders.get_mut(usize::from(kind)) {
+        if let Some(orders) = self.orders.get_mut(usize::from(kind & 3)) {
             *orders |= 1 << (order & 15);
         }
     }
 
     #[inline]
     pub(super) fn unmark_order(&mut self, kind: u8, order: u8) {
-        if let Some(orders) = self.orders.get_mut(usize::from(kind)) {
+        if let Some(orders) = self.orders.get_mut(usize::from(kind & 3)) {
             *orders &= !(1 << (order & 15));
         }
     }
 
     #[inline]
     pub(super) fn count_block(&mut self, order: u8, more: bool) {
-        if let Some(n) = self.blocks.get_mut(usize::from(order)) {
+        if let Some(n) = self.blocks.get_mut(usize::from(order & 15)) {
             *n = match more {
                 true => n.wrapping_add(1),
                 false => n.wrapping_sub(1),

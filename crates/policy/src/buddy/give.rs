@@ -4,29 +4,32 @@ use piebald_units::{Order, Pfn};
 
 use super::{
     MAX_ORDER, PAGEBLOCK_ORDER,
-    migrate::MigrateType,
-    table::{self, State},
+    table::{self, End, State},
     take::bump,
-    work::{Work, block_of, free_of, kind_number, size},
+    work::{Work, block_of, kind_number, size},
 };
 use crate::contract::FreeError;
 
 /// A frame of a pageblock with at most so many free ones, an eighth, is wanted
 /// again before any other.
-const FEW: u32 = 1 << (PAGEBLOCK_ORDER - 3);
+pub(super) const FEW: u32 = 1 << (PAGEBLOCK_ORDER - 3);
+
+/// What became of a buddy.
+pub(super) enum Joined {
+    /// It is not free.
+    Not,
+    /// It is merged.
+    Done,
+    /// It is merged, and was the last on its list, of that migrate type.
+    Last(u8),
+}
 
 impl Work<'_> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn free(&mut self, frame: Pfn, order: Order) -> Result<(), FreeError> {
         let at = self.check(frame, order)?;
-        // Twice the same, so that the common order is a constant in one of them.
-        if order.0 == 0 {
-            let pageblock = self.count_given(at, 0);
-            self.release(at, 0, pageblock, false);
-        } else {
-            let pageblock = self.count_given(at, order.0);
-            self.release(at, order.0, pageblock, false);
-        }
+        let pageblock = self.count_given(at, order.0);
+        self.release(at, order.0, pageblock, false);
         bump(&mut self.books.counters.frees);
         Ok(())
     }
@@ -44,7 +47,7 @@ impl Work<'_> {
     }
 
     /// The table index of a granted block, or why it is none.
-    #[inline]
+    #[inline(always)]
     fn check(&self, frame: Pfn, order: Order) -> Result<u32, FreeError> {
         let at = self.books.at(frame).ok_or(FreeError::Foreign)?;
         if self.state(at) == table::granted(order.0) && order.0 <= MAX_ORDER {
@@ -53,48 +56,84 @@ impl Work<'_> {
         Err(why_not(self.parts.states, at))
     }
 
-    /// Merges an unlisted free block with its buddies and lists the result, at
-    /// the tail if it is `fresh` memory. `pageblock` is the entry of its first
-    /// pageblock.
+    /// Keeps an unlisted free block, or merges it with its buddies and lists the
+    /// result, at the tail if it is `fresh` memory. `pageblock` is the entry of
+    /// its first pageblock.
     #[inline(always)]
-    pub(super) fn release(&mut self, first: u32, order: u8, pageblock: u32, fresh: bool) {
-        let (mut at, mut o, mut pageblock) = (first, order, pageblock);
-        let mut index = self.index(at);
+    pub(super) fn release(&mut self, at: u32, order: u8, pageblock: u32, fresh: bool) {
+        let index = self.index(at);
+        if self.is_kept(order, pageblock) && !self.merges(at) {
+            return self.keep_single(at, index);
+        }
+        self.merge(at, order, pageblock, index, fresh);
+    }
+
+    /// Is the buddy of a single frame free?
+    #[inline]
+    pub(super) fn merges(&self, at: u32) -> bool {
+        table::free_kind(self.state(at ^ 1), 0).is_some()
+    }
+
+    /// Merges an unlisted free block with its buddies and lists the result.
+    /// `index` is that of any frame of the block, since that tells lists as well.
+    #[inline(always)]
+    pub(super) fn merge(&mut self, first: u32, order: u8, entry: u32, index: u16, fresh: bool) {
+        let (mut at, mut o) = (first, order);
+        self.set_state(first, table::INNER);
         while o < MAX_ORDER {
             let buddy = at ^ size(o);
-            let Some(kind) = table::free_kind(self.state(buddy), o) else {
-                break;
-            };
-            let step = self.books.level(o).step;
-            if !self.books.spares.remove(o, buddy) {
-                self.unlink(buddy, o, kind, index ^ step);
+            match self.join(buddy, o, index) {
+                Joined::Not => break,
+                Joined::Done => {}
+                Joined::Last(kind) => self.unmark_buddy(buddy, o, kind, index),
             }
-            // The upper half is inside from now on; the lower half's state is
-            // written when the block is listed.
-            self.set_state(at.max(buddy), table::INNER);
-            if buddy < at {
-                (at, index) = (buddy, index ^ step);
-            }
+            at &= buddy;
             o = o.wrapping_add(1);
         }
-        let merges = u64::from(o.wrapping_sub(order));
-        let counters = &mut self.books.counters;
-        counters.merges = counters.merges.wrapping_add(merges);
-        if o > PAGEBLOCK_ORDER {
-            pageblock = self.pageblock(at);
+        self.count_merges(o.wrapping_sub(order));
+        let pageblock = match o > PAGEBLOCK_ORDER {
+            true => self.pageblock(at),
+            false => entry,
+        };
+        let end = match fresh {
+            true => End::Tail,
+            false => self.end_for(at, o, pageblock),
+        };
+        self.insert_at(end, at, o, kind_number(pageblock), index);
+    }
+
+    /// Takes a block off its list to merge it with its buddy, if it is free.
+    /// `index` is that of any frame of the buddy.
+    ///
+    /// The first frames of both are inside from now on; the state of the result is
+    /// written when it is listed.
+    #[inline(always)]
+    pub(super) fn join(&mut self, block: u32, order: u8, index: u16) -> Joined {
+        let Some(kind) = table::free_kind(self.state(block), order) else {
+            return Joined::Not;
+        };
+        self.set_state(block, table::INNER);
+        if self.books.spares.remove(order, block) {
+            return Joined::Done;
         }
-        let kind = kind_number(pageblock);
-        let early = !fresh && (o >= PAGEBLOCK_ORDER || !self.is_sparse(at, pageblock));
-        if o == 0
-            && free_of(pageblock) <= FEW
-            && kind == MigrateType::Movable as u8
-            && self.books.spares.get(0).is_none()
-        {
-            self.set_state(at, table::free(0, kind));
-            self.books.spares.fill(0, at, index);
-            return;
+        let step = self.books.level(order).step;
+        match self.delist(block, order, kind, index ^ step) {
+            true => Joined::Last(kind),
+            false => Joined::Done,
         }
-        self.insert_at(early, at, o, kind, index);
+    }
+
+    /// Notes that a block that was joined was the last on its list; `index` as
+    /// for [`Work::join`].
+    pub(super) fn unmark_buddy(&mut self, block: u32, order: u8, kind: u8, index: u16) {
+        let step = self.books.level(order).step;
+        self.unmark(block, order, kind, index ^ step);
+    }
+
+    #[inline]
+    pub(super) fn count_merges(&mut self, n: u8) {
+        let merges = &mut self.books.counters.merges;
+        *merges = merges.wrapping_add(u64::from(n));
     }
 
     /// Takes back single frames in rising order, by table index; aligned runs

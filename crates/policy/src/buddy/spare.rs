@@ -10,7 +10,16 @@
 
 use piebald_units::{Color, ColorSet, Order};
 
-use super::{PAGEBLOCK_ORDER, migrate::MigrateType, store::NIL, table, work::Work};
+use super::{
+    PAGEBLOCK_ORDER,
+    migrate::MigrateType,
+    store::NIL,
+    table::{self, End},
+    work::Work,
+};
+
+/// Length of arrays that a masked order indexes.
+const NR_SLOTS: usize = 16;
 
 /// A block that is kept.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +43,9 @@ impl Spare {
 pub(super) struct Spares {
     /// Orders that have one, as bits.
     mask: u16,
-    slots: [Spare; PAGEBLOCK_ORDER as usize],
+    /// By order; those of a pageblock and above have none. The length is a power
+    /// of two, so that a masked order needs no check.
+    slots: [Spare; NR_SLOTS],
 }
 
 /// A spare block that serves a request.
@@ -50,7 +61,7 @@ pub(super) struct Fit {
 impl Spares {
     pub(super) const EMPTY: Self = Self {
         mask: 0,
-        slots: [Spare::NONE; PAGEBLOCK_ORDER as usize],
+        slots: [Spare::NONE; NR_SLOTS],
     };
 
     /// Orders from `order` on that have one, as bits.
@@ -61,80 +72,84 @@ impl Spares {
 
     #[inline]
     pub(super) fn get(&self, order: u8) -> Spare {
-        let spare = self.slots.get(usize::from(order));
+        let spare = self.slots.get(usize::from(order & 15));
         spare.copied().unwrap_or(Spare::NONE)
     }
 
     /// The smallest block, with its order.
     #[inline]
     pub(super) fn smallest(&self) -> Option<(u8, Spare)> {
+        if self.mask == 0 {
+            return None;
+        }
         let order = self.mask.trailing_zeros() as u8;
-        let spare = *self.slots.get(usize::from(order))?;
-        Some((order, spare))
+        Some((order, self.get(order)))
     }
 
-    /// Removes the block that [`Spares::smallest`] named.
+    /// Removes the block that [`Spares::smallest`] named, and keeps its parts: one
+    /// of each smaller order, which [`Spares::fill`] puts there.
     #[inline]
-    pub(super) fn remove_smallest(&mut self, order: u8) {
-        self.mask &= self.mask.wrapping_sub(1);
-        if let Some(slot) = self.slots.get_mut(usize::from(order)) {
-            *slot = Spare::NONE;
+    pub(super) fn break_smallest(&mut self, order: u8) {
+        if let Some(slot) = self.slots.get_mut(usize::from(order & 15)) {
+            slot.at = NIL;
+        }
+        // The lowest bit goes, and all below it come.
+        self.mask = self.mask.wrapping_sub(1);
+    }
+
+    #[inline]
+    pub(super) fn set(&mut self, order: u8, spare: Spare) {
+        if let Some(slot) = self.slots.get_mut(usize::from(order & 15)) {
+            *slot = spare;
         }
     }
 
     /// Keeps a block where there is none of its order.
     #[inline]
     pub(super) fn fill(&mut self, order: u8, at: u32, index: u16) {
-        if let Some(slot) = self.slots.get_mut(usize::from(order)) {
-            *slot = Spare { at, index };
-            self.mask |= 1 << (order & 15);
-        }
+        self.set(order, Spare { at, index });
+        self.mask |= 1 << (order & 15);
     }
 
     /// Removes a block, if it is kept here.
     #[inline]
     pub(super) fn remove(&mut self, order: u8, at: u32) -> bool {
-        match self.slots.get_mut(usize::from(order)) {
-            Some(slot) if slot.at == at => {
-                *slot = Spare::NONE;
-                self.mask &= !(1 << (order & 15));
-                true
-            }
-            _ => false,
+        let kept = self.get(order).at == at;
+        if kept {
+            self.set(order, Spare::NONE);
+            self.mask &= !(1 << (order & 15));
         }
+        kept
     }
 
     /// Keeps a block of an order below a pageblock's, and answers the one whose
     /// place it takes.
     #[inline]
     fn keep(&mut self, order: u8, spare: Spare) -> Spare {
-        match self.slots.get_mut(usize::from(order)) {
-            Some(slot) => {
-                self.mask |= 1 << (order & 15);
-                core::mem::replace(slot, spare)
-            }
-            None => spare,
-        }
+        let old = self.get(order);
+        self.set(order, spare);
+        self.mask |= 1 << (order & 15);
+        old
     }
 }
 
 impl Work<'_> {
     /// Keeps or lists what is left of a split block.
-    #[inline]
+    #[inline(always)]
     pub(super) fn put_by(&mut self, at: u32, order: u8, kind: MigrateType, index: u16) {
         if order >= PAGEBLOCK_ORDER || kind != MigrateType::Movable {
-            return self.insert_at(true, at, order, kind as u8, index);
+            return self.insert_at(End::Head, at, order, kind as u8, index);
         }
         self.set_state(at, table::free(order, kind as u8));
         let old = self.books.spares.keep(order, Spare { at, index });
         if old.at != NIL {
-            self.insert_at(true, old.at, order, kind as u8, old.index);
+            self.insert_at(End::Head, old.at, order, kind as u8, old.index);
         }
     }
 
     /// The smallest spare block that a request for movable memory may be served
     /// from: one with the wished colour, or without a wish with any of the set.
-    #[inline]
+    #[inline(always)]
     pub(super) fn spare_for(
         &self,
         order: u8,
@@ -207,7 +222,7 @@ impl Work<'_> {
             let spare = self.books.spares.get(order);
             if self.books.spares.remove(order, spare.at) && spare.at != NIL {
                 self.insert_at(
-                    true,
+                    End::Head,
                     spare.at,
                     order,
                     MigrateType::Movable as u8,

@@ -13,19 +13,28 @@ pub(super) const NIL: u32 = u32::MAX;
 /// A list of free blocks: its first and its last, by table index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct List {
-    pub(super) head: u32,
-    pub(super) tail: u32,
+    pub(super) ends: [u32; 2],
 }
 
 impl List {
     /// A list without blocks.
-    pub const EMPTY: Self = Self {
-        head: NIL,
-        tail: NIL,
-    };
+    pub const EMPTY: Self = Self { ends: [NIL; 2] };
 
+    #[inline]
+    pub(super) const fn head(self) -> u32 {
+        let [head, _] = self.ends;
+        head
+    }
+
+    #[inline]
+    pub(super) const fn tail(self) -> u32 {
+        let [_, tail] = self.ends;
+        tail
+    }
+
+    #[inline]
     pub(super) const fn is_empty(self) -> bool {
-        self.head == NIL
+        self.head() == NIL
     }
 }
 

@@ -13,13 +13,10 @@
 //! takes a block from an end then touches no other frame. An end is known by
 //! being named in its [`List`].
 
-use super::store::List;
+use super::store::{List, NIL};
 
 /// Next and previous block of a list, by table index.
 pub(super) type Links = [u32; 2];
-const NEXT: usize = 0;
-const PREV: usize = 1;
-
 /// What a frame is to the allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
@@ -57,8 +54,10 @@ pub(super) const fn state(byte: u8) -> State {
 /// The migrate type of a free block of this order; nothing for other states.
 #[inline]
 pub(super) const fn free_kind(byte: u8, order: u8) -> Option<u8> {
-    if byte & !(3 << 4) == free(order, 0) {
-        Some(byte >> 4 & 3)
+    // What differs from a free block of type 0 is the type.
+    let kind = byte ^ free(order, 0);
+    if kind & !(3 << 4) == 0 {
+        Some(kind >> 4)
     } else {
         None
     }
@@ -90,57 +89,127 @@ pub(super) fn prev(links: &[Links], at: u32) -> u32 {
 
 #[inline]
 fn set(links: &mut [Links], at: u32, which: usize, to: u32) {
-    if let Some(link) = links.get_mut(at as usize).and_then(|l| l.get_mut(which)) {
-        *link = to;
+    if let Some(link) = links.get_mut(at as usize) {
+        // The mask spares a check of the bounds.
+        if let Some(link) = link.get_mut(which & 1) {
+            *link = to;
+        }
     }
 }
 
-impl List {
-    /// Adds a block at the head. True if the list was empty.
-    #[inline]
-    pub(super) fn push_head(&mut self, links: &mut [Links], at: u32) -> bool {
-        let was_empty = self.is_empty();
-        if was_empty {
-            self.tail = at;
-        } else {
-            set(links, at, NEXT, self.head);
-            set(links, self.head, PREV, at);
-        }
-        self.head = at;
-        was_empty
-    }
+/// The end of a list that a block goes to. As a number it is also the place of
+/// the link that leads away from that end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Head = 0,
+    Tail = 1,
+}
 
-    /// Adds a block at the tail. True if the list was empty.
+impl List {
+    /// Adds a block at one end. True if the list was empty.
+    ///
+    /// Which end it is follows from how full a pageblock is, and no processor
+    /// can predict that: so the end is a number here, not a branch.
     #[inline]
-    pub(super) fn push_tail(&mut self, links: &mut [Links], at: u32) -> bool {
-        let was_empty = self.is_empty();
-        if was_empty {
-            self.head = at;
-        } else {
-            set(links, at, PREV, self.tail);
-            set(links, self.tail, NEXT, at);
+    pub(super) fn push(&mut self, links: &mut [Links], at: u32, end: End) -> bool {
+        if self.is_empty() {
+            self.ends = [at; 2];
+            return true;
         }
-        self.tail = at;
-        was_empty
+        let (inward, outward) = (end as usize & 1, end as usize & 1 ^ 1);
+        if let Some(slot) = self.ends.get_mut(inward) {
+            let neighbour = core::mem::replace(slot, at);
+            set(links, at, inward, neighbour);
+            set(links, neighbour, outward, at);
+        }
+        false
     }
 
     /// Takes a block that is on the list out of it. True if the list is empty
     /// now.
     #[inline]
     pub(super) fn unlink(&mut self, links: &mut [Links], at: u32) -> bool {
-        if self.head == self.tail {
-            *self = Self::EMPTY;
-            return true;
+        let [head, tail] = self.ends;
+        let Some([next, prev]) = links.get(at as usize).copied() else {
+            return false;
+        };
+        if head != at && tail != at {
+            set(links, prev, 0, next);
+            set(links, next, 1, prev);
+            return false;
         }
-        let [next, prev] = links_of(links, at);
-        if self.head == at {
-            self.head = next;
-        } else if self.tail == at {
-            self.tail = prev;
-        } else {
-            set(links, prev, NEXT, next);
-            set(links, next, PREV, prev);
+        self.ends = match (head == at, tail == at) {
+            (true, true) => [NIL; 2],
+            (true, false) => [next, tail],
+            _ => [head, prev],
+        };
+        head == tail
+    }
+    /// Moves the head of a list of two or more to its tail.
+    #[inline]
+    pub(super) fn rotate(&mut self, links: &mut [Links]) {
+        let [head, tail] = self.ends;
+        let [next, _] = links_of(links, head);
+        set(links, head, 1, tail);
+        set(links, tail, 0, head);
+        self.ends = [next, head];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::{collections::VecDeque, vec, vec::Vec};
+
+    use super::*;
+
+    /// The blocks of a list, from one end to the other.
+    fn walk(from: u32, to: u32, links: &[Links], step: fn(&[Links], u32) -> u32) -> Vec<u32> {
+        let (mut found, mut at) = (vec![from], from);
+        while at != to {
+            at = step(links, at);
+            found.push(at);
+            assert!(found.len() <= links.len(), "a loop");
         }
-        false
+        found
+    }
+
+    #[test]
+    fn a_list_keeps_its_order_whatever_is_added_taken_out_or_moved() {
+        let mut links = vec![[7; 2]; 16];
+        let (mut list, mut expected) = (List::EMPTY, VecDeque::new());
+        let mut seed = 1u32;
+        for step in 0..20_000 {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let (at, what) = (seed >> 20 & 15, seed >> 28);
+            if let Some(i) = expected.iter().position(|e| *e == at) {
+                expected.remove(i);
+                assert_eq!(
+                    list.unlink(&mut links, at),
+                    expected.is_empty(),
+                    "step {step}"
+                );
+            } else if what < 8 {
+                assert_eq!(list.push(&mut links, at, End::Head), expected.is_empty());
+                expected.push_front(at);
+            } else {
+                assert_eq!(list.push(&mut links, at, End::Tail), expected.is_empty());
+                expected.push_back(at);
+            }
+            if expected.len() > 1 && what & 3 == 0 {
+                list.rotate(&mut links);
+                expected.rotate_left(1);
+            }
+            let Some((head, tail)) = expected.front().zip(expected.back()) else {
+                assert!(list.is_empty(), "step {step}");
+                continue;
+            };
+            assert_eq!(list.ends, [*head, *tail], "step {step}");
+            assert_eq!(expected, walk(*head, *tail, &links, next), "step {step}");
+            let mut backward = walk(*tail, *head, &links, prev);
+            backward.reverse();
+            assert_eq!(expected, backward, "step {step}");
+        }
     }
 }

@@ -7,11 +7,10 @@ use super::{
     MAX_ORDER, PAGEBLOCK_ORDER,
     books::Books,
     migrate::MigrateType,
-    spare::Spare,
     table::{self, State},
     work::{Work, free_of, owned_of, size},
 };
-use crate::contract::{AllocError, FrameRequest, Grant, Mode, Purpose};
+use crate::contract::{AllocError, FrameRequest, Grant, Mode};
 
 /// A block that could be granted, by its list.
 #[derive(Clone, Copy)]
@@ -50,68 +49,14 @@ impl Work<'_> {
 
     #[inline]
     fn count_grant(&mut self) {
-        let grants = &mut self.books.counters.grants;
-        bump(grants);
-        if *grants & 63 == 0 {
+        let measures = self.books.measures_next();
+        bump(&mut self.books.counters.grants);
+        if measures {
             self.books.measure();
         }
     }
 
-    /// The common case: one movable frame out of the smallest spare block, if
-    /// that serves the request.
-    #[inline]
-    pub(super) fn quick(&mut self, r: &FrameRequest<'_>) -> Option<Grant> {
-        if r.order.0 != 0 || !matches!(r.purpose, Purpose::Anon | Purpose::File) {
-            return None;
-        }
-        let (from, spare) = self.books.spares.smallest()?;
-        let want = match (r.wish, r.allowed) {
-            (None, None) => spare.index,
-            (None, Some(set)) => self.index_of(self.color_in_word(spare, from, set)?),
-            (Some(color), set) => self.wanted(spare, from, color, set)?,
-        };
-        self.books.spares.remove_smallest(from);
-        let (mut at, mut index) = (spare.at, spare.index);
-        // The places of smaller orders are empty.
-        for o in (0..from).rev() {
-            let level = self.books.level(o);
-            let (mut other, mut others) = (at.wrapping_add(size(o)), index ^ level.step);
-            if (index ^ want) >> (level.rank & 15) != 0 {
-                core::mem::swap(&mut at, &mut other);
-                core::mem::swap(&mut index, &mut others);
-            }
-            self.set_state(other, table::free(o, MigrateType::Movable as u8));
-            self.books.spares.fill(o, other, others);
-        }
-        let splits = &mut self.books.counters.splits;
-        *splits = splits.wrapping_add(u64::from(from));
-        self.take_one(at);
-        self.count_grant();
-        Some(Grant {
-            frame: self.frame(at),
-            order: r.order,
-            fallback: false,
-        })
-    }
-
-    /// The index of a wished colour, if it is allowed and a spare block has it.
-    #[inline]
-    fn wanted(&self, spare: Spare, order: u8, color: Color, set: Option<&ColorSet>) -> Option<u16> {
-        let want = self.index_of(color);
-        let has = u32::from(color.0) < self.books.colors
-            && (spare.index ^ want) >> (self.books.rank(order) & 15) == 0
-            && set.is_none_or(|s| s.contains(color));
-        has.then_some(want)
-    }
-
-    /// Grants one unlisted frame.
-    #[inline]
-    fn take_one(&mut self, at: u32) {
-        self.count_taken(at, 0);
-        self.set_state(at, table::granted(0));
-        self.books.current = at >> PAGEBLOCK_ORDER;
-    }
-
+    #[inline(always)]
     fn serve(&mut self, r: &FrameRequest<'_>) -> Result<(u32, bool), AllocError> {
         if r.order.0 > MAX_ORDER {
             return Err(AllocError::OrderTooLarge);
@@ -125,7 +70,7 @@ impl Work<'_> {
             return Ok((at, false));
         }
         let other = match (r.allowed, r.mode) {
-            (Some(_), Mode::Hint) => self.search(kind, r.order.0, None, None),
+            (Some(_), Mode::Hint) => self.search_on(kind, r.order.0, None, None),
             _ => None,
         };
         other.map(|at| (at, true)).ok_or_else(|| self.why(r))
@@ -152,10 +97,24 @@ impl Work<'_> {
     ) -> Option<u32> {
         let mut whole = ColorSet::EMPTY;
         self.parts.map.erode(r.order, allowed, &mut whole);
-        self.search(kind, r.order.0, Some(&whole), r.wish)
+        self.search_on(kind, r.order.0, Some(&whole), r.wish)
+    }
+
+    /// [`Work::search`] where it is rare, so that the common one is compiled into
+    /// its caller.
+    #[inline(never)]
+    fn search_on(
+        &mut self,
+        kind: MigrateType,
+        order: u8,
+        set: Option<&ColorSet>,
+        wish: Option<Color>,
+    ) -> Option<u32> {
+        self.search(kind, order, set, wish)
     }
 
     /// Takes a block from the own lists, or else from another type's.
+    #[inline(always)]
     fn search(
         &mut self,
         kind: MigrateType,
@@ -175,7 +134,7 @@ impl Work<'_> {
         self.search_lists(kind, order, set, wish)
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn search_lists(
         &mut self,
         kind: MigrateType,
@@ -210,7 +169,7 @@ impl Work<'_> {
     }
 
     /// The order of the best block with a colour of the set, and the colour.
-    #[inline]
+    #[inline(always)]
     fn best(
         &mut self,
         kind: MigrateType,
@@ -221,7 +180,8 @@ impl Work<'_> {
         let mut found = self.best_of(kind, order, |work, from| {
             work.pick(kind as u8, from, set, start)
         })?;
-        if !found.dense {
+        // Blocks of a pageblock and above have none that is dense.
+        if !found.dense && order < PAGEBLOCK_ORDER {
             // One more color is asked, and the next request begins beyond it.
             let start = Color(found.color.0.wrapping_add(1));
             let other = self.best_of(kind, order, |work, from| {
@@ -255,7 +215,7 @@ impl Work<'_> {
             };
             let dense = from < PAGEBLOCK_ORDER && {
                 let index = self.index_of(color);
-                self.has_dense(Books::list(kind as u8, &self.books.level(from), index))
+                self.has_dense(Books::list(kind as u8, self.books.level(from), index))
             };
             let choice = Choice { from, color, dense };
             if dense {
@@ -278,7 +238,7 @@ impl Work<'_> {
     /// Takes a block of order `from` that holds the colour off its list, splits
     /// it down to `order` and grants what holds the colour; the rest goes to the
     /// lists of type `rest`.
-    #[inline]
+    #[inline(always)]
     fn take(
         &mut self,
         kind: MigrateType,
@@ -288,14 +248,14 @@ impl Work<'_> {
         rest: MigrateType,
     ) -> Option<u32> {
         let want = self.index_of(color);
-        let id = Books::list(kind as u8, &self.books.level(from), want);
+        let id = Books::list(kind as u8, self.books.level(from), want);
         let at = self.head_of(id)?;
         self.unlink(at, from, kind as u8, want);
         Some(self.grant(at, from, order, want, rest))
     }
 
     /// Grants the part of an unlisted block that holds an index.
-    #[inline]
+    #[inline(always)]
     fn grant(&mut self, at: u32, from: u8, order: u8, want: u16, rest: MigrateType) -> u32 {
         let at = match from > order {
             true => self.split(at, from, order, want, rest),
@@ -310,6 +270,7 @@ impl Work<'_> {
     /// Halves an unlisted block of order `from` until a block of `order` is
     /// left, keeping the half that holds the index `want`, or the lower one if
     /// both do.
+    #[inline(always)]
     fn split(&mut self, first: u32, from: u8, order: u8, want: u16, rest: MigrateType) -> u32 {
         let mut at = first;
         let mut index = self.index(at);
@@ -352,7 +313,7 @@ impl Work<'_> {
         let (owner, from, color) = (order..=MAX_ORDER).rev().find_map(victim)?;
         bump(&mut self.books.counters.steals);
         let want = self.index_of(color);
-        let at = self.head_of(Books::list(owner as u8, &self.books.level(from), want))?;
+        let at = self.head_of(Books::list(owner as u8, self.books.level(from), want))?;
         self.unlink(at, from, owner as u8, want);
         let brings = from >= PAGEBLOCK_ORDER / 2 || kind != MigrateType::Movable;
         if from >= PAGEBLOCK_ORDER {

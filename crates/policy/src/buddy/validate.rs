@@ -158,27 +158,27 @@ impl Check<'_> {
 
     fn list_id(&self, kind: u8, order: u8, n: u32) -> usize {
         let index = n << self.parts.map.rank(Order(order));
-        Books::list(kind, &self.books.level(order), index as u16)
+        Books::list(kind, self.books.level(order), index as u16)
     }
 
     fn list(&self, list: List, id: usize, kind: u8, order: u8) -> Result<u32, Broken> {
         if list.is_empty() {
             return Ok(0);
         }
-        let (mut at, mut seen) = (list.head, 1u32);
+        let (mut at, mut seen) = (list.head(), 1u32);
         loop {
             if self.state(at) != table::free(order, kind) {
                 return Err(self.broken("block is on a list of another order or type", at));
             }
             let index = self.parts.map.index(self.books.frame(at));
-            if Books::list(kind, &self.books.level(order), index) != id {
+            if Books::list(kind, self.books.level(order), index) != id {
                 return Err(self.broken("block is on a list of other colors", at));
             }
-            if at == list.tail {
+            if at == list.tail() {
                 return Ok(seen);
             }
             let next = table::next(self.parts.links, at);
-            if table::prev(self.parts.links, next) != at || next == list.head {
+            if table::prev(self.parts.links, next) != at || next == list.head() {
                 return Err(self.broken("back link differs from forward link", next));
             }
             seen = seen.wrapping_add(1);
@@ -216,9 +216,9 @@ impl Check<'_> {
         for n in 0..map.lists(Order(order)) {
             let list = self.parts.lists.get(self.list_id(kind, order, n));
             if let Some(list) = list.filter(|l| !l.is_empty()) {
-                let frame: Pfn = self.books.frame(list.head);
+                let frame: Pfn = self.books.frame(list.head());
                 map.colors_in(frame, Order(order), &mut want);
-                some = list.head;
+                some = list.head();
             }
         }
         let first = self.books.bitmap(kind, order);

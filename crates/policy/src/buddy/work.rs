@@ -8,7 +8,7 @@ use super::{
     bitmap::{mark, unmark},
     migrate::MigrateType,
     store::{List, PartsMut},
-    table::{self, State},
+    table::{self, End, State},
 };
 
 /// Fields of a pageblock's entry: free frames, frames that the allocator has,
@@ -94,7 +94,9 @@ impl Work<'_> {
         self.books.free = self.books.free.wrapping_sub(u64::from(size(order)));
         self.each_pageblock(at, order, |entry, n, full| {
             *entry = entry.wrapping_sub(n << FREE);
-            *full = full.wrapping_add(u32::from(free_of(*entry) == 0));
+            if free_of(*entry) == 0 {
+                *full = full.wrapping_add(1);
+            }
         });
     }
 
@@ -103,7 +105,9 @@ impl Work<'_> {
     pub(super) fn count_given(&mut self, at: u32, order: u8) -> u32 {
         self.books.free = self.books.free.wrapping_add(u64::from(size(order)));
         self.each_pageblock(at, order, |entry, n, full| {
-            *full = full.wrapping_sub(u32::from(free_of(*entry) == 0));
+            if free_of(*entry) == 0 {
+                *full = full.wrapping_sub(1);
+            }
             *entry = entry.wrapping_add(n << FREE);
         })
     }
@@ -129,7 +133,7 @@ impl Work<'_> {
     /// Changes the entries of the one or two pageblocks that a block lies in,
     /// and the number of those that have frames but no free ones. Answers what
     /// the first entry is now.
-    #[inline]
+    #[inline(always)]
     fn each_pageblock(
         &mut self,
         at: u32,
@@ -160,8 +164,8 @@ impl Work<'_> {
     #[inline]
     pub(super) fn index(&self, at: u32) -> u16 {
         let frame = self.frame(at);
-        match self.books.shift {
-            Some((rotate, mask)) => frame.0.rotate_right(u32::from(rotate)) as u16 & mask,
+        match self.books.simple_index(frame) {
+            Some(index) => index,
             None => self.parts.map.index(frame),
         }
     }
@@ -185,8 +189,17 @@ impl Work<'_> {
     /// tail.
     #[inline]
     pub(super) fn insert(&mut self, at: u32, order: u8, kind: u8, index: u16) {
-        let early = order >= PAGEBLOCK_ORDER || !self.is_sparse(at, self.pageblock(at));
-        self.insert_at(early, at, order, kind, index);
+        let end = self.end_for(at, order, self.pageblock(at));
+        self.insert_at(end, at, order, kind, index);
+    }
+
+    /// The end of its list that a block belongs to.
+    #[inline]
+    pub(super) fn end_for(&self, at: u32, order: u8, pageblock: u32) -> End {
+        match (order < PAGEBLOCK_ORDER) & self.is_sparse(at, pageblock) {
+            true => End::Tail,
+            false => End::Head,
+        }
     }
 
     /// Does the block lie in a pageblock with more free frames than most that
@@ -194,64 +207,71 @@ impl Work<'_> {
     /// better stay free.
     #[inline]
     pub(super) fn is_sparse(&self, at: u32, pageblock: u32) -> bool {
-        free_of(pageblock) > self.books.sparse && at >> PAGEBLOCK_ORDER != self.books.current
+        (free_of(pageblock) > self.books.sparse) & (at >> PAGEBLOCK_ORDER != self.books.current)
     }
 
-    /// Lists a block at the head (`early`) or at the tail.
-    #[inline]
-    pub(super) fn insert_at(&mut self, early: bool, at: u32, order: u8, kind: u8, index: u16) {
-        let level = self.books.level(order);
-        self.set_state(at, table::free(order, kind));
-        let id = Books::list(kind, &level, index);
-        let Some(list) = self.parts.lists.get_mut(id) else {
-            return;
-        };
-        let first = match early {
-            true => list.push_head(self.parts.links, at),
-            false => list.push_tail(self.parts.links, at),
-        };
-        self.books.count_block(order, true);
-        if first {
-            mark(
-                self.books,
-                self.parts.map,
-                self.parts.words,
-                kind,
-                order,
-                at,
-                index,
-            );
+    /// Lists a block at one end.
+    #[inline(always)]
+    pub(super) fn insert_at(&mut self, end: End, at: u32, order: u8, kind: u8, index: u16) {
+        if self.enlist(end, at, order, kind, index) {
+            self.mark(at, order, kind, index);
         }
     }
 
     /// Takes a block out of its list. `index` is that of any frame of the block;
     /// the block's state is left to the caller.
-    #[inline]
+    #[inline(always)]
     pub(super) fn unlink(&mut self, at: u32, order: u8, kind: u8, index: u16) {
-        let level = self.books.level(order);
-        let id = Books::list(kind, &level, index);
-        let Some(list) = self.parts.lists.get_mut(id) else {
-            return;
-        };
-        let empty = list.unlink(self.parts.links, at);
-        self.books.count_block(order, false);
-        if empty {
-            unmark(
-                self.books,
-                self.parts.map,
-                self.parts.words,
-                kind,
-                order,
-                at,
-                index,
-            );
+        if self.delist(at, order, kind, index) {
+            self.unmark(at, order, kind, index);
         }
+    }
+
+    /// [`Work::insert_at`] but for the bitmaps: true if the block is the first on
+    /// its list.
+    #[inline(always)]
+    pub(super) fn enlist(&mut self, end: End, at: u32, order: u8, kind: u8, index: u16) -> bool {
+        self.set_state(at, table::free(order, kind));
+        let id = Books::list(kind, self.books.level(order), index);
+        let Some(list) = self.parts.lists.get_mut(id) else {
+            return false;
+        };
+        let first = list.push(self.parts.links, at, end);
+        self.books.count_block(order, true);
+        first
+    }
+
+    /// [`Work::unlink`] but for the bitmaps: true if the block was the last on its
+    /// list.
+    #[inline(always)]
+    pub(super) fn delist(&mut self, at: u32, order: u8, kind: u8, index: u16) -> bool {
+        let id = Books::list(kind, self.books.level(order), index);
+        let Some(list) = self.parts.lists.get_mut(id) else {
+            return false;
+        };
+        let last = list.unlink(self.parts.links, at);
+        self.books.count_block(order, false);
+        last
+    }
+
+    /// Notes that a block is the first on its list.
+    #[inline]
+    pub(super) fn mark(&mut self, at: u32, order: u8, kind: u8, index: u16) {
+        let parts = &mut self.parts;
+        mark(self.books, parts.map, parts.words, kind, order, at, index);
+    }
+
+    /// Notes that a block was the last on its list.
+    #[inline]
+    pub(super) fn unmark(&mut self, at: u32, order: u8, kind: u8, index: u16) {
+        let parts = &mut self.parts;
+        unmark(self.books, parts.map, parts.words, kind, order, at, index);
     }
 
     #[inline]
     pub(super) fn head_of(&self, id: usize) -> Option<u32> {
         let list = self.list(id);
-        (!list.is_empty()).then_some(list.head)
+        (!list.is_empty()).then_some(list.head())
     }
 
     /// Does a list have a block in a dense pageblock at its head? Sparse heads
@@ -259,29 +279,26 @@ impl Work<'_> {
     #[inline]
     pub(super) fn has_dense(&mut self, id: usize) -> bool {
         let list = self.list(id);
-        !self.is_sparse(list.head, self.pageblock(list.head))
-            || list.head != list.tail && self.find_dense(id)
+        !self.is_sparse(list.head(), self.pageblock(list.head()))
+            || list.head() != list.tail() && self.find_dense(id)
     }
 
     #[inline(never)]
     fn find_dense(&mut self, id: usize) -> bool {
+        let mut list = self.list(id);
+        let mut found = false;
         for _ in 1..TRIES {
-            self.retire(id);
-            let head = self.list(id).head;
+            list.rotate(self.parts.links);
+            let head = list.head();
             if !self.is_sparse(head, self.pageblock(head)) {
-                return true;
+                found = true;
+                break;
             }
         }
-        false
-    }
-
-    /// Moves the head of a list of two or more to its tail.
-    fn retire(&mut self, id: usize) {
-        if let Some(list) = self.parts.lists.get_mut(id) {
-            let at = list.head;
-            list.unlink(self.parts.links, at);
-            list.push_tail(self.parts.links, at);
+        if let Some(slot) = self.parts.lists.get_mut(id) {
+            *slot = list;
         }
+        found
     }
 
     /// Does a free block of this order and type hold the colour?
