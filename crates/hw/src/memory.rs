@@ -185,6 +185,12 @@ impl Memory {
         self.drams[controller].write(addr, Picos(now >> 8));
     }
 
+    /// Reads a line for a device: no socket's bus is in its way, and no core waits.
+    pub(crate) fn device_read(&mut self, line: Line, now: Q8) {
+        let (controller, addr) = self.home(line);
+        self.drams[controller].read(addr, Picos(now >> 8));
+    }
+
     /// Writes a line back; nobody waits for it, but it takes bus and bank time.
     pub(crate) fn write(&mut self, socket: u16, line: Line, now: Q8) {
         let (controller, addr) = self.home(line);

@@ -133,6 +133,10 @@ pub trait MemoryPort {
     /// No core waits for it.
     fn device_write(&mut self, frame: Pfn, now: Picos);
 
+    /// A device reads a whole frame (direct memory access): the memory is busy from
+    /// `now` on, and what caches hold stays there. No core waits for it.
+    fn device_read(&mut self, frame: Pfn, now: Picos);
+
     /// Drops TLB entries of an address space on every core: one page, or all.
     fn shoot_down(&mut self, asid: Asid, page: Option<VirtAddr>);
 }

@@ -98,6 +98,13 @@ impl MemoryPort for Machine {
         }
     }
 
+    fn device_read(&mut self, frame: Pfn, now: Picos) {
+        let first = frame.0 << (piebald_units::PAGE_SHIFT - piebald_units::LINE_SHIFT);
+        for line in first..first + LINES_OF_A_PAGE {
+            self.memory.device_read(line as Line, now.0 << 8);
+        }
+    }
+
     fn shoot_down(&mut self, asid: Asid, page: Option<VirtAddr>) {
         for core in &mut self.cores {
             if let Some(tlb) = &mut core.tlb {
