@@ -1,14 +1,20 @@
 //! Page colours of a machine, and which of them each program gets.
 
-use piebald_sim::rooms::{
-    hw::spec::{CacheSpec, MachineSpec},
-    os_model::kernel::ColorRule,
-    policy::{
-        color_map::{ColorMap, Geometry, IndexedCache, PrivateL2},
-        contract::Mode,
+use piebald_sim::{
+    ColorSetup,
+    rooms::{
+        hw::spec::{CacheSpec, MachineSpec},
+        os_model::kernel::{Actions, Kernel, KernelError, Want},
+        policy::{
+            color_map::{ColorMap, Geometry, IndexedCache, PrivateL2},
+            rainbow::{
+                self, Balance, MAX_PARTITIONS, Partition, PartitionId, Refusal, Registry,
+                Reservation, WhenFull,
+            },
+        },
     },
 };
-use piebald_units::{ColorSet, LINE_SHIFT};
+use piebald_units::{ColorSet, CoreId, LINE_SHIFT};
 
 use crate::{
     jobs::last_level,
@@ -19,9 +25,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Colors {
     /// Its own colours.
-    pub set: ColorSet,
-    /// Whether they bind.
-    pub mode: Mode,
+    pub want: Want,
 }
 
 /// The colours of a machine's last level that leave a private L2 whole (Rainbow,
@@ -63,17 +67,120 @@ pub(crate) fn map_of(spec: &MachineSpec, policy: &Policy) -> Result<ColorMap, St
     }
 }
 
-/// What program `at` of a scenario owns under a policy that has owners of colours.
-pub(crate) fn owned(program: &ProgramEntry, policy: &Policy, at: usize) -> Option<Colors> {
-    let own = program.colors.as_ref();
+/// What program `at` of a scenario asks for under a policy that has owners of colours.
+pub(crate) fn owned(program: &ProgramEntry, policy: &Policy, at: usize) -> Option<Want> {
     match policy.colors.get(at).and_then(Option::as_ref) {
-        None => own.cloned(),
-        Some(changed) => changed.as_ref().map(|set| Colors {
-            set: set.clone(),
-            mode: own.map_or(Mode::Hard, |own| own.mode),
-        }),
+        None => program.colors.as_ref().map(|own| own.want.clone()),
+        Some(changed) => changed.clone(),
     }
 }
+
+/// The choices about partitions in a study: the thesis's, but a partition keeps what the
+/// scenario says even if that leaves no colour to the others, and a partition that changes
+/// uses all of its colours at once.
+pub(crate) const RAINBOW: rainbow::Config = rainbow::Config {
+    when_full: WhenFull::Others,
+    balance: Balance::Spread,
+    ..rainbow::Config::PAPER
+};
+
+/// A program that cannot have what it asks for.
+pub(crate) struct Conflict {
+    /// Its place in the scenario.
+    pub program: usize,
+    /// Why not, in words.
+    pub why: String,
+}
+
+/// The colours of each program under a policy: those that are named, and then, in the
+/// scenario's order, those that the registry gives to programs that ask for a number or a
+/// share. Programs that name the same colours share them.
+pub(crate) fn partitions(
+    programs: &[ProgramEntry],
+    policy: &Policy,
+    colors: u32,
+) -> Result<Vec<Option<ColorSet>>, Conflict> {
+    let mut own = vec![None; programs.len()];
+    let mut asked: Vec<(usize, Want)> = (programs.iter().enumerate())
+        .filter_map(|(at, program)| Some((at, owned(program, policy, at)?)))
+        .collect();
+    asked.sort_by_key(|(_, want)| !matches!(want, Want::Exactly(_)));
+    let slots = vec![Partition::EMPTY; (colors as usize).min(MAX_PARTITIONS)];
+    let registry = Registry::new(slots, colors, RAINBOW);
+    let Ok(mut registry) = registry else {
+        return Ok(own);
+    };
+    let mut owners: Vec<(PartitionId, usize)> = Vec::new();
+    for (program, want) in asked {
+        let same =
+            |at: &usize| matches!(&want, Want::Exactly(set) if own[*at].as_ref() == Some(set));
+        if let Some((_, with)) = owners.iter().find(|(_, at)| same(at)) {
+            own[program] = own[*with].clone();
+            continue;
+        }
+        let made = registry.reserve(&Reservation::of(want.ask()));
+        let id = made.map_err(|refusal| {
+            let owner = |id: PartitionId| owners.iter().find(|(of, _)| *of == id);
+            let why = match refusal {
+                Refusal::Taken { color, by } => {
+                    let by = owner(by).map_or("", |(_, at)| programs[*at].name.as_str());
+                    format!("{color} belongs to \"{by}\"; programs share all colors or none")
+                }
+                other => other.to_string(),
+            };
+            Conflict { program, why }
+        })?;
+        own[program] = registry.get(id).ok().map(|p| p.colors().clone());
+        owners.push((id, program));
+    }
+    Ok(own)
+}
+
+/// The same for a scenario that was checked.
+fn shares(scenario: &Scenario, policy: usize) -> Option<(Vec<Option<ColorSet>>, u32)> {
+    let policy = &scenario.policies[policy];
+    if policy.frames != Frames::Rainbow {
+        return None;
+    }
+    let colors = map_of(&scenario.machine, policy).ok()?.colors();
+    let own = partitions(&scenario.programs, policy, colors).ok()?;
+    Some((own, colors))
+}
+
+/// Reserves the colours of programs that are not in a run, so that those that are have the
+/// memory that they would have beside them. A program that changes its colours may need any
+/// of these, so nothing is kept from it.
+///
+/// # Errors
+/// What the kernel says.
+pub(crate) fn hold(
+    scenario: &Scenario,
+    members: &[usize],
+    policy: usize,
+    kernel: &mut Kernel,
+) -> Result<(), KernelError> {
+    let Some((own, _)) = shares(scenario, policy) else {
+        return Ok(());
+    };
+    let changes = |at: &usize| !scenario.programs[*at].changes.is_empty();
+    if members.iter().any(changes) {
+        return Ok(());
+    }
+    let mut held: Vec<&ColorSet> = members.iter().filter_map(|at| own[*at].as_ref()).collect();
+    for set in (0..own.len()).filter_map(|at| own[at].as_ref()) {
+        if held.contains(&set) {
+            continue;
+        }
+        held.push(set);
+        let task = kernel.start(NOBODY)?;
+        let want = Want::Exactly(set.clone());
+        kernel.reserve(task, CoreId(0), &want, &mut Actions::new())?;
+    }
+    Ok(())
+}
+
+/// Program number of those that hold colours for programs that are not in a run.
+const NOBODY: u16 = 0;
 
 fn slices(cache: &CacheSpec) -> Result<Vec<u64>, String> {
     let read = |text: &String| {
@@ -92,47 +199,39 @@ fn indexed<'a>(cache: &CacheSpec, slices: &'a [u64]) -> IndexedCache<'a> {
     }
 }
 
-/// The colour rule of a program under a policy.
+/// What a program asks the kernel for under a policy.
 ///
 /// Under Rainbow a program with colours has them for itself, in turn; the others
 /// share what nobody owns, or, where everything is owned, all colours (thesis,
 /// section 5.5.2).
-pub(crate) fn rule(scenario: &Scenario, program: usize, policy: usize) -> ColorRule {
-    let policy = &scenario.policies[policy];
-    if policy.frames != Frames::Rainbow {
-        return ColorRule::default();
-    }
-    let owned = |at: usize| owned(&scenario.programs[at], policy, at);
-    if let Some(own) = owned(program) {
-        return ColorRule {
-            allowed: Some(own.set),
-            mode: own.mode,
-            round_robin: true,
-            drop_on_exec: false,
-        };
-    }
-    let colors = map_of(&scenario.machine, policy).map_or(0, |map| map.colors());
-    let mut rest = ColorSet::first(colors);
-    for own in (0..scenario.programs.len()).filter_map(owned) {
-        own.set.iter().for_each(|color| {
-            rest.remove(color);
-        });
-    }
-    match rest.is_empty() || rest.len() == colors {
-        true => ColorRule::default(),
-        false => ColorRule {
-            allowed: Some(rest),
-            mode: Mode::Hard,
-            round_robin: false,
-            drop_on_exec: false,
+pub(crate) fn setup(scenario: &Scenario, program: usize, policy: usize) -> ColorSetup {
+    let Some((own, _)) = shares(scenario, policy) else {
+        return ColorSetup::default();
+    };
+    let entry = &scenario.programs[program];
+    let reserve = own[program].clone().map(Want::Exactly);
+    ColorSetup {
+        changes: match reserve {
+            Some(_) => entry.changes.clone(),
+            None => Vec::new(),
         },
+        on_limit: entry.on_limit,
+        shared: true,
+        reserve,
     }
 }
 
 /// The colours that a program may use under a policy, if not all.
 pub(crate) fn of(scenario: &Scenario, program: usize, policy: usize) -> Option<String> {
-    let rule = rule(scenario, program, policy);
-    rule.allowed.map(|set| set.to_string())
+    let (own, colors) = shares(scenario, policy)?;
+    if let Some(set) = &own[program] {
+        return Some(set.to_string());
+    }
+    let mut rest = ColorSet::first(colors);
+    for color in own.iter().flatten().flat_map(ColorSet::iter) {
+        rest.remove(color);
+    }
+    (!rest.is_empty() && rest.len() < colors).then(|| rest.to_string())
 }
 
 /// A policy in words, with everybody's colours.

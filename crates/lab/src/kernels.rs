@@ -18,12 +18,12 @@ use piebald_sim::rooms::{
             Age, BinHopping, BinHoppingConfig, Colored, ColoredConfig, Flavour, OwnedFrames,
             RandomFrames, Stock, StockConfig,
         },
-        kernel::{Kernel, KernelConfig, Thp},
+        kernel::{ColorConfig, Kernel, KernelConfig, Thp},
     },
 };
 
 use crate::{
-    colors::map_of,
+    colors::{RAINBOW, map_of},
     jobs::{Job, last_level, mix},
     scenario::{Frames, MemoryState, Policy, Scenario},
 };
@@ -155,6 +155,12 @@ fn kernel(spec: &MachineSpec, policy: &Policy, draw: u64) -> Result<Kernel, Stri
         }
     };
     let mut config = KernelConfig::new(threads);
+    if policy.frames == Frames::Rainbow {
+        config.colors = Some(ColorConfig {
+            map: map_of(spec, policy)?,
+            rainbow: RAINBOW,
+        });
+    }
     config.thp = if policy.thp { Thp::Always } else { Thp::Never };
     let mut kernel = Kernel::new(config, allocator).map_err(|e| e.to_string())?;
     if policy.memory == MemoryState::Aged {
@@ -175,7 +181,7 @@ fn page_colors(spec: &MachineSpec) -> u16 {
 mod tests {
     use std::path::Path;
 
-    use piebald_sim::rooms::os_model::kernel::{Actions, ColorRule, Fault};
+    use piebald_sim::rooms::os_model::kernel::{Actions, Fault};
     use piebald_units::{CoreId, Pfn, VirtAddr, memory::PhysRef, op::MemRef};
 
     use super::*;
@@ -205,7 +211,7 @@ mod tests {
         let mut got = Vec::new();
         let mut actions = Actions::new();
         for _ in 0..2 {
-            let task = kernel.start(1, ColorRule::default()).expect("starts");
+            let task = kernel.start(1).expect("starts");
             for page in 0..500 {
                 let r = MemRef {
                     addr: VirtAddr(0x10_0000 + page * 4096),

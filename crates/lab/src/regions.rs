@@ -19,12 +19,12 @@ mod lines;
 use std::sync::Arc;
 
 use piebald_sim::{
-    Outcome, ProgramSetup, Setup, SimError,
+    ColorSetup, Outcome, ProgramSetup, Setup, SimError,
     rooms::{
         hw::{Features, Machine, Options, SpecError, spec::MachineSpec},
         os_model::{
             frames::{Flavour, Stock, StockConfig},
-            kernel::{ColorRule, Kernel, KernelConfig, Thp},
+            kernel::{Kernel, KernelConfig, Thp},
         },
         trace::recording::{
             ChunkEntry, ProgramThread, ReadError, Recording, ReplayOptions, ThreadVectors,
@@ -353,7 +353,7 @@ impl Lab<'_> {
                 name: entry.program.name().to_owned(),
                 input: entry.program,
                 cores: CoreSet::first(1),
-                colors: ColorRule::default(),
+                colors: ColorSetup::default(),
                 waits: false,
                 measured: true,
                 start: Picos(0),

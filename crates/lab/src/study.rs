@@ -154,11 +154,14 @@ impl Lab<'_> {
         let policy = &self.scenario.policies[job.policy];
         let draw = mix(&[self.scenario.seed, u64::from(job.repetition)]);
         let kernel = self.kernels.take(&job);
-        let kernel = kernel.map_err(|problem| StudyError::Kernel {
+        let refuse = |problem| StudyError::Kernel {
             policy: policy.name.clone(),
             problem,
-        })?;
+        };
+        let mut kernel = kernel.map_err(refuse)?;
         let chosen = members(self.scenario, job.phase);
+        let held = colors::hold(self.scenario, &chosen, job.policy, &mut kernel);
+        held.map_err(|e| refuse(e.to_string()))?;
         let programs = chosen.iter().map(|p| self.program(*p, &job, draw));
         let programs = programs.collect();
         let mut machine = self.scenario.machine.clone();
@@ -228,7 +231,7 @@ impl Lab<'_> {
             name: entry.name.clone(),
             input: input.program.clone(),
             cores: entry.cores,
-            colors: colors::rule(self.scenario, at, job.policy),
+            colors: colors::setup(self.scenario, at, job.policy),
             start: Picos(if alone { 0 } else { start }),
             waits: entry.role == Role::Target,
             measured: self.is_measured(at, job),

@@ -7,7 +7,7 @@ use std::{error::Error, time::Instant};
 
 use piebald_os_model::{
     frames::{Age, Flavour, OwnedFrames, RandomFrames, Stock, StockConfig, age},
-    kernel::{Actions, ColorRule, Kernel, KernelConfig, SysWork, Thp},
+    kernel::{Actions, Kernel, KernelConfig, SysWork, Thp},
 };
 use piebald_policy::contract::FrameRequest;
 use piebald_units::{
@@ -54,7 +54,7 @@ fn kernel(thp: Thp) -> Res<(Kernel, TaskId)> {
         ..KernelConfig::new(4)
     };
     let mut k = Kernel::new(config, Box::new(frames))?;
-    let task = k.start(0, ColorRule::default())?;
+    let task = k.start(0)?;
     let map = SysOp::Map {
         addr: VirtAddr(1 << 30),
         len: 1 << 32,

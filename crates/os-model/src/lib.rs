@@ -16,12 +16,14 @@
 //! ```text
 //! Kernel::new(KernelConfig::new(cores), Box<dyn OwnedFrames>) -> Kernel
 //!   .age(&Age::new(seed, free_permille, cores))         before programs start
-//!   .start(program, ColorRule) -> TaskId                one task, empty space
+//!   .start(program) -> TaskId                           one task, empty space
 //!   .translate(task, &[MemRef], &mut Vec<PhysRef>) -> Translated { consumed, fault }
 //!   .fault(task, core, Fault, &mut Actions) -> FaultWork { kind, frame, size }
 //!   .syscall(task, core, &SysOp, &mut Actions) -> SysWork { Done | Spawned { task, thread } | Schedule }
 //!   .exit(task, core, &mut Actions)      .tick(core, task, &mut Actions)      .switch(core, task, &mut Actions)
 //!   .space(task) -> &AddressSpace (PageTables)          .kernel_space() -> &KernelSpace (PageTables)
+//!   .reserve(task, core, &Want, &mut Actions)   .resize(..)   .attach(..)   .set_on_limit(task, OnLimit)
+//!   .recolor(task, core, max_pages, &mut Actions) -> Recolored { moved, failed, left, done }
 //!   .migrate(task, core, vpn, Move, &mut Actions) -> Moved
 //!   .scan_accessed(task, vpns, clear, |vpn, entry| ..) -> Scan
 //!   .owner_of(pfn) -> Owner   .space(task)?.resident()   .counters()   .validate()
@@ -31,6 +33,8 @@
 //!         | Zero { frame, frames }          MemoryPort::fill, whole frames
 //!         | Copy { from, to }               MemoryPort::copy, whole frame
 //!         | CopyUser { from, from_offset, to, to_offset, len }
+//!         | DeviceFill, SwapIn, SwapOut     MemoryPort::device_write, device_write, device_read
+//!         | Wait(time)                      the core's clock moves on
 //!         | ShootDown { asid, page }        MemoryPort::shoot_down
 //!
 //! Scheduler::new(SchedConfig::new(cores))
@@ -48,13 +52,13 @@
 //! ```
 //! use piebald_os_model::{
 //!     frames::{Flavour, Stock, StockConfig},
-//!     kernel::{Actions, ColorRule, Kernel, KernelConfig},
+//!     kernel::{Actions, Kernel, KernelConfig},
 //! };
 //! use piebald_units::{CoreId, VirtAddr, op::{MemRef, RefKind}};
 //!
 //! let frames = Stock::new(&StockConfig::new(1 << 18, 4, Flavour::V2_6_30))?; // 1 GiB
 //! let mut kernel = Kernel::new(KernelConfig::new(4), Box::new(frames))?;
-//! let task = kernel.start(0, ColorRule::default())?;
+//! let task = kernel.start(0)?;
 //! let store = MemRef { addr: VirtAddr(0x1000), size: 8, kind: RefKind::Store, ..MemRef::default() };
 //! let batch = [store; 3];
 //! let (mut physical, mut actions) = (Vec::new(), Actions::new());

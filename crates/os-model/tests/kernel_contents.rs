@@ -1,7 +1,9 @@
 //! Random programs against a model of memory without frames: every load sees
 //! the last store, over faults, forks, copies on write, file mappings, moves of
-//! pages and 2 MiB pages; access bits tell what was touched; nothing leaks.
+//! pages, partitions of colours, swapping and 2 MiB pages; access bits tell what was
+//! touched; nothing leaks.
 
+mod colored;
 mod memory_model;
 
 use std::collections::{BTreeSet, HashMap};
@@ -9,11 +11,16 @@ use std::collections::{BTreeSet, HashMap};
 use memory_model::{ANON, Behind, Frames, Image, Page, Value};
 use piebald_os_model::{
     frames::{Age, Flavour, OwnedFrames, RandomFrames, Stock, StockConfig},
-    kernel::{Actions, ColorRule, Kernel, KernelConfig, KernelError, Move, SysWork, Thp},
+    kernel::{
+        Actions, Kernel, KernelConfig, KernelError, Move, OnLimit, SwapConfig, SysWork, Thp, Want,
+    },
 };
-use piebald_policy::contract::Mode;
+use piebald_policy::{
+    contract::Mode,
+    rainbow::{self, Balance, WhenFull},
+};
 use piebald_units::{
-    CoreId, FileId, TaskId, VirtAddr, Vpn,
+    Color, ColorSet, CoreId, FileId, TaskId, VirtAddr, Vpn,
     memory::PageTables,
     op::{Access, Backing, MemRef, RefKind, SpawnKind, SysOp},
 };
@@ -50,6 +57,10 @@ impl World {
             image_pages: 64,
             ..KernelConfig::new(4)
         };
+        Self::with(frames, config, seed)
+    }
+
+    fn with(frames: Box<dyn OwnedFrames>, config: KernelConfig, seed: u64) -> Self {
         let mut w = Self {
             kernel: Kernel::new(config, frames).unwrap(),
             frames: Frames::default(),
@@ -68,7 +79,7 @@ impl World {
 
     /// There is no disk, so a first program writes all files.
     fn load_files(&mut self) {
-        let task = self.kernel.start(9, ColorRule::default()).unwrap();
+        let task = self.kernel.start(9).unwrap();
         self.images.push(Image::default());
         self.tasks.push((task, 0));
         for file in 0..FILES {
@@ -87,7 +98,7 @@ impl World {
     }
 
     fn start(&mut self, program: u16) {
-        let task = self.kernel.start(program, ColorRule::default()).unwrap();
+        let task = self.kernel.start(program).unwrap();
         self.images.push(Image::default());
         self.tasks.push((task, self.images.len() - 1));
     }
@@ -116,8 +127,9 @@ impl World {
             let t = self.kernel.translate(task, &[r], &mut out)?;
             let Some(fault) = t.fault else { break };
             let core = CoreId(self.rng.random_range(0..4));
-            self.kernel.fault(task, core, fault, &mut self.actions)?;
+            let resolved = self.kernel.fault(task, core, fault, &mut self.actions);
             self.frames.perform(&mut self.actions);
+            resolved?;
         }
         assert_eq!(out.len(), 1);
         let frame = u64::from(out[0].frame);
@@ -303,7 +315,12 @@ impl World {
         })?;
         assert_eq!(scan.accessed, seen.len() as u64);
         if self.kernel.config().thp == Thp::Never {
-            assert_eq!(seen, self.images[image].touched, "{task}");
+            // A clock clears bits too, and what is swapped out has none.
+            let touched = &self.images[image].touched;
+            match self.kernel.partitions() {
+                None => assert_eq!(&seen, touched, "{task}"),
+                Some(_) => assert!(seen.is_subset(touched), "{task}"),
+            }
         }
         self.images[image].touched.clear();
         Ok(())
@@ -512,4 +529,141 @@ fn large_pages_fall_back_to_small_ones_on_aged_memory() {
     assert!(c.huge_fallbacks > 0);
     assert_eq!(w.kernel.space(task).unwrap().resident().anon, PAGES);
     w.kernel.validate().unwrap();
+}
+
+/// Colours come, change and go while the programs run; these calls may be refused.
+impl World {
+    fn want(&mut self) -> Want {
+        match self.rng.random_range(0..3) {
+            0 => Want::Count(self.rng.random_range(0..4)),
+            1 => Want::Share(self.rng.random_range(0..4000)),
+            _ => {
+                let first = self.rng.random_range(0..9u16);
+                let mut set = ColorSet::EMPTY;
+                for color in first..first + self.rng.random_range(0..3u16) {
+                    set.insert(Color(color));
+                }
+                Want::Exactly(set)
+            }
+        }
+    }
+
+    fn color_step(&mut self) -> Result<(), KernelError> {
+        let at = self.rng.random_range(0..self.tasks.len());
+        let (task, core) = (self.tasks[at].0, CoreId(self.rng.random_range(0..4)));
+        let want = self.want();
+        let other = self.tasks[self.rng.random_range(0..self.tasks.len())].0;
+        let on_limit = [OnLimit::Fail, OnLimit::Swap, OnLimit::Swap, OnLimit::Borrow];
+        let on_limit = on_limit[self.rng.random_range(0..4)];
+        let max = self.rng.random_range(0..600);
+        let kind = self.rng.random_range(0..5);
+        let (k, actions) = (&mut self.kernel, &mut self.actions);
+        let done = match kind {
+            0 => k.reserve(task, core, &want, actions).map(|_| ()),
+            1 => k.resize(task, core, &want, actions).map(|_| ()),
+            2 => k.set_on_limit(task, on_limit),
+            3 => match k.partition_of(other)? {
+                Some(id) => k.attach(task, core, id, actions),
+                None => Ok(()),
+            },
+            _ => k.recolor(task, core, max, actions).map(|r| {
+                assert!(r.moved <= max);
+            }),
+        };
+        self.frames.perform(&mut self.actions);
+        match done {
+            Err(
+                KernelError::Colors { .. }
+                | KernelError::NoPartition { .. }
+                | KernelError::Join { .. }
+                | KernelError::Recolor { .. },
+            ) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// The program that a failed call belonged to ends: half its work may be done.
+    fn end_program_of(&mut self, task: TaskId) {
+        let at = self.tasks.iter().position(|t| t.0 == task).unwrap_or(0);
+        let image = self.tasks[at].1;
+        while let Some(at) = self.tasks.iter().position(|t| t.1 == image) {
+            self.end(at).unwrap();
+        }
+    }
+}
+
+#[test]
+fn loads_see_the_last_store_while_colors_change_hands_and_pages_are_swapped() {
+    let mut total = piebald_os_model::kernel::Counters::default();
+    let mut limits = 0;
+    for seed in 30..38 {
+        let rainbow = rainbow::Config {
+            balance: if seed % 2 == 0 {
+                Balance::Spread
+            } else {
+                Balance::MustMove
+            },
+            when_full: if seed % 3 == 0 {
+                WhenFull::Others
+            } else {
+                WhenFull::Everyone
+            },
+            ..rainbow::Config::PAPER
+        };
+        let swap = SwapConfig {
+            pages: if seed % 4 == 0 { 300 } else { 1 << 20 },
+            ..SwapConfig::default()
+        };
+        let config = KernelConfig {
+            image_pages: 64,
+            thp: if seed % 2 == 0 {
+                Thp::Always
+            } else {
+                Thp::Never
+            },
+            swap,
+            ..colored::config(4, rainbow)
+        };
+        let mut w = World::with(colored::frames(4608, 4), config, seed);
+        w.start(1);
+        for step in 0..8000 {
+            let done = match w.rng.random_range(0..60) {
+                0 => w.color_step(),
+                _ => w.step(),
+            };
+            let failed = match done {
+                Ok(()) => None,
+                Err(KernelError::OutOfMemory(e)) => Some(e.task),
+                Err(KernelError::ColorLimit(e)) => {
+                    limits += 1;
+                    assert!(e.held <= e.limit, "{e}");
+                    Some(e.task)
+                }
+                Err(e) => panic!("seed {seed}, step {step}: {e}"),
+            };
+            w.frames.perform(&mut w.actions);
+            if let Some(task) = failed {
+                w.end_program_of(task);
+            }
+            if w.tasks.len() < 2 {
+                w.start(1 + (step % 3) as u16);
+            }
+            if step % 100 == 0 || failed.is_some() {
+                let sound = w.kernel.validate();
+                sound.unwrap_or_else(|e| panic!("seed {seed}, step {step}: {e}"));
+            }
+        }
+        let c = w.kernel.counters();
+        total.swap_ins += c.swap_ins;
+        total.swap_outs += c.swap_outs;
+        total.recolored += c.recolored;
+        total.recolor_failed += c.recolor_failed;
+        w.finish();
+    }
+    assert!(total.swap_ins > 100 && total.swap_outs > 100, "{total:?}");
+    assert!(
+        total.recolored > 100 && total.recolor_failed > 0,
+        "{total:?}"
+    );
+    assert!(limits > 0, "no limit was reached");
 }

@@ -3,15 +3,13 @@
 use piebald_os_model::{
     frames::{Age, Flavour, Stock, StockConfig},
     kernel::{
-        Action, Actions, ColorRule, FaultKind, Kernel, KernelConfig, KernelError, Move, Moved,
-        Owner, Path, SysWork, Thp, direct_address,
+        Action, Actions, FaultKind, Kernel, KernelConfig, KernelError, Move, Moved, Owner, Path,
+        SysWork, Thp, direct_address,
     },
 };
-use piebald_policy::contract::{
-    AllocError, Broken, FrameAllocator, FrameCounters, FrameRequest, FreeError, Grant, Mode,
-};
+use piebald_policy::contract::Mode;
 use piebald_units::{
-    Color, ColorSet, CoreId, FileId, Order, PageSize, Pfn, TaskId, VirtAddr, Vpn,
+    CoreId, FileId, PageSize, Pfn, TaskId, VirtAddr, Vpn,
     memory::{PageTables, PhysRef},
     op::{Access, Backing, MemRef, RefKind, SpawnKind, SysOp},
 };
@@ -59,7 +57,7 @@ fn go(k: &mut Kernel, t: TaskId, refs: &[MemRef]) -> (Vec<PhysRef>, Vec<FaultKin
 }
 
 fn start(k: &mut Kernel) -> TaskId {
-    k.start(0, ColorRule::default()).unwrap()
+    k.start(0).unwrap()
 }
 
 fn sys(k: &mut Kernel, t: TaskId, op: SysOp) -> Vec<Action> {
@@ -455,97 +453,6 @@ fn a_moved_page_has_a_new_frame_and_a_shared_one_stays() {
     k.validate().unwrap();
 }
 
-/// Hands out the lowest free frame of the wished colour (pfn modulo 4).
-#[derive(Clone)]
-struct Colored {
-    free: Vec<bool>,
-}
-
-impl FrameAllocator for Colored {
-    fn alloc(&mut self, r: &FrameRequest<'_>) -> Result<Grant, AllocError> {
-        let n = 1usize << r.order.0;
-        let fits = |c: u64| r.wish.is_none_or(|w| u64::from(w.0) == c);
-        let at = (0..self.free.len() / n)
-            .map(|b| b * n)
-            .find(|f| self.free[*f..*f + n].iter().all(|x| *x) && fits(*f as u64 % 4));
-        let at = at.ok_or(AllocError::ColorsExhausted)?;
-        self.free[at..at + n].fill(false);
-        Ok(Grant {
-            frame: Pfn(at as u64),
-            order: r.order,
-            fallback: false,
-        })
-    }
-
-    fn free(&mut self, f: Pfn, o: Order, _: CoreId) -> Result<(), FreeError> {
-        self.free[f.0 as usize..][..1 << o.0].fill(true);
-        Ok(())
-    }
-
-    fn free_frames(&self) -> u64 {
-        self.free.iter().filter(|f| **f).count() as u64
-    }
-
-    fn total_frames(&self) -> u64 {
-        self.free.len() as u64
-    }
-
-    fn counters(&self) -> FrameCounters {
-        FrameCounters::default()
-    }
-
-    fn validate(&self) -> Result<(), Broken> {
-        Ok(())
-    }
-}
-
-#[test]
-fn a_color_rule_reaches_the_allocator_and_is_inherited() {
-    let config = KernelConfig {
-        image_pages: 8,
-        thp: Thp::Always,
-        ..KernelConfig::new(1)
-    };
-    let mut k = Kernel::new(
-        config,
-        Box::new(Colored {
-            free: vec![true; 4096],
-        }),
-    )
-    .unwrap();
-    let mut set = ColorSet::EMPTY;
-    set.insert(Color(1));
-    set.insert(Color(3));
-    let rule = ColorRule {
-        allowed: Some(set),
-        mode: Mode::Hard,
-        round_robin: true,
-        drop_on_exec: false,
-    };
-    let t = k.start(7, rule).unwrap();
-    sys(&mut k, t, map(0x20_0000, 0x20_0000, Backing::Anon, false));
-    let refs: Vec<_> = (0..6).map(|i| store(0x20_0000 + (i << 12))).collect();
-    let colors = |out: &[PhysRef]| out.iter().map(|r| r.frame % 4).collect::<Vec<_>>();
-    assert_eq!(colors(&go(&mut k, t, &refs).0), [1, 3, 1, 3, 1, 3]);
-    let child = spawn(&mut k, t, SpawnKind::Fork);
-    assert_eq!(colors(&go(&mut k, child, &refs[..2]).0), [1, 3]);
-    let starved = (0..4096).map(|i| store(0x4000_0000 + (i << 12)));
-    let mut failed = None;
-    for r in starved {
-        let mut out = Vec::new();
-        let Some(f) = k.translate(t, &[r], &mut out).unwrap().fault else {
-            continue;
-        };
-        if let Err(e) = k.fault(t, CORE, f, &mut Actions::new()) {
-            failed = Some(e);
-            break;
-        }
-    }
-    let text = failed.unwrap().to_string();
-    assert!(text.starts_with("task 0 of program 7: no block of order 0 for Anon memory (Fault): no free block in the allowed colors; "), "{text}");
-    assert!(text.ends_with(" of 16MiB free"), "{text}");
-}
-
 #[test]
 fn ageing_leaves_memory_to_nobody_in_particular_and_the_books_agree() {
     let mut k = kernel();
@@ -599,9 +506,7 @@ fn wrong_calls_are_errors_that_name_the_argument() {
         .unwrap_err();
     assert_eq!(e, KernelError::NoSuchTask(gone));
     assert_eq!(
-        k.start(40_000, ColorRule::default())
-            .unwrap_err()
-            .to_string(),
+        k.start(40_000).unwrap_err().to_string(),
         "program = 40000: must be 0 to 32000"
     );
     k.validate().unwrap();

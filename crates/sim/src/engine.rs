@@ -1,5 +1,6 @@
 //! The event loop: which thread runs next, and what it does until it may not go on.
 
+mod colors;
 mod measure;
 
 use std::sync::atomic::Ordering;
@@ -17,11 +18,12 @@ use piebald_units::{
 use piebald_workload::memory::mark;
 
 use crate::{
-    setup::{MapSample, Outcome, ProgramSetup, Progress, Setup, SimError},
+    setup::{MapSample, MemoryUse, Outcome, ProgramSetup, Progress, Setup, SimError},
     snapshot::Snapshot,
     task::{Need, TaskState},
     work::Work,
 };
+use colors::ColorState;
 
 /// Turns of the loop between two looks at the clock of the world outside.
 const TURNS_PER_REPORT: u32 = 4096;
@@ -67,6 +69,13 @@ struct ProgramState {
     ready: bool,
     warm: Option<Snapshot>,
     end: Option<(Snapshot, bool)>,
+    /// Its memory at the end of its measured part.
+    memory: MemoryUse,
+    /// The first task of its instance.
+    main: TaskId,
+    colors: ColorState,
+    /// Time that hardware threads spent on moving its pages to other colours.
+    recolor_time: Picos,
 }
 
 impl ProgramState {
@@ -80,6 +89,14 @@ impl ProgramState {
             Some(warm) => warm.refs + self.setup.budget,
         };
         target.saturating_sub(self.refs)
+    }
+
+    /// References that a task may make until the program is looked at again.
+    fn until_look(&self, task: TaskId) -> u64 {
+        match task == self.main {
+            true => self.until_mark().min(self.until_change()),
+            false => self.until_mark(),
+        }
     }
 }
 
@@ -164,6 +181,9 @@ impl<'a> Engine<'a> {
         let waits = |p: &ProgramState| p.setup.waits && !all_wait;
         let (late, early): (Vec<usize>, Vec<usize>) =
             (0..self.programs.len()).partition(|p| waits(&self.programs[*p]));
+        for program in &late {
+            self.hold(*program)?;
+        }
         self.late = late;
         self.start_at(&early, Picos(0))
     }
@@ -202,13 +222,10 @@ impl<'a> Engine<'a> {
 
     /// A new instance of a program: process, main task, place in a run queue.
     fn start_program(&mut self, program: usize, skip: u64) -> Result<TaskId, SimError> {
-        let state = &self.programs[program];
-        let rule = state.setup.colors.clone();
-        let task = self
-            .setup
-            .kernel
-            .start(program as u16 + 1, rule)
-            .map_err(|e| self.kernel_error(program, e))?;
+        let started = self.setup.kernel.start(program as u16 + 1);
+        let task = started.map_err(|e| self.kernel_error(program, e))?;
+        self.reserve(program, task)?;
+        self.programs[program].main = task;
         self.programs[program].live = 0;
         self.programs[program].waiting = 0;
         self.instances = self.instances.wrapping_add(1);
@@ -373,7 +390,11 @@ impl<'a> Engine<'a> {
         let on = (CoreId(core as u16), owner);
         let kernel = &self.setup.kernel;
         cpu.now = cpu.work.go(&mut self.machine, kernel, on, cpu.now, horizon);
-        cpu.work.is_empty()
+        let (took, done) = (cpu.work.take_time(), cpu.work.is_empty());
+        if let Some(owner) = owner.filter(|_| took > Picos(0)) {
+            self.programs[usize::from(owner) - 1].recolor_time += took;
+        }
+        done
     }
 
     /// Lets a core's task go on until its clock passes `horizon`, or it needs
@@ -390,7 +411,12 @@ impl<'a> Engine<'a> {
             let Some(state) = self.tasks[at].as_mut() else {
                 return Ok(());
             };
-            match state.need() {
+            let (program, need) = (state.program, state.need());
+            if need != Need::Perform && self.programs[program].has_color_work(task) {
+                self.color_work(core, task, program)?;
+                continue;
+            }
+            match need {
                 Need::Perform => {
                     if !self.run_refs(core, task, horizon)? {
                         return Ok(());
@@ -401,7 +427,6 @@ impl<'a> Engine<'a> {
                     let mut phys = state.take_phys();
                     let refs = state.untranslated();
                     let done = self.setup.kernel.translate(task, refs, &mut phys);
-                    let program = state.program;
                     state.phys = phys;
                     match done {
                         Ok(done) => state.translated(done.consumed, done.fault),
@@ -409,7 +434,7 @@ impl<'a> Engine<'a> {
                     }
                 }
                 Need::Read => {
-                    let limit = self.programs[state.program].until_mark();
+                    let limit = self.programs[program].until_look(task);
                     state.read(limit);
                 }
                 Need::Event(tail, next) => {
@@ -485,6 +510,9 @@ impl<'a> Engine<'a> {
         self.actions.clear();
         self.setup.kernel.tick(id, Some(task), &mut self.actions);
         self.perform(core);
+        if let Some(program) = self.task(task).map(|t| t.program) {
+            self.programs[program].color_tick();
+        }
         let period = self.setup.kernel.config().tick;
         let cpu = &mut self.cpus[core];
         while cpu.next_tick <= cpu.now {
@@ -640,5 +668,9 @@ fn new_program(setup: ProgramSetup) -> ProgramState {
         restarts: 0,
         warm: None,
         end: None,
+        memory: MemoryUse::default(),
+        main: TaskId(0),
+        colors: ColorState::default(),
+        recolor_time: Picos(0),
     }
 }

@@ -18,7 +18,8 @@ mod work;
 
 pub use engine::run;
 pub use setup::{
-    Input, MapRequest, MapSample, Outcome, ProgramOutcome, ProgramSetup, Progress, Setup, SimError,
+    ColorChange, ColorSetup, Input, MapRequest, MapSample, MemoryUse, Outcome, ProgramOutcome,
+    ProgramSetup, Progress, Recolor, Setup, SimError,
 };
 pub use snapshot::{Region, Snapshot};
 

@@ -3,9 +3,9 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use piebald_hw::{SpecError, spec::MachineSpec};
-use piebald_os_model::kernel::{ColorRule, Counters as KernelCounters, KernelError};
+use piebald_os_model::kernel::{Counters as KernelCounters, KernelError, OnLimit, Usage, Want};
 use piebald_os_model::sched::SchedError;
-use piebald_units::{CoreSet, Picos};
+use piebald_units::{ColorSet, CoreSet, Picos};
 use piebald_workload::Program;
 
 use crate::snapshot::Region;
@@ -22,8 +22,8 @@ pub struct ProgramSetup {
     pub input: Input,
     /// Hardware threads that it may use, at least one.
     pub cores: CoreSet,
-    /// Colours of its pages.
-    pub colors: ColorRule,
+    /// Colours that it has for itself.
+    pub colors: ColorSetup,
     /// When its first instruction runs: after the run's start, or after all
     /// programs that do not wait are warm.
     pub start: Picos,
@@ -49,6 +49,46 @@ pub struct ProgramSetup {
     pub warmup: u64,
     /// References of its measured part.
     pub budget: u64,
+}
+
+/// The colours of a program: what its launcher and its main thread ask the kernel for.
+/// The kernel must have colours unless all is left as it is by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ColorSetup {
+    /// What is reserved when the run begins, even if it starts later, and again each time
+    /// that it starts anew; at no cost, as starting is. `None` = it shares what nobody reserves.
+    pub reserve: Option<Want>,
+    /// Other programs may have the same: it joins a partition that has exactly the colours
+    /// that it names.
+    pub shared: bool,
+    /// What happens when its colours are used up.
+    pub on_limit: OnLimit,
+    /// How its colours change, by rising time. Each change happens once; a program
+    /// that is started again goes on with the colours of the last one.
+    pub changes: Vec<ColorChange>,
+}
+
+/// A change of a program's colours: a system call of its main thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColorChange {
+    /// References that the program has made since its measured part began.
+    pub at: u64,
+    /// What it has from then on; it reserves if it has none.
+    pub want: Want,
+    /// Which of its pages move.
+    pub recolor: Recolor,
+}
+
+/// When pages move after a change of colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recolor {
+    /// Never: only new pages get the new colours.
+    #[default]
+    No,
+    /// All at once, in the call.
+    Now,
+    /// So many at each timer tick, at least 1, on the core that runs the program then.
+    PerTick(u32),
 }
 
 /// How often the last level's sets are looked at.
@@ -108,6 +148,26 @@ pub struct ProgramOutcome {
     pub region: Region,
     /// How often it ended and was started again.
     pub restarts: u32,
+    /// Its pages and colours.
+    pub memory: MemoryUse,
+}
+
+/// The memory of a program at the end of its measured part.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// The colours that it has reserved.
+    pub own: Option<ColorSet>,
+    /// Those that its pages may have: its own, or those that nobody reserved; `None` =
+    /// all.
+    pub colors: Option<ColorSet>,
+    /// 4 KiB pages of each colour that it has in memory, shared frames once; empty if
+    /// the kernel has no colours.
+    pub pages_by_color: Vec<u32>,
+    /// Its pages, and what was done to them since the run began.
+    pub usage: Usage,
+    /// Time that hardware threads spent on moving pages to other colours for it, in its
+    /// system calls and ticks, since the run began.
+    pub recolor_time: Picos,
 }
 
 /// What a run gave.

@@ -24,11 +24,24 @@ const LOOP_SITE: u32 = 0xffff_ff00;
 /// What a hardware thread still has to do for the kernel.
 #[derive(Default)]
 pub(crate) struct Work {
-    actions: VecDeque<Action>,
+    actions: VecDeque<Task>,
     refs: Vec<PhysRef>,
     at: usize,
     /// The references go to the kernel's own data, not to a program's pages.
     own: bool,
+    /// When the work that is timed began.
+    began: Option<Picos>,
+    /// How long timed work took that is done.
+    took: Picos,
+}
+
+/// An entry of the queue.
+#[derive(Clone, Copy)]
+enum Task {
+    Do(Action),
+    /// From here to the next end, the time is noted.
+    Begin,
+    End,
 }
 
 /// Owner of the kernel's lines in maps of the sets.
@@ -42,7 +55,20 @@ impl Work {
 
     /// Adds work behind what is there.
     pub(crate) fn push(&mut self, actions: &Actions) {
-        self.actions.extend(actions.as_slice());
+        self.actions
+            .extend(actions.as_slice().iter().map(|a| Task::Do(*a)));
+    }
+
+    /// Adds work whose time is noted.
+    pub(crate) fn push_timed(&mut self, actions: &Actions) {
+        self.actions.push_back(Task::Begin);
+        self.push(actions);
+        self.actions.push_back(Task::End);
+    }
+
+    /// Time that timed work took since this was asked last.
+    pub(crate) fn take_time(&mut self) -> Picos {
+        std::mem::take(&mut self.took)
     }
 
     /// Goes on from `now` until everything is done or `horizon` has passed;
@@ -81,10 +107,15 @@ impl Work {
             }
             self.refs.clear();
             self.at = 0;
-            let Some(action) = self.actions.pop_front() else {
-                break;
-            };
-            now = self.begin(action, machine, core, now);
+            match self.actions.pop_front() {
+                None => break,
+                Some(Task::Do(action)) => now = self.begin(action, machine, core, now),
+                Some(Task::Begin) => self.began = Some(now),
+                Some(Task::End) => {
+                    let began = self.began.take().unwrap_or(now);
+                    self.took += now.since(began);
+                }
+            }
         }
         if current != owner {
             machine.set_running(core, owner);
@@ -97,16 +128,20 @@ impl Work {
         self.own = matches!(action, Action::Touch { .. });
         match action {
             Action::Instrs(n) => return machine.retire(core, n, now),
-            Action::DeviceFill { frame } => machine.device_write(frame, now),
+            Action::Wait(time) => return machine.drain(core, now) + time,
+            Action::DeviceFill { frame } | Action::SwapIn { frame, .. } => {
+                machine.device_write(frame, now);
+            }
+            Action::SwapOut { frame, .. } => machine.device_read(frame, now),
             Action::ShootDown { asid, page } => machine.shoot_down(asid, page),
             Action::Touch { .. } => action.refs(&mut self.refs),
             Action::Zero { frame, frames } => {
                 self.sweep(None, (frame, 0), PAGE_SIZE as u16);
                 if frames > 1 {
-                    self.actions.push_front(Action::Zero {
+                    self.actions.push_front(Task::Do(Action::Zero {
                         frame: Pfn(frame.0 + 1),
                         frames: frames - 1,
-                    });
+                    }));
                 }
             }
             Action::Copy { from, to } => self.sweep(Some((from, 0)), (to, 0), PAGE_SIZE as u16),

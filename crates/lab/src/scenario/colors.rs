@@ -1,11 +1,15 @@
-//! The keys of colours: `colors` and `mode` of a program, `colors` and `color_map` of a
-//! policy.
+//! The keys of colours: `colors`, `mode`, `on_limit` and `change` of a program, `colors`
+//! and `color_map` of a policy.
 
-use piebald_sim::rooms::{
-    hw::spec::MachineSpec,
-    policy::{color_map::ColorMap, contract::Mode},
+use piebald_sim::{
+    ColorChange, Recolor,
+    rooms::{
+        hw::spec::MachineSpec,
+        os_model::kernel::{OnLimit, Want},
+        policy::color_map::ColorMap,
+    },
 };
-use piebald_units::{ColorSet, MAX_COLORS};
+use piebald_units::{ColorSet, Count, MAX_COLORS};
 use toml::Spanned;
 
 use super::{Frames, Policy, ProgramEntry, ScenarioError, Source, file};
@@ -21,31 +25,154 @@ pub(super) fn colors(
     source: &Source<'_>,
     i: usize,
 ) -> Result<Option<Colors>, ScenarioError> {
-    let modes = [("hard", Mode::Hard), ("hint", Mode::Hint)];
-    let mode = source.choose(&table.mode, &format!("program[{i}].mode"), &modes)?;
     let key = format!("program[{i}].colors");
-    let Some(text) = &table.colors else {
-        return match &table.mode {
-            None => Ok(None),
-            Some(mode) => {
-                let problem = format!("{key} is missing: mode says whether colors bind");
-                Err(source.error(mode.span().start, problem))
-            }
-        };
+    let missing = |at: usize, word: &str, says: &str| {
+        let problem = format!("{key} is missing: {word} says {says}");
+        Err(source.error(at, problem))
     };
-    let set = set(text, source, &key)?;
-    Ok(Some(Colors { set, mode }))
+    match (&table.colors, &table.mode, table.change.first()) {
+        (Some(text), ..) => {
+            let want = want(text, source, &key)?;
+            Ok(Some(Colors { want }))
+        }
+        (None, Some(mode), _) => missing(mode.span().start, "mode", "whether colors bind"),
+        (None, None, Some(change)) => missing(change.span().start, "change", "how colors change"),
+        (None, None, None) => Ok(None),
+    }
+}
+
+/// What happens when the colours of program `i` are used up.
+pub(super) fn on_limit(
+    table: &file::ProgramTable,
+    source: &Source<'_>,
+    i: usize,
+) -> Result<OnLimit, ScenarioError> {
+    let key = |word: &str| format!("program[{i}].{word}");
+    let modes = [("hard", true), ("hint", false)];
+    let binds = source.choose(&table.mode, &key("mode"), &modes)?;
+    let limits = [("fail", OnLimit::Fail), ("swap", OnLimit::Swap)];
+    let on_limit = source.choose(&table.on_limit, &key("on_limit"), &limits)?;
+    match &table.on_limit {
+        Some(given) if !binds => {
+            let problem = format!(
+                "{}: colors with mode = \"hint\" have no limit",
+                key("on_limit")
+            );
+            Err(source.error(given.span().start, problem))
+        }
+        _ if !binds => Ok(OnLimit::Borrow),
+        _ => Ok(on_limit),
+    }
+}
+
+/// How the colours of program `i` change while it runs.
+pub(super) fn color_changes(
+    table: &file::ProgramTable,
+    source: &Source<'_>,
+    i: usize,
+) -> Result<Vec<ColorChange>, ScenarioError> {
+    let mut changes: Vec<ColorChange> = Vec::new();
+    for (n, spanned) in table.change.iter().enumerate() {
+        let key = |word: &str| format!("program[{i}].change[{n}].{word}");
+        if table.regions.is_some() {
+            let problem = format!("program[{i}].change: a program with regions is run in parts");
+            return Err(source.error(spanned.span().start, problem));
+        }
+        let change = spanned.get_ref();
+        let at = change.at.get_ref().0;
+        if let Some(before) = changes.last().filter(|before| before.at >= at.0) {
+            let allowed = format!(
+                "more than that of the change before it, {}",
+                Count(before.at)
+            );
+            return Err(source.refuse(&change.at, &key("at"), at, allowed));
+        }
+        let recolor = match change.recolor.as_ref().map(|r| (r, *r.get_ref())) {
+            None | Some((_, file::Recolor::Word(true))) => Recolor::Now,
+            Some((_, file::Recolor::Word(false))) => Recolor::No,
+            Some((value, file::Recolor::PerTick(0))) => {
+                let allowed = "true, false, or at least 1 page for each timer tick";
+                return Err(source.refuse(value, &key("recolor"), 0, allowed));
+            }
+            Some((_, file::Recolor::PerTick(pages))) => Recolor::PerTick(pages),
+        };
+        changes.push(ColorChange {
+            at: at.0,
+            want: want(&change.colors, source, &key("colors"))?,
+            recolor,
+        });
+    }
+    Ok(changes)
+}
+
+/// Changes come within the measured part.
+pub(super) fn check_changes(
+    file: &file::File,
+    source: &Source<'_>,
+    budget: u64,
+) -> Result<(), ScenarioError> {
+    for (i, program) in file.program.iter().enumerate() {
+        for (n, change) in program.get_ref().change.iter().enumerate() {
+            let at = &change.get_ref().at;
+            if at.get_ref().0.0 >= budget {
+                let key = format!("program[{i}].change[{n}].at");
+                let allowed = format!("less than budget_refs, {}", Count(budget));
+                return Err(source.refuse(at, &key, at.get_ref().0, allowed));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Colours as they are asked for: a set, a number or a share.
+fn want(
+    value: &Spanned<file::Colors>,
+    source: &Source<'_>,
+    key: &str,
+) -> Result<Want, ScenarioError> {
+    let refuse = |allowed: &str| Err(source.refuse(value, key, value.get_ref(), allowed));
+    match value.get_ref() {
+        file::Colors::Text(text) => Ok(Want::Exactly(set(text, value, source, key)?)),
+        file::Colors::Table(table) => match (table.count, &table.share) {
+            (Some(1..), None) => Ok(Want::Count(table.count.unwrap_or(1))),
+            (Some(0), None) => refuse("a count of 1 or more"),
+            (None, Some(text)) => match share(text) {
+                Some(basis_points) => Ok(Want::Share(basis_points)),
+                None => refuse("a share such as \"25%\" or \"12.5%\", 0.01% to 100%"),
+            },
+            _ => refuse("exactly one of count and share"),
+        },
+    }
+}
+
+/// A share as in `12.5%`, in hundredths of a percent.
+fn share(text: &str) -> Option<u32> {
+    let number = text.strip_suffix('%')?.trim_end();
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !digits(whole) || !digits(part) || part.len() > 2 {
+        return None;
+    }
+    let hundredths: u32 = format!("{part:0<2}").parse().ok()?;
+    let whole: u32 = whole.parse().ok()?;
+    let basis_points = whole.checked_mul(100)?.checked_add(hundredths)?;
+    (1..=10_000).contains(&basis_points).then_some(basis_points)
 }
 
 /// A set of colours, not empty.
-fn set(text: &Spanned<String>, source: &Source<'_>, key: &str) -> Result<ColorSet, ScenarioError> {
-    let set: ColorSet = text.get_ref().parse().map_err(|e| {
-        let value = format!("\"{}\" ({e})", text.get_ref());
+fn set<T>(
+    text: &str,
+    at: &Spanned<T>,
+    source: &Source<'_>,
+    key: &str,
+) -> Result<ColorSet, ScenarioError> {
+    let set: ColorSet = text.parse().map_err(|e| {
+        let value = format!("\"{text}\" ({e})");
         let allowed = format!("a set of colors as in 0-3,8, at most {}", MAX_COLORS - 1);
-        source.refuse(text, key, value, allowed)
+        source.refuse(at, key, value, allowed)
     })?;
     match set.is_empty() {
-        true => Err(source.refuse(text, key, "\"\"", "at least one color, as in 0-3")),
+        true => Err(source.refuse(at, key, "\"\"", "at least one color, as in 0-3")),
         false => Ok(set),
     }
 }
@@ -56,7 +183,7 @@ pub(super) fn changes(
     source: &Source<'_>,
     i: usize,
     programs: &[ProgramEntry],
-) -> Result<Vec<Option<Option<ColorSet>>>, ScenarioError> {
+) -> Result<Vec<Option<Option<Want>>>, ScenarioError> {
     let mut changes = vec![None; programs.len()];
     let Some(colors) = &table.colors else {
         return Ok(changes);
@@ -71,9 +198,9 @@ pub(super) fn changes(
             );
             return Err(source.error(text.span().start, problem));
         };
-        changes[program] = Some(match text.get_ref().as_str() {
-            NONE => None,
-            _ => Some(set(text, source, &key)?),
+        changes[program] = Some(match text.get_ref() {
+            file::Colors::Text(none) if none == NONE => None,
+            _ => Some(want(text, source, &key)?),
         });
     }
     Ok(changes)
@@ -120,15 +247,14 @@ pub(super) fn check(
     policies: &[Policy],
 ) -> Result<(), ScenarioError> {
     let rainbow = policies.iter().any(|p| p.frames == Frames::Rainbow);
-    let owner = file
-        .program
-        .iter()
-        .position(|p| p.get_ref().colors.is_some());
-    if let Some(i) = owner.filter(|_| !rainbow)
-        && let Some(text) = &file.program[i].get_ref().colors
-    {
-        let problem = format!("program[{i}].colors: no policy has frames = \"rainbow\"");
-        return Err(source.error(text.span().start, problem));
+    for (i, program) in file.program.iter().enumerate().filter(|_| !rainbow) {
+        let table = program.get_ref();
+        let colors = table.colors.as_ref().map(|c| ("colors", c.span()));
+        let limit = table.on_limit.as_ref().map(|l| ("on_limit", l.span()));
+        if let Some((key, at)) = colors.or(limit) {
+            let problem = format!("program[{i}].{key}: no policy has frames = \"rainbow\"");
+            return Err(source.error(at.start, problem));
+        }
     }
     for (i, policy) in policies.iter().enumerate() {
         // Without tables there is one policy, which has no colours.
@@ -187,7 +313,23 @@ fn check_map(
     Ok(map.colors())
 }
 
-/// Checks the colours that programs own under a policy.
+/// Where a program's colours under a policy are written.
+fn written<'a>(
+    file: &'a file::File,
+    programs: &[ProgramEntry],
+    (i, p): (usize, usize),
+) -> Option<(&'a Spanned<file::Colors>, String)> {
+    let name = &programs[p].name;
+    let table = file.policy[i].get_ref().colors.as_ref();
+    let changed = table.and_then(|t| t.get_ref().get(name));
+    match (changed, &file.program[p].get_ref().colors) {
+        (Some(text), _) => Some((text, format!("policy[{i}].colors.{name}"))),
+        (None, Some(text)) => Some((text, format!("program[{p}].colors"))),
+        (None, None) => None,
+    }
+}
+
+/// Checks the colours that programs own under a policy, one by one and together.
 fn check_colors(
     file: &file::File,
     source: &Source<'_>,
@@ -195,26 +337,43 @@ fn check_colors(
     (i, policy): (usize, &Policy),
     colors: u32,
 ) -> Result<(), ScenarioError> {
+    let under = match policy.color_map {
+        Some(_) => format!(" under policy \"{}\"", policy.name),
+        None => String::new(),
+    };
+    let exists = |want: &Want, value: &Spanned<file::Colors>, key: &str| {
+        let beyond = match want {
+            Want::Exactly(set) => set.iter().any(|c| u32::from(c.0) >= colors),
+            Want::Count(n) => *n > colors,
+            Want::Share(_) => false,
+        };
+        let allowed = format!("colors of this machine{under}, 0-{}", colors - 1);
+        match beyond {
+            true => Err(source.refuse(value, key, value.get_ref(), allowed)),
+            false => Ok(()),
+        }
+    };
     for (p, program) in programs.iter().enumerate() {
-        let Some(own) = colors::owned(program, policy, p) else {
+        let Some(want) = colors::owned(program, policy, p) else {
             continue;
         };
-        let table = file.policy[i].get_ref().colors.as_ref();
-        let changed = table.and_then(|t| t.get_ref().get(&program.name));
-        let (text, key) = match (changed, &file.program[p].get_ref().colors) {
-            (Some(text), _) => (text, format!("policy[{i}].colors.{}", program.name)),
-            (None, Some(text)) => (text, format!("program[{p}].colors")),
-            (None, None) => continue,
-        };
-        if own.set.iter().any(|c| u32::from(c.0) >= colors) {
-            let under = match policy.color_map {
-                Some(_) => format!(" under policy \"{}\"", policy.name),
-                None => String::new(),
-            };
-            let allowed = format!("colors of this machine{under}, 0-{}", colors - 1);
-            let value = format!("\"{}\"", text.get_ref());
-            return Err(source.refuse(text, &key, value, allowed));
+        if let Some((value, key)) = written(file, programs, (i, p)) {
+            exists(&want, value, &key)?;
+        }
+        let tables = &file.program[p].get_ref().change;
+        for (n, (change, table)) in program.changes.iter().zip(tables).enumerate() {
+            let key = format!("program[{p}].change[{n}].colors");
+            exists(&change.want, &table.get_ref().colors, &key)?;
         }
     }
-    Ok(())
+    let conflict = colors::partitions(programs, policy, colors).err();
+    let placed = conflict.and_then(|c| Some((written(file, programs, (i, c.program))?, c.why)));
+    match placed {
+        None => Ok(()),
+        Some(((value, key), why)) => {
+            let policy = &policy.name;
+            let problem = format!("{key} = {}: policy \"{policy}\": {why}", value.get_ref());
+            Err(source.error(value.span().start, problem))
+        }
+    }
 }

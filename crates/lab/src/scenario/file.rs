@@ -134,6 +134,63 @@ pub(crate) struct OutputTable {
     pub(crate) miss_curve: Option<Spanned<u32>>,
 }
 
+/// Colours that a program asks for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "wrong type: allowed: a set of colors such as \"0-3,8\", { count = 4 }, or \
+                 { share = \"25%\" }"
+)]
+pub(crate) enum Colors {
+    /// `"0-3,8"`.
+    Text(String),
+    /// `{ count = 4 }` or `{ share = "25%" }`.
+    Table(ColorTable),
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ColorTable {
+    pub(crate) count: Option<u32>,
+    pub(crate) share: Option<String>,
+}
+
+impl std::fmt::Display for Colors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text(text) => write!(f, "\"{text}\""),
+            Self::Table(ColorTable { count, share }) => {
+                let count = count.map(|n| format!("count = {n}"));
+                let share = share.as_ref().map(|text| format!("share = \"{text}\""));
+                let keys: Vec<String> = count.into_iter().chain(share).collect();
+                write!(f, "{{ {} }}", keys.join(", "))
+            }
+        }
+    }
+}
+
+/// A change of a program's colours while it runs.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChangeTable {
+    pub(crate) at: Spanned<Written<Count>>,
+    pub(crate) colors: Spanned<Colors>,
+    pub(crate) recolor: Option<Spanned<Recolor>>,
+}
+
+/// Whether pages move after a change.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "wrong type: allowed: true, false, or a number of pages for each timer tick"
+)]
+pub(crate) enum Recolor {
+    /// At once, or never.
+    Word(bool),
+    /// So many at each tick.
+    PerTick(u32),
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProgramTable {
@@ -145,8 +202,11 @@ pub(crate) struct ProgramTable {
     pub(crate) format: Option<Spanned<String>>,
     pub(crate) regions: Option<Spanned<Regions>>,
     pub(crate) cores: Spanned<String>,
-    pub(crate) colors: Option<Spanned<String>>,
+    pub(crate) colors: Option<Spanned<Colors>>,
     pub(crate) mode: Option<Spanned<String>>,
+    pub(crate) on_limit: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(crate) change: Vec<Spanned<ChangeTable>>,
     pub(crate) role: Option<Spanned<String>>,
 }
 
@@ -160,7 +220,7 @@ pub(crate) struct PolicyTable {
     /// One line per colour bit: the address bits to XOR.
     pub(crate) color_map: Option<Spanned<Vec<Spanned<String>>>>,
     /// Colours of programs under this policy, by their names.
-    pub(crate) colors: Option<Spanned<BTreeMap<String, Spanned<String>>>>,
+    pub(crate) colors: Option<Spanned<BTreeMap<String, Spanned<Colors>>>>,
     pub(crate) replace: Option<Spanned<String>>,
     pub(crate) files: Option<Spanned<String>>,
     pub(crate) reads: Option<Spanned<String>>,

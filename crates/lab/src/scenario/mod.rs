@@ -14,12 +14,16 @@ use std::{
 };
 
 use piebald_report::Role;
-use piebald_sim::rooms::{
-    hw::{Features, Machine, Options, presets, spec::MachineSpec},
-    policy::color_map::ColorMap,
-    trace::foreign::Format,
+use piebald_sim::{
+    ColorChange,
+    rooms::{
+        hw::{Features, Machine, Options, presets, spec::MachineSpec},
+        os_model::kernel::{OnLimit, Want},
+        policy::color_map::ColorMap,
+        trace::foreign::Format,
+    },
 };
-use piebald_units::{Bytes, ColorSet, CoreSet, Count};
+use piebald_units::{Bytes, CoreSet, Count};
 use toml::Spanned;
 
 pub use self::regions::RegionRequest;
@@ -87,6 +91,10 @@ pub struct ProgramEntry {
     pub cores: CoreSet,
     /// Page colours that it owns under policies that have colours.
     pub colors: Option<Colors>,
+    /// What happens when the colours that it may have are used up.
+    pub on_limit: OnLimit,
+    /// How its colours change while it runs, by rising time.
+    pub changes: Vec<ColorChange>,
     /// Why it is there.
     pub role: Role,
     /// Line of its table, for later errors.
@@ -175,7 +183,7 @@ pub struct Policy {
     pub color_map: Option<ColorMap>,
     /// For each program, in the scenario's order, whose colours this policy changes: `None` =
     /// as the program says, `Some(None)` = it owns none, `Some(Some(_))` = these.
-    pub colors: Vec<Option<Option<ColorSet>>>,
+    pub colors: Vec<Option<Option<Want>>>,
 }
 
 impl Policy {
@@ -334,6 +342,7 @@ impl Scenario {
         let programs = programs(&file, &source, threads)?;
         let policies = policies::policies(&file, &source, &programs)?;
         colors::check(&file, &source, &machine, &programs, &policies)?;
+        colors::check_changes(&file, &source, budget_refs)?;
         let small = |value: &Option<Spanned<u32>>, key: &str, default: u32| match value {
             None => Ok(default),
             Some(n) if *n.get_ref() > 1000 => Err(source.refuse(n, key, n.get_ref(), "0..=1000")),
@@ -508,6 +517,8 @@ fn programs(
             input,
             cores,
             colors: colors::colors(table, source, i)?,
+            on_limit: colors::on_limit(table, source, i)?,
+            changes: colors::color_changes(table, source, i)?,
             role: source.choose(&table.role, &key("role"), &roles)?,
             line: source.line(spanned.span().start),
         });

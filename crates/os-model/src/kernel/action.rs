@@ -4,7 +4,7 @@
 //! appends [`Action`]s to the caller's [`Actions`]; the host performs them in
 //! order on the core that did the work, through its memory port.
 
-use piebald_units::{Asid, PAGE_SHIFT, Pfn, VirtAddr, memory::PhysRef, op::RefKind};
+use piebald_units::{Asid, PAGE_SHIFT, Pfn, Picos, VirtAddr, memory::PhysRef, op::RefKind};
 
 /// First byte of the kernel's map of all memory (x86-64, `page_offset_base`
 /// without randomisation).
@@ -68,6 +68,23 @@ pub enum Action {
         /// The frame.
         frame: Pfn,
     },
+    /// A device writes a frame to swap space: `MemoryPort::device_read`.
+    SwapOut {
+        /// The frame.
+        frame: Pfn,
+        /// The page of swap space.
+        slot: u32,
+    },
+    /// A device reads a page of swap space into a frame:
+    /// `MemoryPort::device_write`.
+    SwapIn {
+        /// The frame.
+        frame: Pfn,
+        /// The page of swap space.
+        slot: u32,
+    },
+    /// The core waits for a device.
+    Wait(Picos),
     /// Drop TLB entries on every core: `MemoryPort::shoot_down`.
     ShootDown {
         /// Address space.

@@ -2,8 +2,8 @@
 //! \[M\] marks one that is from memory or chosen, to be adjusted against a real
 //! kernel.
 
-use piebald_policy::contract::Mode;
-use piebald_units::{ColorSet, Picos};
+use piebald_policy::{color_map::ColorMap, rainbow};
+use piebald_units::Picos;
 
 /// Whether anonymous memory gets 2 MiB pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -68,10 +68,16 @@ pub enum Path {
     Switch,
     /// Moving one page to another frame.
     Migrate,
+    /// Reserving, changing or joining a partition of colours.
+    Colors,
+    /// Writing one page to swap space, apart from the device's time.
+    SwapOut,
+    /// Reading one page back, its fault and the device's time apart.
+    SwapIn,
 }
 
 /// Number of [`Path`]s.
-pub(crate) const NR_PATHS: usize = 11;
+pub(crate) const NR_PATHS: usize = 14;
 
 /// The cost of every path.
 ///
@@ -86,6 +92,9 @@ pub struct Costs {
     /// Instructions for every further page that a call maps, unmaps, copies the
     /// entry of, or reads through the page cache. \[M\]
     pub per_page_instrs: u32,
+    /// Instructions to look at one page in a search for victims or for pages of
+    /// other colours. \[M\]
+    pub per_scan_instrs: u32,
 }
 
 impl Costs {
@@ -115,27 +124,63 @@ impl Default for Costs {
                 PathCost::new(2_500, 80, 16, 8),    // Tick
                 PathCost::new(1_200, 48, 12, 20),   // Switch
                 PathCost::new(3_000, 96, 8, 12),    // Migrate
+                PathCost::new(2_500, 40, 2, 8),     // Colors
+                PathCost::new(4_500, 140, 10, 10),  // SwapOut
+                PathCost::new(3_500, 120, 10, 10),  // SwapIn
             ],
             per_page_instrs: 180,
+            per_scan_instrs: 15,
         }
     }
 }
 
-/// Which colours a program's pages get; the contract's allowed set, wish and
-/// mode. Applies to anonymous and file pages, not to kernel data. A program
-/// with a set gets no 2 MiB pages, since these span colours.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ColorRule {
-    /// Colours owned; `None` = all.
-    pub allowed: Option<ColorSet>,
-    /// Whether they bind.
-    pub mode: Mode,
-    /// Wish for the allowed colours in turn (Rainbow's `find_color_round`)
-    /// instead of leaving the choice to the allocator.
-    pub round_robin: bool,
-    /// Forget the rule when the process starts another image. Children inherit
-    /// it in any case.
-    pub drop_on_exec: bool,
+/// Page colours that processes can reserve for themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColorConfig {
+    /// What a colour is: the allocator's own map.
+    pub map: ColorMap,
+    /// The choices about partitions.
+    pub rainbow: rainbow::Config,
+}
+
+/// What happens when a process asks for a page and the colours that bind it are
+/// used up. Children inherit it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnLimit {
+    /// The request fails, and with it the run.
+    #[default]
+    Fail,
+    /// A page of the same partition leaves memory: a clean page of a file is
+    /// dropped, an anonymous one written to swap space.
+    Swap,
+    /// Any other colour will do, which is counted as a fallback: the process's own
+    /// colours do not bind.
+    Borrow,
+}
+
+/// The device that anonymous pages are written to and read back from. There is no
+/// model of it yet: each page takes a fixed time, during which the core that caused
+/// it waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwapConfig {
+    /// 4 KiB pages that it holds, 1 to 2^32 - 1; default 4 GiB.
+    pub pages: u32,
+    /// Time to read a page, at least 1 ps. Default 77 us: 4 KiB at random, one
+    /// request at a time, 870 EVO (SATA), 13,000 per second in KitGuru's review.
+    pub read: Picos,
+    /// Time to write a page, at least 1 ps. Default 28 us: the same, 36,000 per
+    /// second.
+    pub write: Picos,
+}
+
+impl Default for SwapConfig {
+    fn default() -> Self {
+        Self {
+            pages: 1 << 20,
+            read: Picos(77_000_000),
+            write: Picos(28_000_000),
+        }
+    }
 }
 
 /// Configuration of the modelled kernel.
@@ -162,6 +207,10 @@ pub struct KernelConfig {
     pub tick: Picos,
     /// Costs of kernel paths.
     pub costs: Costs,
+    /// Colours that can be reserved; `None` = none, as in a stock kernel.
+    pub colors: Option<ColorConfig>,
+    /// Swap space, which only processes under [`OnLimit::Swap`] use.
+    pub swap: SwapConfig,
 }
 
 impl KernelConfig {
@@ -176,6 +225,8 @@ impl KernelConfig {
             flush_ceiling: 33,
             tick: Picos(4_000_000_000),
             costs: Costs::default(),
+            colors: None,
+            swap: SwapConfig::default(),
         }
     }
 }

@@ -1,6 +1,9 @@
 //! What can go wrong in the modelled kernel.
 
-use piebald_policy::contract::{AllocError, Broken, Cause, Purpose};
+use piebald_policy::{
+    contract::{AllocError, Broken, Cause, Purpose},
+    rainbow::{self, ConfigError, JoinError, PlanError, Refusal},
+};
 use piebald_units::{Bytes, Order, TaskId};
 
 /// No frame for a task.
@@ -28,12 +31,94 @@ pub struct OutOfMemory {
     pub total: Bytes,
 }
 
+/// The colours that bind a process hold no page more.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{task} of program {program}: {} colors {colors} are used up: its partition holds {held} pages \
+     in them, of at most {limit}; {instead} ({purpose:?} memory, {cause:?})",
+    if *reserved { "its" } else { "the unreserved" }
+)]
+pub struct ColorLimit {
+    /// Who asked.
+    pub task: TaskId,
+    /// The program that the task belongs to.
+    pub program: u16,
+    /// The colours are the process's own; otherwise those that nobody reserved.
+    pub reserved: bool,
+    /// The colours, as `0-3,8`.
+    pub colors: String,
+    /// 4 KiB pages in these colours that the partition's processes have mapped.
+    pub held: u64,
+    /// Frames of these colours, whoever has them.
+    pub limit: u64,
+    /// What for.
+    pub purpose: Purpose,
+    /// Why.
+    pub cause: Cause,
+    /// Why no page left memory instead.
+    pub instead: &'static str,
+}
+
+impl From<ColorLimit> for KernelError {
+    fn from(limit: ColorLimit) -> Self {
+        Self::ColorLimit(Box::new(limit))
+    }
+}
+
 /// An error of the modelled kernel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KernelError {
     /// No frame could be had.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
+    /// The colours that bind a process are used up.
+    #[error(transparent)]
+    ColorLimit(Box<ColorLimit>),
+    /// The kernel has no colours to reserve.
+    #[error("{task}: {call}: this kernel has no page colors")]
+    NoColors {
+        /// Who called.
+        task: TaskId,
+        /// The call.
+        call: &'static str,
+    },
+    /// The task's process has no colours of its own.
+    #[error("{task}: {call}: its process has reserved no colors")]
+    NoPartition {
+        /// Who called.
+        task: TaskId,
+        /// The call.
+        call: &'static str,
+    },
+    /// Colours were not reserved or changed.
+    #[error("{task}: {call}: {why}")]
+    Colors {
+        /// Who called.
+        task: TaskId,
+        /// The call.
+        call: &'static str,
+        /// The registry's answer.
+        why: Refusal,
+    },
+    /// A task could not join a partition.
+    #[error("{task}: attach: {why}")]
+    Join {
+        /// Who called.
+        task: TaskId,
+        /// The registry's answer.
+        why: JoinError,
+    },
+    /// Pages could not be moved to other colours.
+    #[error("{task}: recolor: {why}")]
+    Recolor {
+        /// Who called.
+        task: TaskId,
+        /// The plan's answer.
+        why: PlanError,
+    },
+    /// The choices about partitions cannot be.
+    #[error("colors.{0}")]
+    Rainbow(ConfigError),
     /// The task does not exist or has ended.
     #[error("{0} does not exist or has ended")]
     NoSuchTask(TaskId),
@@ -77,6 +162,9 @@ pub enum KernelBroken {
     /// In the frame allocator.
     #[error("frame allocator: {0}")]
     Frames(#[from] Broken),
+    /// In the registry of partitions.
+    #[error("partitions: {0}")]
+    Partitions(#[from] rainbow::Broken),
     /// In the kernel's own records.
     #[error("{rule}: recorded {recorded}, recounted {recounted} ({what})")]
     Kernel {

@@ -24,6 +24,8 @@ pub enum FaultKind {
     CopyOnWrite,
     /// A store to a copy-on-write page whose other users are gone.
     Reuse,
+    /// A page that was read back from swap space.
+    SwappedIn,
 }
 
 /// A resolved fault.
@@ -98,6 +100,7 @@ impl Kernel {
         let space = &self.process(s.process).space;
         let (entry, level) = space.tables.lookup(s.vpn).expect("the fault was resolved");
         let frame = crate::space::frame_in(entry, level, s.vpn);
+        self.process_mut(s.process).note_fault(s.vpn);
         self.charge_entry(s.process, s.vpn, frame, actions);
         Ok(FaultWork {
             kind,
@@ -129,6 +132,9 @@ impl Kernel {
     }
 
     fn missing(&mut self, s: Site, actions: &mut Actions) -> Result<FaultKind, KernelError> {
+        if self.swap_in(s, actions)? {
+            return Ok(FaultKind::SwappedIn);
+        }
         let area = self.area(s);
         match area.page_behind(s.vpn) {
             None if self.wants_huge(s, &area) && self.map_huge(s, actions)? => Ok(FaultKind::Anon),
@@ -142,7 +148,7 @@ impl Kernel {
                 Ok(FaultKind::ZeroPage)
             }
             None => {
-                let frame = self.user_frame(s, Cause::Fault)?;
+                let frame = self.user_frame(s, Cause::Fault, actions)?;
                 actions.push(zero(frame, 1));
                 self.map_or_put(s, Entry::new(frame, private(s.write)))?;
                 self.counters.anon_faults += 1;
@@ -166,7 +172,11 @@ impl Kernel {
             actions.push(device_fill(cached));
         }
         if s.write && !area.shared {
-            let frame = self.user_frame(s, Cause::CopyOnWrite)?;
+            // What is copied may not be dropped to make room for the copy.
+            self.meta.get(cached);
+            let frame = self.user_frame(s, Cause::CopyOnWrite, actions);
+            self.put_frame(cached, s.core);
+            let frame = frame?;
             actions.push(copy(cached, frame));
             self.map_or_put(s, Entry::new(frame, private(true)))?;
             self.counters.cow_copies += 1;
@@ -204,7 +214,7 @@ impl Kernel {
             Object::File(f) => (Purpose::File, Asker::File(task, f), Cause::PageCache),
             Object::SharedAnon(_) => (Purpose::Anon, Asker::Task(task), Cause::Fault),
         };
-        let grant = self.grant(&Ask {
+        let ask = Ask {
             task,
             core,
             order: Order(0),
@@ -212,7 +222,8 @@ impl Kernel {
             asker,
             cause,
             page: None,
-        })?;
+        };
+        let grant = self.grant(&ask, actions)?;
         let frame = grant.frame.0 as u32;
         self.objects.insert(page, frame);
         match page.object {
@@ -231,8 +242,15 @@ impl Kernel {
             self.replace(s, e.without(Entry::COW).with(private(true)), 1);
             FaultKind::Reuse
         } else {
-            let frame = self.user_frame(s, Cause::CopyOnWrite)?;
             let from_zero = e.has(Entry::ZERO);
+            if !from_zero {
+                self.meta.get(old);
+            }
+            let frame = self.user_frame(s, Cause::CopyOnWrite, actions);
+            if !from_zero {
+                self.put_frame(old, s.core);
+            }
+            let frame = frame?;
             actions.push(if from_zero {
                 zero(frame, 1)
             } else {
@@ -294,18 +312,24 @@ impl Kernel {
         let first = s.vpn.0 & !(HUGE_PAGES - 1);
         self.config.thp == Thp::Always
             && !area.implicit
-            && p.rule.allowed.is_none()
+            && self.may_span_colors(p)
             && first >= area.first.0
             && first + HUGE_PAGES <= area.end.0
             && p.space.tables.huge_slot_free(s.vpn)
+            && p.space
+                .swapped
+                .range(Vpn(first)..Vpn(first + HUGE_PAGES))
+                .next()
+                .is_none()
     }
 
     /// Maps a 2 MiB page if a block is free; false if not.
     fn map_huge(&mut self, s: Site, actions: &mut Actions) -> Result<bool, KernelError> {
-        let Ok(grant) = self.grant(&Ask {
+        let ask = Ask {
             order: PageSize::Huge.order(),
             ..self.ask(s, Cause::Fault)
-        }) else {
+        };
+        let Ok(grant) = self.grant(&ask, actions) else {
             self.counters.huge_fallbacks += 1;
             return Ok(false);
         };
@@ -340,9 +364,14 @@ impl Kernel {
     }
 
     /// A frame for a private page, with one user.
-    fn user_frame(&mut self, s: Site, cause: Cause) -> Result<u32, KernelError> {
+    pub(super) fn user_frame(
+        &mut self,
+        s: Site,
+        cause: Cause,
+        actions: &mut Actions,
+    ) -> Result<u32, KernelError> {
         let ask = self.ask(s, cause);
-        Ok(self.grant(&ask)?.frame.0 as u32)
+        Ok(self.grant(&ask, actions)?.frame.0 as u32)
     }
 
     /// Maps a page whose frame has a user counted for it already.
@@ -363,15 +392,17 @@ impl Kernel {
             }
         }
         let space = &mut self.process_mut(s.process).space;
+        let before = space.resident.total();
         space.tables.map(s.vpn, level, entry, &mut nodes);
         space
             .resident
             .add(entry, if level == 1 { HUGE_PAGES } else { 1 });
+        self.count_pages(s.process, before);
         Ok(())
     }
 
     /// Maps a page, or gives its frame's user up.
-    fn map_or_put(&mut self, s: Site, entry: Entry) -> Result<(), KernelError> {
+    pub(super) fn map_or_put(&mut self, s: Site, entry: Entry) -> Result<(), KernelError> {
         self.map(s, entry)
             .inspect_err(|_| self.put_frame(entry.frame(), s.core))
     }
@@ -382,10 +413,12 @@ impl Kernel {
         let Some((old, _)) = space.tables.lookup(s.vpn) else {
             return;
         };
+        let before = space.resident.total();
         space.resident.sub(old, pages);
         space.resident.add(entry, pages);
         space.tables.update(s.vpn, entry);
         space.epoch = space.epoch.wrapping_add(1);
+        self.count_pages(s.process, before);
     }
 
     pub(super) fn shoot(&self, s: Site, actions: &mut Actions) {

@@ -27,7 +27,8 @@ impl Kernel {
             SpawnKind::Thread => {
                 self.charge(Path::Spawn, c.core, Some(c.task), actions);
                 let who = self.who(c);
-                self.new_task(who, c.process)
+                let turn = self.turn_of(c.task);
+                self.new_task(who, c.process, turn)
             }
             SpawnKind::Fork => {
                 self.charge(Path::Fork, c.core, Some(c.task), actions);
@@ -38,11 +39,12 @@ impl Kernel {
 
     fn fork(&mut self, c: Caller, actions: &mut Actions) -> Result<TaskId, KernelError> {
         let who = self.who(c);
-        let rule = self.process(c.process).rule.clone();
-        let child = self.new_process(who, rule)?;
+        let under = self.under(c.process);
+        let child = self.new_process(who, under)?;
+        let turn = self.turn_of(c.task);
         let made = self
             .copy_space(c, child, actions)
-            .and_then(|()| self.new_task(who, child));
+            .and_then(|()| self.new_task(who, child, turn));
         if made.is_err() {
             self.end_process(child);
         }
@@ -62,6 +64,7 @@ impl Kernel {
         for a in areas {
             self.add_area(child, a);
         }
+        self.share_swapped(c.process, child);
         let pages = self.protect_private(c.process);
         for (vpn, entry, level) in &pages {
             self.charge_entry(c.process, *vpn, entry.frame(), actions);
@@ -120,11 +123,10 @@ impl Kernel {
     /// ends with its last task.
     pub(super) fn exec(&mut self, c: Caller, actions: &mut Actions) -> Result<(), KernelError> {
         self.charge(Path::Exec, c.core, Some(c.task), actions);
-        let mut rule = self.process(c.process).rule.clone();
-        if rule.drop_on_exec {
-            rule = super::ColorRule::default();
-        }
-        let new = self.new_process(self.who(c), rule)?;
+        // The partition stays, which is how a launcher gives a program its colours;
+        // as the task only goes over, the registry counts it already.
+        let under = self.under(c.process);
+        let new = self.new_process(self.who(c), under)?;
         self.process_mut(new).tasks = 1;
         if let Some(Some(t)) = self.tasks.get_mut(c.task.0 as usize) {
             t.process = new;
@@ -153,6 +155,7 @@ impl Kernel {
         for f in t.frames {
             self.free_block(f, Order(0), core);
         }
+        let partition = self.process(process).partition;
         self.leave(
             Caller {
                 task,
@@ -161,6 +164,7 @@ impl Kernel {
             },
             actions,
         );
+        self.leave_partition(partition);
         Ok(())
     }
 

@@ -1,9 +1,18 @@
 //! Asking the allocator for frames and giving them back.
 
-use piebald_policy::contract::{AllocError, Asker, Cause, FrameRequest, Grant, Purpose};
-use piebald_units::{Bytes, Color, CoreId, Order, Pfn, TaskId, Vpn};
+use piebald_policy::{
+    contract::{AllocError, Asker, Cause, FrameRequest, Grant, Mode, Purpose},
+    rainbow::{Refusal, Turn},
+};
+use piebald_units::{Bytes, CoreId, Order, Pfn, TaskId, Vpn};
 
-use super::{Kernel, KernelError, OutOfMemory, Owner, Process, boot::kernel_request};
+use super::{
+    Actions, ColorLimit, Kernel, KernelError, OnLimit, OutOfMemory, Owner,
+    boot::kernel_request,
+    colors::{prepared, whose},
+    mapping::Caller,
+    swap::Stuck,
+};
 
 /// On whose behalf kernel memory is taken.
 #[derive(Clone, Copy)]
@@ -28,14 +37,22 @@ pub(super) struct Ask {
 impl Kernel {
     /// A frame of the kernel's own.
     pub(super) fn kernel_frame(&mut self, who: Who) -> Result<Pfn, KernelError> {
-        let request = FrameRequest {
+        let mut request = FrameRequest {
             core: who.core,
             ..kernel_request(Order(0))
         };
+        if let Some(colors) = &self.colors
+            && let Ok(prepared) = colors.registry.prepare(&request, None, colors.turn)
+        {
+            request.wish = prepared.wish;
+        }
         let grant = self
             .frames
             .alloc(&request)
             .map_err(|why| self.out_of_memory(who, &request, why))?;
+        if let Some(colors) = &mut self.colors {
+            colors.turn.took(colors.map.color(grant.frame));
+        }
         self.meta.set_owner(grant.frame, Order(0), Owner::Kernel);
         Ok(grant.frame)
     }
@@ -53,14 +70,51 @@ impl Kernel {
         }
     }
 
-    /// Asks for frames for a task's page, under its process's colour rule, and
-    /// records them with one user.
-    pub(super) fn grant(&mut self, ask: &Ask) -> Result<Grant, KernelError> {
+    /// Asks for frames for a task's page in the colours that its process may have,
+    /// and records them with one user. If these are used up, pages leave memory
+    /// where the process is set so.
+    pub(super) fn grant(&mut self, ask: &Ask, actions: &mut Actions) -> Result<Grant, KernelError> {
         let process = self.process_of(ask.task)?;
-        let Some(Some(p)) = self.processes.get_mut(process) else {
-            return Err(KernelError::NoSuchTask(ask.task));
+        let c = Caller {
+            task: ask.task,
+            core: ask.core,
+            process,
         };
-        let wish = p.next_wish();
+        let grant = loop {
+            let (why, bound) = match self.try_grant(c, ask)? {
+                Ok(grant) => break grant,
+                Err(short) => short,
+            };
+            let short = matches!(why, AllocError::OutOfMemory | AllocError::ColorsExhausted);
+            if !bound || !short || ask.order != Order(0) {
+                return Err(self.no_frame(c, ask, why));
+            }
+            let stuck = match self.process(process).on_limit {
+                OnLimit::Swap => match self.reclaim(c, actions) {
+                    Ok(()) => continue,
+                    Err(stuck) => Some(stuck),
+                },
+                _ => None,
+            };
+            return Err(self.limit_reached(c, ask, stuck));
+        };
+        let program = self.process(process).program;
+        let owner = match ask.purpose {
+            Purpose::File => Owner::File(program),
+            _ => Owner::Program(program),
+        };
+        self.counters.color_fallbacks += u64::from(grant.fallback);
+        self.meta.begin(grant.frame.0 as u32, ask.order.0, owner);
+        Ok(grant)
+    }
+
+    /// Asks once; without a frame, tells why, and whether colours bind the request.
+    fn try_grant(
+        &mut self,
+        c: Caller,
+        ask: &Ask,
+    ) -> Result<Result<Grant, (AllocError, bool)>, KernelError> {
+        let (task, p) = (c.task, self.process(c.process));
         let request = FrameRequest {
             order: ask.order,
             purpose: ask.purpose,
@@ -68,42 +122,67 @@ impl Kernel {
             cause: ask.cause,
             core: ask.core,
             page: ask.page,
-            allowed: p.rule.allowed.as_ref(),
-            wish,
-            mode: p.rule.mode,
+            allowed: None,
+            wish: None,
+            mode: Mode::Hint,
         };
-        let program = p.program;
-        let granted = self.frames.alloc(&request);
-        let Ask {
-            order,
-            purpose,
-            cause,
-            ..
-        } = *ask;
-        let grant = granted.map_err(|why| {
-            let who = Who {
-                task: ask.task,
-                core: ask.core,
-                program,
-            };
-            self.out_of_memory(
-                who,
-                &FrameRequest {
-                    order,
-                    purpose,
-                    cause,
-                    ..kernel_request(order)
-                },
-                why,
-            )
+        let (partition, on_limit) = (p.partition, p.on_limit);
+        let turn = self.turn_of(task);
+        let colors = self.colors.as_ref();
+        let request = prepared(colors, &request, partition, on_limit, turn).map_err(|gone| {
+            let (call, why) = ("a page", Refusal::from(gone));
+            KernelError::Colors { task, call, why }
         })?;
-        let owner = match purpose {
-            Purpose::File => Owner::File(program),
-            _ => Owner::Program(program),
+        let bound = request.allowed.is_some() && request.mode == Mode::Hard;
+        let granted = self.frames.alloc(&request);
+        if let (Ok(grant), Some(colors)) = (&granted, &self.colors)
+            && let Some(Some(t)) = self.tasks.get_mut(task.0 as usize)
+        {
+            t.turn.took(colors.map.color(grant.frame));
+        }
+        Ok(granted.map_err(|why| (why, bound)))
+    }
+
+    fn no_frame(&self, c: Caller, ask: &Ask, why: AllocError) -> KernelError {
+        let request = FrameRequest {
+            purpose: ask.purpose,
+            cause: ask.cause,
+            ..kernel_request(ask.order)
         };
-        self.counters.color_fallbacks += u64::from(grant.fallback);
-        self.meta.begin(grant.frame.0 as u32, ask.order.0, owner);
-        Ok(grant)
+        self.out_of_memory(self.who(c), &request, why).into()
+    }
+
+    /// The colours that bind a process are used up, and nothing can leave memory.
+    fn limit_reached(&self, c: Caller, ask: &Ask, stuck: Option<Stuck>) -> KernelError {
+        let process = self.process(c.process);
+        let set = self.allowed(process).and_then(|a| a.set().cloned());
+        let set = set.unwrap_or_default();
+        let frames = self.frames_of(&self.members(whose(process.partition)));
+        let held = frames.iter().filter(|f| self.is_in(&set, **f)).count();
+        let all = self.colors.as_ref().map_or(1, |c| c.map.colors());
+        let limit = self.total_frames() / u64::from(all) * u64::from(set.len());
+        ColorLimit {
+            task: c.task,
+            program: process.program,
+            reserved: process.partition.is_some(),
+            colors: set.to_string(),
+            held: held as u64,
+            limit,
+            purpose: ask.purpose,
+            cause: ask.cause,
+            instead: match stuck {
+                None => "pages may not leave memory (on_limit = fail)",
+                Some(Stuck::NoVictim) => "no page of them may leave memory",
+                Some(Stuck::SwapFull) => "swap space is full",
+            },
+        }
+        .into()
+    }
+
+    /// Where a task's round through its colours stands.
+    pub(super) fn turn_of(&self, task: TaskId) -> Turn {
+        let task = self.tasks.get(task.0 as usize).and_then(Option::as_ref);
+        task.map_or(Turn::START, |t| t.turn)
     }
 
     pub(super) fn out_of_memory(
@@ -122,19 +201,5 @@ impl Kernel {
             free: Bytes(self.frames.free_frames() << 12),
             total: Bytes(self.frames.total_frames() << 12),
         }
-    }
-}
-
-impl Process {
-    /// The next of the allowed colours, if the rule hands them out in turn.
-    pub(super) fn next_wish(&mut self) -> Option<Color> {
-        let allowed = self
-            .rule
-            .allowed
-            .as_ref()
-            .filter(|_| self.rule.round_robin)?;
-        let after = |c: &Color| self.last_wish.is_none_or(|l| *c > l);
-        self.last_wish = allowed.iter().find(after).or_else(|| allowed.iter().next());
-        self.last_wish
     }
 }

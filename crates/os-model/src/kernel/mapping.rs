@@ -91,6 +91,9 @@ impl Kernel {
                 index: offset >> 12,
             }),
         };
+        if let Some(b) = behind.filter(|_| shared) {
+            self.objects.set_written(b.object);
+        }
         self.unmap_range(c, r, actions)?;
         if r.pages() > 0 {
             self.add_area(
@@ -149,6 +152,7 @@ impl Kernel {
         actions: &mut Actions,
     ) -> Result<(), KernelError> {
         self.split_edges(c, r)?;
+        self.drop_swapped(c.process, r.first, r.end);
         let pages = self.mapped_pages(c.process, r);
         for (vpn, entry, level) in &pages {
             self.charge_entry(c.process, *vpn, entry.frame(), actions);
@@ -195,14 +199,16 @@ impl Kernel {
     }
 
     /// Takes a page out of the tables; its frame keeps its user.
-    fn unmap_page(&mut self, process: usize, vpn: Vpn, core: CoreId) {
+    pub(super) fn unmap_page(&mut self, process: usize, vpn: Vpn, core: CoreId) {
         let mut nodes = Vec::new();
         let space = &mut self.process_mut(process).space;
+        let before = space.resident.total();
         if let Some((e, level)) = space.tables.unmap(vpn, &mut nodes) {
             space
                 .resident
                 .sub(e, if level == 1 { HUGE_PAGES } else { 1 });
         }
+        self.count_pages(process, before);
         for n in nodes {
             self.free_block(Pfn(u64::from(n)), Order(0), core);
         }
@@ -325,6 +331,8 @@ impl Kernel {
             };
             self.process_mut(c.process).space.areas.insert(moved);
         }
+        let PageRange { first, end } = from;
+        self.move_swapped(c.process, first, end, to);
         let mut result = Ok(());
         for (vpn, entry, level) in &pages {
             self.charge_entry(c.process, *vpn, entry.frame(), actions);

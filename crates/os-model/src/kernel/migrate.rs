@@ -6,7 +6,6 @@ use piebald_units::{Color, ColorSet, CoreId, Order, Pfn, TaskId, Vpn};
 use super::{
     Actions, Kernel, KernelError, Owner, Path,
     fault::{Site, copy},
-    grant::Who,
     mapping::Caller,
 };
 use crate::space::{Entry, frame_in};
@@ -56,7 +55,27 @@ impl Kernel {
         target: Move<'_>,
         actions: &mut Actions,
     ) -> Result<Moved, KernelError> {
-        let process = self.process_of(task)?;
+        let caller = Caller {
+            task,
+            core,
+            process: self.process_of(task)?,
+        };
+        self.move_page(caller, vpn, target, actions)
+    }
+
+    /// The same for a page of any process; the caller's task and core do it.
+    pub(super) fn move_page(
+        &mut self,
+        c: Caller,
+        vpn: Vpn,
+        target: Move<'_>,
+        actions: &mut Actions,
+    ) -> Result<Moved, KernelError> {
+        let Caller {
+            task,
+            core,
+            process,
+        } = c;
         let Some((entry, level)) = self.process(process).space.tables.lookup(vpn) else {
             return Ok(Moved::NotMapped);
         };
@@ -65,16 +84,9 @@ impl Kernel {
         if is_object || self.meta.refs(from) != 1 {
             return Ok(Moved::Shared);
         }
-        let (to, fallback) = self.destination(task, core, vpn, target)?;
+        let (to, fallback) = self.destination(c, vpn, target)?;
         if level == 1
-            && let Err(e) = self.split_huge(
-                Caller {
-                    task,
-                    core,
-                    process,
-                },
-                vpn,
-            )
+            && let Err(e) = self.split_huge(c, vpn)
         {
             self.put_frame(to, core);
             return Err(e);
@@ -103,12 +115,12 @@ impl Kernel {
 
     fn destination(
         &mut self,
-        task: TaskId,
-        core: CoreId,
+        c: Caller,
         vpn: Vpn,
         target: Move<'_>,
     ) -> Result<(u32, bool), KernelError> {
-        let program = self.process(self.process_of(task)?).program;
+        let Caller { task, core, .. } = c;
+        let who = self.who(c);
         let request = FrameRequest {
             order: Order(0),
             purpose: Purpose::Anon,
@@ -120,17 +132,12 @@ impl Kernel {
             wish: target.wish,
             mode: target.mode,
         };
-        let who = Who {
-            task,
-            core,
-            program,
-        };
         let grant = self
             .frames
             .alloc(&request)
             .map_err(|why| self.out_of_memory(who, &request, why))?;
         let frame = grant.frame.0 as u32;
-        self.meta.begin(frame, 0, Owner::Program(program));
+        self.meta.begin(frame, 0, Owner::Program(who.program));
         self.counters.color_fallbacks += u64::from(grant.fallback);
         Ok((frame, grant.fallback))
     }

@@ -11,13 +11,18 @@
 //! * [`Kernel::migrate`], [`Kernel::scan_accessed`], [`Kernel::owner_of`]: what
 //!   policies need.
 //!
+//! * [`Kernel::reserve`], [`Kernel::resize`], [`Kernel::attach`],
+//!   [`Kernel::recolor`]: colours that processes have for themselves.
+//!
 //! What is not here: disks (a file page that is not in memory appears, counted,
-//! at no cost beyond its fault), reclaim and swap (memory that runs out is an
-//! error), and waiting ([`sched`](crate::sched)).
+//! at no cost beyond its fault; a swapped page takes a fixed time), reclaim for any
+//! reason but used-up colours (other memory that runs out is an error), and waiting
+//! ([`sched`](crate::sched)).
 
 mod action;
 mod boot;
 mod charge;
+mod colors;
 mod config;
 mod error;
 mod fault;
@@ -27,39 +32,52 @@ mod grant;
 mod mapping;
 mod migrate;
 mod objects;
+mod recolor;
+mod swap;
 mod syscall;
 mod translate;
+mod usage;
 mod validate;
 
-use piebald_policy::contract::FrameCounters;
+use piebald_policy::{
+    contract::FrameCounters,
+    rainbow::{PartitionId, Turn},
+};
 use piebald_units::{
-    Asid, Bytes, Color, CoreId, FileId, MAX_CORES, Order, Pfn, TaskId, Vpn, memory::PhysRef,
-    op::MemRef,
+    Asid, Bytes, CoreId, FileId, MAX_CORES, Order, Pfn, TaskId, Vpn, memory::PhysRef, op::MemRef,
 };
 
 pub use action::{Action, Actions, DIRECT_MAP, direct_address};
 pub use boot::KernelSpace;
-pub use config::{ColorRule, Costs, KernelConfig, Path, PathCost, Thp};
-pub use error::{KernelBroken, KernelError, OutOfMemory};
+pub use colors::{Partitions, Want};
+pub use config::{ColorConfig, Costs, KernelConfig, OnLimit, Path, PathCost, SwapConfig, Thp};
+pub use error::{ColorLimit, KernelBroken, KernelError, OutOfMemory};
 pub use fault::{FaultKind, FaultWork};
 pub use frame_meta::{MAX_PROGRAM, Owner};
 pub use migrate::{Move, Moved};
+pub use recolor::Recolored;
 pub use syscall::SysWork;
 pub use translate::{Fault, Translated};
+pub use usage::Usage;
 
 use crate::{
     frames::{Age, AgeError, Aged, OwnedFrames, age},
     space::{AddressSpace, Entry, Object, Scan},
 };
 use boot::BootMemory;
+use colors::Colors;
 use frame_meta::FrameMeta;
 use grant::Who;
 use objects::Objects;
+use swap::Swap;
 use translate::TranslationCache;
 
 /// Frames of a task's kernel stack and task struct: 16 KiB, single frames as
 /// with `VMAP_STACK` (4.9 and later; 2.6.30 takes one block of 8 KiB).
 const TASK_FRAMES: usize = 4;
+
+/// A page that no process has.
+const NO_PAGE: Vpn = Vpn(u64::MAX);
 
 /// Events that the kernel counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,6 +108,16 @@ pub struct Counters {
     pub color_fallbacks: u64,
     /// Pages moved to another frame.
     pub migrations: u64,
+    /// Of these, those that recolouring moved.
+    pub recolored: u64,
+    /// Pages that recolouring could not move.
+    pub recolor_failed: u64,
+    /// Pages written to swap space.
+    pub swap_outs: u64,
+    /// Pages read back from it.
+    pub swap_ins: u64,
+    /// Clean pages of files dropped because colours were used up.
+    pub file_drops: u64,
     /// System calls.
     pub syscalls: u64,
     /// Processes made by fork.
@@ -102,9 +130,26 @@ struct Process {
     space: AddressSpace,
     program: u16,
     tasks: u32,
-    rule: ColorRule,
-    /// Colour wished for last.
-    last_wish: Option<Color>,
+    /// Whose colours its pages get.
+    partition: Option<PartitionId>,
+    on_limit: OnLimit,
+    /// The pages that faulted last: one reference may need both.
+    recent: [Vpn; 2],
+}
+
+impl Process {
+    fn note_fault(&mut self, vpn: Vpn) {
+        if self.recent[1] != vpn {
+            self.recent = [self.recent[1], vpn];
+        }
+    }
+}
+
+/// What a process inherits.
+#[derive(Clone, Copy, Default)]
+struct Under {
+    partition: Option<PartitionId>,
+    on_limit: OnLimit,
 }
 
 #[derive(Clone)]
@@ -113,6 +158,8 @@ struct Task {
     /// Stack and task struct.
     frames: [Pfn; TASK_FRAMES],
     cache: TranslationCache,
+    /// Where its round through its colours stands.
+    turn: Turn,
 }
 
 /// The modelled kernel. A clone goes on by itself from the same state: one that
@@ -130,6 +177,10 @@ pub struct Kernel {
     objects: Objects,
     counters: Counters,
     aged: Aged,
+    colors: Option<Colors>,
+    swap: Swap,
+    /// By program number.
+    programs: Vec<Usage>,
 }
 
 impl Kernel {
@@ -143,6 +194,7 @@ impl Kernel {
         mut frames: Box<dyn OwnedFrames>,
     ) -> Result<Self, KernelError> {
         check(&config)?;
+        let colors = config.colors.as_ref().map(Colors::new).transpose()?;
         let total = frames.total_frames();
         let boot = BootMemory::take(&mut *frames, &config).map_err(|why| {
             let total = Bytes(total << 12);
@@ -153,6 +205,7 @@ impl Kernel {
             meta.set_owner(*frame, *order, Owner::Kernel);
         }
         Ok(Self {
+            swap: Swap::new(config.swap),
             config,
             frames,
             meta,
@@ -162,6 +215,8 @@ impl Kernel {
             objects: Objects::default(),
             counters: Counters::default(),
             aged: Aged::default(),
+            colors,
+            programs: Vec::new(),
         })
     }
 
@@ -179,11 +234,12 @@ impl Kernel {
         Ok(())
     }
 
-    /// Starts a program: a process with one task and an empty address space.
+    /// Starts a program: a process with one task, an empty address space and no
+    /// colours of its own.
     ///
     /// # Errors
     /// Out of memory, or a program number above [`MAX_PROGRAM`].
-    pub fn start(&mut self, program: u16, rule: ColorRule) -> Result<TaskId, KernelError> {
+    pub fn start(&mut self, program: u16) -> Result<TaskId, KernelError> {
         if program > MAX_PROGRAM {
             return Err(KernelError::Config {
                 field: "program",
@@ -199,25 +255,35 @@ impl Kernel {
             core,
             program,
         };
-        let process = self.new_process(who, rule)?;
-        self.new_task(who, process)
+        let process = self.new_process(who, Under::default())?;
+        self.new_task(who, process, Turn::START)
             .inspect_err(|_| self.end_process(process))
     }
 
-    fn new_process(&mut self, who: Who, rule: ColorRule) -> Result<usize, KernelError> {
+    fn new_process(&mut self, who: Who, under: Under) -> Result<usize, KernelError> {
         let number = self.processes.len();
         let root = self.kernel_frame(who)?;
         self.processes.push(Some(Process {
             space: AddressSpace::new(Asid(number as u32 + 1), root.0 as u32),
             program: who.program,
             tasks: 0,
-            rule,
-            last_wish: None,
+            partition: under.partition,
+            on_limit: under.on_limit,
+            recent: [NO_PAGE; 2],
         }));
         Ok(number)
     }
 
-    fn new_task(&mut self, who: Who, process: usize) -> Result<TaskId, KernelError> {
+    /// What a child of a process inherits.
+    fn under(&self, process: usize) -> Under {
+        let p = self.process(process);
+        Under {
+            partition: p.partition,
+            on_limit: p.on_limit,
+        }
+    }
+
+    fn new_task(&mut self, who: Who, process: usize, turn: Turn) -> Result<TaskId, KernelError> {
         let mut frames = [Pfn(0); TASK_FRAMES];
         for i in 0..TASK_FRAMES {
             match self.kernel_frame(who) {
@@ -230,12 +296,19 @@ impl Kernel {
                 }
             }
         }
-        self.process_mut(process).tasks += 1;
         let id = TaskId(self.tasks.len() as u32);
+        if let Err(e) = self.join(process, id) {
+            for f in frames {
+                self.free_block(f, Order(0), who.core);
+            }
+            return Err(e);
+        }
+        self.process_mut(process).tasks += 1;
         self.tasks.push(Some(Task {
             process,
             frames,
             cache: TranslationCache::new(),
+            turn,
         }));
         Ok(id)
     }
@@ -281,16 +354,6 @@ impl Kernel {
     /// [`KernelError::NoSuchTask`].
     pub fn program_of(&self, task: TaskId) -> Result<u16, KernelError> {
         Ok(self.process(self.process_of(task)?).program)
-    }
-
-    /// Sets the colours that the task's process gets from now on.
-    ///
-    /// # Errors
-    /// [`KernelError::NoSuchTask`].
-    pub fn set_color_rule(&mut self, task: TaskId, rule: ColorRule) -> Result<(), KernelError> {
-        let process = self.process_of(task)?;
-        self.process_mut(process).rule = rule;
-        Ok(())
     }
 
     /// Reads and, with `clear`, clears access bits of a task's address space;
@@ -410,5 +473,5 @@ fn check(config: &KernelConfig) -> Result<(), KernelError> {
     if config.tick.0 == 0 {
         return Err(bad("tick", 0, "at least 1 ps"));
     }
-    Ok(())
+    swap::check(&config.swap)
 }

@@ -4,7 +4,7 @@
 //! is no disk behind it: a page that is missing is granted and counted, and its
 //! content costs nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::space::{Object, ObjectPage};
 
@@ -16,6 +16,10 @@ pub(crate) struct Objects {
     mapped: HashMap<u64, u64>,
     next_anon: u64,
     count: u64,
+    /// Files that were written to or mapped shared.
+    written: HashSet<Object>,
+    /// Pages of the other files, oldest first; some are gone.
+    queue: VecDeque<(ObjectPage, u32)>,
 }
 
 impl Objects {
@@ -28,6 +32,50 @@ impl Objects {
         if of.insert(page.index, frame).is_none() {
             self.count += 1;
         }
+        if self.is_clean(page.object) {
+            self.queue.push_back((page, frame));
+        }
+    }
+
+    /// Takes one page out; its frame keeps its user.
+    pub(crate) fn remove_page(&mut self, page: ObjectPage) {
+        let Some(of) = self.pages.get_mut(&page.object) else {
+            return;
+        };
+        if of.remove(&page.index).is_some() {
+            self.count -= 1;
+        }
+    }
+
+    /// What memory holds of an object may differ from what a disk would.
+    pub(crate) fn set_written(&mut self, object: Object) {
+        self.written.insert(object);
+    }
+
+    /// Can a page of the object be read again?
+    pub(crate) fn is_clean(&self, object: Object) -> bool {
+        matches!(object, Object::File(_)) && !self.written.contains(&object)
+    }
+
+    /// Pages that [`oldest_clean`](Self::oldest_clean) may give, and some that are
+    /// gone.
+    pub(crate) fn nr_queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Takes the page of a clean file that came first from the queue.
+    pub(crate) fn oldest_clean(&mut self) -> Option<(ObjectPage, u32)> {
+        while let Some((page, frame)) = self.queue.pop_front() {
+            if self.get(page) == Some(frame) && self.is_clean(page.object) {
+                return Some((page, frame));
+            }
+        }
+        None
+    }
+
+    /// Puts a page back, behind all others.
+    pub(crate) fn requeue(&mut self, page: ObjectPage, frame: u32) {
+        self.queue.push_back((page, frame));
     }
 
     /// Number of pages.

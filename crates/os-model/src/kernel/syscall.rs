@@ -194,6 +194,9 @@ impl Kernel {
             };
             let len = (4096 - (at & 4095)).min(t.len - done);
             let (frame, new) = self.object_frame(c.task, c.core, page, actions)?;
+            if !t.to_user {
+                self.objects.set_written(page.object);
+            }
             // What is overwritten as a whole need not be read before.
             if new && (t.to_user || len < 4096) {
                 actions.push(device_fill(frame));
@@ -211,7 +214,11 @@ impl Kernel {
                     buffer: VirtAddr(t.buffer.0.wrapping_add(done)),
                     ..t
                 };
-                self.copy_user(c, part, frame, actions)?;
+                // A fault of the buffer may not drop what is being copied.
+                self.meta.get(frame);
+                let copied = self.copy_user(c, part, frame, actions);
+                self.put_frame(frame, c.core);
+                copied?;
             }
             done += len;
         }

@@ -23,6 +23,9 @@ impl Kernel {
     /// The first rule that does not hold.
     pub fn validate(&mut self) -> Result<(), KernelBroken> {
         self.frames.validate()?;
+        self.check_partitions()?;
+        self.check_swap()?;
+        self.check_programs()?;
         let mut users: HashMap<u32, u32> = HashMap::new();
         for f in self.objects.frames() {
             *users.entry(f).or_default() += 1;
@@ -65,6 +68,11 @@ impl Kernel {
         if let Some(vpn) = outside {
             return Err(broken("page outside all areas", what(), 0, vpn.0));
         }
+        for vpn in p.space.swapped.keys() {
+            if areas.find(*vpn).is_none() || tables.lookup(*vpn).is_some() {
+                return Err(broken("a page lies in memory or in swap", what(), 0, vpn.0));
+            }
+        }
         if found != p.space.resident {
             let (a, b) = (p.space.resident.total(), found.total());
             return Err(broken("resident pages", what(), a, b));
@@ -79,6 +87,68 @@ impl Kernel {
             return Err(broken("tasks", what(), u64::from(p.tasks), tasks as u64));
         }
         Ok(p.space.table_frames().len() as u64)
+    }
+
+    /// Every task of a process in a partition is counted there.
+    fn check_partitions(&self) -> Result<(), KernelBroken> {
+        let Some(colors) = &self.colors else {
+            return Ok(());
+        };
+        colors.registry.validate()?;
+        let live = || self.processes.iter().flatten();
+        for (id, partition) in colors.registry.iter() {
+            let mine = live().filter(|p| p.partition == Some(id));
+            let tasks: u32 = mine.map(|p| p.tasks).sum();
+            if tasks != partition.tasks() {
+                let (a, b) = (u64::from(partition.tasks()), u64::from(tasks));
+                return Err(broken("tasks of a partition", id.to_string(), a, b));
+            }
+        }
+        let gone = live().find_map(|p| p.partition.filter(|id| colors.registry.get(*id).is_err()));
+        gone.map_or(Ok(()), |id| {
+            Err(broken("a process's partition exists", id.to_string(), 1, 0))
+        })
+    }
+
+    /// Every slot of swap space has the users that are counted.
+    fn check_swap(&self) -> Result<(), KernelBroken> {
+        let mut users = vec![0; self.swap.users().len()];
+        for p in self.processes.iter().flatten() {
+            for slot in p.space.swapped.values() {
+                users[*slot as usize] += 1;
+            }
+        }
+        for (slot, (a, b)) in self.swap.users().iter().zip(&users).enumerate() {
+            if a != b {
+                let what = format!("slot {slot}");
+                return Err(broken(
+                    "users of a swap slot",
+                    what,
+                    (*a).into(),
+                    (*b).into(),
+                ));
+            }
+        }
+        let used = users.iter().filter(|n| **n > 0).count() as u64;
+        match self.swap.used() == used {
+            true => Ok(()),
+            false => {
+                let what = "all slots".to_owned();
+                Err(broken("swap slots in use", what, self.swap.used(), used))
+            }
+        }
+    }
+
+    /// Every program has the pages that its processes have.
+    fn check_programs(&self) -> Result<(), KernelBroken> {
+        for (program, usage) in self.programs.iter().enumerate() {
+            let found = self.pages_of(program);
+            if usage.pages != found || usage.peak_pages < found {
+                let what = format!("program {program}");
+                return Err(broken("pages of a program", what, usage.pages, found));
+            }
+        }
+        Ok(())
     }
 
     fn check_users(&self, users: &HashMap<u32, u32>) -> Result<(), KernelBroken> {

@@ -6,11 +6,15 @@
 //! has real entry addresses and page tables compete for cache like other data.
 //!
 //! Deviations: protection changes are not followed (a recording does not carry
-//! them), so every area may be stored to; addresses are cut to 48 bits.
+//! them), so every area may be stored to; addresses are cut to 48 bits; where a
+//! page lies in swap space is noted beside the tables, not in them, so a table
+//! whose pages are all swapped out gives its frame back.
 
 mod entry;
 mod table;
 mod vma;
+
+use std::collections::BTreeMap;
 
 use piebald_units::{
     Asid, VirtAddr, Vpn,
@@ -80,6 +84,8 @@ pub struct AddressSpace {
     pub(crate) areas: Areas,
     pub(crate) tables: Tables,
     pub(crate) resident: Resident,
+    /// Pages that lie in swap space: their slots.
+    pub(crate) swapped: BTreeMap<Vpn, u32>,
     /// Rises whenever a translation is taken away or restricted; translation
     /// caches filled under an older value are stale.
     pub(crate) epoch: u32,
@@ -92,6 +98,7 @@ impl AddressSpace {
             areas: Areas::default(),
             tables: Tables::new(root_frame),
             resident: Resident::default(),
+            swapped: BTreeMap::new(),
             epoch: 0,
         }
     }
@@ -99,6 +106,11 @@ impl AddressSpace {
     /// Pages that have a frame.
     pub const fn resident(&self) -> Resident {
         self.resident
+    }
+
+    /// Pages that lie in swap space.
+    pub fn swapped(&self) -> u64 {
+        self.swapped.len() as u64
     }
 
     /// The mapped areas, by rising address.

@@ -240,6 +240,29 @@ impl Tables {
         }
     }
 
+    /// The first mapped 4 KiB page at or after `from`, with its entry and level; a
+    /// page inside a 2 MiB page is found by itself.
+    pub(crate) fn next(&self, from: Vpn) -> Option<(Vpn, Entry, u8)> {
+        let mut vpn = from.0;
+        while vpn <= VPN_MASK {
+            let (mut node, mut level) = (0u32, 3u8);
+            loop {
+                let e = self.nodes[node as usize].entries[index(vpn, level)];
+                if e == 0 {
+                    // Beyond what this empty entry would cover.
+                    vpn = ((vpn >> (9 * u32::from(level))) + 1) << (9 * u32::from(level));
+                    break;
+                }
+                if level == 0 || (level == 1 && e & Entry::HUGE != 0) {
+                    return Some((Vpn(vpn), Entry(e), level));
+                }
+                node = (e >> 12) as u32;
+                level -= 1;
+            }
+        }
+        None
+    }
+
     /// Frames of all nodes, the root's first.
     pub(crate) fn node_frames(&self) -> Vec<u32> {
         let mut spare = vec![false; self.nodes.len()];

@@ -109,6 +109,7 @@ impl Image {
 #[derive(Default)]
 pub struct Frames {
     content: HashMap<u64, Value>,
+    swap: HashMap<u32, Value>,
 }
 
 impl Frames {
@@ -140,6 +141,13 @@ impl Frames {
                 } => {
                     assert_eq!((from_offset, to_offset, len), (0, 0, 4096));
                     self.set(to.0, self.get(from.0));
+                }
+                Action::SwapOut { frame, slot } => {
+                    self.swap.insert(slot, self.get(frame.0));
+                }
+                Action::SwapIn { frame, slot } => {
+                    let value = self.swap.get(&slot).copied();
+                    self.set(frame.0, value.unwrap_or(Value::MAX));
                 }
                 _ => {}
             }

@@ -94,7 +94,7 @@ pub const MAX_PARTITIONS: usize = MAX_COLORS;
 
 /// Which colours belong to whom. `P` is whatever can be seen as a slice of slots:
 /// a vector, an array, a lent slice. The first 4096 slots are used.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Registry<P> {
     partitions: P,
     unreserved: ColorSet,

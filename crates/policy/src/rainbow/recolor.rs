@@ -119,7 +119,7 @@ struct Goal<'a> {
 /// `C` is whatever can be seen as a slice of `u32`, one per colour: frames of each
 /// colour. [`Plan::survey`] counts them; without a survey the plan knows only of
 /// the frames that it moves itself.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Plan<C> {
     counts: C,
     owner: Owner,

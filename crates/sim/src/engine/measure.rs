@@ -54,11 +54,13 @@ impl Engine<'_> {
             return;
         }
         let snapshot = self.snapshot(core, program);
-        let state = &mut self.programs[program];
-        if state.warm.is_none() {
-            state.warm = Some(snapshot);
+        if self.programs[program].warm.is_none() {
+            self.programs[program].warm = Some(snapshot);
             return;
         }
+        let memory = self.memory_use(program);
+        let state = &mut self.programs[program];
+        state.memory = memory;
         state.end = Some((snapshot, ended));
         self.measured += usize::from(state.setup.measured);
     }
@@ -108,11 +110,16 @@ impl Engine<'_> {
             .map(|p| {
                 let now = self.snapshot(latest.unwrap_or(0), p);
                 let state = &self.programs[p];
+                let memory = match state.end {
+                    Some(_) => state.memory.clone(),
+                    None => self.memory_use(p),
+                };
                 let (end, early) = state.end.unwrap_or((now, true));
                 let warm = state.warm.unwrap_or(end);
                 ProgramOutcome {
                     region: end.since(&warm, early),
                     restarts: state.restarts,
+                    memory,
                 }
             })
             .collect();

@@ -8,10 +8,11 @@ use std::sync::{
 
 use piebald_hw::{Features, Options, presets, spec::MachineSpec};
 use piebald_os_model::{
-    frames::{Flavour, Stock, StockConfig},
-    kernel::{ColorRule, Kernel, KernelConfig},
+    frames::{ColorMap, Colored, ColoredConfig, Flavour, OwnedFrames, Stock, StockConfig},
+    kernel::{ColorConfig, Kernel, KernelConfig},
 };
-use piebald_sim::{Outcome, ProgramSetup, Progress, Setup, SimError, run};
+use piebald_policy::{color_map::BitClass, rainbow};
+use piebald_sim::{ColorSetup, Outcome, ProgramSetup, Progress, Setup, SimError, run};
 use piebald_units::{
     Bytes, CoreSet, Picos, VirtAddr,
     op::{Filled, MemRef, Next, OpSource, RefKind, SysOp},
@@ -202,7 +203,7 @@ pub fn program(name: &str, cores: &str, script: Script) -> ProgramSetup {
         name: name.to_owned(),
         input: Arc::new(script),
         cores: cores.parse::<CoreSet>().expect("cores"),
-        colors: ColorRule::default(),
+        colors: ColorSetup::default(),
         start: Picos(0),
         waits: false,
         skip: 0,
@@ -214,6 +215,12 @@ pub fn program(name: &str, cores: &str, script: Script) -> ProgramSetup {
     }
 }
 
+/// The page colours of that machine's L3: 256 sets, 64 of them in a page.
+pub fn color_map() -> ColorMap {
+    let bits = [0, 1].map(|b| (1u64 << b, BitClass::Cache));
+    ColorMap::from_masks(&bits).expect("two bits")
+}
+
 /// A run that may differ from the others.
 pub struct Bench {
     pub spec: MachineSpec,
@@ -221,6 +228,10 @@ pub struct Bench {
     /// 4 KiB frames of memory.
     pub frames: u64,
     pub map: Option<piebald_sim::MapRequest>,
+    /// Four page colours of the last level, with this registry; without, none.
+    pub colors: Option<rainbow::Config>,
+    /// Time between timer ticks.
+    pub tick: Picos,
 }
 
 impl Default for Bench {
@@ -230,17 +241,34 @@ impl Default for Bench {
             features: Features::ALL,
             frames: 32 << 10,
             map: None,
+            colors: None,
+            tick: KernelConfig::new(4).tick,
         }
     }
 }
 
 impl Bench {
     pub fn run(&self, programs: Vec<ProgramSetup>) -> Result<Outcome, SimError> {
-        let frames = Stock::new(&StockConfig::new(self.frames, 4, Flavour::default()));
+        let frames: Box<dyn OwnedFrames> = match self.colors {
+            None => {
+                let config = StockConfig::new(self.frames, 4, Flavour::default());
+                Box::new(Stock::new(&config).expect("frames"))
+            }
+            Some(_) => {
+                let config = ColoredConfig::new(self.frames, 4, color_map());
+                Box::new(Colored::new(&config).expect("frames"))
+            }
+        };
         let mut config = KernelConfig::new(4);
+        config.image_pages = config.image_pages.min(self.frames as u32 / 8);
+        config.tick = self.tick;
+        config.colors = self.colors.map(|rainbow| ColorConfig {
+            map: color_map(),
+            rainbow,
+        });
         // Loads are to find memory of their own.
         config.zero_page = false;
-        let kernel = Kernel::new(config, Box::new(frames.expect("frames")));
+        let kernel = Kernel::new(config, frames);
         let (stop, looks) = (AtomicBool::new(false), AtomicU64::new(0));
         let progress = |_: Progress| {
             let n = looks.fetch_add(1, Ordering::Relaxed);

@@ -1,0 +1,360 @@
+//! Partitions of colours: the system calls that reserve and change them, and what
+//! they allow each request. All decisions are `piebald_policy::rainbow`'s.
+
+use std::collections::HashMap;
+
+use piebald_policy::{
+    color_map::ColorMap,
+    contract::{FrameRequest, Mode},
+    rainbow::{
+        self, Allowed, Ask, Gone, JoinError, MAX_PARTITIONS, Owner as Whose, Partition,
+        PartitionId, Refusal, Registry, Reservation, Resized, Turn,
+    },
+};
+use piebald_units::{ColorSet, CoreId, Pfn, TaskId};
+
+use super::{
+    Actions, ColorConfig, Kernel, KernelError, OnLimit, Path, Process, boot::kernel_request,
+    mapping::Caller, recolor::Recoloring,
+};
+use crate::space::Entry;
+
+/// The registry of partitions, as this host keeps it.
+pub type Partitions = Registry<Vec<Partition>>;
+
+/// What the kernel keeps for colours.
+#[derive(Clone)]
+pub(crate) struct Colors {
+    pub map: ColorMap,
+    pub registry: Partitions,
+    /// Where the round of the kernel's own requests stands.
+    pub turn: Turn,
+    /// Recolouring that has begun and is not through.
+    pub recoloring: HashMap<Whose, Recoloring>,
+}
+
+impl Colors {
+    pub(super) fn new(config: &ColorConfig) -> Result<Self, KernelError> {
+        let colors = config.map.colors();
+        let slots = vec![Partition::EMPTY; (colors as usize).min(MAX_PARTITIONS)];
+        let registry = Registry::new(slots, colors, config.rainbow);
+        Ok(Self {
+            map: config.map.clone(),
+            registry: registry.map_err(KernelError::Rainbow)?,
+            turn: Turn::START,
+            recoloring: HashMap::new(),
+        })
+    }
+}
+
+/// Colours that a process asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "each program has a few of these; they lie in no array"
+)]
+pub enum Want {
+    /// So many, at least 1.
+    Count(u32),
+    /// A part of all colours in hundredths of a percent, 1 to 10000.
+    Share(u32),
+    /// Exactly these.
+    Exactly(ColorSet),
+}
+
+impl Want {
+    /// The same as the registry is asked.
+    pub const fn ask(&self) -> Ask<'_> {
+        match self {
+            Self::Count(n) => Ask::Count(*n),
+            Self::Share(basis_points) => Ask::Share(*basis_points),
+            Self::Exactly(set) => Ask::Exactly(set),
+        }
+    }
+}
+
+/// A request with the colours that a process may have.
+pub(super) fn prepared<'a>(
+    colors: Option<&'a Colors>,
+    request: &FrameRequest<'a>,
+    of: Option<PartitionId>,
+    on_limit: OnLimit,
+    turn: Turn,
+) -> Result<FrameRequest<'a>, Gone> {
+    let Some(colors) = colors else {
+        return Ok(*request);
+    };
+    let request = colors.registry.prepare(request, of, turn)?;
+    let mode = match on_limit {
+        OnLimit::Borrow => Mode::Hint,
+        _ => request.mode,
+    };
+    Ok(FrameRequest { mode, ..request })
+}
+
+/// Whose pages a process's are, as recolouring and swapping see them.
+pub(super) const fn whose(partition: Option<PartitionId>) -> Whose {
+    match partition {
+        Some(id) => Whose::Partition(id),
+        None => Whose::Unreserved,
+    }
+}
+
+impl Kernel {
+    /// The partitions, if the kernel has colours.
+    pub fn partitions(&self) -> Option<&Partitions> {
+        self.colors.as_ref().map(|c| &c.registry)
+    }
+
+    /// What a colour is, if the kernel has colours.
+    pub fn color_map(&self) -> Option<&ColorMap> {
+        self.colors.as_ref().map(|c| &c.map)
+    }
+
+    /// The partition that a task's process is in.
+    ///
+    /// # Errors
+    /// [`KernelError::NoSuchTask`].
+    pub fn partition_of(&self, task: TaskId) -> Result<Option<PartitionId>, KernelError> {
+        Ok(self.process(self.process_of(task)?).partition)
+    }
+
+    /// The colours that pages of a task get: its own, or those that nobody has;
+    /// `None` = every colour.
+    ///
+    /// # Errors
+    /// [`KernelError::NoSuchTask`].
+    pub fn colors_of(&self, task: TaskId) -> Result<Option<&ColorSet>, KernelError> {
+        let process = self.process(self.process_of(task)?);
+        Ok(self.allowed(process).and_then(Allowed::set))
+    }
+
+    /// Sets what happens when the colours that bind a task's process are used up.
+    /// It is no system call: a program's launcher or administrator decides it.
+    ///
+    /// # Errors
+    /// [`KernelError::NoSuchTask`].
+    pub fn set_on_limit(&mut self, task: TaskId, on_limit: OnLimit) -> Result<(), KernelError> {
+        let process = self.process_of(task)?;
+        self.process_mut(process).on_limit = on_limit;
+        Ok(())
+    }
+
+    /// Reserves colours for a task's process, all its threads included
+    /// (`sys_use_cache_colors` of the Rainbow thesis, section 5.4.2). Pages that it
+    /// has stay where they are until [`Kernel::recolor`] moves them.
+    ///
+    /// # Errors
+    /// No such task, a kernel without colours, or the registry's refusal.
+    pub fn reserve(
+        &mut self,
+        task: TaskId,
+        core: CoreId,
+        want: &Want,
+        actions: &mut Actions,
+    ) -> Result<PartitionId, KernelError> {
+        let c = self.color_call(task, core, "reserve", actions)?;
+        let (current, tasks) = {
+            let p = self.process(c.process);
+            (p.partition, p.tasks)
+        };
+        let colors = self.colors_mut(task, "reserve")?;
+        let made = colors.registry.reserve(&Reservation {
+            current,
+            ask: want.ask(),
+            name: None,
+            tasks,
+        });
+        let id = made.map_err(|why| refused(task, "reserve", why))?;
+        self.process_mut(c.process).partition = Some(id);
+        Ok(id)
+    }
+
+    /// Gives a task's partition other colours. Pages outside them stay where they
+    /// are until [`Kernel::recolor`] moves them.
+    ///
+    /// # Errors
+    /// As [`Kernel::reserve`], or the task is in no partition.
+    pub fn resize(
+        &mut self,
+        task: TaskId,
+        core: CoreId,
+        want: &Want,
+        actions: &mut Actions,
+    ) -> Result<Resized, KernelError> {
+        let c = self.color_call(task, core, "resize", actions)?;
+        let partition = self.process(c.process).partition;
+        let colors = self.colors_mut(task, "resize")?;
+        let Some(id) = partition else {
+            return Err(KernelError::NoPartition {
+                task,
+                call: "resize",
+            });
+        };
+        let resized = colors.registry.resize(id, &want.ask());
+        resized.map_err(|why| refused(task, "resize", why))
+    }
+
+    /// Lets a task's process, all its threads included, into a partition.
+    ///
+    /// # Errors
+    /// As [`Kernel::reserve`]; [`Refusal::AlreadyColored`] if it is in one.
+    pub fn attach(
+        &mut self,
+        task: TaskId,
+        core: CoreId,
+        to: PartitionId,
+        actions: &mut Actions,
+    ) -> Result<(), KernelError> {
+        let c = self.color_call(task, core, "attach", actions)?;
+        let (current, tasks) = {
+            let p = self.process(c.process);
+            (p.partition, p.tasks)
+        };
+        let colors = self.colors_mut(task, "attach")?;
+        if let Some(id) = current {
+            return Err(refused(task, "attach", Refusal::AlreadyColored(id)));
+        }
+        for done in 0..tasks {
+            if let Err(why) = colors.registry.attach(to) {
+                for _ in 0..done {
+                    let left = colors.registry.release(to);
+                    debug_assert!(left.is_ok(), "what was attached can leave");
+                }
+                return Err(KernelError::Join { task, why });
+            }
+        }
+        self.process_mut(c.process).partition = Some(to);
+        Ok(())
+    }
+
+    /// A system call about colours begins: what it costs by itself.
+    fn color_call(
+        &mut self,
+        task: TaskId,
+        core: CoreId,
+        call: &'static str,
+        actions: &mut Actions,
+    ) -> Result<Caller, KernelError> {
+        let process = self.process_of(task)?;
+        self.counters.syscalls += 1;
+        self.charge(Path::Syscall, core, Some(task), actions);
+        self.colors_mut(task, call)?;
+        self.charge(Path::Colors, core, Some(task), actions);
+        Ok(Caller {
+            task,
+            core,
+            process,
+        })
+    }
+
+    pub(super) fn colors_mut(
+        &mut self,
+        task: TaskId,
+        call: &'static str,
+    ) -> Result<&mut Colors, KernelError> {
+        self.colors
+            .as_mut()
+            .ok_or(KernelError::NoColors { task, call })
+    }
+
+    /// One task more in a process's partition.
+    pub(super) fn join(&mut self, process: usize, task: TaskId) -> Result<(), KernelError> {
+        let partition = self.process(process).partition;
+        if let (Some(id), Some(colors)) = (partition, self.colors.as_mut()) {
+            let joined = colors.registry.attach(id);
+            joined.map_err(|why: JoinError| KernelError::Join { task, why })?;
+        }
+        Ok(())
+    }
+
+    /// One task less; the last one frees the colours.
+    pub(super) fn leave_partition(&mut self, partition: Option<PartitionId>) {
+        let (Some(id), Some(colors)) = (partition, self.colors.as_mut()) else {
+            return;
+        };
+        match colors.registry.release(id) {
+            Ok(rainbow::Left::Tasks(_)) => {}
+            Ok(rainbow::Left::Freed(_)) => {
+                colors.recoloring.remove(&Whose::Partition(id));
+                self.swap.forget(Whose::Partition(id));
+            }
+            Err(_) => debug_assert!(false, "a partition with a task exists"),
+        }
+    }
+
+    /// What a process's pages may have; `None` without colours.
+    pub(super) fn allowed(&self, process: &Process) -> Option<Allowed<'_>> {
+        let colors = self.colors.as_ref()?;
+        let page = FrameRequest {
+            purpose: piebald_policy::contract::Purpose::Anon,
+            asker: piebald_policy::contract::Asker::Task(TaskId(0)),
+            cause: piebald_policy::contract::Cause::Fault,
+            ..kernel_request(piebald_units::Order(0))
+        };
+        colors.registry.allowed(&page, process.partition).ok()
+    }
+
+    /// 2 MiB pages span colours: only a process that may have every colour, and
+    /// owns none, gets them.
+    pub(super) fn may_span_colors(&self, process: &Process) -> bool {
+        let Some(allowed) = self.allowed(process) else {
+            return true;
+        };
+        let all = self.colors.as_ref().map_or(0, |c| c.map.colors());
+        process.partition.is_none() && allowed.set().is_none_or(|set| set.len() == all)
+    }
+
+    /// Numbers of the processes whose pages belong together: those of a partition,
+    /// or of none.
+    pub(super) fn members(&self, of: Whose) -> Vec<usize> {
+        let processes = self.processes.iter().enumerate();
+        let mine = |p: &Process| whose(p.partition) == of;
+        processes
+            .filter(|(_, p)| p.as_ref().is_some_and(mine))
+            .map(|(number, _)| number)
+            .collect()
+    }
+
+    /// Distinct frames that processes have mapped, page by page.
+    pub(super) fn frames_of(&self, processes: &[usize]) -> Vec<u32> {
+        let mut frames = Vec::new();
+        for number in processes {
+            let tables = &self.process(*number).space.tables;
+            let mut at = piebald_units::Vpn(0);
+            while let Some((vpn, e, level)) = tables.next(at) {
+                if !e.has(Entry::ZERO) {
+                    frames.push(crate::space::frame_in(e, level, vpn));
+                }
+                at = piebald_units::Vpn(vpn.0 + 1);
+            }
+        }
+        frames.sort_unstable();
+        frames.dedup();
+        frames
+    }
+
+    /// Frames of each colour that a program's processes have mapped, shared ones
+    /// once; empty without colours. Walks all their tables.
+    pub fn pages_by_color(&self, program: u16) -> Vec<u32> {
+        let Some(colors) = &self.colors else {
+            return Vec::new();
+        };
+        let processes = self.processes.iter().enumerate();
+        let mine = |p: &Option<Process>| p.as_ref().is_some_and(|p| p.program == program);
+        let mine: Vec<usize> = processes
+            .filter(|(_, p)| mine(p))
+            .map(|(number, _)| number)
+            .collect();
+        let mut counts = vec![0; colors.map.colors() as usize];
+        for frame in self.frames_of(&mine) {
+            let color = colors.map.color(Pfn(u64::from(frame)));
+            counts[usize::from(color.0)] += 1;
+        }
+        counts
+    }
+}
+
+const fn refused(task: TaskId, call: &'static str, why: Refusal) -> KernelError {
+    KernelError::Colors { task, call, why }
+}
