@@ -13,6 +13,7 @@ use crate::{
     colors,
     describe::machine_lines,
     jobs::{Focus, Job, Phase, curve_ways, foci, group_of, last_level, members},
+    memory::{self, MemoryParts},
     parts::Parts,
     prepare::Prepared,
     scenario::{ProgramEntry, Scenario},
@@ -184,6 +185,37 @@ impl Results<'_> {
         Some(Tally::weighted(regions.into_iter(), parts.instrs))
     }
 
+    /// The memory of a program in a phase: of each of its regions with its weight, or as
+    /// it is.
+    fn memory(
+        &self,
+        program: usize,
+        policy: usize,
+        repetition: u32,
+        phase: Phase,
+    ) -> MemoryParts<'_> {
+        let members = members(self.scenario, phase);
+        let Some(place) = members.iter().position(|m| *m == program) else {
+            return Vec::new();
+        };
+        let of = |focus: Option<Focus>| {
+            let outcome = self.outcome(Job {
+                policy,
+                repetition,
+                phase,
+                focus,
+            })?;
+            Some(&outcome.programs.get(place)?.memory)
+        };
+        match &self.inputs[program].parts {
+            None => of(None).map(|memory| (1.0, memory)).into_iter().collect(),
+            Some(parts) => foci(self.inputs, program)
+                .zip(&parts.regions.regions)
+                .filter_map(|(focus, region)| Some((region.weight, of(focus)?)))
+                .collect(),
+        }
+    }
+
     fn program(
         &self,
         policy: usize,
@@ -197,7 +229,16 @@ impl Results<'_> {
             let tallies = whole
                 .iter()
                 .filter_map(|r| self.tally(at, policy, *r, phase));
-            self.metrics(&tallies.collect::<Vec<Tally>>())
+            let tallies = tallies.collect::<Vec<Tally>>();
+            let memory = whole
+                .iter()
+                .map(|r| self.memory(at, policy, *r, phase))
+                .collect::<Vec<MemoryParts<'_>>>();
+            Metrics {
+                colors: memory::color_use(&memory),
+                extra: memory::extras(&memory),
+                ..self.metrics(&tallies)
+            }
         };
         let alone = metrics(Phase::Alone(at));
         let together = together.map(metrics);
@@ -327,6 +368,7 @@ impl Results<'_> {
             pages: of(&|t| t.pages),
             huge_pages: of(&|t| t.huge_pages),
             faults: of(&|t| t.faults),
+            colors: None,
             extra: Vec::new(),
         }
     }
@@ -411,7 +453,7 @@ impl Results<'_> {
 fn missing(scenario: &Scenario) -> Vec<String> {
     let mut missing = vec![
         "disks: a file page that is not in memory costs a fault, no disk time".to_owned(),
-        "reclaim and swap: memory that runs out ends the run".to_owned(),
+        memory::missing(scenario),
     ];
     let off = Features::NAMES
         .into_iter()

@@ -9,6 +9,7 @@ pub mod colors;
 mod describe;
 mod jobs;
 mod kernels;
+mod memory;
 mod meter;
 mod parts;
 mod prepare;

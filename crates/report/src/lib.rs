@@ -42,8 +42,8 @@ pub use headline::headline;
 pub use html::to_html;
 pub use json::{from_json, to_json};
 pub use record::{
-    Extra, LevelMpki, MachineSummary, Metrics, MissCurve, PolicyResult, ProgramResult, RegionCheck,
-    RegionFigures, RegionResult, RegionSet, Role, SCHEMA, SetMap, Study,
+    ColorUse, Extra, LevelMpki, MachineSummary, Metrics, MissCurve, PolicyResult, ProgramResult,
+    RegionCheck, RegionFigures, RegionResult, RegionSet, Role, SCHEMA, SetMap, Study,
 };
 pub use reproduction::{
     Curve, CurvePoint, Panel, PaperFigure, Predicate, Published, REPRODUCTION_SCHEMA, Reproduction,

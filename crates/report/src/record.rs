@@ -269,8 +269,26 @@ pub struct Metrics {
     pub huge_pages: Sample,
     /// Page faults.
     pub faults: Sample,
+    /// Page colours, where programs can own some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub colors: Option<ColorUse>,
     /// Quantities that only some studies have.
     pub extra: Vec<Extra>,
+}
+
+/// The page colours of a program at the end of the measured part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ColorUse {
+    /// Those that it owned, as `0-3,8`; `None` = it owned none.
+    pub owned: Option<String>,
+    /// Those that its pages could have; `None` = all.
+    pub allowed: Option<String>,
+    /// 4 KiB pages in memory of each colour, from colour 0 on; a frame that several of
+    /// its processes share counts once.
+    pub pages: Vec<Sample>,
+    /// Most 4 KiB pages in memory at once since the run began.
+    pub peak_pages: Sample,
 }
 
 /// Misses of one cache level.

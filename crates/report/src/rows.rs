@@ -1,7 +1,10 @@
 //! The quantities of a record as rows: one list that the table, the CSV and the
 //! HTML report share, so that none of them can forget one.
 
-use crate::{Metrics, PolicyResult, ProgramResult, Sample, format::Kind};
+use crate::{
+    Metrics, PolicyResult, ProgramResult, Sample,
+    format::{Kind, cell, clean},
+};
 
 /// One quantity of one phase.
 pub(crate) struct Row<'a> {
@@ -55,6 +58,10 @@ pub(crate) fn rows(m: &Metrics) -> Vec<Row<'_>> {
         Kind::Count,
         &m.huge_pages,
     );
+    if let Some(colors) = &m.colors {
+        let label = "most pages at once (4 KiB)";
+        push("peak_pages", label, Kind::Count, &colors.peak_pages);
+    }
     push("faults", "page faults", Kind::Count, &m.faults);
     for extra in &m.extra {
         let kind = match extra.unit.as_str() {
@@ -65,6 +72,19 @@ pub(crate) fn rows(m: &Metrics) -> Vec<Row<'_>> {
     }
     out
 }
+
+/// The colours that a program's pages could have, and the number of its pages.
+pub(crate) fn colors_and_pages(m: &Metrics) -> Option<String> {
+    let colors = m.colors.as_ref()?;
+    let set = colors.allowed.as_deref().unwrap_or("all");
+    // The pages have a row of their own, which shows how they vary.
+    let mean = Sample::new(vec![m.pages.mean]);
+    let pages = cell(&mean, &Kind::Count, &Kind::Count.scale(mean.mean));
+    Some(format!("{} / {pages}", clean(set)))
+}
+
+/// Label of [`colors_and_pages`].
+pub(crate) const COLORS_AND_PAGES: &str = "colors / pages (4 KiB)";
 
 /// One line of a comparison: the same quantity for several programs or policies.
 pub(crate) struct Line<'a> {

@@ -237,6 +237,16 @@ fn details(programs: &[&ProgramResult]) -> Table {
         }
     }
     let mut out = table(header);
+    let colors: Vec<Option<String>> = programs
+        .iter()
+        .flat_map(|p| std::iter::once(&p.alone).chain(p.together.as_ref()))
+        .map(rows::colors_and_pages)
+        .collect();
+    if colors.iter().any(Option::is_some) {
+        let label = Cell::new(rows::COLORS_AND_PAGES);
+        let cells = colors.into_iter().map(|c| right(c.unwrap_or_default()));
+        out.add_row(std::iter::once(label).chain(cells));
+    }
     for line in rows::lines(programs) {
         let scale = line.kind.scale(line.largest());
         let mut cells = vec![Cell::new(label(&line.label, &scale.unit))];

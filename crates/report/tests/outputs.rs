@@ -1,7 +1,8 @@
 //! JSON, CSV and the terminal table of whole studies.
 
 use piebald_report::{
-    Metrics, ReportError, Sample, Study, TableStyle, from_json, to_csv, to_html, to_json, to_table,
+    ColorUse, Metrics, ReportError, Sample, Study, TableStyle, from_json, to_csv, to_html, to_json,
+    to_table,
 };
 
 mod common;
@@ -326,4 +327,47 @@ fn every_output_shows_the_regions_that_stand_for_a_program() {
     shows_no_float_words(&to_csv(&study).expect("CSV"));
     let json = to_json(&study).expect("JSON");
     assert!(from_json(&json).is_ok());
+}
+
+#[test]
+fn colors_and_pages_are_shown_where_there_are_colors() {
+    let mut study = sample_study();
+    let without = to_json(&study).expect("JSON");
+    assert!(!without.contains("\"pages\": ["), "no key without colors");
+    assert!(!to_table(&study, &TableStyle::default()).contains("colors / pages"));
+    let program = &mut study.policies[1].programs[0];
+    program.alone.pages = Sample::new(vec![1200.0; 3]);
+    program.alone.colors = Some(ColorUse {
+        owned: Some("0-3".to_owned()),
+        allowed: Some("0-3\u{1b}".to_owned()),
+        pages: vec![Sample::new(vec![300.0; 3]); 4],
+        peak_pages: Sample::new(vec![1300.0; 3]),
+    });
+    let table = to_table(&study, &TableStyle::default());
+    let row = table.lines().find(|l| l.contains("colors / pages (4 KiB)"));
+    assert!(
+        row.expect("a row").contains("0-3\u{fffd} / 1200"),
+        "{table}"
+    );
+    assert!(!table.contains('\u{1b}'));
+    assert!(
+        to_html(&study)
+            .expect("HTML")
+            .contains("0-3\u{fffd} / 1200")
+    );
+    let csv = to_csv(&study).expect("CSV");
+    assert!(
+        csv.lines()
+            .any(|l| l.contains(",alone,peak_pages,") && l.contains(",1300,"))
+    );
+    let json = to_json(&study).expect("JSON");
+    let back = from_json(&json).expect("the same");
+    assert_eq!(
+        back.policies[1].programs[0].alone.colors,
+        study.policies[1].programs[0].alone.colors
+    );
+    // With all colours, that is what stands there.
+    let colors = study.policies[1].programs[0].alone.colors.as_mut();
+    colors.expect("set above").allowed = None;
+    assert!(to_table(&study, &TableStyle::default()).contains("all / 1200"));
 }

@@ -67,9 +67,9 @@ fn one(study: &Study, name: &str) -> ProgramNumbers {
             .iter()
             .flat_map(|p| Phase::BOTH.into_iter().take(phases(p)))
             .collect(),
-        rows: lines
-            .iter()
-            .map(|line| {
+        rows: color_row(&programs)
+            .into_iter()
+            .chain(lines.iter().map(|line| {
                 let scale = line.kind.scale(line.largest());
                 let columns = programs.iter().zip(&line.cells);
                 let samples =
@@ -86,7 +86,29 @@ fn one(study: &Study, name: &str) -> ProgramNumbers {
                         .collect(),
                     unit: scale.unit,
                 }
-            })
+            }))
             .collect(),
     }
+}
+
+/// The colours and pages of each column, if any has colours.
+fn color_row(programs: &[&ProgramResult]) -> Option<NumberRow> {
+    let mut cells = Vec::new();
+    for program in programs {
+        let both = [Some(&program.alone), program.together.as_ref()];
+        for (phase, metrics) in Phase::BOTH.into_iter().zip(both) {
+            let Some(metrics) = metrics else { continue };
+            cells.push((phase, rows::colors_and_pages(metrics)));
+        }
+    }
+    cells
+        .iter()
+        .any(|(_, text)| text.is_some())
+        .then(|| NumberRow {
+            label: rows::COLORS_AND_PAGES.to_owned(),
+            unit: String::new(),
+            cells: (cells.into_iter())
+                .map(|(phase, text)| (phase, text.unwrap_or_default()))
+                .collect(),
+        })
 }

@@ -1,0 +1,93 @@
+//! What programs did with their page colours, for the record.
+
+use piebald_report::{ColorUse, Extra, Sample};
+use piebald_sim::{
+    MemoryUse,
+    rooms::os_model::kernel::{OnLimit, SwapConfig},
+};
+use piebald_units::Picos;
+
+use crate::scenario::{Frames, Scenario};
+
+/// The memory of a program in one repetition: of its regions with their weights, or one
+/// of weight 1.
+pub(crate) type MemoryParts<'a> = Vec<(f64, &'a MemoryUse)>;
+
+/// A figure over repetitions; of regions, the mean by weight.
+fn sample(repetitions: &[MemoryParts<'_>], of: impl Fn(&MemoryUse) -> f64) -> Sample {
+    let mean = |parts: &MemoryParts<'_>| parts.iter().map(|(weight, m)| weight * of(m)).sum();
+    repetitions.iter().map(mean).collect::<Sample>()
+}
+
+/// Colours at the end, if the kernel has some.
+pub(crate) fn color_use(repetitions: &[MemoryParts<'_>]) -> Option<ColorUse> {
+    let first = repetitions.iter().flatten().map(|(_, m)| *m).next()?;
+    let colors = first.pages_by_color.len();
+    let in_color = |color: usize| {
+        sample(repetitions, |m| {
+            m.pages_by_color.get(color).map_or(0.0, |n| f64::from(*n))
+        })
+    };
+    (colors > 0).then(|| ColorUse {
+        owned: first.own.as_ref().map(ToString::to_string),
+        allowed: (first.colors.as_ref())
+            .filter(|set| (set.len() as usize) < colors || first.own.is_some())
+            .map(ToString::to_string),
+        pages: (0..colors).map(in_color).collect(),
+        peak_pages: sample(repetitions, |m| m.usage.peak_pages as f64),
+    })
+}
+
+/// What was done to pages for want or change of colours, as far as anything was.
+pub(crate) fn extras(repetitions: &[MemoryParts<'_>]) -> Vec<Extra> {
+    type Figure = (&'static str, &'static str, fn(&MemoryUse) -> f64);
+    let figures: [Figure; 6] = [
+        ("pages swapped out", "", |m| m.usage.swap_outs as f64),
+        ("pages swapped in", "", |m| m.usage.swap_ins as f64),
+        ("file pages dropped", "", |m| m.usage.file_drops as f64),
+        ("pages moved to other colors", "", |m| {
+            m.usage.recolored as f64
+        }),
+        ("pages that could not move", "", |m| {
+            m.usage.recolor_failed as f64
+        }),
+        ("time for moving pages", "us", |m| {
+            m.recolor_time.0 as f64 * 1e-6
+        }),
+    ];
+    let happened = |of: fn(&MemoryUse) -> f64| {
+        let mut all = repetitions.iter().flatten();
+        all.any(|(_, m)| of(m) > 0.0)
+    };
+    let extras = figures.into_iter().filter(|(.., of)| happened(*of));
+    extras
+        .map(|(name, unit, of)| Extra {
+            name: name.to_owned(),
+            unit: unit.to_owned(),
+            value: sample(repetitions, of),
+        })
+        .collect()
+}
+
+/// What the model leaves out where memory runs out.
+pub(crate) fn missing(scenario: &Scenario) -> String {
+    let colored = scenario
+        .policies
+        .iter()
+        .any(|p| p.frames == Frames::Rainbow);
+    let swaps = scenario
+        .programs
+        .iter()
+        .any(|p| p.on_limit == OnLimit::Swap);
+    if !(colored && swaps) {
+        return "reclaim and swap: memory that runs out ends the run".to_owned();
+    }
+    let device = SwapConfig::default();
+    let us = |time: Picos| time.0 / 1_000_000;
+    format!(
+        "swap: a page takes {} us to write and {} us to read, however many there are, and only \
+         used-up colors make pages leave: other memory that runs out ends the run",
+        us(device.write),
+        us(device.read)
+    )
+}

@@ -1,0 +1,387 @@
+//! Partitions of colours in a study: by number and share, with limits, and changing while
+//! the programs run.
+
+mod mutate;
+
+use std::path::{Path, PathBuf};
+
+use mutate::{Random, budget, mutated};
+use piebald_lab::{
+    Hooks, prepare,
+    rooms::os_model::kernel::{OnLimit, Want},
+    scenario::Scenario,
+    study,
+};
+use piebald_report::{Metrics, Study, to_json, to_table};
+
+/// One of 16 colours of 96 MiB has 1536 pages, of which the kernel takes some 260.
+const TEXT: &str = r#"schema = 1
+repetitions = 1
+budget_refs = "60k"
+warmup_refs = "20k"
+[machine]
+preset = "w3540"
+memory = "96MiB"
+[output]
+set_map = 0
+[[program]]
+name = "a"
+builtin = "chase:768KiB"
+cores = "0"
+colors = { count = 1 }
+on_limit = "fail"
+[[program.change]]
+at = "10k"
+colors = { count = 4 }
+recolor = true
+[[program]]
+name = "b"
+builtin = "scan:2MiB"
+cores = "1"
+role = "polluter"
+colors = { share = "12.5%" }
+on_limit = "swap"
+[[program]]
+name = "c"
+builtin = "scan:1MiB"
+cores = "2"
+role = "polluter"
+colors = "0-1"
+[[policy]]
+name = "stock"
+memory = "fresh"
+[[policy]]
+name = "colors"
+frames = "rainbow"
+memory = "fresh"
+[[policy]]
+name = "changed"
+frames = "rainbow"
+memory = "fresh"
+colors = { a = "none", b = { count = 1 } }
+"#;
+
+fn parse(text: &str) -> Result<Scenario, String> {
+    Scenario::parse(text, Path::new("folder/p.toml")).map_err(|e| e.to_string())
+}
+
+fn run(text: &str) -> Result<Study, String> {
+    let scenario = parse(text)?;
+    let recorder =
+        |words: &[String], _: u64| -> Result<PathBuf, String> { Err(format!("{words:?}")) };
+    let inputs = prepare(&scenario, &recorder).map_err(|e| e.to_string())?;
+    study(&scenario, &inputs, Hooks::default()).map_err(|e| e.to_string())
+}
+
+/// A program's metrics beside the others.
+fn together(study: &Study, policy: usize, program: usize) -> &Metrics {
+    let program = &study.policies[policy].programs[program];
+    program.together.as_ref().expect("was run")
+}
+
+fn pages(metrics: &Metrics) -> Vec<f64> {
+    let colors = metrics.colors.as_ref().expect("colors");
+    colors.pages.iter().map(|s| s.mean).collect()
+}
+
+fn extra(metrics: &Metrics, name: &str) -> Option<f64> {
+    let found = metrics.extra.iter().find(|e| e.name == name);
+    found.map(|e| e.value.mean)
+}
+
+#[test]
+fn a_partition_that_changes_is_reported_with_its_pages_and_their_cost() {
+    let study = run(TEXT).unwrap();
+    let of = |policy: usize| {
+        let programs = study.policies[policy].programs.iter();
+        programs.map(|p| p.colors.as_deref()).collect::<Vec<_>>()
+    };
+    assert_eq!(of(0), [None; 3]);
+    // Named colours first, then the others in turn.
+    assert_eq!(of(1), [Some("2"), Some("3-4"), Some("0-1")]);
+    assert_eq!(of(2), [Some("3-15"), Some("2"), Some("0-1")]);
+    assert!(
+        study.policies[0]
+            .programs
+            .iter()
+            .all(|p| p.alone.colors.is_none())
+    );
+
+    // 192 pages in one colour, then 48 in each of four; next to 2 only 5 to 7 are free.
+    let a = together(&study, 1, 0);
+    let owned = |m: &Metrics| m.colors.as_ref().and_then(|c| c.owned.clone());
+    assert_eq!(owned(a).as_deref(), Some("2,5-7"));
+    let spread = pages(a);
+    assert!(
+        spread.iter().all(|n| *n == 0.0 || (48.0..50.0).contains(n)),
+        "{spread:?}"
+    );
+    assert_eq!(spread.iter().filter(|n| **n > 0.0).count(), 4);
+    assert_eq!(spread.iter().sum::<f64>(), a.pages.mean);
+    let moved = extra(a, "pages moved to other colors").expect("moved");
+    assert!((140.0..150.0).contains(&moved), "{moved}");
+    let each = extra(a, "time for moving pages").expect("a time") / moved;
+    assert!((0.5..20.0).contains(&each), "{each} us");
+    assert_eq!(extra(a, "pages swapped out"), None, "nothing was swapped");
+    // Under the other policy it owns nothing, so nothing changes.
+    let a = together(&study, 2, 0);
+    assert_eq!(
+        (owned(a), extra(a, "pages moved to other colors")),
+        (None, None)
+    );
+
+    let table = to_table(&study, &piebald_report::TableStyle::default());
+    for part in [
+        "colors / pages (4 KiB)",
+        "2,5-7 / 19",
+        "pages moved to other colors",
+        "[us]",
+    ] {
+        assert!(table.contains(part), "no {part:?} in\n{table}");
+    }
+    let json = to_json(&study).unwrap();
+    assert!(json.contains("\"peak_pages\""), "{json}");
+    let html = piebald_report::to_html(&study).unwrap();
+    assert!(html.contains("2,5-7 / 19"));
+}
+
+#[test]
+fn a_program_whose_share_is_too_small_fails_or_swaps() {
+    // Some 2,560 pages, of which a colour holds at most 1,536.
+    let big = TEXT
+        .replace("scan:2MiB", "triad:10MiB")
+        .replace("[[policy]]\nname = \"stock\"\nmemory = \"fresh\"\n", "");
+    let big = big.split("[[policy]]\nname = \"changed\"").next().unwrap();
+    let small = |text: &str| text.replace("{ share = \"12.5%\" }", "\"15\"");
+    let error = run(&small(big).replace("\"swap\"", "\"fail\"")).expect_err("a limit");
+    for part in [
+        "policy \"colors\": program \"b\": ",
+        "its colors 15 are used up",
+        "of at most 1536; pages may not leave memory (on_limit = fail)",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+    let study = run(&small(big)).unwrap();
+    let b = together(&study, 0, 1);
+    assert!(
+        extra(b, "pages swapped out").is_some_and(|n| n > 500.0),
+        "{b:?}"
+    );
+    let held = pages(b);
+    assert_eq!(held.iter().sum::<f64>(), held[15], "nothing is borrowed");
+    assert!(
+        study
+            .missing
+            .iter()
+            .any(|m| m.contains("28 us to write and 77 us to read"))
+    );
+    // Four colours are enough.
+    let study = run(&big.replace("12.5%", "20%")).unwrap();
+    assert_eq!(extra(together(&study, 0, 1), "pages swapped out"), None);
+}
+
+#[test]
+fn each_form_of_colors_is_read() {
+    let s = parse(TEXT).unwrap();
+    let want = |at: usize| s.programs[at].colors.as_ref().map(|c| c.want.clone());
+    assert_eq!(want(0), Some(Want::Count(1)));
+    assert_eq!(want(1), Some(Want::Share(1250)));
+    assert_eq!(want(2), Some(Want::Exactly("0-1".parse().unwrap())));
+    let limits: Vec<OnLimit> = s.programs.iter().map(|p| p.on_limit).collect();
+    assert_eq!(limits, [OnLimit::Fail, OnLimit::Swap, OnLimit::Fail]);
+    let change = &s.programs[0].changes[0];
+    assert_eq!((change.at, &change.want), (10_000, &Want::Count(4)));
+    for (text, basis_points) in [("100%", 10_000), ("0.01%", 1), ("6.5 %", 650)] {
+        let s = parse(
+            &TEXT
+                .replace("12.5%", text)
+                .replace("colors = \"0-1\"\n", ""),
+        );
+        let max = s.is_err_and(|e| e.contains("more colors asked for"));
+        assert_eq!(max, basis_points == 10_000, "{text}");
+    }
+    // Lazily, or not at all.
+    for (value, text) in [("false", "No"), ("16", "PerTick(16)"), ("true", "Now")] {
+        let s = parse(&TEXT.replace("recolor = true", &format!("recolor = {value}"))).unwrap();
+        assert_eq!(format!("{:?}", s.programs[0].changes[0].recolor), text);
+    }
+    let s = parse(&TEXT.replace("recolor = true\n", "")).unwrap();
+    assert_eq!(format!("{:?}", s.programs[0].changes[0].recolor), "Now");
+    // Programs that name the same colours share them.
+    parse(&TEXT.replace("{ share = \"12.5%\" }", "\"0-1\"")).unwrap();
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_line_key_value_and_what_is_allowed() {
+    for (old, new, line, parts) in [
+        (
+            "{ count = 1 }\non",
+            "{ count = 0 }\non",
+            14,
+            "program[0].colors = { count = 0 }: allowed: a count of 1 or more",
+        ),
+        (
+            "{ count = 1 }\non",
+            "{ count = 17 }\non",
+            14,
+            "colors of this machine, 0-15",
+        ),
+        (
+            "{ count = 1 }\non",
+            "{ count = 1, share = \"5%\" }\non",
+            14,
+            "allowed: exactly one of count and share",
+        ),
+        (
+            "{ count = 1 }\non",
+            "{}\non",
+            14,
+            "allowed: exactly one of count and share",
+        ),
+        (
+            "{ count = 1 }\non",
+            "{ number = 1 }\non",
+            14,
+            "wrong type: allowed: a set of colors",
+        ),
+        (
+            "{ count = 1 }\non",
+            "4\non",
+            14,
+            "wrong type: allowed: a set of colors",
+        ),
+        (
+            "12.5%",
+            "0%",
+            25,
+            "program[1].colors = { share = \"0%\" }: allowed: a share such as \"25%\"",
+        ),
+        ("12.5%", "100.01%", 25, "0.01% to 100%"),
+        ("12.5%", "12.345%", 25, "0.01% to 100%"),
+        ("12.5%", "+5%", 25, "0.01% to 100%"),
+        ("12.5%", "5", 25, "0.01% to 100%"),
+        ("12.5%", "99999999999999%", 25, "0.01% to 100%"),
+        (
+            "12.5%",
+            "100%",
+            25,
+            "program[1].colors = { share = \"100%\" }: policy \"colors\": 16 more colors asked for; 13 can be reserved",
+        ),
+        (
+            "{ share = \"12.5%\" }",
+            "\"1-3\"",
+            32,
+            "program[2].colors = \"0-1\": policy \"colors\": color 1 belongs to \"b\"; programs share all colors or none",
+        ),
+        (
+            "\"swap\"",
+            "\"kill\"",
+            26,
+            "program[1].on_limit = \"kill\": allowed: \"fail\", \"swap\"",
+        ),
+        (
+            "on_limit = \"swap\"",
+            "on_limit = \"swap\"\nmode = \"hint\"",
+            26,
+            "program[1].on_limit: colors with mode = \"hint\" have no limit",
+        ),
+        (
+            "\"10k\"",
+            "\"60k\"",
+            17,
+            "program[0].change[0].at = 60k: allowed: less than budget_refs, 60k",
+        ),
+        (
+            "{ count = 4 }",
+            "\"16\"",
+            18,
+            "program[0].change[0].colors = \"16\": allowed: colors of this machine, 0-15",
+        ),
+        ("{ count = 4 }", "\"\"", 18, "program[0].change[0].colors"),
+        (
+            "recolor = true",
+            "recolor = 0",
+            19,
+            "program[0].change[0].recolor = 0: allowed: true, false, or at least 1 page",
+        ),
+        (
+            "recolor = true",
+            "recolor = \"yes\"",
+            19,
+            "wrong type: allowed: true, false, or a number of pages",
+        ),
+        (
+            "recolor = true",
+            "recolor = true\n[[program.change]]\nat = \"10k\"\ncolors = \"2\"",
+            21,
+            "program[0].change[1].at = 10k: allowed: more than that of the change before it, 10k",
+        ),
+        (
+            "cores = \"0\"\ncolors = { count = 1 }",
+            "cores = \"0\"",
+            15,
+            "program[0].colors is missing: change says how colors change",
+        ),
+        (
+            "cores = \"0\"\n",
+            "cores = \"0\"\nregions = 2\n",
+            17,
+            "program[0].change: a program with regions is run in parts",
+        ),
+        (
+            "b = { count = 1 }",
+            "b = { share = \"90%\" }",
+            44,
+            "policy[2].colors.b = { share = \"90%\" }: policy \"changed\": 15 more colors",
+        ),
+    ] {
+        assert!(TEXT.contains(old), "{old}");
+        let error = parse(&TEXT.replacen(old, new, 1)).expect_err(new);
+        assert!(
+            error.starts_with(&format!("folder/p.toml:{line}: ")),
+            "{new}: {error}"
+        );
+        assert!(error.contains(parts), "{error}");
+    }
+    let stock = TEXT.split("[[policy]]\nname = \"colors\"").next().unwrap();
+    let only = stock.replace("colors = { count = 1 }\n", "").replace(
+        "[[program.change]]\nat = \"10k\"\ncolors = { count = 4 }\nrecolor = true\n",
+        "",
+    );
+    let error = parse(&only).expect_err("no colours");
+    assert!(
+        error.contains("program[0].on_limit: no policy has frames = \"rainbow\""),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_change_that_another_program_stands_in_the_way_of_ends_the_study() {
+    let text = TEXT.replace("{ count = 4 }", "\"1-4\"");
+    let error = run(&text).expect_err("taken");
+    for part in [
+        "policy \"colors\": program \"a\": ",
+        "resize: color 1 belongs to partition",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn fuzz_partitions() {
+    let (cases, seed) = budget();
+    let mut random = Random(seed);
+    let mut accepted = 0;
+    for _ in 0..cases {
+        let text = mutated(TEXT, &mut random);
+        match parse(&text) {
+            Ok(scenario) => {
+                accepted += 1;
+                let changes = scenario.programs.iter().flat_map(|p| &p.changes);
+                assert!(changes.clone().all(|c| c.at < scenario.budget_refs));
+            }
+            Err(error) => assert!(error.starts_with("folder/p.toml"), "{error}\n{text}"),
+        }
+    }
+    assert!(accepted > 0 && accepted < cases, "{accepted} of {cases}");
+}
