@@ -10,6 +10,7 @@
 
 mod beyond;
 mod constants;
+mod memory;
 mod mixes;
 mod profiles;
 
@@ -28,8 +29,8 @@ pub(crate) const PROGRAMS: &str = include_str!("../../../../reproduce/rainbow/pr
 
 /// Ids of the targets, in order.
 /// Those with a B go beyond the thesis.
-pub(crate) const TARGETS: [&str; 11] = [
-    "R-1", "R-2", "R-3", "R-4", "R-5", "R-6", "R-7", "R-8", "R-9", "R-B1", "R-B2",
+pub(crate) const TARGETS: [&str; 12] = [
+    "R-1", "R-2", "R-3", "R-4", "R-5", "R-6", "R-7", "R-8", "R-9", "R-B1", "R-B2", "R-B3",
 ];
 
 /// Targets for which programs are recorded.
@@ -192,6 +193,9 @@ pub(crate) fn reproduce(
     let mut figures = Vec::new();
     let constants = constants::targets(&machine).map_err(ReproduceError::Machine)?;
     targets.extend(constants.into_iter().map(|t| (t.id.clone(), t)));
+    if let Some(t) = targets.get_mut("R-4").filter(|_| options.wants("R-4")) {
+        memory::limit(&bench, t);
+    }
     if ["R-2", "R-3", "R-5"].iter().any(|id| options.wants(id)) {
         let (found, figure) = profiles::run(&bench, &form, &subjects);
         targets.extend(found.into_iter().map(|t| (t.id.clone(), t)));
@@ -202,7 +206,12 @@ pub(crate) fn reproduce(
         targets.insert(found.id.clone(), found);
         figures.extend(figure);
     }
-    let mut add = |t: Target| targets.insert(t.id.clone(), t);
+    let mut add = |t: Target| {
+        targets.insert(t.id.clone(), t);
+    };
+    if options.wants("R-8") || options.wants("R-B3") {
+        memory::growth(&bench, &form).into_iter().for_each(&mut add);
+    }
     if options.wants("R-B1") {
         add(beyond::hashed(&bench, &form));
     }
