@@ -554,6 +554,49 @@ fn a_command_that_fails_is_quoted_and_not_kept() {
 }
 
 #[test]
+fn a_recording_from_the_middle_of_a_program_finds_the_pages_that_it_had() {
+    let test = "a_recording_from_the_middle_of_a_program_finds_the_pages_that_it_had";
+    if !has_qemu(test) {
+        return;
+    }
+    let dir = folder();
+    // A buffer of 4 MiB that is written once and then read over and over.
+    let script =
+        "x=$(head -c 4000000 /dev/zero | tr '\\0' x); while :; do case $x in *y*) ;; esac; done";
+    let sh = ["--", "sh", "-c", script];
+    let record = [
+        "record",
+        "-q",
+        "-o",
+        "x.pbr",
+        "--stop-at-limit",
+        "--limit",
+        "6M",
+        "--skip",
+        "60M",
+    ];
+    let (code, _, err) = run(dir.path(), &[&record[..], &sh[..]].concat());
+    if no_plugin(test, &err) {
+        return;
+    }
+    assert_eq!(code, 0, "{err}");
+    let (_, info, _) = run(dir.path(), &["trace", "info", "x.pbr"]);
+    let text = SMALL
+        .replace("builtin = \"chase:64KiB\"", "recording = \"x.pbr\"")
+        .replace("repetitions = 2", "repetitions = 1")
+        .replace("\"10k\"", "\"4M\"");
+    fs::write(dir.path().join("s.toml"), text).expect("written");
+    let (code, out, err) = run(dir.path(), &["study", "s.toml", "--json", "-"]);
+    assert_eq!(code, 0, "{err} {info}");
+    let json: Value = serde_json::from_str(&out).expect("JSON");
+    let alone = &json["policies"][0]["programs"][0]["alone"];
+    let mean = |key: &str| alone[key]["mean"].as_f64().expect("a number");
+    // 977 pages of text are there, each in a frame of its own, and none is zeroed now.
+    assert!(mean("faults") < 20.0, "{}", mean("faults"));
+    assert!(mean("pages") > 900.0, "{} {info}", mean("pages"));
+}
+
+#[test]
 fn an_interrupt_while_a_command_is_recorded_ends_the_study() {
     let test = "an_interrupt_while_a_command_is_recorded_ends_the_study";
     if !has_qemu(test) {

@@ -15,7 +15,7 @@ use piebald_sim::rooms::{
 
 use crate::{
     parts::{self, Parts},
-    regions::{NO_LIMIT, setup_refs},
+    regions::{NO_LIMIT, midway, setup_refs},
     scenario::{Input, ProgramEntry, RegionRequest, Scenario, ScenarioError},
 };
 
@@ -28,6 +28,8 @@ pub type Recorder<'a> = dyn Fn(&[String], u64) -> Result<PathBuf, String> + 'a;
 pub struct Prepared {
     /// Its references.
     pub program: Arc<dyn Program>,
+    /// Its first references, which only bring in the pages that it had when it was recorded.
+    pub prime: u64,
     /// References before the measured part.
     pub warmup: u64,
     /// References of the measured part.
@@ -131,7 +133,7 @@ fn prepare_one(
         true => setup_refs(&recording).map_err(|e| e.to_string())?,
         false => 0,
     };
-    let program = Recorded::new(&entry.name, recording, options).map_err(|e| e.to_string())?;
+    let (program, prime) = opened(&entry.name, recording, options)?;
     Ok(Prepared {
         setup,
         spread: if program.threads() > 1 || is_builtin {
@@ -139,7 +141,8 @@ fn prepare_one(
         } else {
             refs / 2
         },
-        program: Arc::new(program),
+        program,
+        prime,
         marks_ready: is_builtin,
         warmup,
         budget,
@@ -148,6 +151,20 @@ fn prepare_one(
         notes: Vec::new(),
         parts: None,
     })
+}
+
+/// A recording as a program, and how many of its first references bring in the pages that it
+/// had when it was recorded.
+fn opened(
+    name: &str,
+    recording: Recording,
+    options: ReplayOptions,
+) -> Result<(Arc<dyn Program>, u64), String> {
+    if recording.header().midway {
+        return midway(name, &recording, options).map_err(|e| e.to_string());
+    }
+    let program = Recorded::new(name, recording, options).map_err(|e| e.to_string())?;
+    Ok((Arc::new(program), 0))
 }
 
 /// A recording of which regions are run.
@@ -184,11 +201,12 @@ fn prepare_regions(
         max_instrs: Some(parts.end),
         ..options
     };
-    let program = Recorded::new(&entry.name, recording, whole).map_err(|e| e.to_string())?;
+    let (program, prime) = opened(&entry.name, recording, whole)?;
     Ok(Prepared {
         setup: 0,
+        prime,
         spread: 0,
-        program: Arc::new(program),
+        program,
         marks_ready: is_builtin,
         warmup: 0,
         budget: NO_LIMIT,
@@ -235,6 +253,7 @@ fn prepare_trace(
         spread: if program.threads() > 1 { 0 } else { refs / 2 },
         program: Arc::new(program),
         marks_ready: false,
+        prime: 0,
         setup: 0,
         warmup,
         budget,

@@ -11,6 +11,9 @@
 //! None of that is measured. Without the pages, first touches that happened long before would be
 //! charged to each region again. Without the lines, an interval would have to be long enough to
 //! fill the last level, or each region would miss what the program had long loaded.
+//!
+//! A recording that itself begins in the middle of its program lacks what was touched before: all
+//! pages of its first mappings that it ever touches are then taken to have been there.
 
 mod enter;
 mod entered;
@@ -38,7 +41,7 @@ use piebald_units::{CoreSet, PAGE_SHIFT, Picos};
 use rayon::prelude::*;
 use serde::Serialize;
 
-pub(crate) use self::enter::{Enter, Entry, ready_at, setup_refs};
+pub(crate) use self::enter::{Enter, Entry, midway, ready_at, setup_refs};
 
 /// More references than any recording has.
 pub(crate) const NO_LIMIT: u64 = u64::MAX >> 2;

@@ -5,11 +5,14 @@ use piebald_sim::rooms::{
     workload::{Builtin, record},
 };
 use piebald_units::{
-    VirtAddr,
+    FileId, VirtAddr,
     op::{Access, Backing, SysOp},
 };
 
-use super::{entered::Mapped, *};
+use super::{
+    entered::{Behind, Mapped},
+    *,
+};
 
 fn map(addr: u64, len: u64) -> SysOp {
     SysOp::Map {
@@ -36,8 +39,37 @@ fn a_hole_in_a_mapping_holds_nothing() {
     });
     mapped.settle();
     let held = [0x0, 0x1000, 0x1fff, 0x2000, 0x2fff, 0x3000, 0x4fff, 0x5000]
-        .map(|a| mapped.holds(VirtAddr(a)));
+        .map(|a| mapped.behind(VirtAddr(a)).is_some());
     assert_eq!(held, [false, true, true, false, false, true, true, false]);
+}
+
+#[test]
+fn memory_is_its_own_if_it_may_be_written_and_is_no_file() {
+    let mut mapped = Mapped::default();
+    let map = |addr, backing, write| SysOp::Map {
+        addr: VirtAddr(addr),
+        len: 0x1000,
+        backing,
+        access: Access { write, exec: false },
+        shared: false,
+    };
+    let file = Backing::File {
+        file: FileId(1),
+        offset: 0,
+    };
+    mapped.apply(&map(0x1000, Backing::Anon, true));
+    mapped.apply(&map(0x2000, Backing::Anon, false));
+    mapped.apply(&map(0x3000, file, true));
+    mapped.apply(&SysOp::Remap {
+        from: VirtAddr(0x1000),
+        old_len: 0x1000,
+        to: VirtAddr(0x8000),
+        new_len: 0x2000,
+    });
+    mapped.settle();
+    let behind = [0x1000, 0x2000, 0x3000, 0x9000].map(|a| mapped.behind(VirtAddr(a)));
+    let (own, other) = (Some(Behind::Own), Some(Behind::Other));
+    assert_eq!(behind, [None, other, other, own]);
 }
 
 #[test]

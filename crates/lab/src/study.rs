@@ -236,7 +236,7 @@ impl Lab<'_> {
             waits: entry.role == Role::Target,
             measured: self.is_measured(at, job),
             skip,
-            prime: 0,
+            prime: input.prime,
             marks_ready: input.marks_ready,
             warmup: input.warmup,
             budget: input.budget,

@@ -189,10 +189,13 @@ fn skip_and_limit_count_references() {
     };
     let program = cc(dir.path(), "walk", WALK, &FIXED);
     let words = [program.to_str().expect("path")];
-    let all = record(dir.path(), &words).refs(0).0;
+    let whole = record(dir.path(), &words);
+    assert!(!whole.recording.header().midway);
+    let all = whole.refs(0).0;
     let mut recorder = recorder(dir.path());
     (recorder.skip, recorder.limit) = (1_000_000, Some(300_000));
     let seen = record_with(&recorder, &words);
+    assert!(seen.recording.header().midway);
     let (kept, _) = seen.refs(0);
     assert_eq!(kept.len(), 300_000);
     assert_eq!(kept, all[1_000_000..1_300_000]);

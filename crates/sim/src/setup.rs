@@ -33,14 +33,14 @@ pub struct ProgramSetup {
     /// The run lasts until its measured part is over; otherwise it is company
     /// only, and what is known of it at the end is what it did until then.
     pub measured: bool,
-    /// References of its main thread that are passed over, unsimulated, the
-    /// first time: where in its life the program is met. Its system calls in
+    /// References of its main thread, those after `prime`, that are passed over,
+    /// unsimulated, the first time: where in its life the program is met. Its system calls in
     /// that part still take effect, at no cost.
     pub skip: u64,
-    /// References of its main thread, those after `skip`, that only bring their
-    /// pages into memory, at no cost, whenever the program starts: what a program
-    /// that is entered in its middle has touched before. Its system calls before
-    /// and among them take effect at no cost as well.
+    /// First references of its main thread, which only bring their pages into
+    /// memory, at no cost, whenever the program starts: what a program that is
+    /// entered in its middle has touched before. Its system calls before and among
+    /// them take effect at no cost as well.
     pub prime: u64,
     /// It marks the end of its set-up (`mark::READY` of the workloads): its
     /// warm-up is counted from there.

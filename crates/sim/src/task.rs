@@ -24,10 +24,10 @@ pub(crate) struct TaskState {
     pub(crate) fault: Option<Fault>,
     tail: u32,
     next: Option<Next>,
-    /// References of the source still to be passed over without simulation.
-    pub(crate) skip: u64,
-    /// References after those that only bring their pages in.
+    /// First references of the source that only bring their pages in.
     prime: u64,
+    /// References after those that are still to be passed over without simulation.
+    pub(crate) skip: u64,
 }
 
 /// What a task needs before it can go on.
@@ -118,10 +118,11 @@ impl TaskState {
     /// Reads the next references, at most `limit`.
     pub(crate) fn read(&mut self, limit: u64) {
         // Batches end where the cost begins.
-        let limit = match (self.skip, self.prime) {
+        let primes = self.prime > 0;
+        let limit = match (self.prime, self.skip) {
             (0, 0) => limit,
-            (0, prime) => prime,
-            (skip, _) => skip,
+            (0, skip) => skip,
+            (prime, _) => prime,
         };
         let room = BATCH.min(usize::try_from(limit.max(1)).unwrap_or(BATCH));
         self.phys.clear();
@@ -139,7 +140,7 @@ impl TaskState {
             self.next = Some(Next::More);
         }
         let skipped = self.skip.min(self.read as u64);
-        if skipped > 0 {
+        if !primes && skipped > 0 {
             self.skip -= skipped;
             self.translated = skipped as usize;
         }

@@ -250,6 +250,28 @@ fn primed_pages_are_there_and_cost_nothing() {
 }
 
 #[test]
+fn what_is_passed_over_comes_after_what_is_primed() {
+    const BYTES: u64 = 64 << 12;
+    let lines = BYTES / 64;
+    let script = Script::new(vec![
+        stores(A, BYTES, 1),
+        loads(A, BYTES, 1),
+        loads(B, BYTES, FOREVER),
+    ]);
+    let mut p = program("a", "0", script);
+    // The pages of A are there, the loads from A are passed over, those from B met.
+    (p.prime, p.skip, p.budget) = (lines, lines, lines);
+    let region = go(vec![p]).programs[0].region;
+    assert!(region.faults >= 63, "those of B: {}", region.faults);
+    assert!(region.pages >= 128, "{}", region.pages);
+    assert!(
+        (lines..lines + 64).contains(&region.refs),
+        "{}",
+        region.refs
+    );
+}
+
+#[test]
 fn company_that_is_not_measured_is_known_up_to_the_end() {
     let mut fast = program("fast", "0", sweeper(A, 2048));
     (fast.warmup, fast.budget) = (1_000, 20_000);

@@ -66,7 +66,9 @@ impl Enter<'_> {
                 ..self.options
             };
             let inner = Recorded::new(name, self.recording.clone(), options)?;
-            let program = Entered::new(inner, touches, self.lines_before(start)?);
+            let lines = self.lines_before(start)?;
+            let midway = self.recording.header().midway;
+            let program = Entered::new(inner, touches, lines, midway);
             let (pages, lines) = program.touches()?;
             Ok(Entry {
                 prime: pages,
@@ -144,6 +146,10 @@ impl Enter<'_> {
     /// For each of `starts`, which rise: one reference to each page that the image which runs
     /// there touched before, in the order of first touches (within a chunk, of addresses).
     fn touched_before(&self, starts: &[u64]) -> Result<Vec<Touches>, RegionError> {
+        if self.recording.header().midway {
+            let all = pages_of(self.recording, &self.plan.thread)?;
+            return Ok(vec![all; starts.len()]);
+        }
         let mut all = Vec::new();
         let mut pages = Pages::default();
         let mut process = None;
@@ -176,6 +182,45 @@ impl Enter<'_> {
         all.resize(starts.len(), Vec::new());
         Ok(all)
     }
+}
+
+/// A recording that begins in the middle of its program, as a program that finds the pages which
+/// it had by then, and how many they are: its first references, which bring them in. What it
+/// touches later in mappings of that moment is taken to have been there: most of it was, and
+/// which was not, no one has recorded. Processes that it had started by then share its pages or
+/// have to bring in their own.
+///
+/// # Errors
+/// The recording is damaged.
+pub(crate) fn midway(
+    name: &str,
+    recording: &Recording,
+    options: ReplayOptions,
+) -> Result<(Arc<dyn Program>, u64), RegionError> {
+    let threads = recording.threads()?;
+    let pages = match threads.iter().find(|t| t.parent.is_none()) {
+        Some(main) => pages_of(recording, main)?,
+        None => Vec::new(),
+    };
+    let inner = Recorded::new(name, recording.clone(), options)?;
+    let program = Entered::new(inner, pages, Vec::new(), true);
+    let (prime, _) = program.touches()?;
+    Ok((Arc::new(program), prime))
+}
+
+/// One reference to each page that a thread's first image touches, whichever of its threads does.
+fn pages_of(recording: &Recording, thread: &ProgramThread) -> Result<Touches, RegionError> {
+    let mut pages = Pages::default();
+    let first = chunks(recording, thread).next();
+    let process = first.map(|(_, _, chunk)| chunk.process);
+    for (index, chunk) in recording.index().chunks.iter().enumerate() {
+        if Some(chunk.process) == process {
+            for touch in recording.pages_touched(index)? {
+                pages.touch(touch.page.0, touch.store);
+            }
+        }
+    }
+    Ok(pages.touches)
 }
 
 type Touches = Vec<(VirtAddr, RefKind)>;

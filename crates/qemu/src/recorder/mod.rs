@@ -222,7 +222,9 @@ impl Recorder {
         let qemu = find::qemu(self.qemu.as_deref())?;
         let plugin = find::plugin(self.plugin.as_deref())?;
         let image = find_image(program, argv)?;
-        let writer = RecordingWriter::create(&absolute(&self.output)?, header(argv, &image)?)?;
+        let mut header = header(argv, &image)?;
+        header.midway = self.skip > 0 || self.region.is_some();
+        let writer = RecordingWriter::create(&absolute(&self.output)?, header)?;
         let partial = writer.partial_path().to_owned();
         let result = self.record(writer, &image, qemu, plugin);
         if result.is_err() {

@@ -27,7 +27,7 @@ pub(crate) const END_MAGIC: [u8; 8] = *b"PBLDEND\0";
 /// predictors.
 pub const MAJOR: u16 = 2;
 /// Written; a higher one is read.
-pub const MINOR: u16 = 0;
+pub const MINOR: u16 = 1;
 /// Bytes before the JSON text.
 pub(crate) const PREFIX_LEN: usize = 16;
 /// Bytes after it: the checksum.
@@ -75,6 +75,9 @@ pub struct FileHeader {
     /// Bytes in a page.
     #[serde(default = "default_page_size")]
     pub page_size: u32,
+    /// It begins in the middle of the program: what the program touched before is not known.
+    #[serde(default)]
+    pub midway: bool,
     /// False while it is being written, and if something could not be recorded.
     pub complete: bool,
     /// Why it is not complete, for people.
@@ -97,6 +100,7 @@ impl FileHeader {
             binary_sha256: String::new(),
             cpu: String::new(),
             page_size: default_page_size(),
+            midway: false,
             complete: true,
             missing: Vec::new(),
             counts: Counts::default(),
