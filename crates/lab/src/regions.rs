@@ -350,6 +350,7 @@ impl Lab<'_> {
                 features: Features::ALL,
                 seed: 1,
                 disabled_controllers: Vec::new(),
+                shadow: None,
             },
             kernel: self.kernel()?,
             programs: vec![ProgramSetup {
@@ -367,6 +368,7 @@ impl Lab<'_> {
                 budget: entry.budget,
             }],
             map: None,
+            curve: None,
             quantum: crate::study::QUANTUM,
             skew: crate::study::SKEW,
             stop: None,

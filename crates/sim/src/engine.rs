@@ -2,10 +2,11 @@
 
 mod colors;
 mod measure;
+mod watch;
 
 use std::sync::atomic::Ordering;
 
-use piebald_hw::{Counters, Machine};
+use piebald_hw::{Counters, Machine, MissCurve, ShadowRequest};
 use piebald_os_model::{
     kernel::{Actions, Fault, KernelError, SysWork},
     sched::{Blocked, EventKey, SchedConfig, Scheduler, Status, Wake},
@@ -76,6 +77,7 @@ struct ProgramState {
     colors: ColorState,
     /// Time that hardware threads spent on moving its pages to other colours.
     recolor_time: Picos,
+    curve: Option<MissCurve>,
 }
 
 impl ProgramState {
@@ -123,6 +125,14 @@ struct Engine<'a> {
 
 impl<'a> Engine<'a> {
     fn new(mut setup: Setup<'a>) -> Result<Self, SimError> {
+        if let Some(request) = &setup.curve {
+            let program = setup.programs.get(request.program);
+            setup.options.shadow = program.map(|p| ShadowRequest {
+                cores: p.cores,
+                colors: request.colors.clone(),
+                sample_shift: request.sample_shift,
+            });
+        }
         let machine = Machine::new(setup.machine, &setup.options)?;
         let threads = machine.hardware_threads();
         for program in &setup.programs {
@@ -375,6 +385,9 @@ impl<'a> Engine<'a> {
 
     /// Queues what the kernel has just handed back.
     fn perform(&mut self, core: usize) {
+        if self.setup.curve.is_some() {
+            self.pages_of_actions();
+        }
         self.cpus[core].work.push(&self.actions);
     }
 
@@ -428,6 +441,12 @@ impl<'a> Engine<'a> {
                     let refs = state.untranslated();
                     let done = self.setup.kernel.translate(task, refs, &mut phys);
                     state.phys = phys;
+                    if self.setup.curve.is_some() {
+                        self.pages_of_task(at);
+                    }
+                    let Some(state) = self.tasks[at].as_mut() else {
+                        return Ok(());
+                    };
                     match done {
                         Ok(done) => state.translated(done.consumed, done.fault),
                         Err(e) => return Err(self.kernel_error(program, e)),
@@ -672,5 +691,6 @@ fn new_program(setup: ProgramSetup) -> ProgramState {
         main: TaskId(0),
         colors: ColorState::default(),
         recolor_time: Picos(0),
+        curve: None,
     }
 }

@@ -18,8 +18,8 @@ mod work;
 
 pub use engine::run;
 pub use setup::{
-    ColorChange, ColorSetup, Input, MapRequest, MapSample, MemoryUse, Outcome, ProgramOutcome,
-    ProgramSetup, Progress, Recolor, Setup, SimError,
+    ColorChange, ColorSetup, CurveRequest, Input, MapRequest, MapSample, MemoryUse, Outcome,
+    ProgramOutcome, ProgramSetup, Progress, Recolor, Setup, SimError,
 };
 pub use snapshot::{Region, Snapshot};
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, atomic::AtomicBool};
 
-use piebald_hw::{SpecError, spec::MachineSpec};
+use piebald_hw::{MissCurve, SpecError, spec::MachineSpec};
 use piebald_os_model::kernel::{Counters as KernelCounters, KernelError, OnLimit, Usage, Want};
 use piebald_os_model::sched::SchedError;
 use piebald_units::{ColorSet, CoreSet, Picos};
@@ -102,6 +102,18 @@ pub struct MapRequest {
     pub buckets: usize,
 }
 
+/// The misses of a program against the number of page colors that it owns, from one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CurveRequest {
+    /// Program whose measured part counts. Whatever else runs on its cores is counted
+    /// with it, so that it should have them for itself.
+    pub program: usize,
+    /// Masks over frame numbers, one for each bit of a color.
+    pub colors: Vec<u64>,
+    /// Of each `1 << sample_shift` sets of a color one is looked at.
+    pub sample_shift: u32,
+}
+
 /// The last level at one moment: lines by group of sets and owner (0 = kernel,
 /// then the programs in order).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,6 +136,8 @@ pub struct Setup<'a> {
     pub programs: Vec<ProgramSetup>,
     /// Look at the last level's sets.
     pub map: Option<MapRequest>,
+    /// Measure a program's misses at every number of colors.
+    pub curve: Option<CurveRequest>,
     /// How far a thread may run ahead inside its private caches.
     pub quantum: Picos,
     /// How far requests to shared levels may be out of order.
@@ -150,6 +164,8 @@ pub struct ProgramOutcome {
     pub restarts: u32,
     /// Its pages and colours.
     pub memory: MemoryUse,
+    /// Its misses at every number of colors, if they were asked for.
+    pub miss_curve: Option<MissCurve>,
 }
 
 /// The memory of a program at the end of its measured part.

@@ -242,6 +242,7 @@ fn a_stop_ends_a_run() {
         kernel: piebald_os_model::kernel::Kernel::new(config, Box::new(frames)).expect("kernel"),
         programs: vec![p],
         map: None,
+        curve: None,
         quantum: piebald_units::Picos(1_000_000),
         skew: piebald_units::Picos(50_000),
         stop: Some(&stop),

@@ -9,7 +9,7 @@ pub(crate) use near::{First, Near, Touch};
 use crate::{
     error::SpecError,
     replace::Order,
-    spec::{CacheSpec, Indexing},
+    spec::{CacheSpec, Indexing, Replacement},
 };
 
 /// A line number: physical address divided by 64. 32 bits reach 256 GiB.
@@ -208,21 +208,32 @@ impl Cache {
             Indexing::Virtual => set_bits.saturating_sub(page_bits),
             Indexing::Physical => 0,
         };
-        let tag_words = ways.next_power_of_two().max(8);
-        let row_words = 2 * tag_words;
         Ok(Self {
-            ways,
             set_mask: sets - 1,
             linear_bits: set_bits - hash.len() as u32,
             hash,
             alias_bits,
-            rows: Rows::new(sets as usize * row_words),
+            ..Self::of_sets(spec.replacement, sets as usize, ways, seed)
+        })
+    }
+
+    /// An empty cache of any number of sets, whose callers know the set of each line.
+    pub(crate) fn of_sets(kind: Replacement, sets: usize, ways: usize, seed: u64) -> Self {
+        let tag_words = ways.next_power_of_two().max(8);
+        let row_words = 2 * tag_words;
+        Self {
+            ways,
+            set_mask: (sets as u32).saturating_sub(1),
+            linear_bits: 0,
+            hash: Vec::new(),
+            alias_bits: 0,
+            rows: Rows::new(sets * row_words),
             row_shift: row_words.trailing_zeros(),
             info_offset: tag_words,
-            order: Order::new(spec.replacement, sets as usize, ways, seed),
-            empty: sets as usize * ways,
-            lines: sets as usize * ways,
-        })
+            order: Order::new(kind, sets, ways, seed),
+            empty: sets * ways,
+            lines: sets * ways,
+        }
     }
 
     /// Set of a line. `index_line` is the virtual line number for a virtually
@@ -519,7 +530,7 @@ fn shape(spec: &CacheSpec, field: &str) -> Result<(u32, Vec<u32>), SpecError> {
         let allowed = "ways x 64 B x a power of two of sets, at most 2^24 sets";
         return refuse("size", &spec.size, allowed);
     }
-    if spec.replacement == crate::spec::Replacement::TreePlru && !spec.ways.is_power_of_two() {
+    if spec.replacement == Replacement::TreePlru && !spec.ways.is_power_of_two() {
         return refuse("ways", &spec.ways, "a power of two for tree-plru");
     }
     let mut hash = Vec::new();

@@ -18,6 +18,7 @@ pub(crate) use express::Express;
 
 use crate::{
     cache::{Evicted, Info, Line, Meta, Slot, State},
+    shadow::Shadow,
     spec::Inclusion,
     topology::{Level, MAX_LEVELS, Topology},
 };
@@ -117,6 +118,8 @@ pub(crate) struct Hierarchy {
     pub(crate) writebacks: Vec<Line>,
     /// Rises whenever a cache loses or shares a line for another core's sake.
     pub(crate) disturbed: u64,
+    /// Sees what reaches the last level from some cores.
+    pub(crate) shadow: Option<Box<Shadow>>,
 }
 
 impl Hierarchy {
@@ -133,6 +136,24 @@ impl Hierarchy {
             moesi,
             writebacks: Vec::with_capacity(64),
             disturbed: 0,
+            shadow: None,
+        }
+    }
+
+    /// From now on shadow tags see what reaches the last level. The express way would
+    /// go past them.
+    pub(crate) fn watch(&mut self, shadow: Shadow) {
+        self.express = false;
+        self.shadow = Some(Box::new(shadow));
+    }
+
+    /// A line is looked up in the last level.
+    #[inline]
+    fn looked_up(&mut self, core: usize, want: &Want) {
+        if let Some(shadow) = self.shadow.as_mut().filter(|s| s.watches(core)) {
+            let last = self.levels - 1;
+            let cache = &self.topology.caches[usize::from(self.topology.paths[core].data[last])];
+            shadow.access(cache.set_of(want.line), last, want);
         }
     }
 
@@ -195,6 +216,9 @@ impl Hierarchy {
     }
 
     fn hit_outer(&mut self, core: usize, k: usize, cache: usize, slot: Slot, want: &Want) -> Found {
+        if k + 1 == self.levels {
+            self.looked_up(core, want);
+        }
         let Rules {
             private: level_private,
             exclusive,
@@ -274,6 +298,7 @@ impl Hierarchy {
     }
 
     fn miss_everywhere(&mut self, core: usize, want: &Want) -> Found {
+        self.looked_up(core, want);
         let last = self.levels() - 1;
         let mut source = Source::Memory;
         let mut state = State::Exclusive;
@@ -393,6 +418,11 @@ impl Hierarchy {
         let path = &self.topology.paths[core];
         let outer = &mut self.topology.caches[usize::from(path.data[k + 1])];
         let set = outer.set_of(gone.line);
+        if k + 2 == self.levels
+            && let Some(shadow) = self.shadow.as_mut().filter(|s| s.watches(core))
+        {
+            shadow.victim(set, gone.line, dirty, takes_clean);
+        }
         if let Some(slot) = outer.find(set, gone.line) {
             if takes_clean {
                 outer.touch(slot);

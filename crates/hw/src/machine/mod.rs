@@ -7,6 +7,7 @@
 mod beyond;
 mod port;
 mod run;
+mod watch;
 
 use piebald_units::CoreId;
 
@@ -18,6 +19,7 @@ use crate::{
     hierarchy::Hierarchy,
     memory::Memory,
     prefetch::Prefetcher,
+    shadow::ShadowRequest,
     spec::{MachineSpec, Protocol},
     tlb::Tlb,
     topology::Topology,
@@ -37,6 +39,9 @@ pub struct Options {
     pub seed: u64,
     /// Memory controllers that are switched off.
     pub disabled_controllers: Vec<u16>,
+    /// Watch what reaches the last level, for the misses of all partition sizes.
+    /// Changes no result.
+    pub shadow: Option<ShadowRequest>,
 }
 
 impl Default for Options {
@@ -45,6 +50,7 @@ impl Default for Options {
             features: Features::ALL,
             seed: 1,
             disabled_controllers: Vec::new(),
+            shadow: None,
         }
     }
 }
@@ -166,7 +172,7 @@ impl Machine {
         };
         let memory = Memory::new(spec, cycle, &options.disabled_controllers)?;
         let moesi = spec.links.protocol == Protocol::Moesi;
-        Ok(Self {
+        let mut machine = Self {
             hierarchy: Hierarchy::new(topology, features.coherence, moesi),
             memory,
             threads: vec![thread; cores * usize::from(spec.core.smt)],
@@ -182,7 +188,11 @@ impl Machine {
             levels,
             fetch_name,
             split_first,
-        })
+        };
+        if let Some(request) = &options.shadow {
+            machine.watch(spec, request, options.seed)?;
+        }
+        Ok(machine)
     }
 
     /// Number of hardware threads.

@@ -54,14 +54,21 @@ impl Engine<'_> {
             return;
         }
         let snapshot = self.snapshot(core, program);
+        let watched = (self.setup.curve.as_ref()).is_some_and(|c| c.program == program);
         if self.programs[program].warm.is_none() {
             self.programs[program].warm = Some(snapshot);
+            if watched {
+                self.machine.restart_miss_curve();
+            }
             return;
         }
         let memory = self.memory_use(program);
         let state = &mut self.programs[program];
         state.memory = memory;
         state.end = Some((snapshot, ended));
+        if watched {
+            state.curve = self.machine.miss_curve();
+        }
         self.measured += usize::from(state.setup.measured);
     }
 
@@ -120,6 +127,7 @@ impl Engine<'_> {
                     region: end.since(&warm, early),
                     restarts: state.restarts,
                     memory,
+                    miss_curve: state.curve.clone(),
                 }
             })
             .collect();

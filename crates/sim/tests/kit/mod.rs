@@ -232,6 +232,7 @@ pub struct Bench {
     pub colors: Option<rainbow::Config>,
     /// Time between timer ticks.
     pub tick: Picos,
+    pub curve: Option<piebald_sim::CurveRequest>,
 }
 
 impl Default for Bench {
@@ -243,6 +244,7 @@ impl Default for Bench {
             map: None,
             colors: None,
             tick: KernelConfig::new(4).tick,
+            curve: None,
         }
     }
 }
@@ -283,6 +285,7 @@ impl Bench {
             kernel: kernel.expect("kernel"),
             programs,
             map: self.map,
+            curve: self.curve.clone(),
             quantum: Picos(1_000_000),
             skew: Picos(50_000),
             stop: Some(&stop),
