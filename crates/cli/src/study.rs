@@ -9,7 +9,7 @@ use std::{
 
 use piebald_lab::{
     Hooks,
-    scenario::{MAX_REFS, Scenario},
+    scenario::{AdviseRequest, MAX_REFS, Scenario, Within},
     study,
 };
 use piebald_report::{Study, TableStyle, to_csv, to_html, to_json, to_table, write_atomically};
@@ -46,6 +46,10 @@ pub(crate) struct Args {
     /// scenario's number
     #[arg(long, value_name = "REFS")]
     budget: Option<Count>,
+    /// Advise on shares of the last level: the smallest of each target that costs at
+    /// most so much, such as 5%, and the best split of all
+    #[arg(long, value_name = "PERCENT")]
+    advise: Option<Within>,
     /// Seed of all draws, instead of the scenario's
     #[arg(long)]
     seed: Option<u64>,
@@ -98,6 +102,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             Failure::failed(e)
         }
         piebald_lab::StudyError::Nothing => Failure::failed(e),
+        piebald_lab::StudyError::Advise { .. } => Failure::usage(e),
     })?;
     study.command = Some(format!("piebald study {}", args.scenario.display()));
     show(args, &study)?;
@@ -114,6 +119,10 @@ fn apply(args: &Args, scenario: &mut Scenario) -> Result<(), Failure> {
     }
     if let Some(seed) = args.seed {
         scenario.seed = seed;
+    }
+    if let Some(within) = args.advise {
+        let asked = scenario.advise.unwrap_or(AdviseRequest::of(within));
+        scenario.advise = Some(AdviseRequest { within, ..asked });
     }
     if let Some(budget) = args.budget {
         if !(1..=MAX_REFS).contains(&budget.0) {

@@ -4,6 +4,7 @@
 //! ready, [`regions`] says what choosing parts of a recording costs, [`study()`] runs
 //! them and fills the record that `piebald-report` prints.
 
+mod advise;
 mod assemble;
 pub mod colors;
 mod describe;

@@ -15,12 +15,13 @@ use std::{
 
 use piebald_report::{Role, Study};
 use piebald_sim::{
-    MapRequest, Outcome, ProgramSetup, Progress, Setup, SimError, rooms::hw::Options,
+    CurveRequest, MapRequest, Outcome, ProgramSetup, Progress, Setup, SimError, rooms::hw::Options,
 };
 use piebald_units::Picos;
 use rayon::prelude::*;
 
 use crate::{
+    advise,
     assemble::{MAP_BUCKETS, Results, assemble},
     colors,
     jobs::{Focus, Job, Phase, group_of, groups, jobs, members, mix, narrow_last_level},
@@ -67,6 +68,12 @@ pub enum StudyError {
         /// Why.
         problem: String,
     },
+    /// There can be no advice here.
+    #[error("advise: {problem}")]
+    Advise {
+        /// What stands against it, and what is allowed.
+        problem: String,
+    },
     /// It was stopped before anything was complete.
     #[error("stopped before the first repetition was complete: nothing to report")]
     Nothing,
@@ -91,15 +98,21 @@ pub fn study(
     inputs: &[Prepared],
     hooks: Hooks<'_>,
 ) -> Result<Study, StudyError> {
+    match scenario.advise {
+        Some(request) => advise::study(scenario, inputs, hooks, request),
+        None => run_all(scenario, inputs, hooks),
+    }
+}
+
+/// Runs a study as it stands.
+pub(crate) fn run_all(
+    scenario: &Scenario,
+    inputs: &[Prepared],
+    hooks: Hooks<'_>,
+) -> Result<Study, StudyError> {
     let start = Instant::now();
     let jobs = jobs(scenario, inputs);
-    let lab = Lab {
-        scenario,
-        inputs,
-        hooks,
-        kernels: Kernels::new(scenario, &jobs),
-        meter: Meter::new(scenario, inputs, &jobs),
-    };
+    let lab = Lab::new(scenario, inputs, hooks, &jobs);
     // Runs are taken in the list's order, whoever takes them, so that a stop
     // leaves whole repetitions.
     let next = AtomicUsize::new(0);
@@ -124,7 +137,23 @@ pub fn study(
     Ok(study)
 }
 
-impl Lab<'_> {
+impl<'a> Lab<'a> {
+    /// For these runs.
+    pub(crate) fn new(
+        scenario: &'a Scenario,
+        inputs: &'a [Prepared],
+        hooks: Hooks<'a>,
+        jobs: &'a [Job],
+    ) -> Self {
+        Self {
+            scenario,
+            inputs,
+            hooks,
+            kernels: Kernels::new(scenario, jobs),
+            meter: Meter::new(scenario, inputs, jobs),
+        }
+    }
+
     /// The outcome of a run, or none if the study was stopped before its end.
     fn run_unless_stopped(&self, at: usize, job: Job) -> Result<Option<Outcome>, StudyError> {
         // Ageing memory alone takes seconds: nothing is begun after a stop.
@@ -151,6 +180,18 @@ impl Lab<'_> {
     }
 
     fn run(&self, at: usize, job: Job) -> Result<Outcome, StudyError> {
+        let report = |p: Progress| self.show(self.meter.add(at, p.refs));
+        self.simulate(job, &report, None)
+    }
+
+    /// A run, with the misses of its first program at every number of colors if a request
+    /// for them is given.
+    pub(crate) fn simulate(
+        &self,
+        job: Job,
+        report: &(dyn Fn(Progress) + Sync),
+        curve: Option<CurveRequest>,
+    ) -> Result<Outcome, StudyError> {
         let policy = &self.scenario.policies[job.policy];
         let draw = mix(&[self.scenario.seed, u64::from(job.repetition)]);
         let kernel = self.kernels.take(&job);
@@ -168,7 +209,6 @@ impl Lab<'_> {
         if let Phase::Curve(_, ways) = job.phase {
             narrow_last_level(&mut machine, ways);
         }
-        let report = |p: Progress| self.show(self.meter.add(at, p.refs));
         let shown = map_job(self.scenario, self.inputs, job.policy);
         let target = chosen.iter().position(|p| match job.focus {
             Some(focus) => focus.program == *p,
@@ -191,11 +231,11 @@ impl Lab<'_> {
             kernel,
             programs,
             map: wants_map.then_some(map),
-            curve: None,
+            curve,
             quantum: QUANTUM,
             skew: SKEW,
             stop: self.hooks.stop,
-            progress: Some(&report),
+            progress: Some(report),
         })
         .map_err(|error| StudyError::Run {
             policy: policy.name.clone(),

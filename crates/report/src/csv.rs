@@ -1,6 +1,6 @@
 //! Studies as CSV in long format: one line per number.
 
-use crate::{ReportError, Sample, Study, regions::region_lines, rows::rows};
+use crate::{ReportError, Sample, Study, advice, regions::region_lines, rows::rows};
 
 const HEADER: [&str; 10] = [
     "policy", "program", "role", "phase", "metric", "unit", "mean", "ci95", "n", "status",
@@ -8,7 +8,9 @@ const HEADER: [&str; 10] = [
 
 /// One line per policy, program, phase (`alone`, `together`) and metric, below
 /// a header line; values in base units (`ps`, `B/s`, shares and slowdowns as
-/// ratios). Regions that stand for a program follow it, as `region_1_cpi`. An unknown mean or interval is an empty field. `status` is
+/// ratios). Regions that stand for a
+/// program follow it, as `region_1_cpi`; advice comes last, under the policy `advice`. An
+/// unknown mean or interval is an empty field. `status` is
 /// `complete` or `PARTIAL`.
 ///
 /// # Errors
@@ -55,6 +57,14 @@ pub fn to_csv(study: &Study) -> Result<String, ReportError> {
                 line(phase, &metric, unit, &sample)?;
             }
         }
+    }
+    for (program, role, metric, unit, sample) in study.advice.iter().flat_map(advice::lines) {
+        let mean = plain(Some(sample.mean).filter(|_| sample.is_known()));
+        let n = sample.n().to_string();
+        let role = role.as_str();
+        out.write_record([
+            "advice", &program, role, "alone", &metric, unit, &mean, "", &n, status,
+        ])?;
     }
     let bytes = out
         .into_inner()

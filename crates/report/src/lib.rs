@@ -22,6 +22,7 @@
 
 use std::path::PathBuf;
 
+mod advice;
 mod chart;
 mod csv;
 mod file;
@@ -36,6 +37,9 @@ mod rows;
 mod sample;
 mod table;
 
+pub use advice::{
+    Advice, AdvicePoint, MixAdvice, MixPolicy, ProgramAdvice, ShareAdvice, SplitAdvice,
+};
 pub use csv::to_csv;
 pub use file::write_atomically;
 pub use headline::headline;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Sample,
+    Advice, Sample,
     json::{nullable, nullable_points},
 };
 
@@ -57,6 +57,8 @@ pub struct Study {
     pub curves: Vec<MissCurve>,
     /// Who owns which cache sets over time, if it was asked for.
     pub set_maps: Vec<SetMap>,
+    /// How few colors programs need, and how to split them, if that was asked for.
+    pub advice: Option<Advice>,
 }
 
 impl Default for Study {
@@ -82,6 +84,7 @@ impl Default for Study {
             policies: Vec::new(),
             curves: Vec::new(),
             set_maps: Vec::new(),
+            advice: None,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, ContentLineStyle, LineStyle, Table};
 
 use crate::{
-    PolicyResult, ProgramResult, Study,
+    PolicyResult, ProgramResult, Study, advice,
     format::{Kind, cell, clean, grouped, number, short},
     headline,
     regions::{Detail, region_table},
@@ -88,6 +88,16 @@ pub fn to_table(study: &Study, style: &TableStyle) -> String {
     for table in summary {
         let _ = writeln!(out, "{table}");
     }
+    for advice in study.advice.iter().flat_map(advice::tables) {
+        let _ = writeln!(out, "\n{}", heading(&advice.title));
+        let mut shown = table(advice.head);
+        advice
+            .rows
+            .into_iter()
+            .for_each(|row| add_row(&mut shown, row));
+        let _ = writeln!(out, "{shown}");
+        paragraph(&mut out, &advice.remark, style.width);
+    }
     for policy in &study.policies {
         let title = format!("Policy {}", clean(&policy.name));
         let _ = writeln!(out, "\n{} {}", heading(&title), clean(&policy.description));
@@ -99,13 +109,10 @@ pub fn to_table(study: &Study, style: &TableStyle) -> String {
                 continue;
             };
             let mut shown = table(regions.head);
-            for row in regions.rows {
-                let cells = row.into_iter().enumerate().map(|(i, text)| match i {
-                    0 => Cell::new(text),
-                    _ => right(text),
-                });
-                shown.add_row(cells);
-            }
+            regions
+                .rows
+                .into_iter()
+                .for_each(|row| add_row(&mut shown, row));
             paragraph(&mut out, &regions.title, style.width);
             let _ = writeln!(out, "{shown}");
         }
@@ -159,6 +166,15 @@ pub(crate) fn table(header: impl IntoIterator<Item = String>) -> Table {
             _ => Cell::new(text).set_alignment(CellAlignment::Right),
         }));
     table
+}
+
+/// A row of texts, the first to the left.
+fn add_row(table: &mut Table, row: Vec<String>) {
+    let cells = row.into_iter().enumerate().map(|(i, text)| match i {
+        0 => Cell::new(text),
+        _ => right(text),
+    });
+    table.add_row(cells);
 }
 
 pub(crate) fn right(text: String) -> Cell {

@@ -99,6 +99,7 @@ pub(crate) struct File {
     pub(crate) machine: MachineTable,
     #[serde(default)]
     pub(crate) output: OutputTable,
+    pub(crate) advise: Option<AdviseTable>,
     pub(crate) program: Vec<Spanned<ProgramTable>>,
     #[serde(default)]
     pub(crate) policy: Vec<Spanned<PolicyTable>>,
@@ -189,6 +190,13 @@ pub(crate) enum Recolor {
     Word(bool),
     /// So many at each tick.
     PerTick(u32),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AdviseTable {
+    pub(crate) within: Spanned<String>,
+    pub(crate) goal: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Deserialize)]

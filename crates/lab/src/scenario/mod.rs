@@ -3,6 +3,7 @@
 //! A scenario is a TOML file; [`Scenario::read`] gives it checked and resolved,
 //! or one error that names file, line, key, value and what is allowed.
 
+mod advise;
 mod colors;
 mod file;
 mod policies;
@@ -26,7 +27,10 @@ use piebald_sim::{
 use piebald_units::{Bytes, CoreSet, Count};
 use toml::Spanned;
 
-pub use self::regions::RegionRequest;
+pub use self::{
+    advise::{AdviseRequest, Goal, NotWithin, Within},
+    regions::RegionRequest,
+};
 use crate::{colors::Colors, jobs::last_level};
 
 /// References of a program and run if the scenario does not say.
@@ -72,6 +76,8 @@ pub struct Scenario {
     pub together: Together,
     /// Which programs run alone.
     pub alone: Alone,
+    /// Advise on shares of the last level; `None` = no advice.
+    pub advise: Option<AdviseRequest>,
     /// Programs, in the file's order.
     pub programs: Vec<ProgramEntry>,
     /// Policies, in the file's order; at least one.
@@ -339,6 +345,7 @@ impl Scenario {
         let together = source.choose(&file.together, "together", &together)?;
         let alone = [("all", Alone::All), ("targets", Alone::Targets)];
         let alone = source.choose(&file.alone, "alone", &alone)?;
+        let advise = advise::advise(&file, &source)?;
         let programs = programs(&file, &source, threads)?;
         let policies = policies::policies(&file, &source, &programs)?;
         colors::check(&file, &source, &machine, &programs, &policies)?;
@@ -369,6 +376,7 @@ impl Scenario {
             miss_curve: small(&file.output.miss_curve, "output.miss_curve", 0)?,
             together,
             alone,
+            advise,
             programs,
             policies,
         })

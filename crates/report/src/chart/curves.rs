@@ -25,6 +25,8 @@ struct Drawn<'a> {
     curve: &'a MissCurve,
     color: usize,
     points: Vec<(f64, f64)>,
+    /// Size at which the curve is marked.
+    mark: Option<f64>,
 }
 
 /// An axis of sizes by their binary logarithm, with a tick at every `step`-th
@@ -67,16 +69,19 @@ fn known(curve: &MissCurve) -> impl Iterator<Item = (u64, f64)> {
 }
 
 /// The curves of one cache in one picture, or `None` without a point; each
-/// curve with the index of its colour.
-pub(crate) fn miss_curves(curves: &[(&MissCurve, usize)]) -> Result<Option<String>, ReportError> {
+/// curve with the index of its colour and the size at which it gets a ring, if any.
+pub(crate) fn miss_curves(
+    curves: &[(&MissCurve, usize, Option<u64>)],
+) -> Result<Option<String>, ReportError> {
     let drawn: Vec<Drawn<'_>> = curves
         .iter()
-        .map(|&(curve, color)| {
+        .map(|&(curve, color, mark)| {
             let points = known(curve).map(|(bytes, mpki)| ((bytes as f64).log2(), mpki));
             Drawn {
                 curve,
                 color,
                 points: points.collect(),
+                mark: mark.map(|bytes| (bytes as f64).log2()),
             }
         })
         .filter(|d| !d.points.is_empty())
@@ -136,6 +141,8 @@ fn draw(root: &Area<'_>, drawn: &[Drawn<'_>]) -> Result<Vec<Overlay>, Failure> {
                 .iter()
                 .map(|p| Circle::new(*p, 3, color(d.color).filled())),
         )?;
+        let marked = d.points.iter().filter(|p| Some(p.0) == d.mark);
+        context.draw_series(marked.map(|p| Circle::new(*p, 7, stroke)))?;
         for (bytes, y) in known(d.curve) {
             let (px, py) = context.backend_coord(&((bytes as f64).log2(), y));
             let text = format!(

@@ -1,9 +1,9 @@
 //! Which pictures a report has and what stands in them.
 
 use crate::{
-    Metrics, ReportError, Sample, SetMap, Study,
+    Metrics, ReportError, Sample, SetMap, Study, advice,
     chart::{Bar, BarChart, BarRow, EMPTY, Group, KERNEL, bar_chart, color, miss_curves, set_map},
-    format::{Kind, cell, clean, short},
+    format::{Kind, cell, clean, number, short},
     rows,
 };
 
@@ -36,6 +36,7 @@ pub(crate) fn sections(study: &Study) -> Result<Vec<Section>, ReportError> {
         misses(study)?,
         speed_and_memory(study)?,
         curves(study)?,
+        shares(study)?,
         set_maps(study)?,
     ];
     Ok(all
@@ -262,6 +263,7 @@ fn curves(study: &Study) -> Result<Option<Section>, ReportError> {
                         .iter()
                         .position(|n| *n == c.program)
                         .unwrap_or(names.len() + i),
+                    None,
                 )
             })
             .collect();
@@ -278,6 +280,36 @@ fn curves(study: &Study) -> Result<Option<Section>, ReportError> {
         figures,
         "one",
     )))
+}
+
+/// The miss curves over the shares of a cache that advice is from.
+fn shares(study: &Study) -> Result<Option<Section>, ReportError> {
+    let Some(advice) = &study.advice else {
+        return Ok(None);
+    };
+    let names = rows::program_names(&study.policies);
+    let curves = advice::curves(advice);
+    let color = |(i, name): (usize, &String)| {
+        let known = names.iter().position(|n| n == name);
+        known.unwrap_or(names.len() + i)
+    };
+    let colored: Vec<_> = curves
+        .iter()
+        .enumerate()
+        .map(|(i, (curve, mark))| (curve, color((i, &curve.program)), *mark))
+        .collect();
+    let figure = miss_curves(&colored)?.map(|svg| Figure {
+        title: format!("Share of {}", clean(&advice.cache)),
+        svg,
+    });
+    let text = format!(
+        "Each program alone, in 1 to {} colors of the cache, from one run with shadow tags. A \
+         ring marks the smallest share that costs at most {} %.",
+        advice.colors,
+        number(100.0 * advice.within)
+    );
+    let title = "Misses against the share of the cache";
+    Ok(Some(section(title, &text, vec![figure], "one")))
 }
 
 fn set_maps(study: &Study) -> Result<Option<Section>, ReportError> {

@@ -8,6 +8,7 @@ use askama::Template;
 
 use crate::{
     ReportError, Role, Study,
+    advice::{self, AdviceTable},
     format::{clean, grouped, number},
     headline,
     regions::{Detail, RegionTable, region_table},
@@ -29,6 +30,7 @@ struct Page {
     programs: Vec<Legend>,
     policies: Vec<(String, String)>,
     sections: Vec<Section>,
+    advice: Vec<AdviceTable>,
     /// Policy and table.
     regions: Vec<(String, RegionTable)>,
     numbers: Vec<ProgramNumbers>,
@@ -74,6 +76,7 @@ pub fn to_html(study: &Study) -> Result<String, ReportError> {
             .map(|p| (clean(&p.name), clean(&p.description)))
             .collect(),
         sections: sections(study)?,
+        advice: study.advice.iter().flat_map(advice::tables).collect(),
         regions: regions(study),
         numbers: program_numbers(study),
         machine: format!(

@@ -1,0 +1,206 @@
+//! One program: its curve, its times, and the smallest share within the limit.
+
+use std::sync::atomic::AtomicBool;
+
+use piebald_sim::{
+    CurveRequest, Outcome, Progress, SimError,
+    rooms::{
+        hw::MissCurve,
+        os_model::kernel::{KernelError, OnLimit, Want},
+    },
+};
+use piebald_units::ColorSet;
+
+use super::{
+    Question, alone,
+    search::{self, Times},
+};
+use crate::{
+    scenario::{Alone, Goal, Scenario},
+    study::{Hooks, Lab, StudyError},
+};
+
+/// What is known of a program.
+pub(super) struct Found {
+    pub(super) program: usize,
+    pub(super) curve: MissCurve,
+    /// Of the run in all colors.
+    pub(super) instructions: u64,
+    /// 4 KiB pages that it had at the end of it.
+    pub(super) pages: u64,
+    /// Fewest colors that hold its memory.
+    pub(super) fewest: u32,
+    /// As after the first two runs.
+    pub(super) estimate: Times,
+    /// With all runs.
+    pub(super) times: Times,
+    /// The smallest share, of a program for which it was looked for.
+    pub(super) share: Option<search::Found>,
+    /// References of all its runs.
+    pub(super) refs: u64,
+}
+
+impl Found {
+    /// Slowdown by the first two runs, as a ratio.
+    pub(super) fn estimated(&self, colors: u32) -> f64 {
+        self.estimate.at(colors) / self.whole() - 1.0
+    }
+
+    /// Slowdown that was measured.
+    pub(super) fn measured(&self, colors: u32) -> Option<f64> {
+        let time = self.times.measured().get(&colors)?;
+        Some(time / self.whole() - 1.0)
+    }
+
+    /// Time in all colors.
+    fn whole(&self) -> f64 {
+        self.times.at(self.curve.points.len() as u32)
+    }
+
+    /// What each number of colors costs by a goal; what does not hold the program cannot
+    /// be paid.
+    pub(super) fn costs(&self, goal: Goal) -> Vec<f64> {
+        let points = self.curve.points.iter();
+        points
+            .map(|point| match goal {
+                _ if point.colors < self.fewest => f64::INFINITY,
+                Goal::Slowdowns => self.times.at(point.colors) / self.whole() - 1.0,
+                // In the time that all programs have, each has as many as by its speed.
+                Goal::Misses => point.misses as f64 / self.whole(),
+            })
+            .collect()
+    }
+}
+
+/// Finds out what is to be known of a program; `show` counts references.
+pub(super) fn program(
+    question: &Question<'_>,
+    program: usize,
+    stop: Option<&AtomicBool>,
+    show: &(dyn Fn(u64) + Sync),
+) -> Result<Found, StudyError> {
+    let runs = Runs {
+        question,
+        program,
+        stop,
+        show,
+    };
+    let all = question.map.colors();
+    let request = CurveRequest {
+        program: 0,
+        colors: (0..question.map.bits() as u8)
+            .map(|i| question.map.mask(i))
+            .collect(),
+        sample_shift: question.sample_shift,
+    };
+    let whole = runs.run(all, Some(request))?;
+    let region = &whole.programs[0].region;
+    let Some(curve) = whole.programs[0].miss_curve.clone() else {
+        return Err(StudyError::Nothing);
+    };
+    let mut refs = whole.refs;
+    let mut times = [(all, region.time.0 as f64)].to_vec();
+    let mut fewest = 1;
+    while fewest < all {
+        match runs.run(fewest, None) {
+            Ok(outcome) => {
+                refs += outcome.refs;
+                times.push((fewest, time_of(&outcome)));
+                break;
+            }
+            Err(error) if is_out_of_memory(&error) => fewest = (2 * fewest).min(all),
+            Err(error) => return Err(error),
+        }
+    }
+    let reads = curve.points.iter();
+    let reads = reads.map(|p| (p.misses + p.prefetch_misses) as f64);
+    let estimate = Times::new(reads.collect(), times.into_iter().collect());
+    let mut times = estimate.clone();
+    let limit = region.time.0 as f64 * (1.0 + question.request.within.ratio());
+    let share = match question.is_target(program) {
+        true => Some(search::smallest(&mut times, limit, |colors| {
+            let outcome = runs.run(colors, None)?;
+            refs += outcome.refs;
+            Ok::<f64, StudyError>(time_of(&outcome))
+        })?),
+        false => None,
+    };
+    Ok(Found {
+        program,
+        curve,
+        instructions: region.counters.instructions,
+        pages: region.pages,
+        fewest,
+        estimate,
+        times,
+        share,
+        refs,
+    })
+}
+
+fn time_of(outcome: &Outcome) -> f64 {
+    outcome.programs[0].region.time.0 as f64
+}
+
+const fn is_out_of_memory(error: &StudyError) -> bool {
+    matches!(
+        error,
+        StudyError::Run {
+            error: SimError::Kernel {
+                error: KernelError::OutOfMemory(_),
+                ..
+            },
+            ..
+        }
+    )
+}
+
+/// Runs of one program alone.
+struct Runs<'a> {
+    question: &'a Question<'a>,
+    program: usize,
+    stop: Option<&'a AtomicBool>,
+    show: &'a (dyn Fn(u64) + Sync),
+}
+
+impl Runs<'_> {
+    /// In the first so many colors, which bind.
+    fn run(&self, colors: u32, curve: Option<CurveRequest>) -> Result<Outcome, StudyError> {
+        let question = self.question;
+        let mut policy = question.base.clone();
+        policy.colors = vec![Some(None); question.inputs.len()];
+        policy.colors[self.program] = Some(Some(Want::Exactly(ColorSet::first(colors))));
+        let mut scenario = Scenario {
+            policies: vec![policy],
+            alone: Alone::All,
+            set_map: 0,
+            miss_curve: 0,
+            ..question.scenario.clone()
+        };
+        for program in &mut scenario.programs {
+            program.colors = None;
+            program.on_limit = OnLimit::Fail;
+        }
+        let job = alone(self.program);
+        let jobs = [job];
+        let hooks = Hooks {
+            stop: self.stop,
+            progress: None,
+        };
+        let lab = Lab::new(&scenario, question.inputs, hooks, &jobs);
+        let report = |p: Progress| (self.show)(p.refs);
+        match lab.simulate(job, &report, curve) {
+            Err(StudyError::Run {
+                error: SimError::Stopped,
+                ..
+            }) => Err(StudyError::Nothing),
+            Err(StudyError::Run {
+                error: SimError::Machine(error),
+                ..
+            }) => Err(StudyError::Advise {
+                problem: error.to_string(),
+            }),
+            other => other,
+        }
+    }
+}
