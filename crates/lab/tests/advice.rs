@@ -147,6 +147,21 @@ fn a_sort_gets_what_it_needs_and_a_scan_the_rest() {
 }
 
 #[test]
+fn no_share_is_too_small_for_the_memory_of_its_program() {
+    // A colour has 24 MiB, less what the kernel took; the scan's file has 32.
+    let text = TEXT
+        .replace("768MiB", "384MiB")
+        .replace("scan:24MiB", "scan:32MiB")
+        .replace("mergesort:2MiB", "mergesort:256KiB");
+    let study = run(&text).unwrap();
+    let advice = study.advice.as_ref().expect("advice");
+    assert_eq!(program(advice, "sort").fewest, 1);
+    assert_eq!(program(advice, "scan").fewest, 2);
+    let mix = advice.mix.as_ref().expect("a mix");
+    assert!(mix.splits.iter().all(|s| s.colors[1] >= 2), "{mix:?}");
+}
+
+#[test]
 fn by_misses_the_split_is_another_goal_of_the_same_curves() {
     let text = TEXT.replace("within = \"10%\"", "within = \"10%\"\ngoal = \"misses\"");
     let study = run(&text).unwrap();

@@ -147,7 +147,7 @@ const fn is_out_of_memory(error: &StudyError) -> bool {
         error,
         StudyError::Run {
             error: SimError::Kernel {
-                error: KernelError::OutOfMemory(_),
+                error: KernelError::OutOfMemory(_) | KernelError::ColorLimit(_),
                 ..
             },
             ..
