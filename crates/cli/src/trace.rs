@@ -207,7 +207,11 @@ fn recording_info(file: &Path, recover: bool) -> Result<(), Failure> {
     } else {
         "INCOMPLETE"
     };
-    let _ = writeln!(out, "  {state}");
+    let midway = match header.midway {
+        true => ", from the middle of the program",
+        false => "",
+    };
+    let _ = writeln!(out, "  {state}{midway}");
     for missing in &header.missing {
         let _ = writeln!(out, "  missing: {missing}");
     }
