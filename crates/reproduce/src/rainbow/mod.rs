@@ -84,8 +84,8 @@ impl Form {
                 repetitions: 3,
                 mix_sizes: vec![2, 8],
                 mix_repetitions: 2,
-                budget_refs: 4_000_000,
-                warmup_refs: 8_000_000,
+                budget_refs: 3_000_000,
+                warmup_refs: 6_000_000,
                 seed: options.seed,
             },
         };
