@@ -1,7 +1,7 @@
 //! Reruns of the papers' experiments: their numbers beside ours, with a verdict.
 //!
 //! One room for each system; [`System::ALL`] names them. A room builds scenarios, has
-//! `piebald-lab` run them, and fills a [`Reproduction`](piebald_report::Reproduction).
+//! `piebald-lab` run them, and fills a [`Reproduction`].
 //! Vocabulary: a *target* is a row of results of the paper, a *stand-in* a program that
 //! takes the place of one that cannot be had. Stand-ins are data (`programs.toml` of a
 //! system), chosen from published properties before any result was read.
