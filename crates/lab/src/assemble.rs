@@ -354,6 +354,7 @@ impl Results<'_> {
         let mpki = levels.map(|(k, level)| LevelMpki {
             level,
             mpki: of(&|t| t.per_kilo(t.misses[k])),
+            accesses: of(&|t| t.per_kilo(t.accesses[k])),
         });
         Metrics {
             time_ps: of(&|t| t.time_ps),

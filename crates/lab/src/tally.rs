@@ -12,6 +12,8 @@ pub(crate) struct Tally {
     pub(crate) refs: f64,
     /// Misses of the data path's levels.
     pub(crate) misses: [f64; 3],
+    /// Accesses of them.
+    pub(crate) accesses: [f64; 3],
     pub(crate) row_hits: f64,
     pub(crate) row_accesses: f64,
     pub(crate) memory_bytes: f64,
@@ -38,7 +40,8 @@ impl Tally {
         for (sum, value) in sums {
             *sum += count * value;
         }
-        for (sum, value) in self.misses.iter_mut().zip(other.misses) {
+        let levels = self.misses.iter_mut().zip(other.misses);
+        for (sum, value) in levels.chain(self.accesses.iter_mut().zip(other.accesses)) {
             *sum += count * value;
         }
         self.pages += level * other.pages;
@@ -78,6 +81,7 @@ impl From<&Region> for Tally {
             instructions: c.instructions as f64,
             refs: r.refs as f64,
             misses: c.level.map(|l| l.misses as f64),
+            accesses: c.level.map(|l| l.accesses as f64),
             row_hits: c.row_hits as f64,
             row_accesses: c.row_accesses() as f64,
             memory_bytes: c.memory_bytes() as f64,

@@ -301,6 +301,10 @@ pub struct LevelMpki {
     pub level: String,
     /// Misses per 1000 instructions.
     pub mpki: Sample,
+    /// Accesses of the level per 1000 instructions, instruction fetches and page walks that
+    /// reached it included.
+    #[serde(default)]
+    pub accesses: Sample,
 }
 
 /// A quantity without a field of its own.

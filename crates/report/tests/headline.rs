@@ -11,6 +11,7 @@ fn program(alone: &[f64], together: &[f64], mpki: [&[f64]; 2]) -> ProgramResult 
         mpki: vec![LevelMpki {
             level: "L3".to_owned(),
             mpki: mpki.iter().copied().collect(),
+            ..LevelMpki::default()
         }],
         ..Metrics::default()
     };

@@ -78,12 +78,10 @@ pub(crate) fn program<'s>(
     found.programs.iter().find(|p| p.name == name)
 }
 
-/// Share of a level's accesses that miss, in percent: those are the misses of the level
-/// before it. Levels count from 0 for the first; with prefetchers off.
+/// Share of a level's accesses that miss, in percent. Levels count from 0 for the first.
 pub(crate) fn miss_rate(metrics: &Metrics, level: usize) -> Option<Sample> {
-    let accesses = &metrics.mpki.get(level.checked_sub(1)?)?.mpki;
-    let misses = &metrics.mpki.get(level)?.mpki;
-    Some(misses.ratio(accesses)?.scaled(100.0))
+    let level = metrics.mpki.get(level)?;
+    Some(level.mpki.ratio(&level.accesses)?.scaled(100.0))
 }
 
 /// `time / reference - 1` in percent, repetition by repetition.
@@ -109,28 +107,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn miss_rates_are_shares_of_the_misses_before() {
-        let level = |name: &str, values: [f64; 2]| LevelMpki {
-            level: name.to_owned(),
-            mpki: values.into_iter().collect(),
+    fn miss_rates_are_shares_of_accesses() {
+        let level = |misses: [f64; 2], accesses: [f64; 2]| LevelMpki {
+            mpki: misses.into_iter().collect(),
+            accesses: accesses.into_iter().collect(),
+            ..LevelMpki::default()
         };
         let metrics = Metrics {
             mpki: vec![
-                level("L1", [40.0, 40.0]),
-                level("L2", [10.0, 20.0]),
-                level("L3", [5.0, 5.0]),
+                level([40.0, 40.0], [400.0, 500.0]),
+                level([10.0, 20.0], [40.0, 40.0]),
             ],
             ..Metrics::default()
         };
-        assert_eq!(
-            miss_rate(&metrics, 2).map(|s| s.values),
-            Some(vec![50.0, 25.0])
-        );
-        assert_eq!(
-            miss_rate(&metrics, 1).map(|s| s.values),
-            Some(vec![25.0, 50.0])
-        );
-        assert!(miss_rate(&metrics, 0).is_none() && miss_rate(&metrics, 3).is_none());
+        let rate = |k| miss_rate(&metrics, k).map(|s| s.values);
+        assert_eq!(rate(0), Some(vec![10.0, 8.0]));
+        assert_eq!(rate(1), Some(vec![25.0, 50.0]));
+        assert_eq!(rate(2), None);
     }
 
     #[test]

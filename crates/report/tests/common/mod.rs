@@ -36,6 +36,7 @@ fn metrics(cpi: f64, l1: f64, l3: f64, hits: f64, pages: f64, seed: u64) -> Metr
             .map(|(i, (level, m))| LevelMpki {
                 level: level.to_owned(),
                 mpki: spread(m, 0.03, seed + i as u64),
+                ..LevelMpki::default()
             })
             .collect(),
         row_hit_rate: Some(spread(hits, 0.02, seed)),
