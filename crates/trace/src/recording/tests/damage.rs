@@ -215,7 +215,7 @@ fn other_major_versions_are_refused() {
         let error = Recording::from_bytes(bytes, "it").unwrap_err().to_string();
         assert_eq!(
             error,
-            format!("it: format version {major}.0; this version reads 2.x: {told}")
+            format!("it: format version {major}.{MINOR}; this version reads 2.x: {told}")
         );
     }
 }
