@@ -30,7 +30,7 @@ STAGES=(
     "bare-metal:900:the policy core without an operating system"
     "licences:300:cargo-deny: licences and advisories of dependencies"
     "demo:900:demo.sh"
-    "reproduce:900:the papers' experiments in their quick form"
+    "reproduce:1500:the papers' experiments in their quick form"
     "readme:1200:the commands of README.md in a fresh clone"
 )
 
