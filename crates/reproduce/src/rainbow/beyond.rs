@@ -25,6 +25,9 @@ const PAIR: &str = "[[program]]\nname = \"mergesort\"\nbuiltin = \"mergesort:3Mi
 /// References of the sort: passes over its 6 MiB.
 const PAIR_REFS: &str = "budget_refs = \"1M\"\nwarmup_refs = \"1500k\"\n";
 
+/// So many that an interval resolves the bound on a miss rate.
+const PAIR_REPETITIONS: u32 = 6;
+
 /// The same machine with and without a hash: what colours are worth there.
 pub(super) fn hashed(bench: &Bench<'_>, form: &Form) -> Target {
     let title = "beyond: colors on a last level that hashes its slices";
@@ -41,7 +44,7 @@ pub(super) fn hashed(bench: &Bench<'_>, form: &Form) -> Target {
              alone = \"targets\"\n[machine]\npreset = \"w3540\"\nmemory = \"3GiB\"\nprefetch = false\n\
              {hash}[output]\nset_map = 0\n{PAIR}{policies}",
             form.seed,
-            form.mix_repetitions.max(3)
+            form.mix_repetitions.max(PAIR_REPETITIONS)
         )
     };
     let mut gaps = Vec::new();
