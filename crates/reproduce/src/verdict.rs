@@ -9,7 +9,8 @@
 //!   has to lie.
 //! * A bound (O) matches if the whole interval keeps it.
 //!
-//! A row's verdict is that of its worst value. Rows that were used for calibration, and
+//! A row's verdict is that of its worst value. A headline row whose numbers match, but not
+//! all of its statements hold, is near. Rows that were used for calibration, and
 //! numbers that the paper only cites, are given, whatever they come to.
 
 use piebald_report::{Predicate, Sample, Verdict};
@@ -80,6 +81,14 @@ pub fn shape(predicates: &[Predicate]) -> Verdict {
     match predicates.iter().all(|p| p.holds.is_some()) && !predicates.is_empty() {
         true => Verdict::Match,
         false => Verdict::NotRun,
+    }
+}
+
+/// A headline row's verdict by its numbers, given what is stated beside them.
+pub fn with_statements(numbers: Verdict, predicates: &[Predicate]) -> Verdict {
+    match predicates.iter().any(|p| p.holds == Some(false)) {
+        true => numbers.max(Verdict::Near),
+        false => numbers,
     }
 }
 
@@ -164,6 +173,18 @@ mod tests {
         );
         assert_eq!(shape(&[p(Some(true)), p(None)]), Verdict::NotRun);
         assert_eq!(shape(&[]), Verdict::NotRun);
+    }
+
+    #[test]
+    fn a_statement_that_fails_spoils_a_match_and_mends_no_miss() {
+        let p = |holds| Predicate {
+            text: String::new(),
+            holds: Some(holds),
+        };
+        let with = |numbers, holds| with_statements(numbers, &[p(true), p(holds)]);
+        assert_eq!(with(Verdict::Match, true), Verdict::Match);
+        assert_eq!(with(Verdict::Match, false), Verdict::Near);
+        assert_eq!(with(Verdict::Miss, false), Verdict::Miss);
     }
 
     #[test]

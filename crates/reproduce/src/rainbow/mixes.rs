@@ -240,10 +240,7 @@ fn judge(t: &mut Target, mixes: &[Mix]) {
             holds: Some(above),
         });
     }
-    t.verdict = verdict::worst(verdicts);
-    if verdict::shape(&t.predicates) == Verdict::Miss {
-        t.verdict = t.verdict.max(Verdict::Near);
-    }
+    t.verdict = verdict::with_statements(verdict::worst(verdicts), &t.predicates);
     t.why = Some(format!(
         "overlap: the whole interval of the mean difference over the sizes within {OVERLAP_POINTS} \
          points; one shape: correlation {SAME_SHAPE} or more, or both within {NO_SHAPE_POINTS} and {} \
