@@ -1,9 +1,9 @@
 //! Programs that own page colours: what a scenario may say, and what it does to
 //! the programs beside them.
 
-use std::path::{Path, PathBuf};
+mod kit;
 
-use piebald_lab::{Hooks, prepare, scenario::Scenario, study};
+use kit::{parse, refused, run};
 use piebald_report::{ProgramResult, Study};
 
 /// A sort that fits fifteen colours of sixteen, beside a scan that fits nothing.
@@ -39,18 +39,6 @@ name = "virtual"
 frames = "page-coloring"
 memory = "fresh"
 "#;
-
-fn parse(text: &str) -> Result<Scenario, String> {
-    Scenario::parse(text, Path::new("folder/c.toml")).map_err(|e| e.to_string())
-}
-
-fn run(text: &str) -> Result<Study, String> {
-    let scenario = parse(text)?;
-    let recorder =
-        |words: &[String], _: u64| -> Result<PathBuf, String> { Err(format!("{words:?}")) };
-    let inputs = prepare(&scenario, &recorder).map_err(|e| e.to_string())?;
-    study(&scenario, &inputs, Hooks::default()).map_err(|e| e.to_string())
-}
 
 fn program<'a>(study: &'a Study, policy: usize, name: &str) -> &'a ProgramResult {
     let programs = &study.policies[policy].programs;
@@ -189,7 +177,7 @@ fn colors_of_a_policy_that_cannot_be_are_refused_in_their_place() {
         ),
     ] {
         let error = parse(&with(keys)).expect_err(keys);
-        assert!(error.starts_with("folder/c.toml:"), "{error}");
+        assert!(error.starts_with("folder/s.toml:"), "{error}");
         assert!(error.contains(parts), "{keys}: {error}");
     }
     for keys in ["colors = { sort = \"1\" }", "color_map = [\"15\"]"] {
@@ -201,7 +189,7 @@ fn colors_of_a_policy_that_cannot_be_are_refused_in_their_place() {
 
 #[test]
 fn what_cannot_be_is_refused_with_line_key_value_and_range() {
-    for (old, new, line, parts) in [
+    let cases = [
         (
             "0-14",
             "0-16",
@@ -235,14 +223,8 @@ fn what_cannot_be_is_refused_with_line_key_value_and_range() {
             14,
             "no policy has frames = \"rainbow\"",
         ),
-    ] {
-        let error = parse(&TEXT.replacen(old, new, 1)).expect_err(new);
-        assert!(
-            error.starts_with(&format!("folder/c.toml:{line}: ")),
-            "{error}"
-        );
-        assert!(error.contains(parts), "{error}");
-    }
+    ];
+    refused(TEXT, &cases);
 }
 
 #[test]
@@ -269,7 +251,7 @@ fn colors_of_a_last_level_that_hashes_its_slices_are_those_of_the_hash() {
     for mask in ["0x0", "x", "0x4000000000000"] {
         let error = parse(&hashed.replace("0x1b5f575440", mask)).expect_err(mask);
         assert!(
-            error.starts_with("folder/c.toml:8: machine.slice_hash: "),
+            error.starts_with("folder/s.toml:8: machine.slice_hash: "),
             "{error}"
         );
         assert!(error.contains(mask), "{error}");
