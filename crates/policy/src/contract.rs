@@ -1,8 +1,11 @@
 //! What hosts ask and what policies answer.
 //!
 //! A host that needs a frame says who asks, why, and which colours are allowed
-//! and wished; the allocator answers with a [`Grant`] or a small error. Policies
+//! and wished; the allocator answers with a [`Grant`] or a small error. A host that
+//! needs memory asks a [`replacement`] policy which pages should leave. Policies
 //! return verdicts and change nothing outside themselves.
+
+pub mod replacement;
 
 use core::fmt;
 

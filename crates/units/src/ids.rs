@@ -49,6 +49,13 @@ id!(
     CoreId(u16), "cpu", "{}"
 );
 id!(
+    /// A page-sized unit of a disk by its physical position, not by the address that
+    /// the disk shows: numbers that follow one another lie next to one another on
+    /// the medium. Whoever makes them leaves a number out at every break (track
+    /// boundary, spare or defective sector) and gives each disk a range of its own.
+    DiskBlock(u64), "disk block ", "{}"
+);
+id!(
     /// A task (thread) of the modelled or the real operating system.
     TaskId(u32), "task ", "{}"
 );

@@ -30,8 +30,8 @@ pub use color_set::{ColorSet, ColorSetIter, MAX_COLORS};
 pub use core_set::{CoreSet, MAX_CORES};
 pub use count::Count;
 pub use ids::{
-    Asid, Color, CoreId, FileId, LINE_SHIFT, Lba, Order, PAGE_SHIFT, PAGE_SIZE, PageSize, Pfn,
-    PhysAddr, TaskId, VirtAddr, Vpn,
+    Asid, Color, CoreId, DiskBlock, FileId, LINE_SHIFT, Lba, Order, PAGE_SHIFT, PAGE_SIZE,
+    PageSize, Pfn, PhysAddr, TaskId, VirtAddr, Vpn,
 };
 pub use number::ParseError;
 pub use time::{Hertz, Picos};
