@@ -1,6 +1,9 @@
 //! The port between the operating system and a disk.
 
-use crate::{Lba, Picos};
+use crate::{DiskBlock, Lba, PAGE_SHIFT, Picos};
+
+/// log2 of the sectors of 512 B in a page.
+pub const SECTORS_SHIFT: u32 = PAGE_SHIFT - 9;
 
 /// Direction of a disk request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,4 +43,10 @@ pub trait BlockPort {
 
     /// Takes a completed request off the disk's books.
     fn retire(&mut self, id: ReqId);
+
+    /// Where the page-sized unit that begins at `lba` lies on the medium. Without
+    /// more knowledge the address is the position.
+    fn place(&self, lba: Lba) -> DiskBlock {
+        DiskBlock(lba.0 >> SECTORS_SHIFT)
+    }
 }
