@@ -32,6 +32,7 @@ mod html;
 mod json;
 mod record;
 mod regions;
+mod replay;
 mod reproduction;
 mod rows;
 mod sample;
@@ -48,6 +49,10 @@ pub use json::{from_json, to_json};
 pub use record::{
     ColorUse, Extra, LevelMpki, MachineSummary, Metrics, MissCurve, PolicyResult, ProgramResult,
     RegionCheck, RegionFigures, RegionResult, RegionSet, Role, SCHEMA, SetMap, Study,
+};
+pub use replay::{
+    MissRatioCurve, MissRatioPoint, REPLAY_SCHEMA, Replay, ReplayConditions, ReplayIo,
+    ReplayPolicy, ReplayRun, ReplayTrace,
 };
 pub use reproduction::{
     Curve, CurvePoint, Panel, PaperFigure, Predicate, Published, REPRODUCTION_SCHEMA, Reproduction,

@@ -1,0 +1,210 @@
+//! What came out of replaying block or file traces against replacement policies.
+//!
+//! Vocabulary: a *reference* is one use of one page; it is a *hit* if the page was in
+//! memory or on its way there, else a *miss*; a *run* is one policy at one memory size;
+//! a *sequence* is a maximal stretch of pages that were requested from the disk one
+//! after another at consecutive addresses.
+
+use serde::{Deserialize, Serialize};
+
+/// Schema number of a replay's JSON.
+pub const REPLAY_SCHEMA: u32 = 1;
+
+/// Traces replayed against policies at memory sizes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Replay {
+    /// [`REPLAY_SCHEMA`].
+    pub schema: u32,
+    /// For people: the traces' names.
+    pub title: String,
+    /// Of the program that made it.
+    pub version: String,
+    /// The command that gives the same again.
+    pub command: Option<String>,
+    /// False if it was interrupted: the numbers cover the part that was replayed.
+    pub complete: bool,
+    /// The traces.
+    pub traces: Vec<ReplayTrace>,
+    /// Under what conditions.
+    pub conditions: ReplayConditions,
+    /// Policies, in the order in which they were asked for.
+    pub policies: Vec<ReplayPolicy>,
+    /// Memory sizes in pages, rising.
+    pub sizes: Vec<u64>,
+    /// One per policy and size: policies in order, sizes rising within each.
+    pub runs: Vec<ReplayRun>,
+    /// Miss-ratio curves, where they were asked for.
+    pub curves: Vec<MissRatioCurve>,
+    /// Time that it took on the computer that simulated.
+    pub host_seconds: f64,
+}
+
+/// A trace that was replayed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReplayTrace {
+    /// File name, as given.
+    pub path: String,
+    /// Format, as found or given.
+    pub format: String,
+    /// Records that are requests.
+    pub requests: u64,
+    /// Page references: the pages of all requests, one by one.
+    pub references: u64,
+    /// Those of reads.
+    pub reads: u64,
+    /// Those of writes.
+    pub writes: u64,
+    /// Different pages.
+    pub unique_pages: u64,
+    /// References to the page after the one before (same file or device), 0 to 1.
+    pub sequential_share: f64,
+    /// Bad records that were left out (`--lenient`), by kind.
+    pub skipped: Vec<(String, u64)>,
+}
+
+/// Conditions that hold for all runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReplayConditions {
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Name of the device, `none` for a cache without a disk below.
+    pub device: String,
+    /// Readahead, `none` for demand fetches alone.
+    pub readahead: String,
+    /// I/O scheduler.
+    pub scheduler: String,
+    /// When a request is made: `closed` (as soon as its task's last one is done) or
+    /// `open` (at the trace's time).
+    pub pace: String,
+    /// Where pages lie on the disk: the rule, in one sentence.
+    pub layout: String,
+    /// References before counting begins.
+    pub warmup_references: u64,
+    /// Seed of all draws.
+    pub seed: u64,
+    /// Further conditions and caveats, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// A policy that was replayed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReplayPolicy {
+    /// Name, as the command line takes it.
+    pub name: String,
+    /// One line about it.
+    pub about: String,
+}
+
+/// One policy at one size.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReplayRun {
+    /// Name of the policy.
+    pub policy: String,
+    /// Memory for file pages, in pages.
+    pub size_pages: u64,
+    /// References that were counted.
+    pub references: u64,
+    /// Of these, to pages in memory or on their way.
+    pub hits: u64,
+    /// The others.
+    pub misses: u64,
+    /// What the disk saw, where there is one.
+    pub io: Option<ReplayIo>,
+    /// Figures of this policy alone, such as DULO's sequencing work: name, value, unit.
+    pub extra: Vec<(String, f64, String)>,
+}
+
+impl ReplayRun {
+    /// Hits per reference; `None` without references.
+    pub fn hit_ratio(&self) -> Option<f64> {
+        (self.references > 0).then(|| self.hits as f64 / self.references as f64)
+    }
+
+    /// Misses per reference; `None` without references.
+    pub fn miss_ratio(&self) -> Option<f64> {
+        (self.references > 0).then(|| self.misses as f64 / self.references as f64)
+    }
+}
+
+/// What the disk saw in a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReplayIo {
+    /// Simulated time from the first reference to the last completion, in s.
+    pub elapsed_s: f64,
+    /// Time that tasks waited for the disk, summed, in s.
+    pub waited_s: f64,
+    /// Time that the disk was busy, in s.
+    pub disk_busy_s: f64,
+    /// Read requests sent to the disk, after merging.
+    pub read_requests: u64,
+    /// Write requests.
+    pub write_requests: u64,
+    /// Pages read.
+    pub pages_read: u64,
+    /// Pages written.
+    pub pages_written: u64,
+    /// Pages read ahead, among those read.
+    pub prefetched: u64,
+    /// Pages read ahead that left memory unused, or were unused at the end.
+    pub prefetched_unused: u64,
+    /// Hits on pages that were on their way: the task waited.
+    pub waited_hits: u64,
+    /// Sequences of pages read: length in pages, and pages in sequences of that length;
+    /// rising lengths. The figures of DULO (FAST'05) are their cumulative share.
+    pub sequences: Vec<(u32, u64)>,
+}
+
+impl ReplayIo {
+    /// Mean length of a sequence in pages, each sequence counting once; `None` if
+    /// nothing was read.
+    pub fn mean_sequence(&self) -> Option<f64> {
+        let pages: u64 = self.sequences.iter().map(|&(_, pages)| pages).sum();
+        let count: f64 = self
+            .sequences
+            .iter()
+            .map(|&(length, pages)| pages as f64 / f64::from(length.max(1)))
+            .sum();
+        (pages > 0).then(|| pages as f64 / count)
+    }
+
+    /// Share of the pages read that lie in sequences longer than `length`, 0 to 1.
+    pub fn share_longer_than(&self, length: u32) -> Option<f64> {
+        let all: u64 = self.sequences.iter().map(|&(_, pages)| pages).sum();
+        let long = self.sequences.iter().filter(|&&(l, _)| l > length);
+        let long: u64 = long.map(|&(_, pages)| pages).sum();
+        (all > 0).then(|| long as f64 / all as f64)
+    }
+}
+
+/// Miss ratio over memory size for one policy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MissRatioCurve {
+    /// Name of the policy.
+    pub policy: String,
+    /// True if every reference was looked at and every size is exact.
+    pub exact: bool,
+    /// Share of the pages that were looked at, 1 if exact.
+    pub sampling_rate: f64,
+    /// Independent samples that the interval is made from, 0 if exact.
+    pub samples: u32,
+    /// References of the whole trace.
+    pub references: u64,
+    /// Points by rising size.
+    pub points: Vec<MissRatioPoint>,
+    /// For a sampled LRU curve: the largest distance from the exact one over the points,
+    /// in miss ratio.
+    pub largest_error: Option<f64>,
+}
+
+/// One size of a curve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MissRatioPoint {
+    /// Memory in pages.
+    pub size_pages: u64,
+    /// Misses of the whole trace where the curve is exact.
+    pub misses: Option<u64>,
+    /// Misses per reference.
+    pub miss_ratio: f64,
+    /// 95 % interval where the curve is sampled.
+    pub ci95: Option<[f64; 2]>,
+}
