@@ -11,6 +11,7 @@
 //! at most a *skew* out of order (`docs/decisions/`).
 
 mod engine;
+pub mod replay;
 mod setup;
 mod snapshot;
 mod task;
