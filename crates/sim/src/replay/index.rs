@@ -167,6 +167,19 @@ impl PageIndex {
         self.places[hole] = NOTHING;
     }
 
+    /// Keeps the pages that pass.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(PageKey) -> bool) {
+        let empty = vec![NOTHING; self.places.len()];
+        let old = std::mem::replace(&mut self.places, empty);
+        self.count = 0;
+        for entry in old {
+            if entry.number != EMPTY && keep(PageKey(entry.key)) {
+                self.put(entry);
+                self.count += 1;
+            }
+        }
+    }
+
     fn grow(&mut self) {
         let doubled = vec![NOTHING; self.places.len() * 2];
         let old = std::mem::replace(&mut self.places, doubled);

@@ -7,7 +7,11 @@ mod cache;
 mod index;
 mod lru_curve;
 mod marks;
+mod sampled;
+mod survey;
 
 pub use cache::{Cache, HitCounts, Reference, Use};
 pub use index::PageKey;
 pub use lru_curve::LruCurve;
+pub use sampled::{SampledPoint, Sampler, sampled_points};
+pub use survey::{DistinctPages, Survey};
