@@ -10,7 +10,8 @@
 //!   hopping), and ageing;
 //! * [`space`]: areas, page tables in real frames, access bits;
 //! * [`kernel`]: processes and tasks, translation, faults, system calls;
-//! * [`sched`]: queues, pinning, slices, events.
+//! * [`sched`]: queues, pinning, slices, events;
+//! * [`replace`]: replacement policies of the literature, and the registry of all.
 //!
 //! # The interface in one view
 //! ```text
@@ -82,5 +83,6 @@
 
 pub mod frames;
 pub mod kernel;
+pub mod replace;
 pub mod sched;
 pub mod space;
