@@ -7,7 +7,8 @@
 //! slices and passes time and randomness as arguments.
 //!
 //! [`contract`] holds the few types and traits that hosts call; [`color_map`]
-//! says which colour a frame has; [`buddy`] hands out frames by colour.
+//! says which colour a frame has; [`buddy`] hands out frames by colour;
+//! [`replacement`] says which pages leave memory.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -24,3 +25,4 @@ pub mod buddy;
 pub mod color_map;
 pub mod contract;
 pub mod rainbow;
+pub mod replacement;
