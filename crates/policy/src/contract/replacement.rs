@@ -204,6 +204,9 @@ pub trait Replacement {
         Effort::default()
     }
 
+    /// Shows counters that only this policy has, by name, for reports.
+    fn figures(&self, _show: &mut dyn FnMut(&'static str, u64)) {}
+
     /// Recounts everything from scratch and compares.
     ///
     /// # Errors
