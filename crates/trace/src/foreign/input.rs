@@ -30,6 +30,8 @@ pub(crate) struct Input {
     offset: u64,
     lines: u64,
     last: Last,
+    /// A line is longer than the buffer, and only its beginning was seen.
+    overlong: bool,
 }
 
 impl Input {
@@ -55,6 +57,15 @@ impl Input {
         Ok(Self::new(name.to_owned(), reader))
     }
 
+    /// Reads bytes in memory as they are.
+    pub fn plain(name: &str, bytes: &[u8]) -> Self {
+        Self::new(name.to_owned(), Box::new(Cursor::new(bytes.to_vec())))
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     fn new(name: String, reader: Box<dyn Read + Send>) -> Self {
         Self {
             name,
@@ -68,6 +79,7 @@ impl Input {
                 offset: 0,
                 line: None,
             },
+            overlong: false,
         }
     }
 
@@ -124,6 +136,7 @@ impl Input {
             searched = window.len();
             if searched > MAX_LINE {
                 let value = window[..64].to_vec();
+                self.overlong = true;
                 return Err(self.fault(Complaint::text(
                     "the line's length is above 16384 bytes, its beginning",
                     &value,
@@ -165,19 +178,99 @@ impl Input {
         self.offset
     }
 
+    /// After an error: drops the rest of a line that was too long to read.
+    pub fn drop_overlong(&mut self) -> Result<(), ForeignError> {
+        if std::mem::take(&mut self.overlong) && self.skip_to(b"\n")? {
+            self.consume(1);
+            self.lines += 1;
+        }
+        Ok(())
+    }
+
+    /// Drops bytes up to the next place where `pattern` stands; `false` if there is none.
+    pub fn skip_to(&mut self, pattern: &[u8]) -> Result<bool, ForeignError> {
+        loop {
+            let window = &self.buffer[self.start..self.end];
+            if let Some(at) = memchr::memmem::find(window, pattern) {
+                self.consume(at);
+                return Ok(true);
+            }
+            // The pattern may begin in the last bytes.
+            self.consume((window.len() + 1).saturating_sub(pattern.len()));
+            if self.refill()? == 0 {
+                self.consume(self.end - self.start);
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Drops `n` bytes that belong to the record read last; fewer are a cut record.
+    pub fn skip(
+        &mut self,
+        n: usize,
+        what: &'static str,
+        need: &'static str,
+    ) -> Result<(), ForeignError> {
+        let mut left = n;
+        loop {
+            let step = left.min(self.end - self.start);
+            self.consume(step);
+            left -= step;
+            if left == 0 {
+                return Ok(());
+            }
+            if self.refill()? == 0 {
+                return Err(self.cut(what, n - left, need));
+            }
+        }
+    }
+
+    /// The bytes that continue the record read last.
+    pub fn body<const N: usize>(
+        &mut self,
+        what: &'static str,
+        need: &'static str,
+    ) -> Result<[u8; N], ForeignError> {
+        let mut body = [0; N];
+        self.read_body(&mut body, what, need)?;
+        Ok(body)
+    }
+
+    /// Fills `body`, which must be shorter than the buffer, with what continues the record read
+    /// last.
+    pub fn read_body(
+        &mut self,
+        body: &mut [u8],
+        what: &'static str,
+        need: &'static str,
+    ) -> Result<(), ForeignError> {
+        while self.end - self.start < body.len() {
+            if self.refill()? == 0 {
+                return Err(self.cut(what, self.end - self.start, need));
+            }
+        }
+        body.copy_from_slice(&self.buffer[self.start..self.start + body.len()]);
+        self.consume(body.len());
+        Ok(())
+    }
+
     fn end_in(&self, what: &'static str, need: &'static str) -> Result<(), ForeignError> {
         let have = self.end - self.start;
         if have == 0 {
             return Ok(());
         }
-        Err(ForeignError::Cut {
+        Err(self.cut(what, have, need))
+    }
+
+    fn cut(&self, what: &'static str, have: usize, need: &'static str) -> ForeignError {
+        ForeignError::Cut {
             name: self.name.clone(),
             offset: self.last.offset,
             line: self.last.line,
             what,
             have,
             need,
-        })
+        }
     }
 
     fn consume(&mut self, n: usize) {

@@ -27,19 +27,19 @@
 //! number, and this is the only sign of it.
 
 mod champsim;
-mod container;
+pub(crate) mod container;
 mod detect;
 mod drmemtrace;
-mod error;
+pub(crate) mod error;
 mod fetch;
 pub mod fuzz;
-mod input;
+pub(crate) mod input;
 mod lackey;
 mod loadstore;
 mod ramulator;
-mod set;
+pub(crate) mod set;
 mod summary;
-mod text;
+pub(crate) mod text;
 mod thread;
 
 use std::fmt;

@@ -1,0 +1,240 @@
+//! AccuSim's binary log of system calls, little-endian.
+//!
+//! A head of 8 bytes (`type:5, pid:27, argument`) and a body that depends on the type:
+//!
+//! | type | argument | body |
+//! |---|---|---|
+//! | 0 new | length of a name | the name |
+//! | 1 fork, 2 exit, 8 llseek, 9 stat | | none |
+//! | 3 read, 4 write, 7 seek | inode | 32 bytes: three program counters, bytes asked, bytes done, descriptor (u16, 2 B unused), time since the call before in us, file size |
+//! | 13 pread, 14 pwrite | inode | the same and the offset (u32) |
+//! | 5 open | inode | file size (u32), length of a name (u16), descriptor (u16), the name |
+//! | 6 close | inode | descriptor (u16, 2 B unused) |
+//!
+//! The layout is that of AccuSim's `trace.h`, the bodies are what its reader takes. A descriptor
+//! begins at 0 when it is opened or seen with another inode; a seek sets it to its "bytes done", as
+//! the reader does. Descriptors are not handed down by a fork, again as there. Only bytes done count.
+//! Files are inodes, with the name of their latest `open`.
+
+use std::collections::HashMap;
+
+use super::super::reader::{Entry, Looks, Parse};
+use super::super::request::{FileKey, Nanos, Op};
+use super::super::sink::Sink;
+use super::super::{TargetKind, Times, Traits};
+use crate::foreign::ForeignError;
+use crate::foreign::error::Complaint;
+use crate::foreign::input::Input;
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "accusim",
+    aliases: &[],
+    traits: Traits {
+        target: TargetKind::File,
+        times: Times::Ordered,
+        directions: true,
+        tasks: true,
+    },
+    looks: Looks::Binary(|head| head.first().is_some_and(|b| known((b & 31).into()))),
+    parser: |_| Box::new(AccuSim::default()),
+};
+
+const WHAT: &str = "AccuSim record";
+const TYPES: &str = "0 to 9, 13 or 14";
+/// Descriptors that may be open at a time, over all processes.
+const MAX_OPEN: usize = 1 << 20;
+/// Longest file name, in bytes.
+const MAX_NAME: usize = 4096;
+
+const fn known(kind: u32) -> bool {
+    matches!(kind, 0..=9 | 13 | 14)
+}
+
+#[derive(Default)]
+struct AccuSim {
+    /// Microseconds since the first call.
+    now_us: u64,
+    inodes: HashMap<u32, FileKey>,
+    open: HashMap<(u32, u16), Position>,
+    /// The type of a record was unknown, and with it its length: nothing behind it can be read.
+    lost: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Position {
+    inode: u32,
+    offset: u64,
+}
+
+/// A body of 32 bytes.
+struct Transfer {
+    done: i32,
+    descriptor: u16,
+    gap_us: u32,
+    file_size: u32,
+}
+
+impl Transfer {
+    fn decode(body: &[u8; 32]) -> Self {
+        Self {
+            done: word(body, 16) as i32,
+            descriptor: word(body, 20) as u16,
+            gap_us: word(body, 24),
+            file_size: word(body, 28),
+        }
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(word)
+}
+
+impl AccuSim {
+    fn file(&mut self, inode: u32, sink: &mut Sink<'_>) -> Result<FileKey, Complaint> {
+        if let Some(key) = self.inodes.get(&inode) {
+            return Ok(*key);
+        }
+        let key = sink.state.files.add(format!("inode:{inode}").as_bytes(), None)?;
+        self.inodes.insert(inode, key);
+        Ok(key)
+    }
+
+    fn position(&mut self, pid: u32, fd: u16, inode: u32) -> Result<&mut Position, Complaint> {
+        if self.open.len() >= MAX_OPEN {
+            let allowed = "up to 1048576 over all processes";
+            return Err(Complaint::number("the number of descriptors", 1 << 20, allowed));
+        }
+        let fresh = Position { inode, offset: 0 };
+        let position = self.open.entry((pid, fd)).or_insert(fresh);
+        if position.inode != inode {
+            *position = fresh;
+        }
+        Ok(position)
+    }
+
+    fn transfer(
+        &mut self,
+        (kind, pid, inode): (u32, u32, u32),
+        t: &Transfer,
+        at: Option<u32>,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), Complaint> {
+        let op = match kind {
+            3 | 13 => Op::Read,
+            _ => Op::Write,
+        };
+        self.now_us = self.now_us.saturating_add(t.gap_us.into());
+        let time = Nanos(self.now_us.saturating_mul(1000));
+        let done = u64::try_from(t.done).unwrap_or(0);
+        let position = self.position(pid, t.descriptor, inode)?;
+        let offset = match at {
+            Some(offset) => offset.into(),
+            None => {
+                let offset = position.offset;
+                position.offset = offset.saturating_add(done);
+                offset
+            }
+        };
+        let file = self.file(inode, sink)?;
+        sink.state.files.grow(file, t.file_size.into());
+        sink.file((Some(time), pid, op), file, offset, done)
+    }
+
+    fn seek(&mut self, pid: u32, inode: u32, t: &Transfer) -> Result<(), Complaint> {
+        let offset = u64::try_from(t.done).map_err(|_| Complaint {
+            field: "the place after the seek",
+            value: t.done.to_string(),
+            allowed: "0 to 2147483647",
+        })?;
+        self.position(pid, t.descriptor, inode)?.offset = offset;
+        Ok(())
+    }
+
+    fn opened(
+        &mut self,
+        (pid, inode, size, fd): (u32, u32, u32, u16),
+        name: &[u8],
+        sink: &mut Sink<'_>,
+    ) -> Result<(), Complaint> {
+        let name = name.split(|b| *b == 0).next().unwrap_or_default();
+        if !self.inodes.contains_key(&inode) && !name.is_empty() {
+            let key = sink.state.files.add(name, None)?;
+            self.inodes.insert(inode, key);
+        }
+        let file = self.file(inode, sink)?;
+        sink.state.files.grow(file, size.into());
+        self.position(pid, fd, inode)?.offset = 0;
+        sink.state.passed.others += 1;
+        Ok(())
+    }
+}
+
+impl Parse for AccuSim {
+    fn step(&mut self, input: &mut Input, sink: &mut Sink<'_>) -> Result<bool, ForeignError> {
+        if self.lost {
+            return Ok(false);
+        }
+        let Some(head) = input.record::<8>(WHAT, "8")? else {
+            return Ok(false);
+        };
+        let (kind, pid, argument) = (word(&head, 0) & 31, word(&head, 0) >> 5, word(&head, 4));
+        let done = match kind {
+            0 => {
+                name(argument as usize, input)?;
+                sink.state.passed.others += 1;
+                Ok(())
+            }
+            1 | 2 | 8 | 9 => {
+                if kind == 2 {
+                    self.open.retain(|(owner, _), _| *owner != pid);
+                }
+                sink.state.passed.others += 1;
+                Ok(())
+            }
+            3 | 4 | 13 | 14 => {
+                let t = Transfer::decode(&input.body::<32>(WHAT, "40 or 44")?);
+                let at = match kind {
+                    13 | 14 => Some(word(&input.body::<4>(WHAT, "44")?, 0)),
+                    _ => None,
+                };
+                self.transfer((kind, pid, argument), &t, at, sink)
+            }
+            7 => {
+                let t = Transfer::decode(&input.body::<32>(WHAT, "40")?);
+                sink.state.passed.others += 1;
+                self.seek(pid, argument, &t)
+            }
+            5 => {
+                let body = input.body::<8>(WHAT, "16 and a name")?;
+                let (size, packed) = (word(&body, 0), word(&body, 4));
+                let name = name(packed as usize & 0xffff, input)?;
+                self.opened((pid, argument, size, (packed >> 16) as u16), &name, sink)
+            }
+            6 => {
+                let fd = word(&input.body::<4>(WHAT, "12")?, 0) as u16;
+                self.open.remove(&(pid, fd));
+                sink.state.passed.others += 1;
+                Ok(())
+            }
+            _ => {
+                self.lost = true;
+                Err(Complaint::number("the type", kind.into(), TYPES))
+            }
+        };
+        done.map_err(|c| input.fault(c))?;
+        Ok(true)
+    }
+}
+
+fn name(length: usize, input: &mut Input) -> Result<Vec<u8>, ForeignError> {
+    if length > MAX_NAME {
+        let allowed = "0 to 4096";
+        let complaint = Complaint::number("the length of the name", length as u64, allowed);
+        return Err(input.fault(complaint));
+    }
+    let mut name = vec![0; length];
+    input.read_body(&mut name, WHAT, "a name of the length it says")?;
+    Ok(name)
+}

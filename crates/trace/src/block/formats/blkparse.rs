@@ -1,0 +1,121 @@
+//! blkparse's text in its default form:
+//! `8,0 3 11 0.009507758 697 Q WS 223490 + 8 [kjournald]`, which is device, processor, sequence,
+//! seconds, process, stage, kind, first sector of 512 B, sectors, program.
+//!
+//! Kinds are letters: R read, W write, D discard, F flush (before W: a write with a flush first), N
+//! none. Lines of other stages have other ends and are passed over, as is the summary at the end of
+//! the text, from its first line `CPU0 (...)` or `Total (...)` on. The device is
+//! `major << 20 | minor` as in the binary log.
+
+use super::super::reader::{Entry, Lines, Looks, ParseLine};
+use super::super::request::{Nanos, Op};
+use super::super::sink::Sink;
+use super::super::text::{at_least, fields, number, number_32, plain, seconds};
+use super::super::{Options, Stage};
+use super::blktrace::TRAITS;
+use crate::foreign::error::Complaint;
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "blkparse",
+    aliases: &[],
+    traits: TRAITS,
+    looks: Looks::Text,
+    parser: |options| Box::new(Lines(Blkparse::new(options))),
+};
+
+const LINE: &str = "\"major,minor cpu sequence seconds pid action rwbs ...\"";
+const EXTENT: &str = "\"sector + sectors\" behind the kind";
+
+struct Blkparse {
+    stage: &'static [u8],
+    summary: bool,
+}
+
+impl Blkparse {
+    const fn new(options: &Options) -> Self {
+        Self {
+            stage: match options.stage {
+                Stage::Queue => b"Q",
+                Stage::Issue => b"D",
+            },
+            summary: false,
+        }
+    }
+}
+
+impl ParseLine for Blkparse {
+    fn line(&mut self, line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint> {
+        self.summary |= begins_summary(line);
+        if self.summary || line.trim_ascii().is_empty() {
+            sink.state.passed.comments += 1;
+            return Ok(());
+        }
+        let mut words = fields(line);
+        let [device, cpu, sequence, time, pid, action] = at_least(line, &mut words, LINE)?;
+        let device = device_number(device)?;
+        number("the processor", cpu)?;
+        number("the sequence", sequence)?;
+        let time = Nanos(seconds("the time", time)?);
+        let pid = number_32("the process", pid)?;
+        if action != self.stage {
+            sink.state.passed.others += 1;
+            return Ok(());
+        }
+        let [kind] = at_least(line, &mut words, LINE)?;
+        let Some(op) = direction(kind, sink)? else {
+            return Ok(());
+        };
+        let [sector, plus, sectors] = match (words.next(), words.next(), words.next()) {
+            (Some(a), Some(b), Some(c)) => [a, b, c],
+            // A flush has no place: `FWS [program]`.
+            _ if kind.contains(&b'F') => {
+                sink.state.passed.flushes += 1;
+                return Ok(());
+            }
+            _ => return Err(Complaint::text("the line", line, EXTENT)),
+        };
+        if plus != b"+" {
+            return Err(Complaint::text("the line", line, EXTENT));
+        }
+        let sector = number("the sector", sector)?;
+        let sectors = number("the number of sectors", sectors)?;
+        sink.sectors((Some(time), pid, op), device, sector, sectors)
+    }
+}
+
+fn begins_summary(line: &[u8]) -> bool {
+    let after_cpu = line.strip_prefix(b"CPU").and_then(<[u8]>::first);
+    after_cpu.is_some_and(u8::is_ascii_digit) || line.starts_with(b"Total (")
+}
+
+fn device_number(text: &[u8]) -> Result<u32, Complaint> {
+    let split = memchr::memchr(b',', text);
+    let parts = split.and_then(|at| Some((plain(&text[..at])?, plain(&text[at + 1..])?)));
+    match parts {
+        Some((major @ 0..4096, minor @ 0..0x10_0000)) => Ok((major << 20 | minor) as u32),
+        _ => {
+            let allowed = "major,minor with major below 4096 and minor below 1048576";
+            Err(Complaint::text("the device", text, allowed))
+        }
+    }
+}
+
+/// Nothing for kinds that move no data, which are counted.
+fn direction(kind: &[u8], sink: &mut Sink<'_>) -> Result<Option<Op>, Complaint> {
+    if !kind.iter().all(u8::is_ascii_uppercase) {
+        let allowed = "letters such as R, W, WS, RA or D";
+        return Err(Complaint::text("the kind", kind, allowed));
+    }
+    let passed = &mut sink.state.passed;
+    if kind.contains(&b'D') {
+        passed.discards += 1;
+        return Ok(None);
+    }
+    match kind.iter().find(|b| matches!(b, b'R' | b'W')) {
+        Some(b'R') => return Ok(Some(Op::Read)),
+        Some(_) => return Ok(Some(Op::Write)),
+        None if kind.contains(&b'F') => passed.flushes += 1,
+        None => passed.others += 1,
+    }
+    Ok(None)
+}

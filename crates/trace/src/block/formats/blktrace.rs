@@ -1,0 +1,179 @@
+//! blktrace's binary log.
+//!
+//! Records of 48 bytes in the byte order of the traced machine, each followed by `pdu_len` bytes
+//! that are passed over: `u32 magic (0x65617400 + version 7), u32 sequence, u64 time_ns, u64 sector,
+//! u32 bytes, u32 action, u32 pid, u32 device, u32 cpu, u16 error, u16 pdu_len`. The action's low
+//! byte is the stage (1 queued, 7 issued, 8 completed), its upper half the category: bit 16 read,
+//! 17 write, 18 flush, 29 discard (the last two [M]).
+//!
+//! A file per processor is in order; a merged one may step back. A device is `major << 20 | minor`.
+//! One stage of each request is taken, see [`Stage`]. A request that an upper layer remaps to a disk
+//! is queued once per layer, on different devices.
+
+use super::super::reader::{Entry, Looks, Parse};
+use super::super::request::{Nanos, Op};
+use super::super::sink::Sink;
+use super::super::{Options, Stage, TargetKind, Times, Traits};
+use crate::foreign::ForeignError;
+use crate::foreign::error::Complaint;
+use crate::foreign::input::Input;
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "blktrace",
+    aliases: &[],
+    traits: TRAITS,
+    looks: Looks::Binary(|head| order_of(head).is_some()),
+    parser: |options| Box::new(Blktrace::new(options)),
+};
+
+pub(super) const TRAITS: Traits = Traits {
+    target: TargetKind::Device,
+    times: Times::Loose,
+    directions: true,
+    tasks: true,
+};
+
+const MAGIC: u32 = 0x6561_7407;
+const READ: u32 = 1 << 16;
+const WRITE: u32 = 1 << 17;
+const FLUSH: u32 = 1 << 18;
+const DISCARD: u32 = 1 << 29;
+const QUEUED: u8 = 1;
+const ISSUED: u8 = 7;
+
+/// Byte order of the traced machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum ByteOrder {
+    Little,
+    Big,
+}
+
+fn order_of(head: &[u8]) -> Option<ByteOrder> {
+    let first: [u8; 4] = *head.first_chunk()?;
+    match first {
+        _ if u32::from_le_bytes(first) == MAGIC => Some(ByteOrder::Little),
+        _ if u32::from_be_bytes(first) == MAGIC => Some(ByteOrder::Big),
+        _ => None,
+    }
+}
+
+struct Blktrace {
+    stage: u8,
+    order: Option<ByteOrder>,
+    /// The last record was none, so the next begins at the next magic number.
+    lost: bool,
+}
+
+impl Blktrace {
+    const fn new(options: &Options) -> Self {
+        Self {
+            stage: match options.stage {
+                Stage::Queue => QUEUED,
+                Stage::Issue => ISSUED,
+            },
+            order: None,
+            lost: false,
+        }
+    }
+
+    fn event(&mut self, record: &[u8; 48]) -> Result<Event, Complaint> {
+        let found = order_of(record);
+        let order = *self.order.get_or_insert(found.unwrap_or(ByteOrder::Little));
+        if found != Some(order) {
+            self.lost = true;
+            let allowed = "0x65617407 (version 7), in one byte order for the whole file";
+            let magic = record.first_chunk().copied().unwrap_or_default();
+            return Err(Complaint {
+                field: "the magic number",
+                value: format!("{:#010x}", u32::from_le_bytes(magic)),
+                allowed,
+            });
+        }
+        Ok(Event::decode(record, order))
+    }
+}
+
+struct Event {
+    time: u64,
+    sector: u64,
+    bytes: u32,
+    action: u32,
+    pid: u32,
+    device: u32,
+    extra: u16,
+}
+
+impl Event {
+    fn decode(record: &[u8; 48], order: ByteOrder) -> Self {
+        // Big-endian fields become little-endian ones when their bytes are turned round.
+        let field = |at: usize, size: usize| {
+            let bytes = record[at..at + size].iter();
+            let fold = |value: u64, b: &u8| value << 8 | u64::from(*b);
+            match order {
+                ByteOrder::Little => bytes.rev().fold(0, fold),
+                ByteOrder::Big => bytes.fold(0, fold),
+            }
+        };
+        Self {
+            time: field(8, 8),
+            sector: field(16, 8),
+            bytes: field(24, 4) as u32,
+            action: field(28, 4) as u32,
+            pid: field(32, 4) as u32,
+            device: field(36, 4) as u32,
+            extra: field(46, 2) as u16,
+        }
+    }
+
+    fn emit(&self, stage: u8, sink: &mut Sink<'_>) -> Result<(), Complaint> {
+        let passed = &mut sink.state.passed;
+        if self.action & 0xff != u32::from(stage) {
+            passed.others += 1;
+            return Ok(());
+        }
+        let op = match self.action {
+            a if a & DISCARD != 0 => {
+                passed.discards += 1;
+                return Ok(());
+            }
+            a if a & WRITE != 0 && self.bytes > 0 => Op::Write,
+            a if a & READ != 0 => Op::Read,
+            a if a & (FLUSH | WRITE) != 0 => {
+                passed.flushes += 1;
+                return Ok(());
+            }
+            _ => {
+                passed.others += 1;
+                return Ok(());
+            }
+        };
+        if self.bytes % 512 != 0 {
+            sink.state.notes.widened += 1;
+        }
+        let what = (Some(Nanos(self.time)), self.pid, op);
+        sink.sectors(what, self.device, self.sector, u64::from(self.bytes.div_ceil(512)))
+    }
+}
+
+impl Parse for Blktrace {
+    fn step(&mut self, input: &mut Input, sink: &mut Sink<'_>) -> Result<bool, ForeignError> {
+        if std::mem::take(&mut self.lost) {
+            let magic = match self.order {
+                Some(ByteOrder::Big) => MAGIC.to_be_bytes(),
+                _ => MAGIC.to_le_bytes(),
+            };
+            input.skip_to(&magic)?;
+        }
+        let Some(record) = input.record::<48>("48-byte blktrace record", "48")? else {
+            return Ok(false);
+        };
+        let event = self.event(&record).map_err(|c| input.fault(c))?;
+        let emitted = event.emit(self.stage, sink);
+        if event.extra > 0 {
+            let need = "as many as its pdu_len says";
+            input.skip(event.extra.into(), "blktrace record's payload", need)?;
+        }
+        emitted.map_err(|c| input.fault(c))?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,80 @@
+//! DiskSim's two text forms.
+//!
+//! *Default ASCII*: `arrival_ms device block blocks flags`, flags in hexadecimal with bit 0 set for
+//! a read. Blocks are sectors of 512 B. With whole milliseconds throughout, such a file looks like
+//! [`mqsim`](super::mqsim)'s, and the format must be named.
+//!
+//! *Validation*: `R|W cache block blocks service_us interarrival_us`, measured on real disks: `cache`
+//! says whether the disk's cache answered. The time is the sum of the inter-arrival times before:
+//! the first request comes at 0. There is one disk. The measured service times are not used here.
+
+use super::super::Times;
+use super::super::reader::{Entry, Lines, Looks, ParseLine};
+use super::super::request::{Nanos, Op};
+use super::super::sink::Sink;
+use super::super::text::{exactly, fields, number, number_32, scaled};
+use super::{disk, read_or_write};
+use crate::foreign::error::Complaint;
+
+pub(crate) const ASCII: Entry = Entry {
+    name: "disksim",
+    aliases: &["disksim-ascii"],
+    traits: disk(Times::Ordered),
+    looks: Looks::Text,
+    parser: |_| Box::new(Lines(ascii)),
+};
+
+pub(crate) const VALIDATE: Entry = Entry {
+    name: "disksim-validate",
+    aliases: &[],
+    traits: disk(Times::Ordered),
+    looks: Looks::Text,
+    parser: |_| Box::new(Lines(Validate { now: 0 })),
+};
+
+const ASCII_LINE: &str = "arrival_ms device block blocks flags";
+const VALIDATE_LINE: &str = "R|W cache block blocks service_us interarrival_us";
+const MILLISECONDS: &str = "milliseconds with an optional fraction, below 2^64 ns";
+const MICROSECONDS: &str = "microseconds with an optional fraction, below 2^64 ns in sum";
+
+fn ascii(line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint> {
+    let [time, device, block, blocks, flags] = exactly(line, fields(line), ASCII_LINE)?;
+    let time = scaled("the arrival", time, 6, MILLISECONDS)?;
+    let device = number_32("the device", device)?;
+    let block = number("the block", block)?;
+    let blocks = number("the number of blocks", blocks)?;
+    let digits = flags.strip_prefix(b"0x").unwrap_or(flags);
+    let flags = std::str::from_utf8(digits)
+        .ok()
+        .filter(|d| !d.starts_with('+'))
+        .and_then(|d| u32::from_str_radix(d, 16).ok())
+        .ok_or_else(|| Complaint::text("the flags", flags, "a hexadecimal number up to ffffffff"))?;
+    let op = match flags & 1 {
+        1 => Op::Read,
+        _ => Op::Write,
+    };
+    sink.sectors((Some(Nanos(time)), 0, op), device, block, blocks)
+}
+
+struct Validate {
+    now: u64,
+}
+
+impl ParseLine for Validate {
+    fn line(&mut self, line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint> {
+        let [kind, cache, block, blocks, service, gap] =
+            exactly(line, fields(line), VALIDATE_LINE)?;
+        let op = read_or_write("the direction", kind)?;
+        if !cache.first().is_some_and(u8::is_ascii_alphabetic) {
+            return Err(Complaint::text("the cache's answer", cache, "a word such as Hit or Miss"));
+        }
+        let block = number("the block", block)?;
+        let blocks = number("the number of blocks", blocks)?;
+        scaled("the service time", service, 3, MICROSECONDS)?;
+        let step = scaled("the inter-arrival time", gap, 3, MICROSECONDS)?;
+        let next = self.now.checked_add(step);
+        let next = next.ok_or_else(|| Complaint::text("the inter-arrival time", gap, MICROSECONDS))?;
+        let now = std::mem::replace(&mut self.now, next);
+        sink.sectors((Some(Nanos(now)), 0, op), 0, block, blocks)
+    }
+}

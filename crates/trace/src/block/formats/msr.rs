@@ -1,0 +1,63 @@
+//! MSR Cambridge: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`.
+//!
+//! The time is a Windows FILETIME (100 ns since 1601), offset and size are bytes. A disk is a host
+//! and a number on it, such as `hm.0`. Rows are in order of completion in some files, so times may
+//! step back.
+
+use super::super::reader::{Entry, Lines, Looks};
+use super::super::request::{Nanos, Op};
+use super::super::sink::Sink;
+use super::super::text::{comma_fields, exactly, number};
+use super::super::Times;
+use super::disk;
+use crate::foreign::error::Complaint;
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "msr",
+    aliases: &["msr-cambridge"],
+    traits: disk(Times::Loose),
+    looks: Looks::Text,
+    parser: |_| Box::new(Lines(line)),
+};
+
+const LINE: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
+/// Ticks of 100 ns that fit into 64 bits as nanoseconds: up to the year 2185.
+const TICKS: &str = "a number of 100 ns ticks from 0 to 184467440737095516";
+
+fn line(line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint> {
+    let [time, host, disk, kind, offset, size, _] = exactly(line, comma_fields(line), LINE)?;
+    if time == b"Timestamp" {
+        sink.state.passed.comments += 1;
+        return Ok(());
+    }
+    let ticks = number("the timestamp", time)?;
+    let time = ticks
+        .checked_mul(100)
+        .ok_or_else(|| Complaint::text("the timestamp", time, TICKS))?;
+    number("the disk number", disk)?;
+    let op = match kind {
+        b"Read" | b"read" => Op::Read,
+        b"Write" | b"write" => Op::Write,
+        _ => return Err(Complaint::text("the type", kind, "Read or Write")),
+    };
+    let offset = number("the offset", offset)?;
+    let size = number("the size", size)?;
+    let device = device(host, disk, sink)?;
+    sink.bytes((Some(Nanos(time)), 0, op), device, offset, size)
+}
+
+/// Names longer than this are no host names.
+const LONGEST_HOST: usize = 64;
+
+fn device(host: &[u8], disk: &[u8], sink: &mut Sink<'_>) -> Result<u32, Complaint> {
+    if host.is_empty() || host.len() > LONGEST_HOST || disk.len() > LONGEST_HOST {
+        let allowed = "a name of 1 to 64 bytes";
+        return Err(Complaint::text("the host name", host, allowed));
+    }
+    let mut name = [0; 2 * LONGEST_HOST + 1];
+    let end = host.len() + 1 + disk.len();
+    name[..host.len()].copy_from_slice(host);
+    name[host.len()] = b'.';
+    name[host.len() + 1..end].copy_from_slice(disk);
+    sink.state.devices.intern(&name[..end])
+}

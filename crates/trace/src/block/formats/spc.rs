@@ -1,0 +1,36 @@
+//! SPC trace format, as the UMass repository uses it: `ASU,LBA,Size,Opcode,Timestamp[,more]`.
+//!
+//! LBA in sectors of 512 B, size in bytes, opcode R or W in either case, seconds since the start;
+//! blanks after commas are allowed. A disk is an application storage unit (ASU).
+
+use super::super::Times;
+use super::super::reader::{Entry, Lines, Looks};
+use super::super::request::Nanos;
+use super::super::sink::Sink;
+use super::super::text::{at_least, comma_fields, number, number_32, seconds};
+use super::{disk, read_or_write};
+use crate::foreign::error::Complaint;
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "spc",
+    aliases: &["umass"],
+    traits: disk(Times::Ordered),
+    looks: Looks::Text,
+    parser: |_| Box::new(Lines(line)),
+};
+
+const LINE: &str = "ASU,LBA,Size,Opcode,Timestamp and further fields";
+
+fn line(line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint> {
+    let [asu, lba, size, op, time] = at_least(line, &mut comma_fields(line), LINE)?;
+    let asu = number_32("the ASU", asu)?;
+    let lba = number("the LBA", lba)?;
+    let size = number("the size", size)?;
+    let op = read_or_write("the opcode", op)?;
+    let time = seconds("the timestamp", time)?;
+    if size % 512 != 0 {
+        sink.state.notes.widened += 1;
+    }
+    let what = (Some(Nanos(time)), 0, op);
+    sink.sectors(what, asu, lba, size.div_ceil(512))
+}

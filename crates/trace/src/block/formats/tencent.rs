@@ -1,0 +1,39 @@
+//! Tencent block storage (SNIA): `Timestamp,Offset,Size,IOType,VolumeID`.
+//!
+//! Seconds since 1970, sectors of 512 B, sectors, 0 for a read and 1 for a write, a volume. Rows of
+//! several servers are merged, so times step back by seconds.
+
+use super::super::Times;
+use super::super::reader::{Entry, Lines, Looks};
+use super::super::request::{Nanos, Op};
+use super::super::sink::Sink;
+use super::super::text::{comma_fields, exactly, number, number_32, seconds};
+use super::disk;
+use crate::foreign::error::Complaint;
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "tencent",
+    aliases: &[],
+    traits: disk(Times::Loose),
+    looks: Looks::Text,
+    parser: |_| Box::new(Lines(line)),
+};
+
+const LINE: &str = "Timestamp,Offset,Size,IOType,VolumeID";
+
+fn line(line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint> {
+    let [time, offset, size, kind, volume] = exactly(line, comma_fields(line), LINE)?;
+    let time = seconds("the timestamp", time)?;
+    let offset = number("the offset", offset)?;
+    let size = number("the size", size)?;
+    let op = match kind {
+        b"0" => Op::Read,
+        b"1" => Op::Write,
+        _ => {
+            let allowed = "0 (read) or 1 (write)";
+            return Err(Complaint::text("the IOType", kind, allowed));
+        }
+    };
+    let volume = number_32("the volume", volume)?;
+    sink.sectors((Some(Nanos(time)), 0, op), volume, offset, size)
+}

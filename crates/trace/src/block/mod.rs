@@ -1,0 +1,217 @@
+//! Traces of what is read and written on disks and in files.
+//!
+//! A [`BlockTrace`] reads one file as a stream, in memory that depends on the number of files and
+//! disks that the trace names, not on its length. It yields [`Request`]s in batches, plain or
+//! packed by gzip, bzip2, xz or zstd (told by their magic bytes). The formats fall into three
+//! kinds by what their requests are about ([`Traits::target`]), and what a format lacks is never
+//! made up: whoever needs disk addresses must state a layout for the second kind, and cannot have
+//! any for the third.
+//!
+//! | kind | formats |
+//! |---|---|
+//! | sectors of a disk | `blktrace`, `blkparse`, `msr`, `spc`, `vscsi-v1`, `vscsi-v2`, `libcachesim-csv`, `arc`, `systor17`, `tencent`, `mqsim`, `disksim`, `disksim-validate` |
+//! | bytes of a file | `strace`, `fpt`, `fio`, `accusim` |
+//! | opaque blocks | `oracle-general`, `ids` (LIRS, libCacheSim txt), `w106` |
+//!
+//! # Time
+//!
+//! Formats that merge the logs of several queues or processors are known to be slightly out of
+//! order ([`Times::Loose`]): their steps back are counted in [`Notes`] and the times left as they
+//! are, so that a replay that needs a clock takes the latest time so far. In the others
+//! ([`Times::Ordered`]) a step back is an error, or counted when reading is lenient.
+//!
+//! # Damage
+//!
+//! The first record that is wrong ends strict reading with its place, field, value and what is
+//! allowed; what came before it is handed out. [`Options::lenient`] leaves such records out and
+//! counts them in [`Skipped`]. A text's last line must end with a line feed, since a number that
+//! was cut in half still looks like a number; lenient reading leaves out the cut line. An input
+//! that cannot be unpacked is an error in both.
+//!
+//! Adding a format takes its file in `formats`, one line in the list below, and a test.
+
+mod detect;
+mod error;
+mod formats;
+mod names;
+mod reader;
+mod request;
+mod sink;
+mod text;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use error::BlockError;
+pub use names::{Devices, FileInfo, Files, MAX_DEVICES, MAX_FILES, MAX_NAME_BYTES};
+pub use reader::{BATCH, BlockTrace, Requests};
+pub use request::{FileKey, Nanos, NextUse, Op, PageShift, PageSpan, Request, Space, Target};
+pub use sink::{Notes, Passed, Skipped};
+
+use crate::foreign::error::shorten;
+use reader::Entry;
+
+/// Makes the enum of formats and its table from one list.
+macro_rules! formats {
+    ($($(#[$doc:meta])* $variant:ident => $entry:expr,)*) => {
+        /// A block or file trace format. [`Display`](fmt::Display) gives the name, which
+        /// [`FromStr`] reads, along with a few other names.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Format {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Format {
+            /// Every format.
+            pub const ALL: [Self; [$(stringify!($variant)),*].len()] = [$(Self::$variant),*];
+
+            pub(crate) const fn entry(self) -> &'static Entry {
+                match self {
+                    $(Self::$variant => &$entry,)*
+                }
+            }
+        }
+    };
+}
+
+formats! {
+    /// blktrace's binary log, one file per processor or merged.
+    Blktrace => formats::blktrace::ENTRY,
+    /// Text of blkparse in its default form.
+    Blkparse => formats::blkparse::ENTRY,
+    /// MSR Cambridge CSV.
+    Msr => formats::msr::ENTRY,
+    /// SPC, the form of the UMass repository.
+    Spc => formats::spc::ENTRY,
+    /// VMware vscsi tracing, version 1 (CloudPhysics).
+    VscsiV1 => formats::vscsi::V1,
+    /// VMware vscsi tracing, version 2.
+    VscsiV2 => formats::vscsi::V2,
+    /// libCacheSim's CSV with named columns.
+    LibCacheSimCsv => formats::libcachesim::CSV,
+    /// libCacheSim's oracleGeneral: 24 bytes per request.
+    OracleGeneral => formats::libcachesim::ORACLE,
+    /// One block number per line: LIRS traces, libCacheSim txt.
+    Ids => formats::ids::ENTRY,
+    /// Text of the ARC authors (`.lis`).
+    Arc => formats::arc::ENTRY,
+    /// SNIA's SYSTOR '17 traces of a virtual desktop installation.
+    Systor17 => formats::systor::ENTRY,
+    /// SNIA's Tencent block storage traces.
+    Tencent => formats::tencent::ENTRY,
+    /// MQSim's ASCII form.
+    Mqsim => formats::mqsim::ENTRY,
+    /// DiskSim's default ASCII form.
+    DiskSim => formats::disksim::ASCII,
+    /// DiskSim's validation traces of measured disks.
+    DiskSimValidate => formats::disksim::VALIDATE,
+    /// AccuSim's binary log of system calls.
+    AccuSim => formats::accusim::ENTRY,
+    /// Text of `strace -f -y`.
+    Strace => formats::strace::ENTRY,
+    /// Piebald's page-level file trace.
+    Fpt => formats::fpt::ENTRY,
+    /// fio's I/O log, versions 2 and 3.
+    Fio => formats::fio::ENTRY,
+    /// CloudPhysics w106 as Caffeine has it: big-endian numbers of 32 bits.
+    W106 => formats::w106::ENTRY,
+}
+
+impl Format {
+    /// The name that users write.
+    pub const fn name(self) -> &'static str {
+        self.entry().name
+    }
+
+    /// What the format's requests say.
+    pub const fn traits(self) -> Traits {
+        self.entry().traits
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl serde::Serialize for Format {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = BlockError;
+
+    fn from_str(name: &str) -> Result<Self, BlockError> {
+        Self::ALL
+            .into_iter()
+            .find(|f| f.name() == name || f.entry().aliases.contains(&name))
+            .ok_or_else(|| BlockError::NoSuchFormat {
+                value: shorten(name.as_bytes()),
+            })
+    }
+}
+
+/// What a format's requests are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TargetKind {
+    /// [`Target::Device`]: disk addresses.
+    Device,
+    /// [`Target::File`]: a layout must say where files lie.
+    File,
+    /// [`Target::Id`]: no address at all.
+    Id,
+}
+
+/// Whether a format has times, and how far they can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Times {
+    /// None.
+    None,
+    /// They do not fall from one request to the next.
+    Ordered,
+    /// They may fall: several logs were merged.
+    Loose,
+    /// Only if the tracer was asked for them; then they do not fall within a process.
+    Optional,
+}
+
+/// What a format's requests say, whatever the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Traits {
+    /// What they are about.
+    pub target: TargetKind,
+    /// When they are made.
+    pub times: Times,
+    /// Whether reads and writes are told apart; otherwise all are taken as reads.
+    pub directions: bool,
+    /// Whether they name the process.
+    pub tasks: bool,
+}
+
+/// Which stage of a request in the block layer is taken as the request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Stage {
+    /// When it is queued: what programs and the file system ask for.
+    #[default]
+    Queue,
+    /// When it is issued to the disk: after merging.
+    Issue,
+}
+
+/// How a trace is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The format, if it is not to be found out.
+    pub format: Option<Format>,
+    /// Leave out wrong records and count them instead of ending with the first.
+    pub lenient: bool,
+    /// The stage that `blktrace` and `blkparse` yield.
+    pub stage: Stage,
+    /// Only files whose paths begin with one of these (`strace`); all if there are none.
+    pub under: Vec<String>,
+}

@@ -1,0 +1,297 @@
+//! The stream of requests of one file.
+
+use std::path::Path;
+
+use super::error::BlockError;
+use super::names::{Devices, Files};
+use super::request::Request;
+use super::sink::{Notes, Passed, Sink, Skipped, State};
+use super::{Format, Options, Times, Traits, detect};
+use crate::foreign::ForeignError;
+use crate::foreign::error::Complaint;
+use crate::foreign::input::Input;
+
+/// Requests in a batch, except that one record that holds several may exceed it.
+pub const BATCH: usize = 4096;
+
+/// How the content tells a format.
+pub(crate) enum Looks {
+    /// A text whose lines parse.
+    Text,
+    /// Bytes that are not text, that pass this test, and whose records parse.
+    Binary(fn(&[u8]) -> bool),
+    /// Anything might be it.
+    Unknowable,
+}
+
+/// All about a format.
+pub(crate) struct Entry {
+    pub name: &'static str,
+    pub aliases: &'static [&'static str],
+    pub traits: Traits,
+    pub looks: Looks,
+    pub parser: fn(&Options) -> Box<dyn Parse>,
+}
+
+/// Turns records into requests.
+pub(crate) trait Parse: Send {
+    /// Reads one record; `false` at the end. After an error of the record, the next call goes on
+    /// behind it.
+    fn step(&mut self, input: &mut Input, sink: &mut Sink<'_>) -> Result<bool, ForeignError>;
+
+    /// Reads records until a batch is full; `false` at the end.
+    fn fill(&mut self, input: &mut Input, sink: &mut Sink<'_>) -> Result<bool, ForeignError> {
+        while sink.out.len() < BATCH {
+            if !self.step(input, sink)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Parses one line of a text.
+pub(crate) trait ParseLine: Send {
+    fn line(&mut self, line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint>;
+}
+
+/// A text format.
+pub(crate) struct Lines<P>(pub P);
+
+impl<P: ParseLine> Parse for Lines<P> {
+    fn step(&mut self, input: &mut Input, sink: &mut Sink<'_>) -> Result<bool, ForeignError> {
+        let parsed = input.line(|line| {
+            if line.is_empty() {
+                sink.state.passed.comments += 1;
+                return Ok(());
+            }
+            self.0.line(line, sink)
+        })?;
+        Ok(parsed.is_some())
+    }
+}
+
+impl<F: FnMut(&[u8], &mut Sink<'_>) -> Result<(), Complaint> + Send> ParseLine for F {
+    fn line(&mut self, line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint> {
+        self(line, sink)
+    }
+}
+
+/// A format of records of one size.
+pub(crate) struct Records<const N: usize, F> {
+    /// What a record is, and its size, for messages.
+    pub what: (&'static str, &'static str),
+    pub parse: F,
+}
+
+impl<const N: usize, F> Parse for Records<N, F>
+where
+    F: FnMut(&[u8; N], &mut Sink<'_>) -> Result<(), Complaint> + Send,
+{
+    fn step(&mut self, input: &mut Input, sink: &mut Sink<'_>) -> Result<bool, ForeignError> {
+        let Some(record) = input.record::<N>(self.what.0, self.what.1)? else {
+            return Ok(false);
+        };
+        (self.parse)(&record, sink).map_err(|c| input.fault(c))?;
+        Ok(true)
+    }
+}
+
+/// A trace being read.
+///
+/// ```no_run
+/// use piebald_trace::block::{BlockTrace, Options, PageShift};
+///
+/// let mut trace = BlockTrace::open("hm_0.csv.gz".as_ref(), Options::default())?;
+/// let mut batch = Vec::new();
+/// while trace.next_batch(&mut batch)? {
+///     for request in &batch {
+///         let span = request.pages(PageShift::PAGE_4K);
+///         println!("{:?} {}+{}", span.space, span.first, span.count);
+///     }
+/// }
+/// # Ok::<(), piebald_trace::block::BlockError>(())
+/// ```
+pub struct BlockTrace {
+    format: Format,
+    lenient: bool,
+    input: Input,
+    parser: Box<dyn Parse>,
+    state: State,
+    skipped: Skipped,
+    pending: Option<ForeignError>,
+    done: bool,
+}
+
+impl BlockTrace {
+    /// Opens a trace at its beginning. Without [`Options::format`] the content tells the format.
+    ///
+    /// # Errors
+    /// The file cannot be opened or unpacked, is empty, or has no or several possible formats.
+    pub fn open(path: &Path, options: Options) -> Result<Self, BlockError> {
+        Self::new(Input::open(path)?, options)
+    }
+
+    /// The same for bytes in memory, packed or not. `name` stands for the file in messages.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn from_bytes(name: &str, bytes: &[u8], options: Options) -> Result<Self, BlockError> {
+        Self::new(Input::from_bytes(name, bytes)?, options)
+    }
+
+    fn new(mut input: Input, options: Options) -> Result<Self, BlockError> {
+        let format = match options.format {
+            Some(format) => format,
+            None => detect::detect(&mut input)?,
+        };
+        if input.peek()?.is_empty() {
+            return Err(BlockError::Empty {
+                name: input.name().to_owned(),
+            });
+        }
+        let state = State {
+            ordered: format.traits().times == Times::Ordered && !options.lenient,
+            ..State::default()
+        };
+        Ok(Self {
+            format,
+            lenient: options.lenient,
+            parser: (format.entry().parser)(&options),
+            input,
+            state,
+            skipped: Skipped::default(),
+            pending: None,
+            done: false,
+        })
+    }
+
+    /// The format, given or found.
+    pub const fn format(&self) -> Format {
+        self.format
+    }
+
+    /// What the format's requests say.
+    pub const fn traits(&self) -> Traits {
+        self.format.traits()
+    }
+
+    /// Empties `out` and puts the next requests into it, at least one; `false` after the last.
+    /// After an error there are no more requests.
+    ///
+    /// # Errors
+    /// See [damage](super#damage). Requests before a wrong record were handed out by earlier
+    /// calls.
+    pub fn next_batch(&mut self, out: &mut Vec<Request>) -> Result<bool, BlockError> {
+        out.clear();
+        if let Some(error) = self.pending.take() {
+            return Err(error.into());
+        }
+        while out.len() < BATCH && !self.done {
+            let mut sink = Sink {
+                out,
+                state: &mut self.state,
+            };
+            match self.parser.fill(&mut self.input, &mut sink) {
+                Ok(more) => self.done = !more,
+                Err(error) if self.lenient && recoverable(&error) => self.leave_out(&error)?,
+                Err(error) => {
+                    self.done = true;
+                    if out.is_empty() {
+                        return Err(error.into());
+                    }
+                    self.pending = Some(error);
+                }
+            }
+        }
+        Ok(!out.is_empty())
+    }
+
+    /// All requests from here on, one by one.
+    pub const fn requests(self) -> Requests {
+        Requests {
+            trace: self,
+            batch: Vec::new(),
+            next: 0,
+        }
+    }
+
+    /// Files named so far. Complete at the end of the trace.
+    pub const fn files(&self) -> &Files {
+        &self.state.files
+    }
+
+    /// Disks named so far.
+    pub const fn devices(&self) -> &Devices {
+        &self.state.devices
+    }
+
+    /// Records so far that became no request.
+    pub const fn passed(&self) -> Passed {
+        self.state.passed
+    }
+
+    /// What was done to requests so far.
+    pub const fn notes(&self) -> Notes {
+        self.state.notes
+    }
+
+    /// Wrong records that were left out so far.
+    pub const fn skipped(&self) -> &Skipped {
+        &self.skipped
+    }
+
+    /// Unpacked bytes read so far.
+    pub fn offset(&self) -> u64 {
+        self.input.offset()
+    }
+
+    fn leave_out(&mut self, error: &ForeignError) -> Result<(), BlockError> {
+        let field = match error {
+            ForeignError::Value { field, .. } => field,
+            _ => {
+                self.done = true;
+                "the cut record at the end"
+            }
+        };
+        self.skipped.note(field, || error.to_string());
+        self.input.drop_overlong()?;
+        Ok(())
+    }
+}
+
+const fn recoverable(error: &ForeignError) -> bool {
+    matches!(error, ForeignError::Value { .. } | ForeignError::Cut { .. })
+}
+
+/// Requests one by one; ends after the first error.
+pub struct Requests {
+    trace: BlockTrace,
+    batch: Vec<Request>,
+    next: usize,
+}
+
+impl Requests {
+    /// The trace, for what it counts and names.
+    pub const fn trace(&self) -> &BlockTrace {
+        &self.trace
+    }
+}
+
+impl Iterator for Requests {
+    type Item = Result<Request, BlockError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next == self.batch.len() {
+            self.next = 0;
+            match self.trace.next_batch(&mut self.batch) {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        let request = self.batch.get(self.next).copied();
+        self.next += 1;
+        request.map(Ok)
+    }
+}
