@@ -1,4 +1,4 @@
-//! The machine model: caches, TLBs, DRAM, links and core timing.
+//! The machine model: caches, TLBs, DRAM, links, core timing and disks.
 //!
 //! Nothing here knows a file, a clock or a thread: every call takes the time of
 //! the core that asks and returns when it is done. [`Machine`] implements
@@ -7,6 +7,7 @@
 
 mod cache;
 mod counters;
+pub mod disk;
 pub mod dram;
 mod error;
 mod features;

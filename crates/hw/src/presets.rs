@@ -8,6 +8,8 @@ pub mod derive;
 
 use std::ops::Range;
 
+use serde::de::DeserializeOwned;
+
 use crate::spec::MachineSpec;
 
 /// A machine file that could not be read, or a preset that does not exist.
@@ -88,6 +90,11 @@ pub fn load(name_or_text: &str) -> Result<MachineSpec, PresetError> {
 /// The first thing that is no machine, with its line, its key and what is
 /// allowed there.
 pub fn parse(text: &str, file: &str) -> Result<MachineSpec, PresetError> {
+    parse_as(text, file)
+}
+
+/// As [`parse`], for other things that are written as such files.
+pub(crate) fn parse_as<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, PresetError> {
     toml::from_str(text).map_err(|error| {
         let span = error.span().unwrap_or(0..0);
         let line = line_at(text, &span);
