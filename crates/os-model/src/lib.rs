@@ -81,7 +81,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod file;
 pub mod frames;
+pub mod io;
 pub mod kernel;
 pub mod replace;
 pub mod sched;

@@ -1,0 +1,177 @@
+//! Pages go out: victims of reclaim, write-back by share and by age.
+
+use piebald_policy::contract::replacement::{PageRef, Replacement};
+use piebald_units::{
+    Lba, Picos, TaskId,
+    block::{BlockDir, BlockPort, SECTORS_SHIFT},
+};
+
+use super::{
+    super::{cache::flag, key::Key},
+    FileHost,
+    call::Progress,
+};
+use crate::io::Run;
+
+/// The task in whose name the kernel writes.
+const KERNEL: TaskId = TaskId(u32::MAX);
+
+impl<P: Replacement, D: BlockPort> FileHost<P, D> {
+    /// A page was written to by a program.
+    pub(super) fn dirtied(&mut self, key: Key, now: Picos) -> Progress {
+        let Some(page) = self.cache.find(key) else {
+            return Progress::Done;
+        };
+        if !self.cache.page(page).is(flag::DIRTY) {
+            self.cache.set(page, flag::DIRTY);
+            self.cache.set_dirty(page, true);
+            self.dirty.add(key, now);
+            self.arm(now);
+        }
+        self.balance(now)
+    }
+
+    /// Starts write-back above the background share, and stops writers above the
+    /// foreground share.
+    fn balance(&mut self, now: Picos) -> Progress {
+        let wb = self.config.write_back;
+        if self.dirty.len() > self.share(wb.background_permille) {
+            self.dirty.flushing = true;
+            self.pump(now);
+        }
+        match self.above_foreground() {
+            true => Progress::Throttled,
+            false => Progress::Done,
+        }
+    }
+
+    fn share(&self, permille: u32) -> u64 {
+        u64::from(self.cache.capacity()) * u64::from(permille) / 1000
+    }
+
+    /// So many pages are dirty or being written that writers wait.
+    pub(super) fn above_foreground(&self) -> bool {
+        let unclean = self.dirty.len() + self.dirty.under_way;
+        // With memory so small that no page may be dirty, writers write through.
+        let allowed = self.share(self.config.write_back.foreground_permille);
+        unclean > allowed && self.dirty.under_way > 0
+    }
+
+    /// The timer runs while something is dirty, at whole multiples of its period.
+    fn arm(&mut self, now: Picos) {
+        if self.wake.is_none() {
+            let period = self.config.write_back.wake.0;
+            let next = (now.0 / period).saturating_add(1).saturating_mul(period);
+            self.wake = Some(Picos(next));
+        }
+    }
+
+    /// The timer: files that have been dirty for long are written.
+    pub(super) fn wake_write_back(&mut self, now: Picos) {
+        self.wake = None;
+        self.dirty.expire(self.config.write_back.expire, now);
+        self.pump(now);
+        if self.dirty.len() > 0 {
+            self.arm(now);
+        }
+    }
+
+    /// Writes back until nothing is left to do or the queue is congested.
+    pub(super) fn pump(&mut self, now: Picos) {
+        let background = self.share(self.config.write_back.background_permille);
+        while !self.congested(BlockDir::Write) {
+            self.dirty.flushing &= self.dirty.len() > background;
+            let cache = &self.cache;
+            let free = |key| {
+                cache
+                    .find(key)
+                    .is_some_and(|p| !cache.page(p).is(flag::WRITEBACK))
+            };
+            let Some(first) = self.dirty.next(free) else {
+                break;
+            };
+            self.write_from(first, now);
+        }
+    }
+
+    /// Writes a dirty page and those that follow it in the file and on the disk.
+    fn write_from(&mut self, first: Key, now: Picos) {
+        let most = (self.config.io.max_sectors >> SECTORS_SHIFT) as usize;
+        let mut units = std::mem::take(&mut self.run);
+        let (mut start, mut next, mut key) = (Lba(0), None, first);
+        while units.len() < most
+            && let Some(page) = self.writable(key)
+        {
+            let lba = self.cache.page(page).lba;
+            if next.is_some_and(|next| next != lba) {
+                break;
+            }
+            if units.is_empty() {
+                start = lba;
+            }
+            units.push(page);
+            next = Some(Lba(lba.0.saturating_add(1 << SECTORS_SHIFT)));
+            key = key.next();
+        }
+        self.stats.written_back += units.len() as u64;
+        self.write_out(start, &units, now);
+        units.clear();
+        self.run = units;
+    }
+
+    /// The number of a page that is dirty and can be written now.
+    fn writable(&self, key: Key) -> Option<PageRef> {
+        let page = self.cache.find(key)?;
+        let p = self.cache.page(page);
+        (p.is(flag::DIRTY) && !p.is(flag::LOCKED | flag::WRITEBACK)).then_some(page)
+    }
+
+    /// Hands pages that follow one another to the queue.
+    pub(super) fn write_out(&mut self, lba: Lba, units: &[PageRef], now: Picos) {
+        for &page in units {
+            let key = self.cache.page(page).key;
+            self.cache.edit(page, |p| {
+                p.flags = p.flags & !flag::DIRTY | flag::WRITEBACK;
+            });
+            self.dirty.remove(key);
+            self.dirty.under_way += u64::from(!key.is_anon());
+        }
+        let run = Run {
+            lba,
+            units,
+            dir: BlockDir::Write,
+            task: KERNEL,
+        };
+        self.queue.submit(run, now);
+    }
+
+    /// Writes dirty pages that reclaim met, unless the queue is congested.
+    pub(super) fn write_victims(&mut self, victims: &[PageRef], now: Picos) {
+        for &page in victims {
+            if self.congested(BlockDir::Write) {
+                break;
+            }
+            let p = *self.cache.page(page);
+            let lba = match p.key.is_anon() {
+                false => p.lba,
+                true => match self.swap_place(page, p.key) {
+                    Some(lba) => lba,
+                    None => continue,
+                },
+            };
+            match p.key.is_anon() {
+                true => self.stats.swap_outs += 1,
+                false => self.stats.victims_written += 1,
+            }
+            self.write_out(lba, &[page], now);
+        }
+    }
+
+    /// Nothing can be evicted: the coldest dirty pages are written.
+    pub(super) fn write_some_victims(&mut self, now: Picos) {
+        let mut dirty = Vec::new();
+        self.cache.coldest_dirty(&mut dirty);
+        self.write_victims(&dirty, now);
+        self.queue.unplug(now);
+    }
+}

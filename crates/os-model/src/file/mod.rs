@@ -1,0 +1,49 @@
+//! The file side of the simulated kernel: files, page cache, readahead, write-back
+//! and swap, on one disk.
+//!
+//! [`FileHost`] is the way in. It is generic over the replacement policy `P` and
+//! the disk `D`, is driven by time as an argument, and calls nobody back.
+//!
+//! ```text
+//! FileHost::new(FileConfig, FileTable, policy, disk)
+//!   .read(task, file, Span, now)   .write(..)   .touch_mapped(task, file, page, write, now)
+//!   .touch_anon(task, page, write, now)         -> Step::Ready(at) | Step::Blocked
+//!   .next_event() -> Option<Picos>              when to call advance
+//!   .advance(now) -> Vec<Woken { task, at }>    calls that are done
+//!   .delete(file, now)   .exit(task, now)   .close(task, file)
+//!   .stats() -> Stats    .io_stats()   .runs() -> &RunLengths   .validate()
+//! ```
+//!
+//! # Driving it
+//! Every task has at most one call under way. The driver keeps a clock per task and
+//! repeats: if the next event of the host is not later than the earliest ready task,
+//! [`advance`](FileHost::advance) to it, else let that task make its next call. All
+//! calls and advances come in rising time. When no task is ready and there is no
+//! event, tasks that still wait never wake (memory is full of pages that cannot go).
+//!
+//! # What happens to a page
+//! A page that is missing enters the cache before its I/O, locked; whoever needs it
+//! waits for it. Demand reads block their task, reads ahead do not. The policy's
+//! proposals decide who leaves: clean pages are forgotten, dirty ones are written
+//! out and passed over until they are clean, locked ones are passed over.
+
+mod cache;
+mod config;
+mod dirty;
+mod error;
+mod host;
+mod key;
+mod layout;
+pub mod readahead;
+mod scatter;
+mod span;
+mod stats;
+mod swap;
+mod table;
+
+pub use config::{CpuCost, FileConfig, FileConfigError, SwapArea, Watermarks, WriteBack};
+pub use error::{BrokenHost, FileError};
+pub use host::{FileHost, Step, Woken};
+pub use layout::{Extent, FileIndex, FileTable, Layout, LayoutError, MAX_FILE_PAGES, MAX_FILES};
+pub use span::Span;
+pub use stats::{Stats, Uses};
