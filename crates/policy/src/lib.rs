@@ -24,5 +24,6 @@
 pub mod buddy;
 pub mod color_map;
 pub mod contract;
+pub mod dulo;
 pub mod rainbow;
 pub mod replacement;
