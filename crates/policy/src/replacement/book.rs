@@ -27,12 +27,14 @@ pub(super) const GIVEN_UP: u8 = 1;
 pub(super) const AWAITED: u8 = 2;
 /// On the policy's list of ghosts.
 pub(super) const GHOST: u8 = 3;
-/// In memory, on no list.
+/// In memory, on no list; it was on the policy's first.
 pub(super) const DETACHED: u8 = 4;
 /// On the policy's first list.
 pub(super) const FIRST: u8 = 5;
 /// On the policy's second list.
 pub(super) const SECOND: u8 = 6;
+/// In memory, on no list; it was on the policy's second.
+pub(super) const DETACHED_SECOND: u8 = 7;
 
 /// The lowest bit that is the policy's.
 pub(super) const OWN: u8 = 8;
@@ -46,7 +48,13 @@ pub(super) const fn in_memory(mark: u8) -> bool {
 /// Is a page with this mark in memory and on a list?
 #[inline]
 pub(super) const fn attached(mark: u8) -> bool {
-    mark & PLACE > DETACHED
+    matches!(mark & PLACE, FIRST | SECOND)
+}
+
+/// Is a page with this mark in memory and on no list?
+#[inline]
+pub(super) const fn detached(mark: u8) -> bool {
+    matches!(mark & PLACE, DETACHED | DETACHED_SECOND)
 }
 
 /// Memory for a policy, at least as long as its configuration says. Contents
@@ -209,6 +217,18 @@ impl<S: Store> Book<S> {
         may.then_some(mark)
     }
 
+    /// Notes a page that was looked at in a search for a victim.
+    #[inline]
+    pub(super) fn looked(&mut self) {
+        self.effort.scanned = self.effort.scanned.wrapping_add(1);
+    }
+
+    /// Notes a page that a search for a victim moved.
+    #[inline]
+    pub(super) fn moved(&mut self) {
+        self.effort.moved = self.effort.moved.wrapping_add(1);
+    }
+
     /// Counts a page that came into memory.
     #[inline]
     pub(super) fn came(&mut self) {
@@ -248,7 +268,7 @@ impl<S: Store> Book<S> {
         match self.mark(page.0) & PLACE {
             FREE | GIVEN_UP => State::Unknown,
             AWAITED | GHOST => State::Ghost,
-            DETACHED => State::Detached,
+            DETACHED | DETACHED_SECOND => State::Detached,
             _ => State::Resident,
         }
     }

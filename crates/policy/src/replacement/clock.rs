@@ -105,7 +105,7 @@ impl<S: Store> Clock<S> {
         if let Some(mark) = self.book.mark_mut(at) {
             *mark = mark.wrapping_sub(USE);
         }
-        self.book.effort.moved = self.book.effort.moved.wrapping_add(1);
+        self.book.moved();
     }
 
     /// Gives young pages their turn until the oldest page is not young.
@@ -113,7 +113,7 @@ impl<S: Store> Clock<S> {
     fn turn(&mut self) -> Option<u32> {
         loop {
             let at = self.stack.oldest()?;
-            self.book.effort.scanned = self.book.effort.scanned.wrapping_add(1);
+            self.book.looked();
             if self.uses(at) == 0 {
                 return Some(at);
             }
@@ -149,7 +149,7 @@ impl<S: Store> Clock<S> {
             && other != at
         {
             next = self.stack.newer(self.book.links(), other);
-            self.book.effort.scanned = self.book.effort.scanned.wrapping_add(1);
+            self.book.looked();
             if self.uses(other) != 0 {
                 self.spend(other);
                 let mark = self.book.mark(other);

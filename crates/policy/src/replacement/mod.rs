@@ -7,6 +7,8 @@
 //! | [`Lru`] | folklore | moves the page | by last use |
 //! | [`Clock`] | DULO (FAST'05), section 3.4 | marks the page | by age, young ones get another turn |
 //! | [`Sieve`] | NSDI'24 | marks the page | unmarked ones from the hand on |
+//! | [`TwoQ`] | VLDB'94 | moves the page if it is hot | by age, hot ones by last use |
+//! | [`S3Fifo`] | SOSP'23 | counts the use | by age, used ones get other turns |
 //!
 //! All answer to [`Replacement`](crate::contract::replacement::Replacement) and
 //! can carry DULO ([`Base`](crate::contract::replacement::Base)).
@@ -50,9 +52,12 @@ mod book;
 mod clock;
 mod config;
 mod fifo;
+mod ghosts;
 mod list;
 mod lru;
+mod s3_fifo;
 mod sieve;
+mod two_q;
 
 pub use book::{Slots, Store};
 pub use clock::{Clock, Config as ClockConfig};
@@ -60,7 +65,9 @@ pub use config::{Config, MAX_SLOTS, NewError};
 pub use fifo::Fifo;
 pub use list::Link;
 pub use lru::Lru;
+pub use s3_fifo::{Config as S3FifoConfig, S3Fifo};
 pub use sieve::Sieve;
+pub use two_q::{Config as TwoQConfig, TwoQ};
 
 /// The calls of `Replacement` that the book answers for every policy.
 macro_rules! answered_by_the_book {

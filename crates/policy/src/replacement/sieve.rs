@@ -67,7 +67,7 @@ impl<S: Store> Sieve<S> {
             if at == NONE {
                 at = self.queue.oldest()?;
             }
-            self.book.effort.scanned = self.book.effort.scanned.wrapping_add(1);
+            self.book.looked();
             let mark = self.book.mark(at);
             if mark & VISITED == 0 {
                 self.hand = at;
