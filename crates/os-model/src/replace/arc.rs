@@ -14,9 +14,7 @@
 //! where the list was empty, and that is case IV.A with |T1| = c, in which the
 //! paper drops the page unremembered.
 //!
-//! *Beyond the paper.* A page that was read ahead and never used counts as not
-//! yet seen: its first use leaves it in T1, and if evicted before it is not
-//! remembered. If every page of the list that REPLACE wants is detached, the other
+//! *Beyond the paper.* If every page of the list that REPLACE wants is detached, the other
 //! list serves. Detached pages count in |T1| and |T2|.
 //!
 //! 12 B of state per slot, `2 * capacity + 1` slots.
@@ -28,7 +26,7 @@ use piebald_units::Picos;
 
 use super::{
     ConfigError, check_capacity,
-    kit::{Dropped, Link, Linked, List, broken, fill, linked, misuse, rule_holds},
+    kit::{Dropped, Link, Linked, List, NIL, Note, broken, fill, linked, misuse, rule_holds},
 };
 
 /// Configuration of ARC. It has nothing to tune.
@@ -60,10 +58,7 @@ struct Node {
     link: Link,
     place: Place,
     detached: bool,
-    /// Used while detached.
-    used: bool,
-    /// Read ahead and not used since.
-    unused: bool,
+    note: Note,
 }
 linked!(Node, 0, link);
 
@@ -82,6 +77,8 @@ pub struct Arc {
     p: f64,
     /// The page that comes in is in B2.
     from_b2: bool,
+    /// Ghost that is being fetched: kept until it is here or another is.
+    coming: u32,
     dropped: Dropped,
 }
 
@@ -102,6 +99,7 @@ impl Arc {
             capacity,
             p: 0.0,
             from_b2: false,
+            coming: NIL,
             dropped: Dropped::default(),
         })
     }
@@ -187,13 +185,23 @@ impl Arc {
     fn trim(&mut self) {
         let [t1, t2] = self.sizes();
         while t1 + self.b1.len() > self.capacity {
-            let Some(page) = self.b1.tail() else { break };
+            let Some(page) = self.oldest(&self.b1) else {
+                break;
+            };
             self.drop_page(page);
         }
         while t1 + t2 + self.b1.len() + self.b2.len() > 2 * self.capacity {
-            let Some(page) = self.b2.tail() else { break };
+            let Some(page) = self.oldest(&self.b2) else {
+                break;
+            };
             self.drop_page(page);
         }
+    }
+
+    /// The coldest ghost of a list that is not on its way.
+    fn oldest(&self, ghosts: &List) -> Option<u32> {
+        let mut order = ghosts.coldest(&self.nodes);
+        order.find(|page| *page != self.coming)
     }
 
     fn remember(&mut self, page: u32) {
@@ -221,11 +229,16 @@ impl Replacement for Arc {
     }
 
     #[inline]
-    fn miss(&mut self, ghost: Option<PageRef>, _insert: &Insert, _now: Picos) {
+    fn miss(&mut self, ghost: Option<PageRef>, insert: &Insert, _now: Picos) {
         let place = ghost.map_or(Place::Nowhere, |g| self.place_of(g));
-        self.from_b2 = place == Place::B2;
-        match place {
-            Place::B1 | Place::B2 => self.adapt(place),
+        (self.from_b2, self.coming) = (place == Place::B2, NIL);
+        match (place, ghost) {
+            (Place::B1 | Place::B2, Some(ghost)) => {
+                self.coming = ghost.0;
+                if insert.fetch == Fetch::Demand {
+                    self.adapt(place);
+                }
+            }
             _ => debug_assert!(ghost.is_none(), "miss of a page that is no ghost"),
         }
     }
@@ -235,18 +248,22 @@ impl Replacement for Arc {
         if page.index() >= self.nodes.len() {
             return misuse("insert", page);
         }
-        let place = match self.place_of(page) {
-            Place::Nowhere => Place::T1,
-            Place::B1 | Place::B2 => Place::T2,
+        let asked = insert.fetch == Fetch::Demand;
+        let (place, note) = match self.place_of(page) {
+            Place::Nowhere => (Place::T1, Note::of(insert)),
+            Place::B1 if !asked => (Place::T1, Note::Plain),
+            Place::B1 | Place::B2 => (Place::T2, Note::Plain),
             Place::T1 | Place::T2 => return misuse("insert", page),
         };
         self.take_out(page.0);
         self.nodes[page.index()] = Node {
-            unused: insert.fetch == Fetch::Readahead,
+            note,
             ..Node::default()
         };
         self.attach(page.0, place);
-        self.from_b2 = false;
+        if self.coming == page.0 {
+            (self.from_b2, self.coming) = (false, NIL);
+        }
         self.trim();
     }
 
@@ -255,9 +272,10 @@ impl Replacement for Arc {
         let Some(node) = self.nodes.get_mut(page.index()) else {
             return misuse("hit", page);
         };
-        let first = std::mem::take(&mut node.unused);
+        let first = node.note.first_use();
         match (node.place, node.detached) {
-            (Place::T1 | Place::T2, true) => node.used |= !first,
+            (Place::T1 | Place::T2, true) if first => {}
+            (Place::T1 | Place::T2, true) => node.note = Note::Used,
             (Place::T2, false) => self.t2.raise(&mut self.nodes, page.0),
             (Place::T1, false) if first => self.t1.raise(&mut self.nodes, page.0),
             (Place::T1, false) => {
@@ -279,7 +297,7 @@ impl Replacement for Arc {
         }
         self.take_out(page.0);
         let node = &mut self.nodes[page.index()];
-        (node.detached, node.used) = (true, false);
+        node.detached = true;
         self.held[usize::from(node.place == Place::T2)] += 1;
     }
 
@@ -289,7 +307,7 @@ impl Replacement for Arc {
         }
         self.take_out(page.0);
         let node = &mut self.nodes[page.index()];
-        let place = match std::mem::take(&mut node.used) {
+        let place = match node.note.take_used() {
             true => Place::T2,
             false => node.place,
         };
@@ -300,7 +318,7 @@ impl Replacement for Arc {
         match (self.state(page), why) {
             (State::Unknown, _) | (State::Ghost, Gone::Evicted) => misuse("forget", page),
             (State::Resident | State::Detached, Gone::Evicted)
-                if !self.nodes[page.index()].unused =>
+                if self.nodes[page.index()].note != Note::Unread =>
             {
                 self.remember(page.0);
             }
@@ -360,7 +378,8 @@ impl Replacement for Arc {
             }
         }
         let [t1, t2] = self.sizes();
-        let within = t1 + t2 > self.capacity || t1 + self.b1.len() <= self.capacity;
+        let spare = u32::from(self.coming != NIL);
+        let within = t1 + t2 > self.capacity || t1 + self.b1.len() <= self.capacity + spare;
         rule_holds(within, "|T1| + |B1| is at most the capacity")?;
         rule_holds(
             (0.0..=f64::from(self.capacity)).contains(&self.p),
@@ -375,6 +394,8 @@ impl Base for Arc {
     }
 
     fn wanted(&self, page: PageRef) -> bool {
-        self.nodes.get(page.index()).is_some_and(|n| n.used)
+        self.nodes
+            .get(page.index())
+            .is_some_and(|n| n.note == Note::Used)
     }
 }

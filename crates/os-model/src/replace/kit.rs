@@ -5,7 +5,7 @@
 //! page costs no allocation and touches the neighbours only. The head is the hot
 //! end, the tail the cold one.
 
-use piebald_policy::contract::replacement::{BrokenOrder, PageRef};
+use piebald_policy::contract::replacement::{BrokenOrder, Fetch, Insert, PageRef};
 
 /// No page.
 pub(super) const NIL: u32 = u32::MAX;
@@ -248,4 +248,44 @@ pub(super) fn misuse(call: &str, page: PageRef) {
 pub(super) fn share(pages: u32, percent: u32, least: u32) -> u32 {
     let part = u64::from(pages) * u64::from(percent) / 100;
     u32::try_from(part).unwrap_or(u32::MAX).max(least)
+}
+
+/// What a policy remembers of a page besides its place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Note {
+    #[default]
+    Plain,
+    /// Read ahead and not used yet.
+    Unread,
+    /// Used since it was detached.
+    Used,
+}
+
+impl Note {
+    /// The note of a page that comes in under a free number.
+    pub(super) fn of(insert: &Insert) -> Self {
+        match insert.fetch {
+            Fetch::Demand => Self::Plain,
+            Fetch::Readahead => Self::Unread,
+        }
+    }
+
+    /// Takes the mark of a page that nobody used; was it there?
+    #[inline]
+    pub(super) fn first_use(&mut self) -> bool {
+        let first = *self == Self::Unread;
+        if first {
+            *self = Self::Plain;
+        }
+        first
+    }
+
+    /// Takes the mark of a page that was used while detached; was it there?
+    pub(super) fn take_used(&mut self) -> bool {
+        let used = *self == Self::Used;
+        if used {
+            *self = Self::Plain;
+        }
+        used
+    }
 }

@@ -5,19 +5,26 @@
 //! pages up and gives them dense numbers; a policy here is an order over those
 //! numbers and keeps no table of its own. Ghosts are states of the same number.
 //!
+//! [`miss`]: piebald_policy::contract::replacement::Replacement::miss
+//!
 //! What holds for all of them:
 //! * A page that was read ahead and is not used yet has not been *seen*: its first
 //!   [`hit`](piebald_policy::contract::replacement::Replacement::hit) is its first use. If it
-//!   leaves unused, nothing of it is remembered.
+//!   leaves unused, nothing of it is remembered. A ghost that is read ahead comes
+//!   back with its history, and neither this nor its miss counts as a use.
+//! * A ghost that is being fetched (the latest [`miss`]) is not dropped before it is
+//!   inserted or another miss is told.
 //! * [`reattach`](piebald_policy::contract::replacement::Replacement::reattach) puts a page that
 //!   was used while detached where a hit would have put it, another to the hot end
 //!   of the list that it came from.
 
 mod arc;
 mod kit;
+mod lirs;
 pub mod registry;
 
 pub use arc::{Arc, ArcConfig};
+pub use lirs::{Lirs, LirsConfig};
 
 /// Largest capacity in pages: ghosts of all policies must fit in 32-bit numbers.
 pub const MAX_CAPACITY: u32 = 1 << 28;

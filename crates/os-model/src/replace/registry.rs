@@ -7,7 +7,7 @@
 
 use piebald_policy::contract::replacement::Replacement;
 
-use super::{ConfigError, arc};
+use super::{ConfigError, arc, lirs};
 
 /// What every policy is built from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +85,9 @@ policies! {
     "arc", "recency and frequency lists with a target that ghosts move",
         "Megiddo and Modha, FAST 2003"
         => |s: &Setup| arc::Arc::new(arc::ArcConfig::new(s.capacity_pages));
+    "lirs", "keeps the pages of low inter-reference recency, passes others through 1 %",
+        "Jiang and Zhang, SIGMETRICS 2002"
+        => |s: &Setup| lirs::Lirs::new(lirs::LirsConfig::new(s.capacity_pages));
 }
 
 /// The row of a policy.

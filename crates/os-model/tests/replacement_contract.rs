@@ -1,0 +1,401 @@
+//! The contract of `Replacement`, for every policy of the registry: random lists of
+//! all calls against a host that keeps the truth.
+
+use std::collections::{BTreeSet, HashMap};
+
+use piebald_os_model::replace::registry::{POLICIES, Setup, boxed};
+use piebald_policy::contract::replacement::{
+    Fetch, Gone, Insert, PageKind, PageRef, Replacement, State, Touch, Via,
+};
+use piebald_units::{DiskBlock, Picos};
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+/// How the host makes room. What a policy does must not depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Evict,
+    ProposeAndForget,
+}
+
+/// A host that knows what is in memory, what is detached and what has left.
+struct Host {
+    policy: Box<dyn Replacement>,
+    way: Way,
+    /// Key of each number that is not free.
+    key_of: Vec<Option<u64>>,
+    number_of: HashMap<u64, PageRef>,
+    truth: Vec<State>,
+    free: Vec<PageRef>,
+    now: Picos,
+    /// Everything that the policy decided, for comparison.
+    log: Vec<(char, u32)>,
+    label: String,
+}
+
+impl Host {
+    fn new(name: &str, capacity: u32, way: Way, label: String) -> Self {
+        let policy = boxed(name, &Setup::new(capacity)).expect(name);
+        let slots = policy.slots();
+        assert!(
+            slots > capacity,
+            "{label}: no number for the page that comes in"
+        );
+        Self {
+            policy,
+            way,
+            key_of: vec![None; slots as usize],
+            number_of: HashMap::new(),
+            truth: vec![State::Unknown; slots as usize],
+            free: (0..slots).rev().map(PageRef).collect(),
+            now: Picos(0),
+            log: Vec::new(),
+            label,
+        }
+    }
+
+    fn count(&self, state: State) -> usize {
+        self.truth.iter().filter(|s| **s == state).count()
+    }
+
+    fn drain(&mut self) {
+        let mut given_back = BTreeSet::new();
+        while let Some(page) = self.policy.dropped() {
+            assert!(given_back.insert(page), "{}: {page:?} twice", self.label);
+        }
+        for page in given_back {
+            let at = page.index();
+            let was = self.truth[at];
+            assert_eq!(was, State::Ghost, "{}: {page:?} dropped", self.label);
+            self.truth[at] = State::Unknown;
+            let key = self.key_of[at].take().expect("a ghost has a key");
+            self.number_of.remove(&key);
+            self.free.push(page);
+            self.log.push(('d', page.0));
+        }
+    }
+
+    fn forget(&mut self, page: PageRef, why: Gone) {
+        self.policy.forget(page, why);
+        self.left(page, why);
+    }
+
+    /// A page is not in memory any more: the policy remembers it or gives its
+    /// number back.
+    fn left(&mut self, page: PageRef, why: Gone) {
+        self.truth[page.index()] = State::Ghost;
+        self.drain();
+        if why == Gone::Deleted {
+            let now = self.truth[page.index()];
+            assert_eq!(now, State::Unknown, "{}: deleted, kept", self.label);
+        }
+    }
+
+    /// Makes room for one page; `false` if nothing may go.
+    fn make_room(&mut self, capacity: u32) -> bool {
+        while self.policy.resident() >= capacity {
+            let mut first = [PageRef(0)];
+            let page = match self.way {
+                Way::Evict => match self.policy.evict() {
+                    Some(page) => page,
+                    None => return false,
+                },
+                Way::ProposeAndForget => {
+                    if self.policy.propose(&mut first) == 0 {
+                        return false;
+                    }
+                    self.policy.forget(first[0], Gone::Evicted);
+                    first[0]
+                }
+            };
+            self.log.push(('e', page.0));
+            let was = self.truth[page.index()];
+            assert_eq!(was, State::Resident, "{}: evicts {page:?}", self.label);
+            self.left(page, Gone::Evicted);
+        }
+        true
+    }
+
+    fn use_key(&mut self, key: u64, insert: Insert, touch: Touch, between: Option<(u64, Insert)>) {
+        self.now = Picos(self.now.0 + 1_000_000);
+        let number = self.number_of.get(&key).copied();
+        let state = number.map_or(State::Unknown, |n| self.truth[n.index()]);
+        if let (Some(page), State::Resident | State::Detached) = (number, state) {
+            return self.policy.hit(page, touch, self.now);
+        }
+        self.policy.miss(number, &insert, self.now);
+        self.drain();
+        if let Some((other, what)) = between.filter(|b| b.0 != key) {
+            self.use_key(other, what, touch, None);
+        }
+        if !self.make_room(self.policy.capacity()) {
+            return;
+        }
+        // Looked up again: the ghost may have been dropped meanwhile.
+        let page = match self.number_of.get(&key) {
+            Some(page) => *page,
+            None => self
+                .free
+                .pop()
+                .unwrap_or_else(|| panic!("{}: no free number", self.label)),
+        };
+        self.number_of.insert(key, page);
+        self.key_of[page.index()] = Some(key);
+        self.policy.insert(page, &insert, self.now);
+        self.truth[page.index()] = State::Resident;
+        self.drain();
+    }
+
+    fn any(&self, rng: &mut Pcg64Mcg, state: State) -> Option<PageRef> {
+        let all: Vec<u32> = (0..)
+            .zip(&self.truth)
+            .filter(|(_, s)| **s == state)
+            .map(|(n, _)| n)
+            .collect();
+        (!all.is_empty()).then(|| PageRef(all[rng.random_range(0..all.len())]))
+    }
+
+    fn check(&mut self) {
+        let label = &self.label;
+        if let Err(defect) = self.policy.validate() {
+            panic!("{label}: {defect}");
+        }
+        for (number, truth) in (0..).zip(&self.truth) {
+            let said = self.policy.state(PageRef(number));
+            assert_eq!(said, *truth, "{label}: state of {number}");
+        }
+        let (attached, detached) = (self.count(State::Resident), self.count(State::Detached));
+        assert_eq!(
+            self.policy.resident() as usize,
+            attached + detached,
+            "{label}"
+        );
+        assert!(self.policy.resident() <= self.policy.capacity(), "{label}");
+        self.check_proposals(attached);
+    }
+
+    fn check_proposals(&mut self, attached: usize) {
+        let label = &self.label;
+        let mut all = vec![PageRef(u32::MAX); self.truth.len()];
+        let found = self.policy.propose(&mut all);
+        assert_eq!(found, attached, "{label}: proposes every attached page");
+        all.truncate(found);
+        let distinct: BTreeSet<_> = all.iter().copied().collect();
+        assert_eq!(distinct.len(), found, "{label}: proposes a page once");
+        for page in &all {
+            let truth = self.truth[page.index()];
+            assert_eq!(truth, State::Resident, "{label}: proposes {page:?}");
+        }
+        for room in [0, 1, 2, 5, found] {
+            let mut some = vec![PageRef(u32::MAX); room];
+            let count = self.policy.propose(&mut some);
+            assert_eq!(count, room.min(found), "{label}: room for {room}");
+            assert_eq!(some[..count], all[..count], "{label}: the first {room}");
+        }
+        self.log.extend(all.iter().map(|page| ('p', page.0)));
+    }
+}
+
+fn any_insert(rng: &mut Pcg64Mcg, key: u64, step: u64) -> Insert {
+    let anon = key % 5 == 0;
+    Insert {
+        kind: if anon { PageKind::Anon } else { PageKind::File },
+        dirty: rng.random_bool(0.2),
+        fetch: if rng.random_bool(0.2) {
+            Fetch::Readahead
+        } else {
+            Fetch::Demand
+        },
+        at: (!anon || rng.random_bool(0.5)).then_some(DiskBlock(key)),
+        next_use: any_next_use(rng, step),
+    }
+}
+
+fn any_next_use(rng: &mut Pcg64Mcg, step: u64) -> Option<u64> {
+    rng.random_bool(0.8)
+        .then(|| step + rng.random_range(1..200))
+}
+
+fn any_touch(rng: &mut Pcg64Mcg, step: u64) -> Touch {
+    Touch {
+        via: if rng.random_bool(0.5) {
+            Via::Call
+        } else {
+            Via::Mapping
+        },
+        next_use: any_next_use(rng, step),
+    }
+}
+
+/// Keys that reuse at several distances: hot ones, a loop, and rare ones.
+fn any_key(rng: &mut Pcg64Mcg, capacity: u32, step: u64) -> u64 {
+    let c = u64::from(capacity);
+    match rng.random_range(0..10) {
+        0..4 => rng.random_range(0..c.div_ceil(2)),
+        4..7 => 1_000_000 + step % (c + c / 3 + 1),
+        _ => 2_000_000 + rng.random_range(0..4 * c + 2),
+    }
+}
+
+fn random_step(host: &mut Host, rng: &mut Pcg64Mcg, step: u64) {
+    let capacity = host.policy.capacity();
+    match rng.random_range(0..100) {
+        0..75 => {
+            let key = any_key(rng, capacity, step);
+            let insert = any_insert(rng, key, step);
+            let other = any_key(rng, capacity, step + 1);
+            let what = any_insert(rng, other, step);
+            let between = rng.random_bool(0.1).then_some((other, what));
+            let touch = any_touch(rng, step);
+            host.use_key(key, insert, touch, between);
+        }
+        75..80 => {
+            if let Some(page) = host.any(rng, State::Resident) {
+                host.policy.detach(page);
+                host.truth[page.index()] = State::Detached;
+            }
+        }
+        80..87 => {
+            if let Some(page) = host.any(rng, State::Detached) {
+                host.policy.reattach(page);
+                host.truth[page.index()] = State::Resident;
+            }
+        }
+        87..89 => {
+            if let Some(page) = host.any(rng, State::Detached) {
+                host.policy.hit(page, any_touch(rng, step), host.now);
+            }
+        }
+        89..92 => forget_any(host, rng, State::Resident, 0.5),
+        92..94 => forget_any(host, rng, State::Detached, 0.7),
+        94..95 => forget_any(host, rng, State::Ghost, 0.0),
+        95..97 => {
+            if let Some(page) = host.any(rng, State::Resident) {
+                let at = rng
+                    .random_bool(0.8)
+                    .then(|| DiskBlock(rng.random_range(0..1000)));
+                host.policy.place(page, at);
+                host.policy.set_dirty(page, rng.random_bool(0.5));
+            }
+        }
+        97..98 => {
+            // A read that failed: the miss was told, nothing comes.
+            let ghost = host.any(rng, State::Ghost);
+            host.policy.miss(ghost, &Insert::default(), host.now);
+            host.drain();
+        }
+        _ => {
+            host.make_room(capacity.saturating_sub(3).max(1));
+        }
+    }
+}
+
+fn forget_any(host: &mut Host, rng: &mut Pcg64Mcg, state: State, evicted: f64) {
+    if let Some(page) = host.any(rng, state) {
+        let why = if rng.random_bool(evicted) {
+            Gone::Evicted
+        } else {
+            Gone::Deleted
+        };
+        host.forget(page, why);
+    }
+}
+
+fn run(name: &str, capacity: u32, seed: u64, steps: u64, way: Way) -> Vec<(char, u32)> {
+    let label = format!("{name}, {capacity} pages, seed {seed}, {way:?}");
+    let mut host = Host::new(name, capacity, way, label.clone());
+    let mut rng = Pcg64Mcg::seed_from_u64(seed);
+    let every = if capacity <= 64 { 1 } else { 61 };
+    for step in 0..steps {
+        host.label = format!("{label}, step {step}");
+        random_step(&mut host, &mut rng, step);
+        if step % every == 0 {
+            host.check();
+        }
+    }
+    host.log
+}
+
+/// All lists, both ways of eviction: the decisions must be the same.
+fn keeps_the_contract(capacity: u32, seeds: u64, steps: u64) {
+    for row in POLICIES {
+        for seed in 0..seeds {
+            let evicted = run(row.name, capacity, seed, steps, Way::Evict);
+            let proposed = run(row.name, capacity, seed, steps, Way::ProposeAndForget);
+            let differ = evicted.iter().zip(&proposed).position(|(a, b)| a != b);
+            assert_eq!(differ, None, "{}, {capacity} pages, seed {seed}", row.name);
+            assert_eq!(evicted.len(), proposed.len(), "{}", row.name);
+            assert!(evicted.iter().any(|(what, _)| *what == 'e'), "{}", row.name);
+        }
+    }
+}
+
+#[test]
+fn every_policy_keeps_the_contract_with_one_page() {
+    keeps_the_contract(1, 8, 1500);
+}
+
+#[test]
+fn every_policy_keeps_the_contract_with_two_pages() {
+    keeps_the_contract(2, 8, 1500);
+}
+
+#[test]
+fn every_policy_keeps_the_contract_with_three_pages() {
+    keeps_the_contract(3, 8, 1500);
+}
+
+#[test]
+fn every_policy_keeps_the_contract_with_seven_pages() {
+    keeps_the_contract(7, 6, 2000);
+}
+
+#[test]
+fn every_policy_keeps_the_contract_with_64_pages() {
+    keeps_the_contract(64, 3, 4000);
+}
+
+#[test]
+fn every_policy_keeps_the_contract_with_1000_pages() {
+    keeps_the_contract(1000, 1, 15_000);
+}
+
+#[test]
+fn pages_read_ahead_and_never_used_are_evicted() {
+    for row in POLICIES {
+        for capacity in [1, 3, 50] {
+            let mut host = Host::new(row.name, capacity, Way::Evict, row.name.to_owned());
+            let ahead = Insert {
+                fetch: Fetch::Readahead,
+                ..Insert::default()
+            };
+            for key in 0..u64::from(4 * capacity) {
+                let at = Some(DiskBlock(key));
+                host.use_key(key, Insert { at, ..ahead }, Touch::default(), None);
+                host.check();
+            }
+            assert_eq!(host.policy.resident(), capacity, "{}", row.name);
+            while let Some(page) = host.policy.evict() {
+                host.left(page, Gone::Evicted);
+            }
+            assert_eq!(host.policy.resident(), 0, "{}", row.name);
+            host.check();
+        }
+    }
+}
+
+#[test]
+fn with_every_page_detached_nothing_is_proposed_and_nothing_evicted() {
+    for row in POLICIES {
+        let mut host = Host::new(row.name, 4, Way::Evict, row.name.to_owned());
+        for key in 0..4 {
+            host.use_key(key, Insert::default(), Touch::default(), None);
+        }
+        for page in (0..host.truth.len()).filter(|n| host.truth[*n] == State::Resident) {
+            host.policy.detach(PageRef(page as u32));
+        }
+        assert_eq!(host.policy.evict(), None, "{}", row.name);
+        assert_eq!(host.policy.resident(), 4, "{}", row.name);
+        assert!(!host.make_room(4), "{}", row.name);
+    }
+}
