@@ -185,23 +185,17 @@ impl Arc {
     fn trim(&mut self) {
         let [t1, t2] = self.sizes();
         while t1 + self.b1.len() > self.capacity {
-            let Some(page) = self.oldest(&self.b1) else {
+            let Some(page) = self.b1.coldest_but(&self.nodes, self.coming) else {
                 break;
             };
             self.drop_page(page);
         }
         while t1 + t2 + self.b1.len() + self.b2.len() > 2 * self.capacity {
-            let Some(page) = self.oldest(&self.b2) else {
+            let Some(page) = self.b2.coldest_but(&self.nodes, self.coming) else {
                 break;
             };
             self.drop_page(page);
         }
-    }
-
-    /// The coldest ghost of a list that is not on its way.
-    fn oldest(&self, ghosts: &List) -> Option<u32> {
-        let mut order = ghosts.coldest(&self.nodes);
-        order.find(|page| *page != self.coming)
     }
 
     fn remember(&mut self, page: u32) {

@@ -167,6 +167,11 @@ impl<const W: usize> List<W> {
         std::iter::successors(self.tail(), |&page| Self::above(nodes, page))
     }
 
+    /// The coldest page but one.
+    pub(super) fn coldest_but<N: Linked<W>>(&self, nodes: &[N], kept: u32) -> Option<u32> {
+        self.coldest(nodes).find(|page| *page != kept)
+    }
+
     /// Checks links and length, and that every member passes `belongs`.
     pub(super) fn check<N: Linked<W>>(
         &self,

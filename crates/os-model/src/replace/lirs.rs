@@ -260,17 +260,11 @@ impl Lirs {
                 self.drop_page(page);
             }
         }
-        while let Some(mut oldest) = self.ghosts.tail() {
-            let kept = u32::from(self.is_ghost(self.coming));
-            if self.ghosts.len() <= self.ghost_limit + kept {
+        let kept = u32::from(self.is_ghost(self.coming));
+        while self.ghosts.len() > self.ghost_limit + kept {
+            let Some(oldest) = self.ghosts.coldest_but(&self.nodes, self.coming) else {
                 break;
-            }
-            if oldest == self.coming {
-                match List::<1>::above(&self.nodes, oldest) {
-                    Some(next) => oldest = next,
-                    None => break,
-                }
-            }
+            };
             self.drop_page(oldest);
         }
     }
@@ -324,7 +318,10 @@ impl Replacement for Lirs {
         if asked {
             self.use_hir(page.0, known);
         }
-        self.expect(NIL);
+        match self.coming == page.0 {
+            true => self.expect(NIL),
+            false => self.trim(),
+        }
     }
 
     #[inline]

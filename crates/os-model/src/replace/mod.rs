@@ -20,11 +20,18 @@
 
 mod arc;
 mod kit;
+mod lazy_heap;
 mod lirs;
+mod lru_k;
+mod min;
+mod mq;
 pub mod registry;
 
 pub use arc::{Arc, ArcConfig};
 pub use lirs::{Lirs, LirsConfig};
+pub use lru_k::{LruK, LruKConfig};
+pub use min::{Min, MinConfig};
+pub use mq::{Mq, MqConfig};
 
 /// Largest capacity in pages: ghosts of all policies must fit in 32-bit numbers.
 pub const MAX_CAPACITY: u32 = 1 << 28;

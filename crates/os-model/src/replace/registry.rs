@@ -7,7 +7,7 @@
 
 use piebald_policy::contract::replacement::Replacement;
 
-use super::{ConfigError, arc, lirs};
+use super::{ConfigError, arc, lirs, lru_k, min, mq};
 
 /// What every policy is built from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +88,15 @@ policies! {
     "lirs", "keeps the pages of low inter-reference recency, passes others through 1 %",
         "Jiang and Zhang, SIGMETRICS 2002"
         => |s: &Setup| lirs::Lirs::new(lirs::LirsConfig::new(s.capacity_pages));
+    "lru-2", "evicts the page whose second last use lies farthest back",
+        "O'Neil, O'Neil and Weikum, SIGMOD 1993"
+        => |s: &Setup| lru_k::LruK::new(lru_k::LruKConfig::new(s.capacity_pages));
+    "mq", "eight LRU queues by number of uses, from which unused pages sink",
+        "Zhou, Philbin and Li, USENIX 2001"
+        => |s: &Setup| mq::Mq::new(mq::MqConfig::new(s.capacity_pages));
+    "min", "evicts the page used farthest in the future: the bound",
+        "Belady, IBM Systems Journal 5(2), 1966"
+        => |s: &Setup| min::Min::new(min::MinConfig::new(s.capacity_pages));
 }
 
 /// The row of a policy.
