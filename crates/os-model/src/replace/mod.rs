@@ -26,12 +26,15 @@ mod lru_k;
 mod min;
 mod mq;
 pub mod registry;
+mod sketch;
+mod tiny_lfu;
 
 pub use arc::{Arc, ArcConfig};
 pub use lirs::{Lirs, LirsConfig};
 pub use lru_k::{LruK, LruKConfig};
 pub use min::{Min, MinConfig};
 pub use mq::{Mq, MqConfig};
+pub use tiny_lfu::{WTinyLfu, WTinyLfuConfig};
 
 /// Largest capacity in pages: ghosts of all policies must fit in 32-bit numbers.
 pub const MAX_CAPACITY: u32 = 1 << 28;

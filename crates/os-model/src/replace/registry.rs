@@ -7,7 +7,7 @@
 
 use piebald_policy::contract::replacement::Replacement;
 
-use super::{ConfigError, arc, lirs, lru_k, min, mq};
+use super::{ConfigError, arc, lirs, lru_k, min, mq, tiny_lfu};
 
 /// What every policy is built from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +94,9 @@ policies! {
     "mq", "eight LRU queues by number of uses, from which unused pages sink",
         "Zhou, Philbin and Li, USENIX 2001"
         => |s: &Setup| mq::Mq::new(mq::MqConfig::new(s.capacity_pages));
+    "w-tinylfu", "admits a page from a small window if it was used more than the victim",
+        "Einziger, Friedman and Manes, ACM TOS 13(4), 2017"
+        => |s: &Setup| tiny_lfu::WTinyLfu::new(tiny_lfu::WTinyLfuConfig::new(s.capacity_pages));
     "min", "evicts the page used farthest in the future: the bound",
         "Belady, IBM Systems Journal 5(2), 1966"
         => |s: &Setup| min::Min::new(min::MinConfig::new(s.capacity_pages));
