@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub mod oracle;
+
 use std::collections::BTreeMap;
 
 use piebald_policy::{
