@@ -38,7 +38,9 @@ fn zipf(ids: u32, refs: usize) -> Vec<u32> {
     }
     let mut draw = || {
         let mark = rng.random::<f64>() * sum;
-        cumulative.partition_point(|c| *c < mark).min(ids as usize - 1)
+        cumulative
+            .partition_point(|c| *c < mark)
+            .min(ids as usize - 1)
     };
     (0..refs).map(|_| id_of[draw()]).collect()
 }

@@ -19,6 +19,7 @@
 //!   of the list that it came from.
 
 mod arc;
+mod kernel;
 mod kit;
 mod lazy_heap;
 mod lirs;
@@ -27,6 +28,7 @@ mod min;
 mod mq;
 pub mod registry;
 mod sketch;
+mod spec;
 mod tiny_lfu;
 
 pub use arc::{Arc, ArcConfig};
@@ -34,6 +36,7 @@ pub use lirs::{Lirs, LirsConfig};
 pub use lru_k::{LruK, LruKConfig};
 pub use min::{Min, MinConfig};
 pub use mq::{Mq, MqConfig};
+pub use spec::{OptionError, PolicySpec, SpecError};
 pub use tiny_lfu::{WTinyLfu, WTinyLfuConfig};
 
 /// Largest capacity in pages: ghosts of all policies must fit in 32-bit numbers.

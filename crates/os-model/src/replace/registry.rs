@@ -6,7 +6,11 @@
 //! means one file, one row here, and one test.
 
 use piebald_policy::contract::replacement::Replacement;
+use piebald_policy::dulo;
+use piebald_policy::replacement::NewError;
 
+use super::kernel;
+use super::spec::{OptionError, PolicySpec};
 use super::{ConfigError, arc, lirs, lru_k, min, mq, tiny_lfu};
 
 /// What every policy is built from.
@@ -30,7 +34,7 @@ pub trait Visitor {
     type Out;
 
     /// Called once, with the policy that was asked for.
-    fn visit<P: Replacement + 'static>(self, policy: P) -> Self::Out;
+    fn visit<P: Replacement + Send + 'static>(self, policy: P) -> Self::Out;
 }
 
 /// What is said of a policy.
@@ -56,6 +60,15 @@ pub enum BuildError {
     /// The policy does not accept its configuration.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// A policy of the core does not accept its configuration.
+    #[error(transparent)]
+    Core(#[from] NewError),
+    /// DULO does not accept its configuration.
+    #[error(transparent)]
+    Dulo(#[from] dulo::ConfigError),
+    /// The policy does not have the option, or not with this value.
+    #[error(transparent)]
+    Option(#[from] OptionError),
 }
 
 macro_rules! policies {
@@ -82,6 +95,27 @@ macro_rules! policies {
 }
 
 policies! {
+    "clock", "a queue in which pages that were used get another turn; Linux's idea, and the LRU of DULO's paper",
+        "Corbato 1968; Jiang et al., FAST 2005, section 3.4"
+        => kernel::clock;
+    "dulo", "keeps blocks that are slow to fetch: random ones before sequences",
+        "Jiang, Ding, Chen, Tan and Zhang, FAST 2005"
+        => kernel::dulo_on_clock;
+    "fifo", "evicts the page that came first",
+        "folklore"
+        => kernel::fifo;
+    "lru", "evicts the page whose last use lies farthest back",
+        "folklore"
+        => kernel::lru;
+    "sieve", "a queue that is not reordered, swept by a hand that spares used pages",
+        "Zhang et al., NSDI 2024"
+        => kernel::sieve;
+    "2q", "a queue for pages used once, LRU for those that come back",
+        "Johnson and Shasha, VLDB 1994"
+        => kernel::two_q;
+    "s3-fifo", "a small queue as a filter, a main queue, and ghosts",
+        "Yang et al., SOSP 2023"
+        => kernel::s3_fifo;
     "arc", "recency and frequency lists with a target that ghosts move",
         "Megiddo and Modha, FAST 2003"
         => |s: &Setup| arc::Arc::new(arc::ArcConfig::new(s.capacity_pages));
@@ -102,6 +136,27 @@ policies! {
         => |s: &Setup| min::Min::new(min::MinConfig::new(s.capacity_pages));
 }
 
+/// Builds what a specification asks for and hands it to the visitor. `run_costs` is
+/// what the device takes for a random run of 1, 2, ... pages, in any unit; policies
+/// that weigh the cost of a fetch need it.
+///
+/// # Errors
+/// As [`build`], and if the policy does not have an option or not with that value.
+pub fn build_spec<V: Visitor>(
+    spec: &PolicySpec,
+    setup: &Setup,
+    run_costs: Option<&[u32]>,
+    visitor: V,
+) -> Result<V::Out, BuildError> {
+    if spec.name() == "dulo" {
+        return kernel::visit_dulo(spec, setup, run_costs, visitor);
+    }
+    match (find(spec.name()), spec.options().next()) {
+        (Some(_), Some((option, _))) => Err(OptionError::unknown(option, &[]).into()),
+        _ => build(spec.name(), setup, visitor),
+    }
+}
+
 /// The row of a policy.
 pub fn find(name: &str) -> Option<&'static Row> {
     POLICIES.iter().find(|row| row.name == name)
@@ -118,7 +173,7 @@ struct Boxing;
 impl Visitor for Boxing {
     type Out = Box<dyn Replacement>;
 
-    fn visit<P: Replacement + 'static>(self, policy: P) -> Self::Out {
+    fn visit<P: Replacement + Send + 'static>(self, policy: P) -> Self::Out {
         Box::new(policy)
     }
 }

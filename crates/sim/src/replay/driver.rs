@@ -290,7 +290,9 @@ impl<P: Replacement, D: BlockPort> Driver<P, D> {
         Ok(match call.kind {
             CallKind::Read => self.host.read(task, file, span, now)?,
             CallKind::Write => self.host.write(task, file, span, now)?,
-            CallKind::Map => self.host.touch_mapped(task, file, call.first + mapped, false, now)?,
+            CallKind::Map => self
+                .host
+                .touch_mapped(task, file, call.first + mapped, false, now)?,
             CallKind::Delete => Step::Ready(now),
         })
     }

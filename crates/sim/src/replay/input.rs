@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use piebald_trace::block::{
-    BlockError, BlockTrace, Format, Nanos, Op, Options, PageShift, Request, Space,
-    TargetKind, Times,
+    BlockError, BlockTrace, Format, Nanos, Op, Options, PageShift, Request, Space, TargetKind,
+    Times,
 };
 
 use super::cache::{Reference, Use};
@@ -228,7 +228,10 @@ impl CallStream {
             let Space::File(key) = info.space else {
                 continue;
             };
-            let file = self.sources.get(info.trace).map(|s| s.trace.files().get(key));
+            let file = self
+                .sources
+                .get(info.trace)
+                .map(|s| s.trace.files().get(key));
             if let Some(size) = file.flatten().and_then(|f| f.size) {
                 info.pages = info.pages.max(size.div_ceil(self.page.bytes().0));
             }

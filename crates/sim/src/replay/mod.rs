@@ -1,17 +1,26 @@
 //! Block and file traces against replacement policies.
 //!
-//! [`Cache`] counts hits and misses of one policy without a disk; [`LruCurve`] gives
-//! LRU's exact misses at every size in one pass.
+//! A [`CallStream`] turns traces into [`Call`]s and page [`Reference`]s. [`Cache`]
+//! counts hits and misses of one policy without a disk, [`Driver`] carries the calls
+//! out on the file side of the kernel with a disk below, [`LruCurve`] gives LRU's exact
+//! misses at every size in one pass, and [`Sampler`] picks pages for curves of other
+//! policies.
 
 mod cache;
+mod driver;
 mod index;
+mod input;
 mod lru_curve;
 mod marks;
 mod sampled;
 mod survey;
 
 pub use cache::{Cache, HitCounts, Reference, Use};
+pub use driver::{Driver, DriverError, Pace, Snapshot, WINDOW};
 pub use index::PageKey;
+pub use input::{
+    Batch, Call, CallKind, CallStream, InputError, InputSetup, Merge, SpaceId, SpaceInfo, next_uses,
+};
 pub use lru_curve::LruCurve;
 pub use sampled::{SampledPoint, Sampler, sampled_points};
 pub use survey::{DistinctPages, Survey};
