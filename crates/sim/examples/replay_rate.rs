@@ -15,8 +15,8 @@ struct Timed<'a>(&'a [Reference], &'a [u64]);
 impl Visitor for Timed<'_> {
     type Out = (u64, f64);
 
-    fn visit<P: Replacement + 'static>(self, policy: P) -> Self::Out {
-        let mut cache = Cache::new(policy, 0);
+    fn visit<P: Replacement + Send + 'static>(self, policy: P) -> Self::Out {
+        let mut cache = Cache::new(policy, 0, false);
         let began = Instant::now();
         cache.run(self.0, self.1);
         (cache.counts().misses, began.elapsed().as_secs_f64())

@@ -1,7 +1,7 @@
 //! A cache without a disk below: hits and misses of one policy at one size.
 
 use piebald_policy::contract::replacement::{Gone, Insert, PageRef, Replacement, State, Touch};
-use piebald_units::Picos;
+use piebald_units::{DiskBlock, Picos};
 
 use super::index::{PageIndex, PageKey};
 
@@ -58,11 +58,14 @@ pub struct Cache<P> {
     /// References so far, counted or not.
     clock: u64,
     warmup: u64,
+    addressed: bool,
 }
 
 impl<P: Replacement> Cache<P> {
-    /// An empty cache. The first `warmup` references are not counted.
-    pub fn new(policy: P, warmup: u64) -> Self {
+    /// An empty cache. The first `warmup` references are not counted. `addressed`:
+    /// keys that follow one another lie next to one another on disk, as far as a
+    /// policy wants to know.
+    pub fn new(policy: P, warmup: u64, addressed: bool) -> Self {
         let room = policy.slots() as usize;
         Self {
             // A policy may have far more numbers than pages that ever come.
@@ -73,6 +76,7 @@ impl<P: Replacement> Cache<P> {
             counts: HitCounts::default(),
             clock: 0,
             warmup,
+            addressed,
         }
     }
 
@@ -133,6 +137,7 @@ impl<P: Replacement> Cache<P> {
     fn fetch(&mut self, key: PageKey, ghost: Option<PageRef>, next_use: Option<u64>, now: Picos) {
         let insert = Insert {
             next_use,
+            at: self.addressed.then_some(DiskBlock(key.0)),
             ..Insert::default()
         };
         self.policy.miss(ghost, &insert, now);

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use piebald_policy::contract::replacement::PageRef;
 use piebald_trace::block::{
     BlockError, BlockTrace, Format, Nanos, Op, Options, PageShift, Request, Space, TargetKind,
     Times,
 };
 
 use super::cache::{Reference, Use};
-use super::index::PageKey;
+use super::index::{PageIndex, PageKey};
 
 /// Pages of a space that keys can name: 2^40, which is 4 PiB in pages of 4 KiB.
 const PAGE_BITS: u32 = 40;
@@ -115,6 +116,9 @@ pub struct InputSetup {
     pub options: Options,
     /// Size of a page.
     pub page: PageShift,
+    /// Number blocks without address by their first use, so that they can be given a
+    /// place on a disk. Takes 32 to 64 B per block.
+    pub number_ids: bool,
 }
 
 /// One trace of the stream.
@@ -150,6 +154,7 @@ pub struct CallStream {
     last: Option<((usize, Space), SpaceId)>,
     /// Keys are block numbers themselves: they may need all 64 bits.
     plain_ids: bool,
+    numbers: Option<PageIndex>,
 }
 
 impl CallStream {
@@ -176,7 +181,7 @@ impl CallStream {
             _ => Merge::InTurn,
         };
         let plain_ids = match sources.as_slice() {
-            [one] => one.trace.traits().target == TargetKind::Id,
+            [one] => one.trace.traits().target == TargetKind::Id && !setup.number_ids,
             _ => false,
         };
         let names = setup.paths.iter().map(|p| p.display().to_string());
@@ -190,6 +195,7 @@ impl CallStream {
             infos: Vec::new(),
             last: None,
             plain_ids,
+            numbers: setup.number_ids.then(|| PageIndex::with_room(1 << 12)),
         })
     }
 
@@ -293,8 +299,11 @@ impl CallStream {
             Op::Map => CallKind::Map,
             Op::Delete => CallKind::Delete,
         };
-        let span = request.pages(self.page);
+        let mut span = request.pages(self.page);
         let space = self.space(nth, span.space)?;
+        if let (Space::Ids, Some(numbers)) = (span.space, &mut self.numbers) {
+            span.first = number_of(numbers, nth, span.first);
+        }
         let info = &mut self.infos[space.0 as usize];
         let end = match kind {
             CallKind::Delete => span.end().min(info.pages),
@@ -408,6 +417,21 @@ impl Source {
     fn time(&self) -> u64 {
         let time = self.pending[self.next].time.unwrap_or_default();
         time.0.saturating_sub(self.begin.unwrap_or(time).0)
+    }
+}
+
+/// The place of a block among all blocks without address, by first use. Blocks of
+/// different traces differ, but for a chance of 2^-64 per pair.
+fn number_of(numbers: &mut PageIndex, trace: usize, id: u64) -> u64 {
+    let salt = (trace as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let key = PageKey(id ^ salt);
+    match numbers.get(key) {
+        Some(number) => u64::from(number.0),
+        None => {
+            let next = numbers.len() as u32;
+            numbers.insert(key, PageRef(next));
+            u64::from(next)
+        }
     }
 }
 

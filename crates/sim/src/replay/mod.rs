@@ -10,6 +10,7 @@ mod cache;
 mod driver;
 mod index;
 mod input;
+mod instance;
 mod lru_curve;
 mod marks;
 mod sampled;
@@ -20,6 +21,9 @@ pub use driver::{Driver, DriverError, Pace, Snapshot, WINDOW};
 pub use index::PageKey;
 pub use input::{
     Batch, Call, CallKind, CallStream, InputError, InputSetup, Merge, SpaceId, SpaceInfo, next_uses,
+};
+pub use instance::{
+    DiskOutcome, DiskSide, Instance, InstanceError, InstanceOutcome, cache_instance, disk_instance,
 };
 pub use lru_curve::LruCurve;
 pub use sampled::{SampledPoint, Sampler, sampled_points};
