@@ -201,15 +201,21 @@ fn configs() -> Vec<(u32, Config)> {
         (9, sizes(1, 2, 6)),
         (24, sizes(4, 4, 16)),
         (40, sizes(10, 6, 24)),
-        (33, Config {
-            rest: Rest::Evicting,
-            ..sizes(5, 8, 8)
-        }),
-        (21, Config {
-            max_sequence: 3,
-            reach: 2,
-            ..sizes(2, 5, 14)
-        }),
+        (
+            33,
+            Config {
+                rest: Rest::Evicting,
+                ..sizes(5, 8, 8)
+            },
+        ),
+        (
+            21,
+            Config {
+                max_sequence: 3,
+                reach: 2,
+                ..sizes(2, 5, 14)
+            },
+        ),
         (2, sizes(0, 1, 1)),
     ]
 }
@@ -259,5 +265,9 @@ fn on_lru_with_marks_it_agrees_with_the_oracle() {
 fn inflation_is_taken_off_without_changing_the_order() {
     let mut pair = Pair::new(Kind::Clock, 4, sizes(0, 1, 3), 99);
     pair.run(6_000, 0);
-    assert!(pair.dulo.counters().renormalised >= 1, "{:?}", pair.dulo.counters());
+    assert!(
+        pair.dulo.counters().renormalised >= 1,
+        "{:?}",
+        pair.dulo.counters()
+    );
 }

@@ -251,9 +251,8 @@ fn rank(buckets: &mut [Bucket], max: usize) {
         let Some(step) = buckets.get(at).map(|b| b.step) else {
             return;
         };
-        let before = |(other, b): &(usize, &Bucket)| {
-            b.step < step || (b.step == step && *other > at)
-        };
+        let before =
+            |(other, b): &(usize, &Bucket)| b.step < step || (b.step == step && *other > at);
         let rank = buckets.iter().take(max).enumerate().filter(before).count();
         if let Some(bucket) = buckets.get_mut(at) {
             bucket.rank = rank as u32;
@@ -312,7 +311,10 @@ impl fmt::Display for ConfigError {
         match self {
             Self::NoBank => f.write_str("bank is 0 pages; allowed: 1 and more"),
             Self::MaxSequence(n) => {
-                write!(f, "max_sequence is {n} blocks; allowed: 1 to {MAX_SEQUENCE}")
+                write!(
+                    f,
+                    "max_sequence is {n} blocks; allowed: 1 to {MAX_SEQUENCE}"
+                )
             }
             Self::EvictingBelowBank { evicting, bank } => write!(
                 f,

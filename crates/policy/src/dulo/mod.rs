@@ -93,9 +93,7 @@ mod validate;
 
 use piebald_units::DiskBlock;
 
-pub use config::{
-    Config, ConfigError, Cost, FRACTION_BITS, Hits, MAX_SEQUENCE, Rest, Sections,
-};
+pub use config::{Config, ConfigError, Cost, FRACTION_BITS, Hits, MAX_SEQUENCE, Rest, Sections};
 pub use sequence::continues;
 pub use store::{Bucket, Link, Parts, PartsMut, Sequence, Sizes, Slices, Store};
 pub use table::{BLOCK_BITS, BlockTable, MAX_TIME, Reclaimed, TableCounters, TableNode};
@@ -299,10 +297,7 @@ impl<B: Base, S: Store> Dulo<B, S> {
 
     /// Refills the evicting section if the bank is full.
     fn refill_if_due(&mut self) {
-        let full = self
-            .sections
-            .correlation
-            .saturating_add(self.sections.bank);
+        let full = self.sections.correlation.saturating_add(self.sections.bank);
         if self.section.pages > self.ask_at || self.staging() < full {
             return;
         }
@@ -465,7 +460,9 @@ impl<B: Base, S: Store> Dulo<B, S> {
             self.section.splice(links, page.0, page.0, record.high);
             record.high = page.0;
         }
-        let Sequence { low, high, left, .. } = *record;
+        let Sequence {
+            low, high, left, ..
+        } = *record;
         let h = sequence::step(buckets, left).saturating_add(self.section.inflation);
         self.section.cut(links, low, high);
         let (below, compared) = sequence::fall(links, sequences, self.section.top, h);

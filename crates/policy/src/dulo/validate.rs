@@ -69,7 +69,10 @@ impl<B: Base, S: Store> Dulo<B, S> {
         max_sequence: u16,
     ) -> Result<(), BrokenOrder> {
         if record.low != page {
-            return Err(broken("a sequence does not begin with its lowest page", page));
+            return Err(broken(
+                "a sequence does not begin with its lowest page",
+                page,
+            ));
         }
         if record.h < h {
             return Err(broken("sequences are not in the order of H above L", page));

@@ -10,9 +10,7 @@ use piebald_policy::{
     contract::replacement::{
         Base, BrokenOrder, Fetch, Gone, Insert, PageRef, Replacement, State, Touch, Via,
     },
-    dulo::{
-        Bucket, Config, Cost, Dulo, Hits, Link, Rest, Sequence, Sizes, Slices, TableNode,
-    },
+    dulo::{Bucket, Config, Cost, Dulo, Hits, Link, Rest, Sequence, Sizes, Slices, TableNode},
 };
 use piebald_units::{DiskBlock, Picos};
 
@@ -208,7 +206,10 @@ impl Replacement for Simple {
     }
 
     fn forget(&mut self, page: PageRef, why: Gone) {
-        assert!(matches!(self.state(page), State::Resident | State::Detached));
+        assert!(matches!(
+            self.state(page),
+            State::Resident | State::Detached
+        ));
         if why == Gone::Evicted && self.state(page) == State::Resident {
             let mut first = [PageRef(0)];
             if self.propose(&mut first) == 1 && first[0] == page && !self.wants(page) {
@@ -385,6 +386,13 @@ impl<P: Replacement> Host<P> {
         self.policy.insert(page, &insert, NOW);
         self.drain();
         page
+    }
+
+    /// References to all of these.
+    pub fn access_all(&mut self, names: impl IntoIterator<Item = u64>) {
+        for name in names {
+            self.access(name);
+        }
     }
 
     /// A reference; true for a hit.

@@ -155,7 +155,13 @@ impl Oracle {
             };
             runs.push(pages.into_iter().map(entry).collect());
         }
-        runs.sort_by_key(|run| (run[0].h, std::cmp::Reverse(run.len()), position(&run[0].page)));
+        runs.sort_by_key(|run| {
+            (
+                run[0].h,
+                std::cmp::Reverse(run.len()),
+                position(&run[0].page),
+            )
+        });
         // Stable: what was in the section stays below what has the same H.
         self.section.extend(runs.into_iter().flatten());
         self.section.sort_by_key(|e| e.h);
@@ -238,7 +244,10 @@ impl Oracle {
         let staging = staging.iter().map(|p| p.0);
         let wish = |w: bool| {
             let keep = move |page: &u32| self.wanted(*page) == w;
-            section.clone().filter(keep).chain(staging.clone().filter(keep))
+            section
+                .clone()
+                .filter(keep)
+                .chain(staging.clone().filter(keep))
         };
         wish(false).chain(wish(true)).collect()
     }

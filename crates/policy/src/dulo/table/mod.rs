@@ -178,7 +178,10 @@ impl Tree {
             _ => self.leaf(nodes, block, time)?,
         };
         self.last = Some((Place { key, leaf }, time));
-        nodes.get_mut(leaf as usize)?.entries.get_mut(digit(block, 0))
+        nodes
+            .get_mut(leaf as usize)?
+            .entries
+            .get_mut(digit(block, 0))
     }
 
     fn leaf(&mut self, nodes: &mut [TableNode], block: u64, time: u32) -> Option<u32> {

@@ -144,7 +144,10 @@ impl Tree {
             let [[next, _], ..] = node.entries;
             at = next;
         }
-        match (seen == self.used, self.used.saturating_add(free) == self.fresh) {
+        match (
+            seen == self.used,
+            self.used.saturating_add(free) == self.fresh,
+        ) {
             (false, _) => Err("nodes of the block table are not all reached"),
             (_, false) => Err("nodes of the block table are lost"),
             _ => Ok(()),
@@ -152,12 +155,7 @@ impl Tree {
     }
 
     /// Times rise towards the root, and those of a BTE are in order.
-    fn check_times(
-        &self,
-        nodes: &[TableNode],
-        path: &Path,
-        now: u32,
-    ) -> Result<(), &'static str> {
+    fn check_times(&self, nodes: &[TableNode], path: &Path, now: u32) -> Result<(), &'static str> {
         let entries = nodes.get(path.node(0) as usize).map(|n| n.entries.iter());
         let entries = entries.ok_or("a leaf of the block table is outside its memory")?;
         let mut newest = 0;
