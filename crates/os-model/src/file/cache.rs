@@ -40,6 +40,11 @@ impl Page {
         self.flags & flag != 0
     }
 
+    /// Dirty, and neither being read nor being written.
+    pub fn is_writable(&self) -> bool {
+        self.is(flag::DIRTY) && !self.is(flag::LOCKED | flag::WRITEBACK | flag::DOOMED)
+    }
+
     fn evictable(&self) -> bool {
         self.is(flag::RESIDENT) && !self.is(flag::BUSY) && self.pins == 0
     }
@@ -113,6 +118,12 @@ impl<P: Replacement> Cache<P> {
     pub fn find(&self, key: Key) -> Option<PageRef> {
         let page = *self.numbers.get(&key)?;
         self.page(page).is(flag::RESIDENT).then_some(page)
+    }
+
+    /// The number of a page that is dirty and can be written now.
+    pub fn writable(&self, key: Key) -> Option<PageRef> {
+        let page = self.find(key)?;
+        self.page(page).is_writable().then_some(page)
     }
 
     /// Changes a page and keeps count of those that could be evicted.
@@ -250,8 +261,7 @@ impl<P: Replacement> Cache<P> {
     pub fn coldest_dirty(&mut self, dirty: &mut Vec<PageRef>) {
         let mut left = self.batch;
         self.visit_cold(|pages, page| {
-            let p = &pages[page.index()];
-            left -= usize::from(p.is(flag::DIRTY) && !p.is(flag::WRITEBACK | flag::LOCKED));
+            left -= usize::from(pages[page.index()].is_writable());
             left > 0
         });
         self.collect_dirty(None, dirty);

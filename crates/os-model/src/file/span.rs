@@ -44,6 +44,11 @@ impl Span {
             && self.end() >= page.saturating_add(1).saturating_mul(PAGE_SIZE)
     }
 
+    /// Bytes from the start of its first page to its end.
+    pub const fn bytes_from_page(self) -> u64 {
+        (self.offset % PAGE_SIZE).saturating_add(self.len)
+    }
+
     /// It begins at byte 0 and ends within the first half page: a look at a header,
     /// for which 2.4 reads nothing ahead.
     pub const fn is_peek(self) -> bool {

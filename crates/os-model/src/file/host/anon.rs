@@ -22,7 +22,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         let slot = self.swap.as_ref().and_then(|s| s.slot_of(key));
         match (self.cache.find(key), slot) {
             (Some(page), _) if self.cache.page(page).is(flag::LOCKED) => Progress::Page(page),
-            (Some(page), _) => self.use_anon(page, key, write),
+            (Some(page), _) => self.use_anon(page, call, write),
             (None, Some(slot)) => self.swap_in(task, key, slot, now),
             (None, None) => self.first_touch(key, now),
         }
@@ -42,25 +42,28 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         }
     }
 
-    /// A page in memory is used. Its slot is given back when swap is half full, or
-    /// else kept, even if the page differs from it now.
-    fn use_anon(&mut self, page: PageRef, key: Key, write: bool) -> Progress {
+    /// A page in memory is used. It keeps its slot, even if it differs from it now;
+    /// but a fault gives the slot back when swap is half full.
+    fn use_anon(&mut self, page: PageRef, call: &Call, write: bool) -> Progress {
         let writeback = self.cache.page(page).is(flag::WRITEBACK);
-        let release = match &self.swap {
-            Some(swap) => swap.half_full() && swap.slot_of(key).is_some() && !writeback,
-            None => false,
-        };
-        if release {
-            if let Some(swap) = &mut self.swap {
-                swap.release(key);
-            }
-            self.cache.place(page, Lba(0), None);
-        }
+        let release = call.faults && !writeback && self.give_back(page, call.key());
         if (write || release) && !self.cache.page(page).is(flag::DIRTY) {
             self.cache.set(page, flag::DIRTY);
             self.cache.set_dirty(page, true);
         }
         Progress::Done
+    }
+
+    fn give_back(&mut self, page: PageRef, key: Key) -> bool {
+        let Some(swap) = self.swap.as_mut().filter(|s| s.half_full()) else {
+            return false;
+        };
+        if swap.slot_of(key).is_none() {
+            return false;
+        }
+        swap.release(key);
+        self.cache.place(page, Lba(0), None);
+        true
     }
 
     /// Reads the group of slots around the page's own, and the page.

@@ -47,6 +47,8 @@ pub(super) struct Call {
     span: Span,
     /// The page `next` was counted, and readahead has seen it.
     counted: bool,
+    /// The page was not in memory, or had been read ahead: the program faults.
+    pub faults: bool,
     /// The page that it waits for.
     pub waits: Option<PageRef>,
     pub blocked_at: Option<Picos>,
@@ -74,6 +76,7 @@ impl Call {
             end,
             span,
             counted: false,
+            faults: false,
             waits: None,
             blocked_at: None,
         }
@@ -184,18 +187,24 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
             self.tasks[task as usize].call = None;
             return Some(at + self.config.cpu.call);
         }
-        self.sequence += 1;
-        self.going_on
-            .push(std::cmp::Reverse((at, self.sequence, task)));
+        self.again_at(task, at);
         None
     }
 
-    fn page(&mut self, task: u32, call: Call, now: Picos) -> Progress {
+    pub(super) fn again_at(&mut self, task: u32, at: Picos) {
+        self.sequence += 1;
+        self.going_on
+            .push(std::cmp::Reverse((at, self.sequence, task)));
+    }
+
+    fn page(&mut self, task: u32, mut call: Call, now: Picos) -> Progress {
         if !call.counted {
             let seen = self.seen(call.key());
             self.count(call.kind, seen);
-            self.edit_call(task, |c| c.counted = true);
-            self.use_page(task, &call, seen, now);
+            let first = self.use_page(task, &call, seen, now);
+            call.faults = first || seen != Seen::Ready;
+            call.counted = true;
+            self.tasks[task as usize].call = Some(call);
         }
         match call.kind {
             Kind::Read => self.need(task, &call, now),
@@ -232,10 +241,12 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
     }
 
     /// The first look at a page: the policy learns of the use, and readahead runs.
-    fn use_page(&mut self, task: u32, call: &Call, seen: Seen, now: Picos) {
+    /// Answers whether the page had been read ahead and is used for the first time.
+    fn use_page(&mut self, task: u32, call: &Call, seen: Seen, now: Picos) -> bool {
         let page = self.cache.find(call.key());
+        let mut first = false;
         if let Some(page) = page {
-            let first = self.cache.hit(page, call.touch(), now);
+            first = self.cache.hit(page, call.touch(), now);
             self.stats.prefetched_used += u64::from(first);
             // Readahead may reclaim, but not the page that is being read.
             self.cache.pin(page);
@@ -248,6 +259,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         if let Some(page) = page {
             self.cache.unpin(page);
         }
+        first
     }
 
     fn read_ahead(&mut self, task: u32, call: &Call, seen: Seen, now: Picos) {
@@ -279,6 +291,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
             left: call.end - call.next,
             first: call.next == call.first,
             peek: call.span.is_peek(),
+            bytes: call.span.bytes_from_page(),
             seen,
             marked,
             congested: self.congested(BlockDir::Read),

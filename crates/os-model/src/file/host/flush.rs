@@ -100,7 +100,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         let mut units = std::mem::take(&mut self.run);
         let (mut start, mut next, mut key) = (Lba(0), None, first);
         while units.len() < most
-            && let Some(page) = self.writable(key)
+            && let Some(page) = self.cache.writable(key)
         {
             let lba = self.cache.page(page).lba;
             if next.is_some_and(|next| next != lba) {
@@ -117,13 +117,6 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         self.write_out(start, &units, now);
         units.clear();
         self.run = units;
-    }
-
-    /// The number of a page that is dirty and can be written now.
-    fn writable(&self, key: Key) -> Option<PageRef> {
-        let page = self.cache.find(key)?;
-        let p = self.cache.page(page);
-        (p.is(flag::DIRTY) && !p.is(flag::LOCKED | flag::WRITEBACK)).then_some(page)
     }
 
     /// Hands pages that follow one another to the queue.

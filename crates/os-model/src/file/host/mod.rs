@@ -239,6 +239,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
             pages,
             |page| Key::file(index, page),
             |key| !key.is_anon() && key.owner() == index.0,
+            now,
         );
         self.files.remove(file)?;
         if let Some(streams) = self.streams.get_mut(index.0 as usize) {
@@ -255,7 +256,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         self.check_call(task, now)?;
         let space = self.task_number(task)?;
         let own = |key: Key| key.is_anon() && key.owner() == space;
-        self.drop_pages(u64::MAX, |page| Key::anon(space, page), own);
+        self.drop_pages(u64::MAX, |page| Key::anon(space, page), own, now);
         self.release_swap(own);
         Ok(())
     }
@@ -272,7 +273,14 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
     }
 
     /// Forgets pages: by name if there are few, else by looking at all in memory.
-    fn drop_pages(&mut self, pages: u64, key: impl Fn(u64) -> Key, own: impl Fn(Key) -> bool) {
+    fn drop_pages(
+        &mut self,
+        pages: u64,
+        key: impl Fn(u64) -> Key,
+        own: impl Fn(Key) -> bool,
+        now: Picos,
+    ) {
+        self.clock = now;
         let keys: Vec<Key> = if pages <= self.cache.capacity().into() {
             (0..pages).map(key).collect()
         } else {
@@ -283,6 +291,10 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         for key in keys {
             self.dirty.remove(key);
             self.cache.delete(key);
+        }
+        // Who waited for memory may find some now.
+        for task in std::mem::take(&mut self.memory_waiters) {
+            self.again_at(task, now);
         }
     }
 

@@ -5,7 +5,15 @@
 //! host leaves out what is in the cache and what lies behind the end of the file.
 //! The machine knows no clock and no disk.
 
+mod on_demand;
+mod v2_4;
+mod v2_6_11;
+
 use std::fmt::Debug;
+
+pub use on_demand::{OnDemand, Version};
+pub use v2_4::V2_4;
+pub use v2_6_11::V2_6_11;
 
 /// What a call finds in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +37,8 @@ pub struct Access {
     pub first: bool,
     /// The call ends within the first half page of the file.
     pub peek: bool,
+    /// Bytes from the start of the call's first page to the call's end.
+    pub bytes: u64,
     /// What is in the cache.
     pub seen: Seen,
     /// The page carries a mark, which this access takes off.
@@ -95,6 +105,12 @@ pub trait Readahead: Debug {
 pub enum Generation {
     /// No readahead.
     None,
+    /// 2.4 in AccuSim's form.
+    V2_4,
+    /// 2.6.11.
+    V2_6_11,
+    /// 2.6.23 and later.
+    OnDemand(Version),
 }
 
 /// Configuration.
@@ -122,24 +138,57 @@ impl ReadaheadConfig {
         }
     }
 
-    /// Linux 2.4.
+    const fn of(generation: Generation, min_pages: u32) -> Self {
+        Self {
+            generation,
+            max_pages: 32,
+            min_pages,
+            read_around: !matches!(generation, Generation::V2_4),
+        }
+    }
+
+    /// Linux 2.4: 3 to 32 pages.
     pub const fn linux_2_4() -> Self {
-        Self::none()
+        Self::of(Generation::V2_4, 3)
     }
 
-    /// Linux 2.6.11.
+    /// Linux 2.6.11: 4 to 32 pages (`VM_MIN_READAHEAD`, `VM_MAX_READAHEAD`).
     pub const fn linux_2_6_11() -> Self {
-        Self::none()
+        Self::of(Generation::V2_6_11, 4)
     }
 
-    /// Linux 2.6.30.
+    /// Linux 2.6.30: up to 32 pages.
     pub const fn linux_2_6_30() -> Self {
-        Self::none()
+        Self::of(Generation::OnDemand(Version::V2_6_30), 0)
     }
 
-    /// Linux 6.x.
+    /// Linux 2.6.32: up to 32 pages.
+    pub const fn linux_2_6_32() -> Self {
+        Self::of(Generation::OnDemand(Version::V2_6_32), 0)
+    }
+
+    /// Linux 6.x: up to 32 pages.
     pub const fn linux_6() -> Self {
-        Self::none()
+        Self::of(Generation::OnDemand(Version::V6), 0)
+    }
+
+    /// With another largest window, as `read_ahead_kb` sets it.
+    #[must_use]
+    pub const fn with_max_pages(self, max_pages: u32) -> Self {
+        Self { max_pages, ..self }
+    }
+
+    /// The rules in a few words, for people who read results.
+    pub fn describe(&self) -> String {
+        let name = match self.generation {
+            Generation::None => return "no readahead".into(),
+            Generation::V2_4 => "Linux 2.4",
+            Generation::V2_6_11 => "Linux 2.6.11",
+            Generation::OnDemand(Version::V2_6_30) => "Linux 2.6.30",
+            Generation::OnDemand(Version::V2_6_32) => "Linux 2.6.32",
+            Generation::OnDemand(Version::V6) => "Linux 6",
+        };
+        format!("readahead of {name}, at most {} pages", self.max_pages)
     }
 }
 
@@ -147,20 +196,99 @@ impl ReadaheadConfig {
 #[derive(Clone, Debug)]
 pub(super) enum Stream {
     None,
+    V2_4(V2_4),
+    V2_6_11(V2_6_11),
+    OnDemand(OnDemand),
 }
 
 impl Stream {
     pub fn new(config: &ReadaheadConfig) -> Self {
         match config.generation {
             Generation::None => Self::None,
+            Generation::V2_4 => Self::V2_4(V2_4::new(config)),
+            Generation::V2_6_11 => Self::V2_6_11(V2_6_11::new(config)),
+            Generation::OnDemand(version) => Self::OnDemand(OnDemand::new(config, version)),
         }
     }
 }
 
 impl Readahead for Stream {
-    fn access(&mut self, _access: &Access, _cache: &dyn Lookup) -> Plan {
+    fn access(&mut self, access: &Access, cache: &dyn Lookup) -> Plan {
         match self {
             Self::None => NOTHING,
+            Self::V2_4(s) => s.access(access, cache),
+            Self::V2_6_11(s) => s.access(access, cache),
+            Self::OnDemand(s) => s.access(access, cache),
         }
+    }
+}
+
+/// What the tests of the generations share.
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, ops::Range};
+
+    use super::*;
+
+    pub fn window(start: u64, pages: u64) -> Window {
+        Window::plain(start, pages)
+    }
+
+    /// A call of whole pages begins.
+    pub fn touch(page: u64, pages: u64, seen: Seen) -> Access {
+        Access {
+            page,
+            left: pages,
+            first: true,
+            peek: false,
+            bytes: pages * 4096,
+            seen,
+            marked: false,
+            congested: false,
+            file_pages: 1000,
+        }
+    }
+
+    pub fn nothing_cached() -> impl Lookup {
+        |_: u64| false
+    }
+
+    /// Reads pages one by one, every read done before the next call; only page 0 is
+    /// missing. Answers at which page which window began that reads something.
+    pub fn scan(s: &mut impl Readahead, pages: Range<u64>, file_pages: u64) -> Vec<(u64, Window)> {
+        let mut cached: BTreeSet<u64> = (0..pages.start).collect();
+        let mut marks = BTreeSet::new();
+        let mut windows = Vec::new();
+        for page in pages {
+            let access = Access {
+                marked: marks.remove(&page),
+                file_pages,
+                ..touch(
+                    page,
+                    1,
+                    if page == 0 {
+                        Seen::Missing
+                    } else {
+                        Seen::Ready
+                    },
+                )
+            };
+            let known = cached.clone();
+            for w in s
+                .access(&access, &|p: u64| known.contains(&p))
+                .into_iter()
+                .flatten()
+            {
+                let new =
+                    (w.start..(w.start + w.pages).min(file_pages)).filter(|p| !known.contains(p));
+                let before = cached.len();
+                cached.extend(new);
+                marks.extend(w.mark);
+                if cached.len() > before {
+                    windows.push((page, w));
+                }
+            }
+        }
+        windows
     }
 }
