@@ -73,7 +73,7 @@ pub fn to_csv(study: &Study) -> Result<String, ReportError> {
 }
 
 /// All digits, so that reading it back gives the same number.
-fn plain(value: Option<f64>) -> String {
+pub(crate) fn plain(value: Option<f64>) -> String {
     value
         .filter(|v| v.is_finite())
         .map(|v| v.to_string())

@@ -117,6 +117,15 @@ pub(crate) fn number(value: f64) -> String {
     fixed(value, decimals(value))
 }
 
+/// `value` like [`number`], without zeros at its end: for sentences.
+pub(crate) fn brief(value: f64) -> String {
+    let text = number(value);
+    match text.contains('.') && !text.contains('e') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
 /// A half width with `decimals`; one that would round to nothing reads `<0.01`.
 fn half_width(half: f64, decimals: usize) -> String {
     let text = fixed(half, decimals);
@@ -237,6 +246,15 @@ mod tests {
         ];
         for (value, expected) in cases {
             assert_eq!(number(value), expected);
+        }
+        let cases = [
+            (1.0, "1"),
+            (0.5, "0.5"),
+            (1.5e-7, "1.50e-7"),
+            (100.0, "100"),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(brief(value), expected);
         }
     }
 

@@ -52,7 +52,9 @@ pub use record::{
 };
 pub use replay::{
     MissRatioCurve, MissRatioPoint, REPLAY_SCHEMA, Replay, ReplayConditions, ReplayIo,
-    ReplayPolicy, ReplayRun, ReplayTrace,
+    ReplayPolicy, ReplayRun, ReplayTrace, replay_curves_to_csv, replay_from_json,
+    replay_sequences_to_csv, replay_to_csv, replay_to_html, replay_to_html_at, replay_to_json,
+    replay_to_table,
 };
 pub use reproduction::{
     Curve, CurvePoint, Panel, PaperFigure, Predicate, Published, REPRODUCTION_SCHEMA, Reproduction,
@@ -71,6 +73,15 @@ pub enum ReportError {
     /// The JSON was written by a newer version.
     #[error("schema: is {found}, allowed: 1 to {SCHEMA}")]
     Schema {
+        /// The number in the file.
+        found: u32,
+    },
+    /// The text is not the JSON of a replay.
+    #[error("not the JSON of a replay: {0}")]
+    ReplayJson(serde_json::Error),
+    /// The JSON of a replay was written by a newer version.
+    #[error("schema: is {found}, allowed: 1 to {REPLAY_SCHEMA}")]
+    ReplaySchema {
         /// The number in the file.
         found: u32,
     },

@@ -169,7 +169,7 @@ pub(crate) fn table(header: impl IntoIterator<Item = String>) -> Table {
 }
 
 /// A row of texts, the first to the left.
-fn add_row(table: &mut Table, row: Vec<String>) {
+pub(crate) fn add_row(table: &mut Table, row: Vec<String>) {
     let cells = row.into_iter().enumerate().map(|(i, text)| match i {
         0 => Cell::new(text),
         _ => right(text),
@@ -217,7 +217,11 @@ fn blocks(policy: &PolicyResult, width: usize) -> Vec<Table> {
 }
 
 /// Tables of as many columns as the width holds, at least one each.
-fn side_by_side<T>(items: &[T], width: usize, make: impl Fn(&[T]) -> Table) -> Vec<Table> {
+pub(crate) fn side_by_side<T>(
+    items: &[T],
+    width: usize,
+    make: impl Fn(&[T]) -> Table,
+) -> Vec<Table> {
     let mut tables = Vec::new();
     let mut rest = items;
     while !rest.is_empty() {

@@ -7,14 +7,18 @@
 //! beside the bar. Values under the pointer come from `<title>` elements, so the
 //! report needs no script.
 
+mod axis;
 mod bars;
 mod curves;
 mod heat;
+mod lines;
 mod panel;
 
+pub(crate) use axis::Axis;
 pub(crate) use bars::{Bar, BarChart, BarRow, Group, bar_chart};
 pub(crate) use curves::miss_curves;
 pub(crate) use heat::{EMPTY, KERNEL, set_map};
+pub(crate) use lines::{Line, LineChart, Stop, line_chart};
 pub(crate) use panel::{PanelAxes, panel};
 
 use plotters::coord::Shift;

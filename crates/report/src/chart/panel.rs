@@ -1,17 +1,13 @@
 //! A small picture of curves with intervals, one of several of a paper's figure.
 
-use plotters::prelude::*;
-
-use super::{Area, Failure, GRID, MUTED, Overlay, color, picture, text_style, tick, tip};
+use super::{Axis, Line, LineChart, Stop, line_chart};
 use crate::{
-    CurvePoint, Panel, ReportError,
+    Curve, CurvePoint, Panel, ReportError,
     format::{clean, number, short},
 };
 
 const WIDTH: u32 = 430;
 const HEIGHT: u32 = 270;
-/// Half width of the ends of an interval's bar, in pixels.
-const CAP: i32 = 3;
 
 /// What all panels of a figure share.
 pub(crate) struct PanelAxes<'a> {
@@ -32,7 +28,13 @@ pub(crate) fn panel(of: &Panel, axes: &PanelAxes<'_>) -> Result<Option<String>, 
         clean(axes.y),
         clean(axes.x)
     );
-    picture((WIDTH, HEIGHT), &label, |root| draw(root, of, axes)).map(Some)
+    line_chart(&LineChart {
+        label,
+        size: (WIDTH, HEIGHT),
+        x: x_axis(of, axes),
+        y: y_axis(of, axes),
+        lines: of.curves.iter().map(|c| line(c, axes)).collect(),
+    })
 }
 
 /// The points that can be drawn.
@@ -47,97 +49,54 @@ fn ends(p: &CurvePoint) -> (f64, f64) {
     (p.y - half, p.y + half)
 }
 
-fn draw(root: &Area<'_>, of: &Panel, axes: &PanelAxes<'_>) -> Result<Vec<Overlay>, Failure> {
-    let range = |values: &mut dyn Iterator<Item = f64>| {
-        let all = |(low, high): (f64, f64), v: f64| (low.min(v), high.max(v));
-        values.fold((f64::INFINITY, f64::NEG_INFINITY), all)
-    };
-    let (left, right) = range(&mut known(of).map(|p| p.x));
-    let (left, right) = match left < right {
-        true => (left, right),
-        false => (left - 1.0, right + 1.0),
+fn range(values: impl Iterator<Item = f64>) -> [f64; 2] {
+    let all = |[low, high]: [f64; 2], v: f64| [low.min(v), high.max(v)];
+    values.fold([f64::INFINITY, f64::NEG_INFINITY], all)
+}
+
+fn x_axis(of: &Panel, axes: &PanelAxes<'_>) -> Axis {
+    let [left, right] = range(known(of).map(|p| p.x));
+    let [left, right] = match left < right {
+        true => [left, right],
+        false => [left - 1.0, right + 1.0],
     };
     let pad = (right - left) * 0.03;
-    let (low, high) = range(&mut known(of).flat_map(|p| {
+    Axis::linear(&clean(axes.x), [left - pad, right + pad], 9)
+}
+
+fn y_axis(of: &Panel, axes: &PanelAxes<'_>) -> Axis {
+    let [low, high] = range(known(of).flat_map(|p| {
         let (low, high) = ends(p);
         [low, high, 0.0]
     }));
-    let span = (high - low).max(1.0);
-    let (low, high) = (
-        if low < 0.0 { low - 0.05 * span } else { 0.0 },
-        high + 0.05 * span,
-    );
-    let mut context = ChartBuilder::on(root)
-        .margin_top(8)
-        .margin_right(12)
-        .x_label_area_size(44)
-        .y_label_area_size(58)
-        .build_cartesian_2d(left - pad..right + pad, low..high)?;
-    context
-        .configure_mesh()
-        .disable_x_mesh()
-        .bold_line_style(GRID)
-        .light_line_style(TRANSPARENT)
-        .axis_style(GRID)
-        .label_style(text_style(&MUTED))
-        .axis_desc_style(text_style(&MUTED))
-        .x_labels(9)
-        .y_labels(6)
-        .x_label_formatter(&|x| tick(*x, right - left))
-        .y_label_formatter(&|y| tick(*y, span))
-        .x_desc(clean(axes.x))
-        .y_desc(clean(axes.y))
-        .draw()?;
-    let mut tips = Vec::new();
-    for curve in &of.curves {
-        let place = axes.names.iter().position(|n| *n == curve.name);
-        let ink = color(place.unwrap_or(0));
-        let points = || {
-            curve
-                .points
-                .iter()
-                .filter(|p| p.x.is_finite() && p.y.is_finite())
-        };
-        let line: Vec<(f64, f64)> = points().map(|p| (p.x, p.y)).collect();
-        match curve.dashed {
-            false => {
-                context.draw_series([PathElement::new(line, ink.stroke_width(2))])?;
-            }
-            true => {
-                let dashes = DashedLineSeries::new(line, 6, 4, ink.stroke_width(2));
-                context.draw_series(dashes)?;
-            }
-        }
-        for p in points() {
-            let (low, high) = ends(p);
-            let (x, y) = context.backend_coord(&(p.x, p.y));
-            if high > low {
-                let (bottom, top) = (
-                    context.backend_coord(&(p.x, low)).1,
-                    context.backend_coord(&(p.x, high)).1,
-                );
-                for bar in [
-                    [(x, bottom), (x, top)],
-                    [(x - CAP, bottom), (x + CAP, bottom)],
-                    [(x - CAP, top), (x + CAP, top)],
-                ] {
-                    root.draw(&PathElement::new(bar.to_vec(), ink))?;
-                }
-            }
-            if !curve.dashed {
-                root.draw(&Circle::new((x, y), 2, ink.filled()))?;
-            }
-            let half = p
-                .ci95
-                .map_or(String::new(), |h| format!(" ± {}", number(h)));
-            let text = format!(
-                "{}: {}{half} at {}",
-                short(&curve.name, 40),
-                number(p.y),
-                number(p.x)
-            );
-            tips.push(tip((x - 6, y - 6), (x + 6, y + 6), &text));
-        }
+    let pad = 0.05 * (high - low).max(1.0);
+    let low = if low < 0.0 { low - pad } else { 0.0 };
+    Axis::linear(&clean(axes.y), [low, high + pad], 6)
+}
+
+fn line(curve: &Curve, axes: &PanelAxes<'_>) -> Line {
+    let place = axes.names.iter().position(|n| *n == curve.name);
+    let known = |p: &&CurvePoint| p.x.is_finite() && p.y.is_finite();
+    let points = || curve.points.iter().filter(known);
+    Line {
+        color: place.unwrap_or(0),
+        dashed: curve.dashed,
+        points: points().map(|p| (p.x, p.y)).collect(),
+        stops: points().map(|p| stop(curve, p)).collect(),
+        band: Vec::new(),
     }
-    Ok(tips)
+}
+
+fn stop(curve: &Curve, p: &CurvePoint) -> Stop {
+    let half = p
+        .ci95
+        .map_or_else(String::new, |h| format!(" ± {}", number(h)));
+    let name = short(&curve.name, 40);
+    Stop {
+        x: p.x,
+        y: p.y,
+        ends: Some(ends(p)),
+        dot: !curve.dashed,
+        tip: format!("{name}: {}{half} at {}", number(p.y), number(p.x)),
+    }
 }

@@ -14,7 +14,8 @@ use crate::{
     regions::{Detail, RegionTable, region_table},
     rows,
 };
-use figures::{Section, sections};
+use figures::sections;
+pub(crate) use figures::{Figure, Section};
 use numbers::{ProgramNumbers, program_numbers};
 
 #[derive(Template)]

@@ -4,8 +4,29 @@
 //! memory or on its way there, else a *miss*; a *run* is one policy at one memory size;
 //! a *sequence* is a maximal stretch of pages that were requested from the disk one
 //! after another at consecutive addresses.
+//!
+//! Whoever replays fills a [`Replay`]; what is shown of it is computed from its integers,
+//! in one place ([`matrices`](matrix::matrices)), so that the terminal, the page and the
+//! findings never disagree.
+
+mod csv;
+mod curves;
+mod findings;
+mod grid;
+mod html;
+mod json;
+mod matrix;
+mod plots;
+mod table;
 
 use serde::{Deserialize, Serialize};
+
+use crate::json as numbers;
+
+pub use csv::{replay_curves_to_csv, replay_sequences_to_csv, replay_to_csv};
+pub use html::{replay_to_html, replay_to_html_at};
+pub use json::{replay_from_json, replay_to_json};
+pub use table::replay_to_table;
 
 /// Schema number of a replay's JSON.
 pub const REPLAY_SCHEMA: u32 = 1;
@@ -36,7 +57,58 @@ pub struct Replay {
     /// Miss-ratio curves, where they were asked for.
     pub curves: Vec<MissRatioCurve>,
     /// Time that it took on the computer that simulated.
+    #[serde(with = "numbers::nullable")]
     pub host_seconds: f64,
+}
+
+impl Replay {
+    /// Bytes of `pages` pages, as far as a number holds them.
+    pub fn bytes(&self, pages: u64) -> u64 {
+        pages.saturating_mul(self.conditions.page_bytes)
+    }
+
+    /// Whether a disk was below the cache in any run.
+    pub fn has_device(&self) -> bool {
+        self.runs.iter().any(|r| r.io.is_some())
+    }
+
+    /// The time by which runs are compared.
+    fn clock(&self) -> Clock {
+        match self.conditions.pace.starts_with("open") {
+            true => Clock::Waited,
+            false => Clock::Elapsed,
+        }
+    }
+}
+
+/// Which time of a run says how well a policy did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Clock {
+    /// Where tasks go on as soon as they can, how long all took: the execution time of
+    /// DULO (FAST'05).
+    Elapsed,
+    /// Where requests come at the trace's times, all takes as long as the trace; what
+    /// differs is how long tasks waited.
+    Waited,
+}
+
+impl Clock {
+    /// In seconds.
+    fn of(self, io: &ReplayIo) -> Option<f64> {
+        let time = match self {
+            Self::Elapsed => io.elapsed_s,
+            Self::Waited => io.waited_s,
+        };
+        (time.is_finite() && time >= 0.0).then_some(time)
+    }
+
+    /// For headings.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Elapsed => "Execution time",
+            Self::Waited => "Time waited for the disk",
+        }
+    }
 }
 
 /// A trace that was replayed.
@@ -57,6 +129,7 @@ pub struct ReplayTrace {
     /// Different pages.
     pub unique_pages: u64,
     /// References to the page after the one before (same file or device), 0 to 1.
+    #[serde(with = "numbers::nullable")]
     pub sequential_share: f64,
     /// Bad records that were left out (`--lenient`), by kind.
     pub skipped: Vec<(String, u64)>,
@@ -111,6 +184,7 @@ pub struct ReplayRun {
     /// What the disk saw, where there is one.
     pub io: Option<ReplayIo>,
     /// Figures of this policy alone, such as DULO's sequencing work: name, value, unit.
+    #[serde(with = "json::figures")]
     pub extra: Vec<(String, f64, String)>,
 }
 
@@ -130,10 +204,13 @@ impl ReplayRun {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReplayIo {
     /// Simulated time from the first reference to the last completion, in s.
+    #[serde(with = "numbers::nullable")]
     pub elapsed_s: f64,
     /// Time that tasks waited for the disk, summed, in s.
+    #[serde(with = "numbers::nullable")]
     pub waited_s: f64,
     /// Time that the disk was busy, in s.
+    #[serde(with = "numbers::nullable")]
     pub disk_busy_s: f64,
     /// Read requests sent to the disk, after merging.
     pub read_requests: u64,
@@ -158,21 +235,45 @@ impl ReplayIo {
     /// Mean length of a sequence in pages, each sequence counting once; `None` if
     /// nothing was read.
     pub fn mean_sequence(&self) -> Option<f64> {
-        let pages: u64 = self.sequences.iter().map(|&(_, pages)| pages).sum();
-        let count: f64 = self
-            .sequences
-            .iter()
-            .map(|&(length, pages)| pages as f64 / f64::from(length.max(1)))
-            .sum();
-        (pages > 0).then(|| pages as f64 / count)
+        let count = |&(length, pages): &(u32, u64)| pages as f64 / f64::from(length.max(1));
+        let count: f64 = self.sequences.iter().map(count).sum();
+        let pages = self.pages_in_sequences(|_| true);
+        (pages > 0.0).then(|| pages / count)
     }
 
     /// Share of the pages read that lie in sequences longer than `length`, 0 to 1.
     pub fn share_longer_than(&self, length: u32) -> Option<f64> {
-        let all: u64 = self.sequences.iter().map(|&(_, pages)| pages).sum();
-        let long = self.sequences.iter().filter(|&&(l, _)| l > length);
-        let long: u64 = long.map(|&(_, pages)| pages).sum();
-        (all > 0).then(|| long as f64 / all as f64)
+        let all = self.pages_in_sequences(|_| true);
+        (all > 0.0).then(|| self.pages_in_sequences(|l| l > length) / all)
+    }
+
+    /// Share of the pages read that lie in sequences shorter than `length`, 0 to 1: the
+    /// curve of DULO (FAST'05), Figures 3 and 4.
+    pub fn share_shorter_than(&self, length: u32) -> Option<f64> {
+        let all = self.pages_in_sequences(|_| true);
+        (all > 0.0).then(|| self.pages_in_sequences(|l| l < length) / all)
+    }
+
+    /// Each length with its pages and the share of all pages read that lies in shorter
+    /// sequences; rising lengths, nothing where nothing was read.
+    pub(crate) fn cumulated(&self) -> Vec<(u32, u64, f64)> {
+        let mut sequences: Vec<(u32, u64)> = self.sequences.clone();
+        sequences.sort_by_key(|(length, _)| *length);
+        sequences.retain(|(_, pages)| *pages > 0);
+        let all = self.pages_in_sequences(|_| true);
+        let mut shorter = 0.0;
+        let share = |(length, pages): (u32, u64)| {
+            let before = shorter / all;
+            shorter += pages as f64;
+            (length, pages, before)
+        };
+        sequences.into_iter().map(share).collect()
+    }
+
+    /// A sum of numbers that may come from a file does not overflow as a float.
+    fn pages_in_sequences(&self, wanted: impl Fn(u32) -> bool) -> f64 {
+        let wanted = self.sequences.iter().filter(|(length, _)| wanted(*length));
+        wanted.map(|&(_, pages)| pages as f64).sum()
     }
 }
 
@@ -184,6 +285,7 @@ pub struct MissRatioCurve {
     /// True if every reference was looked at and every size is exact.
     pub exact: bool,
     /// Share of the pages that were looked at, 1 if exact.
+    #[serde(with = "numbers::nullable")]
     pub sampling_rate: f64,
     /// Independent samples that the interval is made from, 0 if exact.
     pub samples: u32,
@@ -193,6 +295,7 @@ pub struct MissRatioCurve {
     pub points: Vec<MissRatioPoint>,
     /// For a sampled LRU curve: the largest distance from the exact one over the points,
     /// in miss ratio.
+    #[serde(with = "json::maybe")]
     pub largest_error: Option<f64>,
 }
 
@@ -204,7 +307,9 @@ pub struct MissRatioPoint {
     /// Misses of the whole trace where the curve is exact.
     pub misses: Option<u64>,
     /// Misses per reference.
+    #[serde(with = "numbers::nullable")]
     pub miss_ratio: f64,
     /// 95 % interval where the curve is sampled.
+    #[serde(with = "json::interval")]
     pub ci95: Option<[f64; 2]>,
 }

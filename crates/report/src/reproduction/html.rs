@@ -17,6 +17,8 @@ use crate::{
 struct Page {
     title: String,
     css: &'static str,
+    /// A reproduction is written when it is whole.
+    partial: bool,
     quick: bool,
     summary: String,
     conditions: Vec<String>,
@@ -60,6 +62,7 @@ pub fn reproduction_to_html(r: &Reproduction) -> Result<String, ReportError> {
     let page = Page {
         title: clean(&r.title),
         css: include_str!("../../templates/report.css"),
+        partial: false,
         quick: r.quick,
         summary: r.summary(),
         conditions: r.conditions.iter().map(|c| clean(c)).collect(),

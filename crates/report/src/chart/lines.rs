@@ -1,0 +1,139 @@
+//! Lines over two axes, with intervals as bars or as bands.
+
+use plotters::prelude::*;
+
+use super::{
+    Area, Failure, GRID, MUTED, Overlay, axis::Axis, color, picture, text_style, text_width, tip,
+};
+use crate::ReportError;
+
+/// Half width of the ends of an interval's bar, in pixels.
+const CAP: i32 = 3;
+/// Strength of a band's colour.
+const BAND: f64 = 0.18;
+/// Height of the numbers and the title below the picture.
+const BELOW: i32 = 44;
+/// Width of the vertical title with the gaps around it.
+const TITLE: i32 = 30;
+
+/// A picture of lines.
+pub(crate) struct LineChart {
+    /// What it shows, for a screen reader.
+    pub label: String,
+    /// Width and height in pixels.
+    pub size: (u32, u32),
+    pub x: Axis,
+    pub y: Axis,
+    pub lines: Vec<Line>,
+}
+
+/// A line and what stands on it.
+#[derive(Default)]
+pub(crate) struct Line {
+    /// Index of its colour.
+    pub color: usize,
+    pub dashed: bool,
+    pub points: Vec<(f64, f64)>,
+    /// Points that are marked.
+    pub stops: Vec<Stop>,
+    /// Where, and the lower and the upper end of an interval.
+    pub band: Vec<(f64, f64, f64)>,
+}
+
+/// A point with a text under the pointer.
+pub(crate) struct Stop {
+    pub x: f64,
+    pub y: f64,
+    /// Lower and upper end of its interval.
+    pub ends: Option<(f64, f64)>,
+    /// Whether a dot shows it.
+    pub dot: bool,
+    pub tip: String,
+}
+
+/// The picture, or `None` without a point.
+pub(crate) fn line_chart(chart: &LineChart) -> Result<Option<String>, ReportError> {
+    if chart.lines.iter().all(|l| l.points.is_empty()) {
+        return Ok(None);
+    }
+    picture(chart.size, &chart.label, |root| draw(root, chart)).map(Some)
+}
+
+type Context<'c, 'a> =
+    ChartContext<'c, SVGBackend<'a>, plotters::coord::cartesian::Cartesian2d<Axis, Axis>>;
+
+fn draw(root: &Area<'_>, chart: &LineChart) -> Result<Vec<Overlay>, Failure> {
+    let numbers = chart.y.texts().map(text_width).max().unwrap_or(0);
+    let mut context = ChartBuilder::on(root)
+        .margin_top(8)
+        .margin_right(18)
+        .x_label_area_size(BELOW)
+        .y_label_area_size(TITLE + numbers.max(28))
+        .build_cartesian_2d(chart.x.clone(), chart.y.clone())?;
+    context
+        .configure_mesh()
+        .disable_x_mesh()
+        .bold_line_style(GRID)
+        .light_line_style(TRANSPARENT)
+        .axis_style(GRID)
+        .label_style(text_style(&MUTED))
+        .axis_desc_style(text_style(&MUTED))
+        .x_desc(chart.x.title.as_str())
+        .y_desc(chart.y.title.as_str())
+        .draw()?;
+    // Bands lie below every line.
+    for line in chart.lines.iter().filter(|l| !l.band.is_empty()) {
+        band(&mut context, line)?;
+    }
+    let mut tips = Vec::new();
+    for line in &chart.lines {
+        stroke(&mut context, line)?;
+        for stop in &line.stops {
+            tips.push(mark(root, &context, stop, color(line.color))?);
+        }
+    }
+    Ok(tips)
+}
+
+fn band(context: &mut Context<'_, '_>, line: &Line) -> Result<(), Failure> {
+    let upper = line.band.iter().map(|(x, _, high)| (*x, *high));
+    let lower = line.band.iter().rev().map(|(x, low, _)| (*x, *low));
+    let edge: Vec<(f64, f64)> = upper.chain(lower).collect();
+    let fill = color(line.color).mix(BAND).filled();
+    context.draw_series([Polygon::new(edge, fill)])?;
+    Ok(())
+}
+
+fn stroke(context: &mut Context<'_, '_>, line: &Line) -> Result<(), Failure> {
+    let style = color(line.color).stroke_width(2);
+    let points = line.points.clone();
+    match line.dashed {
+        false => context.draw_series([PathElement::new(points, style)])?,
+        true => context.draw_series(DashedLineSeries::new(points, 6, 4, style).into_iter())?,
+    };
+    Ok(())
+}
+
+/// The dot, the interval's bar, and the text under the pointer.
+fn mark(
+    root: &Area<'_>,
+    context: &Context<'_, '_>,
+    stop: &Stop,
+    ink: RGBColor,
+) -> Result<Overlay, Failure> {
+    let (x, y) = context.backend_coord(&(stop.x, stop.y));
+    if let Some((low, high)) = stop.ends.filter(|(low, high)| high > low) {
+        let [bottom, top] = [low, high].map(|end| context.backend_coord(&(stop.x, end)).1);
+        for bar in [
+            [(x, bottom), (x, top)],
+            [(x - CAP, bottom), (x + CAP, bottom)],
+            [(x - CAP, top), (x + CAP, top)],
+        ] {
+            root.draw(&PathElement::new(bar.to_vec(), ink))?;
+        }
+    }
+    if stop.dot {
+        root.draw(&Circle::new((x, y), 2, ink.filled()))?;
+    }
+    Ok(tip((x - 6, y - 6), (x + 6, y + 6), &stop.tip))
+}

@@ -1,0 +1,291 @@
+//! What the numbers of a replay say, in sentences.
+//!
+//! A sentence says "as", not "because": two runs show that requests and time fell
+//! together, not that one made the other.
+
+use super::{ReplayRun, grid::Grid};
+use crate::format::{brief, clean, join_names};
+
+/// Two runs are told apart in words if they differ by this share: below, both policies do
+/// the same for whoever chooses between them. The tables show every difference.
+const NOTABLE: f64 = 0.005;
+/// Sizes that are named one by one.
+const MAX_SIZES: usize = 3;
+/// Policies that are compared with the first in a sentence of their own.
+const MAX_COMPARED: usize = 3;
+
+/// Sentences, the most important first; at least one.
+pub(super) fn findings(grid: &Grid<'_>) -> Vec<String> {
+    let mut out = Vec::new();
+    let misses = |run: &ReplayRun| run.miss_ratio();
+    match grid.policies.len() {
+        0 => {}
+        1 => out.extend(alone(grid)),
+        _ => {
+            let time = |run: &ReplayRun| grid.time(run);
+            let (hits, time) = (
+                best(grid, "Fewest misses", &misses),
+                best(grid, "Least time", &time),
+            );
+            // Side by side: whether they name the same policies is the first question.
+            let both: Vec<String> = hits.into_iter().chain(time).collect();
+            out.extend((!both.is_empty()).then(|| both.join(" ")));
+            if grid.replay.has_device() {
+                out.extend(orders(grid));
+                out.extend(against_first(grid));
+            }
+        }
+    }
+    if out.is_empty() {
+        out.push("No two runs can be compared.".to_owned());
+    }
+    if !grid.replay.complete {
+        out[0].insert_str(0, "PARTIAL (interrupted): ");
+    }
+    out
+}
+
+/// A single policy: from its smallest to its largest memory.
+fn alone(grid: &Grid<'_>) -> Option<String> {
+    let known = |s| Some((s, 100.0 * grid.whole(0, s)?.hit_ratio()?));
+    let ratios: Vec<(usize, f64)> = (0..grid.sizes.len()).filter_map(known).collect();
+    let (first, last) = (*ratios.first()?, *ratios.last()?);
+    let at = |(s, ratio): (usize, f64)| format!("{ratio:.2} % at {}", grid.size(s));
+    let name = grid.name(0);
+    Some(match ratios.len() {
+        1 => format!("{name} hits {}.", at(first)),
+        _ => format!("{name} hits {}, and {}.", at(first), at(last)),
+    })
+}
+
+/// Which policies have the least of something, and at which sizes.
+fn best(grid: &Grid<'_>, title: &str, get: &dyn Fn(&ReplayRun) -> Option<f64>) -> Option<String> {
+    // Winners in the order of the policies; the empty list: all equal.
+    let mut groups: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
+    for s in 0..grid.sizes.len() {
+        let Some(winners) = winners(grid, s, get) else {
+            continue;
+        };
+        match groups.iter_mut().find(|(who, _)| *who == winners) {
+            Some((_, sizes)) => sizes.push(s),
+            None => groups.push((winners, vec![s])),
+        }
+    }
+    groups.sort_by_key(|(who, sizes)| (who.is_empty(), usize::MAX - sizes.len()));
+    let text = |(who, sizes): &(Vec<usize>, Vec<usize>)| {
+        let names: Vec<String> = who.iter().map(|p| grid.name(*p)).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let who = match names.as_slice() {
+            [] => "no difference".to_owned(),
+            names => join_names(names),
+        };
+        format!("{who} {}", places(grid, sizes))
+    };
+    let parts: Vec<String> = groups.iter().map(text).collect();
+    (!parts.is_empty()).then(|| format!("{title}: {}.", parts.join("; ")))
+}
+
+/// The policies with the least at a size; empty if all have the same. `None` if fewer
+/// than two can be compared.
+fn winners(
+    grid: &Grid<'_>,
+    s: usize,
+    get: &dyn Fn(&ReplayRun) -> Option<f64>,
+) -> Option<Vec<usize>> {
+    let value = |p| Some((p, get(grid.whole(p, s)?)?));
+    let values: Vec<(usize, f64)> = (0..grid.policies.len()).filter_map(value).collect();
+    let least = values.iter().map(|(_, v)| *v).fold(f64::INFINITY, f64::min);
+    let mut winners: Vec<usize> = values
+        .iter()
+        .filter(|(_, v)| *v <= least)
+        .map(|(p, _)| *p)
+        .collect();
+    if winners.len() == values.len() {
+        winners.clear();
+    }
+    (values.len() > 1).then_some(winners)
+}
+
+/// `at 4MiB`, `at 4MiB and 16MiB`, `from 4MiB to 64MiB (5 sizes)`, `at 5 of 8 sizes`.
+fn places(grid: &Grid<'_>, sizes: &[usize]) -> String {
+    let all = grid.sizes.len();
+    let names: Vec<String> = sizes.iter().map(|s| grid.size(*s)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let neighbours = sizes.windows(2).all(|w| w[1] == w[0] + 1);
+    match names.as_slice() {
+        _ if names.len() == all && all > 1 => format!("at all {all} sizes"),
+        names if names.len() <= MAX_SIZES => format!("at {}", join_names(names)),
+        [first, .., last] if neighbours => format!("from {first} to {last}"),
+        names => format!("at {} of {all} sizes", names.len()),
+    }
+}
+
+/// Two policies at one size, of which the first misses less and takes more time.
+struct Conflict {
+    fewer: usize,
+    faster: usize,
+    size: usize,
+    /// Misses of the first below those of the second, as a share of these.
+    misses_less: f64,
+    /// Time of the first above that of the second, as a share of this.
+    time_more: f64,
+}
+
+/// Whether the order by misses is the order by time: where it is not, a policy that
+/// looks at misses alone chooses wrongly, which is what DULO is about.
+fn orders(grid: &Grid<'_>) -> Option<String> {
+    let (mut agree, mut conflicts) = (0u32, Vec::new());
+    for size in 0..grid.sizes.len() {
+        for a in 0..grid.policies.len() {
+            for b in 0..grid.policies.len() {
+                match compare(grid, a, b, size) {
+                    Some(Ok(conflict)) => conflicts.push(conflict),
+                    Some(Err(Agree)) => agree += 1,
+                    None => {}
+                }
+            }
+        }
+    }
+    let worst = conflicts
+        .iter()
+        .max_by(|a, b| a.time_more.total_cmp(&b.time_more));
+    let least = brief(100.0 * NOTABLE);
+    match worst {
+        Some(worst) => Some(conflict_text(grid, worst, conflicts.len() - 1)),
+        None => (agree > 0).then(|| {
+            format!(
+                "Wherever two policies differ by {least} % or more in misses and in time, the \
+                 one with fewer misses also takes less time."
+            )
+        }),
+    }
+}
+
+/// The policy with fewer misses also takes less time.
+struct Agree;
+
+/// `a` against `b`, if `a` misses notably less and their times differ notably.
+fn compare(grid: &Grid<'_>, a: usize, b: usize, size: usize) -> Option<Result<Conflict, Agree>> {
+    let (own, other) = (grid.whole(a, size)?, grid.whole(b, size)?);
+    let misses_less = 1.0 - own.miss_ratio()? / other.miss_ratio().filter(|m| *m > 0.0)?;
+    let time_more = grid.time(own)? / grid.time(other).filter(|t| *t > 0.0)? - 1.0;
+    if misses_less < NOTABLE || time_more.abs() < NOTABLE {
+        return None;
+    }
+    let conflict = Conflict {
+        fewer: a,
+        faster: b,
+        size,
+        misses_less,
+        time_more,
+    };
+    Some(if time_more > 0.0 {
+        Ok(conflict)
+    } else {
+        Err(Agree)
+    })
+}
+
+fn conflict_text(grid: &Grid<'_>, c: &Conflict, others: usize) -> String {
+    let further = match others {
+        0 => String::new(),
+        1 => " (and in one further pair of runs)".to_owned(),
+        n => format!(" (and in {n} further pairs of runs)"),
+    };
+    format!(
+        "Fewer misses are not less time: at {} {} has {} % fewer misses than {} and takes {} % \
+         more time{}{further}.",
+        grid.size(c.size),
+        grid.name(c.fewer),
+        brief(100.0 * c.misses_less),
+        grid.name(c.faster),
+        brief(100.0 * c.time_more),
+        accompanied(grid, c),
+    )
+}
+
+/// What goes with the longer time, where the disk's figures show something.
+fn accompanied(grid: &Grid<'_>, c: &Conflict) -> String {
+    let io = |p| grid.whole(p, c.size)?.io.as_ref();
+    let (Some(own), Some(other)) = (io(c.fewer), io(c.faster)) else {
+        return String::new();
+    };
+    match (own.mean_sequence(), other.mean_sequence()) {
+        (Some(a), Some(b)) if a < b * (1.0 - NOTABLE) => format!(
+            ", as it reads sequences of {} pages on average against {}",
+            brief(a),
+            brief(b)
+        ),
+        _ => String::new(),
+    }
+}
+
+/// The other policies' time against the first one's: where they gain or lose most.
+fn against_first(grid: &Grid<'_>) -> Vec<String> {
+    let others = 1..grid.policies.len().min(1 + MAX_COMPARED);
+    others.filter_map(|p| extremes(grid, p)).collect()
+}
+
+fn extremes(grid: &Grid<'_>, p: usize) -> Option<String> {
+    let change = |s| Some((s, grid.change(p, s)?));
+    let changes: Vec<(usize, f64)> = (0..grid.sizes.len()).filter_map(change).collect();
+    let least = *changes.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let most = *changes.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let text = |(s, change): (usize, f64)| {
+        let word = if change < 0.0 { "less" } else { "more" };
+        match change.abs() < NOTABLE {
+            true => format!("about the same time at {}", grid.size(s)),
+            false => format!(
+                "{} % {word} time at {}",
+                brief(100.0 * change.abs()),
+                grid.size(s)
+            ),
+        }
+    };
+    let names = format!("{} takes", grid.name(p));
+    let first = grid.name(0);
+    let same = |c: &(usize, f64)| c.1.abs() < NOTABLE;
+    Some(match changes.len() {
+        _ if changes.iter().all(same) => {
+            format!("{names} about the same time as {first} at every size.")
+        }
+        1 => format!("Against {first}, {names} {}.", text(least)),
+        n => {
+            let mean = changes.iter().map(|c| c.1).sum::<f64>() / n as f64;
+            let word = if mean < 0.0 { "less" } else { "more" };
+            format!(
+                "Against {first}, {names} {} and {}; over the {n} sizes {} % {word} on average.",
+                text(least),
+                text(most),
+                brief(100.0 * mean.abs())
+            )
+        }
+    })
+}
+
+/// Warnings: what was left out of the traces, and runs that were cut short.
+pub(super) fn warnings(grid: &Grid<'_>) -> Vec<String> {
+    let mut out = Vec::new();
+    for trace in grid.replay.traces.iter().filter(|t| !t.skipped.is_empty()) {
+        let kinds = trace.skipped.iter();
+        let kinds: Vec<String> = kinds
+            .map(|(kind, n)| format!("{n} {}", clean(kind)))
+            .collect();
+        let path = clean(&trace.path);
+        out.push(format!(
+            "{path}: bad records were left out: {}.",
+            kinds.join(", ")
+        ));
+    }
+    let short = |p: usize| {
+        (0..grid.sizes.len()).any(|s| grid.run(p, s).is_some() && grid.whole(p, s).is_none())
+    };
+    if (0..grid.policies.len()).any(short) {
+        out.push(
+            "A star marks a run that counted fewer references than others of its size: it is \
+             not compared with them."
+                .to_owned(),
+        );
+    }
+    out
+}

@@ -1,0 +1,316 @@
+//! What is shown of a replay, one quantity at a time: policies down, sizes across.
+
+use super::{
+    Replay, ReplayIo, ReplayRun,
+    grid::{Grid, size_text},
+};
+use crate::format::{Kind, UNKNOWN, clean, grouped, number};
+
+/// Sequences longer than this are told apart, in pages: the length by which DULO
+/// (FAST'05, section 4.1.2) compares multi1.
+pub(super) const LONG_SEQUENCE: u32 = 40;
+/// What stands for a run that is missing.
+const MISSING: &str = "-";
+/// Most decimals of a time.
+const MAX_DECIMALS: usize = 3;
+
+/// One quantity of all runs.
+#[derive(Clone, Debug)]
+pub(super) struct Matrix {
+    /// With the unit.
+    pub title: String,
+    /// What one has to know to read it.
+    pub how: String,
+    /// Shown where all numbers are.
+    pub detail: bool,
+    /// Above the columns: a size, and its pages.
+    pub heads: Vec<String>,
+    pub rows: Vec<Row>,
+}
+
+/// One policy.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub name: String,
+    pub cells: Vec<Shown>,
+}
+
+/// A number at one size.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Shown {
+    pub text: String,
+    /// No other policy does better at this size, and one does worse.
+    pub best: bool,
+}
+
+/// Which number is the better one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Better {
+    More,
+    Less,
+    /// Neither.
+    Open,
+}
+
+/// All quantities that the replay has, in the order in which they are read.
+pub(super) fn matrices(grid: &Grid<'_>) -> Vec<Matrix> {
+    let mut all = vec![hit_ratio(grid)];
+    all.extend(times(grid));
+    all.extend(requests(grid));
+    all.extend(extras(grid));
+    all.push(counted(grid, "References counted", |r| Some(r.references)));
+    all.push(counted(grid, "Misses", |r| Some(r.misses)));
+    all.retain(|m| m.is_known());
+    all
+}
+
+impl Matrix {
+    fn is_known(&self) -> bool {
+        let mut cells = self.rows.iter().flat_map(|r| &r.cells);
+        cells.any(|c| c.text != MISSING && c.text != UNKNOWN)
+    }
+
+    fn how(mut self, text: &str) -> Self {
+        self.how = text.to_owned();
+        self
+    }
+
+    fn detail(mut self) -> Self {
+        self.detail = true;
+        self
+    }
+}
+
+fn hit_ratio(grid: &Grid<'_>) -> Matrix {
+    let get = |p, s| Some(100.0 * grid.run(p, s)?.hit_ratio()?);
+    let how = "References to pages in memory or on their way, of all that were counted.";
+    let text = |v: f64| format!("{v:.2}");
+    reals(grid, "Hit ratio [%]", Better::More, get, text).how(how)
+}
+
+fn times(grid: &Grid<'_>) -> Vec<Matrix> {
+    let clock = grid.replay.clock();
+    let compared = |p, s| grid.time(grid.run(p, s)?);
+    let mut all = vec![time(grid, clock.name(), Better::Less, compared)];
+    if grid.policies.len() > 1 {
+        all.push(changes(grid));
+    }
+    let io = |p, s| grid.run(p, s)?.io.as_ref();
+    let others: [(&str, fn(&ReplayIo) -> f64); 3] = [
+        ("Execution time", |io| io.elapsed_s),
+        ("Time waited for the disk", |io| io.waited_s),
+        ("Disk busy", |io| io.disk_busy_s),
+    ];
+    for (name, get) in others.into_iter().filter(|(name, _)| *name != clock.name()) {
+        let own = |p, s| Some(get(io(p, s)?));
+        all.push(time(grid, name, Better::Open, own).detail());
+    }
+    all
+}
+
+fn time(
+    grid: &Grid<'_>,
+    name: &str,
+    better: Better,
+    get: impl Fn(usize, usize) -> Option<f64>,
+) -> Matrix {
+    let known = || all_values(grid, &get).filter(|v| v.is_finite() && *v > 0.0);
+    let scale = Kind::Time.scale(known().fold(0.0, f64::max) * 1e12);
+    let factor = scale.factor * 1e12;
+    let decimals = decimals(known().fold(f64::INFINITY, f64::min) * factor);
+    let text = |v: f64| format!("{v:.decimals$}");
+    let title = format!("{name} [{}]", scale.unit);
+    reals(grid, &title, better, |p, s| Some(get(p, s)? * factor), text)
+}
+
+/// Decimals that show three digits of the smallest time.
+fn decimals(smallest: f64) -> usize {
+    let digits = 2.0 - smallest.log10().floor();
+    match digits.is_finite() {
+        true => digits.clamp(0.0, MAX_DECIMALS as f64) as usize,
+        false => 0,
+    }
+}
+
+fn changes(grid: &Grid<'_>) -> Matrix {
+    let get = |p: usize, s| grid.change(p, s).map(|c| 100.0 * c).filter(|_| p > 0);
+    let title = format!(
+        "{} against {} [%]",
+        grid.replay.clock().name(),
+        grid.name(0)
+    );
+    let mut matrix = reals(grid, &title, Better::Open, get, signed);
+    // The first policy against itself says nothing.
+    matrix.rows.remove(0);
+    matrix.how("Below zero: less time than the first policy at the same size.")
+}
+
+fn signed(value: f64) -> String {
+    match format!("{value:+.1}").as_str() {
+        "+0.0" | "-0.0" => "0.0".to_owned(),
+        text => text.to_owned(),
+    }
+}
+
+fn requests(grid: &Grid<'_>) -> Vec<Matrix> {
+    let io = |p, s| grid.run(p, s)?.io.as_ref();
+    let mean = |p, s| io(p, s)?.mean_sequence();
+    let long = |p, s| Some(100.0 * io(p, s)?.share_longer_than(LONG_SEQUENCE)?);
+    let how = "Pages read one after another at consecutive addresses; each sequence counts once.";
+    let percent = |v: f64| format!("{v:.1}");
+    let title = format!("Pages read in sequences longer than {LONG_SEQUENCE} pages [%]");
+    let of = |title: &str, get: fn(&ReplayIo) -> u64| {
+        counts(grid, title, |r| Some(get(r.io.as_ref()?)))
+    };
+    let some = |title: &str, get: fn(&ReplayIo) -> u64| {
+        let any = |r: &ReplayRun| r.io.as_ref().is_some_and(|io| get(io) > 0);
+        grid.replay.runs.iter().any(any).then(|| of(title, get))
+    };
+    let all = [
+        Some(of("Read requests to the disk", |io| io.read_requests)),
+        some("Write requests to the disk", |io| io.write_requests),
+        Some(
+            reals(
+                grid,
+                "Mean length of a sequence [pages]",
+                Better::Open,
+                mean,
+                number,
+            )
+            .how(how),
+        ),
+        Some(reals(grid, &title, Better::Open, long, percent).detail()),
+        Some(of("Pages read", |io| io.pages_read)),
+        some("Pages written", |io| io.pages_written),
+        some("Pages read ahead", |io| io.prefetched).map(Matrix::detail),
+        some("Pages read ahead and not used", |io| io.prefetched_unused).map(Matrix::detail),
+        some("Hits on pages on their way", |io| io.waited_hits).map(Matrix::detail),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// Figures that only some policies have.
+fn extras(grid: &Grid<'_>) -> Vec<Matrix> {
+    let matrix = |(name, unit): (&str, &str)| {
+        let get = |p, s| extra(grid.run(p, s)?, name, unit);
+        let title = match unit {
+            "" => clean(name),
+            unit => format!("{} [{}]", clean(name), clean(unit)),
+        };
+        let mut matrix = reals(grid, &title, Better::Open, get, number).detail();
+        matrix
+            .rows
+            .retain(|r| r.cells.iter().any(|c| c.text != MISSING));
+        matrix
+    };
+    extra_names(&grid.replay.runs)
+        .into_iter()
+        .map(matrix)
+        .collect()
+}
+
+/// Names and units of the policies' own figures, as they come.
+pub(super) fn extra_names(runs: &[ReplayRun]) -> Vec<(&str, &str)> {
+    let mut names = Vec::new();
+    for (name, _, unit) in runs.iter().flat_map(|r| &r.extra) {
+        let own = (name.as_str(), unit.as_str());
+        if !names.contains(&own) {
+            names.push(own);
+        }
+    }
+    names
+}
+
+/// A figure of the policy's own.
+pub(super) fn extra(run: &ReplayRun, name: &str, unit: &str) -> Option<f64> {
+    let found = run.extra.iter().find(|(n, _, u)| n == name && u == unit);
+    found.map(|(_, value, _)| *value)
+}
+
+fn all_values<'a>(
+    grid: &'a Grid<'_>,
+    get: &'a impl Fn(usize, usize) -> Option<f64>,
+) -> impl Iterator<Item = f64> + 'a {
+    let sizes = grid.sizes.len();
+    let places = (0..grid.policies.len()).flat_map(move |p| (0..sizes).map(move |s| (p, s)));
+    places.filter_map(move |(p, s)| get(p, s))
+}
+
+fn reals(
+    grid: &Grid<'_>,
+    title: &str,
+    better: Better,
+    get: impl Fn(usize, usize) -> Option<f64>,
+    text: impl Fn(f64) -> String,
+) -> Matrix {
+    let shown = |v: f64| match v.is_finite() {
+        true => text(v),
+        false => UNKNOWN.to_owned(),
+    };
+    let best = |p, s| {
+        let whole = |p| get(p, s).filter(|v| v.is_finite() && grid.whole(p, s).is_some());
+        let others = || (0..grid.policies.len()).filter_map(whole);
+        let own = whole(p);
+        own.is_some_and(|own| match better {
+            Better::More => others().all(|v| v <= own) && others().any(|v| v < own),
+            Better::Less => others().all(|v| v >= own) && others().any(|v| v > own),
+            Better::Open => false,
+        })
+    };
+    let cell = |p, s| Shown {
+        text: cell_text(grid, p, s, get(p, s).map(&shown)),
+        best: best(p, s),
+    };
+    rows(grid, title, cell)
+}
+
+/// The value, or what stands for one that is not there; a run that was cut short is
+/// marked.
+fn cell_text(grid: &Grid<'_>, p: usize, s: usize, value: Option<String>) -> String {
+    let run = grid.run(p, s).is_some();
+    let short = run && grid.whole(p, s).is_none();
+    match value {
+        Some(text) if short => format!("{text}*"),
+        Some(text) => text,
+        None if run => UNKNOWN.to_owned(),
+        None => MISSING.to_owned(),
+    }
+}
+
+fn counted(grid: &Grid<'_>, title: &str, get: impl Fn(&ReplayRun) -> Option<u64>) -> Matrix {
+    counts(grid, title, get).detail()
+}
+
+fn counts(grid: &Grid<'_>, title: &str, get: impl Fn(&ReplayRun) -> Option<u64>) -> Matrix {
+    let value = |p, s| grid.run(p, s).and_then(&get).map(grouped);
+    let cell = |p, s| Shown {
+        text: cell_text(grid, p, s, value(p, s)),
+        best: false,
+    };
+    rows(grid, title, cell)
+}
+
+fn rows(grid: &Grid<'_>, title: &str, cell: impl Fn(usize, usize) -> Shown) -> Matrix {
+    let row = |p| Row {
+        name: grid.name(p),
+        cells: (0..grid.sizes.len()).map(|s| cell(p, s)).collect(),
+    };
+    Matrix {
+        title: title.to_owned(),
+        how: String::new(),
+        detail: false,
+        heads: grid.sizes.iter().map(|s| head(grid.replay, *s)).collect(),
+        rows: (0..grid.policies.len()).map(row).collect(),
+    }
+}
+
+/// A column's head: the size, and its pages below.
+pub(super) fn head(replay: &Replay, pages: u64) -> String {
+    match replay.conditions.page_bytes {
+        0 => grouped(pages),
+        _ => format!("{}\n{}", size_text(replay, pages), grouped(pages)),
+    }
+}
+
+/// The head of the policies' column: what the second line of the others is.
+pub(super) const CORNER: &str = "policy\npages";
