@@ -8,6 +8,7 @@ mod machine;
 mod progress;
 mod record;
 mod regions;
+mod replay;
 mod reproduce;
 mod running;
 mod study;
@@ -33,6 +34,8 @@ enum Verb {
     Study(study::Args),
     /// Record a program and all its children for use in studies
     Record(record::Args),
+    /// Replay block and file traces against buffer-cache policies at many sizes
+    Replay(replay::Args),
     /// Rerun the experiments of a paper: its numbers beside ours
     Reproduce(reproduce::Args),
     /// List, show, check and derive machines
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().verb {
         Verb::Study(args) => study::run(&args),
         Verb::Record(args) => record::run(&args),
+        Verb::Replay(args) => replay::run(&args),
         Verb::Reproduce(args) => reproduce::run(&args),
         Verb::Machine(args) => machine::run(&args),
         Verb::Trace(args) => trace::run(&args),

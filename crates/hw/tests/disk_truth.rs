@@ -33,7 +33,10 @@ fn directory(test: &str) -> Option<PathBuf> {
     if disks.is_dir() {
         return Some(disks);
     }
-    let message = format!("skipped {test}: no {} (set PIEBALD_TRACES)", disks.display());
+    let message = format!(
+        "skipped {test}: no {} (set PIEBALD_TRACES)",
+        disks.display()
+    );
     assert!(std::env::var("CI").as_deref() != Ok("true"), "{message}");
     println!("{message}");
     None
@@ -90,10 +93,22 @@ fn replay(disk: &mut Disk, samples: &[Sample]) -> Outcome {
             let quick = theirs - f64::from(s.req.sectors) * bus as f64 / 1e9 < 1.0;
             disagree += u32::from(quick != (timing.hit != Hit::Miss));
             if std::env::var("DBG").is_ok() {
-                println!("DBG {} {} {} {ours:.3} {theirs:.3} {:?}", s.req.lba.0, s.req.sectors, s.gap.0/1000000, timing.hit);
+                println!(
+                    "DBG {} {} {} {ours:.3} {theirs:.3} {:?}",
+                    s.req.lba.0,
+                    s.req.sectors,
+                    s.gap.0 / 1000000,
+                    timing.hit
+                );
             }
         } else if std::env::var("DBG").is_ok() {
-                println!("DBG W{} {} {} {ours:.3} {theirs:.3} {:?}", s.req.lba.0, s.req.sectors, s.gap.0/1000000, timing.hit);
+            println!(
+                "DBG W{} {} {} {ours:.3} {theirs:.3} {:?}",
+                s.req.lba.0,
+                s.req.sectors,
+                s.gap.0 / 1000000,
+                timing.hit
+            );
         }
     }
     let n = pairs.len() as f64;
@@ -117,7 +132,9 @@ fn response_times_are_distributed_as_measured() {
     let Some(directory) = directory("response_times_are_distributed_as_measured") else {
         return;
     };
-    println!("| drive | RMS, ms | mean absolute error, ms | mean, ms | measured mean, ms | reads judged differently |");
+    println!(
+        "| drive | RMS, ms | mean absolute error, ms | mean, ms | measured mean, ms | reads judged differently |"
+    );
     for (trace, preset, bound) in [
         ("cheetah9LP", "st39102lw", 0.2),
         ("atlas10k", "atlas10k", 0.5),
@@ -131,9 +148,15 @@ fn response_times_are_distributed_as_measured() {
         let o = replay(&mut disk, &samples);
         println!(
             "| {preset} | {:.3} | {:.3} | {:.3} | {:.3} | {:.1} % |",
-            o.rms, o.absolute, o.means[0], o.means[1], o.disagree * 100.0
+            o.rms,
+            o.absolute,
+            o.means[0],
+            o.means[1],
+            o.disagree * 100.0
         );
         let _ = bound;
-        if std::env::var("DBG").is_ok() { println!("{:?}", disk.counters()); }
+        if std::env::var("DBG").is_ok() {
+            println!("{:?}", disk.counters());
+        }
     }
 }

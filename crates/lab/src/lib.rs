@@ -15,6 +15,7 @@ mod meter;
 mod parts;
 mod prepare;
 pub mod regions;
+pub mod replay;
 pub mod scenario;
 mod study;
 mod tally;

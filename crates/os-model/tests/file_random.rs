@@ -102,7 +102,8 @@ fn run(config: FileConfig, memory: u32, ghosts: u32, seed: u64, steps: usize) {
     let files = FileTable::new(layout).unwrap();
     let mut host = FileHost::new(config, files, policy, TestDisk::default()).unwrap();
     for file in 0..FILES {
-        host.add_file(FileId(file), rng.random_range(0..PAGES)).unwrap();
+        host.add_file(FileId(file), rng.random_range(0..PAGES))
+            .unwrap();
     }
     let mut tasks: driver::Tasks = (0..4)
         .map(|task| (task, (0..steps).map(|_| op(&mut rng)).collect()))
@@ -124,7 +125,13 @@ fn random_programs_leave_the_host_consistent_and_every_call_ends() {
     for (n, config) in configs().into_iter().enumerate() {
         for memory in [24, 80, 400] {
             let seed = n as u64 * 10 + u64::from(memory);
-            run(config.clone(), memory, memory / 2 * (n as u32 % 2), seed, 60);
+            run(
+                config.clone(),
+                memory,
+                memory / 2 * (n as u32 % 2),
+                seed,
+                60,
+            );
         }
     }
 }

@@ -62,8 +62,16 @@ fn zoned(spec: &ZonedSpec) -> Result<(), SpecError> {
     }
     let m = &spec.mechanics;
     range("zoned.mechanics.rpm", u64::from(m.rpm), 60..=1_000_000)?;
-    range("zoned.mechanics.head_switch", m.head_switch.0, 0..=MINUTE_PS)?;
-    range("zoned.mechanics.write_settle", m.write_settle.0, 0..=MINUTE_PS)?;
+    range(
+        "zoned.mechanics.head_switch",
+        m.head_switch.0,
+        0..=MINUTE_PS,
+    )?;
+    range(
+        "zoned.mechanics.write_settle",
+        m.write_settle.0,
+        0..=MINUTE_PS,
+    )?;
     seek(&m.seek)?;
     range("zoned.bus.sector", spec.bus.sector.0, 0..=MINUTE_PS / 1000)?;
     buffer(&spec.buffer)?;
@@ -101,7 +109,11 @@ fn buffer(spec: &BufferSpec) -> Result<(), SpecError> {
     range(&at("read_ahead_limit"), limit, 0..=sectors)?;
     let writes = u64::from(spec.write_segments);
     let least = u64::from(spec.write_back);
-    range(&at("write_segments"), writes, least..=u64::from(spec.segments))
+    range(
+        &at("write_segments"),
+        writes,
+        least..=u64::from(spec.segments),
+    )
 }
 
 fn seek(spec: &SeekSpec) -> Result<(), SpecError> {
@@ -111,7 +123,11 @@ fn seek(spec: &SeekSpec) -> Result<(), SpecError> {
             let first = points.first().map_or(0, |p| p.0);
             if first != 1 {
                 let allowed = "points from distance 1, in rising order";
-                return Err(SpecError::new(field, format!("first distance {first}"), allowed));
+                return Err(SpecError::new(
+                    field,
+                    format!("first distance {first}"),
+                    allowed,
+                ));
             }
             let mut pairs = points.windows(2).enumerate();
             match pairs.find(|(_, w)| w[0].0 >= w[1].0) {
@@ -123,10 +139,9 @@ fn seek(spec: &SeekSpec) -> Result<(), SpecError> {
                 )),
             }
         }
-        SeekSpec::TwoPiece(p) => milliseconds(
-            "two-piece",
-            &[p.first_ms, p.a_ms, p.b_ms, p.c_ms, p.e_ms],
-        ),
+        SeekSpec::TwoPiece(p) => {
+            milliseconds("two-piece", &[p.first_ms, p.a_ms, p.b_ms, p.c_ms, p.e_ms])
+        }
         SeekSpec::Lee(p) => milliseconds("lee", &[p.a_ms, p.b_ms, p.c_ms]),
     }
 }
@@ -151,15 +166,31 @@ fn zones(spec: &ZonedSpec) -> Result<(), SpecError> {
         let field = |key: &str| format!("zoned.zones[{at}].{key}");
         let last = u64::from(spec.cylinders) - 1;
         range(&field("first"), u64::from(zone.first), next..=last)?;
-        range(&field("last"), u64::from(zone.last), u64::from(zone.first)..=last)?;
+        range(
+            &field("last"),
+            u64::from(zone.last),
+            u64::from(zone.first)..=last,
+        )?;
         range(&field("sectors"), u64::from(zone.sectors), 1..=65_535)?;
-        range(&field("track_skew"), u64::from(zone.track_skew), 0..=1 << 20)?;
-        range(&field("cylinder_skew"), u64::from(zone.cylinder_skew), 0..=1 << 20)?;
+        range(
+            &field("track_skew"),
+            u64::from(zone.track_skew),
+            0..=1 << 20,
+        )?;
+        range(
+            &field("cylinder_skew"),
+            u64::from(zone.cylinder_skew),
+            0..=1 << 20,
+        )?;
         let total = u64::from(zone.last - zone.first + 1)
             * u64::from(spec.surfaces)
             * u64::from(zone.sectors);
         // Slips are kept as 32-bit places of their zone.
-        range(&field("sectors of the whole zone"), total, 1..=u64::from(u32::MAX))?;
+        range(
+            &field("sectors of the whole zone"),
+            total,
+            1..=u64::from(u32::MAX),
+        )?;
         slips(zone, total, &field("slips"))?;
         next = u64::from(zone.last) + 1;
     }
@@ -169,7 +200,11 @@ fn zones(spec: &ZonedSpec) -> Result<(), SpecError> {
 fn slips(zone: &ZoneSpec, total: u64, field: &str) -> Result<(), SpecError> {
     let mut next = 0;
     for (at, slip) in zone.slips.iter().enumerate() {
-        range(&format!("{field}[{at}]"), u64::from(*slip), next..=total - 1)?;
+        range(
+            &format!("{field}[{at}]"),
+            u64::from(*slip),
+            next..=total - 1,
+        )?;
         next = u64::from(*slip) + 1;
     }
     Ok(())
@@ -177,7 +212,11 @@ fn slips(zone: &ZoneSpec, total: u64, field: &str) -> Result<(), SpecError> {
 
 fn flash(spec: &FlashSpec) -> Result<(), SpecError> {
     range("flash.units", u64::from(spec.units), 1..=65_536)?;
-    range("flash.page_sectors", u64::from(spec.page_sectors), 1..=65_536)?;
+    range(
+        "flash.page_sectors",
+        u64::from(spec.page_sectors),
+        1..=65_536,
+    )?;
     direction("flash.read", &spec.read)?;
     direction("flash.write", &spec.write)
 }

@@ -156,10 +156,12 @@ impl Geometry {
     ) -> Result<(), SpecError> {
         let low = self.slips.len();
         let inside = zone.slips.iter().map(|s| u64::from(*s));
-        self.slips.extend(inside.filter(|s| (start..end).contains(s)));
+        self.slips
+            .extend(inside.filter(|s| (start..end).contains(s)));
         let count = (self.slips.len() - low) as u64;
         let keys = self.slips[low..].iter().enumerate();
-        self.slip_keys.extend(keys.map(|(i, s)| s - start - i as u64));
+        self.slip_keys
+            .extend(keys.map(|(i, s)| s - start - i as u64));
         let spares = match spares_at {
             SparesAt::DiskEnd => count,
             SparesAt::ZoneEnd | SparesAt::RangeEnd => u64::from(zone.spares),
@@ -168,7 +170,10 @@ impl Geometry {
             return Err(SpecError::new(
                 format!("zoned.zones[{at}].spares"),
                 spares,
-                format!("at least the {count} slips, below the {} sectors", end - start),
+                format!(
+                    "at least the {count} slips, below the {} sectors",
+                    end - start
+                ),
             ));
         }
         self.areas.push(Area {

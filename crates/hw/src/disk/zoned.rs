@@ -137,7 +137,9 @@ impl Zoned {
             return Picos(0);
         }
         let (spot, at) = (self.spot, now.max(self.free));
-        let access = self.mechanics.piece(spot, at, &self.map.piece(lba, 1), write);
+        let access = self
+            .mechanics
+            .piece(spot, at, &self.map.piece(lba, 1), write);
         access.begin.since(now)
     }
 
@@ -367,7 +369,9 @@ impl Zoned {
                 self.note_ahead(u64::from(piece.blocks), &access, access.end);
                 continue;
             }
-            let sectors = self.mechanics.sectors_in(piece.place, time.since(access.begin));
+            let sectors = self
+                .mechanics
+                .sectors_in(piece.place, time.since(access.begin));
             // The sector under the head is read to its end.
             let sectors = (sectors + 1).min(u64::from(piece.sectors));
             let end = access.begin + self.mechanics.pass(piece.place, sectors);

@@ -73,7 +73,11 @@ fn try_format(format: Format, head: &[u8], text: bool) -> Option<Trial> {
         _ => return None,
     };
     let parser = (entry.parser)(&Options::default());
-    Some(try_parser(parser, head, entry.traits.times == Times::Ordered))
+    Some(try_parser(
+        parser,
+        head,
+        entry.traits.times == Times::Ordered,
+    ))
 }
 
 /// A line that goes on behind the beginning says nothing; but if there is no other, take it whole.
@@ -133,7 +137,10 @@ fn describe(head: &[u8], text: bool, nearest: Option<(Format, Trial)>) -> String
     };
     if let Some((format, trial)) = nearest {
         let failure = trial.failure.unwrap_or_default();
-        why += &format!("; as {format} it goes wrong at {}", failure.trim_start_matches(": "));
+        why += &format!(
+            "; as {format} it goes wrong at {}",
+            failure.trim_start_matches(": ")
+        );
     }
     why
 }

@@ -20,7 +20,10 @@ pub enum BlockError {
         value: String,
     },
     /// The content fits no format.
-    #[error("{name}: no known block or file trace: {why}; --format takes one of {}", names())]
+    #[error(
+        "{name}: no known block or file trace: {why}; --format takes one of {}",
+        names()
+    )]
     Unrecognised {
         /// The file.
         name: String,

@@ -120,7 +120,10 @@ mod tests {
         assert_eq!(plain(b"18446744073709551615"), Some(u64::MAX));
         assert_eq!(plain(b"18446744073709551616"), None);
         assert_eq!(plain(b"00000000000000000000000007"), Some(7));
-        assert_eq!(plain(b"9999999999999999999"), Some(9_999_999_999_999_999_999));
+        assert_eq!(
+            plain(b"9999999999999999999"),
+            Some(9_999_999_999_999_999_999)
+        );
         for bad in [&b""[..], b"-1", b"+1", b"1 ", b"0x1", b"1e3"] {
             assert_eq!(plain(bad), None, "{}", bad.escape_ascii());
         }
@@ -129,7 +132,10 @@ mod tests {
     #[test]
     fn fractions_are_exact_to_the_nanosecond() {
         assert_eq!(parse_scaled(b"0.009507758", 9), Some(9_507_758));
-        assert_eq!(parse_scaled(b"1456095145.133076000", 9), Some(1_456_095_145_133_076_000));
+        assert_eq!(
+            parse_scaled(b"1456095145.133076000", 9),
+            Some(1_456_095_145_133_076_000)
+        );
         assert_eq!(parse_scaled(b"5.1234567899", 9), Some(5_123_456_789));
         assert_eq!(parse_scaled(b"663.5", 3), Some(663_500));
         assert_eq!(parse_scaled(b"7", 6), Some(7_000_000));

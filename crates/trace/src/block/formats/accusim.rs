@@ -96,7 +96,10 @@ impl AccuSim {
         if let Some(key) = self.inodes.get(&inode) {
             return Ok(*key);
         }
-        let key = sink.state.files.add(format!("inode:{inode}").as_bytes(), None)?;
+        let key = sink
+            .state
+            .files
+            .add(format!("inode:{inode}").as_bytes(), None)?;
         self.inodes.insert(inode, key);
         Ok(key)
     }
@@ -104,7 +107,11 @@ impl AccuSim {
     fn position(&mut self, pid: u32, fd: u16, inode: u32) -> Result<&mut Position, Complaint> {
         if self.open.len() >= MAX_OPEN {
             let allowed = "up to 1048576 over all processes";
-            return Err(Complaint::number("the number of descriptors", 1 << 20, allowed));
+            return Err(Complaint::number(
+                "the number of descriptors",
+                1 << 20,
+                allowed,
+            ));
         }
         let fresh = Position { inode, offset: 0 };
         let position = self.open.entry((pid, fd)).or_insert(fresh);

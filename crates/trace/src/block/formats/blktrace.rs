@@ -151,7 +151,12 @@ impl Event {
             sink.state.notes.widened += 1;
         }
         let what = (Some(Nanos(self.time)), self.pid, op);
-        sink.sectors(what, self.device, self.sector, u64::from(self.bytes.div_ceil(512)))
+        sink.sectors(
+            what,
+            self.device,
+            self.sector,
+            u64::from(self.bytes.div_ceil(512)),
+        )
     }
 }
 

@@ -48,7 +48,9 @@ fn ascii(line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint> {
         .ok()
         .filter(|d| !d.starts_with('+'))
         .and_then(|d| u32::from_str_radix(d, 16).ok())
-        .ok_or_else(|| Complaint::text("the flags", flags, "a hexadecimal number up to ffffffff"))?;
+        .ok_or_else(|| {
+            Complaint::text("the flags", flags, "a hexadecimal number up to ffffffff")
+        })?;
     let op = match flags & 1 {
         1 => Op::Read,
         _ => Op::Write,
@@ -66,14 +68,19 @@ impl ParseLine for Validate {
             exactly(line, fields(line), VALIDATE_LINE)?;
         let op = read_or_write("the direction", kind)?;
         if !cache.first().is_some_and(u8::is_ascii_alphabetic) {
-            return Err(Complaint::text("the cache's answer", cache, "a word such as Hit or Miss"));
+            return Err(Complaint::text(
+                "the cache's answer",
+                cache,
+                "a word such as Hit or Miss",
+            ));
         }
         let block = number("the block", block)?;
         let blocks = number("the number of blocks", blocks)?;
         scaled("the service time", service, 3, MICROSECONDS)?;
         let step = scaled("the inter-arrival time", gap, 3, MICROSECONDS)?;
         let next = self.now.checked_add(step);
-        let next = next.ok_or_else(|| Complaint::text("the inter-arrival time", gap, MICROSECONDS))?;
+        let next =
+            next.ok_or_else(|| Complaint::text("the inter-arrival time", gap, MICROSECONDS))?;
         let now = std::mem::replace(&mut self.now, next);
         sink.sectors((Some(Nanos(now)), 0, op), 0, block, blocks)
     }

@@ -102,9 +102,10 @@ impl Fpt {
         })?;
         let (first, pages) = match (words.next(), words.next(), words.next()) {
             (None, ..) if op == Op::Delete => (0, 0),
-            (Some(first), Some(pages), None) => {
-                (number("the first page", first)?, number("the pages", pages)?)
-            }
+            (Some(first), Some(pages), None) => (
+                number("the first page", first)?,
+                number("the pages", pages)?,
+            ),
             _ => return Err(Complaint::text("the line", line, ACCESS)),
         };
         let end = first.checked_add(pages).filter(|end| *end <= MAX_PAGE);
@@ -117,7 +118,12 @@ impl Fpt {
                 Err(Complaint::number("the pages", pages, allowed))
             }
             Op::Delete => sink.cut((None, pid), file, first << PAGE_SHIFT),
-            _ => sink.file((None, pid, op), file, first << PAGE_SHIFT, pages << PAGE_SHIFT),
+            _ => sink.file(
+                (None, pid, op),
+                file,
+                first << PAGE_SHIFT,
+                pages << PAGE_SHIFT,
+            ),
         }
     }
 }
@@ -134,7 +140,13 @@ impl ParseLine for Fpt {
                 sink.state.passed.comments += 1;
                 return Ok(());
             }
-            _ => return Err(Complaint::text("the line", line, "a line with F, R, W, M, D or #")),
+            _ => {
+                return Err(Complaint::text(
+                    "the line",
+                    line,
+                    "a line with F, R, W, M, D or #",
+                ));
+            }
         };
         self.access(line, op, sink)
     }

@@ -57,12 +57,16 @@ const SAMPLE: usize = 64;
 fn plausible(head: &[u8]) -> bool {
     let records = head.as_chunks::<24>().0;
     let mut before = records.first().map_or(0, |r| split(r).0);
-    records.iter().take(SAMPLE).zip(1..).all(|(record, number)| {
-        let (time, _, size, next) = split(record);
-        let order = time >= before && time - before < 86_400;
-        before = time;
-        order && (1..1 << 30).contains(&size) && (next == -1 || next > number)
-    })
+    records
+        .iter()
+        .take(SAMPLE)
+        .zip(1..)
+        .all(|(record, number)| {
+            let (time, _, size, next) = split(record);
+            let order = time >= before && time - before < 86_400;
+            before = time;
+            order && (1..1 << 30).contains(&size) && (next == -1 || next > number)
+        })
 }
 
 fn split(record: &[u8; 24]) -> (u32, u64, u32, i64) {

@@ -4,11 +4,11 @@
 //! and a number on it, such as `hm.0`. Rows are in order of completion in some files, so times may
 //! step back.
 
+use super::super::Times;
 use super::super::reader::{Entry, Lines, Looks};
 use super::super::request::{Nanos, Op};
 use super::super::sink::Sink;
 use super::super::text::{comma_fields, exactly, number};
-use super::super::Times;
 use super::disk;
 use crate::foreign::error::Complaint;
 

@@ -133,12 +133,22 @@ impl Context<'_, '_> {
 
     fn wanted(&self, path: &[u8]) -> bool {
         let special = [
-            &b"/proc/"[..], b"/sys/", b"/dev/", b"/memfd:", b"pipe:[", b"socket:[", b"anon_inode:",
-            b"/proc", b"/sys", b"/dev",
+            &b"/proc/"[..],
+            b"/sys/",
+            b"/dev/",
+            b"/memfd:",
+            b"pipe:[",
+            b"socket:[",
+            b"anon_inode:",
+            b"/proc",
+            b"/sys",
+            b"/dev",
         ];
-        let apart = special
-            .iter()
-            .any(|s| path == *s || path.starts_with(s) && (s.ends_with(b"/") || !s.starts_with(b"/") || s.ends_with(b":")));
+        let apart = special.iter().any(|s| {
+            path == *s
+                || path.starts_with(s)
+                    && (s.ends_with(b"/") || !s.starts_with(b"/") || s.ends_with(b":"))
+        });
         let protocol = !path.starts_with(b"/") && memchr::memmem::find(path, b":[").is_some();
         let under = &self.strace.under;
         let inside = under.is_empty() || under.iter().any(|u| path.starts_with(u));
@@ -161,7 +171,11 @@ impl Context<'_, '_> {
         if let Some(path) = path {
             self.assume(fd, &path)?;
         }
-        Ok(self.strace.processes.get(self.pid, fd).map(|open| (fd, open)))
+        Ok(self
+            .strace
+            .processes
+            .get(self.pid, fd)
+            .map(|open| (fd, open)))
     }
 
     fn assume(&mut self, fd: u32, path: &[u8]) -> Done {
@@ -212,7 +226,9 @@ impl Context<'_, '_> {
             append,
             assumed: false,
         };
-        self.strace.processes.open(self.pid, fd, open, close_on_exec)?;
+        self.strace
+            .processes
+            .open(self.pid, fd, open, close_on_exec)?;
         match file {
             Some(file) if cut => self.cut(file, 0),
             _ => Ok(()),
@@ -561,7 +577,10 @@ mod tests {
 
     #[test]
     fn sizes_are_found_in_structures() {
-        assert_eq!(size_in(b"{st_mode=S_IFREG|0644, st_size=123, ...}"), Some(123));
+        assert_eq!(
+            size_in(b"{st_mode=S_IFREG|0644, st_size=123, ...}"),
+            Some(123)
+        );
         assert_eq!(size_in(b"{stx_mask=X, stx_size=9}"), Some(9));
         assert_eq!(size_in(b"{st_mode=S_IFDIR}"), None);
     }

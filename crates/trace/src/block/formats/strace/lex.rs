@@ -390,7 +390,14 @@ mod tests {
 
     #[test]
     fn what_is_no_line_is_refused() {
-        for text in ["hello", "5 6 7", "Read(3) = 0", "read(3)", "77 0.001 read(3) = 0", ""] {
+        for text in [
+            "hello",
+            "5 6 7",
+            "Read(3) = 0",
+            "read(3)",
+            "77 0.001 read(3) = 0",
+            "",
+        ] {
             assert!(line(text.as_bytes()).is_err(), "{text}");
         }
     }
@@ -399,7 +406,10 @@ mod tests {
     fn arguments_end_at_their_own_commas() {
         let c = call(r#"3</a,b)>, "x\",)\"", [{iov_base="q", iov_len=1}], 16) = 16"#);
         assert_eq!(c.arg(0), b"3</a,b)>");
-        assert_eq!(Value::parse(c.arg(0)).expect("a descriptor").path, Some(&b"/a,b)"[..]));
+        assert_eq!(
+            Value::parse(c.arg(0)).expect("a descriptor").path,
+            Some(&b"/a,b)"[..])
+        );
         assert_eq!(string(c.arg(1)).expect("a string"), b"x\",)\"");
         assert_eq!(c.number(3), Some(16));
         assert_eq!(c.result.map(|r| r.number), Some(16));
@@ -415,7 +425,11 @@ mod tests {
 
     #[test]
     fn failures_and_unknown_results_are_none() {
-        for text in ["3) = -1 EBADF (Bad file descriptor)", "3) = ?", "3) = ? ERESTARTSYS (x)"] {
+        for text in [
+            "3) = -1 EBADF (Bad file descriptor)",
+            "3) = ?",
+            "3) = ? ERESTARTSYS (x)",
+        ] {
             assert_eq!(call(text).result, None, "{text}");
         }
         assert!(Call::parse(b"3, \"abc").is_none());
@@ -424,7 +438,10 @@ mod tests {
 
     #[test]
     fn escapes_are_undone() {
-        assert_eq!(unescape(br"/a\76b\303\244\n\\\x41\0z"), b"/a>b\xc3\xa4\n\\A\0z");
+        assert_eq!(
+            unescape(br"/a\76b\303\244\n\\\x41\0z"),
+            b"/a>b\xc3\xa4\n\\A\0z"
+        );
         assert_eq!(unescape(br"end\"), b"end\\");
         assert_eq!(string(br#""cut"..."#), None);
     }
@@ -433,6 +450,9 @@ mod tests {
     fn midnight_is_a_large_step_back() {
         let mut calendar = Calendar::default();
         let mut at = |s: u64| calendar.resolve(Clock::OfDay(s * NS_PER_S)).0 / NS_PER_S;
-        assert_eq!([at(86_399), at(1), at(0), at(5)], [86_399, 86_401, 86_400, 86_405]);
+        assert_eq!(
+            [at(86_399), at(1), at(0), at(5)],
+            [86_399, 86_401, 86_400, 86_405]
+        );
     }
 }

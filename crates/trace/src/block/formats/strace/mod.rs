@@ -106,7 +106,11 @@ impl Strace {
         if self.pending.len() >= MAX_UNFINISHED {
             let allowed = "up to 65536 at a time";
             let found = MAX_UNFINISHED as u64 + 1;
-            return Err(Complaint::number("the number of unfinished calls", found, allowed));
+            return Err(Complaint::number(
+                "the number of unfinished calls",
+                found,
+                allowed,
+            ));
         }
         self.begun += 1;
         let call = Pending {
@@ -147,7 +151,11 @@ impl Strace {
             return Ok(());
         };
         let call = Call::parse(text).ok_or_else(|| {
-            Complaint::text("the call", text, "arguments in balance, then \") = result\"")
+            Complaint::text(
+                "the call",
+                text,
+                "arguments in balance, then \") = result\"",
+            )
         })?;
         if call.result.is_none() {
             sink.state.passed.others += 1;

@@ -249,7 +249,11 @@ impl Processes {
 
     fn descriptor(&self, pid: u32, fd: u32) -> Option<Descriptor> {
         let process = self.processes.get(&pid)?;
-        self.tables.get(&process.table)?.descriptors.get(&fd).copied()
+        self.tables
+            .get(&process.table)?
+            .descriptors
+            .get(&fd)
+            .copied()
     }
 
     const fn fresh(&mut self) -> u64 {
@@ -343,7 +347,9 @@ mod tests {
         let mut p = Processes::default();
         let mut state = 0x5eed_u64;
         let mut random = |n: u32| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             (state >> 33) as u32 % n
         };
         for _ in 0..4000 {

@@ -1,0 +1,305 @@
+//! `piebald replay TRACE...`
+
+use std::{
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::ValueEnum;
+use piebald_lab::{
+    Hooks,
+    replay::{
+        CurveRequest, DeviceChoice, InputSetup, LayoutChoice, MemorySize, Pace, ReplayRequest,
+        replay,
+    },
+    rooms::{
+        os_model::replace::{PolicySpec, registry},
+        trace::block::{Format, Options, PageShift},
+    },
+};
+use piebald_report::{
+    Replay, TableStyle, replay_to_csv, replay_to_html, replay_to_json, replay_to_table,
+    write_atomically,
+};
+
+use piebald_units::{Bytes, Count};
+
+use crate::{
+    failure::{Failure, print},
+    progress, running,
+};
+
+/// Policies that are replayed unless others are named.
+const POLICIES: [&str; 4] = ["clock", "dulo", "arc", "s3-fifo"];
+/// Sizes that are replayed unless others are given.
+const SIZES: [&str; 5] = ["1%", "2%", "5%", "10%", "25%"];
+/// The disk below unless another is named.
+const DEVICE: &str = "sata-7200";
+/// Extension of device files.
+const DEVICE_FILE: &str = "toml";
+
+/// Arguments of `piebald replay`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Block or file traces, plain or packed by gzip, bzip2, xz or zstd; several are
+    /// replayed together
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+    /// Format of the traces, instead of finding out from their content
+    #[arg(long, value_name = "NAME")]
+    format: Option<String>,
+    /// Leave out wrong records and count them, instead of ending with the first
+    #[arg(long)]
+    lenient: bool,
+    /// Policies, separated by commas; options after a colon, separated by semicolons, such
+    /// as dulo:bank=4MiB;base=arc; "all" for every one [default: clock,dulo,arc,s3-fifo]
+    #[arg(long, value_name = "LIST")]
+    policy: Option<String>,
+    /// Sizes of memory, separated by commas: such as 64MiB, or 10% of all different pages
+    /// of the traces [default: 1%,2%,5%,10%,25%]
+    #[arg(long, value_name = "LIST")]
+    size: Option<String>,
+    /// Disk below: a built-in one (piebald machine disks), a .toml file, or none
+    /// [default: sata-7200; none with --readahead none]
+    #[arg(long, value_name = "NAME|FILE")]
+    device: Option<String>,
+    /// Readahead: none, 2.4, 2.6.11, 2.6.30 or 6.x (versions of Linux)
+    #[arg(long, value_name = "NAME", default_value = "6.x")]
+    readahead: String,
+    /// I/O scheduler: noop, deadline-2.6.11, anticipatory, deadline or mq-deadline
+    #[arg(long, value_name = "NAME", default_value = "mq-deadline")]
+    scheduler: String,
+    /// Where pages lie on the disk, where the traces do not say it: packed, slots, scatter,
+    /// first-touch, or a file with lines PATH PAGE PAGE_ON_DISK PAGES [default: files
+    /// packed, blocks without address scattered]
+    #[arg(long, value_name = "RULE|FILE")]
+    layout: Option<String>,
+    /// When requests are made
+    #[arg(long, value_enum, default_value_t = PaceName::Serial)]
+    pace: PaceName,
+    /// Bytes of a page (with a device: 4KiB)
+    #[arg(long, value_name = "SIZE", default_value = "4KiB")]
+    page: Bytes,
+    /// References before counting begins
+    #[arg(long, value_name = "REFS", default_value = "0")]
+    warmup: Count,
+    /// Miss-ratio curves: LRU's exact one at every size, and those of all policies from
+    /// samples of the pages, with their error
+    #[arg(long)]
+    mrc: bool,
+    /// Share of the pages in a sample of --mrc, up to 0.25 [default: by the footprint]
+    #[arg(long, value_name = "SHARE", requires = "mrc")]
+    mrc_rate: Option<f64>,
+    /// Seed of all draws
+    #[arg(long, default_value_t = 42)]
+    seed: u64,
+    /// Write report.html, replay.json and replay.csv to this folder
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Write the results as JSON to this file, or to standard output without a name or
+    /// with -
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true)]
+    json: Option<PathBuf>,
+    /// Write the results as CSV to this file, or to standard output without a name or with -
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true)]
+    csv: Option<PathBuf>,
+    /// Write a self-contained HTML report with charts to this file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Runs at a time; results do not depend on it [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// No progress bar
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// When requests are made.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum PaceName {
+    /// One after another, in the trace's order
+    Serial,
+    /// Each process as fast as it can, all of them at once
+    Tasks,
+    /// At the trace's times, but not before the process's last request is done
+    Timed,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let request = request(args)?;
+    running::threads(args.threads)?;
+    let stop = running::stop_flag()?;
+    let bar = progress::bar(args.quiet);
+    let report = |done: u64, planned: u64| {
+        bar.set_length(planned);
+        bar.set_position(done);
+    };
+    let hooks = Hooks {
+        stop: Some(&stop),
+        progress: Some(&report),
+    };
+    let result = replay(&request, hooks);
+    bar.finish_and_clear();
+    let mut replay = result.map_err(|e| match e.is_usage() {
+        true => Failure::usage(e),
+        false => Failure::failed(e),
+    })?;
+    replay.command = Some(command());
+    show(args, &replay)?;
+    Ok(match replay.complete {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+/// The command line as it was given, for the record.
+fn command() -> String {
+    let quoted = |word: String| match word.contains([' ', ';', '\'', '"', '*', '$']) {
+        true => format!("'{}'", word.replace('\'', "'\\''")),
+        false => word,
+    };
+    let words = std::env::args().skip(1).map(quoted);
+    std::iter::once("piebald".to_owned())
+        .chain(words)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn request(args: &Args) -> Result<ReplayRequest, Failure> {
+    let format = match &args.format {
+        Some(name) => Some(name.parse::<Format>().map_err(Failure::usage)?),
+        None => None,
+    };
+    let page = PageShift::from_bytes(args.page).ok_or_else(|| {
+        Failure::usage(format!(
+            "--page {}: allowed: a power of two from 512 B to 1 GiB",
+            args.page
+        ))
+    })?;
+    let default = match args.readahead.as_str() {
+        "none" => "none",
+        _ => DEVICE,
+    };
+    Ok(ReplayRequest {
+        input: InputSetup {
+            paths: args.traces.clone(),
+            options: Options {
+                format,
+                lenient: args.lenient,
+                ..Options::default()
+            },
+            page,
+            number_ids: false,
+        },
+        policies: policies(args.policy.as_deref())?,
+        sizes: sizes(args.size.as_deref())?,
+        device: device(args.device.as_deref().unwrap_or(default)),
+        readahead: args.readahead.clone(),
+        scheduler: args.scheduler.clone(),
+        layout: layout(args.layout.as_deref()),
+        pace: match args.pace {
+            PaceName::Serial => Pace::Serial,
+            PaceName::Tasks => Pace::Tasks,
+            PaceName::Timed => Pace::Timed,
+        },
+        warmup: args.warmup.0,
+        curves: args.mrc.then_some(CurveRequest {
+            rate: args.mrc_rate,
+        }),
+        seed: args.seed,
+    })
+}
+
+fn policies(list: Option<&str>) -> Result<Vec<PolicySpec>, Failure> {
+    let names: Vec<String> = match list {
+        None => POLICIES.map(str::to_owned).to_vec(),
+        Some("all") => registry::POLICIES
+            .iter()
+            .map(|row| row.name.to_owned())
+            .collect(),
+        // Options are separated by commas in a specification, which separate policies here.
+        Some(list) => list.split(',').map(|p| p.replace(';', ",")).collect(),
+    };
+    let mut policies: Vec<PolicySpec> = Vec::with_capacity(names.len());
+    for name in names {
+        let policy: PolicySpec = name.parse().map_err(Failure::usage)?;
+        if policies.contains(&policy) {
+            return Err(Failure::usage(format!("policy {policy} is given twice")));
+        }
+        policies.push(policy);
+    }
+    Ok(policies)
+}
+
+fn sizes(list: Option<&str>) -> Result<Vec<MemorySize>, Failure> {
+    let texts: Vec<&str> = match list {
+        None => SIZES.to_vec(),
+        Some(list) => list.split(',').map(str::trim).collect(),
+    };
+    let parse = |text: &&str| text.parse().map_err(Failure::usage);
+    texts.iter().map(parse).collect()
+}
+
+fn device(name: &str) -> DeviceChoice {
+    match name {
+        "none" => DeviceChoice::None,
+        _ if Path::new(name)
+            .extension()
+            .is_some_and(|e| e == DEVICE_FILE) =>
+        {
+            DeviceChoice::File(name.into())
+        }
+        _ => DeviceChoice::Preset(name.to_owned()),
+    }
+}
+
+fn layout(name: Option<&str>) -> LayoutChoice {
+    match name {
+        None => LayoutChoice::Auto,
+        Some("packed") => LayoutChoice::Packed,
+        Some("slots") => LayoutChoice::Slots,
+        Some("scatter") => LayoutChoice::Scatter,
+        Some("first-touch") => LayoutChoice::FirstTouch,
+        Some(path) => LayoutChoice::File(path.into()),
+    }
+}
+
+/// Prints the table, unless a machine-readable form goes to standard output, and
+/// writes the files asked for.
+fn show(args: &Args, replay: &Replay) -> Result<(), Failure> {
+    let stdout = Path::new("-");
+    let json = replay_to_json(replay).map_err(Failure::failed)?;
+    let csv = replay_to_csv(replay).map_err(Failure::failed)?;
+    let html = replay_to_html(replay).map_err(Failure::failed)?;
+    let mut outputs: Vec<(PathBuf, &str)> = Vec::new();
+    for (path, text) in [(&args.json, &json), (&args.csv, &csv), (&args.html, &html)] {
+        outputs.extend(path.clone().map(|p| (p, text.as_str())));
+    }
+    if let Some(folder) = &args.output {
+        std::fs::create_dir_all(folder)
+            .map_err(|e| Failure::failed(format!("{}: {e}", folder.display())))?;
+        for (name, text) in [
+            ("report.html", &html),
+            ("replay.json", &json),
+            ("replay.csv", &csv),
+        ] {
+            outputs.push((folder.join(name), text));
+        }
+    }
+    if !outputs.iter().any(|(path, _)| path == stdout) {
+        let terminal = std::io::stdout().is_terminal();
+        let style = TableStyle {
+            bold: terminal,
+            ..TableStyle::default()
+        };
+        print(&replay_to_table(replay, &style))?;
+    }
+    for (path, text) in outputs {
+        match path == stdout {
+            true => print(text)?,
+            false => write_atomically(&path, text.as_bytes()).map_err(Failure::failed)?,
+        }
+    }
+    Ok(())
+}

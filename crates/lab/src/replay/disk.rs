@@ -1,0 +1,241 @@
+//! The disk below a replay: device, kernel, and where pages lie.
+
+use std::path::PathBuf;
+
+use piebald_sim::replay::{DiskSide, Pace, SpaceInfo};
+use piebald_sim::rooms::hw::disk::{self, Disk, DiskSpec};
+use piebald_sim::rooms::os_model::file::readahead::ReadaheadConfig;
+use piebald_sim::rooms::os_model::file::{FileConfig, FileTable, Layout, LayoutError};
+use piebald_sim::rooms::os_model::io::IoConfig;
+use piebald_sim::rooms::trace::block::{Space, TargetKind};
+use piebald_units::block::SECTORS_SHIFT;
+use piebald_units::{FileId, Lba};
+
+use super::ReplayError;
+
+/// Longest run whose cost policies may ask for, in pages: DULO's longest sequence.
+const LONGEST_RUN: u64 = 128;
+
+/// What kind of disk is below.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeviceChoice {
+    /// None: hits and misses alone.
+    None,
+    /// A built-in one.
+    Preset(String),
+    /// Described in a file.
+    File(PathBuf),
+}
+
+/// Built-in devices, for help texts.
+pub const DEVICES: &str = "none, a name from `piebald machine disks`, or a .toml file";
+
+/// Names of the built-in devices.
+pub fn device_names() -> Vec<&'static str> {
+    disk::presets().collect()
+}
+
+/// Generations of readahead and what they are.
+pub const READAHEADS: [(&str, ReadaheadConfig); 5] = [
+    ("none", ReadaheadConfig::none()),
+    ("2.4", ReadaheadConfig::linux_2_4()),
+    ("2.6.11", ReadaheadConfig::linux_2_6_11()),
+    ("2.6.30", ReadaheadConfig::linux_2_6_30()),
+    ("6.x", ReadaheadConfig::linux_6()),
+];
+
+/// Schedulers and what they are.
+pub const SCHEDULERS: [(&str, IoConfig); 5] = [
+    ("noop", IoConfig::noop()),
+    ("deadline-2.6.11", IoConfig::deadline_2_6_11()),
+    ("anticipatory", IoConfig::anticipatory_2_6_11()),
+    ("deadline", IoConfig::deadline_2_6_30()),
+    ("mq-deadline", IoConfig::mq_deadline()),
+];
+
+/// Where the pages of traces without disk addresses lie.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LayoutChoice {
+    /// Addresses of the trace if it has them; files one after another; blocks without
+    /// address scattered at random.
+    #[default]
+    Auto,
+    /// Files one after another in the order of their first use.
+    Packed,
+    /// Every file at the next multiple of 1 MiB (AccuSim).
+    Slots,
+    /// Pages scattered at random.
+    Scatter,
+    /// Pages in the order of their first use: the most sequential layout there is.
+    FirstTouch,
+    /// Extents from a file: `PATH FIRST_PAGE FIRST_PAGE_ON_DISK PAGES`.
+    File(PathBuf),
+}
+
+fn named<T: Clone>(what: &'static str, value: &str, table: &[(&str, T)]) -> Result<T, ReplayError> {
+    let found = table.iter().find(|(name, _)| *name == value);
+    found.map(|(_, of)| of.clone()).ok_or_else(|| {
+        let names: Vec<_> = table.iter().map(|(name, _)| *name).collect();
+        ReplayError::Choice {
+            what,
+            value: value.to_owned(),
+            problem: format!("is not known; allowed: {}", names.join(", ")),
+        }
+    })
+}
+
+/// Readahead of this name.
+pub(super) fn readahead(name: &str) -> Result<ReadaheadConfig, ReplayError> {
+    named("readahead", name, &READAHEADS)
+}
+
+/// The device that was chosen; `None` for none.
+pub(super) fn device(choice: &DeviceChoice) -> Result<Option<DiskSpec>, ReplayError> {
+    let bad = |value: String, problem: String| ReplayError::Choice {
+        what: "device",
+        value,
+        problem,
+    };
+    match choice {
+        DeviceChoice::None => Ok(None),
+        DeviceChoice::Preset(name) => disk::by_name(name)
+            .map(Some)
+            .map_err(|e| bad(name.clone(), e.to_string())),
+        DeviceChoice::File(path) => {
+            let name = path.display().to_string();
+            let text =
+                std::fs::read_to_string(path).map_err(|e| bad(name.clone(), e.to_string()))?;
+            let spec = disk::parse(&text, &name).map_err(|e| bad(name.clone(), e.to_string()))?;
+            Ok(Some(spec))
+        }
+    }
+}
+
+/// What a disk side is made of.
+pub(super) struct Parts<'a> {
+    pub spec: &'a DiskSpec,
+    pub readahead: &'a str,
+    pub scheduler: &'a str,
+    pub layout: &'a LayoutChoice,
+    pub kind: TargetKind,
+    pub spaces: &'a [SpaceInfo],
+    pub pace: Pace,
+    pub warmup: u64,
+    pub seed: u64,
+}
+
+/// The disk side, and the layout in a sentence.
+pub(super) fn side(parts: &Parts<'_>) -> Result<(DiskSide, String), ReplayError> {
+    let disk = Disk::new(parts.spec).map_err(|e| ReplayError::Choice {
+        what: "device",
+        value: parts.spec.name.clone(),
+        problem: e.to_string(),
+    })?;
+    let (files, layout) = files(parts, disk.capacity_sectors())?;
+    let cost = |pages: u64| {
+        let ns = disk.run_cost(pages << SECTORS_SHIFT).0 / 1000;
+        u32::try_from(ns).unwrap_or(u32::MAX).max(1)
+    };
+    let run_costs = (1..=LONGEST_RUN).map(cost).collect();
+    let config = FileConfig {
+        readahead: readahead(parts.readahead)?,
+        io: named("scheduler", parts.scheduler, &SCHEDULERS)?,
+        ..FileConfig::plain()
+    };
+    let side = DiskSide {
+        config,
+        files,
+        disk,
+        run_costs,
+        pace: parts.pace,
+        warmup: parts.warmup,
+    };
+    Ok((side, layout))
+}
+
+fn files(parts: &Parts<'_>, sectors: u64) -> Result<(FileTable, String), ReplayError> {
+    let disk_pages = sectors >> SECTORS_SHIFT;
+    let one = parts.spaces.len() <= 1;
+    let largest = parts.spaces.iter().map(|s| s.pages).max().unwrap_or(0);
+    let packed = Layout::Packed {
+        start: Lba(0),
+        gap_pages: 0,
+    };
+    let scatter = Layout::Scatter {
+        seed: parts.seed,
+        capacity_pages: disk_pages,
+    };
+    let layout = match (parts.layout, parts.kind) {
+        (LayoutChoice::Auto, TargetKind::Device) if one => Layout::Device {
+            wrap_pages: (largest > disk_pages).then_some(disk_pages),
+        },
+        (LayoutChoice::Auto, TargetKind::Device) => Layout::Slots {
+            slot_sectors: largest.max(1) << SECTORS_SHIFT,
+            capacity_sectors: sectors,
+        },
+        (LayoutChoice::Auto, TargetKind::Id) | (LayoutChoice::Scatter, _) => scatter,
+        (LayoutChoice::Auto, TargetKind::File) | (LayoutChoice::Packed, _) => packed,
+        (LayoutChoice::File(_), _) => packed,
+        (LayoutChoice::Slots, _) => Layout::Slots {
+            slot_sectors: 2048,
+            capacity_sectors: sectors,
+        },
+        (LayoutChoice::FirstTouch, _) => Layout::FirstTouch { start: Lba(0) },
+    };
+    let mut table = FileTable::new(layout).map_err(wrong)?;
+    let mut sentence = layout.describe();
+    if let LayoutChoice::File(path) = parts.layout {
+        sentence = super::disk::extents(path, parts.spaces, &mut table)?;
+    }
+    for (n, space) in parts.spaces.iter().enumerate() {
+        let id = FileId(n as u64);
+        if table.index(id).is_none() {
+            table.add(id, space.pages).map_err(wrong)?;
+        }
+    }
+    fits(&table, parts, sectors)?;
+    Ok((table, sentence))
+}
+
+fn wrong(error: LayoutError) -> ReplayError {
+    ReplayError::Choice {
+        what: "layout",
+        value: "files".to_owned(),
+        problem: error.to_string(),
+    }
+}
+
+/// A layout that does not wrap must end on the disk.
+fn fits(table: &FileTable, parts: &Parts<'_>, sectors: u64) -> Result<(), ReplayError> {
+    let pages: u64 = match table.layout() {
+        Layout::Packed { .. } | Layout::FirstTouch { .. } => {
+            parts.spaces.iter().map(|s| s.pages).sum()
+        }
+        _ => 0,
+    };
+    match pages << SECTORS_SHIFT > sectors {
+        false => Ok(()),
+        true => Err(ReplayError::Choice {
+            what: "device",
+            value: parts.spec.name.clone(),
+            problem: format!(
+                "the trace's files have {pages} pages, the disk {}; allowed: a larger device, or a layout that wraps (slots)",
+                sectors >> SECTORS_SHIFT
+            ),
+        }),
+    }
+}
+
+/// Gives files the extents of a layout file; says how many have none.
+fn extents(
+    path: &std::path::Path,
+    spaces: &[SpaceInfo],
+    table: &mut FileTable,
+) -> Result<String, ReplayError> {
+    let _ = (spaces, table, Space::Ids);
+    Err(ReplayError::Choice {
+        what: "layout",
+        value: path.display().to_string(),
+        problem: "layout files cannot be read yet".to_owned(),
+    })
+}

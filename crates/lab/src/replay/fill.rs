@@ -1,0 +1,168 @@
+//! Results as the record that `piebald-report` prints.
+
+use std::collections::BTreeMap;
+
+use piebald_report::{Replay, ReplayConditions, ReplayIo, ReplayRun, ReplayTrace};
+use piebald_sim::replay::{CallStream, DiskOutcome, Merge, Pace, Survey};
+use piebald_sim::rooms::hw::disk::DiskSpec;
+use piebald_sim::rooms::trace::block::TargetKind;
+
+use super::ReplayRequest;
+use super::passes::Job;
+
+const PS_PER_S: f64 = 1e12;
+
+/// What policies that look at addresses see without a disk.
+pub(super) fn plain_layout(kind: TargetKind) -> &'static str {
+    match kind {
+        TargetKind::Device => "addresses are those of the trace",
+        TargetKind::File => "each file is taken to lie in one piece",
+        TargetKind::Id => "blocks have no address",
+    }
+}
+
+/// Conditions that hold for all runs.
+pub(super) fn conditions(
+    request: &ReplayRequest,
+    spec: Option<&DiskSpec>,
+    layout: String,
+) -> ReplayConditions {
+    let or_none = |text: &str| match spec {
+        Some(_) => text.to_owned(),
+        None => "none".to_owned(),
+    };
+    ReplayConditions {
+        page_bytes: request.input.page.bytes().0,
+        device: spec.map_or_else(|| "none".to_owned(), |s| s.name.clone()),
+        readahead: or_none(&request.readahead),
+        scheduler: or_none(&request.scheduler),
+        pace: match (spec, request.pace) {
+            (None, _) | (_, Pace::Serial) => "serial".to_owned(),
+            (_, Pace::Tasks) => "tasks".to_owned(),
+            (_, Pace::Timed) => "timed".to_owned(),
+        },
+        layout,
+        warmup_references: request.warmup,
+        seed: request.seed,
+        notes: Vec::new(),
+    }
+}
+
+/// One policy at one size.
+pub(super) fn run(request: &ReplayRequest, job: &Job) -> ReplayRun {
+    let outcome = job.instance.outcome();
+    let mut extra: Vec<_> = outcome
+        .figures
+        .iter()
+        .map(|&(name, value)| (name.to_owned(), value as f64, String::new()))
+        .collect();
+    if outcome.counts.misses > 0 && request.warmup == 0 {
+        let scanned = outcome.effort.scanned as f64 / outcome.counts.misses as f64;
+        extra.push(("scanned per miss".to_owned(), scanned, "pages".to_owned()));
+    }
+    ReplayRun {
+        policy: request.policies[job.policy].to_string(),
+        size_pages: job.pages,
+        references: outcome.counts.references,
+        hits: outcome.counts.hits,
+        misses: outcome.counts.misses,
+        io: outcome.disk.as_ref().map(io),
+        extra,
+    }
+}
+
+fn io(disk: &DiskOutcome) -> ReplayIo {
+    let (a, b) = (&disk.before, &disk.after);
+    let seconds = |ps: u64| ps as f64 / PS_PER_S;
+    let mut sequences: BTreeMap<u64, u64> = b.sequences.iter().copied().collect();
+    for (length, count) in &a.sequences {
+        if let Some(n) = sequences.get_mut(length) {
+            *n = n.saturating_sub(*count);
+        }
+    }
+    let pages =
+        |(length, count): (u64, u64)| (length.min(u64::from(u32::MAX)) as u32, length * count);
+    ReplayIo {
+        elapsed_s: seconds(b.at.0.saturating_sub(a.at.0)),
+        waited_s: seconds(b.stats.blocked.0 - a.stats.blocked.0),
+        disk_busy_s: seconds(disk.disk.service.0),
+        read_requests: b.io.requests_read - a.io.requests_read,
+        write_requests: b.io.requests_written - a.io.requests_written,
+        pages_read: b.io.pages_read - a.io.pages_read,
+        pages_written: b.io.pages_written - a.io.pages_written,
+        prefetched: b.stats.prefetched - a.stats.prefetched,
+        prefetched_unused: (b.stats.prefetched - b.stats.prefetched_used)
+            .saturating_sub(a.stats.prefetched - a.stats.prefetched_used),
+        waited_hits: b.stats.uses().waited - a.stats.uses().waited,
+        sequences: sequences
+            .into_iter()
+            .filter(|s| s.1 > 0)
+            .map(pages)
+            .collect(),
+    }
+}
+
+/// The traces. What is counted of all together stands with the first.
+pub(super) fn traces(
+    replay: &mut Replay,
+    request: &ReplayRequest,
+    stream: &CallStream,
+    survey: &Survey,
+) {
+    let formats = stream.formats();
+    let requests = stream.requests();
+    let skipped = stream.skipped();
+    for (nth, path) in request.input.paths.iter().enumerate() {
+        let mut trace = ReplayTrace {
+            path: path.display().to_string(),
+            format: formats[nth].name().to_owned(),
+            requests: requests[nth],
+            skipped: skipped[nth].clone(),
+            ..ReplayTrace::default()
+        };
+        if nth == 0 {
+            trace.references = survey.references;
+            trace.reads = survey.reads;
+            trace.writes = survey.writes;
+            trace.unique_pages = survey.pages.count();
+            trace.sequential_share = survey.sequential_share();
+        }
+        replay.traces.push(trace);
+    }
+}
+
+/// What a reader of the numbers must know.
+pub(super) fn notes(replay: &mut Replay, stream: &CallStream, survey: &Survey, jobs: &[Job]) {
+    let notes = &mut replay.conditions.notes;
+    if replay.traces.len() > 1 {
+        notes.push(
+            "references, reads, writes and pages are those of all traces together".to_owned(),
+        );
+    }
+    match stream.merge() {
+        Merge::Single => {}
+        Merge::ByTime => notes
+            .push("the traces are merged by the time since each one's first request".to_owned()),
+        Merge::InTurn => notes
+            .push("the traces give a request each in turn, since not all have times".to_owned()),
+    }
+    if !survey.pages.is_exact() {
+        notes.push(
+            "the number of different pages is estimated (standard error about 0.02 %)".to_owned(),
+        );
+    }
+    if let Some(disk) = jobs.first().and_then(|job| job.instance.outcome().disk) {
+        if disk.disk.cut > 0 {
+            notes.push(format!(
+                "{} disk requests reached behind the disk's end and were cut",
+                disk.disk.cut
+            ));
+        }
+        if disk.cuts > 0 {
+            notes.push(format!(
+                "{} truncations that left a part of a file were not carried out",
+                disk.cuts
+            ));
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Replays: block and file traces against replacement policies, at many sizes, with or
+//! without a disk below.
+//!
+//! A trace is read once or twice: first, where something depends on all of it (shares
+//! of the footprint, places on a disk, curves), to count what it consists of; then to
+//! run all policies and sizes side by side, batch by batch, on all cores. Results do
+//! not depend on how many there are.
+
+mod curves;
+mod disk;
+mod fill;
+mod passes;
+mod sizes;
+
+use std::path::PathBuf;
+
+use piebald_report::Replay;
+use piebald_sim::replay::{DriverError, InputError, InstanceError};
+use piebald_sim::rooms::os_model::replace::PolicySpec;
+
+use crate::study::Hooks;
+
+pub use disk::{DEVICES, DeviceChoice, LayoutChoice, READAHEADS, SCHEDULERS, device_names};
+pub use piebald_sim::replay::{InputSetup, Pace};
+pub use sizes::{MemorySize, SizeError};
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct ReplayRequest {
+    /// Traces and how they are read.
+    pub input: InputSetup,
+    /// Policies, in the order of the output.
+    pub policies: Vec<PolicySpec>,
+    /// Sizes of memory.
+    pub sizes: Vec<MemorySize>,
+    /// The disk below, if any.
+    pub device: DeviceChoice,
+    /// Readahead: one of [`READAHEADS`].
+    pub readahead: String,
+    /// I/O scheduler: one of [`SCHEDULERS`].
+    pub scheduler: String,
+    /// Where pages lie.
+    pub layout: LayoutChoice,
+    /// When calls begin.
+    pub pace: Pace,
+    /// References before counting.
+    pub warmup: u64,
+    /// Miss-ratio curves.
+    pub curves: Option<CurveRequest>,
+    /// Seed of all draws.
+    pub seed: u64,
+}
+
+/// Which curves, and how exact.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CurveRequest {
+    /// Share of the pages in a sample, `None` = by the footprint.
+    pub rate: Option<f64>,
+}
+
+/// Why a replay failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// A trace.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// A size.
+    #[error(transparent)]
+    Size(#[from] SizeError),
+    /// Nothing was asked for.
+    #[error("no {0} given")]
+    Nothing(&'static str),
+    /// A policy at a size could not be made.
+    #[error("policy {policy} with {pages} pages: {error}")]
+    Instance {
+        /// Which.
+        policy: String,
+        /// Its size.
+        pages: u64,
+        /// Why.
+        error: Box<InstanceError>,
+    },
+    /// A policy at a size failed.
+    #[error("policy {policy} with {pages} pages: {error}")]
+    Driver {
+        /// Which.
+        policy: String,
+        /// Its size.
+        pages: u64,
+        /// Why.
+        error: Box<DriverError>,
+    },
+    /// Something about device, kernel or layout.
+    #[error("{what} \"{value}\": {problem}")]
+    Choice {
+        /// The option.
+        what: &'static str,
+        /// Its value.
+        value: String,
+        /// What is wrong, and what is allowed.
+        problem: String,
+    },
+    /// It was stopped before there was anything to report.
+    #[error("stopped before the first reference: nothing to report")]
+    Stopped,
+}
+
+impl ReplayError {
+    /// Did the command line or an input cause it, rather than a defect of ours?
+    pub fn is_usage(&self) -> bool {
+        !matches!(self, Self::Driver { .. } | Self::Stopped)
+    }
+}
+
+/// Replays traces as asked.
+///
+/// # Errors
+/// See [`ReplayError`].
+pub fn replay(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, ReplayError> {
+    if request.input.paths.is_empty() {
+        return Err(ReplayError::Nothing("trace"));
+    }
+    if request.policies.is_empty() {
+        return Err(ReplayError::Nothing("policy"));
+    }
+    if request.sizes.is_empty() {
+        return Err(ReplayError::Nothing("size"));
+    }
+    passes::run(request, hooks)
+}
+
+/// The title of traces: their file names.
+fn title(paths: &[PathBuf]) -> String {
+    let name = |p: &PathBuf| match p.file_name() {
+        Some(name) => name.to_string_lossy().into_owned(),
+        None => p.display().to_string(),
+    };
+    paths.iter().map(name).collect::<Vec<_>>().join(", ")
+}

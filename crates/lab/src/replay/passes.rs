@@ -1,0 +1,316 @@
+//! The passes over a trace.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use piebald_report::{REPLAY_SCHEMA, Replay, ReplayPolicy};
+use piebald_sim::replay::{
+    Batch, CallStream, DriverError, InputSetup, Instance, InstanceError, Survey, cache_instance,
+    disk_instance, next_uses,
+};
+use piebald_sim::rooms::hw::disk::DiskSpec;
+use piebald_sim::rooms::os_model::replace::{PolicySpec, registry};
+use piebald_sim::rooms::trace::block::TargetKind;
+use rayon::prelude::*;
+
+use super::curves::Curves;
+use super::disk::{Parts, device, readahead, side};
+use super::{ReplayError, ReplayRequest, fill, sizes};
+use crate::study::Hooks;
+
+/// The policy that knows the future.
+const MIN: &str = "min";
+
+/// What a trace consists of.
+pub(super) struct Known {
+    pub survey: Survey,
+    pub stream: CallStream,
+}
+
+/// A policy at a size.
+pub(super) struct Job {
+    pub policy: usize,
+    pub pages: u64,
+    pub instance: Box<dyn Instance>,
+    error: Option<DriverError>,
+}
+
+/// Replays as asked.
+pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, ReplayError> {
+    let began = Instant::now();
+    let spec = device(&request.device)?;
+    readahead(&request.readahead)?;
+    let setup = InputSetup {
+        number_ids: spec.is_some(),
+        ..request.input.clone()
+    };
+    check(request, spec.as_ref())?;
+    let first = CallStream::open(&setup)?;
+    let kind = kind(&first);
+    let whole_first = spec.is_some()
+        || request.curves.is_some()
+        || request.sizes.iter().any(|s| s.needs_footprint());
+    let known = match whole_first {
+        true => Some(survey(first, hooks)?),
+        false => None,
+    };
+    let footprint = known.as_ref().map_or(0, |k| k.survey.pages.count());
+    let pages = sizes::in_pages(&request.sizes, setup.page.bytes().0, footprint)?;
+    let mut layout = fill::plain_layout(kind).to_owned();
+    let disk = match (&spec, &known) {
+        (Some(spec), Some(known)) => {
+            let (side, sentence) = side(&Parts {
+                spec,
+                readahead: &request.readahead,
+                scheduler: &request.scheduler,
+                layout: &request.layout,
+                kind,
+                spaces: known.stream.spaces(),
+                pace: request.pace,
+                warmup: request.warmup,
+                seed: request.seed,
+            })?;
+            layout = sentence;
+            Some(side)
+        }
+        _ => None,
+    };
+    let mut jobs = Vec::new();
+    for (nth, policy) in request.policies.iter().enumerate() {
+        for &pages in &pages {
+            let capacity = pages as u32;
+            let made = match &disk {
+                Some(side) => disk_instance(policy, capacity, side),
+                None => cache_instance(policy, capacity, request.warmup, kind != TargetKind::Id),
+            };
+            jobs.push(Job {
+                policy: nth,
+                pages,
+                instance: made.map_err(|e| instance_error(policy, pages, e))?,
+                error: None,
+            });
+        }
+    }
+    let mut curves = match (&request.curves, &known) {
+        (Some(asked), Some(known)) => Some(Curves::new(
+            *asked,
+            &request.policies,
+            &known.survey,
+            &pages,
+        )?),
+        _ => None,
+    };
+    let future = request.policies.iter().any(|p| p.name() == MIN);
+    let mut pass = Pass {
+        planned: known.as_ref().map_or(0, |k| k.survey.references),
+        survey: known.is_none().then(Survey::default),
+        hooks,
+    };
+    let (stream, complete) = pass.run(&setup, &mut jobs, curves.as_mut(), future)?;
+    for job in &mut jobs {
+        let failed = job.error.take().or_else(|| job.instance.finish().err());
+        if let Some(error) = failed {
+            return Err(driver_error(
+                &request.policies[job.policy],
+                job.pages,
+                error,
+            ));
+        }
+    }
+    let survey = pass.survey.or(known.map(|k| k.survey)).unwrap_or_default();
+    if survey.references == 0 && !complete {
+        return Err(ReplayError::Stopped);
+    }
+    let mut replay = Replay {
+        schema: REPLAY_SCHEMA,
+        title: super::title(&request.input.paths),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: None,
+        complete,
+        traces: Vec::new(),
+        conditions: fill::conditions(request, spec.as_ref(), layout),
+        policies: request.policies.iter().map(about).collect(),
+        sizes: pages,
+        runs: jobs.iter().map(|job| fill::run(request, job)).collect(),
+        curves: curves.map_or_else(Vec::new, |c| c.finish()),
+        host_seconds: 0.0,
+    };
+    fill::traces(&mut replay, request, &stream, &survey);
+    fill::notes(&mut replay, &stream, &survey, &jobs);
+    replay.host_seconds = began.elapsed().as_secs_f64();
+    Ok(replay)
+}
+
+fn check(request: &ReplayRequest, spec: Option<&DiskSpec>) -> Result<(), ReplayError> {
+    let page = request.input.page.bytes().0;
+    if spec.is_some() && page != piebald_units::PAGE_SIZE {
+        return Err(ReplayError::Choice {
+            what: "page size",
+            value: page.to_string(),
+            problem: "with a device pages have 4096 B; allowed with --device none: others".into(),
+        });
+    }
+    if spec.is_some() && request.policies.iter().any(|p| p.name() == MIN) {
+        return Err(ReplayError::Choice {
+            what: "policy",
+            value: MIN.to_owned(),
+            problem:
+                "knows the order of references, which a device changes; allowed: --device none"
+                    .into(),
+        });
+    }
+    Ok(())
+}
+
+fn kind(stream: &CallStream) -> TargetKind {
+    let kinds = stream.formats();
+    let kinds = kinds.iter().map(|f| f.traits().target);
+    // Files and disks have addresses of a kind; blocks without any spoil that.
+    let mut kind = None;
+    for of in kinds {
+        kind = match (kind, of) {
+            (None, of) => Some(of),
+            (Some(TargetKind::Id), _) | (_, TargetKind::Id) => Some(TargetKind::Id),
+            (Some(TargetKind::Device), TargetKind::Device) => Some(TargetKind::Device),
+            _ => Some(TargetKind::File),
+        };
+    }
+    kind.unwrap_or(TargetKind::Id)
+}
+
+fn survey(mut stream: CallStream, hooks: Hooks<'_>) -> Result<Known, ReplayError> {
+    let mut survey = Survey::default();
+    let mut batch = Batch::default();
+    while !stopped(hooks) && stream.next_batch(&mut batch)? {
+        survey.run(&batch.references);
+    }
+    if stopped(hooks) {
+        return Err(ReplayError::Stopped);
+    }
+    stream.learn_sizes();
+    Ok(Known { survey, stream })
+}
+
+fn stopped(hooks: Hooks<'_>) -> bool {
+    hooks.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+}
+
+fn about(policy: &PolicySpec) -> ReplayPolicy {
+    let row = registry::find(policy.name());
+    ReplayPolicy {
+        name: policy.to_string(),
+        about: row.map_or_else(String::new, |row| format!("{} ({})", row.about, row.source)),
+    }
+}
+
+fn instance_error(policy: &PolicySpec, pages: u64, error: InstanceError) -> ReplayError {
+    ReplayError::Instance {
+        policy: policy.to_string(),
+        pages,
+        error: Box::new(error),
+    }
+}
+
+fn driver_error(policy: &PolicySpec, pages: u64, error: DriverError) -> ReplayError {
+    ReplayError::Driver {
+        policy: policy.to_string(),
+        pages,
+        error: Box::new(error),
+    }
+}
+
+/// The pass that runs all policies.
+struct Pass<'a> {
+    /// References, 0 if not known.
+    planned: u64,
+    /// Counts, if nobody has counted before.
+    survey: Option<Survey>,
+    hooks: Hooks<'a>,
+}
+
+impl Pass<'_> {
+    /// Runs all jobs over the stream; `false` if it was stopped.
+    fn run(
+        &mut self,
+        setup: &InputSetup,
+        jobs: &mut [Job],
+        mut curves: Option<&mut Curves>,
+        future: bool,
+    ) -> Result<(CallStream, bool), ReplayError> {
+        let mut stream = CallStream::open(setup)?;
+        let next_use = match future {
+            true => self.look_ahead(setup)?,
+            false => Vec::new(),
+        };
+        let (mut now, mut next) = (Batch::default(), Batch::default());
+        let mut more = stream.next_batch(&mut now)?;
+        let (mut done, mut begin) = (0, 0);
+        while more && !stopped(self.hooks) {
+            let end = begin + now.references.len();
+            let next_use = next_use.get(begin..end).unwrap_or(&[]);
+            // The next part is decoded while this one is worked on.
+            let (decoded, ()) = rayon::join(
+                || stream.next_batch(&mut next),
+                || {
+                    work(
+                        jobs,
+                        curves.as_deref_mut(),
+                        self.survey.as_mut(),
+                        &now,
+                        next_use,
+                    )
+                },
+            );
+            more = decoded?;
+            begin = end;
+            done += now.references.len() as u64;
+            std::mem::swap(&mut now, &mut next);
+            if let Some(progress) = self.hooks.progress {
+                progress(done, self.planned.max(done));
+            }
+            if jobs.iter().any(|job| job.error.is_some()) {
+                break;
+            }
+        }
+        Ok((stream, !more))
+    }
+
+    /// All references of the trace, read to know the future.
+    fn look_ahead(&self, setup: &InputSetup) -> Result<Vec<u64>, ReplayError> {
+        let mut stream = CallStream::open(setup)?;
+        let mut batch = Batch::default();
+        let mut all = Vec::new();
+        while stream.next_batch(&mut batch)? {
+            if stopped(self.hooks) {
+                return Err(ReplayError::Stopped);
+            }
+            all.extend_from_slice(&batch.references);
+        }
+        Ok(next_uses(&all))
+    }
+}
+
+fn work(
+    jobs: &mut [Job],
+    curves: Option<&mut Curves>,
+    survey: Option<&mut Survey>,
+    batch: &Batch,
+    next_use: &[u64],
+) {
+    let jobs = || {
+        jobs.par_iter_mut().for_each(|job| {
+            if job.error.is_none() {
+                job.error = job.instance.run(batch, next_use).err();
+            }
+        });
+    };
+    let rest = || {
+        if let Some(curves) = curves {
+            curves.run(batch);
+        }
+        if let Some(survey) = survey {
+            survey.run(&batch.references);
+        }
+    };
+    rayon::join(jobs, rest);
+}
