@@ -3,11 +3,16 @@
 # that are not free.
 #
 #   stand-ins.sh rainbow [DIR]     DIR: out/reproduce/rainbow/inputs
+#   stand-ins.sh dulo [DIR]        DIR: ${XDG_CACHE_HOME:-~/.cache}/piebald/reproduce/dulo
 #
-# Installs the packages that reproduce/rainbow/programs.toml names, draws the data
+# rainbow: installs the packages that reproduce/rainbow/programs.toml names, draws the data
 # from fixed seeds, compiles the own programs and tries each of them once. What is
 # there already and newer than its source is kept. Ends with a table of the files
 # and their sha256; data whose sum is in reproduce/rainbow/inputs.sha256 must have it.
+#
+# dulo: expands the recorded traces and draws the others, about a minute of processor time
+# and 70 MB. What is written must have the sums of reproduce/dulo/inputs.sha256; inputs that
+# were made from the same files are kept.
 set -eu
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -17,18 +22,48 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 fail() { warn "stand-ins: $*"; exit 1; }
 
 case ${1:-} in
-    rainbow) ;;
+    rainbow | dulo) ;;
     -h | --help) sed -n '2,/^set -eu/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
-    *) warn "stand-ins: \"${1:-}\": allowed: rainbow"; exit 2 ;;
+    *) warn "stand-ins: \"${1:-}\": allowed: rainbow, dulo"; exit 2 ;;
 esac
 [ $# -le 2 ] || { warn "stand-ins: one directory at most"; exit 2; }
 
 source=$root/reproduce/$1
+export LC_ALL=C PYTHONDONTWRITEBYTECODE=1
+
+# The inputs of DULO: all that they are made from is in the repository.
+make_dulo() {
+    local dir=${1:-${XDG_CACHE_HOME:-$HOME/.cache}/piebald/reproduce/dulo} key
+    local each absent=()
+    for each in python3 zstd; do
+        has_package "$each" || absent+=("$each")
+    done
+    if [ ${#absent[@]} -gt 0 ]; then
+        unlock_sudo
+        install_packages "${absent[@]}" || fail "the packages above are needed"
+    fi
+    key=$(cd "$source" && cat ./*.py inputs.sha256 recorded/* | sha256sum | cut -d ' ' -f 1)
+    mkdir -p "$dir"
+    if [ "$(cat "$dir/made-from" 2>/dev/null)" = "$key" ]; then
+        say "already made, in $dir"
+        return
+    fi
+    rm -f "$dir/made-from"
+    say "making the inputs of DULO in $dir"
+    timeout 900 python3 "$source/inputs.py" "$dir" || fail "the inputs were not made"
+    say "$key" >"$dir/made-from"
+    say "$(wc -l <"$source/inputs.sha256") files, sums as in reproduce/dulo/inputs.sha256"
+}
+
+if [ "$1" = dulo ]; then
+    make_dulo "${2:-}"
+    exit 0
+fi
+
 programs=$source/programs.toml
 dir=${2:-$root/out/reproduce/$1/inputs}
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
-export LC_ALL=C PYTHONDONTWRITEBYTECODE=1
 
 packages=$(sed -n 's/^packages = \[\(.*\)\]$/\1/p' "$programs" | tr -d '",' | tr ' ' '\n' | sort -u | tr '\n' ' ')
 [ -n "$packages" ] || fail "$programs: no packages are named"
