@@ -120,6 +120,8 @@ pub(crate) struct Args {
 enum PaceName {
     /// One after another, in the trace's order
     Serial,
+    /// In the trace's order, but a request that waits stops its own process only
+    Ordered,
     /// Each process as fast as it can, all of them at once
     Tasks,
     /// At the trace's times, but not before the process's last request is done
@@ -200,6 +202,7 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
         layout: layout(args.layout.as_deref()),
         pace: match args.pace {
             PaceName::Serial => Pace::Serial,
+            PaceName::Ordered => Pace::Ordered,
             PaceName::Tasks => Pace::Tasks,
             PaceName::Timed => Pace::Timed,
         },

@@ -38,6 +38,7 @@ pub(super) fn conditions(
         scheduler: or_none(&request.scheduler),
         pace: match (spec, request.pace) {
             (None, _) | (_, Pace::Serial) => "serial".to_owned(),
+            (_, Pace::Ordered) => "ordered".to_owned(),
             (_, Pace::Tasks) => "tasks".to_owned(),
             (_, Pace::Timed) => "timed".to_owned(),
         },

@@ -22,6 +22,10 @@ pub enum Pace {
     /// One after another, in the trace's order: what pure cache simulators do.
     #[default]
     Serial,
+    /// In the trace's order, but a call that waits stops its own task only: the next one
+    /// begins as soon as the one before it in the trace has begun and its task's last one
+    /// is done.
+    Ordered,
     /// As soon as the task's last call is done, all tasks at once, but never more than
     /// [`WINDOW`] calls ahead of the oldest that is not done.
     Tasks,
@@ -94,6 +98,8 @@ pub struct Driver<P, D> {
     ready: BinaryHeap<Reverse<(Picos, u64, u64)>>,
     /// Calls taken from the backlog that are not done.
     admitted: usize,
+    /// Of these, calls that have not begun.
+    waiting: usize,
     sequence: u64,
     now: Picos,
     last_done: Picos,
@@ -117,6 +123,7 @@ impl<P: Replacement, D: BlockPort> Driver<P, D> {
             line_of: HashMap::new(),
             ready: BinaryHeap::new(),
             admitted: 0,
+            waiting: 0,
             sequence: 0,
             now: Picos(0),
             last_done: Picos(0),
@@ -146,13 +153,13 @@ impl<P: Replacement, D: BlockPort> Driver<P, D> {
 
     fn go(&mut self, last: bool) -> Result<(), DriverError> {
         loop {
-            while self.admitted < WINDOW
+            while self.wants_more()
                 && let Some(call) = self.backlog.pop_front()
             {
                 self.admit(call);
             }
             // With fewer calls in sight, one that comes later might be due first.
-            if self.admitted < WINDOW && !last {
+            if self.wants_more() && !last {
                 return Ok(());
             }
             if self.admitted == 0 {
@@ -172,11 +179,20 @@ impl<P: Replacement, D: BlockPort> Driver<P, D> {
         }
     }
 
+    /// Does what comes next depend on calls that are not in sight?
+    fn wants_more(&self) -> bool {
+        match self.pace {
+            Pace::Ordered => self.waiting == 0,
+            _ => self.admitted < WINDOW,
+        }
+    }
+
     fn admit(&mut self, call: Call) {
         self.admitted += 1;
+        self.waiting += 1;
         let key = match self.pace {
             Pace::Serial => 0,
-            Pace::Tasks | Pace::Timed => call.task,
+            _ => call.task,
         };
         self.lines.entry(key).or_default().calls.push_back(call);
         self.queue(key);
@@ -265,6 +281,7 @@ impl<P: Replacement, D: BlockPort> Driver<P, D> {
         };
         let mapped = line.mapped;
         line.busy = true;
+        self.waiting -= usize::from(mapped == 0);
         match self.call(key, call, mapped, at)? {
             Step::Ready(at) => self.done(key, at),
             Step::Blocked => {}

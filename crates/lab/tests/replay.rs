@@ -1,0 +1,276 @@
+//! Replays of small traces written here: what must agree with what.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use piebald_lab::Hooks;
+use piebald_lab::replay::{
+    CurveRequest, DeviceChoice, InputSetup, LayoutChoice, Pace, ReplayError, ReplayRequest, replay,
+};
+use piebald_report::{Replay, ReplayRun};
+use piebald_sim::rooms::os_model::replace::registry::POLICIES;
+use tempfile::TempDir;
+
+struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().expect("a folder"),
+        }
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path
+    }
+}
+
+/// A request over traces with everything else small and plain.
+fn request(paths: Vec<PathBuf>, policies: &[&str], sizes: &[&str]) -> ReplayRequest {
+    ReplayRequest {
+        input: InputSetup {
+            paths,
+            ..InputSetup::default()
+        },
+        policies: policies.iter().map(|p| p.parse().expect("a policy")).collect(),
+        sizes: sizes.iter().map(|s| s.parse().expect("a size")).collect(),
+        device: DeviceChoice::None,
+        readahead: "none".into(),
+        scheduler: "noop".into(),
+        layout: LayoutChoice::Auto,
+        pace: Pace::Serial,
+        warmup: 0,
+        curves: None,
+        seed: 42,
+    }
+}
+
+fn run(request: &ReplayRequest) -> Replay {
+    replay(request, Hooks::default()).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn draw(state: &mut u64, below: u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+    (*state >> 33) % below
+}
+
+/// Block numbers: some often, some in loops, some once.
+fn ids(n: u64) -> String {
+    let mut text = String::new();
+    let mut state = 5;
+    for i in 0..n {
+        let id = match i % 3 {
+            0 => draw(&mut state, 30) * draw(&mut state, 30),
+            1 => 1_000 + i % 400,
+            _ => 2_000 + draw(&mut state, 5_000),
+        };
+        let _ = writeln!(text, "{id}");
+    }
+    text
+}
+
+/// Reads of a disk, in the form of SPC: runs and single blocks.
+fn spc(n: u64, writes: bool) -> String {
+    let mut text = String::new();
+    let mut state = 9;
+    for i in 0..n {
+        let (page, pages) = match i % 4 {
+            0 => (draw(&mut state, 20_000), 1),
+            _ => ((i * 8) % 9_000, 8),
+        };
+        let op = if writes && i % 5 == 0 { 'W' } else { 'R' };
+        let _ = writeln!(text, "0,{},{},{op},{}.{:06}", page * 8, pages * 4096, i / 1000, i % 1000);
+    }
+    text
+}
+
+fn of<'a>(replay: &'a Replay, policy: &str, pages: u64) -> &'a ReplayRun {
+    let found = replay.runs.iter().find(|r| r.policy == policy && r.size_pages == pages);
+    found.unwrap_or_else(|| panic!("no run of {policy} with {pages} pages"))
+}
+
+#[test]
+fn every_policy_replays_and_none_beats_the_bound() {
+    let bench = Bench::new();
+    let names: Vec<&str> = POLICIES.iter().map(|row| row.name).collect();
+    let path = bench.file("t.ids", &ids(30_000));
+    let replay = run(&request(vec![path], &names, &["256KiB", "1MiB", "100%"]));
+    let unique = replay.traces[0].unique_pages;
+    assert_eq!(replay.sizes, [64, 256, unique]);
+    for run in &replay.runs {
+        assert_eq!(run.references, 30_000, "{}", run.policy);
+        assert_eq!(run.hits + run.misses, run.references, "{}", run.policy);
+        let bound = of(&replay, "min", run.size_pages).misses;
+        assert!(run.misses >= bound, "{} {} < {bound}", run.policy, run.misses);
+        assert!(run.misses >= unique, "{}", run.policy);
+        if run.size_pages == unique {
+            assert_eq!(run.misses, unique, "{}: everything fits", run.policy);
+        }
+    }
+}
+
+#[test]
+fn the_exact_curve_is_lru_at_every_size_and_samples_are_near() {
+    let bench = Bench::new();
+    let path = bench.file("t.ids", &ids(30_000));
+    let mut asked = request(vec![path], &["lru", "arc"], &["64KiB", "400KiB", "2MiB"]);
+    asked.curves = Some(CurveRequest { rate: Some(0.25) });
+    let replay = run(&asked);
+    let exact = replay.curves.iter().find(|c| c.exact).expect("the exact curve");
+    for &pages in &replay.sizes {
+        let point = exact.points.iter().find(|p| p.size_pages == pages);
+        let misses = point.and_then(|p| p.misses).expect("every asked size");
+        assert_eq!(misses, of(&replay, "lru", pages).misses, "{pages}");
+    }
+    let sampled: Vec<_> = replay.curves.iter().filter(|c| !c.exact).collect();
+    let names: Vec<&str> = sampled.iter().map(|c| c.policy.as_str()).collect();
+    assert_eq!(names, ["lru", "arc"]);
+    // All pages are in one of the four samples.
+    let error = sampled[0].largest_error.expect("LRU's error");
+    assert!(error < 0.05, "{error}");
+}
+
+#[test]
+fn a_disk_below_changes_no_hit_of_a_trace_that_only_reads() {
+    let bench = Bench::new();
+    let path = bench.file("t.spc", &spc(4_000, false));
+    let policies = ["lru", "clock", "arc", "2q", "s3-fifo", "sieve", "fifo", "lirs"];
+    let plain = request(vec![path], &policies, &["400KiB", "4MiB"]);
+    let mut disk = plain.clone();
+    disk.device = DeviceChoice::Preset("st39102lw".into());
+    let (plain, disk) = (run(&plain), run(&disk));
+    for run in &plain.runs {
+        let below = of(&disk, &run.policy, run.size_pages);
+        assert_eq!(
+            (run.references, run.misses),
+            (below.references, below.misses),
+            "{} {}",
+            run.policy,
+            run.size_pages
+        );
+        let io = below.io.as_ref().expect("a disk");
+        assert_eq!(io.pages_read, below.misses);
+        assert!(io.elapsed_s > 0.0 && io.disk_busy_s <= io.elapsed_s * 1.001);
+        let sequences: u64 = io.sequences.iter().map(|s| s.1).sum();
+        assert_eq!(sequences, io.pages_read);
+    }
+}
+
+#[test]
+fn readahead_turns_misses_of_sequential_reads_into_hits() {
+    let bench = Bench::new();
+    let path = bench.file("t.spc", &spc(4_000, true));
+    let mut asked = request(vec![path], &["clock", "dulo"], &["4MiB"]);
+    asked.device = DeviceChoice::Preset("st39102lw".into());
+    let without = run(&asked);
+    asked.readahead = "6.x".into();
+    asked.scheduler = "mq-deadline".into();
+    let with = run(&asked);
+    let (a, b) = (&without.runs[0], &with.runs[0]);
+    assert!(b.misses < a.misses, "{} {}", a.misses, b.misses);
+    let io = b.io.as_ref().expect("a disk");
+    assert!(io.prefetched > 0 && io.pages_written > 0);
+    assert!(io.mean_sequence() > a.io.as_ref().expect("a disk").mean_sequence());
+}
+
+#[test]
+fn threads_pace_and_repetition_change_no_result() {
+    let bench = Bench::new();
+    let path = bench.file("t.spc", &spc(3_000, true));
+    let mut asked = request(vec![path], &["clock", "dulo", "arc"], &["1MiB", "25%"]);
+    asked.device = DeviceChoice::Preset("sata-7200".into());
+    asked.readahead = "2.6.11".into();
+    asked.pace = Pace::Timed;
+    let all = || {
+        let mut replay = run(&asked);
+        replay.host_seconds = 0.0;
+        replay
+    };
+    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool");
+    let four = rayon::ThreadPoolBuilder::new().num_threads(4).build().expect("a pool");
+    assert_eq!(one.install(all), four.install(all));
+}
+
+#[test]
+fn a_warm_up_is_left_out() {
+    let bench = Bench::new();
+    let path = bench.file("t.ids", &ids(10_000));
+    let mut asked = request(vec![path], &["lru"], &["1MiB"]);
+    let whole = run(&asked).runs[0].clone();
+    asked.warmup = 4_000;
+    let rest = run(&asked).runs[0].clone();
+    assert_eq!(rest.references, 6_000);
+    assert!(rest.misses < whole.misses);
+    asked.device = DeviceChoice::Preset("sata-ssd".into());
+    let disk = run(&asked).runs[0].clone();
+    assert_eq!((disk.references, disk.misses), (rest.references, rest.misses));
+}
+
+#[test]
+fn processes_at_once_keep_the_disk_busier() {
+    let bench = Bench::new();
+    let mut text = String::from("F 0 40960000 a\nF 1 40960000 b\nF 2 40960000 c\n");
+    let mut state = 3;
+    for i in 0..3_000 {
+        let _ = writeln!(text, "R {} {} {} 1", i % 3, i % 3, draw(&mut state, 10_000));
+    }
+    let path = bench.file("t.fpt", &text);
+    let mut asked = request(vec![path], &["clock"], &["8MiB"]);
+    asked.device = DeviceChoice::Preset("sata-ssd".into());
+    let serial = run(&asked).runs[0].clone();
+    asked.pace = Pace::Tasks;
+    let tasks = run(&asked).runs[0].clone();
+    assert_eq!(serial.references, tasks.references);
+    let elapsed = |run: &ReplayRun| run.io.as_ref().expect("a disk").elapsed_s;
+    assert!(elapsed(&tasks) < elapsed(&serial) * 0.6, "{} {}", elapsed(&tasks), elapsed(&serial));
+}
+
+#[test]
+fn wrong_requests_name_the_option_the_value_and_what_is_allowed() {
+    let bench = Bench::new();
+    let path = bench.file("t.spc", &spc(100, false));
+    let good = || request(vec![path.clone()], &["lru"], &["1MiB"]);
+    let cases: Vec<(Box<dyn Fn(&mut ReplayRequest)>, &str)> = vec![
+        (Box::new(|r| r.policies = vec!["lru-42".parse().expect("a name")]), "lru-42"),
+        (Box::new(|r| r.policies = vec!["lru:bank=1MiB".parse().expect("a name")]), "bank"),
+        (Box::new(|r| r.policies = vec!["dulo:bank=x".parse().expect("a name")]), "\"x\""),
+        (Box::new(|r| r.policies = vec!["dulo:base=min".parse().expect("a name")]), "min"),
+        (Box::new(|r| r.policies = vec!["dulo:cost=disk".parse().expect("a name")]), "disk"),
+        (Box::new(|r| r.sizes = vec!["1KiB".parse().expect("a size")]), "1 KiB"),
+        (Box::new(|r| r.device = DeviceChoice::Preset("ibm350".into())), "ibm350"),
+        (Box::new(|r| r.readahead = "7.x".into()), "7.x"),
+        (Box::new(|r| r.policies.clear()), "policy"),
+        (Box::new(|r| r.input.paths.clear()), "trace"),
+    ];
+    for (spoil, word) in cases {
+        let mut bad = good();
+        spoil(&mut bad);
+        let error = replay(&bad, Hooks::default()).expect_err(word);
+        assert!(error.is_usage(), "{error}");
+        assert!(error.to_string().contains(word), "{error} lacks {word}");
+    }
+    let mut scheduler = good();
+    scheduler.device = DeviceChoice::Preset("sata-ssd".into());
+    scheduler.scheduler = "bfq".into();
+    let error = replay(&scheduler, Hooks::default()).expect_err("bfq").to_string();
+    assert!(error.contains("bfq") && error.contains("mq-deadline"), "{error}");
+}
+
+#[test]
+fn a_memory_that_is_full_of_pages_under_way_is_an_error() {
+    let bench = Bench::new();
+    let path = bench.file("t.spc", &spc(100, false));
+    let mut asked = request(vec![path], &["lru"], &["4KiB"]);
+    asked.device = DeviceChoice::Preset("sata-ssd".into());
+    asked.readahead = "6.x".into();
+    // One page of memory: slow, but it ends, in a result or in a clear error.
+    match replay(&asked, Hooks::default()) {
+        Ok(replay) => assert_eq!(replay.runs[0].references, 100 / 4 + 75 * 8),
+        Err(ReplayError::Driver { error, .. }) => assert!(error.to_string().contains("memory")),
+        Err(e) => panic!("{e}"),
+    }
+}
