@@ -127,6 +127,9 @@ fn describe(head: &[u8], text: bool, nearest: Option<(Format, Trial)>) -> String
             let first = lines.into_iter().find(|l| !l.is_empty());
             match first {
                 None => return "there are only blank lines".to_owned(),
+                Some(line) if head.len() < HEAD && !head.contains(&b'\n') => {
+                    format!("a text without a line feed at its end: {}", shorten(line))
+                }
                 Some(line) => format!("a text that begins with {}", shorten(line)),
             }
         }

@@ -33,20 +33,26 @@
 mod detect;
 mod error;
 mod formats;
+pub mod fuzz;
+mod layout;
 mod names;
 mod reader;
 mod request;
 mod sink;
+mod summary;
 mod text;
 
 use std::fmt;
 use std::str::FromStr;
 
 pub use error::BlockError;
+pub use formats::fpt::FptWriter;
+pub use layout::{Extent, Layout};
 pub use names::{Devices, FileInfo, Files, MAX_DEVICES, MAX_FILES, MAX_NAME_BYTES};
 pub use reader::{BATCH, BlockTrace, Requests};
 pub use request::{FileKey, Nanos, NextUse, Op, PageShift, PageSpan, Request, Space, Target};
 pub use sink::{Notes, Passed, Skipped};
+pub use summary::{Summary, head, summarize};
 
 use crate::foreign::error::shorten;
 use reader::Entry;

@@ -8,6 +8,7 @@ use liblzma::bufread::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
 use zip::{CompressionMethod, ZipArchive};
 
+use super::bunzip2::Bunzip2;
 use super::error::ForeignError;
 
 /// Most chunks that a zip may have: at drmemtrace's 10 million instructions per chunk this is
@@ -23,11 +24,11 @@ const XZ_MEMORY: u64 = 256 << 20;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+const BZIP2: &[u8] = b"BZh";
 const ZIP: &[u8] = b"PK\x03\x04";
 /// Magic bytes of packings that are named in an error instead of being taken for a trace.
-const REFUSED: [(&[u8], &str); 4] = [
+const REFUSED: [(&[u8], &str); 3] = [
     (&[0x04, 0x22, 0x4d, 0x18], "an lz4 file"),
-    (b"BZh", "a bzip2 file"),
     (b"7z\xbc\xaf\x27\x1c", "a 7z file"),
     (b"PK\x05\x06", "an empty zip"),
 ];
@@ -66,9 +67,20 @@ pub(crate) fn unpack<R: Read + Seek + Send + 'static>(
         Box::new(XzDecoder::new_stream(file, stream))
     } else if magic.starts_with(ZSTD) {
         Box::new(zstd::Decoder::with_buffer(file).map_err(failed)?)
+    } else if is_bzip2(&magic) {
+        Box::new(Bunzip2::new(file))
     } else {
         Box::new(file)
     })
+}
+
+/// `BZh`, a block size, and a block or an end: text may begin with the first three letters.
+fn is_bzip2(magic: &[u8]) -> bool {
+    let rest = magic.strip_prefix(BZIP2);
+    matches!(
+        rest,
+        Some([b'1'..=b'9', 0x31, 0x41, ..] | [b'1'..=b'9', 0x17, 0x72, ..])
+    )
 }
 
 #[derive(Clone, Copy, Debug)]

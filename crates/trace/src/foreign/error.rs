@@ -83,7 +83,7 @@ pub enum ForeignError {
     },
     /// The packing is recognised but not accepted.
     #[error(
-        "{name}: {found}; allowed: plain, gzip, xz, zstd, or a zip of stored or deflated chunks"
+        "{name}: {found}; allowed: plain, gzip, bzip2, xz, zstd, or a zip of stored or deflated chunks"
     )]
     Container {
         /// The file.

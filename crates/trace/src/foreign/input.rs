@@ -204,6 +204,12 @@ impl Input {
         }
     }
 
+    /// Right after a record: its last `n` bytes are to be read again.
+    pub fn give_back(&mut self, n: usize) {
+        self.start -= n;
+        self.offset -= n as u64;
+    }
+
     /// Drops `n` bytes that belong to the record read last; fewer are a cut record.
     pub fn skip(
         &mut self,
@@ -284,6 +290,10 @@ impl Input {
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;
+        }
+        // Some unpackers take an empty place for a mistake.
+        if self.end == self.buffer.len() {
+            return Ok(0);
         }
         loop {
             match self.reader.read(&mut self.buffer[self.end..]) {

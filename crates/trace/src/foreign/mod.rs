@@ -3,7 +3,7 @@
 //! A *trace* is one or more files of one format; each file is one *thread*, read as a stream in
 //! constant memory and handed on as an [`OpSource`](piebald_units::op::OpSource). A *record* is
 //! one line of a text or one structure of a binary file; a *container* is what it is packed in
-//! (gzip, xz, zstd, or the zip of chunks of drmemtrace), told by its magic bytes. Offsets in
+//! (gzip, bzip2, xz, zstd, or the zip of chunks of drmemtrace), told by its magic bytes. Offsets in
 //! errors count bytes of the unpacked stream.
 //!
 //! What these formats lack is stated, not invented silently:
@@ -26,6 +26,7 @@
 //! A text's last line must end with a line feed: a number that was cut in half still looks like a
 //! number, and this is the only sign of it.
 
+mod bunzip2;
 mod champsim;
 pub(crate) mod container;
 mod detect;

@@ -11,7 +11,7 @@ const RECENT: usize = 1024;
 /// Multiplication by an odd constant: the numbers are no attacker's, and a collision only costs
 /// time.
 #[derive(Default)]
-struct Mix(u64);
+pub(crate) struct Mix(u64);
 
 impl Hasher for Mix {
     fn finish(&self) -> u64 {

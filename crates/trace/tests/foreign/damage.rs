@@ -226,7 +226,11 @@ fn what_is_no_trace_is_refused_by_name() {
     for (bytes, message) in [
         (&b""[..], "the file is empty"),
         (b"\n \n", "only blank lines"),
-        (b"BZh91AY&SY", "this is a bzip2 file"),
+        (
+            b"BZh91AY&SY",
+            "byte 0 of the unpacked stream cannot be read",
+        ),
+        (b"7z\xbc\xaf\x27\x1c", "this is a 7z file"),
         (b"\x04\x22\x4d\x18abcd", "this is an lz4 file"),
         (
             b"hello\n",

@@ -172,7 +172,14 @@ impl Parse for Blktrace {
         let Some(record) = input.record::<48>("48-byte blktrace record", "48")? else {
             return Ok(false);
         };
-        let event = self.event(&record).map_err(|c| input.fault(c))?;
+        let event = match self.event(&record) {
+            Ok(event) => event,
+            Err(complaint) => {
+                // The next record may begin anywhere behind this one's first byte.
+                input.give_back(record.len() - 1);
+                return Err(input.fault(complaint));
+            }
+        };
         let emitted = event.emit(self.stage, sink);
         if event.extra > 0 {
             let need = "as many as its pdu_len says";

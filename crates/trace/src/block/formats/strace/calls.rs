@@ -132,27 +132,16 @@ impl Context<'_, '_> {
     }
 
     fn wanted(&self, path: &[u8]) -> bool {
-        let special = [
-            &b"/proc/"[..],
-            b"/sys/",
-            b"/dev/",
-            b"/memfd:",
-            b"pipe:[",
-            b"socket:[",
-            b"anon_inode:",
-            b"/proc",
-            b"/sys",
-            b"/dev",
-        ];
-        let apart = special.iter().any(|s| {
-            path == *s
-                || path.starts_with(s)
-                    && (s.ends_with(b"/") || !s.starts_with(b"/") || s.ends_with(b":"))
+        let apart = ["/proc", "/sys", "/dev"].iter().any(|root| {
+            let rest = path.strip_prefix(root.as_bytes());
+            rest.is_some_and(|r| r.is_empty() || r.starts_with(b"/"))
         });
-        let protocol = !path.starts_with(b"/") && memchr::memmem::find(path, b":[").is_some();
+        // `pipe:[12]`, `socket:[12]`, `TCP:[...]`, `anon_inode:[eventpoll]`.
+        let nameless = !path.starts_with(b"/") && memchr::memmem::find(path, b":[").is_some()
+            || path.starts_with(b"/memfd:");
         let under = &self.strace.under;
         let inside = under.is_empty() || under.iter().any(|u| path.starts_with(u));
-        !apart && !protocol && inside
+        !apart && !nameless && inside
     }
 
     fn file_of(&mut self, path: &[u8]) -> Result<Option<FileKey>, Complaint> {
