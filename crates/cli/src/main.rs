@@ -13,6 +13,7 @@ mod reproduce;
 mod running;
 mod study;
 mod trace;
+mod trace_block;
 mod trace_info;
 
 use std::process::ExitCode;

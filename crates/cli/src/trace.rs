@@ -8,15 +8,18 @@ use std::{
 
 use clap::Subcommand;
 use piebald_trace::{
+    block::{self, BlockError, BlockTrace},
     convert::{self, ConvertError, Converted},
-    foreign::{ForeignTrace, Format, Options},
+    foreign::{ForeignError, ForeignTrace, Format, Options},
     recording::{Recording, ReplayOptions},
 };
 use piebald_units::op::{MemRef, Next, OpSource};
 
 use crate::{
     failure::{Failure, print},
-    regions, trace_info,
+    regions,
+    trace_block::{self, TraceFormat},
+    trace_info,
 };
 
 /// Arguments of `piebald trace`.
@@ -30,11 +33,14 @@ pub(crate) struct Args {
 enum What {
     /// What a recording or trace holds
     Info {
-        /// A recording or a memory trace
+        /// A recording, a memory trace, or a block or file trace
         file: PathBuf,
         /// Format of a foreign trace, if it is not to be found out
         #[arg(long)]
-        format: Option<Format>,
+        format: Option<TraceFormat>,
+        /// Leave out wrong records of a block or file trace, and count them
+        #[arg(long, conflicts_with = "recover")]
+        lenient: bool,
         /// Rebuild the index of a recording that has none (in memory only)
         #[arg(long)]
         recover: bool,
@@ -42,17 +48,17 @@ enum What {
         #[arg(long, conflicts_with = "recover")]
         json: bool,
     },
-    /// The first references of a thread
+    /// The first references of a thread, or requests of a block or file trace
     Head {
-        /// A recording or a memory trace
+        /// A recording, a memory trace, or a block or file trace
         file: PathBuf,
         /// Format of a foreign trace, if it is not to be found out
         #[arg(long)]
-        format: Option<Format>,
+        format: Option<TraceFormat>,
         /// Which thread
         #[arg(long, default_value_t = 0)]
         thread: u32,
-        /// How many references
+        /// How many references or requests
         #[arg(short, default_value_t = 20)]
         n: u64,
     },
@@ -78,15 +84,30 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         What::Info {
             file,
             format,
+            lenient,
             recover,
             json,
-        } => info(file, *format, *recover, *json),
+        } => match kind(file, *format)? {
+            Kind::Block(format) => trace_block::info(file, format, *lenient, *json, *recover),
+            _ if *lenient => Err(Failure::usage(format!(
+                "{}: --lenient: allowed with block and file traces; this is none",
+                file.display()
+            ))),
+            Kind::Memory(format) => info(file, format, *recover, *json),
+        },
         What::Head {
             file,
             format,
             thread,
             n,
-        } => head(file, *format, *thread, *n),
+        } => match kind(file, *format)? {
+            Kind::Block(_) if *thread > 0 => Err(Failure::usage(format!(
+                "{}: --thread: allowed with recordings and memory traces",
+                file.display()
+            ))),
+            Kind::Block(format) => trace_block::head(file, format, *n),
+            Kind::Memory(format) => head(file, format, *thread, *n),
+        },
         What::Convert {
             input,
             output,
@@ -96,6 +117,34 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         What::Regions(args) => regions::run(args),
     }?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Which reader a file is for.
+enum Kind {
+    /// A recording, or a memory trace of this format if it is given.
+    Memory(Option<Format>),
+    Block(block::Format),
+}
+
+/// By the format that is given; else by content. Block formats are asked first: their tests weigh
+/// every field, while nearly any binary file could hold ChampSim's records.
+fn kind(file: &Path, format: Option<TraceFormat>) -> Result<Kind, Failure> {
+    match format {
+        Some(TraceFormat::Memory(format)) => return Ok(Kind::Memory(Some(format))),
+        Some(TraceFormat::Block(format)) => return Ok(Kind::Block(format)),
+        None if file.is_dir() || is_recording(file)? => return Ok(Kind::Memory(None)),
+        None => {}
+    }
+    let why = match BlockTrace::open(file, block::Options::default()) {
+        Ok(trace) => return Ok(Kind::Block(trace.format())),
+        Err(e @ BlockError::Ambiguous { .. }) => return Err(Failure::usage(e)),
+        Err(e) => e,
+    };
+    match piebald_trace::foreign::detect(file) {
+        Ok(format) => Ok(Kind::Memory(Some(format))),
+        Err(e @ ForeignError::Unrecognised { .. }) => Err(Failure::usage(format!("{e}\n{why}"))),
+        Err(e) => Err(Failure::usage(e)),
+    }
 }
 
 /// Is it one of ours? By its first bytes.

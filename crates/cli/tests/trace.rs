@@ -98,6 +98,62 @@ fn info_is_for_people_and_json_for_programs() {
 }
 
 #[test]
+fn block_traces_are_found_out_and_told() {
+    let folder = Folder::new("block");
+    let rows = "1000,h,0,Read,0,8192,5\n2000,h,0,Write,8192,4096,5\n";
+    let file = folder.write("rows.txt", rows);
+    let out = ok(&["trace", "info", &file]);
+    assert!(
+        out.contains("msr trace\n  2 requests: 1 reads, 1 writes"),
+        "{out}"
+    );
+    assert!(
+        out.contains("3 references to 3 pages of 4 KiB, 66.7 % to the next page"),
+        "{out}"
+    );
+    let json: serde_json::Value =
+        serde_json::from_str(&ok(&["trace", "info", "--json", &file])).expect("JSON");
+    assert_eq!(json["format"], "msr");
+    assert_eq!(json["page_references"], 3);
+    assert_eq!(
+        ok(&["trace", "head", "-n", "1", &file]),
+        "# request time_ns task op target\n#0 100000 0 read disk h.0 sectors 0+16\n"
+    );
+    let damaged = folder.write("damaged", format!("{rows}3000,h,0,Read,x,1,5\n"));
+    let Ran(code, _, err) = piebald(&["trace", "info", "--format", "msr", &damaged]);
+    assert_eq!(code, 1);
+    assert!(
+        err.contains("line 3: the offset is \"x\"; allowed:"),
+        "{err}"
+    );
+    let out = ok(&["trace", "info", "--lenient", "--format", "msr", &damaged]);
+    assert!(out.contains("LEFT OUT: 1 wrong records"), "{out}");
+    for (words, message) in [
+        (
+            vec!["info", "--recover", &file],
+            "--recover: allowed with recordings",
+        ),
+        (
+            vec!["head", "--thread", "1", &file],
+            "--thread: allowed with recordings",
+        ),
+        (vec!["info", "--format", "iso", &file], "oracle-general"),
+        (vec!["info", &damaged], "as msr it goes wrong at byte"),
+    ] {
+        let Ran(code, _, err) = piebald(&[&["trace"], &words[..]].concat());
+        assert_eq!(code, 2, "{err}");
+        assert!(err.contains(message), "{err}");
+    }
+    let both = folder.write("both", "1000 0 64 8 1\n2000 0 72 8 0\n");
+    let Ran(code, _, err) = piebald(&["trace", "info", &both]);
+    assert_eq!(code, 2);
+    assert!(
+        err.contains("mqsim or disksim; say which with --format"),
+        "{err}"
+    );
+}
+
+#[test]
 fn what_is_converted_begins_as_the_trace_did() {
     let folder = Folder::new("convert");
     for sample in samples() {

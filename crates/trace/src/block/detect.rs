@@ -24,6 +24,8 @@ const HEAD: usize = 1 << 16;
 struct Trial {
     /// Records that are more than comments.
     data: u64,
+    /// Any of them became a request.
+    requests: bool,
     /// Why it stopped, if something is wrong.
     failure: Option<String>,
 }
@@ -43,7 +45,8 @@ pub(crate) fn detect(input: &mut Input) -> Result<Format, BlockError> {
             continue;
         };
         match (&trial.failure, &nearest) {
-            (None, _) if trial.data > 0 => candidates.push(format),
+            // A text may declare a thousand files first; a binary file that says nothing is none.
+            (None, _) if trial.data > 0 && (text || trial.requests) => candidates.push(format),
             (Some(_), None) if trial.data > 0 => nearest = Some((format, trial)),
             (Some(_), Some((_, best))) if trial.data > best.data => nearest = Some((format, trial)),
             _ => {}
@@ -112,10 +115,11 @@ fn try_parser(mut parser: Box<dyn Parse>, head: &[u8], ordered: bool) -> Trial {
             }
         }
         trial.data = steps - state.passed.comments.min(steps);
-        if trial.data >= RECORDS && !out.is_empty() {
+        trial.requests |= !out.is_empty();
+        if trial.data >= RECORDS && trial.requests {
             break;
         }
-        out.truncate(1);
+        out.clear();
     }
     trial
 }

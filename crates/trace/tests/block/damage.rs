@@ -268,7 +268,7 @@ fn wrong_values_in_binary_records_are_named_with_their_place() {
         (
             Format::AccuSim,
             12,
-            31,
+            5 << 5 | 31,
             "byte 12: the type is 31; allowed: 0 to 9, 13 or 14",
         ),
         (

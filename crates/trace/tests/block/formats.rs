@@ -324,3 +324,18 @@ fn a_request_for_a_whole_disk_is_summed_up_at_once() {
     assert_eq!(sum.page_references, 1 << 51);
     assert_eq!(sum.unique_pages, Distinct::MoreThan(1000));
 }
+
+#[test]
+fn the_projects_own_memory_traces_are_no_block_traces() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/mem");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).expect("a directory") {
+        let path = entry.expect("a file").path();
+        if path.is_file() {
+            let found = BlockTrace::open(&path, Options::default());
+            assert!(found.is_err(), "{} is taken", path.display());
+            seen += 1;
+        }
+    }
+    assert!(seen >= 4, "{seen}");
+}

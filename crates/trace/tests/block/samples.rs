@@ -4,7 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
-use piebald_trace::block::{BlockTrace, Format, Layout, Options, PageShift, Summary, summarize};
+use piebald_trace::block::{
+    BlockError, BlockTrace, Format, Layout, Options, PageShift, Summary, summarize,
+};
 use piebald_trace::foreign::Distinct;
 
 /// A file with its CRC-32, and the integers expected of it.
@@ -451,4 +453,23 @@ fn the_layout_places_every_page_of_the_tree_that_was_read() {
         }
     }
     assert_eq!((placed, missing), (57_291, 0));
+}
+
+#[test]
+fn memory_traces_are_no_block_traces() {
+    let Some(root) = traces("memory_traces_are_no_block_traces") else {
+        return;
+    };
+    let files = std::fs::read_dir(root.join("mem")).expect("a directory");
+    let files = files.map(|entry| entry.expect("a file").path());
+    let mut seen = 0;
+    for path in files.filter(|path| path.is_file()) {
+        let found = BlockTrace::open(&path, Options::default());
+        let error = found
+            .err()
+            .unwrap_or_else(|| panic!("{} is taken", path.display()));
+        assert!(matches!(error, BlockError::Unrecognised { .. }), "{error}");
+        seen += 1;
+    }
+    assert!(seen >= 5, "{seen}");
 }

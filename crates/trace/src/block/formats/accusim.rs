@@ -187,6 +187,11 @@ impl Parse for AccuSim {
             return Ok(false);
         };
         let (kind, pid, argument) = (word(&head, 0) & 31, word(&head, 0) >> 5, word(&head, 4));
+        if pid == 0 {
+            self.lost = true;
+            let allowed = "1 to 134217727";
+            return Err(input.fault(Complaint::number("the process", 0, allowed)));
+        }
         let done = match kind {
             0 => {
                 name(argument as usize, input)?;
@@ -243,5 +248,12 @@ fn name(length: usize, input: &mut Input) -> Result<Vec<u8>, ForeignError> {
     }
     let mut name = vec![0; length];
     input.read_body(&mut name, WHAT, "a name of the length it says")?;
-    Ok(name)
+    let control = |b: &u8| matches!(b, 1..b' ' | 0x7f);
+    match name.iter().any(control) {
+        true => {
+            let complaint = Complaint::text("the name", &name, "a name without control characters");
+            Err(input.fault(complaint))
+        }
+        false => Ok(name),
+    }
 }

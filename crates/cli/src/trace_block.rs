@@ -1,0 +1,165 @@
+//! Block and file traces in words.
+
+use std::{fmt::Write as _, path::Path, str::FromStr};
+
+use piebald_trace::{
+    block::{self, BlockTrace, Options, PageShift, Summary, TargetKind, Times},
+    foreign,
+};
+
+use crate::failure::{Failure, print};
+
+/// Distinct pages are counted exactly up to this.
+const PAGES_BOUND: usize = 10_000_000;
+
+/// A format of a memory trace, or of a block or file trace. Their names are different.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TraceFormat {
+    Memory(foreign::Format),
+    Block(block::Format),
+}
+
+impl FromStr for TraceFormat {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let memory = match foreign::Format::from_str(name) {
+            Ok(format) => return Ok(Self::Memory(format)),
+            Err(e) => e,
+        };
+        let block = block::Format::from_str(name).map(Self::Block);
+        block.map_err(|_| format!("{memory}; or of a block or file trace: {}", names()))
+    }
+}
+
+/// Every block format.
+fn names() -> String {
+    block::Format::ALL.map(block::Format::name).join(", ")
+}
+
+fn open(file: &Path, format: block::Format, lenient: bool) -> Result<BlockTrace, Failure> {
+    let options = Options {
+        format: Some(format),
+        lenient,
+        ..Options::default()
+    };
+    BlockTrace::open(file, options).map_err(Failure::usage)
+}
+
+pub(crate) fn info(
+    file: &Path,
+    format: block::Format,
+    lenient: bool,
+    json: bool,
+    recover: bool,
+) -> Result<(), Failure> {
+    if recover {
+        return Err(Failure::usage(format!(
+            "{}: --recover: allowed with recordings; this is none",
+            file.display()
+        )));
+    }
+    let mut trace = open(file, format, lenient)?;
+    let summary = block::summarize(&mut trace, PageShift::PAGE_4K, PAGES_BOUND);
+    let summary = summary.map_err(Failure::failed)?;
+    if json {
+        let json = serde_json::to_string_pretty(&summary).map_err(Failure::failed)?;
+        return print(&format!("{json}\n"));
+    }
+    print(&describe(file, &summary))
+}
+
+pub(crate) fn head(file: &Path, format: block::Format, n: u64) -> Result<(), Failure> {
+    let mut trace = open(file, format, false)?;
+    let n = usize::try_from(n).unwrap_or(usize::MAX);
+    let lines = block::head(&mut trace, n).map_err(Failure::failed)?;
+    let mut out = String::from("# request time_ns task op target\n");
+    for line in lines {
+        out += &line;
+        out.push('\n');
+    }
+    print(&out)
+}
+
+/// What a trace holds, one fact in a line.
+fn describe(file: &Path, sum: &Summary) -> String {
+    let mut out = format!("{}: {} trace\n", file.display(), sum.format);
+    let mut line = |text: String| {
+        let _ = writeln!(out, "  {text}");
+    };
+    line(format!(
+        "{} requests: {} reads, {} writes, {} mappings, {} deletions",
+        sum.requests, sum.reads, sum.writes, sum.maps, sum.deletes
+    ));
+    line(format!(
+        "{} references to {} pages of 4 KiB, {:.1} % to the next page",
+        sum.page_references,
+        sum.unique_pages,
+        100.0 * sum.next_page_share()
+    ));
+    line(format!(
+        "{:.1} % of requests begin where the one before ended",
+        100.0 * sum.sequential_share()
+    ));
+    if let Some((low, high)) = sum.page_range {
+        line(format!("pages {low} to {high}"));
+    }
+    line(match sum.traits.target {
+        TargetKind::Device => format!("{} disks, with addresses", sum.disks),
+        TargetKind::File => format!("{} files, without their places on a disk", sum.files),
+        TargetKind::Id => "numbered blocks, which say nothing about places".to_owned(),
+    });
+    line(match (sum.duration_ns(), sum.traits.times) {
+        (Some(ns), _) => format!(
+            "{:.3} s from the first request to the last",
+            ns as f64 / 1e9
+        ),
+        (None, Times::None) => "no times".to_owned(),
+        (None, _) => "no times in this trace".to_owned(),
+    });
+    if !sum.traits.directions {
+        line("reads and writes are not told apart".to_owned());
+    }
+    passed(sum, &mut line);
+    if sum.skipped.total() > 0 {
+        line(format!("LEFT OUT: {} wrong records", sum.skipped.total()));
+        for (field, n) in &sum.skipped.by_field {
+            line(format!("  {n} for {field}"));
+        }
+        line(format!(
+            "  the first: {}",
+            sum.skipped.first.as_deref().unwrap_or("")
+        ));
+    }
+    out
+}
+
+fn passed(sum: &Summary, line: &mut impl FnMut(String)) {
+    let (passed, notes) = (&sum.passed, &sum.notes);
+    let told = |counts: &[(u64, &str)]| {
+        let told = counts.iter().filter(|c| c.0 > 0);
+        let told: Vec<String> = told.map(|(n, what)| format!("{n} {what}")).collect();
+        told.join(", ")
+    };
+    let over = told(&[
+        (passed.comments, "comments"),
+        (passed.flushes, "flushes"),
+        (passed.discards, "discards"),
+        (passed.empty, "of no length"),
+        (passed.others, "others"),
+        (passed.elsewhere, "to what is no file on a disk"),
+        (passed.unresolved, "to files not named"),
+    ]);
+    if !over.is_empty() {
+        line(format!("passed over: {over}"));
+    }
+    let noted = told(&[
+        (notes.widened, "widened to whole sectors"),
+        (notes.backward, "earlier than the one before"),
+        (notes.assumed_offsets, "at an offset not known, taken as 0"),
+        (notes.unclipped_maps, "mappings with an unknown end of file"),
+    ]);
+    if !noted.is_empty() {
+        line(format!("noted: {noted}"));
+    }
+}
