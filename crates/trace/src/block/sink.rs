@@ -115,6 +115,14 @@ impl Sink<'_> {
         self.push(time, task, op, target, sectors == 0)
     }
 
+    /// A length in bytes as whole sectors; one that is none is widened and counted.
+    pub const fn whole_sectors(&mut self, bytes: u64) -> u64 {
+        if !bytes.is_multiple_of(512) {
+            self.state.notes.widened += 1;
+        }
+        bytes.div_ceil(512)
+    }
+
     /// Bytes of a device, widened to whole sectors.
     pub fn bytes(
         &mut self,
@@ -129,7 +137,7 @@ impl Sink<'_> {
             0 => 0,
             _ => end.div_ceil(512) - first,
         };
-        if (offset | length) % 512 != 0 {
+        if !(offset | length).is_multiple_of(512) {
             self.state.notes.widened += 1;
         }
         self.sectors(what, device, first, sectors)

@@ -147,16 +147,9 @@ impl Event {
                 return Ok(());
             }
         };
-        if self.bytes % 512 != 0 {
-            sink.state.notes.widened += 1;
-        }
+        let sectors = sink.whole_sectors(self.bytes.into());
         let what = (Some(Nanos(self.time)), self.pid, op);
-        sink.sectors(
-            what,
-            self.device,
-            self.sector,
-            u64::from(self.bytes.div_ceil(512)),
-        )
+        sink.sectors(what, self.device, self.sector, sectors)
     }
 }
 

@@ -185,9 +185,7 @@ impl ParseLine for Csv {
             sink.state.passed.others += 1;
             return Ok(());
         };
-        if size % 512 != 0 {
-            sink.state.notes.widened += 1;
-        }
-        sink.sectors((time, 0, op), 0, lbn, size.div_ceil(512))
+        let sectors = sink.whole_sectors(size);
+        sink.sectors((time, 0, op), 0, lbn, sectors)
     }
 }

@@ -28,9 +28,7 @@ fn line(line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint> {
     let size = number("the size", size)?;
     let op = read_or_write("the opcode", op)?;
     let time = seconds("the timestamp", time)?;
-    if size % 512 != 0 {
-        sink.state.notes.widened += 1;
-    }
+    let sectors = sink.whole_sectors(size);
     let what = (Some(Nanos(time)), 0, op);
-    sink.sectors(what, asu, lba, size.div_ceil(512))
+    sink.sectors(what, asu, lba, sectors)
 }

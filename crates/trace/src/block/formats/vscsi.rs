@@ -102,10 +102,7 @@ impl Command {
             let allowed = "up to 18446744073709551 microseconds";
             Complaint::number("the time", self.micros, allowed)
         })?;
-        if self.length % 512 != 0 {
-            sink.state.notes.widened += 1;
-        }
-        let sectors = u64::from(self.length.div_ceil(512));
+        let sectors = sink.whole_sectors(self.length.into());
         sink.sectors((Some(Nanos(time)), 0, op), 0, self.sector, sectors)
     }
 
