@@ -88,6 +88,17 @@ impl Buffer {
         segment.start = segment.start.max(segment.end.saturating_sub(size));
     }
 
+    /// Adds what has been read in front of a segment's first block, if there is
+    /// room for all of it.
+    pub fn prepend(&mut self, id: SegmentId, start: u64) {
+        let size = self.size;
+        let segment = &mut self.segments[usize::from(id.0)];
+        let fits = segment.end.saturating_sub(start) <= size;
+        if fits && segment.start < segment.end {
+            segment.start = segment.start.min(start);
+        }
+    }
+
     /// Gives the least recently used segment to new contents; `None` if the
     /// drive has no buffer. Writes stay within their number of segments.
     pub fn take(&mut self, kind: Kind, start: u64, end: u64) -> Option<SegmentId> {
@@ -177,6 +188,10 @@ mod tests {
         assert_eq!(buffer.span(id), (104, 120));
         buffer.touch(id, 112);
         assert_eq!(buffer.span(id), (112, 120));
+        buffer.prepend(id, 103);
+        assert_eq!(buffer.span(id), (112, 120), "no room");
+        buffer.prepend(id, 104);
+        assert_eq!(buffer.span(id), (104, 120));
     }
 
     #[test]

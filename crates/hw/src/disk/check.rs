@@ -72,6 +72,11 @@ fn zoned(spec: &ZonedSpec) -> Result<(), SpecError> {
         m.write_settle.0,
         0..=MINUTE_PS,
     )?;
+    range(
+        "zoned.mechanics.least_access",
+        m.least_access.0,
+        0..=MINUTE_PS,
+    )?;
     seek(&m.seek)?;
     range("zoned.bus.sector", spec.bus.sector.0, 0..=MINUTE_PS / 1000)?;
     buffer(&spec.buffer)?;
@@ -191,6 +196,7 @@ fn zones(spec: &ZonedSpec) -> Result<(), SpecError> {
             total,
             1..=u64::from(u32::MAX),
         )?;
+        range(&field("reserved"), u64::from(zone.reserved), 0..=total - 1)?;
         slips(zone, total, &field("slips"))?;
         next = u64::from(zone.last) + 1;
     }

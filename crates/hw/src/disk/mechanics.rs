@@ -57,6 +57,7 @@ pub struct Mechanics {
     revolution: u64,
     head_switch: Picos,
     write_settle: Picos,
+    least_access: Picos,
     /// Time by distance.
     pub curve: SeekCurve,
 }
@@ -68,6 +69,7 @@ impl Mechanics {
             revolution: (MINUTE + u64::from(spec.rpm) / 2) / u64::from(spec.rpm),
             head_switch: spec.head_switch,
             write_settle: spec.write_settle,
+            least_access: spec.least_access,
             curve: SeekCurve::new(&spec.seek, cylinders),
         }
     }
@@ -122,10 +124,19 @@ impl Mechanics {
         (sectors / u128::from(self.revolution)) as u64
     }
 
-    /// Accesses the part of a run that lies on one track.
+    /// Goes on from `at` to the part of a run that lies on one track.
     pub fn piece(&self, from: Spot, at: Picos, piece: &Piece, write: bool) -> Access {
-        let spot = Spot::from(piece.place);
-        let seek = self.travel(from, spot, write);
+        let seek = self.travel(from, piece.place.into(), write);
+        self.reached(at, seek, piece)
+    }
+
+    /// The same with an arm at rest.
+    pub fn piece_from_rest(&self, from: Spot, at: Picos, piece: &Piece, write: bool) -> Access {
+        let seek = self.travel(from, piece.place.into(), write);
+        self.reached(at, seek.max(self.least_access), piece)
+    }
+
+    fn reached(&self, at: Picos, seek: Picos, piece: &Piece) -> Access {
         let rotation = self.wait(piece.place, at + seek);
         let begin = at + seek + rotation;
         Access {
@@ -134,7 +145,7 @@ impl Mechanics {
             begin,
             first: begin + self.pass(piece.place, 1),
             end: begin + self.pass(piece.place, u64::from(piece.sectors)),
-            spot,
+            spot: piece.place.into(),
         }
     }
 
@@ -142,7 +153,10 @@ impl Mechanics {
     /// `seek` and `rotation` are those before the first sector.
     pub fn run(&self, map: &Geometry, from: Spot, at: Picos, run: Run) -> Access {
         let first = map.piece(run.lba, run.blocks);
-        let mut access = self.piece(from, at.max(run.not_before), &first, run.write);
+        let mut access = match at > run.busy_until {
+            true => self.piece_from_rest(from, at, &first, run.write),
+            false => self.piece(from, run.busy_until, &first, run.write),
+        };
         let mut done = u64::from(first.blocks);
         while done < run.blocks {
             let piece = map.piece(run.lba + done, run.blocks - done);
@@ -164,6 +178,6 @@ pub struct Run {
     pub blocks: u64,
     /// Whether it is written.
     pub write: bool,
-    /// The arm does not move earlier.
-    pub not_before: Picos,
+    /// When the arm has done what it did before; it is at rest from then on.
+    pub busy_until: Picos,
 }

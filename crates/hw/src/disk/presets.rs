@@ -90,8 +90,14 @@ pub fn parse(text: &str, file: &str) -> Result<DiskSpec, DiskError> {
     let spec: DiskSpec = parse_as(text, file)?;
     super::check::disk(&spec).map_err(|error| DiskError::Spec {
         file: file.into(),
-        line: line_of(text, &error.field).unwrap_or(1),
+        line: line_of_field(text, &error.field),
         error,
     })?;
     Ok(spec)
+}
+
+/// Line of a field; of the whole list if it lies in one.
+fn line_of_field(text: &str, field: &str) -> usize {
+    let list = field.split('[').next().unwrap_or(field);
+    line_of(text, list).unwrap_or(1)
 }

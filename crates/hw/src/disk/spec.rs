@@ -162,6 +162,10 @@ pub struct MechanicsSpec {
     /// What a write adds to a move of arm or head.
     #[serde(deserialize_with = "written")]
     pub write_settle: Picos,
+    /// Least time to move for an access that finds the arm at rest, however near
+    /// it is: settling on the track again. Not among DiskSim's parameters.
+    #[serde(default, deserialize_with = "written")]
+    pub least_access: Picos,
     /// Time by distance.
     pub seek: SeekSpec,
 }
@@ -253,6 +257,9 @@ pub enum ReadAhead {
     Off,
     /// At the end of the track with the request's last sector.
     TrackEnd,
+    /// When all of that track is in the buffer: from the request's end to the
+    /// track's, and then what lies before the request.
+    WholeTrack,
     /// At the end of the track after that.
     NextTrackEnd,
     /// When the segment is full.

@@ -13,7 +13,9 @@
 //! * buffered writes start for the platters as soon as the arm is free, before
 //!   anything else that the drive does of its own, and are not interrupted;
 //! * sectors go to the host as they are read, at the slower of medium and bus;
-//! * reading ahead stops at a sector's end when a command needs the arm.
+//! * reading ahead stops at a sector's end when a command needs the arm;
+//! * an access that finds the arm at rest takes at least `least_access`, which is
+//!   no published parameter: the traces show it (see `docs/disks.md`).
 
 use std::collections::VecDeque;
 
@@ -39,6 +41,8 @@ struct Ahead {
     stop: u64,
     /// When the head is behind the last block read.
     at: Picos,
+    /// First block of the track, if what lies before the request is read last.
+    front: Option<u64>,
 }
 
 /// Blocks of writes that are in the buffer alone.
@@ -136,11 +140,17 @@ impl Zoned {
         if !write && (held || self.ahead.as_ref().is_some_and(coming)) {
             return Picos(0);
         }
-        let (spot, at) = (self.spot, now.max(self.free));
-        let access = self
-            .mechanics
-            .piece(spot, at, &self.map.piece(lba, 1), write);
-        access.begin.since(now)
+        self.reach(lba, now, write).since(now)
+    }
+
+    /// When the first sector of a block would begin to pass, were it next.
+    fn reach(&self, lba: u64, at: Picos, write: bool) -> Picos {
+        let piece = self.map.piece(lba, 1);
+        let access = match at > self.free {
+            true => self.mechanics.piece_from_rest(self.spot, at, &piece, write),
+            false => self.mechanics.piece(self.spot, self.free, &piece, write),
+        };
+        access.begin
     }
 
     fn bus_time(&self, sectors: u64) -> Picos {
@@ -180,7 +190,7 @@ impl Zoned {
     fn read_held(&mut self, id: SegmentId, blocks: u64, end: u64, now: Picos) -> Timing {
         let overhead = self.overhead(BlockDir::Read, true);
         self.taken(id, end);
-        self.move_stop(id, end);
+        self.move_stop(id, end - blocks, end);
         Timing {
             start: now,
             done: now + overhead + self.bus_time(blocks),
@@ -205,7 +215,7 @@ impl Zoned {
         let last = self.read_ahead_to(end);
         let streamed = (first + self.bus_time(missing)).max(last + self.bus);
         self.taken(ahead.segment, end);
-        self.move_stop(ahead.segment, end);
+        self.move_stop(ahead.segment, lba, end);
         Some(Timing {
             start: now,
             done: streamed.max(now + overhead + self.bus_time(end - lba)),
@@ -298,7 +308,7 @@ impl Zoned {
             lba,
             blocks,
             write,
-            not_before: self.free,
+            busy_until: self.free,
         };
         let access = self.mechanics.run(&self.map, self.spot, at, run);
         self.spot = access.spot;
@@ -318,6 +328,10 @@ impl Zoned {
             next: end,
             stop,
             at,
+            front: match self.rules.read_ahead {
+                ReadAhead::WholeTrack => Some(self.map.track_start(end - 1)),
+                _ => None,
+            },
         });
     }
 
@@ -325,7 +339,7 @@ impl Zoned {
         let last = end.saturating_sub(1);
         let track = match self.rules.read_ahead {
             ReadAhead::Off => end,
-            ReadAhead::TrackEnd => self.map.track_end(last),
+            ReadAhead::TrackEnd | ReadAhead::WholeTrack => self.map.track_end(last),
             ReadAhead::NextTrackEnd => {
                 let next = self.map.track_end(last);
                 self.map.track_end(next.min(self.map.capacity() - 1))
@@ -349,19 +363,19 @@ impl Zoned {
 
     /// A hit lets reading ahead that still runs go on behind it; what has come
     /// to its end stays there.
-    fn move_stop(&mut self, id: SegmentId, end: u64) {
+    fn move_stop(&mut self, id: SegmentId, lba: u64, end: u64) {
         let Some(ahead) = self.ahead.filter(|a| a.segment == id) else {
             return;
         };
         if ahead.next < ahead.stop {
-            let held = self.buffer.span(id).0;
-            let stop = self.ahead_stop(held.min(end), end);
+            let stop = self.ahead_stop(lba, end);
             self.set_stop(stop.max(ahead.stop));
         }
     }
 
-    /// Reads ahead as far as it gets by `time`, with the last sector that began.
-    fn read_ahead_until(&mut self, time: Picos) {
+    /// Reads ahead as far as it gets by `time`, in whole sectors. Says
+    /// whether a sector is under the head then.
+    fn read_ahead_until(&mut self, time: Picos) -> bool {
         while let Some(ahead) = self.ahead.filter(|a| a.next < a.stop && a.at < time) {
             let piece = self.map.piece(ahead.next, ahead.stop - ahead.next);
             let access = self.mechanics.piece(self.spot, ahead.at, &piece, false);
@@ -369,17 +383,36 @@ impl Zoned {
                 self.note_ahead(u64::from(piece.blocks), &access, access.end);
                 continue;
             }
-            let sectors = self
-                .mechanics
-                .sectors_in(piece.place, time.since(access.begin));
-            // The sector under the head is read to its end.
-            let sectors = (sectors + 1).min(u64::from(piece.sectors));
+            let passed = time.since(access.begin);
+            let sectors = self.mechanics.sectors_in(piece.place, passed);
             let end = access.begin + self.mechanics.pass(piece.place, sectors);
-            if access.begin < time {
-                let blocks = self.map.blocks_within(ahead.next, sectors);
+            let blocks = self.map.blocks_within(ahead.next, sectors);
+            if blocks > 0 {
                 self.note_ahead(blocks, &access, end);
             }
+            return time > access.begin;
+        }
+        self.read_front_until(time);
+        false
+    }
+
+    /// Reads the front of the track once its end is read, all of it or none.
+    fn read_front_until(&mut self, time: Picos) {
+        let Some(ahead) = self.ahead.filter(|a| a.next == a.stop && a.at < time) else {
             return;
+        };
+        let (start, _) = self.buffer.span(ahead.segment);
+        let Some(front) = ahead.front.filter(|front| *front < start) else {
+            return;
+        };
+        let piece = self.map.piece(front, start - front);
+        let access = self.mechanics.piece(self.spot, ahead.at, &piece, false);
+        // A request over several tracks starts before the last one's front.
+        if access.end <= time && u64::from(piece.blocks) == start - front {
+            self.buffer.prepend(ahead.segment, front);
+            self.counters.read_ahead += start - front;
+            self.free = self.free.max(access.end);
+            self.ahead = None;
         }
     }
 
@@ -405,16 +438,20 @@ impl Zoned {
 
     /// Ends reading ahead at `time`: the arm is wanted elsewhere.
     fn stop_ahead(&mut self, time: Picos) {
-        self.read_ahead_until(time);
+        if self.read_ahead_until(time)
+            && let Some(ahead) = self.ahead
+        {
+            // The sector under the head is read to its end.
+            self.read_ahead_to(ahead.next + 1);
+        }
         self.ahead = None;
     }
 
     // --- writes ---
 
     fn write(&mut self, lba: u64, end: u64, now: Picos) -> Timing {
-        self.read_ahead_until(now);
+        self.stop_ahead(now);
         self.destage_until(now);
-        self.ahead = None;
         let blocks = end - lba;
         let room = u64::from(self.rules.write_segments) * self.buffer.segment_size();
         if !self.rules.write_back || blocks > room {
@@ -523,11 +560,7 @@ impl Zoned {
         if self.order == Scheduling::Fcfs {
             return 0;
         }
-        let cost = |d: &Dirty| {
-            let at = d.ready.max(self.free);
-            let piece = self.map.piece(d.lba, 1);
-            self.mechanics.piece(self.spot, at, &piece, true).begin
-        };
+        let cost = |d: &Dirty| self.reach(d.lba, d.ready, true);
         let near = self.dirty.iter().enumerate().min_by_key(|(_, d)| cost(d));
         near.map_or(0, |(at, _)| at)
     }
