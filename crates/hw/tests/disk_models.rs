@@ -347,7 +347,14 @@ fn a_run_is_cut_at_track_ends_and_slips_cost_their_time() {
     let end = map.track_end(168_315);
     let whole = map.piece(168_315, 10_000);
     assert_eq!(168_315 + u64::from(whole.blocks), end);
-    assert_eq!(map.blocks_within(168_315, 3), 2);
+    let stretch = map.stretch(168_315);
+    assert!(!stretch.whole);
+    assert_eq!(map.blocks_within(&stretch, 3), 2);
+    let rest = map.rest(&stretch, 3).expect("the track goes on");
+    assert_eq!(rest, map.stretch(168_318));
+    assert!(rest.whole, "the slip lies before it");
+    assert_eq!(map.rest(&rest, 5), Some(map.stretch(168_323)));
+    assert_eq!(map.rest(&stretch, end - 168_315), None);
     assert_eq!(
         map.track_start(end - 1),
         end - 253,
@@ -548,7 +555,7 @@ fn reading_ahead_ends_with_the_next_track_and_hits_cost_overhead_and_bus() {
 #[test]
 fn a_drive_that_reads_whole_tracks_has_their_front_last() {
     let mut disk = preset("atlas10k");
-    let first = disk.service(read(100, 4), Picos(0));
+    let first = disk.service(read(100, 4), Picos(1_000_000));
     let mechanics = disk.zoned().expect("zoned").mechanics();
     let map = disk.zoned().expect("zoned").map();
     assert_eq!(map.track_end(100), 334);

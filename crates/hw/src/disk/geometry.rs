@@ -37,6 +37,19 @@ pub struct Piece {
     pub sectors: u32,
 }
 
+/// A block and what follows it on its track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// The block.
+    pub lba: u64,
+    /// The first block behind the track, or behind the track's part of an area.
+    pub end: u64,
+    /// Place of the block.
+    pub place: Place,
+    /// No sector from here to the end of the stretch is slipped.
+    pub whole: bool,
+}
+
 #[derive(Clone, Debug)]
 struct Zone {
     first_cylinder: u32,
@@ -218,22 +231,24 @@ impl Geometry {
 
     fn place_of(&self, area: &Area, sector: u64) -> Place {
         let zone = &self.zones[area.zone as usize];
-        let size = u64::from(zone.track_sectors);
+        // A zone has fewer than 2^32 sectors, and short divisions are quicker.
+        let (sector, size) = (sector as u32, zone.track_sectors);
         let (track, sector) = (sector / size, sector % size);
-        let (cylinder, order) = (track / self.surfaces, track % self.surfaces);
+        let surfaces = self.surfaces as u32;
+        let (cylinder, order) = (track / surfaces, track % surfaces);
         let turned = self.mapping == Mapping::Turning && cylinder % 2 == 1;
         let head = match turned {
-            true => self.surfaces - 1 - order,
+            true => surfaces - 1 - order,
             false => order,
         };
-        let skew = (cylinder * zone.cylinder_step + order * zone.track_skew) % size;
+        let skew = u64::from(cylinder) * zone.cylinder_step + u64::from(order) * zone.track_skew;
         Place {
             zone: area.zone,
-            cylinder: zone.first_cylinder + cylinder as u32,
-            head: head as u32,
-            sector: sector as u32,
-            skew: skew as u32,
-            track_sectors: zone.track_sectors,
+            cylinder: zone.first_cylinder + cylinder,
+            head,
+            sector,
+            skew: (skew % u64::from(size)) as u32,
+            track_sectors: size,
         }
     }
 
@@ -243,37 +258,80 @@ impl Geometry {
         self.place_of(area, self.sector_of(area, lba))
     }
 
-    /// The first part of the run of `blocks` (at least 1) from `lba` that lies on
-    /// one track.
-    pub fn piece(&self, lba: u64, blocks: u64) -> Piece {
+    /// A block below the capacity and what follows it on its track.
+    pub fn stretch(&self, lba: u64) -> Stretch {
         let area = self.area(lba);
-        let sector = self.sector_of(area, lba);
+        let block = lba - area.first;
+        let (low, high) = (area.slips.0 as usize, area.slips.1 as usize);
+        let before = self.slip_keys[low..high].partition_point(|k| *k <= block);
+        let sector = area.start + block + before as u64;
         let place = self.place_of(area, sector);
         let left = u64::from(place.track_sectors - place.sector);
-        let here = match blocks < left && area.slips.0 == area.slips.1 {
-            true => blocks.min(area.first + area.blocks - lba),
-            false => blocks.min(self.block_at(area, sector + left) - lba),
+        let next = self.slips[low..high].get(before);
+        let whole = next.is_none_or(|slip| *slip >= sector + left);
+        let end = match whole {
+            true => (lba + left).min(area.first + area.blocks),
+            false => self.block_at(area, sector + left),
         };
-        let last = self.sector_of(area, lba + here - 1);
-        Piece {
+        Stretch {
+            lba,
+            end,
             place,
-            blocks: here as u32,
-            sectors: (last - sector + 1) as u32,
+            whole,
         }
     }
 
-    /// Blocks of a piece that starts at `lba` within its first `sectors`.
-    pub fn blocks_within(&self, lba: u64, sectors: u64) -> u64 {
-        let area = self.area(lba);
-        self.block_at(area, self.sector_of(area, lba) + sectors) - lba
+    /// The first part of a run of `blocks` (at least 1) at a stretch's start.
+    pub fn cut(&self, stretch: &Stretch, blocks: u64) -> Piece {
+        let here = blocks.min(stretch.end - stretch.lba);
+        let sectors = match stretch.whole {
+            true => here,
+            false => {
+                let area = self.area(stretch.lba);
+                let last = self.sector_of(area, stretch.lba + here - 1);
+                last - self.sector_of(area, stretch.lba) + 1
+            }
+        };
+        Piece {
+            place: stretch.place,
+            blocks: here as u32,
+            sectors: sectors as u32,
+        }
+    }
+
+    /// What is left of a stretch behind its first `blocks`; `None` if nothing.
+    pub fn rest(&self, stretch: &Stretch, blocks: u64) -> Option<Stretch> {
+        let lba = stretch.lba + blocks;
+        if lba >= stretch.end {
+            return None;
+        }
+        if !stretch.whole {
+            return Some(self.stretch(lba));
+        }
+        let mut rest = *stretch;
+        rest.lba = lba;
+        rest.place.sector += blocks as u32;
+        Some(rest)
+    }
+
+    /// The first part of the run of `blocks` (at least 1) from `lba` that lies on
+    /// one track.
+    pub fn piece(&self, lba: u64, blocks: u64) -> Piece {
+        self.cut(&self.stretch(lba), blocks)
+    }
+
+    /// Blocks of a stretch within its first `sectors`.
+    pub fn blocks_within(&self, stretch: &Stretch, sectors: u64) -> u64 {
+        if stretch.whole {
+            return sectors.min(stretch.end - stretch.lba);
+        }
+        let area = self.area(stretch.lba);
+        self.block_at(area, self.sector_of(area, stretch.lba) + sectors) - stretch.lba
     }
 
     /// The first block behind the track that holds `lba`.
     pub fn track_end(&self, lba: u64) -> u64 {
-        let area = self.area(lba);
-        let sector = self.sector_of(area, lba);
-        let size = u64::from(self.zones[area.zone as usize].track_sectors);
-        self.block_at(area, (sector / size + 1) * size)
+        self.stretch(lba).end
     }
 
     /// The first block of the track that holds `lba`, or of its area on it.

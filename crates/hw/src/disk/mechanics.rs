@@ -6,7 +6,7 @@
 
 use piebald_units::Picos;
 
-use super::geometry::{Geometry, Piece, Place};
+use super::geometry::{Geometry, Piece, Place, Stretch};
 use super::seek::SeekCurve;
 use super::spec::MechanicsSpec;
 
@@ -49,6 +49,8 @@ pub struct Access {
     pub end: Picos,
     /// Where the arm is then.
     pub spot: Spot,
+    /// What is left of the last track behind it, if that is known.
+    pub rest: Option<Stretch>,
 }
 
 /// Arm and spindle of a disk.
@@ -120,8 +122,8 @@ impl Mechanics {
 
     /// Sectors of a place's track that begin and end in the time before it.
     pub fn sectors_in(&self, place: Place, time: Picos) -> u64 {
-        let sectors = u128::from(time.0) * u128::from(place.track_sectors);
-        (sectors / u128::from(self.revolution)) as u64
+        // Times of whole revolutions at most: the product is far from saturating.
+        time.0.saturating_mul(u64::from(place.track_sectors)) / self.revolution
     }
 
     /// Goes on from `at` to the part of a run that lies on one track.
@@ -146,25 +148,31 @@ impl Mechanics {
             first: begin + self.pass(piece.place, 1),
             end: begin + self.pass(piece.place, u64::from(piece.sectors)),
             spot: piece.place.into(),
+            rest: None,
         }
     }
 
     /// Accesses a run of `blocks` (at least 1) over as many tracks as it has.
     /// `seek` and `rotation` are those before the first sector.
     pub fn run(&self, map: &Geometry, from: Spot, at: Picos, run: Run) -> Access {
-        let first = map.piece(run.lba, run.blocks);
+        let mut stretch = map.stretch(run.lba);
+        let first = map.cut(&stretch, run.blocks);
         let mut access = match at > run.busy_until {
             true => self.piece_from_rest(from, at, &first, run.write),
             false => self.piece(from, run.busy_until, &first, run.write),
         };
         let mut done = u64::from(first.blocks);
+        let mut last = done;
         while done < run.blocks {
-            let piece = map.piece(run.lba + done, run.blocks - done);
+            stretch = map.stretch(run.lba + done);
+            let piece = map.cut(&stretch, run.blocks - done);
             let next = self.piece(access.spot, access.end, &piece, run.write);
             access.end = next.end;
             access.spot = next.spot;
-            done += u64::from(piece.blocks);
+            last = u64::from(piece.blocks);
+            done += last;
         }
+        access.rest = map.rest(&stretch, last);
         access
     }
 }

@@ -31,7 +31,7 @@ mod zoned;
 
 pub use average::Average;
 pub use flash::Flash;
-pub use geometry::{Geometry, Piece, Place, ZoneShape};
+pub use geometry::{Geometry, Piece, Place, Stretch, ZoneShape};
 pub use mechanics::{Access, Mechanics, Run, Spot};
 pub use presets::{DiskError, by_name, parse, presets, text};
 pub use queue::Disk;

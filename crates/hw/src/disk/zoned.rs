@@ -25,7 +25,7 @@ use piebald_units::{
 };
 
 use super::buffer::{Buffer, Kind, SegmentId};
-use super::geometry::Geometry;
+use super::geometry::{Geometry, Stretch};
 use super::mechanics::{Access, Mechanics, Run, Spot};
 use super::spec::{BufferSpec, DiskSpec, OverheadSpec, ReadAhead, Scheduling, ZonedSpec};
 use super::timing::{DiskCounters, Hit, Timing};
@@ -43,6 +43,8 @@ struct Ahead {
     at: Picos,
     /// First block of the track, if what lies before the request is read last.
     front: Option<u64>,
+    /// Where `next` lies, if it has been looked up.
+    place: Option<Stretch>,
 }
 
 /// Blocks of writes that are in the buffer alone.
@@ -174,7 +176,9 @@ impl Zoned {
     // --- reads ---
 
     fn read(&mut self, lba: u64, end: u64, now: Picos) -> Timing {
-        self.read_ahead_until(now);
+        if self.ahead.is_some_and(|a| self.may_bring(&a, lba)) {
+            self.read_ahead_until(now);
+        }
         self.destage_until(now);
         if let Some(timing) = self.read_behind_ahead(lba, end, now) {
             return timing;
@@ -184,6 +188,13 @@ impl Zoned {
             Some((id, held)) => self.read_rest(id, (lba, held, end), now),
             None => self.read_medium(lba, end, now),
         }
+    }
+
+    /// Whether reading ahead may have brought a block or will bring it.
+    fn may_bring(&self, ahead: &Ahead, lba: u64) -> bool {
+        let (start, _) = self.buffer.span(ahead.segment);
+        let first = ahead.front.map_or(start, |front| front.min(start));
+        (first..ahead.stop).contains(&lba)
     }
 
     /// All blocks are in the buffer; the arm is not needed.
@@ -233,7 +244,7 @@ impl Zoned {
         let access = self.access(held, end - held, now + overhead, false);
         self.buffer.extend(id, end);
         self.taken(id, end);
-        self.start_ahead(id, lba, end, access.end);
+        self.start_ahead(id, lba, end, &access);
         let front = now + overhead + self.bus_time(end - lba);
         let rest = self.streamed(&access, end - held);
         self.read_timing(now, overhead, &access, front.max(rest), Hit::Partial)
@@ -249,7 +260,7 @@ impl Zoned {
         };
         if let Some(id) = self.buffer.take(Kind::Read, start, end) {
             self.taken(id, end);
-            self.start_ahead(id, lba, end, access.end);
+            self.start_ahead(id, lba, end, &access);
         }
         let done = self.streamed(&access, end - lba);
         self.read_timing(now, overhead, &access, done, Hit::Miss)
@@ -318,16 +329,17 @@ impl Zoned {
 
     // --- reading ahead ---
 
-    fn start_ahead(&mut self, segment: SegmentId, lba: u64, end: u64, at: Picos) {
+    fn start_ahead(&mut self, segment: SegmentId, lba: u64, end: u64, access: &Access) {
         if !self.dirty.is_empty() {
             return;
         }
-        let stop = self.ahead_stop(lba, end);
+        let stop = self.ahead_stop(lba, end, access.rest.as_ref());
         self.ahead = Some(Ahead {
             segment,
             next: end,
             stop,
-            at,
+            at: access.end,
+            place: access.rest,
             front: match self.rules.read_ahead {
                 ReadAhead::WholeTrack => Some(self.map.track_start(end - 1)),
                 _ => None,
@@ -335,14 +347,16 @@ impl Zoned {
         });
     }
 
-    fn ahead_stop(&self, lba: u64, end: u64) -> u64 {
-        let last = end.saturating_sub(1);
+    /// Where reading ahead ends after a request for `lba..end`; `rest` is what
+    /// follows the request on its track, if known.
+    fn ahead_stop(&self, lba: u64, end: u64, rest: Option<&Stretch>) -> u64 {
+        let track_end = || rest.map_or_else(|| self.map.track_end(end - 1), |r| r.end);
         let track = match self.rules.read_ahead {
             ReadAhead::Off => end,
-            ReadAhead::TrackEnd | ReadAhead::WholeTrack => self.map.track_end(last),
+            ReadAhead::TrackEnd | ReadAhead::WholeTrack => track_end(),
             ReadAhead::NextTrackEnd => {
-                let next = self.map.track_end(last);
-                self.map.track_end(next.min(self.map.capacity() - 1))
+                let next = track_end().min(self.map.capacity() - 1);
+                self.map.track_end(next)
             }
             ReadAhead::SegmentFull => u64::MAX,
         };
@@ -368,27 +382,33 @@ impl Zoned {
             return;
         };
         if ahead.next < ahead.stop {
-            let stop = self.ahead_stop(lba, end);
+            let stop = self.ahead_stop(lba, end, None);
             self.set_stop(stop.max(ahead.stop));
         }
     }
 
-    /// Reads ahead as far as it gets by `time`, in whole sectors. Says
-    /// whether a sector is under the head then.
+    /// Where the next block to read ahead lies.
+    fn ahead_place(&self, ahead: &Ahead) -> Stretch {
+        ahead.place.unwrap_or_else(|| self.map.stretch(ahead.next))
+    }
+
+    /// Reads ahead as far as it gets by `time`, in whole sectors. Says whether a
+    /// sector is under the head then.
     fn read_ahead_until(&mut self, time: Picos) -> bool {
         while let Some(ahead) = self.ahead.filter(|a| a.next < a.stop && a.at < time) {
-            let piece = self.map.piece(ahead.next, ahead.stop - ahead.next);
+            let stretch = self.ahead_place(&ahead);
+            let piece = self.map.cut(&stretch, ahead.stop - ahead.next);
             let access = self.mechanics.piece(self.spot, ahead.at, &piece, false);
             if access.end <= time {
-                self.note_ahead(u64::from(piece.blocks), &access, access.end);
+                self.note_ahead(&stretch, u64::from(piece.blocks), &access, access.end);
                 continue;
             }
             let passed = time.since(access.begin);
             let sectors = self.mechanics.sectors_in(piece.place, passed);
             let end = access.begin + self.mechanics.pass(piece.place, sectors);
-            let blocks = self.map.blocks_within(ahead.next, sectors);
+            let blocks = self.map.blocks_within(&stretch, sectors);
             if blocks > 0 {
-                self.note_ahead(blocks, &access, end);
+                self.note_ahead(&stretch, blocks, &access, end);
             }
             return time > access.begin;
         }
@@ -419,17 +439,19 @@ impl Zoned {
     /// Reads ahead until `end` is read, and says when that is.
     fn read_ahead_to(&mut self, end: u64) -> Picos {
         while let Some(ahead) = self.ahead.filter(|a| a.next < end) {
-            let piece = self.map.piece(ahead.next, end - ahead.next);
+            let stretch = self.ahead_place(&ahead);
+            let piece = self.map.cut(&stretch, end - ahead.next);
             let access = self.mechanics.piece(self.spot, ahead.at, &piece, false);
-            self.note_ahead(u64::from(piece.blocks), &access, access.end);
+            self.note_ahead(&stretch, u64::from(piece.blocks), &access, access.end);
         }
         self.ahead.map_or(Picos(0), |a| a.at)
     }
 
-    fn note_ahead(&mut self, blocks: u64, access: &Access, at: Picos) {
+    fn note_ahead(&mut self, from: &Stretch, blocks: u64, access: &Access, at: Picos) {
         let Some(ahead) = &mut self.ahead else { return };
         ahead.next += blocks;
         ahead.at = at;
+        ahead.place = self.map.rest(from, blocks);
         self.buffer.extend(ahead.segment, ahead.next);
         self.counters.read_ahead += blocks;
         self.spot = access.spot;
