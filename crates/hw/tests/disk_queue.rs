@@ -200,6 +200,19 @@ fn what_does_not_lie_on_the_disk_is_cut_and_counted() {
     );
     assert_eq!(disk.counters().cut, 4);
     disk.retire(ReqId(1234));
+    // At the end of time nothing overflows, and everything is done there.
+    for lba in [9_000_000, 10, 17_000_000] {
+        let req = BlockReq {
+            lba: Lba(lba),
+            sectors: 4000,
+            dir: BlockDir::Write,
+        };
+        disk.submit(req, Picos(u64::MAX - 5));
+    }
+    while let Some((id, done)) = disk.next_done() {
+        assert!(done >= Picos(u64::MAX - 5) || done < Picos(1 << 45));
+        disk.retire(id);
+    }
 }
 
 /// A preset with bytes changed must be refused with a message or make a disk that

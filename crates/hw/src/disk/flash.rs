@@ -115,6 +115,7 @@ impl Flash {
 }
 
 fn link_time(bytes_per_second: u64, sectors: u64) -> Picos {
-    let ps = u128::from(sectors * SECTOR) * 1_000_000_000_000 / u128::from(bytes_per_second);
+    let ps =
+        u128::from(sectors) * u128::from(SECTOR) * 1_000_000_000_000 / u128::from(bytes_per_second);
     Picos(u64::try_from(ps).unwrap_or(u64::MAX))
 }

@@ -100,7 +100,8 @@ impl Mechanics {
 
     /// Time that `sectors` of the track of a place take to pass.
     pub fn pass(&self, place: Place, sectors: u64) -> Picos {
-        Picos(sectors * self.revolution / u64::from(place.track_sectors))
+        let turns = sectors.saturating_mul(self.revolution);
+        Picos(turns / u64::from(place.track_sectors))
     }
 
     /// Angle of a sector's start as time from the index mark.
