@@ -10,10 +10,10 @@ use filehost::{
 };
 use piebald_os_model::{
     file::{
-        CpuCost, FileConfig, FileHost, FileTable, Layout, Span, SwapArea, Watermarks,
+        CpuCost, FileConfig, FileHost, FileTable, Layout, Span, Stats, SwapArea, Watermarks,
         readahead::ReadaheadConfig,
     },
-    io::IoConfig,
+    io::{IoConfig, IoStats},
 };
 use piebald_units::{FileId, Lba, Picos};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
@@ -82,7 +82,9 @@ fn configs() -> Vec<FileConfig> {
     all
 }
 
-fn run(config: FileConfig, memory: u32, ghosts: u32, seed: u64, steps: usize) {
+type Seen = (Stats, IoStats);
+
+fn run(config: FileConfig, memory: u32, ghosts: u32, seed: u64, steps: usize) -> Seen {
     let mut rng = SmallRng::seed_from_u64(seed);
     let layout = match seed % 3 {
         0 => Layout::Packed {
@@ -118,22 +120,50 @@ fn run(config: FileConfig, memory: u32, ghosts: u32, seed: u64, steps: usize) {
     assert_eq!(host.dirty_pages(), 0, "what is old is written");
     let (io, pages) = (host.io_stats(), host.runs().pages());
     assert_eq!(io.pages_read, pages, "every page read lies in one run");
+    (host.stats(), io)
 }
 
 #[test]
 fn random_programs_leave_the_host_consistent_and_every_call_ends() {
+    let mut reached = [0; 16];
     for (n, config) in configs().into_iter().enumerate() {
         for memory in [24, 80, 400] {
             let seed = n as u64 * 10 + u64::from(memory);
-            run(
-                config.clone(),
-                memory,
-                memory / 2 * (n as u32 % 2),
-                seed,
-                60,
-            );
+            let ghosts = memory / 2 * (n as u32 % 2);
+            let seen = run(config.clone(), memory, ghosts, seed, 60);
+            reached
+                .iter_mut()
+                .zip(paths(seen))
+                .for_each(|(sum, n)| *sum += n);
         }
     }
+    assert!(
+        reached.iter().all(|&n| n > 0),
+        "a path was never taken: {reached:?}"
+    );
+}
+
+/// What the programs should bring about.
+fn paths((stats, io): Seen) -> [u64; 16] {
+    let uses = stats.uses();
+    [
+        uses.hits,
+        uses.waited,
+        uses.misses,
+        stats.prefetched_used,
+        stats.prefetched_unused,
+        stats.evicted,
+        stats.deleted,
+        stats.victims_written,
+        stats.written_back,
+        stats.swap_ins,
+        stats.swap_readahead,
+        stats.swap_outs,
+        stats.memory_waits,
+        stats.throttled,
+        io.back_merges,
+        io.backlogged,
+    ]
 }
 
 #[test]
