@@ -144,7 +144,11 @@ impl FileConfig {
     pub const fn dulo_simulation() -> Self {
         Self {
             readahead: ReadaheadConfig::linux_2_4(),
-            io: IoConfig::deadline_2_6_11(),
+            io: IoConfig {
+                // Clusters of at most 32 pages.
+                max_sectors: 256,
+                ..IoConfig::deadline_2_6_11()
+            },
             ..Self::plain()
         }
     }

@@ -3,7 +3,7 @@
 //! Traces rarely say it, and what a replacement policy can gain from sequentiality
 //! depends on it, so every result names the rule by [`Layout::describe`].
 
-use std::{collections::HashMap, fmt};
+use std::fmt;
 
 use piebald_units::{FileId, Lba, block::SECTORS_SHIFT};
 use thiserror::Error;
@@ -203,7 +203,7 @@ enum Place {
 pub struct FileTable {
     layout: Layout,
     files: Vec<File>,
-    by_id: HashMap<FileId, FileIndex>,
+    by_id: FastMap<FileId, FileIndex>,
     /// Where the next packed file begins.
     packed_end: Lba,
     /// Number of a block in order of first touch.
@@ -233,7 +233,7 @@ impl FileTable {
         Ok(Self {
             layout,
             files: Vec::new(),
-            by_id: HashMap::new(),
+            by_id: FastMap::default(),
             packed_end,
             touched: FastMap::default(),
             scatter,

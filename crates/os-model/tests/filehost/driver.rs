@@ -37,7 +37,8 @@ pub fn run<P: Replacement, D: BlockPort>(
     tasks: &mut Tasks,
     mut check: impl FnMut(&FileHost<P, D>),
 ) -> Picos {
-    let mut ready: BTreeMap<u32, Picos> = tasks.keys().map(|&t| (t, Picos(0))).collect();
+    let start = host.now();
+    let mut ready: BTreeMap<u32, Picos> = tasks.keys().map(|&t| (t, start)).collect();
     let mut last = Picos(0);
     loop {
         let next = ready.iter().map(|(&t, &at)| (at, t)).min();

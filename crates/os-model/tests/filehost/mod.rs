@@ -13,8 +13,11 @@ use piebald_units::{FileId, Lba, Picos};
 /// A millisecond.
 pub const MS: u64 = 1_000_000_000;
 
+/// The host that most tests drive.
+pub type Host = FileHost<Lru, TestDisk>;
+
 /// A host over files of so many pages each, packed one after another.
-pub fn host(config: FileConfig, memory: u32, files: &[u64]) -> FileHost<Lru, TestDisk> {
+pub fn host(config: FileConfig, memory: u32, files: &[u64]) -> Host {
     let packed = Layout::Packed {
         start: Lba(0),
         gap_pages: 0,

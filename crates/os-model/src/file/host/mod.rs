@@ -349,6 +349,11 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         })
     }
 
+    /// The time of the last call or event.
+    pub fn now(&self) -> Picos {
+        self.clock
+    }
+
     /// What was counted so far.
     pub fn stats(&self) -> Stats {
         let left = self.cache.departures;
