@@ -10,7 +10,7 @@ use filehost::{
     host, ms,
 };
 use piebald_os_model::{
-    file::{CpuCost, FileConfig, FileError, Span, Step, readahead::ReadaheadConfig},
+    file::{CpuCost, FileConfig, FileError, Span, Step, Watermarks, readahead::ReadaheadConfig},
     io::IoConfig,
 };
 use piebald_units::{FileId, Picos, TaskId, block::BlockDir};
@@ -286,6 +286,40 @@ fn a_deleted_file_leaves_memory_and_its_name_may_return() {
         h.io_stats().pages_read,
         h.stats().reads.misses + h.stats().prefetched
     );
+}
+
+#[test]
+fn what_is_cut_off_leaves_memory_and_is_not_there_to_be_read() {
+    let mut h = host(FileConfig::plain(), 100, &[50]);
+    let all = Do::Read(0, Span::pages(0, 50));
+    let ops = [all, Do::Cut(0, 20), all, Do::Cut(0, 30), all];
+    driver::run(&mut h, &mut one(ops), |h| h.validate().unwrap());
+    assert_eq!((h.stats().deleted, h.resident()), (30, 20));
+    assert_eq!(
+        h.stats().reads.references,
+        50 + 20 + 20,
+        "cutting makes no file longer"
+    );
+}
+
+#[test]
+fn with_watermarks_reclaim_begins_at_the_low_mark_and_stops_at_the_high_one() {
+    let marks = Watermarks { low: 5, high: 20 };
+    let config = FileConfig {
+        watermarks: Some(marks),
+        ..FileConfig::plain()
+    };
+    let mut h = host(config, 100, &[1000]);
+    let mut seen = std::collections::BTreeSet::new();
+    driver::run(&mut h, &mut one(reads(0, 0..500)), |h| {
+        seen.insert(100 - h.resident());
+    });
+    // The page that finds 5 free makes 20 free and takes one.
+    assert_eq!(seen.first(), Some(&5));
+    assert_eq!(h.stats().evicted, (500 - 95) / 15 * 15);
+    // 512 MiB: 2896 KiB are 724 pages.
+    let real = Watermarks::linux_2_6_11(131_072);
+    assert_eq!((real.low, real.high), (905, 1086));
 }
 
 #[test]

@@ -14,7 +14,9 @@ use piebald_os_model::{
         readahead::ReadaheadConfig,
     },
     io::{IoConfig, IoStats},
+    replace::registry::{POLICIES, Setup, Visitor, build},
 };
+use piebald_policy::contract::replacement::Replacement;
 use piebald_units::{FileId, Lba, Picos};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
@@ -37,6 +39,7 @@ fn op(rng: &mut SmallRng) -> Do {
         13..18 => Do::Anon(page, rng.random()),
         18 if rng.random_range(0..4) == 0 => Do::Delete(file, rng.random_range(0..PAGES)),
         18 if rng.random_range(0..4) == 0 => Do::Exit,
+        18 => Do::Cut(file, rng.random_range(0..PAGES)),
         _ => Do::Think(Picos(rng.random_range(0..20_000_000_000_000))),
     }
 }
@@ -62,11 +65,7 @@ fn configs() -> Vec<FileConfig> {
         all.push(FileConfig {
             swap: Some(swap),
             cpu: CpuCost::P4_1700,
-            watermarks: Some(Watermarks {
-                min: 2,
-                low: 4,
-                high: 8,
-            }),
+            watermarks: Some(Watermarks { low: 4, high: 8 }),
             readahead: ReadaheadConfig::linux_2_6_32().with_max_pages(8),
             io: IoConfig {
                 max_sectors: 40,
@@ -84,7 +83,7 @@ fn configs() -> Vec<FileConfig> {
 
 type Seen = (Stats, IoStats);
 
-fn run(config: FileConfig, memory: u32, ghosts: u32, seed: u64, steps: usize) -> Seen {
+fn run<P: Replacement>(config: FileConfig, policy: P, seed: u64, steps: usize) -> Seen {
     let mut rng = SmallRng::seed_from_u64(seed);
     let layout = match seed % 3 {
         0 => Layout::Packed {
@@ -100,7 +99,6 @@ fn run(config: FileConfig, memory: u32, ghosts: u32, seed: u64, steps: usize) ->
             capacity_sectors: 100_000,
         },
     };
-    let policy = Lru::with_ghosts(memory, ghosts);
     let files = FileTable::new(layout).unwrap();
     let mut host = FileHost::new(config, files, policy, TestDisk::default()).unwrap();
     for file in 0..FILES {
@@ -130,7 +128,8 @@ fn random_programs_leave_the_host_consistent_and_every_call_ends() {
         for memory in [24, 80, 400] {
             let seed = n as u64 * 10 + u64::from(memory);
             let ghosts = memory / 2 * (n as u32 % 2);
-            let seen = run(config.clone(), memory, ghosts, seed, 60);
+            let policy = Lru::with_ghosts(memory, ghosts);
+            let seen = run(config.clone(), policy, seed, 60);
             reached
                 .iter_mut()
                 .zip(paths(seen))
@@ -175,6 +174,34 @@ fn fuzz_programs_on_random_configurations() {
         let mut rng = SmallRng::seed_from_u64(!seed);
         let config = configs[rng.random_range(0..configs.len())].clone();
         let memory = rng.random_range(12..200);
-        run(config, memory, rng.random_range(0..50), seed, 40);
+        let policy = Lru::with_ghosts(memory, rng.random_range(0..50));
+        run(config, policy, seed, 40);
+    }
+}
+
+/// Runs a program with whichever policy it gets.
+struct Program {
+    config: FileConfig,
+    seed: u64,
+}
+
+impl Visitor for Program {
+    type Out = Seen;
+
+    fn visit<P: Replacement + Send + 'static>(self, policy: P) -> Seen {
+        run(self.config, policy, self.seed, 60)
+    }
+}
+
+#[test]
+fn every_policy_of_the_registry_serves_random_programs() {
+    for (n, row) in POLICIES.iter().enumerate() {
+        let seed = n as u64;
+        for (config, memory) in configs().into_iter().zip([24, 60, 120].iter().cycle()) {
+            println!("{} with {memory} pages, {:?}", row.name, config.readahead);
+            let program = Program { config, seed };
+            let seen = build(row.name, &Setup::new(*memory), program).unwrap();
+            assert!(seen.0.evicted > 0 || *memory > 24, "{}", row.name);
+        }
     }
 }

@@ -27,26 +27,25 @@ impl CpuCost {
     };
 }
 
-/// When reclaim begins and ends, in free pages.
+/// When reclaim begins and ends, in free pages. Whether the background (kswapd) or
+/// whoever asks for a page reclaims is the same here, since it takes no time; so
+/// Linux's lowest mark, below which the latter begins, is not needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watermarks {
-    /// Below it (2.6.11: min), whoever asks reclaims.
-    pub min: u32,
-    /// Below it, reclaim runs in the background: 5/4 of min.
+    /// At or below it reclaim begins.
     pub low: u32,
-    /// Where reclaim stops: 6/4 of min.
+    /// Where it stops.
     pub high: u32,
 }
 
 impl Watermarks {
-    /// 2.6.11's marks for so many pages of memory: min is the square root of 16
-    /// times the memory in KiB, 128 to 65536 KiB; low 5/4 of it, high 6/4.
+    /// 2.6.11's marks for so many pages of memory: with `min` the square root of 16
+    /// times the memory in KiB, 128 to 65536 KiB, low is 5/4 and high 6/4 of it.
     pub fn linux_2_6_11(pages: u64) -> Self {
         let lowmem_kib = pages.saturating_mul(4);
         let min_kib = lowmem_kib.saturating_mul(16).isqrt().clamp(128, 65_536);
         let min = (min_kib / 4) as u32;
         Self {
-            min,
             low: min / 4 * 5,
             high: min / 4 * 6,
         }
@@ -230,7 +229,7 @@ impl FileConfig {
             within("swap.cluster_slots", swap.cluster_slots.into(), 1, 1 << 31)?;
         }
         if let Some(w) = self.watermarks {
-            within("watermarks.low", w.low.into(), w.min.into(), w.high.into())?;
+            within("watermarks.low", w.low.into(), 0, w.high.into())?;
         }
         Ok(())
     }

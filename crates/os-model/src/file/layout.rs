@@ -343,6 +343,15 @@ impl FileTable {
         Ok(())
     }
 
+    /// Makes a file at most `pages` long. What is cut off has no place any more; if
+    /// the file grows again, the rule places the new pages.
+    pub fn cut(&mut self, file: FileIndex, pages: u64) {
+        if let Some(f) = self.files.get_mut(file.0 as usize) {
+            f.pages = f.pages.min(pages);
+            f.place.cut(pages);
+        }
+    }
+
     /// Forgets a file. Its name may be added again; it is another file then.
     ///
     /// # Errors
@@ -444,6 +453,17 @@ impl Place {
                 *self = Self::Extents(vec![first, last]);
             }
             _ => *self = Self::From(lba),
+        }
+    }
+}
+
+impl Place {
+    fn cut(&mut self, pages: u64) {
+        if let Self::Extents(extents) = self {
+            extents.retain(|e| e.page < pages);
+            if let Some(last) = extents.last_mut() {
+                last.pages = last.pages.min(pages - last.page);
+            }
         }
     }
 }

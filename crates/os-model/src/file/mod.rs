@@ -10,7 +10,7 @@
 //!   .touch_anon(task, page, write, now)         -> Step::Ready(at) | Step::Blocked
 //!   .next_event() -> Option<Picos>              when to call advance
 //!   .advance(now) -> Vec<Woken { task, at }>    calls that are done
-//!   .delete(file, now)   .exit(task, now)   .close(task, file)
+//!   .delete(file, now)   .truncate(file, pages, now)   .exit(task, now)   .close(task, file)
 //!   .stats() -> Stats    .io_stats()   .runs() -> &RunLengths   .validate()
 //! ```
 //!

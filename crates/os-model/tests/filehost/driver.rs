@@ -12,7 +12,9 @@ pub enum Do {
     Write(u64, Span),
     Map(u64, u64, bool),
     Anon(u64, bool),
+    /// And create again with so many pages.
     Delete(u64, u64),
+    Cut(u64, u64),
     Think(Picos),
     Exit,
 }
@@ -85,6 +87,10 @@ fn perform<P: Replacement, D: BlockPort>(
         Do::Delete(file, pages) => {
             host.delete(FileId(file), now).unwrap();
             host.add_file(FileId(file), pages).unwrap();
+            Step::Ready(now)
+        }
+        Do::Cut(file, pages) => {
+            host.truncate(FileId(file), pages, now).unwrap();
             Step::Ready(now)
         }
         Do::Think(time) => Step::Ready(now + time),

@@ -294,7 +294,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
             bytes: call.span.bytes_from_page(),
             seen,
             marked,
-            congested: self.congested(BlockDir::Read),
+            congested: self.queue.congested(BlockDir::Read),
             file_pages: self.files.pages(file),
         };
         let slot = call.owner as usize;

@@ -79,7 +79,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
     /// Writes back until nothing is left to do or the queue is congested.
     pub(super) fn pump(&mut self, now: Picos) {
         let background = self.share(self.config.write_back.background_permille);
-        while !self.congested(BlockDir::Write) {
+        while !self.queue.congested(BlockDir::Write) {
             self.dirty.flushing &= self.dirty.len() > background;
             let cache = &self.cache;
             let free = |key| {
@@ -141,7 +141,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
     /// Writes dirty pages that reclaim met, unless the queue is congested.
     pub(super) fn write_victims(&mut self, victims: &[PageRef], now: Picos) {
         for &page in victims {
-            if self.congested(BlockDir::Write) {
+            if self.queue.congested(BlockDir::Write) {
                 break;
             }
             let p = *self.cache.page(page);

@@ -69,7 +69,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
     /// Makes room for one page; up to the high mark if free memory is low.
     fn reclaim(&mut self, now: Picos) {
         let goal = match self.config.watermarks {
-            Some(w) if self.cache.free() <= w.low => w.high.max(1),
+            Some(w) if self.cache.free() <= w.low => w.high.min(self.cache.capacity()).max(1),
             _ => 1,
         };
         let mut dirty = Vec::new();

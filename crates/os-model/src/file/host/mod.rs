@@ -7,7 +7,7 @@ mod flush;
 mod load;
 mod validate;
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
 
 use piebald_policy::contract::replacement::{PageRef, Replacement};
 use piebald_units::{
@@ -234,18 +234,31 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
     pub fn delete(&mut self, file: FileId, now: Picos) -> Result<(), FileError> {
         self.check_time(now)?;
         let index = self.known(file)?;
-        let pages = self.files.pages(index);
-        self.drop_pages(
-            pages,
-            |page| Key::file(index, page),
-            |key| !key.is_anon() && key.owner() == index.0,
-            now,
-        );
+        self.drop_file_pages(index, 0, now);
         self.files.remove(file)?;
         if let Some(streams) = self.streams.get_mut(index.0 as usize) {
             streams.clear();
         }
         Ok(())
+    }
+
+    /// Cuts a file off: pages from `pages` on leave memory unwritten. Calls that wait
+    /// for them end as at the end of the file.
+    ///
+    /// # Errors
+    /// The file is not known, or an event is due before `now`.
+    pub fn truncate(&mut self, file: FileId, pages: u64, now: Picos) -> Result<(), FileError> {
+        self.check_time(now)?;
+        let index = self.known(file)?;
+        self.drop_file_pages(index, pages, now);
+        self.files.cut(index, pages);
+        Ok(())
+    }
+
+    fn drop_file_pages(&mut self, file: FileIndex, from: u64, now: Picos) {
+        let end = self.files.pages(file);
+        let own = |k: Key| !k.is_anon() && k.owner() == file.0 && k.page() >= from;
+        self.drop_pages(from..end, |page| Key::file(file, page), own, now);
     }
 
     /// A task ends: its memory and its swap slots are free.
@@ -256,7 +269,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         self.check_call(task, now)?;
         let space = self.task_number(task)?;
         let own = |key: Key| key.is_anon() && key.owner() == space;
-        self.drop_pages(u64::MAX, |page| Key::anon(space, page), own, now);
+        self.drop_pages(0..u64::MAX, |page| Key::anon(space, page), own, now);
         self.release_swap(own);
         Ok(())
     }
@@ -275,19 +288,20 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
     /// Forgets pages: by name if there are few, else by looking at all in memory.
     fn drop_pages(
         &mut self,
-        pages: u64,
+        pages: Range<u64>,
         key: impl Fn(u64) -> Key,
         own: impl Fn(Key) -> bool,
         now: Picos,
     ) {
         self.clock = now;
-        let keys: Vec<Key> = if pages <= self.cache.capacity().into() {
-            (0..pages).map(key).collect()
-        } else {
-            let mut known: Vec<Key> = self.cache.names().filter(|&k| own(k)).collect();
-            known.sort_unstable();
-            known
-        };
+        let keys: Vec<Key> =
+            if pages.end.saturating_sub(pages.start) <= self.cache.capacity().into() {
+                pages.map(key).collect()
+            } else {
+                let mut known: Vec<Key> = self.cache.names().filter(|&k| own(k)).collect();
+                known.sort_unstable();
+                known
+            };
         for key in keys {
             self.dirty.remove(key);
             self.cache.delete(key);
@@ -420,9 +434,5 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
     /// The configuration.
     pub fn config(&self) -> &FileConfig {
         &self.config
-    }
-
-    fn congested(&self, dir: BlockDir) -> bool {
-        self.queue.congested(dir)
     }
 }
