@@ -6,9 +6,7 @@ mod replacement_kit;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use piebald_policy::{
-    contract::replacement::{
-        Base, Gone, Insert, PageKind, PageRef, Replacement, State, Touch, Via,
-    },
+    contract::replacement::{Base, Gone, Insert, PageRef, Replacement, State, Touch, Via},
     replacement::{NewError, S3Fifo, S3FifoConfig, Slots, TwoQ, TwoQConfig},
 };
 use replacement_kit::{
@@ -104,7 +102,7 @@ impl Oracle for FullTwoQ {
     }
 
     // "if X is on A1out then add X to the head of Am; else add X to the head of A1in"
-    fn insert(&mut self, page: u32, _: PageKind) {
+    fn insert(&mut self, page: u32, _: &Insert) {
         if self.a1out.remove(page) {
             self.am.push_back(page);
         } else {
@@ -300,7 +298,7 @@ impl Oracle for S3 {
         self.ghost.asked.extend(ghost);
     }
 
-    fn insert(&mut self, page: u32, _: PageKind) {
+    fn insert(&mut self, page: u32, _: &Insert) {
         self.uses.insert(page, 0);
         if self.ghost.remove(page) {
             self.main.push_back(page);

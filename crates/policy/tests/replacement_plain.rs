@@ -5,9 +5,7 @@ mod replacement_kit;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use piebald_policy::{
-    contract::replacement::{
-        Base, Gone, Insert, PageKind, PageRef, Replacement, State, Touch, Via,
-    },
+    contract::replacement::{Base, Gone, Insert, PageRef, Replacement, State, Touch, Via},
     replacement::{Clock, ClockConfig, Config, Fifo, Lru, NewError, Sieve, Slots},
 };
 use replacement_kit::{
@@ -156,7 +154,7 @@ impl Plain {
 }
 
 impl Oracle for Plain {
-    fn insert(&mut self, page: u32, _: PageKind) {
+    fn insert(&mut self, page: u32, _: &Insert) {
         self.queue.pages.push_back((page, 0));
     }
 

@@ -9,6 +9,7 @@
 //! | [`Sieve`] | NSDI'24 | marks the page | unmarked ones from the hand on |
 //! | [`TwoQ`] | VLDB'94 | moves the page if it is hot | by age, hot ones by last use |
 //! | [`S3Fifo`] | SOSP'23 | counts the use | by age, used ones get other turns |
+//! | [`TwoLists`] | Linux 2.6.11 | marks or promotes the page | from the inactive tail |
 //!
 //! All answer to [`Replacement`](crate::contract::replacement::Replacement) and
 //! can carry DULO ([`Base`](crate::contract::replacement::Base)).
@@ -43,7 +44,8 @@
 //!   does on the way. [`Gone::Evicted`](crate::contract::replacement::Gone) for
 //!   another page takes out that page and changes nothing else, except where a
 //!   policy says more ([`Clock`]).
-//! * Several proposals are the pages that as many evictions in a row would take.
+//! * Several proposals are the pages that as many evictions in a row would take
+//!   ([`TwoLists`]: as far as its inactive list goes).
 //! * Shares of the capacity (a probationary queue's) count attached pages.
 //! * A ghost that was named in `miss` is remembered until it comes in or is
 //!   forgotten, whatever room the ghosts need meanwhile.
@@ -57,6 +59,7 @@ mod list;
 mod lru;
 mod s3_fifo;
 mod sieve;
+mod two_lists;
 mod two_q;
 
 pub use book::{Slots, Store};
@@ -67,6 +70,7 @@ pub use list::Link;
 pub use lru::Lru;
 pub use s3_fifo::{Config as S3FifoConfig, S3Fifo};
 pub use sieve::Sieve;
+pub use two_lists::{Config as TwoListsConfig, TwoLists};
 pub use two_q::{Config as TwoQConfig, TwoQ};
 
 /// The calls of `Replacement` that the book answers for every policy.

@@ -28,7 +28,7 @@ pub trait Oracle: Clone {
     fn miss(&mut self, ghost: Option<u32>) {
         let _ = ghost;
     }
-    fn insert(&mut self, page: u32, kind: PageKind);
+    fn insert(&mut self, page: u32, insert: &Insert);
     fn hit(&mut self, page: u32, via: Via);
     fn evict(&mut self) -> Option<u32>;
     fn detach(&mut self, page: u32);
@@ -39,6 +39,15 @@ pub trait Oracle: Clone {
     fn state(&self, page: u32) -> State;
     fn coldest(&self) -> Vec<u32>;
     fn wanted(&self, page: u32) -> bool;
+
+    fn set_dirty(&mut self, page: u32, dirty: bool) {
+        let _ = (page, dirty);
+    }
+
+    fn class(&self, page: u32) -> u8 {
+        let _ = page;
+        0
+    }
 
     /// All victims: those that one eviction after another takes.
     fn victims(&self) -> Vec<u32> {
@@ -85,7 +94,8 @@ pub fn by(via: Via) -> Touch {
 #[derive(Clone, Copy, Debug)]
 enum Call {
     Hit(u32, Via),
-    Come(Option<u32>, PageKind, Room),
+    Come(Option<u32>, Insert, Room),
+    Dirty(u32, bool),
     Detach(u32),
     DetachFirst,
     Reattach(u32),
@@ -139,10 +149,18 @@ impl<P: Base + Clone, O: Oracle> Pair<P, O> {
         }
     }
 
-    fn kind(&mut self) -> PageKind {
-        match self.random.below(3) {
-            0 => PageKind::Anon,
-            _ => PageKind::File,
+    fn new_page(&mut self) -> Insert {
+        Insert {
+            kind: match self.random.below(3) {
+                0 => PageKind::Anon,
+                _ => PageKind::File,
+            },
+            dirty: self.random.below(4) == 0,
+            fetch: match self.random.below(2) {
+                0 => Fetch::Demand,
+                _ => Fetch::Readahead,
+            },
+            ..Insert::default()
         }
     }
 
@@ -156,11 +174,13 @@ impl<P: Base + Clone, O: Oracle> Pair<P, O> {
 
     fn choose(&mut self) -> Option<Call> {
         let in_memory = |state| matches!(state, State::Resident | State::Detached);
-        let (via, kind, room) = (self.via(), self.kind(), self.room());
+        let (via, new, room) = (self.via(), self.new_page(), self.room());
+        let dirty = self.random.below(2) == 0;
         Some(match self.random.below(100) {
-            0..45 => Call::Hit(self.some(in_memory)?, via),
-            45..70 => Call::Come(None, kind, room),
-            70..80 => Call::Come(self.some(|state| state == State::Ghost), kind, room),
+            0..43 => Call::Hit(self.some(in_memory)?, via),
+            43..45 => Call::Dirty(self.some(in_memory)?, dirty),
+            45..70 => Call::Come(None, new, room),
+            70..80 => Call::Come(self.some(|state| state == State::Ghost), new, room),
             80..84 => Call::Detach(self.some(|state| state == State::Resident)?),
             84..86 => Call::DetachFirst,
             86..93 => Call::Reattach(self.some(|state| state == State::Detached)?),
@@ -208,8 +228,7 @@ impl<P: Base + Clone, O: Oracle> Pair<P, O> {
         true
     }
 
-    fn come(&mut self, ghost: Option<u32>, kind: PageKind, room: Room) {
-        let insert = page_of(kind);
+    fn come(&mut self, ghost: Option<u32>, insert: Insert, room: Room) {
         self.policy.miss(ghost.map(PageRef), &insert, NOW);
         self.oracle.miss(ghost);
         self.drain();
@@ -225,7 +244,7 @@ impl<P: Base + Clone, O: Oracle> Pair<P, O> {
         let page = ghost.or_else(|| self.some(|state| state == State::Unknown));
         let page = page.unwrap_or_else(|| panic!("no number is free, {}", self.story()));
         self.policy.insert(PageRef(page), &insert, NOW);
-        self.oracle.insert(page, kind);
+        self.oracle.insert(page, &insert);
         self.drain();
     }
 
@@ -235,7 +254,11 @@ impl<P: Base + Clone, O: Oracle> Pair<P, O> {
                 self.policy.hit(PageRef(page), by(via), NOW);
                 self.oracle.hit(page, via);
             }
-            Call::Come(ghost, kind, room) => self.come(ghost, kind, room),
+            Call::Come(ghost, new, room) => self.come(ghost, new, room),
+            Call::Dirty(page, dirty) => {
+                self.policy.set_dirty(PageRef(page), dirty);
+                self.oracle.set_dirty(page, dirty);
+            }
             Call::Detach(page) => self.detach(page),
             Call::DetachFirst => {
                 if let Some(first) = propose(&self.policy, 1).first() {
@@ -287,6 +310,13 @@ impl<P: Base + Clone, O: Oracle> Pair<P, O> {
                 "{page} {}",
                 story()
             );
+            let class = self.oracle.class(page);
+            assert_eq!(
+                self.policy.class(PageRef(page)),
+                class,
+                "{page} {}",
+                story()
+            );
         }
         let in_memory = self.pages(|s| matches!(s, State::Resident | State::Detached));
         assert_eq!(self.policy.resident() as usize, in_memory.len());
@@ -325,11 +355,21 @@ impl<P: Base + Clone, O: Oracle> Pair<P, O> {
 
 /// Random lists at sizes where off-by-one errors live, and at some larger ones.
 pub fn agree<P: Base + Clone, O: Oracle>(make: impl Fn(u32, u64) -> (P, O)) {
-    let lists = setting("PIEBALD_FUZZ_CASES", 0).clamp(12, 2000);
-    for capacity in [1, 2, 3, 4, 5, 7, 10, 11, 24, 40] {
+    agree_at(&[1, 2, 3, 4, 5, 7, 10, 11, 24, 40], 12, 150, make);
+}
+
+/// So many random lists per capacity, of so many steps each.
+pub fn agree_at<P: Base + Clone, O: Oracle>(
+    capacities: &[u32],
+    lists: u64,
+    steps: u64,
+    make: impl Fn(u32, u64) -> (P, O),
+) {
+    let lists = setting("PIEBALD_FUZZ_CASES", 0).clamp(lists, 2000);
+    for capacity in capacities {
         for seed in 0..lists {
-            let (policy, oracle) = make(capacity, seed);
-            Pair::new(policy, oracle, seed << 8 | u64::from(capacity)).run(150);
+            let (policy, oracle) = make(*capacity, seed);
+            Pair::new(policy, oracle, seed << 8 | u64::from(*capacity)).run(steps);
         }
     }
 }
