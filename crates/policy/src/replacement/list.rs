@@ -261,10 +261,10 @@ mod tests {
         (0..4).for_each(|at| list.push(&mut links, at));
         assert!(list.holds(&links));
         let sound = links.clone();
-        links[2].older = 3;
+        set_older(&mut links, 2, 3);
         assert!(!list.holds(&links), "a wrong link back");
         links.copy_from_slice(&sound);
-        links[1].newer = 0;
+        set_newer(&mut links, 1, 0);
         assert!(!list.holds(&links), "a loop");
         links.copy_from_slice(&sound);
         list.len = 3;
