@@ -6,7 +6,7 @@ mod replacement_kit;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use piebald_policy::{
-    contract::replacement::{Base, Gone, Insert, PageRef, Replacement, State, Touch, Via},
+    contract::replacement::{Base, Fetch, Gone, Insert, PageRef, Replacement, State, Touch, Via},
     replacement::{NewError, S3Fifo, S3FifoConfig, Slots, TwoQ, TwoQConfig},
 };
 use replacement_kit::{
@@ -32,6 +32,8 @@ struct Names {
     most: usize,
     asked: BTreeSet<u32>,
     dropped: BTreeSet<u32>,
+    /// Pages in memory that were read ahead and not used yet: was the name known?
+    unseen: BTreeMap<u32, bool>,
 }
 
 impl Names {
@@ -42,7 +44,12 @@ impl Names {
         }
     }
 
+    /// A page left memory.
     fn add(&mut self, page: u32) {
+        if self.unseen.remove(&page) == Some(false) {
+            self.dropped.insert(page);
+            return;
+        }
         self.queue.push_back(page);
         if self.queue.len() > self.most {
             let last = self.queue.pop_front().unwrap();
@@ -54,6 +61,15 @@ impl Names {
 
     fn knows(&self, page: u32) -> bool {
         is_in(&self.queue, page) || self.asked.contains(&page)
+    }
+
+    /// A page comes: true if it was asked for while its name was known.
+    fn proves_hot(&mut self, page: u32, insert: &Insert) -> bool {
+        let known = self.remove(page);
+        if insert.fetch == Fetch::Readahead {
+            self.unseen.insert(page, known);
+        }
+        known && insert.fetch == Fetch::Demand
     }
 
     /// True if it was known.
@@ -102,8 +118,8 @@ impl Oracle for FullTwoQ {
     }
 
     // "if X is on A1out then add X to the head of Am; else add X to the head of A1in"
-    fn insert(&mut self, page: u32, _: &Insert) {
-        if self.a1out.remove(page) {
+    fn insert(&mut self, page: u32, insert: &Insert) {
+        if self.a1out.proves_hot(page, insert) {
             self.am.push_back(page);
         } else {
             self.a1in.push_back(page);
@@ -114,6 +130,13 @@ impl Oracle for FullTwoQ {
     fn hit(&mut self, page: u32, _: Via) {
         if take(&mut self.am, page) {
             self.am.push_back(page);
+        }
+        if self.a1out.unseen.remove(&page) == Some(true) {
+            if take(&mut self.a1in, page) {
+                self.am.push_back(page);
+            } else {
+                self.detached.insert(page, (Side::Hot, true));
+            }
         }
         if let Some((side, used)) = self.detached.get_mut(&page) {
             *used = *side == Side::Hot;
@@ -158,6 +181,7 @@ impl Oracle for FullTwoQ {
         if was_new && why == Gone::Evicted {
             self.a1out.add(page);
         } else {
+            self.a1out.unseen.remove(&page);
             self.a1out.dropped.insert(page);
         }
     }
@@ -298,9 +322,9 @@ impl Oracle for S3 {
         self.ghost.asked.extend(ghost);
     }
 
-    fn insert(&mut self, page: u32, _: &Insert) {
+    fn insert(&mut self, page: u32, insert: &Insert) {
         self.uses.insert(page, 0);
-        if self.ghost.remove(page) {
+        if self.ghost.proves_hot(page, insert) {
             self.main.push_back(page);
         } else {
             self.small.push_back(page);
@@ -308,8 +332,12 @@ impl Oracle for S3 {
     }
 
     fn hit(&mut self, page: u32, _: Via) {
-        let uses = self.uses(page);
-        self.uses.insert(page, 3.min(uses + 1));
+        let uses = match self.ghost.unseen.remove(&page) {
+            Some(true) => 2,
+            Some(false) => 0,
+            None => 3.min(self.uses(page) + 1),
+        };
+        self.uses.insert(page, uses);
     }
 
     fn evict(&mut self) -> Option<u32> {
@@ -349,6 +377,7 @@ impl Oracle for S3 {
         if side == Some(Side::New) && why == Gone::Evicted {
             self.ghost.add(page);
         } else {
+            self.ghost.unseen.remove(&page);
             self.ghost.dropped.insert(page);
         }
     }
@@ -486,6 +515,32 @@ fn s3_fifo_moves_on_what_was_used_twice_and_remembers_the_rest() {
     assert_eq!(propose(&policy, 10)[8..], [2, 0], "1 and 2 go before 0");
     let gone: Vec<u32> = (0..10).map(|_| policy.evict().unwrap().0).collect();
     assert_eq!(gone, [3, 4, 5, 6, 7, 8, 9, 1, 2, 0]);
+}
+
+#[test]
+fn a_page_read_ahead_in_vain_leaves_no_name_and_does_not_become_hot() {
+    fn check<P: Replacement>(mut policy: P) -> P {
+        for page in 0..4 {
+            policy.insert(PageRef(page), &replacement_kit::readahead(), NOW);
+        }
+        touch(&mut policy, [1]);
+        assert_eq!(policy.evict(), Some(PageRef(0)));
+        assert_eq!(drain(&mut policy), [0].into(), "never used, not remembered");
+        assert_eq!(policy.evict(), Some(PageRef(1)), "its one use is its first");
+        assert_eq!(policy.state(PageRef(1)), State::Ghost);
+        let ahead = replacement_kit::readahead();
+        policy.miss(Some(PageRef(1)), &ahead, NOW);
+        policy.insert(PageRef(1), &ahead, NOW);
+        policy
+    }
+    let mut two_q = check(two_q(4)); // Kin 1
+    assert_eq!(propose(&two_q, 4), [2, 3, 1], "not hot yet");
+    touch(&mut two_q, [1]);
+    assert_eq!(propose(&two_q, 4), [2, 1, 3], "in Am");
+    let mut s3 = check(s3(4));
+    assert!(!s3.wanted(PageRef(1)));
+    touch(&mut s3, [1]);
+    assert!(s3.wanted(PageRef(1)), "it moves on when its turn comes");
 }
 
 #[test]

@@ -18,6 +18,11 @@
 //! * Whether a page is a ghost is decided at the miss, before room is made, not
 //!   after it (lines 5 to 8). It differs if the page was the oldest ghost.
 //! * The name leaves ghost when the page comes in.
+//! * A page that was read ahead and not used yet has not been seen: its first use
+//!   does not count, as that of a page that was waited for does not; if it leaves
+//!   unseen, its name is not kept. If it was read ahead while its name was in ghost,
+//!   nobody has asked for it yet either: it waits in small, and its first use is
+//!   enough to move on.
 //! * A detached page goes back to the hot end of its queue; one of small that was
 //!   used often enough to move on does so, and one of main has a use less, as if
 //!   their turn had come.
@@ -35,7 +40,7 @@ use super::{
     list::List,
 };
 use crate::contract::replacement::{
-    Base, BrokenOrder, Effort, Gone, Insert, PageRef, Replacement, State, Touch,
+    Base, BrokenOrder, Effort, Fetch, Gone, Insert, PageRef, Replacement, State, Touch,
 };
 
 /// On small.
@@ -46,6 +51,10 @@ const MAIN: u8 = SECOND;
 const USE: u8 = OWN;
 /// The uses, in a mark: two bits.
 const USES: u8 = 3 * USE;
+/// A page of small that was read ahead and not used yet.
+const UNSEEN: u8 = OWN << 2;
+/// Its name was in ghost when it was read ahead.
+const NAMED: u8 = OWN << 3;
 
 /// The thresholds of [`S3Fifo`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,8 +196,11 @@ impl<S: Store> S3Fifo<S> {
         let mark = self.book.mark(at);
         self.unlink(at, mark);
         self.book.left();
+        let has_name = mark & (UNSEEN | NAMED) != UNSEEN;
         match (mark & PLACE, why) {
-            (SMALL | DETACHED, Gone::Evicted) => self.ghosts.remember(&mut self.book, at),
+            (SMALL | DETACHED, Gone::Evicted) if has_name => {
+                self.ghosts.remember(&mut self.book, at);
+            }
             _ => self.book.give_up(at),
         }
     }
@@ -205,25 +217,33 @@ impl<S: Store> Replacement for S3Fifo<S> {
     }
 
     #[inline]
-    fn insert(&mut self, page: PageRef, _: &Insert, _: Picos) {
+    fn insert(&mut self, page: PageRef, insert: &Insert, _: Picos) {
         let may = self.book.may_come(page);
         debug_assert!(may.is_some(), "insert of a page that may not come");
         let Some(mark) = may else { return };
         self.book.came();
-        if is_ghost(mark) {
-            self.ghosts.recall(&mut self.book, page.0, mark);
-            self.book.push(&mut self.main, page.0, MAIN);
-        } else {
-            self.book.push(&mut self.small, page.0, SMALL);
+        let (at, named) = (page.0, is_ghost(mark));
+        self.ghosts.recall(&mut self.book, at, mark);
+        match (insert.fetch, named) {
+            (Fetch::Demand, true) => self.book.push(&mut self.main, at, MAIN),
+            (Fetch::Demand, false) => self.book.push(&mut self.small, at, SMALL),
+            (Fetch::Readahead, true) => {
+                self.book.push(&mut self.small, at, SMALL | UNSEEN | NAMED);
+            }
+            (Fetch::Readahead, false) => self.book.push(&mut self.small, at, SMALL | UNSEEN),
         }
     }
 
     #[inline]
     fn hit(&mut self, page: PageRef, _: Touch, _: Picos) {
+        let enough = self.too_few.wrapping_add(USE);
         if let Some(mark) = self.book.mark_mut(page.0)
             && in_memory(*mark)
         {
-            if *mark & USES < USES {
+            if *mark & UNSEEN != 0 {
+                let uses = if *mark & NAMED != 0 { enough } else { 0 };
+                *mark = *mark & PLACE | uses;
+            } else if *mark & USES < USES {
                 *mark = mark.wrapping_add(USE);
             }
         } else {
@@ -261,7 +281,7 @@ impl<S: Store> Replacement for S3Fifo<S> {
         self.unlink(page.0, mark);
         let from_main = mark & PLACE == MAIN;
         let place = if from_main { DETACHED_SECOND } else { DETACHED };
-        self.book.set_mark(page.0, place | mark & USES);
+        self.book.set_mark(page.0, place | mark & !PLACE);
     }
 
     fn reattach(&mut self, page: PageRef) {
@@ -270,10 +290,10 @@ impl<S: Store> Replacement for S3Fifo<S> {
         if !detached(mark) {
             return;
         }
-        let uses = mark & USES;
+        let (uses, bits) = (mark & USES, mark & !PLACE);
         match (mark & PLACE == DETACHED, self.stays(mark)) {
             (true, true) => self.book.push(&mut self.main, at, MAIN),
-            (true, false) => self.book.push(&mut self.small, at, SMALL | uses),
+            (true, false) => self.book.push(&mut self.small, at, SMALL | bits),
             (false, _) => {
                 let left = uses.saturating_sub(USE);
                 self.book.push(&mut self.main, at, MAIN | left);

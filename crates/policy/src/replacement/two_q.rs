@@ -14,6 +14,9 @@
 //! * The name of the page that is asked for counts in A1out until the page is in
 //!   memory, since `reclaimfor` comes before it moves to Am. If it is pushed out by
 //!   the very page that makes room for it, it enters Am all the same.
+//! * A page that was read ahead and not used yet has not been seen: if it leaves so,
+//!   its name is not kept. If it was read ahead while its name was in A1out, nobody
+//!   has asked for it yet either: it waits in A1in, and its first use takes it to Am.
 //! * A detached page goes back to the hot end of the queue that it was taken from;
 //!   it is wanted if it belongs to Am and was used meanwhile.
 
@@ -30,7 +33,7 @@ use super::{
     list::List,
 };
 use crate::contract::replacement::{
-    Base, BrokenOrder, Effort, Gone, Insert, PageRef, Replacement, State, Touch,
+    Base, BrokenOrder, Effort, Fetch, Gone, Insert, PageRef, Replacement, State, Touch,
 };
 
 /// On A1in.
@@ -39,6 +42,10 @@ const A1IN: u8 = FIRST;
 const AM: u8 = SECOND;
 /// A page of Am that was used while it was detached.
 const USED: u8 = OWN;
+/// A page of A1in that was read ahead and not used yet.
+const UNSEEN: u8 = OWN << 1;
+/// Its name was in A1out when it was read ahead.
+const NAMED: u8 = OWN << 2;
 
 /// The thresholds of [`TwoQ`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,15 +112,6 @@ impl<S: Store> TwoQ<S> {
     }
 
     #[inline]
-    fn list(&mut self, mark: u8) -> Option<&mut List> {
-        match mark & PLACE {
-            A1IN => Some(&mut self.a1in),
-            AM => Some(&mut self.am),
-            _ => None,
-        }
-    }
-
-    #[inline]
     fn unlink(&mut self, at: u32, mark: u8) {
         match mark & PLACE {
             A1IN => self.book.unlink(&mut self.a1in, at),
@@ -127,8 +125,11 @@ impl<S: Store> TwoQ<S> {
     fn remove(&mut self, at: u32, mark: u8, why: Gone) {
         self.unlink(at, mark);
         self.book.left();
+        let has_name = mark & (UNSEEN | NAMED) != UNSEEN;
         match (mark & PLACE, why) {
-            (A1IN | DETACHED, Gone::Evicted) => self.a1out.remember(&mut self.book, at),
+            (A1IN | DETACHED, Gone::Evicted) if has_name => {
+                self.a1out.remember(&mut self.book, at);
+            }
             _ => self.book.give_up(at),
         }
     }
@@ -145,24 +146,34 @@ impl<S: Store> Replacement for TwoQ<S> {
     }
 
     #[inline]
-    fn insert(&mut self, page: PageRef, _: &Insert, _: Picos) {
+    fn insert(&mut self, page: PageRef, insert: &Insert, _: Picos) {
         let may = self.book.may_come(page);
         debug_assert!(may.is_some(), "insert of a page that may not come");
         let Some(mark) = may else { return };
         self.book.came();
-        if is_ghost(mark) {
-            self.a1out.recall(&mut self.book, page.0, mark);
-            self.book.push(&mut self.am, page.0, AM);
-        } else {
-            self.book.push(&mut self.a1in, page.0, A1IN);
+        let (at, named) = (page.0, is_ghost(mark));
+        self.a1out.recall(&mut self.book, at, mark);
+        match (insert.fetch, named) {
+            (Fetch::Demand, true) => self.book.push(&mut self.am, at, AM),
+            (Fetch::Demand, false) => self.book.push(&mut self.a1in, at, A1IN),
+            (Fetch::Readahead, true) => {
+                self.book.push(&mut self.a1in, at, A1IN | UNSEEN | NAMED);
+            }
+            (Fetch::Readahead, false) => self.book.push(&mut self.a1in, at, A1IN | UNSEEN),
         }
     }
 
     #[inline]
     fn hit(&mut self, page: PageRef, _: Touch, _: Picos) {
-        let at = page.0;
-        match self.book.mark(at) & PLACE {
-            A1IN | DETACHED => {}
+        let (at, mark) = (page.0, self.book.mark(page.0));
+        match mark & PLACE {
+            A1IN | DETACHED if mark & UNSEEN == 0 => {}
+            A1IN if mark & NAMED != 0 => {
+                self.book.unlink(&mut self.a1in, at);
+                self.book.push(&mut self.am, at, AM);
+            }
+            DETACHED if mark & NAMED != 0 => self.book.set_mark(at, DETACHED_SECOND | USED),
+            A1IN | DETACHED => self.book.set_mark(at, mark & PLACE),
             AM => {
                 if self.am.newest() != Some(at) {
                     self.book.unlink(&mut self.am, at);
@@ -183,12 +194,9 @@ impl<S: Store> Replacement for TwoQ<S> {
         debug_assert!(attached(mark), "detach of a page that is not attached");
         if attached(mark) {
             self.unlink(page.0, mark);
-            let place = if mark & PLACE == AM {
-                DETACHED_SECOND
-            } else {
-                DETACHED
-            };
-            self.book.set_mark(page.0, place);
+            let from_am = mark & PLACE == AM;
+            let place = if from_am { DETACHED_SECOND } else { DETACHED };
+            self.book.set_mark(page.0, place | mark & !PLACE);
         }
     }
 
@@ -196,7 +204,7 @@ impl<S: Store> Replacement for TwoQ<S> {
         let mark = self.book.mark(page.0);
         debug_assert!(detached(mark), "reattach of a page that is not detached");
         match mark & PLACE {
-            DETACHED => self.book.push(&mut self.a1in, page.0, A1IN),
+            DETACHED => self.book.push(&mut self.a1in, page.0, A1IN | mark & !PLACE),
             DETACHED_SECOND => self.book.push(&mut self.am, page.0, AM),
             _ => {}
         }
@@ -217,9 +225,9 @@ impl<S: Store> Replacement for TwoQ<S> {
     #[inline]
     fn evict(&mut self) -> Option<PageRef> {
         let from_a1in = self.a1in.len() > self.kin || self.am.is_empty();
-        let mark = if from_a1in { A1IN } else { AM };
-        let at = self.list(mark)?.oldest()?;
-        self.remove(at, mark, Gone::Evicted);
+        let list = if from_a1in { &self.a1in } else { &self.am };
+        let at = list.oldest()?;
+        self.remove(at, self.book.mark(at), Gone::Evicted);
         Some(PageRef(at))
     }
 
