@@ -9,6 +9,7 @@
 #![no_std]
 
 mod rainbow;
+mod replacement;
 
 use core::fmt::Write;
 
@@ -39,7 +40,7 @@ extern "C" fn piebald_panic_reached() -> ! {
 #[unsafe(no_mangle)]
 pub extern "C" fn piebald_probe_start(word: u64) -> u64 {
     let probed = colors(word) ^ contract(word) ^ maps(word) ^ frames(word);
-    probed ^ rainbow::partitions(word) ^ planted(word)
+    probed ^ rainbow::partitions(word) ^ replacement::policies(word) ^ planted(word)
 }
 
 /// A sink that keeps nothing, for messages.

@@ -16,6 +16,14 @@ pub struct Link {
     older: u32,
 }
 
+impl Link {
+    /// The link of a page that is on no list, to fill memory with before it is lent.
+    pub const NONE: Self = Self {
+        newer: NIL,
+        older: NIL,
+    };
+}
+
 /// The ends of a list and how many pages are on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct List {
