@@ -19,12 +19,17 @@ pub(super) struct Link {
     colder: u32,
 }
 
+impl Link {
+    /// In no list.
+    pub(super) const NONE: Self = Self {
+        hotter: NIL,
+        colder: NIL,
+    };
+}
+
 impl Default for Link {
     fn default() -> Self {
-        Self {
-            hotter: NIL,
-            colder: NIL,
-        }
+        Self::NONE
     }
 }
 
@@ -106,18 +111,17 @@ impl<const W: usize> List<W> {
         self.len += 1;
     }
 
-    /// Puts a page that is in no list `W` just hotter than another of this list.
-    pub(super) fn push_above<N: Linked<W>>(&mut self, nodes: &mut [N], page: u32, below: u32) {
-        let hotter = nodes[below as usize].link().hotter;
-        if hotter == NIL {
-            return self.push(nodes, page);
-        }
+    /// Puts a page that is in no list `W` at the cold end.
+    pub(super) fn push_cold<N: Linked<W>>(&mut self, nodes: &mut [N], page: u32) {
         *nodes[page as usize].link_mut() = Link {
-            hotter,
-            colder: below,
+            hotter: self.tail,
+            colder: NIL,
         };
-        nodes[below as usize].link_mut().hotter = page;
-        nodes[hotter as usize].link_mut().colder = page;
+        match self.tail {
+            NIL => self.head = page,
+            tail => nodes[tail as usize].link_mut().colder = page,
+        }
+        self.tail = page;
         self.len += 1;
     }
 

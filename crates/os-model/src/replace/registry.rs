@@ -11,7 +11,7 @@ use piebald_policy::replacement::NewError;
 
 use super::kernel;
 use super::spec::{OptionError, PolicySpec};
-use super::{ConfigError, arc, lirs, lru_k, min, mq, tiny_lfu};
+use super::{ConfigError, arc, lirs, lru_k, mglru, min, mq, tiny_lfu};
 
 /// What every policy is built from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +131,9 @@ policies! {
     "w-tinylfu", "admits a page from a small window if it was used more than the victim",
         "Einziger, Friedman and Manes, ACM TOS 13(4), 2017"
         => |s: &Setup| tiny_lfu::WTinyLfu::new(tiny_lfu::WTinyLfuConfig::new(s.capacity_pages));
+    "mglru", "generations by age, tiers by uses through calls, protected by refaults",
+        "a model of Linux 6.1's multi-generational LRU"
+        => |s: &Setup| mglru::MgLru::new(mglru::MgLruConfig::new(s.capacity_pages));
     "min", "evicts the page used farthest in the future: the bound",
         "Belady, IBM Systems Journal 5(2), 1966"
         => |s: &Setup| min::Min::new(min::MinConfig::new(s.capacity_pages));
