@@ -149,7 +149,9 @@ impl Ranged for Axis {
     type ValueType = f64;
 
     fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
-        limit.0 + (self.share(*value) * f64::from(limit.1 - limit.0)).round() as i32
+        // Far outside is outside: a pixel has to fit its integer.
+        let share = self.share(*value).clamp(-1.0, 2.0);
+        limit.0 + (share * f64::from(limit.1 - limit.0)).round() as i32
     }
 
     fn key_points<H: KeyPointHint>(&self, _: H) -> Vec<f64> {

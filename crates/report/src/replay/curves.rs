@@ -38,7 +38,14 @@ pub(super) fn curve_name(curve: &MissRatioCurve) -> String {
 
 /// Points that can be shown.
 pub(super) fn known(curve: &MissRatioCurve) -> impl Iterator<Item = &MissRatioPoint> {
-    curve.points.iter().filter(|p| p.miss_ratio.is_finite())
+    let possible = |p: &&MissRatioPoint| (0.0..=1.0).contains(&p.miss_ratio);
+    curve.points.iter().filter(possible)
+}
+
+/// A point's interval, as far as miss ratios go.
+pub(super) fn interval(p: &MissRatioPoint) -> Option<[f64; 2]> {
+    let ends = p.ci95.filter(|[low, high]| low <= high);
+    ends.map(|ends| ends.map(|v| v.clamp(0.0, 1.0)))
 }
 
 /// At most [`MAX_SIZES`], about evenly spread over the logarithm of the size: of those
@@ -89,13 +96,13 @@ fn rows(curve: &MissRatioCurve, sizes: &[u64]) -> Vec<Row> {
     };
     let percent = |v: f64| format!("{:.2}", 100.0 * v);
     let value = |p: &MissRatioPoint| Some(percent(p.miss_ratio));
-    let interval = |p: &MissRatioPoint| {
-        let [low, high] = p.ci95.filter(|ends| ends.iter().all(|v| v.is_finite()))?;
-        Some(format!("{} to\n{}", percent(low), percent(high)))
+    let ends = |p: &MissRatioPoint| {
+        let [low, high] = interval(p)?.map(percent);
+        Some(format!("{low} to\n{high}"))
     };
     let mut out = vec![row(curve_name(curve), &value)];
     if known(curve).any(|p| interval(p).is_some()) {
-        out.push(row("  95 % interval".to_owned(), &interval));
+        out.push(row("  95 % interval".to_owned(), &ends));
     }
     out
 }
@@ -133,10 +140,13 @@ fn remark(replay: &Replay, curve: &MissRatioCurve) -> String {
         n => format!("{n} samples, bands are 95 % intervals"),
     };
     let rate = brief(100.0 * curve.sampling_rate);
-    let error = curve.largest_error.filter(|e| e.is_finite()).map(|e| {
-        let points = brief(100.0 * e);
-        format!(", at most {points} percentage points off the exact curve")
-    });
+    let error = curve
+        .largest_error
+        .filter(|e| (0.0..=1.0).contains(e))
+        .map(|e| {
+            let points = brief(100.0 * e);
+            format!(", at most {points} percentage points off the exact curve")
+        });
     let error = error.unwrap_or_default();
     clean(&format!(
         "{name}: {rate} % of the pages of {references} references, {samples}{error}."

@@ -3,6 +3,7 @@
 use super::{
     Replay, ReplayIo, ReplayRun,
     grid::{Grid, size_text},
+    seconds,
 };
 use crate::format::{Kind, UNKNOWN, clean, grouped, number};
 
@@ -102,7 +103,7 @@ fn times(grid: &Grid<'_>) -> Vec<Matrix> {
         ("Disk busy", |io| io.disk_busy_s),
     ];
     for (name, get) in others.into_iter().filter(|(name, _)| *name != clock.name()) {
-        let own = |p, s| Some(get(io(p, s)?));
+        let own = |p, s| seconds(get(io(p, s)?));
         all.push(time(grid, name, Better::Open, own).detail());
     }
     all

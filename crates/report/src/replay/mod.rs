@@ -81,6 +81,15 @@ impl Replay {
     }
 }
 
+/// No simulated time is longer, in s: the 64-bit clock of picoseconds, summed over 5e7
+/// tasks.
+const LONGEST_S: f64 = 1e15;
+
+/// A time that can be: not below zero, not endless.
+fn seconds(time: f64) -> Option<f64> {
+    (0.0..=LONGEST_S).contains(&time).then_some(time)
+}
+
 /// Which time of a run says how well a policy did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Clock {
@@ -99,7 +108,7 @@ impl Clock {
             Self::Elapsed => io.elapsed_s,
             Self::Waited => io.waited_s,
         };
-        (time.is_finite() && time >= 0.0).then_some(time)
+        seconds(time)
     }
 
     /// For headings.

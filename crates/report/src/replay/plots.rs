@@ -3,7 +3,7 @@
 
 use super::{
     Replay, ReplayRun,
-    curves::{curve_name, known, remarks},
+    curves::{curve_name, interval, known, remarks},
     grid::{Grid, size_text},
     matrix::{Matrix, Row, Shown},
 };
@@ -437,8 +437,8 @@ fn curve_line(replay: &Replay, curve: &super::MissRatioCurve, color: usize, x: &
     let dots = all.len() <= MAX_DOTS;
     let kept = thinned(all, |p| (x.share(at(p)), p.miss_ratio));
     let band = |p: &super::MissRatioPoint| {
-        let [low, high] = p.ci95.filter(|ends| ends.iter().all(|v| v.is_finite()))?;
-        Some((at(p), 100.0 * low.max(0.0), 100.0 * high.min(1.0)))
+        let [low, high] = interval(p)?;
+        Some((at(p), 100.0 * low, 100.0 * high))
     };
     let mut stops: Vec<Stop> = Vec::new();
     for p in &kept {
@@ -465,8 +465,7 @@ fn curve_stop(
     p: &super::MissRatioPoint,
     dot: bool,
 ) -> Stop {
-    let ends = p.ci95.filter(|ends| ends.iter().all(|v| v.is_finite()));
-    let ends = ends.map_or_else(String::new, |[low, high]| {
+    let ends = interval(p).map_or_else(String::new, |[low, high]| {
         format!(" ({:.2} to {:.2} %)", 100.0 * low, 100.0 * high)
     });
     let (name, size) = (curve_name(curve), size_text(replay, p.size_pages));
