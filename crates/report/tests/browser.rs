@@ -10,9 +10,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use piebald_report::{to_html, write_atomically};
+use piebald_report::{replay_to_html, to_html, write_atomically};
 
 mod common;
+#[path = "common/replay.rs"]
+mod replay;
 
 /// A report in a directory of its own, and what the browser makes of it.
 struct Page {
@@ -171,6 +173,27 @@ fn light_and_dark_show_their_own_colors() {
         0,
         "a marker color is left in the dark report"
     );
+}
+
+#[test]
+fn plots_of_a_replay_have_a_line_of_its_own_color_for_each_policy() {
+    if !browser_is_there() {
+        return;
+    }
+    let page = Page::new(&replay_to_html(&replay::sample_replay()).unwrap());
+    let light = page.screenshot(&[]);
+    let dark = page.screenshot(&["--blink-settings=preferredColorScheme=0"]);
+    assert_eq!(dark.count([0xff; 3]), 0, "white spots in the dark page");
+    let lines = [
+        ([0x00, 0x72, 0xb2], [0x3d, 0x9a, 0xd6]),
+        ([0xe6, 0x9f, 0x00], [0xeb, 0xa9, 0x2c]),
+        ([0x00, 0x9e, 0x73], [0x1f, 0xb5, 0x8b]),
+        ([0xcc, 0x79, 0xa7], [0xd8, 0x8f, 0xb8]),
+    ];
+    for (by_day, by_night) in lines {
+        assert!(light.count(by_day) > 500, "a line in light: {by_day:?}");
+        assert!(dark.count(by_night) > 500, "a line in dark: {by_night:?}");
+    }
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn stroke(context: &mut Context<'_, '_>, line: &Line) -> Result<(), Failure> {
     let points = line.points.clone();
     match line.dashed {
         false => context.draw_series([PathElement::new(points, style)])?,
-        true => context.draw_series(DashedLineSeries::new(points, 6, 4, style).into_iter())?,
+        true => context.draw_series(DashedLineSeries::new(points, 6, 4, style))?,
     };
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::format::{number, short};
 
 /// Longest name of a policy in a table or a sentence.
 const NAME_CHARS: usize = 24;
-/// Longest exact size; a longer one is shown with three digits.
+/// Longest exact size; a longer one is shown with three digits, as is one of 4000KiB.
 const SIZE_CHARS: usize = 7;
 
 /// Policies down, sizes across. A cell is empty where a run is missing, as it may be in
@@ -105,7 +105,8 @@ pub(super) fn size_text(replay: &Replay, pages: u64) -> String {
 /// Bytes as people read them: exact if that is short, else with three digits.
 pub(super) fn bytes_text(bytes: u64) -> String {
     let exact = Bytes(bytes).to_string();
-    if exact.len() <= SIZE_CHARS {
+    let digits = exact.bytes().take_while(u8::is_ascii_digit).count();
+    if exact.len() <= SIZE_CHARS && digits < 4 {
         return exact;
     }
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -129,7 +130,9 @@ mod tests {
             (0, "0B"),
             (160 << 20, "160MiB"),
             (3 << 29, "1.5GiB"),
-            (4_096_000, "4000KiB"),
+            (4_096_000, "3.91MiB"),
+            (608 << 10, "608KiB"),
+            (4096, "4KiB"),
             (4096 * 12_345, "48.2MiB"),
             (1023 << 20 | 4096, "0.999GiB"),
             (u64::MAX, "16.0EiB"),

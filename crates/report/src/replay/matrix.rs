@@ -89,6 +89,9 @@ fn hit_ratio(grid: &Grid<'_>) -> Matrix {
     reals(grid, "Hit ratio [%]", Better::More, get, text).how(how)
 }
 
+/// One of a disk's times.
+type Seconds = fn(&ReplayIo) -> f64;
+
 fn times(grid: &Grid<'_>) -> Vec<Matrix> {
     let clock = grid.replay.clock();
     let compared = |p, s| grid.time(grid.run(p, s)?);
@@ -97,7 +100,7 @@ fn times(grid: &Grid<'_>) -> Vec<Matrix> {
         all.push(changes(grid));
     }
     let io = |p, s| grid.run(p, s)?.io.as_ref();
-    let others: [(&str, fn(&ReplayIo) -> f64); 3] = [
+    let others: [(&str, Seconds); 3] = [
         ("Execution time", |io| io.elapsed_s),
         ("Time waited for the disk", |io| io.waited_s),
         ("Disk busy", |io| io.disk_busy_s),

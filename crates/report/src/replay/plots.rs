@@ -288,11 +288,7 @@ fn cdf(grid: &Grid<'_>, size: usize, longest: u32) -> Result<Option<String>, Rep
         size: HALF,
         lines: lines.collect(),
         x,
-        y: Axis::linear(
-            "pages read in shorter sequences than x [%]",
-            [0.0, 100.0],
-            6,
-        ),
+        y: Axis::linear("pages in sequences shorter than x [%]", [0.0, 100.0], 6),
     })
 }
 

@@ -57,7 +57,7 @@ pub fn replay_to_table(replay: &Replay, style: &TableStyle) -> String {
 
 /// What an interrupted replay says of itself.
 pub(super) const PARTIAL: &str =
-    "the replay was interrupted; the numbers cover only what was replayed.";
+    "The replay was interrupted; the numbers cover only what was replayed.";
 
 fn paragraph_of(out: &mut String, text: &str, width: usize) {
     if !text.is_empty() {
