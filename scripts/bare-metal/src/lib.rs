@@ -8,6 +8,7 @@
 
 #![no_std]
 
+mod dulo;
 mod rainbow;
 mod replacement;
 
@@ -40,7 +41,11 @@ extern "C" fn piebald_panic_reached() -> ! {
 #[unsafe(no_mangle)]
 pub extern "C" fn piebald_probe_start(word: u64) -> u64 {
     let probed = colors(word) ^ contract(word) ^ maps(word) ^ frames(word);
-    probed ^ rainbow::partitions(word) ^ replacement::policies(word) ^ planted(word)
+    probed
+        ^ rainbow::partitions(word)
+        ^ replacement::policies(word)
+        ^ dulo::sequences(word)
+        ^ planted(word)
 }
 
 /// A sink that keeps nothing, for messages.

@@ -70,7 +70,21 @@ pub struct Bucket {
     pub(super) high: u32,
 }
 
+impl Sequence {
+    /// No sequence.
+    pub const EMPTY: Self = Self {
+        h: 0,
+        low: NIL,
+        high: NIL,
+        size: 0,
+        left: 0,
+    };
+}
+
 impl Bucket {
+    /// A length without value.
+    pub const EMPTY: Self = Self::empty(0);
+
     pub(super) const fn empty(step: u64) -> Self {
         Self {
             step,

@@ -376,16 +376,22 @@ impl<P: Replacement> Host<P> {
     /// Brings a page in that is not in memory.
     pub fn fetch(&mut self, name: u64, fetch: Fetch) -> PageRef {
         let insert = self.insert_for(name, fetch);
-        self.policy.miss(None, &insert, NOW);
+        self.policy.miss(self.number(name), &insert, NOW);
         while self.policy.resident() >= self.policy.capacity() {
             self.evict();
         }
-        let page = PageRef(self.free.pop().expect("a free number"));
+        self.drain();
+        let ghost = self.number(name);
+        let page = ghost.unwrap_or_else(|| PageRef(self.free.pop().expect("a free number")));
         self.names[page.index()] = name;
         self.numbers.insert(name, page);
         self.policy.insert(page, &insert, NOW);
         self.drain();
         page
+    }
+
+    fn is_in_memory(&self, page: PageRef) -> bool {
+        matches!(self.policy.state(page), State::Resident | State::Detached)
     }
 
     /// References to all of these.
@@ -397,7 +403,7 @@ impl<P: Replacement> Host<P> {
 
     /// A reference; true for a hit.
     pub fn access(&mut self, name: u64) -> bool {
-        match self.number(name) {
+        match self.number(name).filter(|page| self.is_in_memory(*page)) {
             Some(page) => {
                 self.policy.hit(page, Touch::default(), NOW);
                 true
