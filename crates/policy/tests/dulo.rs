@@ -552,6 +552,22 @@ fn a_page_that_cannot_leave_does_not_keep_young_ones_below_its_successor() {
     host.policy.validate().unwrap();
 }
 
+#[test]
+fn memory_that_is_short_below_its_capacity_is_sequenced_too() {
+    // 100 pages by the books, of which the host can spare 40.
+    let mut host = host(Kind::Clock, 100, sizes(2, 4, 16));
+    for name in 0..200 {
+        while host.policy.resident() >= 40 {
+            host.evict();
+        }
+        host.access(name);
+        host.policy.validate().unwrap();
+    }
+    assert!(host.policy.counters().sequencings > 30);
+    assert!(host.policy.evicting().count() >= 12);
+    assert_eq!(host.policy.counters().short_banks, 0);
+}
+
 // Long runs
 
 /// A million blocks: files of all lengths and random ones.

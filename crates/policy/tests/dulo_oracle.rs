@@ -1,6 +1,6 @@
 //! DULO against an obvious oracle under random calls, on three bases.
 //!
-//! `PIEBALD_DULO_OPS` sets the number of calls per configuration (default 6,000).
+//! `PIEBALD_DULO_OPS` sets the number of calls per configuration (default 3,000).
 
 mod dulo_kit;
 
@@ -157,6 +157,13 @@ impl Pair {
                 self.dulo.place(page, at.map(DiskBlock));
                 self.oracle.place(page, at);
             }
+            // Memory shrinks for a while: below its capacity, too, pages leave.
+            (7, Some(_), _) if self.random.below(20) == 0 => {
+                for _ in 0..self.random.below(u64::from(self.capacity)) {
+                    self.evict();
+                    self.compare();
+                }
+            }
             _ => drop(self.evict()),
         }
     }
@@ -217,11 +224,12 @@ fn configs() -> Vec<(u32, Config)> {
             },
         ),
         (2, sizes(0, 1, 1)),
+        (30, sizes(2, 4, 12)),
     ]
 }
 
 fn agree(kind: Kind, hits: Hits, other: u64) {
-    let ops = setting("PIEBALD_DULO_OPS", 6_000);
+    let ops = setting("PIEBALD_DULO_OPS", 3_000);
     let mut joined = 0;
     for (seed, (capacity, config)) in (1u64..).zip(configs()) {
         let config = Config { hits, ..config };

@@ -29,7 +29,8 @@ const PAGES: usize = 64;
 
 /// What a kernel keeps in static memory, since no stack holds it.
 static mut MARKS: [u8; PAGES] = [0; PAGES];
-static mut ORDER: [replacement::Link; PAGES] = [replacement::Link::EMPTY; PAGES];
+// SAFETY: links are numbers, and the policy sets each before it reads it.
+static mut ORDER: [replacement::Link; PAGES] = unsafe { core::mem::zeroed() };
 static mut LINKS: [Link; PAGES] = [Link::EMPTY; PAGES];
 static mut PLACES: [u64; PAGES] = [0; PAGES];
 static mut SEQUENCES: [Sequence; PAGES] = [Sequence::EMPTY; PAGES];
@@ -37,6 +38,7 @@ static mut BANK: [PageRef; PAGES] = [PageRef(0); PAGES];
 static mut BUCKETS: [Bucket; 128] = [Bucket::EMPTY; 128];
 static mut TABLE: [TableNode; 32] = [TableNode::EMPTY; 32];
 static mut NODES: [TableNode; 32] = [TableNode::EMPTY; 32];
+static COSTS: [u32; 128] = [9; 128];
 static mut DULO: Option<Dulo<Base, Memory>> = None;
 
 #[inline(never)]
@@ -88,10 +90,9 @@ fn make(word: u64, sink: &mut Sink) {
         },
         ..Config::scaled((word >> 2) as u32)
     };
-    let costs = [word as u32; 128];
     let cost = match word & 4 {
         0 => Cost::Uniform,
-        _ => Cost::Runs(&costs),
+        _ => Cost::Runs(&COSTS),
     };
     let Some(base) = base() else { return };
     match Dulo::new(base, store, config, cost) {

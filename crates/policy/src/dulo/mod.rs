@@ -48,6 +48,9 @@
 //!   correlation buffer. Both come true with the BANK_MAX-th loss if pages only come
 //!   and leave as in the paper; pages that are deleted or held by others change the two
 //!   by themselves. While memory fills up, every full bank is sequenced.
+//! * A host may be short of memory below the base's capacity. If evictions leave the
+//!   evicting section a bank short of its least size, the correlation buffer gives
+//!   way, down to [`Config::correlation`].
 //! * If the base has fewer cold pages than a bank, DULO waits for an eighth of a bank
 //!   more losses before it asks again, and takes what there is when the section is empty.
 //! * The order within a sequence is that of the bank, as in Table 1. Sequences with the
@@ -297,8 +300,23 @@ impl<B: Base, S: Store> Dulo<B, S> {
 
     /// Refills the evicting section if the bank is full.
     fn refill_if_due(&mut self) {
-        let full = self.sections.correlation.saturating_add(self.sections.bank);
-        if self.section.pages > self.ask_at || self.staging() < full {
+        self.refill_from(self.section.pages <= self.ask_at, self.sections.correlation);
+    }
+
+    /// As [`refill_if_due`](Self::refill_if_due), when a page was evicted: if the
+    /// section is short of a bank below its least size, memory is full below its
+    /// capacity, and the correlation buffer has no more than its own least size.
+    fn refill_under_pressure(&mut self) {
+        let least = self.sections.evicting.saturating_sub(self.sections.bank);
+        let is_short = self.section.pages < least.max(1) && self.section.pages <= self.ask_at;
+        self.refill_from(is_short, self.config.correlation);
+    }
+
+    /// Refills the evicting section if it is short and there is a bank above the
+    /// correlation buffer.
+    fn refill_from(&mut self, is_short: bool, correlation: u32) {
+        let full = correlation.saturating_add(self.sections.bank);
+        if !is_short || self.staging() < full {
             return;
         }
         if self.refill(self.sections.bank) {

@@ -147,6 +147,9 @@ impl<B: Base, S: Store> Replacement for Dulo<B, S> {
             self.evicted(removed);
         }
         self.refill_if_due();
+        if why == Gone::Evicted && known == State::Resident {
+            self.refill_under_pressure();
+        }
     }
 
     #[inline]

@@ -85,6 +85,16 @@ impl Oracle {
         }
     }
 
+    /// Memory is full below its capacity: the staging section has only its least size.
+    fn refill_under_pressure(&mut self) {
+        let least = (self.sections.evicting - self.sections.bank).max(1) as usize;
+        let bank_is_full =
+            self.staging() >= (self.config.correlation + self.sections.bank) as usize;
+        if bank_is_full && self.section.len() < least {
+            self.refill();
+        }
+    }
+
     fn refill(&mut self) {
         let mut bank = self.base.cold_first();
         bank.truncate(self.sections.bank as usize);
@@ -287,6 +297,9 @@ impl Oracle {
             self.inflation = self.inflation.max(e.h.min(bottom));
         }
         self.refill_if_due();
+        if why == Gone::Evicted && attached {
+            self.refill_under_pressure();
+        }
     }
 
     pub fn detach(&mut self, page: PageRef) {
