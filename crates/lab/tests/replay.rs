@@ -36,7 +36,10 @@ fn request(paths: Vec<PathBuf>, policies: &[&str], sizes: &[&str]) -> ReplayRequ
             paths,
             ..InputSetup::default()
         },
-        policies: policies.iter().map(|p| p.parse().expect("a policy")).collect(),
+        policies: policies
+            .iter()
+            .map(|p| p.parse().expect("a policy"))
+            .collect(),
         sizes: sizes.iter().map(|s| s.parse().expect("a size")).collect(),
         device: DeviceChoice::None,
         readahead: "none".into(),
@@ -54,7 +57,9 @@ fn run(request: &ReplayRequest) -> Replay {
 }
 
 fn draw(state: &mut u64, below: u64) -> u64 {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+    *state = state
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1);
     (*state >> 33) % below
 }
 
@@ -83,13 +88,23 @@ fn spc(n: u64, writes: bool) -> String {
             _ => ((i * 8) % 9_000, 8),
         };
         let op = if writes && i % 5 == 0 { 'W' } else { 'R' };
-        let _ = writeln!(text, "0,{},{},{op},{}.{:06}", page * 8, pages * 4096, i / 1000, i % 1000);
+        let _ = writeln!(
+            text,
+            "0,{},{},{op},{}.{:06}",
+            page * 8,
+            pages * 4096,
+            i / 1000,
+            i % 1000
+        );
     }
     text
 }
 
 fn of<'a>(replay: &'a Replay, policy: &str, pages: u64) -> &'a ReplayRun {
-    let found = replay.runs.iter().find(|r| r.policy == policy && r.size_pages == pages);
+    let found = replay
+        .runs
+        .iter()
+        .find(|r| r.policy == policy && r.size_pages == pages);
     found.unwrap_or_else(|| panic!("no run of {policy} with {pages} pages"))
 }
 
@@ -105,7 +120,12 @@ fn every_policy_replays_and_none_beats_the_bound() {
         assert_eq!(run.references, 30_000, "{}", run.policy);
         assert_eq!(run.hits + run.misses, run.references, "{}", run.policy);
         let bound = of(&replay, "min", run.size_pages).misses;
-        assert!(run.misses >= bound, "{} {} < {bound}", run.policy, run.misses);
+        assert!(
+            run.misses >= bound,
+            "{} {} < {bound}",
+            run.policy,
+            run.misses
+        );
         assert!(run.misses >= unique, "{}", run.policy);
         if run.size_pages == unique {
             assert_eq!(run.misses, unique, "{}: everything fits", run.policy);
@@ -120,7 +140,11 @@ fn the_exact_curve_is_lru_at_every_size_and_samples_are_near() {
     let mut asked = request(vec![path], &["lru", "arc"], &["64KiB", "400KiB", "2MiB"]);
     asked.curves = Some(CurveRequest { rate: Some(0.25) });
     let replay = run(&asked);
-    let exact = replay.curves.iter().find(|c| c.exact).expect("the exact curve");
+    let exact = replay
+        .curves
+        .iter()
+        .find(|c| c.exact)
+        .expect("the exact curve");
     for &pages in &replay.sizes {
         let point = exact.points.iter().find(|p| p.size_pages == pages);
         let misses = point.and_then(|p| p.misses).expect("every asked size");
@@ -138,7 +162,9 @@ fn the_exact_curve_is_lru_at_every_size_and_samples_are_near() {
 fn a_disk_below_changes_no_hit_of_a_trace_that_only_reads() {
     let bench = Bench::new();
     let path = bench.file("t.spc", &spc(4_000, false));
-    let policies = ["lru", "clock", "arc", "2q", "s3-fifo", "sieve", "fifo", "lirs"];
+    let policies = [
+        "lru", "clock", "arc", "2q", "s3-fifo", "sieve", "fifo", "lirs",
+    ];
     let plain = request(vec![path], &policies, &["400KiB", "4MiB"]);
     let mut disk = plain.clone();
     disk.device = DeviceChoice::Preset("st39102lw".into());
@@ -190,8 +216,14 @@ fn threads_pace_and_repetition_change_no_result() {
         replay.host_seconds = 0.0;
         replay
     };
-    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool");
-    let four = rayon::ThreadPoolBuilder::new().num_threads(4).build().expect("a pool");
+    let one = rayon::ThreadPoolBuilder::new()
+        .num_threads(1)
+        .build()
+        .expect("a pool");
+    let four = rayon::ThreadPoolBuilder::new()
+        .num_threads(4)
+        .build()
+        .expect("a pool");
     assert_eq!(one.install(all), four.install(all));
 }
 
@@ -207,7 +239,10 @@ fn a_warm_up_is_left_out() {
     assert!(rest.misses < whole.misses);
     asked.device = DeviceChoice::Preset("sata-ssd".into());
     let disk = run(&asked).runs[0].clone();
-    assert_eq!((disk.references, disk.misses), (rest.references, rest.misses));
+    assert_eq!(
+        (disk.references, disk.misses),
+        (rest.references, rest.misses)
+    );
 }
 
 #[test]
@@ -226,7 +261,12 @@ fn processes_at_once_keep_the_disk_busier() {
     let tasks = run(&asked).runs[0].clone();
     assert_eq!(serial.references, tasks.references);
     let elapsed = |run: &ReplayRun| run.io.as_ref().expect("a disk").elapsed_s;
-    assert!(elapsed(&tasks) < elapsed(&serial) * 0.6, "{} {}", elapsed(&tasks), elapsed(&serial));
+    assert!(
+        elapsed(&tasks) < elapsed(&serial) * 0.6,
+        "{} {}",
+        elapsed(&tasks),
+        elapsed(&serial)
+    );
 }
 
 #[test]
@@ -235,13 +275,34 @@ fn wrong_requests_name_the_option_the_value_and_what_is_allowed() {
     let path = bench.file("t.spc", &spc(100, false));
     let good = || request(vec![path.clone()], &["lru"], &["1MiB"]);
     let cases: Vec<(Box<dyn Fn(&mut ReplayRequest)>, &str)> = vec![
-        (Box::new(|r| r.policies = vec!["lru-42".parse().expect("a name")]), "lru-42"),
-        (Box::new(|r| r.policies = vec!["lru:bank=1MiB".parse().expect("a name")]), "bank"),
-        (Box::new(|r| r.policies = vec!["dulo:bank=x".parse().expect("a name")]), "\"x\""),
-        (Box::new(|r| r.policies = vec!["dulo:base=min".parse().expect("a name")]), "min"),
-        (Box::new(|r| r.policies = vec!["dulo:cost=disk".parse().expect("a name")]), "disk"),
-        (Box::new(|r| r.sizes = vec!["1KiB".parse().expect("a size")]), "1 KiB"),
-        (Box::new(|r| r.device = DeviceChoice::Preset("ibm350".into())), "ibm350"),
+        (
+            Box::new(|r| r.policies = vec!["lru-42".parse().expect("a name")]),
+            "lru-42",
+        ),
+        (
+            Box::new(|r| r.policies = vec!["lru:bank=1MiB".parse().expect("a name")]),
+            "bank",
+        ),
+        (
+            Box::new(|r| r.policies = vec!["dulo:bank=x".parse().expect("a name")]),
+            "\"x\"",
+        ),
+        (
+            Box::new(|r| r.policies = vec!["dulo:base=min".parse().expect("a name")]),
+            "min",
+        ),
+        (
+            Box::new(|r| r.policies = vec!["dulo:cost=disk".parse().expect("a name")]),
+            "disk",
+        ),
+        (
+            Box::new(|r| r.sizes = vec!["1KiB".parse().expect("a size")]),
+            "1 KiB",
+        ),
+        (
+            Box::new(|r| r.device = DeviceChoice::Preset("ibm350".into())),
+            "ibm350",
+        ),
         (Box::new(|r| r.readahead = "7.x".into()), "7.x"),
         (Box::new(|r| r.policies.clear()), "policy"),
         (Box::new(|r| r.input.paths.clear()), "trace"),
@@ -256,8 +317,13 @@ fn wrong_requests_name_the_option_the_value_and_what_is_allowed() {
     let mut scheduler = good();
     scheduler.device = DeviceChoice::Preset("sata-ssd".into());
     scheduler.scheduler = "bfq".into();
-    let error = replay(&scheduler, Hooks::default()).expect_err("bfq").to_string();
-    assert!(error.contains("bfq") && error.contains("mq-deadline"), "{error}");
+    let error = replay(&scheduler, Hooks::default())
+        .expect_err("bfq")
+        .to_string();
+    assert!(
+        error.contains("bfq") && error.contains("mq-deadline"),
+        "{error}"
+    );
 }
 
 #[test]

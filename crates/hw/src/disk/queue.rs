@@ -7,8 +7,8 @@ use std::{
 };
 
 use piebald_units::{
-    Lba, Picos,
-    block::{BlockPort, BlockReq, ReqId},
+    DiskBlock, Lba, Picos,
+    block::{BlockPort, BlockReq, ReqId, SECTORS_SHIFT},
 };
 
 use super::average::Average;
@@ -285,6 +285,13 @@ impl BlockPort for Disk {
         self.waiting.push_back(waiting);
         self.advance(now);
         id
+    }
+
+    /// Numbers follow one another for pages whose sectors follow one another on the
+    /// medium; every spare, slipped or dummy sector between them leaves one out.
+    fn place(&self, lba: Lba) -> DiskBlock {
+        let between = self.physical_block(lba).saturating_sub(lba.0);
+        DiskBlock((lba.0 >> SECTORS_SHIFT).saturating_add(between))
     }
 
     fn next_done(&self) -> Option<(ReqId, Picos)> {

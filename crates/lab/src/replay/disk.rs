@@ -1,13 +1,13 @@
 //! The disk below a replay: device, kernel, and where pages lie.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use piebald_sim::replay::{DiskSide, Pace, SpaceInfo};
 use piebald_sim::rooms::hw::disk::{self, Disk, DiskSpec};
 use piebald_sim::rooms::os_model::file::readahead::ReadaheadConfig;
-use piebald_sim::rooms::os_model::file::{FileConfig, FileTable, Layout, LayoutError};
+use piebald_sim::rooms::os_model::file::{Extent, FileConfig, FileTable, Layout, LayoutError};
 use piebald_sim::rooms::os_model::io::IoConfig;
-use piebald_sim::rooms::trace::block::{Space, TargetKind};
+use piebald_sim::rooms::trace::block::{self as trace, TargetKind};
 use piebald_units::block::SECTORS_SHIFT;
 use piebald_units::{FileId, Lba};
 
@@ -182,11 +182,25 @@ fn files(parts: &Parts<'_>, sectors: u64) -> Result<(FileTable, String), ReplayE
         },
         (LayoutChoice::FirstTouch, _) => Layout::FirstTouch { start: Lba(0) },
     };
+    let placed = match parts.layout {
+        LayoutChoice::File(path) => Some((path, placed(path, parts.spaces, disk_pages)?)),
+        _ => None,
+    };
+    let layout = match &placed {
+        Some((_, placed)) => Layout::Packed {
+            start: Lba(placed.end << SECTORS_SHIFT),
+            gap_pages: 0,
+        },
+        None => layout,
+    };
     let mut table = FileTable::new(layout).map_err(wrong)?;
-    let mut sentence = layout.describe();
-    if let LayoutChoice::File(path) = parts.layout {
-        sentence = super::disk::extents(path, parts.spaces, &mut table)?;
-    }
+    let sentence = match &placed {
+        Some((path, placed)) => {
+            placed.add_to(&mut table, parts.spaces).map_err(wrong)?;
+            placed.describe(path, parts.spaces.len())
+        }
+        None => layout.describe(),
+    };
     for (n, space) in parts.spaces.iter().enumerate() {
         let id = FileId(n as u64);
         if table.index(id).is_none() {
@@ -226,16 +240,97 @@ fn fits(table: &FileTable, parts: &Parts<'_>, sectors: u64) -> Result<(), Replay
     }
 }
 
-/// Gives files the extents of a layout file; says how many have none.
-fn extents(
-    path: &std::path::Path,
-    spaces: &[SpaceInfo],
-    table: &mut FileTable,
-) -> Result<String, ReplayError> {
-    let _ = (spaces, table, Space::Ids);
-    Err(ReplayError::Choice {
+/// Where a layout file puts the files of a trace.
+struct Placed {
+    /// Page of the disk that counts as the first.
+    base: u64,
+    /// The page behind the last that a file has.
+    end: u64,
+    extents: Vec<Vec<Extent>>,
+    missing: usize,
+}
+
+/// Reads a layout file and finds the trace's files in it, by path. The lowest page of
+/// all files becomes the disk's first if they would not fit otherwise.
+fn placed(path: &Path, spaces: &[SpaceInfo], disk_pages: u64) -> Result<Placed, ReplayError> {
+    let bad = |problem: String| ReplayError::Choice {
         what: "layout",
         value: path.display().to_string(),
-        problem: "layout files cannot be read yet".to_owned(),
+        problem,
+    };
+    let layout = trace::Layout::open(path).map_err(|e| bad(e.to_string()))?;
+    let find = |space: &SpaceInfo| {
+        let name = space.name.as_deref().unwrap_or_default();
+        layout.extents(name.as_bytes())
+    };
+    let found: Vec<_> = spaces.iter().map(find).collect();
+    let all = || found.iter().flat_map(|extents| extents.iter());
+    let lowest = all().map(|e| e.physical).min();
+    let highest = all().map(|e| e.physical + e.pages).max();
+    let (Some(lowest), Some(highest)) = (lowest, highest) else {
+        return Err(bad("has none of the traces' files".to_owned()));
+    };
+    let base = if highest > disk_pages { lowest } else { 0 };
+    if highest - base > disk_pages {
+        return Err(bad(format!(
+            "the files span {} pages, the disk has {disk_pages}; allowed: a larger device",
+            highest - base
+        )));
+    }
+    let at = |e: &trace::Extent| Extent {
+        page: e.logical,
+        lba: Lba((e.physical - base) << SECTORS_SHIFT),
+        pages: e.pages,
+    };
+    // A file with holes has no place for some of its pages.
+    let place = |of: &&[trace::Extent]| match is_whole(of) {
+        true => of.iter().map(at).collect(),
+        false => Vec::new(),
+    };
+    let extents: Vec<Vec<Extent>> = found.iter().map(place).collect();
+    Ok(Placed {
+        base,
+        end: highest - base,
+        missing: extents.iter().filter(|of| of.is_empty()).count(),
+        extents,
     })
+}
+
+/// Do sorted extents cover a file from its first page on, without holes?
+fn is_whole(extents: &[trace::Extent]) -> bool {
+    let mut end = 0;
+    extents.iter().all(|e| {
+        let follows = e.logical == end;
+        end = e.logical + e.pages;
+        follows
+    })
+}
+
+impl Placed {
+    /// Adds the files that the layout has; the rest of a file that it has in part lies
+    /// where its table puts it.
+    fn add_to(&self, table: &mut FileTable, spaces: &[SpaceInfo]) -> Result<(), LayoutError> {
+        for (n, (extents, space)) in self.extents.iter().zip(spaces).enumerate() {
+            if extents.is_empty() {
+                continue;
+            }
+            let index = table.add_extents(FileId(n as u64), extents)?;
+            table.grow(index, space.pages)?;
+        }
+        Ok(())
+    }
+
+    fn describe(&self, path: &Path, files: usize) -> String {
+        let mut text = format!("files lie where {} says", path.display());
+        if self.base > 0 {
+            text += &format!(", from its page {} on", self.base);
+        }
+        if self.missing > 0 {
+            text += &format!(
+                "; {} of {files} files are not in it, or with holes, and lie one after another behind",
+                self.missing
+            );
+        }
+        text
+    }
 }

@@ -186,6 +186,16 @@ impl<B: Base, S: Store> Replacement for Dulo<B, S> {
         }
     }
 
+    fn figures(&self, show: &mut dyn FnMut(&'static str, u64)) {
+        let counters = self.counters();
+        show("sequencings", counters.sequencings);
+        show("blocks sequenced", counters.sequenced);
+        show("merge comparisons", counters.comparisons);
+        show("pages returned", counters.returned);
+        show("pages promoted", counters.promoted);
+        show("block table nodes", u64::from(self.table_nodes()));
+    }
+
     fn validate(&self) -> Result<(), BrokenOrder> {
         self.check()
     }
