@@ -16,7 +16,7 @@
 //! a number that does not exist (empty sample, division by zero) is shown as
 //! `n/a`, never as `NaN` or `inf`.
 //!
-//! The explanation sentences ([`headline`]) say only what the intervals
+//! The explanation sentences ([`headline()`]) say only what the intervals
 //! support, and say "as", not "because": a study shows that misses and time rose
 //! together, not that one made the other.
 

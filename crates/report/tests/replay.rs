@@ -235,7 +235,7 @@ fn equal_runs_are_called_equal() {
 #[test]
 fn at_the_traces_own_pace_runs_are_compared_by_the_time_waited() {
     let mut replay = pair([300, 400], [100.0, 100.0]);
-    replay.conditions.pace = "open".to_owned();
+    replay.conditions.pace = "timed".to_owned();
     for (run, waited_s) in replay.runs.iter_mut().zip([20.0, 15.0]) {
         run.io.as_mut().expect("a disk").waited_s = waited_s;
     }

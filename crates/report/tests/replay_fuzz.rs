@@ -61,8 +61,8 @@ impl Draws {
             "<b>&\"'",
             "a\x1b[2J\r\n\t",
             "ä, \u{202e}\"x\"",
-            "open",
-            "closed",
+            "timed",
+            "serial",
         ];
         texts[self.below(texts.len() as u64) as usize].to_owned()
     }

@@ -74,9 +74,9 @@ impl Replay {
 
     /// The time by which runs are compared.
     fn clock(&self) -> Clock {
-        match self.conditions.pace.starts_with("open") {
-            true => Clock::Waited,
-            false => Clock::Elapsed,
+        match self.conditions.pace.as_str() {
+            "timed" | "open" => Clock::Waited,
+            _ => Clock::Elapsed,
         }
     }
 }
@@ -155,8 +155,9 @@ pub struct ReplayConditions {
     pub readahead: String,
     /// I/O scheduler.
     pub scheduler: String,
-    /// When a request is made: `closed` (as soon as its task's last one is done) or
-    /// `open` (at the trace's time).
+    /// When a request is made: `serial` (one after another in the trace's order), `tasks`
+    /// (as soon as its task's last one is done; also `closed`) or `timed` (at the trace's
+    /// time; also `open`).
     pub pace: String,
     /// Where pages lie on the disk: the rule, in one sentence.
     pub layout: String,

@@ -150,8 +150,11 @@ pub(super) fn facts(replay: &Replay) -> Vec<(&'static str, String)> {
 /// The pace in words.
 fn pace(pace: &str) -> String {
     match pace {
-        "closed" => "closed (each task goes on when its last request is done)".to_owned(),
-        "open" => "open (requests come at the trace's times)".to_owned(),
+        "serial" => "serial (one request after another)".to_owned(),
+        "tasks" | "closed" => {
+            format!("{pace} (each task goes on when its last request is done)")
+        }
+        "timed" | "open" => format!("{pace} (requests come at the trace's times)"),
         other => clean(other),
     }
 }

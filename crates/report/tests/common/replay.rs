@@ -160,7 +160,7 @@ pub fn sample_replay() -> Replay {
             device: "st39102lw".to_owned(),
             readahead: "linux".to_owned(),
             scheduler: "deadline".to_owned(),
-            pace: "closed".to_owned(),
+            pace: "tasks".to_owned(),
             layout: "Every file begins on a slot of 1 MiB of its own.".to_owned(),
             warmup_references: 0,
             seed: 42,
