@@ -251,7 +251,7 @@ impl<S: Store> Book<S> {
         }
     }
 
-    /// As [`crate::contract::Replacement::dropped`]; the number given up last comes
+    /// As [`crate::contract::replacement::Replacement::dropped`]; the number given up last comes
     /// first, since its memory was touched last.
     #[inline]
     pub(super) fn dropped(&mut self) -> Option<PageRef> {
