@@ -5,7 +5,7 @@ mod disk_kit;
 
 use disk_kit::{Numbers, close, ms, open, preset, read, spec};
 use piebald_hw::disk::{self, DiskSpec, Run, Spot};
-use piebald_units::{Lba, Picos};
+use piebald_units::{Lba, Picos, block::BlockPort};
 
 /// Zone and sector of every block by walking over all sectors.
 fn slow_table(spec: &DiskSpec, mut visit: impl FnMut(u64, usize, u64)) -> u64 {
@@ -110,6 +110,31 @@ fn neighbours_on_the_line_are_neighbours_on_a_track() {
     let zone1 = 847 * 12 * 254 - 1270;
     assert_eq!(line(zone1), 847 * 12 * 255);
     assert_eq!(preset("nvme").physical_block(Lba(77)), 77);
+}
+
+#[test]
+fn pages_are_neighbours_if_nothing_breaks_the_track_between_them() {
+    let disk = preset("st39102lw");
+    let place = |lba: u64| disk.place(Lba(lba)).0;
+    // 254 sectors of track 0: pages 0 to 30 start and end on it, page 31 starts.
+    for page in 0..31 {
+        assert_eq!(place(page * 8 + 8), place(page * 8) + 1, "page {page}");
+    }
+    assert_eq!(place(256), place(248) + 2, "the track's end lies between");
+    // The slipped sector 168317 lies between the pages at 168312 and 168320.
+    assert_eq!(place(168_312), place(168_304) + 1);
+    assert_eq!(place(168_320), place(168_312) + 2);
+    // Zone 0 ends with 1270 spares, 34 of them used up by slips, on its last five tracks
+    // and part of the one before.
+    let zone1 = 847 * 12 * 254 - 1270;
+    let before = zone1 / 8 * 8;
+    let breaks = 1270 - 34 + 5;
+    assert_eq!(place(before + 8), place(before) + 1 + breaks);
+    assert_eq!(preset("nvme").place(Lba(80)).0, 10);
+    // The order is kept everywhere.
+    let pages = (0..disk.capacity_sectors() / 8).step_by(101);
+    let pairs = pages.map(|p| (place(p * 8), place(p * 8 + 8)));
+    assert!(pairs.into_iter().all(|(a, b)| a < b));
 }
 
 #[test]
