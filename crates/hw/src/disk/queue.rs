@@ -220,6 +220,7 @@ impl Disk {
             if at > now {
                 return;
             }
+            self.model.settle(at);
             let next = self.choose(at);
             let Some(waiting) = self.waiting.remove(next) else {
                 return;
@@ -255,6 +256,14 @@ impl Model {
             Model::Zoned(m, _) => m.service(req, now),
             Model::Average(m) => m.service(req, now),
             Model::Flash(m) => m.service(req, now),
+        }
+    }
+
+    /// Lets the drive's own work come to `now`, so that a choice sees where the
+    /// arm is.
+    fn settle(&mut self, now: Picos) {
+        if let Model::Zoned(m, _) = self {
+            m.settle(now);
         }
     }
 

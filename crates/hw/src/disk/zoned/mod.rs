@@ -133,6 +133,12 @@ impl Zoned {
         timing
     }
 
+    /// Lets the drive's own work come to `now`.
+    pub fn settle(&mut self, now: Picos) {
+        self.read_ahead_until(now);
+        self.destage_until(now);
+    }
+
     /// Time of arm and platter before a command's first sector, if it were next:
     /// what [`Scheduling::Sptf`] sorts by. 0 if the buffer serves it.
     pub fn positioning(&self, req: BlockReq, now: Picos) -> Picos {
