@@ -317,13 +317,4 @@ impl BlockPort for Disk {
         self.started.remove(&key);
         self.advance(key.0);
     }
-
-    /// The unit's number, and one more for every sector before it that is a track
-    /// end's dummy, spare or slipped: units are neighbours if nothing of that kind
-    /// lies between their first sectors.
-    fn place(&self, lba: Lba) -> DiskBlock {
-        let lba = lba.0.min(self.spec.capacity - 1);
-        let breaks = self.physical_block(Lba(lba)) - lba;
-        DiskBlock((lba >> SECTORS_SHIFT) + breaks)
-    }
 }
