@@ -6,14 +6,20 @@ mod filehost;
 use std::collections::VecDeque;
 
 use filehost::{
+    disk::TestDisk,
     driver::{self, Do, one, reads},
-    host, ms,
+    host,
+    lru::Lru,
+    ms,
 };
 use piebald_os_model::{
-    file::{CpuCost, FileConfig, FileError, Span, Step, Watermarks, readahead::ReadaheadConfig},
+    file::{
+        CpuCost, FileConfig, FileError, FileHost, FileTable, Layout, Span, Step, Watermarks,
+        readahead::ReadaheadConfig,
+    },
     io::IoConfig,
 };
-use piebald_units::{FileId, Picos, TaskId, block::BlockDir};
+use piebald_units::{FileId, Lba, Picos, TaskId, block::BlockDir};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 /// Every kernel with readahead.
@@ -186,6 +192,36 @@ fn without_readahead_the_misses_are_those_of_a_plain_cache_simulation() {
             assert_eq!(h.io_stats().pages_read, misses);
         }
     }
+}
+
+#[test]
+fn table_1_of_the_dulo_paper_costs_95_ms_with_lru() {
+    // Blocks A to D and the files X and Y, apart from one another.
+    let run = |readahead| {
+        let apart = Layout::Packed {
+            start: Lba(0),
+            gap_pages: 100,
+        };
+        let files = FileTable::new(apart).unwrap();
+        // 9.5 ms per access; what follows on the disk costs nothing.
+        let disk = TestDisk::new(Picos(9_500_000_000), Picos(0));
+        let config = FileConfig {
+            readahead,
+            ..FileConfig::plain()
+        };
+        let mut h = FileHost::new(config, files, Lru::new(8), disk).unwrap();
+        for (file, pages) in [1, 1, 1, 1, 4, 4].into_iter().enumerate() {
+            h.add_file(FileId(file as u64), pages).unwrap();
+        }
+        let singles = || (0..4).flat_map(|file| reads(file, 0..1));
+        let (x, y) = (|| reads(4, 0..4), || reads(5, 0..4));
+        let stream = singles().chain(x()).chain(y()).chain(x()).chain(singles());
+        let end = driver::run(&mut h, &mut one(stream), |h| h.validate().unwrap());
+        (h.stats().reads.misses, end)
+    };
+    let prefetching = run(ReadaheadConfig::linux_2_4());
+    assert_eq!(prefetching, (10, Picos(95_000_000_000)));
+    assert_eq!(run(ReadaheadConfig::none()).0, 16, "without prefetching");
 }
 
 #[test]

@@ -197,7 +197,8 @@ impl Visitor for Program {
 fn every_policy_of_the_registry_serves_random_programs() {
     for (n, row) in POLICIES.iter().enumerate() {
         let seed = n as u64;
-        for (config, memory) in configs().into_iter().zip([24, 60, 120].iter().cycle()) {
+        let all = configs().into_iter().zip([24, 60, 120].iter().cycle());
+        for (config, memory) in all.skip(n % 3).step_by(3) {
             println!("{} with {memory} pages, {:?}", row.name, config.readahead);
             let program = Program { config, seed };
             let seen = build(row.name, &Setup::new(*memory), program).unwrap();

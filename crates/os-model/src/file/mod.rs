@@ -21,6 +21,50 @@
 //! calls and advances come in rising time. When no task is ready and there is no
 //! event, tasks that still wait never wake (memory is full of pages that cannot go).
 //!
+//! ```
+//! use piebald_os_model::file::{FileConfig, FileHost, FileTable, Layout, Span, Step};
+//! use piebald_os_model::replace::{Arc, ArcConfig};
+//! use piebald_units::{FileId, Lba, Picos, TaskId};
+//! # use piebald_units::block::{BlockPort, BlockReq, ReqId};
+//! # #[derive(Default)]
+//! # struct Disk(std::collections::VecDeque<(ReqId, Picos)>, u64);
+//! # impl BlockPort for Disk {
+//! #     fn submit(&mut self, _: BlockReq, now: Picos) -> ReqId {
+//! #         self.1 += 1;
+//! #         let start = self.0.back().map_or(now, |last| last.1);
+//! #         self.0.push_back((ReqId(self.1), start + Picos(1_000_000)));
+//! #         ReqId(self.1)
+//! #     }
+//! #     fn next_done(&self) -> Option<(ReqId, Picos)> {
+//! #         self.0.front().copied()
+//! #     }
+//! #     fn retire(&mut self, _: ReqId) {
+//! #         self.0.pop_front();
+//! #     }
+//! # }
+//!
+//! let mut files = FileTable::new(Layout::Packed { start: Lba(0), gap_pages: 0 })?;
+//! files.add(FileId(7), 1000)?;
+//! let policy = Arc::new(ArcConfig::new(256))?;
+//! let mut host = FileHost::new(FileConfig::linux_2_6_30(), files, policy, Disk::default())?;
+//!
+//! let (task, mut clock) = (TaskId(1), Picos(0));
+//! for page in 0..1000 {
+//!     match host.read(task, FileId(7), Span::pages(page, 1), clock)? {
+//!         Step::Ready(at) => clock = at,
+//!         Step::Blocked => loop {
+//!             let event = host.next_event().ok_or("nothing will ever happen")?;
+//!             if let Some(woken) = host.advance(event)?.first() {
+//!                 clock = woken.at;
+//!                 break;
+//!             }
+//!         },
+//!     }
+//! }
+//! assert_eq!(host.stats().reads.misses, 1, "all others were read ahead");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # What happens to a page
 //! A page that is missing enters the cache before its I/O, locked; whoever needs it
 //! waits for it. Demand reads block their task, reads ahead do not. The policy's

@@ -10,10 +10,7 @@ mod validate;
 use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
 
 use piebald_policy::contract::replacement::{PageRef, Replacement};
-use piebald_units::{
-    FileId, Picos, TaskId,
-    block::{BlockDir, BlockPort},
-};
+use piebald_units::{FileId, Picos, TaskId, block::BlockPort};
 
 use self::call::{Call, Kind};
 use super::{

@@ -68,8 +68,6 @@ struct Habit {
     last_end: Option<Lba>,
     think: Option<u64>,
     seek: Option<u64>,
-    /// Reads that it waits for.
-    open: u32,
 }
 
 fn enter(mean: &mut Option<u64>, sample: u64) {
@@ -162,7 +160,8 @@ impl Anticipatory {
         let distance = request.lba.0.abs_diff(self.head.0);
         let usual = self.habits.get(&awaited.task).and_then(|h| h.seek);
         let nearer = usual.is_some_and(|seek| distance < seek);
-        let own = request.dir == BlockDir::Read && request.task == awaited.task;
+        let mut waiting = pool.requests();
+        let own = waiting.any(|r| r.dir == BlockDir::Read && r.task == awaited.task);
         if awaited.until <= now || request.deadline <= now || nearer || own {
             return None;
         }
@@ -186,7 +185,6 @@ impl Anticipatory {
             enter(&mut habit.seek, lba.0.abs_diff(end.0));
         }
         habit.last_end = Some(lba);
-        habit.open += 1;
         let near = lba
             .0
             .checked_sub(self.head.0)
@@ -204,7 +202,6 @@ impl Anticipatory {
             return;
         }
         let habit = self.habits.entry(served.task).or_default();
-        habit.open = 0;
         habit.done = Some(now);
         habit.last_end = Some(served.end);
         if habit.think.is_none_or(|think| think <= self.wait.0) {
@@ -215,6 +212,4 @@ impl Anticipatory {
             });
         }
     }
-
-    pub fn joined(&mut self, _gone: Id, _next: Option<Id>) {}
 }

@@ -2,10 +2,10 @@
 //!
 //! Requests are served in batches of ascending sectors. When a batch ends, reads go
 //! first, unless writes waited while that happened `writes_starved` times; the new
-//! batch begins with the request whose deadline has passed, else where the last
-//! batch of this direction would have continued. If there is no such place, 2.6.11
-//! begins at the lowest sector, later versions at the earliest deadline. 2.6.11 also
-//! ends a batch at the first request that does not begin where the last one ended.
+//! batch begins with the request whose deadline has passed, else where the last batch
+//! would have continued, if that had the same direction. If there is no such place,
+//! 2.6.11 begins at the lowest sector, later versions at the earliest deadline. 2.6.11
+//! also ends a batch at the first request that does not begin where the last ended.
 //!
 //! The place where a batch continues is fixed when a request is dispatched: what
 //! comes in between afterwards waits for the next sweep.

@@ -63,10 +63,8 @@ impl Elevator {
 
     /// A request is about to be joined to another.
     pub fn joined(&mut self, gone: Id, next: Option<Id>) {
-        match self {
-            Self::Noop => {}
-            Self::Deadline(d) => d.joined(gone, next),
-            Self::Anticipatory(a) => a.joined(gone, next),
+        if let Self::Deadline(d) = self {
+            d.joined(gone, next);
         }
     }
 
