@@ -211,11 +211,12 @@ fn a_table_without_memory_records_nothing() {
 fn what_the_memory_held_before_does_not_matter() {
     // A new table in memory that an old one has used.
     let mut nodes = vec![TableNode::EMPTY; 64];
-    let mut old = BlockTable::new(&mut nodes[..]);
-    for n in 0..3000u64 {
-        old.record(DiskBlock(n * 64), 5);
+    {
+        let mut old = BlockTable::new(&mut nodes[..]);
+        for n in 0..3000u64 {
+            old.record(DiskBlock(n * 64), 5);
+        }
     }
-    drop(old);
     let mut fresh = BlockTable::new(&mut nodes[..]);
     assert!(fresh.record(DiskBlock(77), 2));
     assert_eq!(fresh.accessed_at(2).collect::<Vec<_>>(), [DiskBlock(77)]);

@@ -1,0 +1,148 @@
+//! What DULO costs beyond the CLOCK that it is built on: time per reference, and work
+//! per miss (FAST'05, section 4.1.3).
+//!
+//! `cargo run --release -p piebald-policy --example dulo_cost`, with `REFS` (default
+//! 10,000,000), `IDS` (400,000), `CAPACITY` (200,000) and `RUNS` (5) from the environment.
+//! The fastest run counts: what it costs when nobody else uses the core.
+
+use std::time::Instant;
+
+use piebald_policy::{
+    contract::replacement::{Insert, PageRef, Replacement, Touch},
+    dulo::{Bucket, Config, Cost, Dulo, Sequence, Sizes, Slices, TableNode},
+    replacement::{Clock, ClockConfig, Link, Slots},
+};
+use piebald_units::{DiskBlock, Picos};
+
+const NOW: Picos = Picos(0);
+const NONE: u32 = u32::MAX;
+
+type Base = Clock<Slots<Vec<Link>, Vec<u8>>>;
+type Memory = Slices<
+    Vec<piebald_policy::dulo::Link>,
+    Vec<u64>,
+    Vec<Sequence>,
+    Vec<PageRef>,
+    Vec<Bucket>,
+    Vec<TableNode>,
+>;
+
+fn setting(name: &str, default: u32) -> u32 {
+    let text = std::env::var(name).ok();
+    text.and_then(|t| t.parse().ok()).unwrap_or(default)
+}
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+}
+
+/// Ids by Zipf's law with exponent 1, dealt to places on disk at random.
+fn zipf(ids: u32, refs: u32) -> Vec<u32> {
+    let mut random = Random(42);
+    let mut sum = 0.0;
+    let weights: Vec<f64> = (1..=ids)
+        .map(|rank| {
+            sum += 1.0 / f64::from(rank);
+            sum
+        })
+        .collect();
+    let mut id_of: Vec<u32> = (0..ids).collect();
+    for last in (1..id_of.len()).rev() {
+        id_of.swap(last, (random.next() % (last as u64 + 1)) as usize);
+    }
+    let mut draw = || {
+        let mark = (random.next() >> 11) as f64 / (1u64 << 53) as f64 * sum;
+        weights.partition_point(|w| *w < mark).min(ids as usize - 1)
+    };
+    (0..refs).map(|_| id_of[draw()]).collect()
+}
+
+/// Runs the references; misses, and nanoseconds per reference.
+fn run<P: Replacement>(policy: &mut P, refs: &[u32], ids: u32) -> (u64, f64) {
+    let mut page_of = vec![NONE; ids as usize];
+    let mut id_of = vec![NONE; policy.slots() as usize];
+    let mut free: Vec<u32> = (0..policy.slots()).collect();
+    let mut misses = 0;
+    let start = Instant::now();
+    for id in refs {
+        let page = page_of[*id as usize];
+        if page != NONE {
+            policy.hit(PageRef(page), Touch::default(), NOW);
+            continue;
+        }
+        misses += 1;
+        let insert = Insert {
+            at: Some(DiskBlock(u64::from(*id))),
+            ..Insert::default()
+        };
+        policy.miss(None, &insert, NOW);
+        while policy.resident() >= policy.capacity() && policy.evict().is_some() {}
+        while let Some(gone) = policy.dropped() {
+            page_of[id_of[gone.index()] as usize] = NONE;
+            free.push(gone.0);
+        }
+        let page = free.pop().expect("one page more than memory has");
+        (page_of[*id as usize], id_of[page as usize]) = (page, *id);
+        policy.insert(PageRef(page), &insert, NOW);
+    }
+    (
+        misses,
+        start.elapsed().as_nanos() as f64 / refs.len() as f64,
+    )
+}
+
+fn clock(capacity: u32) -> Base {
+    let config = ClockConfig::new(capacity);
+    let slots = config.slots().expect("a capacity that fits");
+    Clock::new(Slots::collect(slots), config).expect("memory that fits")
+}
+
+fn dulo(capacity: u32) -> Dulo<Base, Memory> {
+    let base = clock(capacity);
+    let config = Config::scaled(capacity);
+    let sections = config.sections(capacity).expect("sections that fit");
+    let store = Memory::collect(&Sizes::of(&sections, base.slots()));
+    Dulo::new(base, store, config, Cost::Uniform).expect("memory that fits")
+}
+
+/// The fastest of several runs: the policy as it is then, misses, ns per reference.
+fn best<P: Replacement>(make: impl Fn() -> P, refs: &[u32], ids: u32) -> (P, u64, f64) {
+    let mut policy = make();
+    let (misses, mut least) = run(&mut policy, refs, ids);
+    for _ in 1..setting("RUNS", 5) {
+        policy = make();
+        least = least.min(run(&mut policy, refs, ids).1);
+    }
+    (policy, misses, least)
+}
+
+fn main() {
+    let (ids, capacity) = (setting("IDS", 400_000), setting("CAPACITY", 200_000));
+    let refs = zipf(ids, setting("REFS", 10_000_000));
+    let (_, misses, base_ns) = best(|| clock(capacity), &refs, ids);
+    let rate = misses as f64 / refs.len() as f64;
+    println!("clock: {base_ns:.1} ns per reference, {rate:.4} misses");
+
+    let (dulo, misses, ns) = best(|| dulo(capacity), &refs, ids);
+    let per_miss = |n: u64| n as f64 / misses as f64;
+    let counters = dulo.counters();
+    println!(
+        "dulo: {ns:.1} ns per reference ({:.2} times), {:.4} misses; per miss {:.2} blocks \
+         sequenced, {:.2} comparisons, {:.2} young pages returned, {:.0} ns more",
+        ns / base_ns,
+        misses as f64 / refs.len() as f64,
+        per_miss(counters.sequenced),
+        per_miss(counters.comparisons),
+        per_miss(counters.returned),
+        (ns - base_ns) / rate,
+    );
+    println!("{counters:?}, {:?}", dulo.table_counters());
+}
