@@ -208,7 +208,7 @@ fn values_are_one_over_the_size_to_the_last_bit() {
 #[test]
 fn a_full_sequence_ends_at_128_blocks() {
     let mut host = host(Kind::Clock, 600, sizes(0, 300, 300));
-    host.access_all((1000..1300).map(|name| name));
+    host.access_all(1000..1300);
     assert_eq!(host.policy.formed(128), 2);
     assert_eq!(host.policy.formed(300 - 256), 1);
     assert_eq!(

@@ -12,7 +12,7 @@ use piebald_policy::{
     dulo::{Config, Cost, Dulo},
     replacement::{
         Clock, ClockConfig, Config as Room, Fifo, Link, Lru, S3Fifo, S3FifoConfig, Sieve, Slots,
-        TwoQ, TwoQConfig,
+        TwoLists, TwoListsConfig, TwoQ, TwoQConfig,
     },
 };
 use piebald_units::DiskBlock;
@@ -47,6 +47,11 @@ fn two_q(capacity: u32) -> TwoQ<Memory> {
 fn s3_fifo(capacity: u32) -> S3Fifo<Memory> {
     let config = S3FifoConfig::new(capacity);
     S3Fifo::new(Memory::collect(config.slots().unwrap()), config).unwrap()
+}
+
+fn two_lists(capacity: u32) -> TwoLists<Memory> {
+    let config = TwoListsConfig::new(capacity);
+    TwoLists::new(Memory::collect(config.slots().unwrap()), config).unwrap()
 }
 
 fn pages<P: Replacement>(policy: &P, which: impl Fn(State) -> bool) -> Vec<PageRef> {
@@ -157,6 +162,11 @@ fn on_s3_fifo_every_call_keeps_the_books() {
     keeps_its_books(s3_fifo);
 }
 
+#[test]
+fn on_linux_lists_every_call_keeps_the_books() {
+    keeps_its_books(two_lists);
+}
+
 /// Victims of a base alone and of DULO on it that may not form sequences.
 fn degenerates<B: Base>(make: impl Fn(u32) -> B, capacity: u32) {
     let config = Config {
@@ -217,6 +227,7 @@ fn sequences_leave_first_on_every_base() {
         ("lru", saved(lru)),
         ("clock", saved(clock)),
         ("sieve", saved(sieve)),
+        ("linux", saved(two_lists)),
         ("2q", saved(two_q)),
         ("s3-fifo", saved(s3_fifo)),
     ];
