@@ -22,7 +22,7 @@ pub enum Rest {
     /// gives, as in the paper's simulations.
     #[default]
     Correlation,
-    /// The evicting section: "the size of the [correlation] buffer is fixed", and the
+    /// The evicting section: "the size of the buffer is fixed", and the
     /// evicting section "holds the rest of the stack" (section 3.1).
     Evicting,
 }
