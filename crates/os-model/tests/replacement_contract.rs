@@ -129,7 +129,7 @@ impl Host {
             self.use_key(other, what, touch, None);
         }
         if !self.make_room(self.policy.capacity()) {
-            return;
+            return self.give_up(key);
         }
         // Looked up again: the ghost may have been dropped meanwhile.
         let page = match self.number_of.get(&key) {
@@ -144,6 +144,14 @@ impl Host {
         self.policy.insert(page, &insert, self.now);
         self.truth[page.index()] = State::Resident;
         self.drain();
+    }
+
+    /// Nothing comes after a miss was told: a ghost that was asked about is deleted,
+    /// or it would be kept for a page that never comes.
+    fn give_up(&mut self, key: u64) {
+        if let Some(ghost) = self.number_of.get(&key).copied() {
+            self.forget(ghost, Gone::Deleted);
+        }
     }
 
     fn any(&self, rng: &mut Pcg64Mcg, state: State) -> Option<PageRef> {
@@ -283,6 +291,8 @@ fn random_step(host: &mut Host, rng: &mut Pcg64Mcg, step: u64) {
             let ghost = host.any(rng, State::Ghost);
             host.policy.miss(ghost, &Insert::default(), host.now);
             host.drain();
+            let key = ghost.and_then(|g| host.key_of[g.index()]);
+            key.into_iter().for_each(|key| host.give_up(key));
         }
         _ => {
             host.make_room(capacity.saturating_sub(3).max(1));
@@ -305,7 +315,11 @@ fn run(name: &str, capacity: u32, seed: u64, steps: u64, way: Way) -> Vec<(char,
     let label = format!("{name}, {capacity} pages, seed {seed}, {way:?}");
     let mut host = Host::new(name, capacity, way, label.clone());
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
-    let every = if capacity <= 64 { 1 } else { 61 };
+    let every = if capacity < 64 {
+        1
+    } else {
+        u64::from(capacity / 16)
+    };
     for step in 0..steps {
         host.label = format!("{label}, step {step}");
         random_step(&mut host, &mut rng, step);
@@ -316,9 +330,17 @@ fn run(name: &str, capacity: u32, seed: u64, steps: u64, way: Way) -> Vec<(char,
     host.log
 }
 
+/// Policies that need more memory than this: DULO has at least a page in each of
+/// its sections.
+fn refuses(name: &str, capacity: u32) -> bool {
+    let refused = boxed(name, &Setup::new(capacity)).is_err();
+    assert!(!refused || capacity < 2, "{name} refuses {capacity} pages");
+    refused
+}
+
 /// All lists, both ways of eviction: the decisions must be the same.
 fn keeps_the_contract(capacity: u32, seeds: u64, steps: u64) {
-    for row in POLICIES {
+    for row in POLICIES.iter().filter(|row| !refuses(row.name, capacity)) {
         for seed in 0..seeds {
             let evicted = run(row.name, capacity, seed, steps, Way::Evict);
             let proposed = run(row.name, capacity, seed, steps, Way::ProposeAndForget);
@@ -332,38 +354,41 @@ fn keeps_the_contract(capacity: u32, seeds: u64, steps: u64) {
 
 #[test]
 fn every_policy_keeps_the_contract_with_one_page() {
-    keeps_the_contract(1, 8, 1500);
+    keeps_the_contract(1, 4, 1000);
 }
 
 #[test]
 fn every_policy_keeps_the_contract_with_two_pages() {
-    keeps_the_contract(2, 8, 1500);
+    keeps_the_contract(2, 4, 1000);
 }
 
 #[test]
 fn every_policy_keeps_the_contract_with_three_pages() {
-    keeps_the_contract(3, 8, 1500);
+    keeps_the_contract(3, 4, 1000);
 }
 
 #[test]
 fn every_policy_keeps_the_contract_with_seven_pages() {
-    keeps_the_contract(7, 6, 2000);
+    keeps_the_contract(7, 3, 1500);
 }
 
 #[test]
 fn every_policy_keeps_the_contract_with_64_pages() {
-    keeps_the_contract(64, 3, 4000);
+    keeps_the_contract(64, 2, 2500);
 }
 
 #[test]
 fn every_policy_keeps_the_contract_with_1000_pages() {
-    keeps_the_contract(1000, 1, 15_000);
+    keeps_the_contract(1000, 1, 8_000);
 }
 
 #[test]
 fn pages_read_ahead_and_never_used_are_evicted() {
     for row in POLICIES {
         for capacity in [1, 3, 50] {
+            if refuses(row.name, capacity) {
+                continue;
+            }
             let mut host = Host::new(row.name, capacity, Way::Evict, row.name.to_owned());
             let ahead = Insert {
                 fetch: Fetch::Readahead,

@@ -129,7 +129,7 @@ impl Arc {
     }
 
     /// Does REPLACE take from T1, if that has `t1` pages?
-    fn from_t1(&self, t1: u32) -> bool {
+    fn takes_t1(&self, t1: u32) -> bool {
         let t1 = f64::from(t1);
         t1 > self.p || (self.from_b2 && t1 == self.p && t1 >= 1.0)
     }
@@ -140,7 +140,7 @@ impl Arc {
         let [mut left, _] = self.sizes();
         std::iter::from_fn(move || {
             let first = match (t1, t2) {
-                (Some(_), Some(_)) => self.from_t1(left),
+                (Some(_), Some(_)) => self.takes_t1(left),
                 (one, _) => one.is_some(),
             };
             let cursor = if first { &mut t1 } else { &mut t2 };

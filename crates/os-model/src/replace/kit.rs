@@ -149,13 +149,6 @@ impl<const W: usize> List<W> {
         }
     }
 
-    /// Takes the coldest page out.
-    pub(super) fn pop<N: Linked<W>>(&mut self, nodes: &mut [N]) -> Option<u32> {
-        let page = self.tail()?;
-        self.unlink(nodes, page);
-        Some(page)
-    }
-
     /// The next hotter page.
     #[inline]
     pub(super) fn above<N: Linked<W>>(nodes: &[N], page: u32) -> Option<u32> {

@@ -18,7 +18,7 @@
 //!   the first that is are protected. Tiers with fewer than 64 refaults are not
 //!   judged. The counts are averaged with the old ones when the oldest generation
 //!   changes.
-//! * *Ageing.* With two generations left, or with three and the youngest above 1/2
+//! * *Ageing.* With two generations of a kind left, or with three and the youngest above 1/2
 //!   or the oldest below 1/4 of all pages, a new youngest generation begins, and
 //!   all pages with access bits move there.
 //! * *Which kind.* The one whose oldest generation is older; else file pages,
@@ -158,6 +158,12 @@ struct Kind {
     gens: [List; MAX_GENS as usize],
     min_seq: u32,
     tiers: [Tier; NR_TIERS],
+}
+
+impl Kind {
+    fn len(&self) -> u32 {
+        self.gens.iter().map(List::len).sum()
+    }
 }
 
 /// Multi-generational LRU.
@@ -359,13 +365,14 @@ impl MgLru {
             let lens = self.kinds.iter().filter(|k| seq >= k.min_seq);
             lens.map(|k| u64::from(k.gens[index(seq)].len())).sum()
         };
-        let fewest = KINDS.map(|k| self.generations(k)).into_iter().min();
-        match fewest {
+        // A kind without pages has no generations to keep.
+        let kinds = KINDS.into_iter().filter(|k| self.kinds[*k].len() > 0);
+        match kinds.map(|k| self.generations(k)).min() {
             Some(3) => {
                 let total: u64 = (self.max_seq - 2..=self.max_seq).map(len).sum();
                 len(self.max_seq) * 2 > total || len(self.max_seq - 2) * 4 < total
             }
-            Some(0..3) => self.resident > 0,
+            Some(0..3) => true,
             _ => false,
         }
     }

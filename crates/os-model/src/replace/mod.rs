@@ -22,6 +22,7 @@ mod arc;
 mod kernel;
 mod kit;
 mod lazy_heap;
+mod linux26_split;
 mod lirs;
 mod lru_k;
 mod mglru;
@@ -33,6 +34,7 @@ mod spec;
 mod tiny_lfu;
 
 pub use arc::{Arc, ArcConfig};
+pub use linux26_split::{Linux26Split, Linux26SplitConfig};
 pub use lirs::{Lirs, LirsConfig};
 pub use lru_k::{LruK, LruKConfig};
 pub use mglru::{MgLru, MgLruConfig};

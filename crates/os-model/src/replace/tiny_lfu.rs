@@ -426,3 +426,135 @@ impl Base for WTinyLfu {
         node.is_some_and(|n| n.note == Note::Used)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use rand::{Rng, SeedableRng};
+    use rand_pcg::Pcg64Mcg;
+
+    use super::*;
+
+    /// The paper's section 4 over queues whose fronts are LRU ends, with the same
+    /// sketch.
+    struct Oracle {
+        sketch: Sketch,
+        limits: [usize; 3],
+        window: VecDeque<u64>,
+        probation: VecDeque<u64>,
+        protected: VecDeque<u64>,
+    }
+
+    fn take(queue: &mut VecDeque<u64>, key: u64) -> bool {
+        let at = queue.iter().position(|k| *k == key);
+        at.is_some_and(|at| queue.remove(at).is_some())
+    }
+
+    impl Oracle {
+        fn new(config: &WTinyLfuConfig) -> Self {
+            let all = config.capacity as usize;
+            let window = (all * config.window_percent as usize / 100).max(1);
+            let protected = (all - window) * config.protected_percent as usize / 100;
+            let new = VecDeque::new;
+            Self {
+                sketch: Sketch::new(config.capacity, 10 * all as u64, config.doorkeeper),
+                limits: [window, all - window, protected],
+                window: new(),
+                probation: new(),
+                protected: new(),
+            }
+        }
+
+        fn access(&mut self, key: u64) -> bool {
+            self.sketch.add(hash(key));
+            if take(&mut self.window, key) {
+                self.window.push_back(key);
+                return true;
+            }
+            if take(&mut self.protected, key) || take(&mut self.probation, key) {
+                self.protected.push_back(key);
+                while self.protected.len() > self.limits[2] {
+                    self.probation.extend(self.protected.pop_front());
+                }
+                return true;
+            }
+            self.window.push_back(key);
+            if self.window.len() > self.limits[0] {
+                let candidate = self.window.pop_front().expect("it is full");
+                self.admit(candidate);
+            }
+            false
+        }
+
+        fn admit(&mut self, candidate: u64) {
+            if self.probation.len() + self.protected.len() == self.limits[1] {
+                let from = match self.probation.is_empty() {
+                    true => &mut self.protected,
+                    false => &mut self.probation,
+                };
+                let Some(victim) = from.front().copied() else {
+                    return;
+                };
+                let [ours, theirs] = [candidate, victim].map(|k| self.sketch.estimate(hash(k)));
+                if ours <= theirs {
+                    return;
+                }
+                from.pop_front();
+            }
+            self.probation.push_back(candidate);
+        }
+    }
+
+    fn access(lfu: &mut WTinyLfu, key_of: &mut [Option<u64>], key: u64) -> bool {
+        let insert = Insert {
+            at: Some(DiskBlock(key)),
+            ..Insert::default()
+        };
+        let place = |keys: &[Option<u64>], key| keys.iter().position(|k| *k == key);
+        if let Some(page) = place(key_of, Some(key)) {
+            lfu.hit(PageRef(page as u32), Touch::default(), Picos(0));
+            return true;
+        }
+        lfu.miss(None, &insert, Picos(0));
+        if lfu.resident() == lfu.capacity() {
+            lfu.evict().expect("it is full");
+        }
+        while let Some(page) = lfu.dropped() {
+            key_of[page.index()] = None;
+        }
+        let page = place(key_of, None).expect("a free number");
+        key_of[page] = Some(key);
+        lfu.insert(PageRef(page as u32), &insert, Picos(0));
+        false
+    }
+
+    #[test]
+    fn hits_are_those_of_the_paper_over_plain_queues() {
+        for (seed, capacity) in (0..).zip([1, 2, 3, 7, 30, 100, 100, 250]) {
+            let mut rng = Pcg64Mcg::seed_from_u64(seed);
+            let config = WTinyLfuConfig {
+                window_percent: 1 + seed as u32 * 3,
+                doorkeeper: seed % 2 == 1,
+                ..WTinyLfuConfig::new(capacity)
+            };
+            let mut lfu = WTinyLfu::new(config).expect("in range");
+            let mut oracle = Oracle::new(&config);
+            let mut key_of = vec![None; lfu.slots() as usize];
+            let mut hits = 0;
+            for at in 0..6000u64 {
+                let key = match rng.random_range(0..4) {
+                    0 => at % (u64::from(capacity) * 3 / 2 + 1),
+                    1 => 10_000 + rng.random_range(0..u64::from(capacity) / 4 + 1),
+                    2 => 20_000 + at / 64,
+                    _ => 30_000 + rng.random_range(0..u64::from(capacity) * 4),
+                };
+                let hit = access(&mut lfu, &mut key_of, key);
+                assert_eq!(hit, oracle.access(key), "{capacity} pages, reference {at}");
+                hits += u32::from(hit);
+            }
+            lfu.validate().expect("the books");
+            assert!(hits > 100, "{capacity} pages: {hits} hits");
+        }
+    }
+}
