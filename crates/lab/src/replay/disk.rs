@@ -53,6 +53,10 @@ pub const SCHEDULERS: [(&str, IoConfig); 5] = [
     ("mq-deadline", IoConfig::mq_deadline()),
 ];
 
+/// The scheduler of kernels that give a drive as many requests as it takes; the older ones
+/// give one at a time.
+const QUEUEING: &str = "mq-deadline";
+
 /// Where the pages of traces without disk addresses lie.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LayoutChoice {
@@ -137,9 +141,13 @@ pub(super) fn side(parts: &Parts<'_>) -> Result<(DiskSide, String), ReplayError>
         u32::try_from(ns).unwrap_or(u32::MAX).max(1)
     };
     let run_costs = (1..=LONGEST_RUN).map(cost).collect();
+    let mut io = named("scheduler", parts.scheduler, &SCHEDULERS)?;
+    if parts.scheduler == QUEUEING {
+        io.depth = parts.spec.queue.depth;
+    }
     let config = FileConfig {
         readahead: readahead(parts.readahead)?,
-        io: named("scheduler", parts.scheduler, &SCHEDULERS)?,
+        io,
         ..FileConfig::plain()
     };
     let side = DiskSide {
