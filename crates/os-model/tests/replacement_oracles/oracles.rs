@@ -115,7 +115,7 @@ impl LirsOracle {
         }
     }
 
-    fn to_top(&mut self, key: u32) -> bool {
+    fn raise(&mut self, key: u32) -> bool {
         let was = take(&mut self.s, key);
         self.s.push_back(key);
         was
@@ -166,12 +166,12 @@ impl LirsOracle {
 impl Oracle for LirsOracle {
     fn access(&mut self, x: u32, _: Option<u64>) -> bool {
         if self.lir.contains(&x) {
-            self.to_top(x);
+            self.raise(x);
             self.prune();
             return true;
         }
         if take(&mut self.q, x) {
-            match self.to_top(x) {
+            match self.raise(x) {
                 true => self.become_lir(x),
                 false => self.q.push_back(x),
             }
@@ -183,7 +183,7 @@ impl Oracle for LirsOracle {
             self.bound(x);
         }
         let in_s = self.s.contains(&x);
-        self.to_top(x);
+        self.raise(x);
         take(&mut self.left, x);
         match in_s || self.lir.len() < self.c - self.hirs {
             true => self.become_lir(x),
