@@ -1,4 +1,4 @@
-//! `piebald machine list|show|check|derive`
+//! `piebald machine list|disks|show|check|derive`
 
 use std::{
     fmt::Write as _,
@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::Subcommand;
-use piebald_hw::{Machine, Options, presets, spec::MachineSpec};
+use piebald_hw::{Machine, Options, disk, presets, spec::MachineSpec};
 use piebald_lab::machine_lines;
 use piebald_report::write_atomically;
 
@@ -24,6 +24,12 @@ pub(crate) struct Args {
 enum What {
     /// List the machines that come with Piebald
     List,
+    /// List the disks that come with Piebald, or show the file of one of them, with the
+    /// source of every number
+    Disks {
+        /// Name of a disk
+        disk: Option<String>,
+    },
     /// Show a machine: in words, or the file with the source of every number
     Show {
         /// Name of a preset, or a machine file
@@ -55,6 +61,7 @@ const SYSFS: &str = "/sys/devices/system/cpu";
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     match &args.what {
         What::List => list(),
+        What::Disks { disk } => disks(disk.as_deref()),
         What::Show { machine, file } => show(machine, *file),
         What::Check { machine } => check(machine),
         What::Derive { output, from } => derive(output.as_deref(), from.as_deref()),
@@ -66,6 +73,23 @@ fn list() -> Result<(), Failure> {
     let mut out = String::new();
     for name in presets::names() {
         let spec = presets::load(name).map_err(Failure::failed)?;
+        let _ = writeln!(out, "{name:<12} {}", spec.title);
+    }
+    print(&out)
+}
+
+fn disks(name: Option<&str>) -> Result<(), Failure> {
+    if let Some(name) = name {
+        let names: Vec<&str> = disk::presets().collect();
+        let text = disk::text(name).ok_or_else(|| {
+            let names = names.join(", ");
+            Failure::usage(format!("disk {name} is not known; allowed: {names}"))
+        })?;
+        return print(text);
+    }
+    let mut out = String::new();
+    for name in disk::presets() {
+        let spec = disk::by_name(name).map_err(Failure::failed)?;
         let _ = writeln!(out, "{name:<12} {}", spec.title);
     }
     print(&out)

@@ -297,7 +297,7 @@ fn wrong_requests_name_the_option_the_value_and_what_is_allowed() {
         ),
         (
             Box::new(|r| r.sizes = vec!["1KiB".parse().expect("a size")]),
-            "1 KiB",
+            "1KiB",
         ),
         (
             Box::new(|r| r.device = DeviceChoice::Preset("ibm350".into())),

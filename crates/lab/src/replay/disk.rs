@@ -27,14 +27,6 @@ pub enum DeviceChoice {
     File(PathBuf),
 }
 
-/// Built-in devices, for help texts.
-pub const DEVICES: &str = "none, a name from `piebald machine disks`, or a .toml file";
-
-/// Names of the built-in devices.
-pub fn device_names() -> Vec<&'static str> {
-    disk::presets().collect()
-}
-
 /// Generations of readahead and what they are.
 pub const READAHEADS: [(&str, ReadaheadConfig); 5] = [
     ("none", ReadaheadConfig::none()),

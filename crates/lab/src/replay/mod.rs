@@ -20,7 +20,7 @@ use piebald_sim::rooms::os_model::replace::PolicySpec;
 
 use crate::study::Hooks;
 
-pub use disk::{DEVICES, DeviceChoice, LayoutChoice, READAHEADS, SCHEDULERS, device_names};
+pub use disk::{DeviceChoice, LayoutChoice, READAHEADS, SCHEDULERS};
 pub use piebald_sim::replay::{InputSetup, Pace};
 pub use sizes::{MemorySize, SizeError};
 

@@ -1,0 +1,199 @@
+//! `piebald replay` as a user runs it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+fn run(folder: &Path, args: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_piebald"))
+        .arg("replay")
+        .args(args)
+        .current_dir(folder)
+        .output()
+        .expect("piebald runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        output.status.code(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+/// A folder with a trace in the form of MSR Cambridge: scans and single blocks.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut text = String::new();
+    for i in 0..2_000_u64 {
+        let (page, length) = match i % 5 {
+            0 => (i * 7_919 % 5_000, 4096),
+            _ => (10_000 + i * 16 % 6_000, 65_536),
+        };
+        let time = 128_166_372_003_061_629 + i * 10_000;
+        let _ = writeln!(text, "{time},hm,0,Read,{},{length},100", page * 4096);
+    }
+    std::fs::write(folder.path().join("trace.csv"), text).expect("a trace");
+    folder
+}
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
+}
+
+#[test]
+fn a_trace_alone_is_enough() {
+    let folder = folder();
+    let (code, out, err) = run(folder.path(), &["trace.csv", "-q"]);
+    assert_eq!(code, Some(0), "{err}");
+    for word in ["msr", "clock", "dulo", "arc", "s3-fifo", "sata-7200", "6.x"] {
+        assert!(out.contains(word), "{word} is missing in\n{out}");
+    }
+}
+
+#[test]
+fn json_holds_whole_numbers_for_every_policy_and_size() {
+    let folder = folder();
+    let args = [
+        "trace.csv",
+        "-q",
+        "--readahead",
+        "none",
+        "--policy",
+        "lru,min",
+        "--size",
+        "1MiB,50%",
+        "--json",
+    ];
+    let (code, out, err) = run(folder.path(), &args);
+    assert_eq!(code, Some(0), "{err}");
+    let replay = json(&out);
+    assert_eq!(replay["conditions"]["device"], "none");
+    let runs = replay["runs"].as_array().expect("runs");
+    assert_eq!(runs.len(), 4);
+    for run in runs {
+        let count = |name: &str| {
+            run[name]
+                .as_u64()
+                .unwrap_or_else(|| panic!("{name}: {run}"))
+        };
+        assert_eq!(count("hits") + count("misses"), count("references"));
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_threads() {
+    let folder = folder();
+    let of = |threads| {
+        let args = ["trace.csv", "-q", "--threads", threads, "--mrc", "--json"];
+        let (code, out, err) = run(folder.path(), &args);
+        assert_eq!(code, Some(0), "{err}");
+        let mut replay = json(&out);
+        replay["host_seconds"] = 0.into();
+        replay["command"] = "".into();
+        replay
+    };
+    assert_eq!(of("1"), of("3"));
+}
+
+#[test]
+fn reports_are_written_where_asked() {
+    let folder = folder();
+    let (code, _, err) = run(folder.path(), &["trace.csv", "-q", "--output", "out/here"]);
+    assert_eq!(code, Some(0), "{err}");
+    for (name, word) in [
+        ("report.html", "<svg"),
+        ("replay.json", "\"runs\""),
+        ("replay.csv", "policy,"),
+    ] {
+        let text = std::fs::read_to_string(folder.path().join("out/here").join(name));
+        let text = text.unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert!(text.contains(word), "{name} lacks {word}");
+    }
+}
+
+#[test]
+fn wrong_command_lines_and_traces_say_what_is_wrong() {
+    let folder = folder();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
+    write(
+        "cut.csv",
+        "128166372003061629,hm,0,Read,0,4096,1\n128166372003061630,hm,0,Re",
+    )
+    .expect("a trace");
+    write("empty", "").expect("a file");
+    write("prose.txt", "This is no trace.\nNot at all.\n").expect("a file");
+    for (args, words) in [
+        (&["absent.csv"][..], &["absent.csv"][..]),
+        (&["empty"], &["empty"]),
+        (&["prose.txt"], &["prose.txt", "--format"]),
+        (&["cut.csv"], &["cut.csv", "2"]),
+        (&["trace.csv", "--policy", "lru-42"], &["lru-42", "s3-fifo"]),
+        (&["trace.csv", "--policy", "lru,lru"], &["lru", "twice"]),
+        (
+            &["trace.csv", "--policy", "dulo:bank=9"],
+            &["bank", "\"9\""],
+        ),
+        (&["trace.csv", "--size", "1Mib,x"], &["\"x\""]),
+        (&["trace.csv", "--size", "0%"], &["0%"]),
+        (&["trace.csv", "--device", "ibm350"], &["ibm350", "nvme"]),
+        (&["trace.csv", "--device", "absent.toml"], &["absent.toml"]),
+        (&["trace.csv", "--readahead", "7"], &["\"7\"", "6.x"]),
+        (
+            &["trace.csv", "--scheduler", "bfq"],
+            &["bfq", "mq-deadline"],
+        ),
+        (
+            &["trace.csv", "--layout", "absent.layout"],
+            &["absent.layout"],
+        ),
+        (&["trace.csv", "--page", "5000"], &["5000"]),
+        (&["trace.csv", "--policy", "min"], &["min", "--device none"]),
+        (&["trace.csv", "--format", "tape"], &["tape", "msr"]),
+        (&["trace.csv", "--mrc", "--mrc-rate", "0.5"], &["0.5"]),
+    ] {
+        let (code, _, err) = run(folder.path(), args);
+        assert_eq!(code, Some(2), "{args:?}: {err}");
+        for word in words {
+            assert!(err.contains(word), "{args:?} should name {word}: {err}");
+        }
+    }
+}
+
+#[test]
+fn wrong_records_can_be_left_out_and_are_counted() {
+    let folder = folder();
+    let path = folder.path().join("trace.csv");
+    let mut text = std::fs::read_to_string(&path).expect("the trace");
+    text += "128166372023061629,hm,0,Read,-4096,4096,1\n";
+    std::fs::write(&path, text).expect("the trace");
+    let (code, _, err) = run(folder.path(), &["trace.csv", "-q", "--device", "none"]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("2001") && err.contains("-4096"), "{err}");
+    let args = ["trace.csv", "-q", "--device", "none", "--lenient", "--json"];
+    let (code, out, err) = run(folder.path(), &args);
+    assert_eq!(code, Some(0), "{err}");
+    let skipped = &json(&out)["traces"][0]["skipped"];
+    assert_eq!(skipped.as_array().map(Vec::len), Some(1), "{skipped}");
+}
+
+#[test]
+fn the_disks_are_listed_and_shown() {
+    let machine = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_piebald"))
+            .args(["machine", "disks"])
+            .args(args)
+            .output()
+            .expect("piebald runs");
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+        )
+    };
+    let (code, list) = machine(&[]);
+    assert_eq!(code, Some(0));
+    for name in ["st39102lw", "sata-7200", "nvme"] {
+        assert!(list.contains(name), "{list}");
+        let (code, text) = machine(&[name]);
+        assert!(code == Some(0) && text.contains("capacity"), "{text}");
+    }
+    assert_eq!(machine(&["ibm350"]).0, Some(2));
+}
