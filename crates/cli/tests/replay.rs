@@ -132,7 +132,7 @@ fn wrong_command_lines_and_traces_say_what_is_wrong() {
             &["trace.csv", "--policy", "dulo:bank=9"],
             &["bank", "\"9\""],
         ),
-        (&["trace.csv", "--size", "1Mib,x"], &["\"x\""]),
+        (&["trace.csv", "--size", "1MiB,x"], &["\"x\""]),
         (&["trace.csv", "--size", "0%"], &["0%"]),
         (&["trace.csv", "--device", "ibm350"], &["ibm350", "nvme"]),
         (&["trace.csv", "--device", "absent.toml"], &["absent.toml"]),
