@@ -159,7 +159,7 @@ impl ForeignTrace {
     ///
     /// A directory stands for the files in it whose names contain `.trace`, sorted by name (and
     /// for its subdirectory `trace`, where drmemtrace puts them). Without `format`, all files
-    /// must be [detected](detect) as the same format.
+    /// must be [detected](detect()) as the same format.
     ///
     /// # Errors
     /// No file, an unreadable one, an unknown format, or files of different formats.

@@ -4,7 +4,7 @@
 //! that are passed over: `u32 magic (0x65617400 + version 7), u32 sequence, u64 time_ns, u64 sector,
 //! u32 bytes, u32 action, u32 pid, u32 device, u32 cpu, u16 error, u16 pdu_len`. The action's low
 //! byte is the stage (1 queued, 7 issued, 8 completed), its upper half the category: bit 16 read,
-//! 17 write, 18 flush, 29 discard (the last two [M]).
+//! 17 write, 18 flush, 29 discard (the last two \[M\]).
 //!
 //! A file per processor is in order; a merged one may step back. A device is `major << 20 | minor`.
 //! One stage of each request is taken, see [`Stage`]. A request that an upper layer remaps to a disk

@@ -1,7 +1,7 @@
 //! fio's I/O log.
 //!
 //! Version 2: a line `fio version 2 iolog`, then `file action [offset length]`. Version 3 has the
-//! time in milliseconds before each of them [M]. Actions: `add`, `open`, `close`, `read`, `write`,
+//! time in milliseconds before each of them \[M\]. Actions: `add`, `open`, `close`, `read`, `write`,
 //! `sync`, `datasync`, `trim`, `wait`. Offsets and lengths are bytes. A file may also be a disk in
 //! `/dev`: it is given as a file all the same, since the log does not tell. File names are known from
 //! `add`; a request to another file is an error.

@@ -156,9 +156,13 @@ impl Context<'_, '_> {
         let Some((fd, path)) = self.descriptor(n) else {
             return Ok(None);
         };
-        let path = path.map(lex::unescape);
-        if let Some(path) = path {
-            self.assume(fd, &path)?;
+        let certain = self
+            .strace
+            .processes
+            .get(self.pid, fd)
+            .is_some_and(|open| !open.assumed);
+        if let Some(path) = path.filter(|_| !certain) {
+            self.assume(fd, &lex::unescape(path))?;
         }
         Ok(self
             .strace

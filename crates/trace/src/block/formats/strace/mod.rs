@@ -8,8 +8,8 @@
 //!   threads share; what `execve` closes. A child may appear before its parent's `clone` returns (it
 //!   always does after `vfork`): it is taken for the child of the latest such call;
 //! * appending, which begins at the largest end of file known; cutting by `O_TRUNC`, `truncate` and
-//!   `ftruncate`, and removal by `unlink` or by a rename over the file ([`Op::Delete`]);
-//! * mappings of files ([`Op::Map`]), cut at the file's end as far as `fstat`, reads or writes have
+//!   `ftruncate`, and removal by `unlink` or by a rename over the file ([`Op::Delete`](super::super::Op));
+//! * mappings of files ([`Op::Map`](super::super::Op)), cut at the file's end as far as `fstat`, reads or writes have
 //!   told it; [`Notes::unclipped_maps`](super::super::Notes) counts the others.
 //!
 //! A file's size is the largest end seen. Pipes, sockets, `/proc`, `/sys` and `/dev` are counted as
