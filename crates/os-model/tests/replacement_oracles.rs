@@ -25,7 +25,7 @@ fn streams() -> Vec<Vec<u32>> {
         (0..600).map(|at| at % 40).collect(),
         (0..900).collect(),
     ];
-    for seed in 0..20 {
+    for seed in 0..10 {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let mixed = |at: u32| match rng.random_range(0..10) {
             0..4 => rng.random_range(0..8),
@@ -56,13 +56,13 @@ fn agrees<P: Replacement, O: Oracle>(
                 let label = format!("{what}, stream {number}, {capacity} pages, reference {at}");
                 assert_eq!(fast, slow.access(*key, *next), "{label}");
                 hits += u64::from(fast);
-                if at % 50 == 0 {
+                if at % 250 == 0 {
                     cache.policy.validate().expect(&label);
                 }
             }
         }
     }
-    assert!(hits > 10_000, "{what}: {hits} hits");
+    assert!(hits > 5_000, "{what}: {hits} hits");
 }
 
 #[test]
@@ -159,8 +159,8 @@ fn a_loop_longer_than_memory_has_the_hits_that_theory_says() {
     let (n, c, rounds) = (500u32, 200u32, 400u32);
     let refs: Vec<u32> = (0..n * rounds).map(|at| at % n).collect();
     let mut min = Cache::new(Min::new(MinConfig::new(c)).expect("min"), 500);
-    // MIN hits (c - 1) / (n - 1) of a loop (Smith, ACM TODS 3(3), 1978, section 2.1, by
-    // counting).
+    // MIN keeps c - 1 pages of the loop and passes the others through one frame; which
+    // ones it keeps moves on, so that of n - 1 references c - 1 hit.
     let expected = f64::from(c - 1) / f64::from(n - 1);
     let share = min.hits(&refs) as f64 / f64::from(n * (rounds - 1));
     assert!((share - expected).abs() < 0.002, "{share} for {expected}");

@@ -133,7 +133,7 @@ fn lirs_wins_on_mixed_patterns_and_loses_little_on_clustered_ones() {
     }
 }
 
-/// Hit ratios in percent on the trace OLTP, from FAST 2003, table IV: capacity,
+/// Hit ratios in percent on the trace OLTP, from FAST 2003 (its table of OLTP) `[M]`: capacity,
 /// policy, published value, and how far ours may be from it. ARC, LRU and MIN are
 /// exact algorithms; LIRS and MQ have parameters that the table chose by trace.
 const OLTP: &[(u32, &str, f64, f64)] = &[

@@ -42,7 +42,7 @@ pub struct LirsConfig {
     /// Pages that fit in memory: 1 to 2^28.
     pub capacity: u32,
     /// Share of memory for HIR blocks in percent, 1 to 99, at least one page.
-    /// 1 in the paper (section 4.1).
+    /// 1 in the paper (section 4.1 `[M]`).
     pub hir_percent: u32,
     /// Blocks not in memory that are remembered at most, in percent of the
     /// capacity: 1 to 400. 100, a stack of about twice the memory: so other

@@ -25,7 +25,7 @@ use super::{
     },
 };
 
-/// Queues: 8 in the paper (section 4.2).
+/// Queues: 8 in the paper `[M]`.
 const NR_QUEUES: usize = 8;
 
 /// Configuration of MQ.
@@ -38,7 +38,7 @@ pub struct MqConfig {
     /// beyond the size of the cache; default four times the capacity `[M]`.
     pub life_time_uses: u64,
     /// Pages in Qout, in percent of the capacity: 1 to 400. 400 in the paper
-    /// (section 4.2).
+    /// `[M]`.
     pub qout_percent: u32,
 }
 

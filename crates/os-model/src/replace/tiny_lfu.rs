@@ -40,16 +40,16 @@ pub struct WTinyLfuConfig {
     /// Pages that fit in memory: 1 to 2^28.
     pub capacity: u32,
     /// Size of the window in percent of the memory, 0 to 99, at least one page; 1
-    /// in the paper (section 4.1).
+    /// in the paper `[M]`.
     pub window_percent: u32,
     /// Size of the protected segment in percent of the main part, 0 to 99; 80 in
-    /// the paper (section 4.1).
+    /// the paper `[M]`.
     pub protected_percent: u32,
     /// Uses after which the sketch is halved, in multiples of the capacity, 1 to
     /// 1000; 10, as Caffeine has it. (Zipf 1.0, 1 M ids, 100 k pages: .184 are
     /// missed with 10, .179 with 32, which suits references that never change.)
     pub sample_factor: u32,
-    /// Put a Bloom filter before the sketch (section 3.4.2); off, as in Caffeine.
+    /// Put a Bloom filter before the sketch (section 3.4.2 `[M]`); off, as in Caffeine.
     pub doorkeeper: bool,
 }
 
