@@ -156,13 +156,10 @@ impl Context<'_, '_> {
         let Some((fd, path)) = self.descriptor(n) else {
             return Ok(None);
         };
-        let certain = self
-            .strace
-            .processes
-            .get(self.pid, fd)
-            .is_some_and(|open| !open.assumed);
-        if let Some(path) = path.filter(|_| !certain) {
-            self.assume(fd, &lex::unescape(path))?;
+        let certain = self.strace.processes.saw_opening(self.pid, fd);
+        let path = path.filter(|_| !certain).map(lex::unescape);
+        if let Some(path) = path {
+            self.assume(fd, &path)?;
         }
         Ok(self
             .strace

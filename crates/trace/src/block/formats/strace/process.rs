@@ -232,6 +232,13 @@ impl Processes {
         self.open.get_mut(&open).map(|(file, _)| file)
     }
 
+    /// Whether the descriptor points to something whose opening was seen.
+    pub fn saw_opening(&self, pid: u32, fd: u32) -> bool {
+        let open = self.descriptor(pid, fd);
+        let open = open.and_then(|d| self.open.get(&d.open));
+        open.is_some_and(|(file, _)| !file.assumed)
+    }
+
     pub fn directory(&self, pid: u32) -> Option<&[u8]> {
         self.processes.get(&pid)?.directory.as_deref()
     }
