@@ -274,7 +274,8 @@ fn wrong_requests_name_the_option_the_value_and_what_is_allowed() {
     let bench = Bench::new();
     let path = bench.file("t.spc", &spc(100, false));
     let good = || request(vec![path.clone()], &["lru"], &["1MiB"]);
-    let cases: Vec<(Box<dyn Fn(&mut ReplayRequest)>, &str)> = vec![
+    type Spoil = Box<dyn Fn(&mut ReplayRequest)>;
+    let cases: Vec<(Spoil, &str)> = vec![
         (
             Box::new(|r| r.policies = vec!["lru-42".parse().expect("a name")]),
             "lru-42",

@@ -205,7 +205,7 @@ impl Host {
 }
 
 fn any_insert(rng: &mut Pcg64Mcg, key: u64, step: u64) -> Insert {
-    let anon = key % 5 == 0;
+    let anon = key.is_multiple_of(5);
     Insert {
         kind: if anon { PageKind::Anon } else { PageKind::File },
         dirty: rng.random_bool(0.2),
