@@ -176,7 +176,7 @@ fn unfit(words: &[String], summary: &Summary) -> Option<NotCached> {
     )))
 }
 
-fn cache_folder() -> Result<PathBuf, String> {
+pub(crate) fn cache_folder() -> Result<PathBuf, String> {
     let home = || std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache"));
     let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let absolute = base.filter(|p| p.is_absolute());

@@ -10,8 +10,8 @@ use clap::ValueEnum;
 use piebald_lab::{
     Hooks,
     replay::{
-        CurveRequest, DeviceChoice, InputSetup, LayoutChoice, MemorySize, Pace, ReplayRequest,
-        replay,
+        CurveRequest, DeviceChoice, Excerpt, InputSetup, LayoutChoice, MemorySize, Pace,
+        ReplayRequest, Start, replay,
     },
     rooms::{
         os_model::replace::{PolicySpec, registry},
@@ -193,6 +193,7 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
             },
             page,
             number_ids: false,
+            excerpt: Excerpt::default(),
         },
         policies: policies(args.policy.as_deref())?,
         sizes: sizes(args.size.as_deref())?,
@@ -210,6 +211,7 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
         curves: args.mrc.then_some(CurveRequest {
             rate: args.mrc_rate,
         }),
+        start: Start::default(),
         seed: args.seed,
     })
 }

@@ -31,8 +31,7 @@ pub(crate) struct Args {
     /// Targets to run, as in R-2,R-5 [default: all]
     #[arg(long, value_name = "IDS", value_delimiter = ',')]
     only: Vec<String>,
-    /// Folder with the inputs that scripts/stand-ins.sh made [default:
-    /// out/reproduce/PAPER/inputs]
+    /// Folder with the inputs that scripts/stand-ins.sh made [default: where it makes them]
     #[arg(long, value_name = "DIR")]
     inputs: Option<PathBuf>,
     /// Write report.html and results.json to this folder
@@ -131,7 +130,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     )
 }
 
+/// Where scripts/stand-ins.sh puts them without being told.
 fn default_inputs(system: System) -> PathBuf {
+    if system == System::Dulo
+        && let Ok(cache) = record::cache_folder()
+    {
+        return cache.join("reproduce").join(system.name());
+    }
     Path::new("out/reproduce")
         .join(system.name())
         .join("inputs")

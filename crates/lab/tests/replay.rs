@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use piebald_lab::Hooks;
 use piebald_lab::replay::{
-    CurveRequest, DeviceChoice, InputSetup, LayoutChoice, Pace, ReplayError, ReplayRequest, replay,
+    CurveRequest, DeviceChoice, InputSetup, LayoutChoice, Pace, ReplayError, ReplayRequest, Start,
+    replay,
 };
 use piebald_report::{Replay, ReplayRun};
 use piebald_sim::rooms::os_model::replace::registry::POLICIES;
@@ -48,6 +49,7 @@ fn request(paths: Vec<PathBuf>, policies: &[&str], sizes: &[&str]) -> ReplayRequ
         pace: Pace::Serial,
         warmup: 0,
         curves: None,
+        start: Start::default(),
         seed: 42,
     }
 }

@@ -8,6 +8,7 @@
 //!
 //! [`verdict`] has the rules by which results are judged; no room judges by itself.
 
+mod dulo;
 mod experiment;
 mod programs;
 mod rainbow;
@@ -27,16 +28,19 @@ pub use programs::{ProgramsError, StandIn, Wanted, stand_ins};
 pub enum System {
     /// Page-coloured buddy allocator.
     Rainbow,
+    /// Replacement by temporal and spatial locality.
+    Dulo,
 }
 
 impl System {
     /// All of them.
-    pub const ALL: [Self; 1] = [Self::Rainbow];
+    pub const ALL: [Self; 2] = [Self::Rainbow, Self::Dulo];
 
     /// As the command line names it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rainbow => "rainbow",
+            Self::Dulo => "dulo",
         }
     }
 
@@ -46,6 +50,7 @@ impl System {
             Self::Rainbow => {
                 "Rainbow: partitions of the last-level cache by page coloring (thesis)"
             }
+            Self::Dulo => "DULO: buffer cache management by temporal and spatial locality (FAST'05)",
         }
     }
 
@@ -53,16 +58,18 @@ impl System {
     pub const fn targets(self) -> &'static [&'static str] {
         match self {
             Self::Rainbow => &rainbow::TARGETS,
+            Self::Dulo => &dulo::TARGETS,
         }
     }
 
-    /// Its stand-ins.
+    /// Programs that stand in for the paper's and are recorded; none if its inputs are traces.
     ///
     /// # Errors
     /// The built-in list is wrong: a defect.
     pub fn stand_ins(self) -> Result<Vec<StandIn>, ProgramsError> {
         match self {
             Self::Rainbow => stand_ins(rainbow::PROGRAMS),
+            Self::Dulo => Ok(Vec::new()),
         }
     }
 }
@@ -114,6 +121,9 @@ pub enum ReproduceError {
     /// The list of stand-ins is wrong.
     #[error(transparent)]
     Programs(#[from] ProgramsError),
+    /// The list of inputs is wrong.
+    #[error("{0}")]
+    Inputs(String),
     /// A machine cannot be built.
     #[error("machine: {0}")]
     Machine(String),
@@ -131,5 +141,6 @@ pub fn reproduce(
 ) -> Result<Reproduction, ReproduceError> {
     match system {
         System::Rainbow => rainbow::reproduce(options, hooks),
+        System::Dulo => dulo::reproduce(options, hooks),
     }
 }

@@ -42,6 +42,29 @@ pub fn headline(paper: f64, measured: &Sample) -> Verdict {
     }
 }
 
+/// Judges an amount that the paper prints as a headline number: a property rather than an
+/// effect, so that no interval has to exclude zero. `is_share`: in percent of a whole, so that
+/// points count as they do for effects.
+pub fn amount(paper: f64, measured: f64, is_share: bool) -> Verdict {
+    let error = (measured - paper).abs();
+    let points = is_share && paper.abs() > LARGE_EFFECT && error <= WITHIN_POINTS;
+    if error <= WITHIN * paper.abs() || points {
+        return Verdict::Match;
+    }
+    match (1.0 / NEAR..=NEAR).contains(&(measured / paper)) {
+        true => Verdict::Near,
+        false => Verdict::Miss,
+    }
+}
+
+/// Judges a bound from above: the whole interval keeps it.
+pub fn at_most(bound: f64, measured: &Sample) -> Verdict {
+    match measured.interval() {
+        Some((_, high)) if high <= bound => Verdict::Match,
+        _ => Verdict::Miss,
+    }
+}
+
 /// Judges a headline number of which the paper gives a range, `low` included and `high` not,
 /// by the end of the range that is nearest.
 pub fn range(low: f64, high: f64, measured: &Sample) -> Verdict {
@@ -158,6 +181,22 @@ mod tests {
         assert_eq!(no_change(5.0, &sample(1.0, 4.1)), Verdict::Near);
         assert_eq!(no_change(5.0, &sample(9.0, 1.1)), Verdict::Miss);
         assert_eq!(no_change(5.0, &Sample::new(vec![0.0])), Verdict::Miss);
+    }
+
+    #[test]
+    fn an_amount_needs_its_size_alone_and_a_bound_the_whole_interval() {
+        for (paper, measured, share, verdict) in [
+            (16.0, 20.9, true, Verdict::Match),
+            (16.0, 20.9, false, Verdict::Near),
+            (3.0, 3.7, true, Verdict::Match),
+            (3.0, 6.1, true, Verdict::Miss),
+            (3.0, f64::NAN, true, Verdict::Miss),
+        ] {
+            assert_eq!(amount(paper, measured, share), verdict, "{paper} {measured}");
+        }
+        assert_eq!(at_most(1.7, &sample(1.5, 0.2)), Verdict::Match);
+        assert_eq!(at_most(1.7, &sample(1.5, 0.3)), Verdict::Miss);
+        assert_eq!(at_most(1.7, &Sample::new(vec![0.0])), Verdict::Miss);
     }
 
     #[test]

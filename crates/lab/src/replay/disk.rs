@@ -11,7 +11,7 @@ use piebald_sim::rooms::trace::block::{self as trace, TargetKind};
 use piebald_units::block::SECTORS_SHIFT;
 use piebald_units::{FileId, Lba};
 
-use super::ReplayError;
+use super::{ReplayError, Start};
 
 /// Longest run whose cost policies may ask for, in pages: DULO's longest sequence.
 const LONGEST_RUN: u64 = 128;
@@ -117,6 +117,7 @@ pub(super) struct Parts<'a> {
     pub spaces: &'a [SpaceInfo],
     pub pace: Pace,
     pub warmup: u64,
+    pub start: Start,
     pub seed: u64,
 }
 
@@ -149,6 +150,7 @@ pub(super) fn side(parts: &Parts<'_>) -> Result<(DiskSide, String), ReplayError>
         run_costs,
         pace: parts.pace,
         warmup: parts.warmup,
+        begin: parts.start.at,
     };
     Ok((side, layout))
 }
@@ -183,7 +185,7 @@ fn files(parts: &Parts<'_>, sectors: u64) -> Result<(FileTable, String), ReplayE
         (LayoutChoice::FirstTouch, _) => Layout::FirstTouch { start: Lba(0) },
     };
     let placed = match parts.layout {
-        LayoutChoice::File(path) => Some((path, placed(path, parts.spaces, disk_pages)?)),
+        LayoutChoice::File(path) => Some((path, placed(path, parts, disk_pages)?)),
         _ => None,
     };
     let layout = match &placed {
@@ -244,6 +246,8 @@ fn fits(table: &FileTable, parts: &Parts<'_>, sectors: u64) -> Result<(), Replay
 struct Placed {
     /// Page of the disk that counts as the first.
     base: u64,
+    /// Pages by which all are moved.
+    shift: u64,
     /// The page behind the last that a file has.
     end: u64,
     extents: Vec<Vec<Extent>>,
@@ -251,8 +255,9 @@ struct Placed {
 }
 
 /// Reads a layout file and finds the trace's files in it, by path. The lowest page of
-/// all files becomes the disk's first if they would not fit otherwise.
-fn placed(path: &Path, spaces: &[SpaceInfo], disk_pages: u64) -> Result<Placed, ReplayError> {
+/// all files becomes the disk's first if they would not fit otherwise. All are moved
+/// together as the start says.
+fn placed(path: &Path, parts: &Parts<'_>, disk_pages: u64) -> Result<Placed, ReplayError> {
     let bad = |problem: String| ReplayError::Choice {
         what: "layout",
         value: path.display().to_string(),
@@ -263,7 +268,7 @@ fn placed(path: &Path, spaces: &[SpaceInfo], disk_pages: u64) -> Result<Placed, 
         let name = space.name.as_deref().unwrap_or_default();
         layout.extents(name.as_bytes())
     };
-    let found: Vec<_> = spaces.iter().map(find).collect();
+    let found: Vec<_> = parts.spaces.iter().map(find).collect();
     let all = || found.iter().flat_map(|extents| extents.iter());
     let lowest = all().map(|e| e.physical).min();
     let highest = all().map(|e| e.physical + e.pages).max();
@@ -271,15 +276,16 @@ fn placed(path: &Path, spaces: &[SpaceInfo], disk_pages: u64) -> Result<Placed, 
         return Err(bad("has none of the traces' files".to_owned()));
     };
     let base = if highest > disk_pages { lowest } else { 0 };
-    if highest - base > disk_pages {
+    let shift = parts.start.shift_sectors >> SECTORS_SHIFT;
+    let end = (highest - base).saturating_add(shift);
+    if end > disk_pages {
         return Err(bad(format!(
-            "the files span {} pages, the disk has {disk_pages}; allowed: a larger device",
-            highest - base
+            "the files end at page {end} of the disk, which has {disk_pages}; allowed: a larger device, or a smaller shift"
         )));
     }
     let at = |e: &trace::Extent| Extent {
         page: e.logical,
-        lba: Lba((e.physical - base) << SECTORS_SHIFT),
+        lba: Lba((e.physical - base + shift) << SECTORS_SHIFT),
         pages: e.pages,
     };
     // A file with holes has no place for some of its pages.
@@ -290,7 +296,8 @@ fn placed(path: &Path, spaces: &[SpaceInfo], disk_pages: u64) -> Result<Placed, 
     let extents: Vec<Vec<Extent>> = found.iter().map(place).collect();
     Ok(Placed {
         base,
-        end: highest - base,
+        shift,
+        end,
         missing: extents.iter().filter(|of| of.is_empty()).count(),
         extents,
     })
@@ -324,6 +331,9 @@ impl Placed {
         let mut text = format!("files lie where {} says", path.display());
         if self.base > 0 {
             text += &format!(", from its page {} on", self.base);
+        }
+        if self.shift > 0 {
+            text += &format!(", moved by {} pages", self.shift);
         }
         if self.missing > 0 {
             text += &format!(

@@ -18,10 +18,12 @@ use piebald_report::Replay;
 use piebald_sim::replay::{DriverError, InputError, InstanceError};
 use piebald_sim::rooms::os_model::replace::PolicySpec;
 
+use piebald_units::Picos;
+
 use crate::study::Hooks;
 
 pub use disk::{DeviceChoice, LayoutChoice, READAHEADS, SCHEDULERS};
-pub use piebald_sim::replay::{InputSetup, Pace};
+pub use piebald_sim::replay::{Excerpt, InputSetup, Pace, TaskPart};
 pub use sizes::{MemorySize, SizeError};
 
 /// What is asked.
@@ -47,8 +49,21 @@ pub struct ReplayRequest {
     pub warmup: u64,
     /// Miss-ratio curves.
     pub curves: Option<CurveRequest>,
+    /// Where the disk stands at the beginning.
+    pub start: Start,
     /// Seed of all draws.
     pub seed: u64,
+}
+
+/// What a repetition may draw about the disk: how the same data and the same requests meet
+/// other places of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Start {
+    /// Sectors by which the extents of a layout file lie further behind; a multiple of 8.
+    /// Without a layout file it has no effect.
+    pub shift_sectors: u64,
+    /// Simulated time at the first call: the angle by which platters have turned.
+    pub at: Picos,
 }
 
 /// Which curves, and how exact.

@@ -68,6 +68,7 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
                 spaces: known.stream.spaces(),
                 pace: request.pace,
                 warmup: request.warmup,
+                start: request.start,
                 seed: request.seed,
             })?;
             layout = sentence;

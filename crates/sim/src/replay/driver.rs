@@ -103,6 +103,8 @@ pub struct Driver<P, D> {
     sequence: u64,
     now: Picos,
     last_done: Picos,
+    /// When simulated time began.
+    origin: Picos,
     /// Files that were deleted and not used since.
     gone: HashMap<SpaceId, u64>,
     warmup: u64,
@@ -127,11 +129,25 @@ impl<P: Replacement, D: BlockPort> Driver<P, D> {
             sequence: 0,
             now: Picos(0),
             last_done: Picos(0),
+            origin: Picos(0),
             gone: HashMap::new(),
             warmup,
             begin: (warmup == 0).then(Snapshot::default),
             cuts: 0,
         }
+    }
+
+    /// Lets simulated time begin later than 0, before the first call: the platters of a
+    /// disk have turned until then.
+    #[must_use]
+    pub fn beginning(mut self, at: Picos) -> Self {
+        self.now = at;
+        self.last_done = at;
+        self.origin = at;
+        if let Some(begin) = &mut self.begin {
+            begin.at = at;
+        }
+        self
     }
 
     /// Takes further calls and carries them out as far as they say what comes next.
@@ -214,7 +230,8 @@ impl<P: Replacement, D: BlockPort> Driver<P, D> {
         if self.pace == Pace::Timed
             && let Some(time) = call.time
         {
-            at = at.max(Picos::from_ns(time.0).unwrap_or(Picos::MAX));
+            let time = Picos::from_ns(time.0).unwrap_or(Picos::MAX);
+            at = at.max(Picos(self.origin.0.saturating_add(time.0)));
         }
         self.sequence += 1;
         self.ready.push(Reverse((at, self.sequence, key)));

@@ -10,6 +10,7 @@ use piebald_trace::block::{
 };
 
 use super::cache::{Reference, Use};
+use super::excerpt::{Cutter, Excerpt};
 use super::index::{PageIndex, PageKey};
 
 /// Pages of a space that keys can name: 2^40, which is 4 PiB in pages of 4 KiB.
@@ -119,11 +120,16 @@ pub struct InputSetup {
     /// Number blocks without address by their first use, so that they can be given a
     /// place on a disk. Takes 32 to 64 B per block.
     pub number_ids: bool,
+    /// The part of each trace that is replayed.
+    pub excerpt: Excerpt,
 }
 
 /// One trace of the stream.
 struct Source {
     trace: BlockTrace,
+    cutter: Option<Cutter>,
+    /// What the trace gave last, where it is cut.
+    raw: Vec<Request>,
     pending: Vec<Request>,
     next: usize,
     begin: Option<Nanos>,
@@ -167,6 +173,8 @@ impl CallStream {
         for path in &setup.paths {
             sources.push(Source {
                 trace: BlockTrace::open(path, setup.options.clone())?,
+                cutter: Cutter::new(&setup.excerpt, setup.page),
+                raw: Vec::new(),
                 pending: Vec::new(),
                 next: 0,
                 begin: None,
@@ -407,10 +415,25 @@ impl Source {
         }
         self.next = 0;
         self.pending.clear();
-        if !self.done {
-            self.done = !self.trace.next_batch(&mut self.pending)?;
+        while !self.done && self.pending.is_empty() {
+            self.fetch()?;
         }
         Ok(!self.pending.is_empty())
+    }
+
+    /// Fills `pending`; nothing may be due yet of what the trace gave.
+    fn fetch(&mut self) -> Result<(), BlockError> {
+        let Some(cutter) = &mut self.cutter else {
+            self.done = !self.trace.next_batch(&mut self.pending)?;
+            return Ok(());
+        };
+        self.raw.clear();
+        let more = self.trace.next_batch(&mut self.raw)?;
+        self.done = !cutter.take(&self.raw, &mut self.pending) || !more;
+        if self.done {
+            cutter.finish(&mut self.pending);
+        }
+        Ok(())
     }
 
     /// Time of the next request since the first.

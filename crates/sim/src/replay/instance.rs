@@ -5,6 +5,7 @@ use piebald_os_model::file::{FileConfig, FileError, FileHost, FileTable};
 use piebald_os_model::replace::PolicySpec;
 use piebald_os_model::replace::registry::{BuildError, Setup, Visitor, build_spec};
 use piebald_policy::contract::replacement::{Effort, Replacement};
+use piebald_units::Picos;
 
 use super::cache::{Cache, HitCounts};
 use super::driver::{Driver, DriverError, Pace, Snapshot};
@@ -172,6 +173,8 @@ pub struct DiskSide {
     pub pace: Pace,
     /// References before counting.
     pub warmup: u64,
+    /// Simulated time at the first call.
+    pub begin: Picos,
 }
 
 /// A page cache with a disk below.
@@ -194,7 +197,8 @@ pub fn disk_instance(
                 policy,
                 side.disk.clone(),
             )?;
-            Ok(Box::new(Driver::new(host, side.pace, side.warmup)))
+            let driver = Driver::new(host, side.pace, side.warmup);
+            Ok(Box::new(driver.beginning(side.begin)))
         }
     }
     let costs = Some(side.run_costs.as_slice());

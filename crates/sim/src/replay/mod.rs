@@ -8,6 +8,7 @@
 
 mod cache;
 mod driver;
+mod excerpt;
 mod index;
 mod input;
 mod instance;
@@ -18,6 +19,7 @@ mod survey;
 
 pub use cache::{Cache, HitCounts, Reference, Use};
 pub use driver::{Driver, DriverError, Pace, Snapshot, WINDOW};
+pub use excerpt::{Excerpt, TaskPart};
 pub use index::PageKey;
 pub use input::{
     Batch, Call, CallKind, CallStream, InputError, InputSetup, Merge, SpaceId, SpaceInfo, next_uses,
