@@ -31,12 +31,16 @@ fn without_a_paper_it_lists_those_that_can_be_rerun() {
         out.starts_with("rainbow ") && out.contains("(R-1 to R-"),
         "{out}"
     );
+    assert!(
+        out.contains("\ndulo ") && out.contains("(D-1 to D-13)"),
+        "{out}"
+    );
 }
 
 #[test]
 fn what_cannot_be_is_refused_with_what_is_allowed() {
     for (args, part) in [
-        (&["rainbows"][..], "allowed: rainbow"),
+        (&["rainbows"][..], "allowed: rainbow, dulo"),
         (
             &["rainbow", "--only", "R-99"],
             "--only R-99: allowed: R-1, R-2",

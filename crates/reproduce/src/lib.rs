@@ -50,7 +50,9 @@ impl System {
             Self::Rainbow => {
                 "Rainbow: partitions of the last-level cache by page coloring (thesis)"
             }
-            Self::Dulo => "DULO: buffer cache management by temporal and spatial locality (FAST'05)",
+            Self::Dulo => {
+                "DULO: buffer cache management by temporal and spatial locality (FAST'05)"
+            }
         }
     }
 

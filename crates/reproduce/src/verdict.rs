@@ -192,7 +192,11 @@ mod tests {
             (3.0, 6.1, true, Verdict::Miss),
             (3.0, f64::NAN, true, Verdict::Miss),
         ] {
-            assert_eq!(amount(paper, measured, share), verdict, "{paper} {measured}");
+            assert_eq!(
+                amount(paper, measured, share),
+                verdict,
+                "{paper} {measured}"
+            );
         }
         assert_eq!(at_most(1.7, &sample(1.5, 0.2)), Verdict::Match);
         assert_eq!(at_most(1.7, &sample(1.5, 0.3)), Verdict::Miss);

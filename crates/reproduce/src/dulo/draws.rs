@@ -55,7 +55,10 @@ impl Places {
         let disk = Disk::new(&spec).map_err(|e| e.to_string())?;
         let end = layout.end() << SECTORS_SHIFT;
         if end > disk.capacity_sectors() {
-            return Err(format!("{}: reaches behind the disk's end", folder.layout().display()));
+            return Err(format!(
+                "{}: reaches behind the disk's end",
+                folder.layout().display()
+            ));
         }
         let rpm = spec.zoned.as_ref().map_or(0, |z| z.mechanics.rpm);
         Ok(Self {
@@ -66,7 +69,9 @@ impl Places {
     }
 
     fn cylinder(&self, sector: u64) -> u32 {
-        self.disk.zoned().map_or(0, |z| z.map().place(sector).cylinder)
+        self.disk
+            .zoned()
+            .map_or(0, |z| z.map().place(sector).cylinder)
     }
 
     /// First block of a cylinder (or of the next that has any), on a page's boundary.
@@ -177,7 +182,12 @@ mod tests {
         let (_, part) = draw(43, &places, &one, Some(100_000));
         assert_eq!(whole.tasks[&1].lead_pages, 0);
         assert_eq!(part.limit_pages, Some(100_000));
-        assert!(part.tasks[&1].skip_pages.abs_diff(whole.tasks[&1].skip_pages / 10) <= 1);
+        assert!(
+            part.tasks[&1]
+                .skip_pages
+                .abs_diff(whole.tasks[&1].skip_pages / 10)
+                <= 1
+        );
     }
 
     #[test]
@@ -185,7 +195,9 @@ mod tests {
         let places = places(0);
         for cylinder in [1, 100, 3000] {
             let sector = places.first_of(cylinder);
-            assert!(places.cylinder(sector + 7) >= cylinder && places.cylinder(sector - 1) < cylinder);
+            assert!(
+                places.cylinder(sector + 7) >= cylinder && places.cylinder(sector - 1) < cylinder
+            );
         }
     }
 }

@@ -66,7 +66,10 @@ fn reductions(runs: &Runs, input: &str) -> Vec<(u32, Sample)> {
 
 /// Their mean over the sizes, repetition by repetition.
 fn gain(runs: &Runs, input: &str) -> Option<Sample> {
-    let all: Vec<Sample> = reductions(runs, input).into_iter().map(|(_, s)| s).collect();
+    let all: Vec<Sample> = reductions(runs, input)
+        .into_iter()
+        .map(|(_, s)| s)
+        .collect();
     mean_of(&all)
 }
 
@@ -81,7 +84,8 @@ fn holds(text: String, holds: bool) -> Predicate {
 fn show_sizes(t: &mut Target, input: &str, all: &[(u32, Sample)]) {
     for (mb, sample) in all {
         let name = format!("{input}, {mb} MB: reduction of time");
-        t.values.push(sampled(&name, Published::Nothing, sample, "%"));
+        t.values
+            .push(sampled(&name, Published::Nothing, sample, "%"));
     }
 }
 
@@ -93,11 +97,17 @@ pub(super) fn viewperf(t: &mut Target, runs: &Runs) {
     };
     let largest = all.iter().max_by(|a, b| a.1.mean.total_cmp(&b.1.mean));
     let mut verdicts = vec![verdict::headline(4.4, &mean)];
-    t.values.push(sampled("mean reduction of time", Published::Number(4.4), &mean, "%"));
+    t.values.push(sampled(
+        "mean reduction of time",
+        Published::Number(4.4),
+        &mean,
+        "%",
+    ));
     if let Some((mb, sample)) = largest {
         verdicts.push(verdict::headline(8.0, sample));
         let name = format!("largest reduction of time (at {mb} MB)");
-        t.values.push(sampled(&name, Published::Number(8.0), sample, "%"));
+        t.values
+            .push(sampled(&name, Published::Number(8.0), sample, "%"));
     }
     show_sizes(t, "viewperf", &all);
     for (mb, _) in &all {
@@ -126,7 +136,10 @@ pub(super) fn tpch(t: &mut Target, runs: &Runs) {
         t.predicates.push(holds(text, within));
     }
     if let Some(mean) = gain(runs, "tpc-h") {
-        let text = format!("its mean over the sizes is above {NO_LOSS} % ({:.2})", mean.mean);
+        let text = format!(
+            "its mean over the sizes is above {NO_LOSS} % ({:.2})",
+            mean.mean
+        );
         t.predicates.push(holds(text, mean.mean > NO_LOSS));
     }
     t.verdict = verdict::shape(&t.predicates);
@@ -146,10 +159,14 @@ pub(super) fn multi1(t: &mut Target, runs: &Runs, paper: &Named) {
         return;
     };
     let mut verdicts: Vec<Verdict> = Vec::new();
-    for (name, policy, sample) in [("CLOCK", paper.shares[0], &clock), ("DULO", paper.shares[1], &dulo)] {
+    for (name, policy, sample) in [
+        ("CLOCK", paper.shares[0], &clock),
+        ("DULO", paper.shares[1], &dulo),
+    ] {
         verdicts.push(verdict::amount(policy, sample.mean, true));
         let name = format!("{name}: blocks in runs of more than {OVER}");
-        t.values.push(sampled(&name, Published::Number(policy), sample, "%"));
+        t.values
+            .push(sampled(&name, Published::Number(policy), sample, "%"));
     }
     let increase = ratio(DULO).zip(ratio(CLOCK)).and_then(|(d, c)| d.ratio(&c));
     let increase = increase.map(|r| r.map(|r| 100.0 * (r - 1.0)));
@@ -162,14 +179,17 @@ pub(super) fn multi1(t: &mut Target, runs: &Runs, paper: &Named) {
     ] {
         let Some(sample) = sample else { continue };
         verdicts.push(verdict::headline(paper, &sample));
-        t.values.push(sampled(name, Published::Number(paper), &sample, unit));
+        t.values
+            .push(sampled(name, Published::Number(paper), &sample, unit));
     }
     let name = "the same as a difference (not judged)";
-    t.values.push(sampled(name, Published::Nothing, &points, "points"));
+    t.values
+        .push(sampled(name, Published::Nothing, &points, "points"));
     for policy in [CLOCK, DULO] {
         let Some(ratio) = ratio(policy) else { continue };
         let name = format!("{policy}: hit ratio (not judged)");
-        t.values.push(sampled(&name, Published::Nothing, &ratio, "%"));
+        t.values
+            .push(sampled(&name, Published::Nothing, &ratio, "%"));
     }
     t.verdict = verdict::worst(verdicts);
 }
@@ -189,15 +209,19 @@ pub(super) fn order(t: &mut Target, runs: &Runs) {
         }
     }
     let sizes = runs.sizes("multi2", CLOCK);
-    let apart = sizes.iter().filter_map(|mb| Some((*mb, points(runs, "multi2", *mb)?.mean)));
+    let apart = sizes
+        .iter()
+        .filter_map(|mb| Some((*mb, points(runs, "multi2", *mb)?.mean)));
     for (mb, apart) in apart {
-        let text = format!("multi2, {mb} MB: hit ratios less than {SAME_HITS} points apart ({apart:+.2})");
+        let text =
+            format!("multi2, {mb} MB: hit ratios less than {SAME_HITS} points apart ({apart:+.2})");
         t.predicates.push(holds(text, apart.abs() < SAME_HITS));
     }
     if let Some(gain) = &gains[2].1 {
         let sure = gain.interval().is_some_and(|(low, _)| low > 0.0);
         let text = format!("multi2 gains at least {CLEAR_GAIN} %, with an interval above 0");
-        t.predicates.push(holds(text, sure && gain.mean >= CLEAR_GAIN));
+        t.predicates
+            .push(holds(text, sure && gain.mean >= CLEAR_GAIN));
     }
     for input in ["glimpse", "multi1", "multi2"] {
         show_sizes(t, input, &reductions(runs, input));
@@ -255,7 +279,12 @@ mod tests {
         }
         let mut t = blank("D-3", "", TargetKind::H);
         viewperf(&mut t, &runs);
-        assert_eq!((t.verdict, t.predicates.len()), (Verdict::Match, 4), "{:#?}", t.values);
+        assert_eq!(
+            (t.verdict, t.predicates.len()),
+            (Verdict::Match, 4),
+            "{:#?}",
+            t.values
+        );
         put(&mut runs, "viewperf", 32, CLOCK, 1000.0, 500, 700);
         let mut t = blank("D-3", "", TargetKind::H);
         viewperf(&mut t, &runs);
@@ -264,7 +293,11 @@ mod tests {
 
     #[test]
     fn a_loss_where_none_should_be_is_a_miss() {
-        for (time, verdict) in [(1000.0, Verdict::Match), (1030.0, Verdict::Miss), (900.0, Verdict::Miss)] {
+        for (time, verdict) in [
+            (1000.0, Verdict::Match),
+            (1030.0, Verdict::Miss),
+            (900.0, Verdict::Miss),
+        ] {
             let mut runs = Runs::default();
             put(&mut runs, "tpc-h", 128, CLOCK, 1000.0, 500, 0);
             put(&mut runs, "tpc-h", 128, DULO, time, 500, 0);
@@ -277,7 +310,11 @@ mod tests {
     #[test]
     fn the_order_of_gains_needs_all_three_inputs() {
         let mut runs = Runs::default();
-        for (input, time, hits) in [("multi1", 600.0, 700), ("glimpse", 800.0, 600), ("multi2", 930.0, 505)] {
+        for (input, time, hits) in [
+            ("multi1", 600.0, 700),
+            ("glimpse", 800.0, 600),
+            ("multi2", 930.0, 505),
+        ] {
             put(&mut runs, input, 640, CLOCK, 1000.0, 500, 0);
             put(&mut runs, input, 640, DULO, time, hits, 0);
         }
@@ -287,7 +324,11 @@ mod tests {
         put(&mut runs, "multi2", 640, DULO, 960.0, 530, 0);
         let mut t = blank("D-7", "", TargetKind::S);
         order(&mut t, &runs);
-        let failed = t.predicates.iter().filter(|p| p.holds == Some(false)).count();
+        let failed = t
+            .predicates
+            .iter()
+            .filter(|p| p.holds == Some(false))
+            .count();
         assert_eq!((t.verdict, failed), (Verdict::Miss, 2));
     }
 }

@@ -23,7 +23,6 @@ pub(super) struct List {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Input {
     pub name: String,
-    pub kind: String,
     #[serde(default)]
     pub paper: Paper,
     /// Memory of figures 3 and 4, in MB; none if the trace is only a part of others.
@@ -32,9 +31,12 @@ pub(super) struct Input {
     /// Those that the paper names.
     #[serde(default)]
     pub at: Vec<u32>,
+    /// DULO's sections in MB, which are those that the policy takes by itself (tested).
     #[serde(default)]
+    #[cfg_attr(not(test), expect(dead_code, reason = "a test compares them"))]
     pub bank_mb: u32,
     #[serde(default)]
+    #[cfg_attr(not(test), expect(dead_code, reason = "a test compares them"))]
     pub evicting_mb: u32,
 }
 
@@ -116,7 +118,11 @@ pub(super) fn count(path: &Path, on: &dyn Fn(u64) -> bool) -> Result<Counts, Str
         batch.clear();
         let more = trace.next_batch(&mut batch).map_err(|e| e.to_string())?;
         for request in &batch {
-            let PageSpan { space, first, count } = request.pages(PageShift::default());
+            let PageSpan {
+                space,
+                first,
+                count,
+            } = request.pages(PageShift::default());
             let follows = next.insert(request.task, (space, first + count)) == Some((space, first));
             counts.sequential += count.saturating_sub(1) + u64::from(follows);
             counts.accesses += count;
@@ -152,10 +158,16 @@ mod tests {
         let names: Vec<&str> = list.input.iter().map(|i| i.name.as_str()).collect();
         assert_eq!(
             names,
-            ["viewperf", "tpc-h", "glimpse", "cscope", "gcc", "multi1", "multi2"]
+            [
+                "viewperf", "tpc-h", "glimpse", "cscope", "gcc", "multi1", "multi2"
+            ]
         );
         for input in &list.input {
-            assert!(input.at.iter().all(|mb| input.memory_mb.contains(mb)), "{}", input.name);
+            assert!(
+                input.at.iter().all(|mb| input.memory_mb.contains(mb)),
+                "{}",
+                input.name
+            );
         }
         for (name, mb) in &list.sensitivity.inputs {
             let input = list.input.iter().find(|i| i.name == *name);
@@ -167,10 +179,19 @@ mod tests {
     fn sections_are_those_that_the_policy_takes_by_itself() {
         let list = List::read().unwrap_or_else(|e| panic!("{e}"));
         for input in &list.input {
-            for &mb in input.memory_mb.iter().filter(|mb| input.name == "viewperf" || **mb >= 80) {
+            for &mb in input
+                .memory_mb
+                .iter()
+                .filter(|mb| input.name == "viewperf" || **mb >= 80)
+            {
                 let config = Config::scaled(mb * 256);
                 assert_eq!(config.bank, input.bank_mb * 256, "{} {mb}", input.name);
-                assert_eq!(config.evicting, input.evicting_mb * 256, "{} {mb}", input.name);
+                assert_eq!(
+                    config.evicting,
+                    input.evicting_mb * 256,
+                    "{} {mb}",
+                    input.name
+                );
             }
         }
     }

@@ -43,13 +43,25 @@ const ROWS: [(&str, TargetKind, &[&str]); 13] = [
     ("Figure 3: tpc-h", TargetKind::S, &["tpc-h"]),
     ("Figure 4: multi1 with 80 MB", TargetKind::H, &["multi1"]),
     ("Figure 4: multi1 with 160 MB", TargetKind::H, &["multi1"]),
-    ("Figure 4: glimpse, multi1 and multi2", TargetKind::S, &["glimpse", "multi1", "multi2"]),
+    (
+        "Figure 4: glimpse, multi1 and multi2",
+        TargetKind::S,
+        &["glimpse", "multi1", "multi2"],
+    ),
     ("Table 3: size of the sequencing bank", TargetKind::S, &[]),
     ("Table 4: size of the evicting section", TargetKind::S, &[]),
     ("Section 4.1.3: work for each miss", TargetKind::O, &[]),
     ("Figure 5: LXR", TargetKind::H, &[]),
-    ("Figure 5: LXR, partitions laid out by hand", TargetKind::S, &[]),
-    ("Figure 6: sparse matrix times vector, paged", TargetKind::H, &[]),
+    (
+        "Figure 5: LXR, partitions laid out by hand",
+        TargetKind::S,
+        &[],
+    ),
+    (
+        "Figure 6: sparse matrix times vector, paged",
+        TargetKind::H,
+        &[],
+    ),
 ];
 
 /// How much is run.
@@ -82,7 +94,11 @@ impl Form {
             };
             Some((i.name.clone(), options.budget_refs.or(limit)?))
         });
-        let default = if options.quick { QUICK_REPETITIONS } else { REPETITIONS };
+        let default = if options.quick {
+            QUICK_REPETITIONS
+        } else {
+            REPETITIONS
+        };
         let plan = match options.quick {
             true => tables::Plan {
                 inputs: QUICK_TABLES.map(str::to_owned).to_vec(),
@@ -115,9 +131,10 @@ impl Form {
     fn wanted(&self, options: &Options, list: &List, input: &Input) -> Wanted {
         let mut wanted = Wanted::new();
         let name = input.name.as_str();
-        let figure = TARGETS.iter().zip(ROWS).any(|(id, row)| {
-            options.wants(id) && row.2.contains(&name)
-        });
+        let figure = TARGETS
+            .iter()
+            .zip(ROWS)
+            .any(|(id, row)| options.wants(id) && row.2.contains(&name));
         if figure {
             for mb in self.sizes(input) {
                 wanted.insert(*mb, vec![CLOCK.to_owned(), DULO.to_owned()]);
@@ -239,7 +256,10 @@ struct Work<'a> {
 
 impl Work<'_> {
     fn run(&mut self) {
-        let wanted: Vec<(&Input, Wanted)> = self.list.input.iter()
+        let wanted: Vec<(&Input, Wanted)> = self
+            .list
+            .input
+            .iter()
             .map(|i| (i, self.form.wanted(self.options, self.list, i)))
             .collect();
         let table2 = self.options.wants("D-2");
@@ -326,13 +346,18 @@ impl Work<'_> {
             "D-2" => true,
             "D-8" | "D-9" => self.form.plan.inputs.iter().any(|i| i == input),
             "D-10" => overhead::INPUTS.contains(&input),
-            _ => ROWS.iter().zip(TARGETS).any(|(row, of)| of == id && row.2.contains(&input)),
+            _ => ROWS
+                .iter()
+                .zip(TARGETS)
+                .any(|(row, of)| of == id && row.2.contains(&input)),
         };
         let concerns = |failed: &Option<String>| match failed {
             None => id != "D-1" && t.why.as_deref() != Some("not built yet"),
             Some(input) => of_row(input),
         };
-        let failed: Vec<String> = self.failures.iter()
+        let failed: Vec<String> = self
+            .failures
+            .iter()
             .filter(|(input, _)| concerns(input))
             .map(|(input, why)| match input {
                 Some(input) => format!("{input}: {why}"),
@@ -369,7 +394,9 @@ impl Work<'_> {
     fn counted(&self) -> Vec<(&Input, Counts)> {
         let of = |i: &&Input| i.paper.sequential_percent.is_some();
         let inputs = self.list.input.iter().filter(of);
-        inputs.filter_map(|i| Some((i, self.counts.get(&i.name)?.clone()))).collect()
+        inputs
+            .filter_map(|i| Some((i, self.counts.get(&i.name)?.clone())))
+            .collect()
     }
 
     /// References of the longest input that was replayed.
@@ -443,7 +470,12 @@ mod tests {
         let form = Form::new(&options, &list);
         for input in &list.input {
             let wanted = form.wanted(&options, &list, input);
-            assert_eq!(wanted.is_empty(), input.name != "viewperf", "{}", input.name);
+            assert_eq!(
+                wanted.is_empty(),
+                input.name != "viewperf",
+                "{}",
+                input.name
+            );
         }
     }
 
@@ -466,7 +498,11 @@ mod tests {
         for t in &done.targets[1..] {
             assert_eq!(t.verdict, Verdict::NotRun, "{}", t.id);
             let why = t.why.as_deref().unwrap_or_default();
-            assert!(why.contains("stand-ins.sh dulo") || why.contains("not built"), "{}: {why}", t.id);
+            assert!(
+                why.contains("stand-ins.sh dulo") || why.contains("not built"),
+                "{}: {why}",
+                t.id
+            );
         }
     }
 }

@@ -36,7 +36,10 @@ fn for_each(cells: &[&[ReplayRun]], name: &str) -> Option<Sample> {
 
 /// Fills the row from the runs of its inputs.
 pub(super) fn fill(t: &mut Target, runs: &Runs, list: &List) {
-    let inputs = list.input.iter().filter(|i| INPUTS.contains(&i.name.as_str()));
+    let inputs = list
+        .input
+        .iter()
+        .filter(|i| INPUTS.contains(&i.name.as_str()));
     let at = inputs.flat_map(|i| i.at.iter().map(|mb| (i.name.as_str(), *mb)));
     let cells: Vec<(&str, u32, &[ReplayRun])> = at
         .map(|(input, mb)| (input, mb, runs.cell(input, mb, DULO)))
@@ -50,11 +53,17 @@ pub(super) fn fill(t: &mut Target, runs: &Runs, list: &List) {
         };
         verdicts.push(verdict::at_most(bound, &sample));
         let paper = Published::Text(format!("at most {bound}"));
-        t.values.push(sampled(&format!("{what} for each block fetched"), paper, &sample, ""));
+        t.values.push(sampled(
+            &format!("{what} for each block fetched"),
+            paper,
+            &sample,
+            "",
+        ));
         for (input, mb, cell) in &cells {
             let one = for_each(&[cell], counter);
             let name = format!("{input}, {mb} MB: {what}");
-            t.values.extend(one.map(|one| sampled(&name, Published::Nothing, &one, "")));
+            t.values
+                .extend(one.map(|one| sampled(&name, Published::Nothing, &one, "")));
         }
     }
     t.verdict = verdict::worst(verdicts);

@@ -1,6 +1,6 @@
 //! Figures 3 and 4 from our runs.
 
-use piebald_report::{Curve, CurvePoint, PaperFigure, Panel, Sample};
+use piebald_report::{Curve, CurvePoint, Panel, PaperFigure, Sample};
 
 use super::figures::drawn;
 use super::inputs::{Input, List};
@@ -71,14 +71,24 @@ fn over_memory(
         Curve {
             name: name.to_owned(),
             dashed: false,
-            points: runs.sizes(&input.name, CLOCK).into_iter().filter_map(point).collect(),
+            points: runs
+                .sizes(&input.name, CLOCK)
+                .into_iter()
+                .filter_map(point)
+                .collect(),
         }
     };
     POLICIES.into_iter().map(curve).collect()
 }
 
 fn distributions(runs: &Runs, input: &Input) -> Vec<Curve> {
-    let mut sizes: Vec<u32> = input.at.first().into_iter().chain(input.at.last()).copied().collect();
+    let mut sizes: Vec<u32> = input
+        .at
+        .first()
+        .into_iter()
+        .chain(input.at.last())
+        .copied()
+        .collect();
     sizes.dedup();
     let mut curves = Vec::new();
     for mb in sizes {

@@ -75,7 +75,8 @@ impl Runs {
 
     #[cfg(test)]
     pub(super) fn put(&mut self, input: &str, mb: u32, policy: &str, cell: Repetitions) {
-        self.cells.insert((input.to_owned(), mb, policy.to_owned()), cell);
+        self.cells
+            .insert((input.to_owned(), mb, policy.to_owned()), cell);
     }
 }
 

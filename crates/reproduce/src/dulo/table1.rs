@@ -29,21 +29,48 @@ const STREAM: [&str; 20] = [
 
 /// The columns as printed, hot end first.
 const TRADITIONAL: [&str; 20] = [
-    "A", "B A", "C B A", "D C B A",
-    "X4 X3 X2 X1 D C B A", "X2 X4 X3 X1 D C B A", "X3 X2 X4 X1 D C B A", "X4 X3 X2 X1 D C B A",
-    "Y4 Y3 Y2 Y1 X4 X3 X2 X1", "Y2 Y4 Y3 Y1 X4 X3 X2 X1", "Y3 Y2 Y4 Y1 X4 X3 X2 X1",
+    "A",
+    "B A",
+    "C B A",
+    "D C B A",
+    "X4 X3 X2 X1 D C B A",
+    "X2 X4 X3 X1 D C B A",
+    "X3 X2 X4 X1 D C B A",
+    "X4 X3 X2 X1 D C B A",
     "Y4 Y3 Y2 Y1 X4 X3 X2 X1",
-    "X1 Y4 Y3 Y2 Y1 X4 X3 X2", "X2 X1 Y4 Y3 Y2 Y1 X4 X3", "X3 X2 X1 Y4 Y3 Y2 Y1 X4",
+    "Y2 Y4 Y3 Y1 X4 X3 X2 X1",
+    "Y3 Y2 Y4 Y1 X4 X3 X2 X1",
+    "Y4 Y3 Y2 Y1 X4 X3 X2 X1",
+    "X1 Y4 Y3 Y2 Y1 X4 X3 X2",
+    "X2 X1 Y4 Y3 Y2 Y1 X4 X3",
+    "X3 X2 X1 Y4 Y3 Y2 Y1 X4",
     "X4 X3 X2 X1 Y4 Y3 Y2 Y1",
-    "A X4 X3 X2 X1 Y4 Y3 Y2", "B A X4 X3 X2 X1 Y4 Y3", "C B A X4 X3 X2 X1 Y4",
+    "A X4 X3 X2 X1 Y4 Y3 Y2",
+    "B A X4 X3 X2 X1 Y4 Y3",
+    "C B A X4 X3 X2 X1 Y4",
     "D C B A X4 X3 X2 X1",
 ];
 const DUAL: [&str; 20] = [
-    "A", "B A", "C B A", "D C B A",
-    "D C B A X4 X3 X2 X1", "D C B A X2 X4 X3 X1", "D C B A X3 X2 X4 X1", "D C B A X4 X3 X2 X1",
-    "D C B A Y4 Y3 Y2 Y1", "D C B A Y2 Y4 Y3 Y1", "D C B A Y3 Y2 Y4 Y1", "D C B A Y4 Y3 Y2 Y1",
-    "D C B A X4 X3 X2 X1", "D C B A X2 X4 X3 X1", "D C B A X3 X2 X4 X1", "D C B A X4 X3 X2 X1",
-    "A D C B X4 X3 X2 X1", "B A D C X4 X3 X2 X1", "C B A D X4 X3 X2 X1", "D C B A X4 X3 X2 X1",
+    "A",
+    "B A",
+    "C B A",
+    "D C B A",
+    "D C B A X4 X3 X2 X1",
+    "D C B A X2 X4 X3 X1",
+    "D C B A X3 X2 X4 X1",
+    "D C B A X4 X3 X2 X1",
+    "D C B A Y4 Y3 Y2 Y1",
+    "D C B A Y2 Y4 Y3 Y1",
+    "D C B A Y3 Y2 Y4 Y1",
+    "D C B A Y4 Y3 Y2 Y1",
+    "D C B A X4 X3 X2 X1",
+    "D C B A X2 X4 X3 X1",
+    "D C B A X3 X2 X4 X1",
+    "D C B A X4 X3 X2 X1",
+    "A D C B X4 X3 X2 X1",
+    "B A D C X4 X3 X2 X1",
+    "C B A D X4 X3 X2 X1",
+    "D C B A X4 X3 X2 X1",
 ];
 
 /// Blocks of memory, and those that are sequenced at once.
@@ -169,7 +196,11 @@ impl<P: Replacement> Host<P> {
         let mut pages = [PageRef(0); MEMORY as usize];
         let n = self.policy.propose(&mut pages);
         let known = pages.iter().take(n).rev();
-        let of = |p: &PageRef| self.blocks.get(p.index()).map_or_else(String::new, |b| name(*b));
+        let of = |p: &PageRef| {
+            self.blocks
+                .get(p.index())
+                .map_or_else(String::new, |b| name(*b))
+        };
         known.map(of).collect::<Vec<_>>().join(" ")
     }
 }
@@ -229,7 +260,10 @@ fn states(name: &str, printed: &[&str], column: &Column) -> Predicate {
         .collect();
     let text = match wrong.is_empty() {
         true => format!("{name}: the 20 states are those printed"),
-        false => format!("{name}: the 20 states are those printed ({})", wrong.join("; ")),
+        false => format!(
+            "{name}: the 20 states are those printed ({})",
+            wrong.join("; ")
+        ),
     };
     Predicate {
         text,
@@ -248,7 +282,12 @@ pub(super) fn run_into(t: &mut Target) -> Result<(), String> {
         ("dual: time", 66.5, new.ms, "ms"),
         ("traditional: misses", 10.0, old.misses, ""),
         ("dual: misses", 7.0, new.misses, ""),
-        ("traditional, no readahead: misses", 16.0, old_alone.misses, ""),
+        (
+            "traditional, no readahead: misses",
+            16.0,
+            old_alone.misses,
+            "",
+        ),
         ("dual, no readahead: misses", 16.0, new_alone.misses, ""),
     ] {
         t.values.push(number(name, paper, ours, unit));
@@ -274,7 +313,11 @@ mod tests {
         let mut t = super::super::blank("D-1", "", TargetKind::C);
         run_into(&mut t).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(t.values.len(), 6);
-        assert!(t.predicates.iter().all(|p| p.holds == Some(true)), "{:?}", t.predicates);
+        assert!(
+            t.predicates.iter().all(|p| p.holds == Some(true)),
+            "{:?}",
+            t.predicates
+        );
         assert_eq!(t.verdict, Verdict::Match, "{:?}", t.values);
     }
 

@@ -14,14 +14,28 @@ fn cells(input: &Input, counts: &Counts) -> Vec<(&'static str, f64, f64, &'stati
     let paper = &input.paper;
     let share = 100.0 * counts.sequential as f64 / counts.accesses.max(1) as f64;
     let all = [
-        ("accesses", paper.accesses_millions, counts.accesses as f64 / 1e6, "M", false),
-        ("size of files", paper.megabytes, counts.bytes as f64 / MB, "MB", false),
+        (
+            "accesses",
+            paper.accesses_millions,
+            counts.accesses as f64 / 1e6,
+            "M",
+            false,
+        ),
+        (
+            "size of files",
+            paper.megabytes,
+            counts.bytes as f64 / MB,
+            "MB",
+            false,
+        ),
         ("files", paper.files, counts.files as f64, "", false),
         ("sequential", paper.sequential_percent, share, "%", true),
     ];
     let printed = all.into_iter();
     printed
-        .filter_map(|(name, paper, ours, unit, is_share)| Some((name, paper?, ours, unit, is_share)))
+        .filter_map(|(name, paper, ours, unit, is_share)| {
+            Some((name, paper?, ours, unit, is_share))
+        })
         .collect()
 }
 

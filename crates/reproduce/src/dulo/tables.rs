@@ -75,7 +75,10 @@ pub(super) fn want(plan: &Plan, list: &List, input: &str, wanted: &mut Wanted, r
         policies.extend(plan.banks.iter().map(|b| policy(*b, EVICTING_MB)));
     }
     if evictings {
-        let held = plan.evictings.iter().filter(|e| printed(&TABLE4, input, **e).is_some());
+        let held = plan
+            .evictings
+            .iter()
+            .filter(|e| printed(&TABLE4, input, **e).is_some());
         policies.extend(held.map(|e| policy(BANK_MB, *e)));
     }
 }
@@ -97,7 +100,14 @@ fn column(
 }
 
 /// Shows times over the one at a size, in percent, beside the paper's.
-fn show(t: &mut Target, table: &[(u32, [f64; 4])], input: &str, times: &BTreeMap<u32, f64>, to: u32, what: &str) {
+fn show(
+    t: &mut Target,
+    table: &[(u32, [f64; 4])],
+    input: &str,
+    times: &BTreeMap<u32, f64>,
+    to: u32,
+    what: &str,
+) {
     let Some((base, paper_base)) = times.get(&to).copied().zip(printed(table, input, to)) else {
         return;
     };
@@ -152,7 +162,10 @@ fn evictings(input: &str, times: &BTreeMap<u32, f64>) -> Vec<Predicate> {
         return all;
     };
     if input == "tpc-h" {
-        let text = format!("tpc-h: from 32 to 64 MB time changes by less than 5 % ({:+.2})", -first);
+        let text = format!(
+            "tpc-h: from 32 to 64 MB time changes by less than 5 % ({:+.2})",
+            -first
+        );
         all.push(holds(text, first.abs() < FLAT));
         return all;
     }
@@ -163,7 +176,10 @@ fn evictings(input: &str, times: &BTreeMap<u32, f64>) -> Vec<Predicate> {
         all.push(holds(text, first > second));
     }
     if let Some(rest) = fall(times, 128, 320).filter(|_| input != "multi1") {
-        let text = format!("{input}: from 128 to 320 MB it changes by less than 5 % ({:+.2})", -rest);
+        let text = format!(
+            "{input}: from 128 to 320 MB it changes by less than 5 % ({:+.2})",
+            -rest
+        );
         all.push(holds(text, rest.abs() < FLAT));
     }
     all

@@ -152,7 +152,9 @@ mod tests {
             }
         }
         cutter.finish(&mut out);
-        out.iter().map(|r| r.pages(PageShift::default()).first).collect()
+        out.iter()
+            .map(|r| r.pages(PageShift::default()).first)
+            .collect()
     }
 
     fn excerpt(limit_pages: Option<u64>, tasks: &[(u32, u64, u64)]) -> Excerpt {
@@ -191,7 +193,11 @@ mod tests {
             let mut sorted: Vec<u64> = (0..200).collect();
             sorted.sort_by_key(|&n| n + 30 - leads[tasks[n as usize] as usize]);
             for batch in [1, 7, 500] {
-                assert_eq!(cut(&excerpt(None, &parts), &tasks, batch), sorted, "{leads:?}");
+                assert_eq!(
+                    cut(&excerpt(None, &parts), &tasks, batch),
+                    sorted,
+                    "{leads:?}"
+                );
             }
         }
     }
