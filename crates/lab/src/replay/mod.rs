@@ -9,6 +9,7 @@
 mod curves;
 mod disk;
 mod fill;
+mod loops;
 mod passes;
 mod sizes;
 
@@ -24,6 +25,12 @@ use crate::study::Hooks;
 
 pub use disk::{DeviceChoice, LayoutChoice, READAHEADS, SCHEDULERS};
 pub use piebald_sim::replay::{Excerpt, InputSetup, Pace, TaskPart};
+/// Closed loops: clients of a server, and a program that pages.
+pub use piebald_sim::replay::{
+    ClientOutcome, ClientSetup, FileSide, LoopError, LoopOutcome, PageTouch, PagingOutcome, Query,
+    QueryRead, clients_with, paging_with,
+};
+pub use loops::{Queries, QueryFile};
 pub use sizes::{MemorySize, SizeError};
 
 /// What is asked.

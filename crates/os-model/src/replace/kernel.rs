@@ -6,19 +6,22 @@
 //!
 //! | option | meaning | default |
 //! |---|---|---|
-//! | `base` | policy whose order it refines: `clock`, `lru`, `fifo`, `sieve`, `2q`, `s3-fifo`, `arc`, `lirs` | `clock` |
+//! | `base` | policy whose order it refines: `clock`, `lru`, `fifo`, `sieve`, `2q`, `s3-fifo`, `arc`, `lirs`, `linux-2.6.11` | `clock` |
 //! | `bank` | size of the sequencing bank | 8 MiB, 4 MiB below 80 MiB of memory |
 //! | `evicting` | size of the evicting section | 64 MiB, 16 MiB below 80 MiB |
 //! | `correlation` | size of the correlation buffer | 1 MiB |
 //! | `rest` | which section takes the rest of memory: `correlation`, `evicting` | `correlation` |
 //! | `cost` | what a fetch costs: `uniform`, or `disk` by the device's own model | `uniform` |
 //! | `max-sequence` | longest sequence in pages, 1 to 128 | 128 |
+//!
+//! `dulo-linux` is the form of the paper's section 4.2, inside Linux 2.6.11's two lists
+//! (`linux-2.6.11`): it has the same options but `base`.
 
 use piebald_policy::contract::replacement::{Base, PageRef};
 use piebald_policy::dulo::{self, Bucket, Cost, Dulo, Rest, Sequence, Sizes, TableNode};
 use piebald_policy::replacement::{
     Clock, ClockConfig, Config, Fifo, Link, Lru, NewError, S3Fifo, S3FifoConfig, Sieve, Slots,
-    TwoQ, TwoQConfig,
+    TwoLists, TwoListsConfig, TwoQ, TwoQConfig,
 };
 use piebald_units::{Bytes, PAGE_SIZE};
 
@@ -52,6 +55,7 @@ over_vectors! {
     sieve => Sieve, Config;
     two_q => TwoQ, TwoQConfig;
     s3_fifo => S3Fifo, S3FifoConfig;
+    two_lists => TwoLists, TwoListsConfig;
 }
 
 /// Memory of DULO.
@@ -78,7 +82,7 @@ struct DuloChoice {
     cost: CostChoice,
 }
 
-/// Names of options, for messages.
+/// Names of options, for messages; the first is the base.
 pub(super) const DULO_OPTIONS: &[&str] = &[
     "base",
     "bank",
@@ -89,7 +93,7 @@ pub(super) const DULO_OPTIONS: &[&str] = &[
     "max-sequence",
 ];
 
-const BASES: &str = "clock, lru, fifo, sieve, 2q, s3-fifo, arc, lirs";
+const BASES: &str = "clock, lru, fifo, sieve, 2q, s3-fifo, arc, lirs, linux-2.6.11";
 
 fn pages(option: &'static str, text: &str) -> Result<u32, OptionError> {
     let bad = || OptionError {
@@ -117,16 +121,33 @@ fn one_of<T: Copy>(
     })
 }
 
-fn read_options(spec: &PolicySpec, capacity: u32) -> Result<DuloChoice, OptionError> {
-    let mut choice = DuloChoice {
-        base: "clock".to_owned(),
-        config: dulo::Config::scaled(capacity),
-        cost: CostChoice::Uniform,
+/// DULO on one stack.
+pub(super) const DULO: &str = "dulo";
+/// DULO in Linux's two lists.
+pub(super) const DULO_LINUX: &str = "dulo-linux";
+const LINUX: &str = "linux-2.6.11";
+
+fn defaults(name: &str, capacity: u32) -> DuloChoice {
+    let config = dulo::Config::scaled(capacity);
+    let (base, config) = match name {
+        DULO_LINUX => (LINUX, config.linux()),
+        _ => ("clock", config),
     };
+    DuloChoice {
+        base: base.to_owned(),
+        config,
+        cost: CostChoice::Uniform,
+    }
+}
+
+fn read_options(spec: &PolicySpec, capacity: u32) -> Result<DuloChoice, OptionError> {
+    let mut choice = defaults(spec.name(), capacity);
+    let fixed_base = spec.name() == DULO_LINUX;
+    let allowed = &DULO_OPTIONS[usize::from(fixed_base)..];
     let config = &mut choice.config;
     for (name, value) in spec.options() {
         match name {
-            "base" => choice.base = value.to_owned(),
+            "base" if !fixed_base => choice.base = value.to_owned(),
             "bank" => config.bank = pages("bank", value)?,
             "evicting" => config.evicting = pages("evicting", value)?,
             "correlation" => config.correlation = pages("correlation", value)?,
@@ -148,7 +169,7 @@ fn read_options(spec: &PolicySpec, capacity: u32) -> Result<DuloChoice, OptionEr
                     allowed: "1 to 128".to_owned(),
                 })?;
             }
-            _ => return Err(OptionError::unknown(name, DULO_OPTIONS)),
+            _ => return Err(OptionError::unknown(name, allowed)),
         }
     }
     Ok(choice)
@@ -190,6 +211,7 @@ pub(super) fn visit_dulo<V: Visitor>(
         "lirs" => on.put(lirs::Lirs::new(lirs::LirsConfig::new(
             setup.capacity_pages,
         ))?),
+        LINUX => on.put(two_lists(setup)?),
         _ => Err(BuildError::Option(OptionError {
             option: "base",
             value: choice.base.clone(),
@@ -202,6 +224,15 @@ pub(super) fn visit_dulo<V: Visitor>(
 pub(super) fn dulo_on_clock(setup: &Setup) -> Result<Dulo<Clock<Memory>, DuloMemory>, BuildError> {
     let base = clock(setup)?;
     let config = dulo::Config::scaled(setup.capacity_pages);
+    put(base, config, Cost::Uniform)
+}
+
+/// DULO in Linux 2.6.11's lists, with the published sizes.
+pub(super) fn dulo_in_linux(
+    setup: &Setup,
+) -> Result<Dulo<TwoLists<Memory>, DuloMemory>, BuildError> {
+    let base = two_lists(setup)?;
+    let config = dulo::Config::scaled(setup.capacity_pages).linux();
     put(base, config, Cost::Uniform)
 }
 

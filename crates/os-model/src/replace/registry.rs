@@ -101,6 +101,9 @@ policies! {
     "dulo", "keeps blocks that are slow to fetch: random ones before sequences",
         "Jiang, Ding, Chen, Tan and Zhang, FAST 2005"
         => kernel::dulo_on_clock;
+    "dulo-linux", "DULO inside the inactive list of Linux 2.6.11, as its authors built it",
+        "Jiang, Ding, Chen, Tan and Zhang, FAST 2005, section 4.2"
+        => kernel::dulo_in_linux;
     "fifo", "evicts the page that came first",
         "folklore"
         => kernel::fifo;
@@ -131,6 +134,9 @@ policies! {
     "w-tinylfu", "admits a page from a small window if it was used more than the victim",
         "Einziger, Friedman and Manes, ACM TOS 13(4), 2017"
         => |s: &Setup| tiny_lfu::WTinyLfu::new(tiny_lfu::WTinyLfuConfig::new(s.capacity_pages));
+    "linux-2.6.11", "an active and an inactive list for pages of all kinds",
+        "a model of Linux 2.6.11"
+        => kernel::two_lists;
     "linux-2.6.30", "active and inactive lists, apart for anonymous and file pages",
         "a model of Linux 2.6.30"
         => |s: &Setup| linux26_split::Linux26Split::new(
@@ -156,7 +162,7 @@ pub fn build_spec<V: Visitor>(
     run_costs: Option<&[u32]>,
     visitor: V,
 ) -> Result<V::Out, BuildError> {
-    if spec.name() == "dulo" {
+    if [kernel::DULO, kernel::DULO_LINUX].contains(&spec.name()) {
         return kernel::visit_dulo(spec, setup, run_costs, visitor);
     }
     match (find(spec.name()), spec.options().next()) {

@@ -9,9 +9,13 @@ mod draws;
 mod figures;
 mod form;
 mod inputs;
+mod kernel;
+mod lxr;
 mod overhead;
 mod panels;
 mod runs;
+mod smm;
+mod smm_stream;
 mod table1;
 mod table2;
 mod tables;
@@ -126,6 +130,10 @@ pub(crate) fn reproduce(
     let mut work = Work::new(options, hooks, &list, &form);
     work.run();
     work.fill(&mut targets);
+    for row in kernel_rows(options, hooks) {
+        let id = TARGETS.iter().find(|id| **id == row.id);
+        targets.extend(id.map(|id| (*id, row)));
+    }
     let of_order = TARGETS.iter();
     Ok(Reproduction {
         schema: REPRODUCTION_SCHEMA,
@@ -143,6 +151,19 @@ pub(crate) fn reproduce(
         host_seconds: began.elapsed().as_secs_f64(),
         command: None,
     })
+}
+
+/// The rows of section 4.2 that are wanted: Linux's two lists against DULO in them, on a
+/// WD400BB. What is run comes with its numbers, what is not with the reason.
+fn kernel_rows(options: &Options, hooks: Hooks<'_>) -> Vec<Target> {
+    let mut rows = Vec::new();
+    if options.wants("D-11") || options.wants("D-12") {
+        rows.extend(lxr::lxr(options, hooks));
+    }
+    if options.wants("D-13") {
+        rows.extend(smm::smm(options, hooks));
+    }
+    rows
 }
 
 fn conditions(form: &Form) -> Vec<String> {

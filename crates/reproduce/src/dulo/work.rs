@@ -126,7 +126,6 @@ impl<'a> Work<'a> {
                 "D-8" => tables::fill_banks(t, runs, list, plan),
                 "D-9" => tables::fill_evictings(t, runs, list, plan),
                 "D-10" => overhead::fill(t, runs, list),
-                "D-11" | "D-12" | "D-13" => t.why = Some("not built yet".to_owned()),
                 _ => {}
             }
             self.explain(id, t);

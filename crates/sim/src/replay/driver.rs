@@ -68,6 +68,9 @@ pub enum DriverError {
         /// Pages in memory.
         resident: u32,
     },
+    /// Clients that cannot start.
+    #[error(transparent)]
+    Clients(#[from] super::clients::ClientError),
     /// More processes than can be told apart.
     #[error("more than 2^32 processes")]
     ManyTasks,

@@ -4,20 +4,25 @@
 //! counts hits and misses of one policy without a disk, [`Driver`] carries the calls
 //! out on the file side of the kernel with a disk below, [`LruCurve`] gives LRU's exact
 //! misses at every size in one pass, and [`Sampler`] picks pages for curves of other
-//! policies.
+//! policies. Where speed decides what is asked next there is no trace to follow:
+//! [`run_clients`] has clients ask a server, [`run_paging`] a program page its memory.
 
 mod cache;
+mod clients;
 mod driver;
 mod excerpt;
 mod index;
 mod input;
 mod instance;
+mod kernel;
 mod lru_curve;
 mod marks;
+mod paging;
 mod sampled;
 mod survey;
 
 pub use cache::{Cache, HitCounts, Reference, Use};
+pub use clients::{ClientError, ClientOutcome, ClientSetup, Query, QueryRead, run_clients};
 pub use driver::{Driver, DriverError, Pace, Snapshot, WINDOW};
 pub use excerpt::{Excerpt, TaskPart};
 pub use index::PageKey;
@@ -27,6 +32,8 @@ pub use input::{
 pub use instance::{
     DiskOutcome, DiskSide, Instance, InstanceError, InstanceOutcome, cache_instance, disk_instance,
 };
+pub use kernel::{FileSide, LoopError, LoopOutcome, clients_with, paging_with};
 pub use lru_curve::LruCurve;
+pub use paging::{PageTouch, PagingOutcome, run_paging};
 pub use sampled::{SampledPoint, Sampler, sampled_points};
 pub use survey::{DistinctPages, Survey};

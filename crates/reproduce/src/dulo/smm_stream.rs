@@ -1,0 +1,210 @@
+//! The page references of SciMark2's sparse matrix multiplication y = A x, from its
+//! algorithm (`reproduce/dulo/smm.py` computes the same).
+//!
+//! A has the same number of elements in every row, in compressed rows; element i of row r
+//! lies in column i * (r / elements of a row), at least i. Five arrays, each from a page of
+//! its own, are initialised one after the other; then come the products. References are
+//! grouped by windows of rows, in which the elements' values stay on one page: a window has
+//! every page that its rows touch once, in order of the first touch.
+
+use piebald_lab::replay::PageTouch;
+use piebald_units::{PAGE_SIZE, Picos};
+
+const DOUBLE: u64 = 8;
+const INT: u64 = 4;
+
+/// The sizes of a multiplication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// N.
+    pub rows: u64,
+    /// Elements of a row: M / N.
+    pub each: u64,
+    /// Rows of a window.
+    pub window: u64,
+    /// How often it is multiplied.
+    pub products: u64,
+    /// What a row's arithmetic takes.
+    pub row_time: Picos,
+}
+
+/// First pages of the arrays, in the order of allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bases {
+    x: u64,
+    y: u64,
+    val: u64,
+    col: u64,
+    row: u64,
+    end: u64,
+}
+
+impl Shape {
+    fn bases(&self) -> Bases {
+        let elements = self.rows * self.each;
+        let pages = |bytes: u64| bytes.div_ceil(PAGE_SIZE);
+        let y = pages(DOUBLE * self.rows);
+        let val = y + pages(DOUBLE * self.rows);
+        let col = val + pages(DOUBLE * elements);
+        let row = col + pages(INT * elements);
+        let end = row + pages(INT * (self.rows + 1));
+        Bases {
+            x: 0,
+            y,
+            val,
+            col,
+            row,
+            end,
+        }
+    }
+
+    /// Pages of all arrays.
+    pub(super) fn pages(&self) -> u64 {
+        self.bases().end
+    }
+
+    /// Pages that the rows from `first` on touch, and whether they write.
+    fn window_of(&self, first: u64, rows: u64, out: &mut Vec<(u64, bool)>) {
+        let b = self.bases();
+        let last = first + rows - 1;
+        let mut span = |base: u64, size: u64, low: u64, high: u64, write: bool| {
+            for page in base + size * low / PAGE_SIZE..=base + size * high / PAGE_SIZE {
+                if !out.iter().any(|(known, _)| *known == page) {
+                    out.push((page, write));
+                }
+            }
+        };
+        let step = |r: u64| (r / self.each).max(1);
+        let elements = (self.each * first, self.each * last + self.each - 1);
+        span(b.row, INT, first, last + 1, false);
+        span(b.col, INT, elements.0, elements.1, false);
+        for i in 0..self.each {
+            span(b.x, DOUBLE, i * step(first), i * step(last), false);
+        }
+        span(b.val, DOUBLE, elements.0, elements.1, false);
+        span(b.y, DOUBLE, first, last, true);
+    }
+
+    /// All touches: initialisation and products.
+    pub(super) fn touches(self) -> impl Iterator<Item = PageTouch> {
+        let first = (0..self.pages()).map(|page| PageTouch {
+            page,
+            write: true,
+            think: Picos(0),
+        });
+        let starts = move || (0..self.rows).step_by(self.window as usize);
+        let windows = (0..self.products).flat_map(move |_| starts());
+        first.chain(windows.flat_map(move |first| self.window_touches(first)))
+    }
+
+    /// A window's touches; its arithmetic comes after the last.
+    fn window_touches(&self, first: u64) -> Vec<PageTouch> {
+        let rows = self.window.min(self.rows - first);
+        let mut pages = Vec::with_capacity(24);
+        self.window_of(first, rows, &mut pages);
+        let touch = |(page, write)| PageTouch {
+            page,
+            write,
+            think: Picos(0),
+        };
+        let mut touches: Vec<PageTouch> = pages.into_iter().map(touch).collect();
+        if let Some(last) = touches.last_mut() {
+            last.think = Picos(self.row_time.0 * rows);
+        }
+        touches
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+    use std::process::Command;
+
+    use super::*;
+
+    fn shape(rows: u64, elements: u64) -> Shape {
+        Shape {
+            rows,
+            each: elements / rows,
+            window: 64,
+            products: 1,
+            row_time: Picos(7),
+        }
+    }
+
+    /// Element by element, as the benchmark's source has it.
+    fn walk(s: &Shape, rows: std::ops::Range<u64>) -> BTreeMap<u64, bool> {
+        let b = s.bases();
+        let mut seen = BTreeMap::new();
+        let mut see = |page: u64, write: bool| *seen.entry(page).or_insert(false) |= write;
+        for r in rows {
+            see(b.row + INT * r / PAGE_SIZE, false);
+            see(b.row + INT * (r + 1) / PAGE_SIZE, false);
+            let step = (r / s.each).max(1);
+            for i in 0..s.each {
+                let at = s.each * r + i;
+                see(b.col + INT * at / PAGE_SIZE, false);
+                see(b.x + DOUBLE * i * step / PAGE_SIZE, false);
+                see(b.val + DOUBLE * at / PAGE_SIZE, false);
+            }
+            see(b.y + DOUBLE * r / PAGE_SIZE, true);
+        }
+        seen
+    }
+
+    #[test]
+    fn windows_have_the_pages_of_their_elements() {
+        for (n, m) in [(1024, 8192), (8192, 65536), (65536, 262_144)] {
+            let s = shape(n, m);
+            for first in (0..n).step_by(64) {
+                let mut pages = Vec::new();
+                s.window_of(first, 64, &mut pages);
+                let window: BTreeMap<u64, bool> = pages.iter().copied().collect();
+                assert_eq!(window.len(), pages.len(), "a page once");
+                assert_eq!(window, walk(&s, first..first + 64), "{n} rows, from {first}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_papers_size_has_its_working_set_and_arithmetic() {
+        let s = shape(1 << 20, 1 << 23);
+        // x, y, val, col, row: 2048 + 2048 + 16384 + 8192 + 1025 pages, 116 MB.
+        assert_eq!(s.pages(), 29_697);
+        let small = Shape {
+            products: 3,
+            ..shape(1000, 8000)
+        };
+        let touches: Vec<PageTouch> = small.touches().collect();
+        let init = small.pages() as usize;
+        assert!(touches[..init].iter().all(|t| t.write));
+        let time: u64 = touches.iter().map(|t| t.think.0).sum();
+        assert_eq!(time, 3 * 1000 * 7, "the last window is a short one");
+    }
+
+    #[test]
+    fn the_stream_is_that_of_smm_py() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../reproduce/dulo");
+        let code = "import smm\n\
+                    for n, m in ((1024, 8192), (65536, 262144)):\n\
+                    \x20   for page, w in smm.initialise(n, m): print(page, int(w))\n\
+                    \x20   for t in smm.product(n, m):\n\
+                    \x20       for page, w in t.items(): print(page, int(w))\n";
+        let python = Command::new("python3")
+            .args(["-B", "-c", code])
+            .current_dir(&folder)
+            .output();
+        let Ok(python) = python else {
+            eprintln!("the_stream_is_that_of_smm_py: skipped, there is no python3");
+            return;
+        };
+        assert!(python.status.success(), "{python:?}");
+        let theirs = String::from_utf8_lossy(&python.stdout);
+        let both = [shape(1024, 8192), shape(65536, 262_144)];
+        let ours = both.into_iter().flat_map(Shape::touches);
+        let ours: Vec<String> = ours.map(|t| format!("{} {}", t.page, u8::from(t.write))).collect();
+        assert!(ours.len() > 10_000);
+        assert!(theirs.lines().eq(ours.iter().map(String::as_str)));
+    }
+}
