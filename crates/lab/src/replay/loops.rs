@@ -212,7 +212,11 @@ mod tests {
     fn files_lie_where_the_layout_says_or_it_is_refused() {
         let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
         let q = two(folder.path());
-        let layout = write(folder.path(), "l.layout", "a 0 10 2\nb 0 20 1\nb 1 30 1\nc 0 5 1\n");
+        let layout = write(
+            folder.path(),
+            "l.layout",
+            "a 0 10 2\nb 0 20 1\nb 1 30 1\nc 0 5 1\n",
+        );
         let on = |q: &Queries, layout, shift| q.on(layout, shift, FileConfig::plain(), disk());
         let mut side = on(&q, &layout, 800).unwrap_or_else(|e| panic!("{e}"));
         let b = side.files.index(FileId(1)).unwrap_or_else(|| panic!("b"));

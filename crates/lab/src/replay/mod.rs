@@ -24,13 +24,13 @@ use piebald_units::Picos;
 use crate::study::Hooks;
 
 pub use disk::{DeviceChoice, LayoutChoice, READAHEADS, SCHEDULERS};
-pub use piebald_sim::replay::{Excerpt, InputSetup, Pace, TaskPart};
+pub use loops::{Queries, QueryFile};
 /// Closed loops: clients of a server, and a program that pages.
 pub use piebald_sim::replay::{
     ClientOutcome, ClientSetup, FileSide, LoopError, LoopOutcome, PageTouch, PagingOutcome, Query,
     QueryRead, clients_with, paging_with,
 };
-pub use loops::{Queries, QueryFile};
+pub use piebald_sim::replay::{Excerpt, InputSetup, Pace, TaskPart};
 pub use sizes::{MemorySize, SizeError};
 
 /// What is asked.

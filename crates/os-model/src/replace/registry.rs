@@ -236,4 +236,21 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn dulo_in_linux_has_the_options_of_dulo_but_a_base_of_its_own() {
+        let build = |text: &str| {
+            let spec: PolicySpec = text.parse().expect(text);
+            build_spec(&spec, &Setup::new(30_000), None, Boxing).map(|policy| policy.capacity())
+        };
+        for text in [
+            "dulo-linux:bank=8MiB,evicting=64MiB",
+            "dulo:base=linux-2.6.11",
+        ] {
+            assert_eq!(build(text), Ok(30_000), "{text}");
+        }
+        let error = build("dulo-linux:base=arc").expect_err("refused");
+        let text = error.to_string();
+        assert!(text.contains("base") && text.contains("bank"), "{text}");
+    }
 }

@@ -183,8 +183,8 @@ impl Cells {
             if hooks.stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
                 return Err("interrupted".to_owned());
             }
-            let figures = one(&job)
-                .map_err(|e| format!("{name}, {} with {} MB: {e}", job.policy, job.mb))?;
+            let figures =
+                one(&job).map_err(|e| format!("{name}, {} with {} MB: {e}", job.policy, job.mb))?;
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
             if let Some(progress) = hooks.progress {
                 progress(name, done, planned);
@@ -204,9 +204,10 @@ impl Cells {
         policy: &str,
         of: impl Fn(&Figures) -> f64,
     ) -> Sample {
-        let cell = self.0.iter().filter(|(job, _)| {
-            job.variant == variant && job.mb == mb && job.policy == policy
-        });
+        let cell = self
+            .0
+            .iter()
+            .filter(|(job, _)| job.variant == variant && job.mb == mb && job.policy == policy);
         cell.map(|(_, figures)| of(figures)).collect()
     }
 
@@ -311,7 +312,10 @@ mod tests {
         for seed in 42..62 {
             let (shift, at, mut random) = draw(seed, &disk, sectors);
             let again = draw(seed, &disk, sectors);
-            assert_eq!((shift, at, random.next()), (again.0, again.1, { again.2 }.next()));
+            assert_eq!(
+                (shift, at, random.next()),
+                (again.0, again.1, { again.2 }.next())
+            );
             assert!(shift + sectors <= disk.capacity_sectors());
             assert_eq!(shift % 8, 0);
             assert!(at < Picos(60_000_000_000_000 / 7200));

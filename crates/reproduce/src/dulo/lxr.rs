@@ -4,11 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use piebald_lab::replay::{ClientSetup, Queries, clients_with};
-use piebald_lab::rooms::{
-    hw::disk::Disk,
-    os_model::file::CpuCost,
-    trace::block::Layout,
-};
+use piebald_lab::rooms::{hw::disk::Disk, os_model::file::CpuCost, trace::block::Layout};
 use piebald_report::{Sample, Target, TargetKind};
 use piebald_units::{Bytes, Picos, block::SECTORS_SHIFT};
 
@@ -150,7 +146,10 @@ impl Server {
             more: vec![
                 ("queries", done.programs.queries as f64),
                 ("pages asked for", stats.uses().references as f64),
-                ("processor busy, %", done.programs.processor.0 as f64 / self.length.0 as f64 * 100.0),
+                (
+                    "processor busy, %",
+                    done.programs.processor.0 as f64 / self.length.0 as f64 * 100.0,
+                ),
                 ("pages read", reads as f64),
                 ("disk requests", (disk.reads + disk.writes) as f64),
             ],
@@ -224,17 +223,21 @@ fn show(t: &mut Target, cells: &Cells, variant: usize, sizes: &[u32], dulo: &str
     let mut gains = Vec::new();
     for &mb in sizes {
         let gained = gain(cells, variant, mb, dulo);
-        t.values.push(value(format!("{mb} MB: gain"), None, &gained, "%"));
+        t.values
+            .push(value(format!("{mb} MB: gain"), None, &gained, "%"));
         gains.push(gained);
         for (name, policy) in [("Linux", LINUX), ("DULO", dulo)] {
             let main = cells.sample(variant, mb, policy, |f| f.main);
             let ratio = cells.sample(variant, mb, policy, |f| f.hits);
             let name = format!("{mb} MB: {name}");
-            t.values.push(value(format!("{name}, throughput"), None, &main, "Mbit/s"));
-            t.values.push(value(format!("{name}, hit ratio"), None, &ratio, "%"));
+            t.values
+                .push(value(format!("{name}, throughput"), None, &main, "Mbit/s"));
+            t.values
+                .push(value(format!("{name}, hit ratio"), None, &ratio, "%"));
             for more in cells.more() {
                 let figure = cells.sample(variant, mb, policy, |f| f.get(more));
-                t.values.push(value(format!("{name}, {more}"), None, &figure, ""));
+                t.values
+                    .push(value(format!("{name}, {more}"), None, &figure, ""));
             }
         }
     }
@@ -257,18 +260,25 @@ fn mean(samples: &[Sample]) -> f64 {
 fn judge_real(t: &mut Target, cells: &Cells, sizes: &[u32], dulo: &str) -> f64 {
     let gains = show(t, cells, REAL, sizes, dulo);
     let mut verdicts = Vec::new();
-    let names = ["smallest gain over the sizes", "largest gain over the sizes"];
+    let names = [
+        "smallest gain over the sizes",
+        "largest gain over the sizes",
+    ];
     for (nth, (name, paper)) in names.into_iter().zip(GAINS).enumerate() {
         let Some(sample) = by_mean(&gains, nth == 1) else {
             continue;
         };
         verdicts.push(verdict::headline(paper, sample));
-        t.values.insert(nth, value(name.to_owned(), Some(paper), sample, "%"));
+        t.values
+            .insert(nth, value(name.to_owned(), Some(paper), sample, "%"));
     }
     for &mb in sizes {
         let more = hits(cells, REAL, mb, dulo);
         t.predicates.push(states(
-            format!("{mb} MB: the hit ratio is higher ({:+.2} points)", more.mean),
+            format!(
+                "{mb} MB: the hit ratio is higher ({:+.2} points)",
+                more.mean
+            ),
             more.mean > 0.0,
         ));
     }

@@ -101,14 +101,21 @@ fn judge(t: &mut Target, cells: &Cells, sizes: &[u32], dulo: &str) {
     let mut reductions = Vec::new();
     for &mb in sizes {
         let reduced = reduction(cells, mb, dulo);
-        t.values.push(value(format!("{mb} MB: reduction of time"), None, &reduced, "%"));
+        t.values.push(value(
+            format!("{mb} MB: reduction of time"),
+            None,
+            &reduced,
+            "%",
+        ));
         reductions.push((mb, reduced));
         for (name, policy) in [("Linux", LINUX), ("DULO", dulo)] {
             let time = cells.sample(0, mb, policy, |f| f.main);
-            t.values.push(value(format!("{mb} MB: {name}, time"), None, &time, "s"));
+            t.values
+                .push(value(format!("{mb} MB: {name}, time"), None, &time, "s"));
             for more in cells.more() {
                 let figure = cells.sample(0, mb, policy, |f| f.get(more));
-                t.values.push(value(format!("{mb} MB: {name}, {more}"), None, &figure, ""));
+                t.values
+                    .push(value(format!("{mb} MB: {name}, {more}"), None, &figure, ""));
             }
         }
     }
@@ -117,14 +124,18 @@ fn judge(t: &mut Target, cells: &Cells, sizes: &[u32], dulo: &str) {
         return;
     };
     let name = "largest reduction over the sizes".to_owned();
-    t.values.insert(0, value(name, Some(REDUCTION), largest, "%"));
+    t.values
+        .insert(0, value(name, Some(REDUCTION), largest, "%"));
     t.predicates.push(states(
         format!("it is at {} to {} MB ({at} MB)", AT_MB.start(), AT_MB.end()),
         AT_MB.contains(at),
     ));
     if let Some((mb, last)) = reductions.iter().max_by_key(|(mb, _)| *mb) {
         t.predicates.push(states(
-            format!("{mb} MB: times differ by less than {SAME} % ({:.2} %)", last.mean),
+            format!(
+                "{mb} MB: times differ by less than {SAME} % ({:.2} %)",
+                last.mean
+            ),
             last.mean.abs() < SAME,
         ));
     }

@@ -162,7 +162,11 @@ mod tests {
                 s.window_of(first, 64, &mut pages);
                 let window: BTreeMap<u64, bool> = pages.iter().copied().collect();
                 assert_eq!(window.len(), pages.len(), "a page once");
-                assert_eq!(window, walk(&s, first..first + 64), "{n} rows, from {first}");
+                assert_eq!(
+                    window,
+                    walk(&s, first..first + 64),
+                    "{n} rows, from {first}"
+                );
             }
         }
     }
@@ -203,7 +207,9 @@ mod tests {
         let theirs = String::from_utf8_lossy(&python.stdout);
         let both = [shape(1024, 8192), shape(65536, 262_144)];
         let ours = both.into_iter().flat_map(Shape::touches);
-        let ours: Vec<String> = ours.map(|t| format!("{} {}", t.page, u8::from(t.write))).collect();
+        let ours: Vec<String> = ours
+            .map(|t| format!("{} {}", t.page, u8::from(t.write)))
+            .collect();
         assert!(ours.len() > 10_000);
         assert!(theirs.lines().eq(ours.iter().map(String::as_str)));
     }

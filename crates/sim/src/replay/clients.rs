@@ -373,9 +373,16 @@ mod tests {
         let clients: Vec<Vec<usize>> = (0..4).map(|c| vec![c]).collect();
         let done = run(&q, &clients, 8, 1000);
         // Once all is in memory it copies without a pause: 2 ms for a query.
-        assert!(done.queries > 470 && done.queries <= 500, "{}", done.queries);
+        assert!(
+            done.queries > 470 && done.queries <= 500,
+            "{}",
+            done.queries
+        );
         let (least, most) = (done.by_client.iter().min(), done.by_client.iter().max());
-        assert!(most.zip(least).is_some_and(|(m, l)| m - l <= 20), "{done:?}");
+        assert!(
+            most.zip(least).is_some_and(|(m, l)| m - l <= 20),
+            "{done:?}"
+        );
         assert_eq!(done.by_client.iter().sum::<u64>(), done.queries);
         assert!(done.processor.0 >= 940 * MS, "{:?}", done.processor);
     }
