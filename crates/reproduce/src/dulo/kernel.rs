@@ -221,11 +221,6 @@ impl Cells {
         }
         names
     }
-
-    /// References in all.
-    pub(super) fn references(&self) -> u64 {
-        self.0.values().map(|f| f.references).sum()
-    }
 }
 
 impl Figures {

@@ -120,7 +120,8 @@ impl Server {
         let (shift, begin, mut random) = draw(job.seed, &self.disk, self.ends[job.variant]);
         let turned = self.clients.iter().map(|sequence| {
             let mut sequence = sequence.clone();
-            sequence.rotate_left(random.below(sequence.len() as u64) as usize);
+            let by = random.below(sequence.len() as u64) as usize;
+            sequence.rotate_left(by);
             sequence
         });
         let clients: Vec<Vec<usize>> = turned.collect();
