@@ -66,7 +66,7 @@ pub(super) fn want(plan: &Plan, list: &List, input: &str, wanted: &mut Wanted, r
     let Some(memory) = list.sensitivity.inputs.get(input) else {
         return;
     };
-    if !plan.inputs.iter().any(|i| i == input) {
+    if rows == [false; 2] || !plan.inputs.iter().any(|i| i == input) {
         return;
     }
     let policies = wanted.entry(*memory).or_default();
