@@ -210,7 +210,8 @@ mod tests {
         let ours: Vec<String> = ours
             .map(|t| format!("{} {}", t.page, u8::from(t.write)))
             .collect();
-        assert!(ours.len() > 10_000);
-        assert!(theirs.lines().eq(ours.iter().map(String::as_str)));
+        assert!(ours.len() > 1000, "{}", ours.len());
+        let same = theirs.lines().eq(ours.iter().map(String::as_str));
+        assert!(same, "{} against {}", theirs.lines().count(), ours.len());
     }
 }
