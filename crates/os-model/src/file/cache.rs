@@ -1,6 +1,6 @@
 //! The page cache: names to numbers, what each page is up to, and the policy.
 
-use piebald_policy::contract::replacement::{Gone, Insert, PageRef, Replacement, Touch};
+use piebald_policy::contract::replacement::{Gone, Insert, PageRef, Replacement, State, Touch};
 use piebald_units::{Lba, Picos};
 
 use super::{error::BrokenHost, key::Key, table::FastMap};
@@ -21,6 +21,9 @@ pub(super) mod flag {
     pub const UNUSED: u8 = 1 << 5;
     /// Deleted while it was read or written: leaves when that is over.
     pub const DOOMED: u8 = 1 << 6;
+    /// Being written because it is to leave: outside of the policy's order, and gone
+    /// when that is over, unless it is used before.
+    pub const LAUNDERED: u8 = 1 << 7;
     /// What keeps a page from being evicted.
     pub const BUSY: u8 = LOCKED | DIRTY | WRITEBACK | DOOMED;
 }
@@ -48,6 +51,27 @@ impl Page {
     fn evictable(&self) -> bool {
         self.is(flag::RESIDENT) && !self.is(flag::BUSY) && self.pins == 0
     }
+
+    /// Being written, and needed by nobody.
+    fn is_leaving(&self) -> bool {
+        let stays = flag::DIRTY | flag::LOCKED | flag::DOOMED;
+        self.is(flag::WRITEBACK) && !self.is(stays) && self.pins == 0
+    }
+
+    fn unclean(&self) -> bool {
+        self.is(flag::DIRTY | flag::WRITEBACK)
+    }
+}
+
+/// What the search for a victim found at the cold end.
+#[derive(Debug, Default)]
+pub(super) struct Cold {
+    /// The coldest page that can go now.
+    pub victim: Option<PageRef>,
+    /// Dirty pages that are to be written and leave.
+    pub dirty: Vec<PageRef>,
+    /// Pages that are being written already.
+    pub writing: Vec<PageRef>,
 }
 
 /// What left the cache, for the counters.
@@ -67,14 +91,20 @@ pub(super) struct Cache<P> {
     free: Vec<PageRef>,
     resident: u32,
     evictable: u32,
+    /// Pages that are dirty or being written.
+    unclean: u32,
     proposals: Vec<PageRef>,
     batch: usize,
+    /// Victims until the cold end is looked at a batch ahead.
+    ahead: usize,
     pub departures: Departures,
 }
 
 impl<P: Replacement> Cache<P> {
+    /// `batch`: pages that reclaim writes at a time; at most a quarter of memory.
     pub fn new(policy: P, batch: u32) -> Self {
         let slots = policy.slots();
+        let batch = batch.min(policy.capacity() / 4).max(1) as usize;
         Self {
             policy,
             numbers: FastMap::default(),
@@ -82,8 +112,10 @@ impl<P: Replacement> Cache<P> {
             free: (0..slots).rev().map(PageRef).collect(),
             resident: 0,
             evictable: 0,
+            unclean: 0,
             proposals: Vec::new(),
-            batch: batch as usize,
+            batch,
+            ahead: 0,
             departures: Departures::default(),
         }
     }
@@ -105,9 +137,9 @@ impl<P: Replacement> Cache<P> {
         self.resident
     }
 
-    /// One page more could come in.
-    pub fn has_room(&self) -> bool {
-        self.free() > 0 || self.evictable > 0
+    /// Some page can go, and no dirty one or one that is being written is in its way.
+    pub fn all_clean(&self) -> bool {
+        self.unclean == 0 && self.evictable > 0
     }
 
     pub fn page(&self, page: PageRef) -> &Page {
@@ -129,13 +161,14 @@ impl<P: Replacement> Cache<P> {
     /// Changes a page and keeps count of those that could be evicted.
     pub fn edit(&mut self, page: PageRef, change: impl FnOnce(&mut Page)) {
         let p = &mut self.pages[page.index()];
-        let before = p.evictable();
+        let before = (p.evictable(), p.unclean());
         change(p);
-        match (before, p.evictable()) {
-            (true, false) => self.evictable -= 1,
-            (false, true) => self.evictable += 1,
-            _ => {}
-        }
+        let after = (p.evictable(), p.unclean());
+        let count = |sum: &mut u32, before: bool, after: bool| {
+            *sum = *sum + u32::from(after) - u32::from(before);
+        };
+        count(&mut self.evictable, before.0, after.0);
+        count(&mut self.unclean, before.1, after.1);
     }
 
     pub fn set(&mut self, page: PageRef, flags: u8) {
@@ -157,6 +190,7 @@ impl<P: Replacement> Cache<P> {
     /// The page was used; answers whether it was read ahead and is used now first.
     pub fn hit(&mut self, page: PageRef, touch: Touch, now: Picos) -> bool {
         self.policy.hit(page, touch, now);
+        self.keep(page);
         let first = self.page(page).is(flag::UNUSED);
         self.clear(page, flag::UNUSED);
         first
@@ -198,25 +232,52 @@ impl<P: Replacement> Cache<P> {
         Some(number)
     }
 
-    /// Evicts the coldest page that may go. Dirty pages that were passed over are
-    /// appended to `dirty`, at most a batch of them.
-    pub fn evict(&mut self, dirty: &mut Vec<PageRef>) -> bool {
-        let mut victim = None;
+    /// Looks for the coldest page that can go, and for pages on the way to it that can
+    /// go when they are written, at most a batch of dirty ones. Pages under I/O, and
+    /// dirty ones for which `place` has no place, are passed over.
+    pub fn cold(&mut self, place: impl Fn(Key) -> bool) -> Cold {
+        let mut cold = Cold::default();
+        let (batch, mut seen) = (self.batch, 0);
+        // While something is unclean, a batch is looked at ahead, so that the writes are
+        // over when it is the pages' turn.
+        let look = match self.ahead {
+            0 if self.unclean > 0 => batch,
+            _ => 1,
+        };
         self.visit_cold(|pages, page| {
             let p = &pages[page.index()];
+            seen += 1;
             if p.evictable() {
-                victim = Some(page);
+                cold.victim = cold.victim.or(Some(page));
+            } else if p.is_leaving() {
+                cold.writing.push(page);
+            } else if p.is_writable() && p.pins == 0 && place(p.key) {
+                cold.dirty.push(page);
             }
-            victim.is_none()
+            match cold.victim {
+                Some(_) => seen < look,
+                None => cold.dirty.len() < batch,
+            }
         });
-        let passed = victim.is_none() || self.proposals.first() != victim.as_ref();
-        if passed {
-            self.collect_dirty(victim, dirty);
+        self.ahead = match self.ahead {
+            0 => batch / 2,
+            left => left - 1,
+        };
+        cold
+    }
+
+    /// The page is being written and leaves when that is over.
+    pub fn launder(&mut self, page: PageRef) {
+        self.policy.detach(page);
+        self.set(page, flag::LAUNDERED);
+    }
+
+    /// The page stays after all, if it was to leave.
+    pub fn keep(&mut self, page: PageRef) {
+        if self.page(page).is(flag::LAUNDERED) {
+            self.clear(page, flag::LAUNDERED);
+            self.policy.reattach(page);
         }
-        if let Some(page) = victim {
-            self.forget(page, Gone::Evicted);
-        }
-        victim.is_some()
     }
 
     /// Shows pages, coldest first, until `go_on` says no.
@@ -243,28 +304,6 @@ impl<P: Replacement> Cache<P> {
                 },
             );
         }
-    }
-
-    /// Dirty pages among the last proposals, down to `end`.
-    pub fn collect_dirty(&mut self, end: Option<PageRef>, dirty: &mut Vec<PageRef>) {
-        for &page in self.proposals.iter().take_while(|p| Some(**p) != end) {
-            let p = &self.pages[page.index()];
-            let writable =
-                p.is(flag::DIRTY) && !p.is(flag::LOCKED | flag::WRITEBACK | flag::DOOMED);
-            if writable && p.pins == 0 && dirty.len() < self.batch && !dirty.contains(&page) {
-                dirty.push(page);
-            }
-        }
-    }
-
-    /// The coldest dirty pages that can be written, at most a batch.
-    pub fn coldest_dirty(&mut self, dirty: &mut Vec<PageRef>) {
-        let mut left = self.batch;
-        self.visit_cold(|pages, page| {
-            left -= usize::from(pages[page.index()].is_writable());
-            left > 0
-        });
-        self.collect_dirty(None, dirty);
     }
 
     /// The page leaves memory.
@@ -344,6 +383,16 @@ impl<P: Replacement> Cache<P> {
             evictable == self.evictable,
             "pages that could be evicted are counted",
         )?;
+        let unclean = self.residents().filter(|(_, p)| p.unclean()).count() as u32;
+        rule(unclean == self.unclean, "unclean pages are counted")?;
+        let outside = |(page, p): (PageRef, &Page)| {
+            let detached = self.policy.state(page) == State::Detached;
+            detached == p.is(flag::LAUNDERED) && (!detached || p.is(flag::WRITEBACK))
+        };
+        rule(
+            self.residents().all(outside),
+            "pages that leave when they are written are outside of the order",
+        )?;
         let named = |(page, p): (PageRef, &Page)| {
             p.is(flag::DOOMED) || self.numbers.get(&p.key) == Some(&page)
         };
@@ -359,7 +408,6 @@ impl<P: Replacement> Cache<P> {
         let known = self.numbers.values().all(|&page| {
             let ghost = !self.page(page).is(flag::RESIDENT);
             let state = self.policy.state(page);
-            use piebald_policy::contract::replacement::State;
             ghost == (state == State::Ghost) && state != State::Unknown
         });
         rule(

@@ -68,8 +68,11 @@
 //! # What happens to a page
 //! A page that is missing enters the cache before its I/O, locked; whoever needs it
 //! waits for it. Demand reads block their task, reads ahead do not. The policy's
-//! proposals decide who leaves: clean pages are forgotten, dirty ones are written
-//! out and passed over until they are clean, locked ones are passed over.
+//! proposals decide who leaves: clean pages are forgotten, locked ones are passed over.
+//! Dirty ones are written, at most a batch at a time, and are outside of the policy's
+//! order meanwhile; when that is over they leave, unless they were used again. Behind
+//! a batch of dirty pages reclaim waits, so that a policy's choice is never missed by
+//! more than that. While anything is dirty, reclaim looks a batch ahead.
 
 mod cache;
 mod config;

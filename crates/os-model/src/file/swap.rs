@@ -56,6 +56,11 @@ impl SwapMap {
         self.slots.len() * 2 > self.owners.len()
     }
 
+    /// The page has a slot or can have one.
+    pub fn has_place(&self, key: Key) -> bool {
+        self.lowest < self.area.slots || self.slots.contains_key(&key)
+    }
+
     /// Gives a page a slot; `None` if the area is full.
     pub fn alloc(&mut self, key: Key) -> Option<u32> {
         let slot = self.choose()?;

@@ -102,8 +102,10 @@ impl Replacement for Lru {
     }
 
     fn hit(&mut self, page: PageRef, _: Touch, _: Picos) {
-        assert_eq!(self.state(page), State::Resident);
-        self.hottest(page);
+        match self.state(page) {
+            State::Resident => self.hottest(page),
+            state => assert_eq!(state, State::Detached),
+        }
     }
 
     fn propose(&self, out: &mut [PageRef]) -> usize {
@@ -111,13 +113,21 @@ impl Replacement for Lru {
         coldest.map(|(page, to)| *to = *page).count()
     }
 
-    fn detach(&mut self, _: PageRef) {}
+    fn detach(&mut self, page: PageRef) {
+        assert_eq!(self.state(page), State::Resident);
+        self.unlist(page);
+        self.states[page.index()] = State::Detached;
+    }
 
-    fn reattach(&mut self, _: PageRef) {}
+    fn reattach(&mut self, page: PageRef) {
+        assert_eq!(self.state(page), State::Detached);
+        self.states[page.index()] = State::Resident;
+        self.hottest(page);
+    }
 
     fn forget(&mut self, page: PageRef, why: Gone) {
         match self.state(page) {
-            State::Resident => self.resident -= 1,
+            State::Resident | State::Detached => self.resident -= 1,
             State::Ghost => assert_eq!(why, Gone::Deleted),
             other => panic!("{other:?} is forgotten"),
         }
@@ -152,10 +162,11 @@ impl Replacement for Lru {
     }
 
     fn validate(&self) -> Result<(), BrokenOrder> {
-        match self.order.len() as u32 == self.resident {
+        let detached = self.states.iter().filter(|s| **s == State::Detached);
+        match self.order.len() + detached.count() == self.resident as usize {
             true => Ok(()),
             false => Err(BrokenOrder {
-                rule: "every page in memory is in the order",
+                rule: "every page in memory is in the order or detached",
                 page: None,
             }),
         }

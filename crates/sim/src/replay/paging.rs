@@ -138,15 +138,14 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "reclaim passes over dirty pages down to the newest clean ones, so that some of a \
-                sweep stays in memory (docs/replay.md)"]
     fn a_sweep_through_more_than_memory_reads_every_page_again() {
         let done = run("lru", 200, 1000, &sweep(400, 3, false)).expect("run");
         let stats = done.end.stats;
-        // LRU keeps nothing of a cyclic sweep; a read brings a group of eight.
+        // LRU keeps nothing of a cyclic sweep, but pages that are used while they are
+        // written out, at most a batch of 32. A read brings a group of eight.
         assert!(stats.swap_outs >= 400, "{stats:?}");
         let (ins, ahead) = (stats.swap_ins, stats.swap_readahead);
-        assert!((795..=800).contains(&(ins + ahead)), "{stats:?}");
+        assert!((800 - 32 - 5..=800).contains(&(ins + ahead)), "{stats:?}");
         assert!(ins <= 110, "{stats:?}");
         assert!(done.time > done.computed);
     }

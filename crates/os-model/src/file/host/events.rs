@@ -74,7 +74,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
                 BlockDir::Write => self.written(d.unit),
             }
         }
-        for d in done {
+        for d in done.iter().filter(|d| d.dir == BlockDir::Read) {
             let waiters = self.page_waiters.remove(&d.unit.0).unwrap_or_default();
             for task in waiters {
                 self.resume(task, now, woken);
@@ -83,12 +83,21 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         }
     }
 
+    /// A page was written. If it was to leave and nobody needs it, it does.
+
     fn written(&mut self, page: PageRef) {
         self.cache.clear(page, flag::WRITEBACK);
         let p = *self.cache.page(page);
         self.dirty.under_way -= u64::from(!p.key.is_anon());
         if !p.is(flag::DIRTY | flag::DOOMED) {
             self.cache.set_dirty(page, false);
+        }
+        if p.is(flag::DOOMED) {
+            self.bury(page);
+        } else if p.is(flag::LAUNDERED) && !p.is(flag::DIRTY) && p.pins == 0 {
+            self.cache.forget(page, Gone::Evicted);
+        } else {
+            self.cache.keep(page);
         }
     }
 

@@ -138,7 +138,8 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         self.queue.submit(run, now);
     }
 
-    /// Writes dirty pages that reclaim met, unless the queue is congested.
+    /// Writes dirty pages that reclaim met, unless the queue is congested. They leave
+    /// when that is over.
     pub(super) fn write_victims(&mut self, victims: &[PageRef], now: Picos) {
         for &page in victims {
             if self.queue.congested(BlockDir::Write) {
@@ -157,14 +158,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
                 false => self.stats.victims_written += 1,
             }
             self.write_out(lba, &[page], now);
+            self.cache.launder(page);
         }
-    }
-
-    /// Nothing can be evicted: the coldest dirty pages are written.
-    pub(super) fn write_some_victims(&mut self, now: Picos) {
-        let mut dirty = Vec::new();
-        self.cache.coldest_dirty(&mut dirty);
-        self.write_victims(&dirty, now);
-        self.queue.unplug(now);
     }
 }

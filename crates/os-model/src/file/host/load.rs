@@ -1,6 +1,6 @@
 //! Pages come in: room is made, the policy told, the read handed to the queue.
 
-use piebald_policy::contract::replacement::{Fetch, Insert, PageKind, PageRef, Replacement};
+use piebald_policy::contract::replacement::{Fetch, Gone, Insert, PageKind, PageRef, Replacement};
 use piebald_units::{
     Lba, Picos,
     block::{BlockDir, BlockPort, SECTORS_SHIFT},
@@ -29,12 +29,16 @@ pub(super) struct Incoming {
 }
 
 impl<P: Replacement, D: BlockPort> FileHost<P, D> {
-    /// Brings a page in, after making room. `None` if there is none: whatever could
-    /// go is dirty (and is being written now) or under I/O.
+    /// Brings a page in, after making room. `None` if there is none: the coldest pages
+    /// are dirty (and are being written now) or under I/O.
     pub(super) fn admit(&mut self, page: Incoming, now: Picos) -> Option<PageRef> {
-        if !self.cache.has_room() {
-            self.write_some_victims(now);
-            return None;
+        let mut spare = None;
+        if self.cache.free() == 0 && !self.cache.all_clean() {
+            spare = self.victim(now);
+            if spare.is_none() {
+                self.queue.unplug(now);
+                return None;
+            }
         }
         let insert = Insert {
             kind: match page.key.is_anon() {
@@ -47,7 +51,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
             next_use: None,
         };
         self.cache.announce(page.key, &insert, now);
-        self.reclaim(now);
+        self.reclaim(spare, now);
         let lba = page.lba.unwrap_or_default();
         let (key, flags) = (page.key, page.flags);
         let unused = match page.fetch {
@@ -60,21 +64,39 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
             flags: flags | unused,
             pins: 0,
         };
-        if self.cache.free() == 0 {
-            return None;
-        }
         self.cache.insert(new, &insert, now)
     }
 
-    /// Makes room for one page; up to the high mark if free memory is low.
-    fn reclaim(&mut self, now: Picos) {
+    /// Makes room for one page; up to the high mark if free memory is low. What came
+    /// may have changed the order, so that the coldest pages are unclean now: then the
+    /// `spare` page goes, which could go before.
+    fn reclaim(&mut self, spare: Option<PageRef>, now: Picos) {
         let goal = match self.config.watermarks {
             Some(w) if self.cache.free() <= w.low => w.high.min(self.cache.capacity()).max(1),
             _ => 1,
         };
-        let mut dirty = Vec::new();
-        while self.cache.free() < goal && self.cache.evict(&mut dirty) {}
-        self.write_victims(&dirty, now);
+        while self.cache.free() < goal
+            && let Some(page) = self.victim(now)
+        {
+            self.cache.forget(page, Gone::Evicted);
+        }
+        if let Some(page) = spare.filter(|_| self.cache.free() == 0) {
+            self.cache.forget(page, Gone::Evicted);
+        }
+    }
+
+    /// The coldest page that can go at once. Dirty ones on the way to it are written,
+    /// and leave when that is over.
+    fn victim(&mut self, now: Picos) -> Option<PageRef> {
+        let swap = self.swap.as_ref();
+        let cold = self
+            .cache
+            .cold(|key| !key.is_anon() || swap.is_some_and(|s| s.has_place(key)));
+        for page in cold.writing {
+            self.cache.launder(page);
+        }
+        self.write_victims(&cold.dirty, now);
+        cold.victim
     }
 
     /// Executes the windows of a plan, in their order.
