@@ -169,6 +169,12 @@ impl LruK {
         }
     }
 
+    /// Entries of pages that left go before `propose`, which changes nothing, has to
+    /// look at them each time.
+    fn clear_top(&mut self) {
+        self.twice.top(holds(&self.nodes));
+    }
+
     /// Figure 2.1, "p is already in the buffer".
     fn note_use(&mut self, page: u32) {
         self.clock += 1;
@@ -262,6 +268,7 @@ impl Replacement for LruK {
         }
         self.delist(page.0);
         self.nodes[page.index()].state = State::Detached;
+        self.clear_top();
     }
 
     fn reattach(&mut self, page: PageRef) {
@@ -292,6 +299,7 @@ impl Replacement for LruK {
         if self.state(PageRef(self.coming)) != State::Ghost {
             self.coming = NIL;
         }
+        self.clear_top();
         self.trim();
     }
 
