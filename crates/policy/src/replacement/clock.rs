@@ -8,6 +8,8 @@
 //! # What the contract leaves open
 //!
 //! * A page that comes in is not young: DULO marks it at its next use.
+//! * The first use of a page that was read ahead is to it what coming in is to one
+//!   that was asked for: it goes to the hot end, and is not young.
 //! * A detached page that goes back has had its turn: it goes to the hot end, with
 //!   one use less, as a young page at the bottom of the stack does.
 //! * Evicting or detaching a page that is not young also gives the young pages
@@ -29,20 +31,22 @@ use super::{
     list::List,
 };
 use crate::contract::replacement::{
-    Base, BrokenOrder, Effort, Gone, Insert, PageRef, Replacement, State, Touch,
+    Base, BrokenOrder, Effort, Fetch, Gone, Insert, PageRef, Replacement, State, Touch,
 };
 
 /// One use, in a mark.
 const USE: u8 = OWN;
 /// The uses, in a mark.
-const USES: u8 = !PLACE;
+const USES: u8 = !PLACE & !UNSEEN;
+/// A page that was read ahead and not used yet.
+const UNSEEN: u8 = 0x80;
 
 /// The thresholds of [`Clock`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The size of memory.
     pub room: config::Config,
-    /// Uses that are counted, 1 to 31. Default 1: DULO's young bit.
+    /// Uses that are counted, 1 to 15. Default 1: DULO's young bit.
     pub uses: u8,
     /// How many victims a host may pass over and have the clock go on. Default 32:
     /// the batch in which Linux reclaims (`SWAP_CLUSTER_MAX`).
@@ -64,12 +68,12 @@ impl Config {
     /// # Errors
     /// If a threshold is out of its range, or the size of memory is.
     pub fn slots(&self) -> Result<u32, NewError> {
-        within("uses", self.uses.into(), 1, 31)?;
+        within("uses", self.uses.into(), 1, 15)?;
         self.room.slots()
     }
 }
 
-/// CLOCK. A hit touches one byte. An eviction looks at each page at most
+/// CLOCK. A hit touches one byte, but for the first use of a page that was read ahead. An eviction looks at each page at most
 /// [`Config::uses`] + 1 times, and at no more than there were hits since.
 #[derive(Clone, Debug)]
 pub struct Clock<S> {
@@ -119,6 +123,18 @@ impl<S: Store> Clock<S> {
             }
             self.spend(at);
             self.book.rotate(&mut self.stack);
+        }
+    }
+
+    /// The first use of a page that was read ahead. If it is detached, its use is
+    /// kept, which is spent when it comes back.
+    #[cold]
+    fn see(&mut self, at: u32) {
+        if attached(self.book.mark(at)) {
+            self.book.unlink(&mut self.stack, at);
+            self.book.push(&mut self.stack, at, FIRST);
+        } else if let Some(mark) = self.book.mark_mut(at) {
+            *mark = (*mark & !UNSEEN).wrapping_add(USE);
         }
     }
 
@@ -182,12 +198,16 @@ impl<S: Store> Replacement for Clock<S> {
     fn miss(&mut self, _: Option<PageRef>, _: &Insert, _: Picos) {}
 
     #[inline]
-    fn insert(&mut self, page: PageRef, _: &Insert, _: Picos) {
+    fn insert(&mut self, page: PageRef, insert: &Insert, _: Picos) {
         let may = self.book.may_come(page).is_some();
         debug_assert!(may, "insert of a page that is in memory or out of range");
         if may {
+            let unseen = match insert.fetch {
+                Fetch::Demand => 0,
+                Fetch::Readahead => UNSEEN,
+            };
             self.book.came();
-            self.book.push(&mut self.stack, page.0, FIRST);
+            self.book.push(&mut self.stack, page.0, FIRST | unseen);
         }
     }
 
@@ -197,7 +217,9 @@ impl<S: Store> Replacement for Clock<S> {
         if let Some(mark) = self.book.mark_mut(page.0)
             && in_memory(*mark)
         {
-            if *mark & USES < most {
+            if *mark & UNSEEN != 0 {
+                self.see(page.0);
+            } else if *mark & USES < most {
                 *mark = mark.wrapping_add(USE);
             }
         } else {
@@ -227,7 +249,7 @@ impl<S: Store> Replacement for Clock<S> {
                 self.turn_up_to(page.0);
             }
             self.book.unlink(&mut self.stack, page.0);
-            self.book.set_mark(page.0, DETACHED | mark & USES);
+            self.book.set_mark(page.0, DETACHED | mark & !PLACE);
         }
     }
 
@@ -237,7 +259,9 @@ impl<S: Store> Replacement for Clock<S> {
         debug_assert!(is_detached, "reattach of a page that is not detached");
         if is_detached {
             let uses = (mark & USES).saturating_sub(USE);
-            self.book.push(&mut self.stack, page.0, FIRST | uses);
+            let unseen = mark & UNSEEN;
+            self.book
+                .push(&mut self.stack, page.0, FIRST | uses | unseen);
         }
     }
 

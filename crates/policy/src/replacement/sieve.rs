@@ -10,6 +10,9 @@
 //!   evicted one does; from the newest, to the end.
 //! * A detached page that goes back is inserted anew, at the newest end, without its
 //!   bit: SIEVE knows no other way to the hot end.
+//! * The first use of a page that was read ahead is to it what coming in is to one
+//!   that was asked for: it sets no bit, unless the page is detached, whose use shows
+//!   that it should come back.
 
 use piebald_units::Picos;
 
@@ -19,11 +22,13 @@ use super::{
     list::List,
 };
 use crate::contract::replacement::{
-    Base, BrokenOrder, Effort, Gone, Insert, PageRef, Replacement, State, Touch,
+    Base, BrokenOrder, Effort, Fetch, Gone, Insert, PageRef, Replacement, State, Touch,
 };
 
 /// Used since the hand was there.
 const VISITED: u8 = OWN;
+/// Read ahead and not used yet.
+const UNSEEN: u8 = OWN << 1;
 
 /// SIEVE. A hit touches one byte. An eviction looks at each page at most twice, and
 /// clears no more bits than hits set.
@@ -117,12 +122,16 @@ impl<S: Store> Replacement for Sieve<S> {
     fn miss(&mut self, _: Option<PageRef>, _: &Insert, _: Picos) {}
 
     #[inline]
-    fn insert(&mut self, page: PageRef, _: &Insert, _: Picos) {
+    fn insert(&mut self, page: PageRef, insert: &Insert, _: Picos) {
         let may = self.book.may_come(page).is_some();
         debug_assert!(may, "insert of a page that is in memory or out of range");
         if may {
+            let unseen = match insert.fetch {
+                Fetch::Demand => 0,
+                Fetch::Readahead => UNSEEN,
+            };
             self.book.came();
-            self.book.push(&mut self.queue, page.0, FIRST);
+            self.book.push(&mut self.queue, page.0, FIRST | unseen);
         }
     }
 
@@ -131,7 +140,10 @@ impl<S: Store> Replacement for Sieve<S> {
         if let Some(mark) = self.book.mark_mut(page.0)
             && in_memory(*mark)
         {
-            *mark |= VISITED;
+            *mark = match *mark & UNSEEN != 0 && attached(*mark) {
+                true => *mark & !UNSEEN,
+                false => *mark & !UNSEEN | VISITED,
+            };
         } else {
             debug_assert!(false, "hit of an absent page");
         }
@@ -152,15 +164,17 @@ impl<S: Store> Replacement for Sieve<S> {
                 self.turn();
             }
             self.unlink(page.0);
-            self.book.set_mark(page.0, DETACHED | mark & VISITED);
+            self.book.set_mark(page.0, DETACHED | mark & !PLACE);
         }
     }
 
     fn reattach(&mut self, page: PageRef) {
-        let is_detached = self.book.mark(page.0) & PLACE == DETACHED;
+        let mark = self.book.mark(page.0);
+        let is_detached = mark & PLACE == DETACHED;
         debug_assert!(is_detached, "reattach of a page that is not detached");
         if is_detached {
-            self.book.push(&mut self.queue, page.0, FIRST);
+            self.book
+                .push(&mut self.queue, page.0, FIRST | mark & UNSEEN);
         }
     }
 

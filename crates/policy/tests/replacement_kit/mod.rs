@@ -459,7 +459,7 @@ pub fn misses<P: Replacement>(policy: &mut P, keys: impl Iterator<Item = u32>) -
     misses
 }
 
-/// Fetch kinds do not matter to these policies; hosts still pass them.
+/// A page that was read ahead.
 pub fn readahead() -> Insert {
     Insert {
         fetch: Fetch::Readahead,
