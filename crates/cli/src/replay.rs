@@ -19,7 +19,7 @@ use piebald_lab::{
     },
 };
 use piebald_report::{
-    Replay, TableStyle, replay_to_csv, replay_to_html, replay_to_json, replay_to_table,
+    Replay, TableStyle, replay_curves_to_csv, replay_sequences_to_csv, replay_to_csv, replay_to_html, replay_to_json, replay_to_table,
     write_atomically,
 };
 
@@ -94,7 +94,8 @@ pub(crate) struct Args {
     /// Seed of all draws
     #[arg(long, default_value_t = 42)]
     seed: u64,
-    /// Write report.html, replay.json and replay.csv to this folder
+    /// Write report.html, replay.json, replay.csv, sequences.csv and, with --mrc, curves.csv to
+    /// this folder
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Write the results as JSON to this file, or to standard output without a name or
@@ -277,6 +278,8 @@ fn show(args: &Args, replay: &Replay) -> Result<(), Failure> {
     let json = replay_to_json(replay).map_err(Failure::failed)?;
     let csv = replay_to_csv(replay).map_err(Failure::failed)?;
     let html = replay_to_html(replay).map_err(Failure::failed)?;
+    let sequences = replay_sequences_to_csv(replay).map_err(Failure::failed)?;
+    let curves = replay_curves_to_csv(replay).map_err(Failure::failed)?;
     let mut outputs: Vec<(PathBuf, &str)> = Vec::new();
     for (path, text) in [(&args.json, &json), (&args.csv, &csv), (&args.html, &html)] {
         outputs.extend(path.clone().map(|p| (p, text.as_str())));
@@ -290,6 +293,10 @@ fn show(args: &Args, replay: &Replay) -> Result<(), Failure> {
             ("replay.csv", &csv),
         ] {
             outputs.push((folder.join(name), text));
+        }
+        outputs.push((folder.join("sequences.csv"), &sequences));
+        if args.mrc {
+            outputs.push((folder.join("curves.csv"), &curves));
         }
     }
     if !outputs.iter().any(|(path, _)| path == stdout) {

@@ -103,6 +103,7 @@ fn reports_are_written_where_asked() {
         ("report.html", "<svg"),
         ("replay.json", "\"runs\""),
         ("replay.csv", "policy,"),
+        ("sequences.csv", "share_in_shorter"),
     ] {
         let text = std::fs::read_to_string(folder.path().join("out/here").join(name));
         let text = text.unwrap_or_else(|e| panic!("{name}: {e}"));

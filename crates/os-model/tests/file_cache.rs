@@ -339,6 +339,25 @@ fn what_is_cut_off_leaves_memory_and_is_not_there_to_be_read() {
 }
 
 #[test]
+fn what_is_discarded_is_read_again_from_where_it_was() {
+    let mut h = host(FileConfig::plain(), 100, &[50]);
+    let write = Do::Write(0, Span::pages(40, 5));
+    driver::run(&mut h, &mut one(reads(0, 0..50)), |_| {});
+    driver::run(&mut h, &mut one([write]), |_| {});
+    let now = h.now();
+    h.discard(FileId(0), 30, now).unwrap();
+    h.validate().unwrap();
+    assert_eq!((h.stats().deleted, h.resident(), h.dirty_pages()), (20, 30, 0));
+    let before = h.disk().log.len();
+    driver::run(&mut h, &mut one(reads(0, 25..50)), |h| h.validate().unwrap());
+    let again: Vec<_> = h.disk().log[before..].iter().map(|(r, _)| r.lba).collect();
+    let places: Vec<_> = (30..50).map(|page| Lba(page * 8)).collect();
+    assert_eq!(again, places);
+    let error = h.discard(FileId(9), 0, h.now()).unwrap_err();
+    assert!(matches!(error, FileError::UnknownFile(FileId(9))), "{error}");
+}
+
+#[test]
 fn with_watermarks_reclaim_begins_at_the_low_mark_and_stops_at_the_high_one() {
     let marks = Watermarks { low: 5, high: 20 };
     let config = FileConfig {

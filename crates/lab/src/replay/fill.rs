@@ -159,11 +159,5 @@ pub(super) fn notes(replay: &mut Replay, stream: &CallStream, survey: &Survey, j
                 disk.disk.cut
             ));
         }
-        if disk.cuts > 0 {
-            notes.push(format!(
-                "{} truncations that left a part of a file were not carried out",
-                disk.cuts
-            ));
-        }
     }
 }

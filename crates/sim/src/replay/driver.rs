@@ -14,7 +14,7 @@ use piebald_policy::contract::replacement::Replacement;
 use piebald_units::block::BlockPort;
 use piebald_units::{FileId, PAGE_SIZE, Picos, TaskId};
 
-use super::input::{Call, CallKind, SpaceId};
+use super::input::{Call, CallKind};
 
 /// When calls begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,11 +108,8 @@ pub struct Driver<P, D> {
     last_done: Picos,
     /// When simulated time began.
     origin: Picos,
-    /// Files that were deleted and not used since.
-    gone: HashMap<SpaceId, u64>,
     warmup: u64,
     begin: Option<Snapshot>,
-    cuts: u64,
 }
 
 impl<P: Replacement, D: BlockPort> Driver<P, D> {
@@ -133,10 +130,8 @@ impl<P: Replacement, D: BlockPort> Driver<P, D> {
             now: Picos(0),
             last_done: Picos(0),
             origin: Picos(0),
-            gone: HashMap::new(),
             warmup,
             begin: (warmup == 0).then(Snapshot::default),
-            cuts: 0,
         }
     }
 
@@ -314,11 +309,8 @@ impl<P: Replacement, D: BlockPort> Driver<P, D> {
         self.line_of.insert(task, key);
         let file = FileId(u64::from(call.space.0));
         if call.kind == CallKind::Delete {
-            self.delete(call, file, now)?;
+            self.host.discard(file, call.first, now)?;
             return Ok(Step::Ready(now));
-        }
-        if let Some(pages) = self.gone.remove(&call.space) {
-            self.host.add_file(file, pages).map_err(FileError::from)?;
         }
         let span = Span {
             offset: call.first.saturating_mul(PAGE_SIZE),
@@ -332,19 +324,6 @@ impl<P: Replacement, D: BlockPort> Driver<P, D> {
                 .touch_mapped(task, file, call.first + mapped, false, now)?,
             CallKind::Delete => Step::Ready(now),
         })
-    }
-
-    /// Deleting a whole file drops its pages; cutting off its end is only counted.
-    fn delete(&mut self, call: Call, file: FileId, now: Picos) -> Result<(), DriverError> {
-        if call.first > 0 {
-            self.cuts += 1;
-            return Ok(());
-        }
-        if !self.gone.contains_key(&call.space) {
-            self.host.delete(file, now)?;
-            self.gone.insert(call.space, call.pages);
-        }
-        Ok(())
     }
 
     fn task(&mut self, task: u64) -> Result<TaskId, DriverError> {
@@ -370,11 +349,6 @@ impl<P: Replacement, D: BlockPort> Driver<P, D> {
     pub fn measured(&self) -> Option<(Snapshot, Snapshot)> {
         let begin = self.begin.clone()?;
         Some((begin, self.counters()))
-    }
-
-    /// Truncations that were not carried out, since they left a part of the file.
-    pub fn cuts(&self) -> u64 {
-        self.cuts
     }
 
     /// The file side.

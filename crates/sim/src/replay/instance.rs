@@ -57,8 +57,6 @@ pub struct DiskOutcome {
     pub after: Snapshot,
     /// Of the disk itself, warm-up included.
     pub disk: DiskCounters,
-    /// Truncations that were not carried out.
-    pub cuts: u64,
 }
 
 impl<P: Replacement + Send> Instance for Cache<P> {
@@ -111,7 +109,6 @@ impl<P: Replacement + Send> Instance for Driver<P, Disk> {
                 before,
                 after,
                 disk: self.host().disk().counters(),
-                cuts: self.cuts(),
             }),
             figures: Vec::new(),
             effort: self.host().policy().effort(),

@@ -252,6 +252,25 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         Ok(())
     }
 
+    /// What a file holds from page `from` on is gone: those pages leave memory
+    /// unwritten and are read again if they are used again. The file keeps its
+    /// length and its place. For traces, whose files are laid out beforehand at their
+    /// longest.
+    ///
+    /// # Errors
+    /// The file is not known, or an event is due before `now`.
+    pub fn discard(&mut self, file: FileId, from: u64, now: Picos) -> Result<(), FileError> {
+        self.check_time(now)?;
+        let index = self.known(file)?;
+        self.drop_file_pages(index, from, now);
+        if from == 0
+            && let Some(streams) = self.streams.get_mut(index.0 as usize)
+        {
+            streams.clear();
+        }
+        Ok(())
+    }
+
     fn drop_file_pages(&mut self, file: FileIndex, from: u64, now: Picos) {
         let end = self.files.pages(file);
         let own = |k: Key| !k.is_anon() && k.owner() == file.0 && k.page() >= from;
