@@ -347,14 +347,22 @@ fn what_is_discarded_is_read_again_from_where_it_was() {
     let now = h.now();
     h.discard(FileId(0), 30, now).unwrap();
     h.validate().unwrap();
-    assert_eq!((h.stats().deleted, h.resident(), h.dirty_pages()), (20, 30, 0));
+    assert_eq!(
+        (h.stats().deleted, h.resident(), h.dirty_pages()),
+        (20, 30, 0)
+    );
     let before = h.disk().log.len();
-    driver::run(&mut h, &mut one(reads(0, 25..50)), |h| h.validate().unwrap());
+    driver::run(&mut h, &mut one(reads(0, 25..50)), |h| {
+        h.validate().unwrap()
+    });
     let again: Vec<_> = h.disk().log[before..].iter().map(|(r, _)| r.lba).collect();
     let places: Vec<_> = (30..50).map(|page| Lba(page * 8)).collect();
     assert_eq!(again, places);
     let error = h.discard(FileId(9), 0, h.now()).unwrap_err();
-    assert!(matches!(error, FileError::UnknownFile(FileId(9))), "{error}");
+    assert!(
+        matches!(error, FileError::UnknownFile(FileId(9))),
+        "{error}"
+    );
 }
 
 #[test]

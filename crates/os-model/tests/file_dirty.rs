@@ -7,7 +7,7 @@ use filehost::{
     driver::{self, Do, one, reads},
     host, ms,
 };
-use piebald_os_model::file::{FileConfig, Span, SwapArea};
+use piebald_os_model::file::{FileConfig, Span, SwapArea, WriteBack};
 use piebald_units::{
     Lba, Picos,
     block::BlockDir::{Read, Write},
@@ -108,6 +108,29 @@ fn reclaim_writes_dirty_pages_and_takes_clean_ones() {
     // The dirty ones are gone when they are written.
     assert_eq!((s.victims_written, s.written_back, s.evicted), (2, 0, 3));
     assert_eq!(h.resident(), 18);
+}
+
+#[test]
+fn a_kernel_of_today_writes_a_victim_with_the_dirty_pages_around_it() {
+    let requests = |write_back| {
+        let config = FileConfig {
+            write_back,
+            ..FileConfig::plain()
+        };
+        let mut h = host(config, 100, &[1000]);
+        // The first victim lies in the middle of a run.
+        let dirty = writes([3, 4, 5, 0, 1, 2, 500]);
+        run(&mut h, dirty.into_iter().chain(reads(0, 100..193)));
+        assert!(h.disk().log.iter().all(|(r, _)| r.dir == Read));
+        let more = [Do::Think(ms(1000)), Do::Read(0, Span::pages(200, 1))];
+        run(&mut h, more);
+        settle(&mut h);
+        assert_eq!((h.stats().victims_written, h.resident()), (7, 93));
+        h.disk().requests(Write)
+    };
+    assert_eq!(requests(WriteBack::LINUX_6), [(0, 6), (500, 1)]);
+    let single = requests(WriteBack::LINUX_2_6_11);
+    assert!(single.len() > 2, "merged in the queue at best: {single:?}");
 }
 
 #[test]

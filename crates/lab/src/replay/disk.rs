@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use piebald_sim::replay::{DiskSide, Pace, SpaceInfo};
 use piebald_sim::rooms::hw::disk::{self, Disk, DiskSpec};
 use piebald_sim::rooms::os_model::file::readahead::ReadaheadConfig;
-use piebald_sim::rooms::os_model::file::{Extent, FileConfig, FileTable, Layout, LayoutError};
+use piebald_sim::rooms::os_model::file::{
+    Extent, FileConfig, FileTable, Layout, LayoutError, WriteBack,
+};
 use piebald_sim::rooms::os_model::io::IoConfig;
 use piebald_sim::rooms::trace::block::{self as trace, TargetKind};
 use piebald_units::block::SECTORS_SHIFT;
@@ -85,6 +87,14 @@ pub(super) fn readahead(name: &str) -> Result<ReadaheadConfig, ReplayError> {
     named("readahead", name, &READAHEADS)
 }
 
+/// How kernels with this readahead write back: those of 2.x wrote victims page by page.
+fn write_back(readahead: &str) -> WriteBack {
+    match readahead.starts_with("2.") {
+        true => WriteBack::LINUX_2_6_11,
+        false => WriteBack::LINUX_6,
+    }
+}
+
 /// The device that was chosen; `None` for none.
 pub(super) fn device(choice: &DeviceChoice) -> Result<Option<DiskSpec>, ReplayError> {
     let bad = |value: String, problem: String| ReplayError::Choice {
@@ -141,6 +151,7 @@ pub(super) fn side(parts: &Parts<'_>) -> Result<(DiskSide, String), ReplayError>
     let config = FileConfig {
         readahead: readahead(parts.readahead)?,
         io,
+        write_back: write_back(parts.readahead),
         ..FileConfig::plain()
     };
     let side = DiskSide {

@@ -52,9 +52,22 @@ impl Watermarks {
     }
 }
 
+/// How reclaim has a dirty page of a file written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VictimWrites {
+    /// The page alone, as `pageout` did until 3.2.
+    #[default]
+    Single,
+    /// With the dirty pages around it, which follow one another in the file and on
+    /// the disk: reclaim leaves the writing to the flusher, which goes by files.
+    Run,
+}
+
 /// When dirty pages are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteBack {
+    /// How victims are written.
+    pub victims: VictimWrites,
     /// Above this part of memory writing starts in the background: 100 (10 %).
     pub background_permille: u32,
     /// Above it writers wait: 400 (40 %).
@@ -68,10 +81,18 @@ pub struct WriteBack {
 impl WriteBack {
     /// 2.6.11.
     pub const LINUX_2_6_11: Self = Self {
+        victims: VictimWrites::Single,
         background_permille: 100,
         foreground_permille: 400,
         expire: Picos(30 * SECOND),
         wake: Picos(5 * SECOND),
+    };
+
+    /// A kernel of today: the same thresholds by default, but reclaim does not write
+    /// pages of files by itself.
+    pub const LINUX_6: Self = Self {
+        victims: VictimWrites::Run,
+        ..Self::LINUX_2_6_11
     };
 }
 
@@ -175,6 +196,7 @@ impl FileConfig {
         Self {
             readahead: ReadaheadConfig::linux_6(),
             io: IoConfig::mq_deadline(),
+            write_back: WriteBack::LINUX_6,
             ..Self::plain()
         }
     }

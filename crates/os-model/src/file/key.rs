@@ -35,6 +35,14 @@ impl Key {
         Self(self.0 & !(MAX_FILE_PAGES - 1) | page)
     }
 
+    /// The name of the page before it, if there is one.
+    pub const fn before(self) -> Option<Self> {
+        match self.page() {
+            0 => None,
+            _ => Some(Self(self.0 - 1)),
+        }
+    }
+
     pub const fn page(self) -> u64 {
         self.0 & (MAX_FILE_PAGES - 1)
     }
@@ -52,6 +60,8 @@ mod tests {
                 assert_eq!((f.is_anon(), f.owner(), f.page()), (false, owner, page));
                 assert_eq!((a.is_anon(), a.owner(), a.page()), (true, owner, page));
                 assert!(f < a);
+                let back = f.before().map(Key::next);
+                assert_eq!(back, (page > 0).then_some(f));
             }
         }
     }

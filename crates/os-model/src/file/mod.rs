@@ -88,7 +88,9 @@ mod stats;
 mod swap;
 mod table;
 
-pub use config::{CpuCost, FileConfig, FileConfigError, SwapArea, Watermarks, WriteBack};
+pub use config::{
+    CpuCost, FileConfig, FileConfigError, SwapArea, VictimWrites, Watermarks, WriteBack,
+};
 pub use error::{BrokenHost, FileError};
 pub use host::{FileHost, Step, Woken};
 pub use layout::{Extent, FileIndex, FileTable, Layout, LayoutError, MAX_FILE_PAGES, MAX_FILES};

@@ -7,7 +7,7 @@ use piebald_units::{
 };
 
 use super::{
-    super::{cache::flag, key::Key},
+    super::{cache::flag, config::VictimWrites, key::Key},
     FileHost,
     call::Progress,
 };
@@ -119,6 +119,26 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         self.run = units;
     }
 
+    /// Writes a dirty page of a file with those before and behind it, unless that
+    /// was done already.
+    fn write_around(&mut self, page: PageRef, now: Picos) {
+        if !self.cache.page(page).is_writable() {
+            return;
+        }
+        let most = self.config.io.max_sectors >> SECTORS_SHIFT;
+        let (mut first, mut at) = (page, *self.cache.page(page));
+        for _ in 1..most {
+            let before = at.key.before().and_then(|key| self.cache.writable(key));
+            let Some(before) = before else { break };
+            let p = *self.cache.page(before);
+            if Lba(p.lba.0.saturating_add(1 << SECTORS_SHIFT)) != at.lba {
+                break;
+            }
+            (first, at) = (before, p);
+        }
+        self.write_from(self.cache.page(first).key, now);
+    }
+
     /// Hands pages that follow one another to the queue.
     pub(super) fn write_out(&mut self, lba: Lba, units: &[PageRef], now: Picos) {
         for &page in units {
@@ -146,6 +166,12 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
                 break;
             }
             let p = *self.cache.page(page);
+            if !p.key.is_anon() && self.config.write_back.victims == VictimWrites::Run {
+                self.stats.victims_written += 1;
+                self.write_around(page, now);
+                self.cache.launder(page);
+                continue;
+            }
             let lba = match p.key.is_anon() {
                 false => p.lba,
                 true => match self.swap_place(page, p.key) {
