@@ -12,7 +12,7 @@
 use std::{sync::LazyLock, time::Instant};
 
 use piebald_os_model::replace::registry::{POLICIES, Setup, Visitor, build};
-use piebald_policy::contract::replacement::{Insert, PageRef, Replacement, State, Touch};
+use piebald_policy::contract::replacement::{Insert, PageName, PageRef, Replacement, State, Touch};
 use piebald_units::{DiskBlock, Picos};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -105,6 +105,7 @@ impl Visitor for Replay<'_> {
             }
             misses += 1;
             let insert = Insert {
+                name: PageName(id.into()),
                 at: Some(DiskBlock(id.into())),
                 next_use: self.next_use(at),
                 ..Insert::default()

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use piebald_os_model::replace::registry::{POLICIES, Setup, boxed};
 use piebald_policy::contract::replacement::{
-    Fetch, Gone, Insert, PageKind, PageRef, Replacement, State, Touch, Via,
+    Fetch, Gone, Insert, PageKind, PageName, PageRef, Replacement, State, Touch, Via,
 };
 use piebald_units::{DiskBlock, Picos};
 use rand::{Rng, SeedableRng};
@@ -207,6 +207,7 @@ impl Host {
 fn any_insert(rng: &mut Pcg64Mcg, key: u64, step: u64) -> Insert {
     let anon = key.is_multiple_of(5);
     Insert {
+        name: PageName(key),
         kind: if anon { PageKind::Anon } else { PageKind::File },
         dirty: rng.random_bool(0.2),
         fetch: if rng.random_bool(0.2) {
@@ -395,8 +396,8 @@ fn pages_read_ahead_and_never_used_are_evicted() {
                 ..Insert::default()
             };
             for key in 0..u64::from(4 * capacity) {
-                let at = Some(DiskBlock(key));
-                host.use_key(key, Insert { at, ..ahead }, Touch::default(), None);
+                let (name, at) = (PageName(key), Some(DiskBlock(key)));
+                host.use_key(key, Insert { name, at, ..ahead }, Touch::default(), None);
                 host.check();
             }
             assert_eq!(host.policy.resident(), capacity, "{}", row.name);
@@ -423,4 +424,82 @@ fn with_every_page_detached_nothing_is_proposed_and_nothing_evicted() {
         assert_eq!(host.policy.resident(), 4, "{}", row.name);
         assert!(!host.make_room(4), "{}", row.name);
     }
+}
+
+/// Fills memory and turns it over, so that policies with ghosts have some.
+fn turned_over(name: &str, capacity: u32) -> Host {
+    let mut host = Host::new(name, capacity, Way::Evict, name.to_owned());
+    for key in 0..u64::from(3 * capacity) {
+        let insert = Insert {
+            name: PageName(key),
+            at: Some(DiskBlock(key)),
+            ..Insert::default()
+        };
+        host.use_key(key, insert, Touch::default(), None);
+        host.use_key(key % 5, insert, Touch::default(), None);
+    }
+    host
+}
+
+#[test]
+fn a_ghost_whose_fetch_was_given_up_is_forgotten_and_its_number_comes_back_once() {
+    let mut with_ghosts = 0;
+    for row in POLICIES {
+        let mut host = turned_over(row.name, 40);
+        let ghosts = host.count(State::Ghost);
+        with_ghosts += usize::from(ghosts > 0);
+        // More of them than a policy has ghosts: a number that is lost is missed.
+        for _ in 0..ghosts {
+            let ghost = host.truth.iter().position(|s| *s == State::Ghost);
+            let Some(ghost) = ghost else { break };
+            let (ghost, free) = (PageRef(ghost as u32), host.free.len());
+            host.policy.miss(Some(ghost), &Insert::default(), host.now);
+            host.drain();
+            let asked = host.policy.state(ghost);
+            assert_eq!(asked, State::Ghost, "{}: kept while it comes", row.name);
+            host.forget(ghost, Gone::Deleted);
+            assert!(host.free.len() > free, "{}: {ghost:?} is lost", row.name);
+            host.check();
+        }
+        assert_eq!(host.count(State::Ghost), 0, "{}", row.name);
+        for key in 1000..1200 {
+            let name = PageName(key);
+            let insert = Insert {
+                name,
+                ..Insert::default()
+            };
+            host.use_key(key, insert, Touch::default(), None);
+            host.check();
+        }
+    }
+    assert!(with_ghosts >= 5, "{with_ghosts} policies had ghosts");
+}
+
+#[test]
+fn what_is_counted_of_a_page_survives_its_number() {
+    // Key 7 is used often and leaves; when it returns under any number, and without a
+    // place on disk, it displaces a page that was used once.
+    let mut host = Host::new("w-tinylfu", 100, Way::Evict, "w-tinylfu".to_owned());
+    let insert = |key| Insert {
+        name: PageName(key),
+        ..Insert::default()
+    };
+    for key in [7; 12].into_iter().chain(100..199) {
+        host.use_key(key, insert(key), Touch::default(), None);
+    }
+    let seven = host.number_of[&7];
+    host.forget(seven, Gone::Evicted);
+    // Takes that number, and keeps it.
+    for _ in 0..4 {
+        host.use_key(200, insert(200), Touch::default(), None);
+    }
+    host.use_key(7, insert(7), Touch::default(), None);
+    assert_ne!(host.number_of[&7], seven, "it has another number");
+    // Each newcomer pushes its predecessor out of the window into the duel.
+    for key in 300..340 {
+        host.use_key(key, insert(key), Touch::default(), None);
+        assert!(host.number_of.contains_key(&7), "key {key} displaced it");
+    }
+    let newcomers = (300..340).filter(|key| host.number_of.contains_key(key));
+    assert_eq!(newcomers.count(), 1, "pages used once do not win");
 }

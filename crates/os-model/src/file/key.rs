@@ -1,5 +1,7 @@
 //! The name of a page, in one word.
 
+use piebald_policy::contract::replacement::PageName;
+
 use super::layout::{FileIndex, MAX_FILE_PAGES, MAX_FILES};
 
 /// A page of a file or of a program's memory: bit 63 tells which, 23 bits whose,
@@ -27,6 +29,11 @@ impl Key {
     /// The file, or the task of an anonymous page.
     pub const fn owner(self) -> u32 {
         ((self.0 & !ANON) >> PAGE_BITS) as u32
+    }
+
+    /// What a replacement policy knows the page by.
+    pub const fn name(self) -> PageName {
+        PageName(self.0)
     }
 
     /// The name of the next page of the same owner; wraps at the highest page.

@@ -14,9 +14,8 @@
 //! one duel per batch; the pages that the window pushes out while there is room
 //! are admitted.
 //!
-//! *Keys.* The sketch counts by place on disk ([`Insert::at`]), which is all that a
-//! policy hears of a page's identity once its number was given up. A page without a
-//! place is counted by its number: what it was before it came in is not known.
+//! *Keys.* The sketch counts by the name that the host gives a page ([`Insert::name`]),
+//! which outlives the page's number.
 //!
 //! *Fixed:* the window does not adapt (the paper's successor does by hill climbing).
 //! On a tie the newcomer leaves.
@@ -26,7 +25,7 @@
 use piebald_policy::contract::replacement::{
     Base, BrokenOrder, Fetch, Gone, Insert, PageRef, Replacement, State, Touch,
 };
-use piebald_units::{DiskBlock, Picos};
+use piebald_units::Picos;
 
 use super::{
     ConfigError, check, check_capacity,
@@ -110,12 +109,6 @@ pub struct WTinyLfu {
     protected_limit: u32,
     sketch: Sketch,
     dropped: Dropped,
-}
-
-/// What a page is counted by.
-fn key_of(page: PageRef, at: Option<DiskBlock>) -> u32 {
-    // Numbers are told from places by the highest bit, which no place has.
-    hash(at.map_or(1 << 63 | u64::from(page.0), |block| block.0))
 }
 
 impl WTinyLfu {
@@ -252,14 +245,14 @@ impl Replacement for WTinyLfu {
     #[inline]
     fn miss(&mut self, ghost: Option<PageRef>, insert: &Insert, _now: Picos) {
         debug_assert!(ghost.is_none(), "miss of a page that is no ghost");
-        if let (Some(block), Fetch::Demand) = (insert.at, insert.fetch) {
-            self.sketch.add(hash(block.0));
+        if insert.fetch == Fetch::Demand {
+            self.sketch.add(hash(insert.name.0));
         }
     }
 
     #[inline]
     fn insert(&mut self, page: PageRef, insert: &Insert, _now: Picos) {
-        let key = key_of(page, insert.at);
+        let key = hash(insert.name.0);
         match self.nodes.get_mut(page.index()) {
             Some(node) if node.place == Place::Nowhere => {
                 *node = Node {
@@ -347,13 +340,6 @@ impl Replacement for WTinyLfu {
         self.dropped.pop()
     }
 
-    fn place(&mut self, page: PageRef, at: Option<DiskBlock>) {
-        if self.state(page) == State::Unknown {
-            return misuse("place", page);
-        }
-        self.nodes[page.index()].key = key_of(page, at);
-    }
-
     fn state(&self, page: PageRef) -> State {
         match self.nodes.get(page.index()) {
             Some(node) if node.place == Place::Nowhere => State::Unknown,
@@ -435,6 +421,7 @@ mod tests {
     use rand_pcg::Pcg64Mcg;
 
     use super::*;
+    use piebald_policy::contract::replacement::PageName;
 
     /// The paper's section 4 over queues whose fronts are LRU ends, with the same
     /// sketch.
@@ -508,7 +495,7 @@ mod tests {
 
     fn access(lfu: &mut WTinyLfu, key_of: &mut [Option<u64>], key: u64) -> bool {
         let insert = Insert {
-            at: Some(DiskBlock(key)),
+            name: PageName(key),
             ..Insert::default()
         };
         let place = |keys: &[Option<u64>], key| keys.iter().position(|k| *k == key);

@@ -1,7 +1,7 @@
 //! The smallest host of a replacement policy: one reference after the other, pages
 //! named by small numbers.
 
-use piebald_policy::contract::replacement::{Insert, PageRef, Replacement, State, Touch};
+use piebald_policy::contract::replacement::{Insert, PageName, PageRef, Replacement, State, Touch};
 use piebald_units::{DiskBlock, Picos};
 
 const NONE: u32 = u32::MAX;
@@ -60,6 +60,7 @@ impl<P: Replacement> Cache<P> {
             return true;
         }
         let insert = Insert {
+            name: PageName(key.into()),
             at: Some(DiskBlock(key.into())),
             next_use,
             ..Insert::default()

@@ -14,11 +14,19 @@
 //!    [`reattach`](Replacement::reattach), while someone else holds the page;
 //! 6. `forget` when it leaves.
 //!
-//! A page that left may live on as a *ghost*: the policy remembers its name. The
-//! host keeps the number for that page until the policy hands it back through
+//! A fetch that the host gives up after step 1 (nothing may be evicted, the read
+//! failed) ends there. If the policy remembered the page, the host then calls `forget`
+//! for this ghost with [`Gone::Deleted`]: a policy keeps a ghost that was asked for
+//! until it comes or another is asked for, and would keep a number for a page that
+//! never comes.
+//!
+//! A page that left may live on as a *ghost*: the policy remembers that it was there.
+//! The host keeps the number for that page until the policy hands it back through
 //! [`dropped`](Replacement::dropped), then it may stand for another page. So a
 //! policy needs no table of its own, and memory is bounded by
-//! [`slots`](Replacement::slots).
+//! [`slots`](Replacement::slots). What outlives the number is the page's
+//! [`PageName`], by which a policy may count uses; it is never asked to find a page
+//! by it.
 //!
 //! Every policy is *exclusive*: the host locks. A call for a page in a state that
 //! does not allow it (a hit on a page that was never inserted, a number out of
@@ -41,6 +49,15 @@ impl PageRef {
         self.0 as usize
     }
 }
+
+/// Which page it is, whether in memory or not: a name that the host gives it at every
+/// fetch, the same each time, and to no other page. All 64 bits count and the host
+/// need not mix them; two pages with one name are counted as one, nothing worse.
+///
+/// Where a page lies on disk ([`Insert::at`]) is no name: an anonymous page gets
+/// another swap slot each time, and traces of ids have no places.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PageName(pub u64);
 
 /// What a page holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -65,6 +82,9 @@ pub enum Fetch {
 /// A page that comes into memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Insert {
+    /// Which page it is. Every host gives it; [`PageName::default`] is a name like any
+    /// other, for hosts that know that their policy counts nothing.
+    pub name: PageName,
     /// What it holds.
     pub kind: PageKind,
     /// It differs from the copy on disk.
@@ -141,7 +161,9 @@ pub trait Replacement {
 
     /// A page is about to be fetched. `ghost` is its number if the policy still
     /// remembers it. Comes before room is made, so that adaptive policies (ARC,
-    /// LIRS, 2Q) can choose the victim knowing what comes.
+    /// LIRS, 2Q) can choose the victim knowing what comes. [`insert`](Self::insert)
+    /// follows with the same page, or the host gives the fetch up (see the
+    /// [module](self)): then it forgets the ghost.
     fn miss(&mut self, ghost: Option<PageRef>, insert: &Insert, now: Picos);
 
     /// The page is in memory now: a free number, or that of a ghost.
@@ -168,7 +190,7 @@ pub trait Replacement {
     /// The page is no longer in memory. Evicting the first proposal carries out the
     /// second chances that the policy gave on the way; evicting another leaves
     /// proposals that the host passed over where they are. A ghost can be forgotten
-    /// with [`Gone::Deleted`].
+    /// with [`Gone::Deleted`], and must be if its fetch was given up.
     fn forget(&mut self, page: PageRef, why: Gone);
 
     /// Evicts the first proposal, if there is one. Equal to `propose` and `forget`.

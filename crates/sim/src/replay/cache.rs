@@ -1,6 +1,8 @@
 //! A cache without a disk below: hits and misses of one policy at one size.
 
-use piebald_policy::contract::replacement::{Gone, Insert, PageRef, Replacement, State, Touch};
+use piebald_policy::contract::replacement::{
+    Gone, Insert, PageName, PageRef, Replacement, State, Touch,
+};
 use piebald_units::{DiskBlock, Picos};
 
 use super::index::{PageIndex, PageKey};
@@ -136,6 +138,7 @@ impl<P: Replacement> Cache<P> {
 
     fn fetch(&mut self, key: PageKey, ghost: Option<PageRef>, next_use: Option<u64>, now: Picos) {
         let insert = Insert {
+            name: PageName(key.0),
             next_use,
             at: self.addressed.then_some(DiskBlock(key.0)),
             ..Insert::default()

@@ -41,6 +41,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
             }
         }
         let insert = Insert {
+            name: page.key.name(),
             kind: match page.key.is_anon() {
                 true => PageKind::Anon,
                 false => PageKind::File,
