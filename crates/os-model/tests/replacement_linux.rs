@@ -210,3 +210,96 @@ fn few_refaults_protect_nothing() {
     (0..20).for_each(|page| hit(&mut lru, page, CALL));
     assert_eq!(evict(&mut lru, 20), (0..20).collect::<Vec<_>>());
 }
+
+/// Runs references through a cache; evictions, and uses that raise a count or set a bit.
+fn run_mglru(lru: &mut MgLru, refs: &[u32], what: impl Fn(u32) -> Insert, via: Touch) -> [u64; 2] {
+    let slots = lru.slots();
+    let mut number = vec![None; 1 + *refs.iter().max().expect("not empty") as usize];
+    let mut key_of = vec![0; slots as usize];
+    let mut free: Vec<PageRef> = (0..slots).rev().map(PageRef).collect();
+    let [mut evictions, mut uses] = [0; 2];
+    for &key in refs {
+        let known: Option<PageRef> = number[key as usize];
+        if let Some(page) = known.filter(|p| lru.state(*p) == State::Resident) {
+            lru.hit(page, via, NOW);
+            uses += 1;
+            continue;
+        }
+        lru.miss(known, &what(key), NOW);
+        if lru.resident() == lru.capacity() {
+            lru.evict().expect("nothing is detached");
+            evictions += 1;
+        }
+        while let Some(page) = lru.dropped() {
+            number[key_of[page.index()] as usize] = None;
+            free.push(page);
+        }
+        let page = number[key as usize].unwrap_or_else(|| free.pop().expect("slots suffice"));
+        (number[key as usize], key_of[page.index()]) = (Some(page), key);
+        lru.insert(page, &what(key), NOW);
+        while let Some(page) = lru.dropped() {
+            number[key_of[page.index()] as usize] = None;
+            free.push(page);
+        }
+    }
+    lru.validate().expect("the policy's books");
+    [evictions, uses]
+}
+
+/// 1981 hot pages in a memory of 2000 and a cold one at times, used four times: the
+/// oldest generations are small, so that ageing comes soon again, while many pages in
+/// the others have access bits.
+fn hot_with_few_cold() -> Vec<u32> {
+    let reference = |at: u32| match at % 300 {
+        0 => vec![10_000 + at / 300 % 3000; 4],
+        _ => vec![at % 1981],
+    };
+    (0..200_000).flat_map(reference).collect()
+}
+
+#[test]
+fn generations_look_at_no_more_pages_than_were_evicted_or_used() {
+    let kinds: [fn(u32) -> Insert; 3] = [
+        |_| file(),
+        |_| anon(),
+        |key| if key % 2 == 0 { anon() } else { file() },
+    ];
+    for (mix, what) in kinds.into_iter().enumerate() {
+        for via in [CALL, MAPPED] {
+            let mut lru = mglru(2000);
+            let refs = hot_with_few_cold();
+            let [evictions, uses] = run_mglru(&mut lru, &refs, what, via);
+            assert!(evictions > 500, "{evictions} evictions");
+            let scanned = lru.effort().scanned;
+            assert!(
+                scanned <= evictions + uses,
+                "mix {mix}, {via:?}: {scanned} pages looked at, {evictions} evictions, {uses} uses"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_comes_before_a_page_that_is_evicted_second_has_its_turn_once() {
+    let mut lru = mglru(300);
+    insert(&mut lru, 0..300, file());
+    (0..100).for_each(|page| hit(&mut lru, page, MAPPED));
+    // Page 100 cannot leave (it is dirty, say), and is passed over every time.
+    for victim in 101..110 {
+        let mut first = [PageRef(0); 2];
+        assert_eq!(lru.propose(&mut first), 2);
+        assert_eq!(first, [PageRef(100), PageRef(victim)]);
+        lru.forget(PageRef(victim), Gone::Evicted);
+        lru.validate().expect("the policy's books");
+        // The 100 young pages went to the youngest generation the first time.
+        assert_eq!(lru.effort().moved, 100);
+    }
+    assert_eq!(lru.effort().scanned, 100 + 9);
+    // Detaching does the same, and a page in the midst is taken out alone.
+    (110..120).for_each(|page| hit(&mut lru, page, MAPPED));
+    lru.detach(PageRef(250));
+    assert_eq!(lru.effort().moved, 100);
+    lru.detach(PageRef(121));
+    assert_eq!(lru.effort().moved, 110);
+    lru.validate().expect("the policy's books");
+}

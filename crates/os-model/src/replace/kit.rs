@@ -111,18 +111,18 @@ impl<const W: usize> List<W> {
         self.len += 1;
     }
 
-    /// Puts a page that is in no list `W` at the cold end.
-    pub(super) fn push_cold<N: Linked<W>>(&mut self, nodes: &mut [N], page: u32) {
-        *nodes[page as usize].link_mut() = Link {
-            hotter: self.tail,
-            colder: NIL,
+    /// Puts all pages of another list at the cold end, in their order.
+    pub(super) fn put_below<N: Linked<W>>(&mut self, nodes: &mut [N], other: Self) {
+        let (Some(hottest), Some(coldest)) = (other.head(), self.tail()) else {
+            if self.is_empty() {
+                *self = other;
+            }
+            return;
         };
-        match self.tail {
-            NIL => self.head = page,
-            tail => nodes[tail as usize].link_mut().colder = page,
-        }
-        self.tail = page;
-        self.len += 1;
+        nodes[coldest as usize].link_mut().colder = hottest;
+        nodes[hottest as usize].link_mut().hotter = coldest;
+        self.tail = other.tail;
+        self.len += other.len;
     }
 
     /// Takes a page out of this list.

@@ -37,12 +37,31 @@
 //! that is looked at, then of the other), then protected ones, then young ones; and
 //! all that was passed over is carried out.
 //!
-//! 20 B of state per slot, `capacity + ghosts + 1` slots.
+//! *Pages that the host passes over.* Evicting or detaching a page that may go also
+//! carries out what the search decided about the young and protected pages before it,
+//! even if the host passed over others that may go (they are dirty, say), at most
+//! [`MgLruConfig::reach`] of them: those stay. Otherwise a page that cannot leave
+//! would make every search look at the same pages again.
+//!
+//! # Costs
+//!
+//! Every page that a search or an ageing looks at in vain had its bit set or its
+//! count raised since, and loses it: O(1) amortised per use and eviction. Ageing
+//! walks the pages whose bit was set, not all (and sorts them into the order of
+//! their lists); the oldest generation is put below the next in one step. A page
+//! that is evicted from the midst, which no search arrives at, can cost a walk over
+//! what lies before it.
+//!
+//! 24 B of state per slot and 4 B for each page with an access bit,
+//! `capacity + ghosts + 1` slots.
 
 use piebald_policy::contract::replacement::{
     BrokenOrder, Effort, Fetch, Gone, Insert, PageKind, PageRef, Replacement, State, Touch, Via,
 };
 use piebald_units::Picos;
+
+mod generations;
+mod search;
 
 use super::{
     ConfigError, check, check_capacity,
@@ -68,6 +87,9 @@ pub struct MgLruConfig {
     pub swappiness: u32,
     /// Refaults below which a tier is not judged; 64 (`MIN_LRU_BATCH`).
     pub min_refaults: u64,
+    /// How many pages that may go a host may pass over and have the search's decisions
+    /// carried out; 32 (`SWAP_CLUSTER_MAX`, the batch of reclaim).
+    pub reach: u32,
 }
 
 impl MgLruConfig {
@@ -78,6 +100,7 @@ impl MgLruConfig {
             shadow_percent: 100,
             swappiness: 60,
             min_refaults: 64,
+            reach: 32,
         }
     }
 
@@ -89,8 +112,11 @@ impl MgLruConfig {
 #[derive(Clone, Copy, Debug)]
 struct Node {
     link: Link,
-    /// Number of its generation; of a ghost, the youngest when it left.
+    /// Number of the generation that it entered, which may have been put into a
+    /// later one; of a ghost, the youngest when it left.
     seq: u32,
+    /// Rises towards the hot end among pages that entered the same generation.
+    stamp: u32,
     state: State,
     /// Index into [`KINDS`].
     kind: u8,
@@ -101,17 +127,21 @@ struct Node {
     young: bool,
     /// Read ahead and not used yet.
     unread: bool,
+    /// Among [`MgLru::young`], if only as a number that had a bit once.
+    listed: bool,
 }
 linked!(Node, 0, link);
 
 const FREE: Node = Node {
     link: Link::NONE,
     seq: 0,
+    stamp: 0,
     state: State::Unknown,
     kind: 0,
     uses: 0,
     young: false,
     unread: false,
+    listed: false,
 };
 
 impl Node {
@@ -172,6 +202,10 @@ pub struct MgLru {
     nodes: Vec<Node>,
     kinds: [Kind; 2],
     max_seq: u32,
+    /// The next stamp.
+    stamp: u32,
+    /// All pages with access bits, in no order, and some that lost theirs.
+    young: Vec<u32>,
     ghosts: List,
     resident: u32,
     config: MgLruConfig,
@@ -180,13 +214,6 @@ pub struct MgLru {
     coming: u32,
     effort: Effort,
     dropped: Dropped,
-}
-
-/// How a search for a victim ended.
-struct Scan {
-    victim: u32,
-    /// Looked at before it, in this order.
-    passed: Vec<u32>,
 }
 
 fn index(seq: u32) -> usize {
@@ -209,6 +236,8 @@ impl MgLru {
             nodes: vec![FREE; slots],
             kinds: Default::default(),
             max_seq: MAX_GENS - 1,
+            stamp: 0,
+            young: Vec::new(),
             ghosts: List::default(),
             resident: 0,
             ghost_limit: config.ghosts(),
@@ -219,196 +248,13 @@ impl MgLru {
         })
     }
 
-    fn generations(&self, kind: usize) -> u32 {
-        self.max_seq - self.kinds[kind].min_seq + 1
-    }
-
-    /// Does `set` do no worse in refaults than `rival`, weighed 1 : 1 by gains?
-    fn no_worse(&self, set: &Tier, set_gain: u64, rival: &Tier, rival_gain: u64) -> bool {
-        let ours = u128::from(rival.refaults())
-            * u128::from(set.all() + self.config.min_refaults)
-            * u128::from(set_gain);
-        let theirs =
-            u128::from(set.refaults() + 1) * u128::from(rival.all()) * u128::from(rival_gain);
-        rival.refaults() < self.config.min_refaults || ours <= theirs
-    }
-
-    /// The lowest protected tier of a kind; [`NR_TIERS`] if none is.
-    fn protected_from(&self, kind: usize) -> usize {
-        let tiers = &self.kinds[kind].tiers;
-        let fits = |tier: &usize| self.no_worse(&tiers[0], 2, &tiers[*tier], 3);
-        (1..NR_TIERS).find(|t| !fits(t)).unwrap_or(NR_TIERS)
-    }
-
-    /// The kinds in the order in which they are looked at.
-    fn kind_order(&self) -> [usize; 2] {
-        let [anon, file] = [&self.kinds[0], &self.kinds[1]];
-        let swappiness = u64::from(self.config.swappiness);
-        let (one, other) = (&anon.tiers[0], &file.tiers[0]);
-        let file_first =
-            anon.min_seq >= file.min_seq && self.no_worse(one, swappiness, other, 200 - swappiness);
-        if file_first { [1, 0] } else { [0, 1] }
-    }
-
-    /// Attached pages of a kind, oldest generation first.
-    fn raw(&self, kind: usize) -> impl Iterator<Item = u32> {
-        let gens = &self.kinds[kind];
-        (gens.min_seq..=self.max_seq).flat_map(|seq| gens.gens[index(seq)].coldest(&self.nodes))
-    }
-
-    /// 0 for a page that may go, 1 for a protected one, 2 for a young one.
-    fn standing(&self, page: u32, protected: usize) -> u8 {
-        let node = &self.nodes[page as usize];
-        match (node.young, node.tier() >= protected) {
-            (true, _) => 2,
-            (false, true) => 1,
-            (false, false) => 0,
-        }
-    }
-
-    fn order(&self) -> impl Iterator<Item = u32> {
-        let kinds = self
-            .kind_order()
-            .map(|kind| (kind, self.protected_from(kind)));
-        (0..=2).flat_map(move |standing| {
-            kinds.into_iter().flat_map(move |(kind, protected)| {
-                let pages = self.raw(kind);
-                pages.filter(move |page| self.standing(*page, protected) == standing)
-            })
-        })
-    }
-
-    /// The first victim and what is passed over to reach it.
-    fn scan(&self) -> Option<Scan> {
-        let mut passed = Vec::new();
-        for kind in self.kind_order() {
-            let protected = self.protected_from(kind);
-            for victim in self.raw(kind) {
-                if self.standing(victim, protected) == 0 {
-                    return Some(Scan { victim, passed });
-                }
-                passed.push(victim);
-            }
-        }
-        // All are protected or young; a protected one comes before a young one.
-        let protected = KINDS.map(|kind| self.protected_from(kind));
-        let standing = |page: &u32| {
-            let kind = self.nodes[*page as usize].kind;
-            self.standing(*page, protected[usize::from(kind)])
-        };
-        let victim = passed.iter().copied().min_by_key(standing)?;
-        passed.retain(|page| *page != victim);
-        Some(Scan { victim, passed })
-    }
-
-    fn enlist(&mut self, page: u32, seq: u32) {
+    /// Forgets what is known of a page.
+    fn clear(&mut self, page: u32) {
         let node = &mut self.nodes[page as usize];
-        node.seq = seq;
-        let gens = &mut self.kinds[usize::from(node.kind)].gens;
-        gens[index(seq)].push(&mut self.nodes, page);
-    }
-
-    fn delist(&mut self, page: u32) {
-        let Node { kind, seq, .. } = self.nodes[page as usize];
-        let gens = &mut self.kinds[usize::from(kind)].gens;
-        gens[index(seq)].unlink(&mut self.nodes, page);
-    }
-
-    /// Moves a page to a generation as just looked at: bit and count are cleared.
-    fn relocate(&mut self, page: u32, seq: u32) {
-        self.delist(page);
-        let node = &mut self.nodes[page as usize];
-        (node.young, node.uses) = (false, 0);
-        self.enlist(page, seq);
-        self.effort.moved += 1;
-    }
-
-    /// Carries out what a search decided about the pages that it passed over.
-    fn carry_out(&mut self, passed: &[u32]) {
-        self.effort.scanned += passed.len() as u64 + 1;
-        for &page in passed {
-            let node = self.nodes[page as usize];
-            if node.young {
-                self.relocate(page, self.max_seq);
-                continue;
-            }
-            let tier = &mut self.kinds[usize::from(node.kind)].tiers[node.tier()];
-            tier.total += 1;
-            self.relocate(page, (node.seq + 1).min(self.max_seq));
-        }
-    }
-
-    /// Gives up empty oldest generations, and ages if too few are left.
-    fn settle(&mut self) {
-        self.advance();
-        if self.must_age() {
-            self.age();
-            self.advance();
-        }
-    }
-
-    fn advance(&mut self) {
-        for kind in KINDS {
-            while self.generations(kind) > MIN_GENS {
-                let gens = &mut self.kinds[kind];
-                if !gens.gens[index(gens.min_seq)].is_empty() {
-                    break;
-                }
-                gens.min_seq += 1;
-                gens.tiers.iter_mut().for_each(Tier::carry_over);
-            }
-        }
-    }
-
-    fn must_age(&self) -> bool {
-        let len = |seq: u32| -> u64 {
-            let lens = self.kinds.iter().filter(|k| seq >= k.min_seq);
-            lens.map(|k| u64::from(k.gens[index(seq)].len())).sum()
+        *node = Node {
+            listed: node.listed,
+            ..FREE
         };
-        // A kind without pages has no generations to keep.
-        let kinds = KINDS.into_iter().filter(|k| self.kinds[*k].len() > 0);
-        match kinds.map(|k| self.generations(k)).min() {
-            Some(3) => {
-                let total: u64 = (self.max_seq - 2..=self.max_seq).map(len).sum();
-                len(self.max_seq) * 2 > total || len(self.max_seq - 2) * 4 < total
-            }
-            Some(0..3) => true,
-            _ => false,
-        }
-    }
-
-    /// Begins a new youngest generation with all pages that have access bits.
-    fn age(&mut self) {
-        for kind in KINDS {
-            if self.generations(kind) == MAX_GENS {
-                self.fold(kind);
-            }
-        }
-        self.max_seq += 1;
-        let young = |page: &u32| self.nodes[*page as usize].young;
-        let young: Vec<u32> = KINDS
-            .into_iter()
-            .flat_map(|k| self.raw(k))
-            .filter(young)
-            .collect();
-        self.effort.scanned += u64::from(self.resident);
-        for page in young {
-            self.relocate(page, self.max_seq);
-        }
-    }
-
-    /// Puts the oldest generation of a kind below the second oldest.
-    fn fold(&mut self, kind: usize) {
-        let gens = &mut self.kinds[kind];
-        let (old, next) = (index(gens.min_seq), index(gens.min_seq + 1));
-        while let Some(page) = gens.gens[old].head() {
-            gens.gens[old].unlink(&mut self.nodes, page);
-            gens.gens[next].push_cold(&mut self.nodes, page);
-            self.nodes[page as usize].seq = gens.min_seq + 1;
-            self.effort.moved += 1;
-        }
-        gens.min_seq += 1;
-        gens.tiers.iter_mut().for_each(Tier::carry_over);
     }
 
     /// A remembered page returns.
@@ -419,11 +265,11 @@ impl MgLru {
             tiers[node.tier()].refaulted += 1;
         }
         self.ghosts.unlink(&mut self.nodes, page.0);
-        self.nodes[page.index()] = FREE;
+        self.clear(page.0);
     }
 
     fn drop_page(&mut self, page: u32) {
-        self.nodes[page as usize] = FREE;
+        self.clear(page);
         self.dropped.push(page);
     }
 
@@ -475,11 +321,13 @@ impl Replacement for MgLru {
             _ => return misuse("insert", page),
         }
         let kind = usize::from(insert.kind == PageKind::File);
-        self.nodes[page.index()] = Node {
+        let node = &mut self.nodes[page.index()];
+        *node = Node {
             state: State::Resident,
             kind: kind as u8,
             uses: u8::from(insert.fetch == Fetch::Demand),
             unread: insert.fetch == Fetch::Readahead,
+            listed: node.listed,
             ..FREE
         };
         self.resident += 1;
@@ -502,7 +350,12 @@ impl Replacement for MgLru {
                 node.unread = false;
                 match touch.via {
                     Via::Call => node.uses = node.uses.saturating_add(1),
-                    Via::Mapping => node.young = true,
+                    Via::Mapping => {
+                        node.young = true;
+                        if !std::mem::replace(&mut node.listed, true) {
+                            self.young.push(page.0);
+                        }
+                    }
                 }
             }
             _ => misuse("hit", page),
@@ -517,6 +370,7 @@ impl Replacement for MgLru {
         if self.state(page) != State::Resident {
             return misuse("detach", page);
         }
+        self.pass_over(page.0);
         self.delist(page.0);
         self.nodes[page.index()].state = State::Detached;
     }
@@ -528,11 +382,9 @@ impl Replacement for MgLru {
         let node = &mut self.nodes[page.index()];
         node.state = State::Resident;
         let young = std::mem::take(&mut node.young);
-        let oldest = self.kinds[usize::from(node.kind)].min_seq;
-        let seq = if young {
-            self.max_seq
-        } else {
-            node.seq.max(oldest)
+        let seq = match young {
+            true => self.max_seq,
+            false => self.seq_of(page.0),
         };
         self.enlist(page.0, seq);
     }
@@ -543,9 +395,7 @@ impl Replacement for MgLru {
             (State::Unknown, _) | (State::Ghost, Gone::Evicted) => return misuse("forget", page),
             (State::Ghost, _) => self.ghosts.unlink(&mut self.nodes, page.0),
             (State::Resident, Gone::Evicted) => {
-                if let Some(scan) = self.scan().filter(|s| s.victim == page.0) {
-                    self.carry_out(&scan.passed);
-                }
+                self.pass_over(page.0);
                 self.delist(page.0);
             }
             (State::Resident, Gone::Deleted) => self.delist(page.0),
@@ -603,7 +453,7 @@ impl Replacement for MgLru {
             for seq in gens.min_seq..=self.max_seq {
                 let list = &gens.gens[index(seq)];
                 list.check(&self.nodes, "generation: links, length, members", |n| {
-                    n.state == State::Resident && n.kind == kind && n.seq == seq
+                    n.state == State::Resident && n.kind == kind && n.seq.max(gens.min_seq) == seq
                 })?;
                 attached += list.len();
             }
@@ -625,6 +475,10 @@ impl Replacement for MgLru {
             "pages in memory are counted",
         )?;
         for (page, node) in (0..).zip(&self.nodes) {
+            rule_holds(
+                node.listed || !node.young,
+                "pages with access bits are noted",
+            )?;
             if node.state != State::Unknown && self.dropped.has(page) {
                 return Err(broken("a page with a state is not dropped", page));
             }
