@@ -87,6 +87,7 @@
 //! *Exclusive*, as every replacement policy.
 
 mod config;
+mod merge;
 mod order;
 mod section;
 mod sequence;
@@ -224,8 +225,8 @@ impl<B: Base, S: Store> Dulo<B, S> {
         let sequence = Section::sequence_of(parts.links, parts.sequences, page.0)?;
         Some(Standing {
             h: sequence.h,
-            size: sequence.size,
-            left: sequence.left,
+            size: sequence.size.into(),
+            left: sequence.left.into(),
         })
     }
 
@@ -345,7 +346,7 @@ impl<B: Base, S: Store> Dulo<B, S> {
             parts: self.store.parts_mut(),
             taken,
             time: self.clock,
-            max_sequence: self.config.max_sequence.into(),
+            max_sequence: self.config.max_sequence,
             work: Work::default(),
         };
         sequencing.run(|page| base.class(PageRef(page)));
@@ -481,12 +482,14 @@ impl<B: Base, S: Store> Dulo<B, S> {
         let Sequence {
             low, high, left, ..
         } = *record;
-        let h = sequence::step(buckets, left).saturating_add(self.section.inflation);
+        let h = merge::step(buckets, left).saturating_add(self.section.inflation);
+        Section::leave_run(links, sequences, at);
         self.section.cut(links, low, high);
-        let (below, compared) = sequence::fall(links, sequences, self.section.top, h);
+        let (below, compared) = merge::fall(links, sequences, self.section.top, h);
         self.section.splice(links, low, high, below);
         if let Some(record) = sequences.get_mut(at as usize) {
             record.h = h;
+            record.mate = at;
         }
         self.counters.comparisons = self.counters.comparisons.wrapping_add(compared);
     }

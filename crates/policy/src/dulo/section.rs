@@ -57,7 +57,7 @@ impl Section {
     };
 
     /// A record for a sequence of so many blocks, without pages.
-    pub fn open(&mut self, sequences: &mut [Sequence], size: u32) -> Option<u32> {
+    pub fn open(&mut self, sequences: &mut [Sequence], size: u16) -> Option<u32> {
         let at = match self.free {
             NIL => self.fresh,
             free => free,
@@ -70,10 +70,8 @@ impl Section {
         }
         *record = Sequence {
             h: 0,
-            low: NIL,
-            high: NIL,
             size,
-            left: 0,
+            ..Sequence::EMPTY
         };
         self.nr_sequences = self.nr_sequences.saturating_add(1);
         Some(at)
@@ -93,6 +91,9 @@ impl Section {
     /// Takes a page out of the list and of its sequence.
     pub fn remove(&mut self, parts: &mut PartsMut<'_>, page: u32) -> Option<Removed> {
         let at = link(parts.links, page);
+        if parts.sequences.get(at.sequence as usize)?.left == 1 {
+            Self::leave_run(parts.links, parts.sequences, at.sequence);
+        }
         let record = parts.sequences.get_mut(at.sequence as usize)?;
         record.left = record.left.saturating_sub(1);
         if record.low == page {
@@ -112,6 +113,26 @@ impl Section {
         with(parts.links, page, |l| *l = Link::EMPTY);
         self.pages = self.pages.saturating_sub(1);
         Some(removed)
+    }
+
+    /// Takes a sequence out of its run; it is still in the list.
+    pub fn leave_run(links: &[Link], sequences: &mut [Sequence], at: u32) {
+        let record = sequences.get(at as usize).copied();
+        let Some(record) = record.filter(|r| r.mate != NIL && r.mate != at) else {
+            return;
+        };
+        // The end that it was: the run goes on above it, or below it.
+        let above = link(links, link(links, record.high).above).sequence;
+        let goes_on = |s: &Sequence| above == record.mate || s.mate == NIL;
+        let heir = match sequences.get(above as usize).is_some_and(goes_on) {
+            true => above,
+            false => link(links, link(links, record.low).below).sequence,
+        };
+        for (end, other) in [(heir, record.mate), (record.mate, heir)] {
+            if let Some(end) = sequences.get_mut(end as usize) {
+                end.mate = other;
+            }
+        }
     }
 
     /// Takes a chain out of the list; the chain itself stays linked.

@@ -1,11 +1,16 @@
-//! Forming sequences from the bank, and merging them into the evicting section
-//! (sections 3.3 and 3.4).
+//! Forming sequences from the bank (section 3.3).
+//!
+//! Each block of the bank is put into the block table, with its position in the bank.
+//! Then, beginning with the coldest page that has no sequence yet, neighbours on disk
+//! are looked up downwards, as long as one continues the other, and from the lowest
+//! one upwards a sequence is formed. They mostly lie in the same leaf of the table, so
+//! that a bank costs a few steps per block, wherever the blocks lie.
 
 use super::{
     MAX_TIME, Section, Tree,
     section::{link, with},
-    store::{Bucket, Link, NIL, NOWHERE, OUT, PartsMut, Sequence},
-    table::RADIX,
+    store::{Link, NIL, NOWHERE, OUT, PartsMut},
+    table::Spot,
 };
 
 /// What sequencing did.
@@ -30,16 +35,29 @@ pub const fn continues(current: u32, next: u32, size: u32, max: u32) -> bool {
     both_or_none && current.abs_diff(next) <= 1 && size < max
 }
 
-/// The sequence that grows during a walk over the blocks of the bank.
+/// A sequence that grows.
+#[derive(Clone, Copy)]
 struct Growing {
     /// Its number.
     sequence: u32,
-    /// Its last block.
-    block: u64,
-    /// The time of that block before the bank's.
+    size: u16,
+}
+
+/// A block of the bank that has no sequence yet.
+#[derive(Clone, Copy)]
+struct Candidate {
+    spot: Spot,
+    page: u32,
+    /// The time of the block before the bank's.
     before: u32,
     class: u8,
-    size: u32,
+}
+
+impl Candidate {
+    /// May the next block on disk be in one sequence with this one?
+    const fn leads_to(&self, next: &Self) -> bool {
+        self.class == next.class && continues(self.before, next.before, 0, u32::MAX)
+    }
 }
 
 /// A bank that is turned into sequences.
@@ -51,7 +69,7 @@ pub(super) struct Sequencing<'s, 'p> {
     pub taken: usize,
     /// The bank clock.
     pub time: u32,
-    pub max_sequence: u32,
+    pub max_sequence: u16,
     pub work: Work,
 }
 
@@ -63,74 +81,111 @@ impl Sequencing<'_, '_> {
         self.record();
         self.form(class);
         self.chain();
-        self.sort();
+        self.line_up();
         self.merge();
     }
 
-    fn page(&self, position: usize) -> Option<u32> {
+    pub(super) fn page(&self, position: usize) -> Option<u32> {
         let bank = self.parts.bank.get(..self.taken)?;
         bank.get(position).map(|p| p.0)
     }
 
-    /// Gives each block of the bank the current time.
+    /// Gives each block of the bank the current time. Until it gets a sequence, a page's
+    /// link has the block's leaf instead of a neighbour.
     fn record(&mut self) {
         for position in 0..self.taken {
             let Some(page) = self.page(position) else {
                 return;
             };
-            with(self.parts.links, page, |l| *l = Link::EMPTY);
-            let place = self.parts.places.get(page as usize);
-            if let Some(block) = place.copied().filter(|b| *b != NOWHERE) {
+            let place = self.parts.places.get(page as usize).copied();
+            let leaf = place.filter(|block| *block != NOWHERE).and_then(|block| {
                 self.tree
-                    .mark(self.parts.table, block, position as u32, self.time);
-            }
+                    .mark(self.parts.table, block, position as u32, self.time)
+            });
+            with(self.parts.links, page, |l| {
+                *l = Link {
+                    above: leaf.unwrap_or(NIL),
+                    ..Link::EMPTY
+                };
+            });
         }
         self.work.sequenced = self.taken as u64;
     }
 
-    /// Walks over the bank's blocks in the order of the disk. What it does not meet (a
-    /// page without place, a second page of a block, a block for which the table has
-    /// no room) is a sequence of 1.
+    /// Gives each page a sequence. What has no mark in the table (a page without place,
+    /// a second page of a block, a block for which the table has no room) is a sequence
+    /// of 1.
     fn form(&mut self, class: impl Fn(u32) -> u8) {
-        let mut growing = None;
-        let mut key = 0;
-        while let Some(place) = self.tree.leaf_at(self.parts.table, key, self.time) {
-            for digit in 0..RADIX {
-                let table = &mut *self.parts.table;
-                let found = self.tree.unmark(table, place.leaf, digit, self.time);
-                if let Some((position, before)) = found
-                    && let Some(page) = self.page(position as usize)
-                {
-                    let block = place.block(digit);
-                    growing = self.place(growing, page, block, before, class(page));
-                }
-            }
-            key = place.key.saturating_add(1);
-        }
         for position in 0..self.taken {
-            if let Some(page) = self.page(position)
-                && link(self.parts.links, page).sequence == OUT
-            {
-                let alone = self.section.open(self.parts.sequences, 1);
-                self.join(page, alone);
+            let Some(page) = self.page(position) else {
+                return;
+            };
+            let at = link(self.parts.links, page);
+            if at.sequence != OUT {
+                continue;
+            }
+            let block = self.parts.places.get(page as usize).copied();
+            match block.filter(|_| at.above != NIL) {
+                Some(block) => {
+                    let spot = Spot {
+                        block,
+                        leaf: at.above,
+                    };
+                    let lowest = self.lowest(spot, &class);
+                    self.grow(lowest, &class);
+                }
+                None => {
+                    let alone = self.section.open(self.parts.sequences, 1);
+                    self.join(page, alone);
+                }
             }
         }
     }
 
+    /// What a block of the bank that has no sequence yet is to its neighbours.
+    fn candidate(&self, spot: Spot, class: &impl Fn(u32) -> u8) -> Option<Candidate> {
+        let (position, before) = Tree::marked(self.parts.table, spot)?;
+        let page = self.page(position as usize)?;
+        Some(Candidate {
+            spot,
+            page,
+            before,
+            class: class(page),
+        })
+    }
+
+    /// The block from which an unbroken row of blocks leads up to this one.
+    fn lowest(&self, spot: Spot, class: &impl Fn(u32) -> u8) -> Option<Candidate> {
+        let mut lowest = self.candidate(spot, class)?;
+        let down = |from: &Candidate| {
+            let below = self.tree.below(self.parts.table, from.spot)?;
+            let below = self.candidate(below, class)?;
+            below.leads_to(from).then_some(below)
+        };
+        while let Some(below) = down(&lowest) {
+            lowest = below;
+        }
+        Some(lowest)
+    }
+
+    /// Forms sequences of a row of blocks, of which each but the first continues the
+    /// one before, unless that is the last of a full sequence.
+    fn grow(&mut self, lowest: Option<Candidate>, class: &impl Fn(u32) -> u8) {
+        let mut growing: Option<Growing> = None;
+        let mut next = lowest;
+        while let Some(block) = next {
+            Tree::unmark(self.parts.table, block.spot, self.time);
+            growing = self.place(growing, &block);
+            let above = self.tree.above(self.parts.table, block.spot);
+            next = above
+                .and_then(|above| self.candidate(above, class))
+                .filter(|above| block.leads_to(above));
+        }
+    }
+
     /// Lets a block continue the growing sequence, or begin one.
-    fn place(
-        &mut self,
-        growing: Option<Growing>,
-        page: u32,
-        block: u64,
-        before: u32,
-        class: u8,
-    ) -> Option<Growing> {
-        let longer = growing.filter(|g| {
-            g.block.checked_add(1) == Some(block)
-                && g.class == class
-                && continues(g.before, before, g.size, self.max_sequence)
-        });
+    fn place(&mut self, growing: Option<Growing>, block: &Candidate) -> Option<Growing> {
+        let longer = growing.filter(|g| g.size < self.max_sequence);
         let (sequence, size) = match longer {
             Some(g) => (g.sequence, g.size.saturating_add(1)),
             None => (self.section.open(self.parts.sequences, 1)?, 1),
@@ -138,14 +193,8 @@ impl Sequencing<'_, '_> {
         if let Some(record) = self.parts.sequences.get_mut(sequence as usize) {
             record.size = size;
         }
-        self.join(page, Some(sequence));
-        Some(Growing {
-            sequence,
-            block,
-            before,
-            class,
-            size,
-        })
+        self.join(block.page, Some(sequence));
+        Some(Growing { sequence, size })
     }
 
     fn join(&mut self, page: u32, sequence: Option<u32>) {
@@ -153,172 +202,4 @@ impl Sequencing<'_, '_> {
         let sequence = sequence.unwrap_or(OUT);
         with(self.parts.links, page, |l| l.sequence = sequence);
     }
-
-    /// Links the pages of each sequence in the order of the bank, and gives it its
-    /// value.
-    fn chain(&mut self) {
-        for position in 0..self.taken {
-            let Some(page) = self.page(position) else {
-                return;
-            };
-            let PartsMut {
-                links,
-                sequences,
-                buckets,
-                ..
-            } = &mut self.parts;
-            let at = link(links, page).sequence;
-            let Some(record) = sequences.get_mut(at as usize) else {
-                continue;
-            };
-            match record.high {
-                NIL => {
-                    record.low = page;
-                    let step = step(buckets, record.size);
-                    record.h = self.section.inflation.saturating_add(step);
-                }
-                below => tie(links, below, page),
-            }
-            record.high = page;
-            record.left = record.left.saturating_add(1);
-            self.section.pages = self.section.pages.saturating_add(1);
-        }
-    }
-
-    /// Sorts the sequences by length, and those of one length by their coldest page:
-    /// a bank of random blocks keeps its order.
-    fn sort(&mut self) {
-        for position in 0..self.taken {
-            let Some(page) = self.page(position) else {
-                return;
-            };
-            let record = Section::sequence_of(self.parts.links, self.parts.sequences, page);
-            if let Some(record) = record.filter(|r| r.low == page) {
-                self.put(record);
-            }
-        }
-    }
-
-    /// Puts a sequence on top of the others of its length.
-    fn put(&mut self, record: Sequence) {
-        let size = record.size.saturating_sub(1) as usize;
-        let Some(bucket) = self.parts.buckets.get_mut(size) else {
-            return;
-        };
-        bucket.formed = bucket.formed.wrapping_add(1);
-        match bucket.high {
-            NIL => bucket.low = record.low,
-            below => tie(self.parts.links, below, record.low),
-        }
-        bucket.high = record.high;
-    }
-
-    /// Merges the lengths, all sequences of one at once since they have the same `H`.
-    /// Those whose `H` is in the lower half of the section's come in from the bottom,
-    /// the others from the top: few sequences are passed by either.
-    fn merge(&mut self) {
-        let links = &*self.parts.links;
-        let sequences = &*self.parts.sequences;
-        let h = |page| Section::h_of(links, sequences, page).unwrap_or(0);
-        let (low, high) = (h(self.section.bottom), h(self.section.top));
-        let middle = low.saturating_add(high.saturating_sub(low) / 2);
-        let mut below = NIL;
-        let mut rank = 0;
-        while let Some((chain_low, chain_high, h)) = self.ranked(rank)
-            && h < middle
-        {
-            if chain_low != NIL {
-                below = self.rise(below, h);
-                self.section
-                    .splice(self.parts.links, chain_low, chain_high, below);
-                below = chain_high;
-            }
-            rank = rank.saturating_add(1);
-        }
-        let mut below = self.section.top;
-        for rank in (rank..self.max_sequence).rev() {
-            if let Some((chain_low, chain_high, h)) = self.ranked(rank)
-                && chain_low != NIL
-            {
-                below = self.fall(below, h);
-                self.section
-                    .splice(self.parts.links, chain_low, chain_high, below);
-            }
-        }
-        self.empty_buckets();
-    }
-
-    /// The chain and the value of the length at a position in the order of lengths.
-    fn ranked(&self, rank: u32) -> Option<(u32, u32, u64)> {
-        if rank >= self.max_sequence {
-            return None;
-        }
-        let size = self.parts.buckets.get(rank as usize)?.ranked;
-        let bucket = self.parts.buckets.get(size as usize)?;
-        let h = self.section.inflation.saturating_add(bucket.step);
-        Some((bucket.low, bucket.high, h))
-    }
-
-    /// From a page (or the bottom) upwards: the last page whose sequence does not
-    /// have a larger value.
-    fn rise(&mut self, from: u32, h: u64) -> u32 {
-        let mut below = from;
-        loop {
-            let next = match below {
-                NIL => self.section.bottom,
-                _ => link(self.parts.links, below).above,
-            };
-            let sequence = Section::sequence_of(self.parts.links, self.parts.sequences, next);
-            let Some(sequence) = sequence else {
-                return below;
-            };
-            self.work.comparisons = self.work.comparisons.wrapping_add(1);
-            if sequence.h > h {
-                return below;
-            }
-            below = sequence.high;
-        }
-    }
-
-    /// From a page downwards: the first whose sequence does not have a larger value.
-    fn fall(&mut self, from: u32, h: u64) -> u32 {
-        let parts = &self.parts;
-        let (below, compared) = fall(parts.links, parts.sequences, from, h);
-        self.work.comparisons = self.work.comparisons.wrapping_add(compared);
-        below
-    }
-
-    fn empty_buckets(&mut self) {
-        for bucket in self.parts.buckets.iter_mut() {
-            bucket.low = NIL;
-            bucket.high = NIL;
-        }
-    }
-}
-
-/// From a page downwards: the first page whose sequence does not have a larger value,
-/// and the comparisons made.
-pub(super) fn fall(links: &[Link], sequences: &[Sequence], from: u32, h: u64) -> (u32, u64) {
-    let mut page = from;
-    let mut compared = 0u64;
-    while let Some(sequence) = Section::sequence_of(links, sequences, page) {
-        compared = compared.wrapping_add(1);
-        if sequence.h <= h {
-            break;
-        }
-        page = link(links, sequence.low).below;
-    }
-    (page, compared)
-}
-
-/// Makes two pages neighbours.
-fn tie(links: &mut [Link], below: u32, above: u32) {
-    with(links, below, |l| l.above = above);
-    with(links, above, |l| l.below = below);
-}
-
-/// What a sequence of so many blocks adds to `L`.
-pub(super) fn step(buckets: &[Bucket], size: u32) -> u64 {
-    let bucket = buckets.get(size.saturating_sub(1) as usize);
-    bucket.map_or(1, |b| b.step)
 }

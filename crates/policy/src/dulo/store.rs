@@ -46,10 +46,14 @@ pub struct Sequence {
     pub(super) low: u32,
     /// Its highest page.
     pub(super) high: u32,
+    /// Of a sequence at the end of a run of sequences with one `H`: the one at the
+    /// other end, itself if it is alone; [`NIL`] between. While a bank is sequenced:
+    /// the next of its length.
+    pub(super) mate: u32,
     /// Blocks that it was formed of.
-    pub(super) size: u32,
+    pub(super) size: u16,
     /// Pages that are still there; 0 for a free record, whose `low` is the next one.
-    pub(super) left: u32,
+    pub(super) left: u16,
 }
 
 /// The sequences of one length: what it adds to `L`, its place in the order of
@@ -64,10 +68,10 @@ pub struct Bucket {
     pub(super) rank: u32,
     /// The length, less 1, that has this bucket's position.
     pub(super) ranked: u32,
-    /// Lowest page of the bank's sequences.
-    pub(super) low: u32,
-    /// Highest page of the bank's sequences.
-    pub(super) high: u32,
+    /// First of the bank's sequences.
+    pub(super) first: u32,
+    /// Last of the bank's sequences.
+    pub(super) last: u32,
 }
 
 impl Sequence {
@@ -76,6 +80,7 @@ impl Sequence {
         h: 0,
         low: NIL,
         high: NIL,
+        mate: NIL,
         size: 0,
         left: 0,
     };
@@ -91,8 +96,8 @@ impl Bucket {
             formed: 0,
             rank: 0,
             ranked: 0,
-            low: NIL,
-            high: NIL,
+            first: NIL,
+            last: NIL,
         }
     }
 }

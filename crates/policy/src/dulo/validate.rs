@@ -18,6 +18,7 @@ impl<B: Base, S: Store> Dulo<B, S> {
     pub(super) fn check(&self) -> Result<(), BrokenOrder> {
         self.base.validate()?;
         let counted = self.check_section()?;
+        self.check_runs()?;
         self.check_slots()?;
         self.check_sequences(counted)?;
         let table = self.store.parts().table;
@@ -30,7 +31,7 @@ impl<B: Base, S: Store> Dulo<B, S> {
         let parts = self.store.parts();
         let (mut pages, mut sequences) = (0u32, 0u32);
         let (mut below, mut h) = (NIL, self.section.inflation);
-        let mut run = (NIL, 0u32);
+        let mut run = (NIL, 0u16);
         for page in self.pages() {
             let at = link(parts.links, page);
             let Some(record) = parts.sequences.get(at.sequence as usize) else {
@@ -61,6 +62,34 @@ impl<B: Base, S: Store> Dulo<B, S> {
         Ok(sequences)
     }
 
+    /// Sequences of a run have one `H`, and only those at its ends know each other.
+    fn check_runs(&self) -> Result<(), BrokenOrder> {
+        let parts = self.store.parts();
+        let mut bottom = self.section.bottom;
+        while bottom != NIL {
+            let first = link(parts.links, bottom).sequence;
+            let Some(start) = parts.sequences.get(first as usize) else {
+                break;
+            };
+            let (mut at, mut record) = (first, start);
+            while at != start.mate {
+                at = link(parts.links, link(parts.links, record.high).above).sequence;
+                record = match parts.sequences.get(at as usize) {
+                    Some(next) if next.h == start.h => next,
+                    _ => return Err(broken("a run of sequences does not end", bottom)),
+                };
+                if record.mate != NIL && at != start.mate {
+                    return Err(broken("a run of sequences has an end within", record.low));
+                }
+            }
+            if record.mate != first {
+                return Err(broken("the ends of a run do not know each other", bottom));
+            }
+            bottom = link(parts.links, record.high).above;
+        }
+        Ok(())
+    }
+
     /// The lowest page of a sequence.
     fn check_start(
         record: &Sequence,
@@ -77,7 +106,7 @@ impl<B: Base, S: Store> Dulo<B, S> {
         if record.h < h {
             return Err(broken("sequences are not in the order of H above L", page));
         }
-        let allowed = 1..=u32::from(max_sequence);
+        let allowed = 1..=max_sequence;
         if !allowed.contains(&record.size) || record.left > record.size {
             return Err(broken("a sequence has an impossible size", page));
         }

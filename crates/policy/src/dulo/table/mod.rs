@@ -34,7 +34,7 @@ use walk::Place;
 /// log2 of the entries of a node.
 const BITS: u32 = 6;
 /// Entries of a node.
-pub(super) const RADIX: usize = 1 << BITS;
+const RADIX: usize = 1 << BITS;
 /// The bits of a digit.
 const DIGIT: u64 = (1u64 << BITS).wrapping_sub(1);
 /// Most levels.
@@ -49,6 +49,14 @@ pub const BLOCK_BITS: u32 = 60;
 pub const MAX_TIME: u32 = (1 << 31) - 1;
 /// The upper bit of a BTE's latest time: the rest is a position in the bank.
 const IN_BANK: u32 = 1 << 31;
+
+/// Where the entry of a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spot {
+    pub block: u64,
+    /// The leaf's node.
+    pub leaf: u32,
+}
 
 /// A node of the tree, 512 B. It may hold anything when it is lent.
 #[derive(Clone, Copy, Debug)]
@@ -185,7 +193,13 @@ impl Tree {
     }
 
     fn leaf(&mut self, nodes: &mut [TableNode], block: u64, time: u32) -> Option<u32> {
-        if block >> BLOCK_BITS != 0 || !self.make_room(nodes, block, time) {
+        if block >> BLOCK_BITS != 0 {
+            return None;
+        }
+        if let Some(known) = self.stamp(nodes, block, time) {
+            return Some(known);
+        }
+        if !self.make_room(nodes, block, time) {
             return None;
         }
         self.grow(nodes, block)?;
@@ -193,6 +207,24 @@ impl Tree {
         let mut at = self.root.checked_sub(1)?;
         for level in (1..self.height).rev() {
             at = self.step(nodes, at, digit(block, level), time)?;
+        }
+        Some(at)
+    }
+
+    /// As [`leaf`](Self::leaf) for a leaf that is there. (If it is not, directories on
+    /// the way may look newer than what is in them, which costs a walk a step.)
+    fn stamp(&mut self, nodes: &mut [TableNode], block: u64, time: u32) -> Option<u32> {
+        let mut at = self.root.checked_sub(1)?;
+        if levels(block) > self.height {
+            return None;
+        }
+        self.newest = self.newest.max(time);
+        for level in (1..self.height).rev() {
+            let entries = &mut nodes.get_mut(at as usize)?.entries;
+            let [child, newest] = entries.get_mut(digit(block, level))?;
+            let below = child.checked_sub(1)?;
+            *newest = time.max(*newest);
+            at = below;
         }
         Some(at)
     }
@@ -261,45 +293,67 @@ impl Tree {
     }
 
     /// Records a block of the bank, by its position there, until
-    /// [`unmark`](Self::unmark) makes that the time. False if the block is there
-    /// already or cannot be recorded.
+    /// [`unmark`](Self::unmark) makes that the time. The leaf that it is in, or `None`
+    /// if the block is there already or cannot be recorded.
     pub(super) fn mark(
         &mut self,
         nodes: &mut [TableNode],
         block: u64,
         position: u32,
         time: u32,
-    ) -> bool {
+    ) -> Option<u32> {
         match self.bte(nodes, block, time) {
             Some([latest, before]) if *latest & IN_BANK == 0 => {
                 *before = *latest;
                 *latest = IN_BANK | position;
                 self.counters.recorded = self.counters.recorded.wrapping_add(1);
-                true
+                self.last.map(|(place, _)| place.leaf)
             }
-            Some(_) => false,
+            Some(_) => None,
             None => {
                 self.counters.unrecorded = self.counters.unrecorded.wrapping_add(1);
-                false
+                None
             }
         }
     }
 
-    /// Takes a mark off: the position, and the time before the bank's.
-    pub(super) fn unmark(
-        &mut self,
-        nodes: &mut [TableNode],
-        leaf: u32,
-        digit: usize,
-        time: u32,
-    ) -> Option<(u32, u32)> {
-        let [latest, before] = nodes.get_mut(leaf as usize)?.entries.get_mut(digit)?;
-        if *latest & IN_BANK == 0 {
-            return None;
+    /// The position of a block in the bank, and its time before the bank's; `None` if it
+    /// has no mark.
+    #[inline]
+    pub(super) fn marked(nodes: &[TableNode], spot: Spot) -> Option<(u32, u32)> {
+        let node = nodes.get(spot.leaf as usize)?;
+        let [latest, before] = *node.entries.get(digit(spot.block, 0))?;
+        (latest & IN_BANK != 0).then_some((latest & !IN_BANK, before))
+    }
+
+    /// Takes a mark off.
+    #[inline]
+    pub(super) fn unmark(nodes: &mut [TableNode], spot: Spot, time: u32) {
+        let node = nodes.get_mut(spot.leaf as usize);
+        if let Some([latest, _]) = node.and_then(|n| n.entries.get_mut(digit(spot.block, 0))) {
+            *latest = time;
         }
-        let position = *latest & !IN_BANK;
-        *latest = time;
-        Some((position, *before))
+    }
+
+    /// The block before this one.
+    #[inline]
+    pub(super) fn below(&self, nodes: &[TableNode], spot: Spot) -> Option<Spot> {
+        self.beside(nodes, spot, spot.block.checked_sub(1)?)
+    }
+
+    /// The block behind this one.
+    #[inline]
+    pub(super) fn above(&self, nodes: &[TableNode], spot: Spot) -> Option<Spot> {
+        self.beside(nodes, spot, spot.block.checked_add(1)?)
+    }
+
+    #[inline]
+    fn beside(&self, nodes: &[TableNode], spot: Spot, block: u64) -> Option<Spot> {
+        let leaf = match block >> BITS == spot.block >> BITS {
+            true => spot.leaf,
+            false => self.find(nodes, block)?,
+        };
+        Some(Spot { block, leaf })
     }
 
     pub(super) fn times(&self, nodes: &[TableNode], block: u64) -> [u32; 2] {
@@ -307,6 +361,12 @@ impl Tree {
     }
 
     fn look_up(&self, nodes: &[TableNode], block: u64) -> Option<[u32; 2]> {
+        let leaf = nodes.get(self.find(nodes, block)? as usize)?;
+        leaf.entries.get(digit(block, 0)).copied()
+    }
+
+    /// The leaf of a block.
+    fn find(&self, nodes: &[TableNode], block: u64) -> Option<u32> {
         let mut at = self.root.checked_sub(1)?;
         if levels(block) > self.height {
             return None;
@@ -314,11 +374,7 @@ impl Tree {
         for level in (1..self.height).rev() {
             at = child(nodes, at, digit(block, level))?;
         }
-        nodes
-            .get(at as usize)?
-            .entries
-            .get(digit(block, 0))
-            .copied()
+        Some(at)
     }
 }
 
