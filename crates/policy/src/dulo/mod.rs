@@ -75,10 +75,10 @@
 //!
 //! # Costs
 //!
-//! A hit adds nothing to the base's in [`Hits::Mark`]. Sequencing a bank takes a
-//! walk over its leaves in the block table, three passes over the bank, and comparisons
-//! with the sequences that those of the bank pass in the evicting section, at most all
-//! of them; per miss this is constant. A call may have to sequence one bank, and
+//! A hit adds nothing to the base's in [`Hits::Mark`]. Sequencing a bank takes a way
+//! down the block table for each block, four passes over the bank, and comparisons with
+//! the runs of sequences of one `H` that those of the bank pass in the evicting section,
+//! at most all sequences; per miss this is constant. A call may have to sequence one bank, and
 //! `miss` as many as there are young pages at the bottom. `propose` passes young pages
 //! of the section. For memory see [`Sizes`].
 //!
@@ -123,7 +123,8 @@ pub struct Counters {
     /// Blocks that went through a bank: one "block sequencing operation" each
     /// (section 4.1.3).
     pub sequenced: u64,
-    /// Comparisons of two values of H when banks were merged into the evicting section.
+    /// Comparisons of two values of H when banks were merged into the evicting section:
+    /// one for each run of sequences with one H that was passed.
     pub comparisons: u64,
     /// Pages evicted from the evicting section.
     pub evicted: u64,

@@ -78,6 +78,7 @@ impl Sequencing<'_, '_> {
     /// `class` is asked for each page that has a place on disk.
     pub fn run(&mut self, class: impl Fn(u32) -> u8) {
         debug_assert!(self.time <= MAX_TIME);
+        self.enter();
         self.record();
         self.form(class);
         self.chain();
@@ -90,18 +91,17 @@ impl Sequencing<'_, '_> {
         bank.get(position).map(|p| p.0)
     }
 
-    /// Gives each block of the bank the current time. Until it gets a sequence, a page's
-    /// link has the block's leaf instead of a neighbour.
-    fn record(&mut self) {
+    /// Finds or makes the leaf of each block in the block table. Until the page gets a
+    /// sequence, its link has the leaf instead of a neighbour.
+    fn enter(&mut self) {
         for position in 0..self.taken {
             let Some(page) = self.page(position) else {
                 return;
             };
             let place = self.parts.places.get(page as usize).copied();
-            let leaf = place.filter(|block| *block != NOWHERE).and_then(|block| {
-                self.tree
-                    .mark(self.parts.table, block, position as u32, self.time)
-            });
+            let leaf = place
+                .filter(|block| *block != NOWHERE)
+                .and_then(|block| self.tree.enter(self.parts.table, block, self.time));
             with(self.parts.links, page, |l| {
                 *l = Link {
                     above: leaf.unwrap_or(NIL),
@@ -112,6 +112,29 @@ impl Sequencing<'_, '_> {
         self.work.sequenced = self.taken as u64;
     }
 
+    /// Marks each block in its leaf. By itself, so that several of these accesses, which
+    /// miss the processor's caches, are under way at a time.
+    fn record(&mut self) {
+        for position in 0..self.taken {
+            let Some(page) = self.page(position) else {
+                return;
+            };
+            if let Some(spot) = self.spot(page)
+                && !self.tree.mark(self.parts.table, spot, position as u32)
+            {
+                with(self.parts.links, page, |l| l.above = NIL);
+            }
+        }
+    }
+
+    /// Where the block of a page that has no sequence yet is marked.
+    #[inline]
+    fn spot(&self, page: u32) -> Option<Spot> {
+        let leaf = link(self.parts.links, page).above;
+        let block = *self.parts.places.get(page as usize)?;
+        (leaf != NIL).then_some(Spot { block, leaf })
+    }
+
     /// Gives each page a sequence. What has no mark in the table (a page without place,
     /// a second page of a block, a block for which the table has no room) is a sequence
     /// of 1.
@@ -120,17 +143,11 @@ impl Sequencing<'_, '_> {
             let Some(page) = self.page(position) else {
                 return;
             };
-            let at = link(self.parts.links, page);
-            if at.sequence != OUT {
+            if link(self.parts.links, page).sequence != OUT {
                 continue;
             }
-            let block = self.parts.places.get(page as usize).copied();
-            match block.filter(|_| at.above != NIL) {
-                Some(block) => {
-                    let spot = Spot {
-                        block,
-                        leaf: at.above,
-                    };
+            match self.spot(page) {
+                Some(spot) => {
                     let lowest = self.lowest(spot, &class);
                     self.grow(lowest, &class);
                 }

@@ -173,23 +173,19 @@ impl Tree {
         nodes.len().saturating_sub(self.used as usize)
     }
 
-    /// The BTE of a block at a time, with every directory above stamped.
-    fn bte<'n>(
-        &mut self,
-        nodes: &'n mut [TableNode],
-        block: u64,
-        time: u32,
-    ) -> Option<&'n mut [u32; 2]> {
+    /// The leaf of a block, made if it is not there, with every directory above stamped
+    /// with a time; `None` if the block cannot be recorded. Does not look into it.
+    pub(super) fn enter(&mut self, nodes: &mut [TableNode], block: u64, time: u32) -> Option<u32> {
         let key = block >> BITS;
         let leaf = match self.last {
-            Some((last, stamped)) if last.key == key && stamped == time => last.leaf,
-            _ => self.leaf(nodes, block, time)?,
+            Some((last, stamped)) if last.key == key && stamped == time => Some(last.leaf),
+            _ => self.leaf(nodes, block, time),
         };
-        self.last = Some((Place { key, leaf }, time));
-        nodes
-            .get_mut(leaf as usize)?
-            .entries
-            .get_mut(digit(block, 0))
+        match leaf {
+            Some(leaf) => self.last = Some((Place { key, leaf }, time)),
+            None => self.counters.unrecorded = self.counters.unrecorded.wrapping_add(1),
+        }
+        leaf
     }
 
     fn leaf(&mut self, nodes: &mut [TableNode], block: u64, time: u32) -> Option<u32> {
@@ -279,41 +275,31 @@ impl Tree {
     }
 
     pub(super) fn record(&mut self, nodes: &mut [TableNode], block: u64, time: u32) -> bool {
-        let bte = self.bte(nodes, block, time);
-        if let Some([latest, before]) = bte {
-            if *latest != time {
-                *before = *latest;
-                *latest = time;
-            }
-            self.counters.recorded = self.counters.recorded.wrapping_add(1);
-            return true;
+        let leaf = self.enter(nodes, block, time);
+        let bte = leaf.and_then(|leaf| bte(nodes, Spot { block, leaf }));
+        let Some([latest, before]) = bte else {
+            return false;
+        };
+        if *latest != time {
+            *before = *latest;
+            *latest = time;
         }
-        self.counters.unrecorded = self.counters.unrecorded.wrapping_add(1);
-        false
+        self.counters.recorded = self.counters.recorded.wrapping_add(1);
+        true
     }
 
-    /// Records a block of the bank, by its position there, until
-    /// [`unmark`](Self::unmark) makes that the time. The leaf that it is in, or `None`
-    /// if the block is there already or cannot be recorded.
-    pub(super) fn mark(
-        &mut self,
-        nodes: &mut [TableNode],
-        block: u64,
-        position: u32,
-        time: u32,
-    ) -> Option<u32> {
-        match self.bte(nodes, block, time) {
+    /// Gives a block of the bank the position of its page there, until
+    /// [`unmark`](Self::unmark) makes that the time. False if it has one already.
+    #[inline]
+    pub(super) fn mark(&mut self, nodes: &mut [TableNode], spot: Spot, position: u32) -> bool {
+        match bte(nodes, spot) {
             Some([latest, before]) if *latest & IN_BANK == 0 => {
                 *before = *latest;
                 *latest = IN_BANK | position;
                 self.counters.recorded = self.counters.recorded.wrapping_add(1);
-                self.last.map(|(place, _)| place.leaf)
+                true
             }
-            Some(_) => None,
-            None => {
-                self.counters.unrecorded = self.counters.unrecorded.wrapping_add(1);
-                None
-            }
+            _ => false,
         }
     }
 
@@ -329,8 +315,7 @@ impl Tree {
     /// Takes a mark off.
     #[inline]
     pub(super) fn unmark(nodes: &mut [TableNode], spot: Spot, time: u32) {
-        let node = nodes.get_mut(spot.leaf as usize);
-        if let Some([latest, _]) = node.and_then(|n| n.entries.get_mut(digit(spot.block, 0))) {
+        if let Some([latest, _]) = bte(nodes, spot) {
             *latest = time;
         }
     }
@@ -376,6 +361,13 @@ impl Tree {
         }
         Some(at)
     }
+}
+
+/// The entry of a block.
+#[inline]
+fn bte(nodes: &mut [TableNode], spot: Spot) -> Option<&mut [u32; 2]> {
+    let node = nodes.get_mut(spot.leaf as usize)?;
+    node.entries.get_mut(digit(spot.block, 0))
 }
 
 /// Levels that a tree needs to cover a block.
