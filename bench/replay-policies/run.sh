@@ -1,20 +1,23 @@
 #!/usr/bin/env bash
-# Page references per processor second and misses of replacement policies, beside
-# libCacheSim's Python package, runs interleaved, one thread each.
+# Page references per processor second, misses and memory of replacement policies, beside
+# libCacheSim's Python package: the same trace of draws from a Zipf distribution, runs
+# interleaved, one thread each. Writes results.md beside this file.
 #
-#   run.sh [RUNS] [REQUESTS]      RUNS: 3, REQUESTS of the Zipf trace: 20e6
+#   run.sh [RUNS] [REQUESTS]      RUNS: 3, REQUESTS of the trace: 20e6
 #
-# Needs python3 with venv; libcachesim and numpy are installed into a cache. Prints a table.
+# RESULTS=FILE writes the table elsewhere (a short run, say). Needs python3 with venv;
+# libcachesim and numpy are installed into a cache. Takes some 15 minutes on a quiet machine.
 set -eu
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 runs=${1:-3}
 requests=${2:-20e6}
+results=${RESULTS:-$here/results.md}
 work=${XDG_CACHE_HOME:-$HOME/.cache}/piebald/bench-replay-policies
 target=${CARGO_TARGET_DIR:-$here/../../target}
 pages=100000
 mkdir -p "$work"
-if [ ! -x "$work/venv/bin/python" ]; then
+if ! "$work/venv/bin/python" -c 'import libcachesim, numpy' 2>/dev/null; then
     python3 -m venv "$work/venv"
     "$work/venv/bin/pip" install --quiet libcachesim==0.3.5 numpy
 fi
@@ -22,7 +25,10 @@ python=$work/venv/bin/python
 cargo build --release --quiet --manifest-path "$here/../../Cargo.toml" -p piebald-sim --example replay_rate
 cargo build --release --quiet --manifest-path "$here/../../Cargo.toml" -p piebald
 trace=$work/zipf-$requests.oracleGeneral
-[ -s "$trace" ] || "$python" "$here/zipf.py" "$trace" "$requests"
+if [ ! -s "$trace" ]; then
+    "$python" "$here/zipf.py" "$trace.part" "$requests"
+    mv "$trace.part" "$trace"
+fi
 
 # One policy through the whole command: decoding, cache, output.
 whole() { # POLICY
@@ -45,41 +51,23 @@ print(policy, pages, run["references"], run["misses"], rate)
 PY
 }
 
-policies="lru clock fifo sieve arc 2q lirs s3-fifo w-tinylfu"
+common="lru clock fifo sieve arc 2q lirs s3-fifo w-tinylfu min"
+own="dulo lru-2 mq linux-2.6.11 linux-2.6.30 mglru curve"
 : >"$work/whole.txt"
 : >"$work/cache.txt"
 : >"$work/peer.txt"
 for _ in $(seq "$runs"); do
-    for policy in $policies; do
+    for policy in $common; do
         whole "$policy" >>"$work/whole.txt"
         "$target/release/examples/replay_rate" "$trace" "$pages" "$policy" >>"$work/cache.txt"
         "$python" "$here/peer.py" "$trace" "$policy" "$pages" >>"$work/peer.txt"
     done
-    for policy in dulo curve; do
+    for policy in $own; do
         "$target/release/examples/replay_rate" "$trace" "$pages" "$policy" >>"$work/cache.txt"
     done
 done
-"$python" - "$work" <<'PY'
-import statistics
-import sys
-
-
-def read(name):
-    rates, misses = {}, {}
-    for line in open(f"{sys.argv[1]}/{name}.txt"):
-        policy, _, _, count, rate = line.split()
-        rates.setdefault(policy, []).append(float(rate))
-        misses[policy] = int(count)
-    return {p: statistics.median(r) for p, r in rates.items()}, misses
-
-
-whole, misses = read("whole")
-cache, _ = read("cache")
-peer, theirs = read("peer")
-print("| policy | command, M refs/cpu-s | cache alone, M refs/s | libCacheSim, M refs/cpu-s | command / libCacheSim | misses | libCacheSim's |")
-print("|---|---|---|---|---|---|---|")
-for p in peer:
-    print(f"| {p} | {whole[p]:.1f} | {cache[p]:.1f} | {peer[p]:.1f} | {whole[p] / peer[p]:.1f} | {misses[p]} | {theirs[p]} |")
-for p in sorted(set(cache) - set(peer)):
-    print(f"| {p} | | {cache[p]:.1f} | | | | |")
-PY
+cpu=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo 2>/dev/null | head -1)
+load=$(cut -d ' ' -f 1-3 /proc/loadavg 2>/dev/null || echo unknown)
+"$python" "$here/table.py" "$work" "$runs" "$pages" "${cpu:-unknown}" "$load" >"$results.part"
+mv "$results.part" "$results"
+cat "$results"
