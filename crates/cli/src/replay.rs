@@ -141,6 +141,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let hooks = Hooks {
         stop: Some(&stop),
         progress: Some(&report),
+        ..Hooks::default()
     };
     let result = replay(&request, hooks);
     bar.finish_and_clear();

@@ -94,6 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let hooks = Hooks {
         stop: Some(&stop),
         progress: Some(&report),
+        ..Hooks::default()
     };
     let result = study(&scenario, &inputs, hooks);
     bar.finish_and_clear();

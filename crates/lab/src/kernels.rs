@@ -5,9 +5,12 @@
 //! once, and every run but the last gets a copy. A state is dropped with its last
 //! run; since runs are taken repetition by repetition, there are at most as many
 //! states as threads that simulate, and one more.
+//!
+//! Studies that follow one another often begin with the same histories, too: whoever runs
+//! several keeps some in [`Histories`].
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
@@ -46,32 +49,73 @@ struct Key {
 /// A state, made by the first run that needs it.
 type Made = Arc<OnceLock<Result<Kernel, String>>>;
 
+/// States of aged memory that studies of one process have in common.
+///
+/// They depend on machine, seed, repetition and the frames of the policy; results do not
+/// depend on what is kept.
+pub struct Histories {
+    kept: usize,
+    /// By what they depend on, in words; the one that was used last is at the end.
+    made: Mutex<VecDeque<(String, Made)>>,
+}
+
+impl Histories {
+    /// Keeps so many of those that were used last: of a machine with 12 GiB, about 100 MB each.
+    pub const fn keeping(states: usize) -> Self {
+        Self {
+            kept: states,
+            made: Mutex::new(VecDeque::new()),
+        }
+    }
+
+    /// The place of a state, which may be still to be made.
+    fn place(&self, key: String) -> Made {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = made.iter().position(|(k, _)| *k == key);
+        let known = known.and_then(|at| made.remove(at));
+        let (key, place) = known.unwrap_or_else(|| (key, Made::default()));
+        made.push_back((key, place.clone()));
+        while made.len() > self.kept {
+            made.pop_front();
+        }
+        place
+    }
+}
+
 /// A state that some runs still need.
 struct Slot {
     runs: usize,
-    made: Made,
+    /// None before its first run.
+    made: Option<Made>,
 }
 
 /// The kernels of a study's runs.
 pub(crate) struct Kernels<'a> {
     scenario: &'a Scenario,
     slots: Mutex<HashMap<Key, Slot>>,
+    histories: Option<&'a Histories>,
 }
 
 impl<'a> Kernels<'a> {
-    /// For these runs, each of which takes its kernel once.
-    pub(crate) fn new(scenario: &'a Scenario, jobs: &[Job]) -> Self {
+    /// For these runs, each of which takes its kernel once, and with what earlier studies
+    /// left.
+    pub(crate) fn new(
+        scenario: &'a Scenario,
+        jobs: &[Job],
+        histories: Option<&'a Histories>,
+    ) -> Self {
         let mut slots: HashMap<Key, Slot> = HashMap::new();
         for job in jobs {
             let slot = slots.entry(key(scenario, job)).or_insert_with(|| Slot {
                 runs: 0,
-                made: Arc::default(),
+                made: None,
             });
             slot.runs += 1;
         }
         Self {
             scenario,
             slots: Mutex::new(slots),
+            histories,
         }
     }
 
@@ -81,13 +125,12 @@ impl<'a> Kernels<'a> {
     /// What the kernel or its allocator says.
     pub(crate) fn take(&self, job: &Job) -> Result<Kernel, String> {
         let key = key(self.scenario, job);
-        let draw = mix(&[self.scenario.seed, u64::from(key.repetition)]);
         let policy = &self.scenario.policies[job.policy];
-        let make = || kernel(&self.scenario.machine, policy, draw);
+        let make = || kernel(&self.scenario.machine, policy, self.draw(key.repetition));
         // Fresh memory costs nothing until it is used; a copy of it would.
         let shared = match key.memory {
             MemoryState::Fresh => None,
-            MemoryState::Aged => self.slot(key),
+            MemoryState::Aged => self.slot(key, policy),
         };
         let Some((made, last)) = shared else {
             return make();
@@ -104,14 +147,39 @@ impl<'a> Kernels<'a> {
     }
 
     /// The state of a key, and whether this is its last run.
-    fn slot(&self, key: Key) -> Option<(Made, bool)> {
+    fn slot(&self, key: Key, policy: &Policy) -> Option<(Made, bool)> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         let slot = slots.get_mut(&key)?;
         slot.runs -= 1;
-        if slot.runs > 0 {
-            return Some((slot.made.clone(), false));
+        let last = slot.runs == 0;
+        let place = || match self.histories {
+            Some(histories) => histories.place(self.words(key, policy)),
+            None => Made::default(),
+        };
+        let made = slot.made.get_or_insert_with(place).clone();
+        if last {
+            slots.remove(&key);
         }
-        Some((slots.remove(&key)?.made, true))
+        Some((made, last))
+    }
+
+    /// The draws of a repetition.
+    fn draw(&self, repetition: u32) -> u64 {
+        mix(&[self.scenario.seed, u64::from(repetition)])
+    }
+
+    /// All that [`kernel`] is given, in words, so that states of different studies are one only
+    /// if they are equal.
+    fn words(&self, key: Key, policy: &Policy) -> String {
+        format!(
+            "{:?} {:?} {:?} {:?} {:?} {:?}",
+            self.scenario.machine,
+            policy.frames,
+            policy.memory,
+            policy.thp,
+            policy.color_map,
+            self.draw(key.repetition)
+        )
     }
 }
 
@@ -248,7 +316,7 @@ mod tests {
                 job(policy, 0),
                 job(policy, 1),
             ];
-            let kernels = Kernels::new(&s, &jobs);
+            let kernels = Kernels::new(&s, &jobs, None);
             let draw = mix(&[s.seed, 0]);
             let mut own = kernel(&s.machine, &s.policies[policy], draw).expect("a kernel");
             let own = frames(&mut own);
@@ -269,11 +337,11 @@ mod tests {
     fn a_history_is_kept_no_longer_than_its_runs() {
         let s = scenario();
         let jobs: Vec<Job> = (0..3).flat_map(|r| [job(0, r), job(0, r)]).collect();
-        let kernels = Kernels::new(&s, &jobs);
+        let kernels = Kernels::new(&s, &jobs, None);
         let held = || {
             let slots = kernels.slots.lock().expect("no thread failed");
-            let made = slots.values().filter(|slot| slot.made.get().is_some());
-            made.count()
+            let made = slots.values().filter_map(|slot| slot.made.as_ref());
+            made.filter(|made| made.get().is_some()).count()
         };
         for (n, job) in jobs.iter().enumerate() {
             kernels.take(job).expect("a kernel");
@@ -281,12 +349,55 @@ mod tests {
         }
     }
 
+    /// Frames of a study of one run.
+    fn of_study(s: &Scenario, job: Job, histories: Option<&Histories>) -> Vec<Pfn> {
+        let kernels = Kernels::new(s, &[job], histories);
+        frames(&mut kernels.take(&job).expect("a kernel"))
+    }
+
+    #[test]
+    fn studies_with_common_histories_get_the_frames_that_they_would_get_by_themselves() {
+        let s = scenario();
+        let (mut seeded, mut larger) = (s.clone(), s.clone());
+        seeded.seed += 1;
+        larger.machine.memory.size = piebald_units::Bytes(256 << 20);
+        let histories = Histories::keeping(9);
+        for round in 0..2 {
+            for (name, s) in [("first", &s), ("seed", &seeded), ("memory", &larger)] {
+                for job in [job(0, 0), job(1, 0), job(0, 1)] {
+                    let common = of_study(s, job, Some(&histories));
+                    assert_eq!(common, of_study(s, job, None), "{name} {job:?}, {round}");
+                }
+            }
+        }
+        // One for each of the nine, none of them made twice.
+        assert_eq!(histories.made.lock().expect("no thread failed").len(), 9);
+    }
+
+    #[test]
+    fn the_histories_that_were_used_last_are_kept() {
+        let s = scenario();
+        let histories = Histories::keeping(2);
+        let made = |repetition| {
+            let before = histories.made.lock().expect("no thread failed").clone();
+            of_study(&s, job(0, repetition), Some(&histories));
+            let after = histories.made.lock().expect("no thread failed");
+            let (_, last) = after.back().expect("one at least");
+            assert!(after.len() <= 2 && last.get().is_some());
+            !before.iter().any(|(_, made)| Arc::ptr_eq(made, last))
+        };
+        assert_eq!(
+            [0, 1, 0, 2, 0, 1].map(made),
+            [true, true, false, true, false, true]
+        );
+    }
+
     #[test]
     fn a_kernel_that_cannot_be_is_told_to_every_run() {
         let mut s = scenario();
         s.machine.memory.size = piebald_units::Bytes(1 << 20);
         let jobs = [job(0, 0), job(0, 0)];
-        let kernels = Kernels::new(&s, &jobs);
+        let kernels = Kernels::new(&s, &jobs, None);
         for job in &jobs {
             assert!(kernels.take(job).is_err());
         }

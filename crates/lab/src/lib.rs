@@ -21,6 +21,7 @@ mod study;
 mod tally;
 
 pub use describe::machine_lines;
+pub use kernels::Histories;
 pub use parts::Parts;
 pub use prepare::{Prepared, Recorder, prepare};
 pub use study::{Hooks, StudyError, study};

@@ -25,7 +25,7 @@ use crate::{
     assemble::{MAP_BUCKETS, Results, assemble},
     colors,
     jobs::{Focus, Job, Phase, group_of, groups, jobs, members, mix, narrow_last_level},
-    kernels::Kernels,
+    kernels::{Histories, Kernels},
     meter::{Meter, Shown},
     prepare::Prepared,
     scenario::Scenario,
@@ -47,6 +47,8 @@ pub struct Hooks<'a> {
     /// Called with references done and references planned, which is an estimate until all runs
     /// have ended: only then are both equal.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
+    /// Aged memory that this study has in common with others before and after it.
+    pub histories: Option<&'a Histories>,
 }
 
 /// Why a study failed.
@@ -149,7 +151,7 @@ impl<'a> Lab<'a> {
             scenario,
             inputs,
             hooks,
-            kernels: Kernels::new(scenario, jobs),
+            kernels: Kernels::new(scenario, jobs, hooks.histories),
             meter: Meter::new(scenario, inputs, jobs),
         }
     }

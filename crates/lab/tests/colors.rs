@@ -8,7 +8,7 @@ use piebald_report::{ProgramResult, Study};
 
 /// A sort that fits fifteen colours of sixteen, beside a scan that fits nothing.
 const TEXT: &str = r#"schema = 1
-repetitions = 2
+repetitions = 1
 budget_refs = "150k"
 warmup_refs = "900k"
 [machine]
@@ -102,7 +102,7 @@ fn colors_that_hold_too_little_end_the_study_and_a_hint_goes_elsewhere() {
 fn a_policy_changes_who_owns_which_colors_and_only_targets_may_run_alone() {
     let text = TEXT
         .replace(
-            "repetitions = 2\n",
+            "repetitions = 1\n",
             "repetitions = 1\nalone = \"targets\"\n",
         )
         .replace("[[policy]]\nname = \"stock\"\nmemory = \"fresh\"\n", "")

@@ -40,6 +40,7 @@ fn run(scenario: &Scenario) -> Study {
     let hooks = Hooks {
         stop: None,
         progress: Some(&progress),
+        ..Hooks::default()
     };
     let study = study(scenario, &inputs, hooks).unwrap_or_else(|e| panic!("{e}"));
     assert!(most.load(Ordering::Relaxed) > 0);

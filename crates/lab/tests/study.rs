@@ -238,6 +238,7 @@ fn a_stop_keeps_whole_repetitions_and_marks_the_study() {
     let hooks = Hooks {
         stop: Some(&stop),
         progress: Some(&after_some),
+        ..Hooks::default()
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build();
     let study = pool.expect("pool").install(|| run_with(&s, hooks));
@@ -269,6 +270,7 @@ fn progress_counts_set_up_and_company_and_is_full_at_the_end_only() {
         let hooks = Hooks {
             stop: None,
             progress: Some(&note),
+            ..Hooks::default()
         };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let study = pool.expect("pool").install(|| run_with(&s, hooks));
@@ -303,6 +305,7 @@ fn a_study_stopped_at_once_says_that_there_is_nothing() {
     let hooks = Hooks {
         stop: Some(&stop),
         progress: None,
+        ..Hooks::default()
     };
     let error = run_with(&s, hooks).expect_err("nothing");
     assert!(matches!(error, StudyError::Nothing), "{error}");

@@ -5,14 +5,19 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use piebald_lab::{Hooks as StudyHooks, prepare, scenario::Scenario, study};
+use piebald_lab::{Histories, Hooks as StudyHooks, prepare, scenario::Scenario, study};
 use piebald_report::{Metrics, PolicyResult, ProgramResult, Sample, Study};
 
 use crate::Hooks;
 
+/// Aged memories that are kept for the next study: one for each repetition of a mix, with and
+/// without colours.
+const KEPT_HISTORIES: usize = 6;
+
 /// Runs studies and adds up what they cost.
 pub(crate) struct Bench<'a> {
     hooks: Hooks<'a>,
+    histories: Histories,
     refs: AtomicU64,
 }
 
@@ -20,6 +25,7 @@ impl<'a> Bench<'a> {
     pub(crate) const fn new(hooks: Hooks<'a>) -> Self {
         Self {
             hooks,
+            histories: Histories::keeping(KEPT_HISTORIES),
             refs: AtomicU64::new(0),
         }
     }
@@ -53,6 +59,7 @@ impl<'a> Bench<'a> {
         let hooks = StudyHooks {
             stop: self.hooks.stop,
             progress: Some(&show),
+            histories: Some(&self.histories),
         };
         let study = study(&scenario, &inputs, hooks).map_err(|e| e.to_string())?;
         self.refs.fetch_add(study.simulated_refs, Ordering::Relaxed);

@@ -1,7 +1,5 @@
 //! One program: its curve, its times, and the smallest share within the limit.
 
-use std::sync::atomic::AtomicBool;
-
 use piebald_sim::{
     CurveRequest, Outcome, Progress, SimError,
     rooms::{
@@ -76,13 +74,16 @@ impl Found {
 pub(super) fn program(
     question: &Question<'_>,
     program: usize,
-    stop: Option<&AtomicBool>,
+    hooks: Hooks<'_>,
     show: &(dyn Fn(u64) + Sync),
 ) -> Result<Found, StudyError> {
     let runs = Runs {
         question,
         program,
-        stop,
+        hooks: Hooks {
+            progress: None,
+            ..hooks
+        },
         show,
     };
     let all = question.map.colors();
@@ -159,7 +160,7 @@ const fn is_out_of_memory(error: &StudyError) -> bool {
 struct Runs<'a> {
     question: &'a Question<'a>,
     program: usize,
-    stop: Option<&'a AtomicBool>,
+    hooks: Hooks<'a>,
     show: &'a (dyn Fn(u64) + Sync),
 }
 
@@ -183,11 +184,7 @@ impl Runs<'_> {
         }
         let job = alone(self.program);
         let jobs = [job];
-        let hooks = Hooks {
-            stop: self.stop,
-            progress: None,
-        };
-        let lab = Lab::new(&scenario, question.inputs, hooks, &jobs);
+        let lab = Lab::new(&scenario, question.inputs, self.hooks, &jobs);
         let report = |p: Progress| (self.show)(p.refs);
         match lab.simulate(job, &report, curve) {
             Err(StudyError::Run {

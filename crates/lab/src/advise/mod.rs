@@ -28,6 +28,7 @@ use self::alone::Found;
 use crate::{
     colors::map_of,
     jobs::{Job, Phase, groups, jobs, last_level, members, planned_refs},
+    kernels::Histories,
     prepare::Prepared,
     scenario::{AdviseRequest, Frames, Goal, Policy, Scenario},
     study::{Hooks, StudyError, run_all},
@@ -63,6 +64,12 @@ pub(crate) fn study(
     request: AdviseRequest,
 ) -> Result<Study, StudyError> {
     let mut question = Question::new(scenario, inputs, request)?;
+    // All runs alone begin with one history.
+    let own_history = Histories::keeping(1);
+    let hooks = Hooks {
+        histories: hooks.histories.or(Some(&own_history)),
+        ..hooks
+    };
     let programs = question.programs();
     let of = |p: &usize| planned_refs(scenario, &alone(*p), inputs) * question.planned_runs(*p);
     let own: u64 = programs.iter().map(of).sum();
@@ -81,7 +88,7 @@ pub(crate) fn study(
         }
     };
     let found = programs.par_iter().with_max_len(1);
-    let found = found.map(|p| alone::program(&question, *p, hooks.stop, &show));
+    let found = found.map(|p| alone::program(&question, *p, hooks, &show));
     let found = found.collect::<Result<Vec<Found>, StudyError>>()?;
     let splits = question.splits(&found);
     let with = question.with_policies(&splits);

@@ -137,6 +137,7 @@ impl Bench<'_> {
         let hooks = StudyHooks {
             stop: self.hooks.stop,
             progress: Some(&show),
+            ..StudyHooks::default()
         };
         if self.hooks.stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
             return Err("interrupted".to_owned());
