@@ -19,8 +19,8 @@ use piebald_lab::{
     },
 };
 use piebald_report::{
-    Replay, TableStyle, replay_curves_to_csv, replay_sequences_to_csv, replay_to_csv, replay_to_html, replay_to_json, replay_to_table,
-    write_atomically,
+    Replay, TableStyle, replay_curves_to_csv, replay_sequences_to_csv, replay_to_csv,
+    replay_to_html, replay_to_json, replay_to_table, write_atomically,
 };
 
 use piebald_units::{Bytes, Count};

@@ -60,7 +60,7 @@ pub struct Histories {
 }
 
 impl Histories {
-    /// Keeps so many of those that were used last: of a machine with 12 GiB, about 100 MB each.
+    /// Keeps so many of those that were used last. Each holds tens of bytes for every frame.
     pub const fn keeping(states: usize) -> Self {
         Self {
             kept: states,
