@@ -84,7 +84,6 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
     }
 
     /// A page was written. If it was to leave and nobody needs it, it does.
-
     fn written(&mut self, page: PageRef) {
         self.cache.clear(page, flag::WRITEBACK);
         let p = *self.cache.page(page);
