@@ -27,3 +27,4 @@ pub mod contract;
 pub mod dulo;
 pub mod rainbow;
 pub mod replacement;
+pub mod srm;
