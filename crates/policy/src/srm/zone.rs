@@ -72,8 +72,9 @@ impl Books {
             (list.first, list.last) = (at, at);
         }
         list.len = before.len.saturating_add(1);
+        let now = *list;
         self.pages = self.pages.saturating_add(1);
-        self.resized(parts, color, before);
+        self.resized(parts, color, before, now);
     }
 
     /// Takes a frame out of its list; `None` if it is in none.
@@ -97,7 +98,8 @@ impl Books {
             list.free = was.free.saturating_sub(1);
             self.free = self.free.saturating_sub(1);
         }
-        self.resized(parts, color, was);
+        let now = *list;
+        self.resized(parts, color, was, now);
         Some(holds)
     }
 
@@ -109,24 +111,28 @@ impl Books {
         Some((first, holds))
     }
 
-    /// Keeps sets and counts after a list became longer or shorter.
+    /// Keeps sets and counts after a list became a page longer or shorter.
     #[inline]
-    fn resized(&mut self, parts: &mut PartsMut<'_>, color: Color, was: List) {
-        let now = list(parts.lists, color);
-        let is_long = |list: List| list.len > self.threshold;
-        if (was.len == 0) != (now.len == 0) {
+    fn resized(&mut self, parts: &mut PartsMut<'_>, color: Color, was: List, now: List) {
+        // The longer of the two tells which bound was passed, mostly none.
+        let longer = was.len.max(now.len);
+        if longer == 1 {
             put(&mut parts.sets.some, color, now.len > 0);
         }
-        if (was.free == 0) != (now.free == 0) {
+        if was.free.max(now.free) == 1 && was.free != now.free {
             put(&mut parts.sets.free, color, now.free > 0);
         }
-        if is_long(was) != is_long(now) {
-            put(&mut parts.sets.long, color, is_long(now));
-            self.short = match is_long(now) {
-                true => self.short.saturating_sub(1),
-                false => self.short.saturating_add(1),
-            };
+        if longer.wrapping_sub(1) == self.threshold {
+            self.became_long(parts, color, now.len > self.threshold);
         }
+    }
+
+    fn became_long(&mut self, parts: &mut PartsMut<'_>, color: Color, is_long: bool) {
+        put(&mut parts.sets.long, color, is_long);
+        self.short = match is_long {
+            true => self.short.saturating_sub(1),
+            false => self.short.saturating_add(1),
+        };
     }
 
     /// Sorts the lists anew by another threshold.
