@@ -11,6 +11,7 @@
 mod dulo;
 mod rainbow;
 mod replacement;
+mod srm;
 
 use core::fmt::Write;
 
@@ -45,6 +46,7 @@ pub extern "C" fn piebald_probe_start(word: u64) -> u64 {
         ^ rainbow::partitions(word)
         ^ replacement::policies(word)
         ^ dulo::sequences(word)
+        ^ srm::zone(word)
         ^ planted(word)
 }
 
