@@ -47,6 +47,47 @@ fn a_sequence_is_cut_at_the_threshold_and_changes_color() {
     assert_eq!((file.color(), file.blocks()), (Some(Color(0)), 2));
 }
 
+/// The table in docs/srm.md.
+#[test]
+fn the_worked_example_of_the_documentation() {
+    let mut srm = zone(plain_map(0, 2), 64, 0, with_threshold(3));
+    let (mut file, mut second) = (Sequence::NONE, Sequence::NONE);
+    let mut turn = VmTurn::default();
+    assert_eq!(large(&mut srm, &mut file, more()), Answer::Refill);
+    let mut next = [0u64, 1, 2, 3];
+    let filled = srm.fill(100, |c| {
+        next[usize::from(c.0)] += 4;
+        Some(Pfn(next[usize::from(c.0)]))
+    });
+    assert_eq!((filled, lengths(&srm)), (Ok(16), vec![4, 4, 4, 4]));
+
+    let mut step = |what: &str, expected: u16, zone: [u32; 4]| {
+        let answer = match what {
+            "block" => large(&mut srm, &mut file, more()),
+            "small" => small(&mut srm, &mut second, more()),
+            _ => srm.vm_fault(&mut turn, more()),
+        };
+        assert_eq!(color(answer), expected);
+        assert_eq!(lengths(&srm), zone);
+    };
+    step("block", 0, [3, 4, 4, 4]);
+    step("small", 1, [3, 3, 4, 4]);
+    step("block", 0, [2, 3, 4, 4]);
+    step("block", 0, [1, 3, 4, 4]);
+    step("block", 2, [1, 3, 3, 4]);
+    step("block", 2, [1, 3, 2, 4]);
+    step("block", 2, [1, 3, 1, 4]);
+    step("block", 3, [1, 3, 1, 3]);
+    step("memory", 0, [0, 3, 1, 3]);
+    step("memory", 1, [0, 2, 1, 3]);
+    step("memory", 2, [0, 2, 0, 3]);
+    step("block", 3, [0, 2, 0, 2]);
+    step("memory", 3, [0, 2, 0, 1]);
+    assert_eq!(srm.vm_fault(&mut turn, more()), Answer::Refill);
+    let marked = (0..4).filter(|c| srm.standing(Color(*c)).marked);
+    assert_eq!(marked.collect::<Vec<_>>(), [1, 3]);
+}
+
 #[test]
 fn small_files_of_a_process_are_one_sequence_and_a_large_one_is_its_own() {
     let mut srm = full(400, with_threshold(4));
