@@ -269,7 +269,7 @@ fn fuzz_every_call_answers_as_the_oracle_does() {
         let frames = least + random.below(4 * least);
         let config = Config {
             threshold,
-            max_pages: (random.below(2) == 0).then(|| least as u32),
+            max_pages: (random.below(2) == 0).then_some(least as u32),
             idle_after: (random.below(2) == 0).then(|| 1 + random.below(30)),
         };
         let origin = random.below(3) * 1000;
