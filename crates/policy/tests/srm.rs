@@ -319,6 +319,16 @@ fn what_can_be_spared_is_free_pages_then_long_lists_then_any() {
     assert_eq!(srm.counters().any, 7);
 }
 
+/// A frame for a block of a large file could not be used.
+fn decline(srm: &mut VecSrm, file: &mut Sequence) {
+    srm.declined(FileFault {
+        file,
+        process: &mut { Sequence::NONE },
+        file_blocks: u64::MAX,
+        limited: more(),
+    });
+}
+
 #[test]
 fn a_declined_block_is_not_counted() {
     let mut srm = full(40, with_threshold(3));
@@ -328,13 +338,13 @@ fn a_declined_block_is_not_counted() {
     for n in 0..12 {
         let taken = frame(large(&mut srm, &mut file, spent()));
         if n % 2 == 0 {
-            srm.declined(&mut file);
+            decline(&mut srm, &mut file);
             continue;
         }
         assert_eq!(taken.color.0, blocks / 3, "three usable blocks in a color");
         blocks += 1;
     }
-    srm.declined(&mut Sequence::NONE.clone());
+    decline(&mut srm, &mut { Sequence::NONE });
     assert_eq!(srm.counters().declined, 7);
 }
 

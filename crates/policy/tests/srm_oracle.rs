@@ -92,11 +92,7 @@ impl Pair {
                 self.srm.end(&mut self.sequences[who]);
                 self.oracle.end(who);
             }
-            90..=93 => {
-                let who = self.random.below(WHO as u64) as usize;
-                self.srm.declined(&mut self.sequences[who]);
-                self.oracle.declined(who);
-            }
+            90..=93 => self.decline(),
             94 => self.reconfigure(),
             95 => self.coming = 50 + self.random.below(700),
             _ => self.pressure(),
@@ -167,6 +163,22 @@ impl Pair {
         let expected = self.oracle.file_fault(file, process, file_blocks, &ask);
         assert_eq!(answer, expected);
         self.check_answer(answer, &ask);
+    }
+
+    fn decline(&mut self) {
+        let file = self.random.below(FILES as u64) as usize;
+        let process = FILES + self.random.below((WHO - FILES) as u64) as usize;
+        let file_blocks = self
+            .random
+            .below(2 * u64::from(self.srm.limits().threshold));
+        let (files, processes) = self.sequences.split_at_mut(FILES);
+        self.srm.declined(FileFault {
+            file: &mut files[file],
+            process: &mut processes[process - FILES],
+            file_blocks,
+            limited: Limited::default(),
+        });
+        self.oracle.declined(file, process, file_blocks);
     }
 
     fn vm_fault(&mut self) {

@@ -128,7 +128,12 @@ fn faults(zone: &mut Srm<Memory>, word: u64) -> u64 {
         });
         let page = zone.vm_fault(&mut turn, limited);
         sum ^= answered(block) ^ answered(page);
-        zone.declined(&mut file);
+        zone.declined(FileFault {
+            file: &mut file,
+            process: &mut process,
+            file_blocks: word,
+            limited,
+        });
     }
     zone.end(&mut file);
     sum ^ u64::from(turn.color().0)

@@ -208,7 +208,7 @@ pub struct Counters {
     pub refills: u64,
     /// Answers [`Answer::Empty`].
     pub empty: u64,
-    /// Frames that the host could not use.
+    /// Frames for blocks of files that the host could not use.
     pub declined: u64,
 }
 

@@ -12,18 +12,24 @@ use crate::contract::Mode;
 impl<S: Store> Srm<S> {
     /// A frame for a block of a file, in the colour of its sequence.
     pub fn file_fault(&mut self, fault: FileFault<'_>) -> Answer {
-        let FileFault {
-            file,
-            process,
-            file_blocks,
-            limited,
-        } = fault;
-        if file_blocks > u64::from(self.limits.threshold) {
-            return self.block(file, &limited);
+        let limited = fault.limited;
+        if !self.is_large(&fault) {
+            // It may have been larger once.
+            self.end(fault.file);
         }
-        // It was larger once.
-        self.end(file);
-        self.block(process, &limited)
+        self.block(self.sequence_of(fault), &limited)
+    }
+
+    /// The same-file heuristic applies (section 3.2: "files larger than T_l blocks").
+    fn is_large(&self, fault: &FileFault<'_>) -> bool {
+        fault.file_blocks > u64::from(self.limits.threshold)
+    }
+
+    fn sequence_of<'a>(&self, fault: FileFault<'a>) -> &'a mut Sequence {
+        match self.is_large(&fault) {
+            true => fault.file,
+            false => fault.process,
+        }
     }
 
     /// A frame for a page of a process's own memory, in the colour whose turn it is.
@@ -76,10 +82,12 @@ impl<S: Store> Srm<S> {
         *sequence = Sequence::NONE;
     }
 
-    /// The host could not use the frame that a fault of this sequence was answered
-    /// (its page was used through a mapping meanwhile, or is dirty, and went back to the
-    /// replacement order): the block is not counted, and the fault is asked again.
-    pub fn declined(&mut self, sequence: &mut Sequence) {
+    /// The host could not use the frame that this fault was answered (its page was used
+    /// through a mapping meanwhile, or is dirty, and went back to the replacement order):
+    /// the block is not counted, and the fault is asked again. After a
+    /// [`vm_fault`](Self::vm_fault) the host just asks again.
+    pub fn declined(&mut self, fault: FileFault<'_>) {
+        let sequence = self.sequence_of(fault);
         sequence.blocks = sequence.blocks.saturating_sub(1);
         self.counters.declined = self.counters.declined.wrapping_add(1);
     }

@@ -261,26 +261,32 @@ impl<R: Replacement> Host<R> {
         self.misses += 1;
         let insert = Insert::default();
         let ask = |host: &mut Self, limited: Limited<'_>| {
-            host.srm.file_fault(FileFault {
-                file: &mut host.files[reader.file],
-                process: &mut host.processes[reader.process],
-                file_blocks: reader.file_blocks,
-                limited,
-            })
+            let (srm, fault) = host.file_fault(reader, limited);
+            srm.file_fault(fault)
         };
         let declined = |host: &mut Self| {
-            let is_large = reader.file_blocks > u64::from(host.srm.limits().threshold);
-            let sequence = match is_large {
-                true => &mut host.files[reader.file],
-                false => &mut host.processes[reader.process],
-            };
-            host.srm.declined(sequence);
+            let (srm, fault) = host.file_fault(reader, Limited::default());
+            srm.declined(fault);
         };
         let Some(frame) = self.frame(reader.allowed, reader.mode, ask, declined) else {
             return false;
         };
         self.come(name, frame, &insert);
         true
+    }
+
+    fn file_fault<'a>(
+        &'a mut self,
+        reader: Reader<'_>,
+        limited: Limited<'a>,
+    ) -> (&'a mut VecSrm, FileFault<'a>) {
+        let fault = FileFault {
+            file: &mut self.files[reader.file],
+            process: &mut self.processes[reader.process],
+            file_blocks: reader.file_blocks,
+            limited,
+        };
+        (&mut self.srm, fault)
     }
 
     fn come(&mut self, name: u64, frame: Pfn, insert: &Insert) {

@@ -143,7 +143,9 @@ impl Oracle {
         }
     }
 
-    pub fn declined(&mut self, who: Who) {
+    pub fn declined(&mut self, file: Who, process: Who, blocks: u64) {
+        let is_large = blocks > u64::from(self.limits.threshold);
+        let who = if is_large { file } else { process };
         if let Some(stay) = &mut self.stays[who] {
             stay.blocks = stay.blocks.saturating_sub(1);
         }
