@@ -2,9 +2,11 @@
 //!
 //! A host that needs a frame says who asks, why, and which colours are allowed
 //! and wished; the allocator answers with a [`Grant`] or a small error. A host that
-//! needs memory asks a [`replacement`] policy which pages should leave. Policies
+//! needs memory asks a [`replacement`] policy which pages should leave. A host that
+//! reads a file for a program asks which core should do it ([`reads`]). Policies
 //! return verdicts and change nothing outside themselves.
 
+pub mod reads;
 pub mod replacement;
 
 use core::fmt;

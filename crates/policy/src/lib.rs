@@ -8,7 +8,7 @@
 //!
 //! [`contract`] holds the few types and traits that hosts call; [`color_map`]
 //! says which colour a frame has; [`buddy`] hands out frames by colour;
-//! [`replacement`] says which pages leave memory.
+//! [`replacement`] says which pages leave memory; [`mfc`] says which core reads.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -25,6 +25,7 @@ pub mod buddy;
 pub mod color_map;
 pub mod contract;
 pub mod dulo;
+pub mod mfc;
 pub mod rainbow;
 pub mod replacement;
 pub mod srm;

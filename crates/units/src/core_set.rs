@@ -38,6 +38,11 @@ impl CoreSet {
         }
     }
 
+    /// The set that a bitmap describes.
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
     /// The set as a bitmap.
     pub const fn bits(self) -> u64 {
         self.0
