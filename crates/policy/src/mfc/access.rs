@@ -127,7 +127,7 @@ impl Room<'_> {
             .or_else(|| self.room_elsewhere(asked, holders, holder))
             .unwrap_or_else(|| match holder {
                 None => self.nowhere(asked),
-                Some(holder) => self.somewhere(asked, holder),
+                Some(holder) => self.somewhere(asked, holders, holder),
             })
     }
 
@@ -356,10 +356,12 @@ impl Room<'_> {
             .map(|(_, _, d)| d)
     }
 
-    /// Lines 31 to 43: the reader goes to the file, or the file to the reader.
-    fn somewhere(&self, asked: &Asked, holder: Holder) -> Decision {
-        if holder.id == asked.here {
-            return Decision::caching(asked.here, Why::Held);
+    /// Lines 31 to 43: the reader goes to the file, or the file to the reader. If its core
+    /// has the file and another holder less to do, it goes for that: no rule applies that
+    /// would bring the file.
+    fn somewhere(&self, asked: &Asked, holders: u64, holder: Holder) -> Decision {
+        if holders & asked.here.bit() != 0 {
+            return Decision::caching(holder.id, Why::Held);
         }
         if self.may_copy() && self.copied(asked, holder) {
             return Decision::caching(asked.here, Why::Copied);
