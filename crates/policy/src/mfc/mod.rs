@@ -128,6 +128,11 @@ impl<S: Store> Mfc<S> {
         Ok(Self { store, machine })
     }
 
+    /// The lent memory, back.
+    pub fn into_store(self) -> S {
+        self.store
+    }
+
     fn room(&self) -> Room<'_> {
         Room {
             machine: &self.machine,
