@@ -9,7 +9,7 @@ use mfc_kit::{
 };
 use piebald_policy::{
     contract::reads::{Among, Read, ReadOutcome, ReadPlacement, ReadRequest, Reader},
-    mfc::{Competitive, Config, DomainId, Elsewhere, Here, MinRead, Second, Switches, Why},
+    mfc::{Competitive, Config, DomainId, Elsewhere, Here, MinRead, Second, Switches, Uses, Why},
 };
 use piebald_units::{Bytes, CoreId, CoreSet, FileId, Picos};
 
@@ -205,7 +205,7 @@ impl Pair {
                     self.last
                 );
             }
-            self.mfc.validate().expect("consistent books");
+            self.mfc.validate_alone().expect("consistent books");
         }
     }
 }
@@ -277,6 +277,7 @@ fn shared_caches_of_two_chips() {
     let config = Config {
         min_read: MinRead::BreakEven,
         idle: 2,
+        uses: Uses::Stay,
         ..Config::PAPER
     };
     all_seen(&compare(&pairs(), config, 5), &COMMON[..9]);

@@ -9,6 +9,7 @@
 #![no_std]
 
 mod dulo;
+mod mfc;
 mod rainbow;
 mod replacement;
 mod srm;
@@ -47,6 +48,7 @@ pub extern "C" fn piebald_probe_start(word: u64) -> u64 {
         ^ replacement::policies(word)
         ^ dulo::sequences(word)
         ^ srm::zone(word)
+        ^ mfc::reads(word)
         ^ planted(word)
 }
 

@@ -5,7 +5,7 @@ use piebald_units::{CoreId, CoreSet};
 use super::{
     Why,
     books::{Make, Placing},
-    config::{Competitive, Elsewhere, Here},
+    config::{Competitive, Elsewhere, Here, Uses},
     room::{DomainId, Event, Room, domains},
     sync::{Relaxed, add},
     table::{Claim, Key},
@@ -43,6 +43,8 @@ struct Holder {
 #[derive(Clone, Copy)]
 struct Decision {
     to: DomainId,
+    /// The holder that it was copied or brought from.
+    from: Option<DomainId>,
     load: Load,
     why: Why,
 }
@@ -51,8 +53,16 @@ impl Decision {
     const fn caching(to: DomainId, why: Why) -> Self {
         Self {
             to,
+            from: None,
             load: Load::Caching,
             why,
+        }
+    }
+
+    fn copy(to: DomainId, from: Option<Holder>, why: Why) -> Self {
+        Self {
+            from: from.map(|h| h.id),
+            ..Self::caching(to, why)
         }
     }
 }
@@ -139,6 +149,9 @@ impl Room<'_> {
         if decision.why.places_anew() {
             self.paid(asked.file, |paid| paid.store(0, Relaxed));
         }
+        if self.machine.config.uses == Uses::Follow {
+            self.follow(asked.file, &decision);
+        }
         if let Some(cell) = self.cell(decision.to, asked.file) {
             add(&cell.used, 1);
         }
@@ -153,6 +166,40 @@ impl Room<'_> {
                 placed: decision.why.places(),
             },
             why: decision.why,
+        }
+    }
+
+    /// Uses follow a file that comes to a domain: see [`Uses::Follow`].
+    fn follow(&self, file: u32, decision: &Decision) {
+        let to = decision.to;
+        match (decision.why, decision.from) {
+            (Why::RoomHere | Why::RoomElsewhere | Why::Replaced, _) => {
+                let holders = self.file(file).map_or(0, |r| r.holders.load(Relaxed));
+                let others = self.machine.domains & !holders & !to.bit();
+                domains(others).for_each(|from| self.carry(file, from, to, 0));
+            }
+            (Why::Brought, Some(from)) => self.carry(file, from, to, 0),
+            (Why::CopiedToRoom | Why::Copied, Some(from)) => self.carry(file, from, to, 1),
+            _ => {}
+        }
+    }
+
+    /// Takes uses of a file from one domain to another: all that are left after a shift.
+    fn carry(&self, file: u32, from: DomainId, to: DomainId, shift: u32) {
+        let (Some(giver), Some(taker)) = (self.cell(from, file), self.cell(to, file)) else {
+            return;
+        };
+        let seen = giver.used.load(Relaxed);
+        let taken = seen.checked_shr(shift).unwrap_or(0);
+        let left = seen.saturating_sub(taken);
+        if taken == 0 {
+            return;
+        }
+        // A use that is counted in this moment keeps them where they are.
+        let given = giver.used.compare_exchange(seen, left, Relaxed, Relaxed);
+        if given.is_ok() {
+            add(&taker.used, taken);
+            self.lower_bound(from, file, left);
         }
     }
 
@@ -251,7 +298,7 @@ impl Room<'_> {
             Some(_) => return None,
         };
         let placed = self.place(asked, asked.here, Make::Nothing);
-        placed.then_some(Decision::caching(asked.here, why))
+        placed.then_some(Decision::copy(asked.here, holder, why))
     }
 
     fn wants_copy(&self, asked: &Asked, holder: Holder) -> bool {
@@ -297,7 +344,7 @@ impl Room<'_> {
             false => Why::RoomElsewhere,
         };
         let placed = self.place(asked, most, Make::Nothing);
-        placed.then_some(Decision::caching(most, why))
+        placed.then_some(Decision::copy(most, holder, why))
     }
 
     fn not_busy(&self, asked: &Asked, set: u64) -> u64 {
@@ -312,9 +359,8 @@ impl Room<'_> {
         match self.replace_least(asked, than) {
             Some(on) => Decision::caching(on, Why::Replaced),
             None => Decision {
-                to: asked.here,
                 load: Load::NonCaching,
-                why: Why::Unpopular,
+                ..Decision::caching(asked.here, Why::Unpopular)
             },
         }
     }
@@ -364,10 +410,10 @@ impl Room<'_> {
             return Decision::caching(holder.id, Why::Held);
         }
         if self.may_copy() && self.copied(asked, holder) {
-            return Decision::caching(asked.here, Why::Copied);
+            return Decision::copy(asked.here, Some(holder), Why::Copied);
         }
         if self.may_copy() && self.has_paid(asked, holder) && self.brought(asked, holder) {
-            return Decision::caching(asked.here, Why::Brought);
+            return Decision::copy(asked.here, Some(holder), Why::Brought);
         }
         Decision::caching(holder.id, Why::Held)
     }

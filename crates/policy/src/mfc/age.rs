@@ -5,7 +5,7 @@ use piebald_units::{CoreId, Picos};
 use super::{
     room::{DomainId, Room},
     store::Books,
-    sync::{AtomicU32, Relaxed},
+    sync::{AtomicU32, Relaxed, Release},
 };
 
 /// Periods that are made up for if nobody aged for long: after 31 halvings nothing is
@@ -70,7 +70,7 @@ impl Room<'_> {
             }
         }
         // After the halving: a bound that was found meanwhile may be too high.
-        books.least.store(0, Relaxed);
+        books.least.store(0, Release);
         if to < self.machine.files {
             books.cursor.store(to, Relaxed);
             return;

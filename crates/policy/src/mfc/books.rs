@@ -122,6 +122,16 @@ impl<'a> Room<'a> {
         }
     }
 
+    /// A file has fewer uses on a domain now: the bound must not be above. (A file that
+    /// comes to the domain in this moment may leave it too high until uses are halved
+    /// next; a less popular file stays that long.)
+    pub fn lower_bound(&self, id: DomainId, file: u32, used: u32) {
+        let holders = self.file(file).map_or(0, |r| r.holders.load(Relaxed));
+        if let Some(books) = self.books(id).filter(|_| holders & id.bit() != 0) {
+            books.least.fetch_min(used, Release);
+        }
+    }
+
     /// Believes that a domain holds a file; false if it cannot be placed there.
     pub fn place_on(&self, id: DomainId, placing: Placing, make: Make) -> bool {
         match self.locked(id, |held| held.place(placing, make)) {
@@ -294,7 +304,7 @@ impl Held<'_> {
     /// The uses of the least popular file; `u32::MAX` if there is none. An ager that
     /// halves uses meanwhile sets the bound to 0 when it is done, which stays.
     pub fn least(&self) -> u32 {
-        self.books.least.store(u32::MAX, Relaxed);
+        self.books.least.swap(u32::MAX, Acquire);
         let uses = self.in_use().iter().map(|e| self.used(e));
         let least = uses.min().unwrap_or(u32::MAX);
         self.books.least.fetch_min(least, Relaxed);

@@ -54,6 +54,19 @@ pub enum Competitive {
     PerCore,
 }
 
+/// What becomes of `f.use[]` when a file comes to another core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Uses {
+    /// They stay where they were counted, as in Figure 2. A file that has just come to a
+    /// core then has fewer uses there than any other, and gives way to the next file that
+    /// was ever used twice, however popular both are.
+    Stay,
+    /// They follow the file: a new copy in place of none takes over all, one beside
+    /// another half of that one's. The sum stays. So "the on-chip files are all more
+    /// popular than the others, as measured by their `f.use[]` counts" (section 4.3).
+    Follow,
+}
+
 /// The parameters of MFC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -92,6 +105,8 @@ pub struct Config {
     /// See [`Elsewhere`]. The figure has no condition; [`Elsewhere::WhenBusy`], which is
     /// the condition of section 4.4 for copies \[ours\].
     pub elsewhere: Elsewhere,
+    /// See [`Uses`]. [`Uses::Follow`], for what section 4.3 says of LFU \[ours\].
+    pub uses: Uses,
     /// See [`Competitive`]. Published: per file, by the words.
     pub competitive: Competitive,
     /// Parts of a large file. Published: "half the size of a core's L2 cache" (section
@@ -125,6 +140,7 @@ impl Config {
         decay_shift: 1,
         here: Here::Frequent(2),
         elsewhere: Elsewhere::WhenBusy,
+        uses: Uses::Follow,
         competitive: Competitive::PerFile,
         chunk: Bytes(256 * Bytes::KIB),
         whole_up_to: None,
@@ -135,6 +151,7 @@ impl Config {
     pub const FIGURE_2: Self = Self {
         here: Here::Always,
         elsewhere: Elsewhere::Always,
+        uses: Uses::Stay,
         competitive: Competitive::Off,
         ..Self::PAPER
     };

@@ -20,7 +20,7 @@ use core::fmt;
 use piebald_units::{Bytes, CoreId, FileId, Picos};
 
 pub use access::Verdict;
-pub use config::{Competitive, Config, ConfigError, Elsewhere, Here, MinRead};
+pub use config::{Competitive, Config, ConfigError, Elsewhere, Here, MinRead, Uses};
 pub use host::{Counters, Misses, Second, Switches};
 pub use room::DomainId;
 pub use store::{
@@ -253,6 +253,16 @@ impl<S: Store> Mfc<S> {
     /// The first rule that does not hold.
     pub fn validate(&self) -> Result<(), Broken> {
         self.room().validate()
+    }
+
+    /// As [`validate`](Self::validate), and what holds only if no two calls ever ran at
+    /// once: that the bounds by which the least popular file is found are none too high.
+    ///
+    /// # Errors
+    /// The first rule that does not hold.
+    pub fn validate_alone(&self) -> Result<(), Broken> {
+        self.room().validate()?;
+        self.room().validate_bounds()
     }
 }
 

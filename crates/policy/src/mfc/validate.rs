@@ -34,6 +34,22 @@ impl Room<'_> {
         self.check_keys()
     }
 
+    pub fn validate_bounds(&self) -> Result<(), Broken> {
+        let is_low = |d: &DomainId| {
+            let least = self.books(*d).map_or(0, |b| b.least.load(Relaxed));
+            let held = self.books(*d).map_or(0, |b| b.held.load(Relaxed) as usize);
+            let mut entries = self.entries(*d).iter().take(held);
+            entries.any(|e| self.used(*d, e.file.load(Relaxed)) < least)
+        };
+        match domains(self.machine.domains).find(is_low) {
+            Some(domain) => Err(Broken {
+                rule: "a file has fewer uses than the least",
+                domain,
+            }),
+            None => Ok(()),
+        }
+    }
+
     fn check_domain(&self, id: DomainId) -> Result<(), &'static str> {
         let books = self.books(id).ok_or("a domain has no state")?;
         if books.lock.is_taken() || books.aging.is_taken() {
@@ -53,9 +69,6 @@ impl Room<'_> {
             let before = entries.get(..at).unwrap_or(&[]);
             if before.iter().any(|e| e.file.load(Relaxed) == file) {
                 return Err("a file is held twice");
-            }
-            if self.used(id, file) < books.least.load(Relaxed) {
-                return Err("a file has fewer uses than the least");
             }
         }
         if bytes != books.files.load(Relaxed) {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use piebald_policy::{
     contract::reads::{Among, Load, ReadRequest},
-    mfc::{Competitive, Config, Elsewhere, Here, MinRead, Second, Switches, Why},
+    mfc::{Competitive, Config, Elsewhere, Here, MinRead, Second, Switches, Uses, Why},
 };
 
 use super::Plan;
@@ -39,6 +39,8 @@ pub struct Oracle {
     pub misses: Vec<[u32; 3]>,
     pub online: u64,
     due: Vec<Option<u64>>,
+    /// The holder that would serve the last read.
+    from: usize,
 }
 
 struct Asked {
@@ -63,6 +65,7 @@ impl Oracle {
             misses: vec![[0; 3]; 64],
             online: cores.bits(),
             due: vec![None; nr],
+            from: 0,
         }
     }
 
@@ -224,6 +227,7 @@ impl Oracle {
             bytes,
         };
         let (to, load, why) = self.mfc_access(&asked);
+        self.uses_follow(&asked, to, why);
         let core = self.best_core(&asked, to);
         let cost = self.move_ns(self.hops(asked.here, to));
         let file = self.files.get_mut(&key).unwrap();
@@ -236,6 +240,31 @@ impl Oracle {
             file.moved[asked.here] += 1;
         }
         (core, load, why, until)
+    }
+
+    /// All uses to a copy in place of none, half of a holder's to one beside it.
+    fn uses_follow(&mut self, asked: &Asked, to: usize, why: Why) {
+        if self.config.uses == Uses::Stay {
+            return;
+        }
+        let from = self.from;
+        let f = self.files.get_mut(&asked.key).unwrap();
+        match why {
+            Why::RoomHere | Why::RoomElsewhere | Why::Replaced => {
+                for d in 0..f.used.len() {
+                    if d != to && !f.cores.contains(&d) {
+                        f.used[to] += std::mem::take(&mut f.used[d]);
+                    }
+                }
+            }
+            Why::Brought => f.used[to] += std::mem::take(&mut f.used[from]),
+            Why::CopiedToRoom | Why::Copied => {
+                let half = f.used[from] / 2;
+                f.used[from] -= half;
+                f.used[to] += half;
+            }
+            _ => {}
+        }
     }
 
     /// Figure 2 with the rules that only the text has.
@@ -254,6 +283,7 @@ impl Oracle {
             .copied()
             .min_by_key(|d| (self.load(asked, *d), *d != here, self.hops(here, *d), *d));
         let copies = self.switches.copies;
+        self.from = new.unwrap_or(0);
 
         if self.available(here) > asked.bytes {
             if f.cores.contains(&here) {
