@@ -26,6 +26,7 @@ STAGES=(
     "docs:900:rustdoc of the whole workspace, warnings are errors"
     "build:900:release build"
     "tests:1800:unit, property and integration tests"
+    "model:600:what threads share, in every order in which they may meet"
     "fuzz:1200:fuzz targets on their corpora and on random input"
     "bare-metal:900:the policy core without an operating system"
     "licences:300:cargo-deny: licences and advisories of dependencies"
@@ -107,6 +108,13 @@ stage_tests() {
     # The dev profile: optimised a little, with debug assertions and overflow
     # checks, which a release build would leave out.
     "$CARGO" test ${locked[@]+"${locked[@]}"} --workspace --no-fail-fast
+}
+
+# A target directory of its own: the flag changes every crate.
+stage_model() {
+    need_rust
+    RUSTFLAGS="${RUSTFLAGS:-} --cfg loom" "$CARGO" test ${locked[@]+"${locked[@]}"} --release \
+        --target-dir "$CARGO_TARGET_DIR/loom" -p piebald-policy --test mfc_loom
 }
 
 # Every test whose name contains `fuzz_` is a fuzz target: it runs its corpus

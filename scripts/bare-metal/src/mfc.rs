@@ -81,9 +81,7 @@ fn make(word: u64, sink: &mut Sink) {
         0 => Config::PAPER,
         _ => Config::FIGURE_2,
     };
-    if let Ok(sizes) = Sizes::of(&topology, &config, word as u32) {
-        sink.0 ^= (sizes.file_bytes() ^ sizes.machine_bytes()) as u64;
-    }
+    sink.0 ^= sizes(&topology, &config, word as u32);
     match Mfc::new(lent(), &topology, config) {
         // SAFETY: one thread, and this runs once.
         Ok(mfc) => unsafe { MFC = Some(mfc) },
@@ -91,6 +89,12 @@ fn make(word: u64, sink: &mut Sink) {
             let _ = write!(sink, "{e}");
         }
     }
+}
+
+#[inline(never)]
+fn sizes(topology: &Topology<'_>, config: &Config, files: u32) -> u64 {
+    let sizes = Sizes::of(topology, config, files);
+    sizes.map_or(0, |s| (s.file_bytes() ^ s.machine_bytes()) as u64)
 }
 
 #[inline(never)]

@@ -2,7 +2,101 @@
 //!
 //! Source: S. Boyd-Wickizer, M. F. Kaashoek, R. Morris, N. Zeldovich, "A Software
 //! Approach to Unifying Multicore Caches", 2011: software cache unification (SCU), and
-//! the multicore-aware file cache (MFC) that applies it to files.
+//! MFC, the multicore-aware file cache that applies it to files.
+//!
+//! The idea: a thread that reads everything on one core fills and refills that core's
+//! cache, while those of the others lie idle or hold the same data. MFC moves the
+//! *thread* to the core whose cache holds the file, or should; the copy to the program's
+//! buffer fills that cache, and the thread goes on there. So a file is on one core, all
+//! caches together are one, and what does not fit is read past them with non-caching
+//! loads.
+//!
+//! Vocabulary: a *domain* is what the paper calls a core: the cores that share what
+//! counts as one cache ([`Topology`]). `f.cores` are the *holders* of a file, `f.use[c]`
+//! its *uses* on a domain. A file is *small* if loading it costs less than moving a
+//! thread. It is *placed* when MFC begins to believe that a domain holds it. MFC sees no
+//! cache; all of this is belief, and hardware may have done otherwise.
+//!
+//! # A read, by the lines of Figure 2
+//!
+//! 1. (3, 4) A small file is read where the thread is.
+//! 2. (6-10) There is room on the thread's core: the file is placed there. If another
+//!    core holds it, only a *frequent user* gets a copy ([`Here`]).
+//! 3. (12-16) There is room on another core: the file is placed on the one with most,
+//!    and the thread goes there. If a core holds it, only when that is busy
+//!    ([`Elsewhere`]).
+//! 4. (18-29) No core holds it: if the least popular file anywhere has fewer uses than
+//!    this one has in sum, it gives way; else the file is read past the caches.
+//! 5. (31-40) Some core holds it: if the one with least to do is busy, the thread's core is
+//!    idle, and holds a file with less than half the uses, a copy takes its place.
+//! 6. (section 4.5) If moving threads for the file has cost as much as loading it, the
+//!    file comes to the thread ([`Competitive`]).
+//! 7. (42, 43) Else the thread goes to the file.
+//!
+//! Uses are halved every period (45-47). Room is what a core's caches have minus the
+//! larger of the files on it and the levels that misses show to be full (section 4.6).
+//! Files larger than a core's caches are cut into chunks, each a file (section 4.7).
+//! Writes are not handled (section 4.8).
+//!
+//! # Where the source leaves something open, and where this differs
+//!
+//! * *Figure and text.* [`Config::FIGURE_2`] is the figure as printed;
+//!   [`Config::PAPER`] has the conditions that only the text names. For lines 12 to 16 it
+//!   names none, but "at most one copy" (section 3): read as the condition of section
+//!   4.4.
+//! * *Uses of a file that comes.* By the figure, a file that has just come to a core has
+//!   one use there, fewer than any, and is the next to go; with equally popular files
+//!   nearly every read of one that is not held displaces one that is. So uses follow the
+//!   file ([`Uses`]).
+//! * Line 24 makes one file give way, which may be smaller than the one that comes. Here as
+//!   many as it takes, all less popular; if these are not enough, none, and the domain
+//!   with the next popular file is tried.
+//! * `runqueue_len` does not count the reader itself, or its own core would never be idle.
+//! * A shared cache has room for what domains have no room for on their own levels; what
+//!   others put there is missing to each (section 4.6 says only that this is taken into
+//!   account).
+//! * What migration costs (section 4.5) is also asked for each target: a core too far for
+//!   the size of the file is no target. Of equal ones the nearest is taken.
+//! * When a thread goes from one holder to another for less load, no rule brings the file.
+//! * The file that comes by rule 6 leaves the core that the thread would have gone to. If
+//!   what is less popular on the thread's core does not make room, the thread moves.
+//! * Files are known by a table of sets of eight records. A file that finds no record is
+//!   read where the thread is, past the cache if there is no room.
+//! * The paper takes spin locks where lists change. Here nobody waits: who finds a domain
+//!   taken does not place the file there, and the next read tries again.
+//!
+//! # Odd situations
+//!
+//! * A pinned reader stays; domains that it may not go to do not exist for it. Line 18
+//!   then reads: no core that it can reach.
+//! * A core that goes offline: when it was its domain's last, the domain holds nothing.
+//!   A reader on a core that is offline or unknown stays, and nothing is counted.
+//! * A file that changes its size stays where it is; what is too much gives way when
+//!   another file comes. One that comes to be cut, or no longer is, is a new file. One
+//!   that vanishes leaves its room at once, or if another thread is at the domain, as
+//!   soon as someone looks there.
+//! * A reader that is not moved as the verdict said: [`ReadPlacement::after`] gives up the
+//!   belief that the file is there.
+//!
+//! # Cost
+//!
+//! A read of a held file looks at a set of the table, at its holders, and at the room of
+//! the reader's domain. One of a file that no core holds looks at each domain's room and
+//! bound, and at the entries of those whose bound is below the file's uses, twice at
+//! most; a new file at eight records. Sizes of files that other domains hold cost one
+//! lock each. No call allocates, recurses or waits. Memory: [`Sizes`].
+//!
+//! # Concurrency
+//!
+//! *Shared*: every call takes `&self`, and any number may run at once. The only state that
+//! threads share when nothing changes its place are the uses of a file on a domain, as in
+//! the paper (section 5).
+//!
+//! Locks: one per set of the table and one per domain, never two at a time, none waited
+//! for. A domain's lock guards its list of files, their bytes and its bit in their
+//! holders; a set's, which files its records are. `tests/mfc_loom.rs` runs pairs of calls
+//! in every order in a model of memory.
+
 mod access;
 mod age;
 mod books;
