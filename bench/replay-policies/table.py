@@ -12,8 +12,9 @@ directory, runs, pages, processor, load = sys.argv[1:]
 REASONS = {
     "lirs": "the paper leaves the bound of the stack open; ours forgets the block that left memory "
             "first once as many are remembered as fit.",
-    "s3-fifo": "ours misses what a direct rerun of the paper's algorithm 1 over queues misses; what "
-               "libCacheSim does otherwise was not found.",
+    "s3-fifo": "while its cache fills, libCacheSim puts objects into main as soon as small is "
+               "full; the paper's algorithm 1 does not. With that rule a rerun over queues has "
+               "libCacheSim's count, without it ours.",
     "w-tinylfu": "the sketch and its sample differ: ours is halved after 10 uses per page, as "
                  "Caffeine's; the longer sample suits draws that never change.",
 }
