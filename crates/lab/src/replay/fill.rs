@@ -152,12 +152,11 @@ pub(super) fn notes(replay: &mut Replay, stream: &CallStream, survey: &Survey, j
             "the number of different pages is estimated (standard error about 0.02 %)".to_owned(),
         );
     }
-    if let Some(disk) = jobs.first().and_then(|job| job.instance.outcome().disk) {
-        if disk.disk.cut > 0 {
-            notes.push(format!(
-                "{} disk requests reached behind the disk's end and were cut",
-                disk.disk.cut
-            ));
-        }
+    let disk = jobs.first().and_then(|job| job.instance.outcome().disk);
+    let cut = disk.map_or(0, |disk| disk.disk.cut);
+    if cut > 0 {
+        notes.push(format!(
+            "{cut} disk requests reached behind the disk's end and were cut"
+        ));
     }
 }
