@@ -1,9 +1,11 @@
 //! The page cache: names to numbers, what each page is up to, and the policy.
 
-use piebald_policy::contract::replacement::{Gone, Insert, PageRef, Replacement, State, Touch};
+use piebald_policy::contract::replacement::{
+    Gone, Insert, PageRef, Replacement, State, Touch, Via,
+};
 use piebald_units::{Lba, Picos};
 
-use super::{error::BrokenHost, key::Key, table::FastMap};
+use super::{error::BrokenHost, key::Key, memory::Memory, table::FastMap};
 
 /// What a page is up to. A page that is not [`RESIDENT`](flag::RESIDENT) is a ghost
 /// or free.
@@ -72,6 +74,8 @@ pub(super) struct Cold {
     pub dirty: Vec<PageRef>,
     /// Pages that are being written already.
     pub writing: Vec<PageRef>,
+    /// Pages that were passed over because they were used through a mapping.
+    pub young: Vec<PageRef>,
 }
 
 /// What left the cache, for the counters.
@@ -83,7 +87,7 @@ pub(super) struct Departures {
 }
 
 /// The page cache.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Cache<P> {
     policy: P,
     numbers: FastMap<Key, PageRef>,
@@ -95,6 +99,8 @@ pub(super) struct Cache<P> {
     unclean: u32,
     proposals: Vec<PageRef>,
     batch: usize,
+    /// Pages used through mappings that one search passes over.
+    spared: usize,
     /// Victims until the cold end is looked at a batch ahead.
     ahead: usize,
     pub departures: Departures,
@@ -102,7 +108,8 @@ pub(super) struct Cache<P> {
 
 impl<P: Replacement> Cache<P> {
     /// `batch`: pages that reclaim writes at a time; at most a quarter of memory.
-    pub fn new(policy: P, batch: u32) -> Self {
+    /// `spared`: pages that one search for a victim passes over because they were used.
+    pub fn new(policy: P, batch: u32, spared: u32) -> Self {
         let slots = policy.slots();
         let batch = batch.min(policy.capacity() / 4).max(1) as usize;
         Self {
@@ -115,6 +122,7 @@ impl<P: Replacement> Cache<P> {
             unclean: 0,
             proposals: Vec::new(),
             batch,
+            spared: spared as usize,
             ahead: 0,
             departures: Departures::default(),
         }
@@ -233,11 +241,18 @@ impl<P: Replacement> Cache<P> {
     }
 
     /// Looks for the coldest page that can go, and for pages on the way to it that can
-    /// go when they are written, at most a batch of dirty ones. Pages under I/O, and
-    /// dirty ones for which `place` has no place, are passed over.
-    pub fn cold(&mut self, place: impl Fn(Key) -> bool) -> Cold {
+    /// go when they are written, at most a batch of dirty ones. Pages under I/O, those
+    /// that memory keeps, and dirty ones for which `place` has no place, are passed
+    /// over. So are pages that were used through a mapping, of which the policy learns
+    /// now; but not too many at a time, since in the end something has to go.
+    pub fn cold<M: Memory + ?Sized>(
+        &mut self,
+        place: impl Fn(Key) -> bool,
+        mem: &mut M,
+        now: Picos,
+    ) -> Cold {
         let mut cold = Cold::default();
-        let (batch, mut seen) = (self.batch, 0);
+        let (batch, spared, mut seen) = (self.batch, self.spared, 0);
         // While something is unclean, a batch is looked at ahead, so that the writes are
         // over when it is the pages' turn.
         let look = match self.ahead {
@@ -247,11 +262,17 @@ impl<P: Replacement> Cache<P> {
         self.visit_cold(|pages, page| {
             let p = &pages[page.index()];
             seen += 1;
-            if p.evictable() {
-                cold.victim = cold.victim.or(Some(page));
+            let writable = p.is_writable() && p.pins == 0 && place(p.key);
+            // A clean page behind the victim is not asked about.
+            let goes = p.evictable() && cold.victim.is_none() || p.is_leaving() || writable;
+            if !goes || !mem.may_go(page) {
+            } else if cold.young.len() < spared && mem.young(page) {
+                cold.young.push(page);
+            } else if p.evictable() {
+                cold.victim = Some(page);
             } else if p.is_leaving() {
                 cold.writing.push(page);
-            } else if p.is_writable() && p.pins == 0 && place(p.key) {
+            } else {
                 cold.dirty.push(page);
             }
             match cold.victim {
@@ -263,6 +284,13 @@ impl<P: Replacement> Cache<P> {
             0 => batch / 2,
             left => left - 1,
         };
+        let touch = Touch {
+            via: Via::Mapping,
+            next_use: None,
+        };
+        for page in &cold.young {
+            self.policy.hit(*page, touch, now);
+        }
         cold
     }
 
@@ -321,21 +349,23 @@ impl<P: Replacement> Cache<P> {
     }
 
     /// A page that no longer exists, in memory or remembered. One that is being read
-    /// or written leaves when that is over.
-    pub fn delete(&mut self, key: Key) {
-        let Some(&page) = self.numbers.get(&key) else {
-            return;
-        };
+    /// or written leaves when that is over. Answers its number and whether it left, if
+    /// it was in memory.
+    pub fn delete(&mut self, key: Key) -> Option<(PageRef, bool)> {
+        let &page = self.numbers.get(&key)?;
         let p = *self.page(page);
         let pinned = p.is(flag::LOCKED | flag::WRITEBACK) || p.pins > 0;
         if p.is(flag::RESIDENT) && pinned {
             self.numbers.remove(&key);
             self.edit(page, |p| p.flags = p.flags & !flag::DIRTY | flag::DOOMED);
+            Some((page, false))
         } else if p.is(flag::RESIDENT) {
             self.forget(page, Gone::Deleted);
+            Some((page, true))
         } else {
             self.policy.forget(page, Gone::Deleted);
             self.drop_ghosts();
+            None
         }
     }
 

@@ -81,6 +81,8 @@ mod error;
 mod host;
 mod key;
 mod layout;
+mod memory;
+mod paging;
 pub mod readahead;
 mod scatter;
 mod span;
@@ -92,7 +94,9 @@ pub use config::{
     CpuCost, FileConfig, FileConfigError, SwapArea, VictimWrites, Watermarks, WriteBack,
 };
 pub use error::{BrokenHost, FileError};
-pub use host::{FileHost, Step, Woken};
+pub use host::{FileHost, Removal, Request, Step, Woken};
 pub use layout::{Extent, FileIndex, FileTable, Layout, LayoutError, MAX_FILE_PAGES, MAX_FILES};
+pub use memory::{Came, Content, Memory, Unbound};
+pub use paging::{FilePaging, Paging};
 pub use span::Span;
 pub use stats::{Stats, Uses};

@@ -48,7 +48,7 @@ struct Later<T> {
 ///
 /// Call order: [`submit`](Self::submit) in rising time; whenever
 /// [`next_event`](Self::next_event) is due, [`poll`](Self::poll).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Queue<D, T> {
     port: D,
     config: IoConfig,

@@ -253,7 +253,7 @@ struct On<'a, V> {
 }
 
 impl<V: Visitor> On<'_, V> {
-    fn put<B: Base + Send + 'static>(self, base: B) -> Result<V::Out, BuildError> {
+    fn put<B: Base + Clone + Send + Sync + 'static>(self, base: B) -> Result<V::Out, BuildError> {
         let policy = put(base, self.config, self.cost)?;
         Ok(self.visitor.visit(policy))
     }

@@ -34,7 +34,7 @@ pub trait Visitor {
     type Out;
 
     /// Called once, with the policy that was asked for.
-    fn visit<P: Replacement + Send + 'static>(self, policy: P) -> Self::Out;
+    fn visit<P: Replacement + Clone + Send + Sync + 'static>(self, policy: P) -> Self::Out;
 }
 
 /// What is said of a policy.

@@ -4,15 +4,16 @@ use piebald_policy::contract::replacement::{Fetch, PageRef, Replacement};
 use piebald_units::{Lba, Picos, block::BlockPort};
 
 use super::{
-    super::{cache::flag, key::Key, swap::SwapMap},
+    super::{cache::flag, key::Key, memory::Memory, swap::SwapMap},
     FileHost,
     call::{Call, Progress},
     load::{Gathered, Incoming},
 };
 
 impl<P: Replacement, D: BlockPort> FileHost<P, D> {
-    pub(super) fn anon_page(
+    pub(super) fn anon_page<M: Memory + ?Sized>(
         &mut self,
+        mem: &mut M,
         task: u32,
         call: &Call,
         write: bool,
@@ -23,20 +24,27 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         match (self.cache.find(key), slot) {
             (Some(page), _) if self.cache.page(page).is(flag::LOCKED) => Progress::Page(page),
             (Some(page), _) => self.use_anon(page, call, write),
-            (None, Some(slot)) => self.swap_in(task, key, slot, now),
-            (None, None) => self.first_touch(key, now),
+            (None, Some(slot)) => self.swap_in(mem, task, key, slot, now),
+            (None, None) => self.first_touch(mem, task, key, now),
         }
     }
 
     /// A page of zeros; it has no copy anywhere, so it counts as dirty.
-    fn first_touch(&mut self, key: Key, now: Picos) -> Progress {
+    fn first_touch<M: Memory + ?Sized>(
+        &mut self,
+        mem: &mut M,
+        task: u32,
+        key: Key,
+        now: Picos,
+    ) -> Progress {
         let page = Incoming {
             key,
+            task,
             lba: None,
             fetch: Fetch::Demand,
             flags: flag::DIRTY,
         };
-        match self.admit(page, now) {
+        match self.admit(mem, page, now) {
             Some(_) => Progress::Done,
             None => Progress::Memory,
         }
@@ -67,7 +75,14 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
     }
 
     /// Reads the group of slots around the page's own, and the page.
-    fn swap_in(&mut self, task: u32, key: Key, slot: u32, now: Picos) -> Progress {
+    fn swap_in<M: Memory + ?Sized>(
+        &mut self,
+        mem: &mut M,
+        task: u32,
+        key: Key,
+        slot: u32,
+        now: Picos,
+    ) -> Progress {
         let group = self
             .swap
             .as_ref()
@@ -75,7 +90,18 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
             .unwrap_or_default();
         // The page first: if memory is short, its neighbours are not worth it. The
         // reads go out in the order of their slots.
-        let Some(page) = self.admit_swapped(key, slot, Fetch::Demand, now) else {
+        let mut admit = |host: &mut Self, key, slot, fetch| {
+            let lba = Some(host.slot_lba(slot));
+            let page = Incoming {
+                key,
+                task,
+                lba,
+                fetch,
+                flags: flag::LOCKED,
+            };
+            host.admit(mem, page, now)
+        };
+        let Some(page) = admit(self, key, slot, Fetch::Demand) else {
             return Progress::Memory;
         };
         self.stats.swap_ins += 1;
@@ -84,7 +110,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
             if self.cache.find(other).is_some() {
                 continue;
             }
-            let Some(other) = self.admit_swapped(other, slot, Fetch::Readahead, now) else {
+            let Some(other) = admit(self, other, slot, Fetch::Readahead) else {
                 break;
             };
             self.stats.swap_readahead += 1;
@@ -98,16 +124,6 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         }
         self.submit_run(task, &mut run, now);
         Progress::Page(page)
-    }
-
-    fn admit_swapped(&mut self, key: Key, slot: u32, fetch: Fetch, now: Picos) -> Option<PageRef> {
-        let page = Incoming {
-            key,
-            lba: Some(self.slot_lba(slot)),
-            fetch,
-            flags: flag::LOCKED,
-        };
-        self.admit(page, now)
     }
 
     fn slot_lba(&self, slot: u32) -> Lba {

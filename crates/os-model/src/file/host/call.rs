@@ -11,6 +11,7 @@ use super::{
         cache::flag,
         key::Key,
         layout::FileIndex,
+        memory::Memory,
         readahead::{Access, Plan, Readahead, Seen, Stream, Window},
         span::Span,
         stats::Uses,
@@ -43,7 +44,10 @@ pub(super) struct Call {
     pub owner: u32,
     first: u64,
     pub next: u64,
+    /// Where the program's request ends, which is what readahead looks at.
     pub end: u64,
+    /// Where this call ends: there, or before.
+    until: u64,
     span: Span,
     /// The page `next` was counted, and readahead has seen it.
     counted: bool,
@@ -74,11 +78,21 @@ impl Call {
             first,
             next: first,
             end,
+            until: end,
             span,
             counted: false,
             faults: false,
             waits: None,
             blocked_at: None,
+        }
+    }
+
+    /// The part of the call that is this page.
+    pub fn only(self, page: u64) -> Self {
+        Self {
+            next: page,
+            until: page.saturating_add(1),
+            ..self
         }
     }
 
@@ -104,7 +118,12 @@ impl Call {
 impl<P: Replacement, D: BlockPort> FileHost<P, D> {
     /// Carries a task's call on, until it is done (the time at which the task may
     /// go on) or waits.
-    pub(super) fn go_on(&mut self, task: u32, now: Picos) -> Option<Picos> {
+    pub(super) fn go_on<M: Memory + ?Sized>(
+        &mut self,
+        mem: &mut M,
+        task: u32,
+        now: Picos,
+    ) -> Option<Picos> {
         self.account_wait(task, now);
         loop {
             let call = self.tasks[task as usize].call?;
@@ -112,8 +131,11 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
                 self.tasks[task as usize].call = None;
                 return Some(now + self.config.cpu.call);
             }
-            let progress = self.page(task, call, now);
+            let progress = self.page(mem, task, call, now);
             if matches!(progress, Progress::Done | Progress::Throttled) {
+                if let Some(page) = self.cache.find(call.key()) {
+                    mem.got(self.tasks[task as usize].id, page);
+                }
                 self.next_page(task);
             }
             match progress {
@@ -130,8 +152,8 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
     /// Where the call ends; the file may have been deleted since it began.
     fn end_of(&self, call: &Call) -> u64 {
         match call.kind {
-            Kind::Anon { .. } => call.end,
-            _ => call.end.min(self.files.pages(FileIndex(call.owner))),
+            Kind::Anon { .. } => call.until,
+            _ => call.until.min(self.files.pages(FileIndex(call.owner))),
         }
     }
 
@@ -197,23 +219,29 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
             .push(std::cmp::Reverse((at, self.sequence, task)));
     }
 
-    fn page(&mut self, task: u32, mut call: Call, now: Picos) -> Progress {
+    fn page<M: Memory + ?Sized>(
+        &mut self,
+        mem: &mut M,
+        task: u32,
+        mut call: Call,
+        now: Picos,
+    ) -> Progress {
         if !call.counted {
             let seen = self.seen(call.key());
             self.count(call.kind, seen);
-            let first = self.use_page(task, &call, seen, now);
+            let first = self.use_page(mem, task, &call, seen, now);
             call.faults = first || seen != Seen::Ready;
             call.counted = true;
             self.tasks[task as usize].call = Some(call);
         }
         match call.kind {
-            Kind::Read => self.need(task, &call, now),
-            Kind::Mapped { write } => match self.need(task, &call, now) {
-                Progress::Done if write => self.dirtied(call.key(), now),
+            Kind::Read => self.need(mem, task, &call, now),
+            Kind::Mapped { write } => match self.need(mem, task, &call, now) {
+                Progress::Done if write => self.dirtied(mem, call.key(), now),
                 other => other,
             },
-            Kind::Write { old_pages } => self.write_page(task, &call, old_pages, now),
-            Kind::Anon { write } => self.anon_page(task, &call, write, now),
+            Kind::Write { old_pages } => self.write_page(mem, task, &call, old_pages, now),
+            Kind::Anon { write } => self.anon_page(mem, task, &call, write, now),
         }
     }
 
@@ -242,7 +270,14 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
 
     /// The first look at a page: the policy learns of the use, and readahead runs.
     /// Answers whether the page had been read ahead and is used for the first time.
-    fn use_page(&mut self, task: u32, call: &Call, seen: Seen, now: Picos) -> bool {
+    fn use_page<M: Memory + ?Sized>(
+        &mut self,
+        mem: &mut M,
+        task: u32,
+        call: &Call,
+        seen: Seen,
+        now: Picos,
+    ) -> bool {
         let page = self.cache.find(call.key());
         let mut first = false;
         if let Some(page) = page {
@@ -252,8 +287,8 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
             self.cache.pin(page);
         }
         match call.kind {
-            Kind::Read => self.read_ahead(task, call, seen, now),
-            Kind::Mapped { .. } if seen == Seen::Missing => self.read_around(task, call, now),
+            Kind::Read => self.read_ahead(mem, task, call, seen, now),
+            Kind::Mapped { .. } if seen == Seen::Missing => self.read_around(mem, task, call, now),
             _ => {}
         }
         if let Some(page) = page {
@@ -262,14 +297,21 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         first
     }
 
-    fn read_ahead(&mut self, task: u32, call: &Call, seen: Seen, now: Picos) {
+    fn read_ahead<M: Memory + ?Sized>(
+        &mut self,
+        mem: &mut M,
+        task: u32,
+        call: &Call,
+        seen: Seen,
+        now: Picos,
+    ) {
         let marked = self.take_mark(call.key());
         let plan = self.ask_readahead(task, call, seen, marked);
-        self.issue(task, call, plan, now);
+        self.issue(mem, task, call, plan, now);
         // The window may have put its mark on the very page that was missing.
         if seen == Seen::Missing && self.take_mark(call.key()) {
             let plan = self.ask_readahead(task, call, Seen::InFlight, true);
-            self.issue(task, call, plan, now);
+            self.issue(mem, task, call, plan, now);
         }
     }
 
@@ -313,20 +355,32 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
     }
 
     /// A page that is missing in a mapping is read with its surroundings.
-    fn read_around(&mut self, task: u32, call: &Call, now: Picos) {
+    fn read_around<M: Memory + ?Sized>(&mut self, mem: &mut M, task: u32, call: &Call, now: Picos) {
         if self.config.readahead.read_around {
             let pages = u64::from(self.config.readahead.max_pages);
             let start = call.next.saturating_sub(pages / 2);
-            self.issue(task, call, [Some(Window::plain(start, pages)), None], now);
+            self.issue(
+                mem,
+                task,
+                call,
+                [Some(Window::plain(start, pages)), None],
+                now,
+            );
         }
     }
 
     /// The page must be in memory and up to date.
-    fn need(&mut self, task: u32, call: &Call, now: Picos) -> Progress {
+    fn need<M: Memory + ?Sized>(
+        &mut self,
+        mem: &mut M,
+        task: u32,
+        call: &Call,
+        now: Picos,
+    ) -> Progress {
         let key = call.key();
         let page = match self.cache.find(key) {
             Some(page) => page,
-            None => match self.demand(task, key, now) {
+            None => match self.demand(mem, task, key, now) {
                 Some(page) => page,
                 None => return Progress::Memory,
             },
@@ -337,23 +391,31 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         }
     }
 
-    fn write_page(&mut self, task: u32, call: &Call, old_pages: u64, now: Picos) -> Progress {
+    fn write_page<M: Memory + ?Sized>(
+        &mut self,
+        mem: &mut M,
+        task: u32,
+        call: &Call,
+        old_pages: u64,
+        now: Picos,
+    ) -> Progress {
         let key = call.key();
         let overwritten = call.span.covers(call.next) || call.next >= old_pages;
         if overwritten && self.cache.find(key).is_none() {
             let lba = self.files.locate(FileIndex(call.owner), call.next);
             let page = Incoming {
                 key,
+                task,
                 lba: Some(lba),
                 fetch: Fetch::Demand,
                 flags: 0,
             };
-            if self.admit(page, now).is_none() {
+            if self.admit(mem, page, now).is_none() {
                 return Progress::Memory;
             }
         }
-        match self.need(task, call, now) {
-            Progress::Done => self.dirtied(key, now),
+        match self.need(mem, task, call, now) {
+            Progress::Done => self.dirtied(mem, key, now),
             wait => wait,
         }
     }

@@ -9,7 +9,11 @@ use piebald_units::{
 };
 
 use super::{
-    super::{cache::flag, error::FileError},
+    super::{
+        cache::flag,
+        error::FileError,
+        memory::{Memory, Unbound},
+    },
     FileHost, Woken,
 };
 use crate::io::Done;
@@ -31,6 +35,18 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
     /// # Errors
     /// `now` is before the host's clock.
     pub fn advance(&mut self, now: Picos) -> Result<Vec<Woken>, FileError> {
+        self.advance_in(&mut Unbound, now)
+    }
+
+    /// As [`advance`](Self::advance), with the pages in `mem`.
+    ///
+    /// # Errors
+    /// `now` is before the host's clock.
+    pub fn advance_in<M: Memory + ?Sized>(
+        &mut self,
+        mem: &mut M,
+        now: Picos,
+    ) -> Result<Vec<Woken>, FileError> {
         if now < self.clock {
             let clock = self.clock;
             return Err(FileError::TimeBackwards { now, clock });
@@ -38,53 +54,62 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         let mut woken = Vec::new();
         while let Some(at) = self.next_event().filter(|&at| at <= now) {
             self.clock = self.clock.max(at);
-            self.event(self.clock, &mut woken);
+            self.event(mem, self.clock, &mut woken);
         }
         self.clock = now;
         Ok(woken)
     }
 
-    fn event(&mut self, now: Picos, woken: &mut Vec<Woken>) {
+    fn event<M: Memory + ?Sized>(&mut self, mem: &mut M, now: Picos, woken: &mut Vec<Woken>) {
         let mut done = std::mem::take(&mut self.done);
         self.queue.poll(now, &mut done);
-        self.complete(&done, now, woken);
+        self.complete(mem, &done, now, woken);
         let completed = !done.is_empty();
         done.clear();
         self.done = done;
         if self.wake.is_some_and(|at| at <= now) {
-            self.wake_write_back(now);
+            self.wake_write_back(mem, now);
         }
         while let Some(&Reverse((at, _, task))) = self.going_on.peek()
             && at <= now
         {
             self.going_on.pop();
-            self.resume(task, now, woken);
+            self.resume(mem, task, now, woken);
         }
         if completed {
-            self.pump(now);
-            self.retry(now, woken);
+            self.pump(mem, now);
+            self.retry(mem, now, woken);
         }
     }
 
     /// All pages of the completed requests change state before anybody wakes.
-    fn complete(&mut self, done: &[Done<PageRef>], now: Picos, woken: &mut Vec<Woken>) {
+    fn complete<M: Memory + ?Sized>(
+        &mut self,
+        mem: &mut M,
+        done: &[Done<PageRef>],
+        now: Picos,
+        woken: &mut Vec<Woken>,
+    ) {
         for d in done {
             match d.dir {
-                BlockDir::Read => self.cache.clear(d.unit, flag::LOCKED),
-                BlockDir::Write => self.written(d.unit),
+                BlockDir::Read => {
+                    self.cache.clear(d.unit, flag::LOCKED);
+                    mem.filled(d.unit);
+                }
+                BlockDir::Write => self.written(mem, d.unit),
             }
         }
         for d in done.iter().filter(|d| d.dir == BlockDir::Read) {
             let waiters = self.page_waiters.remove(&d.unit.0).unwrap_or_default();
             for task in waiters {
-                self.resume(task, now, woken);
+                self.resume(mem, task, now, woken);
             }
-            self.bury(d.unit);
+            self.bury(mem, d.unit);
         }
     }
 
     /// A page was written. If it was to leave and nobody needs it, it does.
-    fn written(&mut self, page: PageRef) {
+    fn written<M: Memory + ?Sized>(&mut self, mem: &mut M, page: PageRef) {
         self.cache.clear(page, flag::WRITEBACK);
         let p = *self.cache.page(page);
         self.dirty.under_way -= u64::from(!p.key.is_anon());
@@ -92,28 +117,35 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
             self.cache.set_dirty(page, false);
         }
         if p.is(flag::DOOMED) {
-            self.bury(page);
-        } else if p.is(flag::LAUNDERED) && !p.is(flag::DIRTY) && p.pins == 0 {
-            self.cache.forget(page, Gone::Evicted);
+            self.bury(mem, page);
+        } else if p.is(flag::LAUNDERED) && !p.is(flag::DIRTY) && p.pins == 0 && mem.may_go(page) {
+            self.evict(mem, page);
         } else {
             self.cache.keep(page);
         }
     }
 
     /// A page that was deleted while it was under I/O leaves.
-    fn bury(&mut self, page: PageRef) {
+    fn bury<M: Memory + ?Sized>(&mut self, mem: &mut M, page: PageRef) {
         let p = *self.cache.page(page);
         let free = !p.is(flag::LOCKED | flag::WRITEBACK) && p.pins == 0;
         if p.is(flag::RESIDENT) && p.is(flag::DOOMED) && free {
             self.cache.forget(page, Gone::Deleted);
+            mem.left(page);
         }
     }
 
     /// A task's call goes on. The page that it waited for stays until it had it.
-    fn resume(&mut self, task: u32, now: Picos, woken: &mut Vec<Woken>) {
+    fn resume<M: Memory + ?Sized>(
+        &mut self,
+        mem: &mut M,
+        task: u32,
+        now: Picos,
+        woken: &mut Vec<Woken>,
+    ) {
         let call = self.tasks[task as usize].call.as_mut();
         let held = call.and_then(|call| call.waits.take());
-        if let Some(at) = self.go_on(task, now) {
+        if let Some(at) = self.go_on(mem, task, now) {
             let task = self.tasks[task as usize].id;
             woken.push(Woken { task, at });
         }
@@ -123,13 +155,13 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
     }
 
     /// Calls that wait for memory or for writers to be let on try again.
-    fn retry(&mut self, now: Picos, woken: &mut Vec<Woken>) {
+    fn retry<M: Memory + ?Sized>(&mut self, mem: &mut M, now: Picos, woken: &mut Vec<Woken>) {
         for task in std::mem::take(&mut self.memory_waiters) {
-            self.resume(task, now, woken);
+            self.resume(mem, task, now, woken);
         }
         if !self.above_foreground() {
             for task in std::mem::take(&mut self.throttled) {
-                self.resume(task, now, woken);
+                self.resume(mem, task, now, woken);
             }
         }
     }

@@ -7,7 +7,7 @@ use piebald_units::{
 };
 
 use super::{
-    super::{cache::flag, config::VictimWrites, key::Key},
+    super::{cache::flag, config::VictimWrites, key::Key, memory::Memory},
     FileHost,
     call::Progress,
 };
@@ -18,7 +18,12 @@ const KERNEL: TaskId = TaskId(u32::MAX);
 
 impl<P: Replacement, D: BlockPort> FileHost<P, D> {
     /// A page was written to by a program.
-    pub(super) fn dirtied(&mut self, key: Key, now: Picos) -> Progress {
+    pub(super) fn dirtied<M: Memory + ?Sized>(
+        &mut self,
+        mem: &mut M,
+        key: Key,
+        now: Picos,
+    ) -> Progress {
         let Some(page) = self.cache.find(key) else {
             return Progress::Done;
         };
@@ -28,16 +33,16 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
             self.dirty.add(key, now);
             self.arm(now);
         }
-        self.balance(now)
+        self.balance(mem, now)
     }
 
     /// Starts write-back above the background share, and stops writers above the
     /// foreground share.
-    fn balance(&mut self, now: Picos) -> Progress {
+    fn balance<M: Memory + ?Sized>(&mut self, mem: &mut M, now: Picos) -> Progress {
         let wb = self.config.write_back;
         if self.dirty.len() > self.share(wb.background_permille) {
             self.dirty.flushing = true;
-            self.pump(now);
+            self.pump(mem, now);
         }
         match self.above_foreground() {
             true => Progress::Throttled,
@@ -67,17 +72,17 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
     }
 
     /// The timer: files that have been dirty for long are written.
-    pub(super) fn wake_write_back(&mut self, now: Picos) {
+    pub(super) fn wake_write_back<M: Memory + ?Sized>(&mut self, mem: &mut M, now: Picos) {
         self.wake = None;
         self.dirty.expire(self.config.write_back.expire, now);
-        self.pump(now);
+        self.pump(mem, now);
         if self.dirty.len() > 0 {
             self.arm(now);
         }
     }
 
     /// Writes back until nothing is left to do or the queue is congested.
-    pub(super) fn pump(&mut self, now: Picos) {
+    pub(super) fn pump<M: Memory + ?Sized>(&mut self, mem: &mut M, now: Picos) {
         let background = self.share(self.config.write_back.background_permille);
         while !self.queue.congested(BlockDir::Write) {
             self.dirty.flushing &= self.dirty.len() > background;
@@ -90,12 +95,12 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
             let Some(first) = self.dirty.next(free) else {
                 break;
             };
-            self.write_from(first, now);
+            self.write_from(mem, first, now);
         }
     }
 
     /// Writes a dirty page and those that follow it in the file and on the disk.
-    fn write_from(&mut self, first: Key, now: Picos) {
+    fn write_from<M: Memory + ?Sized>(&mut self, mem: &mut M, first: Key, now: Picos) {
         let most = (self.config.io.max_sectors >> SECTORS_SHIFT) as usize;
         let mut units = std::mem::take(&mut self.run);
         let (mut start, mut next, mut key) = (Lba(0), None, first);
@@ -114,14 +119,14 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
             key = key.next();
         }
         self.stats.written_back += units.len() as u64;
-        self.write_out(start, &units, now);
+        self.write_out(mem, start, &units, now);
         units.clear();
         self.run = units;
     }
 
     /// Writes a dirty page of a file with those before and behind it, unless that
     /// was done already.
-    fn write_around(&mut self, page: PageRef, now: Picos) {
+    fn write_around<M: Memory + ?Sized>(&mut self, mem: &mut M, page: PageRef, now: Picos) {
         if !self.cache.page(page).is_writable() {
             return;
         }
@@ -136,12 +141,20 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
             }
             (first, at) = (before, p);
         }
-        self.write_from(self.cache.page(first).key, now);
+        self.write_from(mem, self.cache.page(first).key, now);
     }
 
     /// Hands pages that follow one another to the queue.
-    pub(super) fn write_out(&mut self, lba: Lba, units: &[PageRef], now: Picos) {
+    pub(super) fn write_out<M: Memory + ?Sized>(
+        &mut self,
+        mem: &mut M,
+        lba: Lba,
+        units: &[PageRef],
+        now: Picos,
+    ) {
         for &page in units {
+            mem.unmap(page);
+            mem.drained(page);
             let key = self.cache.page(page).key;
             self.cache.edit(page, |p| {
                 p.flags = p.flags & !flag::DIRTY | flag::WRITEBACK;
@@ -160,7 +173,12 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
 
     /// Writes dirty pages that reclaim met, unless the queue is congested. They leave
     /// when that is over.
-    pub(super) fn write_victims(&mut self, victims: &[PageRef], now: Picos) {
+    pub(super) fn write_victims<M: Memory + ?Sized>(
+        &mut self,
+        mem: &mut M,
+        victims: &[PageRef],
+        now: Picos,
+    ) {
         for &page in victims {
             if self.queue.congested(BlockDir::Write) {
                 break;
@@ -168,7 +186,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
             let p = *self.cache.page(page);
             if !p.key.is_anon() && self.config.write_back.victims == VictimWrites::Run {
                 self.stats.victims_written += 1;
-                self.write_around(page, now);
+                self.write_around(mem, page, now);
                 self.cache.launder(page);
                 continue;
             }
@@ -183,7 +201,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
                 true => self.stats.swap_outs += 1,
                 false => self.stats.victims_written += 1,
             }
-            self.write_out(lba, &[page], now);
+            self.write_out(mem, lba, &[page], now);
             self.cache.launder(page);
         }
     }

@@ -5,6 +5,7 @@ mod call;
 mod events;
 mod flush;
 mod load;
+mod request;
 mod validate;
 
 use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
@@ -20,6 +21,7 @@ use super::{
     error::FileError,
     key::Key,
     layout::{Extent, FileIndex, FileTable, LayoutError, MAX_FILE_PAGES, MAX_FILES},
+    memory::{Memory, Unbound},
     readahead::Stream,
     span::Span,
     stats::Stats,
@@ -27,6 +29,8 @@ use super::{
     table::FastMap,
 };
 use crate::io::{Done, IoStats, Queue, RunLengths};
+
+pub use request::{Removal, Request};
 
 /// How a call went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +62,7 @@ struct Task {
 /// Page cache, readahead, write-back, swap and block I/O over one disk.
 ///
 /// See the [module](super) for how to drive it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FileHost<P, D> {
     config: FileConfig,
     cache: Cache<P>,
@@ -100,7 +104,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         config.check()?;
         let io = config.io.clone();
         Ok(Self {
-            cache: Cache::new(policy, config.reclaim_batch),
+            cache: Cache::new(policy, config.reclaim_batch, config.spare_young),
             files,
             streams: Vec::new(),
             queue: Queue::new(io, disk).map_err(super::config::FileConfigError::from)?,
@@ -153,7 +157,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         let index = self.known(file)?;
         let end = span.end_page().min(self.files.pages(index));
         let call = Call::new(Kind::Read, index.0, span.first_page(), end, span);
-        self.start(task, call, now)
+        self.start(&mut Unbound, task, call, now)
     }
 
     /// Writes a span of a file, which grows if the span ends behind it. Pages that
@@ -174,7 +178,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         self.files.grow(index, span.end_page())?;
         let kind = Kind::Write { old_pages };
         let call = Call::new(kind, index.0, span.first_page(), span.end_page(), span);
-        self.start(task, call, now)
+        self.start(&mut Unbound, task, call, now)
     }
 
     /// Touches a page of a file through a mapping. Behind the end of the file
@@ -199,7 +203,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
             end,
             Span::pages(page, 1),
         );
-        self.start(task, call, now)
+        self.start(&mut Unbound, task, call, now)
     }
 
     /// Touches a page of a task's own memory.
@@ -220,7 +224,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         let space = self.task_number(task)?;
         let span = Span::pages(page, 1);
         let call = Call::new(Kind::Anon { write }, space, page, page + 1, span);
-        self.start(task, call, now)
+        self.start(&mut Unbound, task, call, now)
     }
 
     /// Deletes a file: its pages leave memory unwritten. Calls that wait for them
@@ -230,13 +234,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
     /// The file is not known, or an event is due before `now`.
     pub fn delete(&mut self, file: FileId, now: Picos) -> Result<(), FileError> {
         self.check_time(now)?;
-        let index = self.known(file)?;
-        self.drop_file_pages(index, 0, now);
-        self.files.remove(file)?;
-        if let Some(streams) = self.streams.get_mut(index.0 as usize) {
-            streams.clear();
-        }
-        Ok(())
+        self.remove(&mut Unbound, file, now)
     }
 
     /// Cuts a file off: pages from `pages` on leave memory unwritten. Calls that wait
@@ -246,10 +244,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
     /// The file is not known, or an event is due before `now`.
     pub fn truncate(&mut self, file: FileId, pages: u64, now: Picos) -> Result<(), FileError> {
         self.check_time(now)?;
-        let index = self.known(file)?;
-        self.drop_file_pages(index, pages, now);
-        self.files.cut(index, pages);
-        Ok(())
+        self.cut(&mut Unbound, file, pages, now)
     }
 
     /// What a file holds from page `from` on is gone: those pages leave memory
@@ -262,7 +257,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
     pub fn discard(&mut self, file: FileId, from: u64, now: Picos) -> Result<(), FileError> {
         self.check_time(now)?;
         let index = self.known(file)?;
-        self.drop_file_pages(index, from, now);
+        self.drop_file_pages(&mut Unbound, index, from, now);
         if from == 0
             && let Some(streams) = self.streams.get_mut(index.0 as usize)
         {
@@ -271,10 +266,45 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         Ok(())
     }
 
-    fn drop_file_pages(&mut self, file: FileIndex, from: u64, now: Picos) {
+    fn remove<M: Memory + ?Sized>(
+        &mut self,
+        mem: &mut M,
+        file: FileId,
+        now: Picos,
+    ) -> Result<(), FileError> {
+        let index = self.known(file)?;
+        self.drop_file_pages(mem, index, 0, now);
+        self.files.remove(file)?;
+        if let Some(streams) = self.streams.get_mut(index.0 as usize) {
+            streams.clear();
+        }
+        Ok(())
+    }
+
+    fn cut<M: Memory + ?Sized>(
+        &mut self,
+        mem: &mut M,
+        file: FileId,
+        pages: u64,
+        now: Picos,
+    ) -> Result<(), FileError> {
+        let index = self.known(file)?;
+        self.drop_file_pages(mem, index, pages, now);
+        self.files.cut(index, pages);
+        Ok(())
+    }
+
+    fn drop_file_pages<M: Memory + ?Sized>(
+        &mut self,
+        mem: &mut M,
+        file: FileIndex,
+        from: u64,
+        now: Picos,
+    ) {
         let end = self.files.pages(file);
         let own = |k: Key| !k.is_anon() && k.owner() == file.0 && k.page() >= from;
-        self.drop_pages(from..end, |page| Key::file(file, page), own, now);
+        let pages = self.keys(from..end, |page| Key::file(file, page), own);
+        self.drop_pages(mem, pages, now);
     }
 
     /// A task ends: its memory and its swap slots are free.
@@ -285,7 +315,8 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         self.check_call(task, now)?;
         let space = self.task_number(task)?;
         let own = |key: Key| key.is_anon() && key.owner() == space;
-        self.drop_pages(0..u64::MAX, |page| Key::anon(space, page), own, now);
+        let pages = self.keys(0..u64::MAX, |page| Key::anon(space, page), own);
+        self.drop_pages(&mut Unbound, pages, now);
         self.release_swap(own);
         Ok(())
     }
@@ -301,28 +332,37 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         }
     }
 
-    /// Forgets pages: by name if there are few, else by looking at all in memory.
-    fn drop_pages(
-        &mut self,
+    /// Names of pages: all if there are few, else those of pages in memory.
+    fn keys(
+        &self,
         pages: Range<u64>,
         key: impl Fn(u64) -> Key,
         own: impl Fn(Key) -> bool,
-        now: Picos,
-    ) {
+    ) -> Vec<Key> {
+        if pages.end.saturating_sub(pages.start) <= self.cache.capacity().into() {
+            return pages.map(key).collect();
+        }
+        let mut known: Vec<Key> = self.cache.names().filter(|&k| own(k)).collect();
+        known.sort_unstable();
+        known
+    }
+
+    /// Forgets pages.
+    fn drop_pages<M: Memory + ?Sized>(&mut self, mem: &mut M, keys: Vec<Key>, now: Picos) {
         self.clock = now;
-        let keys: Vec<Key> =
-            if pages.end.saturating_sub(pages.start) <= self.cache.capacity().into() {
-                pages.map(key).collect()
-            } else {
-                let mut known: Vec<Key> = self.cache.names().filter(|&k| own(k)).collect();
-                known.sort_unstable();
-                known
-            };
         for key in keys {
             self.dirty.remove(key);
-            self.cache.delete(key);
+            match self.cache.delete(key) {
+                Some((page, true)) => mem.left(page),
+                Some((page, false)) => mem.unmap(page),
+                None => {}
+            }
         }
-        // Who waited for memory may find some now.
+        self.try_again(now);
+    }
+
+    /// Who waits for memory may find some now.
+    fn try_again(&mut self, now: Picos) {
         for task in std::mem::take(&mut self.memory_waiters) {
             self.again_at(task, now);
         }
@@ -369,11 +409,17 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         }
     }
 
-    fn start(&mut self, task: TaskId, call: Call, now: Picos) -> Result<Step, FileError> {
+    fn start<M: Memory + ?Sized>(
+        &mut self,
+        mem: &mut M,
+        task: TaskId,
+        call: Call,
+        now: Picos,
+    ) -> Result<Step, FileError> {
         let number = self.check_call(task, now)?;
         self.clock = now;
         self.tasks[number as usize].call = Some(call);
-        Ok(match self.go_on(number, now) {
+        Ok(match self.go_on(mem, number, now) {
             Some(at) => Step::Ready(at),
             None => Step::Blocked,
         })
