@@ -63,7 +63,7 @@ pub enum Action {
         /// Bytes, 1 to 4096.
         len: u16,
     },
-    /// A device reads a page of a file into a frame: `MemoryPort::device_write`.
+    /// A device has read a page into a frame: `MemoryPort::device_write`.
     DeviceFill {
         /// The frame.
         frame: Pfn,
@@ -74,6 +74,12 @@ pub enum Action {
         frame: Pfn,
         /// The page of swap space.
         slot: u32,
+    },
+    /// A device reads a frame, to write it to a file or to swap space:
+    /// `MemoryPort::device_read`.
+    DeviceDrain {
+        /// The frame.
+        frame: Pfn,
     },
     /// A device reads a page of swap space into a frame:
     /// `MemoryPort::device_write`.
@@ -142,6 +148,11 @@ impl Actions {
     /// Empties the list and keeps its memory.
     pub fn clear(&mut self) {
         self.list.clear();
+    }
+
+    /// Moves everything from another list to the end of this one.
+    pub fn append(&mut self, other: &mut Self) {
+        self.list.append(&mut other.list);
     }
 
     pub(crate) fn push(&mut self, action: Action) {

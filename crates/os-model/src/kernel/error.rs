@@ -6,6 +6,8 @@ use piebald_policy::{
 };
 use piebald_units::{Bytes, Order, TaskId};
 
+use crate::file::FileError;
+
 /// No frame for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -136,6 +138,9 @@ pub enum KernelError {
         /// What is allowed.
         allowed: &'static str,
     },
+    /// The file side refused.
+    #[error("files: {0}")]
+    File(#[from] FileError),
     /// A configuration field has a value that cannot be.
     #[error("{field} = {value}: must be {allowed}")]
     Config {

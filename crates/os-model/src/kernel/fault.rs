@@ -24,8 +24,12 @@ pub enum FaultKind {
     CopyOnWrite,
     /// A store to a copy-on-write page whose other users are gone.
     Reuse,
-    /// A page that was read back from swap space.
+    /// A page that was read back from swap space, or was still in memory when it was
+    /// needed again.
     SwappedIn,
+    /// Not resolved yet: the task waits, and faults again when it is woken. The frame
+    /// means nothing.
+    Blocked,
 }
 
 /// A resolved fault.
@@ -38,6 +42,12 @@ pub struct FaultWork {
     /// Size of the page that was mapped.
     pub size: PageSize,
 }
+
+const BLOCKED: FaultWork = FaultWork {
+    kind: FaultKind::Blocked,
+    frame: Pfn(0),
+    size: PageSize::Base,
+};
 
 /// Who faults where.
 #[derive(Clone, Copy)]
@@ -74,7 +84,11 @@ impl Kernel {
         actions: &mut Actions,
     ) -> Result<FaultWork, KernelError> {
         let process = self.process_of(task)?;
-        self.charge(Path::Fault, core, Some(task), actions);
+        let again = self.was_blocked(task);
+        if !again {
+            self.charge(Path::Fault, core, Some(task), actions);
+            self.counters.faults += 1;
+        }
         let site = Site {
             task,
             core,
@@ -82,7 +96,6 @@ impl Kernel {
             vpn: Vpn(fault.addr.0 >> 12 & VPN_MASK),
             write: fault.kind.writes(),
         };
-        self.counters.faults += 1;
         self.resolve(site, actions)
     }
 
@@ -92,6 +105,10 @@ impl Kernel {
         actions: &mut Actions,
     ) -> Result<FaultWork, KernelError> {
         let kind = match self.process(s.process).space.tables.lookup(s.vpn) {
+            _ if self.is_paged() => match self.resolve_paged(s, actions)? {
+                Some(kind) => kind,
+                None => return Ok(BLOCKED),
+            },
             Some((e, _)) if !s.write || e.has(Entry::WRITE) => FaultKind::Spurious,
             Some((e, 1)) => self.cow_huge(s, e, actions)?,
             Some((e, _)) => self.cow(s, e, actions)?,
@@ -114,7 +131,7 @@ impl Kernel {
     }
 
     /// The area of a page; one is made for a page outside all areas.
-    fn area(&mut self, s: Site) -> Area {
+    pub(super) fn area(&mut self, s: Site) -> Area {
         let space = &mut self.process_mut(s.process).space;
         if let Some(area) = space.areas.find(s.vpn) {
             return *area;

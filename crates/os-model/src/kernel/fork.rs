@@ -86,6 +86,7 @@ impl Kernel {
                 self.lose(*entry, *level, c.core);
                 return Err(e);
             }
+            self.share_mapping(child, *vpn, copy);
             self.charge_entry(child, *vpn, entry.frame(), actions);
         }
         if !pages.is_empty() {
@@ -149,6 +150,12 @@ impl Kernel {
     ) -> Result<(), KernelError> {
         let process = self.process_of(task)?;
         self.charge(Path::Exit, core, Some(task), actions);
+        let c = Caller {
+            task,
+            core,
+            process,
+        };
+        self.end_task(c, actions);
         let Some(t) = self.tasks.get_mut(task.0 as usize).and_then(Option::take) else {
             return Err(KernelError::NoSuchTask(task));
         };
@@ -156,14 +163,7 @@ impl Kernel {
             self.free_block(f, Order(0), core);
         }
         let partition = self.process(process).partition;
-        self.leave(
-            Caller {
-                task,
-                core,
-                process,
-            },
-            actions,
-        );
+        self.leave(c, actions);
         self.leave_partition(partition);
         Ok(())
     }

@@ -46,10 +46,11 @@ impl Kernel {
         {
             request.wish = prepared.wish;
         }
-        let grant = self
-            .frames
-            .alloc(&request)
-            .map_err(|why| self.out_of_memory(who, &request, why))?;
+        let mut granted = self.frames.alloc(&request);
+        while granted.is_err() && self.shrink(who.core) {
+            granted = self.frames.alloc(&request);
+        }
+        let grant = granted.map_err(|why| self.out_of_memory(who, &request, why))?;
         if let Some(colors) = &mut self.colors {
             colors.turn.took(colors.map.color(grant.frame));
         }
@@ -90,7 +91,7 @@ impl Kernel {
                 return Err(self.no_frame(c, ask, why));
             }
             let stuck = match self.process(process).on_limit {
-                OnLimit::Swap => match self.reclaim(c, actions) {
+                OnLimit::Swap if !self.is_paged() => match self.reclaim(c, actions) {
                     Ok(()) => continue,
                     Err(stuck) => Some(stuck),
                 },

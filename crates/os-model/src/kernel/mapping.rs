@@ -152,17 +152,16 @@ impl Kernel {
         actions: &mut Actions,
     ) -> Result<(), KernelError> {
         self.split_edges(c, r)?;
-        self.drop_swapped(c.process, r.first, r.end);
+        self.drop_swapped(c, r.first, r.end, actions);
         let pages = self.mapped_pages(c.process, r);
         for (vpn, entry, level) in &pages {
             self.charge_entry(c.process, *vpn, entry.frame(), actions);
             self.unmap_page(c.process, *vpn, c.core);
-            let frames = if *level == 1 { HUGE_PAGES as u32 } else { 1 };
-            for f in (entry.frame()..).take(frames as usize) {
-                if !entry.has(Entry::ZERO) {
-                    self.put_frame(f, c.core);
-                }
+            if self.is_paged() {
+                self.put_mapping(c.process, *vpn, *entry, c.core, actions);
+                continue;
             }
+            self.lose(*entry, *level, c.core);
         }
         self.flush(c.process, &pages, actions);
         actions.instrs(
@@ -345,10 +344,14 @@ impl Kernel {
                 write: false,
             };
             if let Err(e) = self.map(site, *entry) {
-                self.lose(*entry, *level, c.core);
+                match self.is_paged() {
+                    true => self.put_mapping(c.process, *vpn, *entry, c.core, actions),
+                    false => self.lose(*entry, *level, c.core),
+                }
                 result = Err(e);
                 continue;
             }
+            self.move_mapping(c.process, *vpn, site.vpn, *entry);
             self.charge_entry(c.process, site.vpn, entry.frame(), actions);
         }
         self.flush(c.process, &pages, actions);

@@ -81,7 +81,7 @@ impl Kernel {
         };
         let from = frame_in(entry, level, vpn);
         let is_object = entry.flags() & (Entry::CACHED | Entry::ZERO) != 0;
-        if is_object || self.meta.refs(from) != 1 {
+        if is_object || !self.is_only_user(from) {
             return Ok(Moved::Shared);
         }
         let (to, fallback) = self.destination(c, vpn, target)?;
@@ -105,12 +105,18 @@ impl Kernel {
         self.replace(site, Entry::new(to, flags), 1);
         self.charge_entry(process, vpn, to, actions);
         self.put_frame(from, core);
+        self.move_frame(from, to, core);
         self.counters.migrations += 1;
         Ok(Moved::Done {
             from: Pfn(u64::from(from)),
             to: Pfn(u64::from(to)),
             fallback,
         })
+    }
+
+    /// Has a mapped frame no other user than its page table (and the pool)?
+    fn is_only_user(&self, frame: u32) -> bool {
+        self.meta.refs(frame) == 1 + u32::from(self.is_paged())
     }
 
     fn destination(

@@ -14,10 +14,13 @@
 //! * [`Kernel::reserve`], [`Kernel::resize`], [`Kernel::attach`],
 //!   [`Kernel::recolor`]: colours that processes have for themselves.
 //!
-//! What is not here: disks (a file page that is not in memory appears, counted,
-//! at no cost beyond its fault; a swapped page takes a fixed time), reclaim for any
-//! reason but used-up colours (other memory that runs out is an error), and waiting
-//! ([`sched`](crate::sched)).
+//! * [`Kernel::page_with`], [`Kernel::advance`], [`Kernel::resume`]: files, swap space and
+//!   replacement, over one memory.
+//!
+//! Without paging there is no disk (a file page that is not in memory appears, counted,
+//! at no cost beyond its fault; a swapped page takes a fixed time), and no reclaim for
+//! any reason but used-up colours (other memory that runs out is an error). Waiting is
+//! not here ([`sched`](crate::sched)).
 
 mod action;
 mod boot;
@@ -32,6 +35,7 @@ mod grant;
 mod mapping;
 mod migrate;
 mod objects;
+mod paging;
 mod recolor;
 mod swap;
 mod syscall;
@@ -55,6 +59,7 @@ pub use error::{ColorLimit, KernelBroken, KernelError, OutOfMemory};
 pub use fault::{FaultKind, FaultWork};
 pub use frame_meta::{MAX_PROGRAM, Owner};
 pub use migrate::{Move, Moved};
+pub use paging::{PagingConfig, PagingState};
 pub use recolor::Recolored;
 pub use syscall::SysWork;
 pub use translate::{Fault, Translated};
@@ -69,6 +74,7 @@ use colors::Colors;
 use frame_meta::FrameMeta;
 use grant::Who;
 use objects::Objects;
+use paging::Pool;
 use swap::Swap;
 use translate::TranslationCache;
 
@@ -181,6 +187,8 @@ pub struct Kernel {
     swap: Swap,
     /// By program number.
     programs: Vec<Usage>,
+    /// Pages that come and go, if memory is paged.
+    pool: Option<Box<Pool>>,
 }
 
 impl Kernel {
@@ -217,6 +225,7 @@ impl Kernel {
             aged: Aged::default(),
             colors,
             programs: Vec::new(),
+            pool: None,
         })
     }
 
@@ -419,7 +428,7 @@ impl Kernel {
         Pfn(u64::from(self.boot.zero_frame))
     }
 
-    /// Pages of files and shared objects in memory.
+    /// Pages of files and shared objects in memory, if it is not paged.
     pub fn object_pages(&self) -> u64 {
         self.objects.count()
     }
@@ -427,10 +436,16 @@ impl Kernel {
     /// Drops a file's pages from memory; pages that are mapped stay until they
     /// are unmapped.
     pub fn drop_file(&mut self, file: FileId) {
+        if self.pool.is_some() {
+            return self.drop_paged_file(file);
+        }
         self.drop_object(Object::File(file));
     }
 
     pub(crate) fn drop_object(&mut self, object: Object) {
+        if self.pool.is_some() {
+            return self.drop_shared(object);
+        }
         for frame in self.objects.remove(object) {
             self.put_frame(frame, CoreId(0));
         }

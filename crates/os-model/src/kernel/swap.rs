@@ -58,7 +58,7 @@ impl Swap {
     }
 
     /// A free slot, with one user.
-    fn take(&mut self) -> Option<u32> {
+    pub(super) fn take(&mut self) -> Option<u32> {
         if let Some(slot) = self.free.pop() {
             self.users[slot as usize] = 1;
             return Some(slot);
@@ -68,6 +68,11 @@ impl Swap {
             self.users.push(1);
             slot
         })
+    }
+
+    /// Slots are only numbers from here on: where they lie is another's matter.
+    pub(super) fn no_limit(&mut self) {
+        self.config.pages = u32::MAX;
     }
 
     /// One user more: a fork.
@@ -120,7 +125,10 @@ pub(super) enum Stuck {
 impl Kernel {
     /// 4 KiB pages of swap space that are in use.
     pub fn swap_used(&self) -> u64 {
-        self.swap.used()
+        match self.paging() {
+            Some(state) => state.swap_used.into(),
+            None => self.swap.used(),
+        }
     }
 
     /// Makes one page of the caller's partition leave memory.
@@ -307,8 +315,8 @@ impl Kernel {
     }
 
     /// Gives up what a range of pages has in swap space.
-    pub(super) fn drop_swapped(&mut self, process: usize, first: Vpn, end: Vpn) {
-        let swapped = &mut self.process_mut(process).space.swapped;
+    pub(super) fn drop_swapped(&mut self, c: Caller, first: Vpn, end: Vpn, actions: &mut Actions) {
+        let swapped = &mut self.process_mut(c.process).space.swapped;
         if swapped.is_empty() {
             return;
         }
@@ -317,7 +325,10 @@ impl Kernel {
             swapped.remove(vpn);
         }
         for (_, slot) in gone {
-            self.swap.put(slot);
+            match self.is_paged() {
+                true => self.put_id(slot, c.core, actions),
+                false => self.swap.put(slot),
+            }
         }
     }
 

@@ -25,18 +25,22 @@ pub enum SysWork {
         /// As in [`SysOp::Spawn`].
         thread: u32,
     },
+    /// A part is done: perform it, then [`resume`](Kernel::resume).
+    More,
+    /// The task waits; when it is woken, [`resume`](Kernel::resume).
+    Blocked,
     /// `Post` and `Await` are the scheduler's; only the entry was charged.
     Schedule,
 }
 
 /// A file transfer.
 #[derive(Clone, Copy)]
-struct Transfer {
-    file: FileId,
-    offset: u64,
-    len: u64,
-    buffer: VirtAddr,
-    to_user: bool,
+pub(super) struct Transfer {
+    pub file: FileId,
+    pub offset: u64,
+    pub len: u64,
+    pub buffer: VirtAddr,
+    pub to_user: bool,
 }
 
 impl Kernel {
@@ -45,7 +49,8 @@ impl Kernel {
     /// Reads and writes copy between the file's page-cache frames and the
     /// buffer, whose missing pages are faulted in. Pages that are not cached
     /// are granted with [`Purpose::File`](piebald_policy::contract::Purpose);
-    /// no disk is asked. A buffer at address 0 moves nothing to user memory
+    /// no disk is asked. If memory is [paged](Self::page_with), a disk is, and a call
+    /// goes page by page: see [`SysWork::More`] and [`SysWork::Blocked`]. A buffer at address 0 moves nothing to user memory
     /// (`splice`, `sendfile`).
     ///
     /// # Errors
@@ -79,7 +84,7 @@ impl Kernel {
                 buffer,
             } => {
                 let to_user = true;
-                self.transfer(
+                return self.transfer(
                     c,
                     Transfer {
                         file,
@@ -89,7 +94,7 @@ impl Kernel {
                         to_user,
                     },
                     actions,
-                )?;
+                );
             }
             SysOp::Write {
                 file,
@@ -98,7 +103,7 @@ impl Kernel {
                 buffer,
             } => {
                 let to_user = false;
-                self.transfer(
+                return self.transfer(
                     c,
                     Transfer {
                         file,
@@ -108,7 +113,7 @@ impl Kernel {
                         to_user,
                     },
                     actions,
-                )?;
+                );
             }
             SysOp::Other { .. } => {}
             SysOp::Map { .. }
@@ -170,7 +175,7 @@ impl Kernel {
         c: Caller,
         t: Transfer,
         actions: &mut Actions,
-    ) -> Result<(), KernelError> {
+    ) -> Result<SysWork, KernelError> {
         self.charge(Path::File, c.core, Some(c.task), actions);
         let allowed = "a transfer that ends below 2^63";
         if t.offset
@@ -184,6 +189,9 @@ impl Kernel {
                 value: t.len,
                 allowed,
             });
+        }
+        if self.is_paged() {
+            return self.begin_transfer(c, t, actions);
         }
         let mut done = 0;
         while done < t.len {
@@ -222,7 +230,7 @@ impl Kernel {
             }
             done += len;
         }
-        Ok(())
+        Ok(SysWork::Done)
     }
 
     /// Copies within one file page; `offset` is that in the page.

@@ -5,7 +5,12 @@ use std::collections::HashMap;
 use super::{Kernel, KernelBroken, TASK_FRAMES};
 use crate::space::{Entry, HUGE_PAGES, Resident};
 
-fn broken(rule: &'static str, what: String, recorded: u64, recounted: u64) -> KernelBroken {
+pub(super) fn broken(
+    rule: &'static str,
+    what: String,
+    recorded: u64,
+    recounted: u64,
+) -> KernelBroken {
     KernelBroken::Kernel {
         rule,
         what,
@@ -34,6 +39,7 @@ impl Kernel {
         for number in 0..self.processes.len() {
             nodes += self.recount_process(number, &mut users)?;
         }
+        self.check_pool(&mut users)?;
         self.check_users(&users)?;
         self.check_total(users.len() as u64, nodes)
     }
@@ -118,6 +124,7 @@ impl Kernel {
                 users[*slot as usize] += 1;
             }
         }
+        self.count_ids(&mut users);
         for (slot, (a, b)) in self.swap.users().iter().zip(&users).enumerate() {
             if a != b {
                 let what = format!("slot {slot}");

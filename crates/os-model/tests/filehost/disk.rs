@@ -8,7 +8,7 @@ use piebald_units::{
     block::{BlockDir, BlockPort, BlockReq, ReqId},
 };
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct TestDisk {
     pub seek: Picos,
     pub page: Picos,
