@@ -236,7 +236,7 @@ impl Results<'_> {
                 .collect::<Vec<MemoryParts<'_>>>();
             Metrics {
                 colors: memory::color_use(&memory),
-                extra: memory::extras(&memory),
+                extra: [memory::extras(&memory), memory::io_extras(&tallies)].concat(),
                 ..self.metrics(&tallies)
             }
         };
@@ -452,10 +452,11 @@ impl Results<'_> {
 
 /// What the model of this version leaves out.
 fn missing(scenario: &Scenario) -> Vec<String> {
-    let mut missing = vec![
-        "disks: a file page that is not in memory costs a fault, no disk time".to_owned(),
-        memory::missing(scenario),
-    ];
+    let mut missing = Vec::new();
+    if scenario.files.is_none() {
+        let disks = "disks: a file page that is not in memory costs a fault, no disk time";
+        missing.extend([disks.to_owned(), memory::missing(scenario)]);
+    }
     let off = Features::NAMES
         .into_iter()
         .filter(|n| !scenario.features.on().contains(n));

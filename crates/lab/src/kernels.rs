@@ -14,6 +14,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
+use piebald_sim::Files;
 use piebald_sim::rooms::{
     hw::spec::MachineSpec,
     os_model::{
@@ -42,8 +43,9 @@ struct Key {
     frames: Frames,
     memory: MemoryState,
     thp: bool,
-    /// The policy, if it has a colour map of its own.
-    own_map: Option<usize>,
+    /// The policy, if its kernel is like no other's: it has a colour map of its own, or a
+    /// replacement policy.
+    own: Option<usize>,
 }
 
 /// A state, made by the first run that needs it.
@@ -126,7 +128,17 @@ impl<'a> Kernels<'a> {
     pub(crate) fn take(&self, job: &Job) -> Result<Kernel, String> {
         let key = key(self.scenario, job);
         let policy = &self.scenario.policies[job.policy];
-        let make = || kernel(&self.scenario.machine, policy, self.draw(key.repetition));
+        let make = || {
+            let mut kernel = kernel(&self.scenario.machine, policy, self.draw(key.repetition))?;
+            if let Some(files) = &self.scenario.files {
+                let files = Files {
+                    replace: policy.replace.clone().unwrap_or(files.replace.clone()),
+                    ..files.clone()
+                };
+                files.install(&mut kernel).map_err(|e| e.to_string())?;
+            }
+            Ok(kernel)
+        };
         // Fresh memory costs nothing until it is used; a copy of it would.
         let shared = match key.memory {
             MemoryState::Fresh => None,
@@ -190,7 +202,7 @@ fn key(scenario: &Scenario, job: &Job) -> Key {
         frames: policy.frames,
         memory: policy.memory,
         thp: policy.thp,
-        own_map: policy.color_map.is_some().then_some(job.policy),
+        own: (policy.color_map.is_some() || scenario.files.is_some()).then_some(job.policy),
     }
 }
 

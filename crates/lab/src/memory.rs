@@ -8,6 +8,7 @@ use piebald_sim::{
 use piebald_units::Picos;
 
 use crate::scenario::{Frames, Scenario};
+use crate::tally::Tally;
 
 /// The memory of a program in one repetition: of its regions with their weights, or one
 /// of weight 1.
@@ -65,6 +66,29 @@ pub(crate) fn extras(repetitions: &[MemoryParts<'_>]) -> Vec<Extra> {
             name: name.to_owned(),
             unit: unit.to_owned(),
             value: sample(repetitions, of),
+        })
+        .collect()
+}
+
+/// What the disk was needed for, as far as it was.
+pub(crate) fn io_extras(tallies: &[Tally]) -> Vec<Extra> {
+    type Figure = (&'static str, &'static str, fn(&Tally) -> f64);
+    let figures: [Figure; 4] = [
+        ("waited for files and pages", "ms", |t| t.blocked_ps * 1e-9),
+        ("faults that waited", "", |t| t.major_faults),
+        ("file pages read and written", "", |t| t.io_pages),
+        ("of these in memory", "%", |t| {
+            100.0 * (1.0 - t.io_waits / t.io_pages)
+        }),
+    ];
+    let happened = |of: fn(&Tally) -> f64| tallies.iter().all(|t| of(t).is_finite());
+    let any = tallies.iter().any(|t| t.blocked_ps + t.io_pages > 0.0);
+    let extras = figures.into_iter().filter(|(.., of)| any && happened(*of));
+    extras
+        .map(|(name, unit, of)| Extra {
+            name: name.to_owned(),
+            unit: unit.to_owned(),
+            value: tallies.iter().map(of).collect(),
         })
         .collect()
 }

@@ -22,6 +22,12 @@ pub(crate) struct Tally {
     /// Mapped at the end; of regions, the mean by weight.
     pub(crate) pages: f64,
     pub(crate) huge_pages: f64,
+    /// Pages of files that were read or written by calls, and those that were waited for.
+    pub(crate) io_pages: f64,
+    pub(crate) io_waits: f64,
+    pub(crate) major_faults: f64,
+    /// Waited for files and pages.
+    pub(crate) blocked_ps: f64,
 }
 
 impl Tally {
@@ -36,6 +42,10 @@ impl Tally {
             (&mut self.memory_bytes, other.memory_bytes),
             (&mut self.walks, other.walks),
             (&mut self.faults, other.faults),
+            (&mut self.io_pages, other.io_pages),
+            (&mut self.io_waits, other.io_waits),
+            (&mut self.major_faults, other.major_faults),
+            (&mut self.blocked_ps, other.blocked_ps),
         ];
         for (sum, value) in sums {
             *sum += count * value;
@@ -89,6 +99,10 @@ impl From<&Region> for Tally {
             faults: r.faults as f64,
             pages: r.pages as f64,
             huge_pages: r.huge_pages as f64,
+            io_pages: r.io.pages as f64,
+            io_waits: r.io.waits as f64,
+            major_faults: r.io.major_faults as f64,
+            blocked_ps: r.io.blocked.0 as f64,
         }
     }
 }

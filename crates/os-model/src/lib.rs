@@ -10,6 +10,7 @@
 //!   hopping), and ageing;
 //! * [`space`]: areas, page tables in real frames, access bits;
 //! * [`kernel`]: processes and tasks, translation, faults, system calls;
+//! * [`file`](mod@file): page cache, readahead, write-back, swap; [`io`]: the request queue;
 //! * [`sched`]: queues, pinning, slices, events;
 //! * [`replace`]: replacement policies of the literature, and the registry of all.
 //!
@@ -27,6 +28,9 @@
 //!   .recolor(task, core, max_pages, &mut Actions) -> Recolored { moved, failed, left, done }
 //!   .migrate(task, core, vpn, Move, &mut Actions) -> Moved
 //!   .scan_accessed(task, vpns, clear, |vpn, entry| ..) -> Scan
+//!   .page_with(Box<dyn Paging>, PagingConfig)           one memory for files and programs
+//!   .at(now)   .next_event() -> Option<Picos>   .advance(now, &mut Actions) -> Vec<Woken>
+//!   .resume(task, core, &mut Actions) -> SysWork { .. | More | Blocked }
 //!   .owner_of(pfn) -> Owner   .space(task)?.resident()   .counters()   .validate()
 //!
 //! Action  = Instrs(n)                       MemoryPort::retire

@@ -1,22 +1,23 @@
 //! The event loop: which thread runs next, and what it does until it may not go on.
 
+mod calls;
 mod colors;
 mod measure;
+mod waits;
 mod watch;
 
 use std::sync::atomic::Ordering;
 
 use piebald_hw::{Counters, Machine, MissCurve, ShadowRequest};
 use piebald_os_model::{
-    kernel::{Actions, Fault, KernelError, SysWork},
-    sched::{Blocked, EventKey, SchedConfig, Scheduler, Status, Wake},
+    kernel::{Actions, Fault, FaultKind, KernelError},
+    sched::{Blocked, SchedConfig, Scheduler, Status, Wake},
 };
 use piebald_units::{
     CoreId, Picos, TaskId,
     memory::{MemoryPort, PhysRef},
-    op::{Next, RefKind, SysOp},
+    op::RefKind,
 };
-use piebald_workload::memory::mark;
 
 use crate::{
     setup::{MapSample, MemoryUse, Outcome, ProgramSetup, Progress, Setup, SimError},
@@ -49,6 +50,8 @@ struct Cpu {
     slice_end: Picos,
     /// Machine counters when the current task came on.
     since: Counters,
+    /// A task was woken here: it runs before the present one goes on.
+    woken: bool,
     /// What it has to do for the kernel before its task goes on.
     work: Work,
 }
@@ -77,6 +80,9 @@ struct ProgramState {
     colors: ColorState,
     /// Time that hardware threads spent on moving its pages to other colours.
     recolor_time: Picos,
+    /// Time that its tasks waited for files and pages, and how many do now.
+    blocked: Picos,
+    host_waits: u32,
     curve: Option<MissCurve>,
 }
 
@@ -153,6 +159,7 @@ impl<'a> Engine<'a> {
                 // Ticks of different cores are staggered, as Linux does.
                 next_tick: Picos(tick.0 / threads as u64 * (i as u64 + 1)),
                 slice_end: Picos::MAX,
+                woken: false,
                 since: Counters::default(),
                 work: Work::default(),
             })
@@ -238,8 +245,14 @@ impl<'a> Engine<'a> {
         self.programs[program].main = task;
         self.programs[program].live = 0;
         self.programs[program].waiting = 0;
+        self.programs[program].host_waits = 0;
         self.instances = self.instances.wrapping_add(1);
         self.programs[program].instance = self.instances;
+        let files = self.programs[program].setup.input.files();
+        for (file, bytes) in files {
+            let known = self.setup.kernel.ensure_file(file, bytes.div_ceil(4096));
+            known.map_err(|e| self.kernel_error(program, e))?;
+        }
         let prime = self.programs[program].setup.prime;
         self.add_task(program, task, 0, [skip, prime])?;
         Ok(task)
@@ -274,11 +287,7 @@ impl<'a> Engine<'a> {
     fn go(&mut self) -> Result<(), SimError> {
         let mut turns = 0;
         while self.measured < self.programs.len() {
-            let Some((core, horizon)) = self.next_core() else {
-                // Not reached as long as waits are counted: see `check_deadlock`.
-                return Err(self.deadlock(0));
-            };
-            self.step(core, horizon)?;
+            self.turn()?;
             turns += 1;
             if turns == TURNS_PER_REPORT {
                 turns = 0;
@@ -353,6 +362,7 @@ impl<'a> Engine<'a> {
         let new = self.sched.next_on(id)?;
         self.settle(core);
         self.cpus[core].task = new;
+        self.cpus[core].woken = false;
         self.cpus[core].slice_end = self.cpus[core].now + self.slice;
         let owner = new.and_then(|t| self.task(t)).map(|t| t.program as u8 + 1);
         self.machine.set_running(id, owner);
@@ -435,7 +445,13 @@ impl<'a> Engine<'a> {
                         return Ok(());
                     }
                 }
-                Need::Fault(fault) => self.fault(core, task, fault)?,
+                Need::Fault(fault) => {
+                    self.fault(core, task, fault)?;
+                    if self.cpus[core].task != Some(task) {
+                        return Ok(());
+                    }
+                }
+                Need::Resume => return self.resume(core, task),
                 Need::Translate => {
                     let mut phys = state.take_phys();
                     let refs = state.untranslated();
@@ -465,6 +481,10 @@ impl<'a> Engine<'a> {
                 if self.cpus[core].task != Some(task) {
                     return Ok(());
                 }
+            }
+            if self.cpus[core].woken {
+                self.sched.preempt(CoreId(core as u16))?;
+                return self.pick(core);
             }
             if self.cpus[core].now > horizon {
                 return Ok(());
@@ -509,13 +529,17 @@ impl<'a> Engine<'a> {
         let free = self.task(task).is_some_and(TaskState::is_free);
         let program = self.task(task).map_or(0, |t| t.program);
         self.actions.clear();
-        self.setup
-            .kernel
+        let now = self.cpus[core].now;
+        let kernel = self.setup.kernel.at(now);
+        let work = kernel
             .fault(task, id, fault, &mut self.actions)
             .map_err(|e| self.kernel_error(program, e))?;
         if !free {
-            self.cpus[core].now = self.machine.drain(id, self.cpus[core].now);
+            self.cpus[core].now = self.machine.drain(id, now);
             self.perform(core);
+        }
+        if work.kind == FaultKind::Blocked {
+            return self.block(core, task);
         }
         self.programs[program].faults += 1;
         if let Some(state) = self.tasks[task.0 as usize].as_mut() {
@@ -537,136 +561,10 @@ impl<'a> Engine<'a> {
         while cpu.next_tick <= cpu.now {
             cpu.next_tick += period;
         }
+        self.nudge()?;
         let over = self.cpus[core].now >= self.cpus[core].slice_end;
         if over && self.sched.contended(id) {
             self.sched.preempt(id)?;
-            self.pick(core)?;
-        }
-        Ok(())
-    }
-
-    /// Instructions without references, then an event of the program.
-    fn event(&mut self, core: usize, task: TaskId, tail: u32, next: Next) -> Result<(), SimError> {
-        let id = CoreId(core as u16);
-        let Some(state) = self.tasks[task.0 as usize].as_mut() else {
-            return Ok(());
-        };
-        let program = state.program;
-        let free = state.is_free();
-        state.event_done();
-        if !free {
-            self.cpus[core].now = self.machine.retire(id, tail, self.cpus[core].now);
-        }
-        match next {
-            Next::More => Ok(()),
-            Next::Sys(op) => self.call(core, task, program, op, free),
-            Next::Mark(number) => {
-                self.program_mark(program, number);
-                Ok(())
-            }
-            Next::Exit(_) | Next::End => self.exit(core, task, program),
-            Next::Broken => Err(SimError::Input {
-                program: self.programs[program].setup.name.clone(),
-                problem: self.task(task).map_or_else(String::new, TaskState::failure),
-            }),
-        }
-    }
-
-    /// A program says that its set-up is over: its warm-up starts here.
-    fn program_mark(&mut self, program: usize, number: u32) {
-        let state = &mut self.programs[program];
-        if number == mark::READY && !state.ready {
-            state.origin = state.refs;
-            state.ready = true;
-        }
-    }
-
-    fn call(
-        &mut self,
-        core: usize,
-        task: TaskId,
-        program: usize,
-        op: SysOp,
-        free: bool,
-    ) -> Result<(), SimError> {
-        let id = CoreId(core as u16);
-        self.actions.clear();
-        let work = self
-            .setup
-            .kernel
-            .syscall(task, id, &op, &mut self.actions)
-            .map_err(|e| self.kernel_error(program, e))?;
-        if !free {
-            self.cpus[core].now = self.machine.drain(id, self.cpus[core].now);
-            self.perform(core);
-        }
-        if let SysWork::Spawned { task, thread } = work {
-            self.add_task(program, task, thread, [0, 0])?;
-            self.wake_idle(core)?;
-        }
-        let key = |event| EventKey {
-            program: self.programs[program].instance,
-            event,
-        };
-        match op {
-            SysOp::Post { event } => {
-                let key = key(event);
-                self.wakes.clear();
-                self.sched.post(key, &mut self.wakes)?;
-                self.programs[program].waiting -= self.wakes.len() as u32;
-                self.wake_idle(core)?;
-            }
-            SysOp::Await { event } if !free && self.sched.await_event(task, key(event))? => {
-                self.programs[program].waiting += 1;
-                self.check_deadlock(program)?;
-                self.pick(core)?;
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Idle cores whose queue is no longer empty start at the clock of the core
-    /// that filled it.
-    fn wake_idle(&mut self, from: usize) -> Result<(), SimError> {
-        let now = self.cpus[from].now;
-        for core in 0..self.cpus.len() {
-            if core != from && self.cpus[core].task.is_none() {
-                let before = self.cpus[core].now;
-                self.cpus[core].now = before.max(now);
-                self.pick(core)?;
-                if self.cpus[core].task.is_none() {
-                    self.cpus[core].now = before;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn exit(&mut self, core: usize, task: TaskId, program: usize) -> Result<(), SimError> {
-        let id = CoreId(core as u16);
-        let last = self.programs[program].live == 1;
-        if last {
-            self.ended(core, program)?;
-        }
-        self.actions.clear();
-        self.setup
-            .kernel
-            .exit(task, id, &mut self.actions)
-            .map_err(|e| self.kernel_error(program, e))?;
-        self.perform(core);
-        self.sched.exit(task)?;
-        self.settle(core);
-        self.cpus[core].task = None;
-        self.tasks[task.0 as usize] = None;
-        self.programs[program].live -= 1;
-        self.check_deadlock(program)?;
-        if last && self.measured < self.programs.len() {
-            self.programs[program].restarts += 1;
-            self.start_program(program, 0)?;
-            self.wake_idle(core)?;
-        }
-        if self.cpus[core].task.is_none() {
             self.pick(core)?;
         }
         Ok(())
@@ -691,6 +589,8 @@ fn new_program(setup: ProgramSetup) -> ProgramState {
         main: TaskId(0),
         colors: ColorState::default(),
         recolor_time: Picos(0),
+        blocked: Picos(0),
+        host_waits: 0,
         curve: None,
     }
 }

@@ -11,6 +11,7 @@
 //! at most a *skew* out of order (`docs/decisions/`).
 
 mod engine;
+mod files;
 pub mod replay;
 mod setup;
 mod snapshot;
@@ -18,11 +19,12 @@ mod task;
 mod work;
 
 pub use engine::run;
+pub use files::{Files, FilesError};
 pub use setup::{
     ColorChange, ColorSetup, CurveRequest, Input, MapRequest, MapSample, MemoryUse, Outcome,
     ProgramOutcome, ProgramSetup, Progress, Recolor, Setup, SimError,
 };
-pub use snapshot::{Region, Snapshot};
+pub use snapshot::{IoUse, Region, Snapshot};
 
 /// The rooms below, for those who build a [`Setup`].
 pub mod rooms {

@@ -232,6 +232,15 @@ pub enum SimError {
         /// References that it made.
         refs: u64,
     },
+    /// Memory is full of pages that cannot leave it.
+    #[error(
+        "program \"{program}\": memory is full of pages that cannot leave it: more memory or \
+         swap space is needed"
+    )]
+    MemoryFull {
+        /// A program that waits for memory.
+        program: String,
+    },
     /// Every thread of a program waits for another.
     #[error("program \"{program}\": deadlock: all its threads wait, one of them for event {event}")]
     Deadlock {

@@ -1,6 +1,7 @@
 //! What a program did up to some moment, and between two moments.
 
 use piebald_hw::Counters;
+use piebald_os_model::kernel::Usage;
 use piebald_units::Picos;
 
 /// State of a program's counters at one moment.
@@ -19,6 +20,47 @@ pub struct Snapshot {
     pub pages: u64,
     /// 2 MiB pages mapped.
     pub huge_pages: u64,
+    /// What the disk was needed for.
+    pub io: IoUse,
+}
+
+/// What a program did with files and pages, and how long it waited for them. All zero
+/// without paging.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IoUse {
+    /// Pages of files that its reads and writes came to.
+    pub pages: u64,
+    /// Of those, the ones that it had to wait for.
+    pub waits: u64,
+    /// Page faults that had to wait.
+    pub major_faults: u64,
+    /// Time that its threads waited, summed.
+    pub blocked: Picos,
+}
+
+impl IoUse {
+    pub(crate) const fn new(usage: &Usage, blocked: Picos) -> Self {
+        Self {
+            pages: usage.io_pages,
+            waits: usage.io_waits,
+            major_faults: usage.major_faults,
+            blocked,
+        }
+    }
+
+    /// Share of the pages that were there when they were asked for; `None` without any.
+    pub fn hit_ratio(&self) -> Option<f64> {
+        (self.pages > 0).then(|| 1.0 - self.waits as f64 / self.pages as f64)
+    }
+
+    fn since(self, start: Self) -> Self {
+        Self {
+            pages: self.pages - start.pages,
+            waits: self.waits - start.waits,
+            major_faults: self.major_faults - start.major_faults,
+            blocked: self.blocked.since(start.blocked),
+        }
+    }
 }
 
 /// The measured part of a program's run.
@@ -36,6 +78,8 @@ pub struct Region {
     pub pages: u64,
     /// 2 MiB pages mapped at the end.
     pub huge_pages: u64,
+    /// What the disk was needed for.
+    pub io: IoUse,
     /// The program ended before its references were used up.
     pub ended_early: bool,
 }
@@ -50,6 +94,7 @@ impl Snapshot {
             faults: self.faults - start.faults,
             pages: self.pages,
             huge_pages: self.huge_pages,
+            io: self.io.since(start.io),
             ended_early,
         }
     }

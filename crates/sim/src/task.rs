@@ -3,6 +3,7 @@
 
 use piebald_os_model::kernel::Fault;
 use piebald_units::{
+    Picos,
     memory::PhysRef,
     op::{MemRef, Next, OpSource},
 };
@@ -24,6 +25,10 @@ pub(crate) struct TaskState {
     pub(crate) fault: Option<Fault>,
     tail: u32,
     next: Option<Next>,
+    /// A system call is under way.
+    pub(crate) in_call: bool,
+    /// When it began to wait for the kernel.
+    pub(crate) blocked_at: Picos,
     /// First references of the source that only bring their pages in.
     prime: u64,
     /// References after those that are still to be passed over without simulation.
@@ -43,6 +48,8 @@ pub(crate) enum Need {
     Event(u32, Next),
     /// The source must be read.
     Read,
+    /// The system call that it is in goes on.
+    Resume,
 }
 
 impl TaskState {
@@ -58,6 +65,8 @@ impl TaskState {
             fault: None,
             tail: 0,
             next: None,
+            in_call: false,
+            blocked_at: Picos(0),
             skip,
             prime,
         }
@@ -73,6 +82,9 @@ impl TaskState {
     pub(crate) fn need(&self) -> Need {
         if self.performed < self.phys.len() {
             return Need::Perform;
+        }
+        if self.in_call {
+            return Need::Resume;
         }
         if let Some(fault) = self.fault {
             return Need::Fault(fault);

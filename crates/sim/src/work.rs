@@ -132,7 +132,9 @@ impl Work {
             Action::DeviceFill { frame } | Action::SwapIn { frame, .. } => {
                 machine.device_write(frame, now);
             }
-            Action::SwapOut { frame, .. } => machine.device_read(frame, now),
+            Action::SwapOut { frame, .. } | Action::DeviceDrain { frame } => {
+                machine.device_read(frame, now)
+            }
             Action::ShootDown { asid, page } => machine.shoot_down(asid, page),
             Action::Touch { .. } => action.refs(&mut self.refs),
             Action::Zero { frame, frames } => {

@@ -1,6 +1,6 @@
 //! What a program is to the simulator.
 
-use piebald_units::op::OpSource;
+use piebald_units::{FileId, op::OpSource};
 
 /// Why a thread of a program cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,4 +47,11 @@ pub trait Program: Send + Sync {
     /// # Errors
     /// If there is no such thread, or its recording cannot be read.
     fn open(&self, thread: u32) -> Result<Box<dyn OpSource>, ProgramError>;
+
+    /// The files that exist before the program starts, with their lengths in bytes.
+    /// Others come into being, and grow, as the program reads, maps and writes them: a
+    /// length that is not known here keeps readahead from going beyond each read.
+    fn files(&self) -> Vec<(FileId, u64)> {
+        Vec::new()
+    }
 }

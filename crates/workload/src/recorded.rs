@@ -1,7 +1,7 @@
 //! Replays of recordings as programs.
 
 use piebald_trace::recording::{Recording, ReplayOptions};
-use piebald_units::op::OpSource;
+use piebald_units::{FileId, op::OpSource};
 
 use crate::{Builtin, Library, Program, ProgramError};
 
@@ -88,6 +88,11 @@ impl Program for Recorded {
             problem: e.to_string(),
         })?;
         Ok(Box::new(source))
+    }
+
+    fn files(&self) -> Vec<(FileId, u64)> {
+        let files = self.recording.files().unwrap_or_default();
+        files.iter().map(|f| (f.file, f.ident.size)).collect()
     }
 }
 

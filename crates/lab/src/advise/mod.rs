@@ -145,6 +145,7 @@ impl<'a> Question<'a> {
             frames: Frames::Rainbow,
             memory: base.memory,
             thp: false,
+            replace: base.replace.clone(),
             color_map: rainbow.and_then(|p| p.color_map.clone()),
             colors: Vec::new(),
         };

@@ -76,6 +76,10 @@ impl Program for Entered {
             _ => self.inner.open(thread),
         }
     }
+
+    fn files(&self) -> Vec<(piebald_units::FileId, u64)> {
+        self.inner.files()
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -100,6 +100,8 @@ pub(crate) struct File {
     #[serde(default)]
     pub(crate) output: OutputTable,
     pub(crate) advise: Option<AdviseTable>,
+    /// A disk, and one memory for files and programs.
+    pub(crate) files: Option<Spanned<FilesTable>>,
     pub(crate) program: Vec<Spanned<ProgramTable>>,
     #[serde(default)]
     pub(crate) policy: Vec<Spanned<PolicyTable>>,
@@ -133,6 +135,17 @@ pub(crate) struct OutputTable {
     pub(crate) set_map: Option<Spanned<u32>>,
     /// Points of the miss curves; 0 = none.
     pub(crate) miss_curve: Option<Spanned<u32>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FilesTable {
+    pub(crate) device: Option<Spanned<String>>,
+    pub(crate) replace: Option<Spanned<String>>,
+    pub(crate) readahead: Option<Spanned<String>>,
+    pub(crate) scheduler: Option<Spanned<String>>,
+    pub(crate) layout: Option<Spanned<String>>,
+    pub(crate) swap: Option<Spanned<Written<Bytes>>>,
 }
 
 /// Colours that a program asks for.

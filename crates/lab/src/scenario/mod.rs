@@ -6,6 +6,7 @@
 mod advise;
 mod colors;
 mod file;
+mod files;
 mod policies;
 mod regions;
 
@@ -16,10 +17,13 @@ use std::{
 
 use piebald_report::Role;
 use piebald_sim::{
-    ColorChange,
+    ColorChange, Files,
     rooms::{
         hw::{Features, Machine, Options, presets, spec::MachineSpec},
-        os_model::kernel::{OnLimit, Want},
+        os_model::{
+            kernel::{OnLimit, Want},
+            replace::PolicySpec,
+        },
         policy::color_map::ColorMap,
         trace::foreign::Format,
     },
@@ -78,6 +82,8 @@ pub struct Scenario {
     pub alone: Alone,
     /// Advise on shares of the last level; `None` = no advice.
     pub advise: Option<AdviseRequest>,
+    /// A disk and one memory for files and programs; `None` = neither disk nor reclaim.
+    pub files: Option<Files>,
     /// Programs, in the file's order.
     pub programs: Vec<ProgramEntry>,
     /// Policies, in the file's order; at least one.
@@ -185,6 +191,8 @@ pub struct Policy {
     pub memory: MemoryState,
     /// 2 MiB pages for anonymous memory.
     pub thp: bool,
+    /// Which page leaves memory; `None` = as the scenario's files say.
+    pub replace: Option<PolicySpec>,
     /// What frame bits make the colours; `None` = the machine's geometry.
     pub color_map: Option<ColorMap>,
     /// For each program, in the scenario's order, whose colours this policy changes: `None` =
@@ -347,7 +355,9 @@ impl Scenario {
         let alone = source.choose(&file.alone, "alone", &alone)?;
         let advise = advise::advise(&file, &source)?;
         let programs = programs(&file, &source, threads)?;
+        let files = files::files(&file, &source)?;
         let policies = policies::policies(&file, &source, &programs)?;
+        check_paged(&file, &source)?;
         colors::check(&file, &source, &machine, &programs, &policies)?;
         colors::check_changes(&file, &source, budget_refs)?;
         let small = |value: &Option<Spanned<u32>>, key: &str, default: u32| match value {
@@ -377,9 +387,40 @@ impl Scenario {
             together,
             alone,
             advise,
+            files,
             programs,
             policies,
         })
+    }
+}
+
+/// What does not go with a disk.
+fn check_paged(file: &file::File, source: &Source<'_>) -> Result<(), ScenarioError> {
+    if file.files.is_none() {
+        return Ok(());
+    }
+    for (i, program) in file.program.iter().enumerate() {
+        let table = program.get_ref();
+        if let Some(on_limit) = table.on_limit.as_ref().filter(|o| *o.get_ref() == "swap") {
+            let key = format!("program[{i}].on_limit");
+            let allowed = "\"fail\" beside [files], whose own policy says what leaves memory";
+            return Err(source.refuse(on_limit, &key, "\"swap\"", allowed));
+        }
+        if let Some(regions) = &table.regions {
+            let problem = format!("program[{i}].regions: allowed only without [files]");
+            return Err(source.error(regions.span().start, problem));
+        }
+    }
+    let huge = file
+        .policy
+        .iter()
+        .position(|p| p.get_ref().thp == Some(true));
+    match huge {
+        None => Ok(()),
+        Some(i) => {
+            let problem = format!("policy[{i}].thp = true: allowed: false beside [files]");
+            Err(source.error(file.policy[i].span().start, problem))
+        }
     }
 }
 

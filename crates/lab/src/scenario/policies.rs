@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::{Frames, MemoryState, Policy, ProgramEntry, ScenarioError, Source, colors, file};
+use super::{
+    Frames, MemoryState, Policy, ProgramEntry, ScenarioError, Source, colors, file, files,
+};
 
 /// Reads all policies; without a table there is one, stock.
 pub(super) fn policies(
@@ -16,6 +18,7 @@ pub(super) fn policies(
             frames: Frames::Stock,
             memory: MemoryState::Aged,
             thp: false,
+            replace: None,
             color_map: None,
             colors: vec![None; programs.len()],
         }]);
@@ -38,18 +41,22 @@ pub(super) fn policies(
             ("rainbow", Frames::Rainbow),
         ];
         let memory = [("aged", MemoryState::Aged), ("fresh", MemoryState::Fresh)];
-        for (value, word) in [
-            (&table.replace, "replace"),
-            (&table.files, "files"),
-            (&table.reads, "reads"),
-        ] {
+        for (value, word) in [(&table.files, "files"), (&table.reads, "reads")] {
             source.choose(value, &key(word), &[("none", ())])?;
         }
+        let replace = match file.files {
+            Some(_) => files::replace(&table.replace, source, &key("replace"))?,
+            None => {
+                source.choose(&table.replace, &key("replace"), &[("none", ())])?;
+                None
+            }
+        };
         policies.push(Policy {
             name,
             frames: source.choose(&table.frames, &key("frames"), &frames)?,
             memory: source.choose(&table.memory, &key("memory"), &memory)?,
             thp: table.thp.unwrap_or(false),
+            replace,
             color_map: colors::map(table, source, i)?,
             colors: colors::changes(table, source, i, programs)?,
         });

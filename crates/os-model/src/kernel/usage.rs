@@ -20,6 +20,12 @@ pub struct Usage {
     pub recolored: u64,
     /// Pages that it could not move.
     pub recolor_failed: u64,
+    /// Pages of files that its reads and writes came to, if memory is paged.
+    pub io_pages: u64,
+    /// Of those, the ones that it waited for.
+    pub io_waits: u64,
+    /// Page faults that waited.
+    pub major_faults: u64,
 }
 
 impl Kernel {

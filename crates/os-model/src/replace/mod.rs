@@ -18,6 +18,7 @@
 //!   was used while detached where a hit would have put it, another to the hot end
 //!   of the list that it came from.
 
+mod any;
 mod arc;
 mod kernel;
 mod kit;
@@ -33,6 +34,7 @@ mod sketch;
 mod spec;
 mod tiny_lfu;
 
+pub use any::AnyPolicy;
 pub use arc::{Arc, ArcConfig};
 pub use linux26_split::{Linux26Split, Linux26SplitConfig};
 pub use lirs::{Lirs, LirsConfig};

@@ -12,9 +12,8 @@ use piebald_os_model::{
     file::{FileConfig, FileHost, FileTable, Layout, Paging, SwapArea},
     frames::{Flavour, Stock, StockConfig},
     kernel::{Actions, FaultKind, Kernel, KernelConfig, PagingConfig, SysWork},
-    replace::registry::{Setup, Visitor, build},
+    replace::{AnyPolicy, PolicySpec, registry::Setup},
 };
-use piebald_policy::contract::replacement::Replacement;
 use piebald_units::{
     CoreId, FileId, Lba, Picos, TaskId, VirtAddr,
     op::{Backing, MemRef, RefKind, SysOp},
@@ -26,19 +25,13 @@ pub const RESERVE: u32 = 64;
 
 /// A file side with a named policy over a test disk.
 pub fn paging(policy: &str, pages: u32, config: FileConfig) -> Box<dyn Paging> {
-    struct Make(FileConfig);
-    impl Visitor for Make {
-        type Out = Box<dyn Paging>;
-        fn visit<P: Replacement + Clone + Send + Sync + 'static>(self, policy: P) -> Self::Out {
-            let packed = Layout::Packed {
-                start: Lba(0),
-                gap_pages: 0,
-            };
-            let files = FileTable::new(packed).unwrap();
-            Box::new(FileHost::new(self.0, files, policy, TestDisk::default()).unwrap())
-        }
-    }
-    build(policy, &Setup::new(pages), Make(config)).unwrap()
+    let packed = Layout::Packed {
+        start: Lba(0),
+        gap_pages: 0,
+    };
+    let files = FileTable::new(packed).unwrap();
+    let policy = AnyPolicy::build(&PolicySpec::plain(policy), &Setup::new(pages), None).unwrap();
+    Box::new(FileHost::new(config, files, policy, TestDisk::default()).unwrap())
 }
 
 /// No readahead, and a swap area that nothing fills.

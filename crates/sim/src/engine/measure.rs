@@ -5,7 +5,7 @@ use piebald_units::{CoreId, TaskId, memory::PageTables};
 use super::Engine;
 use crate::{
     setup::{MapSample, Outcome, ProgramOutcome, SimError},
-    snapshot::Snapshot,
+    snapshot::{IoUse, Snapshot},
 };
 
 impl Engine<'_> {
@@ -25,6 +25,7 @@ impl Engine<'_> {
             faults: state.faults,
             pages,
             huge_pages,
+            io: IoUse::new(&self.setup.kernel.usage(program as u16 + 1), state.blocked),
         }
     }
 

@@ -21,6 +21,7 @@ impl Engine<'_> {
                 Action::Instrs(_)
                 | Action::Touch { .. }
                 | Action::SwapOut { .. }
+                | Action::DeviceDrain { .. }
                 | Action::Wait(_)
                 | Action::ShootDown { .. } => continue,
             };

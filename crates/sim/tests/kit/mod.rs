@@ -233,6 +233,8 @@ pub struct Bench {
     /// Time between timer ticks.
     pub tick: Picos,
     pub curve: Option<piebald_sim::CurveRequest>,
+    /// Files, swap space and replacement.
+    pub files: Option<piebald_sim::Files>,
 }
 
 impl Default for Bench {
@@ -245,6 +247,7 @@ impl Default for Bench {
             colors: None,
             tick: KernelConfig::new(4).tick,
             curve: None,
+            files: None,
         }
     }
 }
@@ -270,7 +273,10 @@ impl Bench {
         });
         // Loads are to find memory of their own.
         config.zero_page = false;
-        let kernel = Kernel::new(config, frames);
+        let mut kernel = Kernel::new(config, frames).expect("kernel");
+        if let Some(files) = &self.files {
+            files.install(&mut kernel).expect("files");
+        }
         let (stop, looks) = (AtomicBool::new(false), AtomicU64::new(0));
         let progress = |_: Progress| {
             let n = looks.fetch_add(1, Ordering::Relaxed);
@@ -282,7 +288,7 @@ impl Bench {
                 features: self.features,
                 ..Options::default()
             },
-            kernel: kernel.expect("kernel"),
+            kernel,
             programs,
             map: self.map,
             curve: self.curve.clone(),

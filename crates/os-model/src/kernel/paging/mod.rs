@@ -518,10 +518,19 @@ impl Kernel {
             Some((e, _)) => self.store_paged(s, e, actions)?,
             None => self.missing_paged(s, actions)?,
         };
-        if kind.is_some() {
-            self.settle_task(s.caller(), actions);
+        match kind {
+            Some(_) => self.settle_task(s.caller(), actions),
+            None => self.count_wait(s),
         }
         Ok(kind)
+    }
+
+    /// A fault counts once, however often it waits.
+    fn count_wait(&mut self, s: Site) {
+        let mine = self.pool_mut().task(s.task);
+        if mine.waits_at.replace(s.vpn) != Some(s.vpn) {
+            self.usage_mut(s.process).major_faults += 1;
+        }
     }
 
     /// Goes on with a call that was [`SysWork::Blocked`] and whose task was woken, or that

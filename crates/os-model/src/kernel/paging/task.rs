@@ -1,6 +1,6 @@
 //! What a task holds while it waits.
 
-use piebald_units::TaskId;
+use piebald_units::{TaskId, Vpn};
 
 use super::{
     super::{Actions, Kernel, mapping::Caller},
@@ -22,6 +22,8 @@ pub(super) struct TaskPages {
     pub fresh: Option<u32>,
     /// The read or write that it is in.
     pub transfer: Option<Ongoing>,
+    /// The page of the fault in which it waits.
+    pub waits_at: Option<Vpn>,
     /// It waited since it asked last.
     pub is_blocked: bool,
 }
@@ -31,7 +33,7 @@ impl Kernel {
     /// thread may have resolved it while this one waited.
     pub(super) fn settle_task(&mut self, c: Caller, actions: &mut Actions) {
         let mine = self.pool_mut().task(c.task);
-        mine.asked = None;
+        (mine.asked, mine.waits_at) = (None, None);
         let (got, old, fresh) = (mine.got.take(), mine.old.take(), mine.fresh.take());
         for held in [got, old].into_iter().flatten() {
             self.release(held, c.core);

@@ -22,6 +22,8 @@ pub(in super::super) struct Ongoing {
     done: u64,
     /// Bytes of the present page that are copied.
     part: u64,
+    /// The present page had to be waited for.
+    waited: bool,
     /// The present page, or the last one, while its copy is performed.
     pub held: Option<Held>,
 }
@@ -66,6 +68,7 @@ impl Kernel {
             transfer,
             done: 0,
             part: 0,
+            waited: false,
             held: None,
         });
         self.go_on(c, actions)
@@ -113,8 +116,13 @@ impl Kernel {
                     self.ensure_file(t.transfer.file, (t.offset() >> 12) + 1)?;
                 }
                 let Some(held) = self.page(c, t.request(), actions)? else {
+                    t.waited = true;
                     return Ok(false);
                 };
+                let waited = std::mem::take(&mut t.waited);
+                let usage = self.usage_mut(c.process);
+                usage.io_pages += 1;
+                usage.io_waits += u64::from(waited);
                 let at = self.boot.struct_page(held.frame);
                 actions.touch(at, RefKind::Update, STRUCT_PAGE_SITE);
                 actions.instrs(self.config.costs.per_page_instrs);

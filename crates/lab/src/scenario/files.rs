@@ -1,0 +1,176 @@
+//! The table `[files]`: a disk, and one memory for files and programs.
+
+use piebald_sim::{
+    Files,
+    rooms::{
+        hw::disk,
+        os_model::{
+            file::{FileConfig, Layout},
+            replace::{
+                PolicySpec,
+                registry::{self, BuildError, Setup, Visitor},
+            },
+        },
+        policy::contract::replacement::Replacement,
+    },
+};
+use piebald_units::{Bytes, Lba, block::SECTORS_SHIFT};
+use toml::Spanned;
+
+use super::{ScenarioError, Source, file};
+use crate::replay::{READAHEADS, SCHEDULERS};
+
+/// The policy of scenarios that do not name one: the kernel of Rainbow's and SRM's time.
+const REPLACE: &str = "linux-2.6.30";
+/// The drive of the papers' time that the presets have.
+const DEVICE: &str = "wd400bb";
+/// Swap space if the scenario does not say.
+const SWAP: Bytes = Bytes(1 << 30);
+/// Pages of a capacity that a policy is tried with, so that its options are checked.
+const TRIED_PAGES: u32 = 1 << 14;
+/// The scheduler that gives a drive as many requests as it takes.
+const QUEUEING: &str = "mq-deadline";
+
+/// Reads the table; without one, there is no disk.
+pub(super) fn files(
+    file: &file::File,
+    source: &Source<'_>,
+) -> Result<Option<Files>, ScenarioError> {
+    let Some(table) = &file.files else {
+        return Ok(None);
+    };
+    let table = table.get_ref();
+    let disk = match &table.device {
+        None => disk::by_name(DEVICE).map_err(|e| source.error(0, e.to_string()))?,
+        Some(name) => disk::by_name(name.get_ref()).map_err(|_| {
+            let allowed = disk::presets().collect::<Vec<_>>().join(", ");
+            source.refuse(
+                name,
+                "files.device",
+                format!("\"{}\"", name.get_ref()),
+                allowed,
+            )
+        })?,
+    };
+    let readaheads = first(&READAHEADS, "2.6.30");
+    let schedulers = first(&SCHEDULERS, "deadline");
+    let indexed = |names: &[&'static str]| -> Vec<(&'static str, usize)> {
+        names.iter().copied().zip(0..).collect()
+    };
+    let names: Vec<_> = readaheads.iter().map(|r| r.0).collect();
+    let readahead = source.choose(&table.readahead, "files.readahead", &indexed(&names))?;
+    let names: Vec<_> = schedulers.iter().map(|s| s.0).collect();
+    let scheduler = source.choose(&table.scheduler, "files.scheduler", &indexed(&names))?;
+    let mut io = schedulers[scheduler].1.clone();
+    if schedulers[scheduler].0 == QUEUEING {
+        io.depth = disk.queue.depth;
+    }
+    let pages = |bytes: Bytes| u32::try_from(bytes.0 >> 12).ok();
+    let swap = match &table.swap {
+        None => SWAP.0 as u32 >> 12,
+        Some(size) => {
+            let bytes = size.get_ref().0;
+            let whole = pages(bytes).filter(|n| *n != 1 && bytes.0.is_multiple_of(4096));
+            whole.ok_or_else(|| {
+                let allowed = "0B, or a multiple of 4KiB from 8KiB to 16TiB - 4KiB";
+                source.refuse(size, "files.swap", bytes, allowed)
+            })?
+        }
+    };
+    let layout = layout(table, source, file.seed, &disk, swap)?;
+    let files = Files {
+        replace: replace(&table.replace, source, "files.replace")?
+            .unwrap_or_else(|| PolicySpec::plain(REPLACE)),
+        config: FileConfig {
+            readahead: readaheads[readahead].1.clone(),
+            io,
+            ..FileConfig::plain()
+        },
+        layout,
+        disk,
+        swap_pages: swap,
+        reserve: None,
+    };
+    Ok(Some(files))
+}
+
+/// The table with its default in front.
+fn first<T: Clone>(table: &[(&'static str, T)], default: &str) -> Vec<(&'static str, T)> {
+    let mut sorted = table.to_vec();
+    sorted.sort_by_key(|(name, _)| *name != default);
+    sorted
+}
+
+fn layout(
+    table: &file::FilesTable,
+    source: &Source<'_>,
+    seed: u64,
+    spec: &disk::DiskSpec,
+    swap: u32,
+) -> Result<Layout, ScenarioError> {
+    let whole = disk::Disk::new(spec).map_err(|e| source.error(0, format!("files.device: {e}")))?;
+    let disk_pages = whole.capacity_sectors() >> SECTORS_SHIFT;
+    let room = disk_pages.checked_sub(swap.into()).filter(|n| *n > 0);
+    let Some(capacity_pages) = room else {
+        let problem = format!("files.swap: {swap} pages: the device has {disk_pages}");
+        return Err(source.error(0, problem));
+    };
+    let layouts = [
+        (
+            "packed",
+            Layout::Packed {
+                start: Lba(0),
+                gap_pages: 0,
+            },
+        ),
+        (
+            "slots",
+            Layout::Slots {
+                slot_sectors: 2048,
+                capacity_sectors: capacity_pages << SECTORS_SHIFT,
+            },
+        ),
+        (
+            "scatter",
+            Layout::Scatter {
+                seed,
+                capacity_pages,
+            },
+        ),
+    ];
+    source.choose(&table.layout, "files.layout", &layouts)
+}
+
+struct Tried;
+
+impl Visitor for Tried {
+    type Out = ();
+
+    fn visit<P: Replacement + Clone + Send + Sync + 'static>(self, _: P) {}
+}
+
+/// The policy of a key; `None` if it is not given.
+pub(super) fn replace(
+    value: &Option<Spanned<String>>,
+    source: &Source<'_>,
+    key: &str,
+) -> Result<Option<PolicySpec>, ScenarioError> {
+    let Some(value) = value else {
+        return Ok(None);
+    };
+    let text = value.get_ref();
+    let refuse = |e: String| source.error(value.span().start, format!("{key} = \"{text}\": {e}"));
+    let spec: PolicySpec = text
+        .parse()
+        .map_err(|e: piebald_sim::rooms::os_model::replace::SpecError| refuse(e.to_string()))?;
+    if spec.name() == "min" {
+        return Err(refuse(
+            "it needs the future; allowed: any other policy".to_owned(),
+        ));
+    }
+    let setup = Setup::new(TRIED_PAGES);
+    let costs = vec![1u32; 128];
+    let built: Result<(), BuildError> = registry::build_spec(&spec, &setup, Some(&costs), Tried);
+    built.map_err(|e| refuse(e.to_string()))?;
+    Ok(Some(spec))
+}
