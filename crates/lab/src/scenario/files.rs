@@ -82,7 +82,7 @@ pub(super) fn files(
         replace: replace(&table.replace, source, "files.replace")?
             .unwrap_or_else(|| PolicySpec::plain(REPLACE)),
         config: FileConfig {
-            readahead: readaheads[readahead].1.clone(),
+            readahead: readaheads[readahead].1,
             io,
             ..FileConfig::plain()
         },
