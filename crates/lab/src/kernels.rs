@@ -43,9 +43,8 @@ struct Key {
     frames: Frames,
     memory: MemoryState,
     thp: bool,
-    /// The policy, if its kernel is like no other's: it has a colour map of its own, or a
-    /// replacement policy.
-    own: Option<usize>,
+    /// The policy, if it has a colour map of its own.
+    own_map: Option<usize>,
 }
 
 /// A state, made by the first run that needs it.
@@ -121,24 +120,29 @@ impl<'a> Kernels<'a> {
         }
     }
 
-    /// The kernel of a run. Blocks while another thread makes the same state.
+    /// The kernel of a run, with files if the scenario has some. Blocks while another
+    /// thread makes the same state.
     ///
     /// # Errors
-    /// What the kernel or its allocator says.
+    /// What the kernel, its allocator or its files say.
     pub(crate) fn take(&self, job: &Job) -> Result<Kernel, String> {
+        let mut kernel = self.bare(job)?;
+        if let Some(files) = &self.scenario.files {
+            let own = &self.scenario.policies[job.policy].replace;
+            let files = Files {
+                replace: own.clone().unwrap_or(files.replace.clone()),
+                ..files.clone()
+            };
+            files.install(&mut kernel).map_err(|e| e.to_string())?;
+        }
+        Ok(kernel)
+    }
+
+    /// Without files, so that histories are shared whatever disk comes.
+    fn bare(&self, job: &Job) -> Result<Kernel, String> {
         let key = key(self.scenario, job);
         let policy = &self.scenario.policies[job.policy];
-        let make = || {
-            let mut kernel = kernel(&self.scenario.machine, policy, self.draw(key.repetition))?;
-            if let Some(files) = &self.scenario.files {
-                let files = Files {
-                    replace: policy.replace.clone().unwrap_or(files.replace.clone()),
-                    ..files.clone()
-                };
-                files.install(&mut kernel).map_err(|e| e.to_string())?;
-            }
-            Ok(kernel)
-        };
+        let make = || kernel(&self.scenario.machine, policy, self.draw(key.repetition));
         // Fresh memory costs nothing until it is used; a copy of it would.
         let shared = match key.memory {
             MemoryState::Fresh => None,
@@ -202,7 +206,7 @@ fn key(scenario: &Scenario, job: &Job) -> Key {
         frames: policy.frames,
         memory: policy.memory,
         thp: policy.thp,
-        own: (policy.color_map.is_some() || scenario.files.is_some()).then_some(job.policy),
+        own_map: policy.color_map.is_some().then_some(job.policy),
     }
 }
 
