@@ -187,6 +187,143 @@ fn scan_loads_each_byte_once_and_reads_in_chunks() {
     assert_eq!(reads, [pass, pass].concat());
 }
 
+fn io(c: &Counter, number: u32) -> Vec<(u64, u64)> {
+    let calls = c.events.iter().filter_map(|(_, e)| match e {
+        EventKind::Call {
+            number: n,
+            ret: Some(len),
+            position,
+            ..
+        } if *n == number => Some((position.unwrap_or(0), *len as u64)),
+        _ => None,
+    });
+    calls.collect()
+}
+
+const PREAD: u32 = 17;
+const PWRITE: u32 = 18;
+const UNLINK: u32 = 87;
+
+#[test]
+fn dense_product_loads_two_elements_per_step_of_the_inner_loop() {
+    let n = 20;
+    let c = Counter::of("matmul:20,iterations=2", 1, PLENTY);
+    assert_eq!(c.count("load", 8), 2 * 2 * n * n * n);
+    assert_eq!(c.count("store", 8), 2 * n * n);
+    assert_eq!(c.setup, 3 * n * n);
+}
+
+#[test]
+fn a_file_is_sorted_by_reading_and_writing_it_twice() {
+    let c = Counter::of(
+        "filesort:100KiB,block=16KiB,call=4KiB,iterations=1",
+        1,
+        PLENTY,
+    );
+    let n = 100 * 1024 / 32;
+    for number in [PREAD, PWRITE] {
+        let bytes: u64 = io(&c, number).iter().map(|&(_, len)| len).sum();
+        assert_eq!(bytes, 2 * n * 32, "{number}");
+    }
+    // Six whole blocks of 512 records in 9 passes, one of 128 in 7, and the merge.
+    let moves = 6 * 512 * 9 + 128 * 7 + n;
+    assert_eq!(c.count("store", 32), moves);
+    assert_eq!(c.count("load", 32), moves);
+}
+
+#[test]
+fn postmark_opens_for_each_file_that_it_touches_and_unlinks_what_it_deletes() {
+    let text = "postmark:20,low=1KiB,high=8KiB,iterations=200";
+    let c = Counter::of(text, 3, PLENTY);
+    let created = c.events.iter().filter(|(_, e)| match e {
+        EventKind::Call {
+            number: 257,
+            file: Some(f),
+            ..
+        } => f.size == 0,
+        _ => false,
+    });
+    let (created, deleted) = (created.count(), io(&c, UNLINK).len());
+    // One creation or deletion for each transaction, half of each.
+    assert_eq!(created + deleted, 20 + 200);
+    assert!((70..130).contains(&deleted), "{deleted}");
+    let copies = c.count("load", 32);
+    assert_eq!(copies, c.count("store", 32));
+    assert_eq!(c.count("load", 8) % 4, 0);
+    assert!(!io(&c, PREAD).is_empty());
+    assert!(io(&c, PWRITE).len() > io(&c, PREAD).len());
+}
+
+#[test]
+fn random_reads_are_whole_blocks_of_the_file() {
+    let c = Counter::of("randread:1MiB,iterations=500", 1, PLENTY);
+    let reads = io(&c, PREAD);
+    assert_eq!(reads.len(), 500);
+    assert!(
+        reads
+            .iter()
+            .all(|&(at, len)| at % 4096 == 0 && at < 1 << 20 && len == 4096)
+    );
+    let blocks: std::collections::BTreeSet<u64> = reads.iter().map(|r| r.0).collect();
+    // Of 256 blocks, 256 (1 - e^(-500/256)) = 220 are expected.
+    assert!((195..245).contains(&blocks.len()), "{}", blocks.len());
+}
+
+#[test]
+fn files_are_read_whole_and_worked_on_line_by_line() {
+    let text = "readfiles:4,size=64KiB,chunk=16KiB,threads=2,instrs=20,width=16,iterations=3";
+    let c = Counter::of(text, 1, PLENTY);
+    let offsets: Vec<u64> = io(&c, PREAD).iter().map(|r| r.0).collect();
+    assert_eq!(offsets, [0, 16384, 32768, 49152].repeat(2 * 3));
+    assert_eq!(c.count("load", 16), 2 * 3 * (64 << 10) / 16);
+    let plain = Counter::of("readfiles:4,iterations=5", 1, PLENTY);
+    assert_eq!(io(&plain, PREAD), [(0, 256 << 10)].repeat(5));
+    assert_eq!(plain.measured[&0], 2 * 5);
+}
+
+#[test]
+fn two_files_at_once_take_turns_call_by_call() {
+    let c = Counter::of(
+        "readfiles:4,size=16KiB,chunk=4KiB,pair=1,iterations=10",
+        1,
+        PLENTY,
+    );
+    let calls: Vec<(u64, u64)> = c
+        .events
+        .iter()
+        .filter_map(|(_, e)| match e {
+            EventKind::Call {
+                number: PREAD,
+                args,
+                ..
+            } => Some((args[3], args[1])),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(calls.len(), 10 * 2 * 4);
+    for pair in calls.chunks(2) {
+        assert_eq!(pair[0].0, pair[1].0, "one place of both files");
+        assert_ne!(pair[0].1, pair[1].1, "two buffers");
+    }
+}
+
+#[test]
+fn a_lookup_reads_one_chunk_and_halves_it() {
+    let c = Counter::of(
+        "lookup:2,size=64KiB,chunk=16KiB,threads=2,iterations=5",
+        1,
+        PLENTY,
+    );
+    // 256 records in a chunk.
+    assert_eq!(c.count("load", 8), 2 * 5 * 8);
+    assert_eq!(c.count("load", 32), 2 * 5 * 2);
+    assert!(
+        io(&c, PREAD)
+            .iter()
+            .all(|&(at, len)| at % 16384 == 0 && len == 16384)
+    );
+}
+
 /// Small parameters under which every kernel completes an iteration quickly.
 fn small(name: &str) -> String {
     match name {
@@ -195,6 +332,11 @@ fn small(name: &str) -> String {
         "smm" => "smm:1000,nz=5000".to_owned(),
         "phold" => "phold:1000,processes=100".to_owned(),
         "hashjoin" => "hashjoin:1MiB,dimension=1000".to_owned(),
+        "matmul" => "matmul:30".to_owned(),
+        "filesort" => "filesort:64KiB,block=8KiB".to_owned(),
+        "postmark" => "postmark:20,low=1KiB,high=8KiB".to_owned(),
+        "readfiles" => "readfiles:4,size=4KiB,chunk=4KiB,instrs=16".to_owned(),
+        "lookup" => "lookup:2,size=16KiB,chunk=4KiB".to_owned(),
         _ => format!("{name}:64KiB"),
     }
 }

@@ -7,13 +7,20 @@
 //! keep real memory below about 1 GiB and an iteration below some seconds.
 
 mod chase;
+mod draw;
 mod fft;
+mod filesort;
 mod gups;
 mod hashjoin;
 mod kit;
+mod lookup;
 mod lu;
+mod matmul;
 mod mergesort;
 mod phold;
+mod postmark;
+mod randread;
+mod readfiles;
 mod ring;
 mod scan;
 mod seqscan;
@@ -72,5 +79,11 @@ pub fn all() -> &'static [&'static dyn Kernel] {
         &hashjoin::HashJoin,
         &seqscan::SeqScan,
         &scan::Scan,
+        &matmul::MatMul,
+        &filesort::FileSort,
+        &postmark::PostMark,
+        &randread::RandRead,
+        &readfiles::ReadFiles,
+        &lookup::Lookup,
     ]
 }

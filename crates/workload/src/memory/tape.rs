@@ -19,9 +19,12 @@ const PID: u32 = 1000;
 /// Linux x86-64 call numbers, `PROT_READ | PROT_WRITE`,
 /// `MAP_PRIVATE | MAP_ANONYMOUS`, and the flags that glibc gives a new thread.
 mod linux {
+    pub const CLOSE: u32 = 3;
     pub const MMAP: u32 = 9;
     pub const PREAD64: u32 = 17;
+    pub const PWRITE64: u32 = 18;
     pub const CLONE: u32 = 56;
+    pub const UNLINK: u32 = 87;
     pub const OPENAT: u32 = 257;
     pub const PROT_RW: u64 = 3;
     pub const MAP_ANON: u64 = 0x22;
@@ -84,11 +87,19 @@ pub struct Block {
     accesses: u16,
 }
 
-/// An open file of a built-in program.
+/// A file of a built-in program, open or closed.
 #[derive(Clone, Debug)]
 pub struct File {
     fd: u64,
+    path: String,
     ident: FileIdent,
+}
+
+impl File {
+    /// Its length in bytes, with what was written past its end.
+    pub const fn size(&self) -> u64 {
+        self.ident.size
+    }
 }
 
 /// The tape: gives out addresses, code and files, and carries references to the
@@ -191,40 +202,82 @@ impl<'s> Tape<'s> {
     /// Opens a file of `size` bytes. Equal paths and sizes are the same file, also
     /// in other programs.
     pub fn open(&mut self, path: &str, size: u64) -> File {
-        let fd = 3 + self.files;
-        self.files += 1;
-        let ident = FileIdent {
-            dev: 1,
-            ino: inode(path, size),
-            size,
-            mode: linux::S_IFREG_0644,
+        let mut file = File {
+            fd: 0,
+            path: path.to_owned(),
+            ident: FileIdent {
+                dev: 1,
+                ino: inode(path, size),
+                size,
+                mode: linux::S_IFREG_0644,
+            },
         };
+        self.reopen(&mut file);
+        file
+    }
+
+    /// Opens a file that is known already, under a new descriptor. Leaves nothing
+    /// once the tape is full.
+    pub fn reopen(&mut self, file: &mut File) {
+        file.fd = 3 + self.files;
+        self.files += 1;
+        let args = [linux::AT_FDCWD, 0, 0, 0, 0, 0];
+        self.call_on(file, linux::OPENAT, args, file.fd as i64, None);
+    }
+
+    /// Closes a file; its descriptor is not used again.
+    pub fn close(&mut self, file: &File) {
+        self.call_on(file, linux::CLOSE, [file.fd, 0, 0, 0, 0, 0], 0, None);
+    }
+
+    /// Deletes a file.
+    pub fn remove(&mut self, file: &File) {
+        self.call_on(file, linux::UNLINK, [0; 6], 0, None);
+    }
+
+    /// Writes `len` bytes of memory into a file at `offset` (`pwrite`), which may
+    /// make it longer. The program keeps what the file holds, if it needs it.
+    pub fn write(
+        &mut self,
+        file: &mut File,
+        offset: u64,
+        len: u64,
+        buffer: piebald_units::VirtAddr,
+    ) {
+        file.ident.size = file.ident.size.max(offset.saturating_add(len));
+        let args = [file.fd, buffer.0, len, offset, 0, 0];
+        self.call_on(file, linux::PWRITE64, args, len as i64, Some(offset));
+    }
+
+    /// A call that is about a file.
+    fn call_on(
+        &mut self,
+        file: &File,
+        number: u32,
+        args: [u64; 6],
+        ret: i64,
+        position: Option<u64>,
+    ) {
+        if !self.emitting {
+            return;
+        }
+        let by_path = matches!(number, linux::OPENAT | linux::UNLINK);
         self.event(EventKind::Call {
-            number: linux::OPENAT,
-            args: [linux::AT_FDCWD, 0, 0, 0, 0, 0],
-            ret: Some(fd as i64),
-            path: Some(path.to_owned()),
-            file: Some(ident.clone()),
-            position: None,
+            number,
+            args,
+            ret: Some(ret),
+            path: by_path.then(|| file.path.clone()),
+            file: Some(file.ident.clone()),
+            position,
         });
-        File { fd, ident }
     }
 
     /// Reads `len` bytes of a file at `offset` into memory (`pread`). The caller
     /// puts the same bytes into the array, without references: the kernel makes
     /// the copy.
     pub fn read(&mut self, file: &File, offset: u64, len: u64, buffer: piebald_units::VirtAddr) {
-        if !self.emitting {
-            return;
-        }
-        self.event(EventKind::Call {
-            number: linux::PREAD64,
-            args: [file.fd, buffer.0, len, offset, 0, 0],
-            ret: Some(len as i64),
-            path: None,
-            file: Some(file.ident.clone()),
-            position: Some(offset),
-        });
+        let args = [file.fd, buffer.0, len, offset, 0, 0];
+        self.call_on(file, linux::PREAD64, args, len as i64, Some(offset));
     }
 
     /// Starts thread `thread` (1, 2, ...) from the thread being written; its
