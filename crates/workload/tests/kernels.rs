@@ -276,6 +276,10 @@ fn files_are_read_whole_and_worked_on_line_by_line() {
     let offsets: Vec<u64> = io(&c, PREAD).iter().map(|r| r.0).collect();
     assert_eq!(offsets, [0, 16384, 32768, 49152].repeat(2 * 3));
     assert_eq!(c.count("load", 16), 2 * 3 * (64 << 10) / 16);
+    let grep = Counter::of("readfiles:2,chunk=96KiB,instrs=12,iterations=1", 1, PLENTY);
+    let calls = [(0, 98304), (98304, 98304), (196_608, 65536)];
+    assert_eq!(io(&grep, PREAD), calls);
+    assert_eq!(grep.count("load", 32), (256 << 10) / 32);
     let plain = Counter::of("readfiles:4,iterations=5", 1, PLENTY);
     assert_eq!(io(&plain, PREAD), [(0, 256 << 10)].repeat(5));
     assert_eq!(plain.measured[&0], 2 * 5);

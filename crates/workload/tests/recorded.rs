@@ -14,6 +14,11 @@ fn small(name: &str) -> Builtin {
         "phold" => "phold:1000,processes=100".to_owned(),
         "hashjoin" => "hashjoin:1MiB,dimension=1000".to_owned(),
         "triad" | "gups" => format!("{name}:64KiB,threads=2"),
+        "matmul" => "matmul:30".to_owned(),
+        "filesort" => "filesort:64KiB,block=8KiB".to_owned(),
+        "postmark" => "postmark:20,low=1KiB,high=8KiB".to_owned(),
+        "readfiles" => "readfiles:4,size=4KiB,chunk=4KiB,instrs=16,threads=2".to_owned(),
+        "lookup" => "lookup:2,size=16KiB,chunk=4KiB".to_owned(),
         _ => format!("{name}:64KiB"),
     };
     Builtin::parse(&text).unwrap()

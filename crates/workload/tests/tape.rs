@@ -42,7 +42,10 @@ fn a_refusing_sink_ends_the_program_with_its_reason() {
         let text = match spec.name {
             "hashjoin" | "seqscan" | "scan" => spec.name.to_owned(),
             "smm" => "smm:1000,nz=5000".to_owned(),
-            "lu" | "sor" | "fft" | "phold" => format!("{}:64", spec.name),
+            "filesort" => "filesort:64KiB,block=8KiB".to_owned(),
+            "postmark" => "postmark:20,low=1KiB,high=8KiB".to_owned(),
+            "readfiles" | "lookup" | "randread" => spec.name.to_owned(),
+            "lu" | "sor" | "fft" | "phold" | "matmul" => format!("{}:64", spec.name),
             _ => format!("{}:64KiB", spec.name),
         };
         let result = Builtin::parse(&text).unwrap().run(1, u64::MAX, &mut sink);

@@ -62,7 +62,7 @@ const fn bytes(key: &'static str, about: &'static str, default: u64) -> Param {
         default,
         min: 64,
         max: 16 << 20,
-        pow2: true,
+        pow2: false,
         about,
     }
 }
@@ -109,9 +109,10 @@ impl Kernel for ReadFiles {
     fn check(&self, values: &Values) -> Result<(), String> {
         let [size, chunk] = [SIZE, CHUNK].map(|p| values.get(p));
         let (instrs, loads) = (values.get(INSTRS), LINE / values.get(WIDTH));
-        if chunk > size {
+        if chunk > size || chunk % LINE != 0 || size % LINE != 0 {
             return Err(format!(
-                "chunk = {chunk} B of files of {size} B; allowed: 64 B to a file"
+                "chunk = {chunk} B of files of {size} B; allowed: both multiples of {LINE} B, a chunk \
+                 at most a file"
             ));
         }
         if instrs > 0 && instrs < loads {
@@ -169,10 +170,11 @@ fn read(code: &Code, tape: &mut Tape<'_>, open: &[File], readings: &mut [Reading
     for offset in (0..size).step_by(chunk as usize) {
         for reading in readings.iter_mut() {
             let to = reading.buffer.addr(0);
-            tape.read(&open[reading.file], offset, chunk, to);
+            let len = chunk.min(size - offset);
+            tape.read(&open[reading.file], offset, len, to);
             if let Some((line, loads)) = code.line {
                 reading.fill(offset);
-                reading.work(tape, line, loads);
+                reading.work(tape, line, loads, (len / 8) as usize);
             }
         }
     }
@@ -187,9 +189,9 @@ impl Reading {
         }
     }
 
-    fn work(&mut self, tape: &mut Tape<'_>, line: Block, loads: usize) {
+    fn work(&mut self, tape: &mut Tape<'_>, line: Block, loads: usize, words: usize) {
         let per_line = (LINE / 8) as usize;
-        for first in (0..self.buffer.len()).step_by(per_line) {
+        for first in (0..words).step_by(per_line) {
             tape.enter(line);
             for i in 0..loads {
                 let byte = i as u64 * LINE / loads as u64;
