@@ -4,6 +4,7 @@
 #
 #   stand-ins.sh rainbow [DIR]     DIR: out/reproduce/rainbow/inputs
 #   stand-ins.sh dulo [DIR]        DIR: ${XDG_CACHE_HOME:-~/.cache}/piebald/reproduce/dulo
+#   stand-ins.sh srm|mfc [DIR [PART...]]    DIR: as for dulo, with the system's name
 #
 # rainbow: installs the packages that reproduce/rainbow/programs.toml names, draws the data
 # from fixed seeds, compiles the own programs and tries each of them once. What is
@@ -13,6 +14,10 @@
 # dulo: expands the recorded traces and draws the others, about a minute of processor time
 # and 70 MB. What is written must have the sums of reproduce/dulo/inputs.sha256; inputs that
 # were made from the same files are kept.
+#
+# srm, mfc: draws the files that grep, tar, diff, wc and md5sum are recorded on, in seconds. PARTs of
+# srm: `full` makes trees of the paper's 100 MiB instead of 24, `database` the star schema of PostgreSQL 15
+# (1.8 GB). Data that have a sum in reproduce/SYSTEM/inputs.sha256 must have it.
 set -eu
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -22,11 +27,11 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 fail() { warn "stand-ins: $*"; exit 1; }
 
 case ${1:-} in
-    rainbow | dulo) ;;
+    rainbow | dulo | srm | mfc) ;;
     -h | --help) sed -n '2,/^set -eu/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
-    *) warn "stand-ins: \"${1:-}\": allowed: rainbow, dulo"; exit 2 ;;
+    *) warn "stand-ins: \"${1:-}\": allowed: rainbow, dulo, srm, mfc"; exit 2 ;;
 esac
-[ $# -le 2 ] || { warn "stand-ins: one directory at most"; exit 2; }
+[ $# -le 2 ] || [ "$1" = srm ] || { warn "stand-ins: one directory at most"; exit 2; }
 
 source=$root/reproduce/$1
 export LC_ALL=C PYTHONDONTWRITEBYTECODE=1
@@ -55,10 +60,72 @@ make_dulo() {
     say "$(wc -l <"$source/inputs.sha256") files, sums as in reproduce/dulo/inputs.sha256"
 }
 
-if [ "$1" = dulo ]; then
-    make_dulo "${2:-}"
-    exit 0
-fi
+# sum_of DIR: one sum over names and contents of all files of a directory.
+sum_of() {
+    (cd "$1" && find . -type f | sort | xargs -d '\n' sha256sum) | sha256sum | cut -d ' ' -f 1
+}
+
+# drawn_directory NAME COMMAND...: a directory that a command fills, with the sum of
+# inputs.sha256; kept if it has it.
+drawn_directory() {
+    local name=$1 want
+    shift
+    want=$(sed -n "s/^\([0-9a-f]*\)  $name\$/\1/p" "$source/inputs.sha256")
+    [ -n "$want" ] || fail "$source/inputs.sha256: no sum of $name"
+    if [ -d "$name" ] && [ "$(sum_of "$name")" = "$want" ]; then return; fi
+    say "drawing $name"
+    rm -rf "$name"
+    timeout 120 "$@" || fail "$name was not drawn"
+    [ "$(sum_of "$name")" = "$want" ] || fail "$name differs from that of $source/inputs.sha256"
+}
+
+# The inputs of SRM-buffer, by parts.
+make_srm() {
+    local part size=24
+    for part in "$@"; do
+        case $part in
+            full) size=100 ;;
+            database) ;;
+            *) warn "stand-ins: srm: \"$part\": allowed: full, database"; exit 2 ;;
+        esac
+    done
+    for part in 42 43 44; do
+        drawn_directory "tree$size-$part" python3 "$source/tree.py" "tree$size-$part" "$size" "$part"
+    done
+    ln -sfn "tree$size-42" tree
+    [ -d "copy$size" ] || cp -r "tree$size-42" "copy$size"
+    ln -sfn "copy$size" tree2
+    [ "tree$size.tar" -nt "tree$size-42" ] ||
+        tar --sort=name --owner=0 --group=0 --mtime=@0 -cf "tree$size.tar" "tree$size-42"
+    ln -sfn "tree$size.tar" tree.tar
+    case " $* " in
+        *" database "*)
+            has_package postgresql-15 || { unlock_sudo; install_packages postgresql-15; } ||
+                fail "PostgreSQL 15 is needed"
+            timeout 300 "$source/star.sh" || fail "the star schema was not made"
+            ;;
+    esac
+}
+
+case $1 in
+    dulo) make_dulo "${2:-}"; exit 0 ;;
+    srm | mfc)
+        dir=${2:-${XDG_CACHE_HOME:-$HOME/.cache}/piebald/reproduce/$1}
+        mkdir -p "$dir"
+        cd "$dir"
+        system=$1
+        shift $(($# > 1 ? 2 : 1))
+        case $system in
+            srm) make_srm "$@" ;;
+            mfc)
+                drawn_directory files python3 "$source/text.py" files 36
+                drawn_directory small python3 "$source/text.py" small 1 65536
+                ;;
+        esac
+        say "in $dir"
+        exit 0
+        ;;
+esac
 
 programs=$source/programs.toml
 dir=${2:-$root/out/reproduce/$1/inputs}

@@ -23,3 +23,5 @@ for d in 1 2 3 4 5 6; do
     echo "SELECT sum(f.measure + d.payload) FROM fact f JOIN dim$d d ON f.k$d = d.id WHERE d.sel < 10" >"join$d.sql"
 done
 echo "SELECT g, count(*), sum(measure) FROM fact WHERE measure % 2 = 0 GROUP BY g" >scan.sql
+# Recovers the cluster after a backend that was ended in the middle.
+echo "SELECT 1" >none.sql
