@@ -219,7 +219,7 @@ impl Sorter {
             sorted.push(record);
             next[run] += 1;
             if next[run] < ((run + 1) * block).min(n) {
-                if (next[run] - run * block) % share == 0 {
+                if (next[run] - run * block).is_multiple_of(share) {
                     self.refill(tape, run, next[run], share, block);
                 }
                 heap.push(core::cmp::Reverse((self.disk[next[run]][0], run)));
