@@ -14,12 +14,13 @@ export LC_ALL=C
 counts() {
     local files=$1
     shift
-    "$piebald" record -q -o measure.pbr -- "$@" $(ls ./*.txt | head -n "$files") | cat >/dev/null
+    local all=(./*.txt)
+    "$piebald" record -q -o measure.pbr -- "$@" "${all[@]:0:files}" | cat >/dev/null
     "$piebald" trace info measure.pbr | sed -n 's/^ *\([0-9]*\) references, \([0-9]*\) instructions.*/\2 \1/p'
 }
 
 for program in "grep -c @" "grep -c q" "wc -l" "md5sum"; do
-    # shellcheck disable=SC2086  # a command and its options
+    # shellcheck disable=SC2046,SC2086  # two numbers; a command and its options
     set -- $(counts 4 $program) $(counts 36 $program)
     awk -v p="$program" -v a="$1" -v b="$2" -v c="$3" -v d="$4" 'BEGIN {
         printf "%-10s %8.2f instructions %8.2f references for 64 B\n", p, (c - a) / 131072, (d - b) / 131072 }'
