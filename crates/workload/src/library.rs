@@ -36,7 +36,7 @@ impl Library {
     /// thread executes the same program, but not for other programs.
     ///
     /// # Errors
-    /// As [`record`]; asking again gives the same error.
+    /// As [`record()`]; asking again gives the same error.
     pub fn recording(
         &self,
         builtin: &Builtin,
