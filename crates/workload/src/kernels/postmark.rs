@@ -11,7 +11,7 @@
 //! Data go through a stdio buffer, as PostMark's default `buffering` has it: `call`
 //! bytes per system call, one `copy` for 32 B of them (5 instructions, a load and a
 //! store) between that buffer and the program's own, of 64 KiB. Block `transact`,
-//! 400 instructions and four loads of the table's entry [M]: names, lists and random
+//! 400 instructions and four loads of the table's entry (from memory): names, lists and random
 //! numbers. Word w of any file holds w.
 
 use super::{Kernel, WrongResult};
