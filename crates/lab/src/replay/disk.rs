@@ -87,12 +87,30 @@ pub(super) fn readahead(name: &str) -> Result<ReadaheadConfig, ReplayError> {
     named("readahead", name, &READAHEADS)
 }
 
-/// How kernels with this readahead write back: those of 2.x wrote victims page by page.
-fn write_back(readahead: &str) -> WriteBack {
-    match readahead.starts_with("2.") {
+/// The file side of a kernel with this readahead and scheduler, over a drive. Kernels of
+/// 2.x wrote victims page by page.
+///
+/// # Errors
+/// A name that is not in the tables.
+pub(crate) fn kernel(
+    readahead_name: &str,
+    scheduler: &str,
+    spec: &DiskSpec,
+) -> Result<FileConfig, ReplayError> {
+    let mut io = named("scheduler", scheduler, &SCHEDULERS)?;
+    if scheduler == QUEUEING {
+        io.depth = spec.queue.depth;
+    }
+    let write_back = match readahead_name.starts_with("2.") {
         true => WriteBack::LINUX_2_6_11,
         false => WriteBack::LINUX_6,
-    }
+    };
+    Ok(FileConfig {
+        readahead: readahead(readahead_name)?,
+        io,
+        write_back,
+        ..FileConfig::plain()
+    })
 }
 
 /// The device that was chosen; `None` for none.
@@ -144,16 +162,7 @@ pub(super) fn side(parts: &Parts<'_>) -> Result<(DiskSide, String), ReplayError>
         u32::try_from(ns).unwrap_or(u32::MAX).max(1)
     };
     let run_costs = (1..=LONGEST_RUN).map(cost).collect();
-    let mut io = named("scheduler", parts.scheduler, &SCHEDULERS)?;
-    if parts.scheduler == QUEUEING {
-        io.depth = parts.spec.queue.depth;
-    }
-    let config = FileConfig {
-        readahead: readahead(parts.readahead)?,
-        io,
-        write_back: write_back(parts.readahead),
-        ..FileConfig::plain()
-    };
+    let config = kernel(parts.readahead, parts.scheduler, parts.spec)?;
     let side = DiskSide {
         config,
         files,

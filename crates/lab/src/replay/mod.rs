@@ -23,6 +23,7 @@ use piebald_units::Picos;
 
 use crate::study::Hooks;
 
+pub(crate) use disk::kernel;
 pub use disk::{DeviceChoice, LayoutChoice, READAHEADS, SCHEDULERS};
 pub use loops::{Queries, QueryFile};
 /// Closed loops: clients of a server, and a program that pages.

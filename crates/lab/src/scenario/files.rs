@@ -5,7 +5,7 @@ use piebald_sim::{
     rooms::{
         hw::disk,
         os_model::{
-            file::{FileConfig, Layout},
+            file::Layout,
             replace::{
                 PolicySpec,
                 registry::{self, BuildError, Setup, Visitor},
@@ -18,7 +18,7 @@ use piebald_units::{Bytes, Lba, block::SECTORS_SHIFT};
 use toml::Spanned;
 
 use super::{ScenarioError, Source, file};
-use crate::replay::{READAHEADS, SCHEDULERS};
+use crate::replay::{READAHEADS, SCHEDULERS, kernel};
 
 /// The policy of scenarios that do not name one: the kernel of Rainbow's and SRM's time.
 const REPLACE: &str = "linux-2.6.30";
@@ -28,8 +28,6 @@ const DEVICE: &str = "wd400bb";
 const SWAP: Bytes = Bytes(1 << 30);
 /// Pages of a capacity that a policy is tried with, so that its options are checked.
 const TRIED_PAGES: u32 = 1 << 14;
-/// The scheduler that gives a drive as many requests as it takes.
-const QUEUEING: &str = "mq-deadline";
 
 /// Reads the table; without one, there is no disk.
 pub(super) fn files(
@@ -52,19 +50,11 @@ pub(super) fn files(
             )
         })?,
     };
-    let readaheads = first(&READAHEADS, "2.6.30");
-    let schedulers = first(&SCHEDULERS, "deadline");
-    let indexed = |names: &[&'static str]| -> Vec<(&'static str, usize)> {
-        names.iter().copied().zip(0..).collect()
-    };
-    let names: Vec<_> = readaheads.iter().map(|r| r.0).collect();
-    let readahead = source.choose(&table.readahead, "files.readahead", &indexed(&names))?;
-    let names: Vec<_> = schedulers.iter().map(|s| s.0).collect();
-    let scheduler = source.choose(&table.scheduler, "files.scheduler", &indexed(&names))?;
-    let mut io = schedulers[scheduler].1.clone();
-    if schedulers[scheduler].0 == QUEUEING {
-        io.depth = disk.queue.depth;
-    }
+    let readaheads = names(&READAHEADS, "2.6.30");
+    let readahead = source.choose(&table.readahead, "files.readahead", &readaheads)?;
+    let schedulers = names(&SCHEDULERS, "deadline");
+    let scheduler = source.choose(&table.scheduler, "files.scheduler", &schedulers)?;
+    let config = kernel(readahead, scheduler, &disk).map_err(|e| source.error(0, e.to_string()))?;
     let pages = |bytes: Bytes| u32::try_from(bytes.0 >> 12).ok();
     let swap = match &table.swap {
         None => SWAP.0 as u32 >> 12,
@@ -81,11 +71,7 @@ pub(super) fn files(
     let files = Files {
         replace: replace(&table.replace, source, "files.replace")?
             .unwrap_or_else(|| PolicySpec::plain(REPLACE)),
-        config: FileConfig {
-            readahead: readaheads[readahead].1,
-            io,
-            ..FileConfig::plain()
-        },
+        config,
         layout,
         disk,
         swap_pages: swap,
@@ -94,11 +80,11 @@ pub(super) fn files(
     Ok(Some(files))
 }
 
-/// The table with its default in front.
-fn first<T: Clone>(table: &[(&'static str, T)], default: &str) -> Vec<(&'static str, T)> {
-    let mut sorted = table.to_vec();
-    sorted.sort_by_key(|(name, _)| *name != default);
-    sorted
+/// The names of a table with the default in front, as choices.
+fn names<T>(table: &[(&'static str, T)], default: &str) -> Vec<(&'static str, &'static str)> {
+    let mut names: Vec<_> = table.iter().map(|(name, _)| (*name, *name)).collect();
+    names.sort_by_key(|(name, _)| *name != default);
+    names
 }
 
 fn layout(

@@ -78,6 +78,22 @@ pub(super) struct Cold {
     pub young: Vec<PageRef>,
 }
 
+impl Cold {
+    fn add(&mut self, p: &Page, page: PageRef) {
+        if p.evictable() {
+            self.victim = Some(page);
+        } else if p.is_leaving() {
+            self.writing.push(page);
+        } else {
+            self.dirty.push(page);
+        }
+    }
+
+    fn finds_nothing(&self) -> bool {
+        self.victim.is_none() && self.dirty.is_empty() && self.writing.is_empty()
+    }
+}
+
 /// What left the cache, for the counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Departures {
@@ -99,8 +115,6 @@ pub(super) struct Cache<P> {
     unclean: u32,
     proposals: Vec<PageRef>,
     batch: usize,
-    /// Pages used through mappings that one search passes over.
-    spared: usize,
     /// Victims until the cold end is looked at a batch ahead.
     ahead: usize,
     pub departures: Departures,
@@ -108,8 +122,7 @@ pub(super) struct Cache<P> {
 
 impl<P: Replacement> Cache<P> {
     /// `batch`: pages that reclaim writes at a time; at most a quarter of memory.
-    /// `spared`: pages that one search for a victim passes over because they were used.
-    pub fn new(policy: P, batch: u32, spared: u32) -> Self {
+    pub fn new(policy: P, batch: u32) -> Self {
         let slots = policy.slots();
         let batch = batch.min(policy.capacity() / 4).max(1) as usize;
         Self {
@@ -122,7 +135,6 @@ impl<P: Replacement> Cache<P> {
             unclean: 0,
             proposals: Vec::new(),
             batch,
-            spared: spared as usize,
             ahead: 0,
             departures: Departures::default(),
         }
@@ -244,7 +256,8 @@ impl<P: Replacement> Cache<P> {
     /// go when they are written, at most a batch of dirty ones. Pages under I/O, those
     /// that memory keeps, and dirty ones for which `place` has no place, are passed
     /// over. So are pages that were used through a mapping, of which the policy learns
-    /// now; but not too many at a time, since in the end something has to go.
+    /// now. If no other can go, the coldest of them does: looking took their access bits.
+    /// A search is as long as bits were set since the last one.
     pub fn cold<M: Memory + ?Sized>(
         &mut self,
         place: impl Fn(Key) -> bool,
@@ -252,7 +265,7 @@ impl<P: Replacement> Cache<P> {
         now: Picos,
     ) -> Cold {
         let mut cold = Cold::default();
-        let (batch, spared, mut seen) = (self.batch, self.spared, 0);
+        let (batch, mut seen) = (self.batch, 0);
         // While something is unclean, a batch is looked at ahead, so that the writes are
         // over when it is the pages' turn.
         let look = match self.ahead {
@@ -266,20 +279,20 @@ impl<P: Replacement> Cache<P> {
             // A clean page behind the victim is not asked about.
             let goes = p.evictable() && cold.victim.is_none() || p.is_leaving() || writable;
             if !goes || !mem.may_go(page) {
-            } else if cold.young.len() < spared && mem.young(page) {
+            } else if mem.young(page) {
                 cold.young.push(page);
-            } else if p.evictable() {
-                cold.victim = Some(page);
-            } else if p.is_leaving() {
-                cold.writing.push(page);
             } else {
-                cold.dirty.push(page);
+                cold.add(p, page);
             }
             match cold.victim {
                 Some(_) => seen < look,
                 None => cold.dirty.len() < batch,
             }
         });
+        if cold.finds_nothing() && !cold.young.is_empty() {
+            let coldest = cold.young.remove(0);
+            cold.add(&self.pages[coldest.index()], coldest);
+        }
         self.ahead = match self.ahead {
             0 => batch / 2,
             left => left - 1,

@@ -140,11 +140,6 @@ pub struct FileConfig {
     /// Pages that the search for victims looks at and writes at a time
     /// (`SWAP_CLUSTER_MAX`): 32.
     pub reclaim_batch: u32,
-    /// Pages used through mappings that one search for victims passes over before a
-    /// used one goes: 128, four batches. Chosen so that a search is bounded; Linux
-    /// bounds its own by falling priorities. Without effect where no mapping reaches a
-    /// page.
-    pub spare_young: u32,
 }
 
 impl FileConfig {
@@ -161,7 +156,6 @@ impl FileConfig {
             write_back: WriteBack::LINUX_2_6_11,
             swap: None,
             reclaim_batch: 32,
-            spare_young: 128,
         }
     }
 

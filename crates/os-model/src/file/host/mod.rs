@@ -104,7 +104,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         config.check()?;
         let io = config.io.clone();
         Ok(Self {
-            cache: Cache::new(policy, config.reclaim_batch, config.spare_young),
+            cache: Cache::new(policy, config.reclaim_batch),
             files,
             streams: Vec::new(),
             queue: Queue::new(io, disk).map_err(super::config::FileConfigError::from)?,
