@@ -56,6 +56,31 @@ pub fn color_map(spec: &MachineSpec) -> Result<ColorMap, String> {
     }
 }
 
+/// The colours of SRM-buffer's zone on a machine: the policy's own map, that of its
+/// owners of colours, or all colours of the last level (SRM-buffer, section 2: 64 on the
+/// Xeon X5355, 128 on the Core i7-860, whose private second level it does not regard).
+///
+/// # Errors
+/// As [`color_map`].
+pub(crate) fn zone_map(spec: &MachineSpec, policy: &Policy) -> Result<ColorMap, String> {
+    let has_own = policy.color_map.is_some();
+    if has_own || matches!(policy.frames, Frames::Rainbow | Frames::PageColoring) {
+        return map_of(spec, policy);
+    }
+    let llc = last_level(spec);
+    let masks = slices(llc)?;
+    let geometry = Geometry {
+        llc: Some(indexed(llc, &masks)),
+        l2: None,
+        banks: &[],
+    };
+    let map = ColorMap::from_geometry(&geometry, PrivateL2::Exclude).map_err(|e| e.to_string())?;
+    match map.colors() {
+        1 => Err(format!("{} has a single page color", llc.name)),
+        _ => Ok(map),
+    }
+}
+
 /// The colours of a policy on a machine: its own map, or the machine's.
 ///
 /// # Errors

@@ -14,7 +14,6 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use piebald_sim::Files;
 use piebald_sim::rooms::{
     hw::spec::MachineSpec,
     os_model::{
@@ -25,9 +24,10 @@ use piebald_sim::rooms::{
         kernel::{ColorConfig, Kernel, KernelConfig, Thp},
     },
 };
+use piebald_sim::{Files, Zone};
 
 use crate::{
-    colors::{RAINBOW, map_of},
+    colors::{RAINBOW, map_of, zone_map},
     jobs::{Job, last_level, mix},
     scenario::{Frames, MemoryState, Policy, Scenario},
 };
@@ -128,9 +128,14 @@ impl<'a> Kernels<'a> {
     pub(crate) fn take(&self, job: &Job) -> Result<Kernel, String> {
         let mut kernel = self.bare(job)?;
         if let Some(files) = &self.scenario.files {
-            let own = &self.scenario.policies[job.policy].replace;
+            let policy = &self.scenario.policies[job.policy];
+            let map = policy
+                .files
+                .map(|_| zone_map(&self.scenario.machine, policy));
+            let zone = map.transpose()?.zip(policy.files);
             let files = Files {
-                replace: own.clone().unwrap_or(files.replace.clone()),
+                replace: policy.replace.clone().unwrap_or(files.replace.clone()),
+                zone: zone.map(|(map, config)| Zone { map, config }),
                 ..files.clone()
             };
             files.install(&mut kernel).map_err(|e| e.to_string())?;

@@ -75,6 +75,26 @@ fn what_cannot_be_is_refused_with_line_and_value() {
             "program[0].on_limit",
         ),
         ("replace = \"clock\"", "thp = true", "policy[1].thp = true"),
+        (
+            "replace = \"clock\"",
+            "files = \"srn\"",
+            "policy[1].files = \"srn\": allowed: \"none\", \"srm\", or",
+        ),
+        (
+            "replace = \"clock\"",
+            "files = \"srm:threshold=-1\"",
+            "policy[1].files = \"srm:threshold=-1\": allowed: ",
+        ),
+        (
+            "replace = \"clock\"",
+            "files = \"srm:size=1\"",
+            "with threshold, max_pages, idle_after",
+        ),
+        (
+            "replace = \"clock\"",
+            "files = \"srm:threshold=400\"",
+            "policy[1].files: threshold = 400 pages; allowed: 1 to 383 (49152 frames, 128 colors)",
+        ),
     ];
     for (from, to, message) in cases {
         let error = parse(&TEXT.replace(from, to)).expect_err(to);
@@ -83,4 +103,18 @@ fn what_cannot_be_is_refused_with_line_and_value() {
             "{to}: {error}"
         );
     }
+}
+
+#[test]
+fn a_policy_colors_the_pages_of_files() {
+    let with = |files: &str| TEXT.replace("replace = \"clock\"", files);
+    let s = parse(&with("files = \"srm:threshold=64,idle_after=9\"")).expect("a scenario");
+    let config = s.policies[1].files.expect("SRM-buffer");
+    assert_eq!((config.threshold, config.idle_after), (64, Some(9)));
+    assert_eq!(s.policies[0].files, None);
+    let none = parse(&with("files = \"none\"")).expect("a scenario");
+    assert_eq!(none.policies[1].files, None);
+    let without = with("files = \"srm\"").replace("[files]\nswap = \"64MiB\"\n", "");
+    let error = parse(&without).expect_err("no files");
+    assert!(error.contains("policy[1].files = \"srm\""), "{error}");
 }

@@ -12,6 +12,7 @@ use piebald_os_model::{
         registry::{BuildError, Setup},
     },
 };
+use piebald_policy::{color_map::ColorMap, srm};
 use piebald_units::{Lba, block::SECTORS_SHIFT};
 
 /// Longest run whose cost policies may ask for, in pages: DULO's longest sequence.
@@ -34,6 +35,17 @@ pub struct Files {
     pub swap_pages: u32,
     /// Frames that pages leave to the kernel; `None` = as Linux does, by memory.
     pub reserve: Option<u32>,
+    /// SRM-buffer between replacement and free memory; `None` = frames as they come.
+    pub zone: Option<Zone>,
+}
+
+/// SRM-buffer's coloured zone.
+#[derive(Clone, Debug)]
+pub struct Zone {
+    /// What a colour is. That of the kernel's own colours, if it has some.
+    pub map: ColorMap,
+    /// Thresholds.
+    pub config: srm::Config,
 }
 
 /// Why a kernel cannot have files.
@@ -86,8 +98,11 @@ impl Files {
         let setup = Setup::new(u32::try_from(pages).unwrap_or(u32::MAX));
         let policy = AnyPolicy::build(&self.replace, &setup, Some(&costs))?;
         let paging = FileHost::new(config, FileTable::new(self.layout)?, policy, disk)?;
-        let paging = Box::new(paging);
-        Ok(kernel.page_with(paging, kept)?)
+        kernel.page_with(Box::new(paging), kept)?;
+        if let Some(zone) = &self.zone {
+            kernel.color_files(zone.map.clone(), zone.config)?;
+        }
+        Ok(())
     }
 
     fn swap(&self, disk: &Disk) -> Result<Option<SwapArea>, FilesError> {

@@ -19,7 +19,7 @@ mod task;
 mod work;
 
 pub use engine::run;
-pub use files::{Files, FilesError};
+pub use files::{Files, FilesError, Zone};
 pub use setup::{
     ColorChange, ColorSetup, CurveRequest, Input, MapRequest, MapSample, MemoryUse, Outcome,
     ProgramOutcome, ProgramSetup, Progress, Recolor, Setup, SimError,

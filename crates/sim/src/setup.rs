@@ -3,7 +3,9 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use piebald_hw::{MissCurve, SpecError, spec::MachineSpec};
-use piebald_os_model::kernel::{Counters as KernelCounters, KernelError, OnLimit, Usage, Want};
+use piebald_os_model::kernel::{
+    Counters as KernelCounters, KernelError, OnLimit, PagingState, Usage, Want,
+};
 use piebald_os_model::sched::SchedError;
 use piebald_units::{ColorSet, CoreSet, Picos};
 use piebald_workload::Program;
@@ -195,6 +197,9 @@ pub struct Outcome {
     pub map: Vec<MapSample>,
     /// What the kernel counted over the whole run.
     pub kernel: KernelCounters,
+    /// How files and pages stood at its end, and what was counted over the whole run;
+    /// `None` without files.
+    pub paging: Option<PagingState>,
     /// References performed in all, warm-up and co-runners included.
     pub refs: u64,
 }

@@ -146,6 +146,7 @@ impl<'a> Question<'a> {
             memory: base.memory,
             thp: false,
             replace: base.replace.clone(),
+            files: None,
             color_map: rainbow.and_then(|p| p.color_map.clone()),
             colors: Vec::new(),
         };

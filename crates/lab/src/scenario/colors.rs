@@ -279,9 +279,11 @@ fn check_map(
 ) -> Result<u32, ScenarioError> {
     let colored = matches!(policy.frames, Frames::Rainbow | Frames::PageColoring);
     let keys = table.get_ref();
-    if let Some(lines) = keys.color_map.as_ref().filter(|_| !colored) {
+    let uses_map = colored || policy.files.is_some();
+    if let Some(lines) = keys.color_map.as_ref().filter(|_| !uses_map) {
         let problem = format!(
-            "policy[{i}].color_map: only frames = \"rainbow\" and \"page-coloring\" have colors"
+            "policy[{i}].color_map: only frames = \"rainbow\" and \"page-coloring\" and files = \
+             \"srm\" have colors"
         );
         return Err(source.error(lines.span().start, problem));
     }

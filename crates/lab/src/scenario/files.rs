@@ -3,7 +3,7 @@
 use piebald_sim::{
     Files,
     rooms::{
-        hw::disk,
+        hw::{disk, spec::MachineSpec},
         os_model::{
             file::Layout,
             replace::{
@@ -11,14 +11,17 @@ use piebald_sim::{
                 registry::{self, BuildError, Setup, Visitor},
             },
         },
-        policy::contract::replacement::Replacement,
+        policy::{contract::replacement::Replacement, srm},
     },
 };
 use piebald_units::{Bytes, Lba, block::SECTORS_SHIFT};
 use toml::Spanned;
 
-use super::{ScenarioError, Source, file};
-use crate::replay::{READAHEADS, SCHEDULERS, kernel};
+use super::{Policy, ScenarioError, Source, file};
+use crate::{
+    colors,
+    replay::{READAHEADS, SCHEDULERS, kernel},
+};
 
 /// The policy of scenarios that do not name one: the kernel of Rainbow's and SRM's time.
 const REPLACE: &str = "linux-2.6.30";
@@ -76,6 +79,7 @@ pub(super) fn files(
         disk,
         swap_pages: swap,
         reserve: None,
+        zone: None,
     };
     Ok(Some(files))
 }
@@ -159,4 +163,71 @@ pub(super) fn replace(
     let built: Result<(), BuildError> = registry::build_spec(&spec, &setup, Some(&costs), Tried);
     built.map_err(|e| refuse(e.to_string()))?;
     Ok(Some(spec))
+}
+
+/// What an option of SRM-buffer changes.
+type Set = fn(&mut srm::Config, u32);
+
+/// SRM-buffer's options.
+const ZONE_OPTIONS: [(&str, Set); 3] = [
+    ("threshold", |config, n| config.threshold = n),
+    ("max_pages", |config, n| config.max_pages = Some(n)),
+    ("idle_after", |config, n| config.idle_after = Some(n.into())),
+];
+
+/// SRM-buffer of a policy, `srm` or `srm:threshold=128,...`; whether it fits the memory is
+/// seen when the machine is known.
+pub(super) fn zone(
+    table: &file::PolicyTable,
+    source: &Source<'_>,
+    key: &str,
+    has_files: bool,
+) -> Result<Option<srm::Config>, ScenarioError> {
+    let Some(value) = &table.files else {
+        return Ok(None);
+    };
+    let text = value.get_ref();
+    let refuse = |allowed: &str| source.refuse(value, key, format!("\"{text}\""), allowed);
+    if text == "none" {
+        return Ok(None);
+    }
+    let options = ZONE_OPTIONS.map(|(name, _)| name).join(", ");
+    let allowed = format!("\"none\", \"srm\", or \"srm:OPTION=NUMBER,...\" with {options}");
+    let spec: PolicySpec = text.parse().map_err(|_| refuse(&allowed))?;
+    if spec.name() != "srm" {
+        return Err(refuse(&allowed));
+    }
+    if !has_files {
+        return Err(refuse("\"none\" without a table [files]"));
+    }
+    let mut config = srm::Config::PAPER;
+    for (name, value) in spec.options() {
+        let option = ZONE_OPTIONS.iter().find(|(known, _)| *known == name);
+        match (option, value.parse()) {
+            (Some((_, set)), Ok(number)) => set(&mut config, number),
+            _ => return Err(refuse(&allowed)),
+        }
+    }
+    Ok(Some(config))
+}
+
+/// Checks that the zone of policy `i` fits the machine.
+pub(super) fn check_zone(
+    file: &file::File,
+    source: &Source<'_>,
+    machine: &MachineSpec,
+    policies: &[Policy],
+) -> Result<(), ScenarioError> {
+    for (i, policy) in policies.iter().enumerate() {
+        let (Some(config), Some(table)) = (policy.files, file.policy.get(i)) else {
+            continue;
+        };
+        let at = table.get_ref().files.as_ref().map_or(0, |v| v.span().start);
+        let refuse = |why: String| source.error(at, format!("policy[{i}].files: {why}"));
+        let map = colors::zone_map(machine, policy).map_err(refuse)?;
+        let frames = machine.memory.size.0 >> 12;
+        let limits = config.limits(frames, map.colors());
+        limits.map_err(|why| refuse(why.to_string()))?;
+    }
+    Ok(())
 }

@@ -24,7 +24,7 @@ use piebald_sim::{
             kernel::{OnLimit, Want},
             replace::PolicySpec,
         },
-        policy::color_map::ColorMap,
+        policy::{color_map::ColorMap, srm},
         trace::foreign::Format,
     },
 };
@@ -193,6 +193,8 @@ pub struct Policy {
     pub thp: bool,
     /// Which page leaves memory; `None` = as the scenario's files say.
     pub replace: Option<PolicySpec>,
+    /// SRM-buffer chooses the frames of pages that come; `None` = the allocator does.
+    pub files: Option<srm::Config>,
     /// What frame bits make the colours; `None` = the machine's geometry.
     pub color_map: Option<ColorMap>,
     /// For each program, in the scenario's order, whose colours this policy changes: `None` =
@@ -215,7 +217,11 @@ impl Policy {
             MemoryState::Aged => "aged memory",
         };
         let huge = if self.thp { ", 2 MiB pages" } else { "" };
-        format!("{frames}, {memory}{huge}")
+        let files = match self.files {
+            None => String::new(),
+            Some(config) => format!(", file pages by sequence (T_l {})", config.threshold),
+        };
+        format!("{frames}, {memory}{huge}{files}")
     }
 }
 
@@ -360,6 +366,7 @@ impl Scenario {
         check_paged(&file, &source)?;
         colors::check(&file, &source, &machine, &programs, &policies)?;
         colors::check_changes(&file, &source, budget_refs)?;
+        files::check_zone(&file, &source, &machine, &policies)?;
         let small = |value: &Option<Spanned<u32>>, key: &str, default: u32| match value {
             None => Ok(default),
             Some(n) if *n.get_ref() > 1000 => Err(source.refuse(n, key, n.get_ref(), "0..=1000")),

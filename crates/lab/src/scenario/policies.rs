@@ -19,6 +19,7 @@ pub(super) fn policies(
             memory: MemoryState::Aged,
             thp: false,
             replace: None,
+            files: None,
             color_map: None,
             colors: vec![None; programs.len()],
         }]);
@@ -41,9 +42,7 @@ pub(super) fn policies(
             ("rainbow", Frames::Rainbow),
         ];
         let memory = [("aged", MemoryState::Aged), ("fresh", MemoryState::Fresh)];
-        for (value, word) in [(&table.files, "files"), (&table.reads, "reads")] {
-            source.choose(value, &key(word), &[("none", ())])?;
-        }
+        source.choose(&table.reads, &key("reads"), &[("none", ())])?;
         let replace = match file.files {
             Some(_) => files::replace(&table.replace, source, &key("replace"))?,
             None => {
@@ -57,6 +56,7 @@ pub(super) fn policies(
             memory: source.choose(&table.memory, &key("memory"), &memory)?,
             thp: table.thp.unwrap_or(false),
             replace,
+            files: files::zone(table, source, &key("files"), file.files.is_some())?,
             color_map: colors::map(table, source, i)?,
             colors: colors::changes(table, source, i, programs)?,
         });

@@ -10,24 +10,27 @@ use super::{error::BrokenHost, key::Key, memory::Memory, table::FastMap};
 /// What a page is up to. A page that is not [`RESIDENT`](flag::RESIDENT) is a ghost
 /// or free.
 pub(super) mod flag {
-    pub const RESIDENT: u8 = 1;
+    pub const RESIDENT: u16 = 1;
     /// Being read.
-    pub const LOCKED: u8 = 1 << 1;
+    pub const LOCKED: u16 = 1 << 1;
     /// Differs from the disk.
-    pub const DIRTY: u8 = 1 << 2;
+    pub const DIRTY: u16 = 1 << 2;
     /// Being written.
-    pub const WRITEBACK: u8 = 1 << 3;
+    pub const WRITEBACK: u16 = 1 << 3;
     /// Whoever touches it asks for more readahead.
-    pub const MARK: u8 = 1 << 4;
+    pub const MARK: u16 = 1 << 4;
     /// Read ahead and not used yet.
-    pub const UNUSED: u8 = 1 << 5;
+    pub const UNUSED: u16 = 1 << 5;
     /// Deleted while it was read or written: leaves when that is over.
-    pub const DOOMED: u8 = 1 << 6;
+    pub const DOOMED: u16 = 1 << 6;
     /// Being written because it is to leave: outside of the policy's order, and gone
     /// when that is over, unless it is used before.
-    pub const LAUNDERED: u8 = 1 << 7;
+    pub const LAUNDERED: u16 = 1 << 7;
+    /// In the zone of [`Memory`](super::Memory): outside of the policy's order, and
+    /// the next to leave, unless it is used before.
+    pub const COLD: u16 = 1 << 8;
     /// What keeps a page from being evicted.
-    pub const BUSY: u8 = LOCKED | DIRTY | WRITEBACK | DOOMED;
+    pub const BUSY: u16 = LOCKED | DIRTY | WRITEBACK | DOOMED;
 }
 
 /// A page by its number.
@@ -35,13 +38,13 @@ pub(super) mod flag {
 pub(super) struct Page {
     pub key: Key,
     pub lba: Lba,
-    pub flags: u8,
+    pub flags: u16,
     /// Calls that need the page and may not lose it.
     pub pins: u16,
 }
 
 impl Page {
-    pub fn is(&self, flag: u8) -> bool {
+    pub fn is(&self, flag: u16) -> bool {
         self.flags & flag != 0
     }
 
@@ -64,6 +67,12 @@ impl Page {
         self.is(flag::DIRTY | flag::WRITEBACK)
     }
 }
+
+/// A use through a mapping.
+const MAPPED: Touch = Touch {
+    via: Via::Mapping,
+    next_use: None,
+};
 
 /// What the search for a victim found at the cold end.
 #[derive(Debug, Default)]
@@ -117,6 +126,10 @@ pub(super) struct Cache<P> {
     batch: usize,
     /// Victims until the cold end is looked at a batch ahead.
     ahead: usize,
+    /// Pages in the zone.
+    in_zone: u32,
+    /// Pages that were in the zone and are in the order again.
+    warmed: Vec<PageRef>,
     pub departures: Departures,
 }
 
@@ -136,6 +149,8 @@ impl<P: Replacement> Cache<P> {
             proposals: Vec::new(),
             batch,
             ahead: 0,
+            in_zone: 0,
+            warmed: Vec::new(),
             departures: Departures::default(),
         }
     }
@@ -189,13 +204,16 @@ impl<P: Replacement> Cache<P> {
         };
         count(&mut self.evictable, before.0, after.0);
         count(&mut self.unclean, before.1, after.1);
+        if p.is(flag::COLD) && !after.0 {
+            self.keep(page);
+        }
     }
 
-    pub fn set(&mut self, page: PageRef, flags: u8) {
+    pub fn set(&mut self, page: PageRef, flags: u16) {
         self.edit(page, |p| p.flags |= flags);
     }
 
-    pub fn clear(&mut self, page: PageRef, flags: u8) {
+    pub fn clear(&mut self, page: PageRef, flags: u16) {
         self.edit(page, |p| p.flags &= !flags);
     }
 
@@ -297,12 +315,8 @@ impl<P: Replacement> Cache<P> {
             0 => batch / 2,
             left => left - 1,
         };
-        let touch = Touch {
-            via: Via::Mapping,
-            next_use: None,
-        };
         for page in &cold.young {
-            self.policy.hit(*page, touch, now);
+            self.policy.hit(*page, MAPPED, now);
         }
         cold
     }
@@ -315,10 +329,38 @@ impl<P: Replacement> Cache<P> {
 
     /// The page stays after all, if it was to leave.
     pub fn keep(&mut self, page: PageRef) {
-        if self.page(page).is(flag::LAUNDERED) {
-            self.clear(page, flag::LAUNDERED);
+        let p = &mut self.pages[page.index()];
+        if p.is(flag::COLD) {
+            self.in_zone -= 1;
+            self.warmed.push(page);
+        }
+        if p.is(flag::LAUNDERED | flag::COLD) {
+            p.flags &= !(flag::LAUNDERED | flag::COLD);
             self.policy.reattach(page);
         }
+    }
+
+    /// The page leaves the order for the zone.
+    pub fn chill(&mut self, page: PageRef) {
+        self.policy.detach(page);
+        self.pages[page.index()].flags |= flag::COLD;
+        self.in_zone += 1;
+    }
+
+    /// A page of the zone was used through a mapping, and stays.
+    pub fn used_in_zone(&mut self, page: PageRef, now: Picos) {
+        self.policy.hit(page, MAPPED, now);
+        self.keep(page);
+    }
+
+    /// Pages that memory believes to be in its zone.
+    pub const fn in_zone(&self) -> u32 {
+        self.in_zone + self.warmed.len() as u32
+    }
+
+    /// A page that has left the zone because it was used, each once.
+    pub fn next_warmed(&mut self) -> Option<PageRef> {
+        self.warmed.pop()
     }
 
     /// Shows pages, coldest first, until `go_on` says no.
@@ -355,6 +397,8 @@ impl<P: Replacement> Cache<P> {
             Gone::Deleted => self.departures.deleted += 1,
         }
         self.departures.unused += u64::from(p.is(flag::UNUSED));
+        self.in_zone -= u32::from(p.is(flag::COLD));
+        self.warmed.retain(|warmed| *warmed != page);
         self.edit(page, |p| p.flags = 0);
         self.resident -= 1;
         self.policy.forget(page, why);
@@ -430,12 +474,16 @@ impl<P: Replacement> Cache<P> {
         rule(unclean == self.unclean, "unclean pages are counted")?;
         let outside = |(page, p): (PageRef, &Page)| {
             let detached = self.policy.state(page) == State::Detached;
-            detached == p.is(flag::LAUNDERED) && (!detached || p.is(flag::WRITEBACK))
+            let laundered = p.is(flag::LAUNDERED) && p.is(flag::WRITEBACK);
+            let cold = p.is(flag::COLD) && p.evictable();
+            detached == p.is(flag::LAUNDERED | flag::COLD) && (!detached || laundered != cold)
         };
         rule(
             self.residents().all(outside),
-            "pages that leave when they are written are outside of the order",
+            "pages of the zone and those that leave when they are written are outside of the order",
         )?;
+        let cold = self.residents().filter(|(_, p)| p.is(flag::COLD)).count() as u32;
+        rule(cold == self.in_zone, "pages of the zone are counted")?;
         let named = |(page, p): (PageRef, &Page)| {
             p.is(flag::DOOMED) || self.numbers.get(&p.key) == Some(&page)
         };

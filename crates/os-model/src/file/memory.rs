@@ -5,8 +5,15 @@
 //! [`Memory`], and is told what comes and goes. [`Unbound`] is the memory of a cache
 //! simulation: it has all the room that the policy's capacity leaves, and nobody
 //! reaches a page without a call.
+//!
+//! A memory may have a *zone*: it then takes the coldest pages out of the order of
+//! replacement before anybody needs their frames, and chooses which of them leaves when
+//! a page comes, by the colour of the frame. See [`Place`].
 
-use piebald_policy::contract::replacement::{Fetch, PageRef};
+use piebald_policy::{
+    contract::replacement::{Fetch, PageRef},
+    srm::Supply,
+};
 use piebald_units::{FileId, TaskId};
 
 /// What a page holds.
@@ -37,9 +44,39 @@ pub struct Came {
     pub fetch: Fetch,
     /// In whose call it comes.
     pub task: TaskId,
+    /// Pages of its file, this one included; 0 for programs' memory.
+    pub file_pages: u64,
     /// A read from the disk follows ([`Memory::filled`] tells its end). Otherwise it is
     /// new: zeroes, or about to be overwritten as a whole.
     pub is_read: bool,
+}
+
+/// Where a page that is to come can lie, in a memory with a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A frame is kept for it: the page that [comes](Memory::came) next gets it.
+    Kept,
+    /// In the frame of a page that the zone has, which is kept for it as soon as that
+    /// page has [left](Memory::left). If that page is in use by now, it stays, and the
+    /// memory is told with [`declined`](Memory::declined).
+    Leaves(PageRef),
+    /// The zone wants cold pages first ([`Memory::take_cold`]).
+    Refill,
+    /// Nowhere now: the zone has nothing that the page may have. `bound`: it has others,
+    /// of colours that the requester may not have.
+    Nowhere {
+        /// Only some colours will do.
+        bound: bool,
+    },
+}
+
+/// What a zone gives back under pressure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spared {
+    /// A frame that was free, and is free for everybody now.
+    Frame,
+    /// The frame of this page, once it has left.
+    Page(PageRef),
 }
 
 /// Who owns the frames that pages lie in. Every page between [`came`](Self::came) and
@@ -81,6 +118,41 @@ pub trait Memory {
     /// [blocked](super::Step::Blocked), the page may leave before the task goes on,
     /// unless [`may_go`](Self::may_go) says otherwise.
     fn got(&mut self, task: TaskId, page: PageRef);
+
+    /// Has it a zone? A constant. Without one, nothing below is ever called.
+    fn has_zone(&self) -> bool {
+        false
+    }
+
+    /// Where can this page lie?
+    fn place(&mut self, _: &Came, _: Supply) -> Place {
+        Place::Kept
+    }
+
+    /// The page that was to leave its frame for this one stays where it is.
+    fn declined(&mut self, _: &Came) {}
+
+    /// What was kept for a page is free again: it does not come.
+    fn unplace(&mut self) {}
+
+    /// Does the zone want cold pages?
+    fn wants_cold(&self) -> bool {
+        false
+    }
+
+    /// A page that may leave at once is out of the order of replacement and the zone's
+    /// from now on. False: the zone cannot have it.
+    fn take_cold(&mut self, _: PageRef) -> bool {
+        false
+    }
+
+    /// A page that the zone had was used, and is back in the order of replacement.
+    fn warmed(&mut self, _: PageRef) {}
+
+    /// Others need memory: what the zone can do without, `None` if it is empty.
+    fn spare(&mut self) -> Option<Spared> {
+        None
+    }
 }
 
 /// Memory that only the policy's capacity bounds, and that no mapping reaches.

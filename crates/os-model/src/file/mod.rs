@@ -96,7 +96,7 @@ pub use config::{
 pub use error::{BrokenHost, FileError};
 pub use host::{FileHost, Removal, Request, Step, Woken};
 pub use layout::{Extent, FileIndex, FileTable, Layout, LayoutError, MAX_FILE_PAGES, MAX_FILES};
-pub use memory::{Came, Content, Memory, Unbound};
+pub use memory::{Came, Content, Memory, Place, Spared, Unbound};
 pub use paging::{FilePaging, Paging};
 pub use span::Span;
 pub use stats::{Stats, Uses};

@@ -68,6 +68,9 @@ pub trait Paging: Send + Sync {
     /// Pages in memory.
     fn resident(&self) -> u32;
 
+    /// [`FileHost::in_zone`].
+    fn in_zone(&self) -> u32;
+
     /// Most pages that there can be, by the policy's books.
     fn capacity(&self) -> u32;
 
@@ -148,6 +151,10 @@ impl<P: Replacement + FilePaging, D: BlockPort + FilePaging> Paging for FileHost
 
     fn resident(&self) -> u32 {
         Self::resident(self)
+    }
+
+    fn in_zone(&self) -> u32 {
+        Self::in_zone(self)
     }
 
     fn capacity(&self) -> u32 {

@@ -3,6 +3,7 @@
 use piebald_policy::{
     contract::{AllocError, Broken, Cause, Purpose},
     rainbow::{self, ConfigError, JoinError, PlanError, Refusal},
+    srm,
 };
 use piebald_units::{Bytes, Order, TaskId};
 
@@ -76,6 +77,9 @@ pub enum KernelError {
     /// The colours that bind a process are used up.
     #[error(transparent)]
     ColorLimit(Box<ColorLimit>),
+    /// The coloured zone of files cannot be made.
+    #[error("the zone of file pages: {0}")]
+    Zone(srm::ConfigError),
     /// The kernel has no colours to reserve.
     #[error("{task}: {call}: this kernel has no page colors")]
     NoColors {

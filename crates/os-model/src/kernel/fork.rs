@@ -65,6 +65,7 @@ impl Kernel {
             self.add_area(child, a);
         }
         self.share_swapped(c.process, child);
+        self.fork_turn(c.process, child);
         let pages = self.protect_private(c.process);
         for (vpn, entry, level) in &pages {
             self.charge_entry(c.process, *vpn, entry.frame(), actions);
@@ -191,6 +192,7 @@ impl Kernel {
         };
         let dropped = self.unmap_range(c, ALL, &mut Actions::new());
         debug_assert!(dropped.is_ok());
+        self.end_sequence(process);
         let Some(p) = self.processes[process].take() else {
             return;
         };

@@ -34,6 +34,23 @@ pub(super) struct Ask {
     pub page: Option<Vpn>,
 }
 
+impl Ask {
+    /// The same for an allocator, before colours are filled in.
+    pub fn request(&self) -> FrameRequest<'static> {
+        FrameRequest {
+            order: self.order,
+            purpose: self.purpose,
+            asker: self.asker,
+            cause: self.cause,
+            core: self.core,
+            page: self.page,
+            allowed: None,
+            wish: None,
+            mode: Mode::Hint,
+        }
+    }
+}
+
 impl Kernel {
     /// A frame of the kernel's own.
     pub(super) fn kernel_frame(&mut self, who: Who) -> Result<Pfn, KernelError> {
@@ -99,14 +116,35 @@ impl Kernel {
             };
             return Err(self.limit_reached(c, ask, stuck));
         };
+        self.counters.color_fallbacks += u64::from(grant.fallback);
+        self.begin(process, ask, grant.frame);
+        Ok(grant)
+    }
+
+    /// Records a frame with one user.
+    fn begin(&mut self, process: usize, ask: &Ask, frame: Pfn) {
         let program = self.process(process).program;
         let owner = match ask.purpose {
             Purpose::File => Owner::File(program),
             _ => Owner::Program(program),
         };
-        self.counters.color_fallbacks += u64::from(grant.fallback);
-        self.meta.begin(grant.frame.0 as u32, ask.order.0, owner);
-        Ok(grant)
+        self.meta.begin(frame.0 as u32, ask.order.0, owner);
+    }
+
+    /// As [`grant`](Self::grant), but the frame is known.
+    pub(super) fn grant_kept(&mut self, ask: &Ask, frame: u32) -> Result<Grant, KernelError> {
+        let process = self.process_of(ask.task)?;
+        let frame = Pfn(frame.into());
+        let allowed = self.allowed(self.process(process));
+        let set = allowed.and_then(|allowed| allowed.set().cloned());
+        let fallback = set.is_some_and(|set| !self.is_in(&set, frame.0 as u32));
+        self.counters.color_fallbacks += u64::from(fallback);
+        self.begin(process, ask, frame);
+        Ok(Grant {
+            frame,
+            order: ask.order,
+            fallback,
+        })
     }
 
     /// Asks once; without a frame, tells why, and whether colours bind the request.
@@ -116,17 +154,7 @@ impl Kernel {
         ask: &Ask,
     ) -> Result<Result<Grant, (AllocError, bool)>, KernelError> {
         let (task, p) = (c.task, self.process(c.process));
-        let request = FrameRequest {
-            order: ask.order,
-            purpose: ask.purpose,
-            asker: ask.asker,
-            cause: ask.cause,
-            core: ask.core,
-            page: ask.page,
-            allowed: None,
-            wish: None,
-            mode: Mode::Hint,
-        };
+        let request = ask.request();
         let (partition, on_limit) = (p.partition, p.on_limit);
         let turn = self.turn_of(task);
         let colors = self.colors.as_ref();

@@ -59,7 +59,7 @@ pub use error::{ColorLimit, KernelBroken, KernelError, OutOfMemory};
 pub use fault::{FaultKind, FaultWork};
 pub use frame_meta::{MAX_PROGRAM, Owner};
 pub use migrate::{Move, Moved};
-pub use paging::{PagingConfig, PagingState};
+pub use paging::{PagingConfig, PagingState, ZoneState};
 pub use recolor::Recolored;
 pub use syscall::SysWork;
 pub use translate::{Fault, Translated};

@@ -190,7 +190,8 @@ impl Kernel {
         let boot: u64 = self.boot.blocks.iter().map(|(_, o)| 1u64 << o.0).sum();
         let tasks = self.tasks.iter().flatten().count() as u64 * TASK_FRAMES as u64;
         let aged = self.aged.frames();
-        let held = boot + tasks + aged + nodes + user + self.meta.stranded();
+        let idle = self.idle_frames();
+        let held = boot + tasks + aged + nodes + user + idle + self.meta.stranded();
         let granted = self.total_frames() - self.free_frames();
         if held != granted {
             let what =

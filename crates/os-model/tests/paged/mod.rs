@@ -4,6 +4,7 @@
 
 #[path = "../filehost/disk.rs"]
 pub mod disk;
+pub mod random;
 
 use std::collections::BTreeMap;
 

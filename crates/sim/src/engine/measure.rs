@@ -136,6 +136,7 @@ impl Engine<'_> {
             programs,
             map: self.map,
             kernel: self.setup.kernel.counters(),
+            paging: self.setup.kernel.paging(),
             refs: self.refs,
         }
     }

@@ -28,7 +28,7 @@ pub(super) struct Incoming {
     /// Where it lies, if it has a place.
     pub lba: Option<Lba>,
     pub fetch: Fetch,
-    pub flags: u8,
+    pub flags: u16,
 }
 
 impl<P: Replacement, D: BlockPort> FileHost<P, D> {
@@ -40,7 +40,12 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         page: Incoming,
         now: Picos,
     ) -> Option<PageRef> {
-        let Some(spare) = self.way(mem, now) else {
+        let came = self.came(&page);
+        let way = match mem.has_zone() {
+            true => self.placed(mem, &came, now).then_some(None),
+            false => self.way(mem, now),
+        };
+        let Some(spare) = way else {
             self.queue.unplug(now);
             return None;
         };
@@ -56,7 +61,9 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
             next_use: None,
         };
         self.cache.announce(page.key, &insert, now);
-        self.reclaim(mem, spare, now);
+        if !mem.has_zone() {
+            self.reclaim(mem, spare, now);
+        }
         let lba = page.lba.unwrap_or_default();
         let (key, flags) = (page.key, page.flags);
         let unused = match page.fetch {
@@ -70,7 +77,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
             pins: 0,
         };
         let number = self.cache.insert(new, &insert, now)?;
-        if mem.came(number, &self.came(&page)) {
+        if mem.came(number, &came) {
             return Some(number);
         }
         self.cache.forget(number, Gone::Deleted);
@@ -82,6 +89,10 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
             content: self.content(page.key),
             fetch: page.fetch,
             task: self.tasks[page.task as usize].id,
+            file_pages: match page.key.is_anon() {
+                true => 0,
+                false => self.files.pages(FileIndex(page.key.owner())),
+            },
             is_read: page.flags & flag::LOCKED != 0,
         }
     }

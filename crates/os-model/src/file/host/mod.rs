@@ -7,6 +7,7 @@ mod flush;
 mod load;
 mod request;
 mod validate;
+mod zone;
 
 use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
 
@@ -466,6 +467,12 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
     /// Pages in memory.
     pub fn resident(&self) -> u32 {
         self.cache.resident()
+    }
+
+    /// Pages that the zone of the memory has, those included that were used since it was
+    /// asked last.
+    pub fn in_zone(&self) -> u32 {
+        self.cache.in_zone()
     }
 
     /// Dirty pages of files, those being written not counted.

@@ -151,8 +151,8 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         }
     }
 
-    /// Makes up to `pages` pages leave that can go at once; answers how many did.
-    /// Others may be on their way to the disk.
+    /// Makes up to `pages` pages leave that can go at once; answers how many frames are
+    /// free by that. Others may be on their way to the disk.
     ///
     /// # Errors
     /// An event is due before `now`.
@@ -165,11 +165,10 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         self.check_time(now)?;
         self.clock = now;
         for gone in 0..pages {
-            let Some(page) = self.victim(mem, now) else {
+            if !self.relieve(mem, now) {
                 self.queue.unplug(now);
                 return Ok(gone);
-            };
-            self.evict(mem, page);
+            }
         }
         Ok(pages)
     }

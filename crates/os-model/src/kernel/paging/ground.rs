@@ -1,6 +1,9 @@
 //! The kernel's frames and page tables, as the file side sees them.
 
-use piebald_policy::contract::{Asker, Cause, Purpose, replacement::PageRef};
+use piebald_policy::{
+    contract::{Asker, Cause, Purpose, replacement::PageRef},
+    srm::Supply,
+};
 use piebald_units::{CoreId, Order, TaskId};
 
 use super::{
@@ -10,9 +13,10 @@ use super::{
         grant::Ask,
     },
     Slot,
+    zone::Zone,
 };
 use crate::{
-    file::{Came, Content, Memory},
+    file::{Came, Content, Memory, Place, Spared},
     space::Entry,
 };
 
@@ -33,13 +37,13 @@ impl Ground<'_> {
         &mut self.kernel.pool_mut().pages[page.index()]
     }
 
-    fn frame(&self, page: PageRef) -> Option<u32> {
+    pub(super) fn frame(&self, page: PageRef) -> Option<u32> {
         self.slot(page)?.frame
     }
 
     /// The request for the page's frame. Whoever places pages by colour reads file and
     /// page from here.
-    fn ask(&self, what: &Came) -> Ask {
+    pub(super) fn ask(&self, what: &Came) -> Ask {
         let (purpose, asker, cause) = match what.content {
             Content::File { file, .. } => (
                 Purpose::File,
@@ -56,6 +60,16 @@ impl Ground<'_> {
             asker,
             cause,
             page: None,
+        }
+    }
+
+    /// The last user of a frame has left, and another page gets it.
+    fn keep(&mut self, frame: u32) {
+        let is_idle = self.kernel.meta.put(frame).is_some();
+        // Nobody holds a page that may go.
+        debug_assert!(is_idle);
+        if let Some(zone) = self.kernel.zone_mut().filter(|_| is_idle) {
+            zone.keep(frame);
         }
     }
 
@@ -77,7 +91,13 @@ impl Ground<'_> {
 impl Memory for Ground<'_> {
     fn room(&self) -> i64 {
         let reserve = self.kernel.pool.as_ref().map_or(0, |pool| pool.reserve);
-        self.kernel.free_frames() as i64 - reserve as i64
+        let zone = self
+            .kernel
+            .pool
+            .as_ref()
+            .and_then(|pool| pool.zone.as_ref());
+        let idle = zone.map_or(0, |zone| zone.free());
+        self.kernel.free_frames() as i64 + i64::from(idle) - reserve as i64
     }
 
     fn is_selective(&self) -> bool {
@@ -86,7 +106,12 @@ impl Memory for Ground<'_> {
 
     fn came(&mut self, page: PageRef, what: &Came) -> bool {
         let ask = self.ask(what);
-        let frame = match self.kernel.grant(&ask, self.actions) {
+        let kept = self.kernel.zone_mut().and_then(Zone::take_kept);
+        let granted = match kept {
+            Some(frame) => self.kernel.grant_kept(&ask, frame),
+            None => self.kernel.grant(&ask, self.actions),
+        };
+        let frame = match granted {
             Ok(grant) => grant.frame.0 as u32,
             Err(error) => {
                 self.kernel.pool_mut().trouble = Some(error);
@@ -115,7 +140,11 @@ impl Memory for Ground<'_> {
         };
         *self.slot_mut(page) = Slot::default();
         self.kernel.pool_mut().by_frame[frame as usize] = None;
-        self.kernel.put_frame(frame, self.core);
+        let kept = self.kernel.zone_mut().is_some_and(|zone| zone.left(frame));
+        match kept {
+            true => self.keep(frame),
+            false => self.kernel.put_frame(frame, self.core),
+        }
     }
 
     fn may_go(&self, page: PageRef) -> bool {
@@ -194,5 +223,53 @@ impl Memory for Ground<'_> {
         if let Some(before) = before {
             self.kernel.release(before, self.core);
         }
+    }
+
+    fn has_zone(&self) -> bool {
+        self.kernel
+            .pool
+            .as_ref()
+            .is_some_and(|pool| pool.zone.is_some())
+    }
+
+    fn place(&mut self, what: &Came, supply: Supply) -> Place {
+        self.place_in_zone(what, supply)
+    }
+
+    fn declined(&mut self, what: &Came) {
+        self.declined_in_zone(what);
+    }
+
+    fn unplace(&mut self) {
+        self.unplace_in_zone();
+    }
+
+    fn wants_cold(&self) -> bool {
+        let zone = self
+            .kernel
+            .pool
+            .as_ref()
+            .and_then(|pool| pool.zone.as_ref());
+        zone.is_some_and(|zone| zone.wants_pages())
+    }
+
+    fn take_cold(&mut self, page: PageRef) -> bool {
+        let frame = self.frame(page);
+        let zone = self.kernel.zone_mut();
+        frame
+            .zip(zone)
+            .is_some_and(|(frame, zone)| zone.take_cold(frame))
+    }
+
+    fn warmed(&mut self, page: PageRef) {
+        if let Some(frame) = self.frame(page)
+            && let Some(zone) = self.kernel.zone_mut()
+        {
+            zone.warmed(frame);
+        }
+    }
+
+    fn spare(&mut self) -> Option<Spared> {
+        self.spare_in_zone()
     }
 }

@@ -21,6 +21,9 @@
 //! pool of pages leaves a [reserve](PagingConfig::reserve) for them; when they have eaten
 //! into it, pages leave until it is whole before another one comes.
 //!
+//! With [`Kernel::color_files`], SRM-buffer's coloured zone lies between the order of
+//! replacement and free memory, and chooses the frame of every page.
+//!
 //! Deviations from Linux: only one pool, without zones; a mapped page that is written
 //! to the disk is unmapped, not write-protected (one fault more if it is used again);
 //! 2 MiB pages are off; a file that a program reads or maps beyond its known end grows.
@@ -30,13 +33,15 @@ mod missing;
 mod task;
 mod transfer;
 mod validate;
+mod zone;
 
 use std::collections::HashMap;
 
 use piebald_policy::contract::replacement::PageRef;
 use piebald_units::{CoreId, FileId, Picos, TaskId, Vpn};
 
-use self::{ground::Ground, task::TaskPages};
+pub use self::zone::ZoneState;
+use self::{ground::Ground, task::TaskPages, zone::Zone};
 use super::{Actions, FaultKind, Kernel, KernelError, SysWork, Thp, fault::Site, mapping::Caller};
 use crate::{
     file::{Content, FileError, Paging, Removal, Request, Stats, Woken},
@@ -80,6 +85,9 @@ pub(crate) struct Pool {
     pages: Vec<Slot>,
     /// The page that lies in a frame, by frame.
     by_frame: Vec<Option<PageRef>>,
+    /// Frames between the pages in use and free memory, if files are coloured. Out while
+    /// the kernel is asked for frames.
+    zone: Option<Box<Zone>>,
     /// Ids of the pages of shared anonymous objects.
     shared: HashMap<ObjectPage, u32>,
     /// By task id.
@@ -182,6 +190,8 @@ pub struct PagingState {
     pub stats: Stats,
     /// What the request queue counted.
     pub io: IoStats,
+    /// How the coloured zone stands, if there is one.
+    pub zone: Option<ZoneState>,
 }
 
 impl Kernel {
@@ -221,6 +231,7 @@ impl Kernel {
             paging: Handle(Some(paging)),
             reserve,
             by_frame: Vec::new(),
+            zone: None,
             shared: HashMap::new(),
             tasks: Vec::new(),
             woken: Vec::new(),
@@ -310,6 +321,7 @@ impl Kernel {
             swap_used: paging.swap_used(),
             stats: paging.stats(),
             io: paging.io_stats(),
+            zone: self.zone(),
         })
     }
 
@@ -474,6 +486,7 @@ impl Kernel {
 
     /// A file is no more.
     pub(super) fn drop_paged_file(&mut self, file: FileId) {
+        self.end_file(file);
         let mut actions = Actions::new();
         let what = Removal::File(file);
         // A file that nobody has touched yet is not known.
@@ -568,6 +581,9 @@ impl Kernel {
         }
         pool.by_frame[to as usize] = Some(page);
         pool.pages[page.index()].frame = Some(to);
+        if let Some(zone) = &mut pool.zone {
+            zone.moved(from, to);
+        }
         self.meta.get(to);
         self.put_frame(from, core);
     }

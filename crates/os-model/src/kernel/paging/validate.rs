@@ -60,6 +60,7 @@ impl Kernel {
         paging
             .validate()
             .map_err(|why| broken("file side", why.to_string(), 0, 0))?;
+        self.check_zone(paging.in_zone())?;
         self.check_maps()
     }
 

@@ -1,0 +1,134 @@
+//! Pages come in through the zone of a memory that has one: it chooses whose frame they
+//! get, and is refilled from the cold end of the order of replacement.
+//!
+//! There are no watermarks then: the zone is what is kept ready.
+
+use piebald_policy::{
+    contract::replacement::{PageRef, Replacement},
+    srm::Supply,
+};
+use piebald_units::{Picos, block::BlockPort};
+
+use super::{
+    super::memory::{Came, Memory, Place, Spared},
+    FileHost,
+};
+
+impl<P: Replacement, D: BlockPort> FileHost<P, D> {
+    /// Sees to it that memory keeps a frame for a page. False if there is none: what
+    /// could leave is dirty (and is being written now), under I/O or held.
+    pub(super) fn placed<M: Memory + ?Sized>(
+        &mut self,
+        mem: &mut M,
+        what: &Came,
+        now: Picos,
+    ) -> bool {
+        while self.room(mem) < 0 {
+            if !self.relieve(mem, now) {
+                return false;
+            }
+        }
+        if !self.find_place(mem, what, now) {
+            return false;
+        }
+        // A frame that was free may be one that the kernel has claimed meanwhile.
+        while self.cache.free() == 0 || mem.room() < 0 {
+            if !self.relieve(mem, now) {
+                mem.unplace();
+                return false;
+            }
+        }
+        true
+    }
+
+    fn find_place<M: Memory + ?Sized>(&mut self, mem: &mut M, what: &Came, now: Picos) -> bool {
+        let mut supply = Supply::More;
+        loop {
+            self.tell_warmed(mem);
+            match mem.place(what, supply) {
+                Place::Kept => return true,
+                Place::Leaves(page) if self.vacate(mem, page, now) => return true,
+                Place::Leaves(_) => mem.declined(what),
+                Place::Refill if self.refill(mem, now) == 0 => supply = Supply::Spent,
+                Place::Refill => {}
+                Place::Nowhere { bound: true } if self.exchange(mem, now) => {}
+                Place::Nowhere { .. } => return false,
+            }
+        }
+    }
+
+    /// A page of the zone leaves memory, unless it is in use.
+    fn vacate<M: Memory + ?Sized>(&mut self, mem: &mut M, page: PageRef, now: Picos) -> bool {
+        if !mem.may_go(page) {
+            self.cache.keep(page);
+            return false;
+        }
+        if mem.young(page) {
+            self.cache.used_in_zone(page, now);
+            return false;
+        }
+        self.evict(mem, page);
+        true
+    }
+
+    /// The zone hears of its pages that were used.
+    fn tell_warmed<M: Memory + ?Sized>(&mut self, mem: &mut M) {
+        while let Some(page) = self.cache.next_warmed() {
+            mem.warmed(page);
+        }
+    }
+
+    /// Moves pages from the cold end into the zone until it wants no more; answers how
+    /// many. Dirty ones on the way are written, and leave when that is over.
+    fn refill<M: Memory + ?Sized>(&mut self, mem: &mut M, now: Picos) -> u32 {
+        let mut moved = 0;
+        while mem.wants_cold()
+            && let Some(page) = self.victim(mem, now)
+        {
+            // The zone hears first that the page was in it before and came back.
+            self.tell_warmed(mem);
+            if !mem.take_cold(page) {
+                break;
+            }
+            self.cache.chill(page);
+            moved += 1;
+        }
+        moved
+    }
+
+    /// For a requester that is bound to colours of which the zone has none: another
+    /// frame leaves the zone, and another page comes. False if that brings nothing
+    /// new any more.
+    fn exchange<M: Memory + ?Sized>(&mut self, mem: &mut M, now: Picos) -> bool {
+        let left = self.spared(mem, now);
+        self.refill(mem, now) > 0 || left
+    }
+
+    /// The zone gives a frame back; a page that is in use stays and is not counted.
+    fn spared<M: Memory + ?Sized>(&mut self, mem: &mut M, now: Picos) -> bool {
+        loop {
+            self.tell_warmed(mem);
+            match mem.spare() {
+                Some(Spared::Frame) => return true,
+                Some(Spared::Page(page)) if self.vacate(mem, page, now) => return true,
+                Some(Spared::Page(_)) => {}
+                None => return false,
+            }
+        }
+    }
+
+    /// One frame more is free for others: the zone's, or that of the coldest page that
+    /// can go at once.
+    pub(super) fn relieve<M: Memory + ?Sized>(&mut self, mem: &mut M, now: Picos) -> bool {
+        if mem.has_zone() && self.spared(mem, now) {
+            return true;
+        }
+        match self.victim(mem, now) {
+            Some(page) => {
+                self.evict(mem, page);
+                true
+            }
+            None => false,
+        }
+    }
+}
