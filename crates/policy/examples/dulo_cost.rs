@@ -6,6 +6,9 @@
 //! The two run in turns; the fastest run of each counts, in processor time: what it costs
 //! when nobody else uses the core. `PLACES=0` gives pages no place on disk.
 
+#[path = "../tests/kit/random.rs"]
+mod random;
+
 use std::{sync::LazyLock, time::Instant};
 
 use piebald_policy::{
@@ -14,6 +17,7 @@ use piebald_policy::{
     replacement::{Clock, ClockConfig, Link, Slots},
 };
 use piebald_units::{DiskBlock, Picos};
+use random::Random;
 
 const NOW: Picos = Picos(0);
 const NONE: u32 = u32::MAX;
@@ -29,20 +33,8 @@ type Memory = Slices<
 >;
 
 fn setting(name: &str, default: u32) -> u32 {
-    let text = std::env::var(name).ok();
-    text.and_then(|t| t.parse().ok()).unwrap_or(default)
-}
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
+    let value = random::setting(name, default.into());
+    value.try_into().unwrap_or(u32::MAX)
 }
 
 /// Ids by Zipf's law with exponent 1, dealt to places on disk at random.

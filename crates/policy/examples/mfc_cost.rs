@@ -9,6 +9,9 @@
 //! that of `before` and `after` alone, on this computer. Each thread has half of the
 //! readers; the fastest run counts.
 
+#[path = "../tests/kit/random.rs"]
+mod random;
+
 use std::{
     sync::{Barrier, OnceLock},
     thread,
@@ -23,6 +26,7 @@ use piebald_policy::{
     },
 };
 use piebald_units::{Bytes, CoreId, CoreSet, FileId, Picos};
+use random::{Random, setting};
 
 type Memory = Slices<
     Vec<DomainState>,
@@ -37,23 +41,6 @@ type Memory = Slices<
 
 const FILE: Bytes = Bytes(256 * Bytes::KIB);
 const CORES: u16 = 16;
-
-fn setting(name: &str, default: u64) -> u64 {
-    let text = std::env::var(name).ok();
-    text.and_then(|t| t.parse().ok()).unwrap_or(default)
-}
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-}
 
 /// Files by Zipf's law with exponent 1.
 fn zipf(files: u64, reads: u64, seed: u64) -> Vec<u64> {

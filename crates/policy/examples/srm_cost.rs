@@ -7,6 +7,9 @@
 //! `FAULTS` (4,000,000) and `RUNS` (5) from the environment. The fastest run counts: what
 //! it costs when nobody else uses the core.
 
+#[path = "../tests/kit/random.rs"]
+mod random;
+
 use std::time::Instant;
 
 use piebald_policy::{
@@ -19,6 +22,7 @@ use piebald_policy::{
     },
 };
 use piebald_units::{Pfn, Picos};
+use random::Random;
 
 const NOW: Picos = Picos(0);
 /// Pages that one look at the cold end proposes.
@@ -28,20 +32,8 @@ type Memory = Slots<Vec<replacement::Link>, Vec<u8>>;
 type Zone = Srm<Slices<ColorMap, Vec<Link>, Vec<List>, Box<Sets>>>;
 
 fn setting(name: &str, default: u32) -> u32 {
-    let text = std::env::var(name).ok();
-    text.and_then(|t| t.parse().ok()).unwrap_or(default)
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ z >> 31) % n
-    }
+    let value = random::setting(name, default.into());
+    value.try_into().unwrap_or(u32::MAX)
 }
 
 /// A full memory under a policy: each frame has a page, and no page has a name.

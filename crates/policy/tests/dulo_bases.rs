@@ -1,6 +1,8 @@
 //! DULO on the core's own policies.
 
 mod dulo_kit;
+#[path = "kit/policies.rs"]
+mod policies;
 
 use std::collections::BTreeSet;
 
@@ -10,49 +12,9 @@ use piebald_policy::{
         Base, Gone, Insert, PageKind, PageRef, Replacement, State, Touch, Via,
     },
     dulo::{Config, Cost, Dulo},
-    replacement::{
-        Clock, ClockConfig, Config as Room, Fifo, Link, Lru, S3Fifo, S3FifoConfig, Sieve, Slots,
-        TwoLists, TwoListsConfig, TwoQ, TwoQConfig,
-    },
 };
 use piebald_units::DiskBlock;
-
-type Memory = Slots<Vec<Link>, Vec<u8>>;
-
-fn fifo(capacity: u32) -> Fifo<Memory> {
-    let config = Room::new(capacity);
-    Fifo::new(Memory::collect(config.slots().unwrap()), config).unwrap()
-}
-
-fn lru(capacity: u32) -> Lru<Memory> {
-    let config = Room::new(capacity);
-    Lru::new(Memory::collect(config.slots().unwrap()), config).unwrap()
-}
-
-fn sieve(capacity: u32) -> Sieve<Memory> {
-    let config = Room::new(capacity);
-    Sieve::new(Memory::collect(config.slots().unwrap()), config).unwrap()
-}
-
-fn clock(capacity: u32) -> Clock<Memory> {
-    let config = ClockConfig::new(capacity);
-    Clock::new(Memory::collect(config.slots().unwrap()), config).unwrap()
-}
-
-fn two_q(capacity: u32) -> TwoQ<Memory> {
-    let config = TwoQConfig::new(capacity);
-    TwoQ::new(Memory::collect(config.slots().unwrap()), config).unwrap()
-}
-
-fn s3_fifo(capacity: u32) -> S3Fifo<Memory> {
-    let config = S3FifoConfig::new(capacity);
-    S3Fifo::new(Memory::collect(config.slots().unwrap()), config).unwrap()
-}
-
-fn two_lists(capacity: u32) -> TwoLists<Memory> {
-    let config = TwoListsConfig::new(capacity);
-    TwoLists::new(Memory::collect(config.slots().unwrap()), config).unwrap()
-}
+use policies::{clock, fifo, lru, s3_fifo, sieve, two_lists, two_q};
 
 fn pages<P: Replacement>(policy: &P, which: impl Fn(State) -> bool) -> Vec<PageRef> {
     let fits = |page: &PageRef| which(policy.state(*page));

@@ -1,6 +1,8 @@
 //! SRM-buffer on every replacement policy of the core, DULO included: a host with too
 //! little memory, and nothing is lost or stuck.
 
+#[path = "kit/policies.rs"]
+mod policies;
 mod srm_kit;
 
 use std::collections::VecDeque;
@@ -11,20 +13,17 @@ use piebald_policy::{
         replacement::{PageRef, Replacement},
     },
     dulo::{self, Dulo},
-    replacement::{
-        Clock, ClockConfig, Config as Room, Fifo, Link, Lru, S3Fifo, S3FifoConfig, Sieve, Slots,
-        TwoLists, TwoListsConfig, TwoQ, TwoQConfig,
-    },
+    replacement::{Clock, TwoLists},
     srm::Config,
 };
 use piebald_units::{Color, ColorSet};
+use policies::{Memory, clock, fifo, lru, s3_fifo, sieve, two_lists, two_q};
 use srm_kit::{
     Random,
     host::{Host, Reader, reader},
     map_of, plain_map, setting, with_threshold, zone,
 };
 
-type Memory = Slots<Vec<Link>, Vec<u8>>;
 type DuloMemory = dulo::Slices<
     Vec<dulo::Link>,
     Vec<u64>,
@@ -38,46 +37,6 @@ macro_rules! on_each_policy {
     ($check:ident, $($name:ident: $make:expr,)*) => {
         $(#[test] fn $name() { $check($make); })*
     };
-}
-
-fn room(capacity: u32) -> (Memory, Room) {
-    let config = Room::new(capacity);
-    (Memory::collect(config.slots().unwrap()), config)
-}
-
-fn fifo(capacity: u32) -> Fifo<Memory> {
-    let (memory, config) = room(capacity);
-    Fifo::new(memory, config).unwrap()
-}
-
-fn lru(capacity: u32) -> Lru<Memory> {
-    let (memory, config) = room(capacity);
-    Lru::new(memory, config).unwrap()
-}
-
-fn sieve(capacity: u32) -> Sieve<Memory> {
-    let (memory, config) = room(capacity);
-    Sieve::new(memory, config).unwrap()
-}
-
-fn clock(capacity: u32) -> Clock<Memory> {
-    let config = ClockConfig::new(capacity);
-    Clock::new(Memory::collect(config.slots().unwrap()), config).unwrap()
-}
-
-fn two_q(capacity: u32) -> TwoQ<Memory> {
-    let config = TwoQConfig::new(capacity);
-    TwoQ::new(Memory::collect(config.slots().unwrap()), config).unwrap()
-}
-
-fn s3_fifo(capacity: u32) -> S3Fifo<Memory> {
-    let config = S3FifoConfig::new(capacity);
-    S3Fifo::new(Memory::collect(config.slots().unwrap()), config).unwrap()
-}
-
-fn two_lists(capacity: u32) -> TwoLists<Memory> {
-    let config = TwoListsConfig::new(capacity);
-    TwoLists::new(Memory::collect(config.slots().unwrap()), config).unwrap()
 }
 
 fn dulo(capacity: u32) -> Dulo<Clock<Memory>, DuloMemory> {

@@ -25,14 +25,15 @@ pub enum Second {
     /// It is treated as every other.
     #[default]
     Place,
-    /// It stays where the reader is, and is not counted.
+    /// It stays where the reader is, and the file's uses are not counted.
     Ignore,
 }
 
 /// What can be switched while MFC runs (the paper's `/proc` and debug interface).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Switches {
-    /// All of it. While it is off, reads stay where they are and nothing is counted.
+    /// All of it. While it is off, reads stay where they are; counted
+    /// is only that they did ([`Why::Off`](super::Why::Off)).
     pub on: bool,
     /// Files may be on several cores, and come to their readers. Off: "each file has a
     /// dedicated core, and threads always migrate to that core to read it" (section
