@@ -61,12 +61,13 @@ million ids, {int(pages):,} pages fit. One thread; medians of {runs} runs each, 
 
 * *Command*: `piebald replay`, decoding and output included; its rate and libCacheSim's are per
   second of processor time of what reads the trace from a file.
-* *Cache*: the policy with its host, over references in memory.
+* *Cache*: the policy with its host, over references in memory: what policies differ in. The
+  command also reads and decodes the trace and counts its pages and how sequential they are.
 * *Memory*: what the process has grown by when the cache is full, for each page that fits, tables of
   names and ghosts included. libCacheSim's hash tables have a fixed size.
 
-| policy | command, M refs/s | cache, M refs/s | libCacheSim, M refs/s | command / libCacheSim | B per page | libCacheSim's | misses | libCacheSim's | note |
-|---|---|---|---|---|---|---|---|---|---|""")
+| policy | command, M refs/s | cache, M refs/s | libCacheSim, M refs/s | command / libCacheSim | cache / libCacheSim | B per page | libCacheSim's | misses | libCacheSim's | note |
+|---|---|---|---|---|---|---|---|---|---|---|""")
 notes = {}
 for p, theirs in peer.items():
     ours = cache[p]
@@ -77,11 +78,11 @@ for p, theirs in peer.items():
         off = (max(ours.counts) / max(theirs.counts) - 1) * 100
         note = f"{off:+.2f} %, see below"
     print(f"| {p} | {whole[p].rate:.1f} | {ours.rate:.1f} | {theirs.rate:.1f} "
-          f"| {whole[p].rate / theirs.rate:.1f} | {ours.bytes:.0f} | {theirs.bytes:.0f} "
+          f"| {whole[p].rate / theirs.rate:.1f} | {ours.rate / theirs.rate:.1f} | {ours.bytes:.0f} | {theirs.bytes:.0f} "
           f"| {ours.misses} | {theirs.misses} | {note} |")
 for p in cache:
     if p not in peer and p != "curve":
-        print(f"| {p} | | {cache[p].rate:.1f} | | | {cache[p].bytes:.0f} | | {cache[p].misses} | | |")
+        print(f"| {p} | | {cache[p].rate:.1f} | | | | {cache[p].bytes:.0f} | | {cache[p].misses} | | |")
 curve = cache["curve"]
 same = "the same" if curve.counts == cache["lru"].counts else "NOT the same"
 print(f"""
