@@ -1,12 +1,13 @@
 //! SRM-buffer under a kernel with paging: which frames the pages of files and programs
 //! get, and that no frame is lost when memory is short.
 
+mod colored;
 mod paged;
 
 use paged::{Host, Op, plain, random, read};
 use piebald_os_model::{
     file::FileConfig,
-    kernel::{Kernel, KernelError, ZoneState},
+    kernel::{Kernel, KernelError, PagingConfig, ZoneState},
 };
 use piebald_policy::{
     color_map::{BitClass, ColorMap},
@@ -263,4 +264,72 @@ fn what_does_not_fit_is_refused() {
     let error = refused(&mut h, threshold(4));
     assert!(error.to_string().contains("tasks"), "{error}");
     assert!(h.k.zone().is_none());
+}
+
+/// A kernel whose programs own colours, with a zone of the same colours.
+fn partitioned(frames: u64) -> Host {
+    let config = colored::config(1, piebald_policy::rainbow::Config::PAPER);
+    let mut k = Kernel::new(config, colored::frames(frames, 1)).unwrap();
+    let capacity = k.free_frames() as u32 - paged::RESERVE;
+    let side = paged::paging("clock", capacity, plain());
+    let reserve = PagingConfig {
+        reserve: paged::RESERVE,
+    };
+    k.page_with(side, reserve).unwrap();
+    k.color_files(colored::color_map(), threshold(8)).unwrap();
+    Host::over(k)
+}
+
+#[test]
+fn pages_of_a_partition_keep_to_its_colors() {
+    let mut h = partitioned(1024);
+    let map = colored::color_map();
+    let (owner, other) = (h.start(), h.start());
+    colored::reserve(&mut h.k, owner, &colored::exactly("2-3"));
+    for round in 0..4 {
+        (0..60).for_each(|page| h.store(owner, page));
+        h.read(owner, 7, 0, 100);
+        h.read(other, 8, 400 * round, 400);
+        (0..100).for_each(|page| h.store(other, page));
+        h.check();
+    }
+    h.map_file(owner, 1000, 100, 7, true);
+    (1000..1100).for_each(|page| h.load(owner, page));
+    let own = colors(&h, &map, owner, 0, 60);
+    assert!(own.iter().all(|c| [2, 3].contains(c)), "{own:?}");
+    let foreign = colors(&h, &map, other, 0, 100);
+    assert!(!foreign.iter().any(|c| [2, 3].contains(c)), "{foreign:?}");
+}
+
+/// More memory than its colours have: it swaps among its own pages, and others' free
+/// memory does not help it.
+#[test]
+fn a_bound_program_whose_colors_are_used_up_goes_on() {
+    let mut h = partitioned(1024);
+    let map = colored::color_map();
+    let (owner, other) = (h.start(), h.start());
+    colored::reserve(&mut h.k, owner, &colored::exactly("5"));
+    h.read(other, 8, 0, 500);
+    for _ in 0..3 {
+        for page in 0..200 {
+            h.store(owner, page);
+            assert_eq!(colors(&h, &map, owner, page, 1), [5]);
+        }
+        h.check();
+    }
+    assert!(h.k.paging().unwrap().stats.swap_outs > 100);
+}
+
+#[test]
+fn a_zone_of_other_colors_than_the_kernels_is_refused() {
+    let config = colored::config(1, piebald_policy::rainbow::Config::PAPER);
+    let mut k = Kernel::new(config, colored::frames(1024, 1)).unwrap();
+    let capacity = k.free_frames() as u32 - paged::RESERVE;
+    let reserve = PagingConfig {
+        reserve: paged::RESERVE,
+    };
+    k.page_with(paged::paging("clock", capacity, plain()), reserve)
+        .unwrap();
+    let error = k.color_files(bits(2), threshold(8)).unwrap_err();
+    assert!(error.to_string().contains("color map"), "{error}");
 }

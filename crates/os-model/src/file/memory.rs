@@ -146,6 +146,10 @@ pub trait Memory {
         false
     }
 
+    /// From here on [`may_go`](Self::may_go) refuses pages in whose frames this page may not
+    /// lie; `None`: no more.
+    fn only_for(&mut self, _: Option<&Came>) {}
+
     /// A page that the zone had was used, and is back in the order of replacement.
     fn warmed(&mut self, _: PageRef) {}
 

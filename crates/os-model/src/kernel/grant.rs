@@ -147,8 +147,9 @@ impl Kernel {
         })
     }
 
-    /// Asks once; without a frame, tells why, and whether colours bind the request.
-    fn try_grant(
+    /// Asks once; without a frame, tells why, and whether colours bind the request. The
+    /// frame is not recorded yet.
+    pub(super) fn try_grant(
         &mut self,
         c: Caller,
         ask: &Ask,

@@ -92,6 +92,11 @@ impl Host {
         let mut k = make(frames);
         assert_eq!(k.free_frames(), want);
         page(&mut k);
+        Self::over(k)
+    }
+
+    /// On a kernel that is paged.
+    pub fn over(k: Kernel) -> Self {
         Self {
             k,
             now: Picos(0),

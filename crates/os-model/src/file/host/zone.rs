@@ -51,7 +51,9 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
                 Place::Leaves(_) => mem.declined(what),
                 Place::Refill if self.refill(mem, now) == 0 => supply = Supply::Spent,
                 Place::Refill => {}
-                Place::Nowhere { bound: true } if self.exchange(mem, now) => {}
+                Place::Nowhere { bound: true } if self.pull_for(mem, what, now) => {
+                    supply = Supply::Spent;
+                }
                 Place::Nowhere { .. } => return false,
             }
         }
@@ -96,12 +98,20 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         moved
     }
 
-    /// For a requester that is bound to colours of which the zone has none: another
-    /// frame leaves the zone, and another page comes. False if that brings nothing
-    /// new any more.
-    fn exchange<M: Memory + ?Sized>(&mut self, mem: &mut M, now: Picos) -> bool {
-        let left = self.spared(mem, now);
-        self.refill(mem, now) > 0 || left
+    /// For a page that is bound to colours of which the zone has none: the coldest page
+    /// in these colours goes into the zone. Those of other colours stay where they are. False
+    /// if none can go at once.
+    fn pull_for<M: Memory + ?Sized>(&mut self, mem: &mut M, what: &Came, now: Picos) -> bool {
+        mem.only_for(Some(what));
+        let victim = self.victim(mem, now);
+        mem.only_for(None);
+        let Some(page) = victim else { return false };
+        self.tell_warmed(mem);
+        let taken = mem.take_cold(page);
+        if taken {
+            self.cache.chill(page);
+        }
+        taken
     }
 
     /// The zone gives a frame back; a page that is in use stays and is not counted.

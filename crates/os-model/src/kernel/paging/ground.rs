@@ -4,7 +4,7 @@ use piebald_policy::{
     contract::{Asker, Cause, Purpose, replacement::PageRef},
     srm::Supply,
 };
-use piebald_units::{CoreId, Order, TaskId};
+use piebald_units::{ColorSet, CoreId, Order, TaskId};
 
 use super::{
     super::{
@@ -26,6 +26,8 @@ pub(super) struct Ground<'a> {
     pub actions: &'a mut Actions,
     /// Where the work is done.
     pub core: CoreId,
+    /// Only pages in these colours may go: a bound page looks for a frame.
+    pub only: Option<ColorSet>,
 }
 
 impl Ground<'_> {
@@ -61,6 +63,11 @@ impl Ground<'_> {
             cause,
             page: None,
         }
+    }
+
+    fn lies_in(&self, slot: &Slot, set: &ColorSet) -> bool {
+        slot.frame
+            .is_some_and(|frame| self.kernel.is_in(set, frame))
     }
 
     /// The last user of a frame has left, and another page gets it.
@@ -156,7 +163,8 @@ impl Memory for Ground<'_> {
             let process = self.kernel.processes.get(process).and_then(Option::as_ref);
             process.is_some_and(|p| p.recent.contains(&vpn))
         };
-        slot.holds == 0 && !slot.maps.iter().any(recent)
+        let fits = || self.only.as_ref().is_none_or(|set| self.lies_in(slot, set));
+        slot.holds == 0 && !slot.maps.iter().any(recent) && fits()
     }
 
     fn young(&mut self, page: PageRef) -> bool {
@@ -259,6 +267,14 @@ impl Memory for Ground<'_> {
         frame
             .zip(zone)
             .is_some_and(|(frame, zone)| zone.take_cold(frame))
+    }
+
+    fn only_for(&mut self, what: Option<&Came>) {
+        self.only = what.and_then(|what| {
+            let process = self.kernel.process_of(what.task).ok()?;
+            let allowed = self.kernel.allowed(self.kernel.process(process))?;
+            allowed.set().cloned()
+        });
     }
 
     fn warmed(&mut self, page: PageRef) {

@@ -345,6 +345,7 @@ impl Kernel {
             kernel: self,
             actions,
             core,
+            only: None,
         };
         // A core's clock may be a little ahead of the events.
         let late = match paging.next_event() {

@@ -19,7 +19,8 @@ use piebald_units::{Color, ColorSet, CoreId, FileId, Order, Pfn};
 
 use super::{
     super::{
-        Kernel, KernelBroken, KernelError, boot::kernel_request, colors::prepared, validate::broken,
+        Kernel, KernelBroken, KernelError, boot::kernel_request, colors::prepared, mapping::Caller,
+        validate::broken,
     },
     Ground,
 };
@@ -349,7 +350,7 @@ impl Ground<'_> {
                             return Place::Refill;
                         }
                     }
-                    (Answer::Empty(_), bound) => return Place::Nowhere { bound },
+                    (Answer::Empty(_), bound) => return ground.outside(zone, what, bound),
                 }
             }
         })
@@ -381,6 +382,28 @@ impl Ground<'_> {
         };
         let bound = request.allowed.is_some() && request.mode == Mode::Hard;
         Ok((zone.ask(what, process, limited), bound))
+    }
+
+    /// The zone may be full of other colours while free memory has one that will do.
+    fn outside(&mut self, zone: &mut Zone, what: &Came, bound: bool) -> Place {
+        let kernel = &mut *self.kernel;
+        let reserve = kernel.pool.as_ref().map_or(0, |pool| pool.reserve);
+        let caller = match kernel.process_of(what.task) {
+            Ok(process) if bound && kernel.free_frames() > reserve => Caller {
+                task: what.task,
+                core: self.core,
+                process,
+            },
+            _ => return Place::Nowhere { bound },
+        };
+        let ask = self.ask(what);
+        match self.kernel.try_grant(caller, &ask) {
+            Ok(Ok(grant)) => {
+                zone.kept = Some(grant.frame.0 as u32);
+                Place::Kept
+            }
+            _ => Place::Nowhere { bound },
+        }
     }
 
     fn taken(&self, zone: &mut Zone, taken: Taken) -> Place {
