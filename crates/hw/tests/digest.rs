@@ -7,7 +7,8 @@
 //! the instruction is dispatched. A reference reaches shared levels when it leaves
 //! the core, not when it is dispatched: the horizon of a batch is held against that.
 //! A fetch that is not simulated leaves no cache, so that no horizon stops it. Row
-//! hits go before conflicts that wait.
+//! hits go before conflicts that wait. Non-caching loads do not start the second level's
+//! prefetchers, which would bring what is to be read past the caches into them.
 
 mod digest_kit;
 
@@ -48,22 +49,22 @@ fn an_lru_machine_gives_what_it_always_gave() {
 
 #[test]
 fn two_threads_a_core_with_prefetchers_give_what_they_always_gave() {
-    assert_eq!(digest(&smt(), 10_000, 8000), "9a07ca0290b2f94f");
+    assert_eq!(digest(&smt(), 10_000, 8000), "c5cc2b10be772e83");
 }
 
 #[test]
 fn sixteen_cores_with_exclusive_caches_give_what_they_always_gave() {
-    assert_eq!(digest(&opteron(), 10_000, 8000), "87b3fe174ae3a01b");
+    assert_eq!(digest(&opteron(), 10_000, 8000), "acb65bf53d7adba1");
 }
 
 #[test]
 fn dies_on_a_bus_give_what_they_always_gave() {
-    assert_eq!(digest(&front_side_bus(), 10_000, 8000), "f5dc2c989409d520");
+    assert_eq!(digest(&front_side_bus(), 10_000, 8000), "6de173c5cd2f6106");
 }
 
 #[test]
 fn hashed_slices_give_what_they_always_gave() {
-    assert_eq!(digest(&sliced(), 10_000, 8000), "7a89423c7ca8c8e1");
+    assert_eq!(digest(&sliced(), 10_000, 8000), "b6c8f23c973bbbb6");
 }
 
 #[test]

@@ -232,6 +232,25 @@ fn non_caching_loads_leave_nothing_in_levels_that_are_not_inclusive() {
 }
 
 #[test]
+fn non_caching_loads_start_no_prefetcher() {
+    let spec = piebald_hw::presets::load("opteron4x4").unwrap_or_else(|e| panic!("{e}"));
+    let prefetches = |kind| {
+        let mut rig = Rig::new(&spec, "window,prefetch");
+        let one = |i| PhysRef {
+            dep: 1,
+            ..access(kind, i * LINE, 1)
+        };
+        let pass: Vec<_> = (0..4096).map(one).collect();
+        rig.run(0, &pass);
+        let c = rig.counters(0);
+        assert!(c.memory_reads + c.prefetch_reads >= 4096);
+        c.prefetches
+    };
+    assert!(prefetches(RefKind::Load) > 1000);
+    assert_eq!(prefetches(RefKind::LoadNt), 0);
+}
+
+#[test]
 fn half_of_the_controllers_give_half_of_the_bandwidth() {
     // Four channels' worth of misses in flight on eight controllers, then on four.
     let rate = |disabled: Vec<u16>| {

@@ -133,7 +133,8 @@ impl Run<'_> {
         self.write_back(at);
         self.count_levels(found.source);
         self.thread.counters.useful_prefetches += u64::from(found.prefetched);
-        if self.core.watches_l2 && !want.fetch {
+        // Streams that pass the caches by must not be brought there by prefetchers.
+        if self.core.watches_l2 && !want.fetch && !want.transient {
             self.second_level_prefetch(want.line, found.source == Source::Level(1), at);
         }
         if want.fetch {
