@@ -22,6 +22,7 @@
 //!   .translate(task, &[MemRef], &mut Vec<PhysRef>) -> Translated { consumed, fault }
 //!   .fault(task, core, Fault, &mut Actions) -> FaultWork { kind, frame, size }
 //!   .syscall(task, core, &SysOp, &mut Actions) -> SysWork { Done | Spawned { task, thread } | Schedule }
+//!   .read_part(task, core, &ReadPart, &mut Actions) -> SysWork
 //!   .exit(task, core, &mut Actions)      .tick(core, task, &mut Actions)      .switch(core, task, &mut Actions)
 //!   .space(task) -> &AddressSpace (PageTables)          .kernel_space() -> &KernelSpace (PageTables)
 //!   .reserve(task, core, &Want, &mut Actions)   .resize(..)   .attach(..)   .set_on_limit(task, OnLimit)
@@ -37,7 +38,7 @@
 //!         | Touch { frame, .. }             action.refs(&mut refs); MemoryPort::run(core, kernel_space, refs)
 //!         | Zero { frame, frames }          MemoryPort::fill, whole frames
 //!         | Copy { from, to }               MemoryPort::copy, whole frame
-//!         | CopyUser { from, from_offset, to, to_offset, len }
+//!         | CopyUser { from, from_offset, to, to_offset, len, load }
 //!         | DeviceFill, SwapIn, SwapOut     MemoryPort::device_write, device_write, device_read
 //!         | Wait(time)                      the core's clock moves on
 //!         | ShootDown { asid, page }        MemoryPort::shoot_down
@@ -45,6 +46,7 @@
 //! Scheduler::new(SchedConfig::new(cores))
 //!   .add(task, CoreSet) -> Wake   .next_on(core) -> Option<TaskId>   .preempt(core)   .contended(core)
 //!   .await_event(task, EventKey) -> blocked?   .post(EventKey, &mut Vec<Wake>)
+//!   .migrate(task, core) -> CoreId   .balance(core) -> Option<Wake>   .load(core)
 //!   .block(task)   .wake(task) -> Wake   .exit(task)   .status(task)   .all_done()   .deadlock()
 //! ```
 //!

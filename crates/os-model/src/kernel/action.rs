@@ -4,7 +4,11 @@
 //! appends [`Action`]s to the caller's [`Actions`]; the host performs them in
 //! order on the core that did the work, through its memory port.
 
-use piebald_units::{Asid, PAGE_SHIFT, Pfn, Picos, VirtAddr, memory::PhysRef, op::RefKind};
+use piebald_units::{
+    Asid, PAGE_SHIFT, Pfn, Picos, VirtAddr,
+    memory::{Load, PhysRef},
+    op::RefKind,
+};
 
 /// First byte of the kernel's map of all memory (x86-64, `page_offset_base`
 /// without randomisation).
@@ -62,6 +66,8 @@ pub enum Action {
         to_offset: u16,
         /// Bytes, 1 to 4096.
         len: u16,
+        /// How the source is loaded. Stores are ordinary ones.
+        load: Load,
     },
     /// A device has read a page into a frame: `MemoryPort::device_write`.
     DeviceFill {

@@ -61,7 +61,7 @@ pub use frame_meta::{MAX_PROGRAM, Owner};
 pub use migrate::{Move, Moved};
 pub use paging::{PagingConfig, PagingState, ZoneState};
 pub use recolor::Recolored;
-pub use syscall::SysWork;
+pub use syscall::{ReadPart, SysWork};
 pub use translate::{Fault, Translated};
 pub use usage::Usage;
 

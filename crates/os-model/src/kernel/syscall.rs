@@ -2,6 +2,7 @@
 
 use piebald_units::{
     CoreId, FileId, Pfn, TaskId, VirtAddr, Vpn,
+    memory::Load,
     op::{RefKind, SysOp},
 };
 
@@ -33,6 +34,23 @@ pub enum SysWork {
     Schedule,
 }
 
+/// A part of a read call, for hosts that choose core and loads for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadPart {
+    /// The file.
+    pub file: FileId,
+    /// Where the part begins, in bytes from the file's start.
+    pub offset: u64,
+    /// Bytes of it.
+    pub len: u64,
+    /// Where the part goes; address 0 = nowhere.
+    pub buffer: VirtAddr,
+    /// How the file's data is loaded.
+    pub load: Load,
+    /// It is the call's first part, and pays for entering the kernel.
+    pub first: bool,
+}
+
 /// A file transfer.
 #[derive(Clone, Copy)]
 pub(super) struct Transfer {
@@ -41,6 +59,7 @@ pub(super) struct Transfer {
     pub len: u64,
     pub buffer: VirtAddr,
     pub to_user: bool,
+    pub load: Load,
 }
 
 impl Kernel {
@@ -83,18 +102,16 @@ impl Kernel {
                 len,
                 buffer,
             } => {
-                let to_user = true;
-                return self.transfer(
-                    c,
-                    Transfer {
-                        file,
-                        offset,
-                        len,
-                        buffer,
-                        to_user,
-                    },
-                    actions,
-                );
+                let transfer = Transfer {
+                    file,
+                    offset,
+                    len,
+                    buffer,
+                    to_user: true,
+                    load: Load::Caching,
+                };
+                self.charge(Path::File, core, Some(task), actions);
+                return self.transfer(c, transfer, actions);
             }
             SysOp::Write {
                 file,
@@ -102,18 +119,16 @@ impl Kernel {
                 len,
                 buffer,
             } => {
-                let to_user = false;
-                return self.transfer(
-                    c,
-                    Transfer {
-                        file,
-                        offset,
-                        len,
-                        buffer,
-                        to_user,
-                    },
-                    actions,
-                );
+                let transfer = Transfer {
+                    file,
+                    offset,
+                    len,
+                    buffer,
+                    to_user: false,
+                    load: Load::Caching,
+                };
+                self.charge(Path::File, core, Some(task), actions);
+                return self.transfer(c, transfer, actions);
             }
             SysOp::Other { .. } => {}
             SysOp::Map { .. }
@@ -125,6 +140,41 @@ impl Kernel {
             }
         }
         Ok(SysWork::Done)
+    }
+
+    /// Performs a part of a read call, as [`syscall`](Self::syscall) does the whole of
+    /// one. A task may be on another core for each part; only the first one is counted as a
+    /// call and charged for entering the kernel.
+    ///
+    /// # Errors
+    /// As for [`syscall`](Self::syscall).
+    pub fn read_part(
+        &mut self,
+        task: TaskId,
+        core: CoreId,
+        part: &ReadPart,
+        actions: &mut Actions,
+    ) -> Result<SysWork, KernelError> {
+        let process = self.process_of(task)?;
+        let c = Caller {
+            task,
+            core,
+            process,
+        };
+        if part.first {
+            self.counters.syscalls += 1;
+            self.charge(Path::Syscall, core, Some(task), actions);
+            self.charge(Path::File, core, Some(task), actions);
+        }
+        let transfer = Transfer {
+            file: part.file,
+            offset: part.offset,
+            len: part.len,
+            buffer: part.buffer,
+            to_user: true,
+            load: part.load,
+        };
+        self.transfer(c, transfer, actions)
     }
 
     fn mapping(&mut self, c: Caller, op: &SysOp, actions: &mut Actions) -> Result<(), KernelError> {
@@ -176,7 +226,6 @@ impl Kernel {
         t: Transfer,
         actions: &mut Actions,
     ) -> Result<SysWork, KernelError> {
-        self.charge(Path::File, c.core, Some(c.task), actions);
         let allowed = "a transfer that ends below 2^63";
         if t.offset
             .checked_add(t.len)
@@ -259,6 +308,7 @@ impl Kernel {
                 to,
                 to_offset,
                 len: len as u16,
+                load: t.load,
             });
             done += len;
         }

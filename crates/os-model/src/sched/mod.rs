@@ -11,11 +11,16 @@
 //! *deadlock* is a state in which no task runs or can run, none waits for the
 //! host, and some are blocked.
 //!
-//! Deviations: one fixed slice instead of virtual run time or priorities, and
-//! no load balancing beyond placing a task on its shortest allowed queue when
-//! it wakes (an idle core takes a waiting task that is allowed there, so no
-//! core idles while a task that may use it waits).
+//! A policy may move a task that runs or waits for a core ([`Scheduler::migrate`]): it is
+//! *placed* there from then on, wakes there, and no idle core takes it away.
+//!
+//! Deviations: one fixed slice instead of virtual run time or priorities. A task goes to
+//! its shortest allowed queue when it wakes, an idle core takes a waiting task that is
+//! allowed there and not placed elsewhere, and [`Scheduler::balance`], off by default, moves
+//! a waiting task at a tick if queues differ by two or more, as Linux does between cores of
+//! equal weight; domains, cache heat and the history of a task's load are not looked at.
 
+mod moves;
 mod queue;
 mod state;
 

@@ -6,22 +6,31 @@ use piebald_units::{CoreId, CoreSet, MAX_CORES, TaskId};
 
 use super::{Blocked, EventKey, SchedBroken, SchedConfig, SchedError, Status, Wake};
 
-struct Entry {
-    cores: CoreSet,
-    status: Status,
+pub(super) struct Entry {
+    pub cores: CoreSet,
+    pub status: Status,
+    /// Where a policy has put it: it stays there, runnable or not, until a policy or the
+    /// balance moves it.
+    pub placed: Option<CoreId>,
 }
 
 #[derive(Default)]
-struct Core {
-    running: Option<TaskId>,
-    queue: VecDeque<TaskId>,
+pub(super) struct Core {
+    pub running: Option<TaskId>,
+    pub queue: VecDeque<TaskId>,
+}
+
+impl Core {
+    pub fn load(&self) -> usize {
+        self.queue.len() + usize::from(self.running.is_some())
+    }
 }
 
 /// The scheduler.
 pub struct Scheduler {
-    config: SchedConfig,
-    tasks: BTreeMap<TaskId, Entry>,
-    cores: Vec<Core>,
+    pub(super) config: SchedConfig,
+    pub(super) tasks: BTreeMap<TaskId, Entry>,
+    pub(super) cores: Vec<Core>,
     /// Events that have happened.
     posted: HashSet<EventKey>,
     /// Tasks that wait for an event, in the order in which they came.
@@ -73,7 +82,12 @@ impl Scheduler {
         }
         let core = self.place(task, cores)?;
         let status = Status::Runnable(core);
-        self.tasks.insert(task, Entry { cores, status });
+        let entry = Entry {
+            cores,
+            status,
+            placed: None,
+        };
+        self.tasks.insert(task, entry);
         self.core(core)?.queue.push_back(task);
         Ok(Wake { task, core })
     }
@@ -81,10 +95,7 @@ impl Scheduler {
     /// The core that is to run a woken task: an idle one if there is, else the
     /// one with the shortest queue.
     fn place(&self, task: TaskId, cores: CoreSet) -> Result<CoreId, SchedError> {
-        let load = |c: &CoreId| {
-            let core = &self.cores[usize::from(c.0)];
-            core.queue.len() + usize::from(core.running.is_some())
-        };
+        let load = |c: &CoreId| self.cores[usize::from(c.0)].load();
         let last = self.config.cores - 1;
         let here = cores.iter().filter(|c| c.0 <= last);
         here.min_by_key(load)
@@ -102,6 +113,7 @@ impl Scheduler {
             .get_mut(&task)
             .ok_or(SchedError::NoSuchTask(task))?;
         entry.cores = cores;
+        entry.placed = None;
         if let Status::Runnable(old) = entry.status
             && !cores.contains(old)
         {
@@ -116,7 +128,7 @@ impl Scheduler {
     /// to run; else the longest-waiting task of the longest other queue that
     /// may run here does. `None`: the core idles. A core that already runs a
     /// task goes on with it: call [`preempt`](Self::preempt) first to end its
-    /// slice.
+    /// slice. A task that a policy [placed](Self::migrate) elsewhere is not taken.
     ///
     /// # Errors
     /// No such core.
@@ -133,13 +145,15 @@ impl Scheduler {
         Ok(Some(task))
     }
 
-    /// Takes a task that may run on `core` from the longest other queue.
+    /// Takes a task that may run on `core`, and that no policy placed, from the longest
+    /// other queue.
     fn pull(&mut self, core: CoreId) -> Option<TaskId> {
         let mut order: Vec<usize> = (0..self.cores.len()).collect();
         order.sort_by_key(|c| std::cmp::Reverse(self.cores[*c].queue.len()));
         order.into_iter().find_map(|c| {
             let queue = &mut self.cores[c].queue;
-            let may = |t: &TaskId| self.tasks.get(t).is_some_and(|e| e.cores.contains(core));
+            let may = |e: &Entry| e.cores.contains(core) && e.placed.is_none();
+            let may = |t: &TaskId| self.tasks.get(t).is_some_and(may);
             let at = queue.iter().position(may)?;
             queue.remove(at)
         })
@@ -284,7 +298,10 @@ impl Scheduler {
     }
 
     fn enqueue(&mut self, task: TaskId) -> Result<Wake, SchedError> {
-        let core = self.place(task, self.cores_of(task)?)?;
+        let core = match self.tasks.get(&task).and_then(|e| e.placed) {
+            Some(core) => core,
+            None => self.place(task, self.cores_of(task)?)?,
+        };
         self.set(task, Status::Runnable(core));
         self.core(core)?.queue.push_back(task);
         Ok(Wake { task, core })
@@ -308,13 +325,13 @@ impl Scheduler {
         Ok(())
     }
 
-    fn set(&mut self, task: TaskId, status: Status) {
+    pub(super) fn set(&mut self, task: TaskId, status: Status) {
         if let Some(e) = self.tasks.get_mut(&task) {
             e.status = status;
         }
     }
 
-    fn core(&mut self, core: CoreId) -> Result<&mut Core, SchedError> {
+    pub(super) fn core(&mut self, core: CoreId) -> Result<&mut Core, SchedError> {
         let last = self.config.cores - 1;
         let found = self.cores.get_mut(usize::from(core.0));
         found.ok_or(SchedError::BadCore { core, last })
@@ -347,6 +364,12 @@ impl Scheduler {
             }
         }
         for (task, e) in &self.tasks {
+            if e.placed.is_some_and(|core| !e.cores.contains(core)) {
+                return Err(SchedBroken {
+                    rule: "task placed where it may not run",
+                    task: *task,
+                });
+            }
             let unlisted = matches!(e.status, Status::Done | Status::Blocked(Blocked::Host));
             let found = seen.remove(task);
             if found != (!unlisted).then_some(e.status) {

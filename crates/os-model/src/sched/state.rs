@@ -10,6 +10,9 @@ pub struct SchedConfig {
     /// How long a task runs while another waits for its core. Default 4 ms, one
     /// tick at 250 Hz. \[M\]
     pub slice: Picos,
+    /// At a tick a waiting task goes to another core if the two queues differ by two or
+    /// more: [`Scheduler::balance`](super::Scheduler::balance). Default off.
+    pub balance: bool,
 }
 
 impl SchedConfig {
@@ -18,6 +21,7 @@ impl SchedConfig {
         Self {
             cores,
             slice: Picos(4_000_000_000),
+            balance: false,
         }
     }
 }
@@ -82,6 +86,16 @@ pub enum SchedError {
         cores: CoreSet,
         /// Highest core number.
         last: u16,
+    },
+    /// The task may not run on the core that it is to be moved to.
+    #[error("{task} cannot be moved to {core}: it may run on cores {cores} only")]
+    Pinned {
+        /// The task.
+        task: TaskId,
+        /// The core.
+        core: CoreId,
+        /// The cores allowed.
+        cores: CoreSet,
     },
     /// The core does not exist.
     #[error("{core} does not exist; the machine has cores 0-{last}")]

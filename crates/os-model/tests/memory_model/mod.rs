@@ -138,6 +138,7 @@ impl Frames {
                     to,
                     to_offset,
                     len,
+                    ..
                 } => {
                     assert_eq!((from_offset, to_offset, len), (0, 0, 4096));
                     self.set(to.0, self.get(from.0));

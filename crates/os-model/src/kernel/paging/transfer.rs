@@ -172,6 +172,7 @@ impl Kernel {
             to: to.0,
             to_offset: to.1,
             len: len as u16,
+            load: t.transfer.load,
         });
         Ok(Some(len))
     }
