@@ -3,6 +3,7 @@
 mod calls;
 mod colors;
 mod measure;
+mod reads;
 mod waits;
 mod watch;
 
@@ -21,11 +22,13 @@ use piebald_units::{
 
 use crate::{
     setup::{MapSample, MemoryUse, Outcome, ProgramSetup, Progress, Setup, SimError},
-    snapshot::Snapshot,
+    snapshot::{ReadUse, Snapshot},
     task::{Need, TaskState},
+    threads::Distances,
     work::Work,
 };
 use colors::ColorState;
+use reads::Placing;
 
 /// Turns of the loop between two looks at the clock of the world outside.
 const TURNS_PER_REPORT: u32 = 4096;
@@ -83,6 +86,7 @@ struct ProgramState {
     /// Time that its tasks waited for files and pages, and how many do now.
     blocked: Picos,
     host_waits: u32,
+    reads: ReadUse,
     curve: Option<MissCurve>,
 }
 
@@ -112,6 +116,10 @@ struct Engine<'a> {
     setup: Setup<'a>,
     machine: Machine,
     sched: Scheduler,
+    /// What it costs to move a thread, unless it is free.
+    distances: Option<Distances>,
+    /// Who places reads, if anyone does.
+    placing: Option<Placing>,
     wakes: Vec<Wake>,
     cpus: Vec<Cpu>,
     tasks: Vec<Option<TaskState>>,
@@ -166,9 +174,15 @@ impl<'a> Engine<'a> {
             .collect();
         let programs = std::mem::take(&mut setup.programs);
         let unmeasured = programs.iter().filter(|p| !p.measured).count();
+        let sched = SchedConfig {
+            balance: setup.threads.balance,
+            ..SchedConfig::new(threads as u16)
+        };
         Ok(Self {
             machine,
-            sched: Scheduler::new(SchedConfig::new(threads as u16))?,
+            sched: Scheduler::new(sched)?,
+            distances: Distances::new(setup.machine, &setup.threads.migration),
+            placing: Placing::new(&setup, threads)?,
             wakes: Vec::new(),
             cpus,
             tasks: Vec::new(),
@@ -181,7 +195,7 @@ impl<'a> Engine<'a> {
             measured: unmeasured,
             late: Vec::new(),
             instances: 0,
-            slice: SchedConfig::new(threads as u16).slice,
+            slice: sched.slice,
             setup,
         })
     }
@@ -249,6 +263,7 @@ impl<'a> Engine<'a> {
         self.instances = self.instances.wrapping_add(1);
         self.programs[program].instance = self.instances;
         let files = self.programs[program].setup.input.files();
+        self.note_files(&files);
         for (file, bytes) in files {
             let known = self.setup.kernel.ensure_file(file, bytes.div_ceil(4096));
             known.map_err(|e| self.kernel_error(program, e))?;
@@ -366,12 +381,32 @@ impl<'a> Engine<'a> {
         self.cpus[core].slice_end = self.cpus[core].now + self.slice;
         let owner = new.and_then(|t| self.task(t)).map(|t| t.program as u8 + 1);
         self.machine.set_running(id, owner);
-        if new.is_some() && old != new {
-            self.actions.clear();
-            self.setup.kernel.switch(id, new, &mut self.actions);
-            self.perform(core);
+        if let Some(task) = new.filter(|_| old != new) {
+            match self.came_from(core, task) {
+                Picos(0) => {
+                    self.actions.clear();
+                    self.setup.kernel.switch(id, new, &mut self.actions);
+                    self.perform(core);
+                }
+                migration => self.cpus[core].work.push_wait(migration),
+            }
         }
         Ok(())
+    }
+
+    /// A task comes on: what moving it here costs, 0 if it was here last.
+    fn came_from(&mut self, core: usize, task: TaskId) -> Picos {
+        let id = CoreId(core as u16);
+        let Some(state) = self.tasks[task.0 as usize].as_mut() else {
+            return Picos(0);
+        };
+        let from = state.last_core.replace(id).filter(|from| *from != id);
+        let Some(from) = from else {
+            return Picos(0);
+        };
+        self.programs[state.program].reads.migrations += 1;
+        let distances = self.distances.as_ref();
+        distances.map_or(Picos(0), |d| d.cost(from, id))
     }
 
     fn task(&self, task: TaskId) -> Option<&TaskState> {
@@ -452,6 +487,7 @@ impl<'a> Engine<'a> {
                     }
                 }
                 Need::Resume => return self.resume(core, task),
+                Need::ReadOn => return self.read_on(core, task),
                 Need::Translate => {
                     let mut phys = state.take_phys();
                     let refs = state.untranslated();
@@ -562,6 +598,10 @@ impl<'a> Engine<'a> {
             cpu.next_tick += period;
         }
         self.nudge()?;
+        self.note_quanta(self.cpus[core].now);
+        if self.sched.balance(id)?.is_some() {
+            self.wake_idle(core)?;
+        }
         let over = self.cpus[core].now >= self.cpus[core].slice_end;
         if over && self.sched.contended(id) {
             self.sched.preempt(id)?;
@@ -591,6 +631,7 @@ fn new_program(setup: ProgramSetup) -> ProgramState {
         recolor_time: Picos(0),
         blocked: Picos(0),
         host_waits: 0,
+        reads: ReadUse::default(),
         curve: None,
     }
 }

@@ -12,19 +12,23 @@
 
 mod engine;
 mod files;
+mod reads;
 pub mod replay;
 mod setup;
 mod snapshot;
 mod task;
+mod threads;
 mod work;
 
 pub use engine::run;
 pub use files::{Files, FilesError, Zone};
+pub use reads::{Domains, Reads};
 pub use setup::{
     ColorChange, ColorSetup, CurveRequest, Input, MapRequest, MapSample, MemoryUse, Outcome,
     ProgramOutcome, ProgramSetup, Progress, Recolor, Setup, SimError,
 };
-pub use snapshot::{IoUse, Region, Snapshot};
+pub use snapshot::{IoUse, ReadUse, Region, Snapshot};
+pub use threads::{NR_HOPS, Threads};
 
 /// The rooms below, for those who build a [`Setup`].
 pub mod rooms {

@@ -7,10 +7,11 @@ use piebald_os_model::kernel::{
     Counters as KernelCounters, KernelError, OnLimit, PagingState, Usage, Want,
 };
 use piebald_os_model::sched::SchedError;
+use piebald_policy::mfc::ConfigError;
 use piebald_units::{ColorSet, CoreSet, Picos};
 use piebald_workload::Program;
 
-use crate::snapshot::Region;
+use crate::{snapshot::Region, threads::Threads};
 
 /// Where a program's references come from.
 pub type Input = Arc<dyn Program>;
@@ -136,6 +137,8 @@ pub struct Setup<'a> {
     pub kernel: piebald_os_model::kernel::Kernel,
     /// The programs, at least one, at most 250.
     pub programs: Vec<ProgramSetup>,
+    /// How threads move between cores.
+    pub threads: Threads,
     /// Look at the last level's sets.
     pub map: Option<MapRequest>,
     /// Measure a program's misses at every number of colors.
@@ -264,6 +267,9 @@ pub enum SimError {
         /// The machine's last hardware thread.
         last: usize,
     },
+    /// Reads cannot be placed on this machine, or not with these parameters.
+    #[error("reads: {0}")]
+    Reads(ConfigError),
     /// The scheduler was asked for something that it cannot do: a defect.
     #[error("scheduler: {0}")]
     Sched(#[from] SchedError),

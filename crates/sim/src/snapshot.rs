@@ -22,6 +22,8 @@ pub struct Snapshot {
     pub huge_pages: u64,
     /// What the disk was needed for.
     pub io: IoUse,
+    /// What it read, and its threads' way through the cores.
+    pub reads: ReadUse,
 }
 
 /// What a program did with files and pages, and how long it waited for them. All zero
@@ -63,6 +65,37 @@ impl IoUse {
     }
 }
 
+/// What a program read by calls, and how it moved between cores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadUse {
+    /// Read calls.
+    pub calls: u64,
+    /// Bytes that they returned.
+    pub bytes: u64,
+    /// Of these, the ones that were read past the caches.
+    pub past: u64,
+    /// Parts of read calls that a policy read past the caches.
+    pub parts_past: u64,
+    /// Times that a policy moved a thread to another core for a read.
+    pub moves: u64,
+    /// Times that a thread began to run on another core than its last, for whatever
+    /// reason.
+    pub migrations: u64,
+}
+
+impl ReadUse {
+    const fn since(self, start: Self) -> Self {
+        Self {
+            calls: self.calls - start.calls,
+            bytes: self.bytes - start.bytes,
+            past: self.past - start.past,
+            parts_past: self.parts_past - start.parts_past,
+            moves: self.moves - start.moves,
+            migrations: self.migrations - start.migrations,
+        }
+    }
+}
+
 /// The measured part of a program's run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Region {
@@ -80,6 +113,8 @@ pub struct Region {
     pub huge_pages: u64,
     /// What the disk was needed for.
     pub io: IoUse,
+    /// What it read, and its threads' way through the cores.
+    pub reads: ReadUse,
     /// The program ended before its references were used up.
     pub ended_early: bool,
 }
@@ -95,6 +130,7 @@ impl Snapshot {
             pages: self.pages,
             huge_pages: self.huge_pages,
             io: self.io.since(start.io),
+            reads: self.reads.since(start.reads),
             ended_early,
         }
     }

@@ -3,10 +3,12 @@
 
 use piebald_os_model::kernel::Fault;
 use piebald_units::{
-    Picos,
+    CoreId, Picos, VirtAddr,
     memory::PhysRef,
     op::{MemRef, Next, OpSource},
 };
+
+use crate::reads::Reading;
 
 /// References that are read and translated at a time.
 pub(crate) const BATCH: usize = 512;
@@ -27,6 +29,12 @@ pub(crate) struct TaskState {
     next: Option<Next>,
     /// A system call is under way.
     pub(crate) in_call: bool,
+    /// A read whose parts a policy places.
+    pub(crate) reading: Option<Reading>,
+    /// The core that it ran on last.
+    pub(crate) last_core: Option<CoreId>,
+    /// Buffer of its first read: reads into another one are of a second file.
+    pub(crate) first_buffer: Option<VirtAddr>,
     /// When it began to wait for the kernel.
     pub(crate) blocked_at: Picos,
     /// First references of the source that only bring their pages in.
@@ -50,6 +58,8 @@ pub(crate) enum Need {
     Read,
     /// The system call that it is in goes on.
     Resume,
+    /// The read that it is in goes on with its next part.
+    ReadOn,
 }
 
 impl TaskState {
@@ -66,6 +76,9 @@ impl TaskState {
             tail: 0,
             next: None,
             in_call: false,
+            reading: None,
+            last_core: None,
+            first_buffer: None,
             blocked_at: Picos(0),
             skip,
             prime,
@@ -85,6 +98,9 @@ impl TaskState {
         }
         if self.in_call {
             return Need::Resume;
+        }
+        if self.reading.is_some() {
+            return Need::ReadOn;
         }
         if let Some(fault) = self.fault {
             return Need::Fault(fault);

@@ -10,7 +10,7 @@ use piebald_hw::Machine;
 use piebald_os_model::kernel::{Action, Actions, Kernel, direct_address};
 use piebald_units::{
     CoreId, PAGE_SIZE, Pfn, Picos,
-    memory::{MemoryPort, PhysRef},
+    memory::{Load, MemoryPort, PhysRef},
     op::RefKind,
 };
 
@@ -57,6 +57,11 @@ impl Work {
     pub(crate) fn push(&mut self, actions: &Actions) {
         self.actions
             .extend(actions.as_slice().iter().map(|a| Task::Do(*a)));
+    }
+
+    /// The core waits when it has come so far.
+    pub(crate) fn push_wait(&mut self, time: Picos) {
+        self.actions.push_back(Task::Do(Action::Wait(time)));
     }
 
     /// Adds work whose time is noted.
@@ -146,25 +151,36 @@ impl Work {
                     }));
                 }
             }
-            Action::Copy { from, to } => self.sweep(Some((from, 0)), (to, 0), PAGE_SIZE as u16),
+            Action::Copy { from, to } => {
+                let source = (from, 0, RefKind::Load);
+                self.sweep(Some(source), (to, 0), PAGE_SIZE as u16);
+            }
             Action::CopyUser {
                 from,
                 from_offset,
                 to,
                 to_offset,
                 len,
-            } => self.sweep(Some((from, from_offset)), (to, to_offset), len),
+                load,
+            } => {
+                let kind = match load {
+                    Load::Caching => RefKind::Load,
+                    Load::NonCaching => RefKind::LoadNt,
+                };
+                let source = (from, from_offset, kind);
+                self.sweep(Some(source), (to, to_offset), len);
+            }
         }
         now
     }
 
     /// Loads (of a copy) and stores of `len` bytes. The two sides need not be
     /// aligned alike.
-    fn sweep(&mut self, from: Option<(Pfn, u16)>, to: (Pfn, u16), len: u16) {
+    fn sweep(&mut self, from: Option<(Pfn, u16, RefKind)>, to: (Pfn, u16), len: u16) {
         let mut done = 0;
         while done < len {
             let size = CHUNK.min(len - done);
-            let load = from.map(|place| (place, RefKind::Load));
+            let load = from.map(|(frame, offset, kind)| ((frame, offset), kind));
             for ((frame, offset), kind) in load.into_iter().chain([(to, RefKind::Store)]) {
                 let at = offset + done;
                 self.refs.push(PhysRef {
@@ -194,7 +210,7 @@ mod tests {
     #[test]
     fn a_copy_reads_and_writes_every_byte_once() {
         let mut work = Work::default();
-        work.sweep(Some((Pfn(3), 10)), (Pfn(7), 200), 1000);
+        work.sweep(Some((Pfn(3), 10, RefKind::Load)), (Pfn(7), 200), 1000);
         let refs = &work.refs;
         assert_eq!(bytes(refs, RefKind::Load), 1000);
         assert_eq!(bytes(refs, RefKind::Store), 1000);

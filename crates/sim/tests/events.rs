@@ -241,6 +241,7 @@ fn a_stop_ends_a_run() {
         options: piebald_hw::Options::default(),
         kernel: piebald_os_model::kernel::Kernel::new(config, Box::new(frames)).expect("kernel"),
         programs: vec![p],
+        threads: piebald_sim::Threads::default(),
         map: None,
         curve: None,
         quantum: piebald_units::Picos(1_000_000),

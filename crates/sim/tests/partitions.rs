@@ -12,7 +12,7 @@ use piebald_policy::{
     color_map::{BitClass, ColorMap},
     rainbow,
 };
-use piebald_sim::{ColorSetup, CurveRequest, Outcome, ProgramSetup, Setup, run};
+use piebald_sim::{ColorSetup, CurveRequest, Outcome, ProgramSetup, Setup, Threads, run};
 use piebald_trace::recording::ReplayOptions;
 use piebald_units::{Bytes, CoreSet, Picos};
 use piebald_workload::{Builtin, Library};
@@ -93,6 +93,7 @@ impl Case {
                 warmup: refs[0],
                 budget: refs[1],
             }],
+            threads: Threads::default(),
             map: None,
             curve: sample_shift.map(|sample_shift| CurveRequest {
                 program: 0,

@@ -32,6 +32,7 @@ impl Engine<'_> {
         }
         match next {
             Next::More => Ok(()),
+            Next::Sys(op) if !free && self.begin_read(task, program, &op) => Ok(()),
             Next::Sys(op) => self.call(core, task, program, op, free),
             Next::Mark(number) => {
                 self.program_mark(program, number);

@@ -26,6 +26,7 @@ impl Engine<'_> {
             pages,
             huge_pages,
             io: IoUse::new(&self.setup.kernel.usage(program as u16 + 1), state.blocked),
+            reads: state.reads,
         }
     }
 

@@ -235,6 +235,8 @@ pub struct Bench {
     pub curve: Option<piebald_sim::CurveRequest>,
     /// Files, swap space and replacement.
     pub files: Option<piebald_sim::Files>,
+    /// How threads move between cores.
+    pub threads: piebald_sim::Threads,
 }
 
 impl Default for Bench {
@@ -248,6 +250,7 @@ impl Default for Bench {
             tick: KernelConfig::new(4).tick,
             curve: None,
             files: None,
+            threads: piebald_sim::Threads::default(),
         }
     }
 }
@@ -290,6 +293,7 @@ impl Bench {
             },
             kernel,
             programs,
+            threads: self.threads.clone(),
             map: self.map,
             curve: self.curve.clone(),
             quantum: Picos(1_000_000),
