@@ -236,7 +236,12 @@ impl Results<'_> {
                 .collect::<Vec<MemoryParts<'_>>>();
             Metrics {
                 colors: memory::color_use(&memory),
-                extra: [memory::extras(&memory), memory::io_extras(&tallies)].concat(),
+                extra: [
+                    memory::extras(&memory),
+                    memory::io_extras(&tallies),
+                    memory::read_extras(self.scenario, &tallies),
+                ]
+                .concat(),
                 ..self.metrics(&tallies)
             }
         };

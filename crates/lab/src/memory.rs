@@ -7,7 +7,7 @@ use piebald_sim::{
 };
 use piebald_units::Picos;
 
-use crate::scenario::{Frames, Scenario};
+use crate::scenario::{Frames, Policy, Scenario};
 use crate::tally::Tally;
 
 /// The memory of a program in one repetition: of its regions with their weights, or one
@@ -88,6 +88,42 @@ pub(crate) fn io_extras(tallies: &[Tally]) -> Vec<Extra> {
         .map(|(name, unit, of)| Extra {
             name: name.to_owned(),
             unit: unit.to_owned(),
+            value: tallies.iter().map(of).collect(),
+        })
+        .collect()
+}
+
+/// What read calls returned and where threads went for it, if the scenario has a policy that
+/// moves threads: then for all its policies, so that they can be compared.
+pub(crate) fn read_extras(scenario: &Scenario, tallies: &[Tally]) -> Vec<Extra> {
+    type Figure = (&'static str, &'static str, fn(&Tally) -> f64);
+    let figures: [Figure; 6] = [
+        ("read by calls", "MB", |t| t.read_bytes * 1e-6),
+        ("read by calls in a second", "MB/s", |t| {
+            t.read_bytes * 1e-6 / (t.time_ps * 1e-12)
+        }),
+        ("from memory for each byte read", "B", |t| {
+            64.0 * t.demand_lines / t.read_bytes
+        }),
+        ("read past the caches", "%", |t| {
+            100.0 * t.past_bytes / t.read_bytes
+        }),
+        ("threads moved for a read", "", |t| t.read_moves),
+        ("threads that changed their core", "", |t| t.migrations),
+    ];
+    let moves = |p: &Policy| p.threads.reads.is_some() || p.threads.balance;
+    let wanted = scenario.policies.iter().any(moves);
+    let reads = tallies.iter().all(|t| t.read_bytes > 0.0);
+    let (of_reads, of_threads) = figures.split_at(4);
+    let shown = match (wanted, reads) {
+        (false, _) => [].iter().chain(&[]),
+        (true, true) => of_reads.iter().chain(of_threads),
+        (true, false) => of_threads.iter().chain(&[]),
+    };
+    shown
+        .map(|(name, unit, of)| Extra {
+            name: (*name).to_owned(),
+            unit: (*unit).to_owned(),
             value: tallies.iter().map(of).collect(),
         })
         .collect()

@@ -22,7 +22,7 @@ mod lines;
 use std::sync::Arc;
 
 use piebald_sim::{
-    ColorSetup, Outcome, ProgramSetup, Setup, SimError,
+    ColorSetup, Outcome, ProgramSetup, Setup, SimError, Threads,
     rooms::{
         hw::{Features, Machine, Options, SpecError, spec::MachineSpec},
         os_model::{
@@ -367,6 +367,7 @@ impl Lab<'_> {
                 warmup: entry.warmup,
                 budget: entry.budget,
             }],
+            threads: Threads::default(),
             map: None,
             curve: None,
             quantum: crate::study::QUANTUM,

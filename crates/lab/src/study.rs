@@ -232,6 +232,7 @@ impl<'a> Lab<'a> {
             },
             kernel,
             programs,
+            threads: policy.threads.clone(),
             map: wants_map.then_some(map),
             curve,
             quantum: QUANTUM,

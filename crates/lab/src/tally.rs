@@ -28,6 +28,14 @@ pub(crate) struct Tally {
     pub(crate) major_faults: f64,
     /// Waited for files and pages.
     pub(crate) blocked_ps: f64,
+    /// Bytes that read calls returned, and those of them that passed the caches by.
+    pub(crate) read_bytes: f64,
+    pub(crate) past_bytes: f64,
+    /// Threads that came to another core, and those of them that a read was the reason for.
+    pub(crate) migrations: f64,
+    pub(crate) read_moves: f64,
+    /// Lines that demands had to get from memory.
+    pub(crate) demand_lines: f64,
 }
 
 impl Tally {
@@ -46,6 +54,11 @@ impl Tally {
             (&mut self.io_waits, other.io_waits),
             (&mut self.major_faults, other.major_faults),
             (&mut self.blocked_ps, other.blocked_ps),
+            (&mut self.read_bytes, other.read_bytes),
+            (&mut self.past_bytes, other.past_bytes),
+            (&mut self.migrations, other.migrations),
+            (&mut self.read_moves, other.read_moves),
+            (&mut self.demand_lines, other.demand_lines),
         ];
         for (sum, value) in sums {
             *sum += count * value;
@@ -103,6 +116,11 @@ impl From<&Region> for Tally {
             io_waits: r.io.waits as f64,
             major_faults: r.io.major_faults as f64,
             blocked_ps: r.io.blocked.0 as f64,
+            read_bytes: r.reads.bytes as f64,
+            past_bytes: r.reads.past as f64,
+            migrations: r.reads.migrations as f64,
+            read_moves: r.reads.moves as f64,
+            demand_lines: c.memory_reads as f64,
         }
     }
 }

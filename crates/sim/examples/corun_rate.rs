@@ -15,7 +15,7 @@ use std::{
 };
 
 use piebald_sim::{
-    ColorSetup, ProgramSetup, Setup,
+    ColorSetup, ProgramSetup, Setup, Threads,
     rooms::{
         hw::{Features, Options, presets},
         os_model::{
@@ -90,6 +90,7 @@ fn rate(
         programs: setups,
         map: None,
         curve: None,
+        threads: Threads::default(),
         quantum: QUANTUM,
         skew: SKEW,
         stop: None,

@@ -147,6 +147,7 @@ impl<'a> Question<'a> {
             thp: false,
             replace: base.replace.clone(),
             files: None,
+            threads: base.threads.clone(),
             color_map: rainbow.and_then(|p| p.color_map.clone()),
             colors: Vec::new(),
         };

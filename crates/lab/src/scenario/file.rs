@@ -244,5 +244,32 @@ pub(crate) struct PolicyTable {
     pub(crate) colors: Option<Spanned<BTreeMap<String, Spanned<Colors>>>>,
     pub(crate) replace: Option<Spanned<String>>,
     pub(crate) files: Option<Spanned<String>>,
+    /// Who says where reads are done.
     pub(crate) reads: Option<Spanned<String>>,
+    /// Parameters of `reads = "mfc"`.
+    pub(crate) mfc: Option<Spanned<MfcTable>>,
+    /// Run queues are evened out at ticks.
+    pub(crate) balance: Option<bool>,
+    /// What moving a thread takes, by hops.
+    pub(crate) migration_us: Option<Spanned<Vec<f64>>>,
+}
+
+/// Parameters of MFC.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct MfcTable {
+    pub(crate) min_read: Option<Spanned<String>>,
+    pub(crate) copies: Option<bool>,
+    pub(crate) second: Option<Spanned<String>>,
+    pub(crate) busy: Option<Spanned<i64>>,
+    pub(crate) idle: Option<Spanned<i64>>,
+    pub(crate) lfu_factor: Option<Spanned<i64>>,
+    pub(crate) decay_ms: Option<Spanned<f64>>,
+    pub(crate) competitive: Option<Spanned<String>>,
+    pub(crate) chunk: Option<Spanned<Written<Bytes>>>,
+    pub(crate) files: Option<Spanned<i64>>,
+    pub(crate) off_chip_bytes_per_us: Option<Spanned<i64>>,
+    pub(crate) on_chip_bytes_per_us: Option<Spanned<i64>>,
+    pub(crate) access_us: Option<Spanned<f64>>,
+    pub(crate) assignment_us: Option<Spanned<f64>>,
 }

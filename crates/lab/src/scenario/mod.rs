@@ -8,6 +8,7 @@ mod colors;
 mod file;
 mod files;
 mod policies;
+mod reads;
 mod regions;
 
 use std::{
@@ -17,7 +18,7 @@ use std::{
 
 use piebald_report::Role;
 use piebald_sim::{
-    ColorChange, Files,
+    ColorChange, Files, Threads,
     rooms::{
         hw::{Features, Machine, Options, presets, spec::MachineSpec},
         os_model::{
@@ -195,6 +196,8 @@ pub struct Policy {
     pub replace: Option<PolicySpec>,
     /// SRM-buffer chooses the frames of pages that come; `None` = the allocator does.
     pub files: Option<srm::Config>,
+    /// How threads move between cores, and whether reads are placed.
+    pub threads: Threads,
     /// What frame bits make the colours; `None` = the machine's geometry.
     pub color_map: Option<ColorMap>,
     /// For each program, in the scenario's order, whose colours this policy changes: `None` =
@@ -221,7 +224,15 @@ impl Policy {
             None => String::new(),
             Some(config) => format!(", file pages by sequence (T_l {})", config.threshold),
         };
-        format!("{frames}, {memory}{huge}{files}")
+        let reads = match self.threads.reads {
+            Some(_) => ", readers go to the files (MFC)",
+            None => "",
+        };
+        let balance = match self.threads.balance {
+            true => ", even run queues",
+            false => "",
+        };
+        format!("{frames}, {memory}{huge}{files}{reads}{balance}")
     }
 }
 
@@ -362,7 +373,7 @@ impl Scenario {
         let advise = advise::advise(&file, &source)?;
         let programs = programs(&file, &source, threads)?;
         let files = files::files(&file, &source)?;
-        let policies = policies::policies(&file, &source, &programs)?;
+        let policies = policies::policies(&file, &source, &machine, &programs)?;
         check_paged(&file, &source)?;
         colors::check(&file, &source, &machine, &programs, &policies)?;
         colors::check_changes(&file, &source, budget_refs)?;

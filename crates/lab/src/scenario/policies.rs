@@ -2,14 +2,17 @@
 
 use std::collections::HashSet;
 
+use piebald_sim::{Threads, rooms::hw::spec::MachineSpec};
+
 use super::{
-    Frames, MemoryState, Policy, ProgramEntry, ScenarioError, Source, colors, file, files,
+    Frames, MemoryState, Policy, ProgramEntry, ScenarioError, Source, colors, file, files, reads,
 };
 
 /// Reads all policies; without a table there is one, stock.
 pub(super) fn policies(
     file: &file::File,
     source: &Source<'_>,
+    machine: &MachineSpec,
     programs: &[ProgramEntry],
 ) -> Result<Vec<Policy>, ScenarioError> {
     if file.policy.is_empty() {
@@ -21,6 +24,7 @@ pub(super) fn policies(
             replace: None,
             files: None,
             color_map: None,
+            threads: Threads::default(),
             colors: vec![None; programs.len()],
         }]);
     }
@@ -42,7 +46,6 @@ pub(super) fn policies(
             ("rainbow", Frames::Rainbow),
         ];
         let memory = [("aged", MemoryState::Aged), ("fresh", MemoryState::Fresh)];
-        source.choose(&table.reads, &key("reads"), &[("none", ())])?;
         let replace = match file.files {
             Some(_) => files::replace(&table.replace, source, &key("replace"))?,
             None => {
@@ -58,6 +61,7 @@ pub(super) fn policies(
             replace,
             files: files::zone(table, source, &key("files"), file.files.is_some())?,
             color_map: colors::map(table, source, i)?,
+            threads: reads::threads(table, source, machine, i)?,
             colors: colors::changes(table, source, i, programs)?,
         });
     }
