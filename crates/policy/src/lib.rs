@@ -8,7 +8,8 @@
 //!
 //! [`contract`] holds the few types and traits that hosts call; [`color_map`]
 //! says which colour a frame has; [`buddy`] hands out frames by colour;
-//! [`replacement`] says which pages leave memory; [`mfc`] says which core reads.
+//! [`replacement`] says which pages leave memory; [`mfc`] says which core reads; [`hvr`]
+//! says what kind a program is and how a mix of programs is partitioned.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -25,6 +26,7 @@ pub mod buddy;
 pub mod color_map;
 pub mod contract;
 pub mod dulo;
+pub mod hvr;
 pub mod mfc;
 pub mod rainbow;
 pub mod replacement;
