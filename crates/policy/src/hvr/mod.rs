@@ -19,7 +19,7 @@
 //!
 //! 1. The class of a program ([`Class`]), from hot pages (JOB1), from how often and how
 //!    soon again pages are used ([`Sampler`], JOB2), and by Figure 7 ([`Thresholds`]).
-//! 2. The policy for the mix ([`decide`], [`Rule`]), whenever a program begins, ends, or is
+//! 2. The policy for the mix ([`decide()`], [`Rule`]), whenever a program begins, ends, or is
 //!    found to be of another class.
 //! 3. The colours of each program ([`Manager::program`]), and which of its pages move
 //!    when they are touched next ([`Manager::touched`]).

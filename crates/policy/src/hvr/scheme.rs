@@ -299,7 +299,7 @@ impl Scheme {
     }
 
     /// Colours of these cells among the 64 from `64 * word` on.
-    fn word(&self, colors: u32, cells: u64, word: usize) -> u64 {
+    pub(super) fn word(&self, colors: u32, cells: u64, word: usize) -> u64 {
         let first = (word as u32).saturating_mul(64);
         let end = colors.min(first.saturating_add(64));
         (first..end).fold(0, |bits, c| {

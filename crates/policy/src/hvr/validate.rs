@@ -2,7 +2,7 @@
 
 use core::borrow::Borrow;
 
-use piebald_units::{Color, MAX_COLORS};
+use piebald_units::MAX_COLORS;
 
 use super::{
     Broken, Manager, Mix, Program, Reach, Zone,
@@ -94,12 +94,9 @@ impl<M: Borrow<ColorMap>, P: AsRef<[Program]> + AsMut<[Program]>> Manager<M, P> 
             at,
         )?;
         let colors = self.map.borrow().colors();
-        let mut all = (0..MAX_COLORS as u32).map(|c| {
-            let is_in = c < colors && self.layout.scheme.holds(cells, Color(c as u16));
-            is_in == p.colors.contains(Color(c as u16))
-        });
+        let mut words = 0..MAX_COLORS / 64;
         check(
-            all.all(|same| same),
+            words.all(|w| self.layout.scheme.word(colors, cells, w) == p.colors.word(w)),
             "a program has the colors of its cells",
             at,
         )
@@ -148,5 +145,114 @@ impl<M: Borrow<ColorMap>, P: AsRef<[Program]> + AsMut<[Program]>> Manager<M, P> 
             )?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use std::vec;
+
+    use piebald_units::{Color, TaskId};
+
+    use super::*;
+    use crate::{
+        color_map::BitClass,
+        hvr::{Arrival, Class, Config},
+    };
+
+    type Small = Manager<ColorMap, [Program; 5]>;
+
+    /// The rule that a manager of an LLCT and three LLCMs breaks after `damage`.
+    fn broken(damage: impl FnOnce(&mut Small)) -> Option<&'static str> {
+        let classes = [
+            BitClass::Both,
+            BitClass::Both,
+            BitClass::Cache,
+            BitClass::Bank,
+            BitClass::Bank,
+        ];
+        let masks = (0..).zip(classes).map(|(i, class)| (1 << i, class));
+        let masks: vec::Vec<_> = masks.collect();
+        let map = ColorMap::from_masks(&masks).ok()?;
+        let mut hvr = Manager::new(map, [const { Program::EMPTY }; 5], Config::PAPER).ok()?;
+        for task in 0..4 {
+            let class = match task {
+                0 => Class::Llct,
+                _ => Class::Llcm,
+            };
+            let arrival = Arrival {
+                class: Some(class),
+                ..Arrival::of(TaskId(task))
+            };
+            hvr.arrive(&arrival).ok()?;
+        }
+        damage(&mut hvr);
+        hvr.validate().err().map(|b| b.rule)
+    }
+
+    #[test]
+    fn each_kind_of_damage_is_found() {
+        assert_eq!(broken(|_| ()), None);
+        type Damage = fn(&mut Small);
+        let rules: [(Damage, &str); 15] = [
+            (
+                |h| h.programs[1].threads = 0,
+                "a listed program has threads",
+            ),
+            (|h| h.programs[1].before = 2, "links agree"),
+            (
+                |h| h.programs[2].stamp = 1,
+                "programs are listed as they arrived",
+            ),
+            (|h| h.programs[3].changed = 99, "stamps rise"),
+            (|h| h.last = 1, "the list ends"),
+            (|h| h.programs[4].threads = 1, "all programs are listed"),
+            (|h| h.mix.unknown = 1, "the mix is counted"),
+            (
+                |h| h.decision.segregate = true,
+                "the decision is that of the mix",
+            ),
+            (
+                |h| h.programs[1].zone = Zone::Small,
+                "a program is in its class's zone",
+            ),
+            (|h| h.programs[1].home = 3, "a program has its home"),
+            (
+                |h| h.programs[1].cells ^= 2,
+                "a program has the cells of its lots",
+            ),
+            (
+                |h| h.programs[1].colors.remove(Color(1)),
+                "a program has the colors of its cells",
+            ),
+            (
+                |h| {
+                    let (from, to) = (h.programs[3].clone(), &mut h.programs[2]);
+                    (to.home, to.lots, to.cells) = (from.home, from.lots, from.cells);
+                    to.colors = from.colors;
+                    (h.programs[1].home, h.programs[1].reach) = (from.home, Reach::Zone);
+                    h.programs[1].lots = from.lots;
+                    let all = h.layout.lots(Zone::Large).cells(u64::MAX);
+                    h.programs[1].cells = all;
+                    let (scheme, map) = (h.layout.scheme, &h.map);
+                    scheme.colors(map, all, &mut h.programs[1].colors);
+                },
+                "a zone is dealt out evenly",
+            ),
+            (
+                |h| {
+                    let p = &mut h.programs[0];
+                    p.lots = 1 << p.home;
+                    p.cells = h.layout.lots(Zone::Small).cells(p.lots);
+                    h.layout.scheme.colors(&h.map, p.cells, &mut p.colors);
+                },
+                "spare lots are lent",
+            ),
+            (|h| h.programs[3].task = TaskId(1), "a task is one program"),
+        ];
+        for (damage, rule) in rules {
+            assert_eq!(broken(damage).unwrap_or("nothing"), rule);
+        }
     }
 }
