@@ -9,6 +9,7 @@
 #![no_std]
 
 mod dulo;
+mod hvr;
 mod mfc;
 mod rainbow;
 mod replacement;
@@ -49,6 +50,7 @@ pub extern "C" fn piebald_probe_start(word: u64) -> u64 {
         ^ dulo::sequences(word)
         ^ srm::zone(word)
         ^ mfc::reads(word)
+        ^ hvr::programs(word)
         ^ planted(word)
 }
 

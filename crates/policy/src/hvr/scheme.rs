@@ -115,14 +115,20 @@ impl Rising {
         };
         let rank = |bit: u8| map.mask(bit).trailing_zeros();
         for bit in (0..map.bits() as u8).filter(|bit| map.class(*bit) == class) {
-            let found = rising.bits.iter().take(rising.len);
-            let at = found.filter(|b| rank(**b) <= rank(bit)).count();
-            rising.len = rising.len.saturating_add(1);
-            let tail = rising.bits.get_mut(at..rising.len).unwrap_or(&mut []);
-            tail.rotate_right(1);
-            if let Some(first) = tail.first_mut() {
-                *first = bit;
+            let Some(slot) = rising.bits.get_mut(rising.len) else {
+                break;
+            };
+            *slot = bit;
+            for at in (1..=rising.len).rev() {
+                let Some([a, b]) = rising.bits.get_mut(at.wrapping_sub(1)..=at) else {
+                    break;
+                };
+                if rank(*a) <= rank(*b) {
+                    break;
+                }
+                core::mem::swap(a, b);
             }
+            rising.len = rising.len.saturating_add(1);
         }
         rising
     }
