@@ -4,6 +4,7 @@ mod hvr_kit;
 
 use hvr_kit::{Hvr, arrive, colors, hvr, window, x_buddy};
 use piebald_policy::{
+    color_map::ColorMap,
     contract::FrameRequest,
     hvr::{
         Arrival, Class, Config, ConfigError, Framework, Gone, MAX_PROGRAMS, Manager, MonitorConfig,
@@ -211,6 +212,16 @@ fn a_restless_program_does_not_shake_the_others() {
     assert!(recolored.iter().all(|n| *n == recolored[0]));
     assert_eq!(hvr.decision().policy, Policy::BankOnly4);
     assert_eq!(colors(&hvr, mcf), "8-15,24-31");
+}
+
+/// What the documentation says of memory.
+#[test]
+fn lent_memory_is_as_small_as_stated() {
+    let program = size_of::<Program>();
+    assert!((650..=700).contains(&program), "{program}");
+    assert_eq!(size_of::<PageRecord>(), 2);
+    let manager = size_of::<Manager<&ColorMap, &mut [Program]>>();
+    assert!(manager <= 512, "{manager}");
 }
 
 #[test]

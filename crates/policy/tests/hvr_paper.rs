@@ -242,6 +242,39 @@ fn ccf_programs_are_kept_apart_when_they_dominate() {
     );
 }
 
+/// Figures 3, 4 and 14 give every workload one policy after another: what Table 1 says.
+#[test]
+fn a_fixed_policy_gives_each_program_its_quota_and_asks_no_rule() {
+    let regions_and_banks = |policy, programs: usize| {
+        let mut hvr = hvr(with(Framework::Fixed(policy)));
+        let classes = [LLCT, LLCH, LLCM, CCF, LLCT, LLCH, LLCM, CCF];
+        let ids = mix_of(&mut hvr, &classes[..programs]);
+        assert_eq!(hvr.decision().policy, policy);
+        let own = ids.iter().map(|id| hvr.program(*id).unwrap().colors());
+        let sizes: BTreeSet<u32> = own.clone().map(ColorSet::len).collect();
+        let all: u32 = own.map(ColorSet::len).sum();
+        (sizes, all)
+    };
+    for (policy, programs, each) in [
+        (Policy::BankOnly4, 4, 8),
+        (Policy::BankOnly8, 8, 4),
+        (Policy::AVp, 4, 8),
+        (Policy::BVp, 8, 4),
+        (Policy::CVp, 8, 4),
+        (Policy::CacheOnly, 2, 16),
+    ] {
+        let parts = regions_and_banks(policy, programs);
+        assert_eq!(parts, (BTreeSet::from([each]), 32), "{policy}");
+    }
+    let shared = regions_and_banks(Policy::Shared, 8);
+    assert_eq!(shared, (BTreeSet::from([32]), 8 * 32));
+    // A fixed policy needs the bits of that one only.
+    let lacks = hvr_kit::map_from("B 21\nB 22\n");
+    let config = with(Framework::Fixed(Policy::BankOnly4));
+    let slots = vec![piebald_policy::hvr::Program::EMPTY; 1];
+    assert!(piebald_policy::hvr::Manager::new(lacks, slots, config).is_ok());
+}
+
 /// Section 7.3.1, workload 22': "HVR maps all LLCT applications to 1/8 cache, leaving the
 /// remaining 7/8 cache shared by the LLCM and LLCH applications".
 #[test]

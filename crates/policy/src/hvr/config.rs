@@ -144,6 +144,9 @@ pub enum Framework {
     /// (section 5.4).
     #[default]
     Hvr,
+    /// This policy whatever the mix is, a quota for each program, and no rule: what single
+    /// policies are compared by (Figures 3, 4, 14 and 19).
+    Fixed(Policy),
 }
 
 /// What bank-only partitioning is for more than [`Config::few`] programs.
@@ -259,25 +262,18 @@ impl Config {
         within("segregate_from", from, 2, u32::MAX.into())
     }
 
-    /// The policies that may be decided for.
-    pub(super) const fn policies(&self) -> &'static [Policy] {
-        match self.framework {
-            Framework::Static => &[Policy::AVp, Policy::BVp, Policy::CVp],
-            Framework::Coalescing => &[
-                Policy::BankOnly4,
-                Policy::BankOnly8,
-                Policy::AVp,
-                Policy::BVp,
-                Policy::CVp,
-            ],
-            Framework::Curve => &[Policy::CurveVp],
-            Framework::Hvr => &[
-                Policy::BankOnly4,
-                Policy::BankOnly8,
-                Policy::AVp,
-                Policy::BVp,
-                Policy::CurveVp,
-            ],
+    /// May a policy be decided for?
+    pub(super) fn may_decide(&self, policy: Policy) -> bool {
+        match (self.framework, policy) {
+            (Framework::Fixed(fixed), _) => fixed == policy,
+            (_, Policy::Random) => true,
+            (Framework::Static, _) => {
+                matches!(policy, Policy::AVp | Policy::BVp | Policy::CVp)
+            }
+            (Framework::Curve, _) => policy == Policy::CurveVp,
+            (_, Policy::BankOnly4 | Policy::BankOnly8 | Policy::AVp | Policy::BVp) => true,
+            (Framework::Coalescing, _) => policy == Policy::CVp,
+            (Framework::Hvr, _) => policy == Policy::CurveVp,
         }
     }
 }

@@ -104,12 +104,15 @@ impl Decision {
 /// Figure 10, from the rules and their priority. Programs without a class lead to no
 /// rule, and count where the number of programs does.
 pub fn decide(mix: &Mix, config: &Config) -> Decision {
+    if let Framework::Fixed(policy) = config.framework {
+        return Decision::plain(policy, Rule::Fixed);
+    }
     let is_alone = config.mixed == Mixed::Alone && mix.single() > 0;
     if mix.threaded > 0 && !is_alone {
         return Decision::plain(Policy::Random, Rule::Four);
     }
     match config.framework {
-        Framework::Static => without_coalescing(mix, config),
+        Framework::Static | Framework::Fixed(_) => without_coalescing(mix, config),
         Framework::Curve => Decision {
             policy: Policy::CurveVp,
             rule: Rule::Fixed,

@@ -3,7 +3,7 @@
 
 use super::{
     class::Class,
-    config::{Config, Framework, OtherRegions},
+    config::{Config, OtherRegions},
     decide::{Decision, Mix, Rule},
     scheme::{Policy, Scheme},
 };
@@ -101,7 +101,6 @@ impl Layout {
         match (decision.policy, decision.rule) {
             (Policy::Shared | Policy::Random, _) => whole,
             (Policy::CurveVp, _) => Self::curve(whole, decision, config),
-            _ if config.framework == Framework::Static => each,
             (_, Rule::One | Rule::Fitting) => Self::coalesced(whole, decision, config),
             (_, Rule::Three | Rule::Modest) => Self::modest(each, mix),
             _ => each,

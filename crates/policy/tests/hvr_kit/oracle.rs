@@ -90,6 +90,9 @@ impl Slow {
 
     /// The rules in the order of their priority.
     fn decide(&self) -> (Policy, Rule, bool) {
+        if let Framework::Fixed(policy) = self.config.framework {
+            return (policy, Rule::Fixed, false);
+        }
         let threaded = self.programs.iter().any(|p| p.threads > 1);
         let alone = self.single().count() == 0;
         if threaded && (self.config.mixed == Mixed::Everyone || alone) {
@@ -107,7 +110,7 @@ impl Slow {
                 };
                 return (policy, Rule::Fixed, false);
             }
-            Framework::Coalescing | Framework::Hvr => {}
+            Framework::Coalescing | Framework::Hvr | Framework::Fixed(_) => {}
         }
         let apart = apart && self.others();
         let vertical = match () {
@@ -140,6 +143,8 @@ impl Slow {
 
     fn zones(&self, policy: Policy, rule: Rule, apart: bool) -> Zones {
         let cells = match policy {
+            // x-Buddy has one C-bit, 16.
+            Policy::CacheOnly => grouped(2, |c| c >> 2 & 1),
             Policy::BankOnly4 => grouped(4, sub_group),
             // Bits 15, 22, 21.
             Policy::BankOnly8 => grouped(8, |c| (c >> 1 & 1) << 2 | sub_group(c)),
@@ -152,7 +157,6 @@ impl Slow {
         };
         let last = cells.len() - 1;
         let small = usize::from(self.config.small_region) % cells.len();
-        let coalesces = self.config.framework != Framework::Static;
         match rule {
             Rule::One => {
                 let top = if small == last { last - 1 } else { last };
@@ -181,12 +185,10 @@ impl Slow {
                     (Zone::Large, together(&rest)),
                 ])
             }
-            Rule::Three | Rule::Modest if coalesces && self.number(Class::Ccf) > 0 => {
-                Zones::from([
-                    (Zone::Fitting, vec![cells[last].clone()]),
-                    (Zone::Large, cells[..last].to_vec()),
-                ])
-            }
+            Rule::Three | Rule::Modest if self.number(Class::Ccf) > 0 => Zones::from([
+                (Zone::Fitting, vec![cells[last].clone()]),
+                (Zone::Large, cells[..last].to_vec()),
+            ]),
             _ => Zones::from([(Zone::Large, cells)]),
         }
     }
@@ -290,6 +292,8 @@ impl Slow {
         for (i, own) in new {
             self.programs[i].lots = own;
         }
+        // One of several threads has lots of nobody's.
+        whole.iter().for_each(|i| self.programs[*i].lots.clear());
         for i in dealt.into_iter().chain(whole) {
             let p = &mut self.programs[i];
             let own = |h: &usize| p.reach != Reach::Lot || p.threads > 1 || p.lots.contains(h);
