@@ -266,8 +266,8 @@ fn what_does_not_fit_is_refused() {
     assert!(h.k.zone().is_none());
 }
 
-/// A kernel whose programs own colours, with a zone of the same colours.
-fn partitioned(frames: u64) -> Host {
+/// A kernel whose programs own colours, perhaps with a zone of the same colours.
+fn partitioned(frames: u64, has_zone: bool) -> Host {
     let config = colored::config(1, piebald_policy::rainbow::Config::PAPER);
     let mut k = Kernel::new(config, colored::frames(frames, 1)).unwrap();
     let capacity = k.free_frames() as u32 - paged::RESERVE;
@@ -276,48 +276,58 @@ fn partitioned(frames: u64) -> Host {
         reserve: paged::RESERVE,
     };
     k.page_with(side, reserve).unwrap();
-    k.color_files(colored::color_map(), threshold(8)).unwrap();
+    if has_zone {
+        k.color_files(colored::color_map(), threshold(8)).unwrap();
+    }
     Host::over(k)
 }
 
 #[test]
 fn pages_of_a_partition_keep_to_its_colors() {
-    let mut h = partitioned(1024);
-    let map = colored::color_map();
-    let (owner, other) = (h.start(), h.start());
-    colored::reserve(&mut h.k, owner, &colored::exactly("2-3"));
-    for round in 0..4 {
-        (0..60).for_each(|page| h.store(owner, page));
-        h.read(owner, 7, 0, 100);
-        h.read(other, 8, 400 * round, 400);
-        (0..100).for_each(|page| h.store(other, page));
-        h.check();
+    for has_zone in [false, true] {
+        let mut h = partitioned(1024, has_zone);
+        let map = colored::color_map();
+        let (owner, other) = (h.start(), h.start());
+        colored::reserve(&mut h.k, owner, &colored::exactly("2-3"));
+        for round in 0..4 {
+            (0..60).for_each(|page| h.store(owner, page));
+            h.read(owner, 7, 0, 100);
+            h.read(other, 8, 400 * round, 400);
+            (0..100).for_each(|page| h.store(other, page));
+            h.check();
+        }
+        h.map_file(owner, 1000, 100, 7, true);
+        (1000..1100).for_each(|page| h.load(owner, page));
+        let own = colors(&h, &map, owner, 0, 60);
+        assert!(own.iter().all(|c| [2, 3].contains(c)), "{own:?}");
+        let foreign = colors(&h, &map, other, 0, 100);
+        assert!(!foreign.iter().any(|c| [2, 3].contains(c)), "{foreign:?}");
     }
-    h.map_file(owner, 1000, 100, 7, true);
-    (1000..1100).for_each(|page| h.load(owner, page));
-    let own = colors(&h, &map, owner, 0, 60);
-    assert!(own.iter().all(|c| [2, 3].contains(c)), "{own:?}");
-    let foreign = colors(&h, &map, other, 0, 100);
-    assert!(!foreign.iter().any(|c| [2, 3].contains(c)), "{foreign:?}");
 }
 
-/// More memory than its colours have: it swaps among its own pages, and others' free
-/// memory does not help it.
+/// More memory than its colours have: it swaps among its own pages, and those of others
+/// stay, for which there is room.
 #[test]
 fn a_bound_program_whose_colors_are_used_up_goes_on() {
-    let mut h = partitioned(1024);
-    let map = colored::color_map();
-    let (owner, other) = (h.start(), h.start());
-    colored::reserve(&mut h.k, owner, &colored::exactly("5"));
-    h.read(other, 8, 0, 500);
-    for _ in 0..3 {
-        for page in 0..200 {
-            h.store(owner, page);
-            assert_eq!(colors(&h, &map, owner, page, 1), [5]);
+    for has_zone in [false, true] {
+        let mut h = partitioned(1024, has_zone);
+        let map = colored::color_map();
+        let (owner, other) = (h.start(), h.start());
+        colored::reserve(&mut h.k, owner, &colored::exactly("5"));
+        h.read(other, 8, 0, 400);
+        for _ in 0..3 {
+            for page in 0..200 {
+                h.store(owner, page);
+                assert_eq!(colors(&h, &map, owner, page, 1), [5]);
+            }
+            h.check();
         }
-        h.check();
+        let stats = h.k.paging().unwrap().stats;
+        assert!(stats.swap_outs > 100, "{stats:?}");
+        h.read(other, 8, 0, 400);
+        let reads = h.k.paging().unwrap().stats.reads;
+        assert!(reads.misses <= 400 + 8, "zone {has_zone}: {reads:?}");
     }
-    assert!(h.k.paging().unwrap().stats.swap_outs > 100);
 }
 
 #[test]

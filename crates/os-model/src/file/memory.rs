@@ -119,8 +119,15 @@ pub trait Memory {
     /// unless [`may_go`](Self::may_go) says otherwise.
     fn got(&mut self, task: TaskId, page: PageRef);
 
-    /// Has it a zone? A constant. Without one, nothing below is ever called.
+    /// Does it choose frames from a zone? A constant. Without one, only
+    /// [`place`](Self::place), [`unplace`](Self::unplace) and [`only_for`](Self::only_for)
+    /// are called, and only for pages that are [bound](Self::is_bound).
     fn has_zone(&self) -> bool {
+        false
+    }
+
+    /// May the page lie in some frames only, whoever needs the others?
+    fn is_bound(&self, _: &Came) -> bool {
         false
     }
 

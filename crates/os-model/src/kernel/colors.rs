@@ -5,13 +5,13 @@ use std::collections::HashMap;
 
 use piebald_policy::{
     color_map::ColorMap,
-    contract::{FrameRequest, Mode},
+    contract::{Asker, Cause, FrameRequest, Mode, Purpose},
     rainbow::{
         self, Allowed, Ask, Gone, JoinError, MAX_PARTITIONS, Owner as Whose, Partition,
         PartitionId, Refusal, Registry, Reservation, Resized, Turn,
     },
 };
-use piebald_units::{ColorSet, CoreId, Pfn, TaskId};
+use piebald_units::{ColorSet, CoreId, Order, Pfn, TaskId};
 
 use super::{
     Actions, ColorConfig, Kernel, KernelError, OnLimit, Path, Process, boot::kernel_request,
@@ -90,6 +90,16 @@ pub(super) fn prepared<'a>(
         _ => request.mode,
     };
     Ok(FrameRequest { mode, ..request })
+}
+
+/// A request for a page of a process, for the sake of its colours.
+fn page_request() -> FrameRequest<'static> {
+    FrameRequest {
+        purpose: Purpose::Anon,
+        asker: Asker::Task(TaskId(0)),
+        cause: Cause::Fault,
+        ..kernel_request(Order(0))
+    }
 }
 
 /// Whose pages a process's are, as recolouring and swapping see them.
@@ -286,13 +296,18 @@ impl Kernel {
     /// What a process's pages may have; `None` without colours.
     pub(super) fn allowed(&self, process: &Process) -> Option<Allowed<'_>> {
         let colors = self.colors.as_ref()?;
-        let page = FrameRequest {
-            purpose: piebald_policy::contract::Purpose::Anon,
-            asker: piebald_policy::contract::Asker::Task(TaskId(0)),
-            cause: piebald_policy::contract::Cause::Fault,
-            ..kernel_request(piebald_units::Order(0))
-        };
+        let page = page_request();
         colors.registry.allowed(&page, process.partition).ok()
+    }
+
+    /// Do colours bind what a process asks for?
+    pub(super) fn is_bound(&self, process: usize) -> bool {
+        let p = self.process(process);
+        self.colors.as_ref().is_some_and(|colors| {
+            let page = page_request();
+            let made = prepared(Some(colors), &page, p.partition, p.on_limit, Turn::START);
+            made.is_ok_and(|r| r.allowed.is_some() && r.mode == Mode::Hard)
+        })
     }
 
     /// 2 MiB pages span colours: only a process that may have every colour, and

@@ -41,7 +41,8 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         now: Picos,
     ) -> Option<PageRef> {
         let came = self.came(&page);
-        let way = match mem.has_zone() {
+        let is_placed = mem.has_zone() || mem.is_bound(&came);
+        let way = match is_placed {
             true => self.placed(mem, &came, now).then_some(None),
             false => self.way(mem, now),
         };
@@ -61,7 +62,7 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
             next_use: None,
         };
         self.cache.announce(page.key, &insert, now);
-        if !mem.has_zone() {
+        if !is_placed {
             self.reclaim(mem, spare, now);
         }
         let lba = page.lba.unwrap_or_default();

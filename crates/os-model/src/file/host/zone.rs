@@ -1,7 +1,8 @@
-//! Pages come in through the zone of a memory that has one: it chooses whose frame they
-//! get, and is refilled from the cold end of the order of replacement.
+//! Pages come in whose frame memory chooses: all of them in one that has a zone, else
+//! those that may lie in some frames only.
 //!
-//! There are no watermarks then: the zone is what is kept ready.
+//! A zone is refilled from the cold end of the order of replacement. There are no watermarks
+//! beside it: the zone is what is kept ready.
 
 use piebald_policy::{
     contract::replacement::{PageRef, Replacement},
@@ -23,7 +24,9 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         what: &Came,
         now: Picos,
     ) -> bool {
-        while self.room(mem) < 0 {
+        // A zone gives frames of full memory; free ones have to be there first.
+        let least = i64::from(!mem.has_zone());
+        while self.room(mem) < least {
             if !self.relieve(mem, now) {
                 return false;
             }
@@ -98,14 +101,18 @@ impl<P: Replacement, D: BlockPort> FileHost<P, D> {
         moved
     }
 
-    /// For a page that is bound to colours of which the zone has none: the coldest page
-    /// in these colours goes into the zone. Those of other colours stay where they are. False
+    /// For a page that is bound to frames of which none is free: the coldest page
+    /// in such a frame goes into the zone, or leaves. Others stay where they are. False
     /// if none can go at once.
     fn pull_for<M: Memory + ?Sized>(&mut self, mem: &mut M, what: &Came, now: Picos) -> bool {
         mem.only_for(Some(what));
         let victim = self.victim(mem, now);
         mem.only_for(None);
         let Some(page) = victim else { return false };
+        if !mem.has_zone() {
+            self.evict(mem, page);
+            return true;
+        }
         self.tell_warmed(mem);
         let taken = mem.take_cold(page);
         if taken {

@@ -4,7 +4,7 @@ use piebald_policy::{
     contract::{Asker, Cause, Purpose, replacement::PageRef},
     srm::Supply,
 };
-use piebald_units::{ColorSet, CoreId, Order, TaskId};
+use piebald_units::{ColorSet, CoreId, Order, Pfn, TaskId};
 
 use super::{
     super::{
@@ -13,7 +13,6 @@ use super::{
         grant::Ask,
     },
     Slot,
-    zone::Zone,
 };
 use crate::{
     file::{Came, Content, Memory, Place, Spared},
@@ -75,8 +74,8 @@ impl Ground<'_> {
         let is_idle = self.kernel.meta.put(frame).is_some();
         // Nobody holds a page that may go.
         debug_assert!(is_idle);
-        if let Some(zone) = self.kernel.zone_mut().filter(|_| is_idle) {
-            zone.keep(frame);
+        if is_idle {
+            self.kernel.pool_mut().kept = Some(frame);
         }
     }
 
@@ -113,7 +112,7 @@ impl Memory for Ground<'_> {
 
     fn came(&mut self, page: PageRef, what: &Came) -> bool {
         let ask = self.ask(what);
-        let kept = self.kernel.zone_mut().and_then(Zone::take_kept);
+        let kept = self.kernel.pool_mut().kept.take();
         let granted = match kept {
             Some(frame) => self.kernel.grant_kept(&ask, frame),
             None => self.kernel.grant(&ask, self.actions),
@@ -219,7 +218,7 @@ impl Memory for Ground<'_> {
         let is_anon = matches!(slot.content, Some(Content::Anon { .. }));
         if let Some(frame) = slot.frame {
             self.actions.push(Action::DeviceDrain {
-                frame: piebald_units::Pfn(frame.into()),
+                frame: Pfn(frame.into()),
             });
         }
         self.kernel.counters.swap_outs += u64::from(is_anon);
@@ -240,8 +239,17 @@ impl Memory for Ground<'_> {
             .is_some_and(|pool| pool.zone.is_some())
     }
 
+    fn is_bound(&self, what: &Came) -> bool {
+        let process = self.kernel.process_of(what.task);
+        process.is_ok_and(|process| self.kernel.is_bound(process))
+    }
+
     fn place(&mut self, what: &Came, supply: Supply) -> Place {
-        self.place_in_zone(what, supply)
+        self.unplace();
+        match self.has_zone() {
+            true => self.place_in_zone(what, supply),
+            false => self.place_outside(what, true),
+        }
     }
 
     fn declined(&mut self, what: &Came) {
@@ -249,7 +257,10 @@ impl Memory for Ground<'_> {
     }
 
     fn unplace(&mut self) {
-        self.unplace_in_zone();
+        if let Some(frame) = self.kernel.pool_mut().kept.take() {
+            let frame = Pfn(frame.into());
+            self.kernel.free_block(frame, Order(0), self.core);
+        }
     }
 
     fn wants_cold(&self) -> bool {

@@ -88,6 +88,8 @@ pub(crate) struct Pool {
     /// Frames between the pages in use and free memory, if files are coloured. Out while
     /// the kernel is asked for frames.
     zone: Option<Box<Zone>>,
+    /// The frame kept for the page that comes next.
+    kept: Option<u32>,
     /// Ids of the pages of shared anonymous objects.
     shared: HashMap<ObjectPage, u32>,
     /// By task id.
@@ -232,6 +234,7 @@ impl Kernel {
             reserve,
             by_frame: Vec::new(),
             zone: None,
+            kept: None,
             shared: HashMap::new(),
             tasks: Vec::new(),
             woken: Vec::new(),

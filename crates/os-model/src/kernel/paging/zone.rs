@@ -60,8 +60,6 @@ pub(in super::super) struct Zone {
     files: HashMap<FileId, Sequence>,
     /// By number of the process.
     processes: Vec<Standing>,
-    /// The frame kept for the page that comes next.
-    kept: Option<u32>,
     /// The frame that is kept as soon as its page has left.
     leaving: Option<u32>,
     /// A refill is under way.
@@ -77,7 +75,6 @@ impl Zone {
             room: Srm::new(store, frames, Pfn(0), config)?,
             files: HashMap::new(),
             processes: Vec::new(),
-            kept: None,
             leaving: None,
             refilling: false,
             refilled: 0,
@@ -148,14 +145,6 @@ impl Zone {
             self.leaving = None;
         }
         kept
-    }
-
-    pub(super) fn keep(&mut self, frame: u32) {
-        self.kept = Some(frame);
-    }
-
-    pub(super) fn take_kept(&mut self) -> Option<u32> {
-        self.kept.take()
     }
 
     pub(super) fn warmed(&mut self, frame: u32) {
@@ -253,9 +242,9 @@ impl Kernel {
     /// Frames that are neither a page's nor the kernel's though the allocator has granted
     /// them.
     pub(in super::super) fn idle_frames(&self) -> u64 {
-        let zone = self.pool.as_ref().and_then(|pool| pool.zone.as_ref());
-        zone.map_or(0, |zone| {
-            u64::from(zone.free()) + u64::from(zone.kept.is_some())
+        self.pool.as_ref().map_or(0, |pool| {
+            let free = pool.zone.as_ref().map_or(0, |zone| zone.free());
+            u64::from(free) + u64::from(pool.kept.is_some())
         })
     }
 
@@ -328,7 +317,6 @@ impl Ground<'_> {
 
     pub(super) fn place_in_zone(&mut self, what: &Came, supply: Supply) -> Place {
         let nowhere = Place::Nowhere { bound: false };
-        self.unplace_in_zone();
         self.with_zone(|zone, ground| {
             ground.hold_reserve(zone);
             loop {
@@ -350,7 +338,7 @@ impl Ground<'_> {
                             return Place::Refill;
                         }
                     }
-                    (Answer::Empty(_), bound) => return ground.outside(zone, what, bound),
+                    (Answer::Empty(_), bound) => return ground.place_outside(what, bound),
                 }
             }
         })
@@ -384,29 +372,32 @@ impl Ground<'_> {
         Ok((zone.ask(what, process, limited), bound))
     }
 
-    /// The zone may be full of other colours while free memory has one that will do.
-    fn outside(&mut self, zone: &mut Zone, what: &Came, bound: bool) -> Place {
-        let kernel = &mut *self.kernel;
-        let reserve = kernel.pool.as_ref().map_or(0, |pool| pool.reserve);
-        let caller = match kernel.process_of(what.task) {
-            Ok(process) if bound && kernel.free_frames() > reserve => Caller {
-                task: what.task,
-                core: self.core,
-                process,
-            },
-            _ => return Place::Nowhere { bound },
+    /// A frame of free memory for a page that is bound; a zone may be full of others.
+    pub(super) fn place_outside(&mut self, what: &Came, bound: bool) -> Place {
+        let nowhere = Place::Nowhere { bound };
+        let reserve = self.kernel.pool.as_ref().map_or(0, |pool| pool.reserve);
+        if !bound || self.kernel.free_frames() <= reserve {
+            return nowhere;
+        }
+        let Ok(process) = self.kernel.process_of(what.task) else {
+            return nowhere;
+        };
+        let caller = Caller {
+            task: what.task,
+            core: self.core,
+            process,
         };
         let ask = self.ask(what);
         match self.kernel.try_grant(caller, &ask) {
             Ok(Ok(grant)) => {
-                zone.kept = Some(grant.frame.0 as u32);
+                self.kernel.pool_mut().kept = Some(grant.frame.0 as u32);
                 Place::Kept
             }
-            _ => Place::Nowhere { bound },
+            _ => nowhere,
         }
     }
 
-    fn taken(&self, zone: &mut Zone, taken: Taken) -> Place {
+    fn taken(&mut self, zone: &mut Zone, taken: Taken) -> Place {
         let frame = taken.frame.0 as u32;
         let page = self.kernel.pool.as_ref().and_then(|p| p.page_in(frame));
         match (taken.holds, page) {
@@ -415,7 +406,7 @@ impl Ground<'_> {
                 Place::Leaves(page)
             }
             _ => {
-                zone.kept = Some(frame);
+                self.kernel.pool_mut().kept = Some(frame);
                 Place::Kept
             }
         }
@@ -442,14 +433,6 @@ impl Ground<'_> {
             if let Some(taken) = zone.room.take_any() {
                 self.kernel.free_block(taken.frame, Order(0), self.core);
             }
-        }
-    }
-
-    pub(super) fn unplace_in_zone(&mut self) {
-        let kept = self.kernel.zone_mut().and_then(Zone::take_kept);
-        if let Some(frame) = kept {
-            let frame = Pfn(frame.into());
-            self.kernel.free_block(frame, Order(0), self.core);
         }
     }
 
