@@ -368,6 +368,9 @@ fn a_program_that_changes_in_every_window_stays_what_it_was() {
     let seen = classes(&NERVOUS, &[m, h, t, h, t, h, t]);
     let after = [m, m, m, m, t, t, t];
     assert_eq!(seen, after.map(Some));
+    // The worst, not the last.
+    let seen = classes(&NERVOUS, &[m, t, h, t, h, t]);
+    assert_eq!(seen, [m, m, m, m, t, t].map(Some));
     let at_once = MonitorConfig {
         confirm: 1,
         ..NERVOUS

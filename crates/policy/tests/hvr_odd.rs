@@ -8,7 +8,7 @@ use piebald_policy::{
     contract::FrameRequest,
     hvr::{
         Arrival, Class, Config, ConfigError, Framework, Gone, MAX_PROGRAMS, Manager, MonitorConfig,
-        PageRecord, Pass, Policy, Program, Reach, Refusal, Sampler, Turn, Window,
+        OtherRegions, PageRecord, Pass, Policy, Program, Reach, Refusal, Sampler, Turn, Window,
     },
 };
 use piebald_units::{Color, CoreId, Picos, TaskId, Vpn};
@@ -94,6 +94,26 @@ fn a_machine_with_the_fewest_bits_works() {
             hvr.validate().unwrap();
         }
     }
+}
+
+/// Two regions: nothing is left to keep CCFs or banks apart with.
+#[test]
+fn parts_that_would_leave_nothing_for_others_are_not_taken() {
+    let map = hvr_kit::map_from("C 16\nB 21\n");
+    let config = Config {
+        other_regions: OtherRegions::Left,
+        segregate_from: 2,
+        ..hvr_kit::with(Framework::Curve)
+    };
+    let mut hvr = Manager::new(map, vec![Program::EMPTY; 8], config).unwrap();
+    let classes = [Class::Llct, Class::Ccf, Class::Ccf, Class::Llch, Class::Ccf];
+    for (task, class) in (0..).zip(classes) {
+        arrive_in(&mut hvr, task, class);
+    }
+    assert!(hvr.decision().segregate);
+    // Bit 16 is the colour's lowest: region 0 is even, region 1 is odd.
+    let all: Vec<String> = hvr.iter().map(|(_, p)| p.colors().to_string()).collect();
+    assert_eq!(all, ["0,2", "1", "3", "1", "3"]);
 }
 
 fn arrive_in(hvr: &mut Hvr, task: u32, class: Class) {

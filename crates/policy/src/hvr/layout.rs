@@ -119,15 +119,11 @@ impl Layout {
             (true, false) => small,
             (false, _) => top,
         };
+        // CCFs are apart in C-VP only, which has four cells or more: some are left.
         let rest = whole.scheme.all() & !taken;
-        // Two cells are not enough for three zones: CCFs stay with the others.
-        let (fitting, rest) = match rest {
-            0 => (None, top),
-            _ => (decision.segregate.then_some(Lots::one(top)), rest),
-        };
         Self {
             small: has_small.then_some(Lots::one(small)),
-            fitting,
+            fitting: decision.segregate.then_some(Lots::one(top)),
             large: Lots::one(rest),
             ..whole
         }
