@@ -33,7 +33,7 @@ pub enum Second {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Switches {
     /// All of it. While it is off, reads stay where they are; counted
-    /// is only that they did ([`Why::Off`](super::Why::Off)).
+    /// is only that they did ([`Why::Off`]).
     pub on: bool,
     /// Files may be on several cores, and come to their readers. Off: "each file has a
     /// dedicated core, and threads always migrate to that core to read it" (section
