@@ -74,9 +74,19 @@ drawn_directory() {
     [ -n "$want" ] || fail "$source/inputs.sha256: no sum of $name"
     if [ -d "$name" ] && [ "$(sum_of "$name")" = "$want" ]; then return; fi
     say "drawing $name"
-    rm -rf "$name"
+    rm -rf "$name" "$name.sum"
     timeout 120 "$@" || fail "$name was not drawn"
     [ "$(sum_of "$name")" = "$want" ] || fail "$name differs from that of $source/inputs.sha256"
+}
+
+# noted NAME...: writes the sums of directories into NAME.sum, by which recordings of programs
+# that read them are told apart.
+noted() {
+    local name want
+    for name in "$@"; do
+        want=$(sed -n "s/^\([0-9a-f]*\)  $name\$/\1/p" "$source/inputs.sha256")
+        [ "$(cat "$name.sum" 2>/dev/null)" = "$want" ] || say "$want" >"$name.sum"
+    done
 }
 
 # The inputs of SRM-buffer, by parts.
@@ -91,6 +101,7 @@ make_srm() {
     done
     for part in 42 43 44; do
         drawn_directory "tree$size-$part" python3 "$source/tree.py" "tree$size-$part" "$size" "$part"
+        noted "tree$size-$part"
     done
     ln -sfn "tree$size-42" tree
     [ -d "copy$size" ] || cp -r "tree$size-42" "copy$size"

@@ -57,16 +57,24 @@ pub fn color_map(spec: &MachineSpec) -> Result<ColorMap, String> {
 }
 
 /// The colours of SRM-buffer's zone on a machine: the policy's own map, that of its
-/// owners of colours, or all colours of the last level (SRM-buffer, section 2: 64 on the
-/// Xeon X5355, 128 on the Core i7-860, whose private second level it does not regard).
+/// owners of colours, or [`all_colors`].
 ///
 /// # Errors
 /// As [`color_map`].
 pub(crate) fn zone_map(spec: &MachineSpec, policy: &Policy) -> Result<ColorMap, String> {
     let has_own = policy.color_map.is_some();
-    if has_own || matches!(policy.frames, Frames::Rainbow | Frames::PageColoring) {
-        return map_of(spec, policy);
+    match has_own || matches!(policy.frames, Frames::Rainbow | Frames::PageColoring) {
+        true => map_of(spec, policy),
+        false => all_colors(spec),
     }
+}
+
+/// All colours of a machine's last level (SRM-buffer, section 2: 64 on the Xeon X5355, 128 on
+/// the Core i7-860, whose private second level it does not regard).
+///
+/// # Errors
+/// As [`color_map`].
+pub fn all_colors(spec: &MachineSpec) -> Result<ColorMap, String> {
     let llc = last_level(spec);
     let masks = slices(llc)?;
     let geometry = Geometry {

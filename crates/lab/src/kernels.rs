@@ -34,7 +34,7 @@ use crate::{
 
 /// Free memory of an aged machine, in 1/1000: enough for every program, little
 /// enough that large blocks are rare.
-const AGED_FREE_PERMILLE: u32 = 400;
+pub(crate) const AGED_FREE_PERMILLE: u32 = 400;
 
 /// What a kernel's state depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,7 +48,7 @@ struct Key {
 }
 
 /// A state, made by the first run that needs it.
-type Made = Arc<OnceLock<Result<Kernel, String>>>;
+pub(crate) type Made = Arc<OnceLock<Result<Kernel, String>>>;
 
 /// States of aged memory that studies of one process have in common.
 ///
@@ -70,7 +70,7 @@ impl Histories {
     }
 
     /// The place of a state, which may be still to be made.
-    fn place(&self, key: String) -> Made {
+    pub(crate) fn place(&self, key: String) -> Made {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let known = made.iter().position(|(k, _)| *k == key);
         let known = known.and_then(|at| made.remove(at));

@@ -12,6 +12,7 @@ mod jobs;
 mod kernels;
 mod memory;
 mod meter;
+pub mod mixes;
 mod parts;
 mod prepare;
 pub mod regions;

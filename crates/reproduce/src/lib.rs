@@ -12,6 +12,7 @@ mod dulo;
 mod experiment;
 mod programs;
 mod rainbow;
+mod srm;
 pub mod verdict;
 
 use std::{
@@ -30,17 +31,20 @@ pub enum System {
     Rainbow,
     /// Replacement by temporal and spatial locality.
     Dulo,
+    /// Colours of file blocks.
+    Srm,
 }
 
 impl System {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Rainbow, Self::Dulo];
+    pub const ALL: [Self; 3] = [Self::Rainbow, Self::Dulo, Self::Srm];
 
     /// As the command line names it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rainbow => "rainbow",
             Self::Dulo => "dulo",
+            Self::Srm => "srm",
         }
     }
 
@@ -53,6 +57,9 @@ impl System {
             Self::Dulo => {
                 "DULO: buffer cache management by temporal and spatial locality (FAST'05)"
             }
+            Self::Srm => {
+                "SRM-buffer: colors of file blocks against pollution of the cache (EuroSys'11)"
+            }
         }
     }
 
@@ -61,17 +68,19 @@ impl System {
         match self {
             Self::Rainbow => &rainbow::TARGETS,
             Self::Dulo => &dulo::TARGETS,
+            Self::Srm => &srm::TARGETS,
         }
     }
 
-    /// Programs that stand in for the paper's and are recorded; none if its inputs are traces.
+    /// Programs that stand in for the paper's and are recorded; none if its inputs are traces, or
+    /// in a list of its own.
     ///
     /// # Errors
     /// The built-in list is wrong: a defect.
     pub fn stand_ins(self) -> Result<Vec<StandIn>, ProgramsError> {
         match self {
             Self::Rainbow => stand_ins(rainbow::PROGRAMS),
-            Self::Dulo => Ok(Vec::new()),
+            Self::Dulo | Self::Srm => Ok(Vec::new()),
         }
     }
 }
@@ -144,5 +153,6 @@ pub fn reproduce(
     match system {
         System::Rainbow => rainbow::reproduce(options, hooks),
         System::Dulo => dulo::reproduce(options, hooks),
+        System::Srm => srm::reproduce(options, hooks),
     }
 }

@@ -7,7 +7,7 @@ mod reads;
 mod waits;
 mod watch;
 
-use std::sync::atomic::Ordering;
+use std::{collections::VecDeque, sync::atomic::Ordering};
 
 use piebald_hw::{Counters, Machine, MissCurve, ShadowRequest};
 use piebald_os_model::{
@@ -39,8 +39,20 @@ const TURNS_PER_REPORT: u32 = 4096;
 /// # Errors
 /// See [`SimError`].
 pub fn run(setup: Setup<'_>) -> Result<Outcome, SimError> {
-    let mut engine = Engine::new(setup)?;
-    engine.start_all()?;
+    run_after(Vec::new(), setup)
+}
+
+/// The same after other programs, which run to their ends one after another and alone, and
+/// leave nothing but the files that they brought into memory. They cost no processor time,
+/// but wait for the disk; of their settings only name, input, cores and colours count, and
+/// only their main threads are free of cost. Times of the run's programs begin when the
+/// last of them has ended.
+///
+/// # Errors
+/// See [`SimError`].
+pub fn run_after(before: Vec<ProgramSetup>, setup: Setup<'_>) -> Result<Outcome, SimError> {
+    let mut engine = Engine::new(setup, before)?;
+    engine.begin(Picos(0))?;
     engine.go()?;
     Ok(engine.outcome())
 }
@@ -123,7 +135,12 @@ struct Engine<'a> {
     wakes: Vec<Wake>,
     cpus: Vec<Cpu>,
     tasks: Vec<Option<TaskState>>,
+    /// Those of the run, then those that come before it.
     programs: Vec<ProgramState>,
+    /// How many are the run's.
+    own: usize,
+    /// Those that come before it and have not started.
+    before: VecDeque<usize>,
     map: Vec<MapSample>,
     next_map: u64,
     actions: Actions,
@@ -138,7 +155,9 @@ struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    fn new(mut setup: Setup<'a>) -> Result<Self, SimError> {
+    fn new(mut setup: Setup<'a>, before: Vec<ProgramSetup>) -> Result<Self, SimError> {
+        let own = setup.programs.len();
+        setup.programs.extend(before.into_iter().map(for_free));
         if let Some(request) = &setup.curve {
             let program = setup.programs.get(request.program);
             setup.options.shadow = program.map(|p| ShadowRequest {
@@ -186,6 +205,8 @@ impl<'a> Engine<'a> {
             wakes: Vec::new(),
             cpus,
             tasks: Vec::new(),
+            before: (own..programs.len()).collect(),
+            own,
             programs: programs.into_iter().map(new_program).collect(),
             map: Vec::new(),
             next_map: 0,
@@ -207,16 +228,24 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn start_all(&mut self) -> Result<(), SimError> {
-        let all_wait = self.programs.iter().all(|p| p.setup.waits);
+    /// Starts the next program that comes before the run, or the run itself.
+    fn begin(&mut self, from: Picos) -> Result<(), SimError> {
+        match self.before.pop_front() {
+            Some(program) => self.start_at(&[program], from),
+            None => self.start_all(from),
+        }
+    }
+
+    fn start_all(&mut self, from: Picos) -> Result<(), SimError> {
+        let all_wait = self.programs[..self.own].iter().all(|p| p.setup.waits);
         let waits = |p: &ProgramState| p.setup.waits && !all_wait;
         let (late, early): (Vec<usize>, Vec<usize>) =
-            (0..self.programs.len()).partition(|p| waits(&self.programs[*p]));
+            (0..self.own).partition(|p| waits(&self.programs[*p]));
         for program in &late {
             self.hold(*program)?;
         }
         self.late = late;
-        self.start_at(&early, Picos(0))
+        self.start_at(&early, from)
     }
 
     /// Starts programs for the first time, each at its own offset from `from`.
@@ -244,7 +273,7 @@ impl<'a> Engine<'a> {
     fn start_late(&mut self, from: Picos) -> Result<(), SimError> {
         let late = std::mem::take(&mut self.late);
         let warm = |p: usize| self.programs[p].warm.is_some() || late.contains(&p);
-        if (0..self.programs.len()).all(warm) {
+        if (0..self.own).all(warm) {
             return self.start_at(&late, from);
         }
         self.late = late;
@@ -608,6 +637,21 @@ impl<'a> Engine<'a> {
             self.pick(core)?;
         }
         Ok(())
+    }
+}
+
+/// A program that comes before the run: all that its main thread refers to is only brought in.
+fn for_free(setup: ProgramSetup) -> ProgramSetup {
+    ProgramSetup {
+        start: Picos(0),
+        waits: false,
+        measured: false,
+        skip: 0,
+        prime: u64::MAX,
+        marks_ready: false,
+        warmup: u64::MAX,
+        budget: 0,
+        ..setup
     }
 }
 

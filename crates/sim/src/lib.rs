@@ -20,7 +20,7 @@ mod task;
 mod threads;
 mod work;
 
-pub use engine::run;
+pub use engine::{run, run_after};
 pub use files::{Files, FilesError, Zone};
 pub use reads::{Domains, Reads};
 pub use setup::{

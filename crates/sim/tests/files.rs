@@ -241,3 +241,42 @@ fn equal_runs_are_equal() {
     };
     assert_eq!(go(), go());
 }
+
+#[test]
+fn what_ran_before_leaves_its_files_in_memory_and_no_cost() {
+    let bench = bench(4096, files("lru", FileConfig::plain()));
+    let reads = || vec![whole("r", "0", reader(1, 1))];
+    let plain = run(&bench, reads());
+    let cold = plain.programs[0].region;
+    let after = |before| bench.run_after(before, reads()).expect("runs");
+    let loaded = after(vec![whole("load", "0", reader(1, 1))]);
+    assert_eq!(loaded.programs.len(), 1);
+    let warm = loaded.programs[0].region;
+    assert_eq!((cold.io.waits, warm.io.waits), (64, 0));
+    assert_eq!(warm.io.pages, 64);
+    assert_eq!(loaded.programs[0].restarts, 0);
+    // Of its references none was made, and its pages are gone.
+    assert_eq!(loaded.refs, plain.refs);
+    assert_eq!(warm.pages, cold.pages);
+    // Another file leaves this one cold; of two each leaves its own.
+    let other = after(vec![whole("load", "0", reader(2, 1))]);
+    assert_eq!(other.programs[0].region.io.waits, 64);
+    let both = vec![
+        whole("load", "0", reader(2, 1)),
+        whole("load", "1", reader(1, 1)),
+    ];
+    assert_eq!(after(both).programs[0].region.io.waits, 0);
+}
+
+#[test]
+fn programs_that_wait_for_company_also_wait_for_what_comes_before() {
+    let bench = bench(4096, files("lru", FileConfig::plain()));
+    let mut late = whole("late", "1", Script::new(vec![loads(0x200_0000, 65536, 40)]));
+    late.waits = true;
+    let mut early = whole("early", "0", reader(1, 400));
+    (early.warmup, early.measured) = (1000, false);
+    let before = vec![whole("load", "1", reader(1, 1))];
+    let done = bench.run_after(before, vec![late, early]).expect("runs");
+    assert_eq!(done.programs[1].region.io.waits, 0);
+    assert!(done.programs[0].region.refs > 0);
+}

@@ -128,7 +128,8 @@ impl Engine<'_> {
     fn exit(&mut self, core: usize, task: TaskId, program: usize) -> Result<(), SimError> {
         let id = CoreId(core as u16);
         let last = self.programs[program].live == 1;
-        if last {
+        let is_own = program < self.own;
+        if last && is_own {
             self.ended(core, program)?;
         }
         self.actions.clear();
@@ -143,7 +144,9 @@ impl Engine<'_> {
         self.tasks[task.0 as usize] = None;
         self.programs[program].live -= 1;
         self.check_deadlock(program)?;
-        if last && self.measured < self.programs.len() {
+        if last && !is_own {
+            self.begin(self.cpus[core].now)?;
+        } else if last && self.measured < self.programs.len() {
             self.programs[program].restarts += 1;
             self.start_program(program, 0)?;
             self.wake_idle(core)?;

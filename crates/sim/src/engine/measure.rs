@@ -115,7 +115,7 @@ impl Engine<'_> {
     pub(super) fn outcome(mut self) -> Outcome {
         // Company may be anywhere when the run is over.
         let latest = (0..self.cpus.len()).max_by_key(|core| self.cpus[*core].now);
-        let programs = (0..self.programs.len())
+        let programs = (0..self.own)
             .map(|p| {
                 let now = self.snapshot(latest.unwrap_or(0), p);
                 let state = &self.programs[p];

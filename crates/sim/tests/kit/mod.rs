@@ -12,7 +12,7 @@ use piebald_os_model::{
     kernel::{ColorConfig, Kernel, KernelConfig},
 };
 use piebald_policy::{color_map::BitClass, rainbow};
-use piebald_sim::{ColorSetup, Outcome, ProgramSetup, Progress, Setup, SimError, run};
+use piebald_sim::{ColorSetup, Outcome, ProgramSetup, Progress, Setup, SimError, run_after};
 use piebald_units::{
     Bytes, CoreSet, Picos, VirtAddr,
     op::{Filled, MemRef, Next, OpSource, RefKind, SysOp},
@@ -257,6 +257,14 @@ impl Default for Bench {
 
 impl Bench {
     pub fn run(&self, programs: Vec<ProgramSetup>) -> Result<Outcome, SimError> {
+        self.run_after(Vec::new(), programs)
+    }
+
+    pub fn run_after(
+        &self,
+        before: Vec<ProgramSetup>,
+        programs: Vec<ProgramSetup>,
+    ) -> Result<Outcome, SimError> {
         let frames: Box<dyn OwnedFrames> = match self.colors {
             None => {
                 let config = StockConfig::new(self.frames, 4, Flavour::default());
@@ -285,7 +293,7 @@ impl Bench {
             let n = looks.fetch_add(1, Ordering::Relaxed);
             stop.store(n > PATIENCE, Ordering::Relaxed);
         };
-        run(Setup {
+        let setup = Setup {
             machine: &self.spec,
             options: Options {
                 features: self.features,
@@ -300,7 +308,8 @@ impl Bench {
             skew: Picos(50_000),
             stop: Some(&stop),
             progress: Some(&progress),
-        })
+        };
+        run_after(before, setup)
     }
 }
 

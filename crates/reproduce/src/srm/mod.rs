@@ -1,0 +1,270 @@
+//! SRM-buffer (EuroSys'11): S-1 to S-21.
+//!
+//! Programs, machines and what counts as a match were written down before the first result
+//! (`reproduce/srm/`). A run has its page cache loaded by the program that reads files, alone;
+//! then programs run together, are warmed up and measured. Both systems get the same draws,
+//! and rows are judged by the differences.
+//!
+//! Vocabulary: a *case* is programs on cores of a machine under a system; a *setting* is the
+//! system; a *part* is how a program is met, warmed up and measured.
+
+mod form;
+mod inputs;
+mod pairs;
+mod row;
+mod runs;
+mod several;
+mod shelf;
+mod single;
+mod sources;
+
+use std::{collections::HashMap, time::Instant};
+
+use piebald_report::{
+    PaperFigure, Published, REPRODUCTION_SCHEMA, Reproduction, Target, TargetKind, Value, Verdict,
+};
+
+use crate::{Hooks, Options, ReproduceError, System};
+use form::Form;
+use inputs::List;
+use row::Row;
+use runs::Runs;
+
+/// Ids of the targets, in order.
+pub(crate) const TARGETS: [&str; 21] = [
+    "S-1", "S-2", "S-3", "S-4", "S-5", "S-6", "S-7", "S-8", "S-9", "S-10", "S-11", "S-12", "S-13",
+    "S-14", "S-15", "S-16", "S-17", "S-18", "S-19", "S-20", "S-21",
+];
+
+/// Rows that share runs: what gives them, and their names.
+type Stage = (&'static [(&'static str, &'static str, TargetKind)], Give);
+type Give = fn(&mut Runs<'_>, &Options) -> Result<(Vec<Target>, Vec<PaperFigure>), String>;
+
+/// "Unchanged": the whole interval lies within this of zero, in percent (protocol).
+const UNCHANGED: f64 = 3.0;
+/// Seed of the directory that programs read.
+const TREE_SEED: u64 = 42;
+
+/// The rows that need runs.
+const STAGES: [Stage; 10] = [
+    (
+        &[
+            (
+                "S-9",
+                "Figure 10a: slowdowns of programs in memory",
+                TargetKind::H,
+            ),
+            ("S-10", "Figure 10b: their execution times", TargetKind::H),
+            ("S-11", "Figure 11: their last-level misses", TargetKind::H),
+        ],
+        pairs::twelve,
+    ),
+    (
+        &[
+            ("S-2", "Figure 2a: mergesort beside grep", TargetKind::H),
+            ("S-3", "Figure 2b: misses of mergesort", TargetKind::H),
+        ],
+        pairs::motivation,
+    ),
+    (
+        &[(
+            "S-17",
+            "Section 4.5: a file that fits the cache",
+            TargetKind::H,
+        )],
+        single::rescan,
+    ),
+    (
+        &[("S-16", "Section 4.5: random reads", TargetKind::H)],
+        pairs::random,
+    ),
+    (
+        &[
+            (
+                "S-12",
+                "Figure 12a: three programs beside one",
+                TargetKind::S,
+            ),
+            ("S-13", "Figure 12: MM beside grep", TargetKind::H),
+        ],
+        several::four,
+    ),
+    (
+        &[(
+            "S-14",
+            "Figure 13: beside one to three greps",
+            TargetKind::H,
+        )],
+        several::greps,
+    ),
+    (
+        &[("S-20", "Figure 16: length of sequences", TargetKind::H)],
+        pairs::thresholds,
+    ),
+    (
+        &[("S-19", "Figure 15: hit ratio by memory", TargetKind::H)],
+        single::hits,
+    ),
+    (
+        &[(
+            "S-15",
+            "Figure 14: files loaded by another program",
+            TargetKind::S,
+        )],
+        pairs::crossed,
+    ),
+    (
+        &[
+            ("S-5", "Figure 8a: joins beside scans", TargetKind::H),
+            ("S-6", "Figure 8a: with SRM", TargetKind::H),
+            ("S-7", "Figure 8b: on four cores", TargetKind::H),
+        ],
+        single::database,
+    ),
+];
+
+/// The last, which takes longest.
+const SORTS: Stage = (
+    &[("S-21", "Section 4.7: a sort on every core", TargetKind::H)],
+    several::sorts,
+);
+
+pub(crate) fn reproduce(
+    options: &Options,
+    hooks: Hooks<'_>,
+) -> Result<Reproduction, ReproduceError> {
+    let began = Instant::now();
+    let list = List::read().map_err(ReproduceError::Inputs)?;
+    let form = Form::new(options);
+    let mut runs = Runs::new(&list, &form, options, hooks);
+    let mut targets: HashMap<String, Target> = HashMap::new();
+    let mut figures = Vec::new();
+    let fixed = [survey(), plans(), share()].into_iter();
+    let colors = single::colors(&runs).map_err(ReproduceError::Machine)?;
+    targets.extend(fixed.chain([colors]).map(|t| (t.id.clone(), t)));
+    for (rows, give) in STAGES.into_iter().chain([SORTS]) {
+        if !rows.iter().any(|(id, _, _)| options.wants(id)) {
+            continue;
+        }
+        let found = match give(&mut runs, options) {
+            Ok((rows, drawn)) => {
+                figures.extend(drawn);
+                rows
+            }
+            Err(why) => rows
+                .iter()
+                .map(|(id, title, kind)| {
+                    let mut row = Row::new(id, title, *kind);
+                    row.missing(&why);
+                    row.finish()
+                })
+                .collect(),
+        };
+        targets.extend(found.into_iter().map(|t| (t.id.clone(), t)));
+    }
+    let in_order = TARGETS.iter().filter(|id| options.wants(id));
+    Ok(Reproduction {
+        schema: REPRODUCTION_SCHEMA,
+        system: System::Srm.name().to_owned(),
+        title: System::Srm.title().to_owned(),
+        quick: options.quick,
+        seed: options.seed,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        budget_refs: form.budget_refs,
+        warmup_refs: form.warmup_refs,
+        conditions: conditions(&list, &form),
+        targets: in_order.filter_map(|id| targets.remove(*id)).collect(),
+        figures,
+        simulated_refs: runs.refs(),
+        host_seconds: began.elapsed().as_secs_f64(),
+        command: None,
+    })
+}
+
+/// S-1, which the paper found on machines of its own.
+fn survey() -> Target {
+    let mut row = Row::new("S-1", "Section 3.1: memory of 24 machines", TargetKind::G).finish();
+    row.verdict = Verdict::Given;
+    row.values.push(Value {
+        name: "share of memory that is the file buffer".to_owned(),
+        paper: Published::Number(62.0),
+        measured: None,
+        ci95: None,
+        unit: "%".to_owned(),
+    });
+    row
+}
+
+/// S-8, which the protocol leaves out.
+fn plans() -> Target {
+    let mut row = Row::new("S-8", "Figure 9: TPC-H", TargetKind::S);
+    row.missing(
+        "eight queries at scale factor 2 are not made: their plans take minutes of a real \
+         processor each, and a recording of a part would show one operator and not the query",
+    );
+    row.finish()
+}
+
+/// S-18, before the zone can be counted.
+fn share() -> Target {
+    let mut row = Row::new(
+        "S-18",
+        "Section 4.5: share of the colored zone",
+        TargetKind::C,
+    );
+    row.missing("SRM-buffer is not part of the joined machine yet");
+    row.finish()
+}
+
+fn conditions(list: &List, form: &Form) -> Vec<String> {
+    let megabytes = match form.quick {
+        true => list.tree.quick_megabytes,
+        false => list.tree.megabytes,
+    };
+    let measured = match form.complete_iterations {
+        true => "complete iterations, at least two and",
+        false => "",
+    };
+    vec![
+        "PE1900: x5355, 16 GiB, programs on cores 0 and 1; T1500: i7-860, 8 GiB, cores 0 to 3; \
+         memory of which two fifths are free after ageing."
+            .to_owned(),
+        format!(
+            "Vanilla: Linux 2.6.30's lists, readahead and buddy allocator. SRM: T_l {}, all colors \
+             of the last level. WD400BB.",
+            list.srm.threshold
+        ),
+        format!(
+            "The program that reads files is run once alone, at no cost, which loads them; trees \
+             of {megabytes} MiB. Then all run; {} million references warm up, {measured} {} \
+             million are measured.",
+            form.warmup_refs as f64 / 1e6,
+            form.budget_refs as f64 / 1e6
+        ),
+        "One color: who loads the file reserves one of the colors, others are taken when it is \
+         full; who reads it later reserves none."
+            .to_owned(),
+        format!(
+            "{} repetitions with seeds of their own for memory, places in recordings, phases and \
+             numbers. Intervals: 95 %, Student t, of paired differences.",
+            form.repetitions
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_has_a_stage_or_is_fixed() {
+        let fixed = ["S-1", "S-4", "S-8", "S-18"];
+        let staged = STAGES.into_iter().chain([SORTS]);
+        let staged: Vec<&str> = staged.flat_map(|(r, _)| r.iter().map(|t| t.0)).collect();
+        for id in TARGETS {
+            let times = staged.iter().chain(&fixed).filter(|s| **s == id).count();
+            assert_eq!(times, 1, "{id}");
+        }
+        assert_eq!(staged.len() + fixed.len(), TARGETS.len());
+    }
+}

@@ -1,0 +1,302 @@
+//! A row while it is filled in: numbers, statements, and what they come to.
+
+use piebald_report::{
+    Curve, CurvePoint, Panel, PaperFigure, Predicate, Published, Sample, Target, TargetKind, Value,
+    Verdict,
+};
+
+use super::runs::{Case, Runs};
+use crate::{experiment::mean_of, verdict};
+
+/// A sample, or why there is none.
+pub(super) type Found = Result<Sample, String>;
+
+/// A row of results.
+pub(super) struct Row {
+    pub target: Target,
+    verdicts: Vec<Verdict>,
+    /// Why something that is to be judged is missing.
+    missing: Option<String>,
+}
+
+impl Row {
+    pub(super) fn new(id: &str, title: &str, kind: TargetKind) -> Self {
+        Self {
+            target: Target {
+                id: id.to_owned(),
+                title: title.to_owned(),
+                kind,
+                verdict: Verdict::NotRun,
+                why: None,
+                stand_in: !matches!(id, "S-1" | "S-4"),
+                calibrated: false,
+                values: Vec::new(),
+                predicates: Vec::new(),
+            },
+            verdicts: Vec::new(),
+            missing: None,
+        }
+    }
+
+    /// A number that is judged by `rule`.
+    pub(super) fn judge(
+        &mut self,
+        name: &str,
+        paper: Published,
+        found: Found,
+        unit: &str,
+        rule: impl Fn(&Sample) -> Verdict,
+    ) {
+        match found {
+            Ok(sample) => {
+                self.verdicts.push(rule(&sample));
+                self.target.values.push(value(name, paper, &sample, unit));
+            }
+            Err(why) => {
+                self.missing.get_or_insert(why);
+                self.target
+                    .values
+                    .push(value(name, paper, &Sample::new(Vec::new()), unit));
+            }
+        }
+    }
+
+    /// A headline number.
+    pub(super) fn headline(&mut self, name: &str, paper: f64, found: Found) {
+        self.judge(name, Published::Number(paper), found, "%", |s| {
+            verdict::headline(paper, s)
+        });
+    }
+
+    /// "Unchanged", with the bound of the rules.
+    pub(super) fn unchanged(&mut self, name: &str, found: Found) {
+        let paper = Published::Text("unchanged".to_owned());
+        self.judge(name, paper, found, "%", |s| {
+            verdict::no_change(super::UNCHANGED, s)
+        });
+    }
+
+    /// A number that is shown and not judged.
+    pub(super) fn show(&mut self, name: &str, found: &Found, unit: &str) {
+        if let Ok(sample) = found {
+            let value = value(name, Published::Nothing, sample, unit);
+            self.target.values.push(value);
+        }
+    }
+
+    /// A statement; `None` if what it speaks of is missing.
+    pub(super) fn states(&mut self, text: impl Into<String>, holds: Result<bool, String>) {
+        let holds = holds.map_err(|why| self.missing.get_or_insert(why).clone());
+        self.target.predicates.push(Predicate {
+            text: text.into(),
+            holds: holds.ok(),
+        });
+    }
+
+    /// A verdict of something exact.
+    pub(super) fn exact(&mut self, name: &str, paper: f64, measured: f64, unit: &str) {
+        self.verdicts.push(match measured == paper {
+            true => Verdict::Match,
+            false => Verdict::Miss,
+        });
+        self.target.values.push(Value {
+            name: name.to_owned(),
+            paper: Published::Number(paper),
+            measured: Some(measured),
+            ci95: None,
+            unit: unit.to_owned(),
+        });
+    }
+
+    /// Something that is to be judged is missing.
+    pub(super) fn missing(&mut self, why: &str) {
+        self.missing.get_or_insert_with(|| why.to_owned());
+    }
+
+    /// What has to be known to read the row.
+    pub(super) fn note(&mut self, text: &str) {
+        let why = self.target.why.get_or_insert_default();
+        if !why.is_empty() {
+            why.push_str("; ");
+        }
+        why.push_str(text);
+    }
+
+    /// The row with its verdict. Where something that is to be judged is missing, it is not run.
+    pub(super) fn finish(mut self) -> Target {
+        let predicates = &self.target.predicates;
+        self.target.verdict = match (&self.missing, self.target.kind) {
+            (Some(_), _) => Verdict::NotRun,
+            (None, TargetKind::S) => verdict::shape(predicates),
+            (None, _) => {
+                let numbers = verdict::worst(self.verdicts.iter().copied());
+                verdict::with_statements(numbers, predicates)
+            }
+        };
+        if let Some(why) = self.missing.take() {
+            self.note(&why);
+        }
+        self.target
+    }
+}
+
+fn value(name: &str, paper: Published, sample: &Sample, unit: &str) -> Value {
+    Value {
+        name: name.to_owned(),
+        paper,
+        measured: sample.is_known().then_some(sample.mean),
+        ci95: sample.interval().map(|(low, high)| [low, high]),
+        unit: unit.to_owned(),
+    }
+}
+
+/// `b / a - 1` in percent, repetition by repetition.
+pub(super) fn change(a: &Sample, b: &Sample) -> Found {
+    let change = a.slowdown(b).ok_or("repetitions are missing")?;
+    Ok(change.scaled(100.0))
+}
+
+impl Runs<'_> {
+    /// Time of a member against its time alone, in percent.
+    pub(super) fn slowdown(&self, case: &Case, member: usize) -> Found {
+        let alone = self.sample(&case.alone(member), 0, |d| d.time_ps)?;
+        change(&alone, &self.sample(case, member, |d| d.time_ps)?)
+    }
+
+    /// Change of a member's time from one case to another, in percent.
+    pub(super) fn time_change(&self, from: &Case, to: &Case, member: usize) -> Found {
+        let from = self.sample(from, member, |d| d.time_ps)?;
+        change(&from, &self.sample(to, member, |d| d.time_ps)?)
+    }
+
+    /// Change of a member's misses, in percent.
+    pub(super) fn miss_change(&self, from: &Case, to: &Case, member: usize) -> Found {
+        let from = self.sample(from, member, |d| d.misses)?;
+        change(&from, &self.sample(to, member, |d| d.misses)?)
+    }
+}
+
+/// The mean over cases, repetition by repetition.
+pub(super) fn mean(found: &[Found]) -> Found {
+    let all: Result<Vec<Sample>, String> = found.iter().cloned().collect();
+    mean_of(&all?).ok_or_else(|| "no case was run".to_owned())
+}
+
+/// The case with the least or the largest mean.
+pub(super) fn extreme(found: &[Found], largest: bool) -> Found {
+    let all: Result<Vec<Sample>, String> = found.iter().cloned().collect();
+    let all = all?.into_iter();
+    let order = |a: &Sample, b: &Sample| a.mean.total_cmp(&b.mean);
+    let best = match largest {
+        true => all.max_by(order),
+        false => all.min_by(order),
+    };
+    best.ok_or_else(|| "no case was run".to_owned())
+}
+
+/// The other sign.
+pub(super) fn negated(found: Found) -> Found {
+    found.map(|s| s.scaled(-1.0))
+}
+
+/// A curve of what was found, by x.
+pub(super) fn curve<'f>(
+    name: &str,
+    dashed: bool,
+    points: impl IntoIterator<Item = (f64, &'f Found)>,
+) -> Curve {
+    let point = |(x, found): (f64, &Found)| {
+        let sample = found.as_ref().ok()?;
+        Some(CurvePoint {
+            x,
+            y: sample.mean,
+            ci95: sample.ci95,
+        })
+    };
+    Curve {
+        name: name.to_owned(),
+        dashed,
+        points: points.into_iter().filter_map(point).collect(),
+    }
+}
+
+/// A figure, unless nothing of it was run.
+pub(super) fn figure(
+    [name, text, x, y]: [&str; 4],
+    panels: Vec<(String, Vec<Curve>)>,
+) -> Option<PaperFigure> {
+    let panel = |(title, curves): (String, Vec<Curve>)| Panel {
+        title,
+        curves: curves
+            .into_iter()
+            .filter(|c| !c.points.is_empty())
+            .collect(),
+    };
+    let panels = panels.into_iter().map(panel);
+    let panels: Vec<Panel> = panels.filter(|p| !p.curves.is_empty()).collect();
+    (!panels.is_empty()).then(|| PaperFigure {
+        name: name.to_owned(),
+        text: text.to_owned(),
+        x: x.to_owned(),
+        y: y.to_owned(),
+        panels,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(mean: f64) -> Found {
+        Ok(Sample {
+            mean,
+            ci95: Some(0.5),
+            values: vec![mean; 2],
+        })
+    }
+
+    #[test]
+    fn a_row_is_its_worst_value_and_not_run_if_one_is_missing() {
+        let mut row = Row::new("S-9", "t", TargetKind::H);
+        row.headline("a", 20.0, sample(21.0));
+        row.headline("b", 20.0, sample(35.0));
+        let near = row.finish();
+        assert_eq!((near.verdict, near.values.len()), (Verdict::Near, 2));
+        let mut row = Row::new("S-9", "t", TargetKind::H);
+        row.headline("a", 20.0, sample(21.0));
+        row.headline("b", 20.0, Err("no tape".to_owned()));
+        let not = row.finish();
+        assert_eq!(not.verdict, Verdict::NotRun);
+        assert_eq!(not.why.as_deref(), Some("no tape"));
+        assert_eq!(not.values[1].measured, None);
+    }
+
+    #[test]
+    fn statements_spoil_headlines_and_decide_shapes() {
+        for (kind, holds, verdict) in [
+            (TargetKind::H, true, Verdict::Match),
+            (TargetKind::H, false, Verdict::Near),
+            (TargetKind::S, true, Verdict::Match),
+            (TargetKind::S, false, Verdict::Miss),
+        ] {
+            let mut row = Row::new("S-12", "t", kind);
+            row.headline("a", 20.0, sample(21.0));
+            row.states("it holds", Ok(holds));
+            assert_eq!(row.finish().verdict, verdict, "{kind:?} {holds}");
+        }
+        let mut row = Row::new("S-12", "t", TargetKind::S);
+        row.states("it holds", Err("no tape".to_owned()));
+        assert_eq!(row.finish().verdict, Verdict::NotRun);
+    }
+
+    #[test]
+    fn extremes_and_means_need_all_cases() {
+        let found = [sample(3.0), sample(1.0), sample(8.0)];
+        assert_eq!(extreme(&found, false).map(|s| s.mean), Ok(1.0));
+        assert_eq!(extreme(&found, true).map(|s| s.mean), Ok(8.0));
+        assert_eq!(mean(&found).map(|s| s.mean), Ok(4.0));
+        let found = [sample(3.0), Err("no".to_owned())];
+        assert!(extreme(&found, true).is_err() && mean(&found).is_err());
+        assert!(mean(&[]).is_err());
+    }
+}

@@ -1,0 +1,406 @@
+//! Cases: which programs run where, on what system; and what came out, repetition by repetition.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use piebald_lab::{
+    Histories, colors,
+    mixes::{self, ColorSetup, Files, IoUse, MixFrames, MixMemory, Outcome, ProgramSetup, Region},
+    rooms::{
+        hw::{Features, disk, spec::MachineSpec},
+        os_model::{
+            file::{FileConfig, Layout},
+            kernel::{Kernel, OnLimit, Want},
+            replace::PolicySpec,
+        },
+    },
+};
+use piebald_report::Sample;
+use piebald_units::{Bytes, CoreSet, Lba, Picos};
+use rayon::prelude::*;
+
+use super::{
+    form::Form,
+    inputs::List,
+    shelf::{Ready, Shelf},
+    sources::{Again, Place, Source},
+};
+use crate::{Hooks, Options};
+
+/// Programs start within this time of one another.
+const START_SPREAD_PS: u64 = 100_000_000;
+/// Aged memories that are kept: those of a repetition on each machine.
+const KEPT_HISTORIES: usize = 4;
+/// The disk, and pages of swap space on it.
+const DISK: &str = "wd400bb";
+const SWAP_PAGES: u32 = 1 << 18;
+
+/// What decides where a block of a file lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Setting {
+    /// Linux 2.6.30 as it is.
+    Vanilla,
+    /// What is read before lies in one colour, by a wish of who reads it.
+    OneColor,
+    /// SRM-buffer with this threshold, in pages.
+    Srm(u32),
+}
+
+/// How a program is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Part {
+    /// In its memory: complete iterations.
+    Memory,
+    /// Anywhere in its life.
+    File,
+    /// From here on, so many references to warm up and so many measured.
+    Exactly(Place, u64, u64),
+}
+
+/// A program of a case.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Member {
+    pub source: Source,
+    pub core: u32,
+    pub part: Part,
+}
+
+/// Programs that run together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Case {
+    /// Name of the list.
+    pub machine: &'static str,
+    /// Memory instead of the list's, fresh.
+    pub memory: Option<u64>,
+    /// Without caches: no time is looked at.
+    pub plain: bool,
+    /// Prefetchers off.
+    pub unfetched: bool,
+    pub setting: Setting,
+    /// What loads the page cache, one after another.
+    pub before: Vec<Source>,
+    pub members: Vec<Member>,
+}
+
+impl Case {
+    /// One of the members by itself; `self` if it has no other.
+    pub(super) fn alone(&self, member: usize) -> Self {
+        Self {
+            members: self.members.get(member).cloned().into_iter().collect(),
+            ..self.clone()
+        }
+    }
+
+    /// The same on another system.
+    pub(super) fn under(&self, setting: Setting) -> Self {
+        Self {
+            setting,
+            ..self.clone()
+        }
+    }
+}
+
+/// What a member did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Did {
+    pub time_ps: f64,
+    /// Last-level misses per million instructions.
+    pub misses: f64,
+    pub io: IoUse,
+}
+
+/// What a run gave.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Done {
+    pub members: Vec<Did>,
+}
+
+/// Runs cases and keeps what came out.
+pub(super) struct Runs<'a> {
+    list: &'a List,
+    form: &'a Form,
+    shelf: Shelf<'a>,
+    hooks: Hooks<'a>,
+    seed: u64,
+    histories: Histories,
+    done: BTreeMap<(Case, u32), Result<Done, String>>,
+    refs: AtomicU64,
+}
+
+impl<'a> Runs<'a> {
+    pub(super) fn new(
+        list: &'a List,
+        form: &'a Form,
+        options: &'a Options,
+        hooks: Hooks<'a>,
+    ) -> Self {
+        Self {
+            list,
+            form,
+            shelf: Shelf::new(list, options, hooks),
+            hooks,
+            seed: options.seed,
+            histories: Histories::keeping(KEPT_HISTORIES),
+            done: BTreeMap::new(),
+            refs: AtomicU64::new(0),
+        }
+    }
+
+    /// References simulated so far.
+    pub(super) fn refs(&self) -> u64 {
+        self.refs.load(Ordering::Relaxed)
+    }
+
+    /// Where programs are taken from.
+    pub(super) const fn shelf(&self) -> &Shelf<'a> {
+        &self.shelf
+    }
+
+    pub(super) const fn form(&self) -> &Form {
+        self.form
+    }
+
+    pub(super) const fn list(&self) -> &'a List {
+        self.list
+    }
+
+    /// Seed of a repetition.
+    pub(super) const fn draw(&self, repetition: u32) -> u64 {
+        self.seed.wrapping_add(repetition as u64)
+    }
+
+    /// Runs cases that were not run before, in all repetitions, several at a time.
+    pub(super) fn run(&mut self, stage: &str, cases: &[Case]) {
+        let wanted: BTreeSet<(u32, &Case)> = (0..self.form.repetitions)
+            .flat_map(|r| cases.iter().map(move |c| (r, c)))
+            .collect();
+        let missing = |(r, c): &(u32, &Case)| !self.done.contains_key(&((*c).clone(), *r));
+        let jobs: Vec<(u32, &Case)> = wanted.into_iter().filter(missing).collect();
+        let (ended, planned) = (AtomicU64::new(0), jobs.len() as u64);
+        let one = |(repetition, case): (u32, &Case)| {
+            let stopped = self.hooks.stop.is_some_and(|s| s.load(Ordering::Relaxed));
+            let result = match stopped {
+                true => Err("interrupted".to_owned()),
+                false => self.one(case, repetition),
+            };
+            let n = ended.fetch_add(1, Ordering::Relaxed) + 1;
+            if let Some(progress) = self.hooks.progress {
+                progress(stage, n, planned);
+            }
+            ((case.clone(), repetition), result)
+        };
+        let found: Vec<_> = jobs.into_par_iter().with_max_len(1).map(one).collect();
+        self.done.extend(found);
+    }
+
+    /// A figure of a case's member in all repetitions.
+    ///
+    /// # Errors
+    /// Why a run failed; a case that was not run.
+    pub(super) fn sample(
+        &self,
+        case: &Case,
+        member: usize,
+        of: impl Fn(&Did) -> f64,
+    ) -> Result<Sample, String> {
+        let mut values = Vec::new();
+        for repetition in 0..self.form.repetitions {
+            let done = self.done.get(&(case.clone(), repetition));
+            let done = done.ok_or("not run")?.as_ref().map_err(Clone::clone)?;
+            let did = done.members.get(member).ok_or("no such program")?;
+            values.push(of(did));
+        }
+        Ok(Sample::new(values))
+    }
+
+    fn one(&self, case: &Case, repetition: u32) -> Result<Done, String> {
+        let seed = self.draw(repetition);
+        let mut spec = self.list.machine(case.machine)?;
+        if let Some(memory) = case.memory {
+            spec.memory.size = Bytes(memory);
+        }
+        let kernel = self.kernel(&spec, case, seed)?;
+        let before = case.before.iter().map(|s| self.before(s, case, seed));
+        let before = before.collect::<Result<Vec<_>, _>>()?;
+        let alone = case.members.len() == 1;
+        let members = case.members.iter().map(|m| self.member(m, seed, alone));
+        let members = members.collect::<Result<Vec<_>, _>>()?;
+        let features = match case.plain {
+            true => Features::NONE,
+            false => Features {
+                prefetch: !case.unfetched,
+                ..Features::ALL
+            },
+        };
+        let machine = (&spec, features);
+        let outcome = mixes::together(machine, kernel, [before, members], seed, self.hooks.stop);
+        let outcome = outcome.map_err(|e| e.to_string())?;
+        self.refs.fetch_add(outcome.refs, Ordering::Relaxed);
+        done(&spec, &outcome)
+    }
+
+    /// The kernel with files: the seam between the systems.
+    fn kernel(&self, spec: &MachineSpec, case: &Case, seed: u64) -> Result<Kernel, String> {
+        let memory = match case.memory {
+            None => MixMemory::Aged(draw(seed, "memory", 0)),
+            Some(_) => MixMemory::Fresh,
+        };
+        let frames = match case.setting {
+            Setting::Vanilla => MixFrames::Stock,
+            Setting::OneColor => MixFrames::Reserved(colors::all_colors(spec)?),
+            Setting::Srm(_) => {
+                return Err("SRM-buffer is not part of the joined machine yet".to_owned());
+            }
+        };
+        mixes::kernel(spec, &frames, memory, Some(&files()?), &self.histories)
+    }
+
+    fn before(&self, source: &Source, case: &Case, seed: u64) -> Result<ProgramSetup, String> {
+        let ready = self.ready(source, seed)?;
+        let wish = ColorSetup {
+            reserve: Some(Want::Count(1)),
+            on_limit: OnLimit::Borrow,
+            ..ColorSetup::default()
+        };
+        Ok(ProgramSetup {
+            colors: match case.setting {
+                Setting::OneColor => wish,
+                _ => ColorSetup::default(),
+            },
+            ..setup(ready, source, 0)
+        })
+    }
+
+    fn ready(&self, source: &Source, seed: u64) -> Result<Ready, String> {
+        self.shelf.take(source, seed, self.form.recorded(source))
+    }
+
+    fn member(&self, member: &Member, seed: u64, alone: bool) -> Result<ProgramSetup, String> {
+        let source = &member.source;
+        let words = format!("{source:?}");
+        let start = match alone {
+            true => 0,
+            false => draw(seed, &words, u64::from(member.core)) % START_SPREAD_PS,
+        };
+        let (skip, warmup, budget, refs) = match member.part {
+            Part::Exactly(place, warmup, budget) => {
+                (place.all, warmup, budget, self.form.recorded(source))
+            }
+            Part::File => {
+                let (warmup, budget) = (self.form.warmup_refs, self.form.budget_refs);
+                let refs = self.form.recorded(source);
+                let places = self.shelf.take(source, seed, refs)?.places;
+                let spread = match source {
+                    Source::Recorded(..) => places.end.all,
+                    _ => (places.end.all - places.ready.all) / 2,
+                };
+                let skip = places.ready.all + draw(seed, &words, 1) % spread.max(1);
+                (skip, warmup, budget, refs)
+            }
+            Part::Memory => self.in_memory(source, &words, seed)?,
+        };
+        let ready = self.shelf.take(source, seed, refs)?;
+        let again = Ready {
+            program: std::sync::Arc::new(Again(ready.program)),
+            ..ready
+        };
+        Ok(ProgramSetup {
+            start: Picos(start),
+            skip,
+            warmup,
+            budget,
+            ..setup(again, source, member.core)
+        })
+    }
+
+    /// Where a program in memory is met, its warm-up and its measured part, and the references
+    /// of its recording.
+    fn in_memory(
+        &self,
+        source: &Source,
+        words: &str,
+        seed: u64,
+    ) -> Result<(u64, u64, u64, u64), String> {
+        let Source::Builtin(text) = source else {
+            return Err(format!("{words}: only built-in programs have iterations"));
+        };
+        let (mut warmup, mut budget) = (self.form.warmup_refs, self.form.budget_refs);
+        let mut spread = self.form.warmup_refs / 2;
+        if self.form.complete_iterations {
+            let one = self.shelf.iteration(text, seed)?.max(1);
+            warmup = warmup.max(2 * one);
+            budget = one * budget.div_ceil(one).max(2);
+            spread = one;
+        }
+        let passed = draw(seed, words, 1) % spread.max(1);
+        // Fetches are passed over too: some more than are asked for.
+        let refs = warmup + budget + spread + spread / 2;
+        let places = self.shelf.take(source, seed, refs)?.places;
+        Ok((places.ready.all + passed, warmup, budget, refs))
+    }
+}
+
+fn setup(ready: Ready, source: &Source, core: u32) -> ProgramSetup {
+    ProgramSetup {
+        name: format!("{source:?}"),
+        input: ready.program,
+        cores: CoreSet::from_bits(1 << core),
+        colors: ColorSetup::default(),
+        start: Picos(0),
+        waits: false,
+        measured: true,
+        skip: 0,
+        prime: 0,
+        marks_ready: false,
+        warmup: 0,
+        budget: 0,
+    }
+}
+
+/// The file side of Linux 2.6.30.
+fn files() -> Result<Files, String> {
+    Ok(Files {
+        replace: PolicySpec::plain("linux-2.6.30"),
+        config: FileConfig::linux_2_6_30(),
+        layout: Layout::Packed {
+            start: Lba(0),
+            gap_pages: 0,
+        },
+        disk: disk::by_name(DISK).map_err(|e| e.to_string())?,
+        swap_pages: SWAP_PAGES,
+        reserve: None,
+    })
+}
+
+fn done(spec: &MachineSpec, outcome: &Outcome) -> Result<Done, String> {
+    let levels = spec.cache.iter().map(|c| c.level).max().unwrap_or(1);
+    let last = usize::from(levels).clamp(1, 3) - 1;
+    let did = |region: &Region| {
+        let instructions = region.counters.instructions as f64;
+        Did {
+            time_ps: region.time.0 as f64,
+            misses: region.counters.level[last].misses as f64 / instructions * 1e6,
+            io: region.io,
+        }
+    };
+    let members = outcome.programs.iter();
+    match members.clone().any(|p| p.region.ended_early) {
+        true => Err("a program ended before its references were used up".to_owned()),
+        false => Ok(Done {
+            members: members.map(|p| did(&p.region)).collect(),
+        }),
+    }
+}
+
+/// A number that depends on all its parts (SplitMix64's finaliser).
+pub(super) fn draw(seed: u64, words: &str, number: u64) -> u64 {
+    let parts = words.bytes().map(u64::from).chain([number]);
+    parts.fold(seed ^ 0x5851_f42d_4c95_7f2d, |h, p| {
+        let mut z = (h ^ p).wrapping_add(0x9E37_79B9_7F4A_7C15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    })
+}

@@ -1,0 +1,345 @@
+//! One program at a time: S-4, S-17 and S-19; and the rows of the database, S-5 to S-7.
+
+use piebald_lab::colors::all_colors;
+use piebald_report::{PaperFigure, Target, TargetKind};
+use piebald_units::Bytes;
+
+use super::{
+    inputs::with,
+    pairs::{both, times},
+    row::{Found, Row, change, curve, extreme, figure, mean, negated},
+    runs::{Case, Member, Part, Runs, Setting},
+    sources::Source,
+};
+use crate::Options;
+
+type Done = (Vec<Target>, Vec<PaperFigure>);
+
+/// S-17: scans that warm up, and that are measured.
+const SCANS: [u64; 2] = [2, 10];
+
+/// S-19: memory of figure 15, in MiB, and parts of it in the quick form.
+const MEMORY_MB: [u64; 5] = [512, 1024, 2048, 3072, 4096];
+const QUICK_PART: u64 = 8;
+const TRANSACTIONS: u32 = 2000;
+/// References of a call's copy are not counted: a call is one reference.
+const WARM_CALLS: u64 = 100;
+
+/// S-4.
+pub(super) fn colors(runs: &Runs<'_>) -> Result<Target, String> {
+    let mut spec = runs.list().machine("pe1900")?;
+    spec.memory.size = Bytes(4 << 30);
+    let map = all_colors(&spec)?;
+    let colors = u64::from(map.colors());
+    let frames = spec.memory.size.0 >> 12;
+    let counted = {
+        let mut counts = vec![0u64; map.colors() as usize];
+        for frame in 0..frames {
+            counts[usize::from(map.color(piebald_units::Pfn(frame)).0)] += 1;
+        }
+        counts
+    };
+    let mut row = Row::new(
+        "S-4",
+        "Section 2: colors of the X5355 with 4 GiB",
+        TargetKind::C,
+    );
+    row.exact("colors", 64.0, colors as f64, "");
+    let least = counted.iter().min().copied().unwrap_or(0);
+    let most = counted.iter().max().copied().unwrap_or(0);
+    row.exact("pages of a color, least", 16384.0, least as f64, "");
+    row.exact("pages of a color, most", 16384.0, most as f64, "");
+    Ok(row.finish())
+}
+
+/// S-17.
+pub(super) fn rescan(runs: &mut Runs<'_>, _: &Options) -> Result<Done, String> {
+    let settings = [Setting::Vanilla, Setting::Srm(runs.list().srm.threshold)];
+    let mut row = Row::new(
+        "S-17",
+        "Section 4.5: a file that fits the cache",
+        TargetKind::H,
+    );
+    let mut cases = Vec::new();
+    for (machine, paper) in [("pe1900", 12.0), ("t1500", 17.0)] {
+        let text = runs.list().file("rescan")?.on(machine)?;
+        cases.push((machine, Some(paper), text.clone(), text.clone()));
+        if !runs.form().quick {
+            for other in &runs.list().file("rescan")?.sensitivity {
+                let parameter = other.split_once(':').map_or("", |(_, p)| p);
+                cases.push((machine, None, with(&text, parameter), text.clone()));
+            }
+        }
+    }
+    for (machine, paper, text, _) in &cases {
+        let one = runs.shelf().iteration(text, runs.draw(0))?;
+        let source = times(text, (SCANS[0] + SCANS[1]) as u32 + 2);
+        let refs = runs.form().recorded(&source);
+        let first = runs.shelf().take(&source, runs.draw(0), refs)?.places.ready;
+        let case = Case {
+            machine,
+            memory: None,
+            plain: false,
+            unfetched: false,
+            setting: Setting::Vanilla,
+            before: vec![times(text, 1)],
+            members: vec![Member {
+                source,
+                core: 0,
+                part: Part::Exactly(first, SCANS[0] * one, SCANS[1] * one),
+            }],
+        };
+        runs.run("section 4.5, a file scanned again", &both(&case, &settings));
+        let slower = runs.time_change(&case, &case.under(settings[1]), 0);
+        let name = format!("{machine}, {text}: time with SRM over vanilla");
+        match paper {
+            Some(paper) => row.headline(&name, *paper, slower),
+            None => row.show(&name, &slower, "%"),
+        }
+        let misses = runs.sample(&case, 0, |d| d.misses);
+        row.show(
+            &format!("{machine}, {text}: misses, vanilla"),
+            &misses,
+            "per M instructions",
+        );
+    }
+    Ok((vec![row.finish()], Vec::new()))
+}
+
+/// S-19.
+pub(super) fn hits(runs: &mut Runs<'_>, _: &Options) -> Result<Done, String> {
+    let part = if runs.form().quick { QUICK_PART } else { 1 };
+    let scale = part as u32;
+    let thresholds = [256 / scale, 128 / scale];
+    let mut row = Row::new("S-19", "Figure 15: hit ratio by memory", TargetKind::H);
+    if runs.form().quick {
+        row.note("scaled: 1/8 of files, memory and T_l");
+    }
+    let beside = runs.list().file("postmark32000")?.on("pe1900")?;
+    let files = 32_000 / part;
+    let asked = format!("postmark:{files},call=64KiB");
+    let programs = match runs.form().quick {
+        true => vec![(asked, true)],
+        false => vec![(asked, true), (beside, false)],
+    };
+    let mut panels = Vec::new();
+    for (text, judged) in programs {
+        let created = times(&text, 1);
+        let text = with(&text, &format!("iterations={TRANSACTIONS}"));
+        let source = Source::Transactions(text.clone());
+        let refs = runs.form().recorded(&source);
+        let calls = runs
+            .shelf()
+            .take(&source, runs.draw(0), refs)?
+            .places
+            .end
+            .data;
+        let case = |mb: u64, setting| Case {
+            machine: "pe1900",
+            memory: Some((mb << 20) / part),
+            plain: true,
+            unfetched: true,
+            setting,
+            before: vec![created.clone(), Source::Reader(Box::new(created.clone()))],
+            members: vec![Member {
+                source: source.clone(),
+                core: 0,
+                part: Part::Exactly(
+                    super::sources::Place::default(),
+                    WARM_CALLS,
+                    (calls * 9 / 10).saturating_sub(WARM_CALLS).max(1),
+                ),
+            }],
+        };
+        let settings = [
+            Setting::Vanilla,
+            Setting::Srm(thresholds[0]),
+            Setting::Srm(thresholds[1]),
+        ];
+        let cases: Vec<Case> = MEMORY_MB
+            .iter()
+            .flat_map(|mb| settings.map(|s| case(*mb, s)))
+            .collect();
+        runs.run("figure 15", &cases);
+        let ratio = |mb, setting| {
+            let of = |d: &super::runs::Did| d.io.hit_ratio().unwrap_or(f64::NAN) * 100.0;
+            runs.sample(&case(mb, setting), 0, of)
+        };
+        let less = |mb, nth: usize| -> Found {
+            change(&ratio(mb, settings[0])?, &ratio(mb, settings[nth])?)
+        };
+        let mut lines = Vec::new();
+        for (nth, name) in ["vanilla", "SRM, T_l 256", "SRM, T_l 128"]
+            .iter()
+            .enumerate()
+        {
+            let found: Vec<Found> = MEMORY_MB.map(|mb| ratio(mb, settings[nth])).into();
+            for (mb, f) in MEMORY_MB.iter().zip(&found) {
+                row.show(&format!("{text}, {mb} MiB: hit ratio, {name}"), f, "%");
+            }
+            let points = MEMORY_MB.iter().map(|mb| *mb as f64).zip(&found);
+            lines.push(curve(name, false, points));
+        }
+        panels.push((text.clone(), lines));
+        if !judged {
+            continue;
+        }
+        row.headline("512 MiB: hit ratio with T_l 256", -11.0, less(512, 1));
+        row.headline("512 MiB: hit ratio with T_l 128", -3.8, less(512, 2));
+        for mb in &MEMORY_MB[1..] {
+            for (nth, t) in [(1, 256), (2, 128)] {
+                row.states(
+                    format!("{mb} MiB, T_l {t}: it changes by less than 2 %"),
+                    less(*mb, nth).map(|s| s.mean.abs() < 2.0),
+                );
+            }
+        }
+    }
+    let drawn = figure(
+        [
+            "Figure 15: hit ratio by memory",
+            "Pages of files found in memory; memory as in the paper, whatever the scale.",
+            "memory [MiB]",
+            "%",
+        ],
+        panels,
+    );
+    Ok((vec![row.finish()], drawn.into_iter().collect()))
+}
+
+/// S-5, S-6 and S-7.
+pub(super) fn database(runs: &mut Runs<'_>, options: &Options) -> Result<Done, String> {
+    let plans = &runs.list().database.builtin;
+    let scan = Source::Builtin(plans.scan.clone());
+    let all: Vec<usize> = (0..plans.join.len()).collect();
+    let joins = runs.form().of(&all, &[0, 3, 5]);
+    let settings = [Setting::Vanilla, Setting::Srm(runs.list().srm.threshold)];
+    let reader = |s: &Source| Source::Reader(Box::new(s.clone()));
+    let case = |join: usize, machine| {
+        let join = Source::Builtin(plans.join[join].clone());
+        let member = |source: &Source, core| Member {
+            source: source.clone(),
+            core,
+            part: Part::File,
+        };
+        Case {
+            machine,
+            memory: None,
+            plain: false,
+            unfetched: false,
+            setting: Setting::Vanilla,
+            before: vec![reader(&join), reader(&scan)],
+            members: vec![member(&join, 0), member(&scan, 1)],
+        }
+    };
+    let mut five = Row::new("S-5", "Figure 8a: joins beside scans", TargetKind::H);
+    let mut six = Row::new("S-6", "Figure 8a: with SRM", TargetKind::H);
+    let mut seven = Row::new("S-7", "Figure 8b: on four cores", TargetKind::H);
+    for row in [&mut five, &mut six, &mut seven] {
+        row.note(
+            "the plans as built-in programs, whose hash tables hold whole rows: PostgreSQL is not \
+             recorded",
+        );
+    }
+    let mut panels = Vec::new();
+    for (machine, wants) in [
+        ("pe1900", options.wants("S-5") || options.wants("S-6")),
+        ("t1500", options.wants("S-7")),
+    ] {
+        if !wants {
+            continue;
+        }
+        let cases: Vec<Case> = joins.iter().map(|j| case(*j, machine)).collect();
+        let every: Vec<Case> = cases.iter().flat_map(|c| both(c, &settings)).collect();
+        runs.run(&format!("figure 8, {machine}"), &every);
+        let each = |of: &dyn Fn(&Case) -> Found| -> Vec<Found> { cases.iter().map(of).collect() };
+        let plain = each(&|c| runs.slowdown(c, 0));
+        let with = each(&|c| runs.slowdown(&c.under(settings[1]), 0));
+        let scans = each(&|c| runs.slowdown(c, 1));
+        let cut: Vec<Found> = plain
+            .iter()
+            .zip(&with)
+            .map(|(p, w)| Ok(p.clone()?.difference(&w.clone()?)))
+            .collect();
+        let time = each(&|c| negated(runs.time_change(c, &c.under(settings[1]), 0)));
+        let of = |n: usize| {
+            let at = joins.iter().position(|j| *j == n);
+            at.map_or_else(|| Err("not run".to_owned()), |at| plain[at].clone())
+        };
+        let (slow, fast, papers) = match machine {
+            "pe1900" => (&mut five, &mut six, [42.0, 3.0, 33.0, 17.0]),
+            _ => {
+                seven.headline("mean slowdown of the joins, vanilla", 26.0, mean(&plain));
+                seven.headline("mean slowdown of the scans, vanilla", 1.0, mean(&scans));
+                shown(&mut seven, &joins, [&plain, &with, &time]);
+                seven.headline(
+                    "largest cut of a slowdown [points]",
+                    24.0,
+                    extreme(&cut, true),
+                );
+                seven.headline("mean reduction of the joins' time", 14.0, mean(&time));
+                every_cut(&mut seven, &cut);
+                panels.push((machine.to_owned(), lines(&joins, &plain, &with)));
+                continue;
+            }
+        };
+        slow.headline(
+            "mean slowdown of the joins, vanilla",
+            papers[0],
+            mean(&plain),
+        );
+        slow.headline(
+            "mean slowdown of the scans, vanilla",
+            papers[1],
+            mean(&scans),
+        );
+        slow.headline("join1: slowdown, vanilla", 17.0, of(0));
+        slow.headline("join4: slowdown, vanilla", 58.0, of(3));
+        shown(slow, &joins, [&plain, &with, &time]);
+        fast.headline(
+            "largest cut of a slowdown [points]",
+            papers[2],
+            extreme(&cut, true),
+        );
+        fast.headline("mean reduction of the joins' time", papers[3], mean(&time));
+        every_cut(fast, &cut);
+        panels.push((machine.to_owned(), lines(&joins, &plain, &with)));
+    }
+    let drawn = figure(
+        [
+            "Figure 8: joins beside scans",
+            "Slowdown of join1 to join6; bars are 95 % intervals.",
+            "join",
+            "%",
+        ],
+        panels,
+    );
+    let rows = [five, six, seven].map(Row::finish).into_iter();
+    let rows = rows.filter(|t| options.wants(&t.id)).collect();
+    Ok((rows, drawn.into_iter().collect()))
+}
+
+fn lines(joins: &[usize], plain: &[Found], with: &[Found]) -> Vec<piebald_report::Curve> {
+    let line = |name, found: &[Found]| {
+        let points = joins.iter().map(|j| *j as f64 + 1.0).zip(found);
+        curve(name, false, points)
+    };
+    vec![line("vanilla", plain), line("SRM", with)]
+}
+
+fn shown(row: &mut Row, joins: &[usize], [plain, with, time]: [&[Found]; 3]) {
+    for (nth, join) in joins.iter().enumerate() {
+        let name = format!("join{}", join + 1);
+        row.show(&format!("{name}: slowdown, vanilla"), &plain[nth], "%");
+        row.show(&format!("{name}: slowdown, SRM"), &with[nth], "%");
+        row.show(&format!("{name}: reduction of time"), &time[nth], "%");
+    }
+}
+
+fn every_cut(row: &mut Row, cut: &[Found]) {
+    let means: Result<Vec<f64>, String> = cut.iter().map(|c| Ok(c.clone()?.mean)).collect();
+    row.states(
+        "SRM cuts every join's slowdown",
+        means.map(|m| m.iter().all(|x| *x > 0.0)),
+    );
+}
