@@ -17,7 +17,7 @@
 #
 # srm, mfc: draws the files that grep, tar, diff, wc and md5sum are recorded on, in seconds. PARTs of
 # srm: `full` makes trees of the paper's 100 MiB instead of 24, `database` the star schema of PostgreSQL 15
-# (1.8 GB). Data that have a sum in reproduce/SYSTEM/inputs.sha256 must have it.
+# (1.8 GB) and recordings of its queries, by the program that PIEBALD names or the release build. Data that have a sum in reproduce/SYSTEM/inputs.sha256 must have it.
 set -eu
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -89,6 +89,29 @@ noted() {
     done
 }
 
+# Records a backend for each query while it probes (inputs.toml), into the files that
+# `piebald reproduce srm` looks for; half a minute. PostgreSQL refuses root, and who changes user
+# inside a recording leaves it incomplete.
+record_queries() {
+    local program=${PIEBALD:-${CARGO_TARGET_DIR:-$root/target}/release/piebald} as=() number skip query
+    [ -x "$program" ] || fail "$program: not there: PIEBALD names the program that records"
+    if [ "$(id -u)" = 0 ]; then
+        as=(setpriv --reuid=postgres --regid=postgres --clear-groups env "HOME=$PWD")
+    fi
+    for number in 0 1 2 3 4 5 6; do
+        query=scan skip=40
+        if [ "$number" -gt 0 ]; then
+            query=join$number skip=$((30 + number * 40))
+        fi
+        say "recording $query"
+        "${as[@]}" sh backend.sh none.sql >none.log 2>&1 || fail "the cluster was not recovered"
+        RECORDER="$program record --quiet --skip ${skip}M --limit 60M --stop-at-limit -o $query.pbr --" \
+            timeout 300 "${as[@]}" sh backend.sh "$query.sql" >record.log 2>&1 ||
+            fail "$query was not recorded: $(tail -n 3 record.log)"
+    done
+    "${as[@]}" sh backend.sh none.sql >none.log 2>&1 || fail "the cluster was not recovered"
+}
+
 # The inputs of SRM-buffer, by parts.
 make_srm() {
     local part size=24
@@ -114,6 +137,7 @@ make_srm() {
             has_package postgresql-15 || { unlock_sudo; install_packages postgresql-15; } ||
                 fail "PostgreSQL 15 is needed"
             timeout 300 "$source/star.sh" || fail "the star schema was not made"
+            record_queries
             ;;
     esac
 }

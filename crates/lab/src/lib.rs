@@ -24,7 +24,7 @@ mod tally;
 pub use describe::machine_lines;
 pub use kernels::Histories;
 pub use parts::Parts;
-pub use prepare::{Prepared, Recorder, prepare};
+pub use prepare::{Prepared, Recorder, opened, prepare};
 pub use study::{Hooks, StudyError, study};
 
 /// The rooms below, for those who show machines and features.

@@ -15,7 +15,7 @@ use piebald_sim::{Setup, run_after};
 
 pub use piebald_sim::{
     ColorSetup, Files, FilesError, IoUse, Outcome, ProgramOutcome, ProgramSetup, Progress, Region,
-    SimError,
+    SimError, Zone,
 };
 
 use crate::{

@@ -155,7 +155,10 @@ fn prepare_one(
 
 /// A recording as a program, and how many of its first references bring in the pages that it
 /// had when it was recorded.
-fn opened(
+///
+/// # Errors
+/// The recording is damaged.
+pub fn opened(
     name: &str,
     recording: Recording,
     options: ReplayOptions,

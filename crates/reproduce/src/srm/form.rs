@@ -42,7 +42,7 @@ impl Form {
     /// References of a built-in program that reads files, after its set-up.
     pub(super) const fn recorded(&self, source: &Source) -> u64 {
         match source {
-            Source::Recorded(..) => 0,
+            Source::Recorded(..) | Source::Backend(_) => 0,
             _ => 2 * (self.warmup_refs + self.budget_refs),
         }
     }

@@ -177,6 +177,15 @@ pub(super) fn rises(values: &[f64], points: f64) -> bool {
     values.windows(2).all(|w| w[1] >= w[0] - points)
 }
 
+/// The first pair of S-9.
+pub(super) fn first(runs: &Runs<'_>) -> Result<Case, String> {
+    Ok(pair(
+        vm(runs, VM[0])?,
+        &file(runs, FILE[0], "pe1900")?,
+        SHARED,
+    ))
+}
+
 /// S-9, S-10 and S-11.
 pub(super) fn twelve(runs: &mut Runs<'_>, options: &Options) -> Result<Done, String> {
     let vms = runs.form().of(&VM, &["mergesort", "mm"]);

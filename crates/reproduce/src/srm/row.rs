@@ -93,6 +93,15 @@ impl Row {
         });
     }
 
+    /// A bound from above.
+    pub(super) fn below(&mut self, name: &str, bound: f64, found: Found, unit: &str) {
+        let paper = Published::Text(format!("< {bound}"));
+        self.judge(name, paper, found, unit, |s| match s.mean < bound {
+            true => Verdict::Match,
+            false => Verdict::Miss,
+        });
+    }
+
     /// A verdict of something exact.
     pub(super) fn exact(&mut self, name: &str, paper: f64, measured: f64, unit: &str) {
         self.verdicts.push(match measured == paper {

@@ -2,12 +2,17 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use piebald_lab::{
     Histories, colors,
-    mixes::{self, ColorSetup, Files, IoUse, MixFrames, MixMemory, Outcome, ProgramSetup, Region},
+    mixes::{
+        self, ColorSetup, Files, IoUse, MixFrames, MixMemory, Outcome, ProgramSetup, Region, Zone,
+    },
     rooms::{
         hw::{Features, disk, spec::MachineSpec},
         os_model::{
@@ -15,6 +20,7 @@ use piebald_lab::{
             kernel::{Kernel, OnLimit, Want},
             replace::PolicySpec,
         },
+        policy::srm::Config,
     },
 };
 use piebald_report::Sample;
@@ -115,6 +121,31 @@ pub(super) struct Did {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Done {
     pub members: Vec<Did>,
+    pub zone: Zoned,
+}
+
+/// The coloured zone in a run; not a number without one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Zoned {
+    /// Share of memory just after the last refill, in percent.
+    pub refilled: f64,
+    /// Most of it after any refill, in percent.
+    pub largest: f64,
+    /// Sequences that began.
+    pub sequences: f64,
+    /// Of them, those that share a colour with another.
+    pub shared: f64,
+}
+
+impl Default for Zoned {
+    fn default() -> Self {
+        Self {
+            refilled: f64::NAN,
+            largest: f64::NAN,
+            sequences: f64::NAN,
+            shared: f64::NAN,
+        }
+    }
 }
 
 /// Runs cases and keeps what came out.
@@ -215,6 +246,20 @@ impl<'a> Runs<'a> {
         Ok(Sample::new(values))
     }
 
+    /// A figure of a case's zone in all repetitions.
+    ///
+    /// # Errors
+    /// As [`sample`](Self::sample).
+    pub(super) fn zone(&self, case: &Case, of: impl Fn(&Zoned) -> f64) -> Result<Sample, String> {
+        let one = |repetition| {
+            let done = self.done.get(&(case.clone(), repetition));
+            let done = done.ok_or("not run")?.as_ref().map_err(Clone::clone)?;
+            Ok(of(&done.zone))
+        };
+        let values: Result<Vec<f64>, String> = (0..self.form.repetitions).map(one).collect();
+        Ok(Sample::new(values?))
+    }
+
     fn one(&self, case: &Case, repetition: u32) -> Result<Done, String> {
         let seed = self.draw(repetition);
         let mut spec = self.list.machine(case.machine)?;
@@ -248,13 +293,21 @@ impl<'a> Runs<'a> {
             Some(_) => MixMemory::Fresh,
         };
         let frames = match case.setting {
-            Setting::Vanilla => MixFrames::Stock,
+            Setting::Vanilla | Setting::Srm(_) => MixFrames::Stock,
             Setting::OneColor => MixFrames::Reserved(colors::all_colors(spec)?),
-            Setting::Srm(_) => {
-                return Err("SRM-buffer is not part of the joined machine yet".to_owned());
-            }
         };
-        mixes::kernel(spec, &frames, memory, Some(&files()?), &self.histories)
+        let zone = match case.setting {
+            Setting::Srm(threshold) => Some(Zone {
+                map: colors::all_colors(spec)?,
+                config: Config {
+                    threshold,
+                    ..Config::PAPER
+                },
+            }),
+            Setting::Vanilla | Setting::OneColor => None,
+        };
+        let files = Files { zone, ..files()? };
+        mixes::kernel(spec, &frames, memory, Some(&files), &self.histories)
     }
 
     fn before(&self, source: &Source, case: &Case, seed: u64) -> Result<ProgramSetup, String> {
@@ -294,6 +347,8 @@ impl<'a> Runs<'a> {
                 let places = self.shelf.take(source, seed, refs)?.places;
                 let spread = match source {
                     Source::Recorded(..) => places.end.all,
+                    // Its first references have to come first: it is not started again.
+                    Source::Backend(_) => places.end.data.saturating_sub(warmup + budget),
                     _ => (places.end.all - places.ready.all) / 2,
                 };
                 let skip = places.ready.all + draw(seed, &words, 1) % spread.max(1);
@@ -302,9 +357,12 @@ impl<'a> Runs<'a> {
             Part::Memory => self.in_memory(source, &words, seed)?,
         };
         let ready = self.shelf.take(source, seed, refs)?;
-        let again = Ready {
-            program: std::sync::Arc::new(Again(ready.program)),
-            ..ready
+        let again = match ready.prime {
+            0 => Ready {
+                program: Arc::new(Again(ready.program)),
+                ..ready
+            },
+            _ => ready,
         };
         Ok(ProgramSetup {
             start: Picos(start),
@@ -346,13 +404,13 @@ fn setup(ready: Ready, source: &Source, core: u32) -> ProgramSetup {
     ProgramSetup {
         name: format!("{source:?}"),
         input: ready.program,
+        prime: ready.prime,
         cores: CoreSet::from_bits(1 << core),
         colors: ColorSetup::default(),
         start: Picos(0),
         waits: false,
         measured: true,
         skip: 0,
-        prime: 0,
         marks_ready: false,
         warmup: 0,
         budget: 0,
@@ -371,6 +429,7 @@ fn files() -> Result<Files, String> {
         disk: disk::by_name(DISK).map_err(|e| e.to_string())?,
         swap_pages: SWAP_PAGES,
         reserve: None,
+        zone: None,
     })
 }
 
@@ -390,7 +449,21 @@ fn done(spec: &MachineSpec, outcome: &Outcome) -> Result<Done, String> {
         true => Err("a program ended before its references were used up".to_owned()),
         false => Ok(Done {
             members: members.map(|p| did(&p.region)).collect(),
+            zone: zoned(spec, outcome),
         }),
+    }
+}
+
+fn zoned(spec: &MachineSpec, outcome: &Outcome) -> Zoned {
+    let Some(zone) = outcome.paging.as_ref().and_then(|p| p.zone) else {
+        return Zoned::default();
+    };
+    let share = |pages: u32| f64::from(pages) / (spec.memory.size.0 >> 12) as f64 * 100.0;
+    Zoned {
+        refilled: share(zone.refilled),
+        largest: share(zone.largest),
+        sequences: zone.counters.sequences as f64,
+        shared: zone.counters.shared as f64,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    path::PathBuf,
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
@@ -24,6 +25,8 @@ const WHOLE: u64 = 1 << 40;
 pub(super) struct Ready {
     pub program: Arc<dyn Program>,
     pub places: Arc<Places>,
+    /// First references, which bring in what it had when it was recorded.
+    pub prime: u64,
 }
 
 type Slot = Arc<OnceLock<Result<Ready, String>>>;
@@ -63,7 +66,7 @@ impl<'a> Shelf<'a> {
     /// Recordings do not depend on the seed.
     fn seed_of(&self, source: &Source, seed: u64) -> u64 {
         match source {
-            Source::Recorded(..) => 0,
+            Source::Recorded(..) | Source::Backend(_) => 0,
             Source::Own(inner, _) | Source::Reader(inner) => self.seed_of(inner, seed),
             Source::Builtin(_) | Source::Transactions(_) => seed,
         }
@@ -89,6 +92,7 @@ impl<'a> Shelf<'a> {
                 Arc::new(Transactions(Arc::new(builtin(text, seed, refs)?)))
             }
             Source::Recorded(name, tree) => Arc::new(self.recorded(name, *tree)?),
+            Source::Backend(name) => return self.backend(name),
             Source::Reader(inner) => {
                 let files = self.take(inner, seed, refs)?.program.files();
                 Arc::new(Reader(files))
@@ -97,12 +101,32 @@ impl<'a> Shelf<'a> {
                 let inner = self.take(inner, seed, refs)?;
                 return Ok(Ready {
                     program: Arc::new(Own(inner.program, *number)),
-                    places: inner.places,
+                    ..inner
                 });
             }
         };
         let places = Arc::new(places(&*program)?);
-        Ok(Ready { program, places })
+        Ok(Ready {
+            program,
+            places,
+            prime: 0,
+        })
+    }
+
+    /// Where the recording of a query is.
+    pub(super) fn query(&self, name: &str) -> PathBuf {
+        self.options.inputs.join(format!("{name}.pbr"))
+    }
+
+    fn backend(&self, name: &str) -> Result<Ready, String> {
+        let recording = Recording::open(&self.query(name)).map_err(|e| e.to_string())?;
+        let (program, prime) = piebald_lab::opened(name, recording, replay())?;
+        let places = Arc::new(places(&*program)?);
+        Ok(Ready {
+            program,
+            places,
+            prime,
+        })
     }
 
     fn recorded(&self, name: &str, tree: u64) -> Result<Recorded, String> {

@@ -1,7 +1,7 @@
 //! One program at a time: S-4, S-17 and S-19; and the rows of the database, S-5 to S-7.
 
 use piebald_lab::colors::all_colors;
-use piebald_report::{PaperFigure, Target, TargetKind};
+use piebald_report::{PaperFigure, Published, Sample, Target, TargetKind, Verdict};
 use piebald_units::Bytes;
 
 use super::{
@@ -96,6 +96,26 @@ pub(super) fn rescan(runs: &mut Runs<'_>, _: &Options) -> Result<Done, String> {
             Some(paper) => row.headline(&name, *paper, slower),
             None => row.show(&name, &slower, "%"),
         }
+        if paper.is_some() {
+            let size = text.split(':').nth(1).unwrap_or_default();
+            let bytes: Bytes = size.parse().map_err(|e| format!("{text}: {e}"))?;
+            let wanted = bytes
+                .0
+                .div_ceil(4096)
+                .div_ceil(runs.list().srm.threshold.into()) as f64;
+            // Each sequence takes a list that no other has, unless it is counted as shared.
+            let own = |z: &super::runs::Zoned| match z.shared == 0.0 {
+                true => z.sequences,
+                false => f64::NAN,
+            };
+            let exact = |s: &Sample| match s.values.iter().all(|v| *v == wanted) {
+                true => Verdict::Match,
+                false => Verdict::Miss,
+            };
+            let found = runs.zone(&case.under(settings[1]), own);
+            let name = format!("{machine}, {text}: colors of its pages");
+            row.judge(&name, Published::Number(wanted), found, "", exact);
+        }
         let misses = runs.sample(&case, 0, |d| d.misses);
         row.show(
             &format!("{machine}, {text}: misses, vanilla"),
@@ -106,9 +126,98 @@ pub(super) fn rescan(runs: &mut Runs<'_>, _: &Options) -> Result<Done, String> {
     Ok((vec![row.finish()], Vec::new()))
 }
 
+/// PostMark on a pool that was created and read, without its set-up and without caches.
+fn pool(runs: &Runs<'_>, text: &str) -> Result<Case, String> {
+    let created = times(text, 1);
+    let source = Source::Transactions(with(text, &format!("iterations={TRANSACTIONS}")));
+    let mut calls = u64::MAX;
+    for repetition in 0..runs.form().repetitions {
+        let refs = runs.form().recorded(&source);
+        let ready = runs.shelf().take(&source, runs.draw(repetition), refs)?;
+        calls = calls.min(ready.places.end.data);
+    }
+    // Repetitions draw other transactions: what all of them have is measured.
+    let measured = calls.saturating_sub(2 * WARM_CALLS).max(1);
+    Ok(Case {
+        machine: "pe1900",
+        memory: None,
+        plain: true,
+        unfetched: true,
+        setting: Setting::Vanilla,
+        before: vec![created.clone(), Source::Reader(Box::new(created))],
+        members: vec![Member {
+            source,
+            core: 0,
+            part: Part::Exactly(super::sources::Place::default(), WARM_CALLS, measured),
+        }],
+    })
+}
+
+fn with_memory(base: &Case, bytes: u64, setting: Setting) -> Case {
+    Case {
+        memory: Some(bytes),
+        setting,
+        ..base.clone()
+    }
+}
+
+/// S-19's judged program, and the part of the paper's scale that it has.
+fn asked(runs: &Runs<'_>) -> (String, u64) {
+    let part = if runs.form().quick { QUICK_PART } else { 1 };
+    (format!("postmark:{},call=64KiB", 32_000 / part), part)
+}
+
+/// S-18: counted in runs of S-9 and S-19.
+pub(super) fn share(runs: &mut Runs<'_>, _: &Options) -> Result<Done, String> {
+    let mut row = Row::new(
+        "S-18",
+        "Section 4.5: share of the colored zone",
+        TargetKind::C,
+    );
+    let threshold = runs.list().srm.threshold;
+    let large = super::pairs::first(runs)?.under(Setting::Srm(threshold));
+    let (text, part) = asked(runs);
+    let small = Setting::Srm(threshold / part as u32);
+    let small = with_memory(&pool(runs, &text)?, (1 << 30) / part, small);
+    runs.run(
+        "section 4.5, share of the zone",
+        &[large.clone(), small.clone()],
+    );
+    let refilled = |c: &Case| runs.zone(c, |z| z.refilled);
+    let largest = |c: &Case| runs.zone(c, |z| z.largest);
+    row.below(
+        "16 GiB: largest share after a refill",
+        0.8,
+        largest(&large),
+        "%",
+    );
+    row.show(
+        "16 GiB: share after the last refill",
+        &refilled(&large),
+        "%",
+    );
+    let about = Published::Text("about 12".to_owned());
+    let near = |s: &Sample| match (s.mean - 12.0).abs() <= 1.0 {
+        true => Verdict::Match,
+        false => Verdict::Miss,
+    };
+    row.judge(
+        "1 GiB: share after the last refill",
+        about,
+        refilled(&small),
+        "%",
+        near,
+    );
+    row.show("1 GiB: largest share after a refill", &largest(&small), "%");
+    if part > 1 {
+        row.note("1 GiB is scaled: 1/8 of memory and T_l, which keeps the share");
+    }
+    Ok((vec![row.finish()], Vec::new()))
+}
+
 /// S-19.
 pub(super) fn hits(runs: &mut Runs<'_>, _: &Options) -> Result<Done, String> {
-    let part = if runs.form().quick { QUICK_PART } else { 1 };
+    let (asked, part) = asked(runs);
     let scale = part as u32;
     let thresholds = [256 / scale, 128 / scale];
     let mut row = Row::new("S-19", "Figure 15: hit ratio by memory", TargetKind::H);
@@ -116,41 +225,14 @@ pub(super) fn hits(runs: &mut Runs<'_>, _: &Options) -> Result<Done, String> {
         row.note("scaled: 1/8 of files, memory and T_l");
     }
     let beside = runs.list().file("postmark32000")?.on("pe1900")?;
-    let files = 32_000 / part;
-    let asked = format!("postmark:{files},call=64KiB");
     let programs = match runs.form().quick {
         true => vec![(asked, true)],
         false => vec![(asked, true), (beside, false)],
     };
     let mut panels = Vec::new();
     for (text, judged) in programs {
-        let created = times(&text, 1);
-        let text = with(&text, &format!("iterations={TRANSACTIONS}"));
-        let source = Source::Transactions(text.clone());
-        let refs = runs.form().recorded(&source);
-        let calls = runs
-            .shelf()
-            .take(&source, runs.draw(0), refs)?
-            .places
-            .end
-            .data;
-        let case = |mb: u64, setting| Case {
-            machine: "pe1900",
-            memory: Some((mb << 20) / part),
-            plain: true,
-            unfetched: true,
-            setting,
-            before: vec![created.clone(), Source::Reader(Box::new(created.clone()))],
-            members: vec![Member {
-                source: source.clone(),
-                core: 0,
-                part: Part::Exactly(
-                    super::sources::Place::default(),
-                    WARM_CALLS,
-                    (calls * 9 / 10).saturating_sub(WARM_CALLS).max(1),
-                ),
-            }],
-        };
+        let base = pool(runs, &text)?;
+        let case = |mb: u64, setting| with_memory(&base, (mb << 20) / part, setting);
         let settings = [
             Setting::Vanilla,
             Setting::Srm(thresholds[0]),
@@ -210,13 +292,26 @@ pub(super) fn hits(runs: &mut Runs<'_>, _: &Options) -> Result<Done, String> {
 /// S-5, S-6 and S-7.
 pub(super) fn database(runs: &mut Runs<'_>, options: &Options) -> Result<Done, String> {
     let plans = &runs.list().database.builtin;
-    let scan = Source::Builtin(plans.scan.clone());
     let all: Vec<usize> = (0..plans.join.len()).collect();
     let joins = runs.form().of(&all, &[0, 3, 5]);
+    let is_there = |name: &str| runs.shelf().query(name).is_file();
+    let recorded = is_there("scan") && joins.iter().all(|j| is_there(&format!("join{}", j + 1)));
+    let (scan, plan): (Source, Vec<Source>) = match recorded {
+        false => (
+            Source::Builtin(plans.scan.clone()),
+            plans.join.iter().cloned().map(Source::Builtin).collect(),
+        ),
+        true => (
+            Source::Backend("scan".to_owned()),
+            (1..=plans.join.len())
+                .map(|n| Source::Backend(format!("join{n}")))
+                .collect(),
+        ),
+    };
     let settings = [Setting::Vanilla, Setting::Srm(runs.list().srm.threshold)];
     let reader = |s: &Source| Source::Reader(Box::new(s.clone()));
     let case = |join: usize, machine| {
-        let join = Source::Builtin(plans.join[join].clone());
+        let join = plan[join].clone();
         let member = |source: &Source, core| Member {
             source: source.clone(),
             core,
@@ -236,10 +331,13 @@ pub(super) fn database(runs: &mut Runs<'_>, options: &Options) -> Result<Done, S
     let mut six = Row::new("S-6", "Figure 8a: with SRM", TargetKind::H);
     let mut seven = Row::new("S-7", "Figure 8b: on four cores", TargetKind::H);
     for row in [&mut five, &mut six, &mut seven] {
-        row.note(
-            "the plans as built-in programs, whose hash tables hold whole rows: PostgreSQL is not \
-             recorded",
-        );
+        row.note(match recorded {
+            false => {
+                "the plans as built-in programs, whose hash tables hold whole rows: there are no \
+                 recordings of PostgreSQL"
+            }
+            true => "PostgreSQL 15, recorded while it probes",
+        });
     }
     let mut panels = Vec::new();
     for (machine, wants) in [

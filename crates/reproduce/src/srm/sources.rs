@@ -16,6 +16,8 @@ pub(super) enum Source {
     Builtin(String),
     /// A command of the list, on the directory drawn with this seed.
     Recorded(String, u64),
+    /// A query of PostgreSQL, recorded in the middle into the folder of the inputs.
+    Backend(String),
     /// Reads the files of another from beginning to end.
     Reader(Box<Source>),
     /// A built-in program without its set-up: its system calls from there on, each with the
