@@ -32,7 +32,7 @@ pub enum MixFrames {
     /// Linux's buddy allocator, which knows no colours.
     Stock,
     /// Programs may reserve colours of this map.
-    Reserved(ColorMap),
+    Reserved(Box<ColorMap>),
 }
 
 /// The state of memory, before any program.
@@ -80,10 +80,10 @@ fn bare(spec: &MachineSpec, frames: &MixFrames, memory: MixMemory) -> Result<Ker
         }
         MixFrames::Reserved(map) => {
             config.colors = Some(ColorConfig {
-                map: map.clone(),
+                map: (**map).clone(),
                 rainbow: RAINBOW,
             });
-            let config = ColoredConfig::new(count, threads, map.clone());
+            let config = ColoredConfig::new(count, threads, (**map).clone());
             Box::new(Colored::new(&config).map_err(|e| e.to_string())?)
         }
     };

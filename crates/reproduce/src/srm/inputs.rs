@@ -371,7 +371,7 @@ mod tests {
         assert_eq!((memory("pe1900"), memory("t1500")), (Ok(16), Ok(8)));
         assert_eq!(list.vm("mergesort").map(|p| p.sizes.len()), Ok(6));
         let rescan = list.file("rescan").and_then(|p| p.on("t1500"));
-        assert_eq!(rescan.as_deref(), Ok("scan:7.4MiB"));
+        assert_eq!(rescan.as_deref(), Ok("scan:7576KiB"));
         assert_eq!(
             list.file("grep").and_then(FileProgram::kept),
             Ok([0, 60_000_000])

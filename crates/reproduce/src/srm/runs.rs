@@ -294,7 +294,7 @@ impl<'a> Runs<'a> {
         };
         let frames = match case.setting {
             Setting::Vanilla | Setting::Srm(_) => MixFrames::Stock,
-            Setting::OneColor => MixFrames::Reserved(colors::all_colors(spec)?),
+            Setting::OneColor => MixFrames::Reserved(Box::new(colors::all_colors(spec)?)),
         };
         let zone = match case.setting {
             Setting::Srm(threshold) => Some(Zone {
@@ -476,4 +476,81 @@ pub(super) fn draw(seed: u64, words: &str, number: u64) -> u64 {
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         z ^ (z >> 31)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(setting: Setting) -> Case {
+        let read = Source::Builtin("scan:256KiB".to_owned());
+        let member = |source: Source, core, part| Member { source, core, part };
+        let sort = Source::Builtin("mergesort:64KiB".to_owned());
+        Case {
+            machine: "pe1900",
+            memory: Some(256 << 20),
+            plain: false,
+            unfetched: false,
+            setting,
+            before: vec![read.clone()],
+            members: vec![member(sort, 0, Part::Memory), member(read, 1, Part::File)],
+        }
+    }
+
+    /// Times of both programs and alone, pages of files and waits for them, and the zone.
+    fn figures(setting: Setting) -> (Vec<f64>, [u64; 2], [f64; 2]) {
+        let list = List::read().unwrap_or_else(|e| panic!("{e}"));
+        let options = Options {
+            repetitions: Some(1),
+            budget_refs: Some(30_000),
+            seed: 7,
+            ..Options::default()
+        };
+        let form = Form::new(&options);
+        let record = |_: &crate::Wanted<'_>, _: &std::path::Path| Err(String::new());
+        let hooks = Hooks {
+            stop: None,
+            progress: None,
+            record: &record,
+        };
+        let mut runs = Runs::new(&list, &form, &options, hooks);
+        let case = case(setting);
+        runs.run("test", &[case.clone(), case.alone(0), case.alone(1)]);
+        let of = |case: &Case, member, of: &dyn Fn(&Did) -> f64| {
+            let sample = runs.sample(case, member, of);
+            sample.unwrap_or_else(|e| panic!("{e}")).mean
+        };
+        let time = |d: &Did| d.time_ps;
+        let alone = |member| of(&case.alone(member), 0, &time);
+        let times = vec![of(&case, 0, &time), of(&case, 1, &time), alone(0), alone(1)];
+        let io = [
+            of(&case, 1, &|d| d.io.pages as f64) as u64,
+            of(&case, 1, &|d| d.io.waits as f64) as u64,
+        ];
+        let zone = |of: fn(&Zoned) -> f64| runs.zone(&case, of).map_or(f64::NAN, |s| s.mean);
+        let never = runs.sample(&case.under(Setting::Srm(1)), 0, time);
+        assert_eq!(never, Err("not run".to_owned()));
+        (times, io, [zone(|z| z.refilled), zone(|z| z.sequences)])
+    }
+
+    #[test]
+    fn programs_run_together_on_files_that_were_loaded_before() {
+        let (times, io, zone) = figures(Setting::Vanilla);
+        assert!(times.iter().all(|t| *t > 0.0), "{times:?}");
+        assert!(io[0] > 0 && io[1] == 0, "{io:?}");
+        assert!(zone[0].is_nan() && zone[1].is_nan());
+        assert_eq!(figures(Setting::Vanilla).0, times);
+    }
+
+    #[test]
+    fn the_zone_is_there_with_srm_buffer_alone() {
+        let (times, io, zone) = figures(Setting::Srm(32));
+        assert!(times.iter().all(|t| *t > 0.0), "{times:?}");
+        assert!(io[0] > 0 && io[1] == 0, "{io:?}");
+        // 64 pages in sequences of 32; 33 pages of each of 64 colours, of 65536, at least.
+        assert_eq!(zone[1], 2.0);
+        assert!((3.22..10.0).contains(&zone[0]), "{zone:?}");
+        let (colored, _, none) = figures(Setting::OneColor);
+        assert!(colored.iter().all(|t| *t > 0.0) && none[0].is_nan());
+    }
 }

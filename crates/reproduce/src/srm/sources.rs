@@ -266,16 +266,16 @@ struct OwnSource(Box<dyn OpSource>, u32);
 impl OpSource for OwnSource {
     fn fill(&mut self, out: &mut [MemRef]) -> Filled {
         let mut filled = self.0.fill(out);
-        if let Next::Sys(op) = &mut filled.next {
-            match op {
-                SysOp::Read { file, .. }
-                | SysOp::Write { file, .. }
-                | SysOp::Map {
-                    backing: Backing::File { file, .. },
-                    ..
-                } => *file = renumbered(*file, self.1),
-                _ => {}
-            }
+        if let Next::Sys(
+            SysOp::Read { file, .. }
+            | SysOp::Write { file, .. }
+            | SysOp::Map {
+                backing: Backing::File { file, .. },
+                ..
+            },
+        ) = &mut filled.next
+        {
+            *file = renumbered(*file, self.1);
         }
         filled
     }
