@@ -1,6 +1,6 @@
 //! Scenarios and studies.
 //!
-//! [`scenario`] reads what a user wants to know, [`prepare`] gets the programs
+//! [`scenario`] reads what a user wants to know, [`prepare()`] gets the programs
 //! ready, [`regions`] says what choosing parts of a recording costs, [`study()`] runs
 //! them and fills the record that `piebald-report` prints.
 
