@@ -11,7 +11,7 @@ use piebald_sim::rooms::{
     },
     policy::color_map::ColorMap,
 };
-use piebald_sim::{Setup, run_after};
+use piebald_sim::{Setup, Threads, run_after};
 
 pub use piebald_sim::{
     ColorSetup, Files, FilesError, IoUse, Outcome, ProgramOutcome, ProgramSetup, Progress, Region,
@@ -121,6 +121,7 @@ pub fn together(
             programs,
             map: None,
             curve: None,
+            threads: Threads::default(),
             quantum: QUANTUM,
             skew: SKEW,
             stop,
