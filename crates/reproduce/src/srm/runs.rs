@@ -43,6 +43,9 @@ const KEPT_HISTORIES: usize = 4;
 const DISK: &str = "wd400bb";
 const SWAP_PAGES: u32 = 1 << 18;
 
+/// References by which it is found how much a program copies.
+const PROBED: u64 = 20_000;
+
 /// What decides where a block of a file lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Setting {
@@ -330,6 +333,18 @@ impl<'a> Runs<'a> {
         self.shelf.take(source, seed, self.form.recorded(source))
     }
 
+    /// Warm-up and measured references of a program that reads files. Built-in ones are
+    /// measured by what their calls copy too, since some make two references for a
+    /// call.
+    fn in_files(&self, source: &Source, seed: u64) -> Result<(u64, u64), String> {
+        let weight = match source {
+            Source::Recorded(..) | Source::Backend(_) => 1.0,
+            _ => self.shelf.take(source, seed, PROBED)?.places.weight(),
+        };
+        let part = |refs: u64| ((refs as f64 / weight) as u64).max(1);
+        Ok((part(self.form.warmup_refs), part(self.form.budget_refs)))
+    }
+
     fn member(&self, member: &Member, seed: u64, alone: bool) -> Result<ProgramSetup, String> {
         let source = &member.source;
         let words = format!("{source:?}");
@@ -342,8 +357,11 @@ impl<'a> Runs<'a> {
                 (place.all, warmup, budget, self.form.recorded(source))
             }
             Part::File => {
-                let (warmup, budget) = (self.form.warmup_refs, self.form.budget_refs);
-                let refs = self.form.recorded(source);
+                let (warmup, budget) = self.in_files(source, seed)?;
+                let refs = match source {
+                    Source::Recorded(..) | Source::Backend(_) => 0,
+                    _ => 2 * (warmup + budget),
+                };
                 let places = self.shelf.take(source, seed, refs)?.places;
                 let spread = match source {
                     Source::Recorded(..) => places.end.all,

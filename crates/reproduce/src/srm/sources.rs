@@ -296,6 +296,17 @@ pub(super) struct Places {
     pub iterations: Vec<Place>,
     /// Its calls that read a file: the file, the offset, and where.
     pub reads: Vec<(FileId, u64, Place)>,
+    /// Bytes that its calls read and write.
+    pub copied: u64,
+}
+
+impl Places {
+    /// What a reference stands for on average, itself included: the kernel's copy of a line
+    /// of 64 B is a load and a store.
+    pub(super) fn weight(&self) -> f64 {
+        let copies = self.copied as f64 / 64.0 * 2.0;
+        1.0 + copies / self.end.data.max(1) as f64
+    }
 }
 
 /// References so far.
@@ -325,7 +336,13 @@ pub(super) fn places(program: &dyn Program) -> Result<Places, String> {
         match filled.next {
             Next::Mark(mark::READY) => found.ready = at,
             Next::Mark(mark::ITERATION) => found.iterations.push(at),
-            Next::Sys(SysOp::Read { file, offset, .. }) => found.reads.push((file, offset, at)),
+            Next::Sys(SysOp::Read {
+                file, offset, len, ..
+            }) => {
+                found.reads.push((file, offset, at));
+                found.copied += len;
+            }
+            Next::Sys(SysOp::Write { len, .. }) => found.copied += len,
             Next::Exit(_) | Next::End => break,
             Next::Broken => return Err(source.failure().unwrap_or("broken").to_owned()),
             _ => {}
