@@ -12,9 +12,9 @@ directory, runs, pages, processor, load = sys.argv[1:]
 REASONS = {
     "lirs": "the paper leaves the bound of the stack open; ours forgets the block that left memory "
             "first once as many are remembered as fit.",
-    "2q": "whether the name of the page that is asked for still counts when making room for it pushes "
-          "it out of A1out: the paper has room made first, ours lets the page into Am all the same. "
-          "A rerun over queues with that rule has our count.",
+    "2q": "likely whether the name of the page that is asked for still counts when making room for "
+          "it pushes that name out of A1out: with ours it does, and a rerun over queues with that "
+          "rule has our count.",
     "s3-fifo": "while its cache fills, libCacheSim puts objects into main as soon as small is "
                "full; the paper's algorithm 1 does not. With that rule a rerun over queues has "
                "libCacheSim's count, without it ours.",
