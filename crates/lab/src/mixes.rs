@@ -11,11 +11,12 @@ use piebald_sim::rooms::{
     },
     policy::color_map::ColorMap,
 };
-use piebald_sim::{Setup, Threads, run_after};
+use piebald_sim::{Setup, run_after};
+use piebald_units::Picos;
 
 pub use piebald_sim::{
-    ColorSetup, Files, FilesError, IoUse, Outcome, ProgramOutcome, ProgramSetup, Progress, Region,
-    SimError, Zone,
+    ColorSetup, Files, FilesError, IoUse, Outcome, ProgramOutcome, ProgramSetup, Progress, Reads,
+    Region, SimError, Threads, Zone,
 };
 
 use crate::{
@@ -44,7 +45,32 @@ pub enum MixMemory {
     Aged(u64),
 }
 
-/// A kernel for a mix. States that were made before are kept in `histories`.
+/// The machine of a mix.
+#[derive(Clone, Debug)]
+pub struct MixMachine<'a> {
+    /// Its description.
+    pub spec: &'a MachineSpec,
+    /// Parts of the model that are on.
+    pub features: Features,
+    /// Memory controllers that are off: all memory is behind the others.
+    pub disabled_controllers: Vec<u16>,
+    /// How threads move between its cores.
+    pub threads: Threads,
+}
+
+impl<'a> MixMachine<'a> {
+    /// All controllers, and threads that stay where they are.
+    pub fn new(spec: &'a MachineSpec, features: Features) -> Self {
+        Self {
+            spec,
+            features,
+            disabled_controllers: Vec::new(),
+            threads: Threads::default(),
+        }
+    }
+}
+
+/// A kernel for a mix. `tick` is the time between timer ticks, `None` = the default's. States that were made before are kept in `histories`.
 ///
 /// # Errors
 /// What the kernel, its allocator or its files say.
@@ -52,14 +78,15 @@ pub fn kernel(
     spec: &MachineSpec,
     frames: &MixFrames,
     memory: MixMemory,
+    tick: Option<Picos>,
     files: Option<&Files>,
     histories: &Histories,
 ) -> Result<Kernel, String> {
-    let make = || bare(spec, frames, memory);
+    let make = || bare(spec, frames, memory, tick);
     let mut kernel = match memory {
         MixMemory::Fresh => make()?,
         MixMemory::Aged(_) => {
-            let made = histories.place(format!("{spec:?} {frames:?} {memory:?}"));
+            let made = histories.place(format!("{spec:?} {frames:?} {memory:?} {tick:?}"));
             made.get_or_init(make).clone()?
         }
     };
@@ -69,10 +96,16 @@ pub fn kernel(
     Ok(kernel)
 }
 
-fn bare(spec: &MachineSpec, frames: &MixFrames, memory: MixMemory) -> Result<Kernel, String> {
+fn bare(
+    spec: &MachineSpec,
+    frames: &MixFrames,
+    memory: MixMemory,
+    tick: Option<Picos>,
+) -> Result<Kernel, String> {
     let count = spec.memory.size.0 >> 12;
     let threads = spec.core.sockets * spec.core.per_socket * spec.core.smt;
     let mut config = KernelConfig::new(threads);
+    config.tick = tick.unwrap_or(config.tick);
     let allocator: Box<dyn OwnedFrames> = match frames {
         MixFrames::Stock => {
             let config = StockConfig::new(count, threads, Flavour::default());
@@ -95,13 +128,12 @@ fn bare(spec: &MachineSpec, frames: &MixFrames, memory: MixMemory) -> Result<Ker
     Ok(kernel)
 }
 
-/// A run of programs after others, as [`run_after`]; with all parts of the machine model but
-/// for `off`.
+/// A run of programs after others, as [`run_after`].
 ///
 /// # Errors
 /// See [`SimError`].
 pub fn together(
-    machine: (&MachineSpec, Features),
+    machine: MixMachine<'_>,
     kernel: Kernel,
     [before, programs]: [Vec<ProgramSetup>; 2],
     seed: u64,
@@ -110,18 +142,18 @@ pub fn together(
     run_after(
         before,
         Setup {
-            machine: machine.0,
+            machine: machine.spec,
             options: Options {
-                features: machine.1,
+                features: machine.features,
                 seed: mix(&[seed, 1]),
-                disabled_controllers: Vec::new(),
+                disabled_controllers: machine.disabled_controllers,
                 shadow: None,
             },
             kernel,
             programs,
             map: None,
             curve: None,
-            threads: Threads::default(),
+            threads: machine.threads,
             quantum: QUANTUM,
             skew: SKEW,
             stop,

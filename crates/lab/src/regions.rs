@@ -366,6 +366,7 @@ impl Lab<'_> {
                 marks_ready: false,
                 warmup: entry.warmup,
                 budget: entry.budget,
+                each: false,
             }],
             threads: Threads::default(),
             map: None,

@@ -285,6 +285,7 @@ impl<'a> Lab<'a> {
             marks_ready: input.marks_ready,
             warmup: input.warmup,
             budget: input.budget,
+            each: false,
         };
         let Some(parts) = input
             .parts

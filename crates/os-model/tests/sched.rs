@@ -47,6 +47,23 @@ fn new_tasks_go_to_the_shortest_allowed_queue() {
 }
 
 #[test]
+fn new_tasks_near_a_core_go_round_from_there_among_the_least_loaded() {
+    let mut sched = sched(4);
+    let allowed = CoreSet::from_bits(0b1101);
+    // Core 1 is not allowed, core 3 comes before core 0.
+    for (task, near, expected) in [(0, 1, 2), (1, 1, 3), (2, 1, 0), (3, 3, 3), (4, 3, 0)] {
+        let wake = sched.add_near(TaskId(task), allowed, CoreId(near));
+        let expected = Wake {
+            task: TaskId(task),
+            core: CoreId(expected),
+        };
+        assert_eq!(wake, Ok(expected), "{task}");
+    }
+    let again = sched.add_near(TaskId(4), allowed, CoreId(3));
+    assert_eq!(again, Err(SchedError::AddedTwice(TaskId(4))));
+}
+
+#[test]
 fn an_idle_core_takes_a_waiting_task_that_may_run_there() {
     let mut s = sched(2);
     s.add(TaskId(0), CoreSet::one(C0)).unwrap();

@@ -124,5 +124,6 @@ fn program(library: &Library, core: usize, text: &str, refs: u64) -> Result<Prog
         marks_ready: true,
         warmup: refs,
         budget: refs,
+        each: false,
     })
 }

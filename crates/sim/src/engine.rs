@@ -103,23 +103,25 @@ struct ProgramState {
 }
 
 impl ProgramState {
-    /// References until the next moment that is looked at.
-    fn until_mark(&self) -> u64 {
+    /// References until the next moment that is looked at, for a thread that has made `made`.
+    fn until_mark(&self, made: u64) -> u64 {
         if !self.ready {
             return u64::MAX;
         }
-        let target = match self.warm {
-            None => self.origin + self.setup.warmup,
-            Some(warm) => warm.refs + self.setup.budget,
-        };
-        target.saturating_sub(self.refs)
+        let (warmup, budget) = (self.setup.warmup, self.setup.budget);
+        match (self.warm, self.setup.each) {
+            (None, false) => (self.origin + warmup).saturating_sub(self.refs),
+            (Some(warm), false) => (warm.refs + budget).saturating_sub(self.refs),
+            (None, true) => warmup.saturating_sub(made),
+            (Some(_), true) => warmup.saturating_add(budget).saturating_sub(made),
+        }
     }
 
     /// References that a task may make until the program is looked at again.
-    fn until_look(&self, task: TaskId) -> u64 {
+    fn until_look(&self, task: TaskId, made: u64) -> u64 {
         match task == self.main {
-            true => self.until_mark().min(self.until_change()),
-            false => self.until_mark(),
+            true => self.until_mark(made).min(self.until_change()),
+            false => self.until_mark(made),
         }
     }
 }
@@ -324,7 +326,9 @@ impl<'a> Engine<'a> {
             self.tasks.resize_with(at + 1, || None);
         }
         self.tasks[at] = Some(TaskState::new(program, source, skip, prime));
-        self.sched.add(task, state.setup.cores)?;
+        let cores = state.setup.cores;
+        let first = (self.setup.threads).first_core(program, thread, cores);
+        self.sched.add_near(task, cores, first)?;
         Ok(())
     }
 
@@ -534,7 +538,7 @@ impl<'a> Engine<'a> {
                     }
                 }
                 Need::Read => {
-                    let limit = self.programs[program].until_look(task);
+                    let limit = self.programs[program].until_look(task, state.made);
                     state.read(limit);
                 }
                 Need::Event(tail, next) => {
@@ -579,7 +583,8 @@ impl<'a> Engine<'a> {
         self.refs += made;
         let program_state = &mut self.programs[program];
         program_state.refs += made;
-        if program_state.until_mark() == 0 {
+        state.made += if program_state.ready { made } else { 0 };
+        if program_state.until_mark(state.made) == 0 {
             self.reached_mark(core, program, false);
             if !self.late.is_empty() {
                 self.start_late(self.cpus[core].now)?;

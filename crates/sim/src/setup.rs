@@ -52,6 +52,10 @@ pub struct ProgramSetup {
     pub warmup: u64,
     /// References of its measured part.
     pub budget: u64,
+    /// `warmup` and `budget` are of each of its threads, after its set-up: the measured part
+    /// begins as soon as one of them has made `warmup`, and ends as soon as one has made
+    /// `budget` more, so that none has ended before. Otherwise they are of all together.
+    pub each: bool,
 }
 
 /// The colours of a program: what its launcher and its main thread ask the kernel for.

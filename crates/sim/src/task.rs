@@ -24,6 +24,8 @@ pub(crate) struct TaskState {
     /// Translated references; those before `performed` are done.
     pub(crate) phys: Vec<PhysRef>,
     pub(crate) performed: usize,
+    /// References that it has made since its program was ready.
+    pub(crate) made: u64,
     pub(crate) fault: Option<Fault>,
     tail: u32,
     next: Option<Next>,
@@ -72,6 +74,7 @@ impl TaskState {
             translated: 0,
             phys: Vec::with_capacity(2 * BATCH),
             performed: 0,
+            made: 0,
             fault: None,
             tail: 0,
             next: None,

@@ -1,7 +1,7 @@
 //! How threads move between cores, and what that costs.
 
 use piebald_hw::spec::MachineSpec;
-use piebald_units::{CoreId, Picos};
+use piebald_units::{CoreId, CoreSet, Picos};
 
 use crate::reads::Reads;
 
@@ -21,6 +21,28 @@ pub struct Threads {
     pub migration: [Picos; NR_HOPS],
     /// Readers are moved to the files.
     pub reads: Option<Reads>,
+    /// Seed of a draw: on which of the least loaded cores that it may use each thread starts.
+    /// `None` = on the first of them.
+    pub first: Option<u64>,
+}
+
+impl Threads {
+    /// Where a thread of a program would like to start.
+    pub(crate) fn first_core(&self, program: usize, thread: u32, cores: CoreSet) -> CoreId {
+        let Some(seed) = self.first else {
+            return CoreId(0);
+        };
+        let parts = [program as u64, u64::from(thread)];
+        let drawn = parts.into_iter().fold(seed, |h, part| {
+            // SplitMix64's finaliser.
+            let mut z = (h ^ part).wrapping_add(0x9E37_79B9_7F4A_7C15);
+            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            z ^ (z >> 31)
+        });
+        let nth = drawn % u64::from(cores.len()).max(1);
+        cores.iter().nth(nth as usize).unwrap_or(CoreId(0))
+    }
 }
 
 /// Where hardware threads are, and what moving between them costs.
@@ -93,5 +115,26 @@ mod tests {
         let distances = Distances::new(&spec, &[1, 2, 3, 4].map(Picos)).expect("not free");
         assert_eq!(distances.cost(CoreId(3), CoreId(19)), Picos(1));
         assert_eq!(distances.cost(CoreId(3), CoreId(20)), Picos(2));
+    }
+
+    #[test]
+    fn first_cores_are_drawn_from_those_that_are_allowed() {
+        let cores = CoreSet::from_bits(0b1011_0000);
+        let threads = |first| Threads {
+            first,
+            ..Threads::default()
+        };
+        assert_eq!(threads(None).first_core(0, 3, cores), CoreId(0));
+        let drawn = |seed| -> Vec<u16> {
+            let threads = threads(Some(seed));
+            (0..64).map(|t| threads.first_core(0, t, cores).0).collect()
+        };
+        assert_eq!(drawn(5), drawn(5));
+        assert_ne!(drawn(5), drawn(6));
+        for core in 0..16 {
+            let allowed = cores.contains(CoreId(core));
+            assert_eq!(drawn(5).contains(&core), allowed, "{core}");
+        }
+        assert_eq!(threads(Some(5)).first_core(0, 0, CoreSet::EMPTY), CoreId(0));
     }
 }

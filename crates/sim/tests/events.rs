@@ -332,3 +332,29 @@ fn an_input_that_cannot_be_opened_is_an_error() {
 fn a_run_without_programs_is_empty() {
     assert!(go(Vec::new()).programs.is_empty());
 }
+
+#[test]
+fn marks_of_each_thread_end_with_the_first_that_is_through() {
+    // One thread stays in its first level, the other goes through memory.
+    let uneven = || {
+        Script::threads(vec![
+            vec![spawn(1, SpawnKind::Thread), loads(A, 1024, 1_000)],
+            vec![loads(B, 512 << 10, 2)],
+        ])
+    };
+    let region = |each| {
+        let setup = ProgramSetup {
+            warmup: 1_000,
+            budget: 8_000,
+            each,
+            ..program("uneven", "0-1", uneven())
+        };
+        go(vec![setup]).programs[0].region
+    };
+    let (each, all) = (region(true), region(false));
+    assert!(!each.ended_early && !all.ended_early);
+    assert_eq!(all.refs, 8_000);
+    // The fast one makes all of its 8,000, the slow one some.
+    assert!((8_001..16_000).contains(&each.refs), "{}", each.refs);
+    assert!(each.time > all.time);
+}

@@ -92,6 +92,7 @@ impl Case {
                 marks_ready: true,
                 warmup: refs[0],
                 budget: refs[1],
+                each: false,
             }],
             threads: Threads::default(),
             map: None,

@@ -48,6 +48,7 @@ fn bench(reads: Option<Reads>) -> Bench {
             balance: false,
             migration: [9_200_000, 10_500_000, 11_700_000, 12_900_000].map(Picos),
             reads,
+            first: None,
         },
         ..Bench::default()
     }

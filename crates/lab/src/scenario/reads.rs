@@ -56,6 +56,7 @@ pub(super) fn threads(
         balance,
         migration,
         reads,
+        first: None,
     })
 }
 

@@ -77,10 +77,24 @@ impl Scheduler {
     /// # Errors
     /// Known already, or no such core.
     pub fn add(&mut self, task: TaskId, cores: CoreSet) -> Result<Wake, SchedError> {
+        self.add_near(task, cores, CoreId(0))
+    }
+
+    /// As [`add`](Self::add); of cores that are equally loaded the task gets the first one from
+    /// `first` upwards, and from core 0 on after the last.
+    ///
+    /// # Errors
+    /// Known already, or no such core.
+    pub fn add_near(
+        &mut self,
+        task: TaskId,
+        cores: CoreSet,
+        first: CoreId,
+    ) -> Result<Wake, SchedError> {
         if self.tasks.contains_key(&task) {
             return Err(SchedError::AddedTwice(task));
         }
-        let core = self.place(task, cores)?;
+        let core = self.place(task, cores, first)?;
         let status = Status::Runnable(core);
         let entry = Entry {
             cores,
@@ -93,9 +107,9 @@ impl Scheduler {
     }
 
     /// The core that is to run a woken task: an idle one if there is, else the
-    /// one with the shortest queue.
-    fn place(&self, task: TaskId, cores: CoreSet) -> Result<CoreId, SchedError> {
-        let load = |c: &CoreId| self.cores[usize::from(c.0)].load();
+    /// one with the shortest queue; the first one from `first` on, around.
+    fn place(&self, task: TaskId, cores: CoreSet, first: CoreId) -> Result<CoreId, SchedError> {
+        let load = |c: &CoreId| (self.cores[usize::from(c.0)].load(), *c < first);
         let last = self.config.cores - 1;
         let here = cores.iter().filter(|c| c.0 <= last);
         here.min_by_key(load)
@@ -107,7 +121,7 @@ impl Scheduler {
     /// # Errors
     /// No such task or core.
     pub fn set_cores(&mut self, task: TaskId, cores: CoreSet) -> Result<(), SchedError> {
-        let target = self.place(task, cores)?;
+        let target = self.place(task, cores, CoreId(0))?;
         let entry = self
             .tasks
             .get_mut(&task)
@@ -177,7 +191,7 @@ impl Scheduler {
         let target = if cores.contains(core) {
             core
         } else {
-            self.place(task, cores)?
+            self.place(task, cores, CoreId(0))?
         };
         self.set(task, Status::Runnable(target));
         self.core(target)?.queue.push_back(task);
@@ -300,7 +314,7 @@ impl Scheduler {
     fn enqueue(&mut self, task: TaskId) -> Result<Wake, SchedError> {
         let core = match self.tasks.get(&task).and_then(|e| e.placed) {
             Some(core) => core,
-            None => self.place(task, self.cores_of(task)?)?,
+            None => self.place(task, self.cores_of(task)?, CoreId(0))?,
         };
         self.set(task, Status::Runnable(core));
         self.core(core)?.queue.push_back(task);

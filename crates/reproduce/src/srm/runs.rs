@@ -11,7 +11,8 @@ use std::{
 use piebald_lab::{
     Histories, colors,
     mixes::{
-        self, ColorSetup, Files, IoUse, MixFrames, MixMemory, Outcome, ProgramSetup, Region, Zone,
+        self, ColorSetup, Files, IoUse, MixFrames, MixMachine, MixMemory, Outcome, ProgramSetup,
+        Region, Zone,
     },
     rooms::{
         hw::{Features, disk, spec::MachineSpec},
@@ -33,7 +34,11 @@ use super::{
     shelf::{Ready, Shelf},
     sources::{Again, Place, Source},
 };
-use crate::{Hooks, Options};
+use crate::{
+    Hooks, Options,
+    experiment::draw,
+    row::{Found, change},
+};
 
 /// Programs start within this time of one another.
 const START_SPREAD_PS: u64 = 100_000_000;
@@ -163,6 +168,26 @@ pub(super) struct Runs<'a> {
     refs: AtomicU64,
 }
 
+impl Runs<'_> {
+    /// Time of a member against its time alone, in percent.
+    pub(super) fn slowdown(&self, case: &Case, member: usize) -> Found {
+        let alone = self.sample(&case.alone(member), 0, |d| d.time_ps)?;
+        change(&alone, &self.sample(case, member, |d| d.time_ps)?)
+    }
+
+    /// Change of a member's time from one case to another, in percent.
+    pub(super) fn time_change(&self, from: &Case, to: &Case, member: usize) -> Found {
+        let from = self.sample(from, member, |d| d.time_ps)?;
+        change(&from, &self.sample(to, member, |d| d.time_ps)?)
+    }
+
+    /// Change of a member's misses, in percent.
+    pub(super) fn miss_change(&self, from: &Case, to: &Case, member: usize) -> Found {
+        let from = self.sample(from, member, |d| d.misses)?;
+        change(&from, &self.sample(to, member, |d| d.misses)?)
+    }
+}
+
 impl<'a> Runs<'a> {
     pub(super) fn new(
         list: &'a List,
@@ -282,7 +307,7 @@ impl<'a> Runs<'a> {
                 ..Features::ALL
             },
         };
-        let machine = (&spec, features);
+        let machine = MixMachine::new(&spec, features);
         let outcome = mixes::together(machine, kernel, [before, members], seed, self.hooks.stop);
         let outcome = outcome.map_err(|e| e.to_string())?;
         self.refs.fetch_add(outcome.refs, Ordering::Relaxed);
@@ -310,7 +335,7 @@ impl<'a> Runs<'a> {
             Setting::Vanilla | Setting::OneColor => None,
         };
         let files = Files { zone, ..files()? };
-        mixes::kernel(spec, &frames, memory, Some(&files), &self.histories)
+        mixes::kernel(spec, &frames, memory, None, Some(&files), &self.histories)
     }
 
     fn before(&self, source: &Source, case: &Case, seed: u64) -> Result<ProgramSetup, String> {
@@ -432,6 +457,7 @@ fn setup(ready: Ready, source: &Source, core: u32) -> ProgramSetup {
         marks_ready: false,
         warmup: 0,
         budget: 0,
+        each: false,
     }
 }
 
@@ -483,17 +509,6 @@ fn zoned(spec: &MachineSpec, outcome: &Outcome) -> Zoned {
         sequences: zone.counters.sequences as f64,
         shared: zone.counters.shared as f64,
     }
-}
-
-/// A number that depends on all its parts (SplitMix64's finaliser).
-pub(super) fn draw(seed: u64, words: &str, number: u64) -> u64 {
-    let parts = words.bytes().map(u64::from).chain([number]);
-    parts.fold(seed ^ 0x5851_f42d_4c95_7f2d, |h, p| {
-        let mut z = (h ^ p).wrapping_add(0x9E37_79B9_7F4A_7C15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    })
 }
 
 #[cfg(test)]

@@ -212,6 +212,7 @@ pub fn program(name: &str, cores: &str, script: Script) -> ProgramSetup {
         measured: true,
         warmup: 0,
         budget: 20_000,
+        each: false,
     }
 }
 
