@@ -107,6 +107,17 @@ pub(crate) fn mean_of(samples: &[Sample]) -> Option<Sample> {
     Some((0..first.n()).map(mean).collect())
 }
 
+/// A number that depends on all its parts (SplitMix64's finaliser).
+pub(crate) fn draw(seed: u64, words: &str, number: u64) -> u64 {
+    let parts = words.bytes().map(u64::from).chain([number]);
+    parts.fold(seed ^ 0x5851_f42d_4c95_7f2d, |h, p| {
+        let mut z = (h ^ p).wrapping_add(0x9E37_79B9_7F4A_7C15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use piebald_report::LevelMpki;

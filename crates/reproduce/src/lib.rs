@@ -10,8 +10,10 @@
 
 mod dulo;
 mod experiment;
+mod mfc;
 mod programs;
 mod rainbow;
+mod row;
 mod srm;
 pub mod verdict;
 
@@ -33,11 +35,13 @@ pub enum System {
     Dulo,
     /// Colours of file blocks.
     Srm,
+    /// Readers that go to the files.
+    Mfc,
 }
 
 impl System {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Rainbow, Self::Dulo, Self::Srm];
+    pub const ALL: [Self; 4] = [Self::Rainbow, Self::Dulo, Self::Srm, Self::Mfc];
 
     /// As the command line names it.
     pub const fn name(self) -> &'static str {
@@ -45,6 +49,7 @@ impl System {
             Self::Rainbow => "rainbow",
             Self::Dulo => "dulo",
             Self::Srm => "srm",
+            Self::Mfc => "mfc",
         }
     }
 
@@ -60,6 +65,7 @@ impl System {
             Self::Srm => {
                 "SRM-buffer: colors of file blocks against pollution of the cache (EuroSys'11)"
             }
+            Self::Mfc => "MFC: a software approach to unifying multicore caches (2011)",
         }
     }
 
@@ -69,6 +75,7 @@ impl System {
             Self::Rainbow => &rainbow::TARGETS,
             Self::Dulo => &dulo::TARGETS,
             Self::Srm => &srm::TARGETS,
+            Self::Mfc => &mfc::TARGETS,
         }
     }
 
@@ -80,7 +87,7 @@ impl System {
     pub fn stand_ins(self) -> Result<Vec<StandIn>, ProgramsError> {
         match self {
             Self::Rainbow => stand_ins(rainbow::PROGRAMS),
-            Self::Dulo | Self::Srm => Ok(Vec::new()),
+            Self::Dulo | Self::Srm | Self::Mfc => Ok(Vec::new()),
         }
     }
 }
@@ -154,5 +161,6 @@ pub fn reproduce(
         System::Rainbow => rainbow::reproduce(options, hooks),
         System::Dulo => dulo::reproduce(options, hooks),
         System::Srm => srm::reproduce(options, hooks),
+        System::Mfc => mfc::reproduce(options, hooks),
     }
 }

@@ -11,7 +11,6 @@
 mod form;
 mod inputs;
 mod pairs;
-mod row;
 mod runs;
 mod several;
 mod shelf;
@@ -24,10 +23,9 @@ use piebald_report::{
     PaperFigure, Published, REPRODUCTION_SCHEMA, Reproduction, Target, TargetKind, Value, Verdict,
 };
 
-use crate::{Hooks, Options, ReproduceError, System};
+use crate::{Hooks, Options, ReproduceError, System, row::Row};
 use form::Form;
 use inputs::List;
-use row::Row;
 use runs::Runs;
 
 /// Ids of the targets, in order.
@@ -191,7 +189,8 @@ pub(crate) fn reproduce(
 
 /// S-1, which the paper found on machines of its own.
 fn survey() -> Target {
-    let mut row = Row::new("S-1", "Section 3.1: memory of 24 machines", TargetKind::G).finish();
+    let row = Row::new("S-1", "Section 3.1: memory of 24 machines", TargetKind::G);
+    let mut row = row.plain().finish();
     row.verdict = Verdict::Given;
     row.values.push(Value {
         name: "share of memory that is the file buffer".to_owned(),

@@ -5,11 +5,13 @@ use piebald_report::{PaperFigure, Target, TargetKind};
 
 use super::{
     inputs::{sized, with},
-    row::{Found, Row, change, curve, extreme, figure, mean, negated},
     runs::{Case, Member, Part, Runs, Setting},
     sources::Source,
 };
-use crate::Options;
+use crate::{
+    Options,
+    row::{Found, Row, change, curve, extreme, figure, mean, negated},
+};
 
 /// Cores of the PowerEdge that share a last level, and that do not.
 const SHARED: [u32; 2] = [0, 1];
@@ -145,6 +147,7 @@ pub(super) fn motivation(runs: &mut Runs<'_>, options: &Options) -> Result<Done,
     );
     three.unchanged(
         "grep's time, with one color",
+        super::UNCHANGED,
         runs.time_change(&plain, &one, 1),
     );
     let x = |size: &str| {
@@ -437,6 +440,7 @@ pub(super) fn random(runs: &mut Runs<'_>, _: &Options) -> Result<Done, String> {
         let srm = case.under(settings[1]);
         row.unchanged(
             &format!("{v}: change of time"),
+            super::UNCHANGED,
             runs.time_change(case, &srm, 0),
         );
         row.show(

@@ -5,11 +5,14 @@ use piebald_report::{PaperFigure, Target, TargetKind};
 use super::{
     inputs::Builtins,
     pairs::{both, file, vm},
-    row::{Found, Row, curve, figure, mean, negated},
-    runs::{Case, Member, Part, Runs, Setting, draw},
+    runs::{Case, Member, Part, Runs, Setting},
     sources::{Place, Source},
 };
-use crate::Options;
+use crate::{
+    Options,
+    experiment::draw,
+    row::{Found, Row, curve, figure, mean, negated},
+};
 
 type Done = (Vec<Target>, Vec<PaperFigure>);
 

@@ -7,11 +7,13 @@ use piebald_units::Bytes;
 use super::{
     inputs::with,
     pairs::{both, times},
-    row::{Found, Row, change, curve, extreme, figure, mean, negated},
     runs::{Case, Member, Part, Runs, Setting},
     sources::Source,
 };
-use crate::Options;
+use crate::{
+    Options,
+    row::{Found, Row, change, curve, extreme, figure, mean, negated},
+};
 
 type Done = (Vec<Target>, Vec<PaperFigure>);
 
@@ -43,7 +45,8 @@ pub(super) fn colors(runs: &Runs<'_>) -> Result<Target, String> {
         "S-4",
         "Section 2: colors of the X5355 with 4 GiB",
         TargetKind::C,
-    );
+    )
+    .plain();
     row.exact("colors", 64.0, colors as f64, "");
     let least = counted.iter().min().copied().unwrap_or(0);
     let most = counted.iter().max().copied().unwrap_or(0);

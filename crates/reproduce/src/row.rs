@@ -5,22 +5,21 @@ use piebald_report::{
     Verdict,
 };
 
-use super::runs::{Case, Runs};
 use crate::{experiment::mean_of, verdict};
 
 /// A sample, or why there is none.
-pub(super) type Found = Result<Sample, String>;
+pub(crate) type Found = Result<Sample, String>;
 
 /// A row of results.
-pub(super) struct Row {
-    pub target: Target,
+pub(crate) struct Row {
+    pub(crate) target: Target,
     verdicts: Vec<Verdict>,
     /// Why something that is to be judged is missing.
     missing: Option<String>,
 }
 
 impl Row {
-    pub(super) fn new(id: &str, title: &str, kind: TargetKind) -> Self {
+    pub(crate) fn new(id: &str, title: &str, kind: TargetKind) -> Self {
         Self {
             target: Target {
                 id: id.to_owned(),
@@ -28,7 +27,7 @@ impl Row {
                 kind,
                 verdict: Verdict::NotRun,
                 why: None,
-                stand_in: !matches!(id, "S-1" | "S-4"),
+                stand_in: true,
                 calibrated: false,
                 values: Vec::new(),
                 predicates: Vec::new(),
@@ -38,8 +37,14 @@ impl Row {
         }
     }
 
+    /// No program stands in for another in this row.
+    pub(crate) fn plain(mut self) -> Self {
+        self.target.stand_in = false;
+        self
+    }
+
     /// A number that is judged by `rule`.
-    pub(super) fn judge(
+    pub(crate) fn judge(
         &mut self,
         name: &str,
         paper: Published,
@@ -62,22 +67,20 @@ impl Row {
     }
 
     /// A headline number.
-    pub(super) fn headline(&mut self, name: &str, paper: f64, found: Found) {
+    pub(crate) fn headline(&mut self, name: &str, paper: f64, found: Found) {
         self.judge(name, Published::Number(paper), found, "%", |s| {
             verdict::headline(paper, s)
         });
     }
 
-    /// "Unchanged", with the bound of the rules.
-    pub(super) fn unchanged(&mut self, name: &str, found: Found) {
+    /// "Unchanged": the whole interval lies within `bound` percent of zero.
+    pub(crate) fn unchanged(&mut self, name: &str, bound: f64, found: Found) {
         let paper = Published::Text("unchanged".to_owned());
-        self.judge(name, paper, found, "%", |s| {
-            verdict::no_change(super::UNCHANGED, s)
-        });
+        self.judge(name, paper, found, "%", |s| verdict::no_change(bound, s));
     }
 
     /// A number that is shown and not judged.
-    pub(super) fn show(&mut self, name: &str, found: &Found, unit: &str) {
+    pub(crate) fn show(&mut self, name: &str, found: &Found, unit: &str) {
         if let Ok(sample) = found {
             let value = value(name, Published::Nothing, sample, unit);
             self.target.values.push(value);
@@ -85,7 +88,7 @@ impl Row {
     }
 
     /// A statement; `None` if what it speaks of is missing.
-    pub(super) fn states(&mut self, text: impl Into<String>, holds: Result<bool, String>) {
+    pub(crate) fn states(&mut self, text: impl Into<String>, holds: Result<bool, String>) {
         let holds = holds.map_err(|why| self.missing.get_or_insert(why).clone());
         self.target.predicates.push(Predicate {
             text: text.into(),
@@ -94,7 +97,7 @@ impl Row {
     }
 
     /// A bound from above.
-    pub(super) fn below(&mut self, name: &str, bound: f64, found: Found, unit: &str) {
+    pub(crate) fn below(&mut self, name: &str, bound: f64, found: Found, unit: &str) {
         let paper = Published::Text(format!("< {bound}"));
         self.judge(name, paper, found, unit, |s| match s.mean < bound {
             true => Verdict::Match,
@@ -103,7 +106,7 @@ impl Row {
     }
 
     /// A verdict of something exact.
-    pub(super) fn exact(&mut self, name: &str, paper: f64, measured: f64, unit: &str) {
+    pub(crate) fn exact(&mut self, name: &str, paper: f64, measured: f64, unit: &str) {
         self.verdicts.push(match measured == paper {
             true => Verdict::Match,
             false => Verdict::Miss,
@@ -118,12 +121,12 @@ impl Row {
     }
 
     /// Something that is to be judged is missing.
-    pub(super) fn missing(&mut self, why: &str) {
+    pub(crate) fn missing(&mut self, why: &str) {
         self.missing.get_or_insert_with(|| why.to_owned());
     }
 
     /// What has to be known to read the row.
-    pub(super) fn note(&mut self, text: &str) {
+    pub(crate) fn note(&mut self, text: &str) {
         let why = self.target.why.get_or_insert_default();
         if !why.is_empty() {
             why.push_str("; ");
@@ -132,7 +135,7 @@ impl Row {
     }
 
     /// The row with its verdict. Where something that is to be judged is missing, it is not run.
-    pub(super) fn finish(mut self) -> Target {
+    pub(crate) fn finish(mut self) -> Target {
         let predicates = &self.target.predicates;
         self.target.verdict = match (&self.missing, self.target.kind) {
             (Some(_), _) => Verdict::NotRun,
@@ -160,39 +163,19 @@ fn value(name: &str, paper: Published, sample: &Sample, unit: &str) -> Value {
 }
 
 /// `b / a - 1` in percent, repetition by repetition.
-pub(super) fn change(a: &Sample, b: &Sample) -> Found {
+pub(crate) fn change(a: &Sample, b: &Sample) -> Found {
     let change = a.slowdown(b).ok_or("repetitions are missing")?;
     Ok(change.scaled(100.0))
 }
 
-impl Runs<'_> {
-    /// Time of a member against its time alone, in percent.
-    pub(super) fn slowdown(&self, case: &Case, member: usize) -> Found {
-        let alone = self.sample(&case.alone(member), 0, |d| d.time_ps)?;
-        change(&alone, &self.sample(case, member, |d| d.time_ps)?)
-    }
-
-    /// Change of a member's time from one case to another, in percent.
-    pub(super) fn time_change(&self, from: &Case, to: &Case, member: usize) -> Found {
-        let from = self.sample(from, member, |d| d.time_ps)?;
-        change(&from, &self.sample(to, member, |d| d.time_ps)?)
-    }
-
-    /// Change of a member's misses, in percent.
-    pub(super) fn miss_change(&self, from: &Case, to: &Case, member: usize) -> Found {
-        let from = self.sample(from, member, |d| d.misses)?;
-        change(&from, &self.sample(to, member, |d| d.misses)?)
-    }
-}
-
 /// The mean over cases, repetition by repetition.
-pub(super) fn mean(found: &[Found]) -> Found {
+pub(crate) fn mean(found: &[Found]) -> Found {
     let all: Result<Vec<Sample>, String> = found.iter().cloned().collect();
     mean_of(&all?).ok_or_else(|| "no case was run".to_owned())
 }
 
 /// The case with the least or the largest mean.
-pub(super) fn extreme(found: &[Found], largest: bool) -> Found {
+pub(crate) fn extreme(found: &[Found], largest: bool) -> Found {
     let all: Result<Vec<Sample>, String> = found.iter().cloned().collect();
     let all = all?.into_iter();
     let order = |a: &Sample, b: &Sample| a.mean.total_cmp(&b.mean);
@@ -204,12 +187,12 @@ pub(super) fn extreme(found: &[Found], largest: bool) -> Found {
 }
 
 /// The other sign.
-pub(super) fn negated(found: Found) -> Found {
+pub(crate) fn negated(found: Found) -> Found {
     found.map(|s| s.scaled(-1.0))
 }
 
 /// A curve of what was found, by x.
-pub(super) fn curve<'f>(
+pub(crate) fn curve<'f>(
     name: &str,
     dashed: bool,
     points: impl IntoIterator<Item = (f64, &'f Found)>,
@@ -230,7 +213,7 @@ pub(super) fn curve<'f>(
 }
 
 /// A figure, unless nothing of it was run.
-pub(super) fn figure(
+pub(crate) fn figure(
     [name, text, x, y]: [&str; 4],
     panels: Vec<(String, Vec<Curve>)>,
 ) -> Option<PaperFigure> {

@@ -1,0 +1,88 @@
+//! Rows that need no runs of programs: M-10, M-11 and M-16; and M-13, single reads.
+
+use piebald_lab::rooms::policy::mfc::Config;
+use piebald_report::{PaperFigure, Published, Target, TargetKind, Value, Verdict};
+
+use super::runs::Runs;
+use crate::{row::Row, verdict};
+
+type Done = (Vec<Target>, Vec<PaperFigure>);
+
+const MIB: f64 = (1 << 20) as f64;
+/// MB/s that a clock in whole picoseconds tells apart: one of them is 6 MB/s of 28,000.
+const CLOCK_STEP: f64 = 10.0;
+
+/// M-10: what all runs are charged.
+pub(super) fn migration() -> Target {
+    let row = Row::new("M-10", "Section 4.5: a migration", TargetKind::G).plain();
+    let mut target = row.finish();
+    target.verdict = Verdict::Given;
+    let names = ["same chip", "one hop", "two hops"];
+    let given = names.into_iter().zip(Config::PAPER.migration);
+    target.values = given
+        .zip([9.2, 10.5, 11.7])
+        .map(|((name, time), paper)| Value {
+            name: name.to_owned(),
+            paper: Published::Number(paper),
+            measured: Some(time.0 as f64 / 1e6),
+            ci95: None,
+            unit: "us".to_owned(),
+        })
+        .collect();
+    target
+}
+
+/// M-11, which cannot be counted.
+pub(super) fn copied() -> Target {
+    let mut row = Row::new("M-11", "Figure 10: bytes copied", TargetKind::H);
+    row.missing(
+        "the model counts lines that come out of other cores' caches, but not of what they are: \
+         the file's cannot be told from the rest; and the recordings of eight passes over one \
+         file are not made",
+    );
+    row.finish()
+}
+
+/// M-16.
+pub(super) fn aggregates(runs: &mut Runs<'_>) -> Result<Done, String> {
+    let spec = runs.spec();
+    let dram = &spec.memory.dram;
+    let line_ps = (u64::from(dram.timing.ccd) * dram.timing.tck.0) as f64;
+    let line = f64::from(dram.timing.bl) * f64::from(dram.bus_bytes);
+    let channels = f64::from(spec.memory.controllers) * f64::from(dram.channels);
+    let rate = channels * line / line_ps * 1e6;
+    let cores = spec.core.sockets * spec.core.per_socket;
+    let outer = || spec.cache.iter().filter(|c| c.level >= 2);
+    let whole = outer().map(|c| c.size.0 * u64::from(cores / c.shared_by));
+    let mine = outer().map(|c| c.size.0);
+    let [whole, mine] = [whole.sum::<u64>(), mine.sum::<u64>()].map(|b| b as f64 / MIB);
+    let mut row = Row::new("M-16", "Section 2: the machine", TargetKind::C).plain();
+    let rounded = (rate / CLOCK_STEP).round() * CLOCK_STEP;
+    row.exact("eight controllers", 28_000.0, rounded, "MB/s");
+    row.exact("L2 and L3 of the machine", 16.0, whole, "MB");
+    row.exact("L2 and L3 of one core", 2.5, mine, "MB");
+    row.note(&format!(
+        "{rate:.1} MB/s by the preset's clock, which is in whole picoseconds"
+    ));
+    Ok((vec![row.finish()], Vec::new()))
+}
+
+/// M-13.
+pub(super) fn one_read(runs: &mut Runs<'_>) -> Result<Done, String> {
+    let size = runs.list().size()?;
+    let mut row = Row::new("M-13", "Section 6.6.1: a read of 256 KB", TargetKind::H).plain();
+    for (name, paper, emptied) in [
+        ("from the caches", 45.0, false),
+        ("from memory", 145.0, true),
+    ] {
+        let found = runs.read_once(size, emptied);
+        row.judge(name, Published::Number(paper), found, "us", |s| {
+            verdict::amount(paper, s.mean, false)
+        });
+    }
+    row.note(
+        "no MFC; the file was read three times just before, or 32 MB of others into another \
+         buffer after that",
+    );
+    Ok((vec![row.finish()], Vec::new()))
+}
