@@ -12,9 +12,9 @@ directory, runs, pages, processor, load = sys.argv[1:]
 REASONS = {
     "lirs": "the paper leaves the bound of the stack open; ours forgets the block that left memory "
             "first once as many are remembered as fit.",
-    "2q": "likely whether the name of the page that is asked for still counts when making room for "
-          "it pushes that name out of A1out: with ours it does, and a rerun over queues with that "
-          "rule has our count.",
+    "2q": "six in 3.9 million, not explained. A rerun over queues has our count; if a name that is "
+          "pushed out of A1out by the page that makes room for it counts no more, it has two "
+          "misses less.",
     "s3-fifo": "while its cache fills, libCacheSim puts objects into main as soon as small is "
                "full; the paper's algorithm 1 does not. With that rule a rerun over queues has "
                "libCacheSim's count, without it ours.",
