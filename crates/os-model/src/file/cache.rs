@@ -244,7 +244,7 @@ impl<P: Replacement> Cache<P> {
     }
 
     /// First half of bringing a page in: the policy learns that it comes. Only if
-    /// there [is room](Self::has_room) or can be made, since a page that was
+    /// there [is room](Self::free) or it can be made, since a page that was
     /// announced must come.
     pub fn announce(&mut self, key: Key, insert: &Insert, now: Picos) {
         let ghost = self.numbers.get(&key).copied();

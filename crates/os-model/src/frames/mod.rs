@@ -11,7 +11,7 @@
 //!   caches", ACM TOCS 10(4), 1992).
 //! * [`Colored`]: the coloured buddy of the policy core, for partitions (Rainbow)
 //!   and for page colouring.
-//! * [`age`]: drives any of them through a random history, until free memory
+//! * [`age()`]: drives any of them through a random history, until free memory
 //!   is small and scattered as on a machine that has been up for weeks.
 //!
 //! The first three know no page colours as policies mean them: a request with

@@ -29,7 +29,7 @@
 //! (a walk here sees every access bit); memory cgroups and their generations;
 //! isolation in batches (one page is evicted at a time, and a batch of proposals
 //! ignores what its own evictions would change); the access bit of a page that the
-//! processor sets again during a walk; PG_workingset. [M] for the numbers 3 : 2,
+//! processor sets again during a walk; PG_workingset. \[M\] for the numbers 3 : 2,
 //! 64, 1/2 and 1/4.
 //!
 //! *Where nothing may go.* The kernel looks again until something may. Here the
