@@ -2,7 +2,7 @@
 //!
 //! DULO needs more than a capacity: the sizes of its sections, what a fetch costs,
 //! and a base. The command line gives them as options of its name (see
-//! [`PolicySpec`](super::PolicySpec)):
+//! [`PolicySpec`]):
 //!
 //! | option | meaning | default |
 //! |---|---|---|
