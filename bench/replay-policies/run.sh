@@ -1,21 +1,22 @@
 #!/usr/bin/env bash
 # Page references per processor second, misses and memory of replacement policies, beside
-# libCacheSim's Python package: the same trace of draws from a Zipf distribution, runs
-# interleaved, one thread each. Writes results.md beside this file.
+# libCacheSim's Python package: the same trace, runs interleaved, one thread each.
 #
-#   run.sh [RUNS] [REQUESTS]      RUNS: 3, REQUESTS of the trace: 20e6
+#   run.sh [RUNS] [REQUESTS]             draws from a Zipf distribution; writes results.md.
+#                                        RUNS: 3, REQUESTS: 20e6
+#   run.sh RUNS FILE.vscsi PAGES         the pages of a block trace; writes results-NAME.md
 #
 # RESULTS=FILE writes the table elsewhere (a short run, say). Needs python3 with venv;
-# libcachesim and numpy are installed into a cache. Takes some 15 minutes on a quiet machine.
+# libcachesim and numpy are installed into a cache. 20e6 requests take some 15 minutes on a
+# quiet machine.
 set -eu
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 runs=${1:-3}
 requests=${2:-20e6}
-results=${RESULTS:-$here/results.md}
+pages=${3:-100000}
 work=${XDG_CACHE_HOME:-$HOME/.cache}/piebald/bench-replay-policies
 target=${CARGO_TARGET_DIR:-$here/../../target}
-pages=100000
 mkdir -p "$work"
 if ! "$work/venv/bin/python" -c 'import libcachesim, numpy' 2>/dev/null; then
     python3 -m venv "$work/venv"
@@ -24,9 +25,23 @@ fi
 python=$work/venv/bin/python
 cargo build --release --quiet --manifest-path "$here/../../Cargo.toml" -p piebald-sim --example replay_rate
 cargo build --release --quiet --manifest-path "$here/../../Cargo.toml" -p piebald
-trace=$work/zipf-$requests.oracleGeneral
+case $requests in
+*.vscsi)
+    name=$(basename "$requests" .vscsi)
+    what="the 4 KiB pages of the requests of $name.vscsi"
+    trace=$work/$name.oracleGeneral
+    make_trace() { "$python" "$here/pages.py" "$requests" "$1"; }
+    results=${RESULTS:-$here/results-$name.md}
+    ;;
+*)
+    what="Zipf 1.0 over a million ids"
+    trace=$work/zipf-$requests.oracleGeneral
+    make_trace() { "$python" "$here/zipf.py" "$1" "$requests"; }
+    results=${RESULTS:-$here/results.md}
+    ;;
+esac
 if [ ! -s "$trace" ]; then
-    "$python" "$here/zipf.py" "$trace.part" "$requests"
+    make_trace "$trace.part"
     mv "$trace.part" "$trace"
 fi
 
@@ -68,6 +83,6 @@ for _ in $(seq "$runs"); do
 done
 cpu=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo 2>/dev/null | head -1)
 load=$(cut -d ' ' -f 1-3 /proc/loadavg 2>/dev/null || echo unknown)
-"$python" "$here/table.py" "$work" "$runs" "$pages" "${cpu:-unknown}" "$load" >"$results.part"
+"$python" "$here/table.py" "$work" "$runs" "$pages" "${cpu:-unknown}" "$load" "$what" >"$results.part"
 mv "$results.part" "$results"
 cat "$results"

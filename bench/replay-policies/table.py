@@ -1,25 +1,25 @@
 """The results of run.sh as a page of Markdown.
 
-table.py DIRECTORY RUNS PAGES PROCESSOR LOAD
+table.py DIRECTORY RUNS PAGES PROCESSOR LOAD TRACE
 """
 import datetime
 import statistics
 import sys
 
-directory, runs, pages, processor, load = sys.argv[1:]
+directory, runs, pages, processor, load, trace = sys.argv[1:]
 
 # Why counts differ, where they do by design; what is not here has to be equal.
 REASONS = {
     "lirs": "the paper leaves the bound of the stack open; ours forgets the block that left memory "
             "first once as many are remembered as fit.",
-    "2q": "six in 3.9 million, not explained. A rerun over queues has our count; if a name that is "
+    "2q": "a few in a million, not explained. A rerun over queues has our count; if a name that is "
           "pushed out of A1out by the page that makes room for it counts no more, it has two "
           "misses less.",
     "s3-fifo": "while its cache fills, libCacheSim puts objects into main as soon as small is "
-               "full; the paper's algorithm 1 does not. With that rule a rerun over queues has "
-               "libCacheSim's count, without it ours.",
+               "full; the paper's algorithm 1 does not. On the Zipf trace a rerun over queues has "
+               "libCacheSim's count with that rule, and ours without it.",
     "w-tinylfu": "the sketch and its sample differ: ours is halved after 10 uses per page, as "
-                 "Caffeine's; the longer sample suits draws that never change.",
+                 "Caffeine's; the longer sample suits draws that never change. Not taken apart further.",
 }
 
 
@@ -59,8 +59,8 @@ whole, cache, peer = read("whole"), read("cache"), read("peer")
 references = next(iter(peer.values())).references
 print(f"""# Replacement policies beside libCacheSim 0.3.5
 
-{datetime.date.today()}, {processor}; load {load} at the end. {references:,} references, Zipf 1.0 over a
-million ids, {int(pages):,} pages fit. One thread; medians of {runs} runs each, the programs in turns.
+{datetime.date.today()}, {processor}; load {load} at the end. {references:,} references, {trace};
+{int(pages):,} pages fit. One thread; medians of {runs} runs each, the programs in turns.
 
 * *Command*: `piebald replay`, decoding and output included; its rate and libCacheSim's are per
   second of processor time of what reads the trace from a file.

@@ -5,6 +5,7 @@ zipf.py FILE [REQUESTS] [IDS] [EXPONENT] [SEED]
 import sys
 
 import numpy as np
+import oracle
 
 path = sys.argv[1]
 requests, ids = (int(float(a)) for a in (sys.argv[2:4] + ["20e6", "1e6"][len(sys.argv[2:4]):]))
@@ -17,13 +18,4 @@ ranks = np.searchsorted(np.cumsum(shares) / shares.sum(), draw.random(requests),
 # Popularity says nothing about the number of a block.
 blocks = draw.permutation(ids)[np.minimum(ranks, ids - 1)].astype(np.uint64)
 
-# The request of the same block that comes next, counted from 1; -1 = none.
-order = np.argsort(blocks, kind="stable")
-following = np.full(requests, -1, dtype=np.int64)
-same = blocks[order[1:]] == blocks[order[:-1]]
-following[order[:-1][same]] = order[1:][same] + 1
-
-record = np.dtype([("time", "<u4"), ("id", "<u8"), ("size", "<u4"), ("next", "<i8")])
-trace = np.zeros(requests, dtype=record)
-trace["id"], trace["size"], trace["next"] = blocks, 1, following
-trace.tofile(path)
+oracle.write(path, blocks)
