@@ -248,6 +248,7 @@ fn kernel(spec: &MachineSpec, policy: &Policy, draw: u64) -> Result<Kernel, Stri
         config.colors = Some(ColorConfig {
             map: map_of(spec, policy)?,
             rainbow: RAINBOW,
+            hvr: None,
         });
     }
     config.thp = if policy.thp { Thp::Always } else { Thp::Never };

@@ -115,6 +115,7 @@ fn bare(
             config.colors = Some(ColorConfig {
                 map: (**map).clone(),
                 rainbow: RAINBOW,
+                hvr: None,
             });
             let config = ColoredConfig::new(count, threads, (**map).clone());
             Box::new(Colored::new(&config).map_err(|e| e.to_string())?)

@@ -57,6 +57,7 @@ impl Case {
                 when_full: rainbow::WhenFull::Others,
                 ..rainbow::Config::PAPER
             },
+            hvr: None,
         });
         let frames = Colored::new(&ColoredConfig::new(frames, threads, map)).expect("frames");
         let options = ReplayOptions {

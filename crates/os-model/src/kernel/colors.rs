@@ -6,16 +6,17 @@ use std::collections::HashMap;
 use piebald_policy::{
     color_map::ColorMap,
     contract::{Asker, Cause, FrameRequest, Mode, Purpose},
+    hvr,
     rainbow::{
-        self, Allowed, Ask, Gone, JoinError, MAX_PARTITIONS, Owner as Whose, Partition,
-        PartitionId, Refusal, Registry, Reservation, Resized, Turn,
+        self, Allowed, Ask, JoinError, MAX_PARTITIONS, Owner as Whose, Partition, PartitionId,
+        Refusal, Registry, Reservation, Resized, Turn,
     },
 };
-use piebald_units::{ColorSet, CoreId, Order, Pfn, TaskId};
+use piebald_units::{Color, ColorSet, CoreId, Order, Pfn, TaskId};
 
 use super::{
-    Actions, ColorConfig, Kernel, KernelError, OnLimit, Path, Process, boot::kernel_request,
-    mapping::Caller, recolor::Recoloring,
+    Actions, ColorConfig, Kernel, KernelError, OnLimit, Path, Process, Under,
+    boot::kernel_request, hvr::Vertical, mapping::Caller, recolor::Recoloring,
 };
 use crate::space::Entry;
 
@@ -31,6 +32,43 @@ pub(crate) struct Colors {
     pub turn: Turn,
     /// Recolouring that has begun and is not through.
     pub recoloring: HashMap<Whose, Recoloring>,
+    /// Programs whose colours follow from what they are.
+    pub vertical: Option<Box<Vertical>>,
+}
+
+/// Where a task's rounds through its colours stand: among its partition's, and among those
+/// that HVR gives its program, some of which are drawn.
+#[derive(Clone, Copy)]
+pub(crate) struct Turns {
+    own: Turn,
+    lot: hvr::Turn,
+    draw: u64,
+}
+
+impl Turns {
+    /// Before the first page. Tasks draw different numbers.
+    pub fn of(task: TaskId) -> Self {
+        Self {
+            own: Turn::START,
+            lot: hvr::Turn::START,
+            draw: u64::from(task.0),
+        }
+    }
+
+    /// Notes the colour that was granted.
+    pub fn took(&mut self, color: Color) {
+        self.own.took(color);
+        self.lot.took(color);
+        self.draw = self.draw.wrapping_add(1);
+    }
+
+    /// The next random number (SplitMix64).
+    const fn random(self) -> u64 {
+        let z = self.draw.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
 }
 
 impl Colors {
@@ -43,6 +81,10 @@ impl Colors {
             registry: registry.map_err(KernelError::Rainbow)?,
             turn: Turn::START,
             recoloring: HashMap::new(),
+            vertical: match config.hvr {
+                Some(hvr) => Some(Box::new(Vertical::new(&config.map, hvr)?)),
+                None => None,
+            },
         })
     }
 }
@@ -77,15 +119,23 @@ impl Want {
 pub(super) fn prepared<'a>(
     colors: Option<&'a Colors>,
     request: &FrameRequest<'a>,
-    of: Option<PartitionId>,
-    on_limit: OnLimit,
-    turn: Turn,
-) -> Result<FrameRequest<'a>, Gone> {
+    under: Under,
+    turns: Turns,
+) -> Result<FrameRequest<'a>, Refusal> {
     let Some(colors) = colors else {
         return Ok(*request);
     };
-    let request = colors.registry.prepare(request, of, turn)?;
-    let mode = match on_limit {
+    if let (Some(id), Some(vertical)) = (under.managed, &colors.vertical) {
+        let made = vertical
+            .manager
+            .prepare(request, id, turns.lot, turns.random());
+        // A process that is managed has a program.
+        return Ok(made.unwrap_or(*request));
+    }
+    let request = colors
+        .registry
+        .prepare(request, under.partition, turns.own)?;
+    let mode = match under.on_limit {
         OnLimit::Borrow => Mode::Hint,
         _ => request.mode,
     };
@@ -136,7 +186,10 @@ impl Kernel {
     /// [`KernelError::NoSuchTask`].
     pub fn colors_of(&self, task: TaskId) -> Result<Option<&ColorSet>, KernelError> {
         let process = self.process(self.process_of(task)?);
-        Ok(self.allowed(process).and_then(Allowed::set))
+        Ok(match self.lot_of(process) {
+            Some(set) => Some(set),
+            None => self.allowed(process).and_then(Allowed::set),
+        })
     }
 
     /// Sets what happens when the colours that bind a task's process are used up.
@@ -164,6 +217,7 @@ impl Kernel {
         actions: &mut Actions,
     ) -> Result<PartitionId, KernelError> {
         let c = self.color_call(task, core, "reserve", actions)?;
+        self.check_unmanaged(c, "reserve")?;
         let (current, tasks) = {
             let p = self.process(c.process);
             (p.partition, p.tasks)
@@ -217,6 +271,7 @@ impl Kernel {
         actions: &mut Actions,
     ) -> Result<(), KernelError> {
         let c = self.color_call(task, core, "attach", actions)?;
+        self.check_unmanaged(c, "attach")?;
         let (current, tasks) = {
             let p = self.process(c.process);
             (p.partition, p.tasks)
@@ -302,10 +357,10 @@ impl Kernel {
 
     /// Do colours bind what a process asks for?
     pub(super) fn is_bound(&self, process: usize) -> bool {
-        let p = self.process(process);
+        let under = self.under(process);
         self.colors.as_ref().is_some_and(|colors| {
             let page = page_request();
-            let made = prepared(Some(colors), &page, p.partition, p.on_limit, Turn::START);
+            let made = prepared(Some(colors), &page, under, Turns::of(TaskId(0)));
             made.is_ok_and(|r| r.allowed.is_some() && r.mode == Mode::Hard)
         })
     }
@@ -317,7 +372,8 @@ impl Kernel {
             return true;
         };
         let all = self.colors.as_ref().map_or(0, |c| c.map.colors());
-        process.partition.is_none() && allowed.set().is_none_or(|set| set.len() == all)
+        let has_own = process.partition.is_some() || process.managed.is_some();
+        !has_own && allowed.set().is_none_or(|set| set.len() == all)
     }
 
     /// Numbers of the processes whose pages belong together: those of a partition,

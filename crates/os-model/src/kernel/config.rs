@@ -2,7 +2,7 @@
 //! \[M\] marks one that is from memory or chosen, to be adjusted against a real
 //! kernel.
 
-use piebald_policy::{color_map::ColorMap, rainbow};
+use piebald_policy::{color_map::ColorMap, hvr, rainbow};
 use piebald_units::Picos;
 
 /// Whether anonymous memory gets 2 MiB pages.
@@ -141,6 +141,8 @@ pub struct ColorConfig {
     pub map: ColorMap,
     /// The choices about partitions.
     pub rainbow: rainbow::Config,
+    /// Programs that are handed over to HVR get their colours from it; `None` = none can be.
+    pub hvr: Option<hvr::Config>,
 }
 
 /// What happens when a process asks for a page and the colours that bind it are

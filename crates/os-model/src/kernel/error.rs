@@ -2,6 +2,7 @@
 
 use piebald_policy::{
     contract::{AllocError, Broken, Cause, Purpose},
+    hvr,
     rainbow::{self, ConfigError, JoinError, PlanError, Refusal},
     srm,
 };
@@ -105,6 +106,33 @@ pub enum KernelError {
         call: &'static str,
         /// The registry's answer.
         why: Refusal,
+    },
+    /// HVR cannot be configured so.
+    #[error("HVR: {0}")]
+    Hvr(hvr::ConfigError),
+    /// A program was not handed over to HVR.
+    #[error("{task}: manage: {why}")]
+    Manage {
+        /// Whose process it is.
+        task: TaskId,
+        /// The manager's answer.
+        why: hvr::Refusal,
+    },
+    /// The kernel has no HVR to hand programs over to.
+    #[error("{task}: manage: this kernel has no HVR")]
+    NoHvr {
+        /// Whose process it is.
+        task: TaskId,
+    },
+    /// The task's process has its colours from elsewhere.
+    #[error("{task}: {call}: its process {has}")]
+    Managed {
+        /// Whose process it is.
+        task: TaskId,
+        /// The call.
+        call: &'static str,
+        /// What it has.
+        has: &'static str,
     },
     /// A task could not join a partition.
     #[error("{task}: attach: {why}")]

@@ -27,6 +27,8 @@ pub enum FaultKind {
     /// A page that was read back from swap space, or was still in memory when it was
     /// needed again.
     SwappedIn,
+    /// A page that HVR wants elsewhere was touched: it moved, or stays because it cannot.
+    Followed,
     /// Not resolved yet: the task waits, and faults again when it is woken. The frame
     /// means nothing.
     Blocked,
@@ -104,7 +106,9 @@ impl Kernel {
         s: Site,
         actions: &mut Actions,
     ) -> Result<FaultWork, KernelError> {
+        let followed = self.follow(s, actions)?;
         let kind = match self.process(s.process).space.tables.lookup(s.vpn) {
+            Some((e, _)) if followed && (!s.write || e.has(Entry::WRITE)) => FaultKind::Followed,
             _ if self.is_paged() => match self.resolve_paged(s, actions)? {
                 Some(kind) => kind,
                 None => return Ok(BLOCKED),

@@ -27,8 +27,10 @@ impl Kernel {
             SpawnKind::Thread => {
                 self.charge(Path::Spawn, c.core, Some(c.task), actions);
                 let who = self.who(c);
-                let turn = self.turn_of(c.task);
-                self.new_task(who, c.process, turn)
+                let turns = self.turns_of(c.task);
+                let made = self.new_task(who, c.process, turns)?;
+                self.count_threads(c, actions);
+                Ok(made)
             }
             SpawnKind::Fork => {
                 self.charge(Path::Fork, c.core, Some(c.task), actions);
@@ -41,10 +43,10 @@ impl Kernel {
         let who = self.who(c);
         let under = self.under(c.process);
         let child = self.new_process(who, under)?;
-        let turn = self.turn_of(c.task);
+        let turns = self.turns_of(c.task);
         let made = self
             .copy_space(c, child, actions)
-            .and_then(|()| self.new_task(who, child, turn));
+            .and_then(|()| self.new_task(who, child, turns));
         if made.is_err() {
             self.end_process(child);
         }
@@ -163,9 +165,12 @@ impl Kernel {
         for f in t.frames {
             self.free_block(f, Order(0), core);
         }
-        let partition = self.process(process).partition;
+        let under = self.under(process);
         self.leave(c, actions);
-        self.leave_partition(partition);
+        self.leave_partition(under.partition);
+        if let Some(id) = under.managed {
+            self.leave_hvr(c, id, actions);
+        }
         Ok(())
     }
 

@@ -1,15 +1,14 @@
 //! Asking the allocator for frames and giving them back.
 
-use piebald_policy::{
-    contract::{AllocError, Asker, Cause, FrameRequest, Grant, Mode, Purpose},
-    rainbow::{Refusal, Turn},
+use piebald_policy::contract::{
+    AllocError, Asker, Cause, FrameRequest, Grant, Mode, Purpose,
 };
 use piebald_units::{Bytes, CoreId, Order, Pfn, TaskId, Vpn};
 
 use super::{
     Actions, ColorLimit, Kernel, KernelError, OnLimit, OutOfMemory, Owner,
     boot::kernel_request,
-    colors::{prepared, whose},
+    colors::{Turns, prepared, whose},
     mapping::Caller,
     swap::Stuck,
 };
@@ -107,6 +106,10 @@ impl Kernel {
             if !bound || !short || ask.order != Order(0) {
                 return Err(self.no_frame(c, ask, why));
             }
+            let managed = self.process(process).managed;
+            if managed.is_some_and(|id| self.widen(id)) {
+                continue;
+            }
             let stuck = match self.process(process).on_limit {
                 OnLimit::Swap if !self.is_paged() => match self.reclaim(c, actions) {
                     Ok(()) => continue,
@@ -154,13 +157,12 @@ impl Kernel {
         c: Caller,
         ask: &Ask,
     ) -> Result<Result<Grant, (AllocError, bool)>, KernelError> {
-        let (task, p) = (c.task, self.process(c.process));
+        let task = c.task;
         let request = ask.request();
-        let (partition, on_limit) = (p.partition, p.on_limit);
-        let turn = self.turn_of(task);
+        let (under, turns) = (self.under(c.process), self.turns_of(task));
         let colors = self.colors.as_ref();
-        let request = prepared(colors, &request, partition, on_limit, turn).map_err(|gone| {
-            let (call, why) = ("a page", Refusal::from(gone));
+        let request = prepared(colors, &request, under, turns).map_err(|why| {
+            let call = "a page";
             KernelError::Colors { task, call, why }
         })?;
         let bound = request.allowed.is_some() && request.mode == Mode::Hard;
@@ -168,7 +170,7 @@ impl Kernel {
         if let (Ok(grant), Some(colors)) = (&granted, &self.colors)
             && let Some(Some(t)) = self.tasks.get_mut(task.0 as usize)
         {
-            t.turn.took(colors.map.color(grant.frame));
+            t.turns.took(colors.map.color(grant.frame));
         }
         Ok(granted.map_err(|why| (why, bound)))
     }
@@ -209,10 +211,10 @@ impl Kernel {
         .into()
     }
 
-    /// Where a task's round through its colours stands.
-    pub(super) fn turn_of(&self, task: TaskId) -> Turn {
-        let task = self.tasks.get(task.0 as usize).and_then(Option::as_ref);
-        task.map_or(Turn::START, |t| t.turn)
+    /// Where a task's rounds through its colours stand.
+    pub(super) fn turns_of(&self, task: TaskId) -> Turns {
+        let known = self.tasks.get(task.0 as usize).and_then(Option::as_ref);
+        known.map_or(Turns::of(task), |t| t.turns)
     }
 
     pub(super) fn out_of_memory(

@@ -101,7 +101,7 @@ impl Kernel {
         self.charge(Path::Migrate, core, Some(task), actions);
         self.shoot(site, actions);
         actions.push(copy(from, to));
-        let flags = entry.without(Entry::HUGE).flags();
+        let flags = entry.without(Entry::HUGE | Entry::HINT).flags();
         self.replace(site, Entry::new(to, flags), 1);
         self.charge_entry(process, vpn, to, actions);
         self.put_frame(from, core);

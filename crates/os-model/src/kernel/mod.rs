@@ -14,6 +14,9 @@
 //! * [`Kernel::reserve`], [`Kernel::resize`], [`Kernel::attach`],
 //!   [`Kernel::recolor`]: colours that processes have for themselves.
 //!
+//! * [`Kernel::manage`], [`Kernel::monitor`], [`Kernel::sample`]: programs that HVR watches,
+//!   classifies and gives colours to.
+//!
 //! * [`Kernel::page_with`], [`Kernel::advance`], [`Kernel::resume`]: files, swap space and
 //!   replacement, over one memory.
 //!
@@ -32,6 +35,7 @@ mod fault;
 mod fork;
 mod frame_meta;
 mod grant;
+mod hvr;
 mod mapping;
 mod migrate;
 mod objects;
@@ -43,10 +47,7 @@ mod translate;
 mod usage;
 mod validate;
 
-use piebald_policy::{
-    contract::FrameCounters,
-    rainbow::{PartitionId, Turn},
-};
+use piebald_policy::{contract::FrameCounters, hvr::ProgramId, rainbow::PartitionId};
 use piebald_units::{
     Asid, Bytes, CoreId, FileId, MAX_CORES, Order, Pfn, TaskId, Vpn, memory::PhysRef, op::MemRef,
 };
@@ -58,6 +59,7 @@ pub use config::{ColorConfig, Costs, KernelConfig, OnLimit, Path, PathCost, Swap
 pub use error::{ColorLimit, KernelBroken, KernelError, OutOfMemory};
 pub use fault::{FaultKind, FaultWork};
 pub use frame_meta::{MAX_PROGRAM, Owner};
+pub use hvr::{HvrEvent, HvrManager, Observation, Observed, SysMonConfig, What};
 pub use migrate::{Move, Moved};
 pub use paging::{PagingConfig, PagingState, ZoneState};
 pub use recolor::Recolored;
@@ -70,7 +72,7 @@ use crate::{
     space::{AddressSpace, Entry, Object, Scan},
 };
 use boot::BootMemory;
-use colors::Colors;
+use colors::{Colors, Turns};
 use frame_meta::FrameMeta;
 use grant::Who;
 use objects::Objects;
@@ -118,6 +120,10 @@ pub struct Counters {
     pub recolored: u64,
     /// Pages that recolouring could not move.
     pub recolor_failed: u64,
+    /// Pages that moved when they were touched (HVR).
+    pub followed: u64,
+    /// Pages that were to, and could not.
+    pub follow_failed: u64,
     /// Pages written to swap space.
     pub swap_outs: u64,
     /// Pages read back from it.
@@ -138,6 +144,8 @@ struct Process {
     tasks: u32,
     /// Whose colours its pages get.
     partition: Option<PartitionId>,
+    /// The program that HVR knows it as.
+    managed: Option<ProgramId>,
     on_limit: OnLimit,
     /// The pages that faulted last: one reference may need both.
     recent: [Vpn; 2],
@@ -155,6 +163,7 @@ impl Process {
 #[derive(Clone, Copy, Default)]
 struct Under {
     partition: Option<PartitionId>,
+    managed: Option<ProgramId>,
     on_limit: OnLimit,
 }
 
@@ -164,8 +173,8 @@ struct Task {
     /// Stack and task struct.
     frames: [Pfn; TASK_FRAMES],
     cache: TranslationCache,
-    /// Where its round through its colours stands.
-    turn: Turn,
+    /// Where its rounds through its colours stand.
+    turns: Turns,
 }
 
 /// The modelled kernel. A clone goes on by itself from the same state: one that
@@ -265,7 +274,7 @@ impl Kernel {
             program,
         };
         let process = self.new_process(who, Under::default())?;
-        self.new_task(who, process, Turn::START)
+        self.new_task(who, process, Turns::of(task))
             .inspect_err(|_| self.end_process(process))
     }
 
@@ -277,6 +286,7 @@ impl Kernel {
             program: who.program,
             tasks: 0,
             partition: under.partition,
+            managed: under.managed,
             on_limit: under.on_limit,
             recent: [NO_PAGE; 2],
         }));
@@ -288,11 +298,12 @@ impl Kernel {
         let p = self.process(process);
         Under {
             partition: p.partition,
+            managed: p.managed,
             on_limit: p.on_limit,
         }
     }
 
-    fn new_task(&mut self, who: Who, process: usize, turn: Turn) -> Result<TaskId, KernelError> {
+    fn new_task(&mut self, who: Who, process: usize, turns: Turns) -> Result<TaskId, KernelError> {
         let mut frames = [Pfn(0); TASK_FRAMES];
         for i in 0..TASK_FRAMES {
             match self.kernel_frame(who) {
@@ -317,7 +328,7 @@ impl Kernel {
             process,
             frames,
             cache: TranslationCache::new(),
-            turn,
+            turns,
         }));
         Ok(id)
     }

@@ -328,6 +328,7 @@ impl Kernel {
         let bits = Entry::ACCESSED | if write { Entry::DIRTY } else { 0 };
         let space = &mut self.process_mut(c.process).space;
         if let Some((e, level)) = space.tables.lookup(vpn)
+            && !e.has(Entry::HINT)
             && (!write || e.has(Entry::WRITE))
         {
             space.tables.update(vpn, e.with(bits));

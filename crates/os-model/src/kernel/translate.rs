@@ -204,7 +204,7 @@ impl TranslationCache {
         let Some((entry, level)) = space.tables.lookup(vpn) else {
             return Err(Fault { addr, kind });
         };
-        if write && !entry.has(Entry::WRITE) {
+        if entry.has(Entry::HINT) || write && !entry.has(Entry::WRITE) {
             return Err(Fault { addr, kind });
         }
         let bits = Entry::ACCESSED | if write { Entry::DIRTY } else { 0 };

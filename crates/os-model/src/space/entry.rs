@@ -20,6 +20,9 @@ impl Entry {
     pub const DIRTY: u64 = 1 << 6;
     /// A 2 MiB page.
     pub const HUGE: u64 = 1 << 7;
+    /// The next touch goes through the kernel, which may move the page (the bit that Linux
+    /// takes for pages without access).
+    pub const HINT: u64 = 1 << 8;
     /// A store must first copy the page (a bit that x86-64 leaves to software).
     pub const COW: u64 = 1 << 9;
     /// Maps a frame of the page cache or of a shared object.

@@ -35,6 +35,7 @@ pub fn config(cores: u16, rainbow: rainbow::Config) -> KernelConfig {
         colors: Some(ColorConfig {
             map: color_map(),
             rainbow,
+            hvr: None,
         }),
         ..KernelConfig::new(cores)
     }

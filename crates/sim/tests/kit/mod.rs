@@ -282,6 +282,7 @@ impl Bench {
         config.colors = self.colors.map(|rainbow| ColorConfig {
             map: color_map(),
             rainbow,
+            hvr: None,
         });
         // Loads are to find memory of their own.
         config.zero_page = false;

@@ -246,6 +246,7 @@ impl Kernel {
 
     /// What is done next happens at this time. Without paging, time does not matter.
     pub fn at(&mut self, now: Picos) -> &mut Self {
+        self.set_hvr_time(now);
         if let Some(pool) = &mut self.pool {
             pool.now = pool.now.max(now);
         }
@@ -530,6 +531,8 @@ impl Kernel {
         s: Site,
         actions: &mut Actions,
     ) -> Result<Option<FaultKind>, KernelError> {
+        // A page of a buffer comes straight here.
+        self.follow(s, actions)?;
         let kind = match self.process(s.process).space.tables.lookup(s.vpn) {
             Some((e, _)) if !s.write || e.has(Entry::WRITE) => Some(FaultKind::Spurious),
             Some((e, _)) => self.store_paged(s, e, actions)?,

@@ -193,7 +193,7 @@ impl Kernel {
             vpn,
             write,
         };
-        let fits = |e: &Entry| !write || e.has(Entry::WRITE);
+        let fits = |e: &Entry| !e.has(Entry::HINT) && (!write || e.has(Entry::WRITE));
         let found = self.process(c.process).space.entry(vpn).filter(fits);
         if found.is_none() {
             self.counters.faults += 1;

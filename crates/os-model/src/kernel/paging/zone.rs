@@ -354,15 +354,15 @@ impl Ground<'_> {
     ) -> Result<(Answer, bool), KernelError> {
         let kernel = &*self.kernel;
         let process = kernel.process_of(what.task)?;
-        let p = kernel.process(process);
         let ask = self.ask(what).request();
-        let turn = kernel.turn_of(what.task);
-        let request = prepared(kernel.colors.as_ref(), &ask, p.partition, p.on_limit, turn)
-            .map_err(|gone| KernelError::Colors {
+        let (under, turns) = (kernel.under(process), kernel.turns_of(what.task));
+        let request = prepared(kernel.colors.as_ref(), &ask, under, turns).map_err(|why| {
+            KernelError::Colors {
                 task: what.task,
                 call: "a page",
-                why: gone.into(),
-            })?;
+                why,
+            }
+        })?;
         let limited = Limited {
             allowed: request.allowed,
             mode: request.mode,
