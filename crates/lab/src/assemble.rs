@@ -57,6 +57,7 @@ pub(crate) fn assemble(results: &Results<'_>) -> Result<Study, StudyError> {
             name: policy.name.clone(),
             description: colors::description(scenario, p),
             programs: programs(p),
+            course: results.course(p),
         })
         .collect();
     let maps = (0..scenario.policies.len()).filter_map(|p| results.set_map(p));
@@ -142,7 +143,7 @@ fn region_error(program: &ProgramResult) -> (Option<String>, Option<String>) {
 }
 
 impl Results<'_> {
-    fn outcome(&self, job: Job) -> Option<&Outcome> {
+    pub(crate) fn outcome(&self, job: Job) -> Option<&Outcome> {
         let at = self.jobs.iter().position(|j| *j == job)?;
         self.outcomes[at].as_ref()
     }

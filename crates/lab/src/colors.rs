@@ -3,7 +3,10 @@
 use piebald_sim::{
     ColorSetup,
     rooms::{
-        hw::spec::{CacheSpec, MachineSpec},
+        hw::{
+            dram::bank_masks,
+            spec::{CacheSpec, MachineSpec},
+        },
         os_model::kernel::{Actions, Kernel, KernelError, Want},
         policy::{
             color_map::{ColorMap, Geometry, IndexedCache, PrivateL2},
@@ -34,6 +37,11 @@ pub struct Colors {
 /// # Errors
 /// Says in words what makes colours impossible here.
 pub fn color_map(spec: &MachineSpec) -> Result<ColorMap, String> {
+    mapped(spec, &[])
+}
+
+/// The colours of the last level and of banks that these masks of address bits name.
+fn mapped(spec: &MachineSpec, banks: &[u64]) -> Result<ColorMap, String> {
     let llc = last_level(spec);
     let masks = slices(llc)?;
     let l2 = spec
@@ -44,7 +52,7 @@ pub fn color_map(spec: &MachineSpec) -> Result<ColorMap, String> {
     let geometry = Geometry {
         llc: Some(indexed(llc, &masks)),
         l2: l2.map(|cache| indexed(cache, &l2_masks)),
-        banks: &[],
+        banks,
     };
     let map = ColorMap::from_geometry(&geometry, PrivateL2::Exclude).map_err(|e| e.to_string())?;
     match map.colors() {
@@ -63,7 +71,11 @@ pub fn color_map(spec: &MachineSpec) -> Result<ColorMap, String> {
 /// As [`color_map`].
 pub(crate) fn zone_map(spec: &MachineSpec, policy: &Policy) -> Result<ColorMap, String> {
     let has_own = policy.color_map.is_some();
-    match has_own || matches!(policy.frames, Frames::Rainbow | Frames::PageColoring) {
+    let is_colored = matches!(
+        policy.frames,
+        Frames::Rainbow | Frames::PageColoring | Frames::Hvr
+    );
+    match has_own || is_colored {
         true => map_of(spec, policy),
         false => all_colors(spec),
     }
@@ -94,10 +106,27 @@ pub fn all_colors(spec: &MachineSpec) -> Result<ColorMap, String> {
 /// # Errors
 /// As [`color_map`].
 pub(crate) fn map_of(spec: &MachineSpec, policy: &Policy) -> Result<ColorMap, String> {
-    match &policy.color_map {
-        Some(map) => Ok(map.clone()),
-        None => color_map(spec),
+    match (&policy.color_map, policy.frames) {
+        (Some(map), _) => Ok(map.clone()),
+        (None, Frames::Hvr) => vertical_map(spec),
+        (None, _) => color_map(spec),
     }
+}
+
+/// The colours of a machine's last level and banks that leave a private L2 whole, with the
+/// classes of their bits: what HVR's policies choose from. (The bits that HVR's paper takes
+/// on its machine halve the L2 as well.)
+///
+/// # Errors
+/// As [`color_map`].
+pub fn vertical_map(spec: &MachineSpec) -> Result<ColorMap, String> {
+    let memory = &spec.memory;
+    let banks = bank_masks(
+        &memory.dram,
+        memory.size.0 / u64::from(memory.controllers.max(1)),
+    )
+    .map_err(|e| e.to_string())?;
+    mapped(spec, &banks)
 }
 
 /// What program `at` of a scenario asks for under a policy that has owners of colours.

@@ -21,7 +21,7 @@ use piebald_sim::rooms::{
             Age, BinHopping, BinHoppingConfig, Colored, ColoredConfig, Flavour, OwnedFrames,
             RandomFrames, Stock, StockConfig,
         },
-        kernel::{ColorConfig, Kernel, KernelConfig, Thp},
+        kernel::{ColorConfig, Kernel, KernelConfig, SysMonConfig, Thp},
     },
 };
 use piebald_sim::{Files, Zone};
@@ -43,7 +43,7 @@ struct Key {
     frames: Frames,
     memory: MemoryState,
     thp: bool,
-    /// The policy, if it has a colour map of its own.
+    /// The policy, if it has a colour map or a manager of programs of its own.
     own_map: Option<usize>,
 }
 
@@ -193,8 +193,9 @@ impl<'a> Kernels<'a> {
     /// if they are equal.
     fn words(&self, key: Key, policy: &Policy) -> String {
         format!(
-            "{:?} {:?} {:?} {:?} {:?} {:?}",
+            "{:?} {:?} {:?} {:?} {:?} {:?} {:?}",
             self.scenario.machine,
+            policy.hvr,
             policy.frames,
             policy.memory,
             policy.thp,
@@ -211,7 +212,7 @@ fn key(scenario: &Scenario, job: &Job) -> Key {
         frames: policy.frames,
         memory: policy.memory,
         thp: policy.thp,
-        own_map: policy.color_map.is_some().then_some(job.policy),
+        own_map: (policy.color_map.is_some() || policy.hvr.is_some()).then_some(job.policy),
     }
 }
 
@@ -235,7 +236,7 @@ fn kernel(spec: &MachineSpec, policy: &Policy, draw: u64) -> Result<Kernel, Stri
             };
             Box::new(BinHopping::new(&config).map_err(|e| e.to_string())?)
         }
-        Frames::Rainbow | Frames::PageColoring => {
+        Frames::Rainbow | Frames::PageColoring | Frames::Hvr => {
             let config = ColoredConfig {
                 like_virtual: policy.frames == Frames::PageColoring,
                 ..ColoredConfig::new(frames, threads, map_of(spec, policy)?)
@@ -244,11 +245,11 @@ fn kernel(spec: &MachineSpec, policy: &Policy, draw: u64) -> Result<Kernel, Stri
         }
     };
     let mut config = KernelConfig::new(threads);
-    if policy.frames == Frames::Rainbow {
+    if matches!(policy.frames, Frames::Rainbow | Frames::Hvr) {
         config.colors = Some(ColorConfig {
             map: map_of(spec, policy)?,
             rainbow: RAINBOW,
-            hvr: None,
+            hvr: policy.hvr.map(|hvr| hvr.config),
         });
     }
     config.thp = if policy.thp { Thp::Always } else { Thp::Never };
@@ -256,6 +257,11 @@ fn kernel(spec: &MachineSpec, policy: &Policy, draw: u64) -> Result<Kernel, Stri
     if policy.memory == MemoryState::Aged {
         let age = Age::new(mix(&[draw, 5]), AGED_FREE_PERMILLE, threads);
         kernel.age(&age).map_err(|e| e.to_string())?;
+    }
+    if let Some(sysmon) = policy.hvr.and_then(|hvr| hvr.sysmon) {
+        let seed = mix(&[draw, 7]);
+        let watched = kernel.monitor(SysMonConfig { seed, ..sysmon });
+        watched.map_err(|e| e.to_string())?;
     }
     Ok(kernel)
 }

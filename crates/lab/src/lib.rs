@@ -7,6 +7,7 @@
 mod advise;
 mod assemble;
 pub mod colors;
+mod course;
 mod describe;
 mod jobs;
 mod kernels;

@@ -9,14 +9,17 @@ use piebald_sim::rooms::{
         frames::{Age, Colored, ColoredConfig, Flavour, OwnedFrames, Stock, StockConfig},
         kernel::{ColorConfig, Kernel, KernelConfig},
     },
-    policy::color_map::ColorMap,
+    policy::{color_map::ColorMap, hvr},
 };
 use piebald_sim::{Setup, run_after};
 use piebald_units::Picos;
 
+pub use piebald_sim::rooms::os_model::kernel::{
+    HvrEvent, Observation, Observed, SysMonConfig, What,
+};
 pub use piebald_sim::{
-    ColorSetup, Files, FilesError, IoUse, Outcome, ProgramOutcome, ProgramSetup, Progress, Reads,
-    Region, SimError, Threads, Zone,
+    ColorSetup, Course, Files, FilesError, IoUse, Outcome, ProgramOutcome, ProgramSetup, Progress,
+    Reads, Region, SimError, Stay, Threads, TimeSample, Zone,
 };
 
 use crate::{
@@ -34,6 +37,19 @@ pub enum MixFrames {
     Stock,
     /// Programs may reserve colours of this map.
     Reserved(Box<ColorMap>),
+    /// HVR gives programs their colours.
+    Managed(Box<Managed>),
+}
+
+/// A kernel whose programs HVR manages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Managed {
+    /// Its colours, with the classes of their bits.
+    pub map: ColorMap,
+    /// Its choices.
+    pub config: hvr::Config,
+    /// How programs are watched; `None` = they are not, and are what they are said to be.
+    pub sysmon: Option<SysMonConfig>,
 }
 
 /// The state of memory, before any program.
@@ -56,6 +72,8 @@ pub struct MixMachine<'a> {
     pub disabled_controllers: Vec<u16>,
     /// How threads move between its cores.
     pub threads: Threads,
+    /// Ends runs by time.
+    pub course: Option<Course>,
 }
 
 impl<'a> MixMachine<'a> {
@@ -66,6 +84,7 @@ impl<'a> MixMachine<'a> {
             features,
             disabled_controllers: Vec::new(),
             threads: Threads::default(),
+            course: None,
         }
     }
 }
@@ -106,18 +125,23 @@ fn bare(
     let threads = spec.core.sockets * spec.core.per_socket * spec.core.smt;
     let mut config = KernelConfig::new(threads);
     config.tick = tick.unwrap_or(config.tick);
-    let allocator: Box<dyn OwnedFrames> = match frames {
-        MixFrames::Stock => {
+    let (map, managed) = match frames {
+        MixFrames::Stock => (None, None),
+        MixFrames::Reserved(map) => (Some(&**map), None),
+        MixFrames::Managed(managed) => (Some(&managed.map), Some(&**managed)),
+    };
+    config.colors = map.map(|map| ColorConfig {
+        map: map.clone(),
+        rainbow: RAINBOW,
+        hvr: managed.map(|m| m.config),
+    });
+    let allocator: Box<dyn OwnedFrames> = match map {
+        None => {
             let config = StockConfig::new(count, threads, Flavour::default());
             Box::new(Stock::new(&config).map_err(|e| e.to_string())?)
         }
-        MixFrames::Reserved(map) => {
-            config.colors = Some(ColorConfig {
-                map: (**map).clone(),
-                rainbow: RAINBOW,
-                hvr: None,
-            });
-            let config = ColoredConfig::new(count, threads, (**map).clone());
+        Some(map) => {
+            let config = ColoredConfig::new(count, threads, map.clone());
             Box::new(Colored::new(&config).map_err(|e| e.to_string())?)
         }
     };
@@ -125,6 +149,9 @@ fn bare(
     if let MixMemory::Aged(seed) = memory {
         let age = Age::new(seed, AGED_FREE_PERMILLE, threads);
         kernel.age(&age).map_err(|e| e.to_string())?;
+    }
+    if let Some(sysmon) = managed.and_then(|m| m.sysmon) {
+        kernel.monitor(sysmon).map_err(|e| e.to_string())?;
     }
     Ok(kernel)
 }
@@ -154,6 +181,7 @@ pub fn together(
             programs,
             map: None,
             curve: None,
+            course: machine.course,
             threads: machine.threads,
             quantum: QUANTUM,
             skew: SKEW,

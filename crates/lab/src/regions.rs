@@ -22,7 +22,7 @@ mod lines;
 use std::sync::Arc;
 
 use piebald_sim::{
-    ColorSetup, Outcome, ProgramSetup, Setup, SimError, Threads,
+    ColorSetup, Outcome, ProgramSetup, Setup, SimError, Stay, Threads,
     rooms::{
         hw::{Features, Machine, Options, SpecError, spec::MachineSpec},
         os_model::{
@@ -360,6 +360,7 @@ impl Lab<'_> {
                 colors: ColorSetup::default(),
                 waits: false,
                 measured: true,
+                stay: Stay::default(),
                 start: Picos(0),
                 skip: 0,
                 prime: entry.prime,
@@ -371,6 +372,7 @@ impl Lab<'_> {
             threads: Threads::default(),
             map: None,
             curve: None,
+            course: None,
             quantum: crate::study::QUANTUM,
             skew: crate::study::SKEW,
             stop: None,

@@ -15,7 +15,8 @@ use std::{
 
 use piebald_report::{Role, Study};
 use piebald_sim::{
-    CurveRequest, MapRequest, Outcome, ProgramSetup, Progress, Setup, SimError, rooms::hw::Options,
+    CurveRequest, MapRequest, Outcome, ProgramSetup, Progress, Setup, SimError, Stay,
+    rooms::hw::Options,
 };
 use piebald_units::Picos;
 use rayon::prelude::*;
@@ -235,6 +236,10 @@ impl<'a> Lab<'a> {
             threads: policy.threads.clone(),
             map: wants_map.then_some(map),
             curve,
+            course: match job.phase {
+                Phase::Together(_) => self.scenario.course,
+                _ => None,
+            },
             quantum: QUANTUM,
             skew: SKEW,
             stop: self.hooks.stop,
@@ -277,6 +282,14 @@ impl<'a> Lab<'a> {
             input: input.program.clone(),
             cores: entry.cores,
             colors: colors::setup(self.scenario, at, job.policy),
+            stay: match alone {
+                // It is there all the time.
+                true => Stay {
+                    class: entry.stay.class,
+                    ..Stay::default()
+                },
+                false => entry.stay,
+            },
             start: Picos(if alone { 0 } else { start }),
             waits: entry.role == Role::Target,
             measured: self.is_measured(at, job),

@@ -309,10 +309,14 @@ fn what_a_program_is_shows_in_its_access_bits() {
         (Class::Ccf, |_| (0..10).collect()),
         (Class::Llct, |_| (0..200).collect()),
         (Class::Llch, |step| {
-            (0..2600).filter(|p| (p * 7 + step).is_multiple_of(25)).collect()
+            (0..2600)
+                .filter(|p| (p * 7 + step).is_multiple_of(25))
+                .collect()
         }),
         (Class::Llcm, |step| {
-            (0..1500).filter(|p| (p * 7 + step).is_multiple_of(25)).collect()
+            (0..1500)
+                .filter(|p| (p * 7 + step).is_multiple_of(25))
+                .collect()
         }),
     ];
     for (class, touches) in cases {
@@ -414,7 +418,10 @@ fn rules_follow_what_sysmon_finds() {
         }
     });
     let decision = k.hvr().unwrap().decision();
-    assert_eq!((decision.policy, decision.rule), (Policy::CurveVp, Rule::One));
+    assert_eq!(
+        (decision.policy, decision.rule),
+        (Policy::CurveVp, Rule::One)
+    );
     assert_eq!(colors(&k, thrashing).len(), 4);
     // What is used lies where it should be.
     assert_eq!(misplaced(&k, thrashing, 0..200), 0);

@@ -24,6 +24,7 @@ use std::path::PathBuf;
 
 mod advice;
 mod chart;
+mod course;
 mod csv;
 mod file;
 mod format;
@@ -41,6 +42,7 @@ mod table;
 pub use advice::{
     Advice, AdvicePoint, MixAdvice, MixPolicy, ProgramAdvice, ShareAdvice, SplitAdvice,
 };
+pub use course::{CourseEvent, CourseIpc, CourseProgram, CourseResult};
 pub use csv::to_csv;
 pub use file::write_atomically;
 pub use headline::headline;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Advice, Sample,
+    Advice, CourseResult, Sample,
     json::{nullable, nullable_points},
 };
 
@@ -109,6 +109,9 @@ pub struct PolicyResult {
     pub description: String,
     /// One result per program, in the same order for every policy.
     pub programs: Vec<ProgramResult>,
+    /// What happened to programs over time in one run, if anything was looked at.
+    #[serde(default)]
+    pub course: Option<CourseResult>,
 }
 
 /// Why a program is in the study.

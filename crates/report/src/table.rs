@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, ContentLineStyle, LineStyle, Table};
 
 use crate::{
-    PolicyResult, ProgramResult, Study, advice,
+    PolicyResult, ProgramResult, Study, advice, course,
     format::{Kind, cell, clean, grouped, number, short},
     headline,
     regions::{Detail, region_table},
@@ -103,6 +103,13 @@ pub fn to_table(study: &Study, style: &TableStyle) -> String {
         let _ = writeln!(out, "\n{} {}", heading(&title), clean(&policy.description));
         for table in blocks(policy, style.width) {
             let _ = writeln!(out, "{table}");
+        }
+        if let Some(course) = policy.course.as_ref().filter(|c| !c.events.is_empty()) {
+            let head = ["us", "event", "policy", "class and colors of each"];
+            let mut shown = table(head.map(str::to_owned));
+            let rows = course::rows_of(course);
+            rows.into_iter().for_each(|row| add_row(&mut shown, row));
+            let _ = writeln!(out, "{shown}");
         }
         for program in &policy.programs {
             let Some(regions) = region_table(program, Detail::Means) else {

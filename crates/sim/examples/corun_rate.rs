@@ -15,7 +15,7 @@ use std::{
 };
 
 use piebald_sim::{
-    ColorSetup, ProgramSetup, Setup, Threads,
+    ColorSetup, ProgramSetup, Setup, Stay, Threads,
     rooms::{
         hw::{Features, Options, presets},
         os_model::{
@@ -90,6 +90,7 @@ fn rate(
         programs: setups,
         map: None,
         curve: None,
+        course: None,
         threads: Threads::default(),
         quantum: QUANTUM,
         skew: SKEW,
@@ -116,6 +117,7 @@ fn program(library: &Library, core: usize, text: &str, refs: u64) -> Result<Prog
         input: Arc::new(input.map_err(|e| e.to_string())?),
         cores: CoreSet::one(CoreId(core as u16)),
         colors: ColorSetup::default(),
+        stay: Stay::default(),
         start: Picos(0),
         waits: false,
         measured: core == 0,

@@ -2,6 +2,7 @@
 
 mod calls;
 mod colors;
+mod hvr;
 mod measure;
 mod reads;
 mod waits;
@@ -21,13 +22,14 @@ use piebald_units::{
 };
 
 use crate::{
-    setup::{MapSample, MemoryUse, Outcome, ProgramSetup, Progress, Setup, SimError},
+    setup::{MapSample, MemoryUse, Outcome, ProgramSetup, Progress, Setup, SimError, Stay},
     snapshot::{ReadUse, Snapshot},
     task::{Need, TaskState},
     threads::Distances,
     work::Work,
 };
 use colors::ColorState;
+use hvr::Agenda;
 use reads::Placing;
 
 /// Turns of the loop between two looks at the clock of the world outside.
@@ -100,6 +102,8 @@ struct ProgramState {
     host_waits: u32,
     reads: ReadUse,
     curve: Option<MissCurve>,
+    /// It is to end as soon as it can, and not to come again.
+    leaving: bool,
 }
 
 impl ProgramState {
@@ -154,6 +158,10 @@ struct Engine<'a> {
     /// Program instances started so far: they tell equal event numbers apart.
     instances: u16,
     slice: Picos,
+    /// What happens by the clock.
+    agenda: Agenda,
+    /// Time spent on reading access bits.
+    sample_time: Picos,
 }
 
 impl<'a> Engine<'a> {
@@ -194,6 +202,7 @@ impl<'a> Engine<'a> {
             })
             .collect();
         let programs = std::mem::take(&mut setup.programs);
+        let agenda = Agenda::new(&setup, &programs[..own])?;
         let unmeasured = programs.iter().filter(|p| !p.measured).count();
         let sched = SchedConfig {
             balance: setup.threads.balance,
@@ -219,6 +228,8 @@ impl<'a> Engine<'a> {
             late: Vec::new(),
             instances: 0,
             slice: sched.slice,
+            agenda,
+            sample_time: Picos(0),
             setup,
         })
     }
@@ -241,8 +252,10 @@ impl<'a> Engine<'a> {
     fn start_all(&mut self, from: Picos) -> Result<(), SimError> {
         let all_wait = self.programs[..self.own].iter().all(|p| p.setup.waits);
         let waits = |p: &ProgramState| p.setup.waits && !all_wait;
-        let (late, early): (Vec<usize>, Vec<usize>) =
-            (0..self.own).partition(|p| waits(&self.programs[*p]));
+        let there = |p: &usize| self.programs[*p].setup.stay.arrives.is_none();
+        let (late, early): (Vec<usize>, Vec<usize>) = (0..self.own)
+            .filter(there)
+            .partition(|p| waits(&self.programs[*p]));
         for program in &late {
             self.hold(*program)?;
         }
@@ -274,7 +287,10 @@ impl<'a> Engine<'a> {
     /// Starts the programs that waited, once all others are warm.
     fn start_late(&mut self, from: Picos) -> Result<(), SimError> {
         let late = std::mem::take(&mut self.late);
-        let warm = |p: usize| self.programs[p].warm.is_some() || late.contains(&p);
+        let warm = |p: usize| {
+            let state = &self.programs[p];
+            state.warm.is_some() || late.contains(&p) || state.setup.stay.arrives.is_some()
+        };
         if (0..self.own).all(warm) {
             return self.start_at(&late, from);
         }
@@ -334,7 +350,7 @@ impl<'a> Engine<'a> {
 
     fn go(&mut self) -> Result<(), SimError> {
         let mut turns = 0;
-        while self.measured < self.programs.len() {
+        while !self.is_over() {
             self.turn()?;
             turns += 1;
             if turns == TURNS_PER_REPORT {
@@ -482,8 +498,9 @@ impl<'a> Engine<'a> {
         let kernel = &self.setup.kernel;
         cpu.now = cpu.work.go(&mut self.machine, kernel, on, cpu.now, horizon);
         let (took, done) = (cpu.work.take_time(), cpu.work.is_empty());
-        if let Some(owner) = owner.filter(|_| took > Picos(0)) {
-            self.programs[usize::from(owner) - 1].recolor_time += took;
+        self.sample_time += took.sampling;
+        if let Some(owner) = owner.filter(|_| took.recoloring > Picos(0)) {
+            self.programs[usize::from(owner) - 1].recolor_time += took.recoloring;
         }
         done
     }
@@ -503,6 +520,9 @@ impl<'a> Engine<'a> {
                 return Ok(());
             };
             let (program, need) = (state.program, state.need());
+            if need != Need::Perform && self.programs[program].leaving {
+                return self.depart(core, task, program);
+            }
             if need != Need::Perform && self.programs[program].has_color_work(task) {
                 self.color_work(core, task, program)?;
                 continue;
@@ -648,6 +668,7 @@ impl<'a> Engine<'a> {
 /// A program that comes before the run: all that its main thread refers to is only brought in.
 fn for_free(setup: ProgramSetup) -> ProgramSetup {
     ProgramSetup {
+        stay: Stay::default(),
         start: Picos(0),
         waits: false,
         measured: false,
@@ -682,5 +703,6 @@ fn new_program(setup: ProgramSetup) -> ProgramState {
         host_waits: 0,
         reads: ReadUse::default(),
         curve: None,
+        leaving: false,
     }
 }

@@ -24,10 +24,10 @@ pub use engine::{run, run_after};
 pub use files::{Files, FilesError, Zone};
 pub use reads::{Domains, Reads};
 pub use setup::{
-    ColorChange, ColorSetup, CurveRequest, Input, MapRequest, MapSample, MemoryUse, Outcome,
-    ProgramOutcome, ProgramSetup, Progress, Recolor, Setup, SimError,
+    ColorChange, ColorSetup, Course, CurveRequest, Input, MapRequest, MapSample, MemoryUse,
+    Outcome, ProgramOutcome, ProgramSetup, Progress, Recolor, Setup, SimError, Stay,
 };
-pub use snapshot::{IoUse, ReadUse, Region, Snapshot};
+pub use snapshot::{IoUse, ReadUse, Region, Snapshot, TimeSample};
 pub use threads::{NR_HOPS, Threads};
 
 /// The rooms below, for those who build a [`Setup`].

@@ -4,14 +4,18 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use piebald_hw::{MissCurve, SpecError, spec::MachineSpec};
 use piebald_os_model::kernel::{
-    Counters as KernelCounters, KernelError, OnLimit, PagingState, Usage, Want,
+    Counters as KernelCounters, HvrEvent, KernelError, Observation, OnLimit, PagingState, Usage,
+    Want,
 };
 use piebald_os_model::sched::SchedError;
-use piebald_policy::mfc::ConfigError;
+use piebald_policy::{hvr::Class, mfc::ConfigError};
 use piebald_units::{ColorSet, CoreSet, Picos};
 use piebald_workload::Program;
 
-use crate::{snapshot::Region, threads::Threads};
+use crate::{
+    snapshot::{Region, TimeSample},
+    threads::Threads,
+};
 
 /// Where a program's references come from.
 pub type Input = Arc<dyn Program>;
@@ -27,6 +31,8 @@ pub struct ProgramSetup {
     pub cores: CoreSet,
     /// Colours that it has for itself.
     pub colors: ColorSetup,
+    /// When it comes and goes, and what is known of it then.
+    pub stay: Stay,
     /// When its first instruction runs: after the run's start, or after all
     /// programs that do not wait are warm.
     pub start: Picos,
@@ -56,6 +62,28 @@ pub struct ProgramSetup {
     /// begins as soon as one of them has made `warmup`, and ends as soon as one has made
     /// `budget` more, so that none has ended before. Otherwise they are of all together.
     pub each: bool,
+}
+
+/// When a program is there, and what it is to HVR.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stay {
+    /// It comes into being at this time of the run, and nobody sees it before; `None` = it is
+    /// there from the beginning.
+    pub arrives: Option<Picos>,
+    /// It ends for good at this time. Only programs of one thread can.
+    pub leaves: Option<Picos>,
+    /// Its class, if the kernel's HVR is to know it from elsewhere; `None` = it is found out,
+    /// if programs are watched.
+    pub class: Option<Class>,
+}
+
+/// A run that lasts for a given time, however far its programs come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Course {
+    /// How long.
+    pub until: Picos,
+    /// Time between two looks at what programs did, at least 1 us.
+    pub every: Picos,
 }
 
 /// The colours of a program: what its launcher and its main thread ask the kernel for.
@@ -147,6 +175,9 @@ pub struct Setup<'a> {
     pub map: Option<MapRequest>,
     /// Measure a program's misses at every number of colors.
     pub curve: Option<CurveRequest>,
+    /// Ends the run by time, and looks at it while it goes on; `None` = programs' measured
+    /// parts end it.
+    pub course: Option<Course>,
     /// How far a thread may run ahead inside its private caches.
     pub quantum: Picos,
     /// How far requests to shared levels may be out of order.
@@ -207,6 +238,14 @@ pub struct Outcome {
     /// How files and pages stood at its end, and what was counted over the whole run;
     /// `None` without files.
     pub paging: Option<PagingState>,
+    /// What HVR decided, in order; nothing if the kernel has none.
+    pub hvr: Vec<HvrEvent>,
+    /// What its jobs saw of programs' access bits.
+    pub observations: Vec<Observation>,
+    /// Time that hardware threads spent on these jobs.
+    pub sample_time: Picos,
+    /// What programs did between two looks, if a course was asked for.
+    pub timeline: Vec<TimeSample>,
     /// References performed in all, warm-up and co-runners included.
     pub refs: u64,
 }
@@ -271,6 +310,17 @@ pub enum SimError {
         /// The machine's last hardware thread.
         last: usize,
     },
+    /// A program of several threads was to leave.
+    #[error("program \"{program}\": it was to leave with {threads} threads; allowed: one")]
+    Leaves {
+        /// The program.
+        program: String,
+        /// Its threads.
+        threads: u32,
+    },
+    /// Looks at a run follow one another too soon.
+    #[error("course: every {} ps; allowed: 1 us and more", .0.0)]
+    Course(Picos),
     /// Reads cannot be placed on this machine, or not with these parameters.
     #[error("reads: {0}")]
     Reads(ConfigError),

@@ -96,6 +96,16 @@ impl ReadUse {
     }
 }
 
+/// What programs did since the look before, or the beginning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TimeSample {
+    /// When, from the beginning of the run.
+    pub time: Picos,
+    /// Each program's references, and what hardware threads counted while they ran it, in the
+    /// order of the programs. All zero while it is not there.
+    pub programs: Vec<(u64, Counters)>,
+}
+
 /// The measured part of a program's run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Region {

@@ -32,7 +32,23 @@ pub(crate) struct Work {
     /// When the work that is timed began.
     began: Option<Picos>,
     /// How long timed work took that is done.
-    took: Picos,
+    took: Took,
+}
+
+/// What work is timed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timed {
+    /// A program's pages move to other colours.
+    Recoloring,
+    /// Access bits are read.
+    Sampling,
+}
+
+/// Time that timed work took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Took {
+    pub(crate) recoloring: Picos,
+    pub(crate) sampling: Picos,
 }
 
 /// An entry of the queue.
@@ -41,7 +57,7 @@ enum Task {
     Do(Action),
     /// From here to the next end, the time is noted.
     Begin,
-    End,
+    End(Timed),
 }
 
 /// Owner of the kernel's lines in maps of the sets.
@@ -65,14 +81,14 @@ impl Work {
     }
 
     /// Adds work whose time is noted.
-    pub(crate) fn push_timed(&mut self, actions: &Actions) {
+    pub(crate) fn push_timed(&mut self, actions: &Actions, what: Timed) {
         self.actions.push_back(Task::Begin);
         self.push(actions);
-        self.actions.push_back(Task::End);
+        self.actions.push_back(Task::End(what));
     }
 
     /// Time that timed work took since this was asked last.
-    pub(crate) fn take_time(&mut self) -> Picos {
+    pub(crate) fn take_time(&mut self) -> Took {
         std::mem::take(&mut self.took)
     }
 
@@ -116,9 +132,12 @@ impl Work {
                 None => break,
                 Some(Task::Do(action)) => now = self.begin(action, machine, core, now),
                 Some(Task::Begin) => self.began = Some(now),
-                Some(Task::End) => {
+                Some(Task::End(what)) => {
                     let began = self.began.take().unwrap_or(now);
-                    self.took += now.since(began);
+                    *match what {
+                        Timed::Recoloring => &mut self.took.recoloring,
+                        Timed::Sampling => &mut self.took.sampling,
+                    } += now.since(began);
                 }
             }
         }

@@ -12,7 +12,7 @@ use piebald_policy::{
     color_map::{BitClass, ColorMap},
     rainbow,
 };
-use piebald_sim::{ColorSetup, CurveRequest, Outcome, ProgramSetup, Setup, Threads, run};
+use piebald_sim::{ColorSetup, CurveRequest, Outcome, ProgramSetup, Setup, Stay, Threads, run};
 use piebald_trace::recording::ReplayOptions;
 use piebald_units::{Bytes, CoreSet, Picos};
 use piebald_workload::{Builtin, Library};
@@ -85,6 +85,7 @@ impl Case {
                     reserve: Some(Want::Count(colors)),
                     ..ColorSetup::default()
                 },
+                stay: Stay::default(),
                 start: Picos(0),
                 waits: false,
                 measured: true,
@@ -104,6 +105,7 @@ impl Case {
             }),
             quantum: Picos(1_000_000),
             skew: Picos(50_000),
+            course: None,
             stop: None,
             progress: None,
         })

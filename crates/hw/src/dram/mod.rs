@@ -64,6 +64,20 @@ use map::AddressMap;
 use timing::Timing;
 use writes::WriteQueue;
 
+/// Masks over the addresses behind a controller of so much memory whose parities select
+/// channel, rank and bank, of a configuration as [`Dram`] takes it. Channels that go round
+/// in blocks have no such masks: there are none then.
+///
+/// # Errors
+/// As for a memory of that configuration.
+pub fn bank_masks(spec: &DramSpec, memory_bytes: u64) -> Result<Vec<u64>, SpecError> {
+    let masks = map_spec::Masks::new(spec, memory_bytes, "memory.dram")?;
+    Ok(match masks.granule_shift {
+        Some(_) => Vec::new(),
+        None => [masks.channel, masks.rank, masks.bank].concat(),
+    })
+}
+
 /// The latest time that is told apart, 106 days; keeps sums from overflowing.
 const MAX_NOW: u64 = u64::MAX / 2;
 

@@ -146,6 +146,7 @@ impl<'a> Question<'a> {
             memory: base.memory,
             thp: false,
             replace: base.replace.clone(),
+            hvr: None,
             files: None,
             threads: base.threads.clone(),
             color_map: rainbow.and_then(|p| p.color_map.clone()),

@@ -262,6 +262,7 @@ pub(super) fn check(
             break;
         };
         let colors = check_map(table, source, machine, policy, i)?;
+        super::hvr::check(table, source, machine, policy, i)?;
         if policy.frames == Frames::Rainbow {
             check_colors(file, source, programs, (i, policy), colors)?;
         }
@@ -277,13 +278,16 @@ fn check_map(
     policy: &Policy,
     i: usize,
 ) -> Result<u32, ScenarioError> {
-    let colored = matches!(policy.frames, Frames::Rainbow | Frames::PageColoring);
+    let colored = matches!(
+        policy.frames,
+        Frames::Rainbow | Frames::PageColoring | Frames::Hvr
+    );
     let keys = table.get_ref();
     let uses_map = colored || policy.files.is_some();
     if let Some(lines) = keys.color_map.as_ref().filter(|_| !uses_map) {
         let problem = format!(
-            "policy[{i}].color_map: only frames = \"rainbow\" and \"page-coloring\" and files = \
-             \"srm\" have colors"
+            "policy[{i}].color_map: only frames = \"rainbow\", \"page-coloring\" and \"hvr\" and \
+             files = \"srm\" have colors"
         );
         return Err(source.error(lines.span().start, problem));
     }

@@ -100,6 +100,8 @@ pub(crate) struct File {
     #[serde(default)]
     pub(crate) output: OutputTable,
     pub(crate) advise: Option<AdviseTable>,
+    /// Runs that end by time.
+    pub(crate) course: Option<Spanned<CourseTable>>,
     /// A disk, and one memory for files and programs.
     pub(crate) files: Option<Spanned<FilesTable>>,
     pub(crate) program: Vec<Spanned<ProgramTable>>,
@@ -229,6 +231,10 @@ pub(crate) struct ProgramTable {
     #[serde(default)]
     pub(crate) change: Vec<Spanned<ChangeTable>>,
     pub(crate) role: Option<Spanned<String>>,
+    /// What it is to HVR.
+    pub(crate) class: Option<Spanned<String>>,
+    pub(crate) arrives_us: Option<Spanned<f64>>,
+    pub(crate) leaves_us: Option<Spanned<f64>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -244,6 +250,8 @@ pub(crate) struct PolicyTable {
     pub(crate) colors: Option<Spanned<BTreeMap<String, Spanned<Colors>>>>,
     pub(crate) replace: Option<Spanned<String>>,
     pub(crate) files: Option<Spanned<String>>,
+    /// Parameters of `frames = "hvr"`.
+    pub(crate) hvr: Option<Spanned<HvrTable>>,
     /// Who says where reads are done.
     pub(crate) reads: Option<Spanned<String>>,
     /// Parameters of `reads = "mfc"`.
@@ -252,6 +260,35 @@ pub(crate) struct PolicyTable {
     pub(crate) balance: Option<bool>,
     /// What moving a thread takes, by hops.
     pub(crate) migration_us: Option<Spanned<Vec<f64>>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CourseTable {
+    pub(crate) until_us: Spanned<f64>,
+    pub(crate) every_us: Option<Spanned<f64>>,
+}
+
+/// Parameters of HVR.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct HvrTable {
+    pub(crate) framework: Option<Spanned<String>>,
+    pub(crate) watch: Option<bool>,
+    pub(crate) time_scale: Option<Spanned<i64>>,
+    pub(crate) reuse_passes: Option<Spanned<i64>>,
+    pub(crate) ccf_pages: Option<Spanned<i64>>,
+    pub(crate) llch_pages: Option<Spanned<i64>>,
+    pub(crate) hot_freq_bp: Option<Spanned<i64>>,
+    pub(crate) low_locality: Option<Spanned<String>>,
+    pub(crate) few: Option<Spanned<i64>>,
+    pub(crate) segregate_from: Option<Spanned<i64>>,
+    pub(crate) bank_groups: Option<Spanned<String>>,
+    pub(crate) mixed: Option<Spanned<String>>,
+    pub(crate) other_regions: Option<Spanned<String>>,
+    pub(crate) spare: Option<Spanned<String>>,
+    pub(crate) interleave: Option<Spanned<String>>,
+    pub(crate) mode: Option<Spanned<String>>,
 }
 
 /// Parameters of MFC.

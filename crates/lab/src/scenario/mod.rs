@@ -7,6 +7,7 @@ mod advise;
 mod colors;
 mod file;
 mod files;
+mod hvr;
 mod policies;
 mod reads;
 mod regions;
@@ -18,7 +19,7 @@ use std::{
 
 use piebald_report::Role;
 use piebald_sim::{
-    ColorChange, Files, Threads,
+    ColorChange, Course, Files, Stay, Threads,
     rooms::{
         hw::{Features, Machine, Options, presets, spec::MachineSpec},
         os_model::{
@@ -34,6 +35,7 @@ use toml::Spanned;
 
 pub use self::{
     advise::{AdviseRequest, Goal, NotWithin, Within},
+    hvr::HvrPolicy,
     regions::RegionRequest,
 };
 use crate::{colors::Colors, jobs::last_level};
@@ -81,6 +83,8 @@ pub struct Scenario {
     pub together: Together,
     /// Which programs run alone.
     pub alone: Alone,
+    /// Ends runs of several programs by time; `None` = their measured parts do.
+    pub course: Option<Course>,
     /// Advise on shares of the last level; `None` = no advice.
     pub advise: Option<AdviseRequest>,
     /// A disk and one memory for files and programs; `None` = neither disk nor reclaim.
@@ -108,6 +112,8 @@ pub struct ProgramEntry {
     pub on_limit: OnLimit,
     /// How its colours change while it runs, by rising time.
     pub changes: Vec<ColorChange>,
+    /// When it comes and goes, and what HVR is told of it.
+    pub stay: Stay,
     /// Why it is there.
     pub role: Role,
     /// Line of its table, for later errors.
@@ -170,6 +176,8 @@ pub enum Frames {
     PageColoring,
     /// Programs own colours of the last level.
     Rainbow,
+    /// Programs get colours of cache and banks by what they are.
+    Hvr,
 }
 
 /// State of memory when programs start.
@@ -194,6 +202,8 @@ pub struct Policy {
     pub thp: bool,
     /// Which page leaves memory; `None` = as the scenario's files say.
     pub replace: Option<PolicySpec>,
+    /// Who manages programs with [`Frames::Hvr`].
+    pub hvr: Option<HvrPolicy>,
     /// SRM-buffer chooses the frames of pages that come; `None` = the allocator does.
     pub files: Option<srm::Config>,
     /// How threads move between cores, and whether reads are placed.
@@ -214,6 +224,7 @@ impl Policy {
             Frames::BinHopping => "bin hopping over the page colors",
             Frames::PageColoring => "the colors of virtual pages",
             Frames::Rainbow => "colors owned by programs",
+            Frames::Hvr => "colors by what programs are (HVR)",
         };
         let memory = match self.memory {
             MemoryState::Fresh => "fresh memory",
@@ -372,6 +383,7 @@ impl Scenario {
         let alone = source.choose(&file.alone, "alone", &alone)?;
         let advise = advise::advise(&file, &source)?;
         let programs = programs(&file, &source, threads)?;
+        let course = hvr::course(&file, &source, &programs)?;
         let files = files::files(&file, &source)?;
         let policies = policies::policies(&file, &source, &machine, &programs)?;
         check_paged(&file, &source)?;
@@ -404,6 +416,7 @@ impl Scenario {
             miss_curve: small(&file.output.miss_curve, "output.miss_curve", 0)?,
             together,
             alone,
+            course,
             advise,
             files,
             programs,
@@ -586,6 +599,7 @@ fn programs(
             colors: colors::colors(table, source, i)?,
             on_limit: colors::on_limit(table, source, i)?,
             changes: colors::color_changes(table, source, i)?,
+            stay: hvr::stay(table, source, i)?,
             role: source.choose(&table.role, &key("role"), &roles)?,
             line: source.line(spanned.span().start),
         });

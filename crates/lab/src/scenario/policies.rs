@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use piebald_sim::{Threads, rooms::hw::spec::MachineSpec};
 
 use super::{
-    Frames, MemoryState, Policy, ProgramEntry, ScenarioError, Source, colors, file, files, reads,
+    Frames, MemoryState, Policy, ProgramEntry, ScenarioError, Source, colors, file, files, hvr,
+    reads,
 };
 
 /// Reads all policies; without a table there is one, stock.
@@ -22,6 +23,7 @@ pub(super) fn policies(
             memory: MemoryState::Aged,
             thp: false,
             replace: None,
+            hvr: None,
             files: None,
             color_map: None,
             threads: Threads::default(),
@@ -44,6 +46,7 @@ pub(super) fn policies(
             ("bin-hopping", Frames::BinHopping),
             ("page-coloring", Frames::PageColoring),
             ("rainbow", Frames::Rainbow),
+            ("hvr", Frames::Hvr),
         ];
         let memory = [("aged", MemoryState::Aged), ("fresh", MemoryState::Fresh)];
         let replace = match file.files {
@@ -53,9 +56,11 @@ pub(super) fn policies(
                 None
             }
         };
+        let frames = source.choose(&table.frames, &key("frames"), &frames)?;
         policies.push(Policy {
             name,
-            frames: source.choose(&table.frames, &key("frames"), &frames)?,
+            frames,
+            hvr: hvr::policy(table, source, i, frames)?,
             memory: source.choose(&table.memory, &key("memory"), &memory)?,
             thp: table.thp.unwrap_or(false),
             replace,

@@ -15,8 +15,8 @@ use piebald_policy::{
 use piebald_units::{Color, ColorSet, CoreId, Order, Pfn, TaskId};
 
 use super::{
-    Actions, ColorConfig, Kernel, KernelError, OnLimit, Path, Process, Under,
-    boot::kernel_request, hvr::Vertical, mapping::Caller, recolor::Recoloring,
+    Actions, ColorConfig, Kernel, KernelError, OnLimit, Path, Process, Under, boot::kernel_request,
+    hvr::Vertical, mapping::Caller, recolor::Recoloring,
 };
 use crate::space::Entry;
 

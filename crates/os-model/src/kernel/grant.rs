@@ -1,8 +1,6 @@
 //! Asking the allocator for frames and giving them back.
 
-use piebald_policy::contract::{
-    AllocError, Asker, Cause, FrameRequest, Grant, Mode, Purpose,
-};
+use piebald_policy::contract::{AllocError, Asker, Cause, FrameRequest, Grant, Mode, Purpose};
 use piebald_units::{Bytes, CoreId, Order, Pfn, TaskId, Vpn};
 
 use super::{

@@ -3,6 +3,7 @@
 use crate::{
     Metrics, ReportError, Sample, SetMap, Study, advice,
     chart::{Bar, BarChart, BarRow, EMPTY, Group, KERNEL, bar_chart, color, miss_curves, set_map},
+    course,
     format::{Kind, cell, clean, number, short},
     rows,
 };
@@ -38,6 +39,7 @@ pub(crate) fn sections(study: &Study) -> Result<Vec<Section>, ReportError> {
         curves(study)?,
         shares(study)?,
         set_maps(study)?,
+        course::section(study)?,
     ];
     Ok(all
         .into_iter()

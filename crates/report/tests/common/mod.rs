@@ -2,8 +2,9 @@
 //! the formulas below, so it proves nothing about any policy.
 
 use piebald_report::{
-    Extra, LevelMpki, MachineSummary, Metrics, MissCurve, PolicyResult, ProgramResult, RegionCheck,
-    RegionFigures, RegionResult, RegionSet, Role, Sample, SetMap, Study,
+    CourseEvent, CourseIpc, CourseProgram, CourseResult, Extra, LevelMpki, MachineSummary, Metrics,
+    MissCurve, PolicyResult, ProgramResult, RegionCheck, RegionFigures, RegionResult, RegionSet,
+    Role, Sample, SetMap, Study,
 };
 
 const REPETITIONS: u64 = 5;
@@ -144,6 +145,47 @@ fn policy(
                 metrics(0.62, 15.8, 15.3, 0.71, 16_401.0, seed + 13),
             ),
         ],
+        course: (seed == 9).then(course),
+    }
+}
+
+/// Two programs, of which one comes later.
+fn course() -> CourseResult {
+    let program = |name: &str, class: Option<&str>, colors: &str, nr_colors| CourseProgram {
+        name: name.to_owned(),
+        class: class.map(str::to_owned),
+        colors: colors.to_owned(),
+        nr_colors,
+    };
+    let event = |time_ps, what: &str, programs| CourseEvent {
+        time_ps,
+        what: what.to_owned(),
+        policy: "bank-only (4)".to_owned(),
+        programs,
+    };
+    let first = program("bzip2", None, "0-31", 32);
+    let later = |class| {
+        vec![
+            program("bzip2", Some("LLCM"), "0-7,16-23", 16),
+            program("mcf", class, "8-15,24-31", 16),
+        ]
+    };
+    let ipc = |program: &str, ipc: &[f64]| CourseIpc {
+        program: program.to_owned(),
+        ipc: ipc.to_vec(),
+    };
+    CourseResult {
+        times_ps: vec![100_000_000, 200_000_000, 300_000_000],
+        ipc: vec![
+            ipc("bzip2", &[1.2, 1.1, 0.9]),
+            ipc("mcf", &[f64::NAN, 0.4, 0.5]),
+        ],
+        events: vec![
+            event(0, "bzip2 begins", vec![first]),
+            event(120_000_000, "mcf begins", later(None)),
+            event(230_000_000, "mcf is LLCH", later(Some("LLCH"))),
+        ],
+        watching: Some(0.004),
     }
 }
 

@@ -12,7 +12,8 @@ use std::{
 use piebald_lab::{
     Histories,
     mixes::{
-        self, ColorSetup, MixFrames, MixMachine, MixMemory, ProgramSetup, Reads, Region, Threads,
+        self, ColorSetup, MixFrames, MixMachine, MixMemory, ProgramSetup, Reads, Region, Stay,
+        Threads,
     },
     rooms::{
         hw::{Features, spec::MachineSpec},
@@ -346,6 +347,7 @@ impl<'a> Runs<'a> {
             prime: 0,
             cores: CoreSet::first(u32::from(core.sockets * core.per_socket * core.smt)),
             colors: ColorSetup::default(),
+            stay: Stay::default(),
             start: Picos(draw(seed, "phase", 0) % TICK.0),
             waits: false,
             measured: true,

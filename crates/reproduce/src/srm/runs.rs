@@ -12,7 +12,7 @@ use piebald_lab::{
     Histories, colors,
     mixes::{
         self, ColorSetup, Files, IoUse, MixFrames, MixMachine, MixMemory, Outcome, ProgramSetup,
-        Region, Zone,
+        Region, Stay, Zone,
     },
     rooms::{
         hw::{Features, disk, spec::MachineSpec},
@@ -408,6 +408,7 @@ impl<'a> Runs<'a> {
             _ => ready,
         };
         Ok(ProgramSetup {
+            stay: Stay::default(),
             start: Picos(start),
             skip,
             warmup,
@@ -450,6 +451,7 @@ fn setup(ready: Ready, source: &Source, core: u32) -> ProgramSetup {
         prime: ready.prime,
         cores: CoreSet::from_bits(1 << core),
         colors: ColorSetup::default(),
+        stay: Stay::default(),
         start: Picos(0),
         waits: false,
         measured: true,

@@ -125,7 +125,12 @@ impl Engine<'_> {
         Ok(())
     }
 
-    fn exit(&mut self, core: usize, task: TaskId, program: usize) -> Result<(), SimError> {
+    pub(super) fn exit(
+        &mut self,
+        core: usize,
+        task: TaskId,
+        program: usize,
+    ) -> Result<(), SimError> {
         let id = CoreId(core as u16);
         let last = self.programs[program].live == 1;
         let is_own = program < self.own;
@@ -146,7 +151,7 @@ impl Engine<'_> {
         self.check_deadlock(program)?;
         if last && !is_own {
             self.begin(self.cpus[core].now)?;
-        } else if last && self.measured < self.programs.len() {
+        } else if last && !self.programs[program].leaving && !self.is_over() {
             self.programs[program].restarts += 1;
             self.start_program(program, 0)?;
             self.wake_idle(core)?;

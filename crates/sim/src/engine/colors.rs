@@ -6,7 +6,10 @@ use piebald_policy::rainbow::PartitionId;
 use piebald_units::{CoreId, TaskId, memory::MemoryPort};
 
 use super::{Engine, ProgramState};
-use crate::setup::{MemoryUse, Recolor, SimError};
+use crate::{
+    setup::{MemoryUse, Recolor, SimError},
+    work::Timed,
+};
 
 /// Where a program's changes of colours stand.
 #[derive(Default)]
@@ -77,6 +80,7 @@ impl Engine<'_> {
         (colors.per_tick, colors.due) = (None, false);
         let holder = colors.holder.take();
         let taken = self.take_colors_from(program, task, holder);
+        let taken = taken.and_then(|()| self.hand_over(program, task));
         taken.map_err(|e| self.kernel_error(program, e))
     }
 
@@ -172,7 +176,9 @@ impl Engine<'_> {
         let kernel = &mut self.setup.kernel;
         let moved = kernel.recolor(task, id, pages, &mut self.actions);
         let moved = moved.map_err(|e| self.kernel_error(program, e))?;
-        self.cpus[core].work.push_timed(&self.actions);
+        self.cpus[core]
+            .work
+            .push_timed(&self.actions, Timed::Recoloring);
         if moved.done {
             self.programs[program].colors.per_tick = None;
         }

@@ -138,6 +138,10 @@ impl Engine<'_> {
             map: self.map,
             kernel: self.setup.kernel.counters(),
             paging: self.setup.kernel.paging(),
+            hvr: self.setup.kernel.hvr_events().to_vec(),
+            observations: self.setup.kernel.observations().to_vec(),
+            sample_time: self.sample_time,
+            timeline: self.agenda.take_timeline(),
             refs: self.refs,
         }
     }

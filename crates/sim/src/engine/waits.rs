@@ -1,6 +1,6 @@
 //! Tasks that wait for files and pages, and what ends their waits.
 //!
-//! Disk and programs share one order of time: an event comes before any core goes on
+//! Disk, agenda and programs share one order of time: an event comes before any core goes on
 //! whose clock has reached it, and no core is let past the next one.
 
 use piebald_os_model::kernel::SysWork;
@@ -12,14 +12,14 @@ use crate::setup::SimError;
 impl Engine<'_> {
     /// What comes next: an event, or a part of a core's work.
     pub(super) fn turn(&mut self) -> Result<(), SimError> {
-        let event = self.setup.kernel.next_event();
+        let event = self.next_event();
         match (self.next_core(), event) {
             (Some((core, _)), Some(at)) if at <= self.cpus[core].now => self.happen(at),
             (Some((core, horizon)), event) => {
                 self.step(core, event.map_or(horizon, |at| horizon.min(at)))
             }
             (None, Some(at)) => self.happen(at),
-            (None, None) if self.nudge()? => match self.setup.kernel.next_event() {
+            (None, None) if self.nudge()? => match self.next_event() {
                 Some(at) => self.happen_once_more(at),
                 None => Err(self.deadlock(0)),
             },
@@ -31,7 +31,7 @@ impl Engine<'_> {
     /// Who waits for memory tries again, with nobody else left to give any.
     fn happen_once_more(&mut self, at: Picos) -> Result<(), SimError> {
         self.happen(at)?;
-        if self.next_core().is_some() || self.setup.kernel.next_event().is_some() {
+        if self.next_core().is_some() || self.next_event().is_some() {
             return Ok(());
         }
         let waits = |p: &usize| self.programs[*p].host_waits > 0;
@@ -47,8 +47,20 @@ impl Engine<'_> {
         nudged.map_err(|e| self.kernel_error(0, e))
     }
 
-    /// The file side has something to do.
+    /// The next moment at which something happens by the clock.
+    fn next_event(&self) -> Option<Picos> {
+        let (kernel, agenda) = (self.setup.kernel.next_event(), self.next_on_agenda());
+        kernel.into_iter().chain(agenda).min()
+    }
+
+    /// The file side has something to do, or the agenda.
     fn happen(&mut self, at: Picos) -> Result<(), SimError> {
+        if self.next_on_agenda().is_some_and(|due| due <= at) {
+            self.keep_agenda(at)?;
+        }
+        if self.setup.kernel.next_event().is_none_or(|due| due > at) {
+            return Ok(());
+        }
         self.actions.clear();
         let woken = self.setup.kernel.advance(at, &mut self.actions);
         let woken = woken.map_err(|e| self.kernel_error(0, e))?;

@@ -9,10 +9,10 @@ use std::sync::{
 use piebald_hw::{Features, Options, presets, spec::MachineSpec};
 use piebald_os_model::{
     frames::{ColorMap, Colored, ColoredConfig, Flavour, OwnedFrames, Stock, StockConfig},
-    kernel::{ColorConfig, Kernel, KernelConfig},
+    kernel::{ColorConfig, Kernel, KernelConfig, SysMonConfig},
 };
-use piebald_policy::{color_map::BitClass, rainbow};
-use piebald_sim::{ColorSetup, Outcome, ProgramSetup, Progress, Setup, SimError, run_after};
+use piebald_policy::{color_map::BitClass, hvr, rainbow};
+use piebald_sim::{ColorSetup, Outcome, ProgramSetup, Progress, Setup, SimError, Stay, run_after};
 use piebald_units::{
     Bytes, CoreSet, Picos, VirtAddr,
     op::{Filled, MemRef, Next, OpSource, RefKind, SysOp},
@@ -204,6 +204,7 @@ pub fn program(name: &str, cores: &str, script: Script) -> ProgramSetup {
         input: Arc::new(script),
         cores: cores.parse::<CoreSet>().expect("cores"),
         colors: ColorSetup::default(),
+        stay: Stay::default(),
         start: Picos(0),
         waits: false,
         skip: 0,
@@ -222,6 +223,18 @@ pub fn color_map() -> ColorMap {
     ColorMap::from_masks(&bits).expect("two bits")
 }
 
+/// The same two bits, one of which is taken for one of the banks as well, and two of banks.
+pub fn vertical_map() -> ColorMap {
+    let classes = [
+        BitClass::Both,
+        BitClass::Cache,
+        BitClass::Bank,
+        BitClass::Bank,
+    ];
+    let bits = (0..).zip(classes).map(|(b, class)| (1u64 << b, class));
+    ColorMap::from_masks(&bits.collect::<Vec<_>>()).expect("four bits")
+}
+
 /// A run that may differ from the others.
 pub struct Bench {
     pub spec: MachineSpec,
@@ -231,6 +244,10 @@ pub struct Bench {
     pub map: Option<piebald_sim::MapRequest>,
     /// Four page colours of the last level, with this registry; without, none.
     pub colors: Option<rainbow::Config>,
+    /// HVR on 16 colours of cache and banks in place of those, and its jobs.
+    pub hvr: Option<(hvr::Config, Option<SysMonConfig>)>,
+    /// Ends the run by time.
+    pub course: Option<piebald_sim::Course>,
     /// Time between timer ticks.
     pub tick: Picos,
     pub curve: Option<piebald_sim::CurveRequest>,
@@ -250,6 +267,8 @@ impl Default for Bench {
             colors: None,
             tick: KernelConfig::new(4).tick,
             curve: None,
+            hvr: None,
+            course: None,
             files: None,
             threads: piebald_sim::Threads::default(),
         }
@@ -266,27 +285,35 @@ impl Bench {
         before: Vec<ProgramSetup>,
         programs: Vec<ProgramSetup>,
     ) -> Result<Outcome, SimError> {
-        let frames: Box<dyn OwnedFrames> = match self.colors {
+        let map = match self.hvr {
+            Some(_) => vertical_map(),
+            None => color_map(),
+        };
+        let colors = self.colors.or(self.hvr.map(|_| rainbow::Config::PAPER));
+        let frames: Box<dyn OwnedFrames> = match colors {
             None => {
                 let config = StockConfig::new(self.frames, 4, Flavour::default());
                 Box::new(Stock::new(&config).expect("frames"))
             }
             Some(_) => {
-                let config = ColoredConfig::new(self.frames, 4, color_map());
+                let config = ColoredConfig::new(self.frames, 4, map.clone());
                 Box::new(Colored::new(&config).expect("frames"))
             }
         };
         let mut config = KernelConfig::new(4);
         config.image_pages = config.image_pages.min(self.frames as u32 / 8);
         config.tick = self.tick;
-        config.colors = self.colors.map(|rainbow| ColorConfig {
-            map: color_map(),
+        config.colors = colors.map(|rainbow| ColorConfig {
+            map,
             rainbow,
-            hvr: None,
+            hvr: self.hvr.map(|(hvr, _)| hvr),
         });
         // Loads are to find memory of their own.
         config.zero_page = false;
         let mut kernel = Kernel::new(config, frames).expect("kernel");
+        if let Some((_, Some(sysmon))) = self.hvr {
+            kernel.monitor(sysmon).expect("watches");
+        }
         if let Some(files) = &self.files {
             files.install(&mut kernel).expect("files");
         }
@@ -306,6 +333,7 @@ impl Bench {
             threads: self.threads.clone(),
             map: self.map,
             curve: self.curve.clone(),
+            course: self.course,
             quantum: Picos(1_000_000),
             skew: Picos(50_000),
             stop: Some(&stop),

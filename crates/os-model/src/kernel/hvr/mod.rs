@@ -24,8 +24,8 @@ use super::{
 };
 use crate::space::{Entry, HUGE_PAGES, VPN_MASK, frame_in};
 
-pub use sysmon::{Observation, Observed, SysMonConfig};
 use sysmon::SysMon;
+pub use sysmon::{Observation, Observed, SysMonConfig};
 
 /// The manager of programs, as this host keeps it.
 pub type HvrManager = Manager<ColorMap, Vec<Program>>;

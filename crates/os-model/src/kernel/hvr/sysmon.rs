@@ -381,7 +381,11 @@ impl Kernel {
                     frame: Pfn(u64::from(at.frame)),
                     offset: at.offset,
                 };
-                let kind = if clear { RefKind::Update } else { RefKind::Load };
+                let kind = if clear {
+                    RefKind::Update
+                } else {
+                    RefKind::Load
+                };
                 actions.touch(place, kind, WALK_SITE);
             }
             if !e.has(Entry::ACCESSED) {

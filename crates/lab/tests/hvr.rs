@@ -1,0 +1,140 @@
+//! Scenarios whose programs HVR manages: what is refused, and a small one that runs.
+
+mod kit;
+
+use std::path::Path;
+
+use piebald_lab::scenario::{Frames, Scenario};
+use piebald_report::{TableStyle, to_html, to_json, to_table};
+use piebald_sim::rooms::policy::hvr::{Class, Framework, Policy};
+use piebald_units::Picos;
+
+const GOOD: &str = r#"schema = 1
+repetitions = 1
+budget_refs = "2M"
+warmup_refs = "1K"
+alone = "targets"
+[machine]
+preset = "i7-860"
+memory = "256MiB"
+[output]
+set_map = 0
+[course]
+until_us = 900
+every_us = 100
+[[program]]
+name = "walk"
+builtin = "chase:1MiB"
+cores = "0"
+class = "llch"
+[[program]]
+name = "sweep"
+builtin = "triad:8MiB"
+cores = "2"
+role = "polluter"
+class = "llct"
+arrives_us = 200
+leaves_us = 700
+[[policy]]
+name = "hvr"
+frames = "hvr"
+memory = "fresh"
+color_map = ["O 14", "O 15", "C 16", "B 21", "B 22"]
+hvr = { framework = "hvr", mode = "hard", time_scale = 1000, reuse_passes = 30 }
+"#;
+
+fn parse(text: &str) -> Result<Scenario, String> {
+    Scenario::parse(text, Path::new("folder/s.toml")).map_err(|e| e.to_string())
+}
+
+#[test]
+fn what_a_scenario_says_of_hvr_is_what_runs() {
+    let scenario = parse(GOOD).expect("a scenario");
+    let policy = &scenario.policies[0];
+    assert_eq!(policy.frames, Frames::Hvr);
+    let hvr = policy.hvr.expect("its choices");
+    assert_eq!(hvr.config.framework, Framework::Hvr);
+    assert_eq!(hvr.config.monitor.thresholds.reuse_passes, 30);
+    assert_eq!(hvr.sysmon.expect("watched").time_scale, 1000);
+    let sweep = &scenario.programs[1].stay;
+    assert_eq!(sweep.class, Some(Class::Llct));
+    assert_eq!(sweep.arrives, Some(Picos(200_000_000)));
+    let fixed = GOOD.replace("framework = \"hvr\"", "framework = \"c-vp\"");
+    let fixed = parse(&fixed).expect("a scenario").policies[0].hvr;
+    let framework = fixed.map(|h| h.config.framework);
+    assert_eq!(framework, Some(Framework::Fixed(Policy::CVp)));
+    // The machine's own colours: bits 13 and 14 index the second level as well.
+    let own = GOOD.replace("color_map", "# color_map");
+    parse(&own).expect("a map of the machine's");
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_place() {
+    let cases = [
+        ("class = \"llct\"", "class = \"huge\"", "program[1].class"),
+        (
+            "leaves_us = 700",
+            "leaves_us = 200",
+            "later than it arrives",
+        ),
+        ("leaves_us = 700", "leaves_us = -1", "1 to 60000000 us"),
+        ("until_us = 900", "until_us = 0.0", "course.until_us"),
+        ("every_us = 100", "every_us = 1000", "up to until_us"),
+        (
+            "time_scale = 1000",
+            "time_scale = 0",
+            "policy[0].hvr.time_scale = 0",
+        ),
+        (
+            "framework = \"hvr\"",
+            "framework = \"best\"",
+            "\"bank-only-4\"",
+        ),
+        ("mode = \"hard\"", "mood = 1", "`mood`"),
+        // No bit of banks alone.
+        ("\"B 21\", \"B 22\"", "\"C 21\", \"C 22\"", "policy[0].hvr"),
+        (
+            "frames = \"hvr\"",
+            "frames = \"stock\"",
+            "only with frames = \"hvr\"",
+        ),
+        (
+            "[course]\nuntil_us = 900\nevery_us = 100\n",
+            "",
+            "only with a table [course]",
+        ),
+    ];
+    for (old, new, part) in cases {
+        assert!(GOOD.contains(old), "{old}");
+        let error = parse(&GOOD.replacen(old, new, 1)).expect_err(new);
+        assert!(error.starts_with("folder/s.toml:"), "{error}");
+        assert!(error.contains(part), "{new}: {error}");
+        assert!(!error.contains('\n'), "{error}");
+    }
+}
+
+#[test]
+fn a_program_that_comes_and_goes_shows_in_the_report() {
+    let study = kit::run_scenario(&parse(GOOD).expect("a scenario")).expect("runs");
+    let course = study.policies[0].course.as_ref().expect("a course");
+    let what: Vec<&str> = course.events.iter().map(|e| e.what.as_str()).collect();
+    assert_eq!(what, ["walk begins", "sweep begins", "sweep ends"]);
+    let with_sweep = &course.events[1];
+    assert_eq!(with_sweep.policy, "Curve-VP");
+    assert_eq!(with_sweep.programs[1].class.as_deref(), Some("LLCT"));
+    assert_eq!(with_sweep.programs[1].nr_colors, 4);
+    assert_eq!(course.times_ps.len(), 9);
+    let sweep = &course.ipc[1].ipc;
+    assert!(sweep[0].is_nan() && sweep[8].is_nan(), "{sweep:?}");
+    assert!(sweep[3..6].iter().all(|ipc| *ipc > 0.0), "{sweep:?}");
+    assert!(course.ipc[0].ipc.iter().all(|ipc| *ipc > 0.0));
+    let table = to_table(&study, &TableStyle::default());
+    assert!(table.contains("sweep begins"), "{table}");
+    let html = to_html(&study).expect("a page");
+    assert!(html.contains("Programs over time") && html.contains("sweep is LLCT"));
+    let again = piebald_report::from_json(&to_json(&study).expect("JSON")).expect("read");
+    assert_eq!(
+        again.policies[0].course.as_ref().map(|c| c.events.len()),
+        Some(3)
+    );
+}

@@ -1,0 +1,183 @@
+//! Programs that come and go by the clock, and what the kernel's HVR does at its times.
+
+use std::collections::VecDeque;
+
+use piebald_hw::Counters;
+use piebald_os_model::kernel::KernelError;
+use piebald_units::{CoreId, Picos, TaskId};
+
+use super::Engine;
+use crate::{
+    setup::{Course, ProgramSetup, Setup, SimError},
+    snapshot::TimeSample,
+    work::Timed,
+};
+
+/// Least time between two looks at a run.
+const MICROSECOND: Picos = Picos(1_000_000);
+
+/// What happens at given times of a run, whatever programs do.
+pub(super) struct Agenda {
+    /// Programs that come, and programs that go, by time.
+    arrivals: VecDeque<(Picos, usize)>,
+    departures: VecDeque<(Picos, usize)>,
+    course: Option<Course>,
+    /// When the run is looked at next.
+    next_look: Picos,
+    timeline: Vec<TimeSample>,
+    /// What programs had done at the last look.
+    before: Vec<(u64, Counters)>,
+}
+
+impl Agenda {
+    pub(super) fn new(setup: &Setup<'_>, programs: &[ProgramSetup]) -> Result<Self, SimError> {
+        if let Some(course) = setup.course.filter(|c| c.every < MICROSECOND) {
+            return Err(SimError::Course(course.every));
+        }
+        let all = |when: fn(&ProgramSetup) -> Option<Picos>| {
+            let timed = programs.iter().enumerate();
+            let timed = timed.filter_map(|(at, p)| Some((when(p)?, at)));
+            let mut timed: Vec<(Picos, usize)> = timed.collect();
+            timed.sort();
+            VecDeque::from(timed)
+        };
+        Ok(Self {
+            arrivals: all(|p| p.stay.arrives),
+            departures: all(|p| p.stay.leaves),
+            course: setup.course,
+            next_look: setup.course.map_or(Picos::MAX, |c| c.every),
+            timeline: Vec::new(),
+            before: vec![(0, Counters::default()); programs.len()],
+        })
+    }
+
+    fn next(&self) -> Option<Picos> {
+        let first = |list: &VecDeque<(Picos, usize)>| list.front().map(|(at, _)| *at);
+        let look = self.course.map(|_| self.next_look);
+        let all = [first(&self.arrivals), first(&self.departures), look];
+        all.into_iter().flatten().min()
+    }
+
+    pub(super) fn take_timeline(&mut self) -> Vec<TimeSample> {
+        std::mem::take(&mut self.timeline)
+    }
+}
+
+/// The first of a list, if it is due.
+fn due(list: &mut VecDeque<(Picos, usize)>, at: Picos) -> Option<usize> {
+    let (_, program) = *list.front().filter(|(when, _)| *when <= at)?;
+    list.pop_front();
+    Some(program)
+}
+
+impl Engine<'_> {
+    /// When something of the agenda, or of HVR's jobs, is due.
+    pub(super) fn next_on_agenda(&self) -> Option<Picos> {
+        let jobs = self.setup.kernel.next_sample();
+        self.agenda.next().into_iter().chain(jobs).min()
+    }
+
+    /// Does what is due.
+    pub(super) fn keep_agenda(&mut self, at: Picos) -> Result<(), SimError> {
+        while let Some(program) = due(&mut self.agenda.arrivals, at) {
+            self.setup.kernel.at(at);
+            self.start_at(&[program], at)?;
+        }
+        while let Some(program) = due(&mut self.agenda.departures, at) {
+            self.programs[program].leaving = true;
+        }
+        if self.setup.kernel.next_sample().is_some_and(|due| due <= at) {
+            self.sample(at);
+        }
+        if self.agenda.course.is_some() && self.agenda.next_look <= at {
+            self.look(at);
+        }
+        Ok(())
+    }
+
+    /// Is the run over?
+    pub(super) fn is_over(&self) -> bool {
+        match self.agenda.course {
+            Some(course) => self.agenda.next_look > course.until,
+            None => self.measured >= self.programs.len(),
+        }
+    }
+
+    /// HVR gets to know a new instance of a program, at no cost, as its start has none.
+    pub(super) fn hand_over(&mut self, program: usize, task: TaskId) -> Result<(), KernelError> {
+        let kernel = &mut self.setup.kernel;
+        if kernel.hvr().is_none() || program >= self.own {
+            return Ok(());
+        }
+        self.actions.clear();
+        let class = self.programs[program].setup.stay.class;
+        kernel.manage(task, CoreId(0), class, &mut self.actions)?;
+        // What is done to others' pages is not at no cost.
+        let now = self
+            .next_core()
+            .map_or(Picos(0), |(core, _)| self.cpus[core].now);
+        let core = self.free_core(now);
+        self.cpus[core].work.push(&self.actions);
+        Ok(())
+    }
+
+    /// SysMon's jobs run where nothing else does, else on the core that is least ahead.
+    fn sample(&mut self, at: Picos) {
+        let core = self.free_core(at);
+        self.actions.clear();
+        let id = CoreId(core as u16);
+        self.setup.kernel.sample(id, at, &mut self.actions);
+        self.cpus[core]
+            .work
+            .push_timed(&self.actions, Timed::Sampling);
+    }
+
+    /// A hardware thread for work of the kernel's own, at that time.
+    fn free_core(&mut self, at: Picos) -> usize {
+        let idle = (0..self.cpus.len()).rev();
+        let mut idle =
+            idle.filter(|c| self.cpus[*c].task.is_none() && self.cpus[*c].work.is_empty());
+        let busy = || self.next_core().map_or(0, |(core, _)| core);
+        let core = idle.next().unwrap_or_else(busy);
+        self.cpus[core].now = self.cpus[core].now.max(at);
+        core
+    }
+
+    fn look(&mut self, at: Picos) {
+        for core in 0..self.cpus.len() {
+            self.settle(core);
+        }
+        let programs = self.programs[..self.own].iter();
+        let now: Vec<(u64, Counters)> = programs.map(|p| (p.refs, p.counters)).collect();
+        let before = std::mem::replace(&mut self.agenda.before, now.clone());
+        let since = now.iter().zip(&before);
+        self.agenda.timeline.push(TimeSample {
+            time: at,
+            programs: since.map(|(n, b)| (n.0 - b.0, n.1 - b.1)).collect(),
+        });
+        if let Some(course) = self.agenda.course {
+            self.agenda.next_look += course.every;
+        }
+    }
+
+    /// A program whose time is over ends.
+    pub(super) fn depart(
+        &mut self,
+        core: usize,
+        task: TaskId,
+        program: usize,
+    ) -> Result<(), SimError> {
+        let state = &mut self.programs[program];
+        if state.live > 1 {
+            return Err(SimError::Leaves {
+                program: state.setup.name.clone(),
+                threads: state.live,
+            });
+        }
+        if state.warm.is_none() && state.end.is_none() {
+            // Nothing was measured, which its figures say.
+            self.reached_mark(core, program, true);
+        }
+        self.exit(core, task, program)
+    }
+}
