@@ -16,40 +16,48 @@ static const double courant = 0.5; /* the limit is 1 / sqrt(3) */
 static long side;
 static double *electric[3], *magnetic[3];
 
-/* A cell and its neighbours, one step back or forth along each axis. */
-struct place {
-    long here, near[3];
-};
-
-static struct place place(long x, long y, long z, long step)
+/* The place of a coordinate one step back or forth. */
+static long beside(long at, long step)
 {
-    const long nx = (x + step + side) % side, ny = (y + step + side) % side;
-    const long nz = (z + step + side) % side;
-    return (struct place){ (x * side + y) * side + z,
-                           { (nx * side + y) * side + z, (x * side + ny) * side + z,
-                             (x * side + y) * side + nz } };
+    const long there = at + step;
+    return there < 0 ? side - 1 : there == side ? 0 : there;
 }
 
-/* Component k of the curl of a field, with the signs of forward differences. */
-static double curl(double *const *field, int k, const struct place *p)
+/* The curl of a field in a cell, with the signs of forward differences: i is the cell, x, y and z
+ * are its neighbours along the axes. */
+static inline void curl(double *const *f, long i, long x, long y, long z, double *out)
 {
-    const int a = (k + 1) % 3, b = (k + 2) % 3;
-    return field[b][p->near[a]] - field[b][p->here] - (field[a][p->near[b]] - field[a][p->here]);
+    out[0] = f[2][y] - f[2][i] - (f[1][z] - f[1][i]);
+    out[1] = f[0][z] - f[0][i] - (f[2][x] - f[2][i]);
+    out[2] = f[1][x] - f[1][i] - (f[0][y] - f[0][i]);
+}
+
+/* Advances the one field by the other's curl, along a row of cells that begins at `row`. */
+static void advance_row(double *const *to, double *const *from, long row, long x, long y, long step)
+{
+    double *const t0 = to[0] + row, *const t1 = to[1] + row, *const t2 = to[2] + row;
+    for (long z = 0; z < side; z++) {
+        double c[3];
+        curl(from, row + z, x + z, y + z, row + beside(z, step), c);
+        t0[z] -= courant * c[0];
+        t1[z] -= courant * c[1];
+        t2[z] -= courant * c[2];
+    }
 }
 
 /* Step 0 advances the magnetic field, step 1 the electric one. */
 static void advance(int step, long first, long last)
 {
+    const long way = step == 0 ? 1 : -1;
     for (long x = first; x < last; x++)
-        for (long y = 0; y < side; y++)
-            for (long z = 0; z < side; z++) {
-                const struct place p = place(x, y, z, step == 0 ? 1 : -1);
-                for (int k = 0; k < 3; k++)
-                    if (step == 0)
-                        magnetic[k][p.here] -= courant * curl(electric, k, &p);
-                    else
-                        electric[k][p.here] -= courant * curl(magnetic, k, &p);
-            }
+        for (long y = 0; y < side; y++) {
+            const long row = (x * side + y) * side;
+            const long rows[2] = { (beside(x, way) * side + y) * side, (x * side + beside(y, way)) * side };
+            if (step == 0)
+                advance_row(magnetic, electric, row, rows[0], rows[1], way);
+            else
+                advance_row(electric, magnetic, row, rows[0], rows[1], way);
+        }
 }
 
 static double energy(void)
@@ -58,10 +66,13 @@ static double energy(void)
     for (long x = 0; x < side; x++)
         for (long y = 0; y < side; y++)
             for (long z = 0; z < side; z++) {
-                const struct place p = place(x, y, z, 1);
+                const long i = (x * side + y) * side + z;
+                double c[3];
+                curl(electric, i, (beside(x, 1) * side + y) * side + z,
+                     (x * side + beside(y, 1)) * side + z, (x * side + y) * side + beside(z, 1), c);
                 for (int k = 0; k < 3; k++) {
-                    const double e = electric[k][p.here], h = magnetic[k][p.here];
-                    sum += e * e + h * (h - courant * curl(electric, k, &p));
+                    const double e = electric[k][i], h = magnetic[k][i];
+                    sum += e * e + h * (h - courant * c[k]);
                 }
             }
     return sum;

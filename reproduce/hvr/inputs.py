@@ -54,26 +54,24 @@ def proteins(out):
 
 
 def scene(out):
-    """200 spheres, some of glass, over a checked plane, with two lamps, for POV-Ray."""
+    """400 spheres, some of glass, over a floor, with two lamps, for a ray tracer (NFF)."""
     draw = Draw(453)
-    out.write("camera { location <0, 6, -18> look_at <0, 1, 0> }\n")
-    out.write("light_source { <10, 20, -15> rgb 1 }\nlight_source { <-15, 12, -5> rgb 0.4 }\n")
-    out.write("plane { y, 0 pigment { checker rgb 1, rgb 0.3 } finish { reflection 0.2 } }\n")
-    for _ in range(200):
-        x, z = draw.between(-900, 900), draw.between(-500, 1500)
+    out.write("v\nfrom 0 -18 6\nat 0 0 1\nup 0 0 1\nangle 45\nhither 1\nresolution 800 600\n")
+    out.write("b 0.1 0.2 0.4\nl 10 -15 20\nl -15 -5 12\n")
+    out.write("f 0.8 0.8 0.7 0.8 0.2 20 0 0\np 4\n-40 -40 0\n40 -40 0\n40 60 0\n-40 60 0\n")
+    for _ in range(400):
+        x, y = draw.between(-900, 900), draw.between(-500, 1500)
         size = draw.between(20, 70)
-        color = ", ".join(f"0.{draw.between(10, 95)}" for _ in range(3))
-        kind = draw.pick(
-            [
-                "finish { phong 0.8 }",
-                "finish { reflection 0.4 phong 0.3 }",
-                "normal { bumps 0.4 scale 0.2 }",
-            ]
-        )
-        out.write(
-            f"sphere {{ <{x}/100, {size}/100, {z}/100>, {size}/100 "
-            f"pigment {{ rgb <{color}> }} {kind} }}\n"
-        )
+        color = " ".join(f"0.{draw.between(10, 95)}" for _ in range(3))
+        glass = draw.pick(["0 0", "0 0", "0.6 1.3"])
+        out.write(f"f {color} 0.6 0.4 30 {glass}\n")
+        out.write(f"s {cents(x)} {cents(y)} {cents(size)} {cents(size)}\n")
+
+
+def cents(number):
+    """A number of hundredths as a decimal."""
+    sign = "-" if number < 0 else ""
+    return f"{sign}{abs(number) // 100}.{abs(number) % 100:02d}"
 
 
 def video(out):
@@ -277,7 +275,7 @@ def samples(out):
 TEXT = {
     "family.sto": family,
     "proteins.fa": proteins,
-    "scene.pov": scene,
+    "scene.nff": scene,
     "unit.c": unit,
     "access.log": log,
     "letters.txt": mail,

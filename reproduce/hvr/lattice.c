@@ -23,37 +23,47 @@ static const int direction[DIRECTIONS][3] = {
 static long side;
 static double *cells[2];
 
-static double weight(int d)
+static const double weight[DIRECTIONS] = {
+    1.0 / 3,  1.0 / 18, 1.0 / 18, 1.0 / 18, 1.0 / 18, 1.0 / 18, 1.0 / 18, 1.0 / 36, 1.0 / 36, 1.0 / 36,
+    1.0 / 36, 1.0 / 36, 1.0 / 36, 1.0 / 36, 1.0 / 36, 1.0 / 36, 1.0 / 36, 1.0 / 36, 1.0 / 36,
+};
+
+/* Places of a coordinate less 1, itself and plus 1, in units of `step` cells. */
+static void around(long *places, long at, long step)
 {
-    return d == 0 ? 1.0 / 3 : d < 7 ? 1.0 / 18 : 1.0 / 36;
+    places[0] = (at == 0 ? side - 1 : at - 1) * step;
+    places[1] = at * step;
+    places[2] = (at == side - 1 ? 0 : at + 1) * step;
 }
 
 /* Collides what is in a cell of the one array, and streams it into the other. */
 static void step_cells(int step, long first, long last)
 {
     const double omega = 1.2; /* relaxation, between 0 and 2 */
-    const double *from = cells[step];
     double *to = cells[1 - step];
     for (long x = first; x < last; x++)
         for (long y = 0; y < side; y++)
             for (long z = 0; z < side; z++) {
-                const double *f = from + ((x * side + y) * side + z) * DIRECTIONS;
-                double mass = 0, flow[3] = { 0, 0, 0 };
-                for (int d = 0; d < DIRECTIONS; d++) {
-                    mass += f[d];
-                    for (int k = 0; k < 3; k++)
-                        flow[k] += f[d] * direction[d][k];
-                }
-                const double u[3] = { flow[0] / mass, flow[1] / mass, flow[2] / mass };
-                const double uu = u[0] * u[0] + u[1] * u[1] + u[2] * u[2];
+                long xs[3], ys[3], zs[3];
+                around(xs, x, side * side);
+                around(ys, y, side);
+                around(zs, z, 1);
+                const double *f = cells[step] + (xs[1] + ys[1] + zs[1]) * DIRECTIONS;
+                const double mass = f[0] + f[1] + f[2] + f[3] + f[4] + f[5] + f[6] + f[7] + f[8] +
+                                    f[9] + f[10] + f[11] + f[12] + f[13] + f[14] + f[15] + f[16] +
+                                    f[17] + f[18];
+                const double u[3] = {
+                    (f[1] - f[2] + f[7] - f[8] + f[9] - f[10] + f[11] - f[12] + f[13] - f[14]) / mass,
+                    (f[3] - f[4] + f[7] - f[8] - f[9] + f[10] + f[15] - f[16] + f[17] - f[18]) / mass,
+                    (f[5] - f[6] + f[11] - f[12] - f[13] + f[14] + f[15] - f[16] - f[17] + f[18]) / mass,
+                };
+                const double still = 1 - 1.5 * (u[0] * u[0] + u[1] * u[1] + u[2] * u[2]);
                 for (int d = 0; d < DIRECTIONS; d++) {
                     const int *c = direction[d];
                     const double cu = c[0] * u[0] + c[1] * u[1] + c[2] * u[2];
-                    const double rest = weight(d) * mass * (1 + 3 * cu + 4.5 * cu * cu - 1.5 * uu);
-                    const long nx = (x + c[0] + side) % side;
-                    const long ny = (y + c[1] + side) % side;
-                    const long nz = (z + c[2] + side) % side;
-                    to[((nx * side + ny) * side + nz) * DIRECTIONS + d] = f[d] + omega * (rest - f[d]);
+                    const double rest = weight[d] * mass * (still + 3 * cu + 4.5 * cu * cu);
+                    const long there = xs[c[0] + 1] + ys[c[1] + 1] + zs[c[2] + 1];
+                    to[there * DIRECTIONS + d] = f[d] + omega * (rest - f[d]);
                 }
             }
 }
@@ -88,7 +98,7 @@ int main(int count, char **words)
         const long x = i / (side * side), y = i / side % side, z = i % side;
         const double dense = 2 * x < side && 2 * y < side && 2 * z < side ? 1.05 : 1.0;
         for (int d = 0; d < DIRECTIONS; d++)
-            cells[0][i * DIRECTIONS + d] = weight(d) * dense;
+            cells[0][i * DIRECTIONS + d] = weight[d] * dense;
     }
     memcpy(cells[1], cells[0], numbers * sizeof *cells[1]);
     const double before = mass_of(cells[0]);
