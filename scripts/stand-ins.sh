@@ -5,6 +5,7 @@
 #   stand-ins.sh rainbow [DIR]     DIR: out/reproduce/rainbow/inputs
 #   stand-ins.sh dulo [DIR]        DIR: ${XDG_CACHE_HOME:-~/.cache}/piebald/reproduce/dulo
 #   stand-ins.sh srm|mfc [DIR [PART...]]    DIR: as for dulo, with the system's name
+#   stand-ins.sh hvr [DIR [NAME...]]        DIR: as for dulo, with the system's name
 #
 # rainbow: installs the packages that reproduce/rainbow/programs.toml names, draws the data
 # from fixed seeds, compiles the own programs and tries each of them once. What is
@@ -18,6 +19,10 @@
 # srm, mfc: draws the files that grep, tar, diff, wc and md5sum are recorded on, in seconds. PARTs of
 # srm: `full` makes trees of the paper's 100 MiB instead of 24, `database` the star schema of PostgreSQL 15
 # (1.8 GB) and recordings of its queries, by the program that PIEBALD names or the release build. Data that have a sum in reproduce/SYSTEM/inputs.sha256 must have it.
+#
+# hvr: what rainbow does, and the same for reproduce/hvr/programs.toml; then records those programs,
+# with the program that PIEBALD names or the release build: some ten minutes of processor time and
+# 1 GB. What was recorded of the same command, inputs and program file is kept; NAMEs are recorded anew, and only they.
 set -eu
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -27,14 +32,26 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 fail() { warn "stand-ins: $*"; exit 1; }
 
 case ${1:-} in
-    rainbow | dulo | srm | mfc) ;;
+    rainbow | dulo | srm | mfc | hvr) ;;
     -h | --help) sed -n '2,/^set -eu/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
-    *) warn "stand-ins: \"${1:-}\": allowed: rainbow, dulo, srm, mfc"; exit 2 ;;
+    *) warn "stand-ins: \"${1:-}\": allowed: rainbow, dulo, srm, mfc, hvr"; exit 2 ;;
 esac
-[ $# -le 2 ] || [ "$1" = srm ] || { warn "stand-ins: one directory at most"; exit 2; }
+[ $# -le 2 ] || [ "$1" = srm ] || [ "$1" = hvr ] || { warn "stand-ins: one directory at most"; exit 2; }
 
 source=$root/reproduce/$1
 export LC_ALL=C PYTHONDONTWRITEBYTECODE=1
+
+# install_named LIST: the packages that a list of programs names.
+install_named() {
+    local packages
+    packages=$(sed -n 's/^packages = \[\(.*\)\]$/\1/p' "$1" | tr -d '",' | tr ' ' '\n' | sort -u | tr '\n' ' ')
+    [ -n "$packages" ] || fail "$1: no packages are named"
+    # shellcheck disable=SC2086  # a list of package names
+    if [ -n "$(missing_packages $packages)" ]; then
+        unlock_sudo
+        install_packages $packages || fail "the packages above are needed"
+    fi
+}
 
 # The inputs of DULO: all that they are made from is in the repository.
 make_dulo() {
@@ -89,12 +106,19 @@ noted() {
     done
 }
 
+# The program that records.
+recorder() {
+    local program=${PIEBALD:-${CARGO_TARGET_DIR:-$root/target}/release/piebald}
+    [ -x "$program" ] || fail "$program: not there: PIEBALD names the program that records"
+    say "$program"
+}
+
 # Records a backend for each query while it probes (inputs.toml), into the files that
 # `piebald reproduce srm` looks for; half a minute. PostgreSQL refuses root, and who changes user
 # inside a recording leaves it incomplete.
 record_queries() {
-    local program=${PIEBALD:-${CARGO_TARGET_DIR:-$root/target}/release/piebald} as=() number skip query
-    [ -x "$program" ] || fail "$program: not there: PIEBALD names the program that records"
+    local program as=() number skip query
+    program=$(recorder) || exit 1
     if [ "$(id -u)" = 0 ]; then
         as=(setpriv --reuid=postgres --regid=postgres --clear-groups env "HOME=$PWD")
     fi
@@ -163,18 +187,13 @@ case $1 in
 esac
 
 programs=$source/programs.toml
-dir=${2:-$root/out/reproduce/$1/inputs}
+case $1 in
+    hvr) dir=${2:-${XDG_CACHE_HOME:-$HOME/.cache}/piebald/reproduce/hvr} ;;
+    *) dir=${2:-$root/out/reproduce/$1/inputs} ;;
+esac
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
-
-packages=$(sed -n 's/^packages = \[\(.*\)\]$/\1/p' "$programs" | tr -d '",' | tr ' ' '\n' | sort -u | tr '\n' ' ')
-[ -n "$packages" ] || fail "$programs: no packages are named"
-# shellcheck disable=SC2086  # a list of package names
-if [ -n "$(missing_packages $packages)" ]; then
-    unlock_sudo
-    install_packages $packages || fail "the packages above are needed"
-fi
-
+install_named "$programs"
 cd "$dir"
 
 # stale FILE SOURCE...: is FILE missing, or older than a source?
@@ -255,6 +274,44 @@ speech() {
     done <"$text"
     printf '%s\n' "${names[@]}" >speech.ctl
 }
+
+# The inputs of HVR, beside those of Rainbow, and the recordings; NAMEs are recorded anew.
+make_hvr() {
+    local file program piebald
+    piebald=$(recorder) || exit 1
+    for file in $(python3 "$source/inputs.py"); do
+        if stale "$file" "$source/inputs.py" "$root/reproduce/rainbow/draw.py"; then
+            say "drawing $file"
+            step 120 "drawing $file" python3 "$source/inputs.py" "$file" "$file.new"
+            mv "$file.new" "$file"
+        fi
+    done
+    for file in chess.in moves.gtp digits.bc filter.pl visits.awk round.py forest.lua; do
+        cp -u "$source/$file" .
+    done
+    for program in fields lattice; do
+        ! stale "$program" "$source/crew.h" || rm -f "$program"
+        compiled "$program" "$program.c" "16 10 8" "-pthread -lm" cc -std=gnu11
+    done
+    ln -sfn "$(cc -print-prog-name=cc1)" cc1
+    if stale family.hmm family.sto; then
+        step 60 "making family.hmm" hmmbuild family.hmm family.sto
+    fi
+    if stale genome.fa.bwt genome.fa; then
+        step 60 "making genome.fa.bwt" bwa index genome.fa
+    fi
+    sha256sum --check --quiet --strict "$source/inputs.sha256" ||
+        fail "the data above differ from those of $source/inputs.sha256; remove them to have them drawn again"
+    python3 "$source/record.py" "$piebald" "$dir" "$@" || fail "not all programs were recorded"
+}
+
+if [ "$1" = hvr ]; then
+    shift $(($# > 1 ? 2 : 1))
+    "$root/scripts/stand-ins.sh" rainbow "$dir" || fail "the inputs of rainbow, which hvr shares, were not made"
+    make_hvr "$@"
+    say "in $dir"
+    exit 0
+fi
 
 drawn bzip2_page page.html
 drawn xalan_input warehouse.xml orders.xsl

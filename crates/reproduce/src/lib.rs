@@ -10,6 +10,7 @@
 
 mod dulo;
 mod experiment;
+pub mod hvr;
 mod mfc;
 mod programs;
 mod rainbow;

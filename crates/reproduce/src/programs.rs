@@ -58,7 +58,7 @@ pub struct Wanted<'a> {
 /// Why a list of stand-ins is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("list of stand-ins: {0}")]
-pub struct ProgramsError(String);
+pub struct ProgramsError(pub(crate) String);
 
 /// Reads a list of stand-ins.
 ///

@@ -1,0 +1,407 @@
+//! Programs alone with one to eight eighths of the last-level cache (section 4.1, Figure 5), and
+//! the class that they have by that.
+
+use std::{
+    path::Path,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+
+use piebald_lab::{
+    Histories,
+    colors::color_map,
+    mixes::{ColorSetup, MixFrames, MixMachine, MixMemory, ProgramSetup, Region, kernel, together},
+    rooms::{
+        hw::{Features, spec::MachineSpec},
+        os_model::kernel::Want,
+        policy::hvr::Class,
+    },
+};
+use piebald_report::Sample;
+use piebald_units::{ColorSet, CoreSet, Picos};
+use rayon::prelude::*;
+
+use super::programs::{Program, Ready};
+use crate::experiment::draw;
+
+/// Parts of the cache that programs are given.
+pub const EIGHTHS: u32 = 8;
+
+/// "Significant", as a share of the time with the whole cache; the paper prints no number
+/// (protocol).
+pub const SIGNIFICANT: f64 = 0.10;
+
+/// Lines from memory for 1000 instructions from which a program that gains nothing by a cache is
+/// one that sweeps it (protocol).
+pub const SWEEPING_LINES: f64 = 5.0;
+
+/// How profiles are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Form {
+    /// References before the measured ones.
+    pub warmup_refs: u64,
+    /// Measured references.
+    pub budget_refs: u64,
+    /// Draws of memory and of where programs are met.
+    pub repetitions: u32,
+    /// Seed of all draws.
+    pub seed: u64,
+}
+
+impl Default for Form {
+    /// As the protocol says.
+    fn default() -> Self {
+        Self {
+            warmup_refs: 15_000_000,
+            budget_refs: 15_000_000,
+            repetitions: 3,
+            seed: 42,
+        }
+    }
+}
+
+/// What a program did with a part of the cache, repetition by repetition.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Point {
+    /// Time of the measured references, in picoseconds.
+    pub time_ps: Sample,
+    /// Instructions per cycle.
+    pub ipc: Sample,
+    /// Last-level misses for 1000 instructions, of demands that were not prefetched.
+    pub misses: Sample,
+    /// Lines read from memory, by demands and prefetches, for 1000 instructions.
+    pub lines: Sample,
+}
+
+/// A program alone: [`EIGHTHS`] points, of one eighth first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// By eighths.
+    pub points: Vec<Point>,
+    /// Runs in which the program ended before it had made its references.
+    pub short: u32,
+}
+
+impl Profile {
+    /// Time with so many eighths over that with all, less 1; `None` if there is no such point.
+    pub fn loss(&self, eighths: u32) -> Option<Sample> {
+        let at = self.points.get(eighths.checked_sub(1)? as usize)?;
+        self.points.last()?.time_ps.slowdown(&at.time_ps)
+    }
+
+    /// Its class, by the means; `None` without points or numbers.
+    pub fn class(&self) -> Option<Class> {
+        let [least, half] = [self.loss(1)?.mean, self.loss(EIGHTHS / 2)?.mean];
+        let lines = self.points.last()?.lines.mean;
+        let known = [least, half, lines].iter().all(|v| v.is_finite());
+        known.then(|| class_of(least, half, lines))
+    }
+
+    /// Whether the interval of a number that decides its class spans the border; `false` with one
+    /// repetition, which has no intervals.
+    pub fn is_on_a_border(&self) -> bool {
+        let spans = |sample: Option<Sample>, border: f64| {
+            let ends = sample.and_then(|s| s.interval());
+            ends.is_some_and(|(low, high)| low < border && border <= high)
+        };
+        let lines = self.points.last().map(|p| p.lines.clone());
+        match self.class() {
+            Some(Class::Ccf | Class::Llct) => {
+                spans(self.loss(1), SIGNIFICANT) || spans(lines, SWEEPING_LINES)
+            }
+            _ => spans(self.loss(1), SIGNIFICANT) || spans(self.loss(EIGHTHS / 2), SIGNIFICANT),
+        }
+    }
+}
+
+/// The class of a program by its losses with one eighth and with half of the cache, and by its
+/// lines from memory for 1000 instructions with all of it.
+pub fn class_of(least: f64, half: f64, lines: f64) -> Class {
+    if half >= SIGNIFICANT {
+        Class::Llch
+    } else if least >= SIGNIFICANT {
+        Class::Llcm
+    } else if lines >= SWEEPING_LINES {
+        Class::Llct
+    } else {
+        Class::Ccf
+    }
+}
+
+/// What is under way: runs that have ended, and all.
+pub type Show<'a> = dyn Fn(usize, usize) + Sync + 'a;
+
+/// Measures programs, several runs at a time; the profiles are in the order of the programs.
+///
+/// # Errors
+/// Of each program: why it could not be run; "interrupted" after `stop`.
+pub fn profiles(
+    spec: &MachineSpec,
+    programs: &[Program],
+    inputs: &Path,
+    form: &Form,
+    stop: Option<&AtomicBool>,
+    show: &Show<'_>,
+) -> Vec<Result<Profile, String>> {
+    let histories = Histories::keeping(form.repetitions as usize + 1);
+    let jobs: Vec<(usize, u32)> = (0..programs.len())
+        .flat_map(|p| (0..form.repetitions).map(move |r| (p, r)))
+        .collect();
+    let ended = AtomicUsize::new(0);
+    let one = |&(at, repetition): &(usize, u32)| {
+        let sweep = Sweep {
+            spec,
+            form,
+            histories: &histories,
+            stop,
+        };
+        let found = sweep.run(&programs[at], inputs, repetition);
+        show(ended.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
+        found
+    };
+    let mut found = jobs
+        .par_iter()
+        .with_max_len(1)
+        .map(one)
+        .collect::<Vec<_>>()
+        .into_iter();
+    programs
+        .iter()
+        .map(|_| {
+            let runs: Vec<_> = found.by_ref().take(form.repetitions as usize).collect();
+            let runs = runs.into_iter().collect::<Result<Vec<_>, _>>()?;
+            Ok(profile(spec, &runs))
+        })
+        .collect()
+}
+
+/// The runs of one program and repetition.
+struct Sweep<'a> {
+    spec: &'a MachineSpec,
+    form: &'a Form,
+    histories: &'a Histories,
+    stop: Option<&'a AtomicBool>,
+}
+
+impl Sweep<'_> {
+    /// With one eighth, two and so on, all in the same draws.
+    fn run(
+        &self,
+        program: &Program,
+        inputs: &Path,
+        repetition: u32,
+    ) -> Result<Vec<Region>, String> {
+        let seed = self.form.seed.wrapping_add(u64::from(repetition));
+        let refs = self.form.warmup_refs + self.form.budget_refs;
+        // The last references of a run may come after the last of a batch.
+        let ready = program.ready(inputs, seed, refs + refs / 4)?;
+        (1..=EIGHTHS)
+            .map(|k| self.with(program, &ready, seed, k))
+            .collect()
+    }
+
+    fn with(
+        &self,
+        program: &Program,
+        ready: &Ready,
+        seed: u64,
+        eighths: u32,
+    ) -> Result<Region, String> {
+        if self.stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
+            return Err("interrupted".to_owned());
+        }
+        let map = color_map(self.spec)?;
+        let all = map.colors();
+        if all % EIGHTHS != 0 {
+            return Err(format!(
+                "{}: {all} colors; allowed: a multiple of {EIGHTHS}",
+                self.spec.name
+            ));
+        }
+        let memory = MixMemory::Aged(draw(seed, "memory", 0));
+        let frames = MixFrames::Reserved(Box::new(map));
+        let kernel = kernel(self.spec, &frames, memory, None, None, self.histories)?;
+        let own = ColorSet::first(all / EIGHTHS * eighths);
+        let refs = self.form.warmup_refs + self.form.budget_refs;
+        // A program that is met late must not end: it is met where this much is left.
+        let spread = ready
+            .spread
+            .min(ready.spread * 2 - refs.min(ready.spread * 2));
+        let setup = ProgramSetup {
+            name: program.name.clone(),
+            input: ready.input.clone(),
+            cores: CoreSet::from_bits(1),
+            colors: ColorSetup {
+                reserve: Some(Want::Exactly(own)),
+                ..ColorSetup::default()
+            },
+            start: Picos(0),
+            waits: false,
+            measured: true,
+            skip: draw(seed, &program.name, 1) % spread.max(1),
+            prime: ready.prime,
+            marks_ready: ready.marks_ready,
+            warmup: self.form.warmup_refs,
+            budget: self.form.budget_refs,
+            each: false,
+        };
+        let machine = MixMachine::new(self.spec, Features::ALL);
+        let outcome = together(machine, kernel, [Vec::new(), vec![setup]], seed, self.stop);
+        let outcome = outcome.map_err(|e| e.to_string())?;
+        let first = outcome.programs.into_iter().next();
+        first
+            .map(|p| p.region)
+            .ok_or_else(|| "the run had no program".to_owned())
+    }
+}
+
+/// Puts repetitions together.
+fn profile(spec: &MachineSpec, runs: &[Vec<Region>]) -> Profile {
+    let cycle_ps = 1e12 / spec.core.clock.0 as f64;
+    let point = |k: usize| {
+        let of = |f: fn(&Region, f64) -> f64| -> Sample {
+            runs.iter().map(|r| f(&r[k], cycle_ps)).collect()
+        };
+        Point {
+            time_ps: of(|r, _| r.time.0 as f64),
+            ipc: of(|r, cycle| r.counters.instructions as f64 * cycle / r.time.0 as f64),
+            misses: of(|r, _| per_mille(r, r.counters.level[2].misses)),
+            lines: of(|r, _| per_mille(r, r.counters.memory_reads + r.counters.prefetch_reads)),
+        }
+    };
+    let short = runs.iter().flatten().filter(|r| r.ended_early).count();
+    Profile {
+        points: (0..EIGHTHS as usize).map(point).collect(),
+        short: u32::try_from(short).unwrap_or(u32::MAX),
+    }
+}
+
+fn per_mille(region: &Region, events: u64) -> f64 {
+    1000.0 * events as f64 / region.counters.instructions as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use piebald_lab::rooms::hw::presets;
+
+    use super::*;
+    use crate::hvr::programs::parse;
+
+    #[test]
+    fn classes_follow_the_losses_that_the_protocol_states() {
+        for (least, half, lines, class) in [
+            (0.0, 0.0, 0.0, Class::Ccf),
+            (0.099, 0.0, 4.99, Class::Ccf),
+            (0.099, 0.0, 5.0, Class::Llct),
+            (0.10, 0.099, 50.0, Class::Llcm),
+            (0.10, 0.10, 0.0, Class::Llch),
+            (3.0, 0.10, 50.0, Class::Llch),
+            // Slower with more of the cache: no loss.
+            (-0.2, -0.1, 20.0, Class::Llct),
+        ] {
+            assert_eq!(
+                class_of(least, half, lines),
+                class,
+                "{least} {half} {lines}"
+            );
+        }
+    }
+
+    fn made(times: [[f64; 2]; 3], lines: f64) -> Profile {
+        let [least, half, whole] = times;
+        let point = |time: [f64; 2]| Point {
+            time_ps: time.into_iter().collect(),
+            lines: [lines, lines].into_iter().collect(),
+            ..Point::default()
+        };
+        let times = [least, half, half, half, whole, whole, whole, whole];
+        Profile {
+            points: times.into_iter().map(point).collect(),
+            short: 0,
+        }
+    }
+
+    #[test]
+    fn losses_are_against_the_whole_cache_and_intervals_mark_borders() {
+        let sure = made([[3.0, 3.0], [1.5, 1.5], [1.0, 1.0]], 0.0);
+        assert_eq!(sure.loss(1).map(|s| s.mean), Some(2.0));
+        assert_eq!(sure.loss(4).map(|s| s.mean), Some(0.5));
+        assert_eq!((sure.loss(0), sure.loss(9)), (None, None));
+        assert_eq!(sure.class(), Some(Class::Llch));
+        assert!(!sure.is_on_a_border());
+        let unsure = made([[3.0, 3.0], [1.0, 1.3], [1.0, 1.0]], 0.0);
+        assert_eq!(unsure.class(), Some(Class::Llch));
+        assert!(unsure.is_on_a_border());
+        assert!(
+            Profile {
+                points: Vec::new(),
+                short: 0
+            }
+            .class()
+            .is_none()
+        );
+    }
+
+    /// Known working sets have known profiles: the knee is where they stop fitting.
+    #[test]
+    fn programs_of_known_working_sets_have_the_classes_that_follow_from_them() {
+        let entry = |name: &str, builtin: &str| {
+            format!(
+                "[[program]]\nname = \"{name}\"\nstands_for = \"\"\nclass = \"\"\n\
+                 builtin = \"{builtin}\"\nwhy = \"of a known working set\"\n"
+            )
+        };
+        let text = format!(
+            "schema = 1\n{}{}{}",
+            entry("small", "gups:64KiB"),
+            entry("middle", "gups:2MiB"),
+            entry("stream", "triad:32MiB")
+        );
+        let programs = parse(&text).unwrap_or_else(|e| panic!("{e}"));
+        let spec = presets::load("i7-860").unwrap_or_else(|e| panic!("{e}"));
+        let form = Form {
+            warmup_refs: 400_000,
+            budget_refs: 200_000,
+            repetitions: 1,
+            seed: 1,
+        };
+        let found = profiles(
+            &spec,
+            &programs,
+            Path::new("/nowhere"),
+            &form,
+            None,
+            &|_, _| {},
+        );
+        let classes: Vec<_> = found
+            .iter()
+            .map(|p| p.as_ref().map(Profile::class).map_err(Clone::clone))
+            .collect();
+        let expected = [Class::Ccf, Class::Llcm, Class::Llct].map(|c| Ok(Some(c)));
+        assert_eq!(classes, expected);
+    }
+
+    #[test]
+    fn a_program_without_a_recording_says_so_and_the_others_are_measured() {
+        let programs = crate::hvr::programs::programs().unwrap_or_else(|e| panic!("{e}"));
+        let spec = presets::load("i7-860").unwrap_or_else(|e| panic!("{e}"));
+        let stop = AtomicBool::new(true);
+        let form = Form {
+            repetitions: 2,
+            ..Form::default()
+        };
+        let two = &programs[..2];
+        let found = profiles(
+            &spec,
+            two,
+            Path::new("/nowhere"),
+            &form,
+            Some(&stop),
+            &|_, _| {},
+        );
+        assert_eq!(found.len(), 2);
+        for (program, found) in two.iter().zip(found) {
+            let error = found.err().unwrap_or_default();
+            assert!(error.contains(&program.name), "{error}");
+        }
+    }
+}
