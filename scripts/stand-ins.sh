@@ -295,7 +295,9 @@ make_hvr() {
     done
     ln -sfn "$(cc -print-prog-name=cc1)" cc1
     if stale family.hmm family.sto; then
-        step 60 "making family.hmm" hmmbuild family.hmm family.sto
+        step 60 "making family.hmm" hmmbuild family.hmm.new family.sto
+        # Without the day on which it was made, it is the same each time.
+        sed '/^DATE /d' family.hmm.new >family.hmm
     fi
     if stale genome.fa.bwt genome.fa; then
         step 60 "making genome.fa.bwt" bwa index genome.fa
