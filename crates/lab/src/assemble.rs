@@ -248,9 +248,12 @@ impl Results<'_> {
         };
         let alone = metrics(Phase::Alone(at));
         let together = together.map(metrics);
-        let slowdown = together
-            .as_ref()
-            .and_then(|t| alone.time_ps.slowdown(&t.time_ps));
+        // Runs that end by time measure other parts than those that end by references.
+        let time = |m: &Metrics| match self.scenario.course {
+            None => Some(m.time_ps.clone()),
+            Some(_) => m.time_ps.paired(&m.refs, |time, refs| time / refs),
+        };
+        let slowdown = (together.as_ref()).and_then(|t| time(&alone)?.slowdown(&time(t)?));
         let parts = self.inputs[at].parts.as_ref();
         ProgramResult {
             name: entry.name.clone(),

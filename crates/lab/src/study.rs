@@ -29,7 +29,7 @@ use crate::{
     kernels::{Histories, Kernels},
     meter::{Meter, Shown},
     prepare::Prepared,
-    scenario::Scenario,
+    scenario::{MAX_REFS, Scenario},
 };
 
 /// Programs start within this time of one another.
@@ -222,7 +222,12 @@ impl<'a> Lab<'a> {
             samples: self.scenario.set_map,
             buckets: MAP_BUCKETS,
         };
-        let wants_map = self.scenario.set_map > 0 && shown == Some(job);
+        let course = match job.phase {
+            Phase::Together(_) => self.scenario.course,
+            _ => None,
+        };
+        // A map needs a measured part that ends by references.
+        let wants_map = self.scenario.set_map > 0 && shown == Some(job) && course.is_none();
         piebald_sim::run(Setup {
             machine: &machine,
             options: Options {
@@ -236,10 +241,7 @@ impl<'a> Lab<'a> {
             threads: policy.threads.clone(),
             map: wants_map.then_some(map),
             curve,
-            course: match job.phase {
-                Phase::Together(_) => self.scenario.course,
-                _ => None,
-            },
+            course,
             quantum: QUANTUM,
             skew: SKEW,
             stop: self.hooks.stop,
@@ -271,6 +273,7 @@ impl<'a> Lab<'a> {
         let input = &self.inputs[at];
         let start = mix(&[draw, 2, at as u64]) % START_SPREAD_PS;
         let alone = members(self.scenario, job.phase).len() == 1;
+        let by_time = !alone && self.scenario.course.is_some();
         // A target is always met at its beginning, so that its measured part is
         // the same in every study; a polluter is met anywhere.
         let skip = match entry.role {
@@ -291,13 +294,13 @@ impl<'a> Lab<'a> {
                 false => entry.stay,
             },
             start: Picos(if alone { 0 } else { start }),
-            waits: entry.role == Role::Target,
+            waits: entry.role == Role::Target && !by_time,
             measured: self.is_measured(at, job),
             skip,
             prime: input.prime,
             marks_ready: input.marks_ready,
             warmup: input.warmup,
-            budget: input.budget,
+            budget: if by_time { MAX_REFS } else { input.budget },
             each: false,
         };
         let Some(parts) = input

@@ -12,11 +12,10 @@ use piebald_units::Picos;
 const GOOD: &str = r#"schema = 1
 repetitions = 1
 budget_refs = "2M"
-warmup_refs = "1K"
+warmup_refs = "1k"
 alone = "targets"
 [machine]
 preset = "i7-860"
-memory = "256MiB"
 [output]
 set_map = 0
 [course]

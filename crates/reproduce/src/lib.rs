@@ -38,11 +38,13 @@ pub enum System {
     Srm,
     /// Readers that go to the files.
     Mfc,
+    /// Classes of programs, and partitions of cache and banks.
+    Hvr,
 }
 
 impl System {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Rainbow, Self::Dulo, Self::Srm, Self::Mfc];
+    pub const ALL: [Self; 5] = [Self::Rainbow, Self::Dulo, Self::Srm, Self::Mfc, Self::Hvr];
 
     /// As the command line names it.
     pub const fn name(self) -> &'static str {
@@ -51,6 +53,7 @@ impl System {
             Self::Dulo => "dulo",
             Self::Srm => "srm",
             Self::Mfc => "mfc",
+            Self::Hvr => "hvr",
         }
     }
 
@@ -67,6 +70,9 @@ impl System {
                 "SRM-buffer: colors of file blocks against pollution of the cache (EuroSys'11)"
             }
             Self::Mfc => "MFC: a software approach to unifying multicore caches (2011)",
+            Self::Hvr => {
+                "HVR: horizontal, vertical or random partitioning by kinds of programs (IEEE TC)"
+            }
         }
     }
 
@@ -77,6 +83,7 @@ impl System {
             Self::Dulo => &dulo::TARGETS,
             Self::Srm => &srm::TARGETS,
             Self::Mfc => &mfc::TARGETS,
+            Self::Hvr => &hvr::TARGETS,
         }
     }
 
@@ -88,7 +95,7 @@ impl System {
     pub fn stand_ins(self) -> Result<Vec<StandIn>, ProgramsError> {
         match self {
             Self::Rainbow => stand_ins(rainbow::PROGRAMS),
-            Self::Dulo | Self::Srm | Self::Mfc => Ok(Vec::new()),
+            Self::Dulo | Self::Srm | Self::Mfc | Self::Hvr => Ok(Vec::new()),
         }
     }
 }
@@ -163,5 +170,6 @@ pub fn reproduce(
         System::Dulo => dulo::reproduce(options, hooks),
         System::Srm => srm::reproduce(options, hooks),
         System::Mfc => mfc::reproduce(options, hooks),
+        System::Hvr => hvr::reproduce(options, hooks),
     }
 }

@@ -9,7 +9,9 @@ use std::{
 use piebald_lab::{
     Histories,
     colors::color_map,
-    mixes::{ColorSetup, MixFrames, MixMachine, MixMemory, ProgramSetup, Region, kernel, together},
+    mixes::{
+        ColorSetup, MixFrames, MixMachine, MixMemory, ProgramSetup, Region, Stay, kernel, together,
+    },
     rooms::{
         hw::{Features, spec::MachineSpec},
         os_model::kernel::Want,
@@ -234,6 +236,7 @@ impl Sweep<'_> {
                 reserve: Some(Want::Exactly(own)),
                 ..ColorSetup::default()
             },
+            stay: Stay::default(),
             start: Picos(0),
             waits: false,
             measured: true,

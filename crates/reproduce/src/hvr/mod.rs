@@ -6,7 +6,209 @@
 //!
 //! Vocabulary: a *program* is an entry of `programs.toml`, recorded or built-in; an *eighth* is
 //! an eighth of the last-level cache; a program's *profile* is how it does alone with one to
-//! eight of them, and its class by measurement is read off that.
+//! eight of them, and its class by measurement is read off that; a *way* is what a mix is run
+//! under; the *gain* of a way is its weighted speedup over another's, less 1.
 
 pub mod alone;
+mod classes;
+mod form;
+mod mixes;
+mod pairs;
 pub mod programs;
+mod rows;
+mod watched;
+mod windows;
+
+use std::{collections::HashMap, time::Instant};
+
+use piebald_lab::rooms::hw::presets;
+use piebald_report::{PaperFigure, REPRODUCTION_SCHEMA, Reproduction, Target, TargetKind};
+
+use crate::{Hooks, Options, ReproduceError, System, row::Row};
+use form::Form;
+use rows::Runs;
+
+/// Ids of the targets, in order.
+pub(crate) const TARGETS: [&str; 20] = [
+    "H-1", "H-2", "H-3", "H-4", "H-5", "H-6", "H-7", "H-8", "H-9", "H-10", "H-11", "H-12", "H-13",
+    "H-14", "H-15", "H-16", "H-17", "H-18", "H-19", "H-20",
+];
+
+/// A row: id, title, kind.
+type Named = (&'static str, &'static str, TargetKind);
+/// What is found of rows that share runs, and the figures.
+type Given = Result<(Vec<Target>, Vec<PaperFigure>), String>;
+/// Rows that share runs, and what gives them.
+type Stage = (&'static [Named], fn(&Runs<'_>) -> Given);
+
+const STAGES: [Stage; 9] = [
+    (
+        &[
+            ("H-4", "Figure 6: hot pages", TargetKind::H),
+            ("H-5", "Figure 9: re-use times", TargetKind::S),
+            ("H-7", "Figure 7: the classifier", TargetKind::H),
+            (
+                "H-18",
+                "Figures 6 and 8: hot pages over time",
+                TargetKind::S,
+            ),
+            ("H-19", "Section 4.3: WPD and row hits", TargetKind::S),
+        ],
+        watched::alone,
+    ),
+    (
+        &[
+            ("H-1", "Figure 3: cache-only and bank-only", TargetKind::S),
+            ("H-2", "Figure 4: vertical partitioning", TargetKind::H),
+            ("H-13", "Abstract: HVR's largest lead", TargetKind::H),
+        ],
+        rows::horizontal_and_vertical,
+    ),
+    (
+        &[("H-8", "Section 5.2: mixes of few classes", TargetKind::S)],
+        pairs::few_classes,
+    ),
+    (
+        &[("H-9", "Figure 14: by the memory's bus", TargetKind::H)],
+        rows::by_bus,
+    ),
+    (
+        &[("H-10", "Figure 15: 1 to 4 LLCT", TargetKind::H)],
+        pairs::by_llct,
+    ),
+    (
+        &[(
+            "H-11",
+            "Figure 16: four LLCT and four others",
+            TargetKind::S,
+        )],
+        pairs::four_and_four,
+    ),
+    (
+        &[("H-12", "Figure 17: SVP, UVP and HVR", TargetKind::H)],
+        rows::frameworks,
+    ),
+    (
+        &[("H-17", "Section 8: what CCF lose", TargetKind::H)],
+        pairs::sharing,
+    ),
+    (
+        &[("H-20", "Section 7.3.1: workload 22'", TargetKind::H)],
+        pairs::workload_22,
+    ),
+];
+
+/// Rows that nothing here runs yet, and why.
+const MISSING: [(Named, &str); 5] = [
+    (
+        ("H-3", "Figure 5: programs at eight sizes", TargetKind::S),
+        "measured by the example hvr_classes of piebald-reproduce: reproduce/hvr/classes.md",
+    ),
+    (
+        ("H-6", "Section 5: rules", TargetKind::H),
+        "needs each mix under each policy, with and without coalescing, which no run here has",
+    ),
+    (
+        ("H-14", "Figure 18: arrivals and departures", TargetKind::H),
+        "the events of the protocol are not drawn yet; scenarios/hvr.toml shows one such run",
+    ),
+    (
+        ("H-15", "Figure 19: eight threads", TargetKind::H),
+        "runs of programs of eight threads are not written yet",
+    ),
+    (
+        ("H-16", "Section 8: overheads", TargetKind::O),
+        "needs the runs of H-14",
+    ),
+];
+
+pub(crate) fn reproduce(
+    options: &Options,
+    hooks: Hooks<'_>,
+) -> Result<Reproduction, ReproduceError> {
+    let began = Instant::now();
+    let list = programs::programs().map_err(|e| ReproduceError::Inputs(e.to_string()))?;
+    let classes = classes::measured(&list).map_err(ReproduceError::Inputs)?;
+    let spec = presets::load("i7-860").map_err(|e| ReproduceError::Machine(e.to_string()))?;
+    let form = Form::new(options);
+    let runs = Runs::new(&spec, &list, &classes, form, options, hooks);
+    let mut figures = Vec::new();
+    let not_run = |(id, title, kind): &Named, why: &str| {
+        let mut row = Row::new(id, title, *kind);
+        row.missing(why);
+        row.finish()
+    };
+    let mut targets: HashMap<String, Target> = MISSING
+        .iter()
+        .map(|(named, why)| (named.0.to_owned(), not_run(named, why)))
+        .collect();
+    for (rows, give) in STAGES {
+        if !rows.iter().any(|(id, _, _)| options.wants(id)) {
+            continue;
+        }
+        let found = match give(&runs) {
+            Ok((rows, drawn)) => {
+                figures.extend(drawn);
+                rows
+            }
+            Err(why) => rows.iter().map(|named| not_run(named, &why)).collect(),
+        };
+        targets.extend(found.into_iter().map(|t| (t.id.clone(), t)));
+    }
+    let in_order = TARGETS.iter().filter(|id| options.wants(id));
+    Ok(Reproduction {
+        schema: REPRODUCTION_SCHEMA,
+        system: System::Hvr.name().to_owned(),
+        title: System::Hvr.title().to_owned(),
+        quick: options.quick,
+        seed: options.seed,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        budget_refs: form.budget,
+        warmup_refs: form.warmup,
+        conditions: conditions(&form),
+        targets: in_order.filter_map(|id| targets.remove(*id)).collect(),
+        figures,
+        simulated_refs: runs.refs(),
+        host_seconds: began.elapsed().as_secs_f64(),
+        command: None,
+    })
+}
+
+fn conditions(form: &Form) -> Vec<String> {
+    vec![
+        "i7-860 as it is; Linux: the stock allocator after ageing; the policies: the coloured buddy \
+         over bits 14, 15, 16, 21 and 22 (cache-only: 16 to 18), aged alike."
+            .to_owned(),
+        "Classes are those that were measured alone at eight sizes of the cache; HVR is told them."
+            .to_owned(),
+        format!(
+            "Each program is met at a drawn place of its recording; {} references are measured after \
+             {} of warm-up. Weighted speedup: sum of IPC together over IPC alone under Linux.",
+            form.budget, form.warmup
+        ),
+        format!(
+            "{} repetition{}; intervals: 95 %, Student t, of paired differences.",
+            form.repetitions,
+            if form.repetitions == 1 { "" } else { "s" }
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_has_a_stage_or_says_why_not() {
+        let missing: Vec<&str> = MISSING.iter().map(|((id, _, _), _)| *id).collect();
+        let staged: Vec<&str> = STAGES
+            .iter()
+            .flat_map(|(r, _)| r.iter().map(|t| t.0))
+            .collect();
+        for id in TARGETS {
+            let times = staged.iter().chain(&missing).filter(|s| **s == id).count();
+            assert_eq!(times, 1, "{id}");
+        }
+        assert_eq!(staged.len() + missing.len(), TARGETS.len());
+    }
+}

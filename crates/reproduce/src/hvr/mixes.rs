@@ -1,0 +1,415 @@
+//! Mixes of programs under the paper's policies: who is in them, and how they are run.
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use piebald_lab::{
+    Histories,
+    mixes::{
+        ColorSetup, Managed, MixFrames, MixMachine, MixMemory, ProgramSetup, Stay, kernel, together,
+    },
+    rooms::{
+        hw::{Features, spec::MachineSpec},
+        policy::{
+            color_map::{BitClass, ColorMap},
+            hvr::{Class, Config, Framework, Policy},
+        },
+    },
+};
+use piebald_report::Sample;
+use piebald_units::{CoreSet, Picos};
+use rayon::prelude::*;
+
+use super::programs::{Program, Ready};
+use crate::{experiment::draw, row::Found};
+
+/// What a mix is run under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Way {
+    /// The stock allocator.
+    Linux,
+    /// One policy for the mix.
+    Fixed(Policy),
+    /// The decision tree without coalescing.
+    Svp,
+    /// The whole framework.
+    Hvr,
+}
+
+impl Way {
+    /// Bank-only partitioning for so many programs (Table 1).
+    pub(super) const fn bank_only(programs: usize) -> Self {
+        Self::Fixed(match programs {
+            0..=4 => Policy::BankOnly4,
+            _ => Policy::BankOnly8,
+        })
+    }
+}
+
+/// Programs that run together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Mix {
+    /// The draw that it comes from: decides where its programs sit.
+    pub name: &'static str,
+    pub number: u64,
+    /// Places in the list of programs, and which copy of a program it is.
+    pub members: Vec<(usize, u32)>,
+}
+
+impl Mix {
+    /// A program by itself.
+    pub(super) fn alone(member: (usize, u32)) -> Self {
+        Self {
+            name: "alone",
+            number: 0,
+            members: vec![member],
+        }
+    }
+
+    /// Draws programs from classes, a number of each, without repetition; a class that is too
+    /// small gives its programs again, as other copies. `None` if a class is empty.
+    pub(super) fn drawn(
+        (name, number): (&'static str, u64),
+        wanted: &[(&[usize], usize)],
+    ) -> Option<Self> {
+        let mut members = Vec::new();
+        for (part, (from, count)) in wanted.iter().enumerate() {
+            if from.is_empty() && *count > 0 {
+                return None;
+            }
+            let mut left: Vec<usize> = Vec::new();
+            for n in 0..*count {
+                if left.is_empty() {
+                    left = from.to_vec();
+                }
+                let words = format!("{name} {part} {n}");
+                let at = draw(SEED, &words, number) % left.len() as u64;
+                members.push((left.swap_remove(at as usize), (n / from.len()) as u32));
+            }
+        }
+        Some(Self {
+            name,
+            number,
+            members,
+        })
+    }
+}
+
+/// Mixes are the same whatever seed runs have (protocol).
+const SEED: u64 = 42;
+
+/// Hardware threads of the machine's cores, one of each core first.
+const CORES: [u16; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
+
+/// A run: its way, the mix, the repetition, and the speed of the bus.
+type Key = (Way, Mix, u32, u32);
+
+/// Of each program of a run: instructions per cycle, and the share of row hits.
+type Speeds = Result<Vec<[f64; 2]>, String>;
+
+/// Runs mixes; what was run once is kept.
+pub(super) struct Bench<'a> {
+    pub spec: &'a MachineSpec,
+    pub programs: &'a [Program],
+    pub classes: &'a [Option<Class>],
+    pub inputs: PathBuf,
+    pub warmup: u64,
+    pub budget: u64,
+    pub repetitions: u32,
+    pub seed: u64,
+    pub stop: Option<&'a AtomicBool>,
+    pub progress: Option<&'a crate::Show<'a>>,
+    pub histories: Histories,
+    pub done: Mutex<HashMap<Key, Speeds>>,
+    /// Programs that are ready, by their place and the seed.
+    pub ready: Mutex<HashMap<(usize, u64), Ready>>,
+    pub refs: AtomicU64,
+}
+
+/// The bus of the paper's machine, in MT/s.
+pub(super) const BUS: u32 = 1333;
+
+impl Bench<'_> {
+    /// Runs what is not known yet of these, several at a time, and each program alone.
+    pub(super) fn prepare(&self, mixes: &[Mix], ways: &[Way], bus: u32) {
+        let mut keys: Vec<Key> = Vec::new();
+        for repetition in 0..self.repetitions {
+            for mix in mixes {
+                keys.extend((ways.iter()).map(|way| (*way, mix.clone(), repetition, bus)));
+                let alone = mix.members.iter().map(|m| Mix::alone(*m));
+                keys.extend(alone.map(|mix| (Way::Linux, mix, repetition, bus)));
+            }
+        }
+        keys.retain(|key| !self.lock().contains_key(key));
+        keys.sort_by_key(|(_, mix, repetition, _)| {
+            (*repetition, std::cmp::Reverse(mix.members.len()))
+        });
+        let mut seen = std::collections::HashSet::new();
+        keys.retain(|key| seen.insert(key.clone()));
+        let ended = AtomicU64::new(0);
+        keys.par_iter().with_max_len(1).for_each(|key| {
+            let found = self.run(key);
+            self.lock().insert(key.clone(), found);
+            let ended = ended.fetch_add(1, Ordering::Relaxed) + 1;
+            if let Some(show) = self.progress {
+                show("mixes", ended, keys.len() as u64);
+            }
+        });
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Speeds>> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self, key: &Key) -> Speeds {
+        let known = self.lock().get(key).cloned();
+        known.unwrap_or_else(|| Err("it was not run".to_owned()))
+    }
+
+    /// IPC together over IPC alone under Linux, of each program, repetition by repetition.
+    pub(super) fn relative(&self, mix: &Mix, way: Way, bus: u32) -> Result<Vec<Sample>, String> {
+        let mut all: Vec<Vec<f64>> = vec![Vec::new(); mix.members.len()];
+        for repetition in 0..self.repetitions {
+            let ipc = self.known(&(way, mix.clone(), repetition, bus))?;
+            for (at, member) in mix.members.iter().enumerate() {
+                let alone = self.known(&(Way::Linux, Mix::alone(*member), repetition, bus))?;
+                all[at].push(ipc[at][0] / alone[0][0]);
+            }
+        }
+        Ok(all.into_iter().map(Sample::new).collect())
+    }
+
+    /// The weighted speedup of a mix.
+    pub(super) fn weighted(&self, mix: &Mix, way: Way, bus: u32) -> Found {
+        let relative = self.relative(mix, way, bus)?;
+        let sum = |i: usize| relative.iter().map(|s| s.values[i]).sum::<f64>();
+        Ok((0..self.repetitions as usize).map(sum).collect())
+    }
+
+    /// Share of the first program's accesses to memory that found their row open; NaN without any.
+    pub(super) fn row_hits(&self, mix: &Mix, way: Way, bus: u32) -> Result<f64, String> {
+        let mut all = Vec::new();
+        for repetition in 0..self.repetitions {
+            let speeds = self.known(&(way, mix.clone(), repetition, bus))?;
+            all.push(speeds[0][1]);
+        }
+        Ok(all.iter().sum::<f64>() / all.len() as f64)
+    }
+
+    /// The largest slowdown of a program of a mix.
+    pub(super) fn unfair(&self, mix: &Mix, way: Way, bus: u32) -> Found {
+        let relative = self.relative(mix, way, bus)?;
+        let most = |i: usize| {
+            let slow = relative.iter().map(|s| 1.0 / s.values[i]);
+            slow.fold(0.0, f64::max)
+        };
+        Ok((0..self.repetitions as usize).map(most).collect())
+    }
+
+    /// Gain of a way over another in weighted speedup, in percent.
+    pub(super) fn gain(&self, mix: &Mix, way: Way, over: Way, bus: u32) -> Found {
+        let over = self.weighted(mix, over, bus)?;
+        crate::row::change(&over, &self.weighted(mix, way, bus)?)
+    }
+
+    fn run(&self, (way, mix, repetition, bus): &Key) -> Speeds {
+        if self.stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
+            return Err("interrupted".to_owned());
+        }
+        let seed = self.seed.wrapping_add(u64::from(*repetition));
+        let spec = with_bus(self.spec, *bus);
+        let frames = frames(*way);
+        let memory = MixMemory::Aged(draw(seed, "memory", 0));
+        let kernel = kernel(&spec, &frames, memory, None, None, &self.histories)?;
+        let mut places: Vec<u16> = CORES[..mix.members.len().max(4)].to_vec();
+        let mut setups = Vec::new();
+        for (at, member) in mix.members.iter().enumerate() {
+            let words = format!("{} place {at}", mix.name);
+            let place = draw(seed, &words, mix.number) % places.len() as u64;
+            setups.push(self.setup(*member, places.swap_remove(place as usize), seed)?);
+        }
+        let machine = MixMachine::new(&spec, Features::ALL);
+        let outcome = together(machine, kernel, [Vec::new(), setups], seed, self.stop);
+        let outcome = outcome.map_err(|e| e.to_string())?;
+        self.refs.fetch_add(outcome.refs, Ordering::Relaxed);
+        let cycle_ps = 1e12 / spec.core.clock.0 as f64;
+        let regions = outcome.programs.iter().map(|p| &p.region);
+        Ok(regions
+            .map(|r| {
+                let c = &r.counters;
+                let rows = c.row_hits + c.row_closed + c.row_conflicts;
+                let ipc = c.instructions as f64 * cycle_ps / r.time.0 as f64;
+                [ipc, c.row_hits as f64 / rows as f64]
+            })
+            .collect())
+    }
+
+    fn ready(&self, at: usize, seed: u64, refs: u64) -> Result<Ready, String> {
+        let known = |r: &Self| {
+            let ready = r.ready.lock().unwrap_or_else(PoisonError::into_inner);
+            ready.get(&(at, seed)).cloned()
+        };
+        if let Some(ready) = known(self) {
+            return Ok(ready);
+        }
+        let made = self.programs[at].ready(&self.inputs, seed, refs)?;
+        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(ready.entry((at, seed)).or_insert(made).clone())
+    }
+
+    fn setup(
+        &self,
+        (at, copy): (usize, u32),
+        core: u16,
+        seed: u64,
+    ) -> Result<ProgramSetup, String> {
+        let program = &self.programs[at];
+        let refs = self.warmup + self.budget;
+        let ready = self.ready(at, seed, refs + refs / 4)?;
+        Ok(ProgramSetup {
+            name: program.name.clone(),
+            input: ready.input.clone(),
+            cores: CoreSet::from_bits(1 << core),
+            colors: ColorSetup::default(),
+            stay: Stay {
+                class: self.classes[at],
+                ..Stay::default()
+            },
+            start: Picos(0),
+            waits: false,
+            measured: true,
+            skip: draw(seed, &program.name, 1 + u64::from(copy)) % ready.spread.max(1),
+            prime: ready.prime,
+            marks_ready: ready.marks_ready,
+            warmup: self.warmup,
+            budget: self.budget,
+            each: false,
+        })
+    }
+}
+
+/// The frames of a way.
+fn frames(way: Way) -> MixFrames {
+    let (framework, map) = match way {
+        Way::Linux => return MixFrames::Stock,
+        // Its three bits do not fit into the allocator's 32 colours.
+        Way::Fixed(Policy::CacheOnly) => {
+            (Framework::Fixed(Policy::CacheOnly), colors(&[16, 17, 18]))
+        }
+        Way::Fixed(policy) => (Framework::Fixed(policy), colors(&[16])),
+        Way::Svp => (Framework::Static, colors(&[16])),
+        Way::Hvr => (Framework::Hvr, colors(&[16])),
+    };
+    MixFrames::Managed(Box::new(Managed {
+        map,
+        config: Config {
+            framework,
+            ..Config::PAPER
+        },
+        sysmon: None,
+    }))
+}
+
+/// The paper's bits, with these of the cache alone (Figure 2 and section 6).
+fn colors(cache: &[u8]) -> ColorMap {
+    let class = |class: BitClass| move |bit: &u8| (1u64 << (bit - 12), class);
+    let bits = [14, 15].iter().map(class(BitClass::Both));
+    let bits = bits.chain(cache.iter().map(class(BitClass::Cache)));
+    let bits: Vec<_> = bits
+        .chain([21, 22].iter().map(class(BitClass::Bank)))
+        .collect();
+    // Distinct single bits are independent.
+    ColorMap::from_masks(&bits).unwrap_or(ColorMap::PLAIN)
+}
+
+/// The machine with another bus: the memory's latencies stay in nanoseconds, to the next cycle.
+fn with_bus(spec: &MachineSpec, bus: u32) -> MachineSpec {
+    let mut spec = spec.clone();
+    if bus == BUS {
+        return spec;
+    }
+    let t = &mut spec.memory.dram.timing;
+    let (old, new) = (t.tck.0, 2_000_000 / u64::from(bus));
+    t.tck = Picos(new);
+    let slower = |cycles: u32| (u64::from(cycles) * old).div_ceil(new) as u32;
+    for cycles in [
+        &mut t.cl,
+        &mut t.cwl,
+        &mut t.rcd,
+        &mut t.rp,
+        &mut t.ras,
+        &mut t.rrd,
+        &mut t.faw,
+        &mut t.wr,
+        &mut t.wtr,
+        &mut t.rtp,
+        &mut t.rfc,
+        &mut t.refi,
+    ] {
+        *cycles = slower(*cycles).max(1);
+    }
+    t.rc = slower(t.rc).max(t.ras + t.rp);
+    spec
+}
+
+#[cfg(test)]
+mod tests {
+    use piebald_lab::rooms::hw::{Machine, Options, presets};
+
+    use super::*;
+
+    #[test]
+    fn mixes_have_what_is_wanted_and_repeat_only_what_is_short() {
+        let (few, many) = ([1, 2], [3, 4, 5, 6, 7]);
+        let mix = Mix::drawn(("t", 3), &[(&few, 3), (&many, 5)]).expect("a mix");
+        let mut members = mix.members.clone();
+        members.sort();
+        assert_eq!(members.len(), 8);
+        members.dedup();
+        assert_eq!(members.len(), 8, "{members:?}");
+        assert!(members.iter().filter(|m| m.0 <= 2).count() == 3);
+        assert_eq!(members.iter().filter(|m| m.1 == 1).count(), 1);
+        assert_eq!(
+            Mix::drawn(("t", 3), &[(&few, 3), (&many, 5)]),
+            Some(mix.clone())
+        );
+        assert_ne!(Mix::drawn(("t", 4), &[(&few, 3), (&many, 5)]), Some(mix));
+        assert_eq!(Mix::drawn(("t", 0), &[(&[], 1)]), None);
+    }
+
+    #[test]
+    fn every_way_has_the_colors_that_it_needs() {
+        for policy in Policy::ALL {
+            let MixFrames::Managed(managed) = frames(Way::Fixed(policy)) else {
+                panic!("{policy}");
+            };
+            let colors = if policy == Policy::CacheOnly { 128 } else { 32 };
+            assert_eq!(managed.map.colors(), colors, "{policy}");
+        }
+    }
+
+    #[test]
+    fn a_slower_bus_has_the_same_latencies_in_nanoseconds() {
+        let spec = presets::load("i7-860").expect("the machine");
+        let nanos = |s: &MachineSpec, cycles: u32| u64::from(cycles) * s.memory.dram.timing.tck.0;
+        for bus in [1066, 800] {
+            let slow = with_bus(&spec, bus);
+            let (a, b) = (&spec.memory.dram.timing, &slow.memory.dram.timing);
+            assert_eq!(b.tck.0, 2_000_000 / u64::from(bus));
+            for (a, b) in [(a.rcd, b.rcd), (a.cl, b.cl), (a.rc, b.rc)] {
+                let (a, b) = (nanos(&spec, a), nanos(&slow, b));
+                assert!(
+                    b >= a && b < a + 2 * slow.memory.dram.timing.tck.0,
+                    "{a} {b}"
+                );
+            }
+            assert!(Machine::new(&slow, &Options::default()).is_ok());
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! What SysMon sees of a program alone: its windows, from the pages that its recording touches,
+//! at one instruction per cycle and without caches (protocol).
+
+use std::collections::HashMap;
+
+use piebald_lab::rooms::policy::hvr::{
+    Class, MonitorConfig, PageRecord, Pass, Profile, Sampler, Window,
+};
+use piebald_units::{
+    Hertz, Picos,
+    op::{MemRef, Next, OpSource},
+};
+
+use super::programs::Ready;
+use crate::experiment::draw;
+
+/// What the windows of a program were.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Seen {
+    /// Hot pages of each window of JOB1.
+    pub hot: Vec<u32>,
+    /// The windows of JOB2.
+    pub windows: Vec<Window>,
+    /// The class after as many windows as are averaged, if there were so many.
+    pub class: Option<Class>,
+    /// How often it was found to be of another class later.
+    pub changes: u32,
+}
+
+/// References that are read at a time.
+const BATCH: usize = 4096;
+
+/// What the program is being watched for.
+enum Phase {
+    Rest,
+    Hot(u64),
+    Passes(u64),
+}
+
+struct Watch<'a> {
+    monitor: &'a MonitorConfig,
+    /// Picoseconds of an instruction, and between windows.
+    cycle: f64,
+    interval: u64,
+    slots: HashMap<u64, u32>,
+    /// By page: the interval in which it was touched last.
+    stamps: Vec<u32>,
+    stamp: u32,
+    touched: Vec<u32>,
+    phase: Phase,
+    hot_due: u64,
+    window_due: u64,
+    sampler: Sampler<Vec<PageRecord>>,
+    profile: Profile,
+    seed: u64,
+    seen: Seen,
+}
+
+/// Watches the first thread of a program for so many references, after those that only bring its
+/// pages. Times between windows are divided by `time_scale`.
+///
+/// # Errors
+/// The recording cannot be read to that end.
+pub(super) fn watch(
+    ready: &Ready,
+    monitor: &MonitorConfig,
+    clock: Hertz,
+    [time_scale, refs, seed]: [u64; 3],
+) -> Result<Seen, String> {
+    let sampler = Sampler::new(Vec::new(), *monitor).map_err(|e| e.to_string())?;
+    let interval = (monitor.interval.0 / time_scale.max(1)).max(1);
+    let mut watch = Watch {
+        monitor,
+        cycle: 1e12 / clock.0 as f64,
+        interval,
+        slots: HashMap::new(),
+        stamps: Vec::new(),
+        stamp: 1,
+        touched: Vec::new(),
+        phase: Phase::Rest,
+        hot_due: interval,
+        window_due: interval,
+        sampler,
+        profile: Profile::NEW,
+        seed,
+        seen: Seen::default(),
+    };
+    let mut source = ready.input.open(0).map_err(|e| e.to_string())?;
+    watch.run(&mut *source, ready.prime, refs)?;
+    Ok(watch.seen)
+}
+
+impl Watch<'_> {
+    fn run(&mut self, source: &mut dyn OpSource, prime: u64, refs: u64) -> Result<(), String> {
+        let mut batch = vec![MemRef::default(); BATCH];
+        let (mut instructions, mut read) = (0u64, 0u64);
+        let mut last = u64::MAX;
+        while read < prime.saturating_add(refs) {
+            let filled = source.fill(&mut batch);
+            for r in &batch[..filled.refs] {
+                read += 1;
+                let page = r.addr.0 >> 12;
+                if read <= prime {
+                    self.slot(page);
+                    continue;
+                }
+                instructions += u64::from(r.gap);
+                let now = (instructions as f64 * self.cycle) as u64;
+                if now >= self.due() {
+                    self.step(now);
+                    last = u64::MAX;
+                }
+                if page != last {
+                    last = page;
+                    self.touch(page);
+                }
+            }
+            instructions += u64::from(filled.tail);
+            match filled.next {
+                Next::Broken => {
+                    let why = source.failure().unwrap_or("it cannot be read further");
+                    return Err(why.to_owned());
+                }
+                Next::Exit(_) | Next::End => break,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn slot(&mut self, page: u64) -> u32 {
+        let next = self.stamps.len() as u32;
+        let slot = *self.slots.entry(page).or_insert(next);
+        if slot == next {
+            self.stamps.push(0);
+        }
+        slot
+    }
+
+    fn touch(&mut self, page: u64) {
+        let slot = self.slot(page);
+        let stamp = &mut self.stamps[slot as usize];
+        if *stamp != self.stamp {
+            *stamp = self.stamp;
+            self.touched.push(slot);
+        }
+    }
+
+    fn due(&self) -> u64 {
+        match self.phase {
+            Phase::Rest => self.hot_due.min(self.window_due),
+            Phase::Hot(until) | Phase::Passes(until) => until,
+        }
+    }
+
+    /// Bits are clear from now on.
+    fn clear(&mut self) {
+        self.stamp += 1;
+        self.touched.clear();
+    }
+
+    fn length(&self) -> u64 {
+        self.monitor.hot_window_of(self.stamps.len() as u32).0
+    }
+
+    /// The window or pass that is over, or the next.
+    fn step(&mut self, now: u64) {
+        match self.phase {
+            Phase::Rest if self.hot_due <= now => {
+                self.phase = Phase::Hot(now + self.length());
+                self.hot_due = now + self.interval;
+            }
+            Phase::Rest => {
+                let pages = self.stamps.len();
+                // The configuration was checked when the program was begun.
+                if let Ok(sampler) = Sampler::new(vec![PageRecord::UNUSED; pages], *self.monitor) {
+                    self.sampler = sampler;
+                }
+                let random = draw(self.seed, "watched", self.seen.windows.len() as u64);
+                self.sampler.begin(pages as u32, random);
+                self.phase = Phase::Passes(now + self.length());
+            }
+            Phase::Hot(_) => {
+                let hot = self.touched.len() as u32;
+                self.profile.hot_pages(self.monitor, hot);
+                self.seen.hot.push(hot);
+                self.window_due = self.window_due.max(now);
+                self.phase = Phase::Rest;
+            }
+            Phase::Passes(_) => self.pass(now),
+        }
+        self.clear();
+    }
+
+    fn pass(&mut self, now: u64) {
+        for slot in &self.touched {
+            self.sampler.touched(*slot);
+        }
+        if let Pass::Left(_) = self.sampler.end_pass() {
+            self.phase = Phase::Passes(now + self.length());
+            return;
+        }
+        if let Ok(window) = self.sampler.window() {
+            let had = self.profile.class().is_some();
+            let changed = self.profile.window(self.monitor, &window);
+            self.seen.windows.push(window);
+            self.seen.changes += u32::from(changed && had);
+            if self.seen.windows.len() == usize::from(self.monitor.averaged) {
+                self.seen.class = self.profile.class();
+            }
+        }
+        // Each window at the base interval: the row is about what is seen.
+        self.window_due = now + self.interval;
+        self.hot_due = self.hot_due.max(now);
+        self.phase = Phase::Rest;
+    }
+}
+
+/// How long a window of JOB2 is for so many pages.
+pub(super) const fn window_time(monitor: &MonitorConfig, pages: u32) -> Picos {
+    Picos(monitor.hot_window_of(pages).0 * monitor.passes as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use piebald_lab::rooms::workload::{Program, ProgramError};
+    use piebald_units::{
+        VirtAddr,
+        op::{Filled, RefKind},
+    };
+
+    use super::*;
+
+    /// Touches the pages of a list round and round, one every 100 instructions.
+    #[derive(Debug)]
+    struct Round(u64);
+
+    struct Source {
+        pages: u64,
+        at: u64,
+    }
+
+    impl OpSource for Source {
+        fn fill(&mut self, out: &mut [MemRef]) -> Filled {
+            for r in out.iter_mut() {
+                *r = MemRef {
+                    addr: VirtAddr((self.at % self.pages) << 12),
+                    gap: 100,
+                    size: 8,
+                    kind: RefKind::Load,
+                    ..MemRef::default()
+                };
+                self.at += 1;
+            }
+            Filled {
+                refs: out.len(),
+                tail: 0,
+                next: Next::More,
+            }
+        }
+    }
+
+    impl Program for Round {
+        fn name(&self) -> &str {
+            "round"
+        }
+
+        fn threads(&self) -> u32 {
+            1
+        }
+
+        fn open(&self, _: u32) -> Result<Box<dyn OpSource>, ProgramError> {
+            Ok(Box::new(Source {
+                pages: self.0,
+                at: 0,
+            }))
+        }
+    }
+
+    fn seen(pages: u64) -> Seen {
+        let ready = Ready {
+            input: Arc::new(Round(pages)),
+            prime: 0,
+            marks_ready: false,
+            spread: 0,
+            identity: String::new(),
+        };
+        let clock = Hertz(1_000_000_000);
+        watch(&ready, &MonitorConfig::PAPER, clock, [10_000, 400_000, 1]).expect("watches")
+    }
+
+    #[test]
+    fn windows_count_the_pages_that_are_touched_in_them() {
+        // A page each 100 ns: 10 us and 10 ns a page are 101 touches for 10 pages.
+        let few = seen(10);
+        assert!(
+            few.hot.len() >= 3 && few.hot.iter().all(|n| *n == 10),
+            "{few:?}"
+        );
+        assert_eq!(few.class, Some(Class::Ccf));
+        // 500 pages come round every 50 us; a window of 15 us has 150 of them.
+        let many = seen(500);
+        assert!(many.hot.iter().all(|n| (149..=152).contains(n)), "{many:?}");
+        assert_eq!(many.class, Some(Class::Llct));
+        let reuse: Vec<u32> = many.windows.iter().filter_map(|w| w.reuse_centi).collect();
+        assert!(reuse.iter().all(|r| (300..=360).contains(r)), "{reuse:?}");
+        assert_eq!(many.changes, 0);
+    }
+
+    #[test]
+    fn a_window_lasts_its_passes() {
+        let time = window_time(&MonitorConfig::PAPER, 1000);
+        assert_eq!(time, Picos(200 * 20_000_000));
+    }
+}
