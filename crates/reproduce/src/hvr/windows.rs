@@ -7,7 +7,7 @@ use piebald_lab::rooms::policy::hvr::{
     Class, MonitorConfig, PageRecord, Pass, Profile, Sampler, Window,
 };
 use piebald_units::{
-    Hertz, Picos,
+    Hertz,
     op::{MemRef, Next, OpSource},
 };
 
@@ -216,11 +216,6 @@ impl Watch<'_> {
     }
 }
 
-/// How long a window of JOB2 is for so many pages.
-pub(super) const fn window_time(monitor: &MonitorConfig, pages: u32) -> Picos {
-    Picos(monitor.hot_window_of(pages).0 * monitor.passes as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -307,11 +302,5 @@ mod tests {
         let reuse: Vec<u32> = many.windows.iter().filter_map(|w| w.reuse_centi).collect();
         assert!(reuse.iter().all(|r| (300..=360).contains(r)), "{reuse:?}");
         assert_eq!(many.changes, 0);
-    }
-
-    #[test]
-    fn a_window_lasts_its_passes() {
-        let time = window_time(&MonitorConfig::PAPER, 1000);
-        assert_eq!(time, Picos(200 * 20_000_000));
     }
 }
