@@ -37,6 +37,7 @@
 # QEMU translates (TCG), one virtual processor after the other: thread=multi corrupts
 # kernel code that is patched while it runs (QEMU 7.2), which is what a module with hooks does.
 set -eu
+shopt -s inherit_errexit
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=setup.sh
@@ -335,7 +336,7 @@ case $verb in
         options "$verb" "$@"
         ;;
     run) shift; options "pack or boot" "$@" ;;
-    -h | --help) sed -n '2,/^set -eu/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed '$d'; exit ;;
+    -h | --help) sed -n '2,/^set -eu/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit ;;
     *) misuse "\"$verb\": allowed: fetch, path, pack, boot, run, --help" ;;
 esac
 
