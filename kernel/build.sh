@@ -8,7 +8,7 @@
 # Prints the path of the module. First the policy core and its glue (kernel/core) are compiled
 # to one object with the kernel's own flags against speculation and for its unwinder; then the
 # C side is built by the headers' Makefile and linked with it. A warning of objtool is an
-# error, and so is a panic that can be reached in the object.
+# error, and so is a panic that can be reached in the object, or a stack frame above 1 KiB.
 #
 # Needs make, gcc 12 and Rust with its library's source (rustup component add rust-src, or
 # Debian's rust-web-src): core is compiled with the same flags.
@@ -63,6 +63,20 @@ allowed='^(memcpy|memset|memmove|memcmp|__x86_.*)$'
 foreign=$(nm -u "$object" | awk '{ print $2 }' | grep -Ev "$allowed" || true)
 if [ -n "$foreign" ]; then
     warn "build: the policy core reaches what a kernel does not have (pb_core_panic: a panic): $foreign"
+    exit 1
+fi
+
+# As scripts/bare-metal.sh has it for the policy core.
+large=$(objdump -d --no-show-raw-insn "$object" |
+    sed -n 's/^[0-9a-f]* <\(.*\)>:$/\1/p; s/.*sub *\$\(0x[0-9a-f]*\),%rsp.*/\1/p' |
+    while read -r word; do
+        case $word in
+            0x*) [ $((word)) -le 1024 ] || printf '%s (%d B) ' "$name" "$word" ;;
+            *) name=$word ;;
+        esac
+    done)
+if [ -n "$large" ]; then
+    warn "build: stack frames above 1024 B: $large"
     exit 1
 fi
 

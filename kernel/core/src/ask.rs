@@ -5,7 +5,7 @@ use piebald_units::ColorSet;
 
 use crate::host::Fault;
 
-/// What was asked for.
+/// What was asked for; lies in the host, since a kernel's stack is small.
 pub(crate) struct Wanted {
     /// A share in hundredths of a percent; then the set means nothing.
     share: Option<u32>,
@@ -13,21 +13,29 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Reads a text.
+    /// Nothing.
+    pub(crate) const NOTHING: Self = Self {
+        share: None,
+        set: ColorSet::EMPTY,
+    };
+
+    /// Reads a text in place.
     ///
     /// # Errors
     /// If it is neither a set of colours nor a share.
-    pub(crate) fn read(text: &str) -> Result<Self, Fault> {
-        if let [share @ .., b'%'] = text.as_bytes() {
-            return Ok(Self {
-                share: Some(basis_points(share).ok_or(Fault::Share)?),
-                set: ColorSet::EMPTY,
-            });
+    #[inline(never)]
+    pub(crate) fn read(&mut self, text: &str) -> Result<(), Fault> {
+        self.share = match text.as_bytes() {
+            [share @ .., b'%'] => Some(basis_points(share).ok_or(Fault::Share)?),
+            _ => None,
+        };
+        match self.share {
+            Some(_) => Ok(()),
+            None => text
+                .parse()
+                .map(|set: ColorSet| self.set.clone_from(&set))
+                .map_err(Fault::Colors),
         }
-        Ok(Self {
-            share: None,
-            set: text.parse().map_err(Fault::Colors)?,
-        })
     }
 
     /// As the registry is asked.

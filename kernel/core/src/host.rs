@@ -136,6 +136,8 @@ pub struct Host {
     lending: *mut Lending,
     /// A map that was read and not yet set.
     next: ColorMap,
+    /// What was asked for last.
+    wanted: Wanted,
     /// Where processes without colours stand in their round.
     others: Turn,
     /// Free frames in the pool by colour.
@@ -160,6 +162,7 @@ impl Host {
             ptr::addr_of_mut!((*at).registry).write(Registry::over(slots));
             ptr::addr_of_mut!((*at).lending).write(lending);
             ptr::addr_of_mut!((*at).next).write(ColorMap::PLAIN);
+            ptr::addr_of_mut!((*at).wanted).write(Wanted::NOTHING);
             ptr::addr_of_mut!((*at).others).write(Turn::START);
         }
     }
@@ -332,17 +335,17 @@ impl Host {
         if self.colors() == 0 {
             return Err(Fault::NoMap);
         }
-        let wanted = Wanted::read(text)?;
+        self.wanted.read(text)?;
         let current = seat.partition.filter(|id| self.registry.get(*id).is_ok());
         match current {
             Some(id) => {
-                let resized = self.registry.resize(id, &wanted.ask());
+                let resized = self.registry.resize(id, &self.wanted.ask());
                 resized.map(|_| ()).map_err(Fault::Refused)
             }
             None => {
                 let made = self
                     .registry
-                    .reserve(&rainbow::Reservation::of(wanted.ask()));
+                    .reserve(&rainbow::Reservation::of(self.wanted.ask()));
                 seat.partition = Some(made.map_err(Fault::Refused)?);
                 seat.turn = Turn::START;
                 Ok(())
