@@ -66,8 +66,11 @@ int pb_core_add(struct pb_core *core, u64 pfn, u32 order);
 int pb_core_shed(struct pb_core *core, u64 frames, u64 *pfn);
 /* Frames of the colour that the pool has most of; how many. */
 size_t pb_core_shed_most(struct pb_core *core, u64 *pfns, size_t len);
+/* Which colours a frame may have: the one whose turn it is, the process's own, any. */
+enum pb_reach { PB_TURN, PB_OWN, PB_ANY };
+
 /* 0, -EAGAIN (only other colours are there) or -ENOMEM; no seat: a process without colours. */
-int pb_core_take(struct pb_core *core, struct pb_seat *seat, bool any, struct pb_given *given);
+int pb_core_take(struct pb_core *core, struct pb_seat *seat, u32 reach, struct pb_given *given);
 u64 pb_core_free(struct pb_core *core);
 u32 pb_core_free_of(struct pb_core *core, u32 color);
 
@@ -79,6 +82,8 @@ void pb_core_leave(struct pb_core *core, struct pb_seat *seat);
 size_t pb_core_print_colors(struct pb_core *core, const struct pb_seat *seat, char *out, size_t len);
 
 void pb_core_counters(struct pb_core *core, struct pb_core_counters *out);
+/* Does the process have colours, and the frame none of them? */
+bool pb_core_misplaced(struct pb_core *core, const struct pb_seat *seat, u64 pfn);
 /* 0, or the length of a text that says what does not hold. */
 size_t pb_core_check(struct pb_core *core, char *out, size_t len);
 

@@ -80,6 +80,11 @@ static int show_check(struct seq_file *m, void *unused)
 	return 0;
 }
 
+static int show_nothing(struct seq_file *m, void *unused)
+{
+	return 0;
+}
+
 static int show_error(struct seq_file *m, void *unused)
 {
 	mutex_lock(&pb_switch);
@@ -93,6 +98,7 @@ static int show_error(struct seq_file *m, void *unused)
 
 static int write_on(char *text)
 {
+	u32 colors;
 	bool on;
 
 	if (kstrtobool(text, &on)) {
@@ -106,7 +112,10 @@ static int write_on(char *text)
 		pb_pool_drain();
 		return 0;
 	}
-	if (!pb_core_colors(pb_core)) {
+	spin_lock(&pb_lock);
+	colors = pb_core_colors(pb_core);
+	spin_unlock(&pb_lock);
+	if (!colors) {
 		strscpy(reason, "on: no map of colors is set; write one to the file map first",
 			PB_TEXT);
 		return -EINVAL;
@@ -131,6 +140,21 @@ static int write_map(char *text)
 static int write_tasks(char *text)
 {
 	return pb_tasks_write(text, reason);
+}
+
+static int write_recolor(char *text)
+{
+	int number;
+
+	if (kstrtoint(text, 10, &number) || number <= 0) {
+		snprintf(reason, PB_TEXT, "recolor: %.20s is no process; allowed: PID", text);
+		return -EINVAL;
+	}
+	if (!pb_hooks_are_on()) {
+		strscpy(reason, "recolor: coloring is off", PB_TEXT);
+		return -EINVAL;
+	}
+	return pb_recolor(number, reason);
 }
 
 static int write_pool_max(char *text)
@@ -158,6 +182,7 @@ static const struct entry {
 	{ "colors", show_colors },
 	{ "free", show_free },
 	{ "tasks", pb_tasks_show, write_tasks },
+	{ "recolor", show_nothing, write_recolor },
 	{ "pool_max", show_pool_max, write_pool_max },
 	{ "counters", pb_counters_show },
 	{ "check", show_check },

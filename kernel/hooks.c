@@ -16,7 +16,6 @@
 
 #include <linux/delay.h>
 #include <linux/ftrace.h>
-#include <linux/kprobes.h>
 #include <linux/module.h>
 
 struct pb_hook {
@@ -53,48 +52,24 @@ static struct pb_hook hooks[PB_NR_HOOKS] = {
 
 static bool are_on;
 
-unsigned long pb_original(unsigned int hook)
-{
-	return hooks[hook].address;
-}
-
 bool pb_hooks_are_on(void)
 {
 	return READ_ONCE(are_on);
 }
 
-/* kallsyms_lookup_name() is not exported; a probe on it tells where it is. */
-static unsigned long (*find_lookup(void))(const char *name)
-{
-	struct kprobe probe = { .symbol_name = "kallsyms_lookup_name" };
-	unsigned long address;
-
-	if (register_kprobe(&probe))
-		return NULL;
-	address = (unsigned long)probe.addr;
-	unregister_kprobe(&probe);
-	return (void *)address;
-}
-
 int pb_hooks_find(void)
 {
-	unsigned long (*lookup)(const char *name) = find_lookup();
 	unsigned int i;
 	int error;
 
-	if (!lookup) {
-		pr_err("this kernel has no kallsyms_lookup_name that can be probed\n");
-		return -EOPNOTSUPP;
-	}
 	for (i = 0; i < PB_NR_HOOKS; i++) {
 		struct pb_hook *hook = &hooks[i];
 
 		hook->replacement = pb_replacement(i);
-		hook->address = lookup(hook->name);
-		if (!hook->address) {
-			pr_err("this kernel has no function %s\n", hook->name);
+		hook->address = (unsigned long)pb_symbol(hook->name);
+		if (!hook->address)
 			return -EOPNOTSUPP;
-		}
+		pb_set_original(i, (void *)hook->address);
 		/* With indirect branch tracking the place is behind the landing mark. */
 		error = ftrace_set_filter_ip(&hook->ops, hook->address + 4, 0, 0);
 		if (error)

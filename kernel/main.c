@@ -69,7 +69,8 @@ out:
 
 static int __init piebald_init(void)
 {
-	int error = refuse_unknown() ?: pb_hooks_find();
+	int error = refuse_unknown() ?: pb_symbols_set_up() ?: pb_hooks_find() ?:
+		    pb_recolor_set_up();
 
 	if (error)
 		return error;

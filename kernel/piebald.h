@@ -4,10 +4,12 @@
  *
  *   main.c      loading and unloading; refuses machines and kernels that it does not know
  *   files.c     /proc/piebald
+ *   symbols.c   functions of the kernel that are not exported
  *   hooks.c     functions of the kernel that are replaced while colouring is on
  *   user.c      the replacements: frames for anonymous memory and the page cache
  *   pool.c      frames between the kernel and the processes; memory of the core
  *   tasks.c     which process has which colours; fork and exit
+ *   recolor.c   moves the pages of a process to its colours
  *   counters.c  what was done
  *
  * Locks: pb_switch (a mutex) is held to switch on or off and to change the map, and before
@@ -50,16 +52,28 @@ enum pb_answer {
 	PB_REFUSE,	/* the process's own colours are used up, and they bind */
 };
 
-enum pb_answer pb_pool_take(gfp_t gfp, struct page **page);
+struct pb_request {
+	pid_t tgid;	/* for whom */
+	gfp_t gfp;
+	bool own_only;	/* no frame rather than one of another colour, whatever the mode */
+};
+
+enum pb_answer pb_pool_take(const struct pb_request *request, struct page **page);
 
 /* --- tasks.c -------------------------------------------------------------- */
+
+/* Until when (jiffies) colours are not searched for, since they were not found. 0: at once. */
+struct pb_pause {
+	unsigned long turn;	/* the colour whose turn it is */
+	unsigned long own;	/* the process's own colours */
+};
 
 /* A process with colours. */
 struct pb_task {
 	struct hlist_node node;
 	pid_t tgid;
 	bool hard;			/* its colours bind */
-	unsigned long dry_until;	/* jiffies; until then its colours are not searched for */
+	struct pb_pause pause;
 	struct pb_seat seat;
 };
 
@@ -69,8 +83,21 @@ void pb_tasks_end(void);
 void pb_tasks_forget(void);
 /* The entry of a process, or none. With pb_lock held. */
 struct pb_task *pb_task_of(pid_t tgid);
+/* The process that a number names, with a reference, or none and the reason. */
+struct task_struct *pb_process(pid_t number, char *why);
 int pb_tasks_write(char *line, char *why);
 int pb_tasks_show(struct seq_file *m, void *unused);
+
+/* --- symbols.c ------------------------------------------------------------ */
+
+int pb_symbols_set_up(void);
+/* The address of a function, or NULL and a message. */
+void *pb_symbol(const char *name);
+
+/* --- recolor.c ------------------------------------------------------------- */
+
+int pb_recolor_set_up(void);
+int pb_recolor(pid_t number, char *why);
 
 /* --- hooks.c, user.c ------------------------------------------------------- */
 
@@ -82,9 +109,6 @@ int pb_hooks_on(void);
 void pb_hooks_off(void);
 bool pb_hooks_are_on(void);
 
-/* An original function of the kernel. */
-unsigned long pb_original(unsigned int hook);
-
 enum pb_hook_id {
 	PB_HOOK_FILE,
 	PB_HOOK_ANON,
@@ -95,6 +119,7 @@ enum pb_hook_id {
 };
 
 void *pb_replacement(enum pb_hook_id hook);
+void pb_set_original(enum pb_hook_id hook, void *original);
 /* Tasks that are inside a replacement. */
 long pb_inside(void);
 
@@ -111,7 +136,7 @@ extern struct mutex pb_switch;
 	X(other_frames) X(policy_passed) X(unmovable_passed) X(large_refused) X(large_passed) \
 	X(thp_refused) X(compaction_refused) X(hard_failures) X(hard_kills) \
 	X(refills) X(refill_frames) X(refill_failed) X(given_back) X(reclaimed) \
-	X(inherit_failed) X(switched_on)
+	X(inherit_failed) X(switched_on) X(recolored) X(recolor_failed)
 
 #define PB_ENUM(name) PB_C_##name,
 enum pb_counter { PB_COUNTERS(PB_ENUM) PB_NR_COUNTERS };

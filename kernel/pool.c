@@ -12,7 +12,7 @@
  *
  * Nothing here sleeps, but for hard colours that are used up, which wait for reclaim. A pool
  * that searches the whole memory for a colour would never end, so each request tries a few
- * blocks and then does without; the process's colours are not searched for again for a while.
+ * blocks and then does without; the colours are not searched for again for a while.
  */
 #include "piebald.h" /* first: it says how messages begin */
 
@@ -36,7 +36,7 @@
 /* Rounds of reclaim for hard colours. */
 #define ROUNDS 16
 /* How long colours that were not found are not searched for. */
-#define DRY (HZ / 10)
+#define PAUSE (HZ / 10)
 
 #define SINGLE_GFP ((GFP_HIGHUSER_MOVABLE & ~__GFP_DIRECT_RECLAIM) | \
 		    __GFP_NOWARN | __GFP_NORETRY | __GFP_NOMEMALLOC)
@@ -51,7 +51,8 @@ static struct pb_memory memory;
 static void *lists;
 static u64 *words;
 static struct shrinker *shrinker;
-static unsigned long others_dry_until;
+static struct pb_pause others;	/* of all processes without colours */
+static bool grown;		/* blocks came since the pool was trimmed last */
 
 /* --- from and to the kernel ------------------------------------------------- */
 
@@ -77,6 +78,7 @@ static bool add_block(struct page *page, unsigned int order)
 		pb_count(refill_failed);
 		return false;
 	}
+	WRITE_ONCE(grown, true);
 	pb_count_many(PB_C_refill_frames, 1UL << order);
 	return true;
 }
@@ -119,6 +121,9 @@ static void trim(void)
 	unsigned int rounds = 128;
 	size_t n, i;
 
+	if (!READ_ONCE(grown))
+		return;
+	WRITE_ONCE(grown, false);
 	do {
 		u64 free;
 
@@ -181,44 +186,66 @@ static unsigned long scan_objects(struct shrinker *s, struct shrink_control *sc)
 
 /* --- for processes ---------------------------------------------------------- */
 
-/* What one look into the pool found. */
+/* What looks into the pool found, for one request. */
 struct look {
+	pid_t tgid;
 	struct pb_given given;
 	bool found;
-	bool hard;		/* the process's colours bind */
-	bool dry;		/* they were searched for in vain just now */
+	bool hard;			/* the process's colours bind */
+	bool turn_pauses, own_pauses;	/* no search for these just now */
 };
 
-/*
- * Takes a frame for the running process. Its entry is looked up anew each time, since its
- * colours may be taken away between two looks.
- */
-static void look(struct look *l, bool any)
+static bool pauses(unsigned long until)
+{
+	return until && time_before(jiffies, until);
+}
+
+/* The entry of a process is looked up anew each time: its colours may be taken away meanwhile. */
+static bool look(struct look *l, enum pb_reach reach)
 {
 	struct pb_task *task;
-	unsigned long dry_until;
+	struct pb_pause *pause;
 
 	spin_lock(&pb_lock);
-	task = pb_task_of(current->tgid);
-	dry_until = task ? task->dry_until : others_dry_until;
+	task = pb_task_of(l->tgid);
+	pause = task ? &task->pause : &others;
 	l->hard = task && task->hard;
-	l->dry = dry_until && time_before(jiffies, dry_until);
-	l->found = !pb_core_take(pb_core, task ? &task->seat : NULL, any, &l->given);
+	l->turn_pauses = pauses(pause->turn);
+	l->own_pauses = pauses(pause->own);
+	l->found = !pb_core_take(pb_core, task ? &task->seat : NULL, reach, &l->given);
+	spin_unlock(&pb_lock);
+	return l->found;
+}
+
+static void pause_search(pid_t tgid, bool own)
+{
+	struct pb_task *task;
+	struct pb_pause *pause;
+	unsigned long until = (jiffies + PAUSE) | 1;
+
+	spin_lock(&pb_lock);
+	task = pb_task_of(tgid);
+	pause = task ? &task->pause : &others;
+	pause->turn = until;
+	if (own)
+		pause->own = until;
 	spin_unlock(&pb_lock);
 }
 
-static void mark_dry(void)
+/*
+ * The colour whose turn it is. If the pool has none, fresh blocks come first: what is in the
+ * pool is what others had no use for, and whoever lived on that would get few colours.
+ */
+static bool take_turn(struct look *l)
 {
-	struct pb_task *task;
-	unsigned long until = (jiffies + DRY) | 1;	/* 0 is never */
-
-	spin_lock(&pb_lock);
-	task = pb_task_of(current->tgid);
-	if (task)
-		task->dry_until = until;
-	else
-		others_dry_until = until;
-	spin_unlock(&pb_lock);
+	if (look(l, PB_TURN))
+		return true;
+	if (l->turn_pauses)
+		return false;
+	if (refill() && look(l, PB_TURN))
+		return true;
+	pause_search(l->tgid, false);
+	return false;
 }
 
 /* Searches what the kernel has at hand. */
@@ -226,8 +253,9 @@ static void search(struct look *l)
 {
 	unsigned int tries;
 
-	for (tries = 0; tries < TRIES && !l->found && refill(); tries++)
-		look(l, false);
+	for (tries = 0; tries < TRIES && refill(); tries++)
+		if (look(l, PB_OWN))
+			return;
 }
 
 /* Searches what the kernel can make free, short of killing somebody. */
@@ -236,10 +264,11 @@ static void reclaim(struct look *l, gfp_t gfp)
 	unsigned int rounds;
 
 	gfp &= ~(__GFP_ZERO | __GFP_NOFAIL);
-	for (rounds = 0; rounds < ROUNDS && !l->found; rounds++) {
+	for (rounds = 0; rounds < ROUNDS; rounds++) {
 		if (!add_singles(gfp | __GFP_NORETRY | __GFP_NOWARN | __GFP_NOMEMALLOC, SINGLES))
-			break;
-		look(l, false);
+			return;
+		if (look(l, PB_OWN))
+			return;
 	}
 }
 
@@ -255,29 +284,40 @@ static struct page *prepared(u64 pfn, gfp_t gfp)
 	return page;
 }
 
-enum pb_answer pb_pool_take(gfp_t gfp, struct page **page)
+/* Is a frame of another colour no use, as of the last look? */
+static bool binds(const struct look *l, const struct pb_request *r)
 {
-	struct look l;
-	bool searched = false;
+	return l->hard || r->own_only;
+}
 
-	look(&l, false);
-	if (!l.found && (l.hard || !l.dry)) {
-		searched = true;
-		search(&l);
-		if (!l.found && l.hard && gfpflags_allow_blocking(gfp))
-			reclaim(&l, gfp);
-		if (!l.found)
-			mark_dry();
-	}
-	if (!l.found && !l.hard)
-		look(&l, true);
-	if (searched)
-		trim();
-	if (l.found) {
-		*page = prepared(l.given.pfn, gfp);
+/* One of the process's own colours, whichever. */
+static bool take_own(struct look *l, const struct pb_request *r)
+{
+	if (look(l, PB_OWN))
+		return true;
+	if (l->own_pauses && !binds(l, r))
+		return false;
+	search(l);
+	if (!l->found && binds(l, r) && gfpflags_allow_blocking(r->gfp))
+		reclaim(l, r->gfp);
+	if (!l->found)
+		pause_search(l->tgid, true);
+	return l->found;
+}
+
+enum pb_answer pb_pool_take(const struct pb_request *r, struct page **page)
+{
+	struct look l = { .tgid = r->tgid };
+	bool found = take_turn(&l) || take_own(&l, r);
+
+	if (!found && !binds(&l, r))
+		found = look(&l, PB_ANY);
+	trim();
+	if (found) {
+		*page = prepared(l.given.pfn, r->gfp);
 		return PB_PAGE;
 	}
-	if (!l.hard)
+	if (!binds(&l, r))
 		return PB_PASS;
 	pb_count(hard_failures);
 	return PB_REFUSE;
@@ -312,7 +352,7 @@ int pb_pool_set_map(const char *map, size_t len, char *why)
 	error = pb_core_set_map(pb_core, &needs, new_lists, new_words);
 	swap(lists, new_lists);
 	swap(words, new_words);
-	others_dry_until = 0;
+	others = (struct pb_pause){ 0 };
 	spin_unlock(&pb_lock);
 	kvfree(new_lists);
 	kvfree(new_words);

@@ -168,27 +168,20 @@ void pb_tasks_forget(void)
 
 /* --- the file ---------------------------------------------------------------- */
 
-/* The process that a number names, with a reference, or none. */
-static struct task_struct *find_process(const char *word, char *why)
+struct task_struct *pb_process(pid_t number, char *why)
 {
 	struct task_struct *task;
-	struct pid *pid;
-	int number;
+	struct pid *pid = find_get_pid(number);
 
-	if (kstrtoint(word, 10, &number) || number <= 0) {
-		snprintf(why, PB_TEXT, "%.20s is no process; allowed: PID COLORS [hard|hint]", word);
-		return NULL;
-	}
-	pid = find_get_pid(number);
 	rcu_read_lock();
 	task = pid_task(pid, PIDTYPE_PID);
 	if (task)
 		get_task_struct(task);
 	rcu_read_unlock();
 	put_pid(pid);
-	if (!task)
+	if (!task) {
 		snprintf(why, PB_TEXT, "there is no process %d", number);
-	else if (task->flags & PF_KTHREAD) {
+	} else if (task->flags & PF_KTHREAD) {
 		snprintf(why, PB_TEXT, "%d is the kernel's own", number);
 		put_task_struct(task);
 		task = NULL;
@@ -230,7 +223,7 @@ static int give(struct task_struct *process, const char *colors, bool hard, char
 	if (error)
 		goto out;
 	entry->hard = hard;
-	entry->dry_until = 0;
+	entry->pause = (struct pb_pause){ 0 };
 	if (entry == fresh) {
 		insert(fresh);
 		fresh = NULL;
@@ -247,7 +240,7 @@ int pb_tasks_write(char *line, char *why)
 	char *word = strsep(&line, " \t"), *colors = strsep(&line, " \t");
 	char *mode = line ? strim(line) : "hint";
 	struct task_struct *process;
-	int error = 0;
+	int number, error = 0;
 
 	if (!colors || !*colors) {
 		strscpy(why, "allowed: PID COLORS [hard|hint], or PID none", PB_TEXT);
@@ -257,10 +250,17 @@ int pb_tasks_write(char *line, char *why)
 		snprintf(why, PB_TEXT, "mode %.20s; allowed: hard, hint", mode);
 		return -EINVAL;
 	}
-	process = find_process(word, why);
+	if (kstrtoint(word, 10, &number) || number <= 0) {
+		snprintf(why, PB_TEXT, "%.20s is no process; allowed: PID COLORS [hard|hint]", word);
+		return -EINVAL;
+	}
+	process = pb_process(number, why);
 	if (!process)
 		return -ESRCH;
-	if (!strcmp(colors, "none"))
+	if (is_global_init(process) && !strcmp(mode, "hard")) {
+		strscpy(why, "the first process cannot be killed; allowed for it: hint", PB_TEXT);
+		error = -EINVAL;
+	} else if (!strcmp(colors, "none"))
 		take_away(process->tgid);
 	else
 		error = give(process, colors, !strcmp(mode, "hard"), why);

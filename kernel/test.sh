@@ -2,7 +2,8 @@
 # Tests the kernel module in a guest: builds it, boots the distribution's kernel with it, and
 # runs kernel/test/run.sh there.
 #
-#   kernel/test.sh [RUNS]      RUNS: how often, one after the other (1)
+#   kernel/test.sh [RUNS [OPTION...]]    RUNS: how often, one after the other (1); OPTIONs of
+#                                        `scripts/guest.sh boot`, such as --cpus 4
 #
 # Fails if a check fails, if the kernel complains about anything on its console, and if the
 # distribution serves no kernel that the module knows.
@@ -14,6 +15,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 settle_target_dir "$root"
 runs=${1:-1}
 [[ $runs =~ ^[1-9][0-9]{0,3}$ ]] || { warn "test: \"$runs\" runs; allowed: 1 to 9999"; exit 2; }
+[ $# = 0 ] || shift
 
 install_packages build-essential e2fsprogs || exit 1
 "$root/scripts/guest.sh" fetch
@@ -33,5 +35,5 @@ for run in $(seq "$runs"); do
     PATH=$PATH:/usr/sbin:/sbin mkswap -q "$work/swap"
     say "run $run of $runs"
     "$root/scripts/guest.sh" boot "$work/initrd" --disk "$work/disk" --disk "$work/swap" \
-        --memory 512M --timeout 500
+        --memory 512M --timeout 500 "$@"
 done

@@ -22,6 +22,7 @@
 #include <linux/pagemap.h>
 #include <linux/percpu.h>
 #include <linux/sched/signal.h>
+#include <linux/static_call.h>
 
 static DEFINE_PER_CPU(long, inside);
 
@@ -70,6 +71,7 @@ static bool is_default(const struct mempolicy *policy)
 /* A single page for the running process. */
 static enum pb_answer take(gfp_t gfp, struct folio **folio)
 {
+	const struct pb_request request = { .tgid = current->tgid, .gfp = gfp };
 	struct page *page;
 	enum pb_answer answer;
 
@@ -77,10 +79,13 @@ static enum pb_answer take(gfp_t gfp, struct folio **folio)
 		pb_count(unmovable_passed);
 		return PB_PASS;
 	}
-	answer = pb_pool_take(gfp, &page);
+	answer = pb_pool_take(&request, &page);
 	if (answer == PB_PAGE)
 		*folio = page_folio(page);
-	else if (answer == PB_PASS)
+	/* Who cannot do without a page gets one of another colour. */
+	if (answer == PB_REFUSE && gfp & __GFP_NOFAIL)
+		answer = PB_PASS;
+	if (answer == PB_PASS)
 		pb_count(other_frames);
 	return answer;
 }
@@ -108,7 +113,8 @@ static void kill_current(void)
 	send_sig(SIGKILL, current, 1);
 }
 
-typedef struct folio *(*file_fn)(gfp_t gfp, unsigned int order);
+struct folio *file_prototype(gfp_t gfp, unsigned int order);
+DEFINE_STATIC_CALL_NULL(original_file, file_prototype);
 
 static struct folio *file_folio(gfp_t gfp, unsigned int order)
 {
@@ -133,7 +139,7 @@ static struct folio *file_folio(gfp_t gfp, unsigned int order)
 			break;
 		}
 	}
-	folio = ((file_fn)pb_original(PB_HOOK_FILE))(gfp, order);
+	folio = static_call(original_file)(gfp, order);
 	barrier();
 	return folio;
 }
@@ -148,8 +154,9 @@ static noinline struct folio *replace_file(gfp_t gfp, unsigned int order)
 	return folio;
 }
 
-typedef struct folio *(*anon_fn)(gfp_t gfp, int order, struct vm_area_struct *vma,
-				 unsigned long address, bool hugepage);
+struct folio *anon_prototype(gfp_t gfp, int order, struct vm_area_struct *vma,
+			     unsigned long address, bool hugepage);
+DEFINE_STATIC_CALL_NULL(original_anon, anon_prototype);
 
 /*
  * Areas of shared memory may have policies of their own, which are not asked for: there is one
@@ -179,7 +186,7 @@ static struct folio *anon_folio(gfp_t gfp, int order, struct vm_area_struct *vma
 			break;
 		}
 	}
-	folio = ((anon_fn)pb_original(PB_HOOK_ANON))(gfp, order, vma, address, hugepage);
+	folio = static_call(original_anon)(gfp, order, vma, address, hugepage);
 	barrier();
 	return folio;
 }
@@ -195,8 +202,9 @@ static noinline struct folio *replace_anon(gfp_t gfp, int order, struct vm_area_
 	return folio;
 }
 
-typedef struct folio *(*mpol_fn)(gfp_t gfp, unsigned int order, struct mempolicy *policy,
-				 pgoff_t ilx, int nid);
+struct folio *mpol_prototype(gfp_t gfp, unsigned int order, struct mempolicy *policy,
+			     pgoff_t ilx, int nid);
+DEFINE_STATIC_CALL_NULL(original_mpol, mpol_prototype);
 
 /*
  * Shared memory, which goes on with less as anonymous memory does, and what is read back from
@@ -224,7 +232,7 @@ static struct folio *mpol_folio(gfp_t gfp, unsigned int order, struct mempolicy 
 			break;
 		}
 	}
-	folio = ((mpol_fn)pb_original(PB_HOOK_MPOL))(gfp, order, policy, ilx, nid);
+	folio = static_call(original_mpol)(gfp, order, policy, ilx, nid);
 	barrier();
 	return folio;
 }
@@ -279,4 +287,23 @@ void *pb_replacement(enum pb_hook_id hook)
 		break;
 	}
 	return NULL;
+}
+
+void pb_set_original(enum pb_hook_id hook, void *original)
+{
+	switch (hook) {
+	case PB_HOOK_FILE:
+		static_call_update(original_file, original);
+		break;
+	case PB_HOOK_ANON:
+		static_call_update(original_anon, original);
+		break;
+	case PB_HOOK_MPOL:
+		static_call_update(original_mpol, original);
+		break;
+	case PB_HOOK_THP:
+	case PB_HOOK_COMPACTION:
+	case PB_NR_HOOKS:
+		break; /* never called */
+	}
 }

@@ -93,6 +93,7 @@ refuse "no such process" "no process" write tasks "4000000 0"
 refuse "kernel threads have no colors" "kernel's own" write tasks "2 0"
 refuse "no such color" "15" write tasks "$$ 16"
 refuse "no such mode" "allowed: hard, hint" write tasks "$$ 3 soft"
+refuse "the first process is not killed" "allowed for it" write tasks "1 0 hard"
 refuse "one color stays for the others" "can be reserved" write tasks "$$ 0-15"
 refuse "a word is no process" "PID COLORS" write tasks "me 3"
 refuse "a pool has a size" "1024" write pool_max 3
@@ -115,6 +116,11 @@ check "colors 6-7: file, written to disk" with "6-7 hard" frames written /disk/n
 check "colors 6-7: file, written to tmpfs" with "6-7 hard" frames written /tmp/new 00c0
 rm -f /tmp/new /disk/new
 
+check "memory moves to the colors of its process" frames moved 8 000c
+check "and the moves are counted" test "$(count recolored)" -ge 1500
+refuse "who has no colors has none to move to" "no colors" write recolor $$
+refuse "a word is not moved" "no process" write recolor me
+
 # Someone holds colours 0-7: others must stay out.
 sleep 1000 &
 holder=$!
@@ -134,7 +140,9 @@ wait $holder 2>/dev/null
 check "a killed process's colors are free" others_are 0-15
 
 passed=$(count policy_passed)
-check "memory policies go to the kernel" with "2-3 hard" frames bound 4 ffff
+check "memory policies go to the kernel" sh -c "
+    echo \"\$\$ 2-3 hard\" >$P/tasks
+    ! frames bound 4 000c"
 check "and are counted" test "$(count policy_passed)" -ge $((passed + 1024))
 check "huge pages were refused" test "$(count thp_refused)" -gt 0
 check "the books are right" grep -qx ok $P/check

@@ -234,8 +234,9 @@ pub unsafe extern "C" fn pb_core_shed_most(core: *mut Core, out: *mut u64, len: 
     host.shed_most(out)
 }
 
-/// A frame for a process, or with a null seat for one without colours. Answers 0, -EAGAIN if
-/// only frames of other colours are there, -ENOMEM if none.
+/// A frame for a process, or with a null seat for one without colours. `reach` is 0 for the
+/// colour whose turn it is, 1 for the allowed ones, 2 for any. Answers 0, -EAGAIN if only
+/// frames of other colours are there, -ENOMEM if none.
 ///
 /// # Safety
 /// See the module.
@@ -243,14 +244,15 @@ pub unsafe extern "C" fn pb_core_shed_most(core: *mut Core, out: *mut u64, len: 
 pub unsafe extern "C" fn pb_core_take(
     core: *mut Core,
     seat: *mut Seat,
-    any: bool,
+    reach: u32,
     given: *mut Given,
 ) -> i32 {
     // SAFETY: the caller's promise.
     let (host, seat) = unsafe { (host(core), seat.as_mut()) };
-    let reach = match any {
-        true => Reach::Any,
-        false => Reach::Allowed,
+    let reach = match reach {
+        0 => Reach::Turn,
+        1 => Reach::Allowed,
+        _ => Reach::Any,
     };
     match host.take(seat, reach) {
         Ok(found) => {
@@ -412,6 +414,16 @@ pub unsafe extern "C" fn pb_core_free(core: *mut Core) -> u64 {
 pub unsafe extern "C" fn pb_core_counters(core: *mut Core, out: *mut Counters) {
     // SAFETY: the caller's promise.
     unsafe { out.write(host(core).counters()) };
+}
+
+/// Does the process have colours, and the frame none of them?
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_misplaced(core: *mut Core, seat: *const Seat, pfn: u64) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { host(core).is_misplaced(&*seat, Pfn(pfn)) }
 }
 
 /// Recounts everything. Answers 0, or the length of a text that says what does not hold.

@@ -15,11 +15,13 @@ use crate::{
     lent::{Lending, Lent},
 };
 
-/// Coloured processes may use other colours than their own as a counted fallback or not at
-/// all; the C side knows which and asks accordingly.
+/// Which colours a frame may have. The C side asks for the turn first, so that nobody gets what
+/// others left in the pool: their memory would lie in a few colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Allowed colours only.
+    /// The colour whose turn it is.
+    Turn,
+    /// Allowed colours.
     Allowed,
     /// Any colour, if there is no allowed one.
     Any,
@@ -304,9 +306,15 @@ impl Host {
         let Ok(request) = self.registry.prepare(&REQUEST, of, *turn) else {
             return Err(AllocError::NoColors);
         };
+        if reach == Reach::Turn
+            && let Some(color) = request.wish
+            && self.free.get(usize::from(color.0)).is_none_or(|n| *n == 0)
+        {
+            return Err(AllocError::ColorsExhausted);
+        }
         let request = FrameRequest {
             mode: match reach {
-                Reach::Allowed => Mode::Hard,
+                Reach::Turn | Reach::Allowed => Mode::Hard,
                 Reach::Any => Mode::Hint,
             },
             ..request
@@ -375,6 +383,13 @@ impl Host {
     pub fn colors_of(&self, seat: &Seat) -> Option<&piebald_units::ColorSet> {
         let partition = self.registry.get(seat.partition?).ok()?;
         Some(partition.colors())
+    }
+
+    /// Does the process have colours, and the frame none of them? Such a page has to move when
+    /// the process is recoloured.
+    pub fn is_misplaced(&self, seat: &Seat, frame: Pfn) -> bool {
+        let color = self.map().color(frame);
+        self.colors_of(seat).is_some_and(|own| !own.contains(color))
     }
 
     /// The colours that no set has.

@@ -96,10 +96,14 @@ impl Module {
     }
 
     fn take(&self, seat: Option<&mut Seat>, any: bool) -> Result<Given, i32> {
+        self.reach(seat, if any { 2 } else { 1 })
+    }
+
+    fn reach(&self, seat: Option<&mut Seat>, reach: u32) -> Result<Given, i32> {
         let mut given = Given::default();
         let seat = seat.map_or(ptr::null_mut(), ptr::from_mut);
         // SAFETY: the core is set up, the seat is valid or null.
-        match unsafe { entry::pb_core_take(self.core, seat, any, &raw mut given) } {
+        match unsafe { entry::pb_core_take(self.core, seat, reach, &raw mut given) } {
             0 => Ok(given),
             status => Err(status),
         }
@@ -241,6 +245,25 @@ fn rounds_go_evenly_through_the_colors() {
 }
 
 #[test]
+fn who_waits_for_its_turn_does_not_get_what_others_left() {
+    let module = Module::colored(8192);
+    assert_eq!(module.add(2048, 9), 0);
+    let mut seat = Seat::default();
+    module.reserve(&mut seat, "0-3").unwrap();
+    while module.take(Some(&mut seat), false).is_ok() {}
+    // SAFETY: the core is set up.
+    unsafe { entry::pb_core_leave(module.core, &mut seat) };
+    // Colours 4 to 15 are left; 0 has its turn, and then 1.
+    assert_eq!(module.reach(None, 0), Err(EAGAIN));
+    assert_eq!(module.reach(None, 1).unwrap().color, 4);
+    assert_eq!(module.reach(None, 0).unwrap().color, 5);
+    assert_eq!(module.add(512, 4), 0);
+    for color in (6..16).chain(0..16) {
+        assert_eq!(module.reach(None, 0).unwrap().color, color);
+    }
+}
+
+#[test]
 fn children_share_the_colors_until_the_last_leaves() {
     let module = Module::colored(8192);
     let mut parent = Seat::default();
@@ -272,6 +295,18 @@ fn a_set_changes_for_everyone_in_it() {
     assert_eq!(status, 0);
     module.reserve(&mut other, "6-7").unwrap();
     assert_eq!(module.colors_of(Some(&one)), "6-7");
+}
+
+#[test]
+fn pages_outside_the_colors_of_their_process_are_misplaced() {
+    let module = Module::colored(8192);
+    let mut seat = Seat::default();
+    // SAFETY: the core is set up.
+    let misplaced = |seat: &Seat, pfn| unsafe { entry::pb_core_misplaced(module.core, seat, pfn) };
+    assert!(!misplaced(&seat, 4));
+    module.reserve(&mut seat, "2-3").unwrap();
+    assert!(misplaced(&seat, 4) && misplaced(&seat, 17));
+    assert!(!misplaced(&seat, 2) && !misplaced(&seat, 19));
 }
 
 #[test]
