@@ -30,20 +30,6 @@ target=x86_64-unknown-none
 out=$CARGO_TARGET_DIR/bare-metal
 check=$root/scripts/bare-metal/check.py
 
-# Sets CARGO and RUSTC to a toolchain that has its library's source.
-find_rust_with_source() {
-    local dir
-    for dir in $(rust_dirs); do
-        if rust_ok "$dir" &&
-            [ -e "$("$dir/rustc" --print sysroot)/lib/rustlib/src/rust/library/Cargo.lock" ]; then
-            CARGO=$dir/cargo RUSTC=$dir/rustc
-            export CARGO RUSTC
-            return 0
-        fi
-    done
-    return 1
-}
-
 cannot_run() {
     [ -z "${STAGE_NOTE:-}" ] || printf '%s\n' "$*" >"$STAGE_NOTE"
     say "skipped: $*"

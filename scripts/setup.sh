@@ -122,6 +122,21 @@ find_rust() {
     return 1
 }
 
+# Sets CARGO and RUSTC to a toolchain that has its library's source, for targets that have
+# no library built (rustup's component rust-src, or Debian's rust-web-src).
+find_rust_with_source() {
+    local dir
+    for dir in $(rust_dirs); do
+        if rust_ok "$dir" &&
+            [ -e "$("$dir/rustc" --print sysroot)/lib/rustlib/src/rust/library/Cargo.lock" ]; then
+            CARGO=$dir/cargo RUSTC=$dir/rustc
+            export CARGO RUSTC
+            return 0
+        fi
+    done
+    return 1
+}
+
 # cargo_tool NAME ARGS...: cargo fmt and cargo clippy of the chosen toolchain;
 # cargo itself would look into ~/.cargo/bin first and mix two toolchains.
 cargo_tool() {

@@ -13,16 +13,18 @@ use piebald_house::{
 };
 use serde_json::Value;
 
-/// `piebald-hw` is the room `hw`; the command itself is the room `cli`.
+/// `piebald-hw` is the room `hw`; the command itself is the room `cli`, and the Rust side of
+/// the Linux module, which is no member of the workspace, `kernel/`.
 fn room_of(package: &str) -> Option<&str> {
     match package {
         "piebald" => Some("cli"),
+        "piebald-kernel-core" => Some("kernel/"),
         _ => package.strip_prefix("piebald-"),
     }
 }
 
-/// Normal and build edges between members, from cargo itself.
-fn real_edges() -> BTreeMap<String, BTreeSet<String>> {
+/// The packages of a manifest and of its workspace, from cargo itself.
+fn packages_of(manifest: &str) -> Vec<Value> {
     let output = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()))
         .args([
             "metadata",
@@ -31,7 +33,7 @@ fn real_edges() -> BTreeMap<String, BTreeSet<String>> {
             "1",
             "--manifest-path",
         ])
-        .arg(root().join("Cargo.toml"))
+        .arg(root().join(manifest))
         .output()
         .expect("cargo runs");
     assert!(
@@ -41,6 +43,13 @@ fn real_edges() -> BTreeMap<String, BTreeSet<String>> {
     );
     let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo prints JSON");
     let packages = metadata["packages"].as_array().expect("a list of packages");
+    packages.clone()
+}
+
+/// Normal and build edges between rooms.
+fn real_edges() -> BTreeMap<String, BTreeSet<String>> {
+    let mut packages = packages_of("Cargo.toml");
+    packages.extend(packages_of("kernel/core/Cargo.toml"));
     let text = |v: &Value| v.as_str().expect("a text").to_owned();
     let members: BTreeSet<String> = packages.iter().map(|p| text(&p["name"])).collect();
     let uses = |package: &Value| {

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The policy core (kernel/core, in Rust) as C sees it.
+ *
+ * Every function is called with pb_lock held, but for the two that tell sizes. Texts have a
+ * length and no end; functions that answer a length never write more than they were lent.
+ */
+#ifndef PB_CORE_H
+#define PB_CORE_H
+
+#include <linux/types.h>
+
+struct pb_core;
+
+/* Where a process stands; only the core looks inside. */
+struct pb_seat {
+	u64 words[4];
+};
+
+/* Arrays that are lent for good. */
+struct pb_memory {
+	void *states;		/* a byte per frame, zero */
+	void *links;		/* 8 bytes per frame */
+	void *pageblocks;	/* 4 bytes per 512 frames, zero */
+	void *slots;		/* pb_slot_bytes() for each colour set */
+	u64 frames;
+	u64 nr_pageblocks;
+	u64 nr_slots;
+};
+
+/* What a map of colours needs. */
+struct pb_needs {
+	size_t list_bytes;
+	size_t nr_lists;
+	size_t nr_words;	/* of 8 bytes */
+	u32 colors;
+};
+
+/* A frame that left the pool for a process. */
+struct pb_given {
+	u64 pfn;
+	u32 color;
+	u32 fallback;		/* 1: none of the allowed colours */
+};
+
+/* In the order of the names in counters.c. */
+struct pb_core_counters {
+	u64 grants, fallbacks, failures, splits, merges;
+	u64 reserved, freed, resized, joined, left, refused;
+};
+
+size_t pb_core_bytes(void);
+size_t pb_slot_bytes(void);
+void pb_core_set_up(struct pb_core *core, const struct pb_memory *memory);
+
+/* 0, or less and the reason in why. */
+int pb_core_read_map(struct pb_core *core, const char *map, size_t map_len,
+		     struct pb_needs *needs, char *why, size_t why_len);
+/* Forgets all colour sets; the pool is empty, states and pageblocks are zero again. */
+int pb_core_set_map(struct pb_core *core, const struct pb_needs *needs, void *lists, u64 *words);
+size_t pb_core_print_map(struct pb_core *core, char *out, size_t len);
+u32 pb_core_colors(struct pb_core *core);
+
+int pb_core_add(struct pb_core *core, u64 pfn, u32 order);
+/* The order of a block of at most so many frames, or less if there is none. */
+int pb_core_shed(struct pb_core *core, u64 frames, u64 *pfn);
+/* Frames of the colour that the pool has most of; how many. */
+size_t pb_core_shed_most(struct pb_core *core, u64 *pfns, size_t len);
+/* Which colours a frame may have: the one whose turn it is, the process's own, any. */
+enum pb_reach { PB_TURN, PB_OWN, PB_ANY };
+
+/* 0, -EAGAIN (only other colours are there) or -ENOMEM; no seat: a process without colours. */
+int pb_core_take(struct pb_core *core, struct pb_seat *seat, u32 reach, struct pb_given *given);
+u64 pb_core_free(struct pb_core *core);
+u32 pb_core_free_of(struct pb_core *core, u32 color);
+
+void pb_seat_clear(struct pb_seat *seat);
+int pb_core_reserve(struct pb_core *core, struct pb_seat *seat, const char *ask, size_t ask_len,
+		    char *why, size_t why_len);
+int pb_core_inherit(struct pb_core *core, const struct pb_seat *parent, struct pb_seat *child);
+void pb_core_leave(struct pb_core *core, struct pb_seat *seat);
+size_t pb_core_print_colors(struct pb_core *core, const struct pb_seat *seat, char *out, size_t len);
+
+void pb_core_counters(struct pb_core *core, struct pb_core_counters *out);
+/* Does the process have colours, and the frame none of them? */
+bool pb_core_misplaced(struct pb_core *core, const struct pb_seat *seat, u64 pfn);
+/* 0, or the length of a text that says what does not hold. */
+size_t pb_core_check(struct pb_core *core, char *out, size_t len);
+
+#endif

@@ -1,0 +1,441 @@
+//! The functions that the C side calls; `core.h` has their C form.
+//!
+//! Pointers are those of `core.h`: the core from [`pb_core_set_up`], seats of at least
+//! [`SEAT_BYTES`], texts with their length. Every call holds the module's lock.
+
+use core::{ptr, slice};
+
+use piebald_policy::{color_map::ColorMap, contract::AllocError, rainbow::Partition};
+use piebald_units::{Color, Order, Pfn};
+
+use crate::{
+    host::{Counters, Given, Host, Needs, Reach, Seat},
+    lent::Lending,
+    line::Line,
+};
+
+/// Room for a seat on the C side.
+pub const SEAT_BYTES: usize = 32;
+
+const _: () = assert!(size_of::<Seat>() <= SEAT_BYTES && align_of::<Seat>() <= 8);
+
+/// The lending and the host that uses it, in one piece of memory.
+pub struct Core {
+    lending: Lending,
+    host: Host,
+}
+
+/// Arrays that are lent for good.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Memory {
+    /// One byte per frame, zero.
+    pub states: *mut u8,
+    /// Two links per frame.
+    pub links: *mut [u32; 2],
+    /// One entry per 512 frames, zero.
+    pub pageblocks: *mut u32,
+    /// Place for colour sets, [`pb_slot_bytes`] each.
+    pub slots: *mut u8,
+    /// Number of frames.
+    pub frames: u64,
+    /// Number of entries.
+    pub nr_pageblocks: u64,
+    /// Number of places.
+    pub nr_slots: u64,
+}
+
+/// No such thing, or none in this state (the kernel's numbers).
+const EINVAL: i32 = -22;
+/// The pool has no frame that may be given.
+const EAGAIN: i32 = -11;
+/// The pool is empty.
+const ENOMEM: i32 = -12;
+
+/// Bytes of a core.
+#[unsafe(no_mangle)]
+pub extern "C" fn pb_core_bytes() -> usize {
+    size_of::<Core>()
+}
+
+/// Bytes of a place for a colour set.
+#[unsafe(no_mangle)]
+pub extern "C" fn pb_slot_bytes() -> usize {
+    size_of::<Partition>()
+}
+
+/// Makes a core.
+///
+/// # Safety
+/// `core` has [`pb_core_bytes`] zero bytes aligned to 64; the arrays of `memory` have the
+/// lengths beside them. All of it stays until the core is not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_set_up(core: *mut Core, memory: *const Memory) {
+    // SAFETY: the caller's promise; both parts of the core are written before they are used.
+    unsafe {
+        let m = *memory;
+        let lending = ptr::addr_of_mut!((*core).lending);
+        lending.write(Lending {
+            map: ColorMap::PLAIN,
+            states: m.states,
+            links: m.links,
+            frames: m.frames as usize,
+            pageblocks: m.pageblocks,
+            nr_pageblocks: m.nr_pageblocks as usize,
+            lists: ptr::null_mut(),
+            nr_lists: 0,
+            words: ptr::null_mut(),
+            nr_words: 0,
+        });
+        let slots = m.slots.cast::<Partition>();
+        for at in 0..m.nr_slots as usize {
+            slots.add(at).write(Partition::EMPTY);
+        }
+        let slots = slice::from_raw_parts_mut(slots, m.nr_slots as usize);
+        Host::set_up(ptr::addr_of_mut!((*core).host), lending, slots);
+    }
+}
+
+/// The host of a core.
+///
+/// # Safety
+/// `core` was set up and is not used by anyone else during the call.
+unsafe fn host<'a>(core: *mut Core) -> &'a mut Host {
+    // SAFETY: the caller's promise. The lending beside it is not borrowed.
+    unsafe { &mut *ptr::addr_of_mut!((*core).host) }
+}
+
+/// A text of the C side; nothing if it is no UTF-8.
+///
+/// # Safety
+/// `text` has `len` bytes.
+unsafe fn text<'a>(text: *const u8, len: usize) -> Option<&'a str> {
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { slice::from_raw_parts(text, len) };
+    core::str::from_utf8(bytes).ok()
+}
+
+/// A buffer of the C side.
+///
+/// # Safety
+/// `out` has `len` bytes.
+unsafe fn line<'a>(out: *mut u8, len: usize) -> Line<'a> {
+    // SAFETY: the caller's promise.
+    Line::new(unsafe { slice::from_raw_parts_mut(out, len) })
+}
+
+/// Reads a map and says what it needs. Answers 0, or less and a reason in `why`.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_read_map(
+    core: *mut Core,
+    map: *const u8,
+    map_len: usize,
+    needs: *mut Needs,
+    why: *mut u8,
+    why_len: usize,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    let (host, map, mut why, frames) = unsafe {
+        let frames = (*ptr::addr_of!((*core).lending)).frames as u64;
+        (host(core), text(map, map_len), line(why, why_len), frames)
+    };
+    let Some(map) = map else {
+        why.say(&"the map is no text");
+        return EINVAL;
+    };
+    if let Err(error) = host.next_map().set_from_text(map) {
+        why.say(&error);
+        return EINVAL;
+    }
+    match host.needs(frames) {
+        Ok(found) => {
+            // SAFETY: the caller's promise.
+            unsafe { needs.write(found) };
+            0
+        }
+        Err(fault) => {
+            why.say(&fault);
+            EINVAL
+        }
+    }
+}
+
+/// Sets the map that was read last, and forgets every colour set. The pool must be empty.
+///
+/// # Safety
+/// `lists` and `words` are as [`pb_core_read_map`] asked for; the arrays for states and
+/// pageblocks are zero again. What was lent before may be freed afterwards.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_set_map(
+    core: *mut Core,
+    needs: *const Needs,
+    lists: *mut u8,
+    words: *mut u64,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let lending = &mut *ptr::addr_of_mut!((*core).lending);
+        lending.lists = lists.cast();
+        lending.nr_lists = (*needs).nr_lists;
+        lending.words = words;
+        lending.nr_words = (*needs).nr_words;
+        match host(core).set_map() {
+            Ok(()) => 0,
+            Err(_) => EINVAL,
+        }
+    }
+}
+
+/// Adds a block to the pool. Answers 0, or less if it cannot be added.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_add(core: *mut Core, pfn: u64, order: u32) -> i32 {
+    // SAFETY: the caller's promise.
+    let host = unsafe { host(core) };
+    match host.add(Pfn(pfn), Order(order as u8)) {
+        Ok(()) => 0,
+        Err(_) => EINVAL,
+    }
+}
+
+/// Takes a block of at most `frames` out of the pool. Answers its order, or less if there is
+/// none.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_shed(core: *mut Core, frames: u64, pfn: *mut u64) -> i32 {
+    // SAFETY: the caller's promise.
+    let host = unsafe { host(core) };
+    match host.shed(frames) {
+        Some((first, order)) => {
+            // SAFETY: the caller's promise.
+            unsafe { pfn.write(first.0) };
+            i32::from(order.0)
+        }
+        None => ENOMEM,
+    }
+}
+
+/// Takes up to `len` frames out of the pool, of the colour that it has most of. Answers how
+/// many; 0 if the pool is empty.
+///
+/// # Safety
+/// See the module; `out` has `len` entries.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_shed_most(core: *mut Core, out: *mut u64, len: usize) -> usize {
+    // SAFETY: the caller's promise.
+    let (host, out) = unsafe { (host(core), slice::from_raw_parts_mut(out, len)) };
+    host.shed_most(out)
+}
+
+/// A frame for a process, or with a null seat for one without colours. `reach` is 0 for the
+/// colour whose turn it is, 1 for the allowed ones, 2 for any. Answers 0, -EAGAIN if only
+/// frames of other colours are there, -ENOMEM if none.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_take(
+    core: *mut Core,
+    seat: *mut Seat,
+    reach: u32,
+    given: *mut Given,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    let (host, seat) = unsafe { (host(core), seat.as_mut()) };
+    let reach = match reach {
+        0 => Reach::Turn,
+        1 => Reach::Allowed,
+        _ => Reach::Any,
+    };
+    match host.take(seat, reach) {
+        Ok(found) => {
+            // SAFETY: the caller's promise.
+            unsafe { given.write(found) };
+            0
+        }
+        Err(AllocError::ColorsExhausted) => EAGAIN,
+        Err(_) => ENOMEM,
+    }
+}
+
+/// A seat without colours.
+///
+/// # Safety
+/// `seat` has [`SEAT_BYTES`], aligned to 8.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_seat_clear(seat: *mut Seat) {
+    // SAFETY: the caller's promise.
+    unsafe { seat.write(Seat::default()) };
+}
+
+/// Gives a process colours. Answers 0, or less and a reason in `why`.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_reserve(
+    core: *mut Core,
+    seat: *mut Seat,
+    ask: *const u8,
+    ask_len: usize,
+    why: *mut u8,
+    why_len: usize,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    let (host, seat, ask, mut why) = unsafe {
+        (
+            host(core),
+            &mut *seat,
+            text(ask, ask_len),
+            line(why, why_len),
+        )
+    };
+    match host.reserve(seat, ask.unwrap_or_default()) {
+        Ok(()) => 0,
+        Err(fault) => {
+            why.say(&fault);
+            EINVAL
+        }
+    }
+}
+
+/// Writes a seat for a child, which stands where its parent stands. Answers 0, or less if the
+/// parent has no colours.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_inherit(
+    core: *mut Core,
+    parent: *const Seat,
+    child: *mut Seat,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    let (host, parent) = unsafe { (host(core), &*parent) };
+    match host.inherit(parent) {
+        Ok(seat) => {
+            // SAFETY: the caller's promise.
+            unsafe { child.write(seat) };
+            0
+        }
+        Err(_) => EINVAL,
+    }
+}
+
+/// Lets a process out of its set, if it is in one.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_leave(core: *mut Core, seat: *mut Seat) {
+    // SAFETY: the caller's promise.
+    unsafe { host(core).leave(&mut *seat) };
+}
+
+/// Prints the colours of a process, or with a null seat those that no set has. Answers the
+/// length of the text.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_print_colors(
+    core: *mut Core,
+    seat: *const Seat,
+    out: *mut u8,
+    len: usize,
+) -> usize {
+    // SAFETY: the caller's promise.
+    let (host, seat, mut out) = unsafe { (host(core), seat.as_ref(), line(out, len)) };
+    let colors = match seat {
+        Some(seat) => host.colors_of(seat),
+        None => Some(host.unreserved()),
+    };
+    match colors {
+        Some(colors) => out.say(colors),
+        None => out.say(&"none"),
+    }
+    out.len()
+}
+
+/// Prints the map, one line per colour bit. Answers the length of the text.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_print_map(core: *mut Core, out: *mut u8, len: usize) -> usize {
+    // SAFETY: the caller's promise.
+    let (host, mut out) = unsafe { (host(core), line(out, len)) };
+    out.say(host.map());
+    out.len()
+}
+
+/// Number of colours, 0 without a map.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_colors(core: *mut Core) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { host(core).colors() }
+}
+
+/// Free frames in the pool of one colour.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_free_of(core: *mut Core, color: u32) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { host(core).free_of(Color(color as u16)) }
+}
+
+/// Free frames in the pool.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_free(core: *mut Core) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe { host(core).free_frames() }
+}
+
+/// What was done.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_counters(core: *mut Core, out: *mut Counters) {
+    // SAFETY: the caller's promise.
+    unsafe { out.write(host(core).counters()) };
+}
+
+/// Does the process have colours, and the frame none of them?
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_misplaced(core: *mut Core, seat: *const Seat, pfn: u64) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { host(core).is_misplaced(&*seat, Pfn(pfn)) }
+}
+
+/// Recounts everything. Answers 0, or the length of a text that says what does not hold.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_check(core: *mut Core, out: *mut u8, len: usize) -> usize {
+    // SAFETY: the caller's promise.
+    let (host, mut out) = unsafe { (host(core), line(out, len)) };
+    if let Err(rule) = host.check() {
+        out.say(&rule);
+    }
+    out.len()
+}

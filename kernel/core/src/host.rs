@@ -1,0 +1,460 @@
+//! The state of the module's decisions and what can be asked of it.
+
+use core::{fmt, ptr};
+
+use piebald_policy::{
+    buddy::{Buddy, List, NewError, RangeError, Sizes},
+    color_map::ColorMap,
+    contract::{AllocError, Asker, Cause, FrameRequest, Mode, Purpose},
+    rainbow::{self, Config, Gone, Partition, PartitionId, Refusal, Registry, Turn},
+};
+use piebald_units::{Color, CoreId, MAX_COLORS, Order, ParseError, Pfn, TaskId};
+
+use crate::{
+    ask::Wanted,
+    lent::{Lending, Lent},
+};
+
+/// Which colours a frame may have. The C side asks for the turn first, so that nobody gets what
+/// others left in the pool: their memory would lie in a few colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The colour whose turn it is.
+    Turn,
+    /// Allowed colours.
+    Allowed,
+    /// Any colour, if there is no allowed one.
+    Any,
+}
+
+/// Where a process stands: its partition, and its round through the colours. Inherited.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seat {
+    partition: Option<PartitionId>,
+    turn: Turn,
+}
+
+/// A frame that left the pool for a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Given {
+    /// Its number.
+    pub pfn: u64,
+    /// Its colour.
+    pub color: u32,
+    /// 1 if that is none of the allowed ones.
+    pub fallback: u32,
+}
+
+/// What a map needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Needs {
+    /// Bytes for the heads of lists.
+    pub list_bytes: usize,
+    /// Their number.
+    pub nr_lists: usize,
+    /// Number of `u64`s for bitmaps.
+    pub nr_words: usize,
+    /// Colours.
+    pub colors: u32,
+}
+
+/// What was done since the map was set; all of them only rise until then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Counters {
+    /// Frames given to processes.
+    pub grants: u64,
+    /// Of these, such without an allowed colour.
+    pub fallbacks: u64,
+    /// Requests that found no frame in the pool.
+    pub failures: u64,
+    /// Blocks split in two.
+    pub splits: u64,
+    /// Pairs of buddies merged.
+    pub merges: u64,
+    /// Colour sets reserved.
+    pub reserved: u64,
+    /// Colour sets whose last process ended.
+    pub freed: u64,
+    /// Colour sets that changed.
+    pub resized: u64,
+    /// Processes that inherited a colour set.
+    pub joined: u64,
+    /// Processes that left one.
+    pub left: u64,
+    /// Requests for colours that were refused.
+    pub refused: u64,
+}
+
+/// Why something was not done. Nothing has changed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fault {
+    /// No map has been set.
+    NoMap,
+    /// A text is no set of colours.
+    Colors(ParseError),
+    /// A text is no share.
+    Share,
+    /// The registry refused.
+    Refused(Refusal),
+    /// The process has no colours.
+    NotColored,
+    /// The map does not fit the memory that was lent.
+    Sizes(NewError),
+    /// The map has one colour only.
+    OneColor,
+    /// A block cannot be added.
+    Block(RangeError),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoMap => f.write_str("no map of colors is set; write one to the file map first"),
+            Self::Colors(error) => error.fmt(f),
+            Self::Share => f.write_str("no share; allowed: 0.01% to 100%"),
+            Self::Refused(refusal) => refusal.fmt(f),
+            Self::NotColored => f.write_str("the process has no colors"),
+            Self::Sizes(error) => error.fmt(f),
+            Self::OneColor => f.write_str("the map has 1 color; allowed: 2 or more"),
+            Self::Block(error) => error.fmt(f),
+        }
+    }
+}
+
+/// The choices of the thesis, but the last colour stays unreserved, so that everyone else
+/// always has one and nobody's isolation is undone.
+const CONFIG: Config = Config {
+    keep_unreserved: 1,
+    ..Config::PAPER
+};
+
+/// Everything that the module decides from.
+pub struct Host {
+    buddy: Buddy<Lent>,
+    registry: Registry<&'static mut [Partition]>,
+    lending: *mut Lending,
+    /// A map that was read and not yet set.
+    next: ColorMap,
+    /// What was asked for last.
+    wanted: Wanted,
+    /// Where processes without colours stand in their round.
+    others: Turn,
+    /// Free frames in the pool by colour.
+    free: [u32; MAX_COLORS],
+    /// Counts before the last change of the map.
+    before: Counters,
+    /// Frames that the buddy granted for the kernel, not for a process.
+    shed: u64,
+}
+
+impl Host {
+    /// Makes a host where it is to lie. It has no map and refuses all until it gets one.
+    ///
+    /// # Safety
+    /// `at` is valid, aligned, all zero, and does not move; `lending` is as [`Lent`] says;
+    /// `slots` are lent for as long as the host is used.
+    pub unsafe fn set_up(at: *mut Self, lending: *mut Lending, slots: &'static mut [Partition]) {
+        // SAFETY: the caller's promise; each field is written once. `free`, `before` and
+        // `shed` are whole numbers, for which zero bytes are valid.
+        unsafe {
+            ptr::addr_of_mut!((*at).buddy).write(Buddy::over(Lent::new(lending)));
+            ptr::addr_of_mut!((*at).registry).write(Registry::over(slots));
+            ptr::addr_of_mut!((*at).lending).write(lending);
+            ptr::addr_of_mut!((*at).next).write(ColorMap::PLAIN);
+            ptr::addr_of_mut!((*at).wanted).write(Wanted::NOTHING);
+            ptr::addr_of_mut!((*at).others).write(Turn::START);
+        }
+    }
+
+    /// The map in use.
+    pub fn map(&self) -> &ColorMap {
+        self.buddy.map()
+    }
+
+    /// Number of colours, 0 without a map.
+    pub fn colors(&self) -> u32 {
+        self.registry.colors()
+    }
+
+    /// The map that [`Host::set_map`] will set, to be read into in place.
+    pub fn next_map(&mut self) -> &mut ColorMap {
+        &mut self.next
+    }
+
+    /// What the next map needs for so many frames.
+    ///
+    /// # Errors
+    /// If it has one colour, or there are no frames or more than 2^28.
+    pub fn needs(&self, frames: u64) -> Result<Needs, Fault> {
+        if self.next.colors() < 2 {
+            return Err(Fault::OneColor);
+        }
+        let sizes = Sizes::of(&self.next, frames).map_err(Fault::Sizes)?;
+        Ok(Needs {
+            list_bytes: sizes.lists.saturating_mul(size_of::<List>()),
+            nr_lists: sizes.lists,
+            nr_words: sizes.words,
+            colors: self.next.colors(),
+        })
+    }
+
+    /// Sets the next map. The pool must be empty; every colour set is forgotten.
+    ///
+    /// # Safety
+    /// The lists and words of the lending are those that [`Host::needs`] asked for, states and
+    /// pageblocks are zero.
+    ///
+    /// # Errors
+    /// If what was lent is too short.
+    pub unsafe fn set_map(&mut self) -> Result<(), Fault> {
+        self.before = self.counters();
+        // SAFETY: no reference into the lending exists between calls of the buddy.
+        let lending = unsafe { &mut *self.lending };
+        lending.map.clone_from(&self.next);
+        let frames = lending.frames as u64;
+        self.buddy.set_up(frames, Pfn(0)).map_err(Fault::Sizes)?;
+        // At least two colours, so keeping one unreserved is possible.
+        let _ = self.registry.set_up(self.next.colors(), CONFIG);
+        self.free.fill(0);
+        self.shed = 0;
+        self.others = Turn::START;
+        Ok(())
+    }
+
+    /// Counts a block's frames by colour.
+    fn count(&mut self, first: Pfn, order: Order, change: impl Fn(&mut u32)) {
+        for frame in first.0..first.0.saturating_add(1 << (order.0 & 15)) {
+            let color = self.map().color(Pfn(frame));
+            if let Some(count) = self.free.get_mut(usize::from(color.0)) {
+                change(count);
+            }
+        }
+    }
+
+    /// Adds a block of the kernel's to the pool.
+    ///
+    /// # Errors
+    /// If it lies outside the table or is in the pool already.
+    pub fn add(&mut self, first: Pfn, order: Order) -> Result<(), Fault> {
+        if self.colors() == 0 {
+            return Err(Fault::NoMap);
+        }
+        let end = Pfn(first.0.saturating_add(1 << (order.0 & 15)));
+        self.buddy.add_range(first..end).map_err(Fault::Block)?;
+        self.count(first, order, |n| *n = n.wrapping_add(1));
+        Ok(())
+    }
+
+    /// Takes a block of at most `frames` frames out of the pool, for the kernel: the largest
+    /// that fits. Answers its first frame and its order.
+    pub fn shed(&mut self, frames: u64) -> Option<(Pfn, Order)> {
+        let most = frames.checked_ilog2()?.min(u32::from(Order::MAX.0)) as u8;
+        let mut orders = (0..=most).rev().map(Order);
+        let (first, order) = orders.find_map(|o| Some((self.buddy.remove_block(o)?, o)))?;
+        self.count(first, order, |n| *n = n.wrapping_sub(1));
+        Some((first, order))
+    }
+
+    /// Takes up to `out.len()` frames of the colour that the pool has most of, down to the mean
+    /// of all colours: what nobody asks for piles up. Answers how many.
+    pub fn shed_most(&mut self, out: &mut [u64]) -> usize {
+        let colors = self.colors();
+        let Some(mean) = self.free_frames().checked_div(u64::from(colors)) else {
+            return 0;
+        };
+        let counts = (0u16..).zip(&self.free).take(colors as usize);
+        let Some((color, most)) = counts.max_by_key(|(_, n)| **n) else {
+            return 0;
+        };
+        let spare = u64::from(*most).saturating_sub(mean).max(1);
+        let request = FrameRequest {
+            wish: Some(Color(color)),
+            ..REQUEST
+        };
+        let mut taken = 0usize;
+        for slot in out.iter_mut().take(spare as usize) {
+            let Ok(grant) = self.buddy.alloc(&request) else {
+                break;
+            };
+            let _ = self.buddy.detach(grant.frame, Order(0));
+            self.count(grant.frame, Order(0), |n| *n = n.wrapping_sub(1));
+            self.shed = self.shed.wrapping_add(1);
+            *slot = grant.frame.0;
+            taken = taken.wrapping_add(1);
+        }
+        taken
+    }
+
+    /// A frame for a process, which leaves the pool; `None` is a process without colours.
+    ///
+    /// # Errors
+    /// If the pool has none that it may have.
+    pub fn take(&mut self, seat: Option<&mut Seat>, reach: Reach) -> Result<Given, AllocError> {
+        if self.colors() == 0 {
+            return Err(AllocError::NoColors);
+        }
+        let (of, turn) = match seat {
+            // A set that was taken away leaves its processes without colours.
+            Some(seat) if self.registry.allowed(&REQUEST, seat.partition).is_ok() => {
+                (seat.partition, &mut seat.turn)
+            }
+            _ => (None, &mut self.others),
+        };
+        let Ok(request) = self.registry.prepare(&REQUEST, of, *turn) else {
+            return Err(AllocError::NoColors);
+        };
+        if reach == Reach::Turn
+            && let Some(color) = request.wish
+            && self.free.get(usize::from(color.0)).is_none_or(|n| *n == 0)
+        {
+            return Err(AllocError::ColorsExhausted);
+        }
+        let request = FrameRequest {
+            mode: match reach {
+                Reach::Turn | Reach::Allowed => Mode::Hard,
+                Reach::Any => Mode::Hint,
+            },
+            ..request
+        };
+        let grant = self.buddy.alloc(&request)?;
+        // What was granted just now can be let go.
+        let _ = self.buddy.detach(grant.frame, Order(0));
+        let color = self.buddy.map().color(grant.frame);
+        turn.took(color);
+        if let Some(count) = self.free.get_mut(usize::from(color.0)) {
+            *count = count.wrapping_sub(1);
+        }
+        Ok(Given {
+            pfn: grant.frame.0,
+            color: u32::from(color.0),
+            fallback: u32::from(grant.fallback),
+        })
+    }
+
+    /// Gives a process the colours that a text names, or changes those of the set that it is
+    /// in, for all processes in it.
+    ///
+    /// # Errors
+    /// What is wrong with the text, or why the registry refuses.
+    pub fn reserve(&mut self, seat: &mut Seat, text: &str) -> Result<(), Fault> {
+        if self.colors() == 0 {
+            return Err(Fault::NoMap);
+        }
+        self.wanted.read(text)?;
+        let current = seat.partition.filter(|id| self.registry.get(*id).is_ok());
+        match current {
+            Some(id) => {
+                let resized = self.registry.resize(id, &self.wanted.ask());
+                resized.map(|_| ()).map_err(Fault::Refused)
+            }
+            None => {
+                let made = self
+                    .registry
+                    .reserve(&rainbow::Reservation::of(self.wanted.ask()));
+                seat.partition = Some(made.map_err(Fault::Refused)?);
+                seat.turn = Turn::START;
+                Ok(())
+            }
+        }
+    }
+
+    /// Lets a child into its parent's set. Answers where it stands.
+    ///
+    /// # Errors
+    /// If the set is gone.
+    pub fn inherit(&mut self, parent: &Seat) -> Result<Seat, Fault> {
+        let id = parent.partition.ok_or(Fault::NotColored)?;
+        self.registry.attach(id).map_err(|_| Fault::NotColored)?;
+        Ok(*parent)
+    }
+
+    /// Lets a process out of its set.
+    pub fn leave(&mut self, seat: &mut Seat) {
+        if let Some(id) = seat.partition.take() {
+            // A set that is gone already has nobody to let out.
+            let _: Result<_, Gone> = self.registry.release(id);
+        }
+    }
+
+    /// The colours of a process.
+    pub fn colors_of(&self, seat: &Seat) -> Option<&piebald_units::ColorSet> {
+        let partition = self.registry.get(seat.partition?).ok()?;
+        Some(partition.colors())
+    }
+
+    /// Does the process have colours, and the frame none of them? Such a page has to move when
+    /// the process is recoloured.
+    pub fn is_misplaced(&self, seat: &Seat, frame: Pfn) -> bool {
+        let color = self.map().color(frame);
+        self.colors_of(seat).is_some_and(|own| !own.contains(color))
+    }
+
+    /// The colours that no set has.
+    pub const fn unreserved(&self) -> &piebald_units::ColorSet {
+        self.registry.unreserved()
+    }
+
+    /// Free frames of a colour in the pool.
+    pub fn free_of(&self, color: Color) -> u32 {
+        self.free.get(usize::from(color.0)).copied().unwrap_or(0)
+    }
+
+    /// Free frames in the pool.
+    pub fn free_frames(&self) -> u64 {
+        self.buddy.free_frames()
+    }
+
+    /// What was done.
+    pub fn counters(&self) -> Counters {
+        let (frames, sets) = (self.buddy.counters(), self.registry.counters());
+        let before = &self.before;
+        Counters {
+            grants: before
+                .grants
+                .wrapping_add(frames.grants.wrapping_sub(self.shed)),
+            fallbacks: before.fallbacks.wrapping_add(frames.fallbacks),
+            failures: before.failures.wrapping_add(frames.failures),
+            splits: before.splits.wrapping_add(frames.splits),
+            merges: before.merges.wrapping_add(frames.merges),
+            reserved: before.reserved.wrapping_add(sets.reserved),
+            freed: before.freed.wrapping_add(sets.freed),
+            resized: before.resized.wrapping_add(sets.resized),
+            joined: before.joined.wrapping_add(sets.joined),
+            left: before.left.wrapping_add(sets.left),
+            refused: before.refused.wrapping_add(sets.refused),
+        }
+    }
+
+    /// Recounts everything and compares. Visits every frame of the table.
+    ///
+    /// # Errors
+    /// The first rule that does not hold.
+    pub fn check(&self) -> Result<(), &'static str> {
+        if self.colors() == 0 {
+            return Ok(());
+        }
+        self.buddy.validate().map_err(|broken| broken.rule)?;
+        self.registry.validate().map_err(|broken| broken.rule)?;
+        let sum: u64 = self.free.iter().map(|n| u64::from(*n)).sum();
+        match sum == self.buddy.free_frames() {
+            true => Ok(()),
+            false => Err("free frames by color do not add up"),
+        }
+    }
+}
+
+/// What every request for a process has in common; the registry adds its colours.
+const REQUEST: FrameRequest<'static> = FrameRequest {
+    order: Order(0),
+    purpose: Purpose::Anon,
+    asker: Asker::Task(TaskId(0)),
+    cause: Cause::Fault,
+    core: CoreId(0),
+    page: None,
+    allowed: None,
+    wish: None,
+    mode: Mode::Hint,
+};

@@ -1,0 +1,507 @@
+//! The core over memory of a test's own, through the functions that the module calls.
+
+use std::{alloc::Layout, collections::BTreeSet, ptr};
+
+use crate::{
+    Counters, Given, Needs, Seat,
+    entry::{self, Core, Memory},
+};
+
+const EAGAIN: i32 = -11;
+const ENOMEM: i32 = -12;
+const EINVAL: i32 = -22;
+const SLOTS: usize = 4;
+
+/// A core, and what it was lent, as the C side holds them.
+struct Module {
+    core: *mut Core,
+    memory: Memory,
+    lent: Vec<(*mut u8, Layout)>,
+}
+
+impl Module {
+    fn zeroed(&mut self, bytes: usize) -> *mut u8 {
+        let layout = Layout::from_size_align(bytes.max(1), 64).unwrap();
+        // SAFETY: not empty.
+        let start = unsafe { std::alloc::alloc_zeroed(layout) };
+        self.lent.push((start, layout));
+        start
+    }
+
+    fn new(frames: usize) -> Self {
+        let mut module = Self {
+            core: ptr::null_mut(),
+            memory: Memory {
+                states: ptr::null_mut(),
+                links: ptr::null_mut(),
+                pageblocks: ptr::null_mut(),
+                slots: ptr::null_mut(),
+                frames: frames as u64,
+                nr_pageblocks: frames.div_ceil(512) as u64,
+                nr_slots: SLOTS as u64,
+            },
+            lent: Vec::new(),
+        };
+        module.core = module.zeroed(entry::pb_core_bytes()).cast();
+        module.memory.states = module.zeroed(frames);
+        module.memory.links = module.zeroed(frames * 8).cast();
+        module.memory.pageblocks = module.zeroed(frames.div_ceil(512) * 4).cast();
+        module.memory.slots = module.zeroed(SLOTS * entry::pb_slot_bytes());
+        // SAFETY: all of it is there until the module is dropped.
+        unsafe { entry::pb_core_set_up(module.core, &raw const module.memory) };
+        module
+    }
+
+    /// With 16 colours on address bits 12-15.
+    fn colored(frames: usize) -> Self {
+        let mut module = Self::new(frames);
+        module.set_map("12\n13\n14\n15\n").unwrap();
+        module
+    }
+
+    fn set_map(&mut self, map: &str) -> Result<(), String> {
+        let (mut needs, mut why) = (Needs::default(), [0u8; 200]);
+        // SAFETY: memory of this module, as in the kernel.
+        unsafe {
+            let status = entry::pb_core_read_map(
+                self.core,
+                map.as_ptr(),
+                map.len(),
+                &raw mut needs,
+                why.as_mut_ptr(),
+                why.len(),
+            );
+            if status != 0 {
+                return Err(text(&why));
+            }
+            let lists = self.zeroed(needs.list_bytes);
+            let words = self.zeroed(needs.nr_words * 8).cast();
+            self.memory
+                .states
+                .write_bytes(0, self.memory.frames as usize);
+            self.memory
+                .pageblocks
+                .write_bytes(0, self.memory.nr_pageblocks as usize);
+            assert_eq!(
+                entry::pb_core_set_map(self.core, &raw const needs, lists, words),
+                0
+            );
+        }
+        Ok(())
+    }
+
+    fn add(&self, pfn: u64, order: u32) -> i32 {
+        // SAFETY: the core is set up.
+        unsafe { entry::pb_core_add(self.core, pfn, order) }
+    }
+
+    fn take(&self, seat: Option<&mut Seat>, any: bool) -> Result<Given, i32> {
+        self.reach(seat, if any { 2 } else { 1 })
+    }
+
+    fn reach(&self, seat: Option<&mut Seat>, reach: u32) -> Result<Given, i32> {
+        let mut given = Given::default();
+        let seat = seat.map_or(ptr::null_mut(), ptr::from_mut);
+        // SAFETY: the core is set up, the seat is valid or null.
+        match unsafe { entry::pb_core_take(self.core, seat, reach, &raw mut given) } {
+            0 => Ok(given),
+            status => Err(status),
+        }
+    }
+
+    fn shed(&self, frames: u64) -> Option<(u64, i32)> {
+        let mut pfn = 0;
+        // SAFETY: the core is set up.
+        let order = unsafe { entry::pb_core_shed(self.core, frames, &raw mut pfn) };
+        (order >= 0).then_some((pfn, order))
+    }
+
+    fn reserve(&self, seat: &mut Seat, ask: &str) -> Result<(), String> {
+        let mut why = [0u8; 200];
+        // SAFETY: as above.
+        let status = unsafe {
+            entry::pb_core_reserve(
+                self.core,
+                seat,
+                ask.as_ptr(),
+                ask.len(),
+                why.as_mut_ptr(),
+                why.len(),
+            )
+        };
+        match status {
+            0 => Ok(()),
+            _ => Err(text(&why)),
+        }
+    }
+
+    fn colors_of(&self, seat: Option<&Seat>) -> String {
+        let mut out = [0u8; 200];
+        let seat = seat.map_or(ptr::null(), ptr::from_ref);
+        // SAFETY: as above.
+        let len =
+            unsafe { entry::pb_core_print_colors(self.core, seat, out.as_mut_ptr(), out.len()) };
+        String::from_utf8(out[..len].to_vec()).unwrap()
+    }
+
+    fn counters(&self) -> Counters {
+        let mut out = Counters::default();
+        // SAFETY: as above.
+        unsafe { entry::pb_core_counters(self.core, &raw mut out) };
+        out
+    }
+
+    fn check(&self) {
+        let mut out = [0u8; 200];
+        // SAFETY: as above.
+        let len = unsafe { entry::pb_core_check(self.core, out.as_mut_ptr(), out.len()) };
+        assert_eq!(len, 0, "{}", text(&out));
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        for (start, layout) in &self.lent {
+            // SAFETY: as allocated, once.
+            unsafe { std::alloc::dealloc(*start, *layout) };
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+    String::from_utf8(bytes[..end].to_vec()).unwrap()
+}
+
+fn color(pfn: u64) -> u32 {
+    (pfn & 15) as u32
+}
+
+#[test]
+fn nothing_is_given_without_a_map() {
+    let module = Module::new(4096);
+    assert_eq!(module.add(512, 9), EINVAL);
+    assert_eq!(module.take(None, true), Err(ENOMEM));
+    let refusal = module.reserve(&mut Seat::default(), "0-3");
+    assert!(refusal.unwrap_err().contains("no map"));
+}
+
+#[test]
+fn maps_are_refused_in_words() {
+    let mut module = Module::new(4096);
+    assert!(module.set_map("").unwrap_err().contains("1 color"));
+    assert!(module.set_map("12\nx\n").unwrap_err().contains("line 2"));
+    assert!(module.set_map("11\n").unwrap_err().contains("line 1"));
+    module.set_map("12\n13 17\n").unwrap();
+    // SAFETY: the core is set up.
+    assert_eq!(unsafe { entry::pb_core_colors(module.core) }, 4);
+}
+
+#[test]
+fn a_process_with_colors_gets_those_and_no_others_get_them() {
+    let module = Module::colored(8192);
+    assert_eq!(module.add(1024, 9), 0);
+    let mut seat = Seat::default();
+    module.reserve(&mut seat, "2-3,8").unwrap();
+    let mut seen = BTreeSet::new();
+    for _ in 0..512 / 16 * 3 {
+        let given = module.take(Some(&mut seat), false).unwrap();
+        assert_eq!(given.color, color(given.pfn));
+        assert!([2, 3, 8].contains(&given.color));
+        assert!((1024..1536).contains(&given.pfn) && seen.insert(given.pfn));
+    }
+    assert_eq!(module.take(Some(&mut seat), false), Err(EAGAIN));
+    for _ in 0..512 / 16 * 13 {
+        let given = module.take(None, false).unwrap();
+        assert!(![2, 3, 8].contains(&given.color) && seen.insert(given.pfn));
+    }
+    assert_eq!(module.take(None, false), Err(ENOMEM));
+    assert_eq!(seen.len(), 512);
+    module.check();
+}
+
+#[test]
+fn who_may_use_any_color_falls_back_and_it_is_counted() {
+    let module = Module::colored(8192);
+    assert_eq!(module.add(0, 4), 0);
+    let mut seat = Seat::default();
+    module.reserve(&mut seat, "5").unwrap();
+    assert_eq!(module.take(Some(&mut seat), false).unwrap().color, 5);
+    let other = module.take(Some(&mut seat), true).unwrap();
+    assert!(other.color != 5 && other.fallback == 1);
+    assert_eq!(module.counters().fallbacks, 1);
+}
+
+#[test]
+fn rounds_go_evenly_through_the_colors() {
+    let module = Module::colored(8192);
+    assert_eq!(module.add(2048, 9), 0);
+    let mut seat = Seat::default();
+    module.reserve(&mut seat, "1,4,9").unwrap();
+    let round: Vec<u32> = (0..6)
+        .map(|_| module.take(Some(&mut seat), false).unwrap().color)
+        .collect();
+    assert_eq!(round, [1, 4, 9, 1, 4, 9]);
+}
+
+#[test]
+fn who_waits_for_its_turn_does_not_get_what_others_left() {
+    let module = Module::colored(8192);
+    assert_eq!(module.add(2048, 9), 0);
+    let mut seat = Seat::default();
+    module.reserve(&mut seat, "0-3").unwrap();
+    while module.take(Some(&mut seat), false).is_ok() {}
+    // SAFETY: the core is set up.
+    unsafe { entry::pb_core_leave(module.core, &mut seat) };
+    // Colours 4 to 15 are left; 0 has its turn, and then 1.
+    assert_eq!(module.reach(None, 0), Err(EAGAIN));
+    assert_eq!(module.reach(None, 1).unwrap().color, 4);
+    assert_eq!(module.reach(None, 0).unwrap().color, 5);
+    assert_eq!(module.add(512, 4), 0);
+    for color in (6..16).chain(0..16) {
+        assert_eq!(module.reach(None, 0).unwrap().color, color);
+    }
+}
+
+#[test]
+fn children_share_the_colors_until_the_last_leaves() {
+    let module = Module::colored(8192);
+    let mut parent = Seat::default();
+    let mut child = Seat::default();
+    module.reserve(&mut parent, "25%").unwrap();
+    assert_eq!(module.colors_of(Some(&parent)), "0-3");
+    assert_eq!(module.colors_of(None), "4-15");
+    // SAFETY: the core is set up, both seats are valid.
+    unsafe {
+        assert_eq!(entry::pb_core_inherit(module.core, &parent, &mut child), 0);
+        entry::pb_core_leave(module.core, &mut parent);
+        assert_eq!(module.colors_of(Some(&child)), "0-3");
+        entry::pb_core_leave(module.core, &mut child);
+        entry::pb_core_leave(module.core, &mut child);
+    }
+    assert_eq!(module.colors_of(None), "0-15");
+    assert_eq!(module.colors_of(Some(&child)), "none");
+    let counters = module.counters();
+    assert_eq!((counters.joined, counters.left, counters.freed), (1, 2, 1));
+}
+
+#[test]
+fn a_set_changes_for_everyone_in_it() {
+    let module = Module::colored(8192);
+    let (mut one, mut other) = (Seat::default(), Seat::default());
+    module.reserve(&mut one, "0-3").unwrap();
+    // SAFETY: the core is set up, both seats are valid.
+    let status = unsafe { entry::pb_core_inherit(module.core, &one, &mut other) };
+    assert_eq!(status, 0);
+    module.reserve(&mut other, "6-7").unwrap();
+    assert_eq!(module.colors_of(Some(&one)), "6-7");
+}
+
+#[test]
+fn pages_outside_the_colors_of_their_process_are_misplaced() {
+    let module = Module::colored(8192);
+    let mut seat = Seat::default();
+    // SAFETY: the core is set up.
+    let misplaced = |seat: &Seat, pfn| unsafe { entry::pb_core_misplaced(module.core, seat, pfn) };
+    assert!(!misplaced(&seat, 4));
+    module.reserve(&mut seat, "2-3").unwrap();
+    assert!(misplaced(&seat, 4) && misplaced(&seat, 17));
+    assert!(!misplaced(&seat, 2) && !misplaced(&seat, 19));
+}
+
+#[test]
+fn bad_requests_are_refused_in_words_and_change_nothing() {
+    let module = Module::colored(8192);
+    let mut seat = Seat::default();
+    module.reserve(&mut seat, "0").unwrap();
+    let asks = [
+        ("", "empty"),
+        ("3-1", ""),
+        ("16", "15"),
+        ("0%", "0.01 %"),
+        ("101%", "100 %"),
+        ("0-2", "belongs to"),
+        ("x", ""),
+        ("12.345%", "share"),
+        ("none", "0 colors"),
+        ("99999999999999999999", ""),
+    ];
+    for (ask, word) in asks {
+        let why = module.reserve(&mut Seat::default(), ask).unwrap_err();
+        assert!(!why.is_empty() && why.contains(word), "{ask:?}: {why}");
+    }
+    assert_eq!(module.colors_of(None), "1-15");
+    assert_eq!(module.colors_of(Some(&seat)), "0");
+}
+
+#[test]
+fn one_color_stays_for_everyone_else() {
+    let module = Module::colored(8192);
+    let why = module.reserve(&mut Seat::default(), "0-15").unwrap_err();
+    assert!(why.contains("15 can be reserved"), "{why}");
+    module.reserve(&mut Seat::default(), "1-15").unwrap();
+    assert_eq!(module.colors_of(None), "0");
+}
+
+#[test]
+fn blocks_that_do_not_fit_are_refused() {
+    let module = Module::colored(4096);
+    assert_eq!(module.add(4096, 0), EINVAL);
+    assert_eq!(module.add(3584, 10), EINVAL);
+    assert_eq!(module.add(1024, 9), 0);
+    assert_eq!(module.add(1100, 0), EINVAL);
+    module.check();
+}
+
+#[test]
+fn the_pool_sheds_all_that_it_has_once() {
+    let module = Module::colored(8192);
+    for block in 2..6 {
+        assert_eq!(module.add(block * 512, 9), 0);
+    }
+    let mut seen = BTreeSet::new();
+    for _ in 0..100 {
+        seen.insert(module.take(None, false).unwrap().pfn);
+    }
+    while let Some((first, order)) = module.shed(1000) {
+        for pfn in first..first + (1 << order) {
+            assert!(seen.insert(pfn), "{pfn} twice");
+        }
+    }
+    assert_eq!(seen.len(), 4 * 512);
+    module.check();
+    // What left may come back.
+    assert_eq!(module.add(1024, 9), 0);
+    module.check();
+}
+
+#[test]
+fn what_nobody_asks_for_is_shed_first() {
+    let module = Module::colored(8192);
+    assert_eq!(module.add(1024, 9), 0);
+    let mut seat = Seat::default();
+    module.reserve(&mut seat, "7").unwrap();
+    // The others use up their colours: 32 frames of colour 7 and 8 of each other are left.
+    for _ in 0..24 * 15 {
+        module.take(None, false).unwrap();
+    }
+    let grants = module.counters().grants;
+    let mut out = [0u64; 64];
+    // SAFETY: the core is set up.
+    let n = unsafe { entry::pb_core_shed_most(module.core, out.as_mut_ptr(), out.len()) };
+    assert_eq!(n, 32 - (32 + 8 * 15) / 16);
+    assert!(out[..n].iter().all(|pfn| color(*pfn) == 7));
+    assert_eq!(module.counters().grants, grants);
+    module.check();
+    let mut left = 32 + 8 * 15 - n;
+    while left > 0 {
+        // SAFETY: the core is set up.
+        let n = unsafe { entry::pb_core_shed_most(module.core, out.as_mut_ptr(), out.len()) };
+        assert!(n > 0);
+        left -= n;
+    }
+    assert_eq!(module.take(None, true), Err(ENOMEM));
+    module.check();
+}
+
+#[test]
+fn shedding_never_exceeds_what_is_asked() {
+    let module = Module::colored(8192);
+    assert_eq!(module.add(1024, 9), 0);
+    assert_eq!(module.shed(0), None);
+    assert_eq!(module.shed(3).unwrap().1, 1);
+    assert_eq!(module.shed(1).unwrap().1, 0);
+}
+
+#[test]
+fn counters_only_rise_when_the_map_changes() {
+    let mut module = Module::colored(8192);
+    assert_eq!(module.add(0, 4), 0);
+    while module.take(None, false).is_ok() {}
+    let before = module.counters();
+    module.set_map("12\n13\n").unwrap();
+    assert_eq!(module.counters(), before);
+    assert_eq!(module.add(0, 4), 0);
+    assert!(module.take(None, false).is_ok());
+    assert_eq!(module.counters().grants, before.grants + 1);
+}
+
+#[test]
+fn slots_run_out_with_a_reason() {
+    let module = Module::colored(8192);
+    let mut seats = [Seat::default(); SLOTS];
+    for (seat, ask) in seats.iter_mut().zip(["0", "1", "2", "3"]) {
+        module.reserve(seat, ask).unwrap();
+    }
+    let why = module.reserve(&mut Seat::default(), "4").unwrap_err();
+    assert!(why.contains("slots"), "{why}");
+}
+
+/// Blocks come and go, processes come and go, and everything is recounted on the way.
+#[test]
+fn random_operations_keep_the_books() {
+    let module = Module::colored(16384);
+    let mut seats: Vec<Seat> = Vec::new();
+    let mut held: BTreeSet<u64> = (0..16384).collect();
+    let mut x = 12345u64;
+    let mut draw = |n: u64| {
+        x = x
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (x >> 33) % n
+    };
+    for step in 0..20000 {
+        match draw(8) {
+            0 => {
+                let order = draw(10) as u32;
+                let first = draw(16384 >> order) << order;
+                let block = first..first + (1 << order);
+                if block.clone().all(|pfn| held.contains(&pfn)) {
+                    assert_eq!(module.add(first, order), 0);
+                    block.for_each(|pfn| assert!(held.remove(&pfn)));
+                } else {
+                    assert_eq!(module.add(first, order), EINVAL);
+                }
+            }
+            1 => {
+                if let Some((first, order)) = module.shed(draw(64)) {
+                    (first..first + (1 << order)).for_each(|pfn| assert!(held.insert(pfn)));
+                }
+            }
+            2 if seats.len() < 20 => {
+                let mut seat = Seat::default();
+                let first = draw(15);
+                let ask = format!("{first}-{}", first + draw(3).min(15 - first));
+                if module.reserve(&mut seat, &ask).is_ok() {
+                    seats.push(seat);
+                } else if let Some(parent) = seats.last().copied() {
+                    // SAFETY: as above.
+                    let status = unsafe { entry::pb_core_inherit(module.core, &parent, &mut seat) };
+                    assert_eq!(status, 0);
+                    seats.push(seat);
+                }
+            }
+            3 if !seats.is_empty() => {
+                let mut seat = seats.swap_remove(draw(seats.len() as u64) as usize);
+                // SAFETY: as above.
+                unsafe { entry::pb_core_leave(module.core, &mut seat) };
+            }
+            _ => {
+                let n = seats.len() as u64;
+                let seat = draw(n + 1);
+                let seat = seats.get_mut(seat as usize);
+                let allowed = module.colors_of(seat.as_deref());
+                if let Ok(given) = module.take(seat, false) {
+                    assert!(held.insert(given.pfn));
+                    let set: piebald_units::ColorSet = allowed.parse().unwrap();
+                    assert!(set.contains(piebald_units::Color(given.color as u16)));
+                    assert_eq!(given.fallback, 0);
+                }
+            }
+        }
+        if step % 500 == 0 {
+            module.check();
+        }
+    }
+    module.check();
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What was done, one number per name. They only rise while the module is loaded. */
+#include "piebald.h" /* first: it says how messages begin */
+
+#include <linux/atomic.h>
+
+static atomic64_t counts[PB_NR_COUNTERS];
+
+#define PB_NAME(name) #name,
+static const char *const names[] = { PB_COUNTERS(PB_NAME) };
+#undef PB_NAME
+
+static const char *const core_names[] = {
+	"core_grants", "core_fallbacks", "core_failures", "core_splits", "core_merges",
+	"sets_reserved", "sets_freed", "sets_resized", "processes_joined", "processes_left",
+	"requests_refused",
+};
+
+static_assert(sizeof(struct pb_core_counters) == ARRAY_SIZE(core_names) * sizeof(u64));
+
+void pb_count_many(enum pb_counter counter, u64 n)
+{
+	atomic64_add(n, &counts[counter]);
+}
+
+int pb_counters_show(struct seq_file *m, void *unused)
+{
+	struct pb_core_counters core;
+	const u64 *of_core = (const u64 *)&core;
+	unsigned int i;
+
+	for (i = 0; i < PB_NR_COUNTERS; i++)
+		seq_printf(m, "%s %llu\n", names[i], (u64)atomic64_read(&counts[i]));
+	spin_lock(&pb_lock);
+	pb_core_counters(pb_core, &core);
+	spin_unlock(&pb_lock);
+	for (i = 0; i < ARRAY_SIZE(core_names); i++)
+		seq_printf(m, "%s %llu\n", core_names[i], of_core[i]);
+	return 0;
+}

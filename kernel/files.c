@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /proc/piebald: what an administrator reads and writes (docs/kernel.md). For root alone: the
+ * files show where memory lies and decide who gets which.
+ *
+ * A write that is refused leaves the reason in the file error and in the kernel's log.
+ */
+#include "piebald.h" /* first: it says how messages begin */
+
+#include <linux/capability.h>
+#include <linux/proc_fs.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+/* Longest text that is written at once. */
+#define MAX_WRITE 2048
+
+DEFINE_MUTEX(pb_switch);
+static char reason[PB_TEXT];	/* with pb_switch held */
+
+/* --- what the files say ------------------------------------------------------ */
+
+static int show_on(struct seq_file *m, void *unused)
+{
+	seq_printf(m, "%d\n", pb_hooks_are_on());
+	return 0;
+}
+
+static int show_map(struct seq_file *m, void *unused)
+{
+	char *text = kmalloc(MAX_WRITE, GFP_KERNEL);
+	size_t len;
+
+	if (!text)
+		return -ENOMEM;
+	spin_lock(&pb_lock);
+	len = pb_core_print_map(pb_core, text, MAX_WRITE);
+	spin_unlock(&pb_lock);
+	seq_write(m, text, len);
+	kfree(text);
+	return 0;
+}
+
+static int show_colors(struct seq_file *m, void *unused)
+{
+	spin_lock(&pb_lock);
+	seq_printf(m, "%u\n", pb_core_colors(pb_core));
+	spin_unlock(&pb_lock);
+	return 0;
+}
+
+static int show_free(struct seq_file *m, void *unused)
+{
+	u32 color, colors;
+
+	spin_lock(&pb_lock);
+	colors = pb_core_colors(pb_core);
+	for (color = 0; color < colors; color++)
+		seq_printf(m, "%u %u\n", color, pb_core_free_of(pb_core, color));
+	spin_unlock(&pb_lock);
+	return 0;
+}
+
+static int show_pool_max(struct seq_file *m, void *unused)
+{
+	seq_printf(m, "%lu\n", READ_ONCE(pb_pool_max));
+	return 0;
+}
+
+static int show_check(struct seq_file *m, void *unused)
+{
+	char text[128];
+	size_t len;
+
+	spin_lock(&pb_lock);
+	len = pb_core_check(pb_core, text, sizeof(text));
+	spin_unlock(&pb_lock);
+	seq_printf(m, "%.*s\n", len ? (int)len : 2, len ? text : "ok");
+	return 0;
+}
+
+static int show_nothing(struct seq_file *m, void *unused)
+{
+	return 0;
+}
+
+static int show_error(struct seq_file *m, void *unused)
+{
+	mutex_lock(&pb_switch);
+	if (*reason)
+		seq_printf(m, "%s\n", reason);
+	mutex_unlock(&pb_switch);
+	return 0;
+}
+
+/* --- what is written to them ------------------------------------------------- */
+
+static int write_on(char *text)
+{
+	u32 colors;
+	bool on;
+
+	if (kstrtobool(text, &on)) {
+		strscpy(reason, "on: allowed: 0, 1", PB_TEXT);
+		return -EINVAL;
+	}
+	if (on == pb_hooks_are_on())
+		return 0;
+	if (!on) {
+		pb_hooks_off();
+		pb_pool_drain();
+		return 0;
+	}
+	spin_lock(&pb_lock);
+	colors = pb_core_colors(pb_core);
+	spin_unlock(&pb_lock);
+	if (!colors) {
+		strscpy(reason, "on: no map of colors is set; write one to the file map first",
+			PB_TEXT);
+		return -EINVAL;
+	}
+	if (pb_hooks_on()) {
+		strscpy(reason, "on: a function of the kernel cannot be replaced; see the log",
+			PB_TEXT);
+		return -EBUSY;
+	}
+	return 0;
+}
+
+static int write_map(char *text)
+{
+	if (pb_hooks_are_on()) {
+		strscpy(reason, "map: it cannot change while coloring is on", PB_TEXT);
+		return -EBUSY;
+	}
+	return pb_pool_set_map(text, strlen(text), reason);
+}
+
+static int write_tasks(char *text)
+{
+	return pb_tasks_write(text, reason);
+}
+
+static int write_recolor(char *text)
+{
+	int number;
+
+	if (kstrtoint(text, 10, &number) || number <= 0) {
+		snprintf(reason, PB_TEXT, "recolor: %.20s is no process; allowed: PID", text);
+		return -EINVAL;
+	}
+	if (!pb_hooks_are_on()) {
+		strscpy(reason, "recolor: coloring is off", PB_TEXT);
+		return -EINVAL;
+	}
+	return pb_recolor(number, reason);
+}
+
+static int write_pool_max(char *text)
+{
+	unsigned long frames;
+
+	if (kstrtoul(text, 10, &frames) || frames < 1024 || frames > totalram_pages() / 2) {
+		snprintf(reason, PB_TEXT, "pool_max: allowed: 1024 to %lu frames",
+			 totalram_pages() / 2);
+		return -EINVAL;
+	}
+	WRITE_ONCE(pb_pool_max, frames);
+	return 0;
+}
+
+/* --- the tree ---------------------------------------------------------------- */
+
+static const struct entry {
+	const char *name;
+	int (*show)(struct seq_file *m, void *unused);
+	int (*write)(char *text);
+} entries[] = {
+	{ "on", show_on, write_on },
+	{ "map", show_map, write_map },
+	{ "colors", show_colors },
+	{ "free", show_free },
+	{ "tasks", pb_tasks_show, write_tasks },
+	{ "recolor", show_nothing, write_recolor },
+	{ "pool_max", show_pool_max, write_pool_max },
+	{ "counters", pb_counters_show },
+	{ "check", show_check },
+	{ "error", show_error },
+};
+
+static const struct entry *entry_of(const struct inode *inode)
+{
+	return pde_data(inode);
+}
+
+static int open_entry(struct inode *inode, struct file *file)
+{
+	/* A root without the right, in a container for example, is none. */
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	return single_open(file, entry_of(inode)->show, NULL);
+}
+
+static ssize_t write_entry(struct file *file, const char __user *from, size_t len, loff_t *at)
+{
+	const struct entry *entry = entry_of(file_inode(file));
+	char *text;
+	int error;
+
+	if (!entry->write)
+		return -EACCES;
+	if (!len || len > MAX_WRITE || *at)
+		return -EINVAL;
+	text = memdup_user_nul(from, len);
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+	mutex_lock(&pb_switch);
+	memset(reason, 0, sizeof(reason));
+	error = entry->write(strim(text));
+	if (error)
+		pr_warn("%s: %s\n", entry->name, reason);
+	mutex_unlock(&pb_switch);
+	kfree(text);
+	*at += len;
+	return error ?: len;
+}
+
+static const struct proc_ops operations = {
+	.proc_open = open_entry,
+	.proc_read = seq_read,
+	.proc_lseek = seq_lseek,
+	.proc_release = single_release,
+	.proc_write = write_entry,
+};
+
+static struct proc_dir_entry *tree;
+
+int pb_files_set_up(void)
+{
+	unsigned int i;
+
+	tree = proc_mkdir_mode(KBUILD_MODNAME, 0500, NULL);
+	if (!tree)
+		return -ENOMEM;
+	for (i = 0; i < ARRAY_SIZE(entries); i++) {
+		umode_t mode = entries[i].write ? 0600 : 0400;
+
+		if (!proc_create_data(entries[i].name, mode, tree, &operations,
+				      (void *)&entries[i])) {
+			proc_remove(tree);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+/* Waits for everyone who is inside one of the files. */
+void pb_files_end(void)
+{
+	proc_remove(tree);
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Loading and unloading. What the module does is said in docs/kernel.md. */
+#include "piebald.h" /* first: it says how messages begin */
+
+#include <linux/module.h>
+#include <linux/nodemask.h>
+#include <linux/string.h>
+#include <linux/utsname.h>
+#include <linux/version.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0) || LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+#error "Piebald knows the kernels 6.12.*; the functions that it replaces differ in others"
+#endif
+
+#define SERIES "6.12."
+
+static char *map = "";
+module_param(map, charp, 0400);
+MODULE_PARM_DESC(map, "map of colors: address bits to combine, as in the file map, with ';' between lines");
+
+static bool on;
+module_param(on, bool, 0400);
+MODULE_PARM_DESC(on, "start with coloring on (needs map)");
+
+static int refuse_unknown(void)
+{
+	const char *release = init_utsname()->release;
+
+	if (strncmp(release, SERIES, strlen(SERIES))) {
+		pr_err("kernel %s is unknown; known: " SERIES "*\n", release);
+		return -EOPNOTSUPP;
+	}
+	if (num_online_nodes() != 1) {
+		pr_err("%d memory nodes; this module knows machines with 1\n", num_online_nodes());
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+static int set_parameters(void)
+{
+	char *text, *why;
+	int error = 0;
+
+	if (!*map) {
+		if (on)
+			pr_err("on=1 needs a map\n");
+		return on ? -EINVAL : 0;
+	}
+	text = kstrdup(map, GFP_KERNEL);
+	why = kzalloc(PB_TEXT, GFP_KERNEL);
+	if (!text || !why) {
+		error = -ENOMEM;
+		goto out;
+	}
+	strreplace(text, ';', '\n');
+	mutex_lock(&pb_switch);
+	error = pb_pool_set_map(text, strlen(text), why);
+	if (error)
+		pr_err("map: %s\n", why);
+	else if (on)
+		error = pb_hooks_on();
+	mutex_unlock(&pb_switch);
+out:
+	kfree(text);
+	kfree(why);
+	return error;
+}
+
+static int __init piebald_init(void)
+{
+	int error = refuse_unknown() ?: pb_symbols_set_up() ?: pb_hooks_find() ?:
+		    pb_recolor_set_up();
+
+	if (error)
+		return error;
+	error = pb_pool_set_up();
+	if (error)
+		return error;
+	error = pb_tasks_set_up();
+	if (error)
+		goto no_tasks;
+	error = set_parameters();
+	if (error)
+		goto no_files;
+	error = pb_files_set_up();
+	if (error)
+		goto no_files;
+	pr_info("loaded; colors are set in /proc/" KBUILD_MODNAME "\n");
+	return 0;
+
+no_files:
+	pb_hooks_off();
+	pb_tasks_end();
+no_tasks:
+	pb_pool_end();
+	return error;
+}
+
+static void __exit piebald_exit(void)
+{
+	pb_files_end();
+	pb_hooks_off();
+	pb_tasks_end();
+	pb_pool_end();
+	pr_info("unloaded\n");
+}
+
+module_init(piebald_init);
+module_exit(piebald_exit);
+MODULE_LICENSE("GPL");
+MODULE_AUTHOR("Piebald");
+MODULE_DESCRIPTION("Frames for processes by color (Rainbow)");

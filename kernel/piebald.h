@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the parts of the module know of each other.
+ *
+ *   main.c      loading and unloading; refuses machines and kernels that it does not know
+ *   files.c     /proc/piebald
+ *   symbols.c   functions of the kernel that are not exported
+ *   hooks.c     functions of the kernel that are replaced while colouring is on
+ *   user.c      the replacements: frames for anonymous memory and the page cache
+ *   pool.c      frames between the kernel and the processes; memory of the core
+ *   tasks.c     which process has which colours; fork and exit
+ *   recolor.c   moves the pages of a process to its colours
+ *   counters.c  what was done
+ *
+ * Locks: pb_switch (a mutex) is held to switch on or off and to change the map, and before
+ * pb_lock. pb_lock (a spinlock, taken in process context only) guards the core and the table
+ * of processes; nothing is allocated, freed or slept for under it.
+ */
+#ifndef PIEBALD_H
+#define PIEBALD_H
+
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/seq_file.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+#include "core.h"
+
+/* Room for a reason or a colour set as text. */
+#define PB_TEXT 1024
+
+/* --- pool.c --------------------------------------------------------------- */
+
+extern spinlock_t pb_lock;
+extern struct pb_core *pb_core;
+/* Most free frames that the pool keeps. */
+extern unsigned long pb_pool_max;
+
+int pb_pool_set_up(void);
+void pb_pool_end(void);
+int pb_pool_set_map(const char *map, size_t len, char *why);
+/* Gives every frame back to the kernel. */
+void pb_pool_drain(void);
+
+/* What became of a request. */
+enum pb_answer {
+	PB_PAGE,	/* a page was found */
+	PB_PASS,	/* the kernel's own function shall serve it */
+	PB_REFUSE,	/* the process's own colours are used up, and they bind */
+};
+
+struct pb_request {
+	pid_t tgid;	/* for whom */
+	gfp_t gfp;
+	bool own_only;	/* no frame rather than one of another colour, whatever the mode */
+};
+
+enum pb_answer pb_pool_take(const struct pb_request *request, struct page **page);
+
+/* --- tasks.c -------------------------------------------------------------- */
+
+/* Until when (jiffies) colours are not searched for, since they were not found. 0: at once. */
+struct pb_pause {
+	unsigned long turn;	/* the colour whose turn it is */
+	unsigned long own;	/* the process's own colours */
+};
+
+/* A process with colours. */
+struct pb_task {
+	struct hlist_node node;
+	pid_t tgid;
+	bool hard;			/* its colours bind */
+	struct pb_pause pause;
+	struct pb_seat seat;
+};
+
+int pb_tasks_set_up(void);
+void pb_tasks_end(void);
+/* Takes the colours of all processes away. */
+void pb_tasks_forget(void);
+/* The entry of a process, or none. With pb_lock held. */
+struct pb_task *pb_task_of(pid_t tgid);
+/* The process that a number names, with a reference, or none and the reason. */
+struct task_struct *pb_process(pid_t number, char *why);
+int pb_tasks_write(char *line, char *why);
+int pb_tasks_show(struct seq_file *m, void *unused);
+
+/* --- symbols.c ------------------------------------------------------------ */
+
+int pb_symbols_set_up(void);
+/* The address of a function, or NULL and a message. */
+void *pb_symbol(const char *name);
+
+/* --- recolor.c ------------------------------------------------------------- */
+
+int pb_recolor_set_up(void);
+int pb_recolor(pid_t number, char *why);
+
+/* --- hooks.c, user.c ------------------------------------------------------- */
+
+/* A function that is replaced. */
+struct pb_hook;
+
+int pb_hooks_find(void);
+int pb_hooks_on(void);
+void pb_hooks_off(void);
+bool pb_hooks_are_on(void);
+
+enum pb_hook_id {
+	PB_HOOK_FILE,
+	PB_HOOK_ANON,
+	PB_HOOK_MPOL,
+	PB_HOOK_THP,
+	PB_HOOK_COMPACTION,
+	PB_NR_HOOKS,
+};
+
+void *pb_replacement(enum pb_hook_id hook);
+void pb_set_original(enum pb_hook_id hook, void *original);
+/* Tasks that are inside a replacement. */
+long pb_inside(void);
+
+/* --- files.c -------------------------------------------------------------- */
+
+int pb_files_set_up(void);
+void pb_files_end(void);
+extern struct mutex pb_switch;
+
+/* --- counters.c ----------------------------------------------------------- */
+
+#define PB_COUNTERS(X) \
+	X(anon_pages) X(file_pages) X(swap_and_shmem_pages) \
+	X(other_frames) X(policy_passed) X(unmovable_passed) X(large_refused) X(large_passed) \
+	X(thp_refused) X(compaction_refused) X(hard_failures) X(hard_kills) \
+	X(refills) X(refill_frames) X(refill_failed) X(given_back) X(reclaimed) \
+	X(inherit_failed) X(switched_on) X(recolored) X(recolor_failed)
+
+#define PB_ENUM(name) PB_C_##name,
+enum pb_counter { PB_COUNTERS(PB_ENUM) PB_NR_COUNTERS };
+#undef PB_ENUM
+
+void pb_count_many(enum pb_counter counter, u64 n);
+#define pb_count(name) pb_count_many(PB_C_##name, 1)
+int pb_counters_show(struct seq_file *m, void *unused);
+
+#endif

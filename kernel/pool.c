@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The pool: free frames between the kernel's buddy and the processes, by colour.
+ *
+ * It takes blocks from the kernel when it has no frame that the asking process may have, hands
+ * out single frames, and forgets them: a process's frame goes back to the kernel's own lists
+ * when it is freed. What the pool has beyond pb_pool_max goes back as well, and so does
+ * everything that the kernel asks for under pressure (a shrinker).
+ *
+ * Blocks are split into single pages when they come, so every page in the pool has a count of
+ * one and can go to a process or to the kernel by itself.
+ *
+ * Nothing here sleeps, but for hard colours that are used up, which wait for reclaim. A pool
+ * that searches the whole memory for a colour would never end, so each request tries a few
+ * blocks and then does without; the colours are not searched for again for a while.
+ */
+#include "piebald.h" /* first: it says how messages begin */
+
+#include <linux/gfp.h>
+#include <linux/highmem.h>
+#include <linux/jiffies.h>
+#include <linux/mmzone.h>
+#include <linux/nodemask.h>
+#include <linux/sched.h>
+#include <linux/shrinker.h>
+#include <linux/slab.h>
+
+/* Colour sets at a time. */
+#define NR_SLOTS 256
+/* log2 of the frames that are taken at a time: holds every colour of up to 512. */
+#define REFILL_ORDER 9
+/* Blocks that one request takes before it does without. */
+#define TRIES 8
+/* Single frames that are taken where the kernel has no blocks. */
+#define SINGLES 64
+/* Rounds of reclaim for hard colours. */
+#define ROUNDS 16
+/* How long colours that were not found are not searched for. */
+#define PAUSE (HZ / 10)
+
+#define SINGLE_GFP ((GFP_HIGHUSER_MOVABLE & ~__GFP_DIRECT_RECLAIM) | \
+		    __GFP_NOWARN | __GFP_NORETRY | __GFP_NOMEMALLOC)
+/* No block is worth waking the kernel's reclaim and compaction. */
+#define BLOCK_GFP (SINGLE_GFP & ~__GFP_KSWAPD_RECLAIM)
+
+DEFINE_SPINLOCK(pb_lock);
+struct pb_core *pb_core;
+unsigned long pb_pool_max;
+
+static struct pb_memory memory;
+static void *lists;
+static u64 *words;
+static struct shrinker *shrinker;
+static struct pb_pause others;	/* of all processes without colours */
+static bool grown;		/* blocks came since the pool was trimmed last */
+
+/* --- from and to the kernel ------------------------------------------------- */
+
+static void free_block(u64 pfn, unsigned int order)
+{
+	u64 end = pfn + (1ULL << order);
+
+	for (; pfn < end; pfn++)
+		__free_page(pfn_to_page(pfn));
+}
+
+/* Puts a block into the pool; false if the core does not want it. */
+static bool add_block(struct page *page, unsigned int order)
+{
+	int error;
+
+	spin_lock(&pb_lock);
+	error = pb_core_add(pb_core, page_to_pfn(page), order);
+	spin_unlock(&pb_lock);
+	if (error) {
+		/* Memory that came after the module, beyond the end of its table. */
+		free_block(page_to_pfn(page), order);
+		pb_count(refill_failed);
+		return false;
+	}
+	WRITE_ONCE(grown, true);
+	pb_count_many(PB_C_refill_frames, 1UL << order);
+	return true;
+}
+
+static bool add_singles(gfp_t gfp, unsigned int most)
+{
+	unsigned int got = 0;
+
+	while (most--) {
+		struct page *page = alloc_pages(gfp, 0);
+
+		if (!page)
+			break;
+		got += add_block(page, 0);
+	}
+	return got;
+}
+
+/* Takes frames from the kernel; false if it has none to spare. */
+static bool refill(void)
+{
+	unsigned int order;
+
+	pb_count(refills);
+	for (order = REFILL_ORDER; order; order--) {
+		struct page *page = alloc_pages(BLOCK_GFP, order);
+
+		if (page) {
+			split_page(page, order);
+			return add_block(page, order);
+		}
+	}
+	return add_singles(SINGLE_GFP, SINGLES);
+}
+
+/* Gives back what the pool has too much of: the colours that nobody asks for. */
+static void trim(void)
+{
+	u64 pfns[32];
+	unsigned int rounds = 128;
+	size_t n, i;
+
+	if (!READ_ONCE(grown))
+		return;
+	WRITE_ONCE(grown, false);
+	do {
+		u64 free;
+
+		n = 0;
+		spin_lock(&pb_lock);
+		free = pb_core_free(pb_core);
+		if (free > READ_ONCE(pb_pool_max))
+			n = pb_core_shed_most(pb_core, pfns,
+					      min_t(u64, ARRAY_SIZE(pfns), free - pb_pool_max));
+		spin_unlock(&pb_lock);
+		for (i = 0; i < n; i++)
+			__free_page(pfn_to_page(pfns[i]));
+		pb_count_many(PB_C_given_back, n);
+	} while (n && --rounds);
+}
+
+/* Gives back at most so many frames, in the largest blocks; how many. */
+static unsigned long shed(unsigned long frames)
+{
+	unsigned long done = 0;
+
+	while (done < frames) {
+		u64 pfn;
+		int order;
+
+		spin_lock(&pb_lock);
+		order = pb_core_shed(pb_core, frames - done, &pfn);
+		spin_unlock(&pb_lock);
+		if (order < 0)
+			break;
+		free_block(pfn, order);
+		done += 1UL << order;
+		cond_resched();
+	}
+	return done;
+}
+
+void pb_pool_drain(void)
+{
+	pb_count_many(PB_C_given_back, shed(ULONG_MAX));
+}
+
+static unsigned long count_objects(struct shrinker *s, struct shrink_control *sc)
+{
+	u64 free;
+
+	spin_lock(&pb_lock);
+	free = pb_core_free(pb_core);
+	spin_unlock(&pb_lock);
+	return free ?: SHRINK_EMPTY;
+}
+
+static unsigned long scan_objects(struct shrinker *s, struct shrink_control *sc)
+{
+	unsigned long done = shed(sc->nr_to_scan);
+
+	pb_count_many(PB_C_reclaimed, done);
+	return done ?: SHRINK_STOP;
+}
+
+/* --- for processes ---------------------------------------------------------- */
+
+/* What looks into the pool found, for one request. */
+struct look {
+	pid_t tgid;
+	struct pb_given given;
+	bool found;
+	bool hard;			/* the process's colours bind */
+	bool turn_pauses, own_pauses;	/* no search for these just now */
+};
+
+static bool pauses(unsigned long until)
+{
+	return until && time_before(jiffies, until);
+}
+
+/* The entry of a process is looked up anew each time: its colours may be taken away meanwhile. */
+static bool look(struct look *l, enum pb_reach reach)
+{
+	struct pb_task *task;
+	struct pb_pause *pause;
+
+	spin_lock(&pb_lock);
+	task = pb_task_of(l->tgid);
+	pause = task ? &task->pause : &others;
+	l->hard = task && task->hard;
+	l->turn_pauses = pauses(pause->turn);
+	l->own_pauses = pauses(pause->own);
+	l->found = !pb_core_take(pb_core, task ? &task->seat : NULL, reach, &l->given);
+	spin_unlock(&pb_lock);
+	return l->found;
+}
+
+static void pause_search(pid_t tgid, bool own)
+{
+	struct pb_task *task;
+	struct pb_pause *pause;
+	unsigned long until = (jiffies + PAUSE) | 1;
+
+	spin_lock(&pb_lock);
+	task = pb_task_of(tgid);
+	pause = task ? &task->pause : &others;
+	pause->turn = until;
+	if (own)
+		pause->own = until;
+	spin_unlock(&pb_lock);
+}
+
+/*
+ * The colour whose turn it is. If the pool has none, fresh blocks come first: what is in the
+ * pool is what others had no use for, and whoever lived on that would get few colours.
+ */
+static bool take_turn(struct look *l)
+{
+	if (look(l, PB_TURN))
+		return true;
+	if (l->turn_pauses)
+		return false;
+	if (refill() && look(l, PB_TURN))
+		return true;
+	pause_search(l->tgid, false);
+	return false;
+}
+
+/* Searches what the kernel has at hand. */
+static void search(struct look *l)
+{
+	unsigned int tries;
+
+	for (tries = 0; tries < TRIES && refill(); tries++)
+		if (look(l, PB_OWN))
+			return;
+}
+
+/* Searches what the kernel can make free, short of killing somebody. */
+static void reclaim(struct look *l, gfp_t gfp)
+{
+	unsigned int rounds;
+
+	gfp &= ~(__GFP_ZERO | __GFP_NOFAIL);
+	for (rounds = 0; rounds < ROUNDS; rounds++) {
+		if (!add_singles(gfp | __GFP_NORETRY | __GFP_NOWARN | __GFP_NOMEMALLOC, SINGLES))
+			return;
+		if (look(l, PB_OWN))
+			return;
+	}
+}
+
+static struct page *prepared(u64 pfn, gfp_t gfp)
+{
+	struct page *page = pfn_to_page(pfn);
+
+	set_page_private(page, 0);
+	page->mapping = NULL;
+	/* With init_on_alloc the kernel cleared it when the pool got it. */
+	if (gfp & __GFP_ZERO && !want_init_on_alloc(0))
+		clear_highpage(page);
+	return page;
+}
+
+/* Is a frame of another colour no use, as of the last look? */
+static bool binds(const struct look *l, const struct pb_request *r)
+{
+	return l->hard || r->own_only;
+}
+
+/* One of the process's own colours, whichever. */
+static bool take_own(struct look *l, const struct pb_request *r)
+{
+	if (look(l, PB_OWN))
+		return true;
+	if (l->own_pauses && !binds(l, r))
+		return false;
+	search(l);
+	if (!l->found && binds(l, r) && gfpflags_allow_blocking(r->gfp))
+		reclaim(l, r->gfp);
+	if (!l->found)
+		pause_search(l->tgid, true);
+	return l->found;
+}
+
+enum pb_answer pb_pool_take(const struct pb_request *r, struct page **page)
+{
+	struct look l = { .tgid = r->tgid };
+	bool found = take_turn(&l) || take_own(&l, r);
+
+	if (!found && !binds(&l, r))
+		found = look(&l, PB_ANY);
+	trim();
+	if (found) {
+		*page = prepared(l.given.pfn, r->gfp);
+		return PB_PAGE;
+	}
+	if (!binds(&l, r))
+		return PB_PASS;
+	pb_count(hard_failures);
+	return PB_REFUSE;
+}
+
+/* --- memory of the core ------------------------------------------------------ */
+
+int pb_pool_set_map(const char *map, size_t len, char *why)
+{
+	struct pb_needs needs;
+	void *new_lists;
+	u64 *new_words;
+	int error;
+
+	spin_lock(&pb_lock);
+	error = pb_core_read_map(pb_core, map, len, &needs, why, PB_TEXT - 1);
+	spin_unlock(&pb_lock);
+	if (error)
+		return error;
+	new_lists = kvzalloc(needs.list_bytes, GFP_KERNEL);
+	new_words = kvcalloc(needs.nr_words, sizeof(u64), GFP_KERNEL);
+	if (!new_lists || !new_words) {
+		kvfree(new_lists);
+		kvfree(new_words);
+		strscpy(why, "no memory for the lists", PB_TEXT);
+		return -ENOMEM;
+	}
+	pb_tasks_forget();
+	spin_lock(&pb_lock);
+	memset(memory.states, 0, memory.frames);
+	memset(memory.pageblocks, 0, memory.nr_pageblocks * sizeof(u32));
+	error = pb_core_set_map(pb_core, &needs, new_lists, new_words);
+	swap(lists, new_lists);
+	swap(words, new_words);
+	others = (struct pb_pause){ 0 };
+	spin_unlock(&pb_lock);
+	kvfree(new_lists);
+	kvfree(new_words);
+	return error;
+}
+
+static void free_memory(void)
+{
+	kvfree(lists);
+	kvfree(words);
+	kvfree(memory.states);
+	kvfree(memory.links);
+	kvfree(memory.pageblocks);
+	kvfree(memory.slots);
+	kvfree(pb_core);
+}
+
+int pb_pool_set_up(void)
+{
+	memory.frames = round_up(node_end_pfn(first_online_node), 1024);
+	memory.nr_pageblocks = DIV_ROUND_UP_ULL(memory.frames, 512);
+	memory.nr_slots = NR_SLOTS;
+	memory.states = kvzalloc(memory.frames, GFP_KERNEL);
+	memory.links = kvcalloc(memory.frames, 8, GFP_KERNEL);
+	memory.pageblocks = kvcalloc(memory.nr_pageblocks, sizeof(u32), GFP_KERNEL);
+	memory.slots = kvcalloc(NR_SLOTS, pb_slot_bytes(), GFP_KERNEL);
+	pb_core = kvzalloc(pb_core_bytes(), GFP_KERNEL);
+	shrinker = shrinker_alloc(0, KBUILD_MODNAME);
+	if (!memory.states || !memory.links || !memory.pageblocks || !memory.slots || !pb_core ||
+	    !shrinker) {
+		if (shrinker)
+			shrinker_free(shrinker);
+		free_memory();
+		return -ENOMEM;
+	}
+	pb_core_set_up(pb_core, &memory);
+	pb_pool_max = totalram_pages() / 8;
+	shrinker->count_objects = count_objects;
+	shrinker->scan_objects = scan_objects;
+	shrinker_register(shrinker);
+	return 0;
+}
+
+void pb_pool_end(void)
+{
+	shrinker_free(shrinker);
+	pb_pool_drain();
+	free_memory();
+}

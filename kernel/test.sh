@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Tests the kernel module in a guest: builds it, boots the distribution's kernel with it, and
+# runs kernel/test/run.sh there.
+#
+#   kernel/test.sh [RUNS [OPTION...]]    RUNS: how often, one after the other (1); OPTIONs of
+#                                        `scripts/guest.sh boot`, such as --cpus 4
+#
+# Fails if a check fails, if the kernel complains about anything on its console, and if the
+# distribution serves no kernel that the module knows.
+set -eu
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source-path=SCRIPTDIR source=../scripts/setup.sh
+. "$root/scripts/setup.sh"
+settle_target_dir "$root"
+runs=${1:-1}
+[[ $runs =~ ^[1-9][0-9]{0,3}$ ]] || { warn "test: \"$runs\" runs; allowed: 1 to 9999"; exit 2; }
+[ $# = 0 ] || shift
+
+install_packages build-essential e2fsprogs || exit 1
+"$root/scripts/guest.sh" fetch
+module=$("$root/kernel/build.sh")
+work=$CARGO_TARGET_DIR/kernel/test
+mkdir -p "$work"
+cc -O2 -Wall -Wextra -Werror -static -pthread -o "$work/frames" "$root/kernel/test/frames.c"
+printf 'root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n' >"$work/passwd"
+"$root/scripts/guest.sh" pack "$work/initrd" --run "$root/kernel/test/run.sh" --module virtio_blk \
+    --file "$module:/piebald.ko" --file "$work/frames:/bin/frames" --file "$work/passwd:/etc/passwd"
+for run in $(seq "$runs"); do
+    rm -f "$work/disk"
+    truncate -s 64M "$work/disk"
+    PATH=$PATH:/usr/sbin:/sbin mke2fs -q -F -t ext4 "$work/disk"
+    rm -f "$work/swap"
+    truncate -s 256M "$work/swap"
+    PATH=$PATH:/usr/sbin:/sbin mkswap -q "$work/swap"
+    say "run $run of $runs"
+    "$root/scripts/guest.sh" boot "$work/initrd" --disk "$work/disk" --disk "$work/swap" \
+        --memory 512M --timeout 500 "$@"
+done

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which colours do this process's frames have? Run in the guest, by run.sh.
+ *
+ *   frames KIND AMOUNT COLORS    COLORS: a hexadecimal mask of the colours that are expected
+ *
+ * KIND, and what AMOUNT is:
+ *   anon MIB     anonymous memory            huge MIB    the same, with huge pages asked for
+ *   shared MIB   shared anonymous memory     thread MIB  anonymous memory of a second thread
+ *   fork MIB     anonymous memory of a child
+ *   cow MIB      memory of a parent that the child writes to: copies
+ *   stay MIB     anonymous memory that is looked at five seconds after it was touched
+ *   moved MIB    anonymous memory that was there before the process got colours 2 and 3
+ *   swapped MIB  anonymous memory that was on the disk in between
+ *   bound MIB    anonymous memory under a memory policy that somebody set
+ *   read PATH    a file's pages, read        mapped PATH the same, by faults alone
+ *   written PATH a file of 4 MiB that is written
+ *
+ * Colour = bits 12-15 of the physical address, as run.sh sets the map. Prints how many pages
+ * of each colour there are; fails if a page has another colour than expected, is missing, or
+ * belongs to a huge page, and if a colour that is expected has less than half its share.
+ *
+ *   frames storm COUNT 0         COUNT children, 16 at a time, that touch a few pages and end
+ *   frames hog MIB 0             touches so much memory, four times over, and ends
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PAGE 4096UL
+#define NR_COLORS 16
+
+static void die(const char *what)
+{
+	fprintf(stderr, "frames: %s: %s\n", what, strerror(errno));
+	exit(2);
+}
+
+#ifndef MADV_PAGEOUT
+#define MADV_PAGEOUT 21
+#endif
+
+static volatile char *map(size_t len, int flags, int fd)
+{
+	void *at = mmap(NULL, len, fd < 0 ? PROT_READ | PROT_WRITE : PROT_READ, flags, fd, 0);
+
+	if (at == MAP_FAILED)
+		die("mmap");
+	return at;
+}
+
+static void touch(volatile char *at, size_t len, int writes)
+{
+	static volatile char sink;
+
+	for (size_t i = 0; i < len; i += PAGE) {
+		if (writes)
+			at[i] = (char)(i / PAGE + 1);
+		else
+			sink += at[i];
+	}
+}
+
+static uint64_t entry_of(int fd, uint64_t index)
+{
+	uint64_t entry;
+
+	if (pread(fd, &entry, sizeof(entry), index * sizeof(entry)) != sizeof(entry))
+		die("pread");
+	return entry;
+}
+
+/* Compares the frames of a range with what is expected. */
+static int check(volatile char *at, size_t len, unsigned int expected)
+{
+	int pagemap = open("/proc/self/pagemap", O_RDONLY), flags = open("/proc/kpageflags", O_RDONLY);
+	unsigned int count[NR_COLORS] = { 0 }, missing = 0, outside = 0, huge = 0, rare = 0;
+
+	unsigned int nr = __builtin_popcount(expected);
+
+	if (pagemap < 0 || flags < 0)
+		die("/proc/self/pagemap, /proc/kpageflags");
+	for (size_t i = 0; i < len; i += PAGE) {
+		uint64_t entry = entry_of(pagemap, ((uintptr_t)at + i) / PAGE);
+		uint64_t pfn = entry & ((1ULL << 55) - 1);
+
+		if (!(entry >> 63) || !pfn) {
+			missing++;
+			continue;
+		}
+		count[pfn % NR_COLORS]++;
+		outside += !(expected >> pfn % NR_COLORS & 1);
+		huge += (entry_of(flags, pfn) >> 22 & 1) || (entry_of(flags, pfn) >> 17 & 1);
+	}
+	for (unsigned int c = 0; c < NR_COLORS; c++) {
+		rare += (expected >> c & 1) && count[c] * nr * 2 < len / PAGE;
+		printf("%s%u", c ? " " : "pages by color: ", count[c]);
+	}
+	printf(" | outside %u missing %u huge %u rare colors %u\n", outside, missing, huge, rare);
+	close(pagemap);
+	close(flags);
+	return outside || missing || huge || rare;
+}
+
+static int anon(size_t len, unsigned int expected, int flags, int advice)
+{
+	volatile char *at = map(len, MAP_ANONYMOUS | flags, -1);
+
+	if (advice && madvise((void *)at, len, advice))
+		die("madvise");
+	touch(at, len, 1);
+	return check(at, len, expected);
+}
+
+static int stay(size_t len, unsigned int expected)
+{
+	volatile char *at = map(len, MAP_ANONYMOUS | MAP_PRIVATE, -1);
+
+	touch(at, len, 1);
+	sleep(5);
+	return check(at, len, expected);
+}
+
+static void say(const char *file, const char *text)
+{
+	int fd = open(file, O_WRONLY);
+
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		die(file);
+	close(fd);
+}
+
+static int moved(size_t len, unsigned int expected)
+{
+	volatile char *at = map(len, MAP_ANONYMOUS | MAP_PRIVATE, -1);
+	char text[64];
+
+	touch(at, len, 1);
+	snprintf(text, sizeof(text), "%d 2-3 hard", getpid());
+	say("/proc/piebald/tasks", text);
+	if (!check(at, len, expected))
+		return 1; /* they were there before */
+	snprintf(text, sizeof(text), "%d", getpid());
+	say("/proc/piebald/recolor", text);
+	for (size_t i = 0; i < len; i += PAGE)
+		if (at[i] != (char)(i / PAGE + 1))
+			return 1;
+	return check(at, len, expected);
+}
+
+static int swapped(size_t len, unsigned int expected)
+{
+	volatile char *at = map(len, MAP_ANONYMOUS | MAP_PRIVATE, -1);
+	int pagemap = open("/proc/self/pagemap", O_RDONLY), out = 0;
+
+	touch(at, len, 1);
+	if (pagemap < 0 || madvise((void *)at, len, MADV_PAGEOUT))
+		die("madvise");
+	for (size_t i = 0; i < len; i += PAGE)
+		out += entry_of(pagemap, ((uintptr_t)at + i) / PAGE) >> 62 == 1;
+	close(pagemap);
+	for (size_t i = 0; i < len; i += PAGE)
+		if (at[i] != (char)(i / PAGE + 1))
+			return 1;
+	printf("%d pages were swapped out; ", out);
+	return check(at, len, expected) || out < (int)(len / PAGE / 2);
+}
+
+static int in_child(volatile char *at, size_t len, unsigned int expected)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid < 0)
+		die("fork");
+	if (!pid) {
+		if (!at)
+			at = map(len, MAP_ANONYMOUS | MAP_PRIVATE, -1);
+		touch(at, len, 1);
+		exit(check(at, len, expected));
+	}
+	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+		return 1;
+	return WEXITSTATUS(status);
+}
+
+struct job {
+	size_t len;
+	unsigned int expected;
+	int result;
+};
+
+static void *in_thread(void *data)
+{
+	struct job *job = data;
+
+	job->result = anon(job->len, job->expected, MAP_PRIVATE, 0);
+	return NULL;
+}
+
+static int thread(size_t len, unsigned int expected)
+{
+	struct job job = { len, expected, 1 };
+	pthread_t id;
+
+	if (pthread_create(&id, NULL, in_thread, &job) || pthread_join(id, NULL))
+		die("thread");
+	return job.result;
+}
+
+static int bound(size_t len, unsigned int expected)
+{
+	unsigned long node0 = 1;
+
+	if (syscall(SYS_set_mempolicy, 2 /* MPOL_BIND */, &node0, 8 * sizeof(node0)))
+		die("set_mempolicy");
+	return anon(len, expected, MAP_PRIVATE, 0);
+}
+
+static int file(const char *path, unsigned int expected, int reads)
+{
+	char buffer[65536];
+	struct stat info;
+	int fd = open(path, O_RDONLY);
+	volatile char *at;
+
+	if (fd < 0 || fstat(fd, &info))
+		die(path);
+	while (reads && read(fd, buffer, sizeof(buffer)) > 0)
+		;
+	at = map(info.st_size, MAP_SHARED, fd);
+	touch(at, info.st_size, 0);
+	return check(at, info.st_size, expected);
+}
+
+static int written(const char *path, unsigned int expected)
+{
+	static char buffer[65536];
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+	if (fd < 0)
+		die(path);
+	memset(buffer, 'x', sizeof(buffer));
+	for (int i = 0; i < 64; i++)
+		if (write(fd, buffer, sizeof(buffer)) != sizeof(buffer))
+			die("write");
+	close(fd);
+	return file(path, expected, 0);
+}
+
+static int storm(long count)
+{
+	volatile char *at = map(64 * PAGE, MAP_ANONYMOUS | MAP_PRIVATE, -1);
+	int status, running = 0, bad = 0;
+
+	touch(at, 64 * PAGE, 1);
+	while (count || running) {
+		pid_t pid = count && running < 16 ? fork() : -2;
+
+		if (pid == -1)
+			die("fork");
+		if (!pid) {
+			touch(at, 8 * PAGE, 1);
+			touch(map(8 * PAGE, MAP_ANONYMOUS | MAP_PRIVATE, -1), 8 * PAGE, 1);
+			_exit(0);
+		}
+		if (pid > 0) {
+			count--;
+			running++;
+			continue;
+		}
+		if (wait(&status) < 0)
+			die("wait");
+		running--;
+		bad += !!status;
+	}
+	return bad != 0;
+}
+
+static int hog(size_t len)
+{
+	for (int i = 0; i < 4; i++) {
+		volatile char *at = map(len, MAP_ANONYMOUS | MAP_PRIVATE, -1);
+
+		touch(at, len, 1);
+		for (size_t j = 0; j < len; j += PAGE)
+			if (at[j] != (char)(j / PAGE + 1))
+				return 1;
+		munmap((void *)at, len);
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *kind = argc == 4 ? argv[1] : "";
+	size_t len = argc == 4 ? strtoul(argv[2], NULL, 10) << 20 : 0;
+	unsigned int expected = argc == 4 ? strtoul(argv[3], NULL, 16) : 0;
+
+	if (!strcmp(kind, "anon"))
+		return anon(len, expected, MAP_PRIVATE, 0);
+	if (!strcmp(kind, "huge"))
+		return anon(len, expected, MAP_PRIVATE, MADV_HUGEPAGE);
+	if (!strcmp(kind, "shared"))
+		return anon(len, expected, MAP_SHARED, 0);
+	if (!strcmp(kind, "thread"))
+		return thread(len, expected);
+	if (!strcmp(kind, "fork"))
+		return in_child(NULL, len, expected);
+	if (!strcmp(kind, "cow")) {
+		volatile char *at = map(len, MAP_ANONYMOUS | MAP_PRIVATE, -1);
+
+		touch(at, len, 1);
+		return in_child(at, len, expected);
+	}
+	if (!strcmp(kind, "stay"))
+		return stay(len, expected);
+	if (!strcmp(kind, "moved"))
+		return moved(len, expected);
+	if (!strcmp(kind, "swapped"))
+		return swapped(len, expected);
+	if (!strcmp(kind, "bound"))
+		return bound(len, expected);
+	if (!strcmp(kind, "read") || !strcmp(kind, "mapped"))
+		return file(argv[2], expected, kind[0] == 'r');
+	if (!strcmp(kind, "written"))
+		return written(argv[2], expected);
+	if (!strcmp(kind, "storm"))
+		return storm(strtol(argv[2], NULL, 10));
+	if (!strcmp(kind, "hog"))
+		return hog(len);
+	fprintf(stderr, "usage: frames KIND AMOUNT COLORS\n");
+	return 2;
+}

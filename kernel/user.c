@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Replacements for the functions that give frames to processes: every page of the page cache
+ * and of anonymous memory comes through one of the first three.
+ *
+ * What is left to the kernel's own function:
+ *   - memory that may not move or that a device needs (unmovable_passed): its frames stay for
+ *     long and are not the process's alone;
+ *   - requests under a memory policy that somebody set (policy_passed): the policy says where
+ *     the memory is to be;
+ *   - whatever the pool cannot serve (other_frames), which then reclaims, waits or calls the
+ *     out-of-memory killer as without the module.
+ *
+ * Blocks of more than a page hold several colours, so they are refused as if memory were too
+ * fragmented, and callers go on with single pages. A file system with blocks larger than a
+ * page cannot; its last try is the one without __GFP_NORETRY, which is passed on.
+ */
+#include "piebald.h" /* first: it says how messages begin */
+
+#include <linux/huge_mm.h>
+#include <linux/mempolicy.h>
+#include <linux/pagemap.h>
+#include <linux/percpu.h>
+#include <linux/sched/signal.h>
+#include <linux/static_call.h>
+
+static DEFINE_PER_CPU(long, inside);
+
+/*
+ * A task may leave on another processor than it entered on, so only the sum means something.
+ * When nobody enters any more, the counts only fall while they are added up, and a sum of zero
+ * is one.
+ */
+long pb_inside(void)
+{
+	long sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu(inside, cpu));
+	return sum;
+}
+
+static void enter(void)
+{
+	this_cpu_inc(inside);
+}
+
+static void leave(void)
+{
+	barrier();
+	this_cpu_dec(inside);
+}
+
+static bool is_movable(gfp_t gfp)
+{
+	const gfp_t needed = __GFP_HIGHMEM | __GFP_MOVABLE;
+	const gfp_t special = __GFP_DMA | __GFP_DMA32 | __GFP_ACCOUNT;
+
+	return (gfp & needed) == needed && !(gfp & special);
+}
+
+/* The policies that the kernel uses where nobody set one: local memory. */
+static bool is_default(const struct mempolicy *policy)
+{
+	if (!policy || policy->mode == MPOL_LOCAL)
+		return true;
+	return policy->mode == MPOL_PREFERRED && policy->flags & MPOL_F_MORON;
+}
+
+/* A single page for the running process. */
+static enum pb_answer take(gfp_t gfp, struct folio **folio)
+{
+	const struct pb_request request = { .tgid = current->tgid, .gfp = gfp };
+	struct page *page;
+	enum pb_answer answer;
+
+	if (!is_movable(gfp)) {
+		pb_count(unmovable_passed);
+		return PB_PASS;
+	}
+	answer = pb_pool_take(&request, &page);
+	if (answer == PB_PAGE)
+		*folio = page_folio(page);
+	/* Who cannot do without a page gets one of another colour. */
+	if (answer == PB_REFUSE && gfp & __GFP_NOFAIL)
+		answer = PB_PASS;
+	if (answer == PB_PASS)
+		pb_count(other_frames);
+	return answer;
+}
+
+/* Is a block of several pages refused? */
+static bool refuses(gfp_t gfp)
+{
+	if (gfp & __GFP_NORETRY) {
+		pb_count(large_refused);
+		return true;
+	}
+	pb_count(large_passed);
+	return false;
+}
+
+/*
+ * A fault that gets no page is tried again for ever, so the process ends as it does where a
+ * group's memory is used up: it is killed.
+ */
+static void kill_current(void)
+{
+	pb_count(hard_kills);
+	pr_warn_ratelimited("process %d (%s) has used up its colors, which are hard: killed\n",
+			    current->tgid, current->comm);
+	send_sig(SIGKILL, current, 1);
+}
+
+struct folio *file_prototype(gfp_t gfp, unsigned int order);
+DEFINE_STATIC_CALL_NULL(original_file, file_prototype);
+
+static struct folio *file_folio(gfp_t gfp, unsigned int order)
+{
+	struct folio *folio = NULL;
+
+	if (order) {
+		if (refuses(gfp))
+			return NULL;
+	} else if (!is_default(current->mempolicy)) {
+		pb_count(policy_passed);
+	} else {
+		switch (take(gfp, &folio)) {
+		case PB_PAGE:
+			pb_count(file_pages);
+			return folio;
+		case PB_REFUSE:
+			/* What is read ahead can be done without. */
+			if (!(gfp & __GFP_NORETRY))
+				kill_current();
+			return NULL;
+		case PB_PASS:
+			break;
+		}
+	}
+	folio = static_call(original_file)(gfp, order);
+	barrier();
+	return folio;
+}
+
+static noinline struct folio *replace_file(gfp_t gfp, unsigned int order)
+{
+	struct folio *folio;
+
+	enter();
+	folio = file_folio(gfp, order);
+	leave();
+	return folio;
+}
+
+struct folio *anon_prototype(gfp_t gfp, int order, struct vm_area_struct *vma,
+			     unsigned long address, bool hugepage);
+DEFINE_STATIC_CALL_NULL(original_anon, anon_prototype);
+
+/*
+ * Areas of shared memory may have policies of their own, which are not asked for: there is one
+ * node (main.c), and they can only name that.
+ */
+static struct folio *anon_folio(gfp_t gfp, int order, struct vm_area_struct *vma,
+				unsigned long address, bool hugepage)
+{
+	struct folio *folio = NULL;
+
+	if (order) {
+		/* Every caller goes on with less, down to one page. */
+		pb_count(large_refused);
+		return NULL;
+	}
+	if (vma->vm_policy || !is_default(current->mempolicy)) {
+		pb_count(policy_passed);
+	} else {
+		switch (take(gfp, &folio)) {
+		case PB_PAGE:
+			pb_count(anon_pages);
+			return folio;
+		case PB_REFUSE:
+			kill_current();
+			return NULL;
+		case PB_PASS:
+			break;
+		}
+	}
+	folio = static_call(original_anon)(gfp, order, vma, address, hugepage);
+	barrier();
+	return folio;
+}
+
+static noinline struct folio *replace_anon(gfp_t gfp, int order, struct vm_area_struct *vma,
+					   unsigned long address, bool hugepage)
+{
+	struct folio *folio;
+
+	enter();
+	folio = anon_folio(gfp, order, vma, address, hugepage);
+	leave();
+	return folio;
+}
+
+struct folio *mpol_prototype(gfp_t gfp, unsigned int order, struct mempolicy *policy,
+			     pgoff_t ilx, int nid);
+DEFINE_STATIC_CALL_NULL(original_mpol, mpol_prototype);
+
+/*
+ * Shared memory, which goes on with less as anonymous memory does, and what is read back from
+ * swap with its neighbours.
+ */
+static struct folio *mpol_folio(gfp_t gfp, unsigned int order, struct mempolicy *policy,
+				pgoff_t ilx, int nid)
+{
+	struct folio *folio = NULL;
+
+	if (!is_default(policy)) {
+		pb_count(policy_passed);
+	} else if (order) {
+		pb_count(large_refused);
+		return NULL;
+	} else {
+		switch (take(gfp, &folio)) {
+		case PB_PAGE:
+			pb_count(swap_and_shmem_pages);
+			return folio;
+		case PB_REFUSE:
+			kill_current();
+			return NULL;
+		case PB_PASS:
+			break;
+		}
+	}
+	folio = static_call(original_mpol)(gfp, order, policy, ilx, nid);
+	barrier();
+	return folio;
+}
+
+static noinline struct folio *replace_mpol(gfp_t gfp, unsigned int order,
+					   struct mempolicy *policy, pgoff_t ilx, int nid)
+{
+	struct folio *folio;
+
+	enter();
+	folio = mpol_folio(gfp, order, policy, ilx, nid);
+	leave();
+	return folio;
+}
+
+/* No huge pages, neither by faults nor by khugepaged nor because a program asks for them. */
+static noinline unsigned long replace_thp(struct vm_area_struct *vma, unsigned long vm_flags,
+					  unsigned long tva_flags, unsigned long orders)
+{
+	enter();
+	pb_count(thp_refused);
+	leave();
+	return 0;
+}
+
+/*
+ * Compaction would move pages to frames of any colour, so it finds no place for them and ends;
+ * who needs a large block then has what is free.
+ */
+static noinline struct folio *replace_compaction(struct folio *from, unsigned long data)
+{
+	enter();
+	pb_count(compaction_refused);
+	leave();
+	return NULL;
+}
+
+void *pb_replacement(enum pb_hook_id hook)
+{
+	switch (hook) {
+	case PB_HOOK_FILE:
+		return replace_file;
+	case PB_HOOK_ANON:
+		return replace_anon;
+	case PB_HOOK_MPOL:
+		return replace_mpol;
+	case PB_HOOK_THP:
+		return replace_thp;
+	case PB_HOOK_COMPACTION:
+		return replace_compaction;
+	case PB_NR_HOOKS:
+		break;
+	}
+	return NULL;
+}
+
+void pb_set_original(enum pb_hook_id hook, void *original)
+{
+	switch (hook) {
+	case PB_HOOK_FILE:
+		static_call_update(original_file, original);
+		break;
+	case PB_HOOK_ANON:
+		static_call_update(original_anon, original);
+		break;
+	case PB_HOOK_MPOL:
+		static_call_update(original_mpol, original);
+		break;
+	case PB_HOOK_THP:
+	case PB_HOOK_COMPACTION:
+	case PB_NR_HOOKS:
+		break; /* never called */
+	}
+}
