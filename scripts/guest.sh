@@ -1,0 +1,348 @@
+#!/usr/bin/env bash
+# A guest: the distribution's own 6.12 kernel, started under QEMU with files of yours.
+#
+#   guest.sh fetch               gets the newest kernel that is served, and its headers, unless
+#                                they are here; prints their version (uname -r)
+#   guest.sh path WHAT           prints a path of what was fetched last (fetches if nothing
+#                                was, as do the verbs below). WHAT: root, kernel,
+#                                headers (the directory to give to make -C), config
+#   guest.sh pack OUT OPTION...  packs an initial file system of busybox and your files
+#   guest.sh boot INITRD OPTION...
+#                                starts it; the console is printed on standard output
+#   guest.sh run OPTION...       pack and boot in one, with the options of both
+#
+# Options of pack:
+#   --run FILE           program or script that the guest runs as its only task; it sees
+#                        /proc, /sys, /dev, /tmp and debugfs, and starts in /. Needed.
+#   --file HOST:GUEST    a file or directory, to be found at the path GUEST; permissions stay
+#   --program HOST       a program of this machine with its libraries, at the same path
+#   --module NAME        a module of the kernel (virtio_blk, ext4 ...), loaded at the start with
+#                        what it needs, in the order of the options
+# Options of boot:
+#   --memory SIZE        1G        --cpus N   2        --timeout SECONDS   300
+#   --append WORDS       more of the kernel's command line
+#   --disk FILE          a raw image, /dev/vda and on (pack with --module virtio_blk)
+#   --qemu ARGUMENT      one more argument of QEMU, such as -plugin; may be repeated
+#   --quiet              the console is printed only if something goes wrong
+#
+# Exit status: that of the guest's program; 124 if the time is over, 125 if the guest
+# ended without a status (a panic), 126 if the kernel complained on its console (BUG,
+# WARNING, Oops, a stall), whatever its program said; 1 or 2 if it could not be started.
+#
+# Environment: PIEBALD_GUEST_KERNEL, a version such as 6.12.117+deb12-cloud-amd64 instead of
+# the newest one that is served; PIEBALD_GUEST_CPU, QEMU's -cpu (max,-erms,-fsrm, so that
+# string copies are single accesses). Everything is kept in
+# ${XDG_CACHE_HOME:-~/.cache}/piebald/guest/VERSION; nothing but tools is installed.
+#
+# QEMU translates (TCG), one virtual processor after the other: thread=multi corrupts
+# kernel code that is patched while it runs (QEMU 7.2), which is what a module with hooks does.
+set -eu
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=setup.sh
+. "$here/setup.sh"
+
+SERIES=6.12
+FLAVOUR=cloud-amd64
+TOOLS="qemu-system-x86 busybox-static cpio kmod xz-utils build-essential libelf1"
+store=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/piebald/guest
+
+fail() { warn "guest: $*"; exit 1; }
+misuse() { warn "guest: $*"; exit 2; }
+
+# The version to use: the one asked for, one that is served, or one fetched before.
+served_version() {
+    if [ -n "${PIEBALD_GUEST_KERNEL:-}" ]; then
+        case $PIEBALD_GUEST_KERNEL in
+            "$SERIES".*-"$FLAVOUR") say "$PIEBALD_GUEST_KERNEL"; return ;;
+            *) misuse "PIEBALD_GUEST_KERNEL=$PIEBALD_GUEST_KERNEL: allowed: $SERIES.*-$FLAVOUR" ;;
+        esac
+    fi
+    apt-cache depends "linux-image-$SERIES-$FLAVOUR" 2>/dev/null |
+        sed -n "s/^ *Depends: linux-image-\($SERIES\..*-$FLAVOUR\)$/\1/p" | head -n 1
+}
+
+# The four packages that a kernel and its headers are.
+packages_of() { # VERSION
+    local base=${1%-"$FLAVOUR"}
+    say "linux-image-$1 linux-headers-$1 linux-headers-$base-common linux-kbuild-$base"
+}
+
+fetched() { [ -e "$store/$1/complete" ]; }
+
+fetch() {
+    local version wanted
+    # shellcheck disable=SC2086  # a list of package names
+    [ -z "$(missing_packages $TOOLS)" ] || install_packages $TOOLS >&2 || exit 1
+    version=${PIEBALD_GUEST_KERNEL:-}
+    if [ -n "$version" ] && fetched "$version"; then say "$version"; return; fi
+    if ! have apt-get || ! have dpkg-deb; then
+        fail "kernel packages are fetched with apt-get and dpkg-deb, which are not here"
+    fi
+    if can_install; then
+        enable_security_archive >&2
+        apt update -qq >&2 || warn "apt-get update failed; trying with the package lists as they are"
+    fi
+    version=$(served_version)
+    [ -n "$version" ] || fail "the distribution serves no supported kernel: no package linux-image-$SERIES-$FLAVOUR"
+    if fetched "$version"; then say "$version"; return; fi
+    read -r -a wanted <<<"$(packages_of "$version")"
+    unpack "$version" "${wanted[@]}"
+    say "$version"
+}
+
+newest_fetched() {
+    local each
+    for each in "$store"/*/complete; do
+        [ -e "$each" ] && basename "$(dirname "$each")"
+    done | sort -V | tail -n 1
+}
+
+unpack() ( # VERSION PACKAGE...
+    version=$1
+    shift
+    mkdir -p "$store"
+    partial=$(mktemp -d "$store/$version.XXXXXX.partial")
+    trap 'rm -rf "$partial"' EXIT
+    chmod 755 "$partial"
+    cd "$partial"
+    warn "guest: fetching kernel $version and its headers"
+    apt-get -o Acquire::Retries=3 download -qq "$@" 2>"$partial/log" || {
+        cat "$partial/log" >&2
+        fail "the distribution does not serve all of: $*"
+    }
+    for package in *.deb; do dpkg-deb -x "$package" .; done
+    rm -f ./*.deb log
+    # The headers name their other half by the path of an installation. And without the
+    # kernel's image beside them no type information is made for modules, which needs pahole.
+    headers=usr/src/linux-headers-$version
+    printf 'include %s\n' "$store/$version/usr/src/linux-headers-${version%-"$FLAVOUR"}-common/Makefile" \
+        >"$headers/Makefile"
+    rm -f "$headers/vmlinux"
+    "$(tool depmod)" -b "$partial" "$version" || fail "depmod of the fetched modules failed"
+    touch complete
+    rm -rf "${store:?}/$version"
+    mv "$partial" "$store/$version"
+)
+
+# tool NAME: a program that may be in a directory of the superuser.
+tool() {
+    PATH=$PATH:/usr/sbin:/sbin command -v "$1" || fail "no program $1"
+}
+
+current() {
+    local version
+    version=${PIEBALD_GUEST_KERNEL:-$(newest_fetched)}
+    if [ -z "$version" ] || ! fetched "$version"; then version=$(fetch); fi
+    say "$version"
+}
+
+path_of() {
+    local version
+    version=$(current)
+    case ${1:-} in
+        root) say "$store/$version" ;;
+        kernel) say "$store/$version/boot/vmlinuz-$version" ;;
+        headers) say "$store/$version/usr/src/linux-headers-$version" ;;
+        config) say "$store/$version/boot/config-$version" ;;
+        *) misuse "path \"${1:-}\": allowed: root, kernel, headers, config" ;;
+    esac
+}
+
+# --- pack ---------------------------------------------------------------------
+
+# What the guest does first and last. The second serial line carries the status, so that
+# nothing a program prints can be taken for it.
+write_init() {
+    cat >"$1/init" <<'INIT'
+#!/bin/sh
+export PATH=/bin:/sbin:/usr/bin:/usr/sbin HOME=/ TERM=dumb
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs dev /dev
+mount -t tmpfs tmp /tmp
+mount -t debugfs debug /sys/kernel/debug 2>/dev/null
+status=0
+for module in $(cat /piebald/modules); do
+    insmod "$module" || { echo "guest: cannot load $module"; status=1; }
+done
+if [ "$status" = 0 ]; then
+    /piebald/run
+    status=$?
+fi
+sync
+stty -F /dev/ttyS1 raw 2>/dev/null
+echo "status $status" >/dev/ttyS1
+sleep 0.2
+poweroff -f
+INIT
+    chmod 755 "$1/init"
+}
+
+add_program() { # TREE PROGRAM
+    local file
+    [ -x "$2" ] || misuse "--program $2: no such program"
+    { printf '%s\n' "$2"; ldd "$2" 2>/dev/null | sed -n 's/^[^/]*\(\/[^ ]*\) (.*/\1/p'; } |
+        while read -r file; do
+            mkdir -p "$1$(dirname "$file")"
+            cp -L "$file" "$1$file"
+        done
+}
+
+add_module() { # TREE VERSION NAME
+    local line file name
+    "$(tool modprobe)" -d "$store/$2" -S "$2" --show-depends "$3" >"$1.modules" 2>/dev/null ||
+        misuse "--module $3: kernel $2 has no such module"
+    while read -r line; do
+        case $line in
+            insmod*) file=$(awk '{ print $2 }' <<<"$line") ;;
+            *) continue ;; # built in
+        esac
+        name=$(basename "${file%.xz}")
+        if ! grep -qx "/piebald/$name" "$1/piebald/modules"; then
+            case $file in
+                *.xz) xz -dc "$file" >"$1/piebald/$name" ;;
+                *) cp "$file" "$1/piebald/$name" ;;
+            esac
+            printf '/piebald/%s\n' "$name" >>"$1/piebald/modules"
+        fi
+    done <"$1.modules"
+}
+
+pack() { # OUT
+    local version tree item host guest
+    version=$(current)
+    [ -n "$run" ] || misuse "pack: --run FILE is needed"
+    [ -f "$run" ] || misuse "--run $run: no such file"
+    tree=$scratch/tree
+    rm -rf "$tree"
+    mkdir -p "$tree"/{bin,sbin,proc,sys,dev,tmp,etc,usr/bin,usr/sbin,piebald}
+    cp "$(tool busybox)" "$tree/bin/busybox"
+    "$tree/bin/busybox" --list | while read -r item; do
+        [ "$item" = busybox ] || ln -s busybox "$tree/bin/$item"
+    done
+    write_init "$tree"
+    install -m 755 "$run" "$tree/piebald/run"
+    : >"$tree/piebald/modules"
+    for item in ${modules[@]+"${modules[@]}"}; do add_module "$tree" "$version" "$item"; done
+    for item in ${programs[@]+"${programs[@]}"}; do add_program "$tree" "$item"; done
+    for item in ${files[@]+"${files[@]}"}; do
+        host=${item%:*} guest=${item##*:}
+        case $item in *:/*) ;; *) misuse "--file $item: allowed: HOST:GUEST, GUEST from /" ;; esac
+        [ -e "$host" ] || misuse "--file $item: no file $host"
+        mkdir -p "$tree$(dirname "$guest")"
+        cp -RLp "$host" "$tree$guest"
+    done
+    (cd "$tree" && find . | LC_ALL=C sort | cpio -o -H newc --owner 0:0 --quiet) >"$1.partial"
+    mv "$1.partial" "$1"
+}
+
+# --- boot ---------------------------------------------------------------------
+
+COMPLAINTS='BUG:|WARNING:|Oops|general protection fault|Kernel panic|soft lockup|hard LOCKUP|rcu.*stall|hung_task|blocked for more than|list_(add|del) corruption|Bad page state|Bad rss-counter'
+
+boot() { # INITRD
+    local kernel machine disk n=0 code=0 status
+    kernel=$(path_of kernel)
+    [ -f "$1" ] || misuse "boot: no initial file system $1"
+    machine=(-M q35 -accel "tcg,thread=single" -cpu "${PIEBALD_GUEST_CPU:-max,-erms,-fsrm}"
+        -smp "$cpus" -m "$memory" -nodefaults -nographic -no-reboot
+        -serial stdio -serial "file:$scratch/status"
+        -kernel "$kernel" -initrd "$1"
+        -append "console=ttyS0 panic=-1 oops=panic loglevel=4 $append")
+    for disk in ${disks[@]+"${disks[@]}"}; do
+        [ -f "$disk" ] || misuse "--disk $disk: no such file"
+        machine+=(-drive "file=$disk,if=none,id=disk$n,format=raw" -device "virtio-blk-pci,drive=disk$n")
+        n=$((n + 1))
+    done
+    : >"$scratch/status"
+    if [ "$quiet" = 1 ]; then
+        timeout --kill-after=5 "$limit" qemu-system-x86_64 "${machine[@]}" ${qemu[@]+"${qemu[@]}"} \
+            </dev/null >"$scratch/console" || code=$?
+    else
+        set +e
+        timeout --foreground --kill-after=5 "$limit" qemu-system-x86_64 "${machine[@]}" ${qemu[@]+"${qemu[@]}"} \
+            </dev/null | tee "$scratch/console"
+        code=${PIPESTATUS[0]}
+        set -e
+    fi
+    status=$(sed -n 's/^status \([0-9]*\).*/\1/p' "$scratch/status" | tail -n 1)
+    if [ "$code" = 124 ] || [ "$code" = 137 ]; then
+        warn "guest: stopped at its limit of $limit s"
+        code=124
+    elif grep -aqE "$COMPLAINTS" "$scratch/console"; then
+        warn "guest: the kernel complained: $(grep -aE -m 1 "$COMPLAINTS" "$scratch/console")"
+        code=126
+    elif [ "$code" != 0 ]; then
+        warn "guest: QEMU ended with status $code"
+        code=1
+    elif [ -z "$status" ]; then
+        warn "guest: ended without a status"
+        code=125
+    else
+        code=$status
+    fi
+    [ "$quiet" = 0 ] || [ "$code" = 0 ] || cat "$scratch/console"
+    return "$code"
+}
+
+# --- arguments ----------------------------------------------------------------
+
+run='' memory=1G cpus=2 limit=300 append='' quiet=0
+files=() programs=() modules=() disks=() qemu=()
+
+options() { # "pack", "boot" or both, then the arguments
+    local sort=$1
+    shift
+    while [ $# -gt 0 ]; do
+        case $1 in
+            --run | --file | --program | --module)
+                [[ $sort == *pack* ]] || misuse "$1 is an option of pack" ;;
+            --memory | --cpus | --timeout | --append | --disk | --qemu | --quiet)
+                [[ $sort == *boot* ]] || misuse "$1 is an option of boot" ;;
+            *) misuse "\"$1\": no such option of $sort (guest.sh --help)" ;;
+        esac
+        if [ "$1" = --quiet ]; then quiet=1; shift; continue; fi
+        [ $# -ge 2 ] || misuse "$1 needs a value"
+        case $1 in
+            --run) run=$2 ;;
+            --file) files+=("$2") ;;
+            --program) programs+=("$2") ;;
+            --module) modules+=("$2") ;;
+            --memory) memory=$2 ;;
+            --cpus) whole "$1" "$2"; cpus=$2 ;;
+            --timeout) whole "$1" "$2"; limit=$2 ;;
+            --append) append="$append $2" ;;
+            --disk) disks+=("$2") ;;
+            --qemu) qemu+=("$2") ;;
+        esac
+        shift 2
+    done
+}
+
+whole() { # OPTION VALUE
+    [[ $2 =~ ^[1-9][0-9]{0,5}$ ]] || misuse "$1 $2: allowed: whole numbers from 1"
+}
+
+verb=${1:-}
+case $verb in
+    fetch) fetch; exit ;;
+    path) path_of "${2:-}"; exit ;;
+    pack | boot)
+        [ $# -ge 2 ] || misuse "$verb: a file is needed"
+        target=$2
+        shift 2
+        options "$verb" "$@"
+        ;;
+    run) shift; options "pack or boot" "$@" ;;
+    -h | --help) sed -n '2,/^set -eu/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed '$d'; exit ;;
+    *) misuse "\"$verb\": allowed: fetch, path, pack, boot, run, --help" ;;
+esac
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+case $verb in
+    pack) pack "$target" ;;
+    boot) boot "$target" ;;
+    run) pack "$scratch/initrd"; boot "$scratch/initrd" ;;
+esac
