@@ -37,6 +37,7 @@
 # QEMU translates (TCG), one virtual processor after the other: thread=multi corrupts
 # kernel code that is patched while it runs (QEMU 7.2), which is what a module with hooks does.
 set -eu
+shopt -s inherit_errexit
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=setup.sh
@@ -185,7 +186,7 @@ add_program() { # TREE PROGRAM
     { printf '%s\n' "$2"; ldd "$2" 2>/dev/null | sed -n 's/^[^/]*\(\/[^ ]*\) (.*/\1/p'; } |
         while read -r file; do
             mkdir -p "$1$(dirname "$file")"
-            cp -L "$file" "$1$file"
+            cp -L --remove-destination "$file" "$1$file"
         done
 }
 
@@ -231,7 +232,7 @@ pack() { # OUT
         case $item in *:/*) ;; *) misuse "--file $item: allowed: HOST:GUEST, GUEST from /" ;; esac
         [ -e "$host" ] || misuse "--file $item: no file $host"
         mkdir -p "$tree$(dirname "$guest")"
-        cp -RLp "$host" "$tree$guest"
+        cp -RLp --remove-destination "$host" "$tree$guest"
     done
     (cd "$tree" && find . | LC_ALL=C sort | cpio -o -H newc --owner 0:0 --quiet) >"$1.partial"
     mv "$1.partial" "$1"
@@ -335,7 +336,7 @@ case $verb in
         options "$verb" "$@"
         ;;
     run) shift; options "pack or boot" "$@" ;;
-    -h | --help) sed -n '2,/^set -eu/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed '$d'; exit ;;
+    -h | --help) sed -n '2,/^set -eu/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit ;;
     *) misuse "\"$verb\": allowed: fetch, path, pack, boot, run, --help" ;;
 esac
 
