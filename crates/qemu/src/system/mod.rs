@@ -414,10 +414,10 @@ unsafe extern "C" fn on_wait(vcpu: c_uint, data: *mut c_void) {
 unsafe extern "C" fn on_mark(vcpu: c_uint, data: *mut c_void) {
     let data = data as usize;
     // SAFETY: QEMU's thread of virtual processors.
-    if let (Some(state), Some(mark)) = (
-        unsafe { state() },
-        Mark::from_code((data >> BEHIND_BITS) as u16),
-    ) {
+    let Some(state) = (unsafe { state() }) else {
+        return;
+    };
+    if let Some(mark) = Mark::from_code((data >> BEHIND_BITS) as u16) {
         let counted = state.counted((data & BEHIND) as u64);
         state.mark(vcpu as usize, counted, mark);
     }
