@@ -19,4 +19,4 @@ mod study;
 pub use boot::{BootError, Tools};
 pub use check::{Finding, check};
 pub use scenario::{Guest, Input, Measure, Policy, Program, Scenario, ScenarioError};
-pub use study::{Hooks, boots, run};
+pub use study::{Hooks, Progress, boots, run};

@@ -16,13 +16,16 @@ use crate::{
 /// Number of the region that targets count in.
 const REGION: u16 = 1;
 
+/// Told before each boot: its number from 0, and what it is.
+pub type Progress<'a> = &'a dyn Fn(u32, &str);
+
 /// What the caller wants to know and to decide meanwhile.
 #[derive(Default)]
 pub struct Hooks<'a> {
     /// Set: no further boot is begun.
     pub stop: Option<&'a AtomicBool>,
-    /// Told before each boot: its number from 0, and what it is.
-    pub progress: Option<&'a dyn Fn(u32, &str)>,
+    /// Where it has got to.
+    pub progress: Option<Progress<'a>>,
 }
 
 /// What one boot gave.

@@ -304,3 +304,7 @@ impl Sink for Watcher {
         self.now = latest.unwrap_or(self.now);
     }
 }
+
+#[cfg(test)]
+#[path = "watcher_tests.rs"]
+mod tests;
