@@ -186,7 +186,7 @@ add_program() { # TREE PROGRAM
     { printf '%s\n' "$2"; ldd "$2" 2>/dev/null | sed -n 's/^[^/]*\(\/[^ ]*\) (.*/\1/p'; } |
         while read -r file; do
             mkdir -p "$1$(dirname "$file")"
-            cp -L "$file" "$1$file"
+            cp -L --remove-destination "$file" "$1$file"
         done
 }
 
@@ -232,7 +232,7 @@ pack() { # OUT
         case $item in *:/*) ;; *) misuse "--file $item: allowed: HOST:GUEST, GUEST from /" ;; esac
         [ -e "$host" ] || misuse "--file $item: no file $host"
         mkdir -p "$tree$(dirname "$guest")"
-        cp -RLp "$host" "$tree$guest"
+        cp -RLp --remove-destination "$host" "$tree$guest"
     done
     (cd "$tree" && find . | LC_ALL=C sort | cpio -o -H newc --owner 0:0 --quiet) >"$1.partial"
     mv "$1.partial" "$1"

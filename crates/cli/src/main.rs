@@ -4,7 +4,9 @@
 //! it has to be.
 
 mod failure;
+mod guest;
 mod machine;
+mod outputs;
 mod progress;
 mod record;
 mod regions;
@@ -39,6 +41,8 @@ enum Verb {
     Replay(replay::Args),
     /// Rerun the experiments of a paper: its numbers beside ours
     Reproduce(reproduce::Args),
+    /// Boot a stock kernel under QEMU with the machine model attached, and run programs in it
+    Guest(guest::Args),
     /// List, show, check and derive machines
     Machine(machine::Args),
     /// Look into recordings and traces, and convert traces
@@ -51,6 +55,7 @@ fn main() -> ExitCode {
         Verb::Record(args) => record::run(&args),
         Verb::Replay(args) => replay::run(&args),
         Verb::Reproduce(args) => reproduce::run(&args),
+        Verb::Guest(args) => guest::run(&args),
         Verb::Machine(args) => machine::run(&args),
         Verb::Trace(args) => trace::run(&args),
     };

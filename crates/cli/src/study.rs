@@ -1,22 +1,17 @@
 //! `piebald study SCENARIO.toml`
 
-use std::{
-    cell::RefCell,
-    io::IsTerminal,
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{cell::RefCell, io::IsTerminal, path::PathBuf, process::ExitCode};
 
 use piebald_lab::{
     Hooks,
     scenario::{AdviseRequest, MAX_REFS, Scenario, Within},
     study,
 };
-use piebald_report::{Study, TableStyle, to_csv, to_html, to_json, to_table, write_atomically};
 use piebald_units::Count;
 
 use crate::{
-    failure::{Failure, print},
+    failure::Failure,
+    outputs::Outputs,
     progress,
     record::{self, NotCached},
     running,
@@ -27,18 +22,8 @@ use crate::{
 pub(crate) struct Args {
     /// Scenario file (TOML)
     scenario: PathBuf,
-    /// Write report.html, study.json and study.csv to this folder
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
-    /// Write the results as JSON to this file, or to standard output with -
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write the results as CSV to this file, or to standard output with -
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
-    /// Write a self-contained HTML report with charts to this file
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    outputs: Outputs,
     /// Runs with different draws, instead of the scenario's number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: Option<u32>,
@@ -106,7 +91,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         piebald_lab::StudyError::Advise { .. } => Failure::usage(e),
     })?;
     study.command = Some(format!("piebald study {}", args.scenario.display()));
-    show(args, &study)?;
+    args.outputs.show(&study)?;
     Ok(match study.complete {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
@@ -136,45 +121,6 @@ fn apply(args: &Args, scenario: &mut Scenario) -> Result<(), Failure> {
         let share = scenario.warmup_refs as f64 / scenario.budget_refs as f64;
         scenario.budget_refs = budget.0;
         scenario.warmup_refs = ((budget.0 as f64 * share) as u64).min(MAX_REFS);
-    }
-    Ok(())
-}
-
-/// Prints the table, unless a machine-readable form goes to standard output, and
-/// writes the files asked for.
-fn show(args: &Args, study: &Study) -> Result<(), Failure> {
-    let stdout = Path::new("-");
-    let json = to_json(study).map_err(Failure::failed)?;
-    let csv = to_csv(study).map_err(Failure::failed)?;
-    let html = to_html(study).map_err(Failure::failed)?;
-    let mut outputs: Vec<(PathBuf, &str)> = Vec::new();
-    for (path, text) in [(&args.json, &json), (&args.csv, &csv), (&args.html, &html)] {
-        outputs.extend(path.clone().map(|p| (p, text.as_str())));
-    }
-    if let Some(folder) = &args.output {
-        std::fs::create_dir_all(folder)
-            .map_err(|e| Failure::failed(format!("{}: {e}", folder.display())))?;
-        for (name, text) in [
-            ("report.html", &html),
-            ("study.json", &json),
-            ("study.csv", &csv),
-        ] {
-            outputs.push((folder.join(name), text));
-        }
-    }
-    if !outputs.iter().any(|(path, _)| path == stdout) {
-        let terminal = std::io::stdout().is_terminal();
-        let style = TableStyle {
-            bold: terminal,
-            ..TableStyle::default()
-        };
-        print(&to_table(study, &style))?;
-    }
-    for (path, text) in outputs {
-        match path == stdout {
-            true => print(text)?,
-            false => write_atomically(&path, text.as_bytes()).map_err(Failure::failed)?,
-        }
     }
     Ok(())
 }

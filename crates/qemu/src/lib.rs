@@ -1,10 +1,13 @@
 //! Piebald's ends in QEMU.
 //!
-//! The crate is two things at once: the plugin that QEMU loads (the `cdylib`),
-//! which records a program, and the driver that starts QEMU with it (the `rlib`).
+//! The crate is two things at once: the plugin that QEMU loads (the `cdylib`), which
+//! records a program or watches a machine, and the driver that starts QEMU with it to
+//! record (the `rlib`).
 //!
 //! * [`recorder`]: the driver; what `piebald record` calls.
 //! * [`plugin`]: what runs inside QEMU user mode.
+//! * [`system`]: what runs inside QEMU system mode: the machine model, watching a guest.
+//! * [`api`], `entry`: what QEMU offers both, and where it enters.
 //! * [`shared`]: the memory through which the two, and all processes of the
 //!   recorded program, talk; [`spool`]: the file that all of them append to.
 //! * [`image`]: what running a file means.
@@ -19,8 +22,11 @@
 //! all have ended, the driver takes what a killed process left in shared memory,
 //! writes header and index, and gives the file its name.
 
+pub mod api;
+mod entry;
 pub mod image;
 pub mod plugin;
 pub mod recorder;
 pub mod shared;
 pub mod spool;
+pub mod system;

@@ -134,13 +134,20 @@ fn conditions(study: &Study) -> String {
         0 | 1 => "no intervals",
         _ => "mean ± 95 % interval",
     };
+    // Programs of a guest run to their end.
+    let budget = match study.budget_refs {
+        0 => String::new(),
+        refs => format!(
+            ", {} references per program and run after {} of warm-up",
+            grouped(refs),
+            grouped(study.warmup_refs)
+        ),
+    };
     format!(
-        "{}; {} repetition{} ({intervals}), {} references per program and run after {} of warm-up, seed {}",
+        "{}; {} repetition{} ({intervals}){budget}, seed {}",
         clean(&study.machine.title),
         study.repetitions,
         if study.repetitions == 1 { "" } else { "s" },
-        grouped(study.budget_refs),
-        grouped(study.warmup_refs),
         study.seed,
     )
 }

@@ -180,6 +180,26 @@ fn table_has_units_intervals_and_both_phases() {
 }
 
 #[test]
+fn a_study_without_a_budget_says_nothing_of_one() {
+    let mut study = sample_study();
+    let table = to_table(&study, &TableStyle::default());
+    assert!(table.contains("references per program and run"));
+    assert!(
+        to_html(&study)
+            .expect("HTML")
+            .contains("warm-up references")
+    );
+    study.budget_refs = 0;
+    let table = to_table(&study, &TableStyle::default());
+    assert!(!table.contains("per program and run"), "{table}");
+    assert!(
+        !to_html(&study)
+            .expect("HTML")
+            .contains("warm-up references")
+    );
+}
+
+#[test]
 fn table_keeps_to_the_width_where_two_programs_fit() {
     for width in [100, 120, 160] {
         let text = to_table(&sample_study(), &TableStyle { width, bold: false });

@@ -1,7 +1,7 @@
 //! What the operating system asks of the machine.
 
 use piebald_units::{
-    Asid, CoreId, Pfn, Picos, VirtAddr,
+    Asid, CoreId, Pfn, PhysAddr, Picos, VirtAddr,
     memory::{Load, MemoryPort, PageTables, PhysRef, Progress, Span},
     op::RefKind,
 };
@@ -141,6 +141,18 @@ const SWEEP_BYTES: u16 = 64;
 const SWEEP_INSTRS: u32 = 8;
 
 impl Machine {
+    /// A core's write-combining buffer, filled by non-temporal stores, goes to memory past
+    /// the caches, which lose the line. Nobody waits for it. The whole line counts as
+    /// written.
+    pub fn write_around(&mut self, core: CoreId, addr: PhysAddr, now: Picos) {
+        let thread = usize::from(core.0);
+        let line = (addr.0 >> piebald_units::LINE_SHIFT) as Line;
+        let socket = self.hierarchy.topology.paths[self.physical(thread)].socket;
+        self.hierarchy.discard(line);
+        self.memory.write(socket, line, now.0 << 8);
+        self.threads[thread].counters.memory_writes += 1;
+    }
+
     /// Runs over a span line by line; `step` names the references of one line.
     fn sweep(
         &mut self,

@@ -17,8 +17,8 @@ use core::ffi::{c_uint, c_void};
 
 use piebald_trace::recording::model::Raw;
 
-use super::api;
 use super::lane::make_room;
+use crate::api;
 use crate::shared::Slot;
 
 /// Entries behind the point at which a slot counts as full. A block has at most

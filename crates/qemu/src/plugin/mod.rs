@@ -12,7 +12,6 @@
 //! No thread is started, no descriptor is kept, and no lock is held over a fork:
 //! programs fork, close all descriptors, and replace their image at any time.
 
-pub mod api;
 mod calls;
 pub mod decode;
 mod follow;
@@ -24,7 +23,7 @@ mod maps;
 mod process;
 
 use core::cell::Cell;
-use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use core::ffi::{c_uint, c_void};
 use core::sync::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
@@ -34,8 +33,8 @@ use std::sync::OnceLock;
 
 use piebald_trace::recording::model::{AccessKind, BlockDef, EventKind, Raw};
 
+use crate::api::{self, Api, MEM_RW, NO_REGS};
 use crate::shared::Shared;
-use api::{Api, MEM_RW, NO_REGS};
 use decode::Watch;
 pub use hot::MARGIN;
 #[cfg(test)]
@@ -92,45 +91,14 @@ fn access_bytes(info: api::MemInfo) -> u64 {
         .map_or(8, |api| 1 << unsafe { (api.mem_size_shift)(info) })
 }
 
-/// Called by QEMU when it loads the plugin; not 0 makes QEMU give up.
+/// Begins to record: QEMU has loaded the plugin in user mode.
 ///
-/// # Safety
-/// `info` and `argv` must be what QEMU passes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn qemu_plugin_install(
-    id: api::PluginId,
-    info: *const api::Info,
-    argc: c_int,
-    argv: *const *const c_char,
-) -> c_int {
-    let args = (0..argc as usize).map(|i| {
-        // SAFETY: QEMU passes `argc` C strings.
-        unsafe { CStr::from_ptr(*argv.add(i)) }.to_string_lossy()
-    });
-    // SAFETY: QEMU passes a valid structure.
-    let info = unsafe { &*info };
-    match install(id, info, args.map(|a| a.into_owned()).collect()) {
-        Ok(()) => 0,
-        Err(what) => {
-            eprintln!("piebald recorder: {what}");
-            1
-        }
-    }
-}
-
-fn install(id: api::PluginId, info: &api::Info, args: Vec<String>) -> Result<(), String> {
-    // SAFETY: QEMU passes a C string.
-    let target = unsafe { CStr::from_ptr(info.target_name) };
-    if info.system_emulation || target != c"x86_64" {
-        let mode = if info.system_emulation {
-            "system"
-        } else {
-            "user"
-        };
-        let target = target.to_string_lossy();
-        return Err(format!(
-            "QEMU {mode} mode for {target}; it records x86_64 user mode"
-        ));
+/// # Errors
+/// What is not as it has to be, in words.
+pub(crate) fn install(id: api::PluginId, info: &api::Info, args: &[String]) -> Result<(), String> {
+    if info.target() != "x86_64" {
+        let target = info.target();
+        return Err(format!("QEMU user mode for {target}; it records x86_64"));
     }
     maps::remember_qemu();
     let mut state = None;
@@ -148,9 +116,7 @@ fn install(id: api::PluginId, info: &api::Info, args: Vec<String>) -> Result<(),
     // would take it for ended.
     process::begin(&shared).map_err(|e| format!("{state}: {e}"))?;
     lane::finish_replaced(&shared);
-    // SAFETY: QEMU's function on numbers.
-    let stores = (0..u32::BITS).filter(|b| unsafe { (api.mem_is_store)(1 << b) });
-    STORE_BITS.store(stores.fold(0, |bits, b| bits | 1 << b), Relaxed);
+    STORE_BITS.store(api.store_bits(), Relaxed);
     if SHARED.set(shared).is_err() || API.set(api).is_err() {
         return Err("it is loaded twice".into());
     }

@@ -20,7 +20,7 @@
 //! `SIGTERM`). What the processes did until then is there: the driver takes it
 //! from shared memory. A recording that a limit or a region cuts is complete.
 
-mod find;
+pub mod find;
 mod finish;
 mod hush;
 mod signals;

@@ -135,7 +135,7 @@ fn clean_lines(text: &str) -> String {
 /// Conditions of the measurement, each with its name.
 fn facts(study: &Study) -> Vec<(&'static str, String)> {
     let rate = study.simulated_refs as f64 / study.host_seconds / 1e6;
-    vec![
+    let mut facts = vec![
         ("machine", clean(&study.machine.title)),
         ("repetitions", study.repetitions.to_string()),
         ("references per program and run", grouped(study.budget_refs)),
@@ -150,7 +150,13 @@ fn facts(study: &Study) -> Vec<(&'static str, String)> {
                 number(rate)
             ),
         ),
-    ]
+    ];
+    // Programs of a guest run to their end.
+    if study.budget_refs == 0 {
+        let budget = ["references per program and run", "warm-up references"];
+        facts.retain(|(name, _)| !budget.contains(name));
+    }
+    facts
 }
 
 fn legend(study: &Study) -> Vec<Legend> {

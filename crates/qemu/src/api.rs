@@ -5,7 +5,7 @@
 //! the same crate is also an ordinary library of the driver, which runs outside
 //! QEMU and must link without it.
 
-use core::ffi::{c_char, c_int, c_uint, c_void};
+use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 /// Interface version that this plugin is written for; QEMU reads the symbol.
 #[unsafe(no_mangle)]
@@ -28,12 +28,23 @@ pub struct Info {
     pub max_vcpus: c_int,
 }
 
+impl Info {
+    /// Name of the guest architecture.
+    pub fn target(&self) -> String {
+        // SAFETY: QEMU passes a C string.
+        let name = unsafe { CStr::from_ptr(self.target_name) };
+        name.to_string_lossy().into_owned()
+    }
+}
+
 /// QEMU's name for a loaded plugin.
 pub type PluginId = u64;
 /// A block under translation; opaque, valid during the callback only.
 pub enum Tb {}
 /// An instruction of a block under translation.
 pub enum Insn {}
+/// Where an access went, in terms of the emulated machine; valid during the callback only.
+pub enum HwAddr {}
 /// Packed description of one memory access.
 pub type MemInfo = u32;
 
@@ -56,12 +67,15 @@ pub const NO_REGS: c_int = 0;
 /// Loads and stores.
 pub const MEM_RW: c_int = 3;
 
-macro_rules! functions {
-    ($($(#[$doc:meta])* $field:ident = $name:literal: $type:ty;)*) => {
-        /// QEMU's functions, by address.
-        pub struct Api { $($(#[$doc])* pub $field: $type,)* }
+/// The inline operation that adds a number to a word of 64 bits.
+pub const ADD_U64: c_int = 0;
 
-        impl Api {
+macro_rules! functions {
+    ($(#[$what:meta])* $table:ident: $($(#[$doc:meta])* $field:ident = $name:literal: $type:ty;)*) => {
+        $(#[$what])*
+        pub struct $table { $($(#[$doc])* pub $field: $type,)* }
+
+        impl $table {
             /// Looks all functions up in the running process.
             ///
             /// # Errors
@@ -85,6 +99,8 @@ macro_rules! functions {
 }
 
 functions! {
+    /// QEMU's functions, by address.
+    Api:
     /// Registers the translation callback.
     on_tb_trans = "qemu_plugin_register_vcpu_tb_trans_cb":
         unsafe extern "C" fn(PluginId, TbTrans);
@@ -121,4 +137,41 @@ functions! {
     mem_size_shift = "qemu_plugin_mem_size_shift": unsafe extern "C" fn(MemInfo) -> c_uint;
     /// Is an access a store?
     mem_is_store = "qemu_plugin_mem_is_store": unsafe extern "C" fn(MemInfo) -> bool;
+}
+
+impl Api {
+    /// The bits that say of a report that it is a store, found by asking QEMU: asking it
+    /// each time would cost a call.
+    pub fn store_bits(&self) -> MemInfo {
+        // SAFETY: QEMU's function on numbers.
+        let stores = (0..u32::BITS).filter(|b| unsafe { (self.mem_is_store)(1 << b) });
+        stores.fold(0, |bits, b| bits | 1 << b)
+    }
+}
+
+functions! {
+    /// What only the emulation of a whole machine needs.
+    SystemApi:
+    /// Registers an addition for every execution of a block.
+    on_tb_exec_inline = "qemu_plugin_register_vcpu_tb_exec_inline":
+        unsafe extern "C" fn(*mut Tb, c_int, *mut c_void, u64);
+    /// Where the access that is being reported went; null if QEMU does not know.
+    hwaddr = "qemu_plugin_get_hwaddr": unsafe extern "C" fn(MemInfo, u64) -> *const HwAddr;
+    /// Is it a device?
+    hwaddr_is_io = "qemu_plugin_hwaddr_is_io": unsafe extern "C" fn(*const HwAddr) -> bool;
+    /// Physical address; for a device, the offset in it.
+    hwaddr_phys_addr = "qemu_plugin_hwaddr_phys_addr":
+        unsafe extern "C" fn(*const HwAddr) -> u64;
+}
+
+/// A virtual processor, as QEMU itself knows it.
+pub enum Cpu {}
+
+functions! {
+    /// What QEMU exports for its own modules and does not promise to plugins.
+    CpuApi:
+    /// A virtual processor by its number; null if there is none.
+    get_cpu = "qemu_get_cpu": unsafe extern "C" fn(c_int) -> *mut Cpu;
+    /// Makes a virtual processor leave its code at the next block, as an interrupt would.
+    exit = "cpu_exit": unsafe extern "C" fn(*mut Cpu);
 }

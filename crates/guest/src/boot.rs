@@ -1,0 +1,350 @@
+//! One boot: the distribution's kernel under QEMU with the plugin, and what it counted.
+//!
+//! `scripts/guest.sh` fetches the kernel, packs the initial file system and starts QEMU; it
+//! is part of this library, and so are the programs of `programs/`, which are compiled
+//! without shared libraries when a scenario is prepared.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use piebald_qemu::{
+    recorder::find,
+    system::{MAX_MEMORY, results::Results},
+};
+
+use crate::{
+    inputs,
+    scenario::{Policy, Program, Scenario},
+    script::{self, CODES},
+};
+
+const SCRIPTS: [(&str, &str); 2] = [
+    ("guest.sh", include_str!("../../../scripts/guest.sh")),
+    ("setup.sh", include_str!("../../../scripts/setup.sh")),
+];
+const MARKS: (&str, &str) = ("mark.h", include_str!("../programs/mark.h"));
+const PROGRAMS: [(&str, &str); 3] = [
+    ("launch", include_str!("../programs/launch.c")),
+    ("mergesort", include_str!("../programs/mergesort.c")),
+    ("scan", include_str!("../programs/scan.c")),
+];
+/// Where they are in the guest.
+const PROGRAMS_DIR: &str = "/piebald/programs";
+/// QEMU's model of a processor: string copies are single accesses, and who idles halts.
+const CPU: &str = "max,-erms,-fsrm,-monitor";
+/// Guest time is instruction time, and waiting takes no time of the host.
+const ICOUNT: &str = "shift=0,sleep=off";
+/// Room for the file system's own structures, in bytes.
+const SPARE: u64 = 8 << 20;
+
+/// Why a guest did not give results.
+#[derive(Debug, thiserror::Error)]
+pub enum BootError {
+    /// A file of the preparation.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A program of this computer is needed and not there.
+    #[error("{0}: no such program (see piebald guest check)")]
+    NoProgram(String),
+    /// The plugin was not found.
+    #[error("{0}")]
+    NoPlugin(String),
+    /// A tool failed.
+    #[error("{tool} failed with {status}: {said}")]
+    Tool {
+        /// Its name.
+        tool: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// The last lines that it printed.
+        said: String,
+    },
+    /// The guest failed.
+    #[error("the guest failed ({why}): {said}")]
+    Guest {
+        /// Why, in words.
+        why: String,
+        /// The last lines that it printed.
+        said: String,
+    },
+    /// What the plugin wrote is not what it should be.
+    #[error("the plugin's results: {0}")]
+    Results(String),
+}
+
+/// What all boots of a scenario share: scripts, programs and the image of `/data`, in a
+/// folder that goes with it.
+#[derive(Debug)]
+pub struct Tools {
+    folder: tempfile::TempDir,
+    plugin: PathBuf,
+    image: Option<PathBuf>,
+    /// Programs of this computer, by the names that commands have.
+    found: Vec<(String, PathBuf)>,
+}
+
+impl Tools {
+    /// Prepares a scenario. `plugin`: the library, if it is not near this executable.
+    ///
+    /// # Errors
+    /// What is missing or failed.
+    pub fn prepare(scenario: &Scenario, plugin: Option<&Path>) -> Result<Self, BootError> {
+        let plugin = find::plugin(plugin).map_err(|e| BootError::NoPlugin(e.to_string()))?;
+        let folder = tempfile::tempdir().map_err(|source| BootError::File {
+            path: std::env::temp_dir(),
+            source,
+        })?;
+        let mut tools = Self {
+            folder,
+            plugin,
+            image: None,
+            found: Vec::new(),
+        };
+        for (name, text) in SCRIPTS {
+            tools.write(name, text)?;
+        }
+        tools.compile()?;
+        for program in &scenario.programs {
+            tools.find(program)?;
+        }
+        for module in scenario.policies.iter().filter_map(|p| p.module.as_ref()) {
+            File::open(module).map_err(|source| BootError::File {
+                path: module.clone(),
+                source,
+            })?;
+        }
+        if !scenario.files.is_empty() {
+            tools.image = Some(tools.make_image(scenario)?);
+        }
+        Ok(tools)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<PathBuf, BootError> {
+        let path = self.path(name);
+        match std::fs::write(&path, text) {
+            Ok(()) => Ok(path),
+            Err(source) => Err(BootError::File { path, source }),
+        }
+    }
+
+    fn compile(&self) -> Result<(), BootError> {
+        let folder = self.path("programs");
+        std::fs::create_dir_all(&folder).map_err(|source| BootError::File {
+            path: folder.clone(),
+            source,
+        })?;
+        self.write(MARKS.0, MARKS.1)?;
+        for (name, text) in PROGRAMS {
+            let source = self.write(&format!("{name}.c"), text)?;
+            let mut cc = Command::new("cc");
+            cc.args(["-O2", "-static", "-o"]);
+            cc.arg(folder.join(name)).arg(source);
+            run("cc", &mut cc)?;
+        }
+        Ok(())
+    }
+
+    /// Finds a program of this computer that a command names.
+    fn find(&mut self, program: &Program) -> Result<(), BootError> {
+        let name = &program.command[0];
+        if PROGRAMS.iter().any(|(ours, _)| ours == name) {
+            return Ok(());
+        }
+        let path = find::program(OsStr::new(name));
+        let path = path.ok_or_else(|| BootError::NoProgram(name.clone()))?;
+        self.found.push((name.clone(), path));
+        Ok(())
+    }
+
+    fn make_image(&self, scenario: &Scenario) -> Result<PathBuf, BootError> {
+        let folder = self.path("data");
+        let failed = |path: &Path, source| BootError::File {
+            path: path.to_owned(),
+            source,
+        };
+        std::fs::create_dir_all(&folder).map_err(|e| failed(&folder, e))?;
+        for input in &scenario.files {
+            let path = folder.join(&input.name);
+            let file = File::create(&path).map_err(|e| failed(&path, e))?;
+            let mut file = BufWriter::new(file);
+            inputs::write(input, &mut file).map_err(|e| failed(&path, e))?;
+            file.flush().map_err(|e| failed(&path, e))?;
+        }
+        let image = self.path("data.img");
+        let bytes: u64 = scenario.files.iter().map(|f| f.size).sum();
+        let blocks = (bytes + bytes / 16 + SPARE) / 4096;
+        let path = find::program(OsStr::new("mke2fs"));
+        let mke2fs = path.unwrap_or_else(|| PathBuf::from("/sbin/mke2fs"));
+        let mut make = Command::new(mke2fs);
+        make.args(["-q", "-t", "ext4", "-b", "4096", "-d"]);
+        make.arg(&folder).arg(&image).arg(blocks.to_string());
+        run("mke2fs", &mut make)?;
+        Ok(image)
+    }
+
+    /// Boots a guest; what the plugin counted.
+    ///
+    /// # Errors
+    /// Why there is nothing to report.
+    pub fn boot(
+        &self,
+        scenario: &Scenario,
+        policy: &Policy,
+        together: bool,
+        repetition: u32,
+    ) -> Result<Results, BootError> {
+        let mut resolved = scenario.clone();
+        for program in &mut resolved.programs {
+            let found = self
+                .found
+                .iter()
+                .find(|(name, _)| *name == program.command[0]);
+            if let Some((_, path)) = found {
+                program.command[0] = path.display().to_string();
+            }
+        }
+        let text = script::script(&resolved, policy, together, repetition);
+        let script = self.write("run.sh", &text)?;
+        let output = self.path("results.json");
+        let mut bash = Command::new("bash");
+        bash.arg(self.path("guest.sh")).arg("run").arg("--quiet");
+        bash.arg("--run").arg(script);
+        bash.args(self.options(scenario, policy));
+        bash.args(["--qemu", "-plugin", "--qemu"]);
+        bash.arg(self.plugin_argument(scenario, &output));
+        bash.env("PIEBALD_GUEST_CPU", CPU);
+        let ended = output_of(&mut bash)?;
+        if !ended.status.success() {
+            let why = reason(ended.status);
+            let said = last_lines(&[&ended.stdout[..], &ended.stderr[..]].concat());
+            return Err(BootError::Guest { why, said });
+        }
+        let results = Results::read(&output).map_err(BootError::Results)?;
+        match results.complete {
+            true => Ok(results),
+            false => Err(BootError::Results("the guest's end was not seen".into())),
+        }
+    }
+
+    fn options(&self, scenario: &Scenario, policy: &Policy) -> Vec<OsString> {
+        let guest = &scenario.guest;
+        let mut options: Vec<OsString> = [
+            "--memory".into(),
+            format!("{}M", guest.memory >> 20),
+            "--cpus".into(),
+            guest.vcpus.to_string(),
+            "--timeout".into(),
+            guest.timeout.to_string(),
+            "--append".into(),
+            guest.append.clone(),
+            "--qemu".into(),
+            "-icount".into(),
+            "--qemu".into(),
+            ICOUNT.into(),
+        ]
+        .map(OsString::from)
+        .to_vec();
+        let mut add = |name: &str, value: OsString| options.extend([name.into(), value]);
+        let pair = |host: &Path, guest: &str| {
+            let mut pair = host.as_os_str().to_owned();
+            pair.push(format!(":{guest}"));
+            pair
+        };
+        add("--file", pair(&self.path("programs"), PROGRAMS_DIR));
+        for (_, path) in &self.found {
+            add("--program", path.into());
+        }
+        if let Some(module) = &policy.module {
+            add("--file", pair(module, "/piebald/policy.ko"));
+        }
+        if let Some(image) = &self.image {
+            add("--module", "virtio_blk".into());
+            add("--disk", image.into());
+        }
+        options
+    }
+
+    /// The plugin and its arguments, as QEMU separates them: commas in paths are doubled.
+    fn plugin_argument(&self, scenario: &Scenario, output: &Path) -> String {
+        let escaped = |path: &str| path.replace(',', ",,");
+        format!(
+            "{},machine={},memory={},output={}",
+            escaped(&self.plugin.display().to_string()),
+            escaped(&scenario.machine_name),
+            scenario.guest.memory.min(MAX_MEMORY),
+            escaped(&output.display().to_string()),
+        )
+    }
+}
+
+/// Runs a tool that must succeed.
+fn run(tool: &str, command: &mut Command) -> Result<(), BootError> {
+    let ended = output_of(command)?;
+    match ended.status.success() {
+        true => Ok(()),
+        false => Err(BootError::Tool {
+            tool: tool.into(),
+            status: ended.status,
+            said: last_lines(&ended.stderr),
+        }),
+    }
+}
+
+fn output_of(command: &mut Command) -> Result<std::process::Output, BootError> {
+    let ended = command.stdin(Stdio::null()).output();
+    ended.map_err(|source| BootError::File {
+        path: command.get_program().into(),
+        source,
+    })
+}
+
+/// Why `guest.sh` failed: its own codes, and those of the guest's script.
+fn reason(status: ExitStatus) -> String {
+    let Some(code) = status.code() else {
+        return status.to_string();
+    };
+    let own = CODES.iter().find(|(known, _)| *known == code);
+    let why = match code {
+        124 => "it took too long",
+        125 => "it ended without a status",
+        126 => "its kernel complained",
+        _ => own.map_or("status", |(_, why)| why),
+    };
+    format!("{why}, {code}")
+}
+
+/// The last lines of what was printed, without what is not text.
+fn last_lines(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let clean = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
+    let lines: Vec<String> = text.lines().map(clean).filter(|l| !l.is_empty()).collect();
+    lines[lines.len().saturating_sub(8)..].join("\n  ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_text() {
+        let many: String = (0..20).map(|i| format!("line {i}\r\n")).collect();
+        let last = last_lines(many.as_bytes());
+        assert!(
+            last.starts_with("line 12\n") && last.ends_with("line 19"),
+            "{last:?}"
+        );
+        assert_eq!(last_lines(b"\x1b\xff\n"), "\u{fffd}");
+    }
+}

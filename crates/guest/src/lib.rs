@@ -1,0 +1,22 @@
+//! Stock kernels under QEMU, with the machine model attached.
+//!
+//! A [`Scenario`] names programs, the virtual processors that they run on, and policies:
+//! without the module, or with it and colours for some programs. [`run`] boots a guest for
+//! every repetition, policy and phase (the target alone, and beside the others), and fills
+//! the record that studies fill as well; [`check`] says what a computer lacks for that.
+//!
+//! * `scenario`: what to run; `inputs`: the files that programs read;
+//! * `script`: what the guest does; `boot`: QEMU, the plugin, and the results;
+//! * `study`: from counters to the record that is reported.
+
+mod boot;
+mod check;
+mod inputs;
+mod scenario;
+mod script;
+mod study;
+
+pub use boot::{BootError, Tools};
+pub use check::{Finding, check};
+pub use scenario::{Guest, Input, Measure, Policy, Program, Scenario, ScenarioError};
+pub use study::{Hooks, Progress, boots, run};

@@ -1,0 +1,102 @@
+//! Scenarios that can be run, and what is said of others.
+
+use super::*;
+
+const GOOD: &str = r#"
+schema = 1
+[machine]
+preset = "w3540"
+[[file]]
+name = "text"
+size = "24MiB"
+[[program]]
+name = "sort"
+command = ["mergesort", "1000", "1"]
+vcpu = 0
+measure = "marks"
+[[program]]
+name = "grep"
+command = ["grep", "-c", "marmalade", "/data/text"]
+vcpu = 1
+role = "polluter"
+[[policy]]
+name = "stock"
+[[policy]]
+name = "one color"
+module = "piebald.ko"
+map = ["15", "16"]
+colors = { grep = "0" }
+"#;
+
+#[test]
+fn a_good_scenario_is_read_with_its_defaults() {
+    let scenario = Scenario::parse(GOOD, Path::new("there")).expect("is good");
+    assert_eq!(scenario.guest.memory, 1 << 30);
+    assert_eq!((scenario.guest.vcpus, scenario.repetitions), (2, 1));
+    assert_eq!(scenario.target().name, "sort");
+    assert_eq!(scenario.target().measure, Measure::Marks);
+    let polluters: Vec<_> = scenario.polluters().map(|p| p.name.as_str()).collect();
+    assert_eq!(polluters, ["grep"]);
+    let module = scenario.policies[1].module.as_deref();
+    assert_eq!(module, Some(Path::new("there/piebald.ko")));
+    assert_eq!(scenario.files[0].size, 24 << 20);
+}
+
+#[test]
+fn what_cannot_be_run_is_named_with_what_is_allowed() {
+    for (from, to, said) in [
+        ("schema = 1", "schema = 2", "schema = 2: allowed: 1"),
+        ("w3540", "pdp11", "machine.preset = pdp11: allowed: "),
+        ("preset = \"w3540\"", "", "one of the keys preset and file"),
+        ("24MiB", "24 pounds", "file[0].size = \"24 pounds\""),
+        ("24MiB", "1B", "file[0].size = 1B: allowed: 4KiB"),
+        ("name = \"text\"", "name = \"../text\"", "file[0].name"),
+        (
+            "vcpu = 1",
+            "vcpu = 2",
+            "program[1].vcpu = 2: allowed: 0 to 1",
+        ),
+        (
+            "\"polluter\"",
+            "\"target\"",
+            "targets = 2: allowed: exactly one",
+        ),
+        ("\"mergesort\"", "\"./mergesort\"", "program[0].command"),
+        ("\"marks\"", "\"all\"", "line 12"),
+        (
+            "role =",
+            "measure = \"marks\"\nrole =",
+            "program[1].measure",
+        ),
+        ("name = \"one color\"", "name = \"stock\"", "policy[1].name"),
+        (
+            "grep = \"0\"",
+            "grip = \"0\"",
+            "policy[1].colors = grip: allowed: sort, grep",
+        ),
+        ("grep = \"0\"", "grep = \"$(reboot)\"", "policy[1].colors"),
+        ("module = \"piebald.ko\"", "", "with a module only"),
+        ("map = [\"15\", \"16\"]", "", "policy[1].map"),
+        (
+            "schema = 1",
+            "schema = 1\nrepetitions = 0",
+            "repetitions = 0",
+        ),
+        ("schema = 1", "schema = 1\ncolour = 0", "line 3"),
+        (
+            "[[file]]",
+            "[guest]\nmemory = \"3GiB\"\n[[file]]",
+            "guest.memory = 3GiB",
+        ),
+        (
+            "[[file]]",
+            "[guest]\nvcpus = 5\n[[file]]",
+            "guest.vcpus = 5: allowed: 1 to 4",
+        ),
+    ] {
+        assert!(GOOD.contains(from), "{from}");
+        let text = GOOD.replacen(from, to, 1);
+        let error = Scenario::parse(&text, Path::new(".")).expect_err(to);
+        assert!(error.contains(said), "{from} -> {to}: {error}");
+    }
+}

@@ -1,0 +1,171 @@
+//! What the guest does: a script for its shell.
+
+use std::fmt::Write;
+
+use crate::scenario::{Measure, Policy, Program, Scenario};
+
+/// Most pages of 4 KiB that ageing takes.
+const MAX_AGE: u64 = 8192;
+
+/// Exit codes of the script beside those of programs.
+pub const CODES: [(i32, &str); 4] = [
+    (101, "the files could not be mounted"),
+    (
+        102,
+        "the module could not be loaded or did not take its colours",
+    ),
+    (103, "a program beside the target ended too early"),
+    (104, "a program failed"),
+];
+
+/// The script of one boot. `together`: the others run beside the target. `repetition`
+/// decides how much memory is taken before anything runs, and so which frames are free.
+pub fn script(scenario: &Scenario, policy: &Policy, together: bool, repetition: u32) -> String {
+    let mut text = String::from("#!/bin/sh\nPATH=/piebald/programs:$PATH\n");
+    if !scenario.files.is_empty() {
+        text += "mkdir /data && mount -t ext4 -o ro /dev/vda /data || exit 101\n";
+    }
+    if policy.module.is_some() {
+        load(&mut text, policy);
+    }
+    let pages = age(scenario.seed, repetition);
+    let _ = writeln!(
+        text,
+        "dd if=/dev/zero of=/tmp/age bs=4096 count={pages} 2>/dev/null"
+    );
+    let others: Vec<&Program> = match together {
+        true => scenario.polluters().collect(),
+        false => Vec::new(),
+    };
+    // Once through, so that what they read lies in the page cache, in their colours.
+    for program in &others {
+        let _ = writeln!(text, "{} || exit 104", launch(program, policy, "once"));
+    }
+    for program in &others {
+        let _ = writeln!(text, "{} &", launch(program, policy, "forever"));
+        text += "others=\"$others $!\"\n";
+    }
+    let target = scenario.target();
+    let how = match target.measure {
+        Measure::SecondRun => "measured",
+        Measure::Marks => "once",
+    };
+    let _ = writeln!(text, "{} || exit 104", launch(target, policy, how));
+    text += "for each in $others; do kill \"$each\" || exit 103; done\n";
+    text += "for each in $others; do wait \"$each\" || exit 103; done\n";
+    text
+}
+
+/// Pages of 4 KiB that are taken before anything runs.
+fn age(seed: u64, repetition: u32) -> u64 {
+    let mixed = seed
+        .wrapping_add(u64::from(repetition) + 1)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    1 + (mixed >> 32) % MAX_AGE
+}
+
+fn load(text: &mut String, policy: &Policy) {
+    let map = policy.map.join("\\n");
+    *text += "insmod /piebald/policy.ko || exit 102\n";
+    let _ = writeln!(text, "printf '{map}\\n' >/proc/piebald/map || exit 102");
+    *text += "echo 1 >/proc/piebald/on || exit 102\n";
+}
+
+/// The command that runs a program on its processor, in its colours.
+fn launch(program: &Program, policy: &Policy, how: &str) -> String {
+    let words: Vec<String> = program.command.iter().map(|w| quote(w)).collect();
+    let command = format!("launch {} {how} {}", program.vcpu, words.join(" "));
+    match policy.colors.get(&program.name) {
+        None => command,
+        Some(colors) => {
+            let enter = format!("echo \"$$ {colors}\" >/proc/piebald/tasks && exec \"$@\"");
+            format!("sh -c {} sh {command}", quote(&enter))
+        }
+    }
+}
+
+/// A word as the shell reads it.
+fn quote(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn scenario() -> Scenario {
+        let text = r#"
+            schema = 1
+            [machine]
+            preset = "w3540"
+            [[file]]
+            name = "text"
+            size = "1MiB"
+            [[program]]
+            name = "sort"
+            command = ["mergesort", "1000", "1"]
+            vcpu = 0
+            measure = "marks"
+            [[program]]
+            name = "grep"
+            command = ["grep", "-c", "it's $HOME", "/data/text"]
+            vcpu = 1
+            role = "polluter"
+            [[policy]]
+            name = "stock"
+            [[policy]]
+            name = "one color"
+            module = "piebald.ko"
+            map = ["15", "16"]
+            colors = { grep = "0 hard" }
+        "#;
+        Scenario::parse(text, Path::new(".")).expect("is good")
+    }
+
+    #[test]
+    fn alone_means_alone() {
+        let scenario = scenario();
+        let alone = script(&scenario, &scenario.policies[0], false, 0);
+        assert!(
+            !alone.contains("grep") && !alone.contains("insmod"),
+            "{alone}"
+        );
+        assert!(alone.contains("launch 0 once 'mergesort' '1000' '1' || exit 104"));
+    }
+
+    #[test]
+    fn arguments_reach_programs_as_they_are() {
+        let scenario = scenario();
+        let both = script(&scenario, &scenario.policies[0], true, 0);
+        let line = r"launch 1 forever 'grep' '-c' 'it'\''s $HOME' '/data/text' &";
+        assert!(both.lines().any(|l| l == line), "{both}");
+        assert!(!both.contains("/proc/piebald"), "{both}");
+    }
+
+    #[test]
+    fn programs_with_colors_enter_them_first() {
+        let scenario = scenario();
+        let both = script(&scenario, &scenario.policies[1], true, 0);
+        assert!(
+            both.contains(r"printf '15\n16\n' >/proc/piebald/map"),
+            "{both}"
+        );
+        let line = r#"sh -c 'echo "$$ 0 hard" >/proc/piebald/tasks && exec "$@"' sh launch 1 once"#;
+        assert!(both.contains(line), "{both}");
+        let target = both.lines().find(|l| l.contains("mergesort"));
+        assert!(target.is_some_and(|l| l.starts_with("launch 0 once")));
+    }
+
+    #[test]
+    fn repetitions_begin_with_other_free_memory() {
+        let scenario = scenario();
+        let of = |r| script(&scenario, &scenario.policies[0], true, r);
+        assert_eq!(of(0), of(0));
+        assert_ne!(of(0), of(1));
+        let ages: Vec<u64> = (0..100).map(|r| age(1, r)).collect();
+        assert!(ages.iter().all(|a| (1..=MAX_AGE).contains(a)));
+        assert!(ages.iter().max() > Some(&(MAX_AGE / 2)));
+    }
+}

@@ -1,0 +1,295 @@
+//! From what the plugin counted to the record of a study.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Instant;
+
+use piebald_qemu::system::results::{Results, VcpuCounts};
+use piebald_report::{
+    Extra, LevelMpki, MachineSummary, Metrics, PolicyResult, ProgramResult, Sample, Study,
+};
+
+use crate::{
+    boot::{BootError, Tools},
+    scenario::{Policy, Program, Scenario},
+};
+
+/// Number of the region that targets count in.
+const REGION: u16 = 1;
+
+/// Told before each boot: its number from 0, and what it is.
+pub type Progress<'a> = &'a dyn Fn(u32, &str);
+
+/// What the caller wants to know and to decide meanwhile.
+#[derive(Default)]
+pub struct Hooks<'a> {
+    /// Set: no further boot is begun.
+    pub stop: Option<&'a AtomicBool>,
+    /// Where it has got to.
+    pub progress: Option<Progress<'a>>,
+}
+
+/// What one boot gave.
+struct Seen {
+    vcpus: Vec<VcpuCounts>,
+}
+
+/// The boots of one policy: of each repetition alone and together.
+#[derive(Default)]
+struct Boots {
+    alone: Vec<Seen>,
+    together: Vec<Seen>,
+}
+
+/// Boots that [`run`] makes.
+pub fn boots(scenario: &Scenario) -> u32 {
+    let phases = 1 + u32::from(scenario.polluters().next().is_some());
+    phases * scenario.repetitions * scenario.policies.len() as u32
+}
+
+/// Runs everything.
+///
+/// # Errors
+/// The first boot that gave nothing. An interrupted study is no error: it says so.
+pub fn run(scenario: &Scenario, tools: &Tools, hooks: &Hooks<'_>) -> Result<Study, BootError> {
+    let begun = Instant::now();
+    let mut study = empty(scenario);
+    let mut all: Vec<Boots> = scenario.policies.iter().map(|_| Boots::default()).collect();
+    let mut number = 0;
+    let mut cpu_seconds = 0.0;
+    let phases: &[bool] = match scenario.polluters().next() {
+        Some(_) => &[false, true],
+        None => &[false],
+    };
+    for repetition in 0..scenario.repetitions {
+        for (policy, seen) in scenario.policies.iter().zip(&mut all) {
+            for &together in phases {
+                if hooks.stop.is_some_and(|stop| stop.load(Relaxed)) {
+                    study.complete = false;
+                    continue;
+                }
+                tell(hooks, number, policy, together, repetition);
+                number += 1;
+                let results = match tools.boot(scenario, policy, together, repetition) {
+                    Ok(results) => results,
+                    // An interrupt reaches QEMU as well.
+                    Err(_) if hooks.stop.is_some_and(|stop| stop.load(Relaxed)) => {
+                        study.complete = false;
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                };
+                weigh(&mut study, &results);
+                cpu_seconds += results.work.cpu_seconds;
+                let boot = Seen {
+                    vcpus: region(&results)?,
+                };
+                match together {
+                    true => seen.together.push(boot),
+                    false => seen.alone.push(boot),
+                }
+            }
+        }
+    }
+    study.policies = scenario
+        .policies
+        .iter()
+        .zip(&all)
+        .map(|(policy, boots)| policy_result(scenario, policy, boots))
+        .collect();
+    if cpu_seconds > 0.0 {
+        study.notes.push(format!(
+            "{:.1} million references per processor second while something was watched, \
+             emulation included",
+            study.simulated_refs as f64 / cpu_seconds / 1e6
+        ));
+    }
+    study.host_seconds = begun.elapsed().as_secs_f64();
+    Ok(study)
+}
+
+fn tell(hooks: &Hooks<'_>, number: u32, policy: &Policy, together: bool, repetition: u32) {
+    if let Some(progress) = hooks.progress {
+        let phase = if together { "together" } else { "alone" };
+        let what = format!("{}, {phase}, repetition {}", policy.name, repetition + 1);
+        progress(number, &what);
+    }
+}
+
+/// The counts of the region, by virtual processor.
+fn region(results: &Results) -> Result<Vec<VcpuCounts>, BootError> {
+    let found = results.dumps.iter().rev().find(|d| d.region == REGION);
+    let dump = found.ok_or_else(|| {
+        BootError::Results(format!(
+            "region {REGION} was not written: the target has no marks"
+        ))
+    })?;
+    Ok(dump.vcpus.clone())
+}
+
+/// Notes how much was simulated, and what weakens it.
+fn weigh(study: &mut Study, results: &Results) {
+    study.simulated_refs += results.work.references;
+    let mut warn = |text: String| {
+        if !study.warnings.contains(&text) {
+            study.warnings.push(text);
+        }
+    };
+    if results.work.forced > 0 {
+        warn("some boots lost the interleaving of their processors for a while".into());
+    }
+    if !results.work.turns_end {
+        warn(
+            "this QEMU does not let turns of processors be ended: they interleave in the \
+             proportion that it gives them"
+                .into(),
+        );
+    }
+    let instructions: u64 = results
+        .dumps
+        .iter()
+        .flat_map(|d| &d.vcpus)
+        .map(|v| v.instructions)
+        .sum();
+    if results.work.stood > instructions / 20 {
+        warn(
+            "processors stood still for more than 5 % of the instructions, as turns differed"
+                .into(),
+        );
+    }
+}
+
+fn empty(scenario: &Scenario) -> Study {
+    let mut warnings = Vec::new();
+    if scenario.repetitions == 1 {
+        warnings.push("one repetition: no interval can be given".to_owned());
+    }
+    Study {
+        title: scenario.title.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        machine: MachineSummary {
+            name: scenario.machine.name.clone(),
+            title: scenario.machine.title.clone(),
+            lines: Vec::new(),
+        },
+        features: vec!["coherence".to_owned()],
+        missing: [
+            "instruction fetches, page walks and what devices write are not seen",
+            "loads that leave the first level block: times are upper bounds",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        notes: vec![
+            "a real kernel under QEMU, watched by physical address; processors advance \
+             by equal numbers of instructions, whatever their misses cost"
+                .to_owned(),
+        ],
+        warnings,
+        seed: scenario.seed,
+        repetitions: scenario.repetitions,
+        scenario: Some(scenario.text.clone()),
+        ..Study::default()
+    }
+}
+
+fn policy_result(scenario: &Scenario, policy: &Policy, boots: &Boots) -> PolicyResult {
+    let description = match &policy.module {
+        None => "the stock kernel".to_owned(),
+        Some(_) => {
+            let colors = policy.colors.iter().map(|(name, c)| format!("{name} {c}"));
+            let colors = colors.collect::<Vec<_>>().join(", ");
+            format!("with the module; colors: {colors}")
+        }
+    };
+    let program = |program: &Program| program_result(scenario, policy, boots, program);
+    PolicyResult {
+        name: policy.name.clone(),
+        description,
+        programs: scenario.programs.iter().map(program).collect(),
+    }
+}
+
+fn program_result(
+    scenario: &Scenario,
+    policy: &Policy,
+    boots: &Boots,
+    program: &Program,
+) -> ProgramResult {
+    let of = |seen: &[Seen]| {
+        let counts = seen
+            .iter()
+            .filter_map(|s| s.vcpus.get(usize::from(program.vcpu)));
+        metrics(scenario, &counts.collect::<Vec<_>>())
+    };
+    let is_target = program.name == scenario.target().name;
+    let alone = match is_target {
+        true => of(&boots.alone),
+        false => Metrics::default(),
+    };
+    let together = (!boots.together.is_empty()).then(|| of(&boots.together));
+    // The target does the same work in both; the others do as much as fits beside it.
+    let slowdown = together
+        .as_ref()
+        .filter(|_| is_target)
+        .and_then(|t| alone.time_ps.slowdown(&t.time_ps));
+    ProgramResult {
+        name: program.name.clone(),
+        role: program.role,
+        cores: program.vcpu.to_string(),
+        colors: policy.colors.get(&program.name).cloned(),
+        input: program.command.join(" "),
+        beside: None,
+        alone,
+        together,
+        slowdown,
+        regions: None,
+    }
+}
+
+fn metrics(scenario: &Scenario, seen: &[&VcpuCounts]) -> Metrics {
+    let sample =
+        |of: &dyn Fn(&VcpuCounts) -> f64| Sample::new(seen.iter().map(|c| of(c)).collect());
+    let ratio = |a: f64, b: f64| if b == 0.0 { f64::NAN } else { a / b };
+    let hertz = scenario.machine.core.clock.0 as f64;
+    let per_kilo = |n: u64, c: &VcpuCounts| ratio(1e3 * n as f64, c.instructions as f64);
+    let names = level_names(scenario);
+    let last = names.len().saturating_sub(1);
+    let level = |(k, name): (usize, &String)| LevelMpki {
+        level: name.clone(),
+        mpki: sample(&|c| per_kilo(c.levels[k].misses, c)),
+        accesses: sample(&|c| per_kilo(c.levels[k].accesses, c)),
+    };
+    Metrics {
+        time_ps: sample(&|c| c.time_ps as f64),
+        instructions: sample(&|c| c.instructions as f64),
+        refs: sample(&|c| c.references as f64),
+        ipc: sample(&|c| ratio(c.instructions as f64, c.time_ps as f64 * hertz * 1e-12)),
+        mpki: names.iter().enumerate().map(level).collect(),
+        row_hit_rate: Some(sample(&|c| {
+            let all = c.row_hits + c.row_closed + c.row_conflicts;
+            ratio(c.row_hits as f64, all as f64)
+        })),
+        dram_bytes_per_s: sample(&|c| {
+            let lines = c.memory_reads + c.prefetch_reads + c.memory_writes;
+            ratio(64e12 * lines as f64, c.time_ps as f64)
+        }),
+        extra: vec![Extra {
+            name: format!("{} misses per million instructions", names[last]),
+            unit: String::new(),
+            value: sample(&|c| 1e3 * per_kilo(c.levels[last].misses, c)),
+        }],
+        ..Metrics::default()
+    }
+}
+
+/// Names of the data levels, innermost first, as the model has them.
+fn level_names(scenario: &Scenario) -> Vec<String> {
+    let caches = &scenario.machine.cache;
+    let data = caches
+        .iter()
+        .filter(|c| c.holds != piebald_hw::spec::Holds::Instruction);
+    data.map(|c| c.name.clone()).collect()
+}
+
+#[cfg(test)]
+#[path = "study_tests.rs"]
+mod tests;

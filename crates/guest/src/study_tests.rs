@@ -1,0 +1,114 @@
+//! Counters in, figures out.
+
+use std::path::Path;
+
+use piebald_qemu::system::results::LevelCounts;
+
+use super::*;
+
+fn scenario() -> Scenario {
+    let text = r#"
+        schema = 1
+        repetitions = 2
+        [machine]
+        preset = "w3540"
+        [[program]]
+        name = "sort"
+        command = ["mergesort", "1000", "1"]
+        vcpu = 1
+        [[program]]
+        name = "scan"
+        command = ["scan", "/data/text", "9"]
+        vcpu = 0
+        role = "polluter"
+        [[policy]]
+        name = "stock"
+    "#;
+    Scenario::parse(text, Path::new(".")).expect("is good")
+}
+
+fn counts(instructions: u64, time_ps: u64, misses: u64) -> VcpuCounts {
+    let level = LevelCounts {
+        accesses: 10 * misses,
+        misses,
+    };
+    VcpuCounts {
+        instructions,
+        references: instructions / 3,
+        time_ps,
+        levels: vec![level; 3],
+        memory_reads: misses,
+        row_hits: misses / 4,
+        row_closed: 0,
+        row_conflicts: misses - misses / 4,
+        ..VcpuCounts::default()
+    }
+}
+
+fn seen(of_sort: VcpuCounts) -> Seen {
+    Seen {
+        vcpus: vec![counts(500, 1000, 4), of_sort],
+    }
+}
+
+#[test]
+fn figures_are_those_of_the_programs_own_processor() {
+    let scenario = scenario();
+    let boots = Boots {
+        alone: vec![seen(counts(1_000_000, 1_000_000_000, 40))],
+        together: vec![seen(counts(1_000_000, 1_500_000_000, 9000))],
+    };
+    let result = policy_result(&scenario, &scenario.policies[0], &boots);
+    let [sort, scan] = &result.programs[..] else {
+        panic!("two programs");
+    };
+    assert_eq!(sort.slowdown.as_ref().map(|s| s.mean), Some(0.5));
+    let together = sort.together.as_ref().expect("was run together");
+    assert_eq!(together.mpki.len(), 3);
+    assert_eq!(together.mpki[2].level, "L3");
+    assert_eq!(together.mpki[2].mpki.mean, 9.0);
+    assert_eq!(together.extra[0].value.mean, 9000.0);
+    assert_eq!(sort.alone.extra[0].value.mean, 40.0);
+    assert_eq!(together.row_hit_rate.as_ref().map(|r| r.mean), Some(0.25));
+    // 1 M instructions in 1 ms at 2.93 GHz.
+    assert!((sort.alone.ipc.mean - 1e6 / 2.93e6).abs() < 1e-9);
+    assert!(scan.slowdown.is_none(), "its work is not fixed");
+    assert!(!scan.alone.time_ps.is_known());
+    let scanned = scan.together.as_ref().expect("was there");
+    assert_eq!(scanned.instructions.mean, 500.0);
+}
+
+#[test]
+fn every_policy_repetition_and_phase_is_a_boot() {
+    let mut scenario = scenario();
+    assert_eq!(boots(&scenario), 4);
+    scenario.policies.push(scenario.policies[0].clone());
+    assert_eq!(boots(&scenario), 8);
+    scenario.programs.truncate(1);
+    assert_eq!(boots(&scenario), 4);
+}
+
+#[test]
+fn a_region_that_was_not_written_is_an_error() {
+    let mut results = Results {
+        schema: 1,
+        machine: "w3540".into(),
+        features: Vec::new(),
+        levels: Vec::new(),
+        quantum: 1000,
+        memory: 1 << 30,
+        complete: true,
+        work: Default::default(),
+        dumps: Vec::new(),
+        regions: Vec::new(),
+    };
+    let error = region(&results).expect_err("no dump").to_string();
+    assert!(error.contains("region 1"), "{error}");
+    let dump = |region, n| piebald_qemu::system::results::Dump {
+        region,
+        vcpus: vec![counts(n, 1, 0)],
+    };
+    results.dumps = vec![dump(1, 5), dump(1, 7), dump(2, 9)];
+    let last = region(&results).expect("the last of region 1");
+    assert_eq!(last[0].instructions, 7);
+}

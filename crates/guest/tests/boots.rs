@@ -1,0 +1,95 @@
+//! Boots of real guests. They need QEMU system mode and what `piebald guest check` names,
+//! and take minutes: `cargo test --release -p piebald-guest --test boots -- --ignored`.
+
+use std::path::Path;
+
+use piebald_guest::{Hooks, Scenario, Tools, run};
+use piebald_report::{Metrics, Study};
+
+/// 6 MiB that are merged again and again, beside a file that never fits.
+const SCENARIO: &str = r#"
+schema = 1
+seed = 3
+[machine]
+preset = "w3540"
+[guest]
+memory = "512MiB"
+[[file]]
+name = "text"
+size = "24MiB"
+[[program]]
+name = "mergesort"
+command = ["mergesort", "786432", "1"]
+vcpu = 0
+measure = "marks"
+[[program]]
+name = "scan"
+command = ["scan", "/data/text", "1000000"]
+vcpu = 1
+role = "polluter"
+[[policy]]
+name = "stock"
+"#;
+
+fn study(scenario: &Scenario) -> Study {
+    let tools = Tools::prepare(scenario, None).expect("prepares");
+    run(scenario, &tools, &Hooks::default()).expect("runs")
+}
+
+fn phases(study: &Study) -> (&Metrics, &Metrics) {
+    let target = &study.policies[0].programs[0];
+    (&target.alone, target.together.as_ref().expect("together"))
+}
+
+fn differs(a: f64, b: f64) -> f64 {
+    (a - b).abs() / a.abs().max(b.abs())
+}
+
+#[test]
+#[ignore = "boots four guests"]
+fn a_scan_takes_the_shared_cache_from_a_sort_and_two_runs_agree() {
+    let scenario = Scenario::parse(SCENARIO, Path::new(".")).expect("is good");
+    let (first, second) = (study(&scenario), study(&scenario));
+    assert!(first.complete && second.complete);
+    for study in [&first, &second] {
+        let (alone, together) = phases(study);
+        let weaker: Vec<_> = study
+            .warnings
+            .iter()
+            .filter(|w| !w.contains("one repetition"))
+            .collect();
+        assert!(weaker.is_empty(), "{weaker:?}");
+        let (few, many) = (alone.mpki[2].mpki.mean, together.mpki[2].mpki.mean);
+        assert!(few < 0.3 && many > 3.0, "{few} alone, {many} together");
+        // 20 passes over 6 MiB leave the private levels, whoever runs beside.
+        let lines = 20.0 * 6.0 * 16384.0;
+        for phase in [alone, together] {
+            let misses = phase.mpki[1].mpki.mean * phase.instructions.mean / 1e3;
+            assert!(differs(misses, lines) < 0.05, "{misses} for {lines} lines");
+        }
+        let scan = study.policies[0].programs[1]
+            .together
+            .as_ref()
+            .expect("together");
+        let (sorts, scans) = (together.instructions.mean, scan.instructions.mean);
+        assert!(
+            differs(sorts, scans) < 0.02,
+            "{sorts} beside {scans} instructions"
+        );
+    }
+    let misses = |study: &Study| phases(study).1.mpki[2].mpki.mean;
+    let difference = differs(misses(&first), misses(&second));
+    assert!(difference < 0.01, "{difference}");
+}
+
+#[test]
+#[ignore = "boots two guests"]
+fn a_program_that_fails_in_the_guest_is_told() {
+    let text = SCENARIO.replace("786432", "1");
+    let scenario = Scenario::parse(&text, Path::new(".")).expect("is good");
+    let tools = Tools::prepare(&scenario, None).expect("prepares");
+    let error = run(&scenario, &tools, &Hooks::default()).expect_err("mergesort refuses");
+    let error = error.to_string();
+    assert!(error.contains("a program failed, 104"), "{error}");
+    assert!(error.contains("mergesort INTS TIMES"), "{error}");
+}

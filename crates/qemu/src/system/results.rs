@@ -1,0 +1,138 @@
+//! What the machine model saw in a guest, as the plugin writes it: one JSON object.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the layout.
+pub const SCHEMA: u32 = 1;
+
+/// Everything that was seen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Results {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Name of the modelled machine.
+    pub machine: String,
+    /// Features of the model that were on.
+    pub features: Vec<String>,
+    /// Names of the cache levels, innermost first.
+    pub levels: Vec<String>,
+    /// Instructions of a quantum.
+    pub quantum: u64,
+    /// Bytes of the guest's memory.
+    pub memory: u64,
+    /// The guest's end was seen: these results are all there are.
+    pub complete: bool,
+    /// How the plugin worked.
+    pub work: Work,
+    /// What the marks asked for, in their order.
+    pub dumps: Vec<Dump>,
+    /// What the regions have counted at the end.
+    pub regions: Vec<Dump>,
+}
+
+/// How the plugin worked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Work {
+    /// References that went through the model, regions or not.
+    pub references: u64,
+    /// Accesses to devices and other memory than the main one, which are not modelled.
+    pub elsewhere: u64,
+    /// Wall-clock seconds while something was watched, emulation included.
+    pub host_seconds: f64,
+    /// Processor seconds of the same.
+    pub cpu_seconds: f64,
+    /// Instructions for which processors stood still as others had longer turns.
+    pub stood: u64,
+    /// How often a processor could not wait for the others: interleaving was lost there.
+    pub forced: u64,
+    /// Turns of processors ended when the plugin wanted it.
+    pub turns_end: bool,
+    /// How physical addresses were found.
+    pub addresses: String,
+}
+
+/// What one region counted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dump {
+    /// Number of the region.
+    pub region: u16,
+    /// One entry per virtual processor, in order.
+    pub vcpus: Vec<VcpuCounts>,
+}
+
+/// What a virtual processor did in a region.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VcpuCounts {
+    /// Instructions.
+    pub instructions: u64,
+    /// Data references that the caches saw.
+    pub references: u64,
+    /// Modelled time in picoseconds, waiting left out.
+    pub time_ps: u64,
+    /// Accesses and misses of each level, innermost first.
+    pub levels: Vec<LevelCounts>,
+    /// Lines read from memory by demands.
+    pub memory_reads: u64,
+    /// Lines read from memory by prefetches.
+    pub prefetch_reads: u64,
+    /// Lines written to memory.
+    pub memory_writes: u64,
+    /// Memory reads that found their row open.
+    pub row_hits: u64,
+    /// Those that found the bank closed.
+    pub row_closed: u64,
+    /// Those that found another row open.
+    pub row_conflicts: u64,
+    /// Lines that came out of another processor's cache.
+    pub transfers: u64,
+    /// Stores that first had to take the line away from others.
+    pub upgrades: u64,
+    /// Loads by non-temporal instructions.
+    pub nt_loads: u64,
+    /// Stores by non-temporal instructions; the caches do not see them.
+    pub nt_stores: u64,
+}
+
+/// Demands that reached a level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LevelCounts {
+    /// All.
+    pub accesses: u64,
+    /// Those that it did not have.
+    pub misses: u64,
+}
+
+impl Results {
+    /// Writes the results to a file, which is never half written.
+    ///
+    /// # Errors
+    /// Why not, with the file's name.
+    pub fn write(&self, path: &Path) -> Result<(), String> {
+        let said = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
+        let text = serde_json::to_string_pretty(self).map_err(|e| said(&e))?;
+        let partial = path.with_extension("partial");
+        std::fs::write(&partial, text + "\n").map_err(|e| said(&e))?;
+        std::fs::rename(&partial, path).map_err(|e| said(&e))
+    }
+
+    /// Reads what [`write`](Self::write) wrote.
+    ///
+    /// # Errors
+    /// Why not, with the file's name.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let said = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
+        let text = std::fs::read_to_string(path).map_err(|e| said(&e))?;
+        let results: Self = serde_json::from_str(&text).map_err(|e| said(&e))?;
+        match results.schema {
+            SCHEMA => Ok(results),
+            other => Err(said(&format!("schema {other}; allowed: {SCHEMA}"))),
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! The machine model behind the lanes, and the regions that count.
+
+use std::collections::BTreeMap;
+
+use piebald_hw::{Counters, Machine, Options};
+use piebald_units::{
+    Asid, CoreId, PAGE_SHIFT, PageSize, PhysAddr, Picos, VirtAddr,
+    memory::{MemoryPort, PageTables, PhysRef, Walk},
+    op::RefKind,
+};
+
+use super::{
+    args::Args,
+    lanes::Sink,
+    mark::{Mark, Op},
+    results::{Dump, LevelCounts, VcpuCounts},
+    word::{Kind, Word},
+};
+
+/// References are by physical address: there is nothing to translate.
+struct Physical;
+
+impl PageTables for Physical {
+    fn asid(&self) -> Asid {
+        Asid(0)
+    }
+
+    fn walk(&self, _: VirtAddr) -> Walk {
+        Walk {
+            entries: Default::default(),
+            levels: 0,
+            page: PageSize::Huge,
+        }
+    }
+}
+
+/// What a processor has done since the model was built.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Done {
+    counters: Counters,
+    time: Picos,
+    nt_loads: u64,
+    nt_stores: u64,
+}
+
+impl Done {
+    /// Changes a sum by what has happened between two points in time.
+    fn add(&mut self, from: &Self, to: &Self) {
+        self.counters = self.counters + (to.counters - from.counters);
+        self.time.0 += to.time.0 - from.time.0;
+        self.nt_loads += to.nt_loads - from.nt_loads;
+        self.nt_stores += to.nt_stores - from.nt_stores;
+    }
+
+    fn counts(&self, levels: usize) -> VcpuCounts {
+        let c = &self.counters;
+        let level = |k: usize| LevelCounts {
+            accesses: c.level[k].accesses,
+            misses: c.level[k].misses,
+        };
+        VcpuCounts {
+            instructions: c.instructions,
+            references: c.references,
+            time_ps: self.time.0,
+            levels: (0..levels).map(level).collect(),
+            memory_reads: c.memory_reads,
+            prefetch_reads: c.prefetch_reads,
+            memory_writes: c.memory_writes,
+            row_hits: c.row_hits,
+            row_closed: c.row_closed,
+            row_conflicts: c.row_conflicts,
+            transfers: c.transfers,
+            upgrades: c.upgrades,
+            nt_loads: self.nt_loads,
+            nt_stores: self.nt_stores,
+        }
+    }
+}
+
+/// A region: what it counted while it was open before, and where it was opened last.
+#[derive(Clone, Debug)]
+struct Region {
+    sum: Vec<Done>,
+    since: Option<Vec<Done>>,
+}
+
+/// One virtual processor.
+#[derive(Clone, Copy, Debug, Default)]
+struct Vcpu {
+    /// Its time in this quantum.
+    now: Picos,
+    /// All its time.
+    time: Picos,
+    nt_loads: u64,
+    nt_stores: u64,
+    /// Line that it stored to last by a non-temporal instruction.
+    combining: Option<u64>,
+}
+
+/// The modelled machine as the guest's processors use it.
+pub struct Watcher {
+    machine: Machine,
+    /// Time at which the quantum began.
+    now: Picos,
+    vcpus: Vec<Vcpu>,
+    batch: Vec<PhysRef>,
+    regions: BTreeMap<u16, Region>,
+    dumps: Vec<Dump>,
+    /// References that went through the model.
+    pub references: u64,
+}
+
+impl Watcher {
+    /// An empty machine whose first cores are the guest's processors.
+    ///
+    /// # Errors
+    /// A machine that cannot be built or has too few cores.
+    pub fn new(args: &Args, vcpus: usize) -> Result<Self, String> {
+        let options = Options {
+            features: args.features,
+            ..Options::default()
+        };
+        let mut machine = Machine::new(&args.machine, &options)
+            .map_err(|e| format!("machine {}: {e}", args.machine.name))?;
+        let cores = machine.hardware_threads();
+        if vcpus > cores {
+            let name = &args.machine.name;
+            return Err(format!(
+                "{vcpus} virtual processors; allowed: 1 to {cores}, the machine {name} has no more"
+            ));
+        }
+        for vcpu in 0..vcpus {
+            machine.set_running(CoreId(vcpu as u16), Some(vcpu as u8));
+        }
+        Ok(Self {
+            machine,
+            now: Picos(0),
+            vcpus: vec![Vcpu::default(); vcpus],
+            batch: Vec::new(),
+            regions: BTreeMap::new(),
+            dumps: Vec::new(),
+            references: 0,
+        })
+    }
+
+    /// Names of the cache levels.
+    pub fn levels(&self) -> &[String] {
+        self.machine.level_names()
+    }
+
+    /// What marks have asked for so far.
+    pub fn dumps(&self) -> &[Dump] {
+        &self.dumps
+    }
+
+    /// What every region has counted so far.
+    pub fn regions(&self) -> Vec<Dump> {
+        let regions = self.regions.keys();
+        regions.filter_map(|r| self.read(*r)).collect()
+    }
+
+    fn read(&self, region: u16) -> Option<Dump> {
+        let found = self.regions.get(&region)?;
+        let levels = self.levels().len();
+        let counts = |(vcpu, sum): (usize, &Done)| {
+            let mut sum = *sum;
+            if let Some(since) = &found.since {
+                sum.add(&since[vcpu], &self.done(vcpu));
+            }
+            sum.counts(levels)
+        };
+        Some(Dump {
+            region,
+            vcpus: found.sum.iter().enumerate().map(counts).collect(),
+        })
+    }
+
+    fn done(&self, vcpu: usize) -> Done {
+        let state = &self.vcpus[vcpu];
+        Done {
+            counters: self.machine.counters(CoreId(vcpu as u16)),
+            time: state.time,
+            nt_loads: state.nt_loads,
+            nt_stores: state.nt_stores,
+        }
+    }
+
+    fn all_done(&self) -> Vec<Done> {
+        (0..self.vcpus.len()).map(|v| self.done(v)).collect()
+    }
+
+    fn obey(&mut self, mark: Mark) {
+        let here = self.all_done();
+        let nothing = vec![Done::default(); self.vcpus.len()];
+        let region = self.regions.entry(mark.region).or_insert(Region {
+            sum: nothing.clone(),
+            since: None,
+        });
+        match mark.op {
+            Op::Start => region.since = region.since.take().or(Some(here)),
+            Op::Stop => {
+                if let Some(since) = region.since.take() {
+                    for (sum, (from, to)) in region.sum.iter_mut().zip(since.iter().zip(&here)) {
+                        sum.add(from, to);
+                    }
+                }
+            }
+            Op::Clear => {
+                region.sum = nothing;
+                region.since = region.since.take().map(|_| here);
+            }
+            Op::Dump => self.dumps.extend(self.read(mark.region)),
+        }
+    }
+
+    /// Runs what has gathered of a processor's references.
+    fn run_batch(&mut self, vcpu: usize) {
+        if self.batch.is_empty() {
+            return;
+        }
+        let now = self.vcpus[vcpu].now;
+        let core = CoreId(vcpu as u16);
+        let progress = self
+            .machine
+            .run(core, &Physical, &self.batch, now, Picos::MAX);
+        self.references += progress.done as u64;
+        self.batch.clear();
+        self.elapse(vcpu, progress.now);
+    }
+
+    fn elapse(&mut self, vcpu: usize, to: Picos) {
+        let state = &mut self.vcpus[vcpu];
+        state.time.0 += to.0 - state.now.0;
+        state.now = to;
+    }
+
+    /// A store past the caches: they lose the line, and it goes to memory when the
+    /// processor turns to another one.
+    fn store_around(&mut self, vcpu: usize, word: Word) {
+        self.run_batch(vcpu);
+        self.pass(vcpu, word.gap());
+        let state = &mut self.vcpus[vcpu];
+        state.nt_stores += 1;
+        let line = word.payload() >> 6;
+        if state.combining != Some(line) {
+            state.combining = Some(line);
+            let addr = PhysAddr(line << 6);
+            self.machine
+                .write_around(CoreId(vcpu as u16), addr, state.now);
+        }
+    }
+}
+
+impl Sink for Watcher {
+    fn begin(&mut self) {
+        for vcpu in &mut self.vcpus {
+            vcpu.now = self.now;
+        }
+    }
+
+    fn references(&mut self, vcpu: usize, words: &[Word]) {
+        for word in words {
+            let kind = match word.kind() {
+                Kind::Store => RefKind::Store,
+                Kind::StoreNt => {
+                    self.store_around(vcpu, *word);
+                    continue;
+                }
+                Kind::LoadNt => {
+                    self.vcpus[vcpu].nt_loads += 1;
+                    RefKind::LoadNt
+                }
+                _ => RefKind::Load,
+            };
+            let addr = word.payload();
+            self.batch.push(PhysRef {
+                vaddr: VirtAddr(addr),
+                frame: (addr >> PAGE_SHIFT) as u32,
+                gap: word.gap() as u32,
+                size: word.bytes(),
+                kind,
+                ..PhysRef::default()
+            });
+        }
+        self.run_batch(vcpu);
+    }
+
+    fn pass(&mut self, vcpu: usize, instructions: u64) {
+        let now = self.vcpus[vcpu].now;
+        let instructions = instructions.min(u32::MAX.into()) as u32;
+        let to = self.machine.retire(CoreId(vcpu as u16), instructions, now);
+        self.elapse(vcpu, to);
+    }
+
+    fn mark(&mut self, _: usize, code: u16) -> bool {
+        if let Some(mark) = Mark::from_code(code) {
+            self.obey(mark);
+        }
+        self.regions.values().any(|r| r.since.is_some())
+    }
+
+    fn end(&mut self) {
+        let latest = self.vcpus.iter().map(|v| v.now).max();
+        self.now = latest.unwrap_or(self.now);
+    }
+}
+
+#[cfg(test)]
+#[path = "watcher_tests.rs"]
+mod tests;
