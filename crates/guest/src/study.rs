@@ -205,6 +205,7 @@ fn policy_result(scenario: &Scenario, policy: &Policy, boots: &Boots) -> PolicyR
         name: policy.name.clone(),
         description,
         programs: scenario.programs.iter().map(program).collect(),
+        course: None,
     }
 }
 

@@ -244,6 +244,7 @@ fn a_stop_ends_a_run() {
         threads: piebald_sim::Threads::default(),
         map: None,
         curve: None,
+        course: None,
         quantum: piebald_units::Picos(1_000_000),
         skew: piebald_units::Picos(50_000),
         stop: Some(&stop),
