@@ -4,6 +4,9 @@
 
 #include <linux/atomic.h>
 
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
 static atomic64_t counts[PB_NR_COUNTERS];
 
 #define PB_NAME(name) #name,

@@ -11,6 +11,7 @@
  *   tasks.c     which process has which colours; fork and exit
  *   recolor.c   moves the pages of a process to its colours
  *   counters.c  what was done
+ *   trace.h     tracepoints
  *
  * Locks: pb_switch (a mutex) is held to switch on or off and to change the map, and before
  * pb_lock. pb_lock (a spinlock, taken in process context only) guards the core and the table

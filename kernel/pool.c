@@ -25,6 +25,8 @@
 #include <linux/shrinker.h>
 #include <linux/slab.h>
 
+#include "trace.h"
+
 /* Colour sets at a time. */
 #define NR_SLOTS 256
 /* log2 of the frames that are taken at a time: holds every colour of up to 512. */
@@ -79,6 +81,7 @@ static bool add_block(struct page *page, unsigned int order)
 		return false;
 	}
 	WRITE_ONCE(grown, true);
+	trace_piebald_refill(1UL << order);
 	pb_count_many(PB_C_refill_frames, 1UL << order);
 	return true;
 }
@@ -136,6 +139,8 @@ static void trim(void)
 		spin_unlock(&pb_lock);
 		for (i = 0; i < n; i++)
 			__free_page(pfn_to_page(pfns[i]));
+		if (n)
+			trace_piebald_give_back(n);
 		pb_count_many(PB_C_given_back, n);
 	} while (n && --rounds);
 }
@@ -155,6 +160,7 @@ static unsigned long shed(unsigned long frames)
 		if (order < 0)
 			break;
 		free_block(pfn, order);
+		trace_piebald_give_back(1UL << order);
 		done += 1UL << order;
 		cond_resched();
 	}
@@ -314,9 +320,11 @@ enum pb_answer pb_pool_take(const struct pb_request *r, struct page **page)
 		found = look(&l, PB_ANY);
 	trim();
 	if (found) {
+		trace_piebald_frame(r->tgid, l.given.pfn, l.given.color, l.given.fallback);
 		*page = prepared(l.given.pfn, r->gfp);
 		return PB_PAGE;
 	}
+	trace_piebald_no_frame(r->tgid, binds(&l, r));
 	if (!binds(&l, r))
 		return PB_PASS;
 	pb_count(hard_failures);

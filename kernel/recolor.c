@@ -19,6 +19,8 @@
 #include <linux/sched/task.h>
 #include <linux/static_call.h>
 
+#include "trace.h"
+
 /* Pages that are moved at a time. */
 #define BATCH 64
 
@@ -125,6 +127,7 @@ static void move(struct batch *batch)
 			     MR_SYSCALL, &moved);
 	if (!list_empty(&batch->pages))
 		static_call(put_back)(&batch->pages);
+	trace_piebald_recolor(batch->tgid, moved, batch->n - moved);
 	pb_count_many(PB_C_recolored, moved);
 	pb_count_many(PB_C_recolor_failed, batch->n - moved);
 }

@@ -20,6 +20,8 @@
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 
+#include "trace.h"
+
 static DEFINE_HASHTABLE(tasks, 10);
 static unsigned int nr_tasks;
 
@@ -39,6 +41,7 @@ struct pb_task *pb_task_of(pid_t tgid)
 static void insert(struct pb_task *task)
 {
 	hash_add(tasks, &task->node, task->tgid);
+	trace_piebald_colors(task->tgid, true, task->hard);
 	nr_tasks++;
 }
 
@@ -48,6 +51,7 @@ static void take_out(struct pb_task *task)
 	hash_del(&task->node);
 	nr_tasks--;
 	pb_core_leave(pb_core, &task->seat);
+	trace_piebald_colors(task->tgid, false, false);
 }
 
 /* --- fork and exit ----------------------------------------------------------- */
@@ -227,6 +231,8 @@ static int give(struct task_struct *process, const char *colors, bool hard, char
 	if (entry == fresh) {
 		insert(fresh);
 		fresh = NULL;
+	} else {
+		trace_piebald_colors(entry->tgid, true, hard);
 	}
 out:
 	spin_unlock(&pb_lock);

@@ -6,6 +6,7 @@
 # The map of colours is address bits 12-15: sixteen colours, the low bits of the frame number.
 
 P=/proc/piebald
+T=/sys/kernel/debug/tracing
 checks=0 failed=0
 
 check() { # NAME COMMAND...: the command must succeed
@@ -71,6 +72,8 @@ warm_up() {
     frames read /disk/file ffff
     frames swapped 16 ffff
     echo 1 >/proc/sys/vm/compact_memory
+    echo 1 >$T/events/sched/sched_process_exit/enable
+    echo 0 >$T/events/sched/sched_process_exit/enable
 } >/dev/null
 warm_up
 before=$(free_frames)
@@ -120,6 +123,13 @@ check "memory moves to the colors of its process" frames moved 8 000c
 check "and the moves are counted" test "$(count recolored)" -ge 1500
 refuse "who has no colors has none to move to" "no colors" write recolor $$
 refuse "a word is not moved" "no process" write recolor me
+
+echo 1 >$T/events/piebald/enable
+with "5" frames anon 8 0020 >/dev/null
+echo 0 >$T/events/piebald/enable
+cp $T/trace /tmp/trace
+echo >$T/trace
+check "frames can be traced" grep -q 'piebald_frame: .* color=5 fallback=0' /tmp/trace
 
 # Someone holds colours 0-7: others must stay out.
 sleep 1000 &

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Tracepoints: what was decided, one event each, in events/piebald of tracefs. */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM piebald
+
+#if !defined(PB_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define PB_TRACE_H
+
+#include <linux/tracepoint.h>
+
+/* A process got a frame. */
+TRACE_EVENT(piebald_frame,
+	TP_PROTO(pid_t tgid, u64 pfn, u32 color, bool fallback),
+	TP_ARGS(tgid, pfn, color, fallback),
+	TP_STRUCT__entry(
+		__field(pid_t, tgid)
+		__field(u64, pfn)
+		__field(u32, color)
+		__field(bool, fallback)
+	),
+	TP_fast_assign(
+		__entry->tgid = tgid;
+		__entry->pfn = pfn;
+		__entry->color = color;
+		__entry->fallback = fallback;
+	),
+	TP_printk("tgid=%d pfn=%#llx color=%u fallback=%d", __entry->tgid, __entry->pfn,
+		  __entry->color, __entry->fallback)
+);
+
+/* The pool had no frame for a process; the kernel's own function serves it, or nobody. */
+TRACE_EVENT(piebald_no_frame,
+	TP_PROTO(pid_t tgid, bool refused),
+	TP_ARGS(tgid, refused),
+	TP_STRUCT__entry(
+		__field(pid_t, tgid)
+		__field(bool, refused)
+	),
+	TP_fast_assign(
+		__entry->tgid = tgid;
+		__entry->refused = refused;
+	),
+	TP_printk("tgid=%d refused=%d", __entry->tgid, __entry->refused)
+);
+
+/* Frames came from the kernel or went back to it. */
+DECLARE_EVENT_CLASS(piebald_frames,
+	TP_PROTO(u64 frames),
+	TP_ARGS(frames),
+	TP_STRUCT__entry(__field(u64, frames)),
+	TP_fast_assign(__entry->frames = frames;),
+	TP_printk("frames=%llu", __entry->frames)
+);
+DEFINE_EVENT(piebald_frames, piebald_refill, TP_PROTO(u64 frames), TP_ARGS(frames));
+DEFINE_EVENT(piebald_frames, piebald_give_back, TP_PROTO(u64 frames), TP_ARGS(frames));
+
+/* A process got colours or other ones, or lost them. */
+TRACE_EVENT(piebald_colors,
+	TP_PROTO(pid_t tgid, bool has, bool hard),
+	TP_ARGS(tgid, has, hard),
+	TP_STRUCT__entry(
+		__field(pid_t, tgid)
+		__field(bool, has)
+		__field(bool, hard)
+	),
+	TP_fast_assign(
+		__entry->tgid = tgid;
+		__entry->has = has;
+		__entry->hard = hard;
+	),
+	TP_printk("tgid=%d has=%d hard=%d", __entry->tgid, __entry->has, __entry->hard)
+);
+
+/* Pages of a process were moved to its colours. */
+TRACE_EVENT(piebald_recolor,
+	TP_PROTO(pid_t tgid, u32 moved, u32 failed),
+	TP_ARGS(tgid, moved, failed),
+	TP_STRUCT__entry(
+		__field(pid_t, tgid)
+		__field(u32, moved)
+		__field(u32, failed)
+	),
+	TP_fast_assign(
+		__entry->tgid = tgid;
+		__entry->moved = moved;
+		__entry->failed = failed;
+	),
+	TP_printk("tgid=%d moved=%u failed=%u", __entry->tgid, __entry->moved, __entry->failed)
+);
+
+#endif
+
+#undef TRACE_INCLUDE_PATH
+#define TRACE_INCLUDE_PATH .
+#undef TRACE_INCLUDE_FILE
+#define TRACE_INCLUDE_FILE trace
+#include <trace/define_trace.h>
