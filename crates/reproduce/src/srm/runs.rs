@@ -339,7 +339,15 @@ impl<'a> Runs<'a> {
     }
 
     fn before(&self, source: &Source, case: &Case, seed: u64) -> Result<ProgramSetup, String> {
-        let ready = self.ready(source, seed)?;
+        let refs = self.form.recorded(source);
+        let ready = self.shelf.take(source, seed, refs)?;
+        let ready = match ready.program.threads() {
+            1 => {
+                let free = Source::Free(Box::new(source.clone()));
+                self.shelf.take(&free, seed, refs)?
+            }
+            _ => ready,
+        };
         let wish = ColorSetup {
             reserve: Some(Want::Count(1)),
             on_limit: OnLimit::Borrow,
@@ -352,10 +360,6 @@ impl<'a> Runs<'a> {
             },
             ..setup(ready, source, 0)
         })
-    }
-
-    fn ready(&self, source: &Source, seed: u64) -> Result<Ready, String> {
-        self.shelf.take(source, seed, self.form.recorded(source))
     }
 
     /// Warm-up and measured references of a program that reads files. Built-in ones are
