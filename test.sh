@@ -161,6 +161,7 @@ stage_reproduce() {
     PYTHONDONTWRITEBYTECODE=1 python3 reproduce/dulo/test_inputs.py || exit 1
     reproduce_quick rainbow "$root/out/reproduce/rainbow/inputs" || exit 1
     reproduce_quick dulo "${XDG_CACHE_HOME:-$HOME/.cache}/piebald/reproduce/dulo" || exit 1
+    reproduce_quick mfc "${XDG_CACHE_HOME:-$HOME/.cache}/piebald/reproduce/mfc" || exit 1
 }
 
 # reproduce_quick SYSTEM INPUTS: makes the inputs and runs the quick form; no target may be left

@@ -13,6 +13,11 @@ as=()
 if [ "$(id -u)" = 0 ]; then
     as=(setpriv --reuid=postgres --regid=postgres --clear-groups)
     chown postgres .
+    # Below a home of root's that others may not enter, initdb would fail with less to say.
+    if ! "${as[@]}" test -w "$PWD"; then
+        echo "star.sh: $PWD: the user postgres cannot reach it; allowed: a directory such as /var/tmp/srm" >&2
+        exit 1
+    fi
 fi
 rm -rf star
 "${as[@]}" /usr/lib/postgresql/15/bin/initdb -D star -A trust --no-sync --locale=C -E UTF8 >initdb.log 2>&1

@@ -8,6 +8,7 @@
 //! Vocabulary: a *case* is programs on cores of a machine under a system; a *setting* is the
 //! system; a *part* is how a program is met, warmed up and measured.
 
+mod brief;
 mod form;
 mod inputs;
 mod pairs;

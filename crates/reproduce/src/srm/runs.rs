@@ -307,7 +307,12 @@ impl<'a> Runs<'a> {
                 ..Features::ALL
             },
         };
-        let machine = MixMachine::new(&spec, features);
+        // One controller decodes a power of two: the kernel leaves the rest of 3 GiB alone.
+        let mut hardware = spec.clone();
+        if case.memory.is_some() {
+            hardware.memory.size = Bytes(spec.memory.size.0.next_power_of_two());
+        }
+        let machine = MixMachine::new(&hardware, features);
         let outcome = mixes::together(machine, kernel, [before, members], seed, self.hooks.stop);
         let outcome = outcome.map_err(|e| e.to_string())?;
         self.refs.fetch_add(outcome.refs, Ordering::Relaxed);
@@ -339,7 +344,15 @@ impl<'a> Runs<'a> {
     }
 
     fn before(&self, source: &Source, case: &Case, seed: u64) -> Result<ProgramSetup, String> {
-        let ready = self.ready(source, seed)?;
+        let refs = self.form.recorded(source);
+        let ready = self.shelf.take(source, seed, refs)?;
+        let ready = match ready.program.threads() {
+            1 => {
+                let free = Source::Free(Box::new(source.clone()));
+                self.shelf.take(&free, seed, refs)?
+            }
+            _ => ready,
+        };
         let wish = ColorSetup {
             reserve: Some(Want::Count(1)),
             on_limit: OnLimit::Borrow,
@@ -352,10 +365,6 @@ impl<'a> Runs<'a> {
             },
             ..setup(ready, source, 0)
         })
-    }
-
-    fn ready(&self, source: &Source, seed: u64) -> Result<Ready, String> {
-        self.shelf.take(source, seed, self.form.recorded(source))
     }
 
     /// Warm-up and measured references of a program that reads files. Built-in ones are
@@ -410,7 +419,9 @@ impl<'a> Runs<'a> {
         Ok(ProgramSetup {
             stay: Stay::default(),
             start: Picos(start),
-            skip,
+            // Not passed over: an array that was filled before, and is only read from here on,
+            // would be the page of zeros.
+            prime: again.prime + skip,
             warmup,
             budget,
             ..setup(again, source, member.core)
@@ -566,6 +577,58 @@ mod tests {
         let never = runs.sample(&case.under(Setting::Srm(1)), 0, time);
         assert_eq!(never, Err("not run".to_owned()));
         (times, io, [zone(|z| z.refilled), zone(|z| z.sequences)])
+    }
+
+    #[test]
+    fn a_program_is_met_with_the_pages_that_it_had_filled() {
+        let list = List::read().unwrap_or_else(|e| panic!("{e}"));
+        let options = Options {
+            budget_refs: Some(30_000),
+            ..Options::default()
+        };
+        let form = Form::new(&options);
+        let record = |_: &crate::Wanted<'_>, _: &std::path::Path| Err(String::new());
+        let hooks = Hooks {
+            stop: None,
+            progress: None,
+            record: &record,
+        };
+        let runs = Runs::new(&list, &form, &options, hooks);
+        let source = Source::Builtin("smm:1000,nz=10000".to_owned());
+        let member = Member {
+            source: source.clone(),
+            core: 0,
+            part: Part::Memory,
+        };
+        let setup = runs.member(&member, 7, true);
+        let setup = setup.unwrap_or_else(|e| panic!("{e}"));
+        let ready = runs.shelf.take(&source, 7, 100_000);
+        let ready = ready.unwrap_or_else(|e| panic!("{e}")).places.ready.all;
+        assert!(ready > 20_000 && setup.prime >= ready, "{}", setup.prime);
+        assert_eq!(setup.skip, 0);
+    }
+
+    #[test]
+    fn memory_need_not_be_a_power_of_two() {
+        let list = List::read().unwrap_or_else(|e| panic!("{e}"));
+        let options = Options {
+            repetitions: Some(1),
+            budget_refs: Some(1000),
+            ..Options::default()
+        };
+        let form = Form::new(&options);
+        let record = |_: &crate::Wanted<'_>, _: &std::path::Path| Err(String::new());
+        let hooks = Hooks {
+            stop: None,
+            progress: None,
+            record: &record,
+        };
+        let mut runs = Runs::new(&list, &form, &options, hooks);
+        let mut case = case(Setting::Srm(16)).alone(0);
+        case.memory = Some(192 << 20);
+        runs.run("test", std::slice::from_ref(&case));
+        let time = runs.sample(&case, 0, |d| d.time_ps);
+        assert!(time.is_ok_and(|t| t.mean > 0.0));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use piebald_lab::rooms::{
 };
 
 use super::{
+    brief::Kept,
     inputs::List,
     sources::{Own, Places, Reader, Source, Transactions, places},
 };
@@ -57,19 +58,11 @@ impl<'a> Shelf<'a> {
     pub(super) fn take(&self, source: &Source, seed: u64, refs: u64) -> Result<Ready, String> {
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-            let key = (source.clone(), self.seed_of(source, seed), refs);
+            let (seed, refs) = drawn(source, (seed, refs));
+            let key = (source.clone(), seed, refs);
             slots.entry(key).or_default().clone()
         };
         slot.get_or_init(|| self.make(source, seed, refs)).clone()
-    }
-
-    /// Recordings do not depend on the seed.
-    fn seed_of(&self, source: &Source, seed: u64) -> u64 {
-        match source {
-            Source::Recorded(..) | Source::Backend(_) => 0,
-            Source::Own(inner, _) | Source::Reader(inner) => self.seed_of(inner, seed),
-            Source::Builtin(_) | Source::Transactions(_) => seed,
-        }
     }
 
     /// The references of one iteration of a built-in program, after its first.
@@ -89,13 +82,22 @@ impl<'a> Shelf<'a> {
         let program: Arc<dyn Program> = match source {
             Source::Builtin(text) => Arc::new(builtin(text, seed, refs)?),
             Source::Transactions(text) => {
-                Arc::new(Transactions(Arc::new(builtin(text, seed, refs)?)))
+                let program = Arc::new(builtin(text, seed, refs)?);
+                // Kept, as each run would read through the set-up.
+                Arc::new(Kept::whole(&Transactions(program))?)
             }
             Source::Recorded(name, tree) => Arc::new(self.recorded(name, *tree)?),
             Source::Backend(name) => return self.backend(name),
             Source::Reader(inner) => {
                 let files = self.take(inner, seed, refs)?.program.files();
                 Arc::new(Reader(files))
+            }
+            Source::Free(inner) => {
+                let inner = self.take(inner, seed, refs)?;
+                return Ok(Ready {
+                    program: Arc::new(Kept::free(&*inner.program)?),
+                    ..inner
+                });
             }
             Source::Own(inner, number) => {
                 let inner = self.take(inner, seed, refs)?;
@@ -165,6 +167,15 @@ impl<'a> Shelf<'a> {
             .map_err(|e| format!("{name}: {e} (scripts/stand-ins.sh srm makes what it needs)"))?;
         let recording = Recording::open(&path).map_err(|e| e.to_string())?;
         Recorded::new(name, recording, replay()).map_err(|e| e.to_string())
+    }
+}
+
+/// Recordings depend neither on the seed nor on the references that are asked for.
+fn drawn(source: &Source, asked: (u64, u64)) -> (u64, u64) {
+    match source {
+        Source::Recorded(..) | Source::Backend(_) => (0, 0),
+        Source::Own(inner, _) | Source::Reader(inner) | Source::Free(inner) => drawn(inner, asked),
+        Source::Builtin(_) | Source::Transactions(_) => asked,
     }
 }
 

@@ -22,6 +22,7 @@ const SCANS: [u64; 2] = [2, 10];
 
 /// S-19: memory of figure 15, in MiB, and parts of it in the quick form.
 const MEMORY_MB: [u64; 5] = [512, 1024, 2048, 3072, 4096];
+const QUICK_MEMORY_MB: [u64; 3] = [512, 1024, 4096];
 const QUICK_PART: u64 = 8;
 const TRANSACTIONS: u32 = 2000;
 /// References of a call's copy are not counted: a call is one reference.
@@ -222,10 +223,11 @@ pub(super) fn share(runs: &mut Runs<'_>, _: &Options) -> Result<Done, String> {
 pub(super) fn hits(runs: &mut Runs<'_>, _: &Options) -> Result<Done, String> {
     let (asked, part) = asked(runs);
     let scale = part as u32;
+    let memories = runs.form().of(&MEMORY_MB, &QUICK_MEMORY_MB);
     let thresholds = [256 / scale, 128 / scale];
     let mut row = Row::new("S-19", "Figure 15: hit ratio by memory", TargetKind::H);
     if runs.form().quick {
-        row.note("scaled: 1/8 of files, memory and T_l");
+        row.note("scaled: 1/8 of files, memory and T_l; 512 MiB, 1 and 4 GiB only");
     }
     let beside = runs.list().file("postmark32000")?.on("pe1900")?;
     let programs = match runs.form().quick {
@@ -241,7 +243,7 @@ pub(super) fn hits(runs: &mut Runs<'_>, _: &Options) -> Result<Done, String> {
             Setting::Srm(thresholds[0]),
             Setting::Srm(thresholds[1]),
         ];
-        let cases: Vec<Case> = MEMORY_MB
+        let cases: Vec<Case> = memories
             .iter()
             .flat_map(|mb| settings.map(|s| case(*mb, s)))
             .collect();
@@ -258,11 +260,12 @@ pub(super) fn hits(runs: &mut Runs<'_>, _: &Options) -> Result<Done, String> {
             .iter()
             .enumerate()
         {
-            let found: Vec<Found> = MEMORY_MB.map(|mb| ratio(mb, settings[nth])).into();
-            for (mb, f) in MEMORY_MB.iter().zip(&found) {
+            let found = memories.iter().map(|mb| ratio(*mb, settings[nth]));
+            let found: Vec<Found> = found.collect();
+            for (mb, f) in memories.iter().zip(&found) {
                 row.show(&format!("{text}, {mb} MiB: hit ratio, {name}"), f, "%");
             }
-            let points = MEMORY_MB.iter().map(|mb| *mb as f64).zip(&found);
+            let points = memories.iter().map(|mb| *mb as f64).zip(&found);
             lines.push(curve(name, false, points));
         }
         panels.push((text.clone(), lines));
@@ -271,7 +274,7 @@ pub(super) fn hits(runs: &mut Runs<'_>, _: &Options) -> Result<Done, String> {
         }
         row.headline("512 MiB: hit ratio with T_l 256", -11.0, less(512, 1));
         row.headline("512 MiB: hit ratio with T_l 128", -3.8, less(512, 2));
-        for mb in &MEMORY_MB[1..] {
+        for mb in &memories[1..] {
             for (nth, t) in [(1, 256), (2, 128)] {
                 row.states(
                     format!("{mb} MiB, T_l {t}: it changes by less than 2 %"),
@@ -296,7 +299,7 @@ pub(super) fn hits(runs: &mut Runs<'_>, _: &Options) -> Result<Done, String> {
 pub(super) fn database(runs: &mut Runs<'_>, options: &Options) -> Result<Done, String> {
     let plans = &runs.list().database.builtin;
     let all: Vec<usize> = (0..plans.join.len()).collect();
-    let joins = runs.form().of(&all, &[0, 3, 5]);
+    let joins = runs.form().of(&all, &[0, 3]);
     let is_there = |name: &str| runs.shelf().query(name).is_file();
     let recorded = is_there("scan") && joins.iter().all(|j| is_there(&format!("join{}", j + 1)));
     let (scan, plan): (Source, Vec<Source>) = match recorded {

@@ -23,6 +23,8 @@ pub(super) enum Source {
     /// A built-in program without its set-up: its system calls from there on, each with the
     /// reference before it.
     Transactions(String),
+    /// Another as it is needed where it costs no time.
+    Free(Box<Source>),
     /// Files of its own, one set for each number.
     Own(Box<Source>, u32),
 }
