@@ -13,7 +13,7 @@ use std::{collections::VecDeque, sync::atomic::Ordering};
 use piebald_hw::{Counters, Machine, MissCurve, ShadowRequest};
 use piebald_os_model::{
     kernel::{Actions, Fault, FaultKind, KernelError},
-    sched::{Blocked, SchedConfig, Scheduler, Status, Wake},
+    sched::{SchedConfig, Scheduler, Status, Wake},
 };
 use piebald_units::{
     CoreId, Picos, TaskId,
@@ -371,28 +371,6 @@ impl<'a> Engine<'a> {
                 refs: self.refs - self.reported,
             });
             self.reported = self.refs;
-        }
-    }
-
-    /// An error if all tasks of a program wait: events are a program's own, so
-    /// that nobody else can post them, although others may run on for ever.
-    fn check_deadlock(&self, program: usize) -> Result<(), SimError> {
-        let state = &self.programs[program];
-        if state.live == 0 || state.waiting < state.live {
-            return Ok(());
-        }
-        Err(self.deadlock(program))
-    }
-
-    fn deadlock(&self, program: usize) -> SimError {
-        let is_mine = |task| self.task(task).is_some_and(|t| t.program == program);
-        let event = self.sched.tasks().find_map(|(task, status)| match status {
-            Status::Blocked(Blocked::Event(key)) if is_mine(task) => Some(key.event),
-            _ => None,
-        });
-        SimError::Deadlock {
-            program: self.programs[program].setup.name.clone(),
-            event: event.unwrap_or(0),
         }
     }
 

@@ -189,7 +189,7 @@ fn vertical(runs: &Runs<'_>, mixes: &[Mix]) -> piebald_report::Target {
     }
     let ways = VERTICAL.into_iter().chain([RANDOM]).collect::<Vec<_>>();
     runs.bench.prepare(mixes, &ways, BUS);
-    let against = |over: fn(&Mix) -> Way| {
+    let against = |over: WayOf| {
         let gain = |m: &Mix| runs.bench.gain(m, VERTICAL[0], over(m), BUS);
         extreme(&mixes.iter().map(gain).collect::<Vec<_>>(), true)
     };
@@ -212,7 +212,7 @@ fn vertical(runs: &Runs<'_>, mixes: &[Mix]) -> piebald_report::Target {
         "a vertical policy is best of all six in at least 80 % of the mixes",
         best.map(|b| share(b.iter().filter(|b| **b).count(), mixes.len()) >= 80.0),
     );
-    let average = |way: fn(&Mix) -> Way| mean(&runs.gains(mixes, way)).map(|s| s.mean);
+    let average = |way: WayOf| mean(&runs.gains(mixes, way)).map(|s| s.mean);
     let below = || -> Result<bool, String> {
         let random = average(|_| RANDOM)?;
         let vertical = [
@@ -260,6 +260,9 @@ fn lead(runs: &Runs<'_>, mixes: &[Mix]) -> piebald_report::Target {
 pub(super) const UVP: &str = "utility-based partitioning needs miss curves of the programs at their \
                               drawn places, which are not measured here yet";
 
+/// A way for mixes of any size.
+type WayOf = fn(&Mix) -> Way;
+
 /// H-9: three speeds of the bus.
 pub(super) fn by_bus(runs: &Runs<'_>) -> Given {
     let is_wanted = |mix: &Mix| {
@@ -293,14 +296,14 @@ pub(super) fn by_bus(runs: &Runs<'_>) -> Given {
             runs.bench.prepare(&of, &ways, bus);
         }
     }
-    let gain = |way: Way, over: fn(&Mix) -> Way, bus| {
+    let gain = |way: Way, over: WayOf, bus| {
         let all: Vec<Found> = mixes
             .iter()
             .map(|m| runs.bench.gain(m, way, over(m), bus))
             .collect();
         mean(&all)
     };
-    let gain_of = |way: fn(&Mix) -> Way, bus| {
+    let gain_of = |way: WayOf, bus| {
         let all: Vec<Found> = mixes
             .iter()
             .map(|m| runs.bench.gain(m, way(m), Way::Linux, bus))
@@ -318,7 +321,7 @@ pub(super) fn by_bus(runs: &Runs<'_>) -> Given {
         5.0,
         gain(VERTICAL[0], banks, BUS),
     );
-    let vertical: [fn(&Mix) -> Way; 3] = [|_| VERTICAL[0], |_| VERTICAL[1], |_| VERTICAL[2]];
+    let vertical: [WayOf; 3] = [|_| VERTICAL[0], |_| VERTICAL[1], |_| VERTICAL[2]];
     let above = || -> Result<bool, String> {
         let (cache, bank) = (gain_of(|_| CACHE, BUS)?, gain_of(banks, BUS)?);
         let mut all = true;
@@ -332,7 +335,7 @@ pub(super) fn by_bus(runs: &Runs<'_>) -> Given {
         "each vertical policy gains more on average than both horizontal ones",
         above(),
     );
-    let grows = |of: &dyn Fn(fn(&Mix) -> Way, u32) -> Result<f64, String>| -> Result<bool, String> {
+    let grows = |of: &dyn Fn(WayOf, u32) -> Result<f64, String>| -> Result<bool, String> {
         let mut all = true;
         for way in vertical {
             let [fast, middle, slow] = [of(way, 1333)?, of(way, 1066)?, of(way, 800)?];
@@ -344,7 +347,7 @@ pub(super) fn by_bus(runs: &Runs<'_>) -> Given {
         "each gain grows as the bus slows",
         grows(&|way, bus| gain_of(way, bus)),
     );
-    let fairer = |way: fn(&Mix) -> Way, bus: u32| {
+    let fairer = |way: WayOf, bus: u32| {
         let all: Vec<Found> = mixes
             .iter()
             .map(|m| {

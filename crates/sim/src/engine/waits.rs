@@ -3,7 +3,10 @@
 //! Disk, agenda and programs share one order of time: an event comes before any core goes on
 //! whose clock has reached it, and no core is let past the next one.
 
-use piebald_os_model::kernel::SysWork;
+use piebald_os_model::{
+    kernel::SysWork,
+    sched::{Blocked, Status},
+};
 use piebald_units::{CoreId, Picos, TaskId};
 
 use super::Engine;
@@ -74,6 +77,28 @@ impl Engine<'_> {
             self.wake(w.task, w.at.max(at))?;
         }
         self.wake_idle_at(at, None)
+    }
+
+    /// An error if all tasks of a program wait: events are a program's own, so
+    /// that nobody else can post them, although others may run on for ever.
+    pub(super) fn check_deadlock(&self, program: usize) -> Result<(), SimError> {
+        let state = &self.programs[program];
+        if state.live == 0 || state.waiting < state.live {
+            return Ok(());
+        }
+        Err(self.deadlock(program))
+    }
+
+    fn deadlock(&self, program: usize) -> SimError {
+        let is_mine = |task| self.task(task).is_some_and(|t| t.program == program);
+        let event = self.sched.tasks().find_map(|(task, status)| match status {
+            Status::Blocked(Blocked::Event(key)) if is_mine(task) => Some(key.event),
+            _ => None,
+        });
+        SimError::Deadlock {
+            program: self.programs[program].setup.name.clone(),
+            event: event.unwrap_or(0),
+        }
     }
 
     /// A task that has waited comes before the one that runs on its core, as it would
