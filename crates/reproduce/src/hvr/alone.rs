@@ -240,8 +240,9 @@ impl Sweep<'_> {
             start: Picos(0),
             waits: false,
             measured: true,
-            skip: draw(seed, &program.name, 1) % spread.max(1),
-            prime: ready.prime,
+            skip: 0,
+            // Not passed over: it has the pages then that it had filled (protocol).
+            prime: ready.prime + draw(seed, &program.name, 1) % spread.max(1),
             marks_ready: ready.marks_ready,
             warmup: self.form.warmup_refs,
             budget: self.form.budget_refs,

@@ -284,8 +284,10 @@ impl Bench<'_> {
             start: Picos(0),
             waits: false,
             measured: true,
-            skip: draw(seed, &program.name, 1 + u64::from(copy)) % ready.spread.max(1),
-            prime: ready.prime,
+            skip: 0,
+            // Not passed over: it has the pages then that it had filled (protocol).
+            prime: ready.prime
+                + draw(seed, &program.name, 1 + u64::from(copy)) % ready.spread.max(1),
             marks_ready: ready.marks_ready,
             warmup: self.warmup,
             budget: self.budget,
