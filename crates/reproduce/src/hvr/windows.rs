@@ -39,6 +39,9 @@ enum Phase {
 
 struct Watch<'a> {
     monitor: &'a MonitorConfig,
+    /// What it has done.
+    instructions: u64,
+    refs: u64,
     /// Picoseconds of an instruction, and between windows.
     cycle: f64,
     interval: u64,
@@ -56,8 +59,12 @@ struct Watch<'a> {
     seen: Seen,
 }
 
+/// Most times that a recording is gone through for its first windows.
+const ROUNDS: u32 = 16;
+
 /// Watches the first thread of a program for so many references, after those that only bring its
-/// pages. Times between windows are divided by `time_scale`.
+/// pages; and if it has not had as many windows by then as are averaged, until it has, from its
+/// beginning on again. Times between windows are divided by `time_scale`.
 ///
 /// # Errors
 /// The recording cannot be read to that end.
@@ -71,6 +78,8 @@ pub(super) fn watch(
     let interval = (monitor.interval.0 / time_scale.max(1)).max(1);
     let mut watch = Watch {
         monitor,
+        instructions: 0,
+        refs: 0,
         cycle: 1e12 / clock.0 as f64,
         interval,
         slots: HashMap::new(),
@@ -85,27 +94,33 @@ pub(super) fn watch(
         seed,
         seen: Seen::default(),
     };
-    let mut source = ready.input.open(0).map_err(|e| e.to_string())?;
-    watch.run(&mut *source, ready.prime, refs)?;
+    for _ in 0..ROUNDS {
+        let mut source = ready.input.open(0).map_err(|e| e.to_string())?;
+        watch.run(&mut *source, ready.prime, refs)?;
+        if watch.is_done(refs) {
+            break;
+        }
+    }
     Ok(watch.seen)
 }
 
 impl Watch<'_> {
     fn run(&mut self, source: &mut dyn OpSource, prime: u64, refs: u64) -> Result<(), String> {
         let mut batch = vec![MemRef::default(); BATCH];
-        let (mut instructions, mut read) = (0u64, 0u64);
+        let mut primed = 0;
         let mut last = u64::MAX;
-        while read < prime.saturating_add(refs) {
+        while !self.is_done(refs) {
             let filled = source.fill(&mut batch);
             for r in &batch[..filled.refs] {
-                read += 1;
                 let page = r.addr.0 >> 12;
-                if read <= prime {
+                if primed < prime {
+                    primed += 1;
                     self.slot(page);
                     continue;
                 }
-                instructions += u64::from(r.gap);
-                let now = (instructions as f64 * self.cycle) as u64;
+                self.refs += 1;
+                self.instructions += u64::from(r.gap);
+                let now = (self.instructions as f64 * self.cycle) as u64;
                 if now >= self.due() {
                     self.step(now);
                     last = u64::MAX;
@@ -115,7 +130,7 @@ impl Watch<'_> {
                     self.touch(page);
                 }
             }
-            instructions += u64::from(filled.tail);
+            self.instructions += u64::from(filled.tail);
             match filled.next {
                 Next::Broken => {
                     let why = source.failure().unwrap_or("it cannot be read further");
@@ -126,6 +141,12 @@ impl Watch<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Has it been watched for so many references, and had its first windows?
+    fn is_done(&self, refs: u64) -> bool {
+        let averaged = usize::from(self.monitor.averaged);
+        self.refs >= refs && self.seen.windows.len() >= averaged
     }
 
     fn slot(&mut self, page: u64) -> u32 {
