@@ -182,7 +182,7 @@ fn speeds(course: &CourseResult, names: &[&str]) -> Result<Option<String>, Repor
     };
     let lines = course.ipc.iter().map(line).collect();
     let label = "Instructions per cycle of each program over time";
-    chart(course, [label, "IPC"], lines)
+    chart(course, [label, "IPC [instr/cycle]"], lines)
 }
 
 /// The events as rows of a table: time, what, policy, and each program's class and colours.

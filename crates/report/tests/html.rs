@@ -66,7 +66,7 @@ fn the_report_is_well_formed_and_has_every_picture() {
     let html = to_html(&sample_study()).unwrap();
     let document = parse(&html);
     // Slowdown, three levels, TLB, IPC, traffic, row hits, a curve, three maps.
-    assert_eq!(all(&document, "svg").count(), 12);
+    assert_eq!(all(&document, "svg").count(), 14);
     assert_eq!(
         all(&document, "svg")
             .filter(|s| s.attribute("aria-label").is_none())
@@ -95,6 +95,7 @@ fn every_axis_has_a_unit() {
             "[instr/cycle]",
             "[GB/s]",
             "[ms]",
+            "[us]",
             "misses per 1000 instructions",
         ];
         assert!(
