@@ -176,10 +176,7 @@ fn course() -> CourseResult {
     };
     CourseResult {
         times_ps: vec![100_000_000, 200_000_000, 300_000_000],
-        ipc: vec![
-            ipc("bzip2", &[1.2, 1.1, 0.9]),
-            ipc("mcf", &[0.3, 0.4, 0.5]),
-        ],
+        ipc: vec![ipc("bzip2", &[1.2, 1.1, 0.9]), ipc("mcf", &[0.3, 0.4, 0.5])],
         events: vec![
             event(0, "bzip2 begins", vec![first]),
             event(120_000_000, "mcf begins", later(None)),
