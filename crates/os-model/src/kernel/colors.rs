@@ -51,7 +51,8 @@ impl Turns {
         Self {
             own: Turn::START,
             lot: hvr::Turn::START,
-            draw: u64::from(task.0),
+            // Far apart, so that no task draws what another drew before.
+            draw: u64::from(task.0) << 32,
         }
     }
 

@@ -86,11 +86,18 @@ impl Mix {
             let mut left: Vec<usize> = Vec::new();
             for n in 0..*count {
                 if left.is_empty() {
+                    // Those that another part has drawn come only when all are in.
+                    let is_new = |at: &usize| members.iter().all(|m: &(usize, u32)| m.0 != *at);
+                    left = from.iter().copied().filter(is_new).collect();
+                }
+                if left.is_empty() {
                     left = from.to_vec();
                 }
                 let words = format!("{name} {part} {n}");
                 let at = draw(SEED, &words, number) % left.len() as u64;
-                members.push((left.swap_remove(at as usize), (n / from.len()) as u32));
+                let chosen = left.swap_remove(at as usize);
+                let copies = members.iter().filter(|m| m.0 == chosen).count();
+                members.push((chosen, copies as u32));
             }
         }
         Some(Self {
@@ -383,6 +390,9 @@ mod tests {
         );
         assert_ne!(Mix::drawn(("t", 4), &[(&few, 3), (&many, 5)]), Some(mix));
         assert_eq!(Mix::drawn(("t", 0), &[(&[], 1)]), None);
+        // Two parts with the same programs share none.
+        let twice = Mix::drawn(("t", 1), &[(&many, 2), (&many, 3)]).expect("a mix");
+        assert!(twice.members.iter().all(|m| m.1 == 0), "{twice:?}");
     }
 
     #[test]

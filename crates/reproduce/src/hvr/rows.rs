@@ -170,7 +170,12 @@ pub(super) fn horizontal_and_vertical(runs: &Runs<'_>) -> Given {
     h1.states("both gain in 35 to 65 % of the mixes", Ok(inside));
     let harmful = share(three + four, n);
     h1.states("bank-only is below 0 in at most 20 %", Ok(harmful <= 20.0));
-    h1.states("cache-only is below 0 in some mix", Ok(two + three > 0));
+    let fewer = three + four < one || three + four < two;
+    h1.states("in fewer than in one of the two others", Ok(fewer));
+    h1.states(
+        "cache-only loses where bank-only gains in some mix",
+        Ok(two > 0),
+    );
     let both = (0..n)
         .filter(|i| cache[*i] > 0.0 && bank[*i] > 0.0)
         .take(50);
