@@ -42,7 +42,8 @@ fn prefixed(key: &Option<String>) -> String {
     key.as_ref().map_or(String::new(), |key| format!("{key}: "))
 }
 
-const PRESETS: [(&str, &str); 7] = [
+const PRESETS: [(&str, &str); 8] = [
+    ("epyc", include_str!("../presets/epyc.toml")),
     ("i7-860", include_str!("../presets/i7-860.toml")),
     ("opteron4x4", include_str!("../presets/opteron4x4.toml")),
     ("skylake-sp", include_str!("../presets/skylake-sp.toml")),

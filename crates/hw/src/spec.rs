@@ -125,6 +125,9 @@ pub enum Inclusion {
     Exclusive,
     /// Filled by victims of the inner levels, but a hit leaves the line in place.
     Victim,
+    /// Filled by victims of the inner levels; a hit moves the line inwards, but leaves a copy of a
+    /// line that more than one core has had, as AMD describes its family 10h.
+    MostlyExclusive,
 }
 
 /// How a victim is chosen.

@@ -40,6 +40,12 @@ impl Inclusion {
     pub(crate) const fn filled_on_miss(self) -> bool {
         matches!(self, Self::NonInclusive | Self::Inclusive)
     }
+
+    /// Does a hit take the line out, if no other core has had it?
+    #[inline]
+    pub(crate) const fn moves_hits(self) -> bool {
+        matches!(self, Self::Exclusive | Self::MostlyExclusive)
+    }
 }
 
 /// All caches of a machine and how they hang together.

@@ -7,7 +7,13 @@ use machine_kit::{Build, LINE, Rig, Rng, access, cache, load, store};
 use piebald_hw::{presets, spec::MachineSpec};
 use piebald_units::{Pfn, memory::MemoryPort, op::RefKind};
 
-const KINDS: [&str; 4] = ["non-inclusive", "inclusive", "exclusive", "victim"];
+const KINDS: [&str; 5] = [
+    "non-inclusive",
+    "inclusive",
+    "exclusive",
+    "victim",
+    "mostly-exclusive",
+];
 
 /// Two sockets of four cores, private L1I, L1D and L2, an L3 for `share` cores.
 fn multi(inner: &str, outer: &str, protocol: &str, share: u16, smt: u16) -> Build {
@@ -376,4 +382,25 @@ fn a_contended_line_moves_no_faster_than_one_transfer_after_the_other() {
         last = last.max(cycles);
     }
     assert_eq!(last, 3 * 60, "started at {start}");
+}
+
+#[test]
+fn a_mostly_exclusive_level_keeps_a_copy_of_what_two_cores_use() {
+    // 8, 32 and 128 lines: 160 fit if each is in one level only.
+    let misses = |outer, others: &[usize]| {
+        let mut rig = multi("exclusive", outer, "moesi", 4, 1).rig("coherence");
+        let pass: Vec<_> = (0..160).map(|line| load(line * LINE)).collect();
+        for thread in [&[0, 0], others, &[0, 0]].concat() {
+            rig.run(thread, &pass);
+        }
+        let before = rig.counters(0);
+        rig.run(0, &pass);
+        (rig.counters(0) - before).level[2].misses
+    };
+    assert_eq!(misses("exclusive", &[]), 0);
+    assert_eq!(misses("mostly-exclusive", &[]), 0);
+    assert!(misses("victim", &[]) > 50);
+    // Another core's lines were in the way, and each core took over what it read.
+    assert_eq!(misses("exclusive", &[1, 1]), 0);
+    assert!(misses("mostly-exclusive", &[1, 1]) > 50);
 }

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use piebald_hw::{
     dram::Dram,
-    presets::{self, derive::from_sysfs},
+    presets::{
+        self,
+        derive::{caches, from_sysfs},
+    },
     spec::{Holds, MachineSpec},
 };
 use piebald_units::{Bytes, Hertz};
@@ -71,6 +74,26 @@ fn caches_and_cores_are_those_of_the_files() {
     assert_eq!(machine.cache[3].size, Bytes(32768 * 11 * 64));
     assert_eq!(machine.cache[2].size, Bytes(Bytes::MIB));
     Dram::new(&machine.memory.dram, machine.memory.size.0, "memory.dram").unwrap();
+}
+
+#[test]
+fn caches_alone_are_told_as_they_are() {
+    let mut files = files();
+    // What no machine file could say: 128 threads, sets that are no power of two.
+    let path = "cpu0/cache/index3/shared_cpu_list";
+    files.insert(path.into(), "0-63,128-191\n".into());
+    let found = caches(&|path| files.get(path).cloned()).unwrap();
+    let last = &found[3];
+    assert_eq!(
+        (found.len(), last.level, last.holds),
+        (4, 3, Holds::Unified)
+    );
+    assert_eq!((last.line, last.ways, last.sets), (64, 11, 49152));
+    assert_eq!(last.shared_with, "0-63,128-191");
+    assert_eq!(caches(&|_| None), Ok(Vec::new()));
+    files.insert("cpu0/cache/index1/number_of_sets".into(), "many".into());
+    let error = caches(&|path| files.get(path).cloned()).unwrap_err();
+    assert_eq!(error.path, "cpu0/cache/index1/number_of_sets");
 }
 
 #[test]

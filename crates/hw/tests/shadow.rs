@@ -105,7 +105,13 @@ fn a_cyclic_scan_misses_always_where_a_set_overflows_and_never_elsewhere() {
 
 #[test]
 fn a_partition_of_everything_is_the_level_itself_whatever_its_rules() {
-    for inclusion in ["non-inclusive", "inclusive", "exclusive", "victim"] {
+    for inclusion in [
+        "non-inclusive",
+        "inclusive",
+        "exclusive",
+        "victim",
+        "mostly-exclusive",
+    ] {
         for replacement in ["lru", "tree-plru", "nru", "rrip"] {
             let rules = format!("inclusion = \"{inclusion}\"\nreplacement = \"{replacement}\"");
             let mut rig = watched(&machine(&rules), request(0));

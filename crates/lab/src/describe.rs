@@ -59,6 +59,7 @@ fn cache_line(cache: &CacheSpec) -> String {
         Inclusion::Inclusive => ", inclusive",
         Inclusion::Exclusive => ", exclusive",
         Inclusion::Victim => ", victim cache",
+        Inclusion::MostlyExclusive => ", mostly exclusive",
     };
     let slices = match cache.slice_hash.len() {
         0 => String::new(),

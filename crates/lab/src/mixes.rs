@@ -18,8 +18,8 @@ pub use piebald_sim::rooms::os_model::kernel::{
     HvrEvent, Observation, Observed, SysMonConfig, What,
 };
 pub use piebald_sim::{
-    ColorSetup, Course, Files, FilesError, IoUse, Outcome, ProgramOutcome, ProgramSetup, Progress,
-    Reads, Region, SimError, Stay, Threads, TimeSample, Zone,
+    ColorSetup, Course, CurveRequest, Files, FilesError, IoUse, Outcome, ProgramOutcome,
+    ProgramSetup, Progress, Reads, Region, SimError, Stay, Threads, TimeSample, Zone,
 };
 
 use crate::{
@@ -74,6 +74,8 @@ pub struct MixMachine<'a> {
     pub threads: Threads,
     /// Ends runs by time.
     pub course: Option<Course>,
+    /// Measures a program's misses at every number of colours.
+    pub curve: Option<CurveRequest>,
 }
 
 impl<'a> MixMachine<'a> {
@@ -85,6 +87,7 @@ impl<'a> MixMachine<'a> {
             disabled_controllers: Vec::new(),
             threads: Threads::default(),
             course: None,
+            curve: None,
         }
     }
 }
@@ -180,7 +183,7 @@ pub fn together(
             kernel,
             programs,
             map: None,
-            curve: None,
+            curve: machine.curve,
             course: machine.course,
             threads: machine.threads,
             quantum: QUANTUM,

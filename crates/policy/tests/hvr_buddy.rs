@@ -208,7 +208,7 @@ fn threads_are_interleaved_over_all_colors() {
         // 100 of each; at random within five standard deviations.
         let off = match interleave {
             piebald_policy::hvr::Interleave::Random => 50,
-            piebald_policy::hvr::Interleave::RoundRobin => 0,
+            _ => 0,
         };
         assert!(counts.iter().all(|n| n.abs_diff(100) <= off), "{counts:?}");
         host.validate();

@@ -95,6 +95,10 @@ impl Pair {
             load,
             until,
             placed: verdict.read.placed,
+            looked_up: !matches!(
+                why,
+                Why::Off | Why::Second | Why::Stranger | Why::Small | Why::TooLarge
+            ),
         };
         assert_eq!((verdict.read, verdict.why), (read, why), "{request:?}");
         self.seen[why as usize] += 1;

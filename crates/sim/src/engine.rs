@@ -266,8 +266,9 @@ impl<'a> Engine<'a> {
     /// Starts programs for the first time, each at its own offset from `from`.
     fn start_at(&mut self, programs: &[usize], from: Picos) -> Result<(), SimError> {
         for program in programs {
-            let skip = self.programs[*program].setup.skip;
-            let task = self.start_program(*program, skip)?;
+            let setup = &self.programs[*program].setup;
+            let prime = setup.prime.saturating_add(setup.skip);
+            let task = self.start_program(*program, prime)?;
             let start = from + self.programs[*program].setup.start;
             if let Status::Runnable(core) = self.sched.status(task)? {
                 let cpu = &mut self.cpus[usize::from(core.0)];
@@ -298,8 +299,9 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// A new instance of a program: process, main task, place in a run queue.
-    fn start_program(&mut self, program: usize, skip: u64) -> Result<TaskId, SimError> {
+    /// A new instance of a program, whose first `prime` references only bring their pages in:
+    /// process, main task, place in a run queue.
+    fn start_program(&mut self, program: usize, prime: u64) -> Result<TaskId, SimError> {
         let started = self.setup.kernel.start(program as u16 + 1);
         let task = started.map_err(|e| self.kernel_error(program, e))?;
         self.reserve(program, task)?;
@@ -315,8 +317,7 @@ impl<'a> Engine<'a> {
             let known = self.setup.kernel.ensure_file(file, bytes.div_ceil(4096));
             known.map_err(|e| self.kernel_error(program, e))?;
         }
-        let prime = self.programs[program].setup.prime;
-        self.add_task(program, task, 0, [skip, prime])?;
+        self.add_task(program, task, 0, prime)?;
         Ok(task)
     }
 
@@ -325,7 +326,7 @@ impl<'a> Engine<'a> {
         program: usize,
         task: TaskId,
         thread: u32,
-        [skip, prime]: [u64; 2],
+        prime: u64,
     ) -> Result<(), SimError> {
         let state = &mut self.programs[program];
         let source = state
@@ -341,7 +342,7 @@ impl<'a> Engine<'a> {
         if self.tasks.len() <= at {
             self.tasks.resize_with(at + 1, || None);
         }
-        self.tasks[at] = Some(TaskState::new(program, source, skip, prime));
+        self.tasks[at] = Some(TaskState::new(program, source, prime));
         let cores = state.setup.cores;
         let first = (self.setup.threads).first_core(program, thread, cores);
         self.sched.add_near(task, cores, first)?;

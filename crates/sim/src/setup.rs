@@ -42,9 +42,8 @@ pub struct ProgramSetup {
     /// The run lasts until its measured part is over; otherwise it is company
     /// only, and what is known of it at the end is what it did until then.
     pub measured: bool,
-    /// References of its main thread, those after `prime`, that are passed over,
-    /// unsimulated, the first time: where in its life the program is met. Its system calls in
-    /// that part still take effect, at no cost.
+    /// References of its main thread, those after `prime`, that are dealt with as those are, but
+    /// only the first time that it starts: where in its life the program is met.
     pub skip: u64,
     /// First references of its main thread, which only bring their pages into
     /// memory, at no cost, whenever the program starts: what a program that is

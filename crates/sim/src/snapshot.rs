@@ -1,7 +1,7 @@
 //! What a program did up to some moment, and between two moments.
 
 use piebald_hw::Counters;
-use piebald_os_model::kernel::Usage;
+use piebald_os_model::kernel::{PageReads, Usage};
 use piebald_units::Picos;
 
 /// State of a program's counters at one moment.
@@ -34,6 +34,8 @@ pub struct IoUse {
     pub pages: u64,
     /// Of those, the ones that it had to wait for.
     pub waits: u64,
+    /// Its reads alone.
+    pub reads: PageReads,
     /// Page faults that had to wait.
     pub major_faults: u64,
     /// Time that its threads waited, summed.
@@ -45,6 +47,7 @@ impl IoUse {
         Self {
             pages: usage.io_pages,
             waits: usage.io_waits,
+            reads: usage.io_reads,
             major_faults: usage.major_faults,
             blocked,
         }
@@ -59,6 +62,7 @@ impl IoUse {
         Self {
             pages: self.pages - start.pages,
             waits: self.waits - start.waits,
+            reads: self.reads.since(start.reads),
             major_faults: self.major_faults - start.major_faults,
             blocked: self.blocked.since(start.blocked),
         }

@@ -41,8 +41,6 @@ pub(crate) struct TaskState {
     pub(crate) blocked_at: Picos,
     /// First references of the source that only bring their pages in.
     prime: u64,
-    /// References after those that are still to be passed over without simulation.
-    pub(crate) skip: u64,
 }
 
 /// What a task needs before it can go on.
@@ -65,7 +63,7 @@ pub(crate) enum Need {
 }
 
 impl TaskState {
-    pub(crate) fn new(program: usize, source: Box<dyn OpSource>, skip: u64, prime: u64) -> Self {
+    pub(crate) fn new(program: usize, source: Box<dyn OpSource>, prime: u64) -> Self {
         Self {
             program,
             source,
@@ -83,14 +81,13 @@ impl TaskState {
             last_core: None,
             first_buffer: None,
             blocked_at: Picos(0),
-            skip,
             prime,
         }
     }
 
     /// What it does now takes effect, but costs nothing.
     pub(crate) const fn is_free(&self) -> bool {
-        self.skip > 0 || self.prime > 0
+        self.prime > 0
     }
 
     /// What comes next; changes nothing.
@@ -149,11 +146,9 @@ impl TaskState {
     /// Reads the next references, at most `limit`.
     pub(crate) fn read(&mut self, limit: u64) {
         // Batches end where the cost begins.
-        let primes = self.prime > 0;
-        let limit = match (self.prime, self.skip) {
-            (0, 0) => limit,
-            (0, skip) => skip,
-            (prime, _) => prime,
+        let limit = match self.prime {
+            0 => limit,
+            prime => prime,
         };
         let room = BATCH.min(usize::try_from(limit.max(1)).unwrap_or(BATCH));
         self.phys.clear();
@@ -169,11 +164,6 @@ impl TaskState {
         if filled.next == Next::More && filled.tail > 0 {
             // Instructions without references between two reads: no event.
             self.next = Some(Next::More);
-        }
-        let skipped = self.skip.min(self.read as u64);
-        if !primes && skipped > 0 {
-            self.skip -= skipped;
-            self.translated = skipped as usize;
         }
     }
 

@@ -167,6 +167,18 @@ fn sequential_scan_updates_one_group_per_row() {
 }
 
 #[test]
+fn scan_makes_as_many_instructions_for_32_bytes_as_it_is_told() {
+    let made = |text: &str| {
+        let c = Counter::of(text, 1, PLENTY);
+        assert_eq!(c.count("load", 32), 2048);
+        c.instrs
+    };
+    let four = made("scan:64KiB,iterations=1");
+    assert_eq!(made("scan:64KiB,iterations=1,instrs=4"), four);
+    assert_eq!(made("scan:64KiB,iterations=1,instrs=20"), four + 16 * 2048);
+}
+
+#[test]
 fn scan_loads_each_byte_once_and_reads_in_chunks() {
     let c = Counter::of("scan:100KiB,chunk=32KiB,iterations=2", 1, PLENTY);
     assert_eq!(c.count("load", 32), 2 * 100 * 1024 / 32);

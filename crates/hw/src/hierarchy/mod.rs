@@ -71,6 +71,8 @@ pub(crate) struct Want {
 struct Rules {
     inclusive: bool,
     exclusive: bool,
+    /// Though exclusive, it keeps what several cores use.
+    keeps_shared: bool,
     private: bool,
     filled_on_miss: bool,
     /// The next level takes clean victims as well.
@@ -82,7 +84,8 @@ impl Rules {
         std::array::from_fn(|k| {
             levels.get(k).map_or_else(Self::default, |level| Self {
                 inclusive: level.inclusion == Inclusion::Inclusive,
-                exclusive: level.inclusion == Inclusion::Exclusive,
+                exclusive: level.inclusion.moves_hits(),
+                keeps_shared: level.inclusion == Inclusion::MostlyExclusive,
                 private: level.private,
                 filled_on_miss: level.inclusion.filled_on_miss(),
                 gives_clean: levels
@@ -222,6 +225,7 @@ impl Hierarchy {
         let Rules {
             private: level_private,
             exclusive,
+            keeps_shared,
             ..
         } = self.rules[k];
         let info = self.topology.caches[cache].info(slot);
@@ -229,6 +233,8 @@ impl Hierarchy {
         let pending = meta.pending();
         let mut source = Source::Level(k as u8);
         let mut state = inner_state(meta.state());
+        let bit = self.topology.paths[core].bit;
+        let mut is_shared = info.sharers() & !bit != 0;
         let mut mates_dirty = false;
         if self.coherent && !level_private {
             let mates = self.mates_with_copy(core, k, info.sharers());
@@ -239,6 +245,7 @@ impl Hierarchy {
                 // one to have it.
                 mates_dirty = !self.moesi && !want.write;
             }
+            is_shared |= probe.held;
             if probe.held && !want.write {
                 state = State::Shared;
             }
@@ -253,7 +260,8 @@ impl Hierarchy {
             state = State::Exclusive;
         }
         let mut transient = want.transient;
-        if exclusive && want.into < k as u8 {
+        let stays = keeps_shared && is_shared && !want.write;
+        if exclusive && !stays && want.into < k as u8 {
             // The only copy moves: it must come back when it leaves, as publication
             // 25112 says of lines that PREFETCHNTA finds in the second level.
             transient = false;
@@ -272,7 +280,6 @@ impl Hierarchy {
                 (false, state) => state,
             };
         } else {
-            let bit = self.topology.paths[core].bit;
             let mut now = if want.prefetch { meta } else { meta.settled() };
             if mates_dirty {
                 now = now.with_state(State::Modified);
@@ -430,6 +437,11 @@ impl Hierarchy {
             if dirty {
                 let now = outer.meta(slot).with_state(meta.state());
                 outer.set_meta(slot, now);
+            }
+            if self.rules[k + 1].keeps_shared {
+                let info = outer.info(slot);
+                let sharers = info.sharers() | path.bit;
+                outer.set_info(slot, Info::new(info.meta(), sharers, info.owner()));
             }
             return;
         }

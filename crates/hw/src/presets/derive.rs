@@ -10,6 +10,8 @@ use std::{collections::BTreeSet, fmt::Write};
 
 use piebald_units::{Bytes, CoreId, CoreSet};
 
+use crate::spec::Holds;
+
 /// Why no machine could be derived: the file under `/sys/devices/system/cpu`,
 /// and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -151,10 +153,68 @@ impl Shape {
     }
 }
 
-/// One cache of the first processor.
+/// A cache as Linux describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheFacts {
+    /// 1 for the closest to the core.
+    pub level: u64,
+    /// What it serves.
+    pub holds: Holds,
+    /// Bytes of a line.
+    pub line: u64,
+    /// Lines of a set.
+    pub ways: u64,
+    /// Sets, those of all slices together.
+    pub sets: u64,
+    /// Hardware threads that share it, as a list such as `0-3,8`.
+    pub shared_with: String,
+}
+
+impl CacheFacts {
+    /// The cache with this index; `None` behind the last.
+    fn new(source: &Source<'_>, index: u32) -> Result<Option<Self>, DeriveError> {
+        let path = |name: &str| format!("cpu0/cache/index{index}/{name}");
+        if (source.read)(&path("level")).is_none() {
+            return Ok(None);
+        }
+        let holds = match source.text(&path("type"))?.as_str() {
+            "Data" => Holds::Data,
+            "Instruction" => Holds::Instruction,
+            "Unified" => Holds::Unified,
+            other => {
+                let problem = format!("\"{other}\" is not Data, Instruction or Unified");
+                return Err(source.error(&path("type"), problem));
+            }
+        };
+        Ok(Some(Self {
+            level: source.number(&path("level"), 1, 9)?,
+            holds,
+            line: source.number(&path("coherency_line_size"), 1, 1 << 20)?,
+            ways: source.number(&path("ways_of_associativity"), 0, 1 << 20)?,
+            sets: source.number(&path("number_of_sets"), 1, 1 << 32)?,
+            shared_with: source.text(&path("shared_cpu_list"))?,
+        }))
+    }
+}
+
+/// The caches of the first processor, in Linux's order; empty if it describes none. `read` is
+/// that of [`from_sysfs`]. Unlike there, every size and number of sharers is taken.
+///
+/// # Errors
+/// A file that is missing or does not make sense.
+pub fn caches(read: &dyn Fn(&str) -> Option<String>) -> Result<Vec<CacheFacts>, DeriveError> {
+    let source = Source { read };
+    let mut found = Vec::new();
+    while let Some(cache) = CacheFacts::new(&source, found.len() as u32)? {
+        found.push(cache);
+    }
+    Ok(found)
+}
+
+/// One cache of the first processor, as a machine file has it.
 struct Cache {
     level: u64,
-    holds: &'static str,
+    holds: Holds,
     told: Bytes,
     sets: u64,
     ways: u64,
@@ -165,27 +225,16 @@ impl Cache {
     /// The cache with this index; `None` behind the last.
     fn new(source: &Source<'_>, shape: &Shape, index: u32) -> Result<Option<Self>, DeriveError> {
         let path = |name: &str| format!("cpu0/cache/index{index}/{name}");
-        if (source.read)(&path("level")).is_none() {
+        let Some(facts) = CacheFacts::new(source, index)? else {
             return Ok(None);
-        }
-        let line = source.number(&path("coherency_line_size"), 1, 1 << 20)?;
-        if line != 64 {
+        };
+        if facts.line != 64 {
             return Err(source.error(
                 &path("coherency_line_size"),
-                format!("{line}; only lines of 64 B are modelled"),
+                format!("{}; only lines of 64 B are modelled", facts.line),
             ));
         }
-        let holds = match source.text(&path("type"))?.as_str() {
-            "Data" => "data",
-            "Instruction" => "instruction",
-            "Unified" => "unified",
-            other => {
-                let problem = format!("\"{other}\" is not Data, Instruction or Unified");
-                return Err(source.error(&path("type"), problem));
-            }
-        };
         let ways = source.number(&path("ways_of_associativity"), 1, 64)?;
-        let sets = source.number(&path("number_of_sets"), 1, 1 << 32)?;
         let threads = source.cores(&path("shared_cpu_list"))?.len() as usize;
         let cores = (threads / shape.smt).clamp(1, shape.per_socket);
         if !shape.per_socket.is_multiple_of(cores) {
@@ -197,25 +246,25 @@ impl Cache {
         }
         Ok(Some(Self {
             level: source.number(&path("level"), 1, 3)?,
-            holds,
-            told: Bytes(sets * ways * line),
-            sets: 1 << sets.ilog2(),
+            holds: facts.holds,
+            told: Bytes(facts.sets * ways * facts.line),
+            sets: 1 << facts.sets.ilog2(),
             ways,
             shared_by: cores,
         }))
     }
 
     fn write(&self, out: &mut String) -> std::fmt::Result {
-        let kind = match self.holds {
-            "data" => "D",
-            "instruction" => "I",
-            _ => "",
+        let (kind, holds) = match self.holds {
+            Holds::Data => ("D", "data"),
+            Holds::Instruction => ("I", "instruction"),
+            Holds::Unified => ("", "unified"),
         };
         let size = Bytes(self.sets * self.ways * 64);
         let latency = [4, 14, 50][self.level.clamp(1, 3) as usize - 1];
         writeln!(out, "\n[[cache]]\nname = \"L{}{kind}\"", self.level)?;
         writeln!(out, "level = {} # [SYS]", self.level)?;
-        writeln!(out, "holds = \"{}\" # [SYS]", self.holds)?;
+        writeln!(out, "holds = \"{holds}\" # [SYS]")?;
         match size == self.told {
             true => writeln!(out, "size = \"{size}\" # [SYS]")?,
             false => writeln!(

@@ -27,7 +27,7 @@ impl Rules {
     pub(super) const fn of(spec: &CacheSpec) -> Self {
         Self {
             inclusive: matches!(spec.inclusion, Inclusion::Inclusive),
-            exclusive: matches!(spec.inclusion, Inclusion::Exclusive),
+            exclusive: spec.inclusion.moves_hits(),
             filled_on_miss: spec.inclusion.filled_on_miss(),
         }
     }

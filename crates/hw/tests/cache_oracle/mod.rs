@@ -31,14 +31,16 @@ pub enum Kind {
     Inclusive,
     Exclusive,
     Victim,
+    MostlyExclusive,
 }
 
 impl Kind {
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::NonInclusive,
         Self::Inclusive,
         Self::Exclusive,
         Self::Victim,
+        Self::MostlyExclusive,
     ];
 
     pub fn name(self) -> &'static str {
@@ -47,6 +49,7 @@ impl Kind {
             Self::Inclusive => "inclusive",
             Self::Exclusive => "exclusive",
             Self::Victim => "victim",
+            Self::MostlyExclusive => "mostly-exclusive",
         }
     }
 
@@ -244,7 +247,10 @@ impl Oracle {
         }
         if found == self.data.len() {
             self.tally.memory_reads += 1;
-        } else if self.data[found].kind == Kind::Exclusive {
+        } else if matches!(
+            self.data[found].kind,
+            Kind::Exclusive | Kind::MostlyExclusive
+        ) {
             let moved = self.data[found].remove(line).unwrap();
             dirty_before = moved.dirty;
             entry.transient = false;

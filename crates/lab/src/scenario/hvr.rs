@@ -129,6 +129,7 @@ impl Keys<'_> {
         let order = [
             ("random", Interleave::Random),
             ("round-robin", Interleave::RoundRobin),
+            ("by-core", Interleave::ByCore),
         ];
         config.interleave = self.word(&table.interleave, "interleave", &order)?;
         let mode = [("hint", Mode::Hint), ("hard", Mode::Hard)];

@@ -65,7 +65,7 @@ pub use paging::{PagingConfig, PagingState, ZoneState};
 pub use recolor::Recolored;
 pub use syscall::{ReadPart, SysWork};
 pub use translate::{Fault, Translated};
-pub use usage::Usage;
+pub use usage::{PageReads, Usage};
 
 use crate::{
     frames::{Age, AgeError, Aged, OwnedFrames, age},

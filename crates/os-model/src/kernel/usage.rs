@@ -2,6 +2,17 @@
 
 use super::{Kernel, Process};
 
+/// Pages of files that a program's read calls came to, if memory is paged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageReads {
+    /// All of them.
+    pub pages: u64,
+    /// Of those, the ones that it waited for.
+    pub waits: u64,
+    /// Those that readahead had brought in, used for the first time and without a wait.
+    pub ahead: u64,
+}
+
 /// A program's use of memory since the kernel started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -24,8 +35,33 @@ pub struct Usage {
     pub io_pages: u64,
     /// Of those, the ones that it waited for.
     pub io_waits: u64,
+    /// What its reads alone came to.
+    pub io_reads: PageReads,
     /// Page faults that waited.
     pub major_faults: u64,
+}
+
+impl PageReads {
+    /// What was read since `start`.
+    pub const fn since(self, start: Self) -> Self {
+        Self {
+            pages: self.pages - start.pages,
+            waits: self.waits - start.waits,
+            ahead: self.ahead - start.ahead,
+        }
+    }
+
+    /// Share that was in memory when it was asked for; `None` without any.
+    pub fn hit_ratio(&self) -> Option<f64> {
+        (self.pages > 0).then(|| 1.0 - self.waits as f64 / self.pages as f64)
+    }
+
+    /// Share that was in memory because of an earlier use: what readahead had brought in counts
+    /// as missed. `None` without any.
+    pub fn kept_ratio(&self) -> Option<f64> {
+        let missed = self.waits + self.ahead;
+        (self.pages > 0).then(|| 1.0 - missed as f64 / self.pages as f64)
+    }
 }
 
 impl Kernel {

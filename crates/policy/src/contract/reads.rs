@@ -88,6 +88,9 @@ pub struct Read {
     /// The policy chose this core's cache for the data just now; it takes it to be
     /// there from here on, unless [`ReadPlacement::after`] says otherwise.
     pub placed: bool,
+    /// The policy looked for the data in its books to answer. Without, the answer was clear
+    /// beforehand, and took no time worth counting.
+    pub looked_up: bool,
 }
 
 impl Read {
@@ -98,6 +101,7 @@ impl Read {
             load: Load::Caching,
             until: u64::MAX,
             placed: false,
+            looked_up: false,
         }
     }
 }

@@ -201,6 +201,10 @@ pub enum Interleave {
     Random,
     /// One colour after another: the effect of M3.
     RoundRobin,
+    /// Each core's pages in a cell of the policy that is its own, as if its thread were one of
+    /// so many programs: the B- and C-VP that Figure 19 compares with \[ours: it does not say
+    /// how threads are partitioned\].
+    ByCore,
 }
 
 /// The parameters of HVR.

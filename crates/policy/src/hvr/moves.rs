@@ -2,7 +2,7 @@
 
 use core::borrow::Borrow;
 
-use piebald_units::{Color, ColorSet, MAX_COLORS, Picos};
+use piebald_units::{Color, ColorSet, CoreId, MAX_COLORS, Picos};
 
 use super::{Gone, Manager, Program, ProgramId, config::Interleave};
 use crate::{
@@ -47,10 +47,10 @@ pub struct Estimate {
 
 impl<M: Borrow<ColorMap>, P: AsRef<[Program]> + AsMut<[Program]>> Manager<M, P> {
     /// A request of a program's with its colours, and one that is wished for unless one
-    /// is already: the next of the round, or for several threads a random one, which is
-    /// all that `random` is used for. After the grant, tell the [`Turn`] which colour it
+    /// is already: the next of the round, or for several threads what [`Interleave`] says, a
+    /// random one for one, which is all that `random` is used for. After the grant, tell the [`Turn`] which colour it
     /// [took](Turn::took). The kernel's own requests may have every colour and are not
-    /// changed. At most 64 words are read.
+    /// changed. At most 64 words are read, by core each colour.
     ///
     /// # Errors
     /// If the program has left.
@@ -65,10 +65,14 @@ impl<M: Borrow<ColorMap>, P: AsRef<[Program]> + AsMut<[Program]>> Manager<M, P> 
         if is_kernel(request) {
             return Ok(*request);
         }
-        let is_random = program.threads > 1 && self.config.interleave == Interleave::Random;
-        let wish = || match is_random {
-            true => nth(&program.colors, random),
-            false => round(&program.colors, turn.next),
+        let interleave = match program.threads {
+            0 | 1 => Interleave::RoundRobin,
+            _ => self.config.interleave,
+        };
+        let wish = || match interleave {
+            Interleave::Random => nth(&program.colors, random),
+            Interleave::RoundRobin => round(&program.colors, turn.next),
+            Interleave::ByCore => self.in_cell_of(request.core, program, turn),
         };
         Ok(FrameRequest {
             allowed: Some(&program.colors),
@@ -79,6 +83,17 @@ impl<M: Borrow<ColorMap>, P: AsRef<[Program]> + AsMut<[Program]>> Manager<M, P> 
             },
             ..*request
         })
+    }
+
+    /// The next colour of the round in the cell of a core; cells go round as well.
+    fn in_cell_of(&self, core: CoreId, program: &Program, turn: Turn) -> Option<Color> {
+        let scheme = &self.layout.scheme;
+        let cell = u32::from(core.0) & scheme.cells().wrapping_sub(1);
+        let own = || program.colors.iter().filter(|c| scheme.cell(*c) == cell);
+        let later = own().find(|c| c.0 >= turn.next);
+        later
+            .or_else(|| own().next())
+            .or_else(|| round(&program.colors, turn.next))
     }
 
     /// A page of a program is touched: does it have to move? Lazy migration (section

@@ -102,13 +102,13 @@ impl fmt::Display for SchemeError {
 impl core::error::Error for SchemeError {}
 
 /// The colour bits of a class, by the lowest frame bit that each depends on.
-struct Rising {
+pub(super) struct Rising {
     bits: [u8; MAX_BITS],
     len: usize,
 }
 
 impl Rising {
-    fn of(map: &ColorMap, class: BitClass) -> Self {
+    pub(super) fn of(map: &ColorMap, class: BitClass) -> Self {
         let mut rising = Self {
             bits: [0; MAX_BITS],
             len: 0,
@@ -134,7 +134,7 @@ impl Rising {
     }
 
     /// The `n` lowest, or all.
-    fn lowest(&self, n: usize) -> &[u8] {
+    pub(super) fn lowest(&self, n: usize) -> &[u8] {
         self.bits.get(..n.min(self.len)).unwrap_or(&[])
     }
 

@@ -1,7 +1,17 @@
 //! Utility-based partitioning of the cache, from miss counts: the scheme that HVR is
 //! compared with (UVP, sections 5.4 and 7.3). It knows nothing of classes and banks.
+//!
+//! Shares are of [`Groups`]: the parts of the cache that O- and C-bits tell apart, 32 on the
+//! paper's machine. With equal shares of 4 or 8 programs these are the cells of A-VP and C-VP,
+//! from which UVP starts; with other shares banks are divided as the O-bits have it, so that
+//! neighbours may meet in a bank group: "it has no knowledge of Memory-Map" (section 5.4).
 
 use core::fmt;
+
+use piebald_units::{Color, ColorSet};
+
+use super::scheme::Rising;
+use crate::color_map::{BitClass, ColorMap};
 
 /// Why there is no division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,4 +199,63 @@ pub fn cells(shares: &[u32], program: usize) -> u64 {
         None => u64::MAX,
     };
     run.checked_shl(first).unwrap_or(0)
+}
+
+/// Most bits that tell groups apart: 64 groups are a word.
+const MAX_GROUP_BITS: usize = 6;
+
+/// The groups of a machine's cache, which are divided among programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Groups {
+    /// Colour bits, from low to high in the group's number: C-bits from the highest down, then
+    /// O-bits upwards. The highest C-bit is the first to be shared between two programs.
+    key: [u8; MAX_GROUP_BITS],
+    len: u8,
+}
+
+impl Groups {
+    /// By the O-bits of a colour map and its lowest C-bits, six together at most. Without any
+    /// there is one group.
+    pub fn of(map: &ColorMap) -> Self {
+        let both = Rising::of(map, BitClass::Both);
+        let both = both.lowest(MAX_GROUP_BITS);
+        let cache = Rising::of(map, BitClass::Cache);
+        let cache = cache.lowest(MAX_GROUP_BITS.saturating_sub(both.len()));
+        let mut groups = Self {
+            key: [0; MAX_GROUP_BITS],
+            len: 0,
+        };
+        let bits = cache.iter().rev().chain(both);
+        for (slot, bit) in groups.key.iter_mut().zip(bits) {
+            *slot = *bit;
+            groups.len = groups.len.saturating_add(1);
+        }
+        groups
+    }
+
+    /// How many there are, 1 to 64.
+    pub const fn nr(&self) -> u32 {
+        1u32.wrapping_shl(self.len as u32)
+    }
+
+    /// The group that a colour's pages lie in.
+    pub fn group(&self, color: Color) -> u32 {
+        let key = self.key.iter().take(usize::from(self.len));
+        (0u32..).zip(key).fold(0, |group, (i, bit)| {
+            let value = u32::from(color.0).wrapping_shr(u32::from(*bit)) & 1;
+            group | value.wrapping_shl(i)
+        })
+    }
+
+    /// Makes `out` the colours of a program's [`cells`], here groups. Visits each colour of the
+    /// map once.
+    pub fn colors(&self, map: &ColorMap, shares: &[u32], program: usize, out: &mut ColorSet) {
+        let own = cells(shares, program);
+        out.clear();
+        for color in (0..map.colors()).map(|c| Color(c as u16)) {
+            if own.wrapping_shr(self.group(color)) & 1 == 1 {
+                out.insert(color);
+            }
+        }
+    }
 }

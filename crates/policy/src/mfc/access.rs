@@ -127,7 +127,9 @@ impl Room<'_> {
             true => Load::Caching,
             false => Load::NonCaching,
         };
-        stay(core, load, Why::Untracked)
+        let mut verdict = stay(core, load, Why::Untracked);
+        verdict.read.looked_up = true;
+        verdict
     }
 
     fn choose(&self, asked: &Asked) -> Decision {
@@ -164,6 +166,7 @@ impl Room<'_> {
                 load: decision.load,
                 until: u64::MAX,
                 placed: decision.why.places(),
+                looked_up: true,
             },
             why: decision.why,
         }

@@ -76,7 +76,7 @@ impl Engine<'_> {
         }
         match work {
             SysWork::Spawned { task, thread } => {
-                self.add_task(program, task, thread, [0, 0])?;
+                self.add_task(program, task, thread, 0)?;
                 self.wake_idle(core)?;
             }
             SysWork::More | SysWork::Blocked => return self.in_call(core, task, work),
@@ -153,7 +153,8 @@ impl Engine<'_> {
             self.begin(self.cpus[core].now)?;
         } else if last && !self.programs[program].leaving && !self.is_over() {
             self.programs[program].restarts += 1;
-            self.start_program(program, 0)?;
+            let prime = self.programs[program].setup.prime;
+            self.start_program(program, prime)?;
             self.wake_idle(core)?;
         }
         if self.cpus[core].task.is_none() {

@@ -188,11 +188,13 @@ impl Engine<'_> {
             among: reading.among,
         };
         let read = placing.mfc.before(&request, now);
-        let time = match read.placed {
-            true => placing.assignment,
-            false => placing.access,
-        };
-        self.cpus[core].work.push_wait(time);
+        if read.looked_up {
+            let time = match read.placed {
+                true => placing.assignment,
+                false => placing.access,
+            };
+            self.cpus[core].work.push_wait(time);
+        }
         Ok(Stage::Go(request, read))
     }
 

@@ -3,8 +3,9 @@
 //!
 //! One iteration is one pass over the file, in `read` calls of one chunk into the
 //! same buffer, each followed by a loop over the buffer. Word w of the file
-//! holds w, so that the sum is known in closed form. Block `add`, 4 instructions
-//! per 32 B: load, add, advance, branch. No address depends on a load.
+//! holds w, so that the sum is known in closed form. Block `add`, `instrs` instructions
+//! per 32 B, of which one loads; the default, 4, is load, add, advance, branch. No address
+//! depends on a load.
 
 use super::{Kernel, WrongResult};
 use crate::memory::{Array, Shape, Tape};
@@ -12,6 +13,7 @@ use crate::spec::{Param, Spec, Unit, Values};
 
 const SIZE: usize = 0;
 const CHUNK: usize = 1;
+const INSTRS: usize = 2;
 
 static SPEC: Spec = Spec {
     name: "scan",
@@ -35,6 +37,7 @@ static SPEC: Spec = Spec {
             pow2: true,
             about: "bytes per read call, and size of the buffer",
         },
+        Param::count("instrs", "instructions for 32 B", 4, 1, 4096),
     ],
 };
 
@@ -53,7 +56,7 @@ impl Kernel for Scan {
     fn run(&self, values: &Values, _seed: u64, tape: &mut Tape<'_>) -> Result<(), WrongResult> {
         let size = values.get(SIZE) / PIECE * PIECE;
         let chunk = values.get(CHUNK);
-        let add = tape.block(Shape::new(4).load(0, PIECE as u8));
+        let add = tape.block(Shape::new(values.get(INSTRS) as u16).load(0, PIECE as u8));
         let mut buffer: Array<Piece> = tape.map(vec![[0; 4]; (chunk / PIECE) as usize], PIECE);
         let file = tape.open("builtin/scan/file", size);
         tape.ready();

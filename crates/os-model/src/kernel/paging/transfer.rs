@@ -115,14 +115,13 @@ impl Kernel {
                 if t.transfer.to_user {
                     self.ensure_file(t.transfer.file, (t.offset() >> 12) + 1)?;
                 }
+                let before = self.used_ahead();
                 let Some(held) = self.page(c, t.request(), actions)? else {
                     t.waited = true;
                     return Ok(false);
                 };
-                let waited = std::mem::take(&mut t.waited);
-                let usage = self.usage_mut(c.process);
-                usage.io_pages += 1;
-                usage.io_waits += u64::from(waited);
+                let ahead = self.used_ahead() > before;
+                self.count_use(c, t, ahead);
                 let at = self.boot.struct_page(held.frame);
                 actions.touch(at, RefKind::Update, STRUCT_PAGE_SITE);
                 actions.instrs(self.config.costs.per_page_instrs);
@@ -141,6 +140,26 @@ impl Kernel {
             };
         }
         Ok(true)
+    }
+
+    /// Pages that readahead brought in and that were used since.
+    fn used_ahead(&self) -> u64 {
+        let paging = self.pool.as_ref().and_then(|pool| pool.paging.0.as_ref());
+        paging.map_or(0, |p| p.stats().prefetched_used)
+    }
+
+    /// Books the use of a page that is there now. `ahead`: it is the first use of one that
+    /// was read ahead.
+    fn count_use(&mut self, c: Caller, t: &mut Ongoing, ahead: bool) {
+        let waited = std::mem::take(&mut t.waited);
+        let usage = self.usage_mut(c.process);
+        usage.io_pages += 1;
+        usage.io_waits += u64::from(waited);
+        if t.transfer.to_user {
+            usage.io_reads.pages += 1;
+            usage.io_reads.waits += u64::from(waited);
+            usage.io_reads.ahead += u64::from(ahead && !waited);
+        }
     }
 
     /// Copies what lies on one page of the program's buffer; `None` if that has to come
