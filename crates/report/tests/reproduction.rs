@@ -87,6 +87,7 @@ fn sample() -> Reproduction {
                 ),
                 panel("nothing known", vec![curve("misses", false, [f64::NAN; 3])]),
             ],
+            ..PaperFigure::default()
         }],
         simulated_refs: 10,
         host_seconds: 0.5,
@@ -133,7 +134,7 @@ fn the_page_is_well_formed_and_draws_what_is_known() {
         .descendants()
         .filter(|n| n.attribute("class") == Some("tip"));
     assert_eq!(tips.count(), 8);
-    assert!(html.contains("slowdown (dashed: alone)"));
+    assert!(html.contains("slowdown (dashed)"));
     assert!(html.contains("slowdown &#60;of&#62; all") || html.contains("slowdown &lt;of&gt; all"));
 }
 
@@ -154,4 +155,66 @@ fn the_json_has_the_form_that_all_systems_share_and_null_for_what_is_unknown() {
     assert!(value["figures"][0]["panels"][1]["curves"][0]["points"][0]["y"].is_null());
     let back: Reproduction = serde_json::from_str(&json).unwrap();
     assert_eq!(back.targets, sample().targets);
+}
+
+/// A figure with one panel, of one curve.
+fn drawn(x_names: &[&str], ci95: f64) -> String {
+    let points = (1..=2).map(|x| CurvePoint {
+        x: f64::from(x),
+        y: 10.0 * f64::from(x),
+        ci95: Some(ci95),
+    });
+    let curve = Curve {
+        name: "slowdown".to_owned(),
+        dashed: false,
+        points: points.collect(),
+    };
+    let mut r = sample();
+    r.figures = vec![PaperFigure {
+        name: "Figure 1".to_owned(),
+        x_names: x_names.iter().map(|n| (*n).to_owned()).collect(),
+        y: "%".to_owned(),
+        panels: vec![Panel {
+            title: "one".to_owned(),
+            curves: vec![curve],
+        }],
+        ..PaperFigure::default()
+    }];
+    reproduction_to_html(&r).unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn places_with_names_show_them_and_join_no_points() {
+    let named = drawn(&["mergesort", "lu<b>"], 1.0);
+    assert!(named.contains("mergesort") && !named.contains("lu<b>"));
+    let strokes = |html: &str| html.matches("stroke-width=\"2\"").count();
+    assert_eq!(strokes(&drawn(&[], 1.0)), strokes(&named) + 1);
+}
+
+#[test]
+fn an_interval_that_a_picture_cuts_is_said_to_go_on() {
+    let cut = "A bar without an end goes on";
+    assert!(!drawn(&[], 1.0).contains(cut));
+    assert!(drawn(&[], 1000.0).contains(cut));
+}
+
+#[test]
+fn runs_that_are_not_measured_by_references_name_none() {
+    let style = TableStyle::default();
+    let words = "references per program and run";
+    for budget_refs in [0, 1000] {
+        let r = Reproduction {
+            budget_refs,
+            ..sample()
+        };
+        for text in [
+            reproduction_to_table(&r, &style),
+            reproduction_to_html(&r).unwrap(),
+        ] {
+            // Lines of the table break between words.
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(text.contains(words), budget_refs > 0, "{text}");
+            assert!(text.contains("42"), "the seed");
+        }
+    }
 }

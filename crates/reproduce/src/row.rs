@@ -140,6 +140,8 @@ impl Row {
         self.target.verdict = match (&self.missing, self.target.kind) {
             (Some(_), _) => Verdict::NotRun,
             (None, TargetKind::S) => verdict::shape(predicates),
+            // A headline row of which the paper prints no number.
+            (None, _) if self.verdicts.is_empty() => verdict::shape(predicates),
             (None, _) => {
                 let numbers = verdict::worst(self.verdicts.iter().copied());
                 verdict::with_statements(numbers, predicates)
@@ -232,6 +234,15 @@ pub(crate) fn figure(
         x: x.to_owned(),
         y: y.to_owned(),
         panels,
+        ..PaperFigure::default()
+    })
+}
+
+/// A figure whose places 1, 2 and so on have names instead of numbers.
+pub(crate) fn named(figure: Option<PaperFigure>, names: &[&str]) -> Option<PaperFigure> {
+    figure.map(|f| PaperFigure {
+        x_names: names.iter().map(|n| (*n).to_owned()).collect(),
+        ..f
     })
 }
 
@@ -276,6 +287,9 @@ mod tests {
             row.states("it holds", Ok(holds));
             assert_eq!(row.finish().verdict, verdict, "{kind:?} {holds}");
         }
+        let mut row = Row::new("S-12", "t", TargetKind::H);
+        row.states("it holds", Ok(true));
+        assert_eq!(row.finish().verdict, Verdict::Match);
         let mut row = Row::new("S-12", "t", TargetKind::S);
         row.states("it holds", Err("no tape".to_owned()));
         assert_eq!(row.finish().verdict, Verdict::NotRun);

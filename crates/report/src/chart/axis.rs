@@ -48,6 +48,18 @@ impl Axis {
         }
     }
 
+    /// The places 1, 2 and so on, with names.
+    pub fn named(title: &str, names: &[String]) -> Self {
+        let places = (1..).map(f64::from);
+        Self {
+            title: title.to_owned(),
+            scale: Scale::Linear,
+            low: 0.5,
+            high: names.len() as f64 + 0.5,
+            ticks: places.zip(names.iter().cloned()).collect(),
+        }
+    }
+
     /// By the binary logarithm from `low` to `high`, both above zero: a number at the
     /// powers of two, at every second one if they are more than `count`, and so on.
     fn binary(title: &str, [low, high]: [f64; 2], count: usize, text: fn(f64) -> String) -> Self {

@@ -44,7 +44,7 @@ pub(crate) struct Line {
 pub(crate) struct Stop {
     pub x: f64,
     pub y: f64,
-    /// Lower and upper end of its interval.
+    /// Lower and upper end of its interval; what lies beyond the axis is left out, with the cap.
     pub ends: Option<(f64, f64)>,
     /// Whether a dot shows it.
     pub dot: bool,
@@ -53,7 +53,8 @@ pub(crate) struct Stop {
 
 /// The picture, or `None` without a point.
 pub(crate) fn line_chart(chart: &LineChart) -> Result<Option<String>, ReportError> {
-    if chart.lines.iter().all(|l| l.points.is_empty()) {
+    let is_empty = |l: &Line| l.points.is_empty() && l.stops.is_empty();
+    if chart.lines.iter().all(is_empty) {
         return Ok(None);
     }
     picture(chart.size, &chart.label, |root| draw(root, chart)).map(Some)
@@ -86,10 +87,11 @@ fn draw(root: &Area<'_>, chart: &LineChart) -> Result<Vec<Overlay>, Failure> {
         band(&mut context, line)?;
     }
     let mut tips = Vec::new();
+    let limits = chart.y.limits();
     for line in &chart.lines {
         stroke(&mut context, line)?;
         for stop in &line.stops {
-            tips.push(mark(root, &context, stop, color(line.color))?);
+            tips.push(mark(root, (&context, limits), stop, color(line.color))?);
         }
     }
     Ok(tips)
@@ -107,6 +109,9 @@ fn band(context: &mut Context<'_, '_>, line: &Line) -> Result<(), Failure> {
 fn stroke(context: &mut Context<'_, '_>, line: &Line) -> Result<(), Failure> {
     let style = color(line.color).stroke_width(2);
     let points = line.points.clone();
+    if points.is_empty() {
+        return Ok(());
+    }
     match line.dashed {
         false => context.draw_series([PathElement::new(points, style)])?,
         true => context.draw_series(DashedLineSeries::new(points, 6, 4, style))?,
@@ -117,23 +122,27 @@ fn stroke(context: &mut Context<'_, '_>, line: &Line) -> Result<(), Failure> {
 /// The dot, the interval's bar, and the text under the pointer.
 fn mark(
     root: &Area<'_>,
-    context: &Context<'_, '_>,
+    (context, [least, most]): (&Context<'_, '_>, [f64; 2]),
     stop: &Stop,
     ink: RGBColor,
 ) -> Result<Overlay, Failure> {
     let (x, y) = context.backend_coord(&(stop.x, stop.y));
     if let Some((low, high)) = stop.ends.filter(|(low, high)| high > low) {
-        let [bottom, top] = [low, high].map(|end| context.backend_coord(&(stop.x, end)).1);
-        for bar in [
-            [(x, bottom), (x, top)],
-            [(x - CAP, bottom), (x + CAP, bottom)],
-            [(x - CAP, top), (x + CAP, top)],
-        ] {
-            root.draw(&PathElement::new(bar.to_vec(), ink))?;
+        let at = |end: f64| {
+            let end = end.clamp(least, most);
+            context.backend_coord(&(stop.x, end)).1
+        };
+        root.draw(&PathElement::new(vec![(x, at(low)), (x, at(high))], ink))?;
+        for end in [low, high]
+            .into_iter()
+            .filter(|e| (least..=most).contains(e))
+        {
+            let cap = vec![(x - CAP, at(end)), (x + CAP, at(end))];
+            root.draw(&PathElement::new(cap, ink))?;
         }
     }
     if stop.dot {
-        root.draw(&Circle::new((x, y), 2, ink.filled()))?;
+        root.draw(&Circle::new((x, y), 3, ink.filled()))?;
     }
     Ok(tip((x - 6, y - 6), (x + 6, y + 6), &stop.tip))
 }

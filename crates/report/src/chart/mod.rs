@@ -19,7 +19,7 @@ pub(crate) use bars::{Bar, BarChart, BarRow, Group, bar_chart};
 pub(crate) use curves::miss_curves;
 pub(crate) use heat::{EMPTY, KERNEL, set_map};
 pub(crate) use lines::{Line, LineChart, Stop, line_chart};
-pub(crate) use panel::{PanelAxes, panel};
+pub(crate) use panel::{PanelAxes, is_cut, panel};
 
 use plotters::coord::Shift;
 use plotters::prelude::*;

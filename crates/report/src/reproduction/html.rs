@@ -8,9 +8,12 @@ use super::{
 };
 use crate::{
     ReportError,
-    chart::{PALETTE, PanelAxes, panel},
+    chart::{PALETTE, PanelAxes, is_cut, panel},
     format::{clean, grouped, number},
 };
+
+/// Said of a figure with an interval that its picture cuts.
+const CUT: &str = "A bar without an end goes on beyond the picture.";
 
 #[derive(Template)]
 #[template(path = "reproduction.html")]
@@ -66,19 +69,29 @@ pub fn reproduction_to_html(r: &Reproduction) -> Result<String, ReportError> {
         quick: r.quick,
         summary: r.summary(),
         conditions: r.conditions.iter().map(|c| clean(c)).collect(),
-        facts: vec![
-            ("references per program and run", grouped(r.budget_refs)),
-            ("warm-up references", grouped(r.warmup_refs)),
-            ("seed", r.seed.to_string()),
-            ("references simulated", grouped(r.simulated_refs)),
-            ("simulation took", format!("{} s", number(r.host_seconds))),
-        ],
+        facts: spent(r),
         targets: r.targets.iter().map(row).collect(),
         figures: figures(r)?,
         command: r.command.as_deref().map(clean),
         version: clean(&r.version),
     };
     Ok(page.render()?)
+}
+
+fn spent(r: &Reproduction) -> Vec<(&'static str, String)> {
+    // Not all runs are measured by their references.
+    let budget = [
+        ("references per program and run", r.budget_refs),
+        ("warm-up references", r.warmup_refs),
+    ];
+    let budget = budget.into_iter().filter(|_| r.budget_refs > 0);
+    let mut facts: Vec<_> = budget.map(|(name, n)| (name, grouped(n))).collect();
+    facts.extend([
+        ("seed", r.seed.to_string()),
+        ("references simulated", grouped(r.simulated_refs)),
+        ("simulation took", format!("{} s", number(r.host_seconds))),
+    ]);
+    facts
 }
 
 fn row(t: &Target) -> Row {
@@ -121,7 +134,7 @@ fn figures(r: &Reproduction) -> Result<Vec<Figure>, ReportError> {
             let place = names.iter().position(|n| *n == curve.name).unwrap_or(0);
             let class = format!("p{}", place % PALETTE.len());
             let entry = match curve.dashed {
-                true => (class, format!("{} (dashed: alone)", clean(&curve.name))),
+                true => (class, format!("{} (dashed)", clean(&curve.name))),
                 false => (class, clean(&curve.name)),
             };
             if !legend.contains(&entry) {
@@ -130,6 +143,7 @@ fn figures(r: &Reproduction) -> Result<Vec<Figure>, ReportError> {
         }
         let axes = PanelAxes {
             x: &figure.x,
+            x_names: &figure.x_names,
             y: &figure.y,
             names: &names,
         };
@@ -140,7 +154,10 @@ fn figures(r: &Reproduction) -> Result<Vec<Figure>, ReportError> {
         }
         figures.push(Figure {
             name: clean(&figure.name),
-            text: clean(&figure.text),
+            text: match figure.panels.iter().any(is_cut) {
+                true => format!("{} {CUT}", clean(&figure.text)),
+                false => clean(&figure.text),
+            },
             legend,
             panels,
         });

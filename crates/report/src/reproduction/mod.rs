@@ -163,6 +163,10 @@ pub struct PaperFigure {
     pub text: String,
     /// Of the horizontal axis, with the unit.
     pub x: String,
+    /// Names of the places 1, 2 and so on of the horizontal axis, where it has no numbers: points
+    /// are not joined there. Empty = it has numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub x_names: Vec<String>,
     /// Of the vertical axis, with the unit.
     pub y: String,
     /// Its parts.
@@ -183,7 +187,7 @@ pub struct Panel {
 pub struct Curve {
     /// What it shows; curves of equal names have equal colours in a figure.
     pub name: String,
-    /// Drawn with gaps.
+    /// Drawn with gaps, which the legend says: for what the others are compared with.
     pub dashed: bool,
     /// By rising x.
     pub points: Vec<CurvePoint>,

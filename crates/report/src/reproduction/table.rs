@@ -39,11 +39,17 @@ pub fn reproduction_to_table(r: &Reproduction, style: &TableStyle) -> String {
     }
     let rate = r.simulated_refs as f64 / r.host_seconds / 1e6;
     out.push('\n');
+    let budget = match r.budget_refs {
+        // Not all runs are measured by their references.
+        0 => String::new(),
+        refs => format!(
+            "{} references per program and run after {} of warm-up, ",
+            grouped(refs),
+            grouped(r.warmup_refs)
+        ),
+    };
     let spent = format!(
-        "{} references per program and run after {} of warm-up, seed {}; simulated {} references \
-         in {} s ({} M/s), piebald {}{}.",
-        grouped(r.budget_refs),
-        grouped(r.warmup_refs),
+        "{budget}seed {}; simulated {} references in {} s ({} M/s), piebald {}{}.",
         r.seed,
         grouped(r.simulated_refs),
         number(r.host_seconds),

@@ -34,6 +34,7 @@ pub(super) fn all(runs: &Runs, list: &List) -> Vec<PaperFigure> {
             x: "memory [MB]".to_owned(),
             y: "s".to_owned(),
             panels: over_memory(&|input, policy, mb| runs.sample(&input.name, mb, policy, seconds)),
+            ..PaperFigure::default()
         },
         PaperFigure {
             name: "Figures 3 and 4: hit ratios".to_owned(),
@@ -41,6 +42,7 @@ pub(super) fn all(runs: &Runs, list: &List) -> Vec<PaperFigure> {
             x: "memory [MB]".to_owned(),
             y: "%".to_owned(),
             panels: over_memory(&|input, policy, mb| runs.sample(&input.name, mb, policy, hits)),
+            ..PaperFigure::default()
         },
         PaperFigure {
             name: "Figures 3 and 4: lengths of sequences".to_owned(),
@@ -50,6 +52,7 @@ pub(super) fn all(runs: &Runs, list: &List) -> Vec<PaperFigure> {
             x: "length of the sequence [blocks]".to_owned(),
             y: "%".to_owned(),
             panels: panels(&|input| distributions(runs, input)),
+            ..PaperFigure::default()
         },
     ]
 }

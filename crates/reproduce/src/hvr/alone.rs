@@ -363,7 +363,8 @@ mod tests {
         let programs = parse(&text).unwrap_or_else(|e| panic!("{e}"));
         let spec = presets::load("i7-860").unwrap_or_else(|e| panic!("{e}"));
         let form = Form {
-            warmup_refs: 400_000,
+            // Enough to fill the last level.
+            warmup_refs: 1_300_000,
             budget_refs: 200_000,
             repetitions: 1,
             seed: 1,

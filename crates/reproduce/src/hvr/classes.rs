@@ -14,13 +14,19 @@ const TEXT: &str = include_str!("../../../../reproduce/hvr/classes.toml");
 struct File {
     schema: u32,
     class: BTreeMap<String, String>,
+    /// Instructions per cycle alone, where less than one.
+    speed: BTreeMap<String, f64>,
 }
 
-/// The class of each program, in their order; none for those that have none.
+/// The class of a program, if it has one, and the share of the references of others that it makes
+/// in the same time, at most 1.
+pub(super) type Measured = (Option<Class>, f64);
+
+/// What was measured of each program, in their order.
 ///
 /// # Errors
 /// The list is wrong: a defect.
-pub(super) fn measured(programs: &[Program]) -> Result<Vec<Option<Class>>, String> {
+pub(super) fn measured(programs: &[Program]) -> Result<Vec<Measured>, String> {
     let file: File = toml::from_str(TEXT).map_err(|e| format!("classes.toml: {e}"))?;
     if file.schema != 1 {
         return Err(format!(
@@ -29,7 +35,8 @@ pub(super) fn measured(programs: &[Program]) -> Result<Vec<Option<Class>>, Strin
         ));
     }
     let known = |name: &String| programs.iter().any(|p| p.name == *name);
-    if let Some(name) = file.class.keys().find(|name| !known(name)) {
+    let mut names = file.class.keys().chain(file.speed.keys());
+    if let Some(name) = names.find(|name| !known(name)) {
         return Err(format!("classes.toml: {name}: no such program"));
     }
     let class = |program: &Program| {
@@ -40,7 +47,16 @@ pub(super) fn measured(programs: &[Program]) -> Result<Vec<Option<Class>>, Strin
         let problem = || format!("classes.toml: {} = \"{text}\"", program.name);
         named.map(Some).ok_or_else(problem)
     };
-    programs.iter().map(class).collect()
+    let share = |program: &Program| match file.speed.get(&program.name) {
+        None => Ok(1.0),
+        Some(speed) if *speed > 0.0 && *speed < 1.0 => Ok(*speed),
+        Some(speed) => Err(format!(
+            "classes.toml: {}: speed = {speed}; allowed: above 0 and below 1",
+            program.name
+        )),
+    };
+    let each = programs.iter().map(|p| Ok((class(p)?, share(p)?)));
+    each.collect()
 }
 
 #[cfg(test)]
@@ -51,14 +67,12 @@ mod tests {
     fn programs_of_one_thread_have_classes_and_classes_have_programs() {
         let programs = super::super::programs::programs().expect("the list");
         let classes = measured(&programs).expect("the classes");
-        // One could not be measured in the time that there was.
-        const UNKNOWN: &str = "hashjoin";
-        for (program, class) in programs.iter().zip(&classes) {
-            let has_one = program.threads == 1 && program.name != UNKNOWN;
-            assert_eq!(class.is_some(), has_one, "{}", program.name);
+        for (program, (class, share)) in programs.iter().zip(&classes) {
+            assert_eq!(class.is_some(), program.threads == 1, "{}", program.name);
+            assert!(*share > 0.0 && *share <= 1.0, "{}", program.name);
         }
         for class in Class::ALL {
-            let of = classes.iter().filter(|c| **c == Some(class)).count();
+            let of = classes.iter().filter(|c| c.0 == Some(class)).count();
             assert!(of >= 3, "{class}: {of}");
         }
     }

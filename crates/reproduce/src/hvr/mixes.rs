@@ -16,17 +16,21 @@ use piebald_lab::{
     },
     rooms::{
         hw::{Features, spec::MachineSpec},
+        os_model::kernel::{OnLimit, Want},
         policy::{
             color_map::{BitClass, ColorMap},
-            hvr::{Class, Config, Framework, Policy},
+            hvr::{Class, Config, Framework, Interleave, Policy},
         },
     },
 };
 use piebald_report::Sample;
-use piebald_units::{CoreSet, Picos};
+use piebald_units::{ColorSet, CoreSet, Picos};
 use rayon::prelude::*;
 
-use super::programs::{Program, Ready};
+use super::{
+    programs::{Program, Ready},
+    utility,
+};
 use crate::{experiment::draw, row::Found};
 
 /// What a mix is run under.
@@ -36,8 +40,14 @@ pub(super) enum Way {
     Linux,
     /// One policy for the mix.
     Fixed(Policy),
+    /// One policy among the threads of a program.
+    Among(Policy),
     /// The decision tree without coalescing.
     Svp,
+    /// The cache by the miss curves of the programs.
+    Uvp,
+    /// The tree with coalescing, without Curve-VP.
+    Coalescing,
     /// The whole framework.
     Hvr,
 }
@@ -112,53 +122,86 @@ impl Mix {
 const SEED: u64 = 42;
 
 /// Hardware threads of the machine's cores, one of each core first.
-const CORES: [u16; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
+pub(super) const CORES: [u16; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 
 /// A run: its way, the mix, the repetition, and the speed of the bus.
 type Key = (Way, Mix, u32, u32);
 
-/// Of each program of a run: instructions per cycle, and the share of row hits.
-type Speeds = Result<Vec<[f64; 2]>, String>;
+/// What a run gave.
+#[derive(Clone)]
+pub(super) struct Ran {
+    /// Of each program: instructions per cycle, and the share of row hits.
+    speeds: Vec<[f64; 2]>,
+    /// Of a program alone: misses of each second with 1, 2 .. groups of the cache.
+    curve: Vec<u64>,
+    /// Class and colours of each program that HVR managed, at the end, in the order of arrival.
+    parts: Vec<(Option<Class>, ColorSet)>,
+}
+
+type Known = Result<Ran, String>;
 
 /// Runs mixes; what was run once is kept.
 pub(super) struct Bench<'a> {
     pub spec: &'a MachineSpec,
     pub programs: &'a [Program],
     pub classes: &'a [Option<Class>],
+    /// Of each program, of `warmup` and `budget`.
+    pub shares: &'a [f64],
     pub inputs: PathBuf,
     pub warmup: u64,
     pub budget: u64,
     pub repetitions: u32,
+    /// See [`Form::places`](super::form::Form::places).
+    pub places: u64,
     pub seed: u64,
     pub stop: Option<&'a AtomicBool>,
     pub progress: Option<&'a crate::Show<'a>>,
     pub histories: Histories,
-    pub done: Mutex<HashMap<Key, Speeds>>,
-    /// Programs that are ready, by their place and the seed.
-    pub ready: Mutex<HashMap<(usize, u64), Ready>>,
+    pub done: Mutex<HashMap<Key, Known>>,
+    /// Programs that are ready, by their place, the seed and the references that are wanted.
+    pub ready: Mutex<HashMap<(usize, u64, u64), Ready>>,
     pub refs: AtomicU64,
+}
+
+impl<'a> Bench<'a> {
+    /// A bench of the same settings that has run nothing: for rows that change one of them.
+    pub(super) fn anew(&self) -> Bench<'a> {
+        Bench {
+            inputs: self.inputs.clone(),
+            histories: Histories::keeping(4),
+            done: Mutex::default(),
+            ready: Mutex::default(),
+            refs: AtomicU64::new(0),
+            ..*self
+        }
+    }
 }
 
 /// The bus of the paper's machine, in MT/s.
 pub(super) const BUS: u32 = 1333;
 
 impl Bench<'_> {
-    /// Runs what is not known yet of these, several at a time, and each program alone.
+    /// Runs what is not known yet of these, several at a time, after each program alone, whose
+    /// miss curves some ways need.
     pub(super) fn prepare(&self, mixes: &[Mix], ways: &[Way], bus: u32) {
-        let mut keys: Vec<Key> = Vec::new();
+        let (mut alone, mut keys): (Vec<Key>, Vec<Key>) = Default::default();
         for repetition in 0..self.repetitions {
             for mix in mixes {
                 keys.extend((ways.iter()).map(|way| (*way, mix.clone(), repetition, bus)));
-                let alone = mix.members.iter().map(|m| Mix::alone(*m));
-                keys.extend(alone.map(|mix| (Way::Linux, mix, repetition, bus)));
+                let each = mix.members.iter().map(|m| Mix::alone(*m));
+                alone.extend(each.map(|mix| (Way::Linux, mix, repetition, bus)));
             }
         }
-        keys.retain(|key| !self.lock().contains_key(key));
+        self.run_all(alone);
+        self.run_all(keys);
+    }
+
+    fn run_all(&self, mut keys: Vec<Key>) {
+        let mut seen = std::collections::HashSet::new();
+        keys.retain(|key| !self.lock().contains_key(key) && seen.insert(key.clone()));
         keys.sort_by_key(|(_, mix, repetition, _)| {
             (*repetition, std::cmp::Reverse(mix.members.len()))
         });
-        let mut seen = std::collections::HashSet::new();
-        keys.retain(|key| seen.insert(key.clone()));
         let ended = AtomicU64::new(0);
         keys.par_iter().with_max_len(1).for_each(|key| {
             let found = self.run(key);
@@ -170,11 +213,16 @@ impl Bench<'_> {
         });
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Speeds>> {
+    /// References performed so far.
+    pub(super) fn refs(&self) -> u64 {
+        self.refs.load(Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Known>> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn known(&self, key: &Key) -> Speeds {
+    fn known(&self, key: &Key) -> Known {
         let known = self.lock().get(key).cloned();
         known.unwrap_or_else(|| Err("it was not run".to_owned()))
     }
@@ -186,7 +234,7 @@ impl Bench<'_> {
             let ipc = self.known(&(way, mix.clone(), repetition, bus))?;
             for (at, member) in mix.members.iter().enumerate() {
                 let alone = self.known(&(Way::Linux, Mix::alone(*member), repetition, bus))?;
-                all[at].push(ipc[at][0] / alone[0][0]);
+                all[at].push(ipc.speeds[at][0] / alone.speeds[0][0]);
             }
         }
         Ok(all.into_iter().map(Sample::new).collect())
@@ -203,8 +251,8 @@ impl Bench<'_> {
     pub(super) fn row_hits(&self, mix: &Mix, way: Way, bus: u32) -> Result<f64, String> {
         let mut all = Vec::new();
         for repetition in 0..self.repetitions {
-            let speeds = self.known(&(way, mix.clone(), repetition, bus))?;
-            all.push(speeds[0][1]);
+            let ran = self.known(&(way, mix.clone(), repetition, bus))?;
+            all.push(ran.speeds[0][1]);
         }
         Ok(all.iter().sum::<f64>() / all.len() as f64)
     }
@@ -219,13 +267,33 @@ impl Bench<'_> {
         Ok((0..self.repetitions as usize).map(most).collect())
     }
 
+    /// Instructions per cycle of a program of several threads under a way.
+    pub(super) fn speed(&self, mix: &Mix, way: Way, bus: u32) -> Found {
+        let each = (0..self.repetitions).map(|repetition| {
+            let ran = self.known(&(way, mix.clone(), repetition, bus))?;
+            Ok(ran.speeds[0][0])
+        });
+        Ok(Sample::new(each.collect::<Result<Vec<_>, String>>()?))
+    }
+
     /// Gain of a way over another in weighted speedup, in percent.
     pub(super) fn gain(&self, mix: &Mix, way: Way, over: Way, bus: u32) -> Found {
         let over = self.weighted(mix, over, bus)?;
         crate::row::change(&over, &self.weighted(mix, way, bus)?)
     }
 
-    fn run(&self, (way, mix, repetition, bus): &Key) -> Speeds {
+    /// Whether HVR put all LLCT into one part of the cache by colour bits 0 to 2, and nothing else
+    /// there, in every repetition.
+    pub(super) fn is_segregated(&self, mix: &Mix, way: Way, bus: u32) -> Result<bool, String> {
+        let mut all = true;
+        for repetition in 0..self.repetitions {
+            let ran = self.known(&(way, mix.clone(), repetition, bus))?;
+            all &= is_apart(&ran.parts);
+        }
+        Ok(all)
+    }
+
+    fn run(&self, (way, mix, repetition, bus): &Key) -> Known {
         if self.stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
             return Err("interrupted".to_owned());
         }
@@ -236,53 +304,96 @@ impl Bench<'_> {
         let kernel = kernel(&spec, &frames, memory, None, None, &self.histories)?;
         let mut places: Vec<u16> = CORES[..mix.members.len().max(4)].to_vec();
         let mut setups = Vec::new();
+        let refs = self.warmup + self.budget;
         for (at, member) in mix.members.iter().enumerate() {
             let words = format!("{} place {at}", mix.name);
             let place = draw(seed, &words, mix.number) % places.len() as u64;
-            setups.push(self.setup(*member, places.swap_remove(place as usize), seed)?);
+            let core = places.swap_remove(place as usize);
+            setups.push(self.setup(*member, core, seed, refs + refs / 4)?);
         }
-        let machine = MixMachine::new(&spec, Features::ALL);
+        let threads = |m: &(usize, u32)| self.programs[m.0].threads;
+        let is_threaded = mix.members.iter().any(|m| threads(m) > 1);
+        if *way == Way::Uvp {
+            let own = self.divided(mix, *repetition, *bus)?;
+            for (setup, own) in setups.iter_mut().zip(own) {
+                setup.colors = ColorSetup {
+                    reserve: Some(Want::Exactly(own)),
+                    on_limit: OnLimit::Borrow,
+                    ..ColorSetup::default()
+                };
+            }
+        }
+        let machine = MixMachine {
+            curve: (mix.members.len() == 1 && !is_threaded).then(utility::request),
+            ..MixMachine::new(&spec, Features::ALL)
+        };
         let outcome = together(machine, kernel, [Vec::new(), setups], seed, self.stop);
         let outcome = outcome.map_err(|e| e.to_string())?;
         self.refs.fetch_add(outcome.refs, Ordering::Relaxed);
         let cycle_ps = 1e12 / spec.core.clock.0 as f64;
         let regions = outcome.programs.iter().map(|p| &p.region);
-        Ok(regions
-            .map(|r| {
-                let c = &r.counters;
-                let rows = c.row_hits + c.row_closed + c.row_conflicts;
-                let ipc = c.instructions as f64 * cycle_ps / r.time.0 as f64;
-                [ipc, c.row_hits as f64 / rows as f64]
-            })
-            .collect())
+        let speeds = regions.map(|r| {
+            let c = &r.counters;
+            let rows = c.row_hits + c.row_closed + c.row_conflicts;
+            let ipc = c.instructions as f64 * cycle_ps / r.time.0 as f64;
+            [ipc, c.row_hits as f64 / rows as f64]
+        });
+        let parts = outcome.hvr.last().map(|event| &event.programs);
+        let parts = parts.into_iter().flatten();
+        Ok(Ran {
+            speeds: speeds.collect(),
+            curve: outcome
+                .programs
+                .first()
+                .map(utility::curve)
+                .unwrap_or_default(),
+            parts: parts.map(|(_, class, own)| (*class, own.clone())).collect(),
+        })
+    }
+
+    /// The colours of each program of a mix by the curves of its programs alone.
+    fn divided(&self, mix: &Mix, repetition: u32, bus: u32) -> Result<Vec<ColorSet>, String> {
+        let alone = mix.members.iter().map(|m| {
+            let key = (Way::Linux, Mix::alone(*m), repetition, bus);
+            Ok(self.known(&key)?.curve)
+        });
+        utility::divided(&alone.collect::<Result<Vec<_>, String>>()?)
     }
 
     fn ready(&self, at: usize, seed: u64, refs: u64) -> Result<Ready, String> {
         let known = |r: &Self| {
             let ready = r.ready.lock().unwrap_or_else(PoisonError::into_inner);
-            ready.get(&(at, seed)).cloned()
+            ready.get(&(at, seed, refs)).cloned()
         };
         if let Some(ready) = known(self) {
             return Ok(ready);
         }
         let made = self.programs[at].ready(&self.inputs, seed, refs)?;
         let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(ready.entry((at, seed)).or_insert(made).clone())
+        Ok(ready.entry((at, seed, refs)).or_insert(made).clone())
     }
 
-    fn setup(
+    /// A program on a hardware thread, met at its drawn place. Built-in ones make so many
+    /// references after their set-up; recorded ones have what they have.
+    pub(super) fn setup(
         &self,
         (at, copy): (usize, u32),
         core: u16,
         seed: u64,
+        refs: u64,
     ) -> Result<ProgramSetup, String> {
         let program = &self.programs[at];
-        let refs = self.warmup + self.budget;
-        let ready = self.ready(at, seed, refs + refs / 4)?;
+        let ready = self.ready(at, seed, refs)?;
+        let is_threaded = program.threads > 1;
+        let part = |refs: u64| ((refs as f64 * self.shares[at]) as u64).max(1);
+        let places = (ready.spread / self.places).max(1);
         Ok(ProgramSetup {
             name: program.name.clone(),
             input: ready.input.clone(),
-            cores: CoreSet::from_bits(1 << core),
+            cores: match is_threaded {
+                true => CoreSet::first(CORES.len() as u32),
+                false => CoreSet::from_bits(1 << core),
+            },
             colors: ColorSetup::default(),
             stay: Stay {
                 class: self.classes[at],
@@ -293,32 +404,51 @@ impl Bench<'_> {
             measured: true,
             skip: 0,
             // Not passed over: it has the pages then that it had filled (protocol).
-            prime: ready.prime
-                + draw(seed, &program.name, 1 + u64::from(copy)) % ready.spread.max(1),
+            prime: ready.prime + draw(seed, &program.name, 1 + u64::from(copy)) % places,
             marks_ready: ready.marks_ready,
-            warmup: self.warmup,
-            budget: self.budget,
-            each: false,
+            warmup: part(self.warmup),
+            budget: part(self.budget),
+            each: is_threaded,
         })
     }
 }
 
+/// Are all LLCT in one region of the cache, by the three lowest bits of a colour, and no other
+/// program there?
+fn is_apart(parts: &[(Option<Class>, ColorSet)]) -> bool {
+    let regions = |thrashing: bool| -> u8 {
+        let of = parts
+            .iter()
+            .filter(|(c, _)| (*c == Some(Class::Llct)) == thrashing);
+        of.flat_map(|(_, own)| own.iter())
+            .fold(0, |all, color| all | 1 << (color.0 & 7))
+    };
+    let (own, others) = (regions(true), regions(false));
+    own.count_ones() == 1 && own & others == 0
+}
+
 /// The frames of a way.
-fn frames(way: Way) -> MixFrames {
+pub(super) fn frames(way: Way) -> MixFrames {
     let (framework, map) = match way {
         Way::Linux => return MixFrames::Stock,
         // Its three bits do not fit into the allocator's 32 colours.
         Way::Fixed(Policy::CacheOnly) => {
             (Framework::Fixed(Policy::CacheOnly), colors(&[16, 17, 18]))
         }
-        Way::Fixed(policy) => (Framework::Fixed(policy), colors(&[16])),
+        Way::Fixed(policy) | Way::Among(policy) => (Framework::Fixed(policy), colors(&[16])),
+        Way::Uvp => return MixFrames::Reserved(Box::new(utility::map())),
         Way::Svp => (Framework::Static, colors(&[16])),
+        Way::Coalescing => (Framework::Coalescing, colors(&[16])),
         Way::Hvr => (Framework::Hvr, colors(&[16])),
     };
     MixFrames::Managed(Box::new(Managed {
         map,
         config: Config {
             framework,
+            interleave: match way {
+                Way::Among(_) => Interleave::ByCore,
+                _ => Interleave::Random,
+            },
             ..Config::PAPER
         },
         sysmon: None,
@@ -404,6 +534,27 @@ mod tests {
             let colors = if policy == Policy::CacheOnly { 128 } else { 32 };
             assert_eq!(managed.map.colors(), colors, "{policy}");
         }
+    }
+
+    #[test]
+    fn programs_are_apart_if_all_that_sweep_have_one_region_for_themselves() {
+        let set = |colors: &[u16]| {
+            let mut set = ColorSet::default();
+            for c in colors {
+                set.insert(piebald_units::Color(*c));
+            }
+            set
+        };
+        let sweeps = |colors| (Some(Class::Llct), set(colors));
+        let other = |colors| (Some(Class::Llch), set(colors));
+        assert!(is_apart(&[
+            sweeps(&[0, 8]),
+            sweeps(&[16]),
+            other(&[1, 9, 31])
+        ]));
+        assert!(!is_apart(&[sweeps(&[0, 8]), sweeps(&[1]), other(&[2])]));
+        assert!(!is_apart(&[sweeps(&[0]), other(&[8, 1])]));
+        assert!(!is_apart(&[other(&[1])]));
     }
 
     #[test]

@@ -10,12 +10,16 @@
 //! under; the *gain* of a way is its weighted speedup over another's, less 1.
 
 pub mod alone;
+mod arrivals;
 mod classes;
 mod form;
 mod mixes;
 mod pairs;
 pub mod programs;
 mod rows;
+mod rules;
+mod threads;
+mod utility;
 mod watched;
 mod windows;
 
@@ -41,7 +45,7 @@ type Given = Result<(Vec<Target>, Vec<PaperFigure>), String>;
 /// Rows that share runs, and what gives them.
 type Stage = (&'static [Named], fn(&Runs<'_>) -> Given);
 
-const STAGES: [Stage; 9] = [
+const STAGES: [Stage; 12] = [
     (
         &[
             ("H-4", "Figure 6: hot pages", TargetKind::H),
@@ -96,31 +100,25 @@ const STAGES: [Stage; 9] = [
         &[("H-20", "Section 7.3.1: workload 22'", TargetKind::H)],
         pairs::workload_22,
     ),
+    (&[("H-6", "Section 5: rules", TargetKind::H)], rules::rules),
+    (
+        &[
+            ("H-14", "Figure 18: arrivals and departures", TargetKind::H),
+            ("H-16", "Section 8: overheads", TargetKind::O),
+        ],
+        arrivals::coming_and_going,
+    ),
+    (
+        &[("H-15", "Figure 19: eight threads", TargetKind::H)],
+        threads::eight_threads,
+    ),
 ];
 
 /// Rows that nothing here runs yet, and why.
-const MISSING: [(Named, &str); 5] = [
-    (
-        ("H-3", "Figure 5: programs at eight sizes", TargetKind::S),
-        "measured by the example hvr_classes of piebald-reproduce: reproduce/hvr/classes.md",
-    ),
-    (
-        ("H-6", "Section 5: rules", TargetKind::H),
-        "needs each mix under each policy, with and without coalescing, which no run here has",
-    ),
-    (
-        ("H-14", "Figure 18: arrivals and departures", TargetKind::H),
-        "the events of the protocol are not drawn yet; scenarios/hvr.toml shows one such run",
-    ),
-    (
-        ("H-15", "Figure 19: eight threads", TargetKind::H),
-        "runs of programs of eight threads are not written yet",
-    ),
-    (
-        ("H-16", "Section 8: overheads", TargetKind::O),
-        "needs the runs of H-14",
-    ),
-];
+const MISSING: [(Named, &str); 1] = [(
+    ("H-3", "Figure 5: programs at eight sizes", TargetKind::S),
+    "measured by the example hvr_classes of piebald-reproduce: reproduce/hvr/classes.md",
+)];
 
 pub(crate) fn reproduce(
     options: &Options,
@@ -128,10 +126,12 @@ pub(crate) fn reproduce(
 ) -> Result<Reproduction, ReproduceError> {
     let began = Instant::now();
     let list = programs::programs().map_err(|e| ReproduceError::Inputs(e.to_string()))?;
-    let classes = classes::measured(&list).map_err(ReproduceError::Inputs)?;
+    let measured = classes::measured(&list).map_err(ReproduceError::Inputs)?;
+    let (classes, speeds): (Vec<_>, Vec<_>) = measured.into_iter().unzip();
     let spec = presets::load("i7-860").map_err(|e| ReproduceError::Machine(e.to_string()))?;
     let form = Form::new(options);
-    let runs = Runs::new(&spec, &list, &classes, form, options, hooks);
+    let shares: Vec<f64> = speeds.iter().map(|s| form.share(*s)).collect();
+    let runs = Runs::new(&spec, (&list, &classes, &shares), form, options, hooks);
     let mut figures = Vec::new();
     let not_run = |(id, title, kind): &Named, why: &str| {
         let mut row = Row::new(id, title, *kind);

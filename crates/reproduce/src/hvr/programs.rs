@@ -10,10 +10,13 @@ use piebald_lab::{
     opened,
     rooms::{
         trace::recording::{Recording, ReplayOptions},
-        workload::{Builtin, Library, Program as Input},
+        workload::{Builtin, Library, Program as Input, memory::mark},
     },
 };
-use piebald_units::Count;
+use piebald_units::{
+    Count,
+    op::{MemRef, Next},
+};
 use serde::Deserialize;
 
 use crate::programs::ProgramsError;
@@ -70,7 +73,8 @@ pub enum Source {
 pub struct Ready {
     /// Its references.
     pub input: Arc<dyn Input>,
-    /// First references that only bring in the pages that it had when its recording began.
+    /// First references that only bring in the pages that it had when its recording began, or that
+    /// a built-in program fills in its set-up.
     pub prime: u64,
     /// Its warm-up counts from a mark that it makes.
     pub marks_ready: bool,
@@ -225,10 +229,13 @@ impl Program {
             Source::Builtin(builtin) => {
                 // A library of its own: the recording goes when nobody needs it any more.
                 let program = Library::new().program(builtin, seed, refs, options);
+                let input = Arc::new(program.map_err(|e| e.to_string())?);
+                // Others set up arrays as well: these are simulated.
+                let one = self.threads == 1;
                 Ok(Ready {
-                    input: Arc::new(program.map_err(|e| e.to_string())?),
-                    prime: 0,
-                    marks_ready: true,
+                    prime: if one { set_up(&*input)? } else { 0 },
+                    input,
+                    marks_ready: !one,
                     spread: 0,
                     identity: format!("{builtin} seed {seed} refs {refs}"),
                 })
@@ -277,6 +284,23 @@ impl Program {
             ));
         }
         Ok(())
+    }
+}
+
+/// References of a program's main thread until it is set up.
+fn set_up(program: &dyn Input) -> Result<u64, String> {
+    let mut source = program.open(0).map_err(|e| e.to_string())?;
+    let mut buffer = vec![MemRef::default(); 4096];
+    let mut refs = 0;
+    loop {
+        let filled = source.fill(&mut buffer);
+        refs += filled.refs as u64;
+        match filled.next {
+            Next::Mark(mark::READY) => return Ok(refs),
+            Next::Exit(_) | Next::End => return Err("no mark of the end of its set-up".to_owned()),
+            Next::Broken => return Err(source.failure().unwrap_or("broken").to_owned()),
+            _ => {}
+        }
     }
 }
 
@@ -392,7 +416,12 @@ mod tests {
         assert_eq!(chase.recording(Path::new("x")), None);
         let ready = chase.ready(Path::new("/nowhere"), 7, 1000);
         let ready = ready.unwrap_or_else(|e| panic!("{e}"));
-        assert!(ready.marks_ready && ready.prime == 0 && ready.spread == 0);
+        assert!(!ready.marks_ready && ready.prime > 0 && ready.spread == 0);
         assert!(ready.identity.contains("seed 7"), "{}", ready.identity);
+        let eight = list.iter().find(|p| p.name == "gups-8");
+        let eight = eight.unwrap_or_else(|| panic!("no gups-8"));
+        let ready = eight.ready(Path::new("/nowhere"), 7, 1000);
+        let ready = ready.unwrap_or_else(|e| panic!("{e}"));
+        assert!(ready.marks_ready && ready.prime == 0);
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use piebald_lab::rooms::policy::hvr::{Class, LowLocality, MonitorConfig, Window};
+use piebald_lab::rooms::policy::hvr::{
+    Class, LowLocality, MonitorConfig, Watched as PageChoice, Window,
+};
 use piebald_report::{Published, Sample, TargetKind};
 use rayon::prelude::*;
 
@@ -23,7 +25,7 @@ const CACHE_PAGES: f64 = 2048.0;
 const TIME_SCALE: u64 = 1000;
 /// References of each program that are watched, and of the quick form.
 const REFS: u64 = 100_000_000;
-const QUICK_REFS: u64 = 50_000_000;
+const QUICK_REFS: u64 = 20_000_000;
 
 fn number(value: f64) -> Found {
     Ok(Sample::new(vec![value]))
@@ -217,6 +219,21 @@ fn right(
     Ok((100.0 * right as f64 / all.max(1) as f64, wrong))
 }
 
+/// Mean re-use time over the windows of each program of a class, and over these.
+fn reuse_of(
+    runs: &Runs<'_>,
+    seen: &HashMap<usize, Result<Seen, String>>,
+    class: Class,
+) -> Result<f64, String> {
+    let mut means = Vec::new();
+    for at in runs.of(&[class]) {
+        let seen = seen.get(&at).ok_or("it was not watched")?;
+        let seen = seen.as_ref().map_err(Clone::clone)?;
+        means.push(mean_of(&reuse_times(seen)));
+    }
+    Ok(mean_of(&means))
+}
+
 /// H-7.
 fn classifier(w: &Watched<'_, '_>) -> Row {
     let mut row = Row::new("H-7", "Figure 7: the classifier", TargetKind::H);
@@ -231,6 +248,28 @@ fn classifier(w: &Watched<'_, '_>) -> Row {
     );
     if let Ok((_, wrong)) = paper {
         row.note(&format!("not: {}", wrong.join(", ")));
+    }
+    let mut any = MonitorConfig::PAPER;
+    any.watched = PageChoice::Mapped;
+    let seen = all(w.runs, &any, TIME_SCALE);
+    let found = right(w.runs, &seen);
+    let share = found.clone().and_then(|(share, _)| number(share));
+    row.show("with any mapped page watched", &share, "%");
+    if let Ok((_, wrong)) = found {
+        row.note(&format!(
+            "not with any mapped page watched: {}",
+            wrong.join(", ")
+        ));
+    }
+    for class in Class::ALL {
+        for (word, seen) in [("used", &w.seen), ("mapped", &seen)] {
+            let found = reuse_of(w.runs, seen, class).and_then(number);
+            row.show(
+                &format!("re-use time of {class}, of {word} pages"),
+                &found,
+                "passes",
+            );
+        }
     }
     if w.runs.form.quick {
         row.note("the quick form has neither other thresholds nor other time scales");

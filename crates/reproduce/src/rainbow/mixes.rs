@@ -282,6 +282,7 @@ fn figure(mixes: &[Mix]) -> PaperFigure {
         x: "partition of the LLC [MiB]".to_owned(),
         y: "%".to_owned(),
         panels: mixes.iter().map(panel).collect(),
+        ..PaperFigure::default()
     }
 }
 

@@ -328,5 +328,6 @@ fn figure(profiles: &[Profile<'_>]) -> PaperFigure {
         x: "partition of the LLC [MiB]".to_owned(),
         y: "%".to_owned(),
         panels: profiles.iter().map(panel).collect(),
+        ..PaperFigure::default()
     }
 }

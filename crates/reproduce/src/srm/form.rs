@@ -1,6 +1,6 @@
 //! What the full and the quick form run.
 
-use super::sources::Source;
+use super::{inputs::Tree, sources::Source};
 use crate::Options;
 
 /// How much is run.
@@ -44,6 +44,14 @@ impl Form {
         match source {
             Source::Recorded(..) | Source::Backend(_) => 0,
             _ => 2 * (self.warmup_refs + self.budget_refs),
+        }
+    }
+
+    /// MiB of the trees.
+    pub(super) const fn tree(&self, tree: &Tree) -> u32 {
+        match self.quick {
+            true => tree.quick_megabytes,
+            false => tree.megabytes,
         }
     }
 

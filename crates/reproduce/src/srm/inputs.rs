@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, HashSet};
 
 use piebald_lab::rooms::{
-    hw::{presets, spec::MachineSpec},
+    hw::{
+        Machine as Built, Options, presets,
+        spec::{Inclusion, MachineSpec},
+    },
     workload::Builtin,
 };
 use piebald_units::{Bytes, Count};
@@ -14,6 +17,9 @@ const TEXT: &str = include_str!("../../../../reproduce/srm/inputs.toml");
 
 /// The machines of the paper, by the names of the list.
 pub(super) const MACHINES: [&str; 3] = ["pe1900", "t1500", "x7560"];
+
+/// Those beyond it.
+pub(super) const BEYOND: [&str; 3] = ["pe1900-hashed", "t1500-victim", "zen"];
 
 /// Programs of which the rows speak.
 const VM: [&str; 4] = ["mergesort", "fft", "mm", "lu"];
@@ -36,6 +42,7 @@ const FILE: [&str; 10] = [
 pub(super) struct List {
     schema: u32,
     machines: BTreeMap<String, Machine>,
+    pub beyond: Beyond,
     pub srm: Srm,
     #[expect(dead_code, reason = "the command line has a seed of its own")]
     seeds: toml::Table,
@@ -50,6 +57,17 @@ pub(super) struct List {
 struct Machine {
     preset: String,
     memory: Option<String>,
+    /// Of the last level, instead of the preset's.
+    slice_hash: Option<Vec<String>>,
+    inclusion: Option<Inclusion>,
+}
+
+/// Programs of the machine of today.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Beyond {
+    pub vm: String,
+    pub file: String,
 }
 
 /// The system.
@@ -180,8 +198,10 @@ impl List {
         if self.schema != 1 {
             return Err(format!("schema = {}: allowed: 1", self.schema));
         }
-        for name in MACHINES {
+        for name in MACHINES.into_iter().chain(BEYOND) {
             let machine = self.machine(name)?;
+            Built::new(&machine, &Options::default())
+                .map_err(|e| format!("machines.{name}: {e}"))?;
             if let Some(colors) = self.srm.colors.get(name) {
                 let map = piebald_lab::colors::all_colors(&machine)?;
                 if map.colors() != *colors {
@@ -214,6 +234,9 @@ impl List {
         for text in plans.join.iter().chain([&plans.scan]) {
             builtin("database", text)?;
         }
+        for text in [&self.beyond.vm, &self.beyond.file] {
+            builtin("beyond", text)?;
+        }
         let (joins, dimensions) = (plans.join.len(), self.database.dimensions_thousand.len());
         if joins != dimensions {
             return Err(format!(
@@ -237,7 +260,24 @@ impl List {
         if let Some(memory) = &entry.memory {
             spec.memory.size = bytes(&format!("machines.{name}.memory"), memory)?;
         }
+        let last = spec.cache.iter().map(|c| c.level).max();
+        for cache in spec.cache.iter_mut().filter(|c| Some(c.level) == last) {
+            if let Some(hash) = &entry.slice_hash {
+                cache.slice_hash.clone_from(hash);
+            }
+            cache.inclusion = entry.inclusion.unwrap_or(cache.inclusion);
+        }
         Ok(spec)
+    }
+
+    /// Whether a machine's last level hashes its index.
+    pub(super) fn is_hashed(&self, name: &str) -> bool {
+        let machine = self.machine(name);
+        machine.is_ok_and(|m| {
+            let last = m.cache.iter().map(|c| c.level).max();
+            let mut last = m.cache.iter().filter(|c| Some(c.level) == last);
+            last.any(|c| !c.slice_hash.is_empty())
+        })
     }
 
     /// A program in memory.
@@ -256,6 +296,9 @@ impl List {
 impl FileProgram {
     fn check(&self) -> Result<(), String> {
         let name = &self.name;
+        for text in &self.sensitivity {
+            builtin(name, text)?;
+        }
         match (&self.builtin, self.command.is_empty()) {
             (Some(texts), true) => {
                 for text in texts.all() {
@@ -428,6 +471,13 @@ mod tests {
                 "]",
                 "5 programs; allowed: 6",
             ),
+            ("\"0x1b5f575440\"", "\"0x0\"", "machines.pe1900-hashed: "),
+            (
+                "inclusion = \"victim\"",
+                "inclusion = \"victims\"",
+                "victims",
+            ),
+            ("\"scan:96MiB\"", "\"scan:0\"", "builtin = \"scan:0\""),
             (
                 "quick_megabytes = 24",
                 "quick_megabytes = 0",

@@ -1,4 +1,5 @@
-//! SRM-buffer (EuroSys'11): S-1 to S-21.
+//! SRM-buffer (EuroSys'11): S-1 to S-21; what the paper leaves open, S-O1 and S-O2; and beyond it,
+//! S-B1 and S-B2.
 //!
 //! Programs, machines and what counts as a match were written down before the first result
 //! (`reproduce/srm/`). A run has its page cache loaded by the program that reads files, alone;
@@ -8,9 +9,11 @@
 //! Vocabulary: a *case* is programs on cores of a machine under a system; a *setting* is the
 //! system; a *part* is how a program is met, warmed up and measured.
 
+mod beyond;
 mod brief;
 mod form;
 mod inputs;
+mod open;
 mod pairs;
 mod runs;
 mod several;
@@ -30,9 +33,9 @@ use inputs::List;
 use runs::Runs;
 
 /// Ids of the targets, in order.
-pub(crate) const TARGETS: [&str; 21] = [
+pub(crate) const TARGETS: [&str; 25] = [
     "S-1", "S-2", "S-3", "S-4", "S-5", "S-6", "S-7", "S-8", "S-9", "S-10", "S-11", "S-12", "S-13",
-    "S-14", "S-15", "S-16", "S-17", "S-18", "S-19", "S-20", "S-21",
+    "S-14", "S-15", "S-16", "S-17", "S-18", "S-19", "S-20", "S-21", "S-O1", "S-O2", "S-B1", "S-B2",
 ];
 
 /// Rows that share runs: what gives them, and their names.
@@ -45,7 +48,7 @@ const UNCHANGED: f64 = 3.0;
 const TREE_SEED: u64 = 42;
 
 /// The rows that need runs.
-const STAGES: [Stage; 11] = [
+const STAGES: [Stage; 15] = [
     (
         &[
             (
@@ -127,6 +130,30 @@ const STAGES: [Stage; 11] = [
             ("S-7", "Figure 8b: on four cores", TargetKind::H),
         ],
         single::database,
+    ),
+    (
+        &[("S-O1", "Open sizes: pairs of figure 10", TargetKind::G)],
+        open::pairs,
+    ),
+    (
+        &[("S-O2", "Open sizes: MM of figure 12", TargetKind::G)],
+        open::four,
+    ),
+    (
+        &[(
+            "S-B1",
+            "Beyond: a last level that hashes its index",
+            TargetKind::G,
+        )],
+        beyond::hashed,
+    ),
+    (
+        &[(
+            "S-B2",
+            "Beyond: a victim cache as last level",
+            TargetKind::G,
+        )],
+        beyond::victim,
     ),
 ];
 
@@ -214,10 +241,7 @@ fn plans() -> Target {
 }
 
 fn conditions(list: &List, form: &Form) -> Vec<String> {
-    let megabytes = match form.quick {
-        true => list.tree.quick_megabytes,
-        false => list.tree.megabytes,
-    };
+    let megabytes = form.tree(&list.tree);
     let measured = match form.complete_iterations {
         true => "complete iterations, at least two and",
         false => "",

@@ -1,7 +1,7 @@
 //! Programs in memory beside programs that read files, two at a time: S-2, S-3, S-9 to S-11,
 //! S-15, S-16 and S-20.
 
-use piebald_report::{PaperFigure, Target, TargetKind};
+use piebald_report::{Curve, PaperFigure, Target, TargetKind};
 
 use super::{
     inputs::{sized, with},
@@ -10,16 +10,16 @@ use super::{
 };
 use crate::{
     Options,
-    row::{Found, Row, change, curve, extreme, figure, mean, negated},
+    row::{Found, Row, change, curve, extreme, figure, mean, named, negated},
 };
 
 /// Cores of the PowerEdge that share a last level, and that do not.
-const SHARED: [u32; 2] = [0, 1];
+pub(super) const SHARED: [u32; 2] = [0, 1];
 const APART: [u32; 2] = [0, 2];
 
 /// The programs of section 4.3.
-const VM: [&str; 4] = ["mergesort", "fft", "mm", "lu"];
-const FILE: [&str; 3] = ["grep", "tar", "postmark"];
+pub(super) const VM: [&str; 4] = ["mergesort", "fft", "mm", "lu"];
+pub(super) const FILE: [&str; 3] = ["grep", "tar", "postmark"];
 
 /// T_l of figure 16.
 const THRESHOLDS: [u32; 6] = [16, 32, 64, 128, 256, 512];
@@ -44,12 +44,12 @@ pub(super) fn file(runs: &Runs<'_>, name: &str, machine: &str) -> Result<Source,
 }
 
 /// A program in memory and one that reads files, which has loaded them.
-fn pair(vm: Source, file: &Source, cores: [u32; 2]) -> Case {
+pub(super) fn pair(vm: Source, file: &Source, cores: [u32; 2]) -> Case {
     loaded_by(vm, file, file, cores)
 }
 
 /// The same with files that another has loaded.
-fn loaded_by(vm: Source, file: &Source, loader: &Source, cores: [u32; 2]) -> Case {
+pub(super) fn loaded_by(vm: Source, file: &Source, loader: &Source, cores: [u32; 2]) -> Case {
     Case {
         machine: "pe1900",
         memory: None,
@@ -85,7 +85,7 @@ pub(super) fn both(case: &Case, settings: &[Setting]) -> Vec<Case> {
     all
 }
 
-fn srm(runs: &Runs<'_>) -> Setting {
+pub(super) fn srm(runs: &Runs<'_>) -> Setting {
     Setting::Srm(runs.list().srm.threshold)
 }
 
@@ -261,38 +261,29 @@ pub(super) fn twelve(runs: &mut Runs<'_>, options: &Options) -> Result<Done, Str
             theirs[nth].clone().map(|s| within(&s, super::UNCHANGED)),
         );
     }
-    let panel = |of: [(&str, &[Found]); 2]| {
-        let line = |(name, found): (&str, &[Found])| {
-            let each = (1..).map(f64::from).zip(found.to_vec());
-            let each: Vec<(f64, Found)> = each.collect();
-            curve(name, false, each.iter().map(|(x, f)| (*x, f)))
+    // A panel for each program that reads files, with the programs in memory side by side.
+    let panels = |of: [(&str, &[Found]); 2]| -> Vec<(String, Vec<Curve>)> {
+        let panel = |(at, name): (usize, &&str)| {
+            let line = |(name, found): (&str, &[Found])| {
+                let each = found.iter().skip(at).step_by(files.len());
+                curve(name, false, (1..).map(f64::from).zip(each))
+            };
+            (format!("beside {name}"), of.map(line).to_vec())
         };
-        of.map(line).to_vec()
+        files.iter().enumerate().map(panel).collect()
     };
-    let names: Vec<&str> = pairs.iter().map(|(n, _)| n.as_str()).collect();
-    let text = format!(
-        "Pairs in this order: {}; bars are 95 % intervals.",
-        names.join(", ")
-    );
+    let text = "Programs in memory, each beside the program of the title; bars are 95 % intervals.";
     let drawn = [
         figure(
-            ["Figure 10a: slowdowns", &text, "pair", "%"],
-            vec![(
-                "slowdown".to_owned(),
-                panel([("vanilla", &plain), ("SRM", &with_srm)]),
-            )],
+            ["Figure 10a: slowdowns", text, "", "%"],
+            panels([("vanilla", &plain), ("SRM", &with_srm)]),
         ),
         figure(
-            ["Figures 10b and 11: reductions by SRM", &text, "pair", "%"],
-            vec![(
-                "reduction".to_owned(),
-                panel([("time", &time), ("misses", &misses)]),
-            )],
+            ["Figures 10b and 11: reductions by SRM", text, "", "%"],
+            panels([("time", &time), ("misses", &misses)]),
         ),
-    ];
-    if !is_quick && options.wants("S-9") {
-        sensitivity(runs, &mut nine)?;
-    }
+    ]
+    .map(|f| named(f, &vms));
     let rows = [nine, ten, eleven].map(Row::finish).into_iter();
     let rows = rows.filter(|t| options.wants(&t.id)).collect();
     Ok((rows, drawn.into_iter().flatten().collect()))
@@ -302,44 +293,6 @@ pub(super) fn twelve(runs: &mut Runs<'_>, options: &Options) -> Result<Done, Str
 pub(super) fn within(sample: &piebald_report::Sample, bound: f64) -> bool {
     let interval = sample.interval();
     interval.is_some_and(|(low, high)| low >= -bound && high <= bound)
-}
-
-/// S-9 with other sizes, the dense product, PostMark's other call sizes, and without
-/// prefetchers: shown, not judged.
-fn sensitivity(runs: &mut Runs<'_>, nine: &mut Row) -> Result<(), String> {
-    let mut cases = Vec::new();
-    let list = runs.list();
-    let of = |runs: &Runs<'_>, name: &str| file(runs, name, "pe1900");
-    for v in VM {
-        for text in &list.vm(v)?.sensitivity {
-            for f in FILE {
-                let case = pair(Source::Builtin(text.clone()), &of(runs, f)?, SHARED);
-                cases.push((format!("{text} with {f}"), case));
-            }
-        }
-        for text in &list.file("postmark")?.sensitivity {
-            let case = pair(vm(runs, v)?, &Source::Builtin(text.clone()), SHARED);
-            cases.push((format!("{v} with {text}"), case));
-        }
-        for f in FILE {
-            let mut case = pair(vm(runs, v)?, &of(runs, f)?, SHARED);
-            case.unfetched = true;
-            cases.push((format!("{v} with {f}, prefetchers off"), case));
-        }
-    }
-    let settings = [Setting::Vanilla, srm(runs)];
-    let all: Vec<Case> = cases.iter().flat_map(|(_, c)| both(c, &settings)).collect();
-    runs.run("figure 10, sensitivity", &all);
-    for (name, case) in &cases {
-        nine.show(
-            &format!("{name}: slowdown, vanilla"),
-            &runs.slowdown(case, 0),
-            "%",
-        );
-        let with_srm = runs.slowdown(&case.under(settings[1]), 0);
-        nine.show(&format!("{name}: slowdown, SRM"), &with_srm, "%");
-    }
-    Ok(())
 }
 
 /// S-15.

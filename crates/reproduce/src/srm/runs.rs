@@ -60,6 +60,8 @@ pub(super) enum Setting {
     OneColor,
     /// SRM-buffer with this threshold, in pages.
     Srm(u32),
+    /// The same by the colours that the last level would have without a hash.
+    Bits(u32),
 }
 
 /// How a program is met.
@@ -326,12 +328,16 @@ impl<'a> Runs<'a> {
             Some(_) => MixMemory::Fresh,
         };
         let frames = match case.setting {
-            Setting::Vanilla | Setting::Srm(_) => MixFrames::Stock,
+            Setting::Vanilla | Setting::Srm(_) | Setting::Bits(_) => MixFrames::Stock,
             Setting::OneColor => MixFrames::Reserved(Box::new(colors::all_colors(spec)?)),
         };
+        let mut known = spec.clone();
+        if let Setting::Bits(_) = case.setting {
+            known.cache.iter_mut().for_each(|c| c.slice_hash.clear());
+        }
         let zone = match case.setting {
-            Setting::Srm(threshold) => Some(Zone {
-                map: colors::all_colors(spec)?,
+            Setting::Srm(threshold) | Setting::Bits(threshold) => Some(Zone {
+                map: colors::all_colors(&known)?,
                 config: Config {
                     threshold,
                     ..Config::PAPER

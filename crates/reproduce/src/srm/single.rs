@@ -1,18 +1,19 @@
 //! One program at a time: S-4, S-17 and S-19; and the rows of the database, S-5 to S-7.
 
-use piebald_lab::colors::all_colors;
+use piebald_lab::{colors::all_colors, rooms::os_model::kernel::PageReads};
 use piebald_report::{PaperFigure, Published, Sample, Target, TargetKind, Verdict};
 use piebald_units::Bytes;
 
 use super::{
     inputs::with,
+    open::parameter,
     pairs::{both, times},
-    runs::{Case, Member, Part, Runs, Setting},
+    runs::{Case, Did, Member, Part, Runs, Setting},
     sources::Source,
 };
 use crate::{
     Options,
-    row::{Found, Row, change, curve, extreme, figure, mean, negated},
+    row::{Found, Row, change, curve, extreme, figure, mean, named, negated},
 };
 
 type Done = (Vec<Target>, Vec<PaperFigure>);
@@ -25,6 +26,16 @@ const MEMORY_MB: [u64; 5] = [512, 1024, 2048, 3072, 4096];
 const QUICK_MEMORY_MB: [u64; 3] = [512, 1024, 4096];
 const QUICK_PART: u64 = 8;
 const TRANSACTIONS: u32 = 2000;
+/// A share of the pages that were read.
+type Ratio = fn(&PageReads) -> Option<f64>;
+/// S-19: other ways to count, shown beside.
+const OTHER_RATIOS: [(&str, Ratio); 2] = [
+    ("hit ratio of reads", PageReads::hit_ratio),
+    (
+        "hit ratio of reads, pages read ahead counted as missed",
+        PageReads::kept_ratio,
+    ),
+];
 /// References of a call's copy are not counted: a call is one reference.
 const WARM_CALLS: u64 = 100;
 
@@ -67,15 +78,12 @@ pub(super) fn rescan(runs: &mut Runs<'_>, _: &Options) -> Result<Done, String> {
     let mut cases = Vec::new();
     for (machine, paper) in [("pe1900", 12.0), ("t1500", 17.0)] {
         let text = runs.list().file("rescan")?.on(machine)?;
-        cases.push((machine, Some(paper), text.clone(), text.clone()));
-        if !runs.form().quick {
-            for other in &runs.list().file("rescan")?.sensitivity {
-                let parameter = other.split_once(':').map_or("", |(_, p)| p);
-                cases.push((machine, None, with(&text, parameter), text.clone()));
-            }
+        cases.push((machine, Some(paper), text.clone()));
+        for other in &runs.list().file("rescan")?.sensitivity {
+            cases.push((machine, None, with(&text, parameter(other))));
         }
     }
-    for (machine, paper, text, _) in &cases {
+    for (machine, paper, text) in &cases {
         let one = runs.shelf().iteration(text, runs.draw(0))?;
         let source = times(text, (SCANS[0] + SCANS[1]) as u32 + 2);
         let refs = runs.form().recorded(&source);
@@ -249,12 +257,28 @@ pub(super) fn hits(runs: &mut Runs<'_>, _: &Options) -> Result<Done, String> {
             .collect();
         runs.run("figure 15", &cases);
         let ratio = |mb, setting| {
-            let of = |d: &super::runs::Did| d.io.hit_ratio().unwrap_or(f64::NAN) * 100.0;
+            let of = |d: &Did| d.io.hit_ratio().unwrap_or(f64::NAN) * 100.0;
             runs.sample(&case(mb, setting), 0, of)
         };
         let less = |mb, nth: usize| -> Found {
             change(&ratio(mb, settings[0])?, &ratio(mb, settings[nth])?)
         };
+        for (what, of) in OTHER_RATIOS {
+            for mb in &memories {
+                let found = settings.map(|s| {
+                    let of = |d: &Did| of(&d.io.reads).unwrap_or(f64::NAN) * 100.0;
+                    runs.sample(&case(*mb, s), 0, of)
+                });
+                let name = format!("{text}, {mb} MiB: {what}");
+                row.show(&format!("{name}, vanilla"), &found[0], "%");
+                for (nth, t) in [(1, 256), (2, 128)] {
+                    let changed = found[0]
+                        .clone()
+                        .and_then(|a| change(&a, &found[nth].clone()?));
+                    row.show(&format!("{name}, change with T_l {t}"), &changed, "%");
+                }
+            }
+        }
         let mut lines = Vec::new();
         for (nth, name) in ["vanilla", "SRM, T_l 256", "SRM, T_l 128"]
             .iter()
@@ -383,7 +407,7 @@ pub(super) fn database(runs: &mut Runs<'_>, options: &Options) -> Result<Done, S
                 );
                 seven.headline("mean reduction of the joins' time", 14.0, mean(&time));
                 every_cut(&mut seven, &cut);
-                panels.push((machine.to_owned(), lines(&joins, &plain, &with)));
+                panels.push((machine.to_owned(), lines(&plain, &with)));
                 continue;
             }
         };
@@ -407,27 +431,27 @@ pub(super) fn database(runs: &mut Runs<'_>, options: &Options) -> Result<Done, S
         );
         fast.headline("mean reduction of the joins' time", papers[3], mean(&time));
         every_cut(fast, &cut);
-        panels.push((machine.to_owned(), lines(&joins, &plain, &with)));
+        panels.push((machine.to_owned(), lines(&plain, &with)));
     }
     let drawn = figure(
         [
             "Figure 8: joins beside scans",
-            "Slowdown of join1 to join6; bars are 95 % intervals.",
-            "join",
+            "Slowdowns of joins, each beside a scan; bars are 95 % intervals.",
+            "",
             "%",
         ],
         panels,
     );
+    let names: Vec<String> = joins.iter().map(|j| format!("join{}", j + 1)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let drawn = named(drawn, &names);
     let rows = [five, six, seven].map(Row::finish).into_iter();
     let rows = rows.filter(|t| options.wants(&t.id)).collect();
     Ok((rows, drawn.into_iter().collect()))
 }
 
-fn lines(joins: &[usize], plain: &[Found], with: &[Found]) -> Vec<piebald_report::Curve> {
-    let line = |name, found: &[Found]| {
-        let points = joins.iter().map(|j| *j as f64 + 1.0).zip(found);
-        curve(name, false, points)
-    };
+fn lines(plain: &[Found], with: &[Found]) -> Vec<piebald_report::Curve> {
+    let line = |name, found: &[Found]| curve(name, false, (1..).map(f64::from).zip(found));
     vec![line("vanilla", plain), line("SRM", with)]
 }
 
