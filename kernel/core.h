@@ -84,6 +84,69 @@ size_t pb_core_print_colors(struct pb_core *core, const struct pb_seat *seat, ch
 void pb_core_counters(struct pb_core *core, struct pb_core_counters *out);
 /* Does the process have colours, and the frame none of them? */
 bool pb_core_misplaced(struct pb_core *core, const struct pb_seat *seat, u64 pfn);
+/*
+ * SRM-buffer's zone, which all frames for processes come out of while it is there. Its memory
+ * is lent from begin to end.
+ */
+
+/* The name of a file or a process; zero is nobody's. */
+struct pb_key {
+	u64 words[2];
+};
+
+/* A request for a frame out of the zone. */
+struct pb_zone_ask {
+	struct pb_key file;	/* if it is known */
+	u64 file_blocks;	/* its size, with this one */
+	struct pb_key process;
+	u32 is_file;		/* 1: a block of a file; 0: memory */
+	u32 spent;		/* 1: the zone cannot be refilled now */
+};
+
+/* A frame that left the zone. */
+struct pb_zone_found {
+	u64 pfn;
+	u32 color;
+	u32 cold;	/* 1: it has a page, to be evicted first */
+	u32 how;	/* in the order of the names in trace.h */
+	u32 begins;	/* 1: a sequence begins */
+};
+
+struct pb_zone_color {
+	u32 pages, free, marked;
+};
+
+/* In the order of the names in counters.c. */
+struct pb_zone_counters {
+	u64 filled, pulled, free, cold, any, sequences, cut, idle, shorts, shared, next;
+	u64 refills, empty, declined;
+};
+
+/* T_l for so many frames of memory, where nobody sets it. */
+u32 pb_zone_default(u64 memory);
+size_t pb_zone_bytes(struct pb_core *core);
+int pb_zone_begin(struct pb_core *core, void *at, u32 threshold, u64 memory, char *why,
+		  size_t why_len);
+/* The zone must be empty. */
+int pb_zone_end(struct pb_core *core);
+int pb_zone_threshold(struct pb_core *core, u32 threshold, u64 memory, char *why, size_t why_len);
+/* 0, -EAGAIN (refill it first) or -ENOMEM; no seat: a process without colours. */
+int pb_zone_take(struct pb_core *core, const struct pb_seat *seat, const struct pb_zone_ask *ask,
+		 struct pb_zone_found *found);
+/* The frame that was found could not be used. */
+void pb_zone_declined(struct pb_core *core, const struct pb_zone_ask *ask);
+/* Moves free frames out of the pool into the zone; how many. */
+u32 pb_zone_fill(struct pb_core *core, u32 most);
+bool pb_zone_wants(struct pb_core *core);
+int pb_zone_add(struct pb_core *core, u64 pfn, bool cold);
+/* What can be spared best; 0 or -ENOMEM. */
+int pb_zone_spare(struct pb_core *core, struct pb_zone_found *found);
+void pb_zone_fork(struct pb_core *core, const struct pb_key *parent, const struct pb_key *child);
+void pb_zone_exit(struct pb_core *core, const struct pb_key *process);
+u32 pb_zone_pages(struct pb_core *core);
+void pb_zone_color(struct pb_core *core, u32 color, struct pb_zone_color *out);
+void pb_zone_counters(struct pb_core *core, struct pb_zone_counters *out);
+
 /* 0, or the length of a text that says what does not hold. */
 size_t pb_core_check(struct pb_core *core, char *out, size_t len);
 

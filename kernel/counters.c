@@ -21,6 +21,14 @@ static const char *const core_names[] = {
 
 static_assert(sizeof(struct pb_core_counters) == ARRAY_SIZE(core_names) * sizeof(u64));
 
+static const char *const zone_names[] = {
+	"zone_filled", "zone_pulled", "zone_free_taken", "zone_cold_taken", "zone_spared",
+	"sequences", "sequences_cut", "sequences_idle", "sequences_short", "sequences_shared",
+	"zone_next_color", "zone_refills", "zone_empty", "zone_declined",
+};
+
+static_assert(sizeof(struct pb_zone_counters) == ARRAY_SIZE(zone_names) * sizeof(u64));
+
 void pb_count_many(enum pb_counter counter, u64 n)
 {
 	atomic64_add(n, &counts[counter]);
@@ -29,15 +37,19 @@ void pb_count_many(enum pb_counter counter, u64 n)
 int pb_counters_show(struct seq_file *m, void *unused)
 {
 	struct pb_core_counters core;
-	const u64 *of_core = (const u64 *)&core;
+	struct pb_zone_counters zone;
+	const u64 *of_core = (const u64 *)&core, *of_zone = (const u64 *)&zone;
 	unsigned int i;
 
 	for (i = 0; i < PB_NR_COUNTERS; i++)
 		seq_printf(m, "%s %llu\n", names[i], (u64)atomic64_read(&counts[i]));
 	spin_lock(&pb_lock);
 	pb_core_counters(pb_core, &core);
+	pb_zone_counters(pb_core, &zone);
 	spin_unlock(&pb_lock);
 	for (i = 0; i < ARRAY_SIZE(core_names); i++)
 		seq_printf(m, "%s %llu\n", core_names[i], of_core[i]);
+	for (i = 0; i < ARRAY_SIZE(zone_names); i++)
+		seq_printf(m, "%s %llu\n", zone_names[i], of_zone[i]);
 	return 0;
 }

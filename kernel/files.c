@@ -23,7 +23,7 @@ static char reason[PB_TEXT];	/* with pb_switch held */
 
 static int show_on(struct seq_file *m, void *unused)
 {
-	seq_printf(m, "%d\n", pb_hooks_are_on());
+	seq_printf(m, "%d\n", pb_hooks_are_on(PB_GROUP_FRAMES));
 	return 0;
 }
 
@@ -62,6 +62,33 @@ static int show_free(struct seq_file *m, void *unused)
 	return 0;
 }
 
+static int show_srm(struct seq_file *m, void *unused)
+{
+	seq_printf(m, "%d\n", pb_zone_is_on());
+	return 0;
+}
+
+static int show_threshold(struct seq_file *m, void *unused)
+{
+	seq_printf(m, "%u\n", pb_zone_get_threshold());
+	return 0;
+}
+
+static int show_zone(struct seq_file *m, void *unused)
+{
+	struct pb_zone_color of;
+	u32 color, colors;
+
+	spin_lock(&pb_lock);
+	colors = pb_zone_is_on() ? pb_core_colors(pb_core) : 0;
+	for (color = 0; color < colors; color++) {
+		pb_zone_color(pb_core, color, &of);
+		seq_printf(m, "%u %u %u %u\n", color, of.free, of.pages - of.free, of.marked);
+	}
+	spin_unlock(&pb_lock);
+	return 0;
+}
+
 static int show_pool_max(struct seq_file *m, void *unused)
 {
 	seq_printf(m, "%lu\n", READ_ONCE(pb_pool_max));
@@ -96,19 +123,30 @@ static int show_error(struct seq_file *m, void *unused)
 
 /* --- what is written to them ------------------------------------------------- */
 
-static int write_on(char *text)
+/* SRM-buffer's hooks are on while both switches are. */
+static int follow(char *why)
+{
+	bool both = pb_zone_is_on() && pb_hooks_are_on(PB_GROUP_FRAMES);
+
+	if (!both)
+		pb_hooks_off(PB_GROUP_FILES);
+	else if (!pb_hooks_are_on(PB_GROUP_FILES) && pb_hooks_on(PB_GROUP_FILES)) {
+		strscpy(why, "srm: a function of the kernel cannot be replaced; see the log", PB_TEXT);
+		return -EBUSY;
+	}
+	return 0;
+}
+
+int pb_switch_on(bool to, char *why)
 {
 	u32 colors;
-	bool on;
+	int error;
 
-	if (kstrtobool(text, &on)) {
-		strscpy(reason, "on: allowed: 0, 1", PB_TEXT);
-		return -EINVAL;
-	}
-	if (on == pb_hooks_are_on())
+	if (to == pb_hooks_are_on(PB_GROUP_FRAMES))
 		return 0;
-	if (!on) {
-		pb_hooks_off();
+	if (!to) {
+		pb_hooks_off(PB_GROUP_FILES);
+		pb_hooks_off(PB_GROUP_FRAMES);
 		pb_pool_drain();
 		return 0;
 	}
@@ -116,21 +154,74 @@ static int write_on(char *text)
 	colors = pb_core_colors(pb_core);
 	spin_unlock(&pb_lock);
 	if (!colors) {
-		strscpy(reason, "on: no map of colors is set; write one to the file map first",
-			PB_TEXT);
+		strscpy(why, "on: no map of colors is set; write one to the file map first", PB_TEXT);
 		return -EINVAL;
 	}
-	if (pb_hooks_on()) {
-		strscpy(reason, "on: a function of the kernel cannot be replaced; see the log",
-			PB_TEXT);
+	if (pb_hooks_on(PB_GROUP_FRAMES)) {
+		strscpy(why, "on: a function of the kernel cannot be replaced; see the log", PB_TEXT);
 		return -EBUSY;
 	}
-	return 0;
+	error = follow(why);
+	if (error)
+		pb_hooks_off(PB_GROUP_FRAMES);
+	return error;
+}
+
+int pb_switch_srm(bool to, char *why)
+{
+	int error;
+
+	if (to == pb_zone_is_on())
+		return 0;
+	error = pb_zone_switch(to, why);
+	if (error)
+		return error;
+	error = follow(why);
+	if (error)
+		pb_zone_switch(false, why);
+	return error;
+}
+
+static int write_on(char *text)
+{
+	bool on;
+
+	if (kstrtobool(text, &on)) {
+		strscpy(reason, "on: allowed: 0, 1", PB_TEXT);
+		return -EINVAL;
+	}
+	return pb_switch_on(on, reason);
+}
+
+static int write_srm(char *text)
+{
+	bool srm;
+
+	if (kstrtobool(text, &srm)) {
+		strscpy(reason, "srm: allowed: 0, 1", PB_TEXT);
+		return -EINVAL;
+	}
+	return pb_switch_srm(srm, reason);
+}
+
+static int write_threshold(char *text)
+{
+	u32 pages;
+
+	if (kstrtou32(text, 10, &pages)) {
+		snprintf(reason, PB_TEXT, "threshold: %.20s; allowed: a number of pages", text);
+		return -EINVAL;
+	}
+	return pb_zone_set_threshold(pages, reason);
 }
 
 static int write_map(char *text)
 {
-	if (pb_hooks_are_on()) {
+	if (pb_zone_is_on()) {
+		strscpy(reason, "map: it cannot change while srm is on", PB_TEXT);
+		return -EBUSY;
+	}
+	if (pb_hooks_are_on(PB_GROUP_FRAMES)) {
 		strscpy(reason, "map: it cannot change while coloring is on", PB_TEXT);
 		return -EBUSY;
 	}
@@ -150,7 +241,7 @@ static int write_recolor(char *text)
 		snprintf(reason, PB_TEXT, "recolor: %.20s is no process; allowed: PID", text);
 		return -EINVAL;
 	}
-	if (!pb_hooks_are_on()) {
+	if (!pb_hooks_are_on(PB_GROUP_FRAMES)) {
 		strscpy(reason, "recolor: coloring is off", PB_TEXT);
 		return -EINVAL;
 	}
@@ -184,6 +275,9 @@ static const struct entry {
 	{ "tasks", pb_tasks_show, write_tasks },
 	{ "recolor", show_nothing, write_recolor },
 	{ "pool_max", show_pool_max, write_pool_max },
+	{ "srm", show_srm, write_srm },
+	{ "threshold", show_threshold, write_threshold },
+	{ "zone", show_zone },
 	{ "counters", pb_counters_show },
 	{ "check", show_check },
 	{ "error", show_error },

@@ -48,13 +48,24 @@ static struct pb_hook hooks[PB_NR_HOOKS] = {
 	[PB_HOOK_MPOL] = HOOK("folio_alloc_mpol_noprof"),
 	[PB_HOOK_THP] = HOOK("__thp_vma_allowable_orders"),
 	[PB_HOOK_COMPACTION] = HOOK("compaction_alloc"),
+	[PB_HOOK_READAHEAD] = HOOK("page_cache_ra_unbounded"),
+	[PB_HOOK_LARGE_READAHEAD] = HOOK("page_cache_ra_order"),
+	[PB_HOOK_GET_FOLIO] = HOOK("__filemap_get_folio"),
 };
 
-static bool are_on;
+/* The hooks of a group, first and behind the last. */
+static const struct {
+	unsigned int first, end;
+} groups[PB_NR_GROUPS] = {
+	[PB_GROUP_FRAMES] = { 0, PB_NR_FRAME_HOOKS },
+	[PB_GROUP_FILES] = { PB_NR_FRAME_HOOKS, PB_NR_HOOKS },
+};
 
-bool pb_hooks_are_on(void)
+static bool are_on[PB_NR_GROUPS];
+
+bool pb_hooks_are_on(enum pb_hook_group group)
 {
-	return READ_ONCE(are_on);
+	return READ_ONCE(are_on[group]);
 }
 
 int pb_hooks_find(void)
@@ -83,12 +94,12 @@ int pb_hooks_find(void)
 	return 0;
 }
 
-static void take_off(unsigned int n)
+static void take_off(unsigned int first, unsigned int end)
 {
-	while (n--) {
-		int error = unregister_ftrace_function(&hooks[n].ops);
+	while (end-- > first) {
+		int error = unregister_ftrace_function(&hooks[end].ops);
 
-		WARN_ONCE(error, "hook %s cannot be taken off: %d\n", hooks[n].name, error);
+		WARN_ONCE(error, "hook %s cannot be taken off: %d\n", hooks[end].name, error);
 	}
 	synchronize_rcu_tasks();
 	while (pb_inside())
@@ -96,29 +107,30 @@ static void take_off(unsigned int n)
 	synchronize_rcu_tasks();
 }
 
-int pb_hooks_on(void)
+int pb_hooks_on(enum pb_hook_group group)
 {
 	unsigned int i;
 	int error;
 
-	for (i = 0; i < PB_NR_HOOKS; i++) {
+	for (i = groups[group].first; i < groups[group].end; i++) {
 		error = register_ftrace_function(&hooks[i].ops);
 		if (error) {
 			pr_err("function %s is replaced by someone else already: error %d\n",
 			       hooks[i].name, error);
-			take_off(i);
+			take_off(groups[group].first, i);
 			return error;
 		}
 	}
-	WRITE_ONCE(are_on, true);
-	pb_count(switched_on);
+	WRITE_ONCE(are_on[group], true);
+	if (group == PB_GROUP_FRAMES)
+		pb_count(switched_on);
 	return 0;
 }
 
-void pb_hooks_off(void)
+void pb_hooks_off(enum pb_hook_group group)
 {
-	if (!are_on)
+	if (!are_on[group])
 		return;
-	WRITE_ONCE(are_on, false);
-	take_off(PB_NR_HOOKS);
+	WRITE_ONCE(are_on[group], false);
+	take_off(groups[group].first, groups[group].end);
 }

@@ -37,15 +37,19 @@ static int refuse_unknown(void)
 	return 0;
 }
 
+static bool srm;
+module_param(srm, bool, 0400);
+MODULE_PARM_DESC(srm, "start with SRM-buffer as well (needs map)");
+
 static int set_parameters(void)
 {
 	char *text, *why;
 	int error = 0;
 
 	if (!*map) {
-		if (on)
-			pr_err("on=1 needs a map\n");
-		return on ? -EINVAL : 0;
+		if (on || srm)
+			pr_err("%s=1 needs a map\n", on ? "on" : "srm");
+		return on || srm ? -EINVAL : 0;
 	}
 	text = kstrdup(map, GFP_KERNEL);
 	why = kzalloc(PB_TEXT, GFP_KERNEL);
@@ -56,10 +60,13 @@ static int set_parameters(void)
 	strreplace(text, ';', '\n');
 	mutex_lock(&pb_switch);
 	error = pb_pool_set_map(text, strlen(text), why);
-	if (error)
+	if (error) {
 		pr_err("map: %s\n", why);
-	else if (on)
-		error = pb_hooks_on();
+	} else {
+		error = pb_switch_srm(srm, why) ?: pb_switch_on(on, why);
+		if (error)
+			pr_err("%s\n", why);
+	}
 	mutex_unlock(&pb_switch);
 out:
 	kfree(text);
@@ -70,7 +77,7 @@ out:
 static int __init piebald_init(void)
 {
 	int error = refuse_unknown() ?: pb_symbols_set_up() ?: pb_hooks_find() ?:
-		    pb_recolor_set_up();
+		    pb_recolor_set_up() ?: pb_cold_set_up();
 
 	if (error)
 		return error;
@@ -90,7 +97,8 @@ static int __init piebald_init(void)
 	return 0;
 
 no_files:
-	pb_hooks_off();
+	pb_hooks_off(PB_GROUP_FILES);
+	pb_hooks_off(PB_GROUP_FRAMES);
 	pb_tasks_end();
 no_tasks:
 	pb_pool_end();
@@ -100,7 +108,8 @@ no_tasks:
 static void __exit piebald_exit(void)
 {
 	pb_files_end();
-	pb_hooks_off();
+	pb_hooks_off(PB_GROUP_FILES);
+	pb_hooks_off(PB_GROUP_FRAMES);
 	pb_tasks_end();
 	pb_pool_end();
 	pr_info("unloaded\n");
@@ -110,4 +119,4 @@ module_init(piebald_init);
 module_exit(piebald_exit);
 MODULE_LICENSE("GPL");
 MODULE_AUTHOR("Piebald");
-MODULE_DESCRIPTION("Frames for processes by color (Rainbow)");
+MODULE_DESCRIPTION("Frames for processes by color (Rainbow, SRM-buffer)");

@@ -8,6 +8,9 @@
  *   hooks.c     functions of the kernel that are replaced while colouring is on
  *   user.c      the replacements: frames for anonymous memory and the page cache
  *   pool.c      frames between the kernel and the processes; memory of the core
+ *   zone.c      SRM-buffer's zone between the pool and the processes
+ *   cold.c      cold pages for the zone, from the kernel's lists and back
+ *   reading.c   which file a task reads or writes when it asks for a frame
  *   tasks.c     which process has which colours; fork and exit
  *   recolor.c   moves the pages of a process to its colours
  *   counters.c  what was done
@@ -15,7 +18,8 @@
  *
  * Locks: pb_switch (a mutex) is held to switch on or off and to change the map, and before
  * pb_lock. pb_lock (a spinlock, taken in process context only) guards the core and the table
- * of processes; nothing is allocated, freed or slept for under it.
+ * of processes; nothing is allocated, freed or slept for under it, and no other lock is taken
+ * but those of buckets in reading.c never together with it.
  */
 #ifndef PIEBALD_H
 #define PIEBALD_H
@@ -56,10 +60,57 @@ enum pb_answer {
 struct pb_request {
 	pid_t tgid;	/* for whom */
 	gfp_t gfp;
+	bool is_file;	/* a block of a file, for the running task */
 	bool own_only;	/* no frame rather than one of another colour, whatever the mode */
 };
 
 enum pb_answer pb_pool_take(const struct pb_request *request, struct page **page);
+
+/* What follows is for zone.c. */
+
+/* Frames that are taken from the kernel one by one. */
+#define PB_SINGLE_GFP ((GFP_HIGHUSER_MOVABLE & ~__GFP_DIRECT_RECLAIM) | \
+		       __GFP_NOWARN | __GFP_NORETRY | __GFP_NOMEMALLOC)
+
+/* Takes a block of two frames or more into the pool; false if the kernel has none to spare. */
+bool pb_pool_refill_block(void);
+/* Takes some frames into the pool, wherever they lie. */
+bool pb_pool_refill_singles(void);
+/* Gives back what the pool has too much of. */
+void pb_pool_trim(void);
+/* Makes a frame ready for a process. */
+struct page *pb_prepared(u64 pfn, gfp_t gfp);
+
+/* --- zone.c ----------------------------------------------------------------- */
+
+void pb_zone_set_up(void);
+void pb_zone_free(void);
+/* Switches SRM-buffer on or off; its hooks are for who calls. */
+int pb_zone_switch(bool on, char *why);
+bool pb_zone_is_on(void);
+int pb_zone_set_threshold(u32 threshold, char *why);
+u32 pb_zone_get_threshold(void);
+/* PB_PASS: the zone has none, the pool shall look further. */
+enum pb_answer pb_zone_serve(const struct pb_request *request, struct page **page);
+/* Gives at most so many frames back to the kernel; how many it has got now. */
+unsigned long pb_zone_shed(unsigned long frames, bool evict);
+void pb_zone_at_fork(struct task_struct *parent, struct task_struct *child);
+void pb_zone_at_exit(struct task_struct *task);
+
+/* --- cold.c ----------------------------------------------------------------- */
+
+int pb_cold_set_up(void);
+/* Cold pages off the kernel's lists, with a reference each; how many of len. */
+unsigned int pb_cold_pull(struct folio **folios, unsigned int len);
+/* Ends a page that nobody has used meanwhile; false: it went back to the kernel's lists. */
+bool pb_cold_evict(struct folio *folio);
+/* Puts a page back into the kernel's lists, and its reference. */
+void pb_cold_return(struct folio *folio);
+
+/* --- reading.c -------------------------------------------------------------- */
+
+/* The file that the running task gets a block of: its name and blocks; false if unknown. */
+bool pb_reading(struct pb_key *file, u64 *blocks);
 
 /* --- tasks.c -------------------------------------------------------------- */
 
@@ -105,10 +156,13 @@ int pb_recolor(pid_t number, char *why);
 /* A function that is replaced. */
 struct pb_hook;
 
+/* Those of Rainbow, and those that SRM-buffer needs besides. */
+enum pb_hook_group { PB_GROUP_FRAMES, PB_GROUP_FILES, PB_NR_GROUPS };
+
 int pb_hooks_find(void);
-int pb_hooks_on(void);
-void pb_hooks_off(void);
-bool pb_hooks_are_on(void);
+int pb_hooks_on(enum pb_hook_group group);
+void pb_hooks_off(enum pb_hook_group group);
+bool pb_hooks_are_on(enum pb_hook_group group);
 
 enum pb_hook_id {
 	PB_HOOK_FILE,
@@ -116,11 +170,21 @@ enum pb_hook_id {
 	PB_HOOK_MPOL,
 	PB_HOOK_THP,
 	PB_HOOK_COMPACTION,
+	PB_NR_FRAME_HOOKS,
+	PB_HOOK_READAHEAD = PB_NR_FRAME_HOOKS,
+	PB_HOOK_LARGE_READAHEAD,
+	PB_HOOK_GET_FOLIO,
 	PB_NR_HOOKS,
 };
 
 void *pb_replacement(enum pb_hook_id hook);
 void pb_set_original(enum pb_hook_id hook, void *original);
+/* The same for the hooks of reading.c. */
+void *pb_reading_replacement(enum pb_hook_id hook);
+void pb_reading_set_original(enum pb_hook_id hook, void *original);
+/* Who runs a replacement is inside from its beginning to its end. */
+void pb_enter(void);
+void pb_leave(void);
 /* Tasks that are inside a replacement. */
 long pb_inside(void);
 
@@ -129,6 +193,9 @@ long pb_inside(void);
 int pb_files_set_up(void);
 void pb_files_end(void);
 extern struct mutex pb_switch;
+/* Switch everything, and SRM-buffer, on or off; with pb_switch held. */
+int pb_switch_on(bool to, char *why);
+int pb_switch_srm(bool to, char *why);
 
 /* --- counters.c ----------------------------------------------------------- */
 
@@ -137,7 +204,10 @@ extern struct mutex pb_switch;
 	X(other_frames) X(policy_passed) X(unmovable_passed) X(large_refused) X(large_passed) \
 	X(thp_refused) X(compaction_refused) X(hard_failures) X(hard_kills) \
 	X(refills) X(refill_frames) X(refill_failed) X(given_back) X(reclaimed) \
-	X(inherit_failed) X(switched_on) X(recolored) X(recolor_failed)
+	X(inherit_failed) X(switched_on) X(recolored) X(recolor_failed) \
+	X(srm_file_frames) X(srm_memory_frames) X(srm_unknown_file) X(srm_passed) \
+	X(cold_evicted) X(cold_elsewhere) X(cold_used) X(cold_returned) X(cold_reclaimed) \
+	X(cold_again)
 
 #define PB_ENUM(name) PB_C_##name,
 enum pb_counter { PB_COUNTERS(PB_ENUM) PB_NR_COUNTERS };

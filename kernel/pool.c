@@ -40,10 +40,8 @@
 /* How long colours that were not found are not searched for. */
 #define PAUSE (HZ / 10)
 
-#define SINGLE_GFP ((GFP_HIGHUSER_MOVABLE & ~__GFP_DIRECT_RECLAIM) | \
-		    __GFP_NOWARN | __GFP_NORETRY | __GFP_NOMEMALLOC)
 /* No block is worth waking the kernel's reclaim and compaction. */
-#define BLOCK_GFP (SINGLE_GFP & ~__GFP_KSWAPD_RECLAIM)
+#define BLOCK_GFP (PB_SINGLE_GFP & ~__GFP_KSWAPD_RECLAIM)
 
 DEFINE_SPINLOCK(pb_lock);
 struct pb_core *pb_core;
@@ -100,12 +98,10 @@ static bool add_singles(gfp_t gfp, unsigned int most)
 	return got;
 }
 
-/* Takes frames from the kernel; false if it has none to spare. */
-static bool refill(void)
+bool pb_pool_refill_block(void)
 {
 	unsigned int order;
 
-	pb_count(refills);
 	for (order = REFILL_ORDER; order; order--) {
 		struct page *page = alloc_pages(BLOCK_GFP, order);
 
@@ -114,11 +110,23 @@ static bool refill(void)
 			return add_block(page, order);
 		}
 	}
-	return add_singles(SINGLE_GFP, SINGLES);
+	return false;
+}
+
+bool pb_pool_refill_singles(void)
+{
+	return add_singles(PB_SINGLE_GFP, SINGLES);
+}
+
+/* Takes frames from the kernel; false if it has none to spare. */
+static bool refill(void)
+{
+	pb_count(refills);
+	return pb_pool_refill_block() || pb_pool_refill_singles();
 }
 
 /* Gives back what the pool has too much of: the colours that nobody asks for. */
-static void trim(void)
+void pb_pool_trim(void)
 {
 	u64 pfns[32];
 	unsigned int rounds = 128;
@@ -169,6 +177,7 @@ static unsigned long shed(unsigned long frames)
 
 void pb_pool_drain(void)
 {
+	pb_zone_shed(ULONG_MAX, false);
 	pb_count_many(PB_C_given_back, shed(ULONG_MAX));
 }
 
@@ -177,7 +186,7 @@ static unsigned long count_objects(struct shrinker *s, struct shrink_control *sc
 	u64 free;
 
 	spin_lock(&pb_lock);
-	free = pb_core_free(pb_core);
+	free = pb_core_free(pb_core) + pb_zone_pages(pb_core);
 	spin_unlock(&pb_lock);
 	return free ?: SHRINK_EMPTY;
 }
@@ -187,6 +196,9 @@ static unsigned long scan_objects(struct shrinker *s, struct shrink_control *sc)
 	unsigned long done = shed(sc->nr_to_scan);
 
 	pb_count_many(PB_C_reclaimed, done);
+	/* The zone has the coldest pages; the kernel's lists come after it. */
+	if (done < sc->nr_to_scan)
+		done += pb_zone_shed(sc->nr_to_scan - done, true);
 	return done ?: SHRINK_STOP;
 }
 
@@ -278,7 +290,7 @@ static void reclaim(struct look *l, gfp_t gfp)
 	}
 }
 
-static struct page *prepared(u64 pfn, gfp_t gfp)
+struct page *pb_prepared(u64 pfn, gfp_t gfp)
 {
 	struct page *page = pfn_to_page(pfn);
 
@@ -314,14 +326,17 @@ static bool take_own(struct look *l, const struct pb_request *r)
 enum pb_answer pb_pool_take(const struct pb_request *r, struct page **page)
 {
 	struct look l = { .tgid = r->tgid };
-	bool found = take_turn(&l) || take_own(&l, r);
+	bool found;
 
+	if (!r->own_only && pb_zone_is_on() && pb_zone_serve(r, page) == PB_PAGE)
+		return PB_PAGE;
+	found = take_turn(&l) || take_own(&l, r);
 	if (!found && !binds(&l, r))
 		found = look(&l, PB_ANY);
-	trim();
+	pb_pool_trim();
 	if (found) {
 		trace_piebald_frame(r->tgid, l.given.pfn, l.given.color, l.given.fallback);
-		*page = prepared(l.given.pfn, r->gfp);
+		*page = pb_prepared(l.given.pfn, r->gfp);
 		return PB_PAGE;
 	}
 	trace_piebald_no_frame(r->tgid, binds(&l, r));
@@ -397,6 +412,7 @@ int pb_pool_set_up(void)
 		return -ENOMEM;
 	}
 	pb_core_set_up(pb_core, &memory);
+	pb_zone_set_up();
 	pb_pool_max = totalram_pages() / 8;
 	shrinker->count_objects = count_objects;
 	shrinker->scan_objects = scan_objects;
@@ -408,5 +424,6 @@ void pb_pool_end(void)
 {
 	shrinker_free(shrinker);
 	pb_pool_drain();
+	pb_zone_free();
 	free_memory();
 }

@@ -61,7 +61,10 @@ static void at_fork(void *unused, struct task_struct *parent, struct task_struct
 	struct pb_task *entry, *of_parent;
 	bool colored;
 
-	if (child->tgid == parent->tgid || !READ_ONCE(nr_tasks))
+	if (child->tgid == parent->tgid)
+		return;
+	pb_zone_at_fork(parent, child);
+	if (!READ_ONCE(nr_tasks))
 		return;
 	spin_lock(&pb_lock);
 	colored = pb_task_of(parent->tgid);
@@ -90,7 +93,10 @@ static void at_exit(void *unused, struct task_struct *task)
 {
 	struct pb_task *entry;
 
-	if (!READ_ONCE(nr_tasks) || atomic_read(&task->signal->live))
+	if (atomic_read(&task->signal->live))
+		return;
+	pb_zone_at_exit(task);
+	if (!READ_ONCE(nr_tasks))
 		return;
 	spin_lock(&pb_lock);
 	entry = pb_task_of(task->tgid);

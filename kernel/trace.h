@@ -8,6 +8,8 @@
 
 #include <linux/tracepoint.h>
 
+#include "core.h"
+
 /* A process got a frame. */
 TRACE_EVENT(piebald_frame,
 	TP_PROTO(pid_t tgid, u64 pfn, u32 color, bool fallback),
@@ -86,6 +88,65 @@ TRACE_EVENT(piebald_recolor,
 		__entry->failed = failed;
 	),
 	TP_printk("tgid=%d moved=%u failed=%u", __entry->tgid, __entry->moved, __entry->failed)
+);
+
+/* A process got a frame out of SRM-buffer's zone: how its color was found. */
+TRACE_EVENT(piebald_zone_frame,
+	TP_PROTO(pid_t tgid, bool is_file, const struct pb_zone_found *found),
+	TP_ARGS(tgid, is_file, found),
+	TP_STRUCT__entry(
+		__field(pid_t, tgid)
+		__field(bool, is_file)
+		__field(u64, pfn)
+		__field(u32, color)
+		__field(u32, cold)
+		__field(u32, how)
+		__field(u32, begins)
+	),
+	TP_fast_assign(
+		__entry->tgid = tgid;
+		__entry->is_file = is_file;
+		__entry->pfn = found->pfn;
+		__entry->color = found->color;
+		__entry->cold = found->cold;
+		__entry->how = found->how;
+		__entry->begins = found->begins;
+	),
+	TP_printk("tgid=%d file=%d pfn=%#llx color=%u cold=%u how=%s begins=%u", __entry->tgid,
+		  __entry->is_file, __entry->pfn, __entry->color, __entry->cold,
+		  __print_symbolic(__entry->how, { 0, "meant" }, { 1, "idle" }, { 2, "short" },
+				   { 3, "shared" }, { 4, "next" }, { 5, "outside" }, { 6, "any" }),
+		  __entry->begins)
+);
+
+/* The zone was refilled: free frames, and pages from the kernel's lists. */
+TRACE_EVENT(piebald_zone_refill,
+	TP_PROTO(u32 free, u32 cold),
+	TP_ARGS(free, cold),
+	TP_STRUCT__entry(
+		__field(u32, free)
+		__field(u32, cold)
+	),
+	TP_fast_assign(
+		__entry->free = free;
+		__entry->cold = cold;
+	),
+	TP_printk("free=%u cold=%u", __entry->free, __entry->cold)
+);
+
+/* A cold page's frame was wanted. */
+TRACE_EVENT(piebald_evict,
+	TP_PROTO(u64 pfn, bool evicted),
+	TP_ARGS(pfn, evicted),
+	TP_STRUCT__entry(
+		__field(u64, pfn)
+		__field(bool, evicted)
+	),
+	TP_fast_assign(
+		__entry->pfn = pfn;
+		__entry->evicted = evicted;
+	),
+	TP_printk("pfn=%#llx evicted=%d", __entry->pfn, __entry->evicted)
 );
 
 #endif

@@ -41,12 +41,12 @@ long pb_inside(void)
 	return sum;
 }
 
-static void enter(void)
+void pb_enter(void)
 {
 	this_cpu_inc(inside);
 }
 
-static void leave(void)
+void pb_leave(void)
 {
 	barrier();
 	this_cpu_dec(inside);
@@ -69,9 +69,13 @@ static bool is_default(const struct mempolicy *policy)
 }
 
 /* A single page for the running process. */
-static enum pb_answer take(gfp_t gfp, struct folio **folio)
+static enum pb_answer take(gfp_t gfp, bool is_file, struct folio **folio)
 {
-	const struct pb_request request = { .tgid = current->tgid, .gfp = gfp };
+	const struct pb_request request = {
+		.tgid = current->tgid,
+		.gfp = gfp,
+		.is_file = is_file,
+	};
 	struct page *page;
 	enum pb_answer answer;
 
@@ -126,7 +130,7 @@ static struct folio *file_folio(gfp_t gfp, unsigned int order)
 	} else if (!is_default(current->mempolicy)) {
 		pb_count(policy_passed);
 	} else {
-		switch (take(gfp, &folio)) {
+		switch (take(gfp, true, &folio)) {
 		case PB_PAGE:
 			pb_count(file_pages);
 			return folio;
@@ -148,9 +152,9 @@ static noinline struct folio *replace_file(gfp_t gfp, unsigned int order)
 {
 	struct folio *folio;
 
-	enter();
+	pb_enter();
 	folio = file_folio(gfp, order);
-	leave();
+	pb_leave();
 	return folio;
 }
 
@@ -175,7 +179,7 @@ static struct folio *anon_folio(gfp_t gfp, int order, struct vm_area_struct *vma
 	if (vma->vm_policy || !is_default(current->mempolicy)) {
 		pb_count(policy_passed);
 	} else {
-		switch (take(gfp, &folio)) {
+		switch (take(gfp, false, &folio)) {
 		case PB_PAGE:
 			pb_count(anon_pages);
 			return folio;
@@ -196,9 +200,9 @@ static noinline struct folio *replace_anon(gfp_t gfp, int order, struct vm_area_
 {
 	struct folio *folio;
 
-	enter();
+	pb_enter();
 	folio = anon_folio(gfp, order, vma, address, hugepage);
-	leave();
+	pb_leave();
 	return folio;
 }
 
@@ -221,7 +225,7 @@ static struct folio *mpol_folio(gfp_t gfp, unsigned int order, struct mempolicy 
 		pb_count(large_refused);
 		return NULL;
 	} else {
-		switch (take(gfp, &folio)) {
+		switch (take(gfp, false, &folio)) {
 		case PB_PAGE:
 			pb_count(swap_and_shmem_pages);
 			return folio;
@@ -242,9 +246,9 @@ static noinline struct folio *replace_mpol(gfp_t gfp, unsigned int order,
 {
 	struct folio *folio;
 
-	enter();
+	pb_enter();
 	folio = mpol_folio(gfp, order, policy, ilx, nid);
-	leave();
+	pb_leave();
 	return folio;
 }
 
@@ -252,9 +256,9 @@ static noinline struct folio *replace_mpol(gfp_t gfp, unsigned int order,
 static noinline unsigned long replace_thp(struct vm_area_struct *vma, unsigned long vm_flags,
 					  unsigned long tva_flags, unsigned long orders)
 {
-	enter();
+	pb_enter();
 	pb_count(thp_refused);
-	leave();
+	pb_leave();
 	return 0;
 }
 
@@ -264,9 +268,9 @@ static noinline unsigned long replace_thp(struct vm_area_struct *vma, unsigned l
  */
 static noinline struct folio *replace_compaction(struct folio *from, unsigned long data)
 {
-	enter();
+	pb_enter();
 	pb_count(compaction_refused);
-	leave();
+	pb_leave();
 	return NULL;
 }
 
@@ -283,10 +287,9 @@ void *pb_replacement(enum pb_hook_id hook)
 		return replace_thp;
 	case PB_HOOK_COMPACTION:
 		return replace_compaction;
-	case PB_NR_HOOKS:
-		break;
+	default:
+		return pb_reading_replacement(hook);
 	}
-	return NULL;
 }
 
 void pb_set_original(enum pb_hook_id hook, void *original)
@@ -303,7 +306,8 @@ void pb_set_original(enum pb_hook_id hook, void *original)
 		break;
 	case PB_HOOK_THP:
 	case PB_HOOK_COMPACTION:
-	case PB_NR_HOOKS:
 		break; /* never called */
+	default:
+		pb_reading_set_original(hook, original);
 	}
 }

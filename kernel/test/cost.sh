@@ -11,6 +11,9 @@ insmod /piebald.ko 'map=12;13;14;15'
 cost "loaded, off"
 echo 1 >$P/on
 cost "on, nobody has colors"
+echo 1 >$P/srm
+cost "on, SRM-buffer"
+echo 0 >$P/srm
 sleep 1000 &
 echo "$! 0-3" >$P/tasks
 cost "on, others have 4 of 16 colors"

@@ -83,6 +83,7 @@ check "without the module pages have other colors: file" sh -c "! frames read /d
 check "loads" insmod /piebald.ko
 check "off at first" grep -qx 0 $P/on
 refuse "no switching on without a map" "no map" write on 1
+refuse "no SRM-buffer without a map" "no map" write srm 1
 refuse "a bad map is refused" "line 1" write map 7
 check "a map is set" write map "$(printf '12\n13\n14\n15\n')"
 check "16 colors" grep -qx 16 $P/colors
@@ -202,6 +203,11 @@ check "on and off under load" sh -c "
     wait"
 check "the books are right" grep -qx ok $P/check
 
+# --- SRM-buffer -----------------------------------------------------------------
+
+# shellcheck source-path=SCRIPTDIR source=srm.sh
+. /srm.sh
+
 # --- the end ------------------------------------------------------------------
 
 check "switches off" write on 0
@@ -210,6 +216,7 @@ check "every frame is accounted for" test "$(count refill_frames)" = \
     $(($(count given_back) + $(count reclaimed) + $(count core_grants)))
 cp $P/counters /tmp/counters
 check "switches on again" write on 1
+check "and SRM-buffer" write srm 1
 frames storm 3000 0 &
 with "1-2" frames storm 3000 0 &
 forget_cache
@@ -222,10 +229,11 @@ check "memory works as before" frames hog 64 0
 check "and has any color" sh -c "! frames anon 4 000c"
 for i in 1 2 3 4 5; do
     check "loads and unloads, round $i" sh -c "
-        insmod /piebald.ko map='12;13;14;15' on=1 && frames anon 4 ffff && rmmod piebald"
+        insmod /piebald.ko map='12;13;14;15' on=1 srm=1 && frames anon 4 ffff && rmmod piebald"
 done
 check "a bad parameter is refused" sh -c "! insmod /piebald.ko map=5"
 check "on without a map is refused" sh -c "! insmod /piebald.ko on=1"
+check "srm without a map is refused" sh -c "! insmod /piebald.ko srm=1"
 after=$(free_frames)
 # The kernel's own lists and caches differ by that much from one time to the next.
 check "no frame is missing: $before free before, $after after" test "$after" -ge $((before - 256))

@@ -114,6 +114,8 @@ pub struct Policy {
     pub map: Vec<String>,
     /// Colours of programs by name, as the module reads them: `0-3`, `25%`, `3 hard`.
     pub colors: BTreeMap<String, String>,
+    /// With SRM-buffer: files go through its coloured zone.
+    pub srm: bool,
 }
 
 #[derive(Deserialize)]
@@ -197,6 +199,8 @@ struct PolicyTable {
     map: Vec<String>,
     #[serde(default)]
     colors: BTreeMap<String, String>,
+    #[serde(default)]
+    srm: bool,
 }
 
 impl Scenario {
@@ -431,8 +435,11 @@ fn policies(tables: Vec<PolicyTable>, folder: &Path) -> Result<Vec<Policy>, Stri
         let good = map.chars().all(plain) && (map.is_empty() == table.module.is_none());
         let allowed = "lines of address bits, for a module and only there";
         check(&field("map"), &map, good, allowed)?;
+        let good = !table.srm || table.module.is_some();
+        check(&field("srm"), &table.srm, good, "false without a module")?;
         made.push(Policy {
             name: table.name,
+            srm: table.srm,
             module: table.module.map(|m| folder.join(m)),
             map: table.map,
             colors: table.colors,

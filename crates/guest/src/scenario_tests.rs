@@ -78,6 +78,11 @@ fn what_cannot_be_run_is_named_with_what_is_allowed() {
         ("module = \"piebald.ko\"", "", "with a module only"),
         ("map = [\"15\", \"16\"]", "", "policy[1].map"),
         (
+            "name = \"stock\"",
+            "name = \"stock\"\nsrm = true",
+            "policy[0].srm = true: allowed: false without a module",
+        ),
+        (
             "schema = 1",
             "schema = 1\nrepetitions = 0",
             "repetitions = 0",

@@ -68,6 +68,9 @@ fn load(text: &mut String, policy: &Policy) {
     let map = policy.map.join("\\n");
     *text += "insmod /piebald/policy.ko || exit 102\n";
     let _ = writeln!(text, "printf '{map}\\n' >/proc/piebald/map || exit 102");
+    if policy.srm {
+        *text += "echo 1 >/proc/piebald/srm || exit 102\n";
+    }
     *text += "echo 1 >/proc/piebald/on || exit 102\n";
 }
 
@@ -156,6 +159,17 @@ mod tests {
         assert!(both.contains(line), "{both}");
         let target = both.lines().find(|l| l.contains("mergesort"));
         assert!(target.is_some_and(|l| l.starts_with("launch 0 once")));
+    }
+
+    #[test]
+    fn the_zone_is_switched_on_where_it_is_asked_for() {
+        let mut scenario = scenario();
+        let zone = "echo 1 >/proc/piebald/srm || exit 102";
+        let without = script(&scenario, &scenario.policies[1], true, 0);
+        assert!(!without.contains("srm"), "{without}");
+        scenario.policies[1].srm = true;
+        let with = script(&scenario, &scenario.policies[1], true, 0);
+        assert!(with.lines().any(|l| l == zone), "{with}");
     }
 
     #[test]

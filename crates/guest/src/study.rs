@@ -197,7 +197,12 @@ fn policy_result(scenario: &Scenario, policy: &Policy, boots: &Boots) -> PolicyR
         Some(_) => {
             let colors = policy.colors.iter().map(|(name, c)| format!("{name} {c}"));
             let colors = colors.collect::<Vec<_>>().join(", ");
-            format!("with the module; colors: {colors}")
+            let colors = match colors.as_str() {
+                "" => "",
+                _ => &format!("; colors: {colors}"),
+            };
+            let zone = if policy.srm { "; SRM-buffer" } else { "" };
+            format!("with the module{zone}{colors}")
         }
     };
     let program = |program: &Program| program_result(scenario, policy, boots, program);

@@ -21,7 +21,7 @@ const _: () = assert!(size_of::<Seat>() <= SEAT_BYTES && align_of::<Seat>() <= 8
 
 /// The lending and the host that uses it, in one piece of memory.
 pub struct Core {
-    lending: Lending,
+    pub(crate) lending: Lending,
     host: Host,
 }
 
@@ -46,11 +46,11 @@ pub struct Memory {
 }
 
 /// No such thing, or none in this state (the kernel's numbers).
-const EINVAL: i32 = -22;
+pub(crate) const EINVAL: i32 = -22;
 /// The pool has no frame that may be given.
-const EAGAIN: i32 = -11;
+pub(crate) const EAGAIN: i32 = -11;
 /// The pool is empty.
-const ENOMEM: i32 = -12;
+pub(crate) const ENOMEM: i32 = -12;
 
 /// Bytes of a core.
 #[unsafe(no_mangle)]
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn pb_core_set_up(core: *mut Core, memory: *const Memory) 
 ///
 /// # Safety
 /// `core` was set up and is not used by anyone else during the call.
-unsafe fn host<'a>(core: *mut Core) -> &'a mut Host {
+pub(crate) unsafe fn host<'a>(core: *mut Core) -> &'a mut Host {
     // SAFETY: the caller's promise. The lending beside it is not borrowed.
     unsafe { &mut *ptr::addr_of_mut!((*core).host) }
 }
@@ -119,7 +119,7 @@ unsafe fn text<'a>(text: *const u8, len: usize) -> Option<&'a str> {
 ///
 /// # Safety
 /// `out` has `len` bytes.
-unsafe fn line<'a>(out: *mut u8, len: usize) -> Line<'a> {
+pub(crate) unsafe fn line<'a>(out: *mut u8, len: usize) -> Line<'a> {
     // SAFETY: the caller's promise.
     Line::new(unsafe { slice::from_raw_parts_mut(out, len) })
 }

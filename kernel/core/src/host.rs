@@ -1,5 +1,8 @@
 //! The state of the module's decisions and what can be asked of it.
 
+mod places;
+mod zone;
+
 use core::{fmt, ptr};
 
 use piebald_policy::{
@@ -7,8 +10,12 @@ use piebald_policy::{
     color_map::ColorMap,
     contract::{AllocError, Asker, Cause, FrameRequest, Mode, Purpose},
     rainbow::{self, Config, Gone, Partition, PartitionId, Refusal, Registry, Turn},
+    srm,
 };
 use piebald_units::{Color, CoreId, MAX_COLORS, Order, ParseError, Pfn, TaskId};
+
+pub use places::Key;
+pub use zone::{Ask as ZoneAsk, Found, Short, ZoneColor, ZoneCounters};
 
 use crate::{
     ask::Wanted,
@@ -105,8 +112,26 @@ pub enum Fault {
     Sizes(NewError),
     /// The map has one colour only.
     OneColor,
+    /// Some colours of the map are those of no frame that the machine has.
+    Unreachable {
+        /// Colours of the map.
+        colors: u32,
+        /// Those of the machine's frames.
+        there: u32,
+    },
     /// A block cannot be added.
     Block(RangeError),
+    /// There is a zone already, or none, or it is not empty, or does not cover a frame.
+    Zone,
+    /// A threshold does not fit the machine.
+    Threshold {
+        /// What was asked for.
+        threshold: u32,
+        /// The most that is allowed.
+        allowed: u64,
+    },
+    /// The zone does not fit the memory that was lent.
+    ZoneSizes(srm::ConfigError),
 }
 
 impl fmt::Display for Fault {
@@ -119,7 +144,24 @@ impl fmt::Display for Fault {
             Self::NotColored => f.write_str("the process has no colors"),
             Self::Sizes(error) => error.fmt(f),
             Self::OneColor => f.write_str("the map has 1 color; allowed: 2 or more"),
+            Self::Unreachable { colors, there } => write!(
+                f,
+                "the map has {colors} colors, of which the frames of this machine have {there}; allowed: \
+                 address bits that the machine's memory has"
+            ),
             Self::Block(error) => error.fmt(f),
+            Self::Zone => f.write_str("not in this state of the zone"),
+            Self::Threshold {
+                threshold,
+                allowed: 0,
+            } => write!(
+                f,
+                "threshold {threshold}; none is allowed: the memory is too small for so many colors"
+            ),
+            Self::Threshold { threshold, allowed } => {
+                write!(f, "threshold {threshold}; allowed: 1 to {allowed} pages")
+            }
+            Self::ZoneSizes(error) => error.fmt(f),
         }
     }
 }
@@ -148,6 +190,32 @@ pub struct Host {
     before: Counters,
     /// Frames that the buddy granted for the kernel, not for a process.
     shed: u64,
+    /// Where frames of SRM-buffer lie.
+    zone: zone::Zone,
+}
+
+/// Colours of the frames below `frames`. A map is linear: they are all sums of the colours of the
+/// frames whose number has one bit. (The last part of a memory that is no power of two has all of
+/// the bits below its highest, which is enough.)
+fn reachable(map: &ColorMap, frames: u64) -> u32 {
+    // One colour for each leading bit, as in Gaussian elimination.
+    let mut basis = [0u16; u16::BITS as usize];
+    let mut rank = 0;
+    for bit in (0..u64::BITS).take_while(|bit| 1u64 << bit < frames) {
+        let mut color = map.color(Pfn(1 << bit)).0;
+        while let Some(lead) = color.checked_ilog2() {
+            let Some(place) = basis.get_mut(lead as usize) else {
+                break;
+            };
+            if *place == 0 {
+                *place = color;
+                rank += 1;
+                break;
+            }
+            color ^= *place;
+        }
+    }
+    1u32.checked_shl(rank).unwrap_or(u32::MAX)
 }
 
 impl Host {
@@ -166,6 +234,7 @@ impl Host {
             ptr::addr_of_mut!((*at).next).write(ColorMap::PLAIN);
             ptr::addr_of_mut!((*at).wanted).write(Wanted::NOTHING);
             ptr::addr_of_mut!((*at).others).write(Turn::START);
+            ptr::addr_of_mut!((*at).zone).write(zone::Zone::NONE);
         }
     }
 
@@ -187,10 +256,18 @@ impl Host {
     /// What the next map needs for so many frames.
     ///
     /// # Errors
-    /// If it has one colour, or there are no frames or more than 2^28.
+    /// If it has one colour, or colours that none of so many frames has, or there are no frames or
+    /// more than 2^28.
     pub fn needs(&self, frames: u64) -> Result<Needs, Fault> {
         if self.next.colors() < 2 {
             return Err(Fault::OneColor);
+        }
+        let there = reachable(&self.next, frames);
+        if there < self.next.colors() {
+            return Err(Fault::Unreachable {
+                colors: self.next.colors(),
+                there,
+            });
         }
         let sizes = Sizes::of(&self.next, frames).map_err(Fault::Sizes)?;
         Ok(Needs {
@@ -208,8 +285,11 @@ impl Host {
     /// pageblocks are zero.
     ///
     /// # Errors
-    /// If what was lent is too short.
+    /// If what was lent is too short, or there is a zone.
     pub unsafe fn set_map(&mut self) -> Result<(), Fault> {
+        if self.has_zone() {
+            return Err(Fault::Zone);
+        }
         self.before = self.counters();
         // SAFETY: no reference into the lending exists between calls of the buddy.
         let lending = unsafe { &mut *self.lending };
@@ -220,6 +300,7 @@ impl Host {
         let _ = self.registry.set_up(self.next.colors(), CONFIG);
         self.free.fill(0);
         self.shed = 0;
+        (self.zone.from_pool, self.zone.given) = (0, 0);
         self.others = Turn::START;
         Ok(())
     }
@@ -414,7 +495,9 @@ impl Host {
         Counters {
             grants: before
                 .grants
-                .wrapping_add(frames.grants.wrapping_sub(self.shed)),
+                .wrapping_add(frames.grants.wrapping_sub(self.shed))
+                .wrapping_sub(self.zone.from_pool)
+                .wrapping_add(self.zone.given),
             fallbacks: before.fallbacks.wrapping_add(frames.fallbacks),
             failures: before.failures.wrapping_add(frames.failures),
             splits: before.splits.wrapping_add(frames.splits),
@@ -438,6 +521,7 @@ impl Host {
         }
         self.buddy.validate().map_err(|broken| broken.rule)?;
         self.registry.validate().map_err(|broken| broken.rule)?;
+        self.zone_check()?;
         let sum: u64 = self.free.iter().map(|n| u64::from(*n)).sum();
         match sum == self.buddy.free_frames() {
             true => Ok(()),

@@ -1,8 +1,8 @@
 //! The policy core as the Linux module sees it.
 //!
 //! All decisions are `piebald-policy`'s: which frame of which colour (`buddy`), which
-//! colours belong to whom (`rainbow`). This crate lends it the kernel's memory and gives it C
-//! names; `core.h` is the C side of every function in [`entry`].
+//! colours belong to whom (`rainbow`), which colour a file's blocks have (`srm`). This crate lends it the kernel's memory and gives it C
+//! names; `core.h` is the C side of every function in [`entry`] and [`zone_entry`].
 //!
 //! # Memory and locking
 //!
@@ -11,7 +11,8 @@
 //! all of it is *exclusive*. Each call is short: the buddy says what a frame costs; only a new
 //! map, a block that comes or goes and [`Host::check`] take longer.
 //!
-//! Source: the Rainbow thesis, chapters 4 and 5, as `piebald-policy` has it.
+//! Source: the Rainbow thesis, chapters 4 and 5, and the SRM-buffer paper, section 3, as
+//! `piebald-policy` has them.
 
 #![cfg_attr(target_os = "none", no_std)]
 
@@ -22,8 +23,14 @@ mod lent;
 mod line;
 #[cfg(test)]
 mod tests;
+pub mod zone_entry;
+#[cfg(test)]
+mod zone_tests;
 
-pub use host::{Counters, Fault, Given, Host, Needs, Reach, Seat};
+pub use host::{
+    Counters, Fault, Found, Given, Host, Key, Needs, Reach, Seat, Short, ZoneAsk, ZoneColor,
+    ZoneCounters,
+};
 pub use lent::{Lending, Lent};
 pub use line::Line;
 

@@ -7,20 +7,20 @@ use crate::{
     entry::{self, Core, Memory},
 };
 
-const EAGAIN: i32 = -11;
-const ENOMEM: i32 = -12;
-const EINVAL: i32 = -22;
+pub(crate) const EAGAIN: i32 = -11;
+pub(crate) const ENOMEM: i32 = -12;
+pub(crate) const EINVAL: i32 = -22;
 const SLOTS: usize = 4;
 
 /// A core, and what it was lent, as the C side holds them.
-struct Module {
-    core: *mut Core,
+pub(crate) struct Module {
+    pub(crate) core: *mut Core,
     memory: Memory,
     lent: Vec<(*mut u8, Layout)>,
 }
 
 impl Module {
-    fn zeroed(&mut self, bytes: usize) -> *mut u8 {
+    pub(crate) fn zeroed(&mut self, bytes: usize) -> *mut u8 {
         let layout = Layout::from_size_align(bytes.max(1), 64).unwrap();
         // SAFETY: not empty.
         let start = unsafe { std::alloc::alloc_zeroed(layout) };
@@ -28,7 +28,7 @@ impl Module {
         start
     }
 
-    fn new(frames: usize) -> Self {
+    pub(crate) fn new(frames: usize) -> Self {
         let mut module = Self {
             core: ptr::null_mut(),
             memory: Memory {
@@ -53,13 +53,13 @@ impl Module {
     }
 
     /// With 16 colours on address bits 12-15.
-    fn colored(frames: usize) -> Self {
+    pub(crate) fn colored(frames: usize) -> Self {
         let mut module = Self::new(frames);
         module.set_map("12\n13\n14\n15\n").unwrap();
         module
     }
 
-    fn set_map(&mut self, map: &str) -> Result<(), String> {
+    pub(crate) fn set_map(&mut self, map: &str) -> Result<(), String> {
         let (mut needs, mut why) = (Needs::default(), [0u8; 200]);
         // SAFETY: memory of this module, as in the kernel.
         unsafe {
@@ -82,15 +82,14 @@ impl Module {
             self.memory
                 .pageblocks
                 .write_bytes(0, self.memory.nr_pageblocks as usize);
-            assert_eq!(
-                entry::pb_core_set_map(self.core, &raw const needs, lists, words),
-                0
-            );
+            match entry::pb_core_set_map(self.core, &raw const needs, lists, words) {
+                0 => Ok(()),
+                status => Err(format!("set_map: {status}")),
+            }
         }
-        Ok(())
     }
 
-    fn add(&self, pfn: u64, order: u32) -> i32 {
+    pub(crate) fn add(&self, pfn: u64, order: u32) -> i32 {
         // SAFETY: the core is set up.
         unsafe { entry::pb_core_add(self.core, pfn, order) }
     }
@@ -109,14 +108,14 @@ impl Module {
         }
     }
 
-    fn shed(&self, frames: u64) -> Option<(u64, i32)> {
+    pub(crate) fn shed(&self, frames: u64) -> Option<(u64, i32)> {
         let mut pfn = 0;
         // SAFETY: the core is set up.
         let order = unsafe { entry::pb_core_shed(self.core, frames, &raw mut pfn) };
         (order >= 0).then_some((pfn, order))
     }
 
-    fn reserve(&self, seat: &mut Seat, ask: &str) -> Result<(), String> {
+    pub(crate) fn reserve(&self, seat: &mut Seat, ask: &str) -> Result<(), String> {
         let mut why = [0u8; 200];
         // SAFETY: as above.
         let status = unsafe {
@@ -144,14 +143,14 @@ impl Module {
         String::from_utf8(out[..len].to_vec()).unwrap()
     }
 
-    fn counters(&self) -> Counters {
+    pub(crate) fn counters(&self) -> Counters {
         let mut out = Counters::default();
         // SAFETY: as above.
         unsafe { entry::pb_core_counters(self.core, &raw mut out) };
         out
     }
 
-    fn check(&self) {
+    pub(crate) fn check(&self) {
         let mut out = [0u8; 200];
         // SAFETY: as above.
         let len = unsafe { entry::pb_core_check(self.core, out.as_mut_ptr(), out.len()) };
@@ -168,12 +167,12 @@ impl Drop for Module {
     }
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     String::from_utf8(bytes[..end].to_vec()).unwrap()
 }
 
-fn color(pfn: u64) -> u32 {
+pub(crate) fn color(pfn: u64) -> u32 {
     (pfn & 15) as u32
 }
 
@@ -192,6 +191,17 @@ fn maps_are_refused_in_words() {
     assert!(module.set_map("").unwrap_err().contains("1 color"));
     assert!(module.set_map("12\nx\n").unwrap_err().contains("line 2"));
     assert!(module.set_map("11\n").unwrap_err().contains("line 1"));
+    // 16 MiB have address bits 12 to 23.
+    let refusal = module.set_map("12\n24\n").unwrap_err();
+    assert!(refusal.contains("4 colors"), "{refusal}");
+    assert!(refusal.contains("have 2;"), "{refusal}");
+    assert!(
+        module
+            .set_map("12 63\n13 24\n63\n")
+            .unwrap_err()
+            .contains("have 4;")
+    );
+    module.set_map("12 24\n23\n").unwrap();
     module.set_map("12\n13 17\n").unwrap();
     // SAFETY: the core is set up.
     assert_eq!(unsafe { entry::pb_core_colors(module.core) }, 4);
