@@ -29,7 +29,7 @@ STAGES=(
     "model:600:what threads share, in every order in which they may meet"
     "fuzz:1200:fuzz targets on their corpora and on random input"
     "bare-metal:900:the policy core without an operating system"
-    "guest:600:the Linux module in the distribution's kernel, under QEMU"
+    "guest:600:the Linux module and its verbs in the distribution's kernel, under QEMU"
     "licences:300:cargo-deny: licences and advisories of dependencies"
     "demo:900:demo.sh"
     "reproduce:1500:the papers' experiments in their quick form"
@@ -75,7 +75,7 @@ stage_packages() {
 
 stage_shell() {
     local script
-    local scripts=(test.sh demo.sh .ci/run scripts/*.sh kernel/*.sh kernel/test/*.sh)
+    local scripts=(test.sh demo.sh .ci/run scripts/*.sh kernel/*.sh kernel/test/*.sh crates/linux/guest/*.sh)
     for script in "${scripts[@]}"; do
         bash -n "$script" || exit 1
     done
@@ -142,7 +142,7 @@ stage_fuzz() {
 stage_bare_metal() { scripts/bare-metal.sh; }
 
 # Fails, and says so, if the distribution serves no kernel that the module knows.
-stage_guest() { kernel/test.sh; }
+stage_guest() { kernel/test.sh && crates/linux/guest/test.sh; }
 
 stage_licences() {
     need_rust

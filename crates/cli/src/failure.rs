@@ -25,6 +25,11 @@ impl Failure {
         }
     }
 
+    /// The same with another exit code.
+    pub(crate) fn with_code(self, code: u8) -> Self {
+        Self { code, ..self }
+    }
+
     /// Prints the message and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         let _ = writeln!(std::io::stderr(), "piebald: {}", self.message);

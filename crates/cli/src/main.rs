@@ -1,18 +1,24 @@
 //! The `piebald` command: one verb per file, arguments and printing only.
 //!
 //! Exit codes: 0 done, 1 failed, 2 the command line or an input file is not what
-//! it has to be.
+//! it has to be. `run` has those of the program that it starts.
 
+mod compare;
 mod failure;
 mod guest;
+mod live;
+mod load;
 mod machine;
 mod outputs;
+mod probe;
 mod progress;
 mod record;
 mod regions;
 mod replay;
 mod reproduce;
+mod run;
 mod running;
+mod status;
 mod study;
 mod trace;
 mod trace_block;
@@ -43,6 +49,20 @@ enum Verb {
     Reproduce(reproduce::Args),
     /// Boot a stock kernel under QEMU with the machine model attached, and run programs in it
     Guest(guest::Args),
+    /// Say whether programs can be isolated on this computer, and by what
+    Probe(probe::Args),
+    /// Load the kernel module, which gives processes colors of their own
+    Load(load::Args),
+    /// Take the kernel module out
+    Unload,
+    /// Say what the kernel module does: colors, processes, counters
+    Status(status::Args),
+    /// Run a program in colors of its own on this computer
+    Run(run::Args),
+    /// Run a program with and without coloring, in turn, and say what the difference is worth
+    Compare(compare::Args),
+    /// Move the pages of a running process to its colors
+    Recolor(run::RecolorArgs),
     /// List, show, check and derive machines
     Machine(machine::Args),
     /// Look into recordings and traces, and convert traces
@@ -56,6 +76,13 @@ fn main() -> ExitCode {
         Verb::Replay(args) => replay::run(&args),
         Verb::Reproduce(args) => reproduce::run(&args),
         Verb::Guest(args) => guest::run(&args),
+        Verb::Probe(args) => probe::run(&args),
+        Verb::Load(args) => load::run(&args),
+        Verb::Unload => load::take_out(),
+        Verb::Status(args) => status::run(&args),
+        Verb::Run(args) => run::run(&args),
+        Verb::Compare(args) => compare::run(&args),
+        Verb::Recolor(args) => run::recolor(&args),
         Verb::Machine(args) => machine::run(&args),
         Verb::Trace(args) => trace::run(&args),
     };

@@ -11,7 +11,7 @@ use piebald_policy::{
         Window, utility,
     },
 };
-use piebald_units::{Color, CoreId, Picos, TaskId, Vpn};
+use piebald_units::{Color, ColorSet, CoreId, Picos, TaskId, Vpn};
 
 use super::Sink;
 
@@ -239,5 +239,10 @@ fn divide(word: u64, sink: &mut Sink) -> u64 {
     if let Err(e) = utility::step(&curve, word as u32, &mut shares) {
         let _ = write!(sink, "{e}");
     }
-    utility::cells(&shares, word as usize)
+    let mut own = ColorSet::default();
+    // SAFETY: one thread; nobody writes to it here.
+    let map = unsafe { &*(&raw const COLORS) };
+    let groups = utility::Groups::of(map);
+    groups.colors(map, &shares, word as usize, &mut own);
+    utility::cells(&shares, word as usize) ^ own.word(0) ^ u64::from(groups.nr())
 }

@@ -1,0 +1,140 @@
+//! `piebald compare -- CMD`: one program with and without colouring, in turn.
+
+use std::{ffi::OsString, fmt::Write as _, process::ExitCode};
+
+use piebald_linux::{CompareError, Comparison, Finding, Quantity, Trial, compare};
+use piebald_report::Sample;
+use serde_json::{Value, json};
+
+use crate::{
+    failure::{Failure, print},
+    live, running,
+};
+
+/// Arguments of `piebald compare`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Coloring is switched for the whole computer meanwhile, and as it was afterwards. \
+    The program runs once more than counted; its standard output is thrown away. Intervals are \
+    of 95 %, pair by pair; one that contains zero is called \"no effect\"."
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    ask: live::Ask,
+    /// When the colors are used up, kill the program instead of taking others
+    #[arg(long)]
+    hard: bool,
+    /// Pairs of runs, one of each with coloring off and one with it on
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    pairs: u32,
+    /// Empty the page cache before each run, so that files too lie where the run has them
+    #[arg(long)]
+    cold: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+    /// Say nothing meanwhile
+    #[arg(short, long)]
+    quiet: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let wanted = args.ask.wanted();
+    if args.hard && wanted.is_none() {
+        return Err(Failure::usage("compare: --hard needs --colors or --share"));
+    }
+    let module = live::module()?;
+    let trial = Trial {
+        command: args.command.clone(),
+        wanted: wanted.map(|wanted| (wanted, live::mode(args.hard))),
+        pairs: args.pairs,
+        cold: args.cold,
+        root: live::root(),
+    };
+    let stop = running::stop_flag()?;
+    let progress = |pair: u32| {
+        if !args.quiet {
+            eprintln!("piebald: pair {pair} of {}", args.pairs);
+        }
+    };
+    let found = compare(&module, &trial, &stop, &progress).map_err(|error| match error {
+        CompareError::Program { .. } => Failure::usage(error),
+        error => Failure::failed(error),
+    })?;
+    print(&match args.json {
+        true => format!("{:#}\n", as_json(&found)),
+        false => as_text(&found),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+const fn words(finding: Finding) -> &'static str {
+    match finding {
+        Finding::NoEffect => "no effect",
+        Finding::Less => "less",
+        Finding::More => "more",
+        Finding::Unknown => "not known",
+    }
+}
+
+fn as_json(found: &Comparison) -> Value {
+    let sample = |s: &Sample| json!({ "mean": s.mean, "ci95": s.ci95, "values": s.values });
+    let each = found.quantities.iter().map(|q| {
+        json!({
+            "name": q.name, "unit": q.unit, "off": sample(&q.off), "on": sample(&q.on),
+            "difference": sample(&q.difference()), "change": sample(&q.change()),
+            "finding": words(q.finding()),
+        })
+    });
+    json!({
+        "schema": 1,
+        "pairs": found.pairs,
+        "quantities": each.collect::<Vec<Value>>(),
+        "missing_counters": found.missing,
+    })
+}
+
+fn as_text(found: &Comparison) -> String {
+    let mut out = format!(
+        "{:<24}{:>14}{:>14}   change with coloring, {} pairs\n",
+        "", "off", "on", found.pairs
+    );
+    for quantity in &found.quantities {
+        let shown = |sample: &Sample| match (sample.is_known(), quantity.unit) {
+            (false, _) => "-".to_owned(),
+            (true, "") => format!("{:.0}", sample.mean),
+            (true, unit) => format!("{:.3} {unit}", sample.mean),
+        };
+        let _ = writeln!(
+            out,
+            "{:<24}{:>14}{:>14}   {}",
+            quantity.name,
+            shown(&quantity.off),
+            shown(&quantity.on),
+            change(quantity)
+        );
+    }
+    if !found.missing.is_empty() {
+        let _ = writeln!(out, "not counted here: {}", found.missing.join(", "));
+    }
+    out
+}
+
+/// In words: the part by which it changes, if that can be told, and what it is worth.
+fn change(quantity: &Quantity) -> String {
+    let finding = words(quantity.finding());
+    let part = quantity.change();
+    match (part.is_known(), part.ci95) {
+        (true, Some(half)) => {
+            format!(
+                "{:+.1} % ± {:.1}: {finding}",
+                100.0 * part.mean,
+                100.0 * half
+            )
+        }
+        _ => finding.to_owned(),
+    }
+}

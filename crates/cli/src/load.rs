@@ -1,0 +1,106 @@
+//! `piebald load` and `unload`: the kernel module into the kernel and out of it.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use piebald_linux::{
+    BuildError, MapBits, Module, ModuleError, Parameters, build_module, checkout_above, headers_of,
+    load, memory_end, release, unload,
+};
+
+use crate::{
+    failure::{Failure, print},
+    live,
+};
+
+/// Arguments of `piebald load`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The module; without it, it is built by kernel/build.sh of the checkout that this program
+    /// lies in
+    module: Option<PathBuf>,
+    /// The address bits that make colors, as in 15-18 or 12,13,16^20 (an XOR); colors are then
+    /// switched on
+    #[arg(long, value_name = "BITS")]
+    map: Option<MapBits>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let root = live::root();
+    args.map.as_ref().map_or(Ok(()), |map| fits(map, &root))?;
+    match Module::attach(&root) {
+        Ok(module) => again(&module, args)?,
+        Err(ModuleError::NotLoaded { .. }) => first(&root, args)?,
+        Err(error) => return Err(live::failure(error)),
+    }
+    print(&match &args.map {
+        Some(map) => format!(
+            "loaded; on, {} colors from address bits {map}\n",
+            map.colors()
+        ),
+        None => "loaded; `piebald status` says what it does, a map (--map) switches coloring on\n"
+            .to_owned(),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A bit that is the same in all memory makes colours without frames.
+fn fits(map: &MapBits, root: &Path) -> Result<(), Failure> {
+    let iomem = std::fs::read_to_string(root.join("proc/iomem")).unwrap_or_default();
+    let Some(end) = memory_end(&iomem) else {
+        return Ok(());
+    };
+    let most = (end - 1).checked_ilog2().unwrap_or(0);
+    match map.highest() <= most {
+        true => Ok(()),
+        false => Err(Failure::usage(format!(
+            "--map {map}: address bit {} is 0 in all memory of this computer; allowed: 12 to {most}",
+            map.highest()
+        ))),
+    }
+}
+
+fn first(root: &Path, args: &Args) -> Result<(), Failure> {
+    let file = match &args.module {
+        Some(file) => file.clone(),
+        None => build(root).map_err(Failure::failed)?,
+    };
+    let parameters = Parameters {
+        map: args.map.clone(),
+    };
+    load(&file, &parameters).map_err(Failure::failed)
+}
+
+/// The module is loaded: it can get a map.
+fn again(module: &Module, args: &Args) -> Result<(), Failure> {
+    if args.module.is_some() {
+        return Err(Failure::failed(
+            "the module is loaded already; `piebald unload` takes it out first",
+        ));
+    }
+    let Some(map) = &args.map else {
+        return Ok(());
+    };
+    if module.map().map_err(live::failure)?.as_ref() != Some(map) {
+        module.set_map(map).map_err(live::failure)?;
+    }
+    module.switch(true).map_err(live::failure)
+}
+
+fn build(root: &Path) -> Result<PathBuf, BuildError> {
+    let release = release();
+    let headers = headers_of(root, &release);
+    let program = std::env::current_exe().unwrap_or_default();
+    let Some(checkout) = checkout_above(&program) else {
+        return Err(BuildError::NoCheckout { program, headers });
+    };
+    build_module(&checkout, &headers, &release)
+}
+
+pub(crate) fn take_out() -> Result<ExitCode, Failure> {
+    unload().map_err(Failure::failed)?;
+    print("unloaded\n")?;
+    Ok(ExitCode::SUCCESS)
+}

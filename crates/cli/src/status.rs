@@ -1,0 +1,121 @@
+//! `piebald status`: what the module in the kernel does.
+
+use std::{fmt::Write as _, path::Path, process::ExitCode};
+
+use piebald_linux::{Module, ModuleError, Status};
+use piebald_policy::contract::Mode;
+use piebald_units::{Bytes, PAGE_SIZE};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    failure::{Failure, print},
+    live,
+};
+
+/// Arguments of `piebald status`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let root = live::root();
+    let status = match Module::attach(&root) {
+        Ok(module) => module.status().map_err(live::failure)?,
+        Err(ModuleError::NotLoaded { .. }) if args.json => {
+            print("{\"schema\":1,\"loaded\":false}\n")?;
+            return Ok(ExitCode::FAILURE);
+        }
+        Err(error) => return Err(live::failure(error)),
+    };
+    print(&match args.json {
+        true => format!("{:#}\n", as_json(&status, &root)),
+        false => as_text(&status, &root),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+const fn word(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Hard => "hard",
+        Mode::Hint => "hint",
+    }
+}
+
+fn as_json(status: &Status, root: &Path) -> Value {
+    let processes: Vec<Value> = status
+        .tasks
+        .tasks
+        .iter()
+        .map(|task| {
+            json!({
+                "pid": task.pid,
+                "name": live::name_of(root, task.pid),
+                "colors": task.colors.to_string(),
+                "mode": word(task.mode),
+            })
+        })
+        .collect();
+    let counters: Map<String, Value> = status
+        .counters
+        .0
+        .iter()
+        .map(|(name, number)| (name.clone(), json!(number)))
+        .collect();
+    json!({
+        "schema": 1,
+        "loaded": true,
+        "on": status.on,
+        "map": status.map.as_ref().map(ToString::to_string),
+        "colors": status.colors,
+        "processes": processes,
+        "others": status.tasks.others.to_string(),
+        "free_frames": status.free,
+        "pool_max_frames": status.pool_max,
+        "counters": counters,
+    })
+}
+
+fn as_text(status: &Status, root: &Path) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let mut line = |name: &str, what: String| {
+        let _ = writeln!(out, "{name:<10}{what}");
+    };
+    line("coloring", if status.on { "on" } else { "off" }.to_owned());
+    line(
+        "colors",
+        match &status.map {
+            Some(map) => format!("{}, from address bits {map}", status.colors),
+            None => "none: no map is set".to_owned(),
+        },
+    );
+    let free: u64 = status.free.iter().sum();
+    let ends = status.free.iter().min().zip(status.free.iter().max());
+    let by_color = ends.map_or(String::new(), |(least, most)| {
+        format!("; {least} to {most} of a color")
+    });
+    line(
+        "pool",
+        format!(
+            "{free} frames free ({}) of at most {}{by_color}",
+            Bytes(free.saturating_mul(PAGE_SIZE)),
+            status.pool_max
+        ),
+    );
+    for task in &status.tasks.tasks {
+        let name = live::name_of(root, task.pid).unwrap_or_default();
+        let what = format!("{} {} {name}", task.colors, word(task.mode));
+        line(&task.pid.to_string(), what.trim_end().to_owned());
+    }
+    if status.colors > 0 {
+        line("others", status.tasks.others.to_string());
+    }
+    out.push_str("counters (only those that are not 0)\n");
+    for (name, number) in status.counters.0.iter().filter(|(_, number)| *number > 0) {
+        let _ = writeln!(out, "  {name:<22}{number}");
+    }
+    out
+}

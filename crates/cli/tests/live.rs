@@ -1,0 +1,352 @@
+//! `piebald load`, `status`, `run` and `recolor` over a tree of plain files.
+
+use std::{
+    fs,
+    os::unix::{fs::symlink, process::ExitStatusExt as _},
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+/// A root with the module's files, on with 16 colours; or without the module.
+fn tree(loaded: bool) -> tempfile::TempDir {
+    let root = tempfile::tempdir().expect("a directory");
+    let dir = root.path().join("proc/piebald");
+    let files = [
+        ("on", "1\n"),
+        ("map", "12\n13\n14\n15\n"),
+        ("colors", "16\n"),
+        ("tasks", "812 0-3 hard\nothers 4-15 hint\n"),
+        ("free", "0 10\n1 20\n"),
+        ("pool_max", "16384\n"),
+        ("counters", "anon_pages 7\nrecolored 5\nrecolor_failed 1\n"),
+        ("recolor", ""),
+        ("error", ""),
+    ];
+    if loaded {
+        fs::create_dir_all(&dir).expect("made");
+        for (name, text) in files {
+            fs::write(dir.join(name), text).expect("written");
+        }
+        fs::create_dir_all(root.path().join("proc/812")).expect("made");
+        fs::write(root.path().join("proc/812/comm"), "bzip2\n").expect("written");
+    }
+    root
+}
+
+fn file(root: &Path, name: &str) -> PathBuf {
+    root.join("proc/piebald").join(name)
+}
+
+fn piebald(root: &Path, args: &[&str]) -> (Output, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_piebald"))
+        .args(args)
+        .env("PIEBALD_ROOT", root)
+        .stdin(Stdio::null())
+        .output()
+        .expect("starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(!err.contains("panicked"), "{err}");
+    (output, out, err)
+}
+
+fn code(root: &Path, args: &[&str]) -> (Option<i32>, String) {
+    let (output, _, err) = piebald(root, args);
+    (output.status.code(), err)
+}
+
+#[test]
+fn the_program_keeps_its_status_its_signals_and_its_output() {
+    let root = tree(true);
+    let script = "echo to stdout; exit 37";
+    let args = [
+        "run", "--colors", "0-3,8", "--hard", "--", "sh", "-c", script,
+    ];
+    let (output, out, _) = piebald(root.path(), &args);
+    assert_eq!(
+        (output.status.code(), out.as_str()),
+        (Some(37), "to stdout\n")
+    );
+    let written = fs::read_to_string(file(root.path(), "tasks")).expect("read");
+    let (pid, rest) = written.split_once(' ').expect("a number first");
+    assert_eq!(rest, "0-3,8 hard");
+    assert!(pid.parse::<u32>().is_ok(), "{pid}");
+
+    let args = ["run", "--share", "25%", "--", "sh", "-c", "kill -USR1 $$"];
+    let (output, _, _) = piebald(root.path(), &args);
+    assert_eq!(output.status.signal(), Some(10));
+    let written = fs::read_to_string(file(root.path(), "tasks")).expect("read");
+    assert!(written.ends_with(" 25% hint"), "{written}");
+}
+
+#[test]
+fn what_is_started_is_the_process_that_was_given_colors() {
+    let root = tree(true);
+    let args = ["run", "--colors", "1", "--", "sh", "-c", "echo $$"];
+    let (_, out, _) = piebald(root.path(), &args);
+    let written = fs::read_to_string(file(root.path(), "tasks")).expect("read");
+    assert_eq!(written, format!("{} 1 hint", out.trim()));
+}
+
+#[test]
+fn failures_of_run_cannot_be_taken_for_the_program_s() {
+    let root = tree(true);
+    let start = |program: &str| code(root.path(), &["run", "--colors", "0", "--", program]);
+    let (status, err) = start("no-such-program");
+    assert_eq!(status, Some(127), "{err}");
+    assert!(err.contains("no-such-program: "), "{err}");
+    let dir = root.path().to_str().expect("UTF-8");
+    assert_eq!(start(dir).0, Some(126));
+    // The colours were taken back.
+    let written = fs::read_to_string(file(root.path(), "tasks")).expect("read");
+    assert!(written.ends_with(" none"), "{written}");
+
+    let none = tree(false);
+    let (status, err) = code(none.path(), &["run", "--colors", "0", "--", "true"]);
+    assert_eq!(status, Some(125));
+    assert!(
+        err.contains("not loaded") && err.contains("piebald load"),
+        "{err}"
+    );
+
+    fs::write(file(root.path(), "on"), "0\n").expect("written");
+    let (status, err) = start("true");
+    assert_eq!(status, Some(125));
+    assert!(err.contains("coloring is off"), "{err}");
+}
+
+#[test]
+fn a_refusal_of_the_module_is_told_in_its_words() {
+    let root = tree(true);
+    fs::remove_file(file(root.path(), "tasks")).expect("removed");
+    symlink("/dev/full", file(root.path(), "tasks")).expect("linked");
+    fs::write(file(root.path(), "error"), "color 3 belongs to bzip2\n").expect("written");
+    let (status, err) = code(root.path(), &["run", "--colors", "3", "--", "true"]);
+    assert_eq!(status, Some(125));
+    assert!(err.contains("color 3 belongs to bzip2"), "{err}");
+    let (status, err) = code(root.path(), &["run", "--colors", "3", "--pid", "77"]);
+    assert_eq!(status, Some(1));
+    assert!(err.contains("\"77 3 hint\" refused"), "{err}");
+}
+
+#[test]
+fn running_processes_get_and_lose_colors() {
+    let root = tree(true);
+    let tasks = || fs::read_to_string(file(root.path(), "tasks")).expect("read");
+    let args = ["run", "--pid", "77", "--share", "12.5%"];
+    assert_eq!(code(root.path(), &args), (Some(0), String::new()));
+    assert_eq!(tasks(), "77 12.5% hint");
+    assert_eq!(
+        code(root.path(), &["run", "--pid", "77", "--none"]).0,
+        Some(0)
+    );
+    assert_eq!(tasks(), "77 none");
+    let (_, out, _) = piebald(root.path(), &["recolor", "77"]);
+    assert!(out.starts_with("0 pages moved"), "{out}");
+    assert_eq!(
+        fs::read_to_string(file(root.path(), "recolor")).expect("read"),
+        "77"
+    );
+}
+
+#[test]
+fn wrong_command_lines_name_what_is_allowed() {
+    let root = tree(true);
+    for (args, says) in [
+        (&["run", "--", "true"][..], "--share 25%"),
+        (&["run", "--colors", "5-3", "--", "true"], "as in 0-3,8"),
+        (&["run", "--share", "0%", "--", "true"], "0.01% to 100%"),
+        (
+            &["run", "--colors", "1", "--share", "5%", "--", "true"],
+            "cannot be used with",
+        ),
+        (
+            &["run", "--colors", "1", "--pid", "7", "--", "true"],
+            "cannot be used with",
+        ),
+        (&["run", "--colors", "1"], "CMD"),
+        (&["run", "--none", "--", "true"], "--pid"),
+        (&["load", "--map", "3"], "address bits from 12"),
+        (&["recolor", "me"], "me"),
+    ] {
+        let (status, err) = code(root.path(), args);
+        assert_eq!(status, Some(2), "{args:?}: {err}");
+        assert!(err.contains(says), "{args:?}: {err}");
+    }
+}
+
+#[test]
+fn the_status_is_told_to_people_and_programs() {
+    let root = tree(true);
+    let (_, out, _) = piebald(root.path(), &["status"]);
+    for part in [
+        "coloring  on",
+        "colors    16, from address bits 12,13,14,15",
+        "30 frames free (120KiB) of at most 16384; 10 to 20 of a color",
+        "812       0-3 hard bzip2",
+        "others    4-15",
+        "anon_pages            7",
+    ] {
+        assert!(out.contains(part), "{part}:\n{out}");
+    }
+    let (_, out, _) = piebald(root.path(), &["status", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(json["processes"][0]["name"], "bzip2");
+    assert_eq!(
+        (&json["others"], &json["on"]),
+        (&"4-15".into(), &true.into())
+    );
+    assert_eq!(json["counters"]["recolored"], 5);
+
+    let none = tree(false);
+    let (output, out, _) = piebald(none.path(), &["status", "--json"]);
+    assert_eq!(
+        (output.status.code(), out.as_str()),
+        (Some(1), "{\"schema\":1,\"loaded\":false}\n")
+    );
+    let (status, err) = code(none.path(), &["status"]);
+    assert_eq!(status, Some(1));
+    assert!(err.contains("not loaded"), "{err}");
+}
+
+#[test]
+fn a_loaded_module_gets_another_map() {
+    let root = tree(true);
+    let (_, out, _) = piebald(root.path(), &["load", "--map", "15-16,17^20"]);
+    assert_eq!(out, "loaded; on, 8 colors from address bits 15,16,17^20\n");
+    let map = fs::read_to_string(file(root.path(), "map")).expect("read");
+    assert_eq!(map, "15\n16\n17 20\n");
+    assert_eq!(
+        fs::read_to_string(file(root.path(), "on")).expect("read"),
+        "1"
+    );
+    let (status, err) = code(root.path(), &["load", "piebald.ko"]);
+    assert_eq!(status, Some(1));
+    assert!(err.contains("loaded already"), "{err}");
+}
+
+#[test]
+fn bits_beyond_the_memory_make_no_colors() {
+    let root = tree(true);
+    let iomem = "00001000-0009ffff : System RAM\n00100000-1fffffff : System RAM\n";
+    fs::write(root.path().join("proc/iomem"), iomem).expect("written");
+    let (status, err) = code(root.path(), &["load", "--map", "28-29"]);
+    assert_eq!(status, Some(2));
+    assert!(
+        err.contains("bit 29 is 0 in all memory") && err.contains("12 to 28"),
+        "{err}"
+    );
+    assert_eq!(code(root.path(), &["load", "--map", "27-28"]).0, Some(0));
+}
+
+/// The names of a comparison and what was found of each.
+fn findings(json: &str) -> Vec<(String, String)> {
+    let json: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    let all = json["quantities"].as_array().expect("a list");
+    let text = |q: &serde_json::Value, key: &str| q[key].as_str().expect("text").to_owned();
+    all.iter()
+        .map(|q| (text(q, "name"), text(q, "finding")))
+        .collect()
+}
+
+#[test]
+fn a_program_that_is_slower_with_coloring_is_found_to_be() {
+    let root = tree(true);
+    // The tree of plain files colours nothing: the program itself looks at the switch.
+    let on = file(root.path(), "on");
+    let script = format!("if grep -q 1 {}; then sleep 0.4; fi", on.display());
+    let args = [
+        "compare", "--pairs", "4", "--json", "-q", "--", "sh", "-c", &script,
+    ];
+    let (output, out, err) = piebald(root.path(), &args);
+    assert_eq!(output.status.code(), Some(0), "{err}");
+    let found = findings(&out);
+    assert_eq!(found[0], ("wall time".into(), "more".into()));
+    assert_eq!(fs::read_to_string(on).expect("read"), "1");
+}
+
+#[test]
+fn a_program_that_does_not_care_shows_no_effect() {
+    let root = tree(true);
+    let args = [
+        "compare", "--pairs", "3", "--colors", "0-3", "-q", "--", "true",
+    ];
+    let (_, out, _) = piebald(root.path(), &args);
+    let faults = out.lines().find(|l| l.starts_with("page faults from disk"));
+    assert!(faults.expect("a line").ends_with("no effect"), "{out}");
+    // The colours were taken for the runs, and given back.
+    let tasks = fs::read_to_string(file(root.path(), "tasks")).expect("read");
+    assert!(tasks.ends_with(" none"), "{tasks}");
+}
+
+#[test]
+fn comparisons_of_failing_programs_mean_nothing() {
+    let root = tree(true);
+    fs::write(file(root.path(), "on"), "0\n").expect("written");
+    let script = format!("! grep -q 1 {}", file(root.path(), "on").display());
+    let (status, err) = code(root.path(), &["compare", "-q", "--", "sh", "-c", &script]);
+    assert_eq!(status, Some(1));
+    assert!(
+        err.contains("with coloring on") && err.contains("status: 1"),
+        "{err}"
+    );
+    assert_eq!(
+        fs::read_to_string(file(root.path(), "on")).expect("read"),
+        "0"
+    );
+    let (status, err) = code(root.path(), &["compare", "-q", "--", "no-such-program"]);
+    assert_eq!(status, Some(2), "{err}");
+    let (status, err) = code(root.path(), &["compare", "--pairs", "1", "--", "true"]);
+    assert_eq!(status, Some(2), "{err}");
+    let (status, err) = code(root.path(), &["compare", "--hard", "--", "true"]);
+    assert_eq!((status, err.contains("--share")), (Some(2), true), "{err}");
+}
+
+#[test]
+fn the_probe_tells_facts_without_rights() {
+    let root = tree(false);
+    let (output, out, _) = piebald(root.path(), &["probe", "--no-measure", "--json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let json: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(json["verdict"], "unknown");
+    assert_eq!(json["caches"], serde_json::Value::Null);
+    let cache = root.path().join("sys/devices/system/cpu/cpu0/cache/index0");
+    fs::create_dir_all(&cache).expect("made");
+    for (name, value) in [
+        ("level", "2"),
+        ("type", "Unified"),
+        ("ways_of_associativity", "16"),
+        ("number_of_sets", "2048"),
+        ("coherency_line_size", "64"),
+        ("shared_cpu_list", "0-3"),
+    ] {
+        fs::write(cache.join(name), value).expect("written");
+    }
+    let (_, out, _) = piebald(root.path(), &["probe", "--no-measure"]);
+    for part in [
+        "L2 Unified: 2MiB, 16 ways",
+        "12,13,14,15,16, if the index",
+        "not measured",
+    ] {
+        assert!(out.contains(part), "{part}:\n{out}");
+    }
+    // Of no memory half is too little.
+    let (_, out, _) = piebald(root.path(), &["probe", "-q"]);
+    assert!(out.contains("is not known: measuring takes"), "{out}");
+}
+
+#[test]
+fn what_cannot_be_loaded_says_why() {
+    let root = tree(false);
+    let (status, err) = code(root.path(), &["load", "no-such.ko"]);
+    assert_eq!(status, Some(1));
+    assert!(
+        err.contains("no-such.ko: ") && err.contains("piebald.ko"),
+        "{err}"
+    );
+    // Without a file it is built, for which this root has no headers.
+    let (status, err) = code(root.path(), &["load"]);
+    assert_eq!(status, Some(1));
+    let helps = err.contains("linux-headers-") || err.contains("kernel/build.sh");
+    assert!(helps, "{err}");
+}

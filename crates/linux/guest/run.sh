@@ -1,0 +1,143 @@
+#!/bin/sh
+# The test of the verbs for a live Linux, inside the guest; crates/linux/guest/test.sh starts it.
+#
+# Every check prints a line that begins with "ok" or "FAILED"; the status is 0 only if all are
+# ok. The map of colours is address bits 12-15, which is what `frames` looks at.
+
+checks=0 failed=0
+
+check() { # NAME COMMAND...: the command must succeed
+    name=$1
+    shift
+    checks=$((checks + 1))
+    if "$@" >/tmp/output 2>&1; then
+        echo "ok $name"
+    else
+        failed=$((failed + 1))
+        echo "FAILED $name: $*"
+        sed 's/^/    /' /tmp/output
+    fi
+}
+
+fails() { # NAME STATUS WORDS COMMAND...: the command must end with STATUS and say WORDS
+    name=$1 wanted=$2 words=$3
+    shift 3
+    checks=$((checks + 1))
+    "$@" >/tmp/output 2>&1
+    status=$?
+    if [ "$status" = "$wanted" ] && grep -qF -- "$words" /tmp/output; then
+        echo "ok $name ($(head -n 1 /tmp/output))"
+    else
+        failed=$((failed + 1))
+        echo "FAILED $name: status $status, wanted $wanted and \"$words\": $*"
+        sed 's/^/    /' /tmp/output
+    fi
+}
+
+says() { # WORDS COMMAND...: the command succeeds and says WORDS
+    words=$1
+    shift
+    if "$@" >/tmp/said && grep -qF -- "$words" /tmp/said; then return 0; fi
+    cat /tmp/said
+    return 1
+}
+
+# --- without the module -----------------------------------------------------------
+
+echo 'root:x:0:0::/:/bin/sh
+nobody:x:65534:65534::/:/bin/sh' >/etc/passwd
+fails "no status without the module" 1 "not loaded" piebald status
+fails "no colors without the module" 125 "piebald load" piebald run --colors 0 -- true
+fails "nothing to unload" 1 "not loaded" piebald unload
+fails "no module in that file" 1 "no module of the running kernel" piebald load /init
+fails "no sources to build it from" 1 "kernel/build.sh" piebald load
+fails "nobody loads" 1 "not permitted" su nobody -s /bin/sh -c 'piebald load /piebald.ko'
+fails "no map of bits that no memory has" 2 "0 in all memory" piebald load /piebald.ko --map 12,29
+check "the probe knows this kernel" says "the module can be loaded" piebald probe --no-measure
+check "the probe measures" sh -c 'piebald probe --rounds 3 --quiet | tee /tmp/probe; ! grep -q "will isolate programs here: " /tmp/probe'
+sed 's/^/    /' /tmp/probe
+
+# --- load, status -----------------------------------------------------------------
+
+check "loads, off" says "loaded" piebald load /piebald.ko
+check "status: off, without a map" says "none: no map is set" piebald status
+fails "off: no colors" 125 "coloring is off" piebald run --colors 0 -- true
+fails "it is loaded already" 1 "loaded already" piebald load /piebald.ko
+check "a map switches it on" says "on, 16 colors from address bits 12,13,14,15" piebald load --map 12-15
+check "status: on" says "16, from address bits 12,13,14,15" piebald status
+fails "no other map while on" 1 "cannot change while coloring is on" piebald load --map 12-14
+fails "nobody looks" 1 "not permitted" su nobody -s /bin/sh -c 'piebald status'
+check "unloads" piebald unload
+check "loads with a map in one go" says "on, 16 colors" piebald load /piebald.ko --map 12,13,14,15
+
+# --- run --------------------------------------------------------------------------
+
+check "without colors: all" frames anon 8 ffff
+check "colors 0-3" piebald run --colors 0-3 -- frames anon 4 000f
+check "colors 0-3, hard, of a child" piebald run --colors 0-3 --hard -- frames fork 4 000f
+check "a quarter of the colors" piebald run --share 25% -- frames anon 4 000f
+check "colors 2,5" piebald run --colors 2,5 -- sh -c 'frames anon 4 0024'
+fails "the status is the program's" 37 "from the program" piebald run --colors 1 -- sh -c 'echo from the program; exit 37'
+fails "a signal is the program's" 143 "" sh -c 'piebald run --colors 1 -- sh -c "kill -TERM \$\$"'
+fails "no such program" 127 "no-such-program" piebald run --colors 1 -- no-such-program
+fails "no such color" 125 "refused" piebald run --colors 16 -- true
+fails "used-up hard colors kill" 137 "" sh -c 'piebald run --colors 1 --hard -- frames hog 128 0'
+check "the colors are free again" says "others    0-15" piebald status
+
+# --- running processes ------------------------------------------------------------
+
+sleep 1000 &
+pid=$!
+check "a running process gets colors" piebald run --pid "$pid" --colors 0-7 --hard
+check "it is listed" says "0-7 hard sleep" piebald status
+check "in JSON as well" says "\"colors\": \"0-7\"" piebald status --json
+check "others stay out" frames anon 8 ff00
+fails "its colors are taken" 125 "belong" piebald run --colors 7-8 -- true
+check "and loses them" piebald run --pid "$pid" --none
+check "others have all" frames anon 8 ffff
+fails "it has no colors to move to" 1 "no colors" piebald recolor "$pid"
+kill "$pid"
+wait "$pid" 2>/dev/null
+fails "no such process" 1 "no process 4000000" piebald run --pid 4000000 --colors 1
+
+# A shell's own memory is looked at from outside, through its page table.
+sh -c 'x=$(head -c 2000000 /dev/zero | tr "\0" x); echo "${#x}" >/tmp/ready; while :; do sleep 1; done' &
+pid=$!
+for _ in $(seq 60); do
+    [ -s /tmp/ready ] && break
+    sleep 1
+done
+check "a running shell gets color 9" piebald run --pid "$pid" --colors 9
+checks=$((checks + 1))
+piebald recolor "$pid" >/tmp/moved 2>&1
+moved=$(sed -n 's/^\([0-9]*\) pages moved.*/\1/p' /tmp/moved)
+if [ "${moved:-0}" -gt 300 ]; then
+    echo "ok its pages move ($(cat /tmp/moved))"
+else
+    failed=$((failed + 1))
+    echo "FAILED its pages move: $(cat /tmp/moved)"
+fi
+check "a second time there is nothing to move" says "0 pages moved" piebald recolor "$pid"
+kill "$pid"
+wait "$pid" 2>/dev/null
+
+# --- compare ----------------------------------------------------------------------
+
+check "a program is compared" piebald compare --pairs 3 --colors 0-3 --quiet -- frames hog 8 0
+sed 's/^/    /' /tmp/output
+# Where runs lie while colouring is off is the kernel's business.
+check "on in its own colors" piebald compare --pairs 4 --quiet --colors 0-3 -- sh -c '
+    if grep -q 1 /proc/piebald/on; then frames anon 4 000f; fi'
+fails "and in no others" 1 "with coloring on" piebald compare --quiet --colors 0-3 -- sh -c '
+    if grep -q 1 /proc/piebald/on; then frames anon 4 00f0; fi'
+fails "it is off in between" 1 "with coloring off" piebald compare --quiet --colors 0-3 -- grep -q 1 /proc/piebald/on
+check "coloring is on again" says "coloring  on" piebald status
+check "nobody has colors" says "others    0-15" piebald status
+
+# --- the end ----------------------------------------------------------------------
+
+check "the books are right" grep -qx ok /proc/piebald/check
+check "unloads" says "unloaded" piebald unload
+check "the tree is gone" test ! -e /proc/piebald
+echo "checks: $checks, failed: $failed"
+[ "$failed" = 0 ]

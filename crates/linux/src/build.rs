@@ -1,0 +1,152 @@
+//! Building the module for the running kernel, from a checkout of Piebald's sources.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+/// Why the module was not built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// This program does not lie in a checkout.
+    #[error(
+        "{}: not in a checkout of Piebald, so the module cannot be built from here; in a checkout, \
+         `kernel/build.sh {}` prints the file to give to `piebald load FILE`",
+        program.display(), headers.display()
+    )]
+    NoCheckout {
+        /// This program.
+        program: PathBuf,
+        /// Where this kernel's headers are, or would be.
+        headers: PathBuf,
+    },
+    /// The kernel's headers are not installed.
+    #[error(
+        "{}: no kernel headers there; Debian has them in the package linux-headers-{release}",
+        path.display()
+    )]
+    NoHeaders {
+        /// Where they were sought.
+        path: PathBuf,
+        /// The kernel's release.
+        release: String,
+    },
+    /// The script did not start.
+    #[error("{}: {source}", path.display())]
+    Start {
+        /// The script.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The script failed; it has said why on standard error.
+    #[error("{}: failed with {status}", path.display())]
+    Failed {
+        /// The script.
+        path: PathBuf,
+        /// How it ended.
+        status: std::process::ExitStatus,
+    },
+}
+
+/// Where the headers of a kernel are.
+pub fn headers_of(root: &Path, release: &str) -> PathBuf {
+    root.join("lib/modules").join(release).join("build")
+}
+
+/// The checkout that a program was built in: the closest directory above it with
+/// `kernel/build.sh`. Only these are looked at, since what is found is run as root.
+pub fn checkout_above(program: &Path) -> Option<PathBuf> {
+    let program = fs::canonicalize(program).ok()?;
+    let mut above = program.ancestors().skip(1);
+    above
+        .find(|dir| dir.join("kernel/build.sh").is_file())
+        .map(Path::to_owned)
+}
+
+/// Builds the module; answers its path. What goes on is told on standard error.
+///
+/// # Errors
+/// If there are no headers, or the script fails.
+pub fn build_module(checkout: &Path, headers: &Path, release: &str) -> Result<PathBuf, BuildError> {
+    if !headers.join("Module.symvers").exists() {
+        return Err(BuildError::NoHeaders {
+            path: headers.to_owned(),
+            release: release.to_owned(),
+        });
+    }
+    let path = checkout.join("kernel/build.sh");
+    let built = Command::new(&path)
+        .arg(headers)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|source| BuildError::Start {
+            path: path.clone(),
+            source,
+        })?;
+    let said = String::from_utf8_lossy(&built.stdout);
+    match said.lines().last() {
+        Some(module) if built.status.success() => Ok(PathBuf::from(module)),
+        _ => Err(BuildError::Failed {
+            path,
+            status: built.status,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    /// A checkout whose script does `body`, and headers.
+    fn checkout(body: &str) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for sub in ["kernel", "target/release", "headers"] {
+            fs::create_dir_all(dir.path().join(sub)).unwrap();
+        }
+        let script = dir.path().join("kernel/build.sh");
+        fs::write(&script, format!("#!/bin/sh\n{body}\n")).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(dir.path().join("target/release/piebald"), "").unwrap();
+        fs::write(dir.path().join("headers/Module.symvers"), "").unwrap();
+        dir
+    }
+
+    fn build(dir: &Path) -> Result<PathBuf, BuildError> {
+        build_module(dir, &dir.join("headers"), "6.12.1")
+    }
+
+    #[test]
+    fn the_script_of_the_checkout_is_given_the_headers() {
+        let dir = checkout("echo building; echo \"$1/piebald.ko\"");
+        let root = fs::canonicalize(dir.path()).unwrap();
+        let found = checkout_above(&dir.path().join("target/release/piebald"));
+        assert_eq!(found, Some(root.clone()));
+        assert_eq!(build(&root).unwrap(), root.join("headers/piebald.ko"));
+    }
+
+    #[test]
+    fn a_failing_script_is_an_error_whatever_it_prints() {
+        let dir = checkout("echo piebald.ko; exit 3");
+        let error = build(dir.path()).expect_err("status 3").to_string();
+        assert!(
+            error.contains("build.sh: failed with exit status: 3"),
+            "{error}"
+        );
+        let dir = checkout("exit 0");
+        build(dir.path()).expect_err("no path was printed");
+    }
+
+    #[test]
+    fn missing_headers_name_their_package() {
+        let dir = checkout("echo piebald.ko");
+        fs::remove_file(dir.path().join("headers/Module.symvers")).unwrap();
+        let error = build(dir.path()).expect_err("no headers").to_string();
+        assert!(error.contains("linux-headers-6.12.1"), "{error}");
+        assert!(checkout_above(Path::new("/proc/self/exe-that-is-not")).is_none());
+    }
+}

@@ -1,0 +1,361 @@
+//! One program with and without colouring, in turn, and what the difference is worth.
+
+use std::{
+    ffi::OsString,
+    fs,
+    hint::black_box,
+    io,
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
+    time::Instant,
+};
+
+use piebald_policy::contract::Mode;
+use piebald_report::Sample;
+use piebald_units::PAGE_SIZE;
+
+use crate::{
+    Module, ModuleError, ask::Wanted, counters::EventCounters, probe::available_bytes, sys,
+};
+
+/// What is compared.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// The program and its arguments; at least one word.
+    pub command: Vec<OsString>,
+    /// Colours that the program owns while colouring is on; `None`: it has those that nobody owns.
+    pub wanted: Option<(Wanted, Mode)>,
+    /// Pairs of runs; at least 2.
+    pub pairs: u32,
+    /// Whether the page cache is emptied before each run, so that files lie in frames of the
+    /// mode that is measured.
+    pub cold: bool,
+    /// Where `proc` is.
+    pub root: PathBuf,
+}
+
+/// One quantity with and without.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Quantity {
+    /// Its name.
+    pub name: &'static str,
+    /// Its unit; empty for a count.
+    pub unit: &'static str,
+    /// While colouring is off, one value per pair.
+    pub off: Sample,
+    /// While it is on.
+    pub on: Sample,
+}
+
+/// What a difference is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// Its 95 % interval contains zero.
+    NoEffect,
+    /// Less with colouring, surely.
+    Less,
+    /// More with colouring, surely.
+    More,
+    /// There is no interval: a value is missing.
+    Unknown,
+}
+
+impl Quantity {
+    /// On minus off, pair by pair.
+    pub fn difference(&self) -> Sample {
+        self.on.difference(&self.off)
+    }
+
+    /// The same as a part of off, pair by pair.
+    pub fn change(&self) -> Sample {
+        self.off.slowdown(&self.on).unwrap_or_default()
+    }
+
+    /// What it is worth.
+    pub fn finding(&self) -> Finding {
+        let difference = self.difference();
+        match difference.excludes_zero() {
+            None => Finding::Unknown,
+            Some(false) => Finding::NoEffect,
+            Some(true) if difference.mean < 0.0 => Finding::Less,
+            Some(true) => Finding::More,
+        }
+    }
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// Pairs that were run.
+    pub pairs: u32,
+    /// Time first, then faults, then counters.
+    pub quantities: Vec<Quantity>,
+    /// Counters that there are not here.
+    pub missing: Vec<&'static str>,
+}
+
+/// Why there is no comparison.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// The module refused, or is not there.
+    #[error(transparent)]
+    Module(#[from] ModuleError),
+    /// Too few pairs for an interval.
+    #[error("{0} pairs; allowed: 2 or more")]
+    Pairs(u32),
+    /// The program cannot be run.
+    #[error("{}: {source}", program.display())]
+    Program {
+        /// The program.
+        program: OsString,
+        /// Why.
+        source: io::Error,
+    },
+    /// The program failed, so its times mean nothing.
+    #[error("with coloring {mode} the program ended with {status}; its times mean nothing")]
+    Failed {
+        /// `on` or `off`.
+        mode: &'static str,
+        /// How it ended.
+        status: ExitStatus,
+    },
+    /// The page cache cannot be emptied.
+    #[error("{}: {source}", path.display())]
+    Cold {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Somebody interrupted.
+    #[error("interrupted; coloring is as it was")]
+    Stopped,
+}
+
+/// Puts the switch back as it was, however the comparison ends.
+struct Restore<'a> {
+    module: &'a Module,
+    on: bool,
+}
+
+impl Drop for Restore<'_> {
+    fn drop(&mut self) {
+        // Nobody is left to tell of an error; the module may be gone.
+        let _ = self.module.switch(self.on);
+    }
+}
+
+/// One run's numbers: those of [`NAMES`], then the counters'.
+type Run = Vec<f64>;
+
+/// What every run has, with its unit.
+const NAMES: [(&str, &str); 4] = [
+    ("wall time", "s"),
+    ("CPU time", "s"),
+    ("of it in the kernel", "s"),
+    ("page faults from disk", ""),
+];
+
+/// Runs the program in pairs, once off and once on, the order changing from pair to pair; a first
+/// run is not counted. The program's output is thrown away. `progress` is told of each pair.
+///
+/// Colouring is switched for the whole computer meanwhile, and as it was afterwards.
+///
+/// # Errors
+/// The module refuses, or the program cannot be run or fails.
+pub fn compare(
+    module: &Module,
+    trial: &Trial,
+    stop: &AtomicBool,
+    progress: &dyn Fn(u32),
+) -> Result<Comparison, CompareError> {
+    if trial.pairs < 2 {
+        return Err(CompareError::Pairs(trial.pairs));
+    }
+    let _restore = Restore {
+        module,
+        on: module.is_on()?,
+    };
+    let mut counters = EventCounters::open();
+    // Bytes of the largest process of all runs so far.
+    let mut largest = 0;
+    let mut once = |on: bool| match stop.load(Ordering::Relaxed) {
+        true => Err(CompareError::Stopped),
+        false => run(module, trial, on, &mut counters, &mut largest),
+    };
+    let (mut off, mut on) = (Vec::new(), Vec::new());
+    once(false)?;
+    for pair in 0..trial.pairs {
+        let on_first = pair % 2 == 1;
+        for mode in [on_first, !on_first] {
+            let done = once(mode).map_err(|error| match stop.load(Ordering::Relaxed) {
+                // The interrupt has ended the program as well.
+                true => CompareError::Stopped,
+                false => error,
+            })?;
+            if mode { &mut on } else { &mut off }.push(done);
+        }
+        progress(pair + 1);
+    }
+    let names = NAMES.into_iter();
+    let names = names.chain(counters.names().map(|name| (name, "")));
+    Ok(Comparison {
+        pairs: trial.pairs,
+        quantities: quantities(names, &off, &on),
+        missing: counters.missing().to_vec(),
+    })
+}
+
+/// Runs in columns.
+fn quantities(
+    names: impl Iterator<Item = (&'static str, &'static str)>,
+    off: &[Run],
+    on: &[Run],
+) -> Vec<Quantity> {
+    let column = |runs: &[Run], i: usize| runs.iter().map(|run| run[i]).collect::<Sample>();
+    let all = names.enumerate().map(|(i, (name, unit))| Quantity {
+        name,
+        unit,
+        off: column(off, i),
+        on: column(on, i),
+    });
+    all.collect()
+}
+
+fn run(
+    module: &Module,
+    trial: &Trial,
+    on: bool,
+    counters: &mut EventCounters,
+    largest: &mut u64,
+) -> Result<Run, CompareError> {
+    let mode = if on { "on" } else { "off" };
+    module.switch(on)?;
+    sweep(&trial.root, *largest);
+    if trial.cold {
+        forget_files(&trial.root)?;
+    }
+    let (program, arguments) = match trial.command.split_first() {
+        Some(words) => words,
+        None => (&OsString::new(), &[][..]),
+    };
+    let mut command = Command::new(program);
+    command.args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    // Children inherit colours, so this process takes them for the moment.
+    let own = std::process::id();
+    if let (true, Some((wanted, mode))) = (on, &trial.wanted) {
+        module.give(own, wanted, *mode)?;
+    }
+    let counted = counters.over(|| {
+        let began = Instant::now();
+        let child = command.spawn()?;
+        let (status, used) = sys::wait_with_use(child)?;
+        let wall = began.elapsed().as_secs_f64();
+        *largest = used.largest_bytes.max(*largest);
+        let faults = used.faults_from_disk as f64;
+        Ok((
+            status,
+            vec![wall, used.user_s + used.system_s, used.system_s, faults],
+        ))
+    });
+    if on && trial.wanted.is_some() {
+        module.take_away(own)?;
+    }
+    let ((status, mut run), counts) = counted.map_err(|source| CompareError::Program {
+        program: program.clone(),
+        source,
+    })?;
+    if !status.success() {
+        return Err(CompareError::Failed { mode, status });
+    }
+    run.extend(counts);
+    Ok(run)
+}
+
+/// Least memory that is swept.
+const SWEPT_BYTES: u64 = 16 << 20;
+
+/// Takes memory and gives it back, on each processor. The frames that a program of few colours has
+/// freed lie on top of the kernel's list of its processor, and the next run would get them again,
+/// whatever its mode: this buries them under others, twice as much as the largest run had. No
+/// more than a quarter of what is available is taken.
+fn sweep(root: &Path, largest_bytes: u64) {
+    let meminfo = fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
+    let most = available_bytes(&meminfo).unwrap_or(0) / 4;
+    let wanted = largest_bytes.saturating_mul(2).max(SWEPT_BYTES);
+    let words = wanted.min(most) as usize / 8;
+    sys::on_each_processor(|| {
+        let mut memory = vec![0u64; words];
+        sys::refuse_huge_pages(&mut memory);
+        for word in memory.iter_mut().step_by(PAGE_SIZE as usize / 8) {
+            *word = 1;
+        }
+        black_box(&memory);
+    });
+}
+
+/// Empties the page cache of all that need not be written first.
+fn forget_files(root: &Path) -> Result<(), CompareError> {
+    let path = root.join("proc/sys/vm/drop_caches");
+    sys::sync();
+    fs::write(&path, "3").map_err(|source| CompareError::Cold { path, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quantity(off: &[f64], on: &[f64]) -> Quantity {
+        Quantity {
+            name: "wall time",
+            unit: "s",
+            off: Sample::new(off.to_vec()),
+            on: Sample::new(on.to_vec()),
+        }
+    }
+
+    #[test]
+    fn a_difference_counts_if_its_interval_leaves_zero_out() {
+        let off = [10.0, 10.2, 9.8, 10.1];
+        let less = quantity(&off, &[8.0, 8.2, 7.8, 8.1]);
+        assert_eq!(less.finding(), Finding::Less);
+        assert!(
+            (less.change().mean + 0.2).abs() < 0.01,
+            "{:?}",
+            less.change()
+        );
+        assert_eq!(
+            quantity(&off, &[12.0, 12.3, 11.9, 12.0]).finding(),
+            Finding::More
+        );
+        assert_eq!(
+            quantity(&off, &[10.1, 10.0, 9.9, 10.2]).finding(),
+            Finding::NoEffect
+        );
+        assert_eq!(
+            quantity(&[0.0, 0.0], &[0.0, 0.0]).finding(),
+            Finding::NoEffect
+        );
+        assert_eq!(
+            quantity(&[f64::NAN, 1.0], &[1.0, 1.0]).finding(),
+            Finding::Unknown
+        );
+    }
+
+    #[test]
+    fn runs_become_columns_in_pairs() {
+        let names = [("wall time", "s"), ("cycles", "")];
+        let (off, on) = (
+            [vec![1.0, 10.0], vec![2.0, 20.0]],
+            [vec![3.0, 30.0], vec![4.0, 40.0]],
+        );
+        let found = quantities(names.into_iter(), &off, &on);
+        assert_eq!(
+            (found[1].name, &found[1].off.values[..]),
+            ("cycles", &[10.0, 20.0][..])
+        );
+        assert_eq!(found[0].on.values, [3.0, 4.0]);
+    }
+}

@@ -1,0 +1,135 @@
+//! Counters of the processor and the kernel over a program and all that it starts
+//! (`perf_event_open`).
+
+use std::{
+    fs::File,
+    io::{self, Read as _},
+};
+
+use crate::sys;
+
+/// Kinds of events, as `linux/perf_event.h` numbers them.
+const HARDWARE: u32 = 0;
+const SOFTWARE: u32 = 1;
+const HW_CACHE: u32 = 3;
+
+/// A read that misses a cache of `HW_CACHE`: operation 0 (read), result 1 (miss).
+const fn misses_of(cache: u64) -> u64 {
+    cache | 1 << 16
+}
+
+/// What is counted: name, kind, number.
+const EVENTS: [(&str, u32, u64); 8] = [
+    ("cycles", HARDWARE, 0),
+    ("instructions", HARDWARE, 1),
+    ("last-level references", HARDWARE, 2),
+    ("last-level misses", HARDWARE, 3),
+    ("last-level load misses", HW_CACHE, misses_of(2)),
+    ("TLB load misses", HW_CACHE, misses_of(3)),
+    ("page faults", SOFTWARE, 2),
+    ("context switches", SOFTWARE, 3),
+];
+
+/// Counters of this process and of every child that it starts from now on. A child's counts are
+/// in them once it has ended.
+pub struct EventCounters {
+    open: Vec<(&'static str, File)>,
+    missing: Vec<&'static str>,
+}
+
+/// A reading: the count, and for how long it was wanted and taken, in nanoseconds.
+type Reading = [u64; 3];
+
+impl EventCounters {
+    /// Opens those that this computer has.
+    pub fn open() -> Self {
+        let (mut open, mut missing) = (Vec::new(), Vec::new());
+        for (name, kind, number) in EVENTS {
+            match sys::open_counter(kind, number) {
+                Ok(file) => open.push((name, file)),
+                Err(_) => missing.push(name),
+            }
+        }
+        Self { open, missing }
+    }
+
+    /// Names of the counters, in the order of [`EventCounters::over`].
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.open.iter().map(|(name, _)| *name)
+    }
+
+    /// Those that this computer or the caller's rights do not give.
+    pub fn missing(&self) -> &[&'static str] {
+        &self.missing
+    }
+
+    /// What `work` counts. A counter that shared its place with others is scaled up to the whole
+    /// time; one that never had it is `NaN`.
+    ///
+    /// # Errors
+    /// That of `work`, or a counter cannot be read.
+    pub fn over<T>(&mut self, work: impl FnOnce() -> io::Result<T>) -> io::Result<(T, Vec<f64>)> {
+        let before = self.read()?;
+        let result = work()?;
+        let after = self.read()?;
+        let pairs = before.iter().zip(&after);
+        Ok((result, pairs.map(|(b, a)| rise(b, a)).collect()))
+    }
+
+    fn read(&mut self) -> io::Result<Vec<Reading>> {
+        let read = |(_, file): &mut (_, File)| {
+            let mut bytes = [0u8; 24];
+            file.read_exact(&mut bytes)?;
+            let mut reading = [0u64; 3];
+            for (word, part) in reading.iter_mut().zip(bytes.chunks_exact(8)) {
+                *word = part
+                    .iter()
+                    .rev()
+                    .fold(0, |n, byte| n << 8 | u64::from(*byte));
+            }
+            Ok(reading)
+        };
+        self.open.iter_mut().map(read).collect()
+    }
+}
+
+fn rise(before: &Reading, after: &Reading) -> f64 {
+    let [count, wanted, taken] = [0, 1, 2].map(|i| after[i].saturating_sub(before[i]) as f64);
+    match taken > 0.0 {
+        true => count * (wanted / taken).max(1.0),
+        false => f64::NAN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_scaled_to_the_time_that_was_wanted() {
+        assert_eq!(rise(&[10, 100, 100], &[60, 200, 200]), 50.0);
+        assert_eq!(rise(&[0, 0, 0], &[50, 200, 100]), 100.0);
+        assert!(rise(&[5, 0, 0], &[5, 100, 0]).is_nan());
+    }
+
+    #[test]
+    fn a_child_s_faults_are_counted_once_it_has_ended() {
+        let mut counters = EventCounters::open();
+        let Some(at) = counters.names().position(|name| name == "page faults") else {
+            assert!(counters.missing().contains(&"page faults"));
+            return;
+        };
+        let mut faults = |script: &str| {
+            let mut child = std::process::Command::new("sh");
+            let (_, counts) = counters
+                .over(|| child.args(["-c", script]).status())
+                .expect("sh runs");
+            counts[at]
+        };
+        let (few, many) = (
+            faults(":"),
+            faults("for i in 1 2 3 4 5 6 7 8; do (:); done"),
+        );
+        assert!(few > 10.0 && many > 2.0 * few, "{few} {many}");
+    }
+}

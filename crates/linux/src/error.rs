@@ -1,0 +1,50 @@
+//! Why the module did not answer or obey.
+
+use std::{io, path::PathBuf};
+
+/// Why a file of `/proc/piebald` was not read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ModuleError {
+    /// There is no such tree.
+    #[error("{}: no such directory: the module is not loaded; `piebald load` loads it", dir.display())]
+    NotLoaded {
+        /// Where the tree would be.
+        dir: PathBuf,
+    },
+    /// The caller may not.
+    #[error("{}: not permitted; root with CAP_SYS_ADMIN is needed", path.display())]
+    NotPermitted {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The module refused what was written.
+    #[error("{}: \"{value}\" refused: {why}", path.display())]
+    Refused {
+        /// The file.
+        path: PathBuf,
+        /// What was written.
+        value: String,
+        /// What the module says, from its file `error`.
+        why: String,
+    },
+    /// A file says what this program does not know.
+    #[error("{}:{line}: \"{text}\"; allowed: {allowed}; the module is of another version than this program", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// What is there.
+        text: String,
+        /// What could be there.
+        allowed: &'static str,
+    },
+    /// The kernel failed otherwise.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}

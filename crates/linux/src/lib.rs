@@ -1,0 +1,47 @@
+//! All that touches a live Linux.
+//!
+//! * [`Module`] is `/proc/piebald` with types: the files of the kernel module
+//!   (`docs/kernel.md`), each value checked on its way in and out;
+//! * [`load`] and [`unload`] put the module into the kernel and take it out;
+//!   [`build_module`] makes it for the kernel that runs;
+//! * [`become_program`] starts a program in colours of its own (the thesis's `rlaunch`,
+//!   Rainbow, section 5.5);
+//! * [`Facts`], [`measure`] and [`judge`] say whether page colouring can isolate programs on this
+//!   computer;
+//! * [`compare`] runs a program with and without it and says what the difference is worth.
+//!
+//! Every file is found below a root that the caller names, so that tests run over a tree of
+//! plain files. System calls and `unsafe` are in `sys` alone.
+
+#![deny(unsafe_code)]
+
+mod ask;
+mod build;
+mod compare;
+mod counters;
+mod error;
+mod firmware;
+mod launch;
+mod load;
+mod log;
+mod module;
+mod probe;
+#[allow(unsafe_code)]
+mod sys;
+mod text;
+
+pub use ask::{AskError, BitsError, MapBits, Share, Wanted, parse_mode};
+pub use build::{BuildError, build_module, checkout_above, headers_of};
+pub use compare::{CompareError, Comparison, Finding, Quantity, Trial, compare};
+pub use counters::EventCounters;
+pub use error::ModuleError;
+pub use firmware::memory_end;
+pub use launch::{LaunchError, become_program};
+pub use load::{LoadError, Parameters, load, unload};
+pub use module::{Counters, Module, Moved, Status, Task, Tasks};
+pub use probe::{
+    Bench, BitRounds, BitVerdict, Candidate, Crowding, Effect, Facts, Hypervisor, Measured, Memory,
+    MemoryError, Outlook, Plan, Resctrl, Unmeasured, Verdict, bytes_of, candidates, effect_of,
+    judge, last_level, level_two, measure,
+};
+pub use sys::{hypervisor_name, release};

@@ -1,0 +1,23 @@
+//! What this computer has, and whether page colouring can isolate programs on it.
+//!
+//! * [`Facts`]: what the kernel tells: caches, hypervisor, huge pages, resctrl;
+//! * [`candidates`]: address bits above the page that would index the caches if their index
+//!   were linear. That they do is a guess: the last levels of today hash it, and inside a
+//!   virtual machine addresses are not those of the memory;
+//! * [`measure`]: what each of these bits does, timed on this computer;
+//! * [`judge`]: the verdict.
+//!
+//! All but the clock ([`Memory`]) is pure and tested on made-up computers.
+
+mod bits;
+mod facts;
+mod measure;
+mod memory;
+mod verdict;
+
+pub use bits::{Candidate, bytes_of, candidates, last_level, level_two};
+pub(crate) use facts::available_bytes;
+pub use facts::{Facts, Hypervisor, Resctrl};
+pub use measure::{Bench, BitRounds, Crowding, Measured, Plan, Unmeasured, measure};
+pub use memory::{Memory, MemoryError};
+pub use verdict::{BitVerdict, Effect, Outlook, Verdict, effect_of, judge};

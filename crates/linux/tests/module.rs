@@ -1,0 +1,171 @@
+//! The module's files over a tree of plain ones.
+
+use std::{fs, os::unix::fs::symlink, path::Path};
+
+use piebald_linux::{Module, ModuleError, Moved, Share, Wanted};
+use piebald_policy::contract::Mode;
+
+/// A tree as the module shows it with 16 colours, and its root.
+fn tree() -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path().join("proc/piebald");
+    fs::create_dir_all(&dir).unwrap();
+    let free: String = (0..16).map(|c| format!("{c} {}\n", 100 + c)).collect();
+    for (name, text) in [
+        ("on", "1\n"),
+        ("map", "12\n13\n14\n15 19\n"),
+        ("colors", "16\n"),
+        ("tasks", "812 0-3 hard\nothers 4-15 hint\n"),
+        ("free", &free),
+        ("pool_max", "16384\n"),
+        ("counters", "anon_pages 7\nrecolored 5\nrecolor_failed 1\n"),
+        ("check", "ok\n"),
+        ("recolor", ""),
+        ("error", ""),
+    ] {
+        fs::write(dir.join(name), text).unwrap();
+    }
+    root
+}
+
+fn file(root: &tempfile::TempDir, name: &str) -> std::path::PathBuf {
+    root.path().join("proc/piebald").join(name)
+}
+
+fn holds(root: &tempfile::TempDir, name: &str) -> String {
+    fs::read_to_string(file(root, name)).unwrap()
+}
+
+/// From now on the module refuses what is written to a file: no device is as full as this one.
+fn refuse(root: &tempfile::TempDir, name: &str, why: &str) {
+    fs::remove_file(file(root, name)).unwrap();
+    symlink("/dev/full", file(root, name)).unwrap();
+    fs::write(file(root, "error"), why).unwrap();
+}
+
+#[test]
+fn without_the_module_the_error_says_how_to_load_it() {
+    let root = tempfile::tempdir().unwrap();
+    let error = Module::attach(root.path()).expect_err("no module");
+    assert!(matches!(error, ModuleError::NotLoaded { .. }));
+    let text = error.to_string();
+    assert!(
+        text.contains("proc/piebald") && text.contains("piebald load"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_status_is_what_the_files_say() {
+    let root = tree();
+    let status = Module::attach(root.path()).unwrap().status().unwrap();
+    assert!(status.on);
+    assert_eq!((status.colors, status.pool_max), (16, 16384));
+    assert_eq!(status.map.unwrap().to_string(), "12,13,14,15^19");
+    assert_eq!(status.tasks.others.to_string(), "4-15");
+    let task = &status.tasks.tasks[0];
+    assert_eq!((task.pid, task.mode), (812, Mode::Hard));
+    assert_eq!(task.colors.to_string(), "0-3");
+    assert_eq!((status.free.len(), status.free[15]), (16, 115));
+    assert_eq!(status.counters.get("anon_pages"), Some(7));
+    assert_eq!(status.counters.get("no_such"), None);
+}
+
+#[test]
+fn writes_have_the_form_that_the_module_reads() {
+    let root = tree();
+    let module = Module::attach(root.path()).unwrap();
+    let colors = Wanted::colors("0-3,8").unwrap();
+    module.give(77, &colors, Mode::Hard).unwrap();
+    assert_eq!(holds(&root, "tasks"), "77 0-3,8 hard");
+    let share = Wanted::Share("12.5%".parse::<Share>().unwrap());
+    module.give(77, &share, Mode::Hint).unwrap();
+    assert_eq!(holds(&root, "tasks"), "77 12.5% hint");
+    module.take_away(77).unwrap();
+    assert_eq!(holds(&root, "tasks"), "77 none");
+    module.switch(false).unwrap();
+    assert_eq!(holds(&root, "on"), "0");
+    module.set_map(&"15-16,17^20".parse().unwrap()).unwrap();
+    assert_eq!(holds(&root, "map"), "15\n16\n17 20\n");
+    module.set_pool_max(4096).unwrap();
+    assert_eq!(holds(&root, "pool_max"), "4096");
+    // A tree of plain files counts nothing.
+    let none = Moved {
+        moved: 0,
+        failed: 0,
+    };
+    assert_eq!(
+        (module.recolor(77).unwrap(), holds(&root, "recolor")),
+        (none, "77".into())
+    );
+}
+
+#[test]
+fn a_refused_write_tells_file_value_and_reason() {
+    let root = tree();
+    let module = Module::attach(root.path()).unwrap();
+    refuse(&root, "tasks", "colors 0-3 belong to process 812\n");
+    let wanted = Wanted::colors("0-3").unwrap();
+    let error = module.give(77, &wanted, Mode::Hint).expect_err("refused");
+    let ModuleError::Refused { path, value, why } = &error else {
+        panic!("{error}");
+    };
+    assert!(path.ends_with("proc/piebald/tasks"));
+    assert_eq!(value, "77 0-3 hint");
+    assert_eq!(why, "colors 0-3 belong to process 812");
+}
+
+#[test]
+fn a_failed_write_without_a_reason_tells_the_error() {
+    let root = tree();
+    refuse(&root, "on", "");
+    let error = Module::attach(root.path()).unwrap().switch(true);
+    assert!(matches!(error, Err(ModuleError::Io { .. })), "{error:?}");
+}
+
+#[test]
+fn a_module_that_goes_away_is_said_to_be_gone() {
+    let root = tree();
+    let module = Module::attach(root.path()).unwrap();
+    fs::remove_dir_all(root.path().join("proc")).unwrap();
+    assert!(matches!(module.is_on(), Err(ModuleError::NotLoaded { .. })));
+    let error = module.switch(true);
+    assert!(
+        matches!(error, Err(ModuleError::NotLoaded { .. })),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn files_of_another_version_are_named_with_their_line() {
+    let root = tree();
+    fs::write(file(&root, "tasks"), "812 0-3 hard\nothers everything\n").unwrap();
+    let error = Module::attach(root.path()).unwrap().status();
+    let text = error.expect_err("a wrong line").to_string();
+    assert!(
+        text.contains("proc/piebald/tasks:2: \"others everything\""),
+        "{text}"
+    );
+    fs::write(file(&root, "check"), "color 3: 5 listed, 6 counted\n").unwrap();
+    let said = Module::attach(root.path()).unwrap().check().unwrap();
+    assert_eq!(said.as_deref(), Some("color 3: 5 listed, 6 counted"));
+    assert!(Path::new(&file(&root, "check")).exists());
+}
+
+#[test]
+fn before_a_map_is_set_there_are_no_colors() {
+    let root = tree();
+    for (name, text) in [
+        ("on", "0\n"),
+        ("map", ""),
+        ("colors", "0\n"),
+        ("free", ""),
+        ("tasks", "others none hint\n"),
+    ] {
+        fs::write(file(&root, name), text).unwrap();
+    }
+    let module = Module::attach(root.path()).unwrap();
+    let status = module.status().unwrap();
+    assert_eq!((status.map, status.colors, status.on), (None, 0, false));
+    assert_eq!(module.check().unwrap(), None);
+}
