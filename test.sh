@@ -247,15 +247,23 @@ stop() {
 trap stop INT TERM
 trap 'rm -rf "$scratch"' EXIT
 
+# What a failed stage said of its failures, from its output: the whole scrolls away.
+failures() {
+    printf '\n--- %s said:\n' "$1"
+    grep -aE -A6 '^error|panicked at|^---- |\.\.\. FAILED|: failed' "$scratch/$1.out" | head -n 80
+    printf '... and at its end:\n'
+    tail -n 8 "$scratch/$1.out"
+}
+
 passed=0 failed=0 skipped=0
-rows=()
+rows=() broken=()
 for name in "${chosen[@]}"; do
     limit=$(stage_field "$name" 2)
     printf '\n=== %s: %s (limit %s s)\n' "$name" "$(stage_field "$name" 3)" "$limit"
     began=$SECONDS
     # timeout makes its own process group, so whatever a stage started ends with it.
     STAGE_NOTE=$scratch/$name timeout --kill-after=10 "$limit" \
-        bash "$root/test.sh" --stage "$name" </dev/null &
+        bash "$root/test.sh" --stage "$name" </dev/null > >(tee "$scratch/$name.out") 2>&1 &
     child=$!
     wait "$child"
     status=$?
@@ -274,10 +282,12 @@ for name in "${chosen[@]}"; do
         124 | 137) verdict=failed failed=$((failed + 1)) note="stopped at its limit of $limit s" ;;
         *) verdict=failed failed=$((failed + 1)) note="exit status $status" ;;
     esac
+    [ "$verdict" != failed ] || broken+=("$name")
     printf -- '--- %s: %s in %s s%s\n' "$name" "$verdict" "$took" "${note:+ ($note)}"
     rows+=("$(printf '%-12s %-8s %6s s  %s' "$name" "$verdict" "$took" "$note")")
 done
 
+for name in ${broken[@]+"${broken[@]}"}; do failures "$name"; done
 printf '\n%-12s %-8s %8s  %s\n' stage verdict time note
 printf '%s\n' "${rows[@]}"
 printf '\n'

@@ -86,6 +86,10 @@ pub struct CoreSpec {
     /// Stores that may wait for their lines at once.
     #[serde(default = "store_buffer")]
     pub store_buffer: u16,
+    /// Bytes that a repeated string instruction copies or clears in a cycle while
+    /// it stays in the first level: what the kernel's copy and clear loops take.
+    #[serde(default = "string_bytes")]
+    pub string_bytes: u16,
 }
 
 /// Which references a cache serves.
@@ -299,6 +303,10 @@ pub struct LinkSpec {
 }
 
 /// Nehalem has 32, Core 2 has 20, later parts 36 to 64.
+const fn string_bytes() -> u16 {
+    8
+}
+
 const fn store_buffer() -> u16 {
     32
 }

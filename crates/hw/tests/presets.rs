@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use piebald_hw::{
+    Machine, Options,
     dram::Dram,
     presets::{self, PresetError},
     spec::{CacheSpec, Holds, MachineSpec},
@@ -131,7 +132,7 @@ fn every_value_names_a_source_that_its_file_explains() {
 #[test]
 fn every_key_of_the_schema_is_written_out() {
     let keys = "sockets per_socket smt clock base_cpi width window l1_fill_buffers \
-        shared_fill_buffers store_buffer protocol level holds size ways latency shared_by index slice_hash replacement \
+        shared_fill_buffers store_buffer string_bytes protocol level holds size ways latency shared_by index slice_hash replacement \
         inclusion dcu_next_line dcu_ip_stride l2_streamer l2_adjacent_line l1 l1_huge l1i l2 \
         l2_latency walk_cache fixed_latency controllers spread channels ranks banks row_size \
         bus_bytes page_policy refresh write_queue tck cl cwl bl rcd rp ras rc ccd rrd faw wr wtr \
@@ -367,6 +368,26 @@ fn bad_files_are_refused_with_line_key_and_what_is_allowed() {
         &["ps, ns"],
     );
     refused("base_cpi = 0.6", "base_cpi = 0.6 0.7", "core.base_cpi", &[]);
+}
+
+#[test]
+fn a_copied_line_takes_as_long_as_its_bytes_do() {
+    let machine = |bytes: &str| {
+        let text = presets::get("opteron4x4").unwrap();
+        let text = text.replace("string_bytes = 8", &format!("string_bytes = {bytes}"));
+        let spec = presets::parse(&text, "o.toml").unwrap();
+        Machine::new(&spec, &Options::default())
+    };
+    // Eight cycles of a quadword each, at 0.8 cycles an instruction.
+    assert_eq!(machine("8").unwrap().line_instrs(), 10);
+    assert_eq!(machine("64").unwrap().line_instrs(), 2);
+    for wrong in ["0", "65"] {
+        let error = machine(wrong).map(|_| ()).unwrap_err().to_string();
+        assert!(
+            error.contains("string_bytes") && error.contains("1..=64"),
+            "{error}"
+        );
+    }
 }
 
 #[test]

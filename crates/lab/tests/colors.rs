@@ -10,7 +10,7 @@ use piebald_report::{ProgramResult, Study};
 const TEXT: &str = r#"schema = 1
 repetitions = 1
 budget_refs = "150k"
-warmup_refs = "900k"
+warmup_refs = "1800k"
 [machine]
 preset = "w3540"
 memory = "768MiB"
@@ -85,7 +85,7 @@ fn colors_that_hold_too_little_end_the_study_and_a_hint_goes_elsewhere() {
     // One of 16 colours of 768 MiB has 48 MiB.
     let big = TEXT
         .replace("scan:24MiB", "scan:64MiB")
-        .replace("warmup_refs = \"900k\"", "warmup_refs = \"2M\"");
+        .replace("warmup_refs = \"1800k\"", "warmup_refs = \"2M\"");
     let error = run(&big).expect_err("hard colours");
     assert!(
         error.contains("scan") && error.contains("colors"),

@@ -77,7 +77,9 @@ pub fn build_module(checkout: &Path, headers: &Path, release: &str) -> Result<Pa
         });
     }
     let path = checkout.join("kernel/build.sh");
-    let built = Command::new(&path)
+    // Through the shell: a checkout may be mounted without leave to execute.
+    let built = Command::new("bash")
+        .arg(&path)
         .arg(headers)
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())

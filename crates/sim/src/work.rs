@@ -14,10 +14,8 @@ use piebald_units::{
     op::RefKind,
 };
 
-/// Bytes that the kernel's copy and clear loops move with one load or store.
+/// Bytes that the kernel's copy and clear loops move with one modelled load or store.
 const CHUNK: u16 = 64;
-/// Instructions of one turn of a clear loop; a copy loop has twice as many.
-const TURN: u32 = 2;
 /// Instruction sites of these loops.
 const LOOP_SITE: u32 = 0xffff_ff00;
 
@@ -162,7 +160,7 @@ impl Work {
             Action::ShootDown { asid, page } => machine.shoot_down(asid, page),
             Action::Touch { .. } => action.refs(&mut self.refs),
             Action::Zero { frame, frames } => {
-                self.sweep(None, (frame, 0), PAGE_SIZE as u16);
+                self.sweep(machine.line_instrs(), None, (frame, 0), PAGE_SIZE as u16);
                 if frames > 1 {
                     self.actions.push_front(Task::Do(Action::Zero {
                         frame: Pfn(frame.0 + 1),
@@ -172,7 +170,12 @@ impl Work {
             }
             Action::Copy { from, to } => {
                 let source = (from, 0, RefKind::Load);
-                self.sweep(Some(source), (to, 0), PAGE_SIZE as u16);
+                self.sweep(
+                    machine.line_instrs(),
+                    Some(source),
+                    (to, 0),
+                    PAGE_SIZE as u16,
+                );
             }
             Action::CopyUser {
                 from,
@@ -187,18 +190,27 @@ impl Work {
                     Load::NonCaching => RefKind::LoadNt,
                 };
                 let source = (from, from_offset, kind);
-                self.sweep(Some(source), (to, to_offset), len);
+                self.sweep(machine.line_instrs(), Some(source), (to, to_offset), len);
             }
         }
         now
     }
 
     /// Loads (of a copy) and stores of `len` bytes. The two sides need not be
-    /// aligned alike.
-    fn sweep(&mut self, from: Option<(Pfn, u16, RefKind)>, to: (Pfn, u16), len: u16) {
+    /// aligned alike. A line takes `line_instrs` instructions, those of a copy half
+    /// before its load and half before its store.
+    fn sweep(
+        &mut self,
+        line_instrs: u32,
+        from: Option<(Pfn, u16, RefKind)>,
+        to: (Pfn, u16),
+        len: u16,
+    ) {
+        let sides = 1 + u32::from(from.is_some());
         let mut done = 0;
         while done < len {
             let size = CHUNK.min(len - done);
+            let instrs = line_instrs * u32::from(size) / u32::from(CHUNK);
             let load = from.map(|(frame, offset, kind)| ((frame, offset), kind));
             for ((frame, offset), kind) in load.into_iter().chain([(to, RefKind::Store)]) {
                 let at = offset + done;
@@ -206,7 +218,7 @@ impl Work {
                     vaddr: direct_address(frame, at),
                     frame: frame.0 as u32,
                     site: LOOP_SITE + kind as u32,
-                    gap: TURN,
+                    gap: (instrs / sides).max(1),
                     dep: 0,
                     size: size as u8,
                     kind,
@@ -229,8 +241,11 @@ mod tests {
     #[test]
     fn a_copy_reads_and_writes_every_byte_once() {
         let mut work = Work::default();
-        work.sweep(Some((Pfn(3), 10, RefKind::Load)), (Pfn(7), 200), 1000);
+        work.sweep(10, Some((Pfn(3), 10, RefKind::Load)), (Pfn(7), 200), 1000);
         let refs = &work.refs;
+        // 15 lines of 10 instructions, and 40 bytes of 6, in two halves.
+        let instrs: u32 = refs.iter().map(|r| r.gap).sum();
+        assert_eq!(instrs, 15 * 10 + 6);
         assert_eq!(bytes(refs, RefKind::Load), 1000);
         assert_eq!(bytes(refs, RefKind::Store), 1000);
         assert_eq!(refs[0].paddr().0, 3 * 4096 + 10);
@@ -241,8 +256,9 @@ mod tests {
     #[test]
     fn a_cleared_page_is_stored_to_once_per_line() {
         let mut work = Work::default();
-        work.sweep(None, (Pfn(5), 0), 4096);
+        work.sweep(7, None, (Pfn(5), 0), 4096);
         assert_eq!(work.refs.len(), 64);
+        assert!(work.refs.iter().all(|r| r.gap == 7));
         assert_eq!(bytes(&work.refs, RefKind::Store), 4096);
     }
 }

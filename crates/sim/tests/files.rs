@@ -140,8 +140,9 @@ fn on_another_core_a_program_hardly_feels_that_one_waits() {
         vec![whole("io", "0", reader(1, 1)), whole("cpu", "1", busy())],
     );
     let beside = both.programs[1].region.time;
+    // Its frames are others, and so are the banks: nanoseconds to and fro.
     assert!(
-        beside >= alone && beside.0 < alone.0 * 105 / 100,
+        beside.0 >= alone.0 * 999 / 1000 && beside.0 < alone.0 * 105 / 100,
         "{beside} {alone}"
     );
 }

@@ -9,7 +9,7 @@ mod port;
 mod run;
 mod watch;
 
-use piebald_units::CoreId;
+use piebald_units::{CoreId, LINE_SHIFT};
 
 use crate::{
     cache::Line,
@@ -20,7 +20,7 @@ use crate::{
     memory::Memory,
     prefetch::Prefetcher,
     shadow::ShadowRequest,
-    spec::{MachineSpec, Protocol},
+    spec::{CoreSpec, MachineSpec, Protocol},
     tlb::Tlb,
     topology::Topology,
     window::{Q8, Slots, Window},
@@ -115,6 +115,13 @@ pub struct Machine {
     levels: Vec<String>,
     fetch_name: String,
     split_first: bool,
+    line_instrs: u32,
+}
+
+/// Cycles of a line over those of an instruction.
+fn line_instrs(core: &CoreSpec) -> u32 {
+    let cycles = f64::from(1 << LINE_SHIFT) / f64::from(core.string_bytes);
+    ((cycles / core.base_cpi).round() as u32).max(2)
 }
 
 /// Lines at equal places of arrays a power of two apart must not meet.
@@ -188,11 +195,18 @@ impl Machine {
             levels,
             fetch_name,
             split_first,
+            line_instrs: line_instrs(&spec.core),
         };
         if let Some(request) = &options.shadow {
             machine.watch(spec, request, options.seed)?;
         }
         Ok(machine)
+    }
+
+    /// Instructions that take as long as a string instruction takes for one line that it
+    /// copies or clears in the first level; at least 2.
+    pub fn line_instrs(&self) -> u32 {
+        self.line_instrs
     }
 
     /// Number of hardware threads.
@@ -337,6 +351,9 @@ fn check_core(spec: &MachineSpec) -> Result<(), SpecError> {
     }
     if !(1..=128).contains(&core.shared_fill_buffers) {
         return refuse("shared_fill_buffers", &core.shared_fill_buffers, "1..=128");
+    }
+    if !(1..=64).contains(&core.string_bytes) {
+        return refuse("string_bytes", &core.string_bytes, "1..=64");
     }
     if !(1..=256).contains(&core.store_buffer) {
         return refuse("store_buffer", &core.store_buffer, "1..=256");

@@ -310,6 +310,7 @@ window = 224 # [GEN]
 l1_fill_buffers = 12 # [GEN]
 shared_fill_buffers = 32 # [GEN]
 store_buffer = 56 # [GEN]
+string_bytes = 32 # [GEN]
 "#;
 
 const TAIL: &str = r#"
