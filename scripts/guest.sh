@@ -246,11 +246,12 @@ boot() { # INITRD
     local kernel machine disk n=0 code=0 status
     kernel=$(path_of kernel)
     [ -f "$1" ] || misuse "boot: no initial file system $1"
+    # On a busy host the emulated timer may come late at boot, for which the kernel would panic.
     machine=(-M q35 -accel "tcg,thread=single" -cpu "${PIEBALD_GUEST_CPU:-max,-erms,-fsrm}"
         -smp "$cpus" -m "$memory" -nodefaults -nographic -no-reboot
         -serial stdio -serial "file:$scratch/status"
         -kernel "$kernel" -initrd "$1"
-        -append "console=ttyS0 panic=-1 oops=panic loglevel=4 $append")
+        -append "console=ttyS0 panic=-1 oops=panic loglevel=4 no_timer_check $append")
     for disk in ${disks[@]+"${disks[@]}"}; do
         [ -f "$disk" ] || misuse "--disk $disk: no such file"
         machine+=(-drive "file=$disk,if=none,id=disk$n,format=raw" -device "virtio-blk-pci,drive=disk$n")
