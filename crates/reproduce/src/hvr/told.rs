@@ -9,6 +9,9 @@ use crate::row::Row;
 /// Rows of more mixes than this say nothing of single ones.
 const MOST: usize = 4;
 
+/// Page faults for 1000 references that are worth a word: one for 50.
+const MANY: f64 = 20.0;
+
 /// A way in a word or two.
 fn named(way: Way) -> String {
     match way {
@@ -23,7 +26,7 @@ fn named(way: Way) -> String {
 }
 
 /// Notes of each mix the speed of each program, in percent of its speed alone, under each way,
-/// in the order in which they are named.
+/// in the order in which they are named; and its page faults if it has many in its measured part.
 pub(super) fn tell(runs: &Runs<'_>, row: &mut Row, mixes: &[Mix], ways: &[Way]) {
     if mixes.len() > MOST {
         return;
@@ -36,7 +39,15 @@ pub(super) fn tell(runs: &Runs<'_>, row: &mut Row, mixes: &[Mix], ways: &[Way]) 
         let Ok(all) = all else { continue };
         let each = mix.members.iter().enumerate().map(|(at, member)| {
             let class = runs.class(*member).map_or("none", |c| c.name());
-            let speeds = all.iter().map(|of| format!("{:.1}", 100.0 * of[at].mean));
+            let speeds = ways.iter().zip(&all).map(|(way, of)| {
+                let speed = format!("{:.1}", 100.0 * of[at].mean);
+                match runs.bench.faults(mix, *way, BUS) {
+                    Ok(faults) if faults[at] >= MANY => {
+                        format!("{speed} ({:.0} faults per 1000 references)", faults[at])
+                    }
+                    _ => speed,
+                }
+            });
             let speeds: Vec<String> = speeds.collect();
             let name = &runs.bench.programs[member.0].name;
             format!("{name} ({class}) {}", speeds.join(" "))

@@ -253,7 +253,7 @@ fn at_own_speeds(runs: &Runs<'_>) -> HashMap<usize, Result<Seen, String>> {
     let mixes: Vec<Mix> = runs.of(&Class::ALL).into_iter().map(alone).collect();
     runs.bench.prepare(&mixes, &[Way::Linux], BUS);
     at_speeds(runs, &MonitorConfig::PAPER, TIME_SCALE, |at| {
-        let speed = runs.bench.speed(&alone(at), Way::Linux, BUS)?;
+        let speed = runs.bench.ipc(&alone(at), Way::Linux, BUS)?;
         Ok(speed.mean)
     })
 }
