@@ -148,12 +148,26 @@ fn course(
     Ok(outcome)
 }
 
-/// Instructions of all programs in each sample.
-fn instructions(outcome: &Outcome) -> Vec<f64> {
+/// Instructions of each program for one of its references, over a whole run.
+fn per_reference(outcome: &Outcome) -> Vec<f64> {
+    let programs = outcome.timeline.first().map_or(0, |l| l.programs.len());
+    let of = |at: usize| {
+        let each = outcome.timeline.iter().map(|look| &look.programs[at]);
+        let sums = each.fold([0, 0], |[refs, instructions], (r, c)| {
+            [refs + r, instructions + c.instructions]
+        });
+        sums[1] as f64 / sums[0].max(1) as f64
+    };
+    (0..programs).map(of).collect()
+}
+
+/// Instructions of all programs in each sample, as many for each reference as said: those that the
+/// kernel carries out to move pages are not theirs.
+fn instructions(outcome: &Outcome, per_reference: &[f64]) -> Vec<f64> {
     let each = outcome.timeline.iter();
     each.map(|look| {
-        let all = look.programs.iter().map(|(_, c)| c.instructions);
-        all.sum::<u64>() as f64
+        let all = look.programs.iter().zip(per_reference);
+        all.map(|((refs, _), each)| *refs as f64 * each).sum()
     })
     .collect()
 }
@@ -179,7 +193,14 @@ fn gains(runs: &Runs<'_>, guests: &[Guest], scale: u64) -> Result<Gains, String>
         .map(|(repetition, way)| run(runs, *way, guests, (*repetition, scale)))
         .collect();
     let found = found?;
-    let done: Vec<Vec<f64>> = found.iter().map(instructions).collect();
+    // The first way of a repetition is Linux, which moves no pages.
+    let done: Vec<Vec<f64>> = found
+        .chunks(WAYS.len())
+        .flat_map(|ways| {
+            let each = per_reference(&ways[0]);
+            ways.iter().map(move |outcome| instructions(outcome, &each))
+        })
+        .collect();
     let samples = done.iter().map(Vec::len).min().unwrap_or(0);
     let of = |way: usize| -> Vec<Sample> {
         let at = |sample: usize| {

@@ -14,13 +14,12 @@ const TEXT: &str = include_str!("../../../../reproduce/hvr/classes.toml");
 struct File {
     schema: u32,
     class: BTreeMap<String, String>,
-    /// Instructions per cycle alone, where less than one.
-    speed: BTreeMap<String, f64>,
+    /// References per microsecond alone.
+    pace: BTreeMap<String, f64>,
 }
 
-/// The class of a program, if it has one, and the share of the references of others that it makes
-/// in the same time, at most 1.
-pub(super) type Measured = (Option<Class>, f64);
+/// The class of a program, and its references per microsecond alone, if they are known.
+pub(super) type Measured = (Option<Class>, Option<f64>);
 
 /// What was measured of each program, in their order.
 ///
@@ -35,7 +34,7 @@ pub(super) fn measured(programs: &[Program]) -> Result<Vec<Measured>, String> {
         ));
     }
     let known = |name: &String| programs.iter().any(|p| p.name == *name);
-    let mut names = file.class.keys().chain(file.speed.keys());
+    let mut names = file.class.keys().chain(file.pace.keys());
     if let Some(name) = names.find(|name| !known(name)) {
         return Err(format!("classes.toml: {name}: no such program"));
     }
@@ -47,15 +46,15 @@ pub(super) fn measured(programs: &[Program]) -> Result<Vec<Measured>, String> {
         let problem = || format!("classes.toml: {} = \"{text}\"", program.name);
         named.map(Some).ok_or_else(problem)
     };
-    let share = |program: &Program| match file.speed.get(&program.name) {
-        None => Ok(1.0),
-        Some(speed) if *speed > 0.0 && *speed < 1.0 => Ok(*speed),
-        Some(speed) => Err(format!(
-            "classes.toml: {}: speed = {speed}; allowed: above 0 and below 1",
+    let pace = |program: &Program| match file.pace.get(&program.name) {
+        None => Ok(None),
+        Some(pace) if *pace > 0.0 && pace.is_finite() => Ok(Some(*pace)),
+        Some(pace) => Err(format!(
+            "classes.toml: {}: pace = {pace}; allowed: above 0",
             program.name
         )),
     };
-    let each = programs.iter().map(|p| Ok((class(p)?, share(p)?)));
+    let each = programs.iter().map(|p| Ok((class(p)?, pace(p)?)));
     each.collect()
 }
 
@@ -67,9 +66,9 @@ mod tests {
     fn programs_of_one_thread_have_classes_and_classes_have_programs() {
         let programs = super::super::programs::programs().expect("the list");
         let classes = measured(&programs).expect("the classes");
-        for (program, (class, share)) in programs.iter().zip(&classes) {
+        for (program, (class, pace)) in programs.iter().zip(&classes) {
             assert_eq!(class.is_some(), program.threads == 1, "{}", program.name);
-            assert!(*share > 0.0 && *share <= 1.0, "{}", program.name);
+            assert_eq!(pace.is_some(), class.is_some(), "{}", program.name);
         }
         for class in Class::ALL {
             let of = classes.iter().filter(|c| c.0 == Some(class)).count();

@@ -2,6 +2,10 @@
 
 use crate::Options;
 
+/// References in a microsecond alone of a program that makes all of its references in the quick
+/// form: about the median.
+const PACE: f64 = 1500.0;
+
 /// How much is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Form {
@@ -34,15 +38,37 @@ impl Form {
         if self.quick { 10 } else { 1 }
     }
 
-    /// Share of the references of a row that a program makes which is that slow alone. In the quick
-    /// form all make about as many as fit into the same time, else the slowest decides how long all
-    /// others are simulated.
-    pub(super) const fn share(&self, speed: f64) -> f64 {
-        if self.quick { speed } else { 1.0 }
+    /// Share of the references of a row that a program makes with so many in a microsecond alone;
+    /// `None` = it was not measured, and makes all. In the quick form it makes no more than take it as
+    /// long alone as they take one of [`PACE`], else the slowest decides how long all others are simulated.
+    pub(super) fn share(&self, pace: Option<f64>) -> f64 {
+        match pace.filter(|_| self.quick) {
+            Some(pace) => (pace / PACE).min(1.0),
+            None => 1.0,
+        }
     }
 
     /// The first of so many mixes that are run.
     pub(super) const fn mixes(&self, full: u64, quick: u64) -> u64 {
         if self.quick { quick } else { full }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_slow_programs_make_fewer_references_and_only_in_the_quick_form() {
+        let form = |quick| {
+            Form::new(&Options {
+                quick,
+                ..Options::default()
+            })
+        };
+        assert_eq!(form(true).share(Some(750.0)), 0.5);
+        assert_eq!(form(true).share(Some(3000.0)), 1.0);
+        assert_eq!(form(true).share(None), 1.0);
+        assert_eq!(form(false).share(Some(750.0)), 1.0);
     }
 }

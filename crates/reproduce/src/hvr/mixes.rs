@@ -124,14 +124,32 @@ const SEED: u64 = 42;
 /// Hardware threads of the machine's cores, one of each core first.
 pub(super) const CORES: [u16; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 
+/// How often a built-in program could make its references before it ends: it goes on until the
+/// slowest of its mix is measured, and one that ended and began again would have HVR deal anew.
+const LIVES: u64 = 4;
+
 /// A run: its way, the mix, the repetition, and the speed of the bus.
 type Key = (Way, Mix, u32, u32);
+
+/// What a program did in its measured part.
+#[derive(Clone, Copy)]
+struct Did {
+    /// References of its own per cycle. Rows compare these: a program's instructions for each are the
+    /// same in all its runs, and those that the kernel carries out for it are not its work.
+    pace: f64,
+    /// Instructions per cycle, those of the kernel for it included.
+    ipc: f64,
+    /// Share of the accesses to memory that found their row open; NaN without any.
+    row_hits: f64,
+    /// Page faults for 1000 references, those that move pages included.
+    faults: f64,
+}
 
 /// What a run gave.
 #[derive(Clone)]
 pub(super) struct Ran {
-    /// Of each program: instructions per cycle, and the share of row hits.
-    speeds: Vec<[f64; 2]>,
+    /// Of each program.
+    did: Vec<Did>,
     /// Of a program alone: misses of each second with 1, 2 .. groups of the cache.
     curve: Vec<u64>,
     /// Class and colours of each program that HVR managed, at the end, in the order of arrival.
@@ -227,14 +245,14 @@ impl Bench<'_> {
         known.unwrap_or_else(|| Err("it was not run".to_owned()))
     }
 
-    /// IPC together over IPC alone under Linux, of each program, repetition by repetition.
+    /// Speed together over speed alone under Linux, of each program, repetition by repetition.
     pub(super) fn relative(&self, mix: &Mix, way: Way, bus: u32) -> Result<Vec<Sample>, String> {
         let mut all: Vec<Vec<f64>> = vec![Vec::new(); mix.members.len()];
         for repetition in 0..self.repetitions {
-            let ipc = self.known(&(way, mix.clone(), repetition, bus))?;
+            let ran = self.known(&(way, mix.clone(), repetition, bus))?;
             for (at, member) in mix.members.iter().enumerate() {
                 let alone = self.known(&(Way::Linux, Mix::alone(*member), repetition, bus))?;
-                all[at].push(ipc.speeds[at][0] / alone.speeds[0][0]);
+                all[at].push(ran.did[at].pace / alone.did[0].pace);
             }
         }
         Ok(all.into_iter().map(Sample::new).collect())
@@ -252,7 +270,7 @@ impl Bench<'_> {
         let mut all = Vec::new();
         for repetition in 0..self.repetitions {
             let ran = self.known(&(way, mix.clone(), repetition, bus))?;
-            all.push(ran.speeds[0][1]);
+            all.push(ran.did[0].row_hits);
         }
         Ok(all.iter().sum::<f64>() / all.len() as f64)
     }
@@ -267,11 +285,26 @@ impl Bench<'_> {
         Ok((0..self.repetitions as usize).map(most).collect())
     }
 
-    /// Instructions per cycle of a program of several threads under a way.
+    /// References per cycle of the first program of a mix under a way.
     pub(super) fn speed(&self, mix: &Mix, way: Way, bus: u32) -> Found {
+        self.first(mix, way, bus, |did| did.pace)
+    }
+
+    /// Its instructions per cycle.
+    pub(super) fn ipc(&self, mix: &Mix, way: Way, bus: u32) -> Found {
+        self.first(mix, way, bus, |did| did.ipc)
+    }
+
+    /// Page faults of each program for 1000 references, in the first repetition.
+    pub(super) fn faults(&self, mix: &Mix, way: Way, bus: u32) -> Result<Vec<f64>, String> {
+        let ran = self.known(&(way, mix.clone(), 0, bus))?;
+        Ok(ran.did.iter().map(|did| did.faults).collect())
+    }
+
+    fn first(&self, mix: &Mix, way: Way, bus: u32, of: fn(&Did) -> f64) -> Found {
         let each = (0..self.repetitions).map(|repetition| {
             let ran = self.known(&(way, mix.clone(), repetition, bus))?;
-            Ok(ran.speeds[0][0])
+            Ok(of(&ran.did[0]))
         });
         Ok(Sample::new(each.collect::<Result<Vec<_>, String>>()?))
     }
@@ -309,7 +342,7 @@ impl Bench<'_> {
             let words = format!("{} place {at}", mix.name);
             let place = draw(seed, &words, mix.number) % places.len() as u64;
             let core = places.swap_remove(place as usize);
-            setups.push(self.setup(*member, core, seed, refs + refs / 4)?);
+            setups.push(self.setup(*member, core, seed, refs.saturating_mul(LIVES))?);
         }
         let threads = |m: &(usize, u32)| self.programs[m.0].threads;
         let is_threaded = mix.members.iter().any(|m| threads(m) > 1);
@@ -332,16 +365,21 @@ impl Bench<'_> {
         self.refs.fetch_add(outcome.refs, Ordering::Relaxed);
         let cycle_ps = 1e12 / spec.core.clock.0 as f64;
         let regions = outcome.programs.iter().map(|p| &p.region);
-        let speeds = regions.map(|r| {
+        let did = regions.map(|r| {
             let c = &r.counters;
             let rows = c.row_hits + c.row_closed + c.row_conflicts;
-            let ipc = c.instructions as f64 * cycle_ps / r.time.0 as f64;
-            [ipc, c.row_hits as f64 / rows as f64]
+            let cycles = r.time.0 as f64 / cycle_ps;
+            Did {
+                pace: r.refs as f64 / cycles,
+                ipc: c.instructions as f64 / cycles,
+                row_hits: c.row_hits as f64 / rows as f64,
+                faults: 1000.0 * r.faults as f64 / r.refs as f64,
+            }
         });
         let parts = outcome.hvr.last().map(|event| &event.programs);
         let parts = parts.into_iter().flatten();
         Ok(Ran {
-            speeds: speeds.collect(),
+            did: did.collect(),
             curve: outcome
                 .programs
                 .first()

@@ -19,6 +19,7 @@ pub mod programs;
 mod rows;
 mod rules;
 mod threads;
+mod told;
 mod utility;
 mod watched;
 mod windows;
@@ -127,10 +128,10 @@ pub(crate) fn reproduce(
     let began = Instant::now();
     let list = programs::programs().map_err(|e| ReproduceError::Inputs(e.to_string()))?;
     let measured = classes::measured(&list).map_err(ReproduceError::Inputs)?;
-    let (classes, speeds): (Vec<_>, Vec<_>) = measured.into_iter().unzip();
+    let (classes, paces): (Vec<_>, Vec<_>) = measured.into_iter().unzip();
     let spec = presets::load("i7-860").map_err(|e| ReproduceError::Machine(e.to_string()))?;
     let form = Form::new(options);
-    let shares: Vec<f64> = speeds.iter().map(|s| form.share(*s)).collect();
+    let shares: Vec<f64> = paces.iter().map(|p| form.share(*p)).collect();
     let runs = Runs::new(&spec, (&list, &classes, &shares), form, options, hooks);
     let mut figures = Vec::new();
     let not_run = |(id, title, kind): &Named, why: &str| {
@@ -183,7 +184,7 @@ fn conditions(form: &Form) -> Vec<String> {
             .to_owned(),
         format!(
             "Each program is met at a drawn place of its recording; {} references are measured after \
-             {} of warm-up. Weighted speedup: sum of IPC together over IPC alone under Linux.",
+             {} of warm-up, fewer of slow programs in the quick form. Weighted speedup: sum of IPC together over IPC alone under Linux.",
             form.budget, form.warmup
         ),
         format!(

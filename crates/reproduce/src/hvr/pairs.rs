@@ -7,6 +7,7 @@ use super::{
     Given,
     mixes::{BUS, Mix, Way},
     rows::Runs,
+    told::tell,
 };
 use crate::{
     row::{Found, Row, mean},
@@ -86,6 +87,10 @@ pub(super) fn few_classes(runs: &Runs<'_>) -> Given {
         "LLCT that share an eighth are within 2 % of sharing all",
         within(&gains(runs, &llct, CURVE), 2.0),
     );
+    for mixes in [&without, &ccf] {
+        tell(runs, &mut row, mixes, &[Way::Linux, CACHE]);
+    }
+    tell(runs, &mut row, &llct, &[Way::Linux, CACHE, CURVE]);
     Ok((vec![row.finish()], Vec::new()))
 }
 
@@ -110,6 +115,7 @@ pub(super) fn by_llct(runs: &Runs<'_>) -> Given {
             &[(&[Class::Llct], llct), (&NEEDY, 8 - llct)],
         );
         runs.bench.prepare(&mixes, &ways, BUS);
+        tell(runs, &mut row, &mixes, &ways);
         let of = |way| mean(&gains(runs, &mixes, way));
         for (title, way) in ["cache-only", "Curve-VP", "bank-only", "C-VP"]
             .iter()
@@ -177,6 +183,8 @@ pub(super) fn four_and_four(runs: &Runs<'_>) -> Given {
     };
     runs.bench
         .prepare(std::slice::from_ref(&mix), &[Way::Linux, CACHE, CURVE], BUS);
+    let ways = [Way::Linux, CACHE, CURVE];
+    tell(runs, &mut row, std::slice::from_ref(&mix), &ways);
     let cache = runs.bench.relative(&mix, CACHE, BUS)?;
     let curve = runs.bench.relative(&mix, CURVE, BUS)?;
     let change: Vec<Found> = (0..8)
@@ -251,6 +259,9 @@ pub(super) fn sharing(runs: &Runs<'_>) -> Given {
         let paper = Published::Text(format!("{low} to {high}"));
         row.judge(name, paper, found, "%", |s| verdict::range(low, high, s));
     }
+    for mixes in [&without, &with, &many] {
+        tell(runs, &mut row, mixes, &[Way::Linux, Way::Hvr]);
+    }
     Ok((vec![row.finish()], Vec::new()))
 }
 
@@ -287,5 +298,6 @@ pub(super) fn workload_22(runs: &Runs<'_>) -> Given {
     }
     row.show("HVR over Linux", &mean(&gains(runs, &mixes, Way::Hvr)), "%");
     row.note(&format!("{} of 5 mixes", mixes.len()));
+    tell(runs, &mut row, &mixes, &ways);
     Ok((vec![row.finish()], Vec::new()))
 }

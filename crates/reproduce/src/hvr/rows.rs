@@ -22,6 +22,7 @@ use super::{
     form::Form,
     mixes::{BUS, Bench, Mix, Way},
     programs::Program,
+    told::tell,
 };
 use crate::{
     Hooks, Options,
@@ -185,6 +186,13 @@ pub(super) fn horizontal_and_vertical(runs: &Runs<'_>) -> Given {
         .filter(|i| cache[*i] > 0.0 && bank[*i] > 0.0)
         .take(50);
     let chosen: Vec<Mix> = both.map(|i| mixes[i].clone()).collect();
+    for size in [4, 8] {
+        let of: Vec<Mix> = (mixes.iter().filter(|m| m.members.len() == size))
+            .cloned()
+            .collect();
+        let ways = [Way::Linux, CACHE, Way::bank_only(size), Way::Uvp, Way::Hvr];
+        tell(runs, &mut h1, &of, &ways);
+    }
     let h2 = vertical(runs, &chosen);
     let h13 = lead(runs, &mixes);
     Ok((vec![h1.finish(), h2, h13], Vec::new()))
@@ -243,6 +251,7 @@ fn vertical(runs: &Runs<'_>, mixes: &[Mix]) -> piebald_report::Target {
         "%",
     );
     row.note(&format!("{} mixes of quadrant I", mixes.len()));
+    tell(runs, &mut row, mixes, &ways);
     let whole = runs.form.mixes(mixes.len() as u64, 2) as usize;
     whole_l2(runs, &mixes[..whole.min(mixes.len())], &mut row);
     row.finish()
@@ -408,6 +417,13 @@ pub(super) fn by_bus(runs: &Runs<'_>) -> Given {
         }
     }
     row.note(&format!("{} of 20 mixes", mixes.len()));
+    for size in [4, 8] {
+        let of: Vec<Mix> = (mixes.iter().filter(|m| m.members.len() == size))
+            .cloned()
+            .collect();
+        let ways = [&VERTICAL[..], &[Way::Linux, CACHE, Way::bank_only(size)]].concat();
+        tell(runs, &mut row, &of, &ways);
+    }
     Ok((vec![row.finish()], Vec::new()))
 }
 
@@ -467,6 +483,7 @@ pub(super) fn frameworks(runs: &Runs<'_>) -> Given {
         mixes.len(),
         worse.len()
     ));
+    tell(runs, &mut row, &mixes, &ways);
     let drawn = sorted([&svp, &uvp, &hvr]);
     Ok((vec![row.finish()], drawn.into_iter().collect()))
 }

@@ -7,6 +7,7 @@ use super::{
     Given,
     mixes::{BUS, Mix, Way},
     rows::Runs,
+    told::tell,
 };
 use crate::{
     row::{Found, Row},
@@ -160,6 +161,13 @@ pub(super) fn rules(runs: &Runs<'_>) -> Given {
         );
     }
     row.note(&format!("{} of 214 mixes", mixes.len()));
+    if runs.form.quick {
+        for mix in &mixes {
+            let ways = PARTITIONED.map(|p| way(p, mix));
+            let ways = [&ways[..], &[Way::Linux, Way::Coalescing]].concat();
+            tell(runs, &mut row, std::slice::from_ref(mix), &ways);
+        }
+    }
     let silent: Vec<String> = [1, 2, 3, 5, 6]
         .into_iter()
         .filter(|r| tallies[*r].spoken == 0)

@@ -6,6 +6,7 @@ use piebald_lab::rooms::policy::hvr::{
     Class, LowLocality, MonitorConfig, Watched as PageChoice, Window,
 };
 use piebald_report::{Published, Sample, TargetKind};
+use piebald_units::Hertz;
 use rayon::prelude::*;
 
 use super::{
@@ -31,19 +32,31 @@ fn number(value: f64) -> Found {
     Ok(Sample::new(vec![value]))
 }
 
-/// The windows of all programs of one thread, by their places.
+/// The windows of all programs of one thread, by their places, at one instruction per cycle.
 fn all(
     runs: &Runs<'_>,
     monitor: &MonitorConfig,
     scale: u64,
+) -> HashMap<usize, Result<Seen, String>> {
+    at_speeds(runs, monitor, scale, |_| Ok(1.0))
+}
+
+/// The same at these instructions per cycle.
+fn at_speeds(
+    runs: &Runs<'_>,
+    monitor: &MonitorConfig,
+    scale: u64,
+    ipc: impl Fn(usize) -> Result<f64, String> + Sync,
 ) -> HashMap<usize, Result<Seen, String>> {
     let refs = if runs.form.quick { QUICK_REFS } else { REFS };
     let clock = runs.bench.spec.core.clock;
     let seed = runs.bench.seed;
     let one = |at: usize| {
         let program = &runs.bench.programs[at];
+        let clock = |ipc: f64| Hertz((clock.0 as f64 * ipc) as u64);
         let seen = (program.ready(&runs.bench.inputs, seed, refs))
-            .and_then(|ready| watch(&ready, monitor, clock, [scale, refs, seed]));
+            .and_then(|ready| Ok((ready, clock(ipc(at)?))))
+            .and_then(|(ready, clock)| watch(&ready, monitor, clock, [scale, refs, seed]));
         (at, seen.map_err(|e| format!("{}: {e}", program.name)))
     };
     runs.of(&Class::ALL).into_par_iter().map(one).collect()
@@ -234,6 +247,17 @@ fn reuse_of(
     Ok(mean_of(&means))
 }
 
+/// The windows at the instructions per cycle that each program has alone on the machine.
+fn at_own_speeds(runs: &Runs<'_>) -> HashMap<usize, Result<Seen, String>> {
+    let alone = |at: usize| Mix::alone((at, 0));
+    let mixes: Vec<Mix> = runs.of(&Class::ALL).into_iter().map(alone).collect();
+    runs.bench.prepare(&mixes, &[Way::Linux], BUS);
+    at_speeds(runs, &MonitorConfig::PAPER, TIME_SCALE, |at| {
+        let speed = runs.bench.ipc(&alone(at), Way::Linux, BUS)?;
+        Ok(speed.mean)
+    })
+}
+
 /// H-7.
 fn classifier(w: &Watched<'_, '_>) -> Row {
     let mut row = Row::new("H-7", "Figure 7: the classifier", TargetKind::H);
@@ -270,6 +294,21 @@ fn classifier(w: &Watched<'_, '_>) -> Row {
                 "passes",
             );
         }
+    }
+    let own = at_own_speeds(w.runs);
+    let found = right(w.runs, &own);
+    let share = found.clone().and_then(|(share, _)| number(share));
+    row.show("at each program's own speed", &share, "%");
+    if let Ok((_, wrong)) = found {
+        row.note(&format!(
+            "not at each program's own speed: {}",
+            wrong.join(", ")
+        ));
+    }
+    for class in Class::ALL {
+        let found = reuse_of(w.runs, &own, class).and_then(number);
+        let name = format!("re-use time of {class}, at their own speeds");
+        row.show(&name, &found, "passes");
     }
     if w.runs.form.quick {
         row.note("the quick form has neither other thresholds nor other time scales");
