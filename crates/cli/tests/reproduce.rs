@@ -56,7 +56,10 @@ fn what_cannot_be_is_refused_with_what_is_allowed() {
             "--only R-1: allowed: R-2, R-6",
         ),
         (&["srm", "--guest", "--budget", "1M"], "not with --guest"),
-        (&["srm", "--guest", "--module", "no.ko"], "--module no.ko: no such file"),
+        (
+            &["srm", "--guest", "--module", "no.ko"],
+            "--module no.ko: no such file",
+        ),
         (&["srm", "--module", "no.ko"], "--guest"),
     ] {
         let done = piebald(&folder(), args);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use piebald_guest::{Hooks as BootHooks, Scenario as Real, Tools, boots, compile, write_files};
-use piebald_lab::scenario::Scenario as Modelled;
+use piebald_lab::rooms::hw::presets;
 use piebald_report::{Metrics, ProgramResult, Sample, Study};
 use rayon::prelude::*;
 
@@ -38,6 +38,15 @@ pub(super) struct Subject {
     pub refs: [u64; 2],
 }
 
+/// By what processors of the modelled kernel advance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// By instructions, one for one, as in the guest: the machine answers at once.
+    Instructions,
+    /// By the machine's time.
+    Time,
+}
+
 /// How pages are placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Way {
@@ -61,6 +70,8 @@ pub(super) struct Case {
     pub files: u32,
     pub passes: usize,
     pub subject: Subject,
+    /// Run by time as well, for slowdowns.
+    pub timed: bool,
     /// By their names in results.
     pub ways: Vec<(String, Way)>,
 }
@@ -130,29 +141,35 @@ impl Case {
         format!("{{ {} }}", all.join(", "))
     }
 
-    /// The scenario of the modelled kernel, over the recordings of both programs.
+    /// The scenario of the modelled kernel, over the recordings of both programs; `machine`: a
+    /// file instead of the preset.
     pub(super) fn modelled(
         &self,
         form: &Form,
         [own, grep]: [&Path; 2],
-    ) -> Result<(Modelled, String), String> {
+        machine: Option<&Path>,
+    ) -> Result<String, String> {
+        let file = |path: &Path| toml::Value::String(path.display().to_string());
+        let machine = match machine {
+            Some(path) => format!("file = {}", file(path)),
+            None => format!("preset = \"{}\"", self.preset),
+        };
         let [warmup, budget] = self.subject.refs;
         let mut text = format!(
             "schema = 1\nrepetitions = {}\nseed = {}\nbudget_refs = \"{budget}\"\n\
-             warmup_refs = \"{warmup}\"\nalone = \"targets\"\n[machine]\npreset = \"{}\"\n\
+             warmup_refs = \"{warmup}\"\nalone = \"targets\"\n[machine]\n{machine}\n\
              memory = \"{}\"\nfeatures = \"coherence\"\n[output]\nset_map = 0\n",
-            form.repetitions, form.seed, self.preset, self.memory
+            form.repetitions, form.seed, self.memory
         );
         // SRM-buffer needs a page cache; both of its ways have the same one.
         let has_files = self.ways.iter().any(|(_, w)| matches!(w, Way::Srm(_)));
         if has_files {
             text += "[files]\ndevice = \"nvme\"\nreadahead = \"6.x\"\n";
         }
-        let file = |path: &Path| toml::Value::String(path.display().to_string());
         let _ = write!(
             text,
-            "[[program]]\nname = \"{}\"\nrecording = {}\ncores = \"0\"\nmode = \"hint\"\n\
-             [[program]]\nname = \"{GREP}\"\nrecording = {}\ncores = \"1\"\nmode = \"hint\"\n\
+            "[[program]]\nname = \"{}\"\nrecording = {}\ncores = \"0\"\n\
+             [[program]]\nname = \"{GREP}\"\nrecording = {}\ncores = \"1\"\n\
              role = \"polluter\"\n",
             self.subject.name,
             file(own),
@@ -175,9 +192,7 @@ impl Case {
                 }
             }
         }
-        let name = format!("{}, modelled", self.name);
-        let scenario = Modelled::parse(&text, Path::new(&name)).map_err(|e| e.to_string())?;
-        Ok((scenario, text))
+        Ok(text)
     }
 }
 
@@ -204,9 +219,79 @@ impl Pair {
     }
 }
 
+/// What came out of a case.
+struct Done {
+    by_instructions: Result<Study, String>,
+    by_time: Result<Study, String>,
+    real: Result<Study, String>,
+}
+
+impl Default for Done {
+    fn default() -> Self {
+        let [by_instructions, by_time, real] = [(); 3].map(|()| Err("not run".to_owned()));
+        Self {
+            by_instructions,
+            by_time,
+            real,
+        }
+    }
+}
+
+impl Done {
+    fn all(&self) -> [(&'static str, &Result<Study, String>); 3] {
+        [
+            ("modelled by instructions", &self.by_instructions),
+            ("modelled by time", &self.by_time),
+            ("real", &self.real),
+        ]
+    }
+}
+
+/// The machine of a preset that answers at once, so that processors advance by instructions: a
+/// cycle of 100 ns, in which all of its caches and nearly all of its memory have answered.
+fn by_instructions(preset: &str) -> Result<String, String> {
+    let text = presets::get(preset).ok_or_else(|| format!("no preset {preset}"))?;
+    let mut machine: toml::Table = text.parse().map_err(|e| format!("{preset}: {e}"))?;
+    let set = |table: &mut toml::Table, key: &str, value: toml::Value| {
+        table.insert(key.to_owned(), value);
+    };
+    let part = |machine: &mut toml::Table, key: &str| match machine.remove(key) {
+        Some(toml::Value::Table(table)) => Ok(table),
+        _ => Err(format!("{preset}: no [{key}]")),
+    };
+    let mut core = part(&mut machine, "core")?;
+    set(&mut core, "clock", "10MHz".into());
+    set(&mut core, "base_cpi", 1.0.into());
+    let mut memory = part(&mut machine, "memory")?;
+    set(&mut memory, "fixed_latency", "0ns".into());
+    let mut links = part(&mut machine, "links")?;
+    let transfers: Vec<String> = links
+        .keys()
+        .filter(|k| k.ends_with("_transfer"))
+        .cloned()
+        .collect();
+    for key in transfers {
+        set(&mut links, &key, 1.into());
+    }
+    for (key, table) in [("core", core), ("memory", memory), ("links", links)] {
+        set(&mut machine, key, table.into());
+    }
+    let caches = machine.get_mut("cache").and_then(toml::Value::as_array_mut);
+    for cache in caches
+        .into_iter()
+        .flatten()
+        .filter_map(toml::Value::as_table_mut)
+    {
+        set(cache, "latency", 1.into());
+    }
+    let text = machine.to_string();
+    presets::parse(&text, preset).map_err(|e| e.to_string())?;
+    Ok(text)
+}
+
 /// What both kernels made of the cases, by their names.
 pub(super) struct Kernels {
-    done: BTreeMap<String, [Result<Study, String>; 2]>,
+    done: BTreeMap<String, Done>,
     refs: u64,
 }
 
@@ -225,6 +310,10 @@ impl Kernels {
         for case in cases {
             let real = case.real(form, module).map_err(|e| said(&e))?;
             let folder = format!("data-{}", case.files);
+            let machine = by_instructions(case.preset).map_err(|e| said(&e))?;
+            let path = options.inputs.join(format!("{}.toml", case.preset));
+            std::fs::write(&path, machine)
+                .map_err(|e| said(&format!("{}: {e}", path.display())))?;
             let at = options.inputs.join(&folder);
             write_files(&real.files, &at).map_err(|e| said(&e))?;
             let recordings = record(case, &folder, options, hooks);
@@ -240,27 +329,44 @@ impl Kernels {
                 progress(stage, 0, total);
             }
         };
-        let jobs = ready.len();
-        let found: Vec<Result<Study, String>> = (0..2 * jobs)
-            .into_par_iter()
-            .map(|job| {
-                let (case, real, recordings) = &ready[job % jobs];
-                match job < jobs {
-                    true => boot(case, real, hooks, &show),
-                    false => {
-                        let paths = [recordings[0].as_path(), recordings[1].as_path()];
-                        let (_, text) = case.modelled(form, paths)?;
-                        bench.run(&format!("{}, modelled", case.name), &text)
-                    }
-                }
-            })
-            .collect();
-        let mut done: BTreeMap<String, [Result<Study, String>; 2]> = BTreeMap::new();
-        let (real, modelled) = found.split_at(jobs);
-        for (case, (real, modelled)) in cases.iter().zip(real.iter().zip(modelled)) {
-            done.insert(case.name.clone(), [modelled.clone(), real.clone()]);
+        let mut jobs = Vec::new();
+        for nth in 0..ready.len() {
+            jobs.push((nth, None));
         }
-        let seen = done.values().flatten().flatten();
+        for (nth, (case, ..)) in ready.iter().enumerate() {
+            jobs.push((nth, Some(Pace::Instructions)));
+            jobs.extend(case.timed.then_some((nth, Some(Pace::Time))));
+        }
+        let run = |(nth, pace): &(usize, Option<Pace>)| {
+            let (case, real, recordings) = &ready[*nth];
+            let Some(pace) = pace else {
+                return boot(case, real, hooks, &show);
+            };
+            let paths = [recordings[0].as_path(), recordings[1].as_path()];
+            let (name, machine) = match pace {
+                Pace::Time => ("by time", None),
+                Pace::Instructions => {
+                    let path = options.inputs.join(format!("{}.toml", case.preset));
+                    ("by instructions", Some(path))
+                }
+            };
+            let text = case.modelled(form, paths, machine.as_deref())?;
+            bench.run(&format!("{}, modelled {name}", case.name), &text)
+        };
+        let found: Vec<Result<Study, String>> = jobs.par_iter().map(run).collect();
+        let mut done: BTreeMap<String, Done> = BTreeMap::new();
+        for ((nth, pace), study) in jobs.iter().zip(found) {
+            let entry = done.entry(cases[*nth].name.clone()).or_default();
+            match pace {
+                None => entry.real = study,
+                Some(Pace::Instructions) => entry.by_instructions = study,
+                Some(Pace::Time) => entry.by_time = study,
+            }
+        }
+        let seen = done
+            .values()
+            .flat_map(|d| d.all().map(|(_, s)| s))
+            .flatten();
         Ok(Self {
             refs: seen.map(|s| s.simulated_refs).sum(),
             done,
@@ -275,8 +381,8 @@ impl Kernels {
     /// What weakens the results.
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut all = Vec::new();
-        for (name, kernels) in &self.done {
-            for (kernel, study) in ["modelled", "real"].into_iter().zip(kernels) {
+        for (name, done) in &self.done {
+            for (kernel, study) in done.all() {
                 let said = study.iter().flat_map(|s| &s.warnings);
                 let said = said.filter(|w| !w.starts_with("one repetition"));
                 all.extend(said.map(|w| format!("Warning, {name}, {kernel}: {w}.")));
@@ -286,29 +392,44 @@ impl Kernels {
     }
 
     /// A number of both kernels.
-    pub(super) fn pair(&self, case: &str, of: impl Fn(&Study) -> Result<Sample, String>) -> Pair {
-        let missing = || Err("not run".to_owned());
-        let [modelled, real] = match self.done.get(case) {
-            Some(both) => both
-                .each_ref()
-                .map(|s| of(s.as_ref().map_err(Clone::clone)?)),
-            None => [missing(), missing()],
+    fn pair(&self, case: &Case, pace: Pace, of: impl Fn(&Study) -> Result<Sample, String>) -> Pair {
+        let missing = Done::default();
+        let done = self.done.get(&case.name).unwrap_or(&missing);
+        let modelled = match pace {
+            Pace::Instructions => &done.by_instructions,
+            Pace::Time => &done.by_time,
         };
-        Pair { modelled, real }
+        let of = |s: &Result<Study, String>| of(s.as_ref().map_err(Clone::clone)?);
+        Pair {
+            modelled: of(modelled),
+            real: of(&done.real),
+        }
     }
 
     /// Last-level misses of a case's subject per million of its instructions.
     pub(super) fn misses(&self, case: &Case, way: &str, together: bool) -> Pair {
-        self.pair(&case.name, |study| {
-            let metrics = metrics(study, way, case.subject.name, together)?;
+        self.misses_of(case, Pace::Instructions, way, case.subject.name, together)
+    }
+
+    /// The same of either program, by either pace.
+    pub(super) fn misses_of(
+        &self,
+        case: &Case,
+        pace: Pace,
+        way: &str,
+        name: &str,
+        together: bool,
+    ) -> Pair {
+        self.pair(case, pace, |study| {
+            let metrics = metrics(study, way, name, together)?;
             let last = metrics.mpki.last().ok_or("no caches")?;
             Ok(last.mpki.scaled(1e3))
         })
     }
 
-    /// Share of its last-level accesses that miss, in percent.
+    /// Share of the subject's last-level accesses that miss, in percent.
     pub(super) fn miss_rate(&self, case: &Case, way: &str, together: bool) -> Pair {
-        self.pair(&case.name, |study| {
+        self.pair(case, Pace::Instructions, |study| {
             let metrics = metrics(study, way, case.subject.name, together)?;
             let last = metrics.mpki.last().ok_or("no caches")?;
             let rate = last.mpki.ratio(&last.accesses).ok_or("no accesses")?;
@@ -316,9 +437,9 @@ impl Kernels {
         })
     }
 
-    /// Slowdown of a program beside the other in percent: of the subject by its own work.
+    /// Slowdown of the subject beside grep in percent, by its own work.
     pub(super) fn slowdown(&self, case: &Case, way: &str) -> Pair {
-        self.pair(&case.name, |study| {
+        self.pair(case, Pace::Time, |study| {
             let found = result(study, way, case.subject.name)?;
             let slowdown = found.slowdown.as_ref().ok_or("no time together")?;
             Ok(slowdown.scaled(100.0))
@@ -337,7 +458,7 @@ impl Kernels {
 
     /// Modelled time of an instruction of a program beside the other, in cycles.
     pub(super) fn cycles(&self, case: &Case, way: &str, name: &str) -> Pair {
-        self.pair(&case.name, |study| {
+        self.pair(case, Pace::Time, |study| {
             Ok(metrics(study, way, name, true)?.ipc.map(f64::recip))
         })
     }
@@ -419,4 +540,26 @@ fn record(
     };
     let [own, grep] = wanted;
     Ok([one(own)?, one(grep)?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_that_answers_at_once_has_the_same_caches() {
+        for preset in ["w3540", "x5355"] {
+            let text = by_instructions(preset).unwrap_or_else(|e| panic!("{e}"));
+            let quick = presets::parse(&text, preset).unwrap_or_else(|e| panic!("{e}"));
+            let own = presets::load(preset).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(quick.core.clock.0, 10_000_000);
+            assert_eq!(quick.cache.len(), own.cache.len());
+            for (a, b) in quick.cache.iter().zip(&own.cache) {
+                assert_eq!(a.latency, 1);
+                assert_eq!((a.size, a.ways, a.shared_by), (b.size, b.ways, b.shared_by));
+                assert_eq!((a.replacement, a.inclusion), (b.replacement, b.inclusion));
+            }
+        }
+        assert!(by_instructions("pdp11").is_err());
+    }
 }

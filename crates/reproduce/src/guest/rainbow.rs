@@ -6,7 +6,7 @@ use piebald_report::{PaperFigure, Target, TargetKind};
 use super::{
     Form,
     agree::{Kind, NO_MISSES},
-    case::{Case, Kernels, Pair, Subject, Way},
+    case::{Case, GREP, Kernels, Pace, Pair, Subject, Way},
     rows::{judge, show},
 };
 use crate::row::{Found, Row, curve, figure};
@@ -62,6 +62,7 @@ pub(super) fn cases(form: &Form) -> Vec<Case> {
         bits: 15..=18,
         files: 96,
         passes: 3,
+        timed: false,
         subject,
         ways: ways(form),
     };
@@ -124,8 +125,9 @@ pub(super) fn rows(form: &Form, kernels: &Kernels) -> (Vec<Target>, Vec<PaperFig
         }
         state_falls(&mut alone, name, &solo);
         state_overlap(&mut beside, kernels, case, sizes);
-        let pace = format!("{name}, {STOCK}: grep's instructions by time for each of its own");
-        show(&mut beside, &pace, &kernels.pace(case, STOCK), "");
+        let grep = kernels.misses_of(case, Pace::Instructions, STOCK, GREP, true);
+        let what = format!("grep beside {name}, {STOCK}");
+        show(&mut beside, &what, &grep, Kind::Misses.unit());
         panels.push((name.to_owned(), curves(sizes, &solo, &company)));
     }
     let figure = figure(

@@ -6,7 +6,7 @@ use piebald_report::{PaperFigure, Target, TargetKind};
 use super::{
     Form,
     agree::Kind,
-    case::{Case, GREP, Kernels, Pair, Subject, Way},
+    case::{Case, GREP, Kernels, Pace, Pair, Subject, Way},
     rows::{judge, show},
 };
 use crate::row::{Row, change, curve, figure, named, negated};
@@ -52,6 +52,7 @@ pub(super) fn cases(form: &Form) -> Vec<Case> {
             bits: 12..=17,
             files: 64,
             passes: 5,
+            timed: true,
             subject: Subject {
                 name: program,
                 guest: words(guest),
@@ -129,6 +130,12 @@ pub(super) fn rows(form: &Form, kernels: &Kernels) -> (Vec<Target>, Vec<PaperFig
             judge(nine, &format!("{name}: {way}"), &slowdown, Kind::Percent);
             let misses = kernels.misses(case, way, true);
             judge(eleven, &format!("{name}: {way}"), &misses, Kind::Misses);
+            let by_time = kernels.misses_of(case, Pace::Time, way, case.subject.name, true);
+            let what = format!("{name}: {way}, modelled by time");
+            show(eleven, &what, &by_time, Kind::Misses.unit());
+            let grep = kernels.misses_of(case, Pace::Instructions, way, GREP, true);
+            let what = format!("grep beside {name}: {way}");
+            show(eleven, &what, &grep, Kind::Misses.unit());
             let alone = kernels.misses(case, way, false);
             judge(
                 eleven,
