@@ -5,6 +5,8 @@
 # against four policies of the page cache, with a disk below.
 #
 #   ./demo.sh
+#   ./demo.sh --guest    instead: what a real kernel misses, with the module and without it
+#                        (scripts/demo-guest.sh)
 #
 # Installs what is missing (needs root or sudo only then), builds the program,
 # and leaves everything it makes in out/demo.
@@ -13,6 +15,11 @@ set -eu
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=scripts/setup.sh
 . "$root/scripts/setup.sh"
+case $*: in
+    :) ;;
+    --guest:) exec "$root/scripts/demo-guest.sh" ;;
+    *) warn "demo: \"$*\": allowed: nothing, or --guest"; exit 2 ;;
+esac
 settle_target_dir "$root"
 cd "$root"
 

@@ -11,7 +11,9 @@ use piebald_report::{
     Reproduction, TableStyle, Verdict, reproduction_to_html, reproduction_to_json,
     reproduction_to_table, write_atomically,
 };
-use piebald_reproduce::{Hooks, Options, System, Wanted, reproduce};
+use piebald_reproduce::{
+    Hooks, Options, System, Wanted, guest_targets, reproduce, reproduce_guest,
+};
 use piebald_units::Count;
 
 use crate::{
@@ -25,6 +27,13 @@ pub(crate) struct Args {
     /// The system; without one, those that can be rerun are listed
     #[arg(value_name = "PAPER", value_parser = system)]
     paper: Option<System>,
+    /// Run what the kernel module has in a real kernel under QEMU, beside the same in the
+    /// modelled kernel: rainbow, srm
+    #[arg(long)]
+    guest: bool,
+    /// The module, for --guest [default: where kernel/build.sh puts it]
+    #[arg(long, value_name = "FILE", requires = "guest")]
+    module: Option<PathBuf>,
     /// Fewer sizes, repetitions and references: minutes instead of hours
     #[arg(long)]
     quick: bool,
@@ -106,17 +115,20 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         repetitions: args.repetitions,
         budget_refs: args.budget.map(|n| n.0),
         only: args.only.clone(),
-        inputs: args
-            .inputs
-            .clone()
-            .unwrap_or_else(|| default_inputs(system)),
+        inputs: args.inputs.clone().unwrap_or_else(|| match args.guest {
+            true => guest_inputs(),
+            false => default_inputs(system),
+        }),
     };
     let hooks = Hooks {
         stop: Some(&stop),
         progress: Some(&show),
         record: &recorder,
     };
-    let result = reproduce(system, &options, hooks);
+    let result = match args.guest {
+        false => reproduce(system, &options, hooks),
+        true => reproduce_guest(system, &options, &module(args)?, hooks),
+    };
     bar.finish_and_clear();
     let mut found = result.map_err(Failure::failed)?;
     found.command = Some(command(args, system));
@@ -142,6 +154,34 @@ fn default_inputs(system: System) -> PathBuf {
         .join("inputs")
 }
 
+/// Where the guest's programs and files are made, for recordings.
+fn guest_inputs() -> PathBuf {
+    record::cache_folder().map_or_else(
+        |_| PathBuf::from("out/reproduce/guest/inputs"),
+        |cache| cache.join("reproduce").join("guest"),
+    )
+}
+
+/// The module that was named, or the one built beside this program.
+fn module(args: &Args) -> Result<PathBuf, Failure> {
+    if let Some(path) = &args.module {
+        return match path.is_file() {
+            true => Ok(path.clone()),
+            false => Err(Failure::usage(format!(
+                "--module {}: no such file (kernel/build.sh makes the module)",
+                path.display()
+            ))),
+        };
+    }
+    let this =
+        std::env::current_exe().map_err(|e| Failure::failed(format!("this program: {e}")))?;
+    let beside = |folder: &Path| folder.join("kernel/module/piebald.ko");
+    let found = this.ancestors().skip(2).take(2).map(beside);
+    found.into_iter().find(|path| path.is_file()).ok_or_else(|| {
+        Failure::usage("--guest: no piebald.ko near this program: kernel/build.sh makes it, or name it with --module")
+    })
+}
+
 fn list() -> Result<ExitCode, Failure> {
     let mut text = String::new();
     for system in System::ALL {
@@ -158,12 +198,23 @@ fn list() -> Result<ExitCode, Failure> {
 
 /// What the command line says beyond what its parser knows.
 fn check(args: &Args, system: System) -> Result<(), Failure> {
+    let guest = guest_targets(system);
+    if args.guest && guest.is_none() {
+        return Err(Failure::usage(format!(
+            "{} --guest: allowed: rainbow, srm",
+            system.name()
+        )));
+    }
+    if args.guest && args.budget.is_some() {
+        return Err(Failure::usage("--budget: not with --guest"));
+    }
+    let ids = guest.filter(|_| args.guest).unwrap_or(system.targets());
     let known = |id: &&String| {
-        let mut all = system.targets().iter();
+        let mut all = ids.iter();
         !all.any(|t| t.eq_ignore_ascii_case(id))
     };
     if let Some(id) = args.only.iter().find(known) {
-        let allowed = system.targets().join(", ");
+        let allowed = ids.join(", ");
         return Err(Failure::usage(format!("--only {id}: allowed: {allowed}")));
     }
     if let Some(budget) = args.budget
@@ -178,6 +229,9 @@ fn check(args: &Args, system: System) -> Result<(), Failure> {
 
 fn command(args: &Args, system: System) -> String {
     let mut text = format!("piebald reproduce {}", system.name());
+    if args.guest {
+        text += " --guest";
+    }
     if args.quick {
         text += " --quick";
     }

@@ -50,6 +50,17 @@ fn what_cannot_be_is_refused_with_what_is_allowed() {
             "--budget 10: allowed: 100 to 1T",
         ),
         (&["rainbow", "--repetitions", "0"], "1..=1000"),
+        (&["mfc", "--guest"], "mfc --guest: allowed: rainbow, srm"),
+        (
+            &["rainbow", "--guest", "--only", "R-1"],
+            "--only R-1: allowed: R-2, R-6",
+        ),
+        (&["srm", "--guest", "--budget", "1M"], "not with --guest"),
+        (
+            &["srm", "--guest", "--module", "no.ko"],
+            "--module no.ko: no such file",
+        ),
+        (&["srm", "--module", "no.ko"], "--guest"),
     ] {
         let done = piebald(&folder(), args);
         assert_eq!(done.status.code(), Some(2), "{args:?}");

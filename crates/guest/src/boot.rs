@@ -17,7 +17,7 @@ use piebald_qemu::{
 
 use crate::{
     inputs,
-    scenario::{Policy, Program, Scenario},
+    scenario::{Input, Policy, Program, Scenario},
     script::{self, CODES},
 };
 
@@ -26,10 +26,15 @@ const SCRIPTS: [(&str, &str); 2] = [
     ("setup.sh", include_str!("../../../scripts/setup.sh")),
 ];
 const MARKS: (&str, &str) = ("mark.h", include_str!("../programs/mark.h"));
-const PROGRAMS: [(&str, &str); 3] = [
+const PROGRAMS: [(&str, &str); 8] = [
+    ("fft", include_str!("../programs/fft.c")),
     ("launch", include_str!("../programs/launch.c")),
+    ("lu", include_str!("../programs/lu.c")),
     ("mergesort", include_str!("../programs/mergesort.c")),
+    ("mm", include_str!("../programs/mm.c")),
+    ("records", include_str!("../programs/records.c")),
     ("scan", include_str!("../programs/scan.c")),
+    ("walk", include_str!("../programs/walk.c")),
 ];
 /// Where they are in the guest.
 const PROGRAMS_DIR: &str = "/piebald/programs";
@@ -109,9 +114,9 @@ impl Tools {
             found: Vec::new(),
         };
         for (name, text) in SCRIPTS {
-            tools.write(name, text)?;
+            write(tools.folder.path(), name, text)?;
         }
-        tools.compile()?;
+        compile(tools.folder.path())?;
         for program in &scenario.programs {
             tools.find(program)?;
         }
@@ -131,31 +136,6 @@ impl Tools {
         self.folder.path().join(name)
     }
 
-    fn write(&self, name: &str, text: &str) -> Result<PathBuf, BootError> {
-        let path = self.path(name);
-        match std::fs::write(&path, text) {
-            Ok(()) => Ok(path),
-            Err(source) => Err(BootError::File { path, source }),
-        }
-    }
-
-    fn compile(&self) -> Result<(), BootError> {
-        let folder = self.path("programs");
-        std::fs::create_dir_all(&folder).map_err(|source| BootError::File {
-            path: folder.clone(),
-            source,
-        })?;
-        self.write(MARKS.0, MARKS.1)?;
-        for (name, text) in PROGRAMS {
-            let source = self.write(&format!("{name}.c"), text)?;
-            let mut cc = Command::new("cc");
-            cc.args(["-O2", "-static", "-o"]);
-            cc.arg(folder.join(name)).arg(source);
-            run("cc", &mut cc)?;
-        }
-        Ok(())
-    }
-
     /// Finds a program of this computer that a command names.
     fn find(&mut self, program: &Program) -> Result<(), BootError> {
         let name = &program.command[0];
@@ -170,18 +150,7 @@ impl Tools {
 
     fn make_image(&self, scenario: &Scenario) -> Result<PathBuf, BootError> {
         let folder = self.path("data");
-        let failed = |path: &Path, source| BootError::File {
-            path: path.to_owned(),
-            source,
-        };
-        std::fs::create_dir_all(&folder).map_err(|e| failed(&folder, e))?;
-        for input in &scenario.files {
-            let path = folder.join(&input.name);
-            let file = File::create(&path).map_err(|e| failed(&path, e))?;
-            let mut file = BufWriter::new(file);
-            inputs::write(input, &mut file).map_err(|e| failed(&path, e))?;
-            file.flush().map_err(|e| failed(&path, e))?;
-        }
+        write_files(&scenario.files, &folder)?;
         let image = self.path("data.img");
         let bytes: u64 = scenario.files.iter().map(|f| f.size).sum();
         let blocks = (bytes + bytes / 16 + SPARE) / 4096;
@@ -216,7 +185,7 @@ impl Tools {
             }
         }
         let text = script::script(&resolved, policy, together, repetition);
-        let script = self.write("run.sh", &text)?;
+        let script = write(self.folder.path(), "run.sh", &text)?;
         let output = self.path("results.json");
         let mut bash = Command::new("bash");
         bash.arg(self.path("guest.sh")).arg("run").arg("--quiet");
@@ -287,6 +256,54 @@ impl Tools {
             escaped(&output.display().to_string()),
         )
     }
+}
+
+fn failed(path: &Path, source: std::io::Error) -> BootError {
+    BootError::File {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf, BootError> {
+    let path = folder.join(name);
+    std::fs::write(&path, text).map_err(|e| failed(&path, e))?;
+    Ok(path)
+}
+
+/// Compiles the programs that come with Piebald, without shared libraries, into the folder
+/// `programs` of a folder: those that guests run, for recordings of the same.
+///
+/// # Errors
+/// What is missing or failed.
+pub fn compile(folder: &Path) -> Result<(), BootError> {
+    let programs = folder.join("programs");
+    std::fs::create_dir_all(&programs).map_err(|e| failed(&programs, e))?;
+    write(folder, MARKS.0, MARKS.1)?;
+    for (name, text) in PROGRAMS {
+        let source = write(folder, &format!("{name}.c"), text)?;
+        let mut cc = Command::new("cc");
+        cc.args(["-O2", "-static", "-o"]);
+        cc.arg(programs.join(name)).arg(source).arg("-lm");
+        run("cc", &mut cc)?;
+    }
+    Ok(())
+}
+
+/// Writes files as guests find them in `/data` to a folder, which is made.
+///
+/// # Errors
+/// Those of the file system.
+pub fn write_files(files: &[Input], folder: &Path) -> Result<(), BootError> {
+    std::fs::create_dir_all(folder).map_err(|e| failed(folder, e))?;
+    for input in files {
+        let path = folder.join(&input.name);
+        let file = File::create(&path).map_err(|e| failed(&path, e))?;
+        let mut file = BufWriter::new(file);
+        inputs::write(input, &mut file).map_err(|e| failed(&path, e))?;
+        file.flush().map_err(|e| failed(&path, e))?;
+    }
+    Ok(())
 }
 
 /// Runs a tool that must succeed.

@@ -17,6 +17,8 @@ const MAX_VCPUS: u16 = 16;
 const MAX_REPETITIONS: u32 = 100;
 /// Least memory of a guest.
 const MIN_MEMORY: u64 = 256 << 20;
+/// Largest threshold of SRM-buffer in pages.
+const MAX_THRESHOLD: u32 = 1 << 16;
 /// Most bytes of all files.
 const MAX_FILES: u64 = 1 << 30;
 
@@ -116,6 +118,8 @@ pub struct Policy {
     pub colors: BTreeMap<String, String>,
     /// With SRM-buffer: files go through its coloured zone.
     pub srm: bool,
+    /// Its T_l in pages, 1 to 65536; `None` = the module's own choice.
+    pub threshold: Option<u32>,
 }
 
 #[derive(Deserialize)]
@@ -201,6 +205,7 @@ struct PolicyTable {
     colors: BTreeMap<String, String>,
     #[serde(default)]
     srm: bool,
+    threshold: Option<u32>,
 }
 
 impl Scenario {
@@ -437,9 +442,14 @@ fn policies(tables: Vec<PolicyTable>, folder: &Path) -> Result<Vec<Policy>, Stri
         check(&field("map"), &map, good, allowed)?;
         let good = !table.srm || table.module.is_some();
         check(&field("srm"), &table.srm, good, "false without a module")?;
+        let threshold = table.threshold;
+        let good = threshold.is_none_or(|t| table.srm && (1..=MAX_THRESHOLD).contains(&t));
+        let allowed = "1 to 65536 pages, with srm = true only";
+        check(&field("threshold"), &threshold.unwrap_or(0), good, allowed)?;
         made.push(Policy {
             name: table.name,
             srm: table.srm,
+            threshold,
             module: table.module.map(|m| folder.join(m)),
             map: table.map,
             colors: table.colors,

@@ -68,6 +68,12 @@ fn load(text: &mut String, policy: &Policy) {
     let map = policy.map.join("\\n");
     *text += "insmod /piebald/policy.ko || exit 102\n";
     let _ = writeln!(text, "printf '{map}\\n' >/proc/piebald/map || exit 102");
+    if let Some(threshold) = policy.threshold {
+        let _ = writeln!(
+            text,
+            "echo {threshold} >/proc/piebald/threshold || exit 102"
+        );
+    }
     if policy.srm {
         *text += "echo 1 >/proc/piebald/srm || exit 102\n";
     }
@@ -168,8 +174,14 @@ mod tests {
         let without = script(&scenario, &scenario.policies[1], true, 0);
         assert!(!without.contains("srm"), "{without}");
         scenario.policies[1].srm = true;
+        scenario.policies[1].threshold = Some(64);
         let with = script(&scenario, &scenario.policies[1], true, 0);
-        assert!(with.lines().any(|l| l == zone), "{with}");
+        let threshold = "echo 64 >/proc/piebald/threshold || exit 102";
+        let at = |line: &str| with.lines().position(|l| l == line);
+        assert!(
+            at(threshold).is_some() && at(threshold) < at(zone),
+            "{with}"
+        );
     }
 
     #[test]

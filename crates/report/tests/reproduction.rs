@@ -218,3 +218,32 @@ fn runs_that_are_not_measured_by_references_name_none() {
         }
     }
 }
+
+#[test]
+fn numbers_that_are_no_papers_have_their_own_names_and_a_ratio() {
+    let mut r = sample();
+    let before = reproduction_to_table(&r, &TableStyle::default());
+    assert!(
+        before.contains("paper") && !before.contains("ratio"),
+        "{before}"
+    );
+    r.columns = Some(["modelled".to_owned(), "re<al".to_owned()]);
+    let after = reproduction_to_table(&r, &TableStyle::default());
+    let line = |text: &str| after.lines().find(|l| l.contains(text)).map(str::to_owned);
+    let head = line("modelled").unwrap_or_default();
+    assert!(head.contains("re<al") && head.contains("ratio"), "{after}");
+    // 38.25 of 40; nothing where one of the two is missing.
+    assert!(
+        line("bzip2").is_some_and(|l| l.contains("0.956")),
+        "{after}"
+    );
+    assert_eq!(r.targets[0].values[1].ratio(), None);
+    let html = reproduction_to_html(&r).unwrap_or_else(|e| panic!("{e}"));
+    assert!(
+        html.contains("re&#60;al") && html.contains("0.956"),
+        "{html}"
+    );
+    let json = reproduction_to_json(&r).unwrap_or_else(|e| panic!("{e}"));
+    let back: Reproduction = serde_json::from_str(&json).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(back.columns, r.columns);
+}

@@ -6,10 +6,12 @@
 //! takes the place of one that cannot be had. Stand-ins are data (`programs.toml` of a
 //! system), chosen from published properties before any result was read.
 //!
-//! [`verdict`] has the rules by which results are judged; no room judges by itself.
+//! [`reproduce_guest`] runs some rows in a real kernel as well and compares it with the modelled
+//! one. [`verdict`] has the rules by which results are judged; no room judges by itself.
 
 mod dulo;
 mod experiment;
+mod guest;
 pub mod hvr;
 mod mfc;
 mod programs;
@@ -25,6 +27,7 @@ use std::{
 
 use piebald_report::Reproduction;
 
+pub use guest::{guest_targets, reproduce_guest};
 pub use programs::{ProgramsError, StandIn, Wanted, stand_ins};
 
 /// A system whose paper can be rerun.

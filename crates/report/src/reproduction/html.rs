@@ -2,10 +2,7 @@
 
 use askama::Template;
 
-use super::{
-    Reproduction, Target,
-    table::{cells, mark},
-};
+use super::{Reproduction, Target, table::mark};
 use crate::{
     ReportError,
     chart::{PALETTE, PanelAxes, is_cut, panel},
@@ -26,6 +23,7 @@ struct Page {
     summary: String,
     conditions: Vec<String>,
     facts: Vec<(&'static str, String)>,
+    headings: Vec<String>,
     targets: Vec<Row>,
     figures: Vec<Figure>,
     command: Option<String>,
@@ -42,8 +40,8 @@ struct Row {
     why: Option<String>,
     stand_in: bool,
     calibrated: bool,
-    /// Name, paper, measured, interval, unit.
-    values: Vec<[String; 5]>,
+    /// As the headings say.
+    values: Vec<Vec<String>>,
     /// Mark and statement.
     predicates: Vec<(&'static str, String)>,
 }
@@ -70,7 +68,8 @@ pub fn reproduction_to_html(r: &Reproduction) -> Result<String, ReportError> {
         summary: r.summary(),
         conditions: r.conditions.iter().map(|c| clean(c)).collect(),
         facts: spent(r),
-        targets: r.targets.iter().map(row).collect(),
+        headings: r.headings(),
+        targets: r.targets.iter().map(|t| row(r, t)).collect(),
         figures: figures(r)?,
         command: r.command.as_deref().map(clean),
         version: clean(&r.version),
@@ -94,11 +93,7 @@ fn spent(r: &Reproduction) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn row(t: &Target) -> Row {
-    let value = |v| {
-        let [paper, measured, interval] = cells(v);
-        [clean(&v.name), paper, measured, interval, clean(&v.unit)]
-    };
+fn row(r: &Reproduction, t: &Target) -> Row {
     Row {
         id: clean(&t.id),
         title: clean(&t.title),
@@ -113,7 +108,7 @@ fn row(t: &Target) -> Row {
         why: t.why.as_deref().map(clean),
         stand_in: t.stand_in,
         calibrated: t.calibrated,
-        values: t.values.iter().map(value).collect(),
+        values: t.values.iter().map(|v| r.row(v)).collect(),
         predicates: t
             .predicates
             .iter()

@@ -10,7 +10,11 @@ mod table;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ReportError, json};
+use crate::{
+    ReportError,
+    format::{clean, number},
+    json,
+};
 
 pub use html::reproduction_to_html;
 pub use table::reproduction_to_table;
@@ -49,6 +53,10 @@ pub struct Reproduction {
     pub host_seconds: f64,
     /// The command that gives the same again.
     pub command: Option<String>,
+    /// What the two numbers of a value are, if not a paper's and ours: `paper` and `measured` are
+    /// then shown under these names, and their ratio beside them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub columns: Option<[String; 2]>,
 }
 
 /// What sort of result a target is, and by which rule it is judged.
@@ -133,6 +141,16 @@ pub struct Value {
     pub unit: String,
 }
 
+impl Value {
+    /// `measured / paper`; `None` without both, and where the latter is 0.
+    pub fn ratio(&self) -> Option<f64> {
+        match (&self.paper, self.measured) {
+            (Published::Number(paper), Some(measured)) if *paper != 0.0 => Some(measured / paper),
+            _ => None,
+        }
+    }
+}
+
 /// What a paper says of a number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -206,6 +224,31 @@ pub struct CurvePoint {
 }
 
 impl Reproduction {
+    /// Headings of the table of a target: name, both numbers, their ratio if
+    /// [`columns`](Self::columns) are given, interval, unit.
+    pub(crate) fn headings(&self) -> Vec<String> {
+        let [paper, measured] = match &self.columns {
+            Some(names) => [&names[0], &names[1]].map(|n| clean(n)),
+            None => ["paper", "measured"].map(str::to_owned),
+        };
+        let ratio = self.columns.is_some().then(|| "ratio".to_owned());
+        let mut all = vec![String::new(), paper, measured];
+        all.extend(ratio);
+        all.extend(["95 % interval", "unit"].map(str::to_owned));
+        all
+    }
+
+    /// The cells of a value below [`headings`](Self::headings).
+    pub(crate) fn row(&self, value: &Value) -> Vec<String> {
+        let [paper, measured, interval] = table::cells(value);
+        let ratio = self.columns.is_some();
+        let ratio = ratio.then(|| value.ratio().map_or_else(|| "-".to_owned(), number));
+        let mut all = vec![clean(&value.name), paper, measured];
+        all.extend(ratio);
+        all.extend([interval, clean(&value.unit)]);
+        all
+    }
+
     /// How many targets came to a verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         let mut n = 0;

@@ -35,7 +35,7 @@ pub fn reproduction_to_table(r: &Reproduction, style: &TableStyle) -> String {
     for t in &r.targets {
         let title = heading(&format!("{} {}", clean(&t.id), clean(&t.title)));
         let _ = writeln!(out, "\n{title}: {}", t.verdict.as_str());
-        target(&mut out, t, style.width);
+        target(&mut out, r, t, style.width);
     }
     let rate = r.simulated_refs as f64 / r.host_seconds / 1e6;
     out.push('\n');
@@ -61,7 +61,7 @@ pub fn reproduction_to_table(r: &Reproduction, style: &TableStyle) -> String {
     out
 }
 
-fn target(out: &mut String, t: &Target, width: usize) {
+fn target(out: &mut String, r: &Reproduction, t: &Target, width: usize) {
     if let Some(why) = &t.why {
         paragraph(out, &clean(why), width);
     }
@@ -76,17 +76,11 @@ fn target(out: &mut String, t: &Target, width: usize) {
         paragraph(out, text, width);
     }
     if !t.values.is_empty() {
-        let mut shown =
-            table(["", "paper", "measured", "95 % interval", "unit"].map(str::to_owned));
+        let mut shown = table(r.headings());
         for value in &t.values {
-            let [paper, measured, interval] = cells(value);
-            shown.add_row([
-                Cell::new(clean(&value.name)),
-                right(paper),
-                right(measured),
-                right(interval),
-                right(clean(&value.unit)),
-            ]);
+            let mut texts = r.row(value).into_iter();
+            let name = texts.next().map(Cell::new);
+            shown.add_row(name.into_iter().chain(texts.map(right)));
         }
         let _ = writeln!(out, "{shown}");
     }

@@ -148,6 +148,7 @@ pub(crate) fn reproduce(
         targets: of_order.filter_map(|id| targets.remove(id)).collect(),
         host_seconds: began.elapsed().as_secs_f64(),
         command: None,
+        columns: None,
     })
 }
 

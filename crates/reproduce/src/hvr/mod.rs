@@ -172,6 +172,7 @@ pub(crate) fn reproduce(
         simulated_refs: runs.refs(),
         host_seconds: began.elapsed().as_secs_f64(),
         command: None,
+        columns: None,
     })
 }
 

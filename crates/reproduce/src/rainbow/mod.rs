@@ -235,6 +235,7 @@ pub(crate) fn reproduce(
         simulated_refs: bench.refs(),
         host_seconds: start.elapsed().as_secs_f64(),
         command: None,
+        columns: None,
     })
 }
 
