@@ -296,7 +296,8 @@ pub(super) struct Kernels {
 }
 
 impl Kernels {
-    /// Makes and records the programs, and runs all cases in both kernels, two at a time.
+    /// Makes and records the programs, and runs all cases in both kernels: boots one after the
+    /// other, and modelled runs beside them.
     pub(super) fn run(
         form: &Form,
         cases: &[Case],
@@ -330,18 +331,12 @@ impl Kernels {
             }
         };
         let mut jobs = Vec::new();
-        for nth in 0..ready.len() {
-            jobs.push((nth, None));
-        }
         for (nth, (case, ..)) in ready.iter().enumerate() {
-            jobs.push((nth, Some(Pace::Instructions)));
-            jobs.extend(case.timed.then_some((nth, Some(Pace::Time))));
+            jobs.push((nth, Pace::Instructions));
+            jobs.extend(case.timed.then_some((nth, Pace::Time)));
         }
-        let run = |(nth, pace): &(usize, Option<Pace>)| {
-            let (case, real, recordings) = &ready[*nth];
-            let Some(pace) = pace else {
-                return boot(case, real, hooks, &show);
-            };
+        let run = |(nth, pace): &(usize, Pace)| {
+            let (case, _, recordings) = &ready[*nth];
             let paths = [recordings[0].as_path(), recordings[1].as_path()];
             let (name, machine) = match pace {
                 Pace::Time => ("by time", None),
@@ -353,14 +348,24 @@ impl Kernels {
             let text = case.modelled(form, paths, machine.as_deref())?;
             bench.run(&format!("{}, modelled {name}", case.name), &text)
         };
-        let found: Vec<Result<Study, String>> = jobs.par_iter().map(run).collect();
+        // Boots have a thread of their own: one of the pool's that waits for a guest would keep
+        // work from the others.
+        let boot = |(case, real, _): &(&Case, Real, _)| boot(case, real, hooks, &show);
+        let (booted, found) = std::thread::scope(|scope| {
+            let booted = scope.spawn(|| ready.iter().map(boot).collect::<Vec<_>>());
+            let found: Vec<Result<Study, String>> = jobs.par_iter().map(run).collect();
+            (booted.join(), found)
+        });
+        let booted = booted.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let mut done: BTreeMap<String, Done> = BTreeMap::new();
+        for (case, study) in cases.iter().zip(booted) {
+            done.entry(case.name.clone()).or_default().real = study;
+        }
         for ((nth, pace), study) in jobs.iter().zip(found) {
             let entry = done.entry(cases[*nth].name.clone()).or_default();
             match pace {
-                None => entry.real = study,
-                Some(Pace::Instructions) => entry.by_instructions = study,
-                Some(Pace::Time) => entry.by_time = study,
+                Pace::Instructions => entry.by_instructions = study,
+                Pace::Time => entry.by_time = study,
             }
         }
         let seen = done

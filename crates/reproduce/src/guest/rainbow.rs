@@ -11,8 +11,6 @@ use super::{
 };
 use crate::row::{Found, Row, curve, figure};
 
-/// Colors of the W3540, on address bits 15 to 18: 512 KiB of its last level each.
-const COLORS: u32 = 16;
 /// Name of the way without colors.
 const STOCK: &str = "no colors";
 /// a curve that falls may rise by this part from one size to the next.
@@ -218,7 +216,9 @@ mod tests {
             };
             for case in cases(&form) {
                 assert_eq!(case.ways.len(), 1 + sizes(&form).len());
-                assert!(sizes(&form).iter().all(|k| *k < COLORS));
+                // Four address bits: 512 KiB of the last level for each color.
+                let colors = 1 << case.bits.clone().count();
+                assert!(sizes(&form).iter().all(|k| *k < colors));
             }
         }
         assert_eq!([range(0, 1), range(1, 16)], ["0", "1-15"]);
