@@ -1,5 +1,5 @@
 //! in miniature (section 6.2 and 6.3 of the thesis): misses over the colors that a
-//! program owns, alone and beside a program that owns the others.
+//! program owns, alone and beside a program without colors of its own.
 
 use piebald_report::{PaperFigure, Target, TargetKind};
 
@@ -89,7 +89,7 @@ pub(super) fn rows(form: &Form, kernels: &Kernels) -> (Vec<Target>, Vec<PaperFig
     );
     let mut beside = Row::new(
         "R-6",
-        "Figure 11 in miniature: the same beside grep, which has the other colors",
+        "Figure 11 in miniature: the same beside grep, which has no colors of its own",
         TargetKind::H,
     );
     let mut panels = Vec::new();
