@@ -71,6 +71,19 @@ enum pb_reach { PB_TURN, PB_OWN, PB_ANY };
 
 /* 0, -EAGAIN (only other colours are there) or -ENOMEM; no seat: a process without colours. */
 int pb_core_take(struct pb_core *core, struct pb_seat *seat, u32 reach, struct pb_given *given);
+/*
+ * Deals up to len frames in the order of the round: of the spare ones, which the process may have
+ * and the pool does not have, or of the pool. How many; what is left of the spare ones stands
+ * first.
+ */
+size_t pb_core_deal(struct pb_core *core, struct pb_seat *seat, struct pb_given *spare,
+		    size_t *nr_spare, struct pb_given *out, size_t len);
+/* May the process have this frame, which the pool does not have? Says its colour. */
+bool pb_core_may_have(struct pb_core *core, const struct pb_seat *seat, struct pb_given *given);
+/* The colour set of a process, not 0; 0 for all that have none. */
+u64 pb_core_set_of(struct pb_core *core, const struct pb_seat *seat);
+/* Another one whenever colour sets came, went or changed, or the map. */
+u64 pb_core_version(struct pb_core *core);
 u64 pb_core_free(struct pb_core *core);
 u32 pb_core_free_of(struct pb_core *core, u32 color);
 

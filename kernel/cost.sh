@@ -14,4 +14,4 @@ mkdir -p "$work"
 cc -O2 -Wall -Wextra -Werror -static -o "$work/cost" "$root/kernel/test/cost.c"
 "$root/scripts/guest.sh" run --run "$root/kernel/test/cost.sh" --file "$module:/piebald.ko" \
     --file "$work/cost:/bin/cost" --cpus 1 --memory 512M --qemu -icount --qemu shift=0,sleep=off |
-    tr -d '\r' | grep -a ': fault'
+    tr -d '\r' | grep -a ': new'

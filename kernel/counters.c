@@ -2,12 +2,12 @@
 /* What was done, one number per name. They only rise while the module is loaded. */
 #include "piebald.h" /* first: it says how messages begin */
 
-#include <linux/atomic.h>
+#include <linux/percpu.h>
 
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 
-static atomic64_t counts[PB_NR_COUNTERS];
+static DEFINE_PER_CPU(u64[PB_NR_COUNTERS], counts);
 
 #define PB_NAME(name) #name,
 static const char *const names[] = { PB_COUNTERS(PB_NAME) };
@@ -31,7 +31,17 @@ static_assert(sizeof(struct pb_zone_counters) == ARRAY_SIZE(zone_names) * sizeof
 
 void pb_count_many(enum pb_counter counter, u64 n)
 {
-	atomic64_add(n, &counts[counter]);
+	this_cpu_add(counts[counter], n);
+}
+
+static u64 sum_of(enum pb_counter counter)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu(counts, cpu)[counter]);
+	return sum;
 }
 
 int pb_counters_show(struct seq_file *m, void *unused)
@@ -42,7 +52,7 @@ int pb_counters_show(struct seq_file *m, void *unused)
 	unsigned int i;
 
 	for (i = 0; i < PB_NR_COUNTERS; i++)
-		seq_printf(m, "%s %llu\n", names[i], (u64)atomic64_read(&counts[i]));
+		seq_printf(m, "%s %llu\n", names[i], sum_of(i));
 	spin_lock(&pb_lock);
 	pb_core_counters(pb_core, &core);
 	pb_zone_counters(pb_core, &zone);

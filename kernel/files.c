@@ -16,14 +16,13 @@
 /* Longest text that is written at once. */
 #define MAX_WRITE 2048
 
-DEFINE_MUTEX(pb_switch);
 static char reason[PB_TEXT];	/* with pb_switch held */
 
 /* --- what the files say ------------------------------------------------------ */
 
 static int show_on(struct seq_file *m, void *unused)
 {
-	seq_printf(m, "%d\n", pb_hooks_are_on(PB_GROUP_FRAMES));
+	seq_printf(m, "%d\n", pb_switch_is_on());
 	return 0;
 }
 
@@ -123,65 +122,6 @@ static int show_error(struct seq_file *m, void *unused)
 
 /* --- what is written to them ------------------------------------------------- */
 
-/* SRM-buffer's hooks are on while both switches are. */
-static int follow(char *why)
-{
-	bool both = pb_zone_is_on() && pb_hooks_are_on(PB_GROUP_FRAMES);
-
-	if (!both)
-		pb_hooks_off(PB_GROUP_FILES);
-	else if (!pb_hooks_are_on(PB_GROUP_FILES) && pb_hooks_on(PB_GROUP_FILES)) {
-		strscpy(why, "srm: a function of the kernel cannot be replaced; see the log", PB_TEXT);
-		return -EBUSY;
-	}
-	return 0;
-}
-
-int pb_switch_on(bool to, char *why)
-{
-	u32 colors;
-	int error;
-
-	if (to == pb_hooks_are_on(PB_GROUP_FRAMES))
-		return 0;
-	if (!to) {
-		pb_hooks_off(PB_GROUP_FILES);
-		pb_hooks_off(PB_GROUP_FRAMES);
-		pb_pool_drain();
-		return 0;
-	}
-	spin_lock(&pb_lock);
-	colors = pb_core_colors(pb_core);
-	spin_unlock(&pb_lock);
-	if (!colors) {
-		strscpy(why, "on: no map of colors is set; write one to the file map first", PB_TEXT);
-		return -EINVAL;
-	}
-	if (pb_hooks_on(PB_GROUP_FRAMES)) {
-		strscpy(why, "on: a function of the kernel cannot be replaced; see the log", PB_TEXT);
-		return -EBUSY;
-	}
-	error = follow(why);
-	if (error)
-		pb_hooks_off(PB_GROUP_FRAMES);
-	return error;
-}
-
-int pb_switch_srm(bool to, char *why)
-{
-	int error;
-
-	if (to == pb_zone_is_on())
-		return 0;
-	error = pb_zone_switch(to, why);
-	if (error)
-		return error;
-	error = follow(why);
-	if (error)
-		pb_zone_switch(false, why);
-	return error;
-}
-
 static int write_on(char *text)
 {
 	bool on;
@@ -221,7 +161,7 @@ static int write_map(char *text)
 		strscpy(reason, "map: it cannot change while srm is on", PB_TEXT);
 		return -EBUSY;
 	}
-	if (pb_hooks_are_on(PB_GROUP_FRAMES)) {
+	if (pb_switch_is_on()) {
 		strscpy(reason, "map: it cannot change while coloring is on", PB_TEXT);
 		return -EBUSY;
 	}
@@ -230,7 +170,12 @@ static int write_map(char *text)
 
 static int write_tasks(char *text)
 {
-	return pb_tasks_write(text, reason);
+	int error = pb_switch_expect(reason);
+
+	if (!error)
+		error = pb_tasks_write(text, reason);
+	pb_switch_settle_later();
+	return error;
 }
 
 static int write_recolor(char *text)
@@ -241,7 +186,7 @@ static int write_recolor(char *text)
 		snprintf(reason, PB_TEXT, "recolor: %.20s is no process; allowed: PID", text);
 		return -EINVAL;
 	}
-	if (!pb_hooks_are_on(PB_GROUP_FRAMES)) {
+	if (!pb_switch_is_on()) {
 		strscpy(reason, "recolor: coloring is off", PB_TEXT);
 		return -EINVAL;
 	}

@@ -25,12 +25,15 @@ struct pb_hook {
 	struct ftrace_ops ops;
 };
 
+/* The code of this module. */
+static unsigned long text_start, text_size;
+
 static void notrace redirect(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 			     struct ftrace_regs *regs)
 {
 	struct pb_hook *hook = container_of(ops, struct pb_hook, ops);
 
-	if (!within_module(parent_ip, THIS_MODULE))
+	if (parent_ip - text_start >= text_size)
 		ftrace_regs_set_instruction_pointer(regs, (unsigned long)hook->replacement);
 }
 
@@ -38,7 +41,7 @@ static void notrace redirect(unsigned long ip, unsigned long parent_ip, struct f
 	.name = function,							\
 	.ops = {								\
 		.func = redirect,						\
-		.flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY,	\
+		.flags = FTRACE_OPS_FL_IPMODIFY,				\
 	},									\
 }
 
@@ -73,6 +76,8 @@ int pb_hooks_find(void)
 	unsigned int i;
 	int error;
 
+	text_start = (unsigned long)THIS_MODULE->mem[MOD_TEXT].base;
+	text_size = THIS_MODULE->mem[MOD_TEXT].size;
 	for (i = 0; i < PB_NR_HOOKS; i++) {
 		struct pb_hook *hook = &hooks[i];
 
@@ -122,8 +127,6 @@ int pb_hooks_on(enum pb_hook_group group)
 		}
 	}
 	WRITE_ONCE(are_on[group], true);
-	if (group == PB_GROUP_FRAMES)
-		pb_count(switched_on);
 	return 0;
 }
 

@@ -97,9 +97,8 @@ static int __init piebald_init(void)
 	return 0;
 
 no_files:
-	pb_hooks_off(PB_GROUP_FILES);
-	pb_hooks_off(PB_GROUP_FRAMES);
 	pb_tasks_end();
+	pb_switch_end();
 no_tasks:
 	pb_pool_end();
 	return error;
@@ -108,9 +107,8 @@ no_tasks:
 static void __exit piebald_exit(void)
 {
 	pb_files_end();
-	pb_hooks_off(PB_GROUP_FILES);
-	pb_hooks_off(PB_GROUP_FRAMES);
 	pb_tasks_end();
+	pb_switch_end();
 	pb_pool_end();
 	pr_info("unloaded\n");
 }

@@ -4,10 +4,12 @@
  *
  *   main.c      loading and unloading; refuses machines and kernels that it does not know
  *   files.c     /proc/piebald
+ *   switch.c    what is switched on, and what has to be replaced for it
  *   symbols.c   functions of the kernel that are not exported
  *   hooks.c     functions of the kernel that are replaced while colouring is on
  *   user.c      the replacements: frames for anonymous memory and the page cache
  *   pool.c      frames between the kernel and the processes; memory of the core
+ *   hand.c      a few frames on each processor
  *   zone.c      SRM-buffer's zone between the pool and the processes
  *   cold.c      cold pages for the zone, from the kernel's lists and back
  *   reading.c   which file a task reads or writes when it asks for a frame
@@ -18,8 +20,8 @@
  *
  * Locks: pb_switch (a mutex) is held to switch on or off and to change the map, and before
  * pb_lock. pb_lock (a spinlock, taken in process context only) guards the core and the table
- * of processes; nothing is allocated, freed or slept for under it, and no other lock is taken
- * but those of buckets in reading.c never together with it.
+ * of processes. Under it nothing is slept for, and no other lock of the module is taken; the lock
+ * of a hand (hand.c) is taken before it, and those of buckets in reading.c by themselves.
  */
 #ifndef PIEBALD_H
 #define PIEBALD_H
@@ -66,12 +68,22 @@ struct pb_request {
 
 enum pb_answer pb_pool_take(const struct pb_request *request, struct page **page);
 
-/* What follows is for zone.c. */
+/* pb_core_version(), to be looked at without a lock. */
+extern u64 pb_version;
+/* Brings it up to date; with pb_lock held, after the colour sets may have changed. */
+void pb_new_version(void);
+
+/* What follows is for hand.c and zone.c. */
 
 /* Frames that are taken from the kernel one by one. */
 #define PB_SINGLE_GFP ((GFP_HIGHUSER_MOVABLE & ~__GFP_DIRECT_RECLAIM) | \
 		       __GFP_NOWARN | __GFP_NORETRY | __GFP_NOMEMALLOC)
 
+/* No block is worth waking the kernel's reclaim and compaction. */
+#define PB_BLOCK_GFP (PB_SINGLE_GFP & ~__GFP_KSWAPD_RECLAIM)
+
+/* Frames came that the pool may have too much of. */
+void pb_pool_grown(void);
 /* Takes a block of two frames or more into the pool; false if the kernel has none to spare. */
 bool pb_pool_refill_block(void);
 /* Takes some frames into the pool, wherever they lie. */
@@ -80,6 +92,14 @@ bool pb_pool_refill_singles(void);
 void pb_pool_trim(void);
 /* Makes a frame ready for a process. */
 struct page *pb_prepared(u64 pfn, gfp_t gfp);
+
+/* --- hand.c ----------------------------------------------------------------- */
+
+void pb_hand_set_up(void);
+/* A frame for the running process out of its processor's hand; false if there is none. */
+bool pb_hand_take(struct pb_given *given);
+/* Puts the frames of all hands into the pool. */
+void pb_hand_put_all(void);
 
 /* --- zone.c ----------------------------------------------------------------- */
 
@@ -131,6 +151,8 @@ struct pb_task {
 
 int pb_tasks_set_up(void);
 void pb_tasks_end(void);
+/* Does any process have colours? */
+bool pb_tasks_any(void);
 /* Takes the colours of all processes away. */
 void pb_tasks_forget(void);
 /* The entry of a process, or none. With pb_lock held. */
@@ -192,18 +214,27 @@ long pb_inside(void);
 
 int pb_files_set_up(void);
 void pb_files_end(void);
+
+/* --- switch.c ------------------------------------------------------------- */
+
 extern struct mutex pb_switch;
-/* Switch everything, and SRM-buffer, on or off; with pb_switch held. */
+bool pb_switch_is_on(void);
+/* With pb_switch held: switch everything, or SRM-buffer, on or off. */
 int pb_switch_on(bool to, char *why);
 int pb_switch_srm(bool to, char *why);
+/* The same: makes everything ready for a process that gets colours. */
+int pb_switch_expect(char *why);
+/* If nobody has colours, puts the kernel's functions back after a while. From any context. */
+void pb_switch_settle_later(void);
+void pb_switch_end(void);
 
 /* --- counters.c ----------------------------------------------------------- */
 
 #define PB_COUNTERS(X) \
 	X(anon_pages) X(file_pages) X(swap_and_shmem_pages) \
-	X(other_frames) X(policy_passed) X(unmovable_passed) X(large_refused) X(large_passed) \
+	X(other_frames) X(uncolored_passed) X(policy_passed) X(unmovable_passed) X(large_refused) X(large_passed) \
 	X(thp_refused) X(compaction_refused) X(hard_failures) X(hard_kills) \
-	X(refills) X(refill_frames) X(refill_failed) X(given_back) X(reclaimed) \
+	X(refills) X(refill_frames) X(refill_failed) X(recycled) X(hand_returned) X(given_back) X(reclaimed) \
 	X(inherit_failed) X(switched_on) X(recolored) X(recolor_failed) \
 	X(srm_file_frames) X(srm_memory_frames) X(srm_unknown_file) X(srm_passed) \
 	X(cold_evicted) X(cold_elsewhere) X(cold_used) X(cold_returned) X(cold_reclaimed) \

@@ -40,12 +40,10 @@
 /* How long colours that were not found are not searched for. */
 #define PAUSE (HZ / 10)
 
-/* No block is worth waking the kernel's reclaim and compaction. */
-#define BLOCK_GFP (PB_SINGLE_GFP & ~__GFP_KSWAPD_RECLAIM)
-
 DEFINE_SPINLOCK(pb_lock);
 struct pb_core *pb_core;
 unsigned long pb_pool_max;
+u64 pb_version;
 
 static struct pb_memory memory;
 static void *lists;
@@ -53,6 +51,11 @@ static u64 *words;
 static struct shrinker *shrinker;
 static struct pb_pause others;	/* of all processes without colours */
 static bool grown;		/* blocks came since the pool was trimmed last */
+
+void pb_new_version(void)
+{
+	WRITE_ONCE(pb_version, pb_core_version(pb_core));
+}
 
 /* --- from and to the kernel ------------------------------------------------- */
 
@@ -62,6 +65,11 @@ static void free_block(u64 pfn, unsigned int order)
 
 	for (; pfn < end; pfn++)
 		__free_page(pfn_to_page(pfn));
+}
+
+void pb_pool_grown(void)
+{
+	WRITE_ONCE(grown, true);
 }
 
 /* Puts a block into the pool; false if the core does not want it. */
@@ -103,7 +111,7 @@ bool pb_pool_refill_block(void)
 	unsigned int order;
 
 	for (order = REFILL_ORDER; order; order--) {
-		struct page *page = alloc_pages(BLOCK_GFP, order);
+		struct page *page = alloc_pages(PB_BLOCK_GFP, order);
 
 		if (page) {
 			split_page(page, order);
@@ -177,6 +185,7 @@ static unsigned long shed(unsigned long frames)
 
 void pb_pool_drain(void)
 {
+	pb_hand_put_all();
 	pb_zone_shed(ULONG_MAX, false);
 	pb_count_many(PB_C_given_back, shed(ULONG_MAX));
 }
@@ -193,8 +202,10 @@ static unsigned long count_objects(struct shrinker *s, struct shrink_control *sc
 
 static unsigned long scan_objects(struct shrinker *s, struct shrink_control *sc)
 {
-	unsigned long done = shed(sc->nr_to_scan);
+	unsigned long done;
 
+	pb_hand_put_all();
+	done = shed(sc->nr_to_scan);
 	pb_count_many(PB_C_reclaimed, done);
 	/* The zone has the coldest pages; the kernel's lists come after it. */
 	if (done < sc->nr_to_scan)
@@ -328,8 +339,15 @@ enum pb_answer pb_pool_take(const struct pb_request *r, struct page **page)
 	struct look l = { .tgid = r->tgid };
 	bool found;
 
-	if (!r->own_only && pb_zone_is_on() && pb_zone_serve(r, page) == PB_PAGE)
+	if (!r->own_only && pb_zone_is_on()) {
+		if (pb_zone_serve(r, page) == PB_PAGE)
+			return PB_PAGE;
+	} else if (!r->own_only && pb_hand_take(&l.given)) {
+		pb_pool_trim();
+		trace_piebald_frame(r->tgid, l.given.pfn, l.given.color, l.given.fallback);
+		*page = pb_prepared(l.given.pfn, r->gfp);
 		return PB_PAGE;
+	}
 	found = take_turn(&l) || take_own(&l, r);
 	if (!found && !binds(&l, r))
 		found = look(&l, PB_ANY);
@@ -376,6 +394,7 @@ int pb_pool_set_map(const char *map, size_t len, char *why)
 	swap(lists, new_lists);
 	swap(words, new_words);
 	others = (struct pb_pause){ 0 };
+	pb_new_version();
 	spin_unlock(&pb_lock);
 	kvfree(new_lists);
 	kvfree(new_words);
@@ -412,6 +431,7 @@ int pb_pool_set_up(void)
 		return -ENOMEM;
 	}
 	pb_core_set_up(pb_core, &memory);
+	pb_hand_set_up();
 	pb_zone_set_up();
 	pb_pool_max = totalram_pages() / 8;
 	shrinker->count_objects = count_objects;

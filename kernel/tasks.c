@@ -37,6 +37,11 @@ struct pb_task *pb_task_of(pid_t tgid)
 	return NULL;
 }
 
+bool pb_tasks_any(void)
+{
+	return READ_ONCE(nr_tasks);
+}
+
 /* With pb_lock held. */
 static void insert(struct pb_task *task)
 {
@@ -49,8 +54,10 @@ static void insert(struct pb_task *task)
 static void take_out(struct pb_task *task)
 {
 	hash_del(&task->node);
-	nr_tasks--;
+	if (!--nr_tasks)
+		pb_switch_settle_later();
 	pb_core_leave(pb_core, &task->seat);
+	pb_new_version();
 	trace_piebald_colors(task->tgid, false, false);
 }
 
@@ -230,6 +237,7 @@ static int give(struct task_struct *process, const char *colors, bool hard, char
 	}
 	entry = pb_task_of(process->tgid) ?: fresh;
 	error = pb_core_reserve(pb_core, &entry->seat, colors, strlen(colors), why, PB_TEXT - 1);
+	pb_new_version();
 	if (error)
 		goto out;
 	entry->hard = hard;

@@ -3,7 +3,8 @@
  * What an operation costs in guest instructions, kernel and program together. Run in the guest,
  * by cost.sh, under a clock that advances by one nanosecond per instruction.
  *
- *   cost NAME       prints NAME and the mean of some rounds after a first one:
+ *   cost NAME       prints NAME, what the first round of faults costs, in which a process takes
+ *                   memory that it has not had before (new), and the mean of some rounds after:
  *                   fault (first touch of a page, and its return), fork (with exit and wait),
  *                   write (a new page of a file in tmpfs, and its return), read (4 KiB that are
  *                   in memory)
@@ -94,9 +95,11 @@ static int reads(void)
 
 static void measure(const char *name, int (*run)(void))
 {
-	long long start, n = 0;
+	long long start = now(), n = run();
 
-	run();
+	if (run == fault)
+		printf(" new %.0f", (double)(now() - start) / n);
+	n = 0;
 	start = now();
 	for (int round = 0; round < ROUNDS; round++)
 		n += run();

@@ -111,10 +111,13 @@ refuse "one color stays for the others" "can be reserved" write tasks "$$ 0-15"
 refuse "a word is no process" "PID COLORS" write tasks "me 3"
 refuse "a pool has a size" "1024" write pool_max 3
 check "no one has colors yet" others_are 0-15
+check "without them the kernel does it all" frames anon 16 ffff
+check "and the pool has nothing to do" test "$(count anon_pages)" = 0
 
 # --- frames -------------------------------------------------------------------
 
-check "uncolored: all colors, anonymous" frames anon 16 ffff
+check "uncolored: all colors, anonymous" with "5" sh -c "
+    sh -c 'echo \"\$\$ none\" >$P/tasks && exec frames anon 16 ffff'"
 for kind in anon huge shared thread fork cow swapped; do
     check "colors 2-3: $kind" with "2-3 hard" frames $kind 4 000c
 done
@@ -221,8 +224,8 @@ check "the books are right" grep -qx ok $P/check
 
 check "switches off" write on 0
 check "off: the pool is empty" sh -c "test \$(awk '{ n += \$2 } END { print n }' $P/free) = 0"
-check "every frame is accounted for" test "$(count refill_frames)" = \
-    $(($(count given_back) + $(count reclaimed) + $(count core_grants)))
+check "every frame is accounted for" test $(($(count refill_frames) + $(count hand_returned))) = \
+    $(($(count given_back) + $(count reclaimed) + $(count core_grants) + $(count recycled)))
 cp $P/counters /tmp/counters
 check "switches on again" write on 1
 check "and SRM-buffer" write srm 1

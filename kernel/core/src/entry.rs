@@ -386,6 +386,72 @@ pub unsafe extern "C" fn pb_core_colors(core: *mut Core) -> u32 {
     unsafe { host(core).colors() }
 }
 
+/// Deals up to `len` frames in the order of the round, as [`Host::deal`] says. Answers how many.
+///
+/// # Safety
+/// See the module; `spare` has `*nr_spare` entries, `out` has `len`, and they are apart.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_deal(
+    core: *mut Core,
+    seat: *mut Seat,
+    spare: *mut Given,
+    nr_spare: *mut usize,
+    out: *mut Given,
+    len: usize,
+) -> usize {
+    // SAFETY: the caller's promise.
+    let (host, seat, spare, nr_spare, out) = unsafe {
+        let nr_spare = &mut *nr_spare;
+        (
+            host(core),
+            seat.as_mut(),
+            slice::from_raw_parts_mut(spare, *nr_spare),
+            nr_spare,
+            slice::from_raw_parts_mut(out, len),
+        )
+    };
+    host.deal(seat, spare, nr_spare, out)
+}
+
+/// May a process have a frame that the pool does not have? Writes its colour into `given`, whose
+/// `pfn` says which.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_may_have(
+    core: *mut Core,
+    seat: *const Seat,
+    given: *mut Given,
+) -> bool {
+    // SAFETY: the caller's promise.
+    let (host, seat, given) = unsafe { (host(core), seat.as_ref(), &mut *given) };
+    let (color, it_may) = host.may_have(seat, Pfn(given.pfn));
+    (given.color, given.fallback) = (u32::from(color.0), 0);
+    it_may
+}
+
+/// The number of a process's colour set; 0 for all that have none.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_set_of(core: *mut Core, seat: *const Seat) -> u64 {
+    // SAFETY: the caller's promise.
+    let (host, seat) = unsafe { (host(core), seat.as_ref()) };
+    host.set_of(seat)
+}
+
+/// A number that changes whenever a colour set comes, goes or changes.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_version(core: *mut Core) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe { host(core).version() }
+}
+
 /// Free frames in the pool of one colour.
 ///
 /// # Safety

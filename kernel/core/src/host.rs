@@ -379,9 +379,7 @@ impl Host {
         }
         let (of, turn) = match seat {
             // A set that was taken away leaves its processes without colours.
-            Some(seat) if self.registry.allowed(&REQUEST, seat.partition).is_ok() => {
-                (seat.partition, &mut seat.turn)
-            }
+            Some(seat) if self.set_with(Some(&*seat)).is_some() => (seat.partition, &mut seat.turn),
             _ => (None, &mut self.others),
         };
         let Ok(request) = self.registry.prepare(&REQUEST, of, *turn) else {
@@ -413,6 +411,71 @@ impl Host {
             color: u32::from(color.0),
             fallback: u32::from(grant.fallback),
         })
+    }
+
+    /// Deals frames to a process in the order of its round, until `out` is full or nobody has
+    /// the colour whose turn it is: out of the first `nr_spare` of `spare`, frames outside the
+    /// pool that the process may have, or of the pool. What stays of the spare ones stands
+    /// first. Answers how many were dealt.
+    pub fn deal(
+        &mut self,
+        mut seat: Option<&mut Seat>,
+        spare: &mut [Given],
+        nr_spare: &mut usize,
+        out: &mut [Given],
+    ) -> usize {
+        let mut dealt = 0usize;
+        for slot in out {
+            let Some(wish) = self.wish(seat.as_deref()) else {
+                break;
+            };
+            let of_wish = |g: &Given| g.color == u32::from(wish.0);
+            let at = spare.iter().take(*nr_spare).position(of_wish);
+            *slot = match at {
+                Some(at) => {
+                    let last = nr_spare.saturating_sub(1);
+                    let found = spare.get(at).copied().unwrap_or_default();
+                    if let Some(end) = spare.get(last).copied()
+                        && let Some(hole) = spare.get_mut(at)
+                    {
+                        *hole = end;
+                    }
+                    *nr_spare = last;
+                    self.took(seat.as_deref_mut(), wish);
+                    found
+                }
+                None => match self.take(seat.as_deref_mut(), Reach::Turn) {
+                    Ok(given) => given,
+                    Err(_) => break,
+                },
+            };
+            dealt = dealt.wrapping_add(1);
+        }
+        dealt
+    }
+
+    /// The set that a process has, if it is there still.
+    fn set_with(&self, seat: Option<&Seat>) -> Option<PartitionId> {
+        let id = seat?.partition?;
+        self.registry.get(id).is_ok().then_some(id)
+    }
+
+    /// The colour whose turn it is.
+    fn wish(&self, seat: Option<&Seat>) -> Option<Color> {
+        let of = self.set_with(seat);
+        let turn = seat
+            .filter(|_| of.is_some())
+            .map_or(self.others, |s| s.turn);
+        self.registry.prepare(&REQUEST, of, turn).ok()?.wish
+    }
+
+    /// Notes that a process got a frame of this colour.
+    fn took(&mut self, seat: Option<&mut Seat>, color: Color) {
+        let of = self.set_with(seat.as_deref());
+        match seat.filter(|_| of.is_some()) {
+            Some(seat) => seat.turn.took(color),
+            None => self.others.took(color),
+        }
     }
 
     /// Gives a process the colours that a text names, or changes those of the set that it is
@@ -471,6 +534,28 @@ impl Host {
     pub fn is_misplaced(&self, seat: &Seat, frame: Pfn) -> bool {
         let color = self.map().color(frame);
         self.colors_of(seat).is_some_and(|own| !own.contains(color))
+    }
+
+    /// The colour of a frame, and whether a process may have it; `None` is a process without
+    /// colours.
+    pub fn may_have(&self, seat: Option<&Seat>, frame: Pfn) -> (Color, bool) {
+        let color = self.map().color(frame);
+        let allowed = self.registry.allowed(&REQUEST, self.set_with(seat));
+        let it_may = allowed.is_ok_and(|a| a.set().is_none_or(|set| set.contains(color)));
+        (color, it_may && self.colors() != 0)
+    }
+
+    /// The number of a process's colour set; 0 for all that have none.
+    pub fn set_of(&self, seat: Option<&Seat>) -> u64 {
+        self.set_with(seat).map_or(0, PartitionId::number)
+    }
+
+    /// A number that changes whenever a colour set comes, goes or changes.
+    pub fn version(&self) -> u64 {
+        let now = self.counters();
+        now.reserved
+            .wrapping_add(now.freed)
+            .wrapping_add(now.resized)
     }
 
     /// The colours that no set has.

@@ -449,6 +449,104 @@ fn slots_run_out_with_a_reason() {
 
 /// Blocks come and go, processes come and go, and everything is recounted on the way.
 #[test]
+fn frames_that_the_kernel_has_are_for_those_who_may_have_their_color() {
+    let module = Module::colored(8192);
+    let may = |seat: Option<&Seat>, pfn| {
+        let mut given = Given {
+            pfn,
+            color: 99,
+            fallback: 1,
+        };
+        let seat = seat.map_or(ptr::null(), ptr::from_ref);
+        // SAFETY: the core is set up, the seat is valid or null.
+        let may = unsafe { entry::pb_core_may_have(module.core, seat, &raw mut given) };
+        assert_eq!((u64::from(given.color), given.fallback), (pfn % 16, 0));
+        may
+    };
+    let mut seat = Seat::default();
+    assert!(may(None, 18) && may(Some(&seat), 18));
+    module.reserve(&mut seat, "2-3").unwrap();
+    assert!(may(Some(&seat), 18) && !may(Some(&seat), 20));
+    assert!(!may(None, 18) && may(None, 20));
+    // SAFETY: the core is set up, the seat is valid.
+    unsafe { entry::pb_core_leave(module.core, &mut seat) };
+    assert!(may(None, 18) && may(Some(&seat), 20));
+}
+
+#[test]
+fn frames_are_dealt_in_turn_of_the_pool_and_of_spare_ones() {
+    let module = Module::colored(8192);
+    let mut seat = Seat::default();
+    module.reserve(&mut seat, "2-4").unwrap();
+    assert_eq!(module.add(0, 4), 0); // one frame of each colour
+    let spare = |pfn: u64| Given {
+        pfn,
+        color: (pfn % 16) as u32,
+        fallback: 0,
+    };
+    let mut spares = [spare(34), spare(50), spare(66), spare(35)];
+    let (mut left, mut out) = (spares.len(), [Given::default(); 10]);
+    // SAFETY: the core is set up, the arrays have the lengths beside them.
+    let dealt = unsafe {
+        entry::pb_core_deal(
+            module.core,
+            &mut seat,
+            spares.as_mut_ptr(),
+            &mut left,
+            out.as_mut_ptr(),
+            out.len(),
+        )
+    };
+    // 2 and 3 of the spare ones, 4 of the pool, 2 and 3 again, and nobody has a second 4.
+    let pfns: Vec<u64> = out[..dealt].iter().map(|g| g.pfn).collect();
+    assert_eq!(pfns, [34, 35, 4, 66, 3]);
+    assert_eq!((left, spares[0].pfn), (1, 50));
+    // The round goes on behind the last.
+    assert_eq!(module.reach(Some(&mut seat), 0), Err(EAGAIN));
+    assert_eq!(module.add(20, 0), 0);
+    assert_eq!(
+        module.reach(Some(&mut seat), 0).map(|g| g.color),
+        Ok(4),
+        "its turn"
+    );
+    module.check();
+}
+
+#[test]
+fn sets_have_numbers_and_changes_of_them_are_seen() {
+    let module = Module::colored(8192);
+    // SAFETY: the core is set up, the seat is valid.
+    let set_of = |seat: &Seat| unsafe { entry::pb_core_set_of(module.core, seat) };
+    // SAFETY: the core is set up.
+    let version = || unsafe { entry::pb_core_version(module.core) };
+    let (mut one, mut other, mut child) = (Seat::default(), Seat::default(), Seat::default());
+    assert_eq!(set_of(&one), 0);
+    let at_first = version();
+    module.reserve(&mut one, "0-3").unwrap();
+    module.reserve(&mut other, "4-5").unwrap();
+    let reserved = version();
+    assert_ne!(at_first, reserved);
+    assert!(set_of(&one) != 0 && set_of(&other) != 0 && set_of(&one) != set_of(&other));
+    // SAFETY: the core is set up, the seats are valid.
+    unsafe { assert_eq!(entry::pb_core_inherit(module.core, &one, &mut child), 0) };
+    assert_eq!(
+        (version(), set_of(&child)),
+        (reserved, set_of(&one)),
+        "a fork changes no set"
+    );
+    module.reserve(&mut child, "0-2").unwrap();
+    let resized = version();
+    assert_ne!(reserved, resized);
+    // SAFETY: as above.
+    unsafe {
+        entry::pb_core_leave(module.core, &mut one);
+        assert_eq!(version(), resized);
+        entry::pb_core_leave(module.core, &mut child);
+    }
+    assert_ne!(version(), resized, "the set is gone");
+}
+
+#[test]
 fn random_operations_keep_the_books() {
     let module = Module::colored(16384);
     let mut seats: Vec<Seat> = Vec::new();

@@ -13,6 +13,14 @@ pub struct PartitionId {
     pub(super) stamp: u64,
 }
 
+impl PartitionId {
+    /// A number of its own among all partitions of a registry, not 0.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self.stamp.wrapping_add(1)
+    }
+}
+
 impl fmt::Display for PartitionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "partition {}", self.slot)

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The hands: a few frames on each processor, dealt for the processes of one colour set.
+ *
+ * A process takes its frames out of its processor's hand, without the lock of the core. They are
+ * dealt in the order of its round through the colours, from two places:
+ *
+ *   - what the kernel has at hand for the processor. A process that frees memory and asks for
+ *     more finds its own frames there, in its own colours. (Where most are of no use, they are
+ *     not looked at again for a while. What is of no use goes to the pool.)
+ *   - the pool. If that does not have the colour whose turn it is, the request goes on without
+ *     the hand (pool.c), and blocks come.
+ *
+ * A hand belongs to a colour set, or to everyone without. If another set's process asks, or the
+ * sets have changed, its frames go to the pool first.
+ */
+#include "piebald.h" /* first: it says how messages begin */
+
+#include <linux/gfp.h>
+#include <linux/percpu.h>
+#include <linux/sched.h>
+
+#include "trace.h"
+
+/* Frames in a hand at most. */
+#define HAND 32
+/* Fills from the pool before the kernel's frames are looked at again. */
+#define REST 16
+
+struct hand {
+	spinlock_t lock;	/* before pb_lock */
+	/* Who asked last, and has this set, if the sets are still those of this number. */
+	pid_t tgid;
+	u64 since;
+	u64 version;
+	u64 set;
+	unsigned int rest;
+	unsigned int deal;	/* frames at the next fill from the pool alone */
+	unsigned int n;
+	struct pb_given frames[HAND];
+	struct pb_given spare[HAND];	/* while it is filled */
+};
+
+static DEFINE_PER_CPU(struct hand, hands);
+
+/* With pb_lock held. What the pool does not want goes to the kernel. */
+static void put(u64 pfn)
+{
+	if (pb_core_add(pb_core, pfn, 0)) {
+		__free_page(pfn_to_page(pfn));
+		pb_count(given_back);
+	}
+}
+
+/* With both locks held. */
+static void put_all(struct hand *hand)
+{
+	pb_count_many(PB_C_hand_returned, hand->n);
+	while (hand->n)
+		put(hand->frames[--hand->n].pfn);
+}
+
+/* Makes the hand the running process's. */
+static void take_over(struct hand *hand)
+{
+	struct pb_task *task;
+	u64 set, version;
+
+	spin_lock(&pb_lock);
+	task = pb_task_of(current->tgid);
+	set = pb_core_set_of(pb_core, task ? &task->seat : NULL);
+	version = pb_core_version(pb_core);
+	if (set != hand->set || version != hand->version) {
+		put_all(hand);
+		hand->rest = 0;
+		hand->deal = 1;
+	}
+	spin_unlock(&pb_lock);
+	hand->set = set;
+	hand->version = version;
+	hand->tgid = current->tgid;
+	hand->since = current->group_leader->start_boottime;
+}
+
+/*
+ * Fills the hand in the order of the round, out of the pool and, unless they rest, of frames that
+ * the kernel has at hand. What is left of these is for the pool.
+ */
+static void fill(struct hand *hand)
+{
+	struct page *pages[HAND] = { NULL };
+	unsigned int i, came = 0, used;
+	size_t nr_spare = 0, may;
+	struct pb_task *task;
+	struct pb_seat *seat;
+
+	if (!hand->rest)
+		came = alloc_pages_bulk_array(PB_BLOCK_GFP, HAND, pages);
+	spin_lock(&pb_lock);
+	task = pb_task_of(hand->tgid);
+	seat = task ? &task->seat : NULL;
+	for (i = 0; i < came; i++) {
+		struct pb_given *given = &hand->spare[nr_spare];
+
+		given->pfn = page_to_pfn(pages[i]);
+		if (pb_core_may_have(pb_core, seat, given))
+			nr_spare++;
+		else
+			put(given->pfn);
+	}
+	may = nr_spare;
+	hand->n = pb_core_deal(pb_core, seat, hand->spare, &nr_spare, hand->frames,
+			       came ? HAND : hand->deal);
+	for (i = 0; i < nr_spare; i++)
+		put(hand->spare[i].pfn);
+	spin_unlock(&pb_lock);
+	/* They are taken from the end. */
+	for (i = 0; i < hand->n / 2; i++)
+		swap(hand->frames[i], hand->frames[hand->n - 1 - i]);
+	hand->deal = min_t(unsigned int, 2 * hand->deal, HAND);
+	used = may - nr_spare;
+	if (hand->rest)
+		hand->rest--;
+	else if (2 * used < HAND)
+		hand->rest = REST;
+	if (!came)
+		return;
+	pb_count_many(PB_C_refill_frames, came);
+	pb_count_many(PB_C_recycled, used);
+	trace_piebald_refill(came);
+	pb_pool_grown();
+}
+
+bool pb_hand_take(struct pb_given *given)
+{
+	struct hand *hand;
+	bool found;
+
+	/* On whichever processor this runs on later, the lock is the hand's. */
+	hand = raw_cpu_ptr(&hands);
+	spin_lock(&hand->lock);
+	if (hand->tgid != current->tgid || hand->version != READ_ONCE(pb_version) ||
+	    hand->since != current->group_leader->start_boottime)
+		take_over(hand);
+	if (!hand->n)
+		fill(hand);
+	found = hand->n;
+	if (found)
+		*given = hand->frames[--hand->n];
+	spin_unlock(&hand->lock);
+	return found;
+}
+
+void pb_hand_put_all(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct hand *hand = &per_cpu(hands, cpu);
+
+		spin_lock(&hand->lock);
+		spin_lock(&pb_lock);
+		put_all(hand);
+		spin_unlock(&pb_lock);
+		hand->tgid = 0;
+		spin_unlock(&hand->lock);
+	}
+}
+
+void pb_hand_set_up(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		spin_lock_init(&per_cpu(hands, cpu).lock);
+		per_cpu(hands, cpu).deal = 1;
+	}
+}
