@@ -157,6 +157,8 @@ bool pb_tasks_any(void);
 void pb_tasks_forget(void);
 /* The entry of a process, or none. With pb_lock held. */
 struct pb_task *pb_task_of(pid_t tgid);
+/* Does the running process have colours? */
+bool pb_current_is_colored(void);
 /* The process that a number names, with a reference, or none and the reason. */
 struct task_struct *pb_process(pid_t number, char *why);
 int pb_tasks_write(char *line, char *why);
@@ -192,6 +194,8 @@ enum pb_hook_id {
 	PB_HOOK_MPOL,
 	PB_HOOK_THP,
 	PB_HOOK_COMPACTION,
+	PB_HOOK_MERGEABLE,
+	PB_HOOK_ALL_MERGEABLE,
 	PB_NR_FRAME_HOOKS,
 	PB_HOOK_READAHEAD = PB_NR_FRAME_HOOKS,
 	PB_HOOK_LARGE_READAHEAD,
@@ -233,7 +237,7 @@ void pb_switch_end(void);
 #define PB_COUNTERS(X) \
 	X(anon_pages) X(file_pages) X(swap_and_shmem_pages) \
 	X(other_frames) X(uncolored_passed) X(policy_passed) X(unmovable_passed) X(large_refused) X(large_passed) \
-	X(thp_refused) X(compaction_refused) X(hard_failures) X(hard_kills) \
+	X(thp_refused) X(compaction_refused) X(merging_refused) X(hard_failures) X(hard_kills) \
 	X(refills) X(refill_frames) X(refill_failed) X(recycled) X(hand_returned) X(given_back) X(reclaimed) \
 	X(inherit_failed) X(switched_on) X(recolored) X(recolor_failed) \
 	X(srm_file_frames) X(srm_memory_frames) X(srm_unknown_file) X(srm_passed) \

@@ -42,6 +42,16 @@ bool pb_tasks_any(void)
 	return READ_ONCE(nr_tasks);
 }
 
+bool pb_current_is_colored(void)
+{
+	bool it;
+
+	spin_lock(&pb_lock);
+	it = pb_task_of(current->tgid);
+	spin_unlock(&pb_lock);
+	return it;
+}
+
 /* With pb_lock held. */
 static void insert(struct pb_task *task)
 {

@@ -19,7 +19,9 @@
 #include "piebald.h" /* first: it says how messages begin */
 
 #include <linux/huge_mm.h>
+#include <linux/ksm.h>
 #include <linux/mempolicy.h>
+#include <linux/mman.h>
 #include <linux/pagemap.h>
 #include <linux/percpu.h>
 #include <linux/sched/signal.h>
@@ -280,6 +282,44 @@ static noinline struct folio *replace_compaction(struct folio *from, unsigned lo
 	return NULL;
 }
 
+DEFINE_STATIC_CALL_NULL(original_mergeable, ksm_madvise);
+DEFINE_STATIC_CALL_NULL(original_all_mergeable, ksm_enable_merge_any);
+
+/*
+ * Equal pages of several processes would become one, which has the colour of any of them. A
+ * process with colours asks for it in vain, as where the kernel does not merge.
+ */
+static bool refuses_merging(void)
+{
+	if (!pb_current_is_colored())
+		return false;
+	pb_count(merging_refused);
+	return true;
+}
+
+static noinline int replace_mergeable(struct vm_area_struct *vma, unsigned long start,
+				      unsigned long end, int advice, unsigned long *vm_flags)
+{
+	int error = 0;
+
+	pb_enter();
+	if (advice != MADV_MERGEABLE || !refuses_merging())
+		error = static_call(original_mergeable)(vma, start, end, advice, vm_flags);
+	pb_leave();
+	return error;
+}
+
+static noinline int replace_all_mergeable(struct mm_struct *mm)
+{
+	int error = 0;
+
+	pb_enter();
+	if (!refuses_merging())
+		error = static_call(original_all_mergeable)(mm);
+	pb_leave();
+	return error;
+}
+
 void *pb_replacement(enum pb_hook_id hook)
 {
 	switch (hook) {
@@ -293,6 +333,10 @@ void *pb_replacement(enum pb_hook_id hook)
 		return replace_thp;
 	case PB_HOOK_COMPACTION:
 		return replace_compaction;
+	case PB_HOOK_MERGEABLE:
+		return replace_mergeable;
+	case PB_HOOK_ALL_MERGEABLE:
+		return replace_all_mergeable;
 	default:
 		return pb_reading_replacement(hook);
 	}
@@ -309,6 +353,12 @@ void pb_set_original(enum pb_hook_id hook, void *original)
 		break;
 	case PB_HOOK_MPOL:
 		static_call_update(original_mpol, original);
+		break;
+	case PB_HOOK_MERGEABLE:
+		static_call_update(original_mergeable, original);
+		break;
+	case PB_HOOK_ALL_MERGEABLE:
+		static_call_update(original_all_mergeable, original);
 		break;
 	case PB_HOOK_THP:
 	case PB_HOOK_COMPACTION:

@@ -56,7 +56,7 @@ served_version() {
     if [ -n "${PIEBALD_GUEST_KERNEL:-}" ]; then
         case $PIEBALD_GUEST_KERNEL in
             "$SERIES".*-"$FLAVOUR") say "$PIEBALD_GUEST_KERNEL"; return ;;
-            *) misuse "PIEBALD_GUEST_KERNEL=$PIEBALD_GUEST_KERNEL: allowed: $SERIES.*-$FLAVOUR" ;;
+            *) misuse "PIEBALD_GUEST_KERNEL=$PIEBALD_GUEST_KERNEL: allowed: $SERIES.*-$FLAVOUR, or one of kernel/debug.sh that was built" ;;
         esac
     fi
     apt-cache depends "linux-image-$SERIES-$FLAVOUR" 2>/dev/null |
@@ -94,7 +94,7 @@ fetch() {
 
 newest_fetched() {
     local each
-    for each in "$store"/*/complete; do
+    for each in "$store"/*-"$FLAVOUR"/complete; do
         [ -e "$each" ] && basename "$(dirname "$each")"
     done | sort -V | tail -n 1
 }

@@ -18,6 +18,9 @@ sleep 1000 &
 echo "$! 0-3" >$P/tasks
 cost "on, others have 4 of 16 colors"
 echo "$! none" >$P/tasks
-sh -c "echo \"\$\$ 0-3 hard\" >$P/tasks; exec cost \"on, with 4 of 16 colors\""
+sh -c "
+    echo \"\$\$ 0-3 hard\" >$P/tasks
+    cost 'on, with 4 of 16 colors, after others'
+    cost 'on, with 4 of 16 colors'"
 echo 0 >$P/on
 cost "off again"

@@ -12,14 +12,15 @@
  *   stay MIB     anonymous memory that is looked at five seconds after it was touched
  *   moved MIB    anonymous memory that was there before the process got colours 2 and 3
  *   swapped MIB  anonymous memory that was on the disk in between
+ *   merged MIB   anonymous memory, many pages of it equal, that the kernel is asked to merge
  *   bound MIB    anonymous memory under a memory policy that somebody set
  *   read PATH    a file's pages, read        mapped PATH the same, by faults alone
  *   written PATH a file of 4 MiB that is written
  *   within PATH  a file's pages, read, which need not have all of the colours
  *
  * Colour = bits 12-15 of the physical address, as run.sh sets the map. Prints how many pages
- * of each colour there are; fails if a page has another colour than expected, is missing, or
- * belongs to a huge page, and if a colour that is expected has less than half its share.
+ * of each colour there are; fails if a page has another colour than expected, is missing, belongs
+ * to a huge page or was merged with another, and if a colour that is expected has less than half its share.
  *
  *   frames storm COUNT 0         COUNT children, 16 at a time, that touch a few pages and end
  *   frames hog MIB 0             touches so much memory, four times over, and ends
@@ -84,11 +85,24 @@ static uint64_t entry_of(int fd, uint64_t index)
 /* Is it enough that pages have no other colours than those that are expected? */
 static int any_share;
 
+/* Pages of this process that the kernel has merged (kpageflags says that of all anonymous ones). */
+static unsigned int nr_merged(void)
+{
+	char text[16] = "";
+	int fd = open("/proc/self/ksm_merging_pages", O_RDONLY);
+
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		die("/proc/self/ksm_merging_pages");
+	close(fd);
+	return (unsigned int)atoi(text);
+}
+
 /* Compares the frames of a range with what is expected. */
 static int check(volatile char *at, size_t len, unsigned int expected)
 {
 	int pagemap = open("/proc/self/pagemap", O_RDONLY), flags = open("/proc/kpageflags", O_RDONLY);
 	unsigned int count[NR_COLORS] = { 0 }, missing = 0, outside = 0, huge = 0, rare = 0;
+	unsigned int merged = nr_merged();
 
 	unsigned int nr = __builtin_popcount(expected);
 
@@ -110,10 +124,11 @@ static int check(volatile char *at, size_t len, unsigned int expected)
 		rare += (expected >> c & 1) && count[c] * nr * 2 < len / PAGE;
 		printf("%s%u", c ? " " : "pages by color: ", count[c]);
 	}
-	printf(" | outside %u missing %u huge %u rare colors %u\n", outside, missing, huge, rare);
+	printf(" | outside %u missing %u huge %u merged %u rare colors %u\n", outside, missing, huge, merged,
+	       rare);
 	close(pagemap);
 	close(flags);
-	return outside || missing || huge || (rare && !any_share);
+	return outside || missing || huge || merged || (rare && !any_share);
 }
 
 static int anon(size_t len, unsigned int expected, int flags, int advice)
@@ -220,6 +235,18 @@ static int thread(size_t len, unsigned int expected)
 	if (pthread_create(&id, NULL, in_thread, &job) || pthread_join(id, NULL))
 		die("thread");
 	return job.result;
+}
+
+/* run.sh has told the kernel to look for equal pages. */
+static int merged(size_t len, unsigned int expected)
+{
+	volatile char *at = map(len, MAP_ANONYMOUS | MAP_PRIVATE, -1);
+
+	touch(at, len, 1);
+	if (madvise((void *)at, len, MADV_MERGEABLE))
+		die("madvise");
+	sleep(4);
+	return check(at, len, expected);
 }
 
 static int bound(size_t len, unsigned int expected)
@@ -333,6 +360,8 @@ int main(int argc, char **argv)
 		return moved(len, expected);
 	if (!strcmp(kind, "swapped"))
 		return swapped(len, expected);
+	if (!strcmp(kind, "merged"))
+		return merged(len, expected);
 	if (!strcmp(kind, "bound"))
 		return bound(len, expected);
 	if (!strcmp(kind, "read") || !strcmp(kind, "mapped"))

@@ -89,6 +89,9 @@ before=$(free_frames)
 swapon /dev/vdb
 check "without the module pages have other colors: anonymous" sh -c "! frames anon 4 000c"
 check "without the module pages have other colors: file" sh -c "! frames read /disk/file 0030"
+echo 1 >/sys/kernel/mm/ksm/run
+echo 10000 >/sys/kernel/mm/ksm/pages_to_scan
+check "without the module equal pages are merged" sh -c "! frames merged 4 ffff"
 check "loads" insmod /piebald.ko
 check "off at first" grep -qx 0 $P/on
 refuse "no switching on without a map" "no map" write on 1
@@ -167,6 +170,9 @@ check "memory policies go to the kernel" sh -c "
     echo \"\$\$ 2-3 hard\" >$P/tasks
     ! frames bound 4 000c"
 check "and are counted" test "$(count policy_passed)" -ge $((passed + 1024))
+check "colors 2-3: pages that are equal" with "2-3 hard" frames merged 4 000c
+check "are not merged" test "$(count merging_refused)" -gt 0
+echo 2 >/sys/kernel/mm/ksm/run
 check "huge pages were refused" test "$(count thp_refused)" -gt 0
 check "the books are right" grep -qx ok $P/check
 

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# Tests the kernel module in a debugging kernel: the distribution's source of 6.12, built as small as
+# the guest needs it (debug.config), with KASAN, lockdep, DEBUG_VM and more. Runs what kernel/test.sh
+# runs, and then lets allocations fail, one after another, in everything the module does
+# (kernel/test/inject.sh).
+#
+#   kernel/debug.sh            builds the kernel if it is not there yet, and runs both
+#   kernel/debug.sh build      only builds it
+#   kernel/debug.sh inject     only lets allocations fail
+#
+# The kernel takes about ten minutes of processor time and 2 GB, in
+# ${XDG_CACHE_HOME:-~/.cache}/piebald/guest/debug; the tests take about as long.
+# What came out last stands in kernel/debug.md.
+set -eu
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source-path=SCRIPTDIR source=../scripts/setup.sh
+. "$root/scripts/setup.sh"
+settle_target_dir "$root"
+
+what=${1:-all}
+case $what in
+    all | build | inject) ;;
+    -h | --help) sed -n '2,/^set -eu/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit ;;
+    *) warn "debug: \"$what\"; allowed: build, inject"; exit 2 ;;
+esac
+
+PACKAGE=linux-source-6.12
+store=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/piebald/guest
+mkdir -p "$store/debug"
+debug=$(cd -P "$store/debug" && pwd)
+make=(make -s -j"$(nproc)" -C "$debug/$PACKAGE" O="$debug/build" LOCALVERSION=-piebald-debug)
+
+build_kernel() {
+    local line version served
+    install_packages build-essential e2fsprogs flex bison bc libelf-dev libssl-dev kmod xz-utils >&2
+    if can_install; then enable_security_archive >&2; fi
+    served=$(apt-cache policy "$PACKAGE" | sed -n 's/^ *Candidate: //p')
+    case $served in '' | '(none)') warn "debug: the distribution serves no $PACKAGE"; exit 1 ;; esac
+    if [ "$(cat "$debug/source" 2>/dev/null)" != "$served" ]; then
+        warn "debug: fetching and unpacking $PACKAGE $served"
+        rm -rf "${debug:?}/$PACKAGE" "$debug/build" "$debug/package"
+        mkdir "$debug/package"
+        (cd "$debug/package" && apt-get -o Acquire::Retries=3 download -qq "$PACKAGE" && dpkg-deb -x ./*.deb .)
+        tar xf "$debug/package/usr/src/$PACKAGE.tar.xz" -C "$debug"
+        rm -rf "$debug/package"
+        echo "$served" >"$debug/source"
+    fi
+    if ! cmp -s "$root/kernel/debug.config" "$debug/config"; then
+        rm -f "$debug/config"
+        "${make[@]}" KCONFIG_ALLCONFIG="$root/kernel/debug.config" allnoconfig >"$debug/log" 2>&1 ||
+            { cat "$debug/log" >&2; exit 1; }
+        grep '^CONFIG_' "$root/kernel/debug.config" | while read -r line; do
+            grep -qxF "$line" "$debug/build/.config" ||
+                { warn "debug: $line: the kernel's configuration does not take it"; exit 1; }
+        done
+    fi
+    warn "debug: building the kernel"
+    "${make[@]}" bzImage modules >"$debug/log" 2>&1 || { tail -n 40 "$debug/log" >&2; exit 1; }
+    cp "$root/kernel/debug.config" "$debug/config"
+    version=$("${make[@]}" kernelrelease)
+    rm -rf "${store:?}/$version"
+    mkdir -p "$store/$version/boot" "$store/$version/usr/src"
+    "${make[@]}" INSTALL_MOD_PATH="$store/$version" modules_install >"$debug/log" 2>&1 ||
+        { cat "$debug/log" >&2; exit 1; }
+    cp "$debug/build/arch/x86/boot/bzImage" "$store/$version/boot/vmlinuz-$version"
+    cp "$debug/build/.config" "$store/$version/boot/config-$version"
+    ln -s "$debug/build" "$store/$version/usr/src/linux-headers-$version"
+    touch "$store/$version/complete"
+    say "$version"
+}
+
+version=$(build_kernel)
+say "kernel $version"
+[ "$what" != build ] || exit 0
+export PIEBALD_GUEST_KERNEL=$version
+# A module of its own, beside the one for the distribution's kernel.
+CARGO_TARGET_DIR=$CARGO_TARGET_DIR/debug-kernel
+
+if [ "$what" = all ]; then
+    "$root/kernel/test.sh" 1 --memory 768M --timeout 3000
+fi
+
+module=$("$root/kernel/build.sh")
+work=$CARGO_TARGET_DIR/inject
+mkdir -p "$work"
+cc -O2 -Wall -Wextra -Werror -static -o "$work/inject" "$root/kernel/test/inject.c"
+rm -f "$work/disk"
+truncate -s 64M "$work/disk"
+PATH=$PATH:/usr/sbin:/sbin mke2fs -q -F -t ext4 "$work/disk"
+"$root/scripts/guest.sh" run --run "$root/kernel/test/inject.sh" --module virtio_blk \
+    --file "$module:/piebald.ko" --file "$work/inject:/bin/inject" \
+    --disk "$work/disk" --memory 768M --cpus 1 --timeout 3000

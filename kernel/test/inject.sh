@@ -1,0 +1,97 @@
+#!/bin/sh
+# The module with allocations that fail, inside a guest with a debugging kernel; kernel/debug.sh
+# starts it. Every check prints a line that begins with "ok" or "FAILED".
+
+P=/proc/piebald
+F=/sys/kernel/debug
+checks=0 failed=0
+
+check() { # NAME COMMAND...: the command must succeed
+    name=$1
+    shift
+    checks=$((checks + 1))
+    if "$@" >/tmp/output 2>&1; then
+        echo "ok $name: $(tail -n 1 /tmp/output)"
+    else
+        failed=$((failed + 1))
+        echo "FAILED $name: $*"
+        sed 's/^/    /' /tmp/output
+    fi
+}
+as() { # COLORS COMMAND...: as a process with these colours
+    colors=$1
+    shift
+    sh -c "echo \"\$\$ $colors\" >$P/tasks && exec \"\$@\"" sh "$@"
+}
+free_frames() {
+    for _ in 1 2; do
+        echo 3 >/proc/sys/vm/drop_caches
+        sleep 2
+        cat /proc/sys/vm/stat_refresh
+    done
+    awk '
+        FILENAME == "/proc/zoneinfo" {
+            if ($1 == "nr_free_pages" || $1 == "count:") n += $2
+            next
+        }
+        $1 ~ /^nr_(slab_reclaimable|slab_unreclaimable|page_table_pages)$/ { n += $2 }
+        $1 == "nr_kernel_stack" { n += $2 / 4 }
+        END { printf "%d\n", n }' /proc/zoneinfo /proc/vmstat
+}
+
+mkdir /disk
+mount -t ext4 /dev/vda /disk || exit 1
+dd if=/dev/zero of=/disk/file bs=64k count=16 2>/dev/null
+sync
+for each in failslab fail_page_alloc; do
+    echo N >$F/$each/ignore-gfp-wait
+    echo 0 >$F/$each/verbose
+done
+echo N >$F/fail_page_alloc/ignore-gfp-highmem
+echo 0 >$F/fail_page_alloc/min-order
+
+map='map=12;13;14;15'
+check "loads, with nothing" inject load /piebald.ko ""
+before=$(free_frames)
+check "loads, with all" inject load /piebald.ko "$map on=1 srm=1"
+
+insmod /piebald.ko "$map" || exit 1
+check "a map" inject write $P/map "$(printf '12\n13\n14\n15\n')"
+check "on, without users" inject write $P/on 1 0
+echo 1 >$P/on
+sleep 10000 &
+sleeper=$!
+check "colors of a process" inject write $P/tasks "$sleeper 4-5" "$sleeper none"
+echo "$sleeper 4-5" >$P/tasks
+check "colors that change" inject write $P/tasks "$sleeper 6-7"
+check "pages that move" inject write $P/recolor $sleeper
+for colors in "0-3" "0-3 hard"; do
+    check "fork with $colors" as "$colors" inject fork
+    check "memory with $colors" as "$colors" inject touch
+    check "a file with $colors" as "$colors" inject read /disk/file
+done
+check "fork without colors" inject fork
+check "memory without colors" inject touch
+check "a file without colors" inject read /disk/file
+check "SRM-buffer" inject write $P/srm 1 0
+echo 1 >$P/srm
+check "a threshold" inject write $P/threshold 20 32
+for colors in "0-3" "0-3 hard"; do
+    check "SRM-buffer: fork with $colors" as "$colors" inject fork
+    check "SRM-buffer: memory with $colors" as "$colors" inject touch
+    check "SRM-buffer: a file with $colors" as "$colors" inject read /disk/file
+done
+check "SRM-buffer: memory without colors" inject touch
+check "SRM-buffer: a file without colors" inject read /disk/file
+check "the books are right" grep -qx ok $P/check
+cat $P/counters >/tmp/counters
+kill $sleeper
+check "on, with users" sh -c "echo 0 >$P/on && inject write $P/on 1 0"
+check "unloads" rmmod piebald
+after=$(free_frames)
+check "no frame is missing: $before free before, $after after" test "$after" -ge $((before - 256))
+
+echo "--- counters"
+cat /tmp/counters
+echo "checks: $checks, failed: $failed"
+[ "$failed" = 0 ]
