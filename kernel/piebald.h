@@ -236,7 +236,7 @@ void pb_switch_end(void);
 
 #define PB_COUNTERS(X) \
 	X(anon_pages) X(file_pages) X(swap_and_shmem_pages) \
-	X(other_frames) X(uncolored_passed) X(policy_passed) X(unmovable_passed) X(large_refused) X(large_passed) \
+	X(other_frames) X(policy_passed) X(unmovable_passed) X(large_refused) X(large_passed) \
 	X(thp_refused) X(compaction_refused) X(merging_refused) X(hard_failures) X(hard_kills) \
 	X(refills) X(refill_frames) X(refill_failed) X(recycled) X(hand_returned) X(given_back) X(reclaimed) \
 	X(inherit_failed) X(switched_on) X(recolored) X(recolor_failed) \

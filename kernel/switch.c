@@ -5,7 +5,8 @@
  * Colouring that nobody uses costs nothing: while no process has colours and SRM-buffer is off,
  * everybody may have every frame, which is what the kernel does by itself. So the functions of
  * the kernel are replaced when the first process gets colours, and put back some time after the
- * last one has ended.
+ * last one has ended. Until then frames go round through all colours as before: right after a
+ * process with colours, what the kernel has at hand is mostly of the others.
  */
 #include "piebald.h" /* first: it says how messages begin */
 

@@ -6,7 +6,6 @@
  * What is left to the kernel's own function:
  *   - memory that may not move or that a device needs (unmovable_passed): its frames stay for
  *     long and are not the process's alone;
- *   - everything, while no process has colours and SRM-buffer is off (uncolored_passed);
  *   - requests under a memory policy that somebody set (policy_passed): the policy says where
  *     the memory is to be;
  *   - whatever the pool cannot serve (other_frames), which then reclaims, waits or calls the
@@ -84,11 +83,6 @@ static enum pb_answer take(gfp_t gfp, bool is_file, struct folio **folio)
 
 	if (!is_movable(gfp)) {
 		pb_count(unmovable_passed);
-		return PB_PASS;
-	}
-	/* While nobody owns a color, everybody may have all, and the kernel serves that as well. */
-	if (!pb_tasks_any() && !pb_zone_is_on()) {
-		pb_count(uncolored_passed);
 		return PB_PASS;
 	}
 	answer = pb_pool_take(&request, &page);
