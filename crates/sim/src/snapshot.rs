@@ -108,6 +108,9 @@ pub struct TimeSample {
     /// Each program's references, and what hardware threads counted while they ran it, in the
     /// order of the programs. All zero while it is not there.
     pub programs: Vec<(u64, Counters)>,
+    /// Time that each of them spent on the faults of its pages that moved to its colours, or
+    /// that were marked and stayed; a move counts where it ends.
+    pub moving: Vec<Picos>,
 }
 
 /// The measured part of a program's run.
