@@ -110,6 +110,11 @@ fn speaks(rule: usize, counts: Counts) -> bool {
     wanted(counts).map(|(rule, _)| rule) == Some(rule) || coalesced(counts) == Some(rule)
 }
 
+/// The rule of 1 to 3 that speaks of a mix.
+pub(super) fn rule_of(runs: &Runs<'_>, mix: &Mix) -> Option<usize> {
+    wanted(counts(runs, mix)).map(|(rule, _)| rule)
+}
+
 /// H-1's mixes, and in the quick form those that rules lack.
 fn tried(runs: &Runs<'_>) -> Vec<Mix> {
     let mut mixes = runs.first();

@@ -22,6 +22,7 @@ fn named(way: Way) -> String {
         Way::Uvp => "UVP".to_owned(),
         Way::Coalescing => "baseline HVR".to_owned(),
         Way::Hvr => "HVR".to_owned(),
+        Way::Cut(cut) => cut.name().to_owned(),
     }
 }
 
@@ -76,11 +77,13 @@ mod tests {
     use piebald_lab::rooms::policy::hvr::Policy;
 
     use super::*;
+    use crate::hvr::today::Cut;
 
     #[test]
     fn ways_have_names_of_their_own() {
         let mut all: Vec<Way> = Policy::ALL.into_iter().map(Way::Fixed).collect();
         all.extend([Way::Linux, Way::Svp, Way::Uvp, Way::Coalescing, Way::Hvr]);
+        all.extend(Cut::ALL.map(Way::Cut));
         let mut names: Vec<String> = all.iter().map(|way| named(*way)).collect();
         names.sort();
         names.dedup();
