@@ -16,6 +16,8 @@ pub struct Snapshot {
     pub counters: Counters,
     /// Page faults.
     pub faults: u64,
+    /// Time spent on pages that followed its colours.
+    pub following: Picos,
     /// 4 KiB pages mapped, those of 2 MiB pages included.
     pub pages: u64,
     /// 2 MiB pages mapped.
@@ -124,6 +126,9 @@ pub struct Region {
     pub counters: Counters,
     /// Page faults.
     pub faults: u64,
+    /// Part of the time that its hardware threads spent on the faults of pages that moved to its
+    /// colours for HVR, or that were marked and stayed.
+    pub following: Picos,
     /// 4 KiB pages mapped at the end, those of 2 MiB pages included.
     pub pages: u64,
     /// 2 MiB pages mapped at the end.
@@ -144,6 +149,7 @@ impl Snapshot {
             refs: self.refs - start.refs,
             counters: self.counters - start.counters,
             faults: self.faults - start.faults,
+            following: self.following.since(start.following),
             pages: self.pages,
             huge_pages: self.huge_pages,
             io: self.io.since(start.io),

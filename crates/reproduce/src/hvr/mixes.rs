@@ -147,6 +147,8 @@ struct Did {
     row_hits: f64,
     /// Page faults for 1000 references, those that move pages included.
     faults: f64,
+    /// Share of its time that went to moving its pages.
+    moving: f64,
 }
 
 /// What a run gave.
@@ -271,6 +273,18 @@ impl Bench<'_> {
         Ok((0..self.repetitions as usize).map(sum).collect())
     }
 
+    /// The weighted speedup that it would have if each program went on at its speed in the time that
+    /// went to moving its pages, and the largest share of a program's time that did.
+    pub(super) fn without_moves(&self, mix: &Mix, way: Way, bus: u32) -> Result<[f64; 2], String> {
+        let relative = self.relative(mix, way, bus)?;
+        let ran = self.known(&(way, mix.clone(), 0, bus))?;
+        let each = relative.iter().zip(&ran.did);
+        Ok(each.fold([0.0, 0.0], |[sum, most], (speed, did)| {
+            let speed = speed.values.first().copied().unwrap_or(f64::NAN);
+            [sum + speed / (1.0 - did.moving), did.moving.max(most)]
+        }))
+    }
+
     /// Share of the first program's accesses to memory that found their row open; NaN without any.
     pub(super) fn row_hits(&self, mix: &Mix, way: Way, bus: u32) -> Result<f64, String> {
         let mut all = Vec::new();
@@ -383,6 +397,7 @@ impl Bench<'_> {
                 ipc: c.instructions as f64 / cycles,
                 row_hits: c.row_hits as f64 / rows as f64,
                 faults: 1000.0 * r.faults as f64 / r.refs as f64,
+                moving: r.following.0 as f64 / r.time.0 as f64,
             }
         });
         let parts = outcome.hvr.last().map(|event| &event.programs);

@@ -208,6 +208,7 @@ pub(super) fn horizontal_and_vertical(runs: &Runs<'_>) -> Given {
         "cache-only loses where bank-only gains in some mix",
         Ok(two > 0),
     );
+    without_moves(runs, &mixes, &mut h1);
     let both = (0..n)
         .filter(|i| cache[*i] > 0.0 && bank[*i] > 0.0)
         .take(50);
@@ -222,6 +223,60 @@ pub(super) fn horizontal_and_vertical(runs: &Runs<'_>) -> Given {
     let h2 = vertical(runs, &chosen, &mixes);
     let h13 = lead(runs, &mixes);
     Ok((vec![h1.finish(), h2, h13], Vec::new()))
+}
+
+/// H-1's gains if moving pages took no time, and the time that it took, of the first repetition.
+fn without_moves(runs: &Runs<'_>, mixes: &[Mix], row: &mut Row) {
+    let ways: [(&str, WayOf); 3] = [
+        ("cache-only", |_| CACHE),
+        ("bank-only", banks),
+        ("HVR", |_| Way::Hvr),
+    ];
+    let mut gains = Vec::new();
+    for (name, way) in ways {
+        let found = mixes.iter().map(|mix| {
+            let linux = runs.bench.weighted(mix, Way::Linux, BUS)?;
+            let linux = linux.values.first().copied().unwrap_or(f64::NAN);
+            let [free, most] = runs.bench.without_moves(mix, way(mix), BUS)?;
+            let plain = runs.bench.gain(mix, way(mix), Way::Linux, BUS)?.mean;
+            Ok([plain, 100.0 * (free / linux - 1.0), 100.0 * most])
+        });
+        let Ok(found) = found.collect::<Result<Vec<[f64; 3]>, String>>() else {
+            return;
+        };
+        for (part, words) in ["mean gain", "mean gain without the time of moves"]
+            .iter()
+            .enumerate()
+        {
+            let sum: f64 = found.iter().map(|f| f[part]).sum();
+            let mean = sum / found.len().max(1) as f64;
+            row.show(&format!("{name}, {words}"), &number(mean), "%");
+        }
+        let sum: f64 = found.iter().map(|f| f[2]).sum();
+        let mean = sum / found.len().max(1) as f64;
+        let words = format!("{name}, time of moves of the program that has most, mean");
+        row.show(&words, &number(mean), "%");
+        let each = mixes.iter().zip(&found);
+        let each =
+            each.map(|(mix, f)| format!("{} {:.1} {:.1} {:.1}", mix.number, f[0], f[1], f[2]));
+        row.note(&format!(
+            "{name}: mix, gain, gain without the time of moves, most time of moves: {}",
+            each.collect::<Vec<_>>().join(", ")
+        ));
+        gains.push(found.iter().map(|f| f[1]).collect::<Vec<f64>>());
+    }
+    let [cache, bank, ..] = gains.as_slice() else {
+        return;
+    };
+    let of = |holds: fn(f64, f64) -> bool| {
+        let both = cache.iter().zip(bank);
+        let count = both.filter(|(c, b)| holds(**c, **b)).count();
+        number(share(count, mixes.len()))
+    };
+    let words = "both gain, without the time of moves";
+    row.show(words, &of(|c, b| c > 0.0 && b > 0.0), "%");
+    let words = "bank-only is below 0, without the time of moves";
+    row.show(words, &of(|_, b| b <= 0.0), "%");
 }
 
 /// H-2, on mixes of quadrant I; without a verdict, a whole L2 on these, in the quick form on the
