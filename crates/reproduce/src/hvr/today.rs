@@ -83,7 +83,11 @@ pub(super) fn own(
         let (mut bits, mut value) = (0, 0);
         for [low, high] in keys {
             bits |= low | high;
-            value |= low * (number as u16 & 1) | high * (number as u16 >> 1 & 1);
+            for (bit, key) in [(0, low), (1, high)] {
+                if (number >> bit) & 1 == 1 {
+                    value |= key;
+                }
+            }
         }
         map.group(bits, value, out);
     };

@@ -33,11 +33,7 @@ fn number(value: f64) -> Found {
 }
 
 /// The windows of all programs of one thread, by their places, at one instruction per cycle.
-fn all(
-    runs: &Runs<'_>,
-    monitor: &MonitorConfig,
-    scale: u64,
-) -> HashMap<usize, Result<Seen, String>> {
+fn all(runs: &Runs<'_>, monitor: &MonitorConfig, scale: u64) -> Windows {
     at_speeds(runs, monitor, scale, |_| Ok(1.0))
 }
 
@@ -47,7 +43,7 @@ fn at_speeds(
     monitor: &MonitorConfig,
     scale: u64,
     ipc: impl Fn(usize) -> Result<f64, String> + Sync,
-) -> HashMap<usize, Result<Seen, String>> {
+) -> Windows {
     let refs = if runs.form.quick { QUICK_REFS } else { REFS };
     let clock = runs.bench.spec.core.clock;
     let seed = runs.bench.seed;
@@ -62,11 +58,14 @@ fn at_speeds(
     runs.of(&Class::ALL).into_par_iter().map(one).collect()
 }
 
+/// Windows of programs by their places.
+type Windows = HashMap<usize, Result<Seen, String>>;
+
 struct Watched<'r, 'a> {
     runs: &'r Runs<'a>,
-    seen: HashMap<usize, Result<Seen, String>>,
+    seen: Windows,
     /// The same with other times between windows, and what these are divided by.
-    scaled: Vec<(u64, HashMap<usize, Result<Seen, String>>)>,
+    scaled: Vec<(u64, Windows)>,
 }
 
 impl Watched<'_, '_> {
@@ -74,11 +73,7 @@ impl Watched<'_, '_> {
         self.named_in(&self.seen, name)
     }
 
-    fn named_in<'s>(
-        &self,
-        seen: &'s HashMap<usize, Result<Seen, String>>,
-        name: &str,
-    ) -> Result<&'s Seen, String> {
+    fn named_in<'s>(&self, seen: &'s Windows, name: &str) -> Result<&'s Seen, String> {
         let at = self.runs.bench.programs.iter().position(|p| p.name == name);
         let at = at.ok_or_else(|| format!("{name}: no such program"))?;
         match seen.get(&at) {
@@ -231,10 +226,7 @@ fn reuse(w: &Watched<'_, '_>) -> Row {
 
 /// Share of the programs whose class by windows is the measured one, in percent; and which are
 /// not.
-fn right(
-    runs: &Runs<'_>,
-    seen: &HashMap<usize, Result<Seen, String>>,
-) -> Result<(f64, Vec<String>), String> {
+fn right(runs: &Runs<'_>, seen: &Windows) -> Result<(f64, Vec<String>), String> {
     let (mut right, mut wrong) = (0usize, Vec::new());
     for at in runs.of(&Class::ALL) {
         let name = &runs.bench.programs[at].name;
@@ -257,10 +249,7 @@ fn right(
 }
 
 /// Share of the programs that have another class than with the other windows, in percent.
-fn changed(
-    seen: &HashMap<usize, Result<Seen, String>>,
-    other: &HashMap<usize, Result<Seen, String>>,
-) -> Found {
+fn changed(seen: &Windows, other: &Windows) -> Found {
     let class = |seen: Option<&Result<Seen, String>>| {
         let seen = seen.ok_or("it was not watched")?;
         Ok::<_, String>(seen.as_ref().map_err(Clone::clone)?.class)
@@ -273,11 +262,7 @@ fn changed(
 }
 
 /// Mean re-use time over the windows of each program of a class, and over these.
-fn reuse_of(
-    runs: &Runs<'_>,
-    seen: &HashMap<usize, Result<Seen, String>>,
-    class: Class,
-) -> Result<f64, String> {
+fn reuse_of(runs: &Runs<'_>, seen: &Windows, class: Class) -> Result<f64, String> {
     let mut means = Vec::new();
     for at in runs.of(&[class]) {
         let seen = seen.get(&at).ok_or("it was not watched")?;
@@ -288,7 +273,7 @@ fn reuse_of(
 }
 
 /// The windows at the instructions per cycle that each program has alone on the machine.
-fn at_own_speeds(runs: &Runs<'_>) -> HashMap<usize, Result<Seen, String>> {
+fn at_own_speeds(runs: &Runs<'_>) -> Windows {
     let alone = |at: usize| Mix::alone((at, 0));
     let mixes: Vec<Mix> = runs.of(&Class::ALL).into_iter().map(alone).collect();
     runs.bench.prepare(&mixes, &[Way::Linux], BUS);
