@@ -97,6 +97,8 @@ struct ProgramState {
     colors: ColorState,
     /// Time that hardware threads spent on moving its pages to other colours.
     recolor_time: Picos,
+    /// The same on touch, for HVR.
+    follow_time: Picos,
     /// Time that its tasks waited for files and pages, and how many do now.
     blocked: Picos,
     host_waits: u32,
@@ -478,8 +480,10 @@ impl<'a> Engine<'a> {
         cpu.now = cpu.work.go(&mut self.machine, kernel, on, cpu.now, horizon);
         let (took, done) = (cpu.work.take_time(), cpu.work.is_empty());
         self.sample_time += took.sampling;
-        if let Some(owner) = owner.filter(|_| took.recoloring > Picos(0)) {
-            self.programs[usize::from(owner) - 1].recolor_time += took.recoloring;
+        if let Some(owner) = owner {
+            let program = &mut self.programs[usize::from(owner) - 1];
+            program.recolor_time += took.recoloring;
+            program.follow_time += took.following;
         }
         done
     }
@@ -605,7 +609,10 @@ impl<'a> Engine<'a> {
             .map_err(|e| self.kernel_error(program, e))?;
         if !free {
             self.cpus[core].now = self.machine.drain(id, now);
-            self.perform(core);
+            match work.kind {
+                FaultKind::Followed => self.perform_move(core),
+                _ => self.perform(core),
+            }
         }
         if work.kind == FaultKind::Blocked {
             return self.block(core, task);
@@ -678,6 +685,7 @@ fn new_program(setup: ProgramSetup) -> ProgramState {
         main: TaskId(0),
         colors: ColorState::default(),
         recolor_time: Picos(0),
+        follow_time: Picos(0),
         blocked: Picos(0),
         host_waits: 0,
         reads: ReadUse::default(),

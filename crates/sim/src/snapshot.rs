@@ -16,6 +16,8 @@ pub struct Snapshot {
     pub counters: Counters,
     /// Page faults.
     pub faults: u64,
+    /// Time spent on pages that followed its colours.
+    pub following: Picos,
     /// 4 KiB pages mapped, those of 2 MiB pages included.
     pub pages: u64,
     /// 2 MiB pages mapped.
@@ -108,6 +110,9 @@ pub struct TimeSample {
     /// Each program's references, and what hardware threads counted while they ran it, in the
     /// order of the programs. All zero while it is not there.
     pub programs: Vec<(u64, Counters)>,
+    /// Time that each of them spent on the faults of its pages that moved to its colours, or
+    /// that were marked and stayed; a move counts where it ends.
+    pub moving: Vec<Picos>,
 }
 
 /// The measured part of a program's run.
@@ -121,6 +126,9 @@ pub struct Region {
     pub counters: Counters,
     /// Page faults.
     pub faults: u64,
+    /// Part of the time that its hardware threads spent on the faults of pages that moved to its
+    /// colours for HVR, or that were marked and stayed.
+    pub following: Picos,
     /// 4 KiB pages mapped at the end, those of 2 MiB pages included.
     pub pages: u64,
     /// 2 MiB pages mapped at the end.
@@ -141,6 +149,7 @@ impl Snapshot {
             refs: self.refs - start.refs,
             counters: self.counters - start.counters,
             faults: self.faults - start.faults,
+            following: self.following.since(start.following),
             pages: self.pages,
             huge_pages: self.huge_pages,
             io: self.io.since(start.io),

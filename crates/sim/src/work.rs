@@ -40,6 +40,8 @@ pub(crate) enum Timed {
     Recoloring,
     /// Access bits are read.
     Sampling,
+    /// A page that a program touches moves to its colours, or loses its mark.
+    Following,
 }
 
 /// Time that timed work took.
@@ -47,6 +49,7 @@ pub(crate) enum Timed {
 pub(crate) struct Took {
     pub(crate) recoloring: Picos,
     pub(crate) sampling: Picos,
+    pub(crate) following: Picos,
 }
 
 /// An entry of the queue.
@@ -135,6 +138,7 @@ impl Work {
                     *match what {
                         Timed::Recoloring => &mut self.took.recoloring,
                         Timed::Sampling => &mut self.took.sampling,
+                        Timed::Following => &mut self.took.following,
                     } += now.since(began);
                 }
             }

@@ -162,14 +162,45 @@ fn per_reference(outcome: &Outcome) -> Vec<f64> {
 }
 
 /// Instructions of all programs in each sample, as many for each reference as said: those that the
-/// kernel carries out to move pages are not theirs.
-fn instructions(outcome: &Outcome, per_reference: &[f64]) -> Vec<f64> {
-    let each = outcome.timeline.iter();
-    each.map(|look| {
-        let all = look.programs.iter().zip(per_reference);
-        all.map(|((refs, _), each)| *refs as f64 * each).sum()
-    })
-    .collect()
+/// kernel carries out to move pages are not theirs. And what they would be if a program went on at its
+/// speed in the time that its moves took.
+fn instructions(outcome: &Outcome, per_reference: &[f64], every: Picos) -> [Vec<f64>; 2] {
+    let of = |is_free: bool| {
+        let each = outcome.timeline.iter();
+        each.map(|look| {
+            let all = look.programs.iter().zip(&look.moving).zip(per_reference);
+            all.map(|(((refs, _), moving), each)| {
+                let left = 1.0 - moving.0 as f64 / every.0 as f64;
+                let longer = if is_free {
+                    1.0 / left.max(LEAST_LEFT)
+                } else {
+                    1.0
+                };
+                *refs as f64 * each * longer
+            })
+            .sum()
+        })
+        .collect()
+    };
+    [of(false), of(true)]
+}
+
+/// Share of a sample that counts as left to a program beside its moves, at least: speeds of
+/// shorter times say little.
+const LEAST_LEFT: f64 = 0.1;
+
+/// Share of the time that programs were there which they spent on moves, in percent.
+fn moving(guests: &[Guest], outcome: &Outcome, every: Picos) -> f64 {
+    let spent: u64 = (outcome.timeline.iter().flat_map(|look| &look.moving))
+        .map(|time| time.0)
+        .sum();
+    100.0 * spent as f64 / (present(guests) as f64 * every.0 as f64)
+}
+
+/// Samples of all programs together.
+fn present(guests: &[Guest]) -> u64 {
+    let each = (0..SAMPLES).map(|at| there(guests, at, |_| None).iter().sum::<usize>() as u64);
+    each.sum()
 }
 
 const WAYS: [Way; 4] = [
@@ -179,11 +210,22 @@ const WAYS: [Way; 4] = [
     Way::Hvr,
 ];
 
-/// Gains over Linux in percent, sample by sample, of cache-only, bank-only and HVR; and what HVR
-/// did.
-type Gains = ([Vec<Sample>; 3], Vec<Outcome>);
+/// What a course gave.
+struct Gains {
+    /// Gains over Linux in percent, sample by sample, of cache-only, bank-only and HVR.
+    plain: [Vec<Sample>; 3],
+    /// The same without the time of moves.
+    free: [Vec<Sample>; 3],
+    /// Share of time that each of the three spent on moves, in percent.
+    moving: [Sample; 3],
+    /// What HVR did.
+    hvr: Vec<Outcome>,
+}
+
+const NAMES: [&str; 3] = ["cache-only", "bank-only", "HVR"];
 
 fn gains(runs: &Runs<'_>, guests: &[Guest], scale: u64) -> Result<Gains, String> {
+    let every = Picos(SAMPLE.0 / scale);
     let keys: Vec<(u32, Way)> = (0..runs.form.repetitions)
         .flat_map(|r| WAYS.map(|way| (r, way)))
         .collect();
@@ -194,24 +236,57 @@ fn gains(runs: &Runs<'_>, guests: &[Guest], scale: u64) -> Result<Gains, String>
         .collect();
     let found = found?;
     // The first way of a repetition is Linux, which moves no pages.
-    let done: Vec<Vec<f64>> = found
+    let done: Vec<[Vec<f64>; 2]> = found
         .chunks(WAYS.len())
         .flat_map(|ways| {
             let each = per_reference(&ways[0]);
-            ways.iter().map(move |outcome| instructions(outcome, &each))
+            let of = move |outcome| instructions(outcome, &each, every);
+            ways.iter().map(of)
         })
         .collect();
-    let samples = done.iter().map(Vec::len).min().unwrap_or(0);
-    let of = |way: usize| -> Vec<Sample> {
+    let samples = done.iter().map(|d| d[0].len()).min().unwrap_or(0);
+    let of = |way: usize, part: usize| -> Vec<Sample> {
         let at = |sample: usize| {
             let each = done.chunks(WAYS.len());
-            each.map(|d| 100.0 * (d[way][sample] / d[0][sample] - 1.0))
+            each.map(|d| 100.0 * (d[way][part][sample] / d[0][part][sample] - 1.0))
                 .collect()
         };
         (0..samples).map(at).collect()
     };
-    let hvr = found.into_iter().skip(WAYS.len() - 1).step_by(WAYS.len());
-    Ok(([of(1), of(2), of(3)], hvr.collect()))
+    let spent = |way: usize| -> Sample {
+        let each = found.chunks(WAYS.len());
+        each.map(|ways| moving(guests, &ways[way], every)).collect()
+    };
+    Ok(Gains {
+        plain: [1, 2, 3].map(|way| of(way, 0)),
+        free: [1, 2, 3].map(|way| of(way, 1)),
+        moving: [1, 2, 3].map(spent),
+        hvr: (found.into_iter())
+            .skip(WAYS.len() - 1)
+            .step_by(WAYS.len())
+            .collect(),
+    })
+}
+
+/// What is shown of a course without a verdict: means, and the same without the time of moves.
+fn show(row: &mut Row, gains: &Gains, scale: u64) {
+    let [cache, bank, own] = &gains.plain;
+    for (at, name) in NAMES.iter().enumerate() {
+        let plain = over_samples(&gains.plain[at]);
+        row.show(&format!("{name} over Linux, mean, 1/{scale}"), &plain, "%");
+        let free = over_samples(&gains.free[at]);
+        let name_of = format!("{name} without the time of moves, 1/{scale}");
+        row.show(&name_of, &free, "%");
+        let spent = Ok(gains.moving[at].clone());
+        row.show(&format!("{name}: time of moves, 1/{scale}"), &spent, "%");
+    }
+    for (word, other) in [("bank-only", bank), ("cache-only", cache)] {
+        let name = format!("HVR less {word}, mean, 1/{scale}");
+        row.show(&name, &lead(own, other), "points");
+    }
+    let pages = (gains.hvr.iter()).map(|o| o.kernel.followed as f64);
+    let name = format!("HVR: pages that moved, 1/{scale}");
+    row.show(&name, &Ok(pages.collect()), "pages");
 }
 
 fn over_samples(gains: &[Sample]) -> Found {
@@ -248,22 +323,15 @@ pub(super) fn coming_and_going(runs: &Runs<'_>) -> Given {
     } else {
         TIME_SCALE
     };
-    let (found, hvr) = gains(runs, &guests, scale)?;
+    let found = gains(runs, &guests, scale)?;
     let mut row = Row::new("H-14", "Figure 18: arrivals and departures", TargetKind::H);
-    let [cache, bank, own] = &found;
+    let [cache, bank, own] = &found.plain;
     let extreme =
         |largest| crate::row::extreme(&cache.iter().cloned().map(Ok).collect::<Vec<_>>(), largest);
     row.headline("cache-only over Linux, most", 18.0, extreme(true));
     row.headline("cache-only over Linux, least", -5.0, extreme(false));
     row.headline("HVR less bank-only, mean", 5.0, lead(own, bank));
     row.headline("HVR less cache-only, mean", 7.0, lead(own, cache));
-    for (name, gains) in ["cache-only", "bank-only", "HVR"].iter().zip(&found) {
-        row.show(
-            &format!("{name} over Linux, mean"),
-            &over_samples(gains),
-            "%",
-        );
-    }
     let best = (0u64..)
         .zip(own)
         .max_by(|a, b| a.1.mean.total_cmp(&b.1.mean));
@@ -281,15 +349,12 @@ pub(super) fn coming_and_going(runs: &Runs<'_>) -> Given {
     row.note(&format!(
         "a sample is 3 s divided by {scale}; HVR is told the classes"
     ));
-    if !runs.form.quick {
-        for other in [scale / 2, scale * 2] {
-            let ([_, _, other_own], _) = gains(runs, &guests, other)?;
-            let name = format!("HVR over Linux, mean, with times divided by {other}");
-            row.show(&name, &over_samples(&other_own), "%");
-        }
+    show(&mut row, &found, scale);
+    for other in [scale * 2, scale / 2] {
+        show(&mut row, &gains(runs, &guests, other)?, other);
     }
-    let overheads = overheads(runs, &guests, &hvr, scale);
-    let drawn = drawn(&found);
+    let overheads = overheads(runs, &guests, &found.hvr, scale);
+    let drawn = drawn(&found.plain);
     Ok((
         vec![row.finish(), overheads.finish()],
         drawn.into_iter().collect(),
@@ -351,10 +416,7 @@ fn overheads(runs: &Runs<'_>, guests: &[Guest], hvr: &[Outcome], scale: u64) -> 
     let text = |t: &str| Published::Text(t.to_owned());
     row.judge("JOB2, most", text("<= 0.6"), worst, "% of 3 s", keeps(0.6));
     // Time that programs are there, not scaled.
-    let present: u64 = (0..SAMPLES)
-        .map(|at| there(guests, at, |_| None).iter().sum::<usize>() as u64)
-        .sum();
-    let time = present as f64 * SAMPLE.0 as f64;
+    let time = present(guests) as f64 * SAMPLE.0 as f64;
     let cost = |outcome: &Outcome| 100.0 * outcome.kernel.followed as f64 * 3e6 / time;
     let shares: Vec<f64> = hvr.iter().map(cost).collect();
     let most = shares.iter().copied().fold(0.0, f64::max);
@@ -362,10 +424,14 @@ fn overheads(runs: &Runs<'_>, guests: &[Guest], hvr: &[Outcome], scale: u64) -> 
     row.show("pages that moved", &Ok(pages.collect()), "pages");
     let plain = shares.iter().map(|s| s * scale as f64);
     row.show(
-        "moving, of the time that was modelled",
+        "moving, at 3 us a page, of the time that was modelled",
         &Ok(plain.collect()),
         "%",
     );
+    let spent = hvr
+        .iter()
+        .map(|o| moving(guests, o, Picos(SAMPLE.0 / scale)));
+    row.show("moving, as it was modelled", &Ok(spent.collect()), "%");
     let shares: Found = Ok(shares.into_iter().collect());
     row.judge("moving, mean", text("< 0.8"), shares, "%", keeps(0.8));
     let most = Ok(Sample::new(vec![most]));

@@ -11,6 +11,7 @@ use std::{
 
 use piebald_lab::{
     Histories,
+    colors::vertical_map,
     mixes::{
         ColorSetup, Managed, MixFrames, MixMachine, MixMemory, ProgramSetup, Stay, kernel, together,
     },
@@ -29,6 +30,7 @@ use rayon::prelude::*;
 
 use super::{
     programs::{Program, Ready},
+    today::{self, Cut},
     utility,
 };
 use crate::{experiment::draw, row::Found};
@@ -50,6 +52,8 @@ pub(super) enum Way {
     Coalescing,
     /// The whole framework.
     Hvr,
+    /// Fixed parts of a present-day machine.
+    Cut(Cut),
 }
 
 impl Way {
@@ -143,6 +147,8 @@ struct Did {
     row_hits: f64,
     /// Page faults for 1000 references, those that move pages included.
     faults: f64,
+    /// Share of its time that went to moving its pages.
+    moving: f64,
 }
 
 /// What a run gave.
@@ -179,6 +185,8 @@ pub(super) struct Bench<'a> {
     /// Programs that are ready, by their place, the seed and the references that are wanted.
     pub ready: Mutex<HashMap<(usize, u64, u64), Ready>>,
     pub refs: AtomicU64,
+    /// Programs alone have their miss curves measured, by the colours of the paper's machine.
+    pub curves: bool,
 }
 
 impl<'a> Bench<'a> {
@@ -265,6 +273,18 @@ impl Bench<'_> {
         Ok((0..self.repetitions as usize).map(sum).collect())
     }
 
+    /// The weighted speedup that it would have if each program went on at its speed in the time that
+    /// went to moving its pages, and the largest share of a program's time that did.
+    pub(super) fn without_moves(&self, mix: &Mix, way: Way, bus: u32) -> Result<[f64; 2], String> {
+        let relative = self.relative(mix, way, bus)?;
+        let ran = self.known(&(way, mix.clone(), 0, bus))?;
+        let each = relative.iter().zip(&ran.did);
+        Ok(each.fold([0.0, 0.0], |[sum, most], (speed, did)| {
+            let speed = speed.values.first().copied().unwrap_or(f64::NAN);
+            [sum + speed / (1.0 - did.moving), did.moving.max(most)]
+        }))
+    }
+
     /// Share of the first program's accesses to memory that found their row open; NaN without any.
     pub(super) fn row_hits(&self, mix: &Mix, way: Way, bus: u32) -> Result<f64, String> {
         let mut all = Vec::new();
@@ -332,7 +352,7 @@ impl Bench<'_> {
         }
         let seed = self.seed.wrapping_add(u64::from(*repetition));
         let spec = with_bus(self.spec, *bus);
-        let frames = frames(*way);
+        let (frames, own) = self.frames_of(*way, mix, &spec)?;
         let memory = MixMemory::Aged(draw(seed, "memory", 0));
         let kernel = kernel(&spec, &frames, memory, None, None, &self.histories)?;
         let mut places: Vec<u16> = CORES[..mix.members.len().max(4)].to_vec();
@@ -346,18 +366,21 @@ impl Bench<'_> {
         }
         let threads = |m: &(usize, u32)| self.programs[m.0].threads;
         let is_threaded = mix.members.iter().any(|m| threads(m) > 1);
-        if *way == Way::Uvp {
-            let own = self.divided(mix, *repetition, *bus)?;
-            for (setup, own) in setups.iter_mut().zip(own) {
-                setup.colors = ColorSetup {
-                    reserve: Some(Want::Exactly(own)),
-                    on_limit: OnLimit::Borrow,
-                    ..ColorSetup::default()
-                };
-            }
+        let own = match way {
+            Way::Uvp => self.divided(mix, *repetition, *bus)?,
+            _ => own,
+        };
+        for (setup, (own, shared)) in setups.iter_mut().zip(own) {
+            setup.colors = ColorSetup {
+                reserve: Some(Want::Exactly(own)),
+                shared,
+                on_limit: OnLimit::Borrow,
+                ..ColorSetup::default()
+            };
         }
+        let is_curve = self.curves && mix.members.len() == 1 && !is_threaded;
         let machine = MixMachine {
-            curve: (mix.members.len() == 1 && !is_threaded).then(utility::request),
+            curve: is_curve.then(utility::request),
             ..MixMachine::new(&spec, Features::ALL)
         };
         let outcome = together(machine, kernel, [Vec::new(), setups], seed, self.stop);
@@ -374,6 +397,7 @@ impl Bench<'_> {
                 ipc: c.instructions as f64 / cycles,
                 row_hits: c.row_hits as f64 / rows as f64,
                 faults: 1000.0 * r.faults as f64 / r.refs as f64,
+                moving: r.following.0 as f64 / r.time.0 as f64,
             }
         });
         let parts = outcome.hvr.last().map(|event| &event.programs);
@@ -389,13 +413,35 @@ impl Bench<'_> {
         })
     }
 
+    /// The frames of a way, and what its programs own from the beginning on.
+    fn frames_of(
+        &self,
+        way: Way,
+        mix: &Mix,
+        spec: &MachineSpec,
+    ) -> Result<(MixFrames, Vec<(ColorSet, bool)>), String> {
+        let Way::Cut(cut) = way else {
+            return Ok((frames(way), Vec::new()));
+        };
+        let map = vertical_map(spec)?;
+        let classes: Vec<_> = mix.members.iter().map(|m| self.classes[m.0]).collect();
+        let own = today::own(&map, cut, &classes)?;
+        Ok((MixFrames::Reserved(Box::new(map)), own))
+    }
+
     /// The colours of each program of a mix by the curves of its programs alone.
-    fn divided(&self, mix: &Mix, repetition: u32, bus: u32) -> Result<Vec<ColorSet>, String> {
+    fn divided(
+        &self,
+        mix: &Mix,
+        repetition: u32,
+        bus: u32,
+    ) -> Result<Vec<(ColorSet, bool)>, String> {
         let alone = mix.members.iter().map(|m| {
             let key = (Way::Linux, Mix::alone(*m), repetition, bus);
             Ok(self.known(&key)?.curve)
         });
-        utility::divided(&alone.collect::<Result<Vec<_>, String>>()?)
+        let own = utility::divided(&alone.collect::<Result<Vec<_>, String>>()?)?;
+        Ok(own.into_iter().map(|own| (own, false)).collect())
     }
 
     fn ready(&self, at: usize, seed: u64, refs: u64) -> Result<Ready, String> {
@@ -468,7 +514,8 @@ fn is_apart(parts: &[(Option<Class>, ColorSet)]) -> bool {
 /// The frames of a way.
 pub(super) fn frames(way: Way) -> MixFrames {
     let (framework, map) = match way {
-        Way::Linux => return MixFrames::Stock,
+        // The second have colours of their machine.
+        Way::Linux | Way::Cut(_) => return MixFrames::Stock,
         // Its three bits do not fit into the allocator's 32 colours.
         Way::Fixed(Policy::CacheOnly) => {
             (Framework::Fixed(Policy::CacheOnly), colors(&[16, 17, 18]))

@@ -38,6 +38,13 @@ pub(super) struct Runs<'a> {
 /// Ages of memory that are kept between runs: one for each way.
 const KEPT: usize = 14;
 
+/// Mixes of H-1's list, and those of 4 programs that the quick form has of them.
+pub(super) const LIST: u64 = 214;
+const QUICK_FOURS: usize = 16;
+/// Mixes of the quick form that are run with a whole private L2, and under other buses.
+const QUICK_L2: usize = 4;
+const QUICK_BUSES: u64 = 2;
+
 impl<'a> Runs<'a> {
     pub(super) fn new(
         spec: &'a MachineSpec,
@@ -64,6 +71,7 @@ impl<'a> Runs<'a> {
                 done: Mutex::new(HashMap::new()),
                 ready: Mutex::new(HashMap::new()),
                 refs: AtomicU64::new(0),
+                curves: true,
             },
             form,
         }
@@ -95,6 +103,24 @@ impl<'a> Runs<'a> {
             .collect()
     }
 
+    /// The list of H-1.
+    pub(super) fn list(&self) -> Vec<Mix> {
+        self.all("H-1", LIST)
+    }
+
+    /// Those of it that are run; in the quick form the first of 4 programs and the first of 8.
+    pub(super) fn first(&self) -> Vec<Mix> {
+        let list = self.list();
+        if !self.form.quick {
+            return list;
+        }
+        let of = |size: usize, many: usize| {
+            let mine = list.iter().filter(move |m| m.members.len() == size);
+            mine.take(many).cloned()
+        };
+        of(4, QUICK_FOURS).chain(of(8, 1)).collect()
+    }
+
     fn gains(&self, mixes: &[Mix], way: impl Fn(&Mix) -> Way) -> Vec<Found> {
         let gain = |mix: &Mix| self.bench.gain(mix, way(mix), Way::Linux, BUS);
         mixes.iter().map(gain).collect()
@@ -123,7 +149,7 @@ fn number(value: f64) -> Found {
 
 /// H-1, H-2 and H-13, which have the same mixes.
 pub(super) fn horizontal_and_vertical(runs: &Runs<'_>) -> Given {
-    let mixes = runs.all("H-1", runs.form.mixes(214, 2));
+    let mixes = runs.first();
     let horizontal = [
         Way::Linux,
         CACHE,
@@ -182,6 +208,7 @@ pub(super) fn horizontal_and_vertical(runs: &Runs<'_>) -> Given {
         "cache-only loses where bank-only gains in some mix",
         Ok(two > 0),
     );
+    without_moves(runs, &mixes, &mut h1);
     let both = (0..n)
         .filter(|i| cache[*i] > 0.0 && bank[*i] > 0.0)
         .take(50);
@@ -193,14 +220,77 @@ pub(super) fn horizontal_and_vertical(runs: &Runs<'_>) -> Given {
         let ways = [Way::Linux, CACHE, Way::bank_only(size), Way::Uvp, Way::Hvr];
         tell(runs, &mut h1, &of, &ways);
     }
-    let h2 = vertical(runs, &chosen);
+    let h2 = vertical(runs, &chosen, &mixes);
     let h13 = lead(runs, &mixes);
     Ok((vec![h1.finish(), h2, h13], Vec::new()))
 }
 
-/// H-2, on mixes of quadrant I.
-fn vertical(runs: &Runs<'_>, mixes: &[Mix]) -> piebald_report::Target {
+/// H-1's gains if moving pages took no time, and the time that it took, of the first repetition.
+fn without_moves(runs: &Runs<'_>, mixes: &[Mix], row: &mut Row) {
+    let ways: [(&str, WayOf); 3] = [
+        ("cache-only", |_| CACHE),
+        ("bank-only", banks),
+        ("HVR", |_| Way::Hvr),
+    ];
+    let mut gains = Vec::new();
+    for (name, way) in ways {
+        let found = mixes.iter().map(|mix| {
+            let linux = runs.bench.weighted(mix, Way::Linux, BUS)?;
+            let linux = linux.values.first().copied().unwrap_or(f64::NAN);
+            let [free, most] = runs.bench.without_moves(mix, way(mix), BUS)?;
+            let plain = runs.bench.gain(mix, way(mix), Way::Linux, BUS)?.mean;
+            Ok([plain, 100.0 * (free / linux - 1.0), 100.0 * most])
+        });
+        let Ok(found) = found.collect::<Result<Vec<[f64; 3]>, String>>() else {
+            return;
+        };
+        for (part, words) in ["mean gain", "mean gain without the time of moves"]
+            .iter()
+            .enumerate()
+        {
+            let sum: f64 = found.iter().map(|f| f[part]).sum();
+            let mean = sum / found.len().max(1) as f64;
+            row.show(&format!("{name}, {words}"), &number(mean), "%");
+        }
+        let sum: f64 = found.iter().map(|f| f[2]).sum();
+        let mean = sum / found.len().max(1) as f64;
+        let words = format!("{name}, time of moves of the program that has most, mean");
+        row.show(&words, &number(mean), "%");
+        let each = mixes.iter().zip(&found);
+        let each =
+            each.map(|(mix, f)| format!("{} {:.1} {:.1} {:.1}", mix.number, f[0], f[1], f[2]));
+        row.note(&format!(
+            "{name}: mix, gain, gain without the time of moves, most time of moves: {}",
+            each.collect::<Vec<_>>().join(", ")
+        ));
+        gains.push(found.iter().map(|f| f[1]).collect::<Vec<f64>>());
+    }
+    let [cache, bank, ..] = gains.as_slice() else {
+        return;
+    };
+    let of = |holds: fn(f64, f64) -> bool| {
+        let both = cache.iter().zip(bank);
+        let count = both.filter(|(c, b)| holds(**c, **b)).count();
+        number(share(count, mixes.len()))
+    };
+    let words = "both gain, without the time of moves";
+    row.show(words, &of(|c, b| c > 0.0 && b > 0.0), "%");
+    let words = "bank-only is below 0, without the time of moves";
+    row.show(words, &of(|_, b| b <= 0.0), "%");
+}
+
+/// H-2, on mixes of quadrant I; without a verdict, a whole L2 on these, in the quick form on the
+/// first of them and then of the others.
+fn vertical(runs: &Runs<'_>, mixes: &[Mix], all: &[Mix]) -> piebald_report::Target {
     let mut row = Row::new("H-2", "Figure 4: vertical partitioning", TargetKind::H);
+    let others = all.iter().filter(|m| runs.form.quick && !mixes.contains(m));
+    let whole = if runs.form.quick {
+        QUICK_L2
+    } else {
+        mixes.len()
+    };
+    let whole: Vec<Mix> = mixes.iter().chain(others).take(whole).cloned().collect();
+    whole_l2(runs, &whole, &mut row);
     if mixes.is_empty() {
         row.missing("no mix that was run lies in quadrant I");
         return row.finish();
@@ -252,8 +342,6 @@ fn vertical(runs: &Runs<'_>, mixes: &[Mix]) -> piebald_report::Target {
     );
     row.note(&format!("{} mixes of quadrant I", mixes.len()));
     tell(runs, &mut row, mixes, &ways);
-    let whole = runs.form.mixes(mixes.len() as u64, 2) as usize;
-    whole_l2(runs, &mixes[..whole.min(mixes.len())], &mut row);
     row.finish()
 }
 
@@ -269,6 +357,7 @@ fn whole_l2(runs: &Runs<'_>, mixes: &[Mix], row: &mut Row) {
         ..runs.bench.anew()
     };
     let ways = VERTICAL.into_iter().chain([Way::Linux]).collect::<Vec<_>>();
+    runs.bench.prepare(mixes, &ways, BUS);
     own.prepare(mixes, &ways, BUS);
     runs.bench.refs.fetch_add(own.refs(), Ordering::Relaxed);
     for (name, way) in ["A-VP", "B-VP", "C-VP"].into_iter().zip(VERTICAL) {
@@ -322,14 +411,18 @@ pub(super) fn by_bus(runs: &Runs<'_>) -> Given {
         };
         has(&[Class::Llct]) && has(&[Class::Llch, Class::Llcm])
     };
-    let all = runs.all("H-1", 214);
+    let all = runs.list();
     let of = |size: usize, each: u64| {
         let mine = all
             .iter()
             .filter(|m| m.members.len() == size && is_wanted(m));
         mine.take(each as usize).cloned().collect::<Vec<Mix>>()
     };
-    let mixes = [of(4, runs.form.mixes(10, 1)), of(8, runs.form.mixes(10, 0))].concat();
+    let mixes = [
+        of(4, runs.form.mixes(10, QUICK_BUSES)),
+        of(8, runs.form.mixes(10, 0)),
+    ]
+    .concat();
     if mixes.is_empty() {
         return Err("no mix has a program of LLCT and one of LLCH or LLCM".to_owned());
     }

@@ -33,11 +33,7 @@ fn number(value: f64) -> Found {
 }
 
 /// The windows of all programs of one thread, by their places, at one instruction per cycle.
-fn all(
-    runs: &Runs<'_>,
-    monitor: &MonitorConfig,
-    scale: u64,
-) -> HashMap<usize, Result<Seen, String>> {
+fn all(runs: &Runs<'_>, monitor: &MonitorConfig, scale: u64) -> Windows {
     at_speeds(runs, monitor, scale, |_| Ok(1.0))
 }
 
@@ -47,7 +43,7 @@ fn at_speeds(
     monitor: &MonitorConfig,
     scale: u64,
     ipc: impl Fn(usize) -> Result<f64, String> + Sync,
-) -> HashMap<usize, Result<Seen, String>> {
+) -> Windows {
     let refs = if runs.form.quick { QUICK_REFS } else { REFS };
     let clock = runs.bench.spec.core.clock;
     let seed = runs.bench.seed;
@@ -62,16 +58,25 @@ fn at_speeds(
     runs.of(&Class::ALL).into_par_iter().map(one).collect()
 }
 
+/// Windows of programs by their places.
+type Windows = HashMap<usize, Result<Seen, String>>;
+
 struct Watched<'r, 'a> {
     runs: &'r Runs<'a>,
-    seen: HashMap<usize, Result<Seen, String>>,
+    seen: Windows,
+    /// The same with other times between windows, and what these are divided by.
+    scaled: Vec<(u64, Windows)>,
 }
 
 impl Watched<'_, '_> {
     fn named(&self, name: &str) -> Result<&Seen, String> {
+        self.named_in(&self.seen, name)
+    }
+
+    fn named_in<'s>(&self, seen: &'s Windows, name: &str) -> Result<&'s Seen, String> {
         let at = self.runs.bench.programs.iter().position(|p| p.name == name);
         let at = at.ok_or_else(|| format!("{name}: no such program"))?;
-        match self.seen.get(&at) {
+        match seen.get(&at) {
             Some(Ok(seen)) if !seen.windows.is_empty() => Ok(seen),
             Some(Ok(_)) => Err(format!("{name}: it had no whole window")),
             Some(Err(why)) => Err(why.clone()),
@@ -114,6 +119,9 @@ pub(super) fn alone(runs: &Runs<'_>) -> Given {
     let watched = Watched {
         runs,
         seen: all(runs, &MonitorConfig::PAPER, TIME_SCALE),
+        scaled: ([TIME_SCALE / 2, TIME_SCALE * 2])
+            .map(|scale| (scale, all(runs, &MonitorConfig::PAPER, scale)))
+            .into(),
     };
     let rows = vec![
         hot_pages(&watched).finish(),
@@ -202,15 +210,23 @@ fn reuse(w: &Watched<'_, '_>) -> Row {
         Ok(others.iter().all(|[m, d]| *m > mean || *d > spread))
     });
     row.states("those of LLCH and LLCM are higher, or vary more", differ);
+    for (scale, seen) in &w.scaled {
+        for name in ["libquantum", "fields"] {
+            let times = w.named_in(seen, name).map(reuse_times);
+            let found = times.and_then(|t| number(mean_of(&t)));
+            row.show(&format!("{name}, mean, 1/{scale}"), &found, "passes");
+        }
+        for class in [Class::Llch, Class::Llcm] {
+            let found = reuse_of(w.runs, seen, class).and_then(number);
+            row.show(&format!("{class}, mean, 1/{scale}"), &found, "passes");
+        }
+    }
     row
 }
 
 /// Share of the programs whose class by windows is the measured one, in percent; and which are
 /// not.
-fn right(
-    runs: &Runs<'_>,
-    seen: &HashMap<usize, Result<Seen, String>>,
-) -> Result<(f64, Vec<String>), String> {
+fn right(runs: &Runs<'_>, seen: &Windows) -> Result<(f64, Vec<String>), String> {
     let (mut right, mut wrong) = (0usize, Vec::new());
     for at in runs.of(&Class::ALL) {
         let name = &runs.bench.programs[at].name;
@@ -232,12 +248,21 @@ fn right(
     Ok((100.0 * right as f64 / all.max(1) as f64, wrong))
 }
 
+/// Share of the programs that have another class than with the other windows, in percent.
+fn changed(seen: &Windows, other: &Windows) -> Found {
+    let class = |seen: Option<&Result<Seen, String>>| {
+        let seen = seen.ok_or("it was not watched")?;
+        Ok::<_, String>(seen.as_ref().map_err(Clone::clone)?.class)
+    };
+    let mut differ = 0usize;
+    for (at, first) in seen {
+        differ += usize::from(class(Some(first))? != class(other.get(at))?);
+    }
+    number(100.0 * differ as f64 / seen.len().max(1) as f64)
+}
+
 /// Mean re-use time over the windows of each program of a class, and over these.
-fn reuse_of(
-    runs: &Runs<'_>,
-    seen: &HashMap<usize, Result<Seen, String>>,
-    class: Class,
-) -> Result<f64, String> {
+fn reuse_of(runs: &Runs<'_>, seen: &Windows, class: Class) -> Result<f64, String> {
     let mut means = Vec::new();
     for at in runs.of(&[class]) {
         let seen = seen.get(&at).ok_or("it was not watched")?;
@@ -248,7 +273,7 @@ fn reuse_of(
 }
 
 /// The windows at the instructions per cycle that each program has alone on the machine.
-fn at_own_speeds(runs: &Runs<'_>) -> HashMap<usize, Result<Seen, String>> {
+fn at_own_speeds(runs: &Runs<'_>) -> Windows {
     let alone = |at: usize| Mix::alone((at, 0));
     let mixes: Vec<Mix> = runs.of(&Class::ALL).into_iter().map(alone).collect();
     runs.bench.prepare(&mixes, &[Way::Linux], BUS);
@@ -310,14 +335,20 @@ fn classifier(w: &Watched<'_, '_>) -> Row {
         let name = format!("re-use time of {class}, at their own speeds");
         row.show(&name, &found, "passes");
     }
+    for (scale, seen) in &w.scaled {
+        let found = right(w.runs, seen).and_then(|(share, _)| number(share));
+        row.show(&format!("with times divided by {scale}"), &found, "%");
+        let name = format!("programs of another class with times divided by {scale}");
+        row.show(&name, &changed(&w.seen, seen), "%");
+    }
     if w.runs.form.quick {
-        row.note("the quick form has neither other thresholds nor other time scales");
+        row.note("the quick form has no other thresholds");
         return row;
     }
-    let mut variants: Vec<(String, MonitorConfig, u64)> = Vec::new();
+    let mut variants: Vec<(String, MonitorConfig)> = Vec::new();
     let mut other = MonitorConfig::PAPER;
     other.thresholds.low_locality = LowLocality::Ccf;
-    variants.push(("low locality is CCF".to_owned(), other, TIME_SCALE));
+    variants.push(("low locality is CCF".to_owned(), other));
     type Field = fn(&mut MonitorConfig) -> &mut u32;
     let fields: [(&str, Field); 4] = [
         ("re-use", |c| &mut c.thresholds.reuse_passes),
@@ -330,18 +361,11 @@ fn classifier(w: &Watched<'_, '_>) -> Row {
             let mut config = MonitorConfig::PAPER;
             let value = field(&mut config);
             *value = if twice { *value * 2 } else { *value / 2 };
-            variants.push((
-                format!("{word} the threshold of {name}"),
-                config,
-                TIME_SCALE,
-            ));
+            variants.push((format!("{word} the threshold of {name}"), config));
         }
     }
-    for scale in [TIME_SCALE / 2, TIME_SCALE * 2] {
-        variants.push((format!("time scale {scale}"), MonitorConfig::PAPER, scale));
-    }
-    for (name, config, scale) in variants {
-        let found = right(w.runs, &all(w.runs, &config, scale));
+    for (name, config) in variants {
+        let found = right(w.runs, &all(w.runs, &config, TIME_SCALE));
         row.show(&name, &found.and_then(|(share, _)| number(share)), "%");
     }
     row

@@ -27,6 +27,8 @@ pub(super) struct Agenda {
     timeline: Vec<TimeSample>,
     /// What programs had done at the last look.
     before: Vec<(u64, Counters)>,
+    /// How long its pages' moves had taken.
+    moved: Vec<Picos>,
 }
 
 impl Agenda {
@@ -48,6 +50,7 @@ impl Agenda {
             next_look: setup.course.map_or(Picos::MAX, |c| c.every),
             timeline: Vec::new(),
             before: vec![(0, Counters::default()); programs.len()],
+            moved: vec![Picos(0); programs.len()],
         })
     }
 
@@ -121,6 +124,16 @@ impl Engine<'_> {
         Ok(())
     }
 
+    /// Queues the move of a page that a program has touched.
+    pub(super) fn perform_move(&mut self, core: usize) {
+        if self.setup.curve.is_some() {
+            self.pages_of_actions();
+        }
+        self.cpus[core]
+            .work
+            .push_timed(&self.actions, Timed::Following);
+    }
+
     /// SysMon's jobs run where nothing else does, else on the core that is least ahead.
     fn sample(&mut self, at: Picos) {
         let core = self.free_core(at);
@@ -151,9 +164,16 @@ impl Engine<'_> {
         let now: Vec<(u64, Counters)> = programs.map(|p| (p.refs, p.counters)).collect();
         let before = std::mem::replace(&mut self.agenda.before, now.clone());
         let since = now.iter().zip(&before);
+        let moved: Vec<Picos> = self.programs[..self.own]
+            .iter()
+            .map(|p| p.follow_time)
+            .collect();
+        let moved_before = std::mem::replace(&mut self.agenda.moved, moved.clone());
+        let moving = moved.iter().zip(moved_before);
         self.agenda.timeline.push(TimeSample {
             time: at,
             programs: since.map(|(n, b)| (n.0 - b.0, n.1 - b.1)).collect(),
+            moving: moving.map(|(now, before)| now.since(before)).collect(),
         });
         if let Some(course) = self.agenda.course {
             self.agenda.next_look += course.every;

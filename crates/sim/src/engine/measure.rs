@@ -23,6 +23,7 @@ impl Engine<'_> {
             refs: state.refs,
             counters: state.counters,
             faults: state.faults,
+            following: state.follow_time,
             pages,
             huge_pages,
             io: IoUse::new(&self.setup.kernel.usage(program as u16 + 1), state.blocked),
