@@ -16,6 +16,8 @@ pub(crate) struct Row {
     verdicts: Vec<Verdict>,
     /// Why something that is to be judged is missing.
     missing: Option<String>,
+    /// Why something that is to be shown is missing.
+    unshown: Option<String>,
 }
 
 impl Row {
@@ -34,6 +36,7 @@ impl Row {
             },
             verdicts: Vec::new(),
             missing: None,
+            unshown: None,
         }
     }
 
@@ -81,10 +84,20 @@ impl Row {
 
     /// A number that is shown and not judged.
     pub(crate) fn show(&mut self, name: &str, found: &Found, unit: &str) {
-        if let Ok(sample) = found {
-            let value = value(name, Published::Nothing, sample, unit);
-            self.target.values.push(value);
+        match found {
+            Ok(sample) => {
+                let value = value(name, Published::Nothing, sample, unit);
+                self.target.values.push(value);
+            }
+            Err(why) => {
+                self.unshown.get_or_insert_with(|| why.clone());
+            }
         }
+    }
+
+    /// Why the first number that was to be shown is not there.
+    pub(crate) fn unshown(&self) -> Option<String> {
+        self.unshown.clone()
     }
 
     /// A statement; `None` if what it speaks of is missing.
@@ -272,6 +285,17 @@ mod tests {
         assert_eq!(not.verdict, Verdict::NotRun);
         assert_eq!(not.why.as_deref(), Some("no tape"));
         assert_eq!(not.values[1].measured, None);
+    }
+
+    #[test]
+    fn a_row_that_shows_nothing_knows_why() {
+        let mut row = Row::new("S-O1", "t", TargetKind::G);
+        row.show("a", &sample(1.0), "%");
+        assert_eq!(row.unshown(), None);
+        row.show("b", &Err("no tape".to_owned()), "%");
+        row.show("c", &Err("no file".to_owned()), "%");
+        assert_eq!(row.unshown().as_deref(), Some("no tape"));
+        assert_eq!(row.finish().values.len(), 1);
     }
 
     #[test]

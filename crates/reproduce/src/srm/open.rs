@@ -121,13 +121,17 @@ pub(super) fn parameter(text: &str) -> &str {
 }
 
 /// A row that is shown, unless nothing of it was run.
-pub(super) fn given(row: Row) -> Target {
+pub(super) fn given(mut row: Row) -> Target {
+    let unshown = row.unshown();
+    if let Some(why) = &unshown {
+        row.note(&format!("left out: {why}"));
+    }
     let mut target = row.finish();
     target.verdict = match target.values.is_empty() {
         true => Verdict::NotRun,
         false => Verdict::Given,
     };
-    if target.values.is_empty() {
+    if target.values.is_empty() && unshown.is_none() {
         target.why = Some("no case was run".to_owned());
     }
     target

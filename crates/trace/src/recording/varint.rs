@@ -34,9 +34,13 @@ impl Sink {
 
     /// Appends bytes.
     pub(crate) fn extend(&mut self, more: &[u8]) {
-        self.bytes.truncate(self.len);
-        self.bytes.extend_from_slice(more);
-        self.len = self.bytes.len();
+        let end = self.len + more.len();
+        if self.bytes.len() < end {
+            // Room is doubled here too, and never cut: `grow` fills it each time that there is none.
+            self.bytes.resize(end.max(self.bytes.len() * 2), 0);
+        }
+        self.bytes[self.len..end].copy_from_slice(more);
+        self.len = end;
     }
 
     /// What was appended.
@@ -160,6 +164,26 @@ mod tests {
         }
         assert!(source.is_done());
         assert_eq!(source.varint(), None);
+    }
+
+    #[test]
+    fn bytes_between_varints_cut_no_room() {
+        let mut sink = Sink::default();
+        let mut expected = Vec::new();
+        let more = [0xa5; 5000];
+        for n in [3, 5000, 0, 17] {
+            sink.varint(0);
+            sink.extend(&more[..n]);
+            sink.byte(7);
+            expected.push(1);
+            expected.extend(&more[..n]);
+            expected.push(7);
+        }
+        assert_eq!(sink.as_slice(), expected);
+        let room = sink.bytes.len();
+        sink.clear();
+        (0..100).for_each(|_| sink.extend(&more[..3]));
+        assert_eq!((sink.bytes.len(), sink.as_slice().len()), (room, 300));
     }
 
     #[test]
