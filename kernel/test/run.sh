@@ -114,11 +114,15 @@ refuse "one color stays for the others" "can be reserved" write tasks "$$ 0-15"
 refuse "a word is no process" "PID COLORS" write tasks "me 3"
 refuse "a pool has a size" "1024" write pool_max 3
 check "no one has colors yet" others_are 0-15
+# Where there is more memory than half a gigabyte, huge pages are what the kernel does.
+huge=/sys/kernel/mm/transparent_hugepage/enabled
+echo never >$huge
 check "without them the kernel does it all" frames anon 16 ffff
 check "and the pool has nothing to do" test "$(count anon_pages)" = 0
 
 # --- frames -------------------------------------------------------------------
 
+echo always >$huge
 check "uncolored: all colors, anonymous" with "5" sh -c "
     sh -c 'echo \"\$\$ none\" >$P/tasks && exec frames anon 16 ffff'"
 for kind in anon huge shared thread fork cow swapped; do
@@ -135,7 +139,10 @@ check "colors 6-7: file, written to disk" with "6-7 hard" frames written /disk/n
 check "colors 6-7: file, written to tmpfs" with "6-7 hard" frames written /tmp/new 00c0
 rm -f /tmp/new /disk/new
 
+# Huge pages of the time before stay where they are.
+echo never >$huge
 check "memory moves to the colors of its process" frames moved 8 000c
+echo always >$huge
 check "and the moves are counted" test "$(count recolored)" -ge 1500
 refuse "who has no colors has none to move to" "no colors" write recolor $$
 refuse "a word is not moved" "no process" write recolor me
