@@ -293,7 +293,8 @@ int pb_tasks_write(char *line, char *why)
 	} else if (!strcmp(colors, "none"))
 		take_away(process->tgid);
 	else
-		error = give(process, colors, !strcmp(mode, "hard"), why);
+		error = pb_switch_expect(why) ?:
+			give(process, colors, !strcmp(mode, "hard"), why);
 	put_task_struct(process);
 	return error;
 }
