@@ -128,12 +128,18 @@ static unsigned long length(struct lruvec *lruvec, struct mem_cgroup *group)
 /*
  * Generations are lists by age alone: a page that was read more than once is told by a count on
  * it, and is put off once when its turn to be reclaimed comes. Of the two lists only pages that
- * were read once at most are on the inactive one.
+ * were read once at most are on the inactive one, and go when their turn comes. A mark that comes
+ * from now on is of a use in the zone.
  */
-static bool has_another_chance(struct folio *folio)
+static bool has_another_chance(struct folio *folio, bool by_generation)
 {
-	bool again = folio_lru_refs(folio);
+	bool again;
 
+	if (!by_generation) {
+		folio_clear_referenced(folio);
+		return false;
+	}
+	again = folio_lru_refs(folio);
 	set_mask_bits(&folio->flags, LRU_REFS_MASK | LRU_REFS_FLAGS, 0);
 	if (again) {
 		static_call(cold_put_back)(folio);
@@ -148,10 +154,12 @@ static void pull_from(struct mem_cgroup *group, struct pull *pull, unsigned int 
 {
 	struct lruvec *lruvec = lists_of(group);
 	unsigned int from = pull->n, to = from, i;
+	bool by_generation;
 
 	pull->most = min_t(unsigned long, len, from + length(lruvec, group) / SHARE + 1);
 	spin_lock_irq(&lruvec->lru_lock);
-	if (lruvec->lrugen.enabled)
+	by_generation = lruvec->lrugen.enabled;
+	if (by_generation)
 		look_at_generations(&lruvec->lrugen, pull);
 	else
 		look_at(&lruvec->lists[LRU_INACTIVE_FILE], pull);
@@ -163,7 +171,7 @@ static void pull_from(struct mem_cgroup *group, struct pull *pull, unsigned int 
 		if (static_call(cold_isolate)(folio)) {
 			/* Set for pages of a generation that is young now. */
 			folio_clear_active(folio);
-			if (!has_another_chance(folio))
+			if (!has_another_chance(folio, by_generation))
 				pull->folios[to++] = folio;
 		}
 		folio_put(folio);

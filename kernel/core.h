@@ -151,6 +151,7 @@ void pb_zone_declined(struct pb_core *core, const struct pb_zone_ask *ask);
 /* Moves free frames out of the pool into the zone; how many. */
 u32 pb_zone_fill(struct pb_core *core, u32 most);
 bool pb_zone_wants(struct pb_core *core);
+u32 pb_zone_missing(struct pb_core *core);
 int pb_zone_add(struct pb_core *core, u64 pfn, bool cold);
 /* What can be spared best; 0 or -ENOMEM. */
 int pb_zone_spare(struct pb_core *core, struct pb_zone_found *found);

@@ -20,7 +20,7 @@
 #include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
-#include <linux/slab.h>
+#include <linux/vmalloc.h>
 
 #include "trace.h"
 
@@ -60,6 +60,16 @@ static bool wants(void)
 	return it;
 }
 
+static unsigned int missing(void)
+{
+	unsigned int pages;
+
+	spin_lock(&pb_lock);
+	pages = on ? pb_zone_missing(pb_core) : 0;
+	spin_unlock(&pb_lock);
+	return pages;
+}
+
 static unsigned int fill(void)
 {
 	unsigned int came, all = 0;
@@ -95,8 +105,9 @@ static unsigned int pull(void)
 	struct folio *folios[BATCH];
 	unsigned int came, all = 0;
 
-	while (all < PULLS && wants()) {
-		came = pb_cold_pull(folios, BATCH);
+	/* What is pulled for nothing goes back to the wrong end of its list. */
+	while (all < PULLS && (came = missing())) {
+		came = pb_cold_pull(folios, min_t(unsigned int, came, BATCH));
 		came = came ? add_cold(folios, came) : 0;
 		if (!came)
 			break;
@@ -324,7 +335,7 @@ static int begin(char *why)
 		strscpy(why, "srm: no map of colors is set; write one to the file map first", PB_TEXT);
 		return -EINVAL;
 	}
-	fresh = kvzalloc(bytes, GFP_KERNEL);
+	fresh = vzalloc(bytes);
 	if (!fresh) {
 		strscpy(why, "srm: no memory for the zone", PB_TEXT);
 		return -ENOMEM;
@@ -337,7 +348,7 @@ static int begin(char *why)
 		WRITE_ONCE(on, true);
 	}
 	spin_unlock(&pb_lock);
-	kvfree(fresh);
+	vfree(fresh);
 	return error;
 }
 
@@ -358,7 +369,7 @@ static void end(void)
 			swap(old, memory);
 		spin_unlock(&pb_lock);
 	} while (busy);
-	kvfree(old);
+	vfree(old);
 }
 
 int pb_zone_switch(bool to, char *why)

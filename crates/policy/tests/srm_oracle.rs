@@ -229,6 +229,10 @@ impl Pair {
             assert_eq!(standing.free as usize, free);
         }
         assert_eq!(self.srm.wants_pages(), self.oracle.wants_pages());
+        assert_eq!(
+            self.srm.missing_pages() as usize,
+            self.oracle.missing_pages()
+        );
         assert_eq!(self.srm.pages() as usize, self.oracle.pages());
         for (sequence, stay) in self.sequences.iter().zip(&self.oracle.stays) {
             let color = stay.as_ref().map(|s| Color(s.color as u16));

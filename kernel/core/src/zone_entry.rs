@@ -151,6 +151,16 @@ pub unsafe extern "C" fn pb_zone_wants(core: *mut Core) -> bool {
     unsafe { host(core).zone_wants() }
 }
 
+/// How many pages it wants at least, of whatever colours.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_zone_missing(core: *mut Core) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { host(core).zone_missing() }
+}
+
 /// A frame comes into the zone, free or with a cold page. Answers 0, or less if it cannot.
 ///
 /// # Safety

@@ -45,6 +45,19 @@ impl<S: Store> Srm<S> {
         self.books.short > 0 && self.books.pages < self.limits.max_pages
     }
 
+    /// Pages without which the zone wants more, whatever their colours: what all short
+    /// colours lack to one above T_l, or what there is room for. 0 if it wants none. A
+    /// host that detaches so many at most has none to put back. Looks at each colour.
+    pub fn missing_pages(&self) -> u32 {
+        let threshold = self.limits.threshold;
+        let room = self.limits.max_pages.saturating_sub(self.books.pages);
+        let colors = self.store.parts().map.colors() as usize;
+        let lists = self.store.parts().lists.iter().take(colors);
+        let short = lists.filter(|list| list.len <= threshold);
+        let lacks = short.map(|list| threshold.saturating_sub(list.len).saturating_add(1));
+        lacks.fold(0, u32::saturating_add).min(room)
+    }
+
     /// The next colour from `from` on, going round, that has no more than T_l pages, and
     /// how many more would be one above.
     pub fn short_color(&self, from: Color) -> Option<(Color, u32)> {

@@ -83,6 +83,18 @@ impl Oracle {
         short && self.pages() < self.limits.max_pages as usize
     }
 
+    /// Pages that have to come, one at a time and each of a short colour, until it wants none.
+    pub fn missing_pages(&self) -> usize {
+        let (mut missing, mut pages) = (0, self.pages());
+        for list in &self.lists {
+            let mut len = list.len();
+            while len <= self.limits.threshold as usize && pages < self.limits.max_pages as usize {
+                (len, pages, missing) = (len + 1, pages + 1, missing + 1);
+            }
+        }
+        missing
+    }
+
     fn color_of(&self, frame: u64) -> usize {
         usize::from(self.map.color(Pfn(frame)).0)
     }

@@ -473,6 +473,11 @@ impl Host {
     }
 
     /// Does the zone want pages?
+    pub fn zone_missing(&self) -> u32 {
+        self.zone.srm.as_ref().map_or(0, Srm::missing_pages)
+    }
+
+    /// Does the zone want pages?
     pub fn zone_wants(&self) -> bool {
         self.zone.srm.as_ref().is_some_and(Srm::wants_pages)
     }
