@@ -64,6 +64,8 @@ u32 pb_core_colors(struct pb_core *core);
 int pb_core_add(struct pb_core *core, u64 pfn, u32 order);
 /* The order of a block of at most so many frames, or less if there is none. */
 int pb_core_shed(struct pb_core *core, u64 frames, u64 *pfn);
+/* The same, if it leaves enough of its colours; less if the largest does not. */
+int pb_core_shed_surplus(struct pb_core *core, u64 frames, u64 *pfn);
 /* Frames of the colour that the pool has most of; how many. */
 size_t pb_core_shed_most(struct pb_core *core, u64 *pfns, size_t len);
 /* Which colours a frame may have: the one whose turn it is, the process's own, any. */

@@ -37,6 +37,10 @@
 #define SINGLES 64
 /* Rounds of reclaim for hard colours. */
 #define ROUNDS 16
+/* The part of a pool that is too large that goes back at once. */
+#define PART 16
+/* Frames of the largest block that goes back so. */
+#define LARGEST 64
 /* How long colours that were not found are not searched for. */
 #define PAUSE (HZ / 10)
 
@@ -59,12 +63,34 @@ void pb_new_version(void)
 
 /* --- from and to the kernel ------------------------------------------------- */
 
-static void free_block(u64 pfn, unsigned int order)
+static void free_singles(u64 pfn, unsigned int order)
 {
 	u64 end = pfn + (1ULL << order);
 
 	for (; pfn < end; pfn++)
 		__free_page(pfn_to_page(pfn));
+}
+
+/*
+ * Makes single pages a block again and frees it. As single pages they would come back at once
+ * when a process asks for some: the kernel gives what was freed last.
+ */
+static void free_block(u64 pfn, unsigned int order)
+{
+	struct page *page = pfn_to_page(pfn);
+	unsigned long i, n = 1UL << order;
+
+	/* A look at a page by its frame number may have it for a moment. */
+	for (i = 1; i < n; i++)
+		if (!page_ref_freeze(page + i, 1))
+			break;
+	if (i == n && !IS_ENABLED(CONFIG_MEM_ALLOC_PROFILING)) {
+		__free_pages(page, order);
+		return;
+	}
+	while (--i)
+		page_ref_unfreeze(page + i, 1);
+	free_singles(pfn, order);
 }
 
 void pb_pool_grown(void)
@@ -82,7 +108,7 @@ static bool add_block(struct page *page, unsigned int order)
 	spin_unlock(&pb_lock);
 	if (error) {
 		/* Memory that came after the module, beyond the end of its table. */
-		free_block(page_to_pfn(page), order);
+		free_singles(page_to_pfn(page), order);
 		pb_count(refill_failed);
 		return false;
 	}
@@ -133,32 +159,66 @@ static bool refill(void)
 	return pb_pool_refill_block() || pb_pool_refill_singles();
 }
 
-/* Gives back what the pool has too much of: the colours that nobody asks for. */
-void pb_pool_trim(void)
+/* Takes a block of at most so many frames that the pool has too much of; its order, or less. */
+static int take_surplus(u64 most, u64 *pfn)
+{
+	int order;
+
+	spin_lock(&pb_lock);
+	order = pb_core_shed_surplus(pb_core, most, pfn);
+	spin_unlock(&pb_lock);
+	return order;
+}
+
+/* Gives back single frames of the colour that the pool has most of; how many. */
+static size_t give_singles(u64 most)
 {
 	u64 pfns[32];
-	unsigned int rounds = 128;
 	size_t n, i;
+
+	spin_lock(&pb_lock);
+	n = pb_core_shed_most(pb_core, pfns, min_t(u64, ARRAY_SIZE(pfns), most));
+	spin_unlock(&pb_lock);
+	for (i = 0; i < n; i++)
+		__free_page(pfn_to_page(pfns[i]));
+	return n;
+}
+
+/*
+ * Gives back what the pool has too much of, the colours that nobody asks for. A part of the pool
+ * goes at a time, in large blocks: the kernel takes single pages from the smallest first.
+ */
+void pb_pool_trim(void)
+{
+	u64 most = READ_ONCE(pb_pool_max), least = most - most / PART, free, largest = LARGEST, pfn;
 
 	if (!READ_ONCE(grown))
 		return;
 	WRITE_ONCE(grown, false);
-	do {
-		u64 free;
+	spin_lock(&pb_lock);
+	free = pb_core_free(pb_core);
+	spin_unlock(&pb_lock);
+	if (free <= most)
+		return;
+	while (free > least) {
+		int order = take_surplus(min(free - least, largest), &pfn);
+		size_t n = 1;
 
-		n = 0;
-		spin_lock(&pb_lock);
-		free = pb_core_free(pb_core);
-		if (free > READ_ONCE(pb_pool_max))
-			n = pb_core_shed_most(pb_core, pfns,
-					      min_t(u64, ARRAY_SIZE(pfns), free - pb_pool_max));
-		spin_unlock(&pb_lock);
-		for (i = 0; i < n; i++)
-			__free_page(pfn_to_page(pfns[i]));
-		if (n)
-			trace_piebald_give_back(n);
+		if (order >= 0) {
+			free_block(pfn, order);
+			n <<= order;
+		} else if (largest > 1) {
+			largest /= 2;
+			continue;
+		} else {
+			n = give_singles(free - least);
+		}
+		if (!n)
+			return;
+		free -= n;
+		trace_piebald_give_back(n);
 		pb_count_many(PB_C_given_back, n);
-	} while (n && --rounds);
+	}
 }
 
 /* Gives back at most so many frames, in the largest blocks; how many. */

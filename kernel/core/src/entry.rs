@@ -222,6 +222,25 @@ pub unsafe extern "C" fn pb_core_shed(core: *mut Core, frames: u64, pfn: *mut u6
     }
 }
 
+/// Takes a block of at most `frames` frames out of the pool that leaves enough of its colours.
+/// Answers its order, or less if the largest does not.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_shed_surplus(core: *mut Core, frames: u64, pfn: *mut u64) -> i32 {
+    // SAFETY: the caller's promise.
+    let host = unsafe { host(core) };
+    match host.shed_surplus(frames) {
+        Some((first, order)) => {
+            // SAFETY: the caller's promise.
+            unsafe { pfn.write(first.0) };
+            i32::from(order.0)
+        }
+        None => ENOMEM,
+    }
+}
+
 /// Takes up to `len` frames out of the pool, of the colour that it has most of. Answers how
 /// many; 0 if the pool is empty.
 ///

@@ -339,6 +339,27 @@ impl Host {
         Some((first, order))
     }
 
+    /// Takes the largest block of at most `frames` frames out of the pool, unless that leaves less of
+    /// one of its colours than half of what the pool has of all on average. Answers its first
+    /// frame and its order.
+    pub fn shed_surplus(&mut self, frames: u64) -> Option<(Pfn, Order)> {
+        let colors = u64::from(self.colors());
+        let mean = self.free_frames().checked_div(colors)?;
+        let (first, order) = self.shed(frames)?;
+        let frames = first.0..first.0.saturating_add(1 << (order.0 & 15));
+        let is_left = |frame: u64| {
+            let color = self.map().color(Pfn(frame));
+            let left = self.free.get(usize::from(color.0)).copied().unwrap_or(0);
+            u64::from(left).saturating_mul(2) >= mean
+        };
+        if frames.clone().all(is_left) {
+            return Some((first, order));
+        }
+        // It was there just now.
+        let _ = self.add(first, order);
+        None
+    }
+
     /// Takes up to `out.len()` frames of the colour that the pool has most of, down to the mean
     /// of all colours: what nobody asks for piles up. Answers how many.
     pub fn shed_most(&mut self, out: &mut [u64]) -> usize {

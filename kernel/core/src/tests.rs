@@ -115,6 +115,13 @@ impl Module {
         (order >= 0).then_some((pfn, order))
     }
 
+    fn shed_surplus(&self, frames: u64) -> Option<(u64, i32)> {
+        let mut pfn = 0;
+        // SAFETY: the core is set up.
+        let order = unsafe { entry::pb_core_shed_surplus(self.core, frames, &raw mut pfn) };
+        (order >= 0).then_some((pfn, order))
+    }
+
     pub(crate) fn reserve(&self, seat: &mut Seat, ask: &str) -> Result<(), String> {
         let mut why = [0u8; 200];
         // SAFETY: as above.
@@ -415,6 +422,44 @@ fn what_nobody_asks_for_is_shed_first() {
 }
 
 #[test]
+fn blocks_of_colors_that_are_in_use_stay() {
+    let module = Module::colored(8192);
+    assert_eq!(module.add(1024, 9), 0);
+    let mut seat = Seat::default();
+    module.reserve(&mut seat, "0-3").unwrap();
+    // Of each sixteen frames the last twelve are left, but for two groups.
+    for _ in 0..30 * 4 {
+        module.take(Some(&mut seat), false).unwrap();
+    }
+    let whole = |(first, order): (u64, i32)| (first..first + (1 << order)).map(color).min();
+    // Sixteen frames in a row have colours 0 to 3 among them.
+    assert_eq!(module.shed_surplus(16), None);
+    module.check();
+    let mut left = 0;
+    while let Some(block) = module.shed_surplus(8) {
+        assert_eq!(block.1, 3);
+        assert!(whole(block) >= Some(8), "{block:?}");
+        left += 8;
+    }
+    // Down to half the mean of each: the mean is 368 / 16 at first, and falls.
+    assert!((8 * 15..=8 * 28).contains(&left), "{left}");
+    // SAFETY: the core is set up.
+    let free = |c: u64| unsafe { entry::pb_core_free_of(module.core, c as u32) };
+    assert!((0..4).all(|c| free(c) == 2), "none of these went");
+    assert!((4..8).all(|c| free(c) == 32), "nor of these");
+    module.check();
+    // Nothing is scarce where all colours are alike.
+    let module = Module::colored(8192);
+    assert_eq!(module.shed_surplus(64), None);
+    for block in 2..6 {
+        assert_eq!(module.add(block * 512, 9), 0);
+    }
+    assert_eq!(module.shed_surplus(600).map(|(_, order)| order), Some(9));
+    assert_eq!(module.shed_surplus(0), None);
+    module.check();
+}
+
+#[test]
 fn shedding_never_exceeds_what_is_asked() {
     let module = Module::colored(8192);
     assert_eq!(module.add(1024, 9), 0);
@@ -572,7 +617,12 @@ fn random_operations_keep_the_books() {
                 }
             }
             1 => {
-                if let Some((first, order)) = module.shed(draw(64)) {
+                let most = draw(64);
+                let found = match draw(2) {
+                    0 => module.shed(most),
+                    _ => module.shed_surplus(most),
+                };
+                if let Some((first, order)) = found {
                     (first..first + (1 << order)).for_each(|pfn| assert!(held.insert(pfn)));
                 }
             }
