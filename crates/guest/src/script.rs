@@ -18,10 +18,14 @@ pub const CODES: [(i32, &str); 4] = [
     (104, "a program failed"),
 ];
 
+/// What the end of a program means: colours that the module refused, or a failure.
+const ENDED: &str = "ended() { case $1 in 0) ;; 102) exit 102 ;; *) exit \"$2\" ;; esac; }\n";
+
 /// The script of one boot. `together`: the others run beside the target. `repetition`
 /// decides how much memory is taken before anything runs, and so which frames are free.
 pub fn script(scenario: &Scenario, policy: &Policy, together: bool, repetition: u32) -> String {
     let mut text = String::from("#!/bin/sh\nPATH=/piebald/programs:$PATH\n");
+    text += ENDED;
     if !scenario.files.is_empty() {
         text += "mkdir /data && mount -t ext4 -o ro /dev/vda /data || exit 101\n";
     }
@@ -39,7 +43,7 @@ pub fn script(scenario: &Scenario, policy: &Policy, together: bool, repetition: 
     };
     // Once through, so that what they read lies in the page cache, in their colours.
     for program in &others {
-        let _ = writeln!(text, "{} || exit 104", launch(program, policy, "once"));
+        let _ = writeln!(text, "{}; ended $? 104", launch(program, policy, "once"));
     }
     for program in &others {
         let _ = writeln!(text, "{} &", launch(program, policy, "forever"));
@@ -50,9 +54,11 @@ pub fn script(scenario: &Scenario, policy: &Policy, together: bool, repetition: 
         Measure::SecondRun => "measured",
         Measure::Marks => "once",
     };
-    let _ = writeln!(text, "{} || exit 104", launch(target, policy, how));
-    text += "for each in $others; do kill \"$each\" || exit 103; done\n";
-    text += "for each in $others; do wait \"$each\" || exit 103; done\n";
+    let _ = writeln!(text, "{}; ended $? 104", launch(target, policy, how));
+    // One that is there no more is asked how it ended.
+    text += "for each in $others; do\n";
+    text += "kill \"$each\" || { wait \"$each\"; ended $? 103; exit 103; }\ndone\n";
+    text += "for each in $others; do wait \"$each\"; ended $? 103; done\n";
     text
 }
 
@@ -87,7 +93,10 @@ fn launch(program: &Program, policy: &Policy, how: &str) -> String {
     match policy.colors.get(&program.name) {
         None => command,
         Some(colors) => {
-            let enter = format!("echo \"$$ {colors}\" >/proc/piebald/tasks && exec \"$@\"");
+            let enter = format!(
+                "echo \"$$ {colors}\" >/proc/piebald/tasks || {{ cat /proc/piebald/error; exit 102; }}; \
+                 exec \"$@\""
+            );
             format!("sh -c {} sh {command}", quote(&enter))
         }
     }
@@ -141,7 +150,7 @@ mod tests {
             !alone.contains("grep") && !alone.contains("insmod"),
             "{alone}"
         );
-        assert!(alone.contains("launch 0 once 'mergesort' '1000' '1' || exit 104"));
+        assert!(alone.contains("launch 0 once 'mergesort' '1000' '1'; ended $? 104"));
     }
 
     #[test]
@@ -161,7 +170,7 @@ mod tests {
             both.contains(r"printf '15\n16\n' >/proc/piebald/map"),
             "{both}"
         );
-        let line = r#"sh -c 'echo "$$ 0 hard" >/proc/piebald/tasks && exec "$@"' sh launch 1 once"#;
+        let line = r#"sh -c 'echo "$$ 0 hard" >/proc/piebald/tasks || { cat /proc/piebald/error; exit 102; }; exec "$@"' sh launch 1 once"#;
         assert!(both.contains(line), "{both}");
         let target = both.lines().find(|l| l.contains("mergesort"));
         assert!(target.is_some_and(|l| l.starts_with("launch 0 once")));

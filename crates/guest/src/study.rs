@@ -38,7 +38,12 @@ struct Seen {
 struct Boots {
     alone: Vec<Seen>,
     together: Vec<Seen>,
+    /// One failed.
+    has_failed: bool,
 }
+
+/// Boots a policy, together or alone, in a repetition.
+type Boot<'a> = &'a dyn Fn(&Policy, bool, u32) -> Result<(Vec<VcpuCounts>, Results), BootError>;
 
 /// Boots that [`run`] makes.
 pub fn boots(scenario: &Scenario) -> u32 {
@@ -48,47 +53,70 @@ pub fn boots(scenario: &Scenario) -> u32 {
 
 /// Runs everything.
 ///
+/// A policy whose boot fails is not booted again, the others go on, and the study says what
+/// failed and that it is not complete; so does an interrupted one.
+///
 /// # Errors
-/// The first boot that gave nothing. An interrupted study is no error: it says so.
+/// The first failure, if no boot gave anything.
 pub fn run(scenario: &Scenario, tools: &Tools, hooks: &Hooks<'_>) -> Result<Study, BootError> {
+    let boot = |policy: &Policy, together, repetition| {
+        let results = tools.boot(scenario, policy, together, repetition)?;
+        Ok((region(&results)?, results))
+    };
+    run_with(scenario, hooks, &boot)
+}
+
+/// [`run`] with what boots a policy, together or alone, in a repetition, and gives the
+/// target's counts and all results.
+fn run_with(scenario: &Scenario, hooks: &Hooks<'_>, boot: Boot<'_>) -> Result<Study, BootError> {
     let begun = Instant::now();
     let mut study = empty(scenario);
     let mut all: Vec<Boots> = scenario.policies.iter().map(|_| Boots::default()).collect();
+    let mut first_failure = None;
     let mut number = 0;
     let mut cpu_seconds = 0.0;
     let phases: &[bool] = match scenario.polluters().next() {
         Some(_) => &[false, true],
         None => &[false],
     };
+    let stops = || hooks.stop.is_some_and(|stop| stop.load(Relaxed));
     for repetition in 0..scenario.repetitions {
         for (policy, seen) in scenario.policies.iter().zip(&mut all) {
             for &together in phases {
-                if hooks.stop.is_some_and(|stop| stop.load(Relaxed)) {
+                if stops() || seen.has_failed {
                     study.complete = false;
                     continue;
                 }
-                tell(hooks, number, policy, together, repetition);
+                tell(hooks, number, &title(policy, together, repetition));
                 number += 1;
-                let results = match tools.boot(scenario, policy, together, repetition) {
-                    Ok(results) => results,
-                    // An interrupt reaches QEMU as well.
-                    Err(_) if hooks.stop.is_some_and(|stop| stop.load(Relaxed)) => {
+                let (vcpus, results) = match boot(policy, together, repetition) {
+                    Ok(given) => given,
+                    Err(error) => {
                         study.complete = false;
+                        // An interrupt reaches QEMU as well.
+                        if !stops() {
+                            let what = title(policy, together, repetition);
+                            study.warnings.push(format!("{what}: {error}"));
+                            seen.has_failed = true;
+                            first_failure.get_or_insert(error);
+                        }
                         continue;
                     }
-                    Err(error) => return Err(error),
                 };
                 weigh(&mut study, &results);
                 cpu_seconds += results.work.cpu_seconds;
-                let boot = Seen {
-                    vcpus: region(&results)?,
-                };
                 match together {
-                    true => seen.together.push(boot),
-                    false => seen.alone.push(boot),
+                    true => seen.together.push(Seen { vcpus }),
+                    false => seen.alone.push(Seen { vcpus }),
                 }
             }
         }
+    }
+    let nothing = all
+        .iter()
+        .all(|boots| boots.alone.is_empty() && boots.together.is_empty());
+    if let Some(error) = first_failure.filter(|_| nothing) {
+        return Err(error);
     }
     study.policies = scenario
         .policies
@@ -107,12 +135,15 @@ pub fn run(scenario: &Scenario, tools: &Tools, hooks: &Hooks<'_>) -> Result<Stud
     Ok(study)
 }
 
-fn tell(hooks: &Hooks<'_>, number: u32, policy: &Policy, together: bool, repetition: u32) {
+fn tell(hooks: &Hooks<'_>, number: u32, what: &str) {
     if let Some(progress) = hooks.progress {
-        let phase = if together { "together" } else { "alone" };
-        let what = format!("{}, {phase}, repetition {}", policy.name, repetition + 1);
-        progress(number, &what);
+        progress(number, what);
     }
+}
+
+fn title(policy: &Policy, together: bool, repetition: u32) -> String {
+    let phase = if together { "together" } else { "alone" };
+    format!("{}, {phase}, repetition {}", policy.name, repetition + 1)
 }
 
 /// The counts of the region, by virtual processor.

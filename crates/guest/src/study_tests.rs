@@ -51,12 +51,28 @@ fn seen(of_sort: VcpuCounts) -> Seen {
     }
 }
 
+fn results() -> Results {
+    Results {
+        schema: 1,
+        machine: "w3540".into(),
+        features: Vec::new(),
+        levels: Vec::new(),
+        quantum: 1000,
+        memory: 1 << 30,
+        complete: true,
+        work: Default::default(),
+        dumps: Vec::new(),
+        regions: Vec::new(),
+    }
+}
+
 #[test]
 fn figures_are_those_of_the_programs_own_processor() {
     let scenario = scenario();
     let boots = Boots {
         alone: vec![seen(counts(1_000_000, 1_000_000_000, 40))],
         together: vec![seen(counts(1_000_000, 1_500_000_000, 9000))],
+        has_failed: false,
     };
     let result = policy_result(&scenario, &scenario.policies[0], &boots);
     let [sort, scan] = &result.programs[..] else {
@@ -90,18 +106,7 @@ fn every_policy_repetition_and_phase_is_a_boot() {
 
 #[test]
 fn a_region_that_was_not_written_is_an_error() {
-    let mut results = Results {
-        schema: 1,
-        machine: "w3540".into(),
-        features: Vec::new(),
-        levels: Vec::new(),
-        quantum: 1000,
-        memory: 1 << 30,
-        complete: true,
-        work: Default::default(),
-        dumps: Vec::new(),
-        regions: Vec::new(),
-    };
+    let mut results = results();
     let error = region(&results).expect_err("no dump").to_string();
     assert!(error.contains("region 1"), "{error}");
     let dump = |region, n| piebald_qemu::system::results::Dump {
@@ -111,4 +116,52 @@ fn a_region_that_was_not_written_is_an_error() {
     results.dumps = vec![dump(1, 5), dump(1, 7), dump(2, 9)];
     let last = region(&results).expect("the last of region 1");
     assert_eq!(last[0].instructions, 7);
+}
+
+#[test]
+fn a_policy_that_fails_takes_nothing_from_the_others() {
+    let mut scenario = scenario();
+    let mut other = scenario.policies[0].clone();
+    other.name = "other".into();
+    scenario.policies.push(other);
+    let asked = std::cell::RefCell::new(Vec::new());
+    let boot = |policy: &Policy, together: bool, repetition: u32| {
+        asked
+            .borrow_mut()
+            .push((policy.name.clone(), together, repetition));
+        match policy.name == "stock" && together {
+            true => Err(BootError::Results("it is gone".into())),
+            false => Ok((vec![counts(500, 1000, 4); 2], results())),
+        }
+    };
+    let study = run_with(&scenario, &Hooks::default(), &boot).expect("the other policy ran");
+    assert!(!study.complete);
+    let told = "stock, together, repetition 1: the plugin's results: it is gone";
+    assert!(
+        study.warnings.iter().any(|w| w == told),
+        "{:?}",
+        study.warnings
+    );
+    let [stock, other] = &study.policies[..] else {
+        panic!("two policies");
+    };
+    assert_eq!(stock.programs[0].alone.instructions.n(), 1);
+    assert!(stock.programs[0].together.is_none());
+    let together = other.programs[0]
+        .together
+        .as_ref()
+        .expect("was run together");
+    assert_eq!(together.instructions.n(), 2);
+    // Alone and together, and the other twice; the one that failed is not asked again.
+    assert_eq!(asked.borrow().len(), 6);
+}
+
+#[test]
+fn if_nothing_runs_the_first_failure_is_the_error() {
+    let scenario = scenario();
+    let boot = |_: &Policy, together: bool, repetition: u32| {
+        Err(BootError::Results(format!("{together} {repetition}")))
+    };
+    let error = run_with(&scenario, &Hooks::default(), &boot).expect_err("nothing ran");
+    assert!(error.to_string().ends_with("false 0"), "{error}");
 }

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fmt::Write as _,
     path::{Path, PathBuf},
+    sync::atomic::Ordering::Relaxed,
 };
 
 use piebald_guest::{Hooks as BootHooks, Scenario as Real, Tools, boots, compile, write_files};
@@ -504,7 +505,8 @@ fn boot(
     let study = piebald_guest::run(real, &tools, &boot_hooks).map_err(|e| e.to_string())?;
     match study.complete {
         true => Ok(study),
-        false => Err("interrupted".to_owned()),
+        false if hooks.stop.is_some_and(|stop| stop.load(Relaxed)) => Err("interrupted".to_owned()),
+        false => Err(study.warnings.join("; ")),
     }
 }
 
