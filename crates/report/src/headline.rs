@@ -36,7 +36,7 @@ pub fn headline(study: &Study) -> Vec<String> {
         }
     }
     if let (false, Some(sentence)) = (study.complete, sentences.first_mut()) {
-        *sentence = format!("PARTIAL (interrupted): {sentence}");
+        *sentence = format!("PARTIAL: {sentence}");
     }
     sentences
 }

@@ -12,7 +12,7 @@
 //!   that is there to disturb it;
 //! * *MPKI*: misses per 1000 instructions.
 //!
-//! Every output marks a study that was interrupted with the word `PARTIAL`, and
+//! Every output marks a study of which not all was run with the word `PARTIAL`, and
 //! a number that does not exist (empty sample, division by zero) is shown as
 //! `n/a`, never as `NaN` or `inf`.
 //!

@@ -21,7 +21,7 @@ pub struct Study {
     pub title: String,
     /// Version of the program that measured.
     pub version: String,
-    /// False if it was interrupted: every output then says PARTIAL.
+    /// False if it was interrupted, or a part of it failed: every output then says PARTIAL.
     pub complete: bool,
     /// The modelled or real machine.
     pub machine: MachineSummary,

@@ -56,7 +56,7 @@ pub fn to_table(study: &Study, style: &TableStyle) -> String {
         let _ = writeln!(
             out,
             "{}\n",
-            heading("PARTIAL: the study was interrupted; the numbers cover only what was run.")
+            heading("PARTIAL: not all of the study was run; the numbers cover what was.")
         );
     }
     let _ = writeln!(out, "{}", heading(&clean(&study.title)));
@@ -341,6 +341,6 @@ fn closing(out: &mut String, study: &Study, width: usize) {
     );
     paragraph(out, &speed, width);
     if !study.complete {
-        let _ = writeln!(out, "PARTIAL: the study was interrupted.");
+        let _ = writeln!(out, "PARTIAL: not all of the study was run.");
     }
 }

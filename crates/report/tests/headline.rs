@@ -156,10 +156,10 @@ fn studies_without_numbers_give_no_sentence() {
 }
 
 #[test]
-fn an_interrupted_study_says_so_in_its_first_sentence() {
+fn a_partial_study_says_so_in_its_first_sentence() {
     let mut s = study(vec![("buddy", program(ALONE, SLOW, [FEW, MANY]))]);
     s.complete = false;
-    assert!(headline(&s)[0].starts_with("PARTIAL (interrupted): Beside scan"));
+    assert!(headline(&s)[0].starts_with("PARTIAL: Beside scan"));
 }
 
 #[test]

@@ -98,11 +98,7 @@ pub fn to_html(study: &Study) -> Result<String, ReportError> {
 }
 
 fn nothing_found(study: &Study) -> String {
-    let partial = if study.complete {
-        ""
-    } else {
-        "PARTIAL (interrupted): "
-    };
+    let partial = if study.complete { "" } else { "PARTIAL: " };
     format!("{partial}No program was measured beside another, so there is no slowdown to state.")
 }
 
