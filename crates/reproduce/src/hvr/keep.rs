@@ -267,7 +267,10 @@ mod tests {
         let line = serde_json::to_string(&Stored::of(&ran)).expect("a line");
         let back: Stored = serde_json::from_str(&line).expect("it is read");
         let back = back.ran().expect("a run");
-        assert_eq!(bits(&[back.clone()]), bits(&[ran.clone()]));
+        assert_eq!(
+            bits(std::slice::from_ref(&back)),
+            bits(std::slice::from_ref(&ran))
+        );
         for (a, b) in ran.did.iter().zip(&back.did) {
             assert_eq!(a.pace.to_bits(), b.pace.to_bits());
             assert_eq!(a.row_hits.to_bits(), b.row_hits.to_bits());
