@@ -204,6 +204,9 @@ pub(super) fn rules(runs: &Runs<'_>) -> Given {
             &Ok(Sample::new(vec![tally.spoken as f64])),
             "mixes",
         );
+        let words = format!("confidence of rule {rule}, without the time of moves");
+        let found = percent(free[rule].right, free[rule].spoken);
+        row.show(&words, &found, "%");
         row.show(
             &format!("support of rule {rule} in the list (paper {support})"),
             &percent(all.count(), list.len()),
