@@ -52,6 +52,13 @@ pub(crate) struct Args {
     /// Repetitions of every experiment, instead of the form's number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: Option<u32>,
+    /// The first N mixes of each list of programs, instead of the form's number: hvr
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "guest")]
+    mixes: Option<u64>,
+    /// Keep every run in this folder, and take from it those that the same program has made of
+    /// the same inputs: hvr
+    #[arg(long, value_name = "DIR", conflicts_with = "guest")]
+    keep: Option<PathBuf>,
     /// Measured references of each program and run, such as 20M
     #[arg(long, value_name = "REFS")]
     budget: Option<Count>,
@@ -119,6 +126,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             true => guest_inputs(),
             false => default_inputs(system),
         }),
+        mixes: args.mixes,
+        keep: args.keep.clone(),
     };
     let hooks = Hooks {
         stop: Some(&stop),
@@ -217,6 +226,23 @@ fn check(args: &Args, system: System) -> Result<(), Failure> {
         let allowed = ids.join(", ");
         return Err(Failure::usage(format!("--only {id}: allowed: {allowed}")));
     }
+    if let Some(mixes) = args.mixes {
+        let Some(most) = system.mixes() else {
+            let having = having(|s| s.mixes().is_some());
+            let text = format!("{} --mixes: allowed: {having}", system.name());
+            return Err(Failure::usage(text));
+        };
+        if mixes > most {
+            return Err(Failure::usage(format!(
+                "--mixes {mixes}: allowed: 1 to {most}"
+            )));
+        }
+    }
+    if args.keep.is_some() && !system.keeps() {
+        let having = having(System::keeps);
+        let text = format!("{} --keep: allowed: {having}", system.name());
+        return Err(Failure::usage(text));
+    }
     if let Some(budget) = args.budget
         && !(100..=1_000_000_000_000).contains(&budget.0)
     {
@@ -225,6 +251,12 @@ fn check(args: &Args, system: System) -> Result<(), Failure> {
         )));
     }
     Ok(())
+}
+
+/// Names of the systems that have something.
+fn having(has: impl Fn(System) -> bool) -> String {
+    let names = System::ALL.into_iter().filter(|s| has(*s));
+    names.map(System::name).collect::<Vec<_>>().join(", ")
 }
 
 fn command(args: &Args, system: System) -> String {
@@ -240,6 +272,9 @@ fn command(args: &Args, system: System) -> String {
     }
     if let Some(n) = args.repetitions {
         text += &format!(" --repetitions {n}");
+    }
+    if let Some(n) = args.mixes {
+        text += &format!(" --mixes {n}");
     }
     if let Some(n) = args.budget {
         text += &format!(" --budget {n}");

@@ -13,6 +13,7 @@ mod dulo;
 mod experiment;
 mod guest;
 pub mod hvr;
+mod kept;
 mod mfc;
 mod programs;
 mod rainbow;
@@ -90,6 +91,19 @@ impl System {
         }
     }
 
+    /// Mixes of its longest list; `None` if it has no lists of mixes.
+    pub const fn mixes(self) -> Option<u64> {
+        match self {
+            Self::Hvr => Some(hvr::MIXES),
+            Self::Rainbow | Self::Dulo | Self::Srm | Self::Mfc => None,
+        }
+    }
+
+    /// Whether its runs can be kept from one command to the next.
+    pub const fn keeps(self) -> bool {
+        matches!(self, Self::Hvr)
+    }
+
     /// Programs that stand in for the paper's and are recorded; none if its inputs are traces, or
     /// in a list of its own.
     ///
@@ -118,6 +132,12 @@ pub struct Options {
     pub only: Vec<String>,
     /// The folder with the inputs of the stand-ins.
     pub inputs: PathBuf,
+    /// Mixes of a list that a row takes, the first ones, instead of the form's number; only of
+    /// systems with [`System::mixes`].
+    pub mixes: Option<u64>,
+    /// The folder where runs are kept from one command to the next; only of systems with
+    /// [`System::keeps`].
+    pub keep: Option<PathBuf>,
 }
 
 impl Options {
@@ -153,6 +173,9 @@ pub enum ReproduceError {
     /// The list of inputs is wrong.
     #[error("{0}")]
     Inputs(String),
+    /// The runs that were kept cannot be read.
+    #[error("--keep: {0}")]
+    Kept(String),
     /// A machine cannot be built.
     #[error("machine: {0}")]
     Machine(String),

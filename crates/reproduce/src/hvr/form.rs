@@ -14,6 +14,8 @@ pub(super) struct Form {
     /// References of each program before the measured ones, and those.
     pub warmup: u64,
     pub budget: u64,
+    /// Mixes of a list at most, instead of the form's number.
+    pub most: Option<u64>,
 }
 
 impl Form {
@@ -29,6 +31,7 @@ impl Form {
             repetitions: options.repetitions.unwrap_or(repetitions).max(1),
             warmup: budget.saturating_mul(times),
             budget,
+            most: options.mixes,
         }
     }
 
@@ -49,14 +52,35 @@ impl Form {
     }
 
     /// The first of so many mixes that are run.
-    pub(super) const fn mixes(&self, full: u64, quick: u64) -> u64 {
-        if self.quick { quick } else { full }
+    pub(super) fn mixes(&self, full: u64, quick: u64) -> u64 {
+        match self.most {
+            Some(most) => most.min(full),
+            None if self.quick => quick,
+            None => full,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_of_mixes_takes_the_place_of_the_forms_up_to_the_whole_list() {
+        for quick in [false, true] {
+            let form = |mixes| {
+                Form::new(&Options {
+                    quick,
+                    mixes,
+                    ..Options::default()
+                })
+            };
+            assert_eq!(form(Some(3)).mixes(10, 1), 3);
+            assert_eq!(form(Some(60)).mixes(10, 1), 10);
+            assert_eq!(form(None).mixes(10, 1), if quick { 1 } else { 10 });
+            assert_eq!(form(Some(3)).budget, form(None).budget);
+        }
+    }
 
     #[test]
     fn only_slow_programs_make_fewer_references_and_only_in_the_quick_form() {

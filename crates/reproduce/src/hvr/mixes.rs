@@ -29,6 +29,7 @@ use piebald_units::{ColorSet, CoreSet, Picos};
 use rayon::prelude::*;
 
 use super::{
+    keep::Keeper,
     programs::{Program, Ready},
     today::{self, Cut},
     utility,
@@ -133,36 +134,36 @@ pub(super) const CORES: [u16; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 const LIVES: u64 = 4;
 
 /// A run: its way, the mix, the repetition, and the speed of the bus.
-type Key = (Way, Mix, u32, u32);
+pub(super) type Key = (Way, Mix, u32, u32);
 
 /// What a program did in its measured part.
-#[derive(Clone, Copy)]
-struct Did {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Did {
     /// References of its own per cycle. Rows compare these: a program's instructions for each are the
     /// same in all its runs, and those that the kernel carries out for it are not its work.
-    pace: f64,
+    pub pace: f64,
     /// Instructions per cycle, those of the kernel for it included.
-    ipc: f64,
+    pub ipc: f64,
     /// Share of the accesses to memory that found their row open; NaN without any.
-    row_hits: f64,
+    pub row_hits: f64,
     /// Page faults for 1000 references, those that move pages included.
-    faults: f64,
+    pub faults: f64,
     /// Share of its time that went to moving its pages.
-    moving: f64,
+    pub moving: f64,
 }
 
 /// What a run gave.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Ran {
     /// Of each program.
-    did: Vec<Did>,
+    pub did: Vec<Did>,
     /// Of a program alone: misses of each second with 1, 2 .. groups of the cache.
-    curve: Vec<u64>,
+    pub curve: Vec<u64>,
     /// Class and colours of each program that HVR managed, at the end, in the order of arrival.
-    parts: Vec<(Option<Class>, ColorSet)>,
+    pub parts: Vec<(Option<Class>, ColorSet)>,
 }
 
-type Known = Result<Ran, String>;
+pub(super) type Known = Result<Ran, String>;
 
 /// Runs mixes; what was run once is kept.
 pub(super) struct Bench<'a> {
@@ -187,6 +188,8 @@ pub(super) struct Bench<'a> {
     pub refs: AtomicU64,
     /// Programs alone have their miss curves measured, by the colours of the paper's machine.
     pub curves: bool,
+    /// Where runs are kept from one command to the next.
+    pub keep: Option<&'a Keeper>,
 }
 
 impl<'a> Bench<'a> {
@@ -230,7 +233,10 @@ impl Bench<'_> {
         });
         let ended = AtomicU64::new(0);
         keys.par_iter().with_max_len(1).for_each(|key| {
-            let found = self.run(key);
+            let found = match self.keep {
+                Some(keeper) => keeper.of_run(self, key, || self.run(key)),
+                None => self.run(key),
+            };
             self.lock().insert(key.clone(), found);
             let ended = ended.fetch_add(1, Ordering::Relaxed) + 1;
             if let Some(show) = self.progress {

@@ -13,7 +13,9 @@ pub mod alone;
 mod arrivals;
 mod classes;
 mod form;
+mod keep;
 mod mixes;
+mod moves;
 mod pairs;
 pub mod programs;
 mod rows;
@@ -32,6 +34,7 @@ use piebald_report::{PaperFigure, REPRODUCTION_SCHEMA, Reproduction, Target, Tar
 
 use crate::{Hooks, Options, ReproduceError, System, row::Row};
 use form::Form;
+use keep::Keeper;
 use rows::Runs;
 
 /// Ids of the targets, in order.
@@ -39,6 +42,9 @@ pub(crate) const TARGETS: [&str; 21] = [
     "H-1", "H-2", "H-3", "H-4", "H-5", "H-6", "H-7", "H-8", "H-9", "H-10", "H-11", "H-12", "H-13",
     "H-14", "H-15", "H-16", "H-17", "H-18", "H-19", "H-20", "H-B1",
 ];
+
+/// Mixes of the longest list.
+pub(crate) const MIXES: u64 = rows::LIST;
 
 /// A row: id, title, kind.
 type Named = (&'static str, &'static str, TargetKind);
@@ -134,7 +140,15 @@ pub(crate) fn reproduce(
     let spec = presets::load("i7-860").map_err(|e| ReproduceError::Machine(e.to_string()))?;
     let form = Form::new(options);
     let shares: Vec<f64> = paces.iter().map(|p| form.share(*p)).collect();
-    let runs = Runs::new(&spec, (&list, &classes, &shares), form, options, hooks);
+    let keeper = options.keep.as_deref().map(Keeper::open).transpose();
+    let keeper = keeper.map_err(ReproduceError::Kept)?;
+    let runs = Runs::new(
+        &spec,
+        (&list, &classes, &shares),
+        form,
+        options,
+        (hooks, keeper.as_ref()),
+    );
     let mut figures = Vec::new();
     let not_run = |(id, title, kind): &Named, why: &str| {
         let mut row = Row::new(id, title, *kind);
@@ -168,7 +182,7 @@ pub(crate) fn reproduce(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         budget_refs: form.budget,
         warmup_refs: form.warmup,
-        conditions: conditions(&form),
+        conditions: conditions(&form, keeper.as_ref()),
         targets: in_order.filter_map(|id| targets.remove(*id)).collect(),
         figures,
         simulated_refs: runs.refs(),
@@ -178,8 +192,8 @@ pub(crate) fn reproduce(
     })
 }
 
-fn conditions(form: &Form) -> Vec<String> {
-    vec![
+fn conditions(form: &Form, keeper: Option<&Keeper>) -> Vec<String> {
+    let mut all = vec![
         "i7-860 as it is; Linux: the stock allocator after ageing; the policies: the coloured buddy \
          over bits 14, 15, 16, 21 and 22 (cache-only: 16 to 18), aged alike."
             .to_owned(),
@@ -195,7 +209,12 @@ fn conditions(form: &Form) -> Vec<String> {
             form.repetitions,
             if form.repetitions == 1 { "" } else { "s" }
         ),
-    ]
+    ];
+    all.extend(
+        (form.most).map(|n| format!("Of each list of mixes no more than the first {n} are run.")),
+    );
+    all.extend(keeper.map(|k| k.tally().told()));
+    all
 }
 
 #[cfg(test)]

@@ -20,7 +20,9 @@ use piebald_report::{PaperFigure, Sample, TargetKind};
 use super::{
     Given,
     form::Form,
+    keep::Keeper,
     mixes::{BUS, Bench, Mix, Way},
+    moves,
     programs::Program,
     told::tell,
 };
@@ -51,7 +53,7 @@ impl<'a> Runs<'a> {
         (programs, classes, shares): (&'a [Program], &'a [Option<Class>], &'a [f64]),
         form: Form,
         options: &Options,
-        hooks: Hooks<'a>,
+        (hooks, keep): (Hooks<'a>, Option<&'a Keeper>),
     ) -> Self {
         Self {
             bench: Bench {
@@ -72,6 +74,7 @@ impl<'a> Runs<'a> {
                 ready: Mutex::new(HashMap::new()),
                 refs: AtomicU64::new(0),
                 curves: true,
+                keep,
             },
             form,
         }
@@ -108,12 +111,13 @@ impl<'a> Runs<'a> {
         self.all("H-1", LIST)
     }
 
-    /// Those of it that are run; in the quick form the first of 4 programs and the first of 8.
+    /// Those of it that are run: the first ones, if a number is given; else in the quick form
+    /// the first of 4 programs and the first of 8.
     pub(super) fn first(&self) -> Vec<Mix> {
-        let list = self.list();
-        if !self.form.quick {
-            return list;
+        if !self.form.quick || self.form.most.is_some() {
+            return self.all("H-1", self.form.mixes(LIST, 0));
         }
+        let list = self.list();
         let of = |size: usize, many: usize| {
             let mine = list.iter().filter(move |m| m.members.len() == size);
             mine.take(many).cloned()
@@ -127,23 +131,23 @@ impl<'a> Runs<'a> {
     }
 }
 
-const VERTICAL: [Way; 3] = [
+pub(super) const VERTICAL: [Way; 3] = [
     Way::Fixed(Policy::AVp),
     Way::Fixed(Policy::BVp),
     Way::Fixed(Policy::CVp),
 ];
-const CACHE: Way = Way::Fixed(Policy::CacheOnly);
-const RANDOM: Way = Way::Fixed(Policy::Random);
+pub(super) const CACHE: Way = Way::Fixed(Policy::CacheOnly);
+pub(super) const RANDOM: Way = Way::Fixed(Policy::Random);
 
-fn banks(mix: &Mix) -> Way {
+pub(super) fn banks(mix: &Mix) -> Way {
     Way::bank_only(mix.members.len())
 }
 
-fn share(holds: usize, of: usize) -> f64 {
+pub(super) fn share(holds: usize, of: usize) -> f64 {
     100.0 * holds as f64 / of.max(1) as f64
 }
 
-fn number(value: f64) -> Found {
+pub(super) fn number(value: f64) -> Found {
     Ok(Sample::new(vec![value]))
 }
 
@@ -208,7 +212,7 @@ pub(super) fn horizontal_and_vertical(runs: &Runs<'_>) -> Given {
         "cache-only loses where bank-only gains in some mix",
         Ok(two > 0),
     );
-    without_moves(runs, &mixes, &mut h1);
+    moves::gains(runs, &mixes, &mut h1);
     let both = (0..n)
         .filter(|i| cache[*i] > 0.0 && bank[*i] > 0.0)
         .take(50);
@@ -223,60 +227,6 @@ pub(super) fn horizontal_and_vertical(runs: &Runs<'_>) -> Given {
     let h2 = vertical(runs, &chosen, &mixes);
     let h13 = lead(runs, &mixes);
     Ok((vec![h1.finish(), h2, h13], Vec::new()))
-}
-
-/// H-1's gains if moving pages took no time, and the time that it took, of the first repetition.
-fn without_moves(runs: &Runs<'_>, mixes: &[Mix], row: &mut Row) {
-    let ways: [(&str, WayOf); 3] = [
-        ("cache-only", |_| CACHE),
-        ("bank-only", banks),
-        ("HVR", |_| Way::Hvr),
-    ];
-    let mut gains = Vec::new();
-    for (name, way) in ways {
-        let found = mixes.iter().map(|mix| {
-            let linux = runs.bench.weighted(mix, Way::Linux, BUS)?;
-            let linux = linux.values.first().copied().unwrap_or(f64::NAN);
-            let [free, most] = runs.bench.without_moves(mix, way(mix), BUS)?;
-            let plain = runs.bench.gain(mix, way(mix), Way::Linux, BUS)?.mean;
-            Ok([plain, 100.0 * (free / linux - 1.0), 100.0 * most])
-        });
-        let Ok(found) = found.collect::<Result<Vec<[f64; 3]>, String>>() else {
-            return;
-        };
-        for (part, words) in ["mean gain", "mean gain without the time of moves"]
-            .iter()
-            .enumerate()
-        {
-            let sum: f64 = found.iter().map(|f| f[part]).sum();
-            let mean = sum / found.len().max(1) as f64;
-            row.show(&format!("{name}, {words}"), &number(mean), "%");
-        }
-        let sum: f64 = found.iter().map(|f| f[2]).sum();
-        let mean = sum / found.len().max(1) as f64;
-        let words = format!("{name}, time of moves of the program that has most, mean");
-        row.show(&words, &number(mean), "%");
-        let each = mixes.iter().zip(&found);
-        let each =
-            each.map(|(mix, f)| format!("{} {:.1} {:.1} {:.1}", mix.number, f[0], f[1], f[2]));
-        row.note(&format!(
-            "{name}: mix, gain, gain without the time of moves, most time of moves: {}",
-            each.collect::<Vec<_>>().join(", ")
-        ));
-        gains.push(found.iter().map(|f| f[1]).collect::<Vec<f64>>());
-    }
-    let [cache, bank, ..] = gains.as_slice() else {
-        return;
-    };
-    let of = |holds: fn(f64, f64) -> bool| {
-        let both = cache.iter().zip(bank);
-        let count = both.filter(|(c, b)| holds(**c, **b)).count();
-        number(share(count, mixes.len()))
-    };
-    let words = "both gain, without the time of moves";
-    row.show(words, &of(|c, b| c > 0.0 && b > 0.0), "%");
-    let words = "bank-only is below 0, without the time of moves";
-    row.show(words, &of(|_, b| b <= 0.0), "%");
 }
 
 /// H-2, on mixes of quadrant I; without a verdict, a whole L2 on these, in the quick form on the
@@ -341,6 +291,7 @@ fn vertical(runs: &Runs<'_>, mixes: &[Mix], all: &[Mix]) -> piebald_report::Targ
         "%",
     );
     row.note(&format!("{} mixes of quadrant I", mixes.len()));
+    moves::vertical(runs, mixes, &mut row);
     tell(runs, &mut row, mixes, &ways);
     row.finish()
 }
@@ -396,11 +347,12 @@ fn lead(runs: &Runs<'_>, mixes: &[Mix]) -> piebald_report::Target {
         "%",
     );
     row.note(&format!("{} of 214 mixes", mixes.len()));
+    moves::lead(runs, mixes, &mut row);
     row.finish()
 }
 
 /// A way for mixes of any size.
-type WayOf = fn(&Mix) -> Way;
+pub(super) type WayOf = fn(&Mix) -> Way;
 
 /// H-9: three speeds of the bus.
 pub(super) fn by_bus(runs: &Runs<'_>) -> Given {
@@ -418,11 +370,14 @@ pub(super) fn by_bus(runs: &Runs<'_>) -> Given {
             .filter(|m| m.members.len() == size && is_wanted(m));
         mine.take(each as usize).cloned().collect::<Vec<Mix>>()
     };
-    let mixes = [
-        of(4, runs.form.mixes(10, QUICK_BUSES)),
-        of(8, runs.form.mixes(10, 0)),
-    ]
-    .concat();
+    // Half of them of 4 programs.
+    let count = runs.form.mixes(20, QUICK_BUSES);
+    let eights = if runs.form.quick && runs.form.most.is_none() {
+        0
+    } else {
+        count / 2
+    };
+    let mixes = [of(4, count - eights), of(8, eights)].concat();
     if mixes.is_empty() {
         return Err("no mix has a program of LLCT and one of LLCH or LLCM".to_owned());
     }
@@ -575,6 +530,15 @@ pub(super) fn frameworks(runs: &Runs<'_>) -> Given {
         "{} of 50 mixes; SVP loses in {}",
         mixes.len(),
         worse.len()
+    ));
+    let of = |found: &[Found], at: usize| found[at].as_ref().map_or(f64::NAN, |s| s.mean);
+    let each = (mixes.iter().enumerate()).map(|(at, mix)| {
+        let [svp, uvp, hvr] = [&svp, &uvp, &hvr].map(|found| of(found, at));
+        format!("{} {svp:.1} {uvp:.1} {hvr:.1}", mix.number)
+    });
+    row.note(&format!(
+        "mix, gains of SVP, UVP, HVR: {}",
+        each.collect::<Vec<_>>().join(", ")
     ));
     tell(runs, &mut row, &mixes, &ways);
     let drawn = sorted([&svp, &uvp, &hvr]);

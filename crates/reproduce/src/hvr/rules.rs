@@ -6,6 +6,7 @@ use piebald_report::{Published, Sample, TargetKind};
 use super::{
     Given,
     mixes::{BUS, Mix, Way},
+    moves,
     rows::Runs,
     told::tell,
 };
@@ -92,6 +93,33 @@ impl Tally {
     }
 }
 
+/// By the number of the rule.
+type Tallies = [Tally; 7];
+
+/// Counts a mix for the rules that speak of it, by the gains of ways; what the policies gain.
+fn tally(
+    mix: &Mix,
+    counts: Counts,
+    gain: impl Fn(&Mix, Way) -> Result<f64, String>,
+    tallies: &mut Tallies,
+) -> Result<[f64; PARTITIONED.len()], String> {
+    let mut gains = [0.0; PARTITIONED.len()];
+    for (policy, found) in PARTITIONED.iter().zip(&mut gains) {
+        *found = gain(mix, way(*policy, mix))?;
+    }
+    let most = gains.iter().copied().fold(f64::MIN, f64::max);
+    if let Some((rule, policies)) = wanted(counts) {
+        let of = PARTITIONED.iter().zip(&gains);
+        let mut of = of.filter(|(p, _)| policies.contains(p));
+        tallies[rule].add(of.any(|(_, g)| *g >= most - TOLERANCE));
+    }
+    if let Some(rule) = coalesced(counts) {
+        let (with, without) = (gain(mix, Way::Coalescing)?, gain(mix, vertical(mix))?);
+        tallies[rule].add(with >= without - TOLERANCE);
+    }
+    Ok(gains)
+}
+
 fn percent(part: usize, of: usize) -> Found {
     match of {
         0 => Err("no mix that was run is one that it speaks of".to_owned()),
@@ -136,7 +164,10 @@ pub(super) fn rules(runs: &Runs<'_>) -> Given {
     let gain = |mix: &Mix, way: Way| -> Result<f64, String> {
         Ok(runs.bench.gain(mix, way, Way::Linux, BUS)?.mean)
     };
-    let mut tallies = [Tally::default(); 7];
+    let without = |mix: &Mix, way: Way| moves::gain(runs, mix, way, Way::Linux);
+    let mut tallies = Tallies::default();
+    // The same without the time of moves, for a look.
+    let mut free = Tallies::default();
     let mut best = [0usize; PARTITIONED.len()];
     for mix in &mixes {
         let counts = counts(runs, mix);
@@ -144,22 +175,11 @@ pub(super) fn rules(runs: &Runs<'_>) -> Given {
         let mut all = ways.to_vec();
         all.extend([Way::Linux, Way::Coalescing]);
         runs.bench.prepare(std::slice::from_ref(mix), &all, BUS);
-        let mut gains = Vec::new();
-        for way in ways {
-            gains.push(gain(mix, way)?);
-        }
+        let gains = tally(mix, counts, gain, &mut tallies)?;
+        tally(mix, counts, without, &mut free)?;
         let most = gains.iter().copied().fold(f64::MIN, f64::max);
         for (at, found) in gains.iter().enumerate() {
             best[at] += usize::from(*found == most);
-        }
-        if let Some((rule, policies)) = wanted(counts) {
-            let of = PARTITIONED.iter().zip(&gains);
-            let mut of = of.filter(|(p, _)| policies.contains(p));
-            tallies[rule].add(of.any(|(_, g)| *g >= most - TOLERANCE));
-        }
-        if let Some(rule) = coalesced(counts) {
-            let (with, without) = (gain(mix, Way::Coalescing)?, gain(mix, vertical(mix))?);
-            tallies[rule].add(with >= without - TOLERANCE);
         }
     }
     let mut row = Row::new("H-6", "Section 5: rules", TargetKind::H);
@@ -184,6 +204,9 @@ pub(super) fn rules(runs: &Runs<'_>) -> Given {
             &Ok(Sample::new(vec![tally.spoken as f64])),
             "mixes",
         );
+        let words = format!("confidence of rule {rule}, without the time of moves");
+        let found = percent(free[rule].right, free[rule].spoken);
+        row.show(&words, &found, "%");
         row.show(
             &format!("support of rule {rule} in the list (paper {support})"),
             &percent(all.count(), list.len()),
