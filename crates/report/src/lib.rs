@@ -59,8 +59,8 @@ pub use replay::{
     replay_to_table,
 };
 pub use reproduction::{
-    Curve, CurvePoint, Panel, PaperFigure, Predicate, Published, REPRODUCTION_SCHEMA, Reproduction,
-    Target, TargetKind, Value, Verdict, reproduction_to_html, reproduction_to_json,
+    CaseTable, Curve, CurvePoint, Panel, PaperFigure, Predicate, Published, REPRODUCTION_SCHEMA,
+    Reproduction, Target, TargetKind, Value, Verdict, reproduction_to_html, reproduction_to_json,
     reproduction_to_table,
 };
 pub use sample::Sample;

@@ -1,9 +1,9 @@
 //! A paper's results beside ours, in all forms.
 
 use piebald_report::{
-    Curve, CurvePoint, Panel, PaperFigure, Predicate, Published, REPRODUCTION_SCHEMA, Reproduction,
-    TableStyle, Target, TargetKind, Value, Verdict, reproduction_to_html, reproduction_to_json,
-    reproduction_to_table,
+    CaseTable, Curve, CurvePoint, Panel, PaperFigure, Predicate, Published, REPRODUCTION_SCHEMA,
+    Reproduction, TableStyle, Target, TargetKind, Value, Verdict, reproduction_to_html,
+    reproduction_to_json, reproduction_to_table,
 };
 
 fn target(id: &str, verdict: Verdict) -> Target {
@@ -41,6 +41,11 @@ fn target(id: &str, verdict: Verdict) -> Target {
                 holds: None,
             },
         ],
+        tables: vec![CaseTable {
+            title: "Cases".to_owned(),
+            columns: vec!["mix".to_owned(), "gain <%>".to_owned()],
+            rows: vec![vec!["mix 7".to_owned(), "12.5".to_owned()]],
+        }],
     }
 }
 
@@ -109,6 +114,15 @@ fn the_table_has_the_papers_numbers_beside_ours_and_every_verdict() {
     has("[not run] it ends");
     has("a cause");
     has("Programs stand in");
+    has("gain <%>");
+    has("mix 7");
+    let mut many = sample();
+    many.targets[0].tables[0].rows = vec![vec!["mix".to_owned(), "1".to_owned()]; 41];
+    let text = reproduction_to_table(&many, &TableStyle::default());
+    assert!(
+        text.contains("Cases: 41 rows, in report.html and in the JSON."),
+        "{text}"
+    );
     assert!(
         text.lines().all(|l| !l.contains('\x1b')),
         "no codes in a pipe"
@@ -123,6 +137,10 @@ fn the_page_is_well_formed_and_draws_what_is_known() {
         ..Default::default()
     };
     let tree = roxmltree::Document::parse_with_options(&html, options).unwrap();
+    assert!(
+        html.contains("gain &#60;%&#62;") && html.contains("mix 7"),
+        "{html}"
+    );
     let count = |name: &str| {
         tree.descendants()
             .filter(|n| n.tag_name().name() == name)

@@ -1,8 +1,8 @@
 //! A row while it is filled in: numbers, statements, and what they come to.
 
 use piebald_report::{
-    Curve, CurvePoint, Panel, PaperFigure, Predicate, Published, Sample, Target, TargetKind, Value,
-    Verdict,
+    CaseTable, Curve, CurvePoint, Panel, PaperFigure, Predicate, Published, Sample, Target,
+    TargetKind, Value, Verdict,
 };
 
 use crate::{experiment::mean_of, verdict};
@@ -33,6 +33,7 @@ impl Row {
                 calibrated: false,
                 values: Vec::new(),
                 predicates: Vec::new(),
+                tables: Vec::new(),
             },
             verdicts: Vec::new(),
             missing: None,
@@ -145,6 +146,20 @@ impl Row {
             why.push_str("; ");
         }
         why.push_str(text);
+    }
+
+    /// Single cases: more rows of the table with this title and these columns, if it has one.
+    pub(crate) fn cases(&mut self, title: &str, columns: Vec<String>, rows: Vec<Vec<String>>) {
+        let tables = &mut self.target.tables;
+        let is_it = |t: &&mut CaseTable| t.title == title && t.columns == columns;
+        match tables.iter_mut().find(is_it) {
+            Some(table) => table.rows.extend(rows),
+            None => tables.push(CaseTable {
+                title: title.to_owned(),
+                columns,
+                rows,
+            }),
+        }
     }
 
     /// The row with its verdict. Where something that is to be judged is missing, it is not run.

@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::{Reproduction, Target, table::mark};
+use super::{CaseTable, Reproduction, Target, table::mark};
 use crate::{
     ReportError,
     chart::{PALETTE, PanelAxes, is_cut, panel},
@@ -44,6 +44,7 @@ struct Row {
     values: Vec<Vec<String>>,
     /// Mark and statement.
     predicates: Vec<(&'static str, String)>,
+    tables: Vec<CaseTable>,
 }
 
 struct Figure {
@@ -114,6 +115,7 @@ fn row(r: &Reproduction, t: &Target) -> Row {
             .iter()
             .map(|p| (mark(p), clean(&p.text)))
             .collect(),
+        tables: t.tables.iter().map(CaseTable::cleaned).collect(),
     }
 }
 

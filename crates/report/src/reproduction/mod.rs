@@ -124,6 +124,32 @@ pub struct Target {
     pub values: Vec<Value>,
     /// Its statements.
     pub predicates: Vec<Predicate>,
+    /// What is behind its numbers, case by case.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<CaseTable>,
+}
+
+/// Single cases of a target: of mixes, of programs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CaseTable {
+    /// What is shown.
+    pub title: String,
+    /// Names of the columns, the first of which names the case.
+    pub columns: Vec<String>,
+    /// As many texts as there are columns, in each.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl CaseTable {
+    /// Without what is no text.
+    fn cleaned(&self) -> Self {
+        let all = |texts: &Vec<String>| texts.iter().map(|text| clean(text)).collect();
+        Self {
+            title: clean(&self.title),
+            columns: all(&self.columns),
+            rows: self.rows.iter().map(all).collect(),
+        }
+    }
 }
 
 /// A number of a paper and ours.

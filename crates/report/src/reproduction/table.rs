@@ -4,12 +4,15 @@ use std::fmt::Write as _;
 
 use comfy_table::Cell;
 
-use super::{Predicate, Published, Reproduction, Target, Value};
+use super::{CaseTable, Predicate, Published, Reproduction, Target, Value};
 use crate::{
     TableStyle,
     format::{clean, grouped, number},
     table::{paragraph, right, table},
 };
+
+/// Rows of single cases that a terminal is shown.
+const MOST_ROWS: usize = 40;
 
 /// The verdicts at a glance, then each target with the paper's numbers beside ours.
 pub fn reproduction_to_table(r: &Reproduction, style: &TableStyle) -> String {
@@ -86,6 +89,24 @@ fn target(out: &mut String, r: &Reproduction, t: &Target, width: usize) {
     }
     for p in &t.predicates {
         paragraph(out, &format!("{} {}", mark(p), clean(&p.text)), width);
+    }
+    for cases in t.tables.iter().map(CaseTable::cleaned) {
+        if cases.rows.len() > MOST_ROWS {
+            let text = format!(
+                "{}: {} rows, in report.html and in the JSON.",
+                cases.title,
+                cases.rows.len()
+            );
+            paragraph(out, &text, width);
+            continue;
+        }
+        let mut shown = table(cases.columns);
+        for row in cases.rows {
+            let mut texts = row.into_iter();
+            let name = texts.next().map(Cell::new);
+            shown.add_row(name.into_iter().chain(texts.map(right)));
+        }
+        let _ = writeln!(out, "{}:\n{shown}", cases.title);
     }
 }
 

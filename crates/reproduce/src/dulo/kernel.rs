@@ -273,6 +273,7 @@ pub(super) fn blank(id: &str, title: &str, kind: TargetKind) -> Target {
         calibrated: false,
         values: Vec::new(),
         predicates: Vec::new(),
+        tables: Vec::new(),
     }
 }
 

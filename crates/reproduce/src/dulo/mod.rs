@@ -81,6 +81,7 @@ fn blank(id: &str, title: &str, kind: TargetKind) -> Target {
         calibrated: id == "D-10",
         values: Vec::new(),
         predicates: Vec::new(),
+        tables: Vec::new(),
     }
 }
 

@@ -40,6 +40,11 @@ pub(super) fn gains(runs: &Runs<'_>, mixes: &[Mix], row: &mut Row) {
         ("HVR", |_| Way::Hvr),
     ];
     let mut all = Vec::new();
+    let mut columns = vec!["mix".to_owned()];
+    let mut cells: Vec<Vec<String>> = mixes
+        .iter()
+        .map(|mix| vec![mix.number.to_string()])
+        .collect();
     for (name, way) in ways {
         let found = mixes.iter().map(|mix| {
             let [_, most] = runs.bench.without_moves(mix, way(mix), BUS)?;
@@ -61,15 +66,15 @@ pub(super) fn gains(runs: &Runs<'_>, mixes: &[Mix], row: &mut Row) {
             let of: Sample = found.iter().map(|f| f[part]).collect();
             row.show(&format!("{name}, {words}"), &Ok(of), "%");
         }
-        let each = mixes.iter().zip(&found);
-        let each =
-            each.map(|(mix, f)| format!("{} {:.1} {:.1} {:.1}", mix.number, f[0], f[1], f[2]));
-        row.note(&format!(
-            "{name}: mix, gain, gain without the time of moves, most time of moves: {}",
-            each.collect::<Vec<_>>().join(", ")
-        ));
+        for (cells, f) in cells.iter_mut().zip(&found) {
+            cells.extend(f.map(|value| format!("{value:.1}")));
+        }
+        columns.extend(["", " without moves", " moves"].map(|part| format!("{name}{part}")));
         all.push(found.iter().map(|f| f[1]).collect::<Vec<f64>>());
     }
+    let title = "Gains over Linux in %, as they are and without the time of moves, and that time in % of the \
+                 program's that has most";
+    row.cases(title, columns, cells);
     let [cache, bank, ..] = all.as_slice() else {
         return;
     };

@@ -533,13 +533,11 @@ pub(super) fn frameworks(runs: &Runs<'_>) -> Given {
     ));
     let of = |found: &[Found], at: usize| found[at].as_ref().map_or(f64::NAN, |s| s.mean);
     let each = (mixes.iter().enumerate()).map(|(at, mix)| {
-        let [svp, uvp, hvr] = [&svp, &uvp, &hvr].map(|found| of(found, at));
-        format!("{} {svp:.1} {uvp:.1} {hvr:.1}", mix.number)
+        let gains = [&svp, &uvp, &hvr].map(|found| format!("{:.1}", of(found, at)));
+        [vec![mix.number.to_string()], gains.to_vec()].concat()
     });
-    row.note(&format!(
-        "mix, gains of SVP, UVP, HVR: {}",
-        each.collect::<Vec<_>>().join(", ")
-    ));
+    let columns = ["mix", "SVP", "UVP", "HVR"].map(str::to_owned).to_vec();
+    row.cases("Gains over Linux in %", columns, each.collect());
     tell(runs, &mut row, &mixes, &ways);
     let drawn = sorted([&svp, &uvp, &hvr]);
     Ok((vec![row.finish()], drawn.into_iter().collect()))

@@ -176,6 +176,7 @@ fn blank(id: &str, title: &str, kind: TargetKind) -> Target {
         calibrated: false,
         values: Vec::new(),
         predicates: Vec::new(),
+        tables: Vec::new(),
     }
 }
 
