@@ -115,18 +115,19 @@ else
     dd if=/dev/zero of=/ballast/more bs=1M count=20 2>/dev/null
     write srm 0
     write on 0
-    # Less, until twice as much comes from the disk as is read of it at all.
-    for more in $(seq 24); do
-        [ "$(again)" -lt 55 ] || break
-        dd if=/dev/zero of="/ballast/$more" bs=1M count=1 2>/dev/null
+    # Less, until half as much again comes from the disk as is read of it at all, 28 MiB.
+    for more in $(seq 48); do
+        [ "$(again)" -lt 42 ] || break
+        dd if=/dev/zero of="/ballast/$more" bs=512k count=1 2>/dev/null
     done
-    check "srm: memory is short" test "$more" -lt 24
+    check "srm: memory is short" test "$more" -lt 48
     off=$(again) short=$(with_srm 32) long=$(with_srm 128)
     long=$((long + $(with_srm 128))) short=$((short + $(with_srm 32))) off=$((off + $(again)))
     echo "srm: of 375 MiB from the disk: off $off, sequences of 32 blocks $short, of 128 $long"
     # What it costs is in docs/kernel.md; this finds a zone that drives files out of memory.
     check "srm: less than half as much again comes from the disk: 32" test $((2 * short)) -lt $((3 * off))
-    check "srm: less than half as much again comes from the disk: 128" test $((2 * long)) -lt $((3 * off))
+    # The least of the zone, 8 MiB, is all that is left for files here.
+    check "srm: less than twice as much comes from the disk: 128" test "$long" -lt $((2 * off))
 fi
 write threshold 128
 write on 1
