@@ -159,17 +159,6 @@ static bool refill(void)
 	return pb_pool_refill_block() || pb_pool_refill_singles();
 }
 
-/* Takes a block of at most so many frames that the pool has too much of; its order, or less. */
-static int take_surplus(u64 most, u64 *pfn)
-{
-	int order;
-
-	spin_lock(&pb_lock);
-	order = pb_core_shed_surplus(pb_core, most, pfn);
-	spin_unlock(&pb_lock);
-	return order;
-}
-
 /* Gives back single frames of the colour that the pool has most of; how many. */
 static size_t give_singles(u64 most)
 {
@@ -190,20 +179,25 @@ static size_t give_singles(u64 most)
  */
 void pb_pool_trim(void)
 {
-	u64 most = READ_ONCE(pb_pool_max), least = most - most / PART, free, largest = LARGEST, pfn;
+	u64 most = READ_ONCE(pb_pool_max), least = most - most / PART, largest = LARGEST;
 
 	if (!READ_ONCE(grown))
 		return;
 	WRITE_ONCE(grown, false);
-	spin_lock(&pb_lock);
-	free = pb_core_free(pb_core);
-	spin_unlock(&pb_lock);
-	if (free <= most)
-		return;
-	while (free > least) {
-		int order = take_surplus(min(free - least, largest), &pfn);
+	/* Others may trim as well: what is too much is asked anew each time. */
+	for (;;) {
+		int order = -1;
 		size_t n = 1;
+		u64 free, pfn;
 
+		spin_lock(&pb_lock);
+		free = pb_core_free(pb_core);
+		if (free > most)
+			order = pb_core_shed_surplus(pb_core, min(free - least, largest), &pfn);
+		spin_unlock(&pb_lock);
+		if (free <= most)
+			return;
+		most = least;
 		if (order >= 0) {
 			free_block(pfn, order);
 			n <<= order;
@@ -215,7 +209,6 @@ void pb_pool_trim(void)
 		}
 		if (!n)
 			return;
-		free -= n;
 		trace_piebald_give_back(n);
 		pb_count_many(PB_C_given_back, n);
 	}
