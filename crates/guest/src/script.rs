@@ -18,14 +18,19 @@ pub const CODES: [(i32, &str); 4] = [
     (104, "a program failed"),
 ];
 
-/// What the end of a program means: colours that the module refused, or a failure.
-const ENDED: &str = "ended() { case $1 in 0) ;; 102) exit 102 ;; *) exit \"$2\" ;; esac; }\n";
+/// There once the module has refused colours: programs may end with any status.
+const REFUSED: &str = "/tmp/refused";
+
+/// What the end of a program means: nothing, colours that the module refused, or a failure.
+fn ended() -> String {
+    format!("ended() {{ [ ! -e {REFUSED} ] || exit 102; [ \"$1\" = 0 ] || exit \"$2\"; }}\n")
+}
 
 /// The script of one boot. `together`: the others run beside the target. `repetition`
 /// decides how much memory is taken before anything runs, and so which frames are free.
 pub fn script(scenario: &Scenario, policy: &Policy, together: bool, repetition: u32) -> String {
     let mut text = String::from("#!/bin/sh\nPATH=/piebald/programs:$PATH\n");
-    text += ENDED;
+    text += &ended();
     if !scenario.files.is_empty() {
         text += "mkdir /data && mount -t ext4 -o ro /dev/vda /data || exit 101\n";
     }
@@ -94,8 +99,8 @@ fn launch(program: &Program, policy: &Policy, how: &str) -> String {
         None => command,
         Some(colors) => {
             let enter = format!(
-                "echo \"$$ {colors}\" >/proc/piebald/tasks || {{ cat /proc/piebald/error; exit 102; }}; \
-                 exec \"$@\""
+                "echo \"$$ {colors}\" >/proc/piebald/tasks || \
+                 {{ cat /proc/piebald/error; : >{REFUSED}; exit 1; }}; exec \"$@\""
             );
             format!("sh -c {} sh {command}", quote(&enter))
         }
@@ -170,7 +175,7 @@ mod tests {
             both.contains(r"printf '15\n16\n' >/proc/piebald/map"),
             "{both}"
         );
-        let line = r#"sh -c 'echo "$$ 0 hard" >/proc/piebald/tasks || { cat /proc/piebald/error; exit 102; }; exec "$@"' sh launch 1 once"#;
+        let line = r#"sh -c 'echo "$$ 0 hard" >/proc/piebald/tasks || { cat /proc/piebald/error; : >/tmp/refused; exit 1; }; exec "$@"' sh launch 1 once"#;
         assert!(both.contains(line), "{both}");
         let target = both.lines().find(|l| l.contains("mergesort"));
         assert!(target.is_some_and(|l| l.starts_with("launch 0 once")));
