@@ -142,7 +142,7 @@ stage_fuzz() {
 stage_bare_metal() { scripts/bare-metal.sh; }
 
 # Fails, and says so, if the distribution serves no kernel that the module knows.
-stage_guest() { kernel/test.sh && crates/linux/guest/test.sh; }
+stage_guest() { kernel/test.sh && crates/linux/guest/test.sh && crates/linux/guest/counters.sh; }
 
 stage_licences() {
     need_rust

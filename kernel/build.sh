@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the kernel module piebald.ko.
+# Builds the kernel module piebald.ko, and piebald_model.ko beside it, which gives an emulated
+# guest the counters of the machine model.
 #
 #   kernel/build.sh              for the guest's kernel (scripts/guest.sh), in target/kernel
 #   kernel/build.sh DIR          for the kernel whose headers are in DIR, such as

@@ -94,6 +94,7 @@ fn as_json(found: &Comparison) -> Value {
         "pairs": found.pairs,
         "quantities": each.collect::<Vec<Value>>(),
         "missing_counters": found.missing,
+        "modelled_counters": found.modelled,
     })
 }
 
@@ -116,6 +117,9 @@ fn as_text(found: &Comparison) -> String {
             shown(&quantity.on),
             change(quantity)
         );
+    }
+    if found.modelled {
+        out += "counted by the machine model: cycles, instructions, references, misses, reads, conflicts\n";
     }
     if !found.missing.is_empty() {
         let _ = writeln!(out, "not counted here: {}", found.missing.join(", "));

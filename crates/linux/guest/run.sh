@@ -1,46 +1,10 @@
 #!/bin/sh
 # The test of the verbs for a live Linux, inside the guest; crates/linux/guest/test.sh starts it.
 #
-# Every check prints a line that begins with "ok" or "FAILED"; the status is 0 only if all are
-# ok. The map of colours is address bits 12-15, which is what `frames` looks at.
+# The map of colours is address bits 12-15, which is what `frames` looks at.
 
-checks=0 failed=0
-
-check() { # NAME COMMAND...: the command must succeed
-    name=$1
-    shift
-    checks=$((checks + 1))
-    if "$@" >/tmp/output 2>&1; then
-        echo "ok $name"
-    else
-        failed=$((failed + 1))
-        echo "FAILED $name: $*"
-        sed 's/^/    /' /tmp/output
-    fi
-}
-
-fails() { # NAME STATUS WORDS COMMAND...: the command must end with STATUS and say WORDS
-    name=$1 wanted=$2 words=$3
-    shift 3
-    checks=$((checks + 1))
-    "$@" >/tmp/output 2>&1
-    status=$?
-    if [ "$status" = "$wanted" ] && grep -qF -- "$words" /tmp/output; then
-        echo "ok $name ($(head -n 1 /tmp/output))"
-    else
-        failed=$((failed + 1))
-        echo "FAILED $name: status $status, wanted $wanted and \"$words\": $*"
-        sed 's/^/    /' /tmp/output
-    fi
-}
-
-says() { # WORDS COMMAND...: the command succeeds and says WORDS
-    words=$1
-    shift
-    if "$@" >/tmp/said && grep -qF -- "$words" /tmp/said; then return 0; fi
-    cat /tmp/said
-    return 1
-}
+# shellcheck source-path=SCRIPTDIR source=checks.sh
+. /checks.sh
 
 # --- without the module -----------------------------------------------------------
 
@@ -139,5 +103,4 @@ check "nobody has colors" says "others    0-15" piebald status
 check "the books are right" grep -qx ok /proc/piebald/check
 check "unloads" says "unloaded" piebald unload
 check "the tree is gone" test ! -e /proc/piebald
-echo "checks: $checks, failed: $failed"
-[ "$failed" = 0 ]
+ends

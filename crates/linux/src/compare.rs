@@ -93,6 +93,8 @@ pub struct Comparison {
     pub quantities: Vec<Quantity>,
     /// Counters that there are not here.
     pub missing: Vec<&'static str>,
+    /// The processor's counters are those of the machine model.
+    pub modelled: bool,
 }
 
 /// Why there is no comparison.
@@ -204,6 +206,7 @@ pub fn compare(
         pairs: trial.pairs,
         quantities: quantities(names, &off, &on),
         missing: counters.missing().to_vec(),
+        modelled: counters.modelled(),
     })
 }
 

@@ -2,8 +2,9 @@
 //! (`perf_event_open`).
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, Read as _},
+    path::Path,
 };
 
 use crate::sys;
@@ -18,16 +19,30 @@ const fn misses_of(cache: u64) -> u64 {
     cache | 1 << 16
 }
 
-/// What is counted: name, kind, number.
-const EVENTS: [(&str, u32, u64); 8] = [
+/// What the processor counts: name, kind, number.
+const PROCESSOR: [(&str, u32, u64); 6] = [
     ("cycles", HARDWARE, 0),
     ("instructions", HARDWARE, 1),
     ("last-level references", HARDWARE, 2),
     ("last-level misses", HARDWARE, 3),
     ("last-level load misses", HW_CACHE, misses_of(2)),
     ("TLB load misses", HW_CACHE, misses_of(3)),
+];
+/// What the kernel counts.
+const KERNEL: [(&str, u32, u64); 2] = [
     ("page faults", SOFTWARE, 2),
     ("context switches", SOFTWARE, 3),
+];
+/// The unit of the machine model's counters, in an emulated guest (`piebald_model.ko`).
+const MODEL: &str = "/sys/bus/event_source/devices/piebald_model";
+/// What it counts of the same, and its own names.
+const MODELLED: [(&str, &str); 6] = [
+    ("cycles", "cycles"),
+    ("instructions", "instructions"),
+    ("last-level references", "llc-references"),
+    ("last-level misses", "llc-misses"),
+    ("memory reads", "memory-reads"),
+    ("row conflicts", "row-conflicts"),
 ];
 
 /// Counters of this process and of every child that it starts from now on. A child's counts are
@@ -35,22 +50,44 @@ const EVENTS: [(&str, u32, u64); 8] = [
 pub struct EventCounters {
     open: Vec<(&'static str, File)>,
     missing: Vec<&'static str>,
+    modelled: bool,
 }
 
 /// A reading: the count, and for how long it was wanted and taken, in nanoseconds.
 type Reading = [u64; 3];
 
 impl EventCounters {
-    /// Opens those that this computer has.
+    /// Opens those that this computer has. Where the processor counts nothing, as in a guest that is
+    /// emulated, those of the machine model, if it has some.
     pub fn open() -> Self {
         let (mut open, mut missing) = (Vec::new(), Vec::new());
-        for (name, kind, number) in EVENTS {
-            match sys::open_counter(kind, number) {
-                Ok(file) => open.push((name, file)),
-                Err(_) => missing.push(name),
+        let mut try_all = |events: &[(&'static str, u32, u64)]| {
+            for (name, kind, number) in events {
+                match sys::open_counter(*kind, *number) {
+                    Ok(file) => open.push((*name, file)),
+                    Err(_) => missing.push(*name),
+                }
             }
+            open.len()
+        };
+        let of_processor = try_all(&PROCESSOR);
+        let modelled = match of_processor {
+            0 => events_of(Path::new(MODEL)),
+            _ => Vec::new(),
+        };
+        let modelled = try_all(&modelled) > of_processor;
+        try_all(&KERNEL);
+        missing.retain(|name| open.iter().all(|(there, _)| there != name));
+        Self {
+            open,
+            missing,
+            modelled,
         }
-        Self { open, missing }
+    }
+
+    /// What the processor would count is counted by the machine model.
+    pub const fn modelled(&self) -> bool {
+        self.modelled
     }
 
     /// Names of the counters, in the order of [`EventCounters::over`].
@@ -93,6 +130,22 @@ impl EventCounters {
     }
 }
 
+/// The events of [`MODELLED`] that a unit has, with the unit's number and theirs.
+fn events_of(unit: &Path) -> Vec<(&'static str, u32, u64)> {
+    let text = |path: &str| fs::read_to_string(unit.join(path)).unwrap_or_default();
+    let Ok(kind) = text("type").trim().parse() else {
+        return Vec::new();
+    };
+    let number = |event: &str| {
+        let text = text(&format!("events/{event}"));
+        u64::from_str_radix(text.trim().strip_prefix("event=0x")?, 16).ok()
+    };
+    let found = MODELLED
+        .iter()
+        .filter_map(|(name, event)| Some((*name, kind, number(event)?)));
+    found.collect()
+}
+
 fn rise(before: &Reading, after: &Reading) -> f64 {
     let [count, wanted, taken] = [0, 1, 2].map(|i| after[i].saturating_sub(before[i]) as f64);
     match taken > 0.0 {
@@ -110,6 +163,24 @@ mod tests {
         assert_eq!(rise(&[10, 100, 100], &[60, 200, 200]), 50.0);
         assert_eq!(rise(&[0, 0, 0], &[50, 200, 100]), 100.0);
         assert!(rise(&[5, 0, 0], &[5, 100, 0]).is_nan());
+    }
+
+    #[test]
+    fn a_unit_says_the_numbers_of_its_events() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert_eq!(events_of(folder.path()), [], "no unit");
+        let write = |name: &str, text: &str| {
+            fs::write(folder.path().join(name), text).expect("it can be written");
+        };
+        fs::create_dir(folder.path().join("events")).expect("a folder");
+        write("events/llc-misses", "event=0x0f\n");
+        assert_eq!(events_of(folder.path()), [], "no number of the unit");
+        write("type", "23\n");
+        write("events/cycles", "event=0x01\n");
+        write("events/instructions", "config=1\n");
+        write("events/others", "event=0x02\n");
+        let found = [("cycles", 23, 1), ("last-level misses", 23, 15)];
+        assert_eq!(events_of(folder.path()), found);
     }
 
     #[test]

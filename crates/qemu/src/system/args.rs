@@ -18,7 +18,8 @@ const MAX_QUANTUM: u64 = 10_000_000;
 const ALLOWED_FEATURES: [&str; 2] = ["coherence", "prefetch"];
 
 /// The arguments `machine=NAME-OR-FILE`, `output=FILE`, `memory=BYTES`, and if wanted
-/// `quantum=INSTRUCTIONS`, `turn=INSTRUCTIONS` (0: as QEMU likes) and `features=NAME+NAME`.
+/// `quantum=INSTRUCTIONS`, `turn=INSTRUCTIONS` (0: as QEMU likes), `features=NAME+NAME` and
+/// `counters=FILE`.
 #[derive(Clone, Debug)]
 pub struct Args {
     /// The machine to model.
@@ -33,6 +34,8 @@ pub struct Args {
     pub turn: Option<u64>,
     /// Parts of the model that are on.
     pub features: Features,
+    /// The file behind the memory in which the guest reads its counters.
+    pub counters: Option<PathBuf>,
 }
 
 /// Reads the arguments.
@@ -41,7 +44,7 @@ pub struct Args {
 /// The first argument that is missing or not what it has to be, and what is allowed.
 pub fn read(args: &[String]) -> Result<Args, String> {
     let (mut machine, mut output, mut memory) = (None, None, None);
-    let (mut quantum, mut turn) = (QUANTUM, TURN);
+    let (mut quantum, mut turn, mut counters) = (QUANTUM, TURN, None);
     let mut features = Features::NONE;
     features.coherence = true;
     for arg in args {
@@ -52,9 +55,10 @@ pub fn read(args: &[String]) -> Result<Args, String> {
             Some(("quantum", n)) => quantum = number(arg, n, 1, MAX_QUANTUM)?,
             Some(("turn", n)) => turn = number(arg, n, 0, MAX_QUANTUM)?,
             Some(("features", names)) => features = read_features(names)?,
+            Some(("counters", path)) => counters = Some(PathBuf::from(path)),
             _ => {
                 return Err(format!(
-                    "argument {arg:?}; allowed: machine=, output=, memory=, quantum=, turn=, features="
+                    "argument {arg:?}; allowed: machine=, output=, memory=, quantum=, turn=, features=, counters="
                 ));
             }
         }
@@ -75,6 +79,7 @@ pub fn read(args: &[String]) -> Result<Args, String> {
         quantum,
         turn: (turn > 0).then_some(turn),
         features,
+        counters,
     })
 }
 
@@ -122,7 +127,7 @@ mod tests {
     fn what_is_not_said_has_a_default() {
         let args = read_all(&GOOD).expect("good arguments");
         assert_eq!((args.quantum, args.memory), (QUANTUM, 1 << 30));
-        assert_eq!(args.turn, Some(TURN));
+        assert_eq!((args.turn, args.counters), (Some(TURN), None));
         assert_eq!(args.features.on(), ["coherence"]);
         assert_eq!(args.machine.name, "w3540");
     }
@@ -131,11 +136,17 @@ mod tests {
     fn what_is_said_counts() {
         let more = [
             &GOOD[..],
-            &["quantum=20", "turn=0", "features=coherence+prefetch"],
+            &[
+                "quantum=20",
+                "turn=0",
+                "features=coherence+prefetch",
+                "counters=c",
+            ],
         ]
         .concat();
         let args = read_all(&more).expect("good arguments");
         assert_eq!((args.quantum, args.turn), (20, None));
+        assert_eq!(args.counters, Some("c".into()));
         assert_eq!(args.features.on(), ["coherence", "prefetch"]);
         let none = [&GOOD[..], &["features=none"]].concat();
         let args = read_all(&none).expect("good arguments");

@@ -21,6 +21,8 @@ pub enum Op {
     Dump = 3,
     /// Its counts are 0 again.
     Clear = 4,
+    /// What the guest can read is brought up to date; of no region.
+    Publish = 5,
 }
 
 /// One mark.
@@ -54,6 +56,7 @@ impl Mark {
             2 => Op::Stop,
             3 => Op::Dump,
             4 => Op::Clear,
+            5 => Op::Publish,
             _ => return None,
         };
         Some(Self {
@@ -78,7 +81,7 @@ mod tests {
 
     #[test]
     fn every_mark_survives_its_instruction() {
-        for op in [Op::Start, Op::Stop, Op::Dump, Op::Clear] {
+        for op in [Op::Start, Op::Stop, Op::Dump, Op::Clear, Op::Publish] {
             for region in [0, 1, 77, 4095] {
                 let mark = Mark { op, region };
                 let bytes = instruction(SIGN << 16 | u32::from(mark.code()));
@@ -96,7 +99,7 @@ mod tests {
         assert_eq!(Mark::of(&[]), None);
         assert_eq!(Mark::of(&instruction(0x4b44_0001)), None, "another sign");
         assert_eq!(Mark::of(&instruction(0x4b43_0000)), None, "no operation 0");
-        assert_eq!(Mark::of(&instruction(0x4b43_0005)), None, "no operation 5");
+        assert_eq!(Mark::of(&instruction(0x4b43_0006)), None, "no operation 6");
         // The compiler's own padding, and another register.
         assert_eq!(Mark::of(&instruction(0)), None);
         let mut other = mark.clone();

@@ -5,7 +5,7 @@
 //! * `mark`: how programs in the guest say what counts; `decode`: what else it must know of
 //!   instructions; `address`: where an access went;
 //! * `word`, `lanes`: what the virtual processors did, merged by instruction clocks;
-//! * `watcher`: the machine model and the regions.
+//! * `watcher`: the machine model and the regions; `published`: counters that the guest reads.
 //!
 //! # What is asked of QEMU
 //! All virtual processors run on one thread (`-accel tcg,thread=single`): the counter of
@@ -21,6 +21,7 @@ mod args;
 mod decode;
 mod lanes;
 mod mark;
+pub mod published;
 pub mod results;
 mod watcher;
 mod word;
@@ -200,11 +201,16 @@ impl State {
             let more = self
                 .lanes
                 .mark(vcpu, counted, mark.code(), &mut self.watcher);
+            // What is published has to have all that the reader did before.
+            let more = more && (mark.op != Op::Publish || self.lanes.flush(&mut self.watcher));
             if !more {
                 self.stop();
             }
         } else {
             lanes::Sink::mark(&mut self.watcher, vcpu, mark.code());
+        }
+        if mark.op == Op::Publish {
+            self.watcher.publish();
         }
     }
 

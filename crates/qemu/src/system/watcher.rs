@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use piebald_hw::{Counters, Machine, Options};
 use piebald_units::{
-    Asid, CoreId, PAGE_SHIFT, PageSize, PhysAddr, Picos, VirtAddr,
+    Asid, CoreId, Hertz, PAGE_SHIFT, PageSize, PhysAddr, Picos, VirtAddr,
     memory::{MemoryPort, PageTables, PhysRef, Walk},
     op::RefKind,
 };
@@ -13,6 +13,7 @@ use super::{
     args::Args,
     lanes::Sink,
     mark::{Mark, Op},
+    published::{EVENTS, Published},
     results::{Dump, LevelCounts, VcpuCounts},
     word::{Kind, Word},
 };
@@ -100,6 +101,10 @@ struct Vcpu {
 /// The modelled machine as the guest's processors use it.
 pub struct Watcher {
     machine: Machine,
+    /// Clock of its cores.
+    clock: Hertz,
+    /// Where the guest reads its counters.
+    published: Option<Published>,
     /// Time at which the quantum began.
     now: Picos,
     vcpus: Vec<Vcpu>,
@@ -132,8 +137,12 @@ impl Watcher {
         for vcpu in 0..vcpus {
             machine.set_running(CoreId(vcpu as u16), Some(vcpu as u8));
         }
+        let published = args.counters.as_deref();
+        let published = published.map(|path| Published::open(path, &args.machine.name, vcpus));
         Ok(Self {
             machine,
+            clock: args.machine.core.clock,
+            published: published.transpose()?,
             now: Picos(0),
             vcpus: vec![Vcpu::default(); vcpus],
             batch: Vec::new(),
@@ -189,6 +198,35 @@ impl Watcher {
         (0..self.vcpus.len()).map(|v| self.done(v)).collect()
     }
 
+    /// Writes all counts to where the guest can read them.
+    pub fn publish(&self) {
+        if let Some(published) = &self.published {
+            published.write((0..self.vcpus.len()).map(|v| self.events(v)));
+        }
+    }
+
+    /// What a processor has counted since the model was built, in the order of [`EVENTS`].
+    fn events(&self, vcpu: usize) -> [u64; EVENTS.len()] {
+        let Done {
+            counters: c, time, ..
+        } = self.done(vcpu);
+        let misses = |level: usize| c.level[level].misses;
+        let last = self.levels().len().saturating_sub(1);
+        let cycles = u128::from(time.0) * u128::from(self.clock.0) / 1_000_000_000_000;
+        [
+            c.instructions,
+            cycles as u64,
+            c.references,
+            misses(1.min(last)),
+            c.level[last].accesses,
+            misses(last),
+            c.memory_reads,
+            c.memory_writes,
+            c.row_hits,
+            c.row_conflicts,
+        ]
+    }
+
     fn obey(&mut self, mark: Mark) {
         let here = self.all_done();
         let nothing = vec![Done::default(); self.vcpus.len()];
@@ -210,6 +248,7 @@ impl Watcher {
                 region.since = region.since.take().map(|_| here);
             }
             Op::Dump => self.dumps.extend(self.read(mark.region)),
+            Op::Publish => {}
         }
     }
 
@@ -293,7 +332,9 @@ impl Sink for Watcher {
     }
 
     fn mark(&mut self, _: usize, code: u16) -> bool {
-        if let Some(mark) = Mark::from_code(code) {
+        if let Some(mark) = Mark::from_code(code)
+            && mark.op != Op::Publish
+        {
             self.obey(mark);
         }
         self.regions.values().any(|r| r.since.is_some())

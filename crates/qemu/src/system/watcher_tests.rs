@@ -4,8 +4,13 @@ use super::*;
 use crate::system::args;
 
 fn watcher(vcpus: usize) -> Watcher {
+    watcher_with(vcpus, &[])
+}
+
+fn watcher_with(vcpus: usize, more: &[&str]) -> Watcher {
     let words = ["machine=w3540", "output=none.json", "memory=1073741824"];
-    let args = args::read(&words.map(str::to_owned)).expect("good arguments");
+    let words = words.iter().chain(more).map(|w| (*w).to_owned());
+    let args = args::read(&words.collect::<Vec<_>>()).expect("good arguments");
     Watcher::new(&args, vcpus).expect("the W3540 can be built")
 }
 
@@ -142,4 +147,44 @@ fn a_machine_with_too_few_cores_is_refused() {
     let args = args::read(&words.map(str::to_owned)).expect("good arguments");
     let error = Watcher::new(&args, 5).err().expect("4 cores");
     assert!(error.contains("allowed: 1 to 4"), "{error}");
+}
+
+#[test]
+fn what_is_published_is_what_was_counted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("counters");
+    let mut watcher = watcher_with(2, &[&format!("counters={}", file.display())]);
+    mark(&mut watcher, Op::Start);
+    // 1 MiB: more than the second level, less than the last.
+    let lines = 16384;
+    quantum(&mut watcher, 1, &scan(1 << 20, lines));
+    quantum(&mut watcher, 1, &scan(1 << 20, lines));
+    assert!(mark(&mut watcher, Op::Publish), "the region is open still");
+    watcher.publish();
+    let bytes = std::fs::read(&file).expect("it is there");
+    let word = |i: usize| {
+        let bytes = &bytes[8 * i..8 * i + 8];
+        u64::from_le_bytes(bytes.try_into().expect("a word"))
+    };
+    let of = |vcpu: usize, event: &str| {
+        let at = EVENTS.iter().position(|e| *e == event).expect("an event");
+        word(64 + 16 * vcpu + at)
+    };
+    assert!(
+        (0..EVENTS.len()).all(|i| word(64 + i) == 0),
+        "the other one"
+    );
+    assert_eq!(of(1, "instructions"), 4 * lines);
+    assert_eq!(of(1, "references"), 2 * lines);
+    assert_eq!(of(1, "l2-misses"), 2 * lines);
+    assert_eq!(of(1, "llc-references"), 2 * lines);
+    assert_eq!(of(1, "llc-misses"), lines);
+    assert_eq!(of(1, "memory-reads"), lines);
+    let counts = &watcher.regions()[0].vcpus[1];
+    assert_eq!(of(1, "row-hits"), counts.row_hits);
+    let cycles = of(1, "cycles") as f64;
+    let expected = counts.time_ps as f64 * watcher.clock.0 as f64 / 1e12;
+    assert!((cycles - expected).abs() <= 1.0, "{cycles} {expected}");
+    // No region comes of it.
+    assert_eq!(watcher.regions().len(), 1);
 }
