@@ -1,6 +1,10 @@
 #!/usr/bin/env bash
 # What the module costs, in instructions of the guest per operation: kernel/test/cost.c under
 # QEMU's instruction clock, with one processor. Prints a line for each state of the module.
+#
+#   kernel/cost.sh              instructions; a minute
+#   kernel/cost.sh PLUGIN       and cycles and last-level misses on a modelled W3540; PLUGIN is
+#                               libpiebald_qemu.so. Some minutes
 set -eu
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -8,10 +12,26 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/scripts/setup.sh"
 settle_target_dir "$root"
 
+case ${1:-} in
+    -h | --help) sed -n '2,/^set -eu/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit ;;
+esac
+install_packages build-essential || exit 1
 module=$("$root/kernel/build.sh")
 work=$CARGO_TARGET_DIR/kernel/cost
 mkdir -p "$work"
 cc -O2 -Wall -Wextra -Werror -static -o "$work/cost" "$root/kernel/test/cost.c"
+cc -E -P -o "$work/cost.i" "$root/kernel/test/cost.c"
+compiler=$(cc -print-prog-name=cc1)
+options=(--program "$compiler" --file "$compiler:/cc1" --file "$work/cost.i:/cost.i")
+if [ -n "${1:-}" ]; then
+    [ -e "$1" ] || { warn "cost: $1: no such file"; exit 2; }
+    rm -f "$work/counters"
+    memory="memory-backend-file,id=counters,share=on,size=64K,mem-path=$work/counters"
+    options+=(--file "$(dirname "$module")/piebald_model.ko:/piebald_model.ko")
+    options+=(--qemu -plugin --qemu "$1,machine=w3540,memory=$((512 << 20)),output=$work/results.json,counters=$work/counters")
+    options+=(--qemu -object --qemu "$memory" --qemu -device --qemu "ivshmem-plain,memdev=counters")
+fi
 "$root/scripts/guest.sh" run --run "$root/kernel/test/cost.sh" --file "$module:/piebald.ko" \
-    --file "$work/cost:/bin/cost" --cpus 1 --memory 512M --qemu -icount --qemu shift=0,sleep=off |
+    --file "$work/cost:/bin/cost" --cpus 1 --memory 512M --timeout 1500 "${options[@]}" \
+    --qemu -icount --qemu shift=0,sleep=off |
     tr -d '\r' | grep -a ': new'
