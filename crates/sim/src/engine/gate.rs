@@ -6,7 +6,7 @@ use piebald_units::{Picos, TaskId};
 use super::Engine;
 use crate::setup::{ProgramSetup, Setup, SimError};
 
-/// A warm-up that no references end.
+/// A part of a run that no references end.
 const BY_TIME: u64 = u64::MAX >> 2;
 
 /// What waits for the set-up of others.
@@ -26,12 +26,12 @@ impl Gate {
     }
 }
 
-/// The warm-up of a run's programs ends with time, if it has one that does.
+/// No references end a part of a run that is measured by time.
 pub(super) fn warm_by_time(setup: &mut Setup<'_>, own: usize) {
     if setup.course.is_some_and(|c| c.warmup.is_some()) {
-        setup.programs[..own]
-            .iter_mut()
-            .for_each(|p| p.warmup = BY_TIME);
+        for program in &mut setup.programs[..own] {
+            (program.warmup, program.budget) = (BY_TIME, BY_TIME);
+        }
     }
 }
 
