@@ -10,7 +10,7 @@ use piebald_sim::{
 };
 
 use crate::{
-    colors,
+    colors, course,
     describe::machine_lines,
     jobs::{Focus, Job, Phase, curve_ways, foci, group_of, last_level, members},
     memory::{self, MemoryParts},
@@ -71,6 +71,7 @@ pub(crate) fn assemble(results: &Results<'_>) -> Result<Study, StudyError> {
         warnings.push("one repetition: no interval can be given".to_owned());
     }
     let mut notes = gathered(|i| &i.notes);
+    notes.extend(scenario.course.map(course::words));
     for program in policies.first().iter().flat_map(|p| &p.programs) {
         let (said, weak) = region_error(program);
         notes.extend(said);

@@ -2,9 +2,11 @@
 
 use piebald_report::{CourseEvent, CourseIpc, CourseProgram, CourseResult};
 use piebald_sim::{
-    Outcome,
+    Course, Outcome,
     rooms::os_model::kernel::{HvrEvent, What},
 };
+
+use piebald_units::Picos;
 
 use crate::{
     assemble::Results,
@@ -68,6 +70,21 @@ fn ipc(outcome: &Outcome, names: &[&str], hertz: f64) -> Vec<CourseIpc> {
         }
     };
     names.iter().enumerate().map(of).collect()
+}
+
+/// When runs of several programs are measured.
+pub(crate) fn words(course: Course) -> String {
+    let us = |time: Picos| time.0 as f64 * 1e-6;
+    let from = match course.warmup {
+        Some(warmup) => format!(", every program is measured from {} us on", us(warmup)),
+        None => String::new(),
+    };
+    let setup = match course.after_setup {
+        true => " after the set-up of all programs",
+        false => "",
+    };
+    let until = us(course.until);
+    format!("runs of several programs last {until} us{setup}{from}, not by references")
 }
 
 fn described(event: &HvrEvent, names: &[&str]) -> CourseEvent {

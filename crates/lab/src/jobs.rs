@@ -90,7 +90,11 @@ pub(crate) fn jobs(scenario: &Scenario, inputs: &[Prepared]) -> Vec<Job> {
 
 /// Whether a program runs alone, too.
 fn runs_alone(scenario: &Scenario, program: usize) -> bool {
-    scenario.alone == Alone::All || scenario.programs[program].role == Role::Target
+    match scenario.alone {
+        Alone::All => true,
+        Alone::Targets => scenario.programs[program].role == Role::Target,
+        Alone::None => false,
+    }
 }
 
 /// How a program is measured in a phase: in each of its regions, or as it is.

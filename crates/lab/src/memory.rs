@@ -73,12 +73,16 @@ pub(crate) fn extras(repetitions: &[MemoryParts<'_>]) -> Vec<Extra> {
 /// What the disk was needed for, as far as it was.
 pub(crate) fn io_extras(tallies: &[Tally]) -> Vec<Extra> {
     type Figure = (&'static str, &'static str, fn(&Tally) -> f64);
-    let figures: [Figure; 4] = [
+    let figures: [Figure; 6] = [
         ("waited for files and pages", "ms", |t| t.blocked_ps * 1e-9),
         ("faults that waited", "", |t| t.major_faults),
         ("file pages read and written", "", |t| t.io_pages),
         ("of these in memory", "%", |t| {
             100.0 * (1.0 - t.io_waits / t.io_pages)
+        }),
+        ("file pages read from the disk", "", |t| t.disk_reads),
+        ("of pages read, kept in memory", "%", |t| {
+            100.0 * (1.0 - t.disk_reads / t.io_reads)
         }),
     ];
     let happened = |of: fn(&Tally) -> f64| tallies.iter().all(|t| of(t).is_finite());

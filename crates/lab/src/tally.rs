@@ -25,6 +25,9 @@ pub(crate) struct Tally {
     /// Pages of files that were read or written by calls, and those that were waited for.
     pub(crate) io_pages: f64,
     pub(crate) io_waits: f64,
+    /// Those that read calls came to, and those of them that the disk had to be asked for.
+    pub(crate) io_reads: f64,
+    pub(crate) disk_reads: f64,
     pub(crate) major_faults: f64,
     /// Waited for files and pages.
     pub(crate) blocked_ps: f64,
@@ -52,6 +55,8 @@ impl Tally {
             (&mut self.faults, other.faults),
             (&mut self.io_pages, other.io_pages),
             (&mut self.io_waits, other.io_waits),
+            (&mut self.io_reads, other.io_reads),
+            (&mut self.disk_reads, other.disk_reads),
             (&mut self.major_faults, other.major_faults),
             (&mut self.blocked_ps, other.blocked_ps),
             (&mut self.read_bytes, other.read_bytes),
@@ -114,6 +119,8 @@ impl From<&Region> for Tally {
             huge_pages: r.huge_pages as f64,
             io_pages: r.io.pages as f64,
             io_waits: r.io.waits as f64,
+            io_reads: r.io.reads.pages as f64,
+            disk_reads: (r.io.reads.waits + r.io.reads.ahead) as f64,
             major_faults: r.io.major_faults as f64,
             blocked_ps: r.io.blocked.0 as f64,
             read_bytes: r.reads.bytes as f64,

@@ -80,6 +80,12 @@ fn what_cannot_be_is_refused_with_its_place() {
         ("until_us = 900", "until_us = 0.0", "course.until_us"),
         ("every_us = 100", "every_us = 1000", "up to until_us"),
         (
+            "every_us = 100",
+            "every_us = 100\nwarmup_us = 900",
+            "course.warmup_us = 900: allowed: less than until_us",
+        ),
+        ("every_us = 100", "after_setup = 1", "course.after_setup"),
+        (
             "time_scale = 1000",
             "time_scale = 0",
             "policy[0].hvr.time_scale = 0",
@@ -136,4 +142,39 @@ fn a_program_that_comes_and_goes_shows_in_the_report() {
         again.policies[0].course.as_ref().map(|c| c.events.len()),
         Some(3)
     );
+}
+
+#[test]
+fn programs_can_be_measured_by_time_after_their_set_up_and_not_alone() {
+    let text = GOOD
+        .replace("alone = \"targets\"", "alone = \"none\"")
+        .replace(
+            "until_us = 900\nevery_us = 100",
+            "until_us = 300\nwarmup_us = 100\nafter_setup = true",
+        );
+    let text = text.replace("arrives_us = 200\nleaves_us = 700\n", "");
+    let study = kit::run_scenario(&parse(&text).expect("a scenario")).expect("runs");
+    for program in &study.policies[0].programs {
+        assert!(!program.alone.refs.is_known(), "{}", program.name);
+        assert_eq!(program.slowdown, None, "{}", program.name);
+        let together = program.together.as_ref().expect("together");
+        assert_eq!(together.time_ps.mean, 200e6, "{}", program.name);
+        assert!(together.refs.mean > 0.0, "{}", program.name);
+    }
+    let course = study.policies[0].course.as_ref().expect("a course");
+    assert_eq!(course.times_ps.last(), Some(&300_000_000));
+    let said = "runs of several programs last 300 us after the set-up of all programs, every \
+                program is measured from 100 us on, not by references";
+    assert!(study.notes.iter().any(|n| n == said), "{:?}", study.notes);
+    // Table and page have nothing to show of runs alone, and say so in words at most.
+    let table = to_table(&study, &TableStyle::default());
+    assert!(!table.contains("NaN"), "{table}");
+    assert!(to_html(&study).is_ok());
+    // Somebody has to run.
+    let sweep = text.find("[[program]]\nname = \"sweep\"").expect("there");
+    let policy = text.find("[[policy]]").expect("there");
+    let lonely = format!("{}{}", &text[..sweep], &text[policy..]);
+    let error = parse(&lonely).expect_err("nothing would run");
+    let part = "alone = \"none\": allowed: \"all\" or \"targets\" where";
+    assert!(error.contains(part), "{error}");
 }

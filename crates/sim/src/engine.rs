@@ -2,6 +2,7 @@
 
 mod calls;
 mod colors;
+mod gate;
 mod hvr;
 mod measure;
 mod reads;
@@ -29,6 +30,7 @@ use crate::{
     work::Work,
 };
 use colors::ColorState;
+use gate::Gate;
 use hvr::Agenda;
 use reads::Placing;
 
@@ -157,6 +159,8 @@ struct Engine<'a> {
     measured: usize,
     /// Programs that wait for the others to be warm.
     late: Vec<usize>,
+    /// Where programs wait for the others' set-up; `None` = it is open.
+    gate: Option<Gate>,
     /// Program instances started so far: they tell equal event numbers apart.
     instances: u16,
     slice: Picos,
@@ -203,6 +207,7 @@ impl<'a> Engine<'a> {
                 work: Work::default(),
             })
             .collect();
+        gate::warm_by_time(&mut setup, own);
         let programs = std::mem::take(&mut setup.programs);
         let agenda = Agenda::new(&setup, &programs[..own])?;
         let unmeasured = programs.iter().filter(|p| !p.measured).count();
@@ -228,6 +233,7 @@ impl<'a> Engine<'a> {
             reported: 0,
             measured: unmeasured,
             late: Vec::new(),
+            gate: Gate::of(&setup),
             instances: 0,
             slice: sched.slice,
             agenda,
@@ -251,20 +257,6 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn start_all(&mut self, from: Picos) -> Result<(), SimError> {
-        let all_wait = self.programs[..self.own].iter().all(|p| p.setup.waits);
-        let waits = |p: &ProgramState| p.setup.waits && !all_wait;
-        let there = |p: &usize| self.programs[*p].setup.stay.arrives.is_none();
-        let (late, early): (Vec<usize>, Vec<usize>) = (0..self.own)
-            .filter(there)
-            .partition(|p| waits(&self.programs[*p]));
-        for program in &late {
-            self.hold(*program)?;
-        }
-        self.late = late;
-        self.start_at(&early, from)
-    }
-
     /// Starts programs for the first time, each at its own offset from `from`.
     fn start_at(&mut self, programs: &[usize], from: Picos) -> Result<(), SimError> {
         for program in programs {
@@ -284,20 +276,6 @@ impl<'a> Engine<'a> {
                 self.pick(core)?;
             }
         }
-        Ok(())
-    }
-
-    /// Starts the programs that waited, once all others are warm.
-    fn start_late(&mut self, from: Picos) -> Result<(), SimError> {
-        let late = std::mem::take(&mut self.late);
-        let warm = |p: usize| {
-            let state = &self.programs[p];
-            state.warm.is_some() || late.contains(&p) || state.setup.stay.arrives.is_some()
-        };
-        if (0..self.own).all(warm) {
-            return self.start_at(&late, from);
-        }
-        self.late = late;
         Ok(())
     }
 

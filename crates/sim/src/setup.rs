@@ -77,12 +77,20 @@ pub struct Stay {
 }
 
 /// A run that lasts for a given time, however far its programs come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Course {
     /// How long.
     pub until: Picos,
     /// Time between two looks at what programs did, at least 1 us.
     pub every: Picos,
+    /// Times of the run, those of [`Stay`] as well, begin when every program that marks the end of
+    /// its set-up has done so; who is there earlier waits, as do programs without a mark. Nobody
+    /// waits for others to be warm.
+    pub after_setup: bool,
+    /// The measured parts of all programs begin at this time, or when they arrive later, and last
+    /// to the end of the run or until they leave; who ends before is started again and measured
+    /// on. `None` = they begin and end by references.
+    pub warmup: Option<Picos>,
 }
 
 /// The colours of a program: what its launcher and its main thread ask the kernel for.

@@ -73,6 +73,7 @@ fn programs_come_and_go_by_the_clock() {
     bench.course = Some(Course {
         until: micros(1000),
         every: micros(100),
+        ..Course::default()
     });
     let first = sweep("first", "0", A, 96 << 10, Some(Class::Llch));
     let mut guest = sweep("guest", "1", B, 1 << 20, Some(Class::Llct));
@@ -134,6 +135,7 @@ fn classes_are_found_while_programs_run_and_looking_takes_time() {
         bench.course = Some(Course {
             until: micros(15_000),
             every: micros(1000),
+            ..Course::default()
         });
         let small = sweep("small", "0", A, 32 << 10, None);
         let large = sweep("large", "1", B, 256 << 10, None);
@@ -174,6 +176,7 @@ fn a_program_of_several_threads_cannot_leave() {
     bench.course = Some(Course {
         until: micros(500),
         every: micros(100),
+        ..Course::default()
     });
     let spawn = sys(SysOp::Spawn {
         thread: 1,
@@ -198,6 +201,7 @@ fn looks_that_follow_one_another_too_soon_are_refused() {
     bench.course = Some(Course {
         until: micros(500),
         every: Picos(10),
+        ..Course::default()
     });
     let error = bench.run(vec![sweep("a", "0", A, 64 << 10, None)]);
     let text = error.expect_err("10 ps").to_string();

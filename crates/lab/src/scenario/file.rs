@@ -267,6 +267,9 @@ pub(crate) struct PolicyTable {
 pub(crate) struct CourseTable {
     pub(crate) until_us: Spanned<f64>,
     pub(crate) every_us: Option<Spanned<f64>>,
+    #[serde(default)]
+    pub(crate) after_setup: bool,
+    pub(crate) warmup_us: Option<Spanned<f64>>,
 }
 
 /// Parameters of HVR.

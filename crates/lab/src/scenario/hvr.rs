@@ -243,7 +243,17 @@ pub(super) fn course(
         let problem = "course.every_us: allowed: up to until_us";
         return Err(source.error(table.span().start, problem));
     }
-    Ok(Some(Course { until, every }))
+    let warmup = time(&course.warmup_us, source, "course.warmup_us")?;
+    if let Some(given) = course.warmup_us.as_ref().filter(|_| warmup >= Some(until)) {
+        let allowed = "less than until_us";
+        return Err(source.refuse(given, "course.warmup_us", given.get_ref(), allowed));
+    }
+    Ok(Some(Course {
+        until,
+        every,
+        after_setup: course.after_setup,
+        warmup,
+    }))
 }
 
 /// Checks a policy's HVR against the machine's colours.

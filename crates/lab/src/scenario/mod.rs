@@ -5,6 +5,7 @@
 
 mod advise;
 mod colors;
+mod company;
 mod file;
 mod files;
 mod hvr;
@@ -35,6 +36,7 @@ use toml::Spanned;
 
 pub use self::{
     advise::{AdviseRequest, Goal, NotWithin, Within},
+    company::{Alone, Together},
     hvr::HvrPolicy,
     regions::RegionRequest,
 };
@@ -143,24 +145,6 @@ impl std::fmt::Display for Input {
             Self::Trace(path, _) => write!(f, "trace {}", path.display()),
         }
     }
-}
-
-/// Which programs run together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Together {
-    /// All of them.
-    All,
-    /// Each target with all polluters, without the other targets.
-    EachTarget,
-}
-
-/// Which programs run alone, too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Alone {
-    /// All of them.
-    All,
-    /// Targets; polluters are company only.
-    Targets,
 }
 
 /// Which frames pages get.
@@ -374,15 +358,9 @@ impl Scenario {
         let warmup_refs = refs(&file.warmup_refs, "warmup_refs", 0)?.unwrap_or(budget_refs / 5);
         let (machine, features) = machine(&file.machine, &source)?;
         let threads = u32::from(machine.core.sockets * machine.core.per_socket * machine.core.smt);
-        let together = [
-            ("all", Together::All),
-            ("each-target", Together::EachTarget),
-        ];
-        let together = source.choose(&file.together, "together", &together)?;
-        let alone = [("all", Alone::All), ("targets", Alone::Targets)];
-        let alone = source.choose(&file.alone, "alone", &alone)?;
         let advise = advise::advise(&file, &source)?;
         let programs = programs(&file, &source, threads)?;
+        let (together, alone) = company::company(&file, &source, &programs)?;
         let course = hvr::course(&file, &source, &programs)?;
         let files = files::files(&file, &source)?;
         let policies = policies::policies(&file, &source, &machine, &programs)?;

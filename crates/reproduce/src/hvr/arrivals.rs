@@ -123,7 +123,12 @@ fn run(
         })
     };
     let setups = guests.iter().map(setup).collect::<Result<Vec<_>, _>>()?;
-    course(runs, &frames(way), setups, (seed, Course { until, every }))
+    let timed = Course {
+        until,
+        every,
+        ..Course::default()
+    };
+    course(runs, &frames(way), setups, (seed, timed))
 }
 
 fn course(
@@ -470,6 +475,7 @@ fn walk_of(runs: &Runs<'_>, name: &str) -> Result<(f64, f64), String> {
         let all = Course {
             until: Picos(until),
             every: Picos(until),
+            ..Course::default()
         };
         course(runs, &frames, vec![setup], (bench.seed, all))
     };

@@ -34,10 +34,8 @@ impl Engine<'_> {
             Next::More => Ok(()),
             Next::Sys(op) if !free && self.begin_read(task, program, &op) => Ok(()),
             Next::Sys(op) => self.call(core, task, program, op, free),
-            Next::Mark(number) => {
-                self.program_mark(program, number);
-                Ok(())
-            }
+            Next::Mark(mark::READY) => self.program_ready(core, task, program),
+            Next::Mark(_) => Ok(()),
             Next::Exit(_) | Next::End => self.exit(core, task, program),
             Next::Broken => Err(SimError::Input {
                 program: self.programs[program].setup.name.clone(),
@@ -47,12 +45,13 @@ impl Engine<'_> {
     }
 
     /// A program says that its set-up is over: its warm-up starts here.
-    fn program_mark(&mut self, program: usize, number: u32) {
+    fn program_ready(&mut self, core: usize, task: TaskId, program: usize) -> Result<(), SimError> {
         let state = &mut self.programs[program];
-        if number == mark::READY && !state.ready {
+        if !state.ready {
             state.origin = state.refs;
             state.ready = true;
         }
+        self.at_gate(core, task, program)
     }
 
     fn call(

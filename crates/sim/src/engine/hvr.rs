@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use piebald_hw::Counters;
-use piebald_os_model::kernel::KernelError;
+use piebald_os_model::kernel::{HvrEvent, KernelError};
 use piebald_units::{CoreId, Picos, TaskId};
 
 use super::Engine;
@@ -22,8 +22,12 @@ pub(super) struct Agenda {
     arrivals: VecDeque<(Picos, usize)>,
     departures: VecDeque<(Picos, usize)>,
     course: Option<Course>,
+    /// When its times begin; `None` = not yet.
+    begin: Option<Picos>,
     /// When the run is looked at next.
     next_look: Picos,
+    /// Programs' measured parts have begun by time.
+    warm: bool,
     timeline: Vec<TimeSample>,
     /// What programs had done at the last look.
     before: Vec<(u64, Counters)>,
@@ -47,6 +51,11 @@ impl Agenda {
             arrivals: all(|p| p.stay.arrives),
             departures: all(|p| p.stay.leaves),
             course: setup.course,
+            begin: match setup.course.is_some_and(|c| c.after_setup) {
+                true => None,
+                false => Some(Picos(0)),
+            },
+            warm: false,
             next_look: setup.course.map_or(Picos::MAX, |c| c.every),
             timeline: Vec::new(),
             before: vec![(0, Counters::default()); programs.len()],
@@ -58,7 +67,47 @@ impl Agenda {
         let first = |list: &VecDeque<(Picos, usize)>| list.front().map(|(at, _)| *at);
         let look = self.course.map(|_| self.next_look);
         let all = [first(&self.arrivals), first(&self.departures), look];
-        all.into_iter().flatten().min()
+        let all = all.into_iter().chain([self.next_warm()]);
+        self.begin.and_then(|_| all.flatten().min())
+    }
+
+    /// When measured parts begin by time, if they have not.
+    fn next_warm(&self) -> Option<Picos> {
+        self.course.and_then(|c| c.warmup).filter(|_| !self.warm)
+    }
+
+    /// The times of the run begin.
+    pub(super) fn begin(&mut self, at: Picos) {
+        self.begin = Some(at);
+        self.next_look = self.next_look.checked_add(at).unwrap_or(Picos::MAX);
+        let timed = self.arrivals.iter_mut().chain(&mut self.departures);
+        timed.for_each(|(when, _)| *when = *when + at);
+        if let Some(course) = &mut self.course {
+            course.until = course.until + at;
+            course.warmup = course.warmup.map(|warmup| warmup + at);
+        }
+    }
+
+    /// Measured parts begin and end by time.
+    pub(super) fn measures(&self) -> bool {
+        self.course.is_some_and(|c| c.warmup.is_some())
+    }
+
+    /// When they end, if they do by time.
+    pub(super) fn end(&self) -> Option<Picos> {
+        // The last look ended the run.
+        let course = self.course.filter(|_| self.measures())?;
+        Some(self.next_look.since(course.every))
+    }
+
+    /// Events by the times of the run; what was before is at 0.
+    pub(super) fn since_begin(&self, events: &[HvrEvent]) -> Vec<HvrEvent> {
+        let begin = self.begin.unwrap_or(Picos(0));
+        let mut events = events.to_vec();
+        for event in &mut events {
+            event.time = event.time.since(begin);
+        }
+        events
     }
 
     pub(super) fn take_timeline(&mut self) -> Vec<TimeSample> {
@@ -85,6 +134,13 @@ impl Engine<'_> {
         while let Some(program) = due(&mut self.agenda.arrivals, at) {
             self.setup.kernel.at(at);
             self.start_at(&[program], at)?;
+            if self.agenda.warm {
+                self.warm_at(at, program);
+            }
+        }
+        if self.agenda.next_warm().is_some_and(|due| due <= at) {
+            self.agenda.warm = true;
+            (0..self.own).for_each(|program| self.warm_at(at, program));
         }
         while let Some(program) = due(&mut self.agenda.departures, at) {
             self.programs[program].leaving = true;
@@ -156,22 +212,24 @@ impl Engine<'_> {
         core
     }
 
-    fn look(&mut self, at: Picos) {
+    /// What programs have done until now is not part of the next look.
+    pub(super) fn look_from_here(&mut self) {
         for core in 0..self.cpus.len() {
             self.settle(core);
         }
         let programs = self.programs[..self.own].iter();
-        let now: Vec<(u64, Counters)> = programs.map(|p| (p.refs, p.counters)).collect();
-        let before = std::mem::replace(&mut self.agenda.before, now.clone());
-        let since = now.iter().zip(&before);
-        let moved: Vec<Picos> = self.programs[..self.own]
-            .iter()
-            .map(|p| p.follow_time)
-            .collect();
-        let moved_before = std::mem::replace(&mut self.agenda.moved, moved.clone());
-        let moving = moved.iter().zip(moved_before);
+        self.agenda.before = programs.clone().map(|p| (p.refs, p.counters)).collect();
+        self.agenda.moved = programs.map(|p| p.follow_time).collect();
+    }
+
+    fn look(&mut self, at: Picos) {
+        let before = std::mem::take(&mut self.agenda.before);
+        let moved_before = std::mem::take(&mut self.agenda.moved);
+        self.look_from_here();
+        let since = self.agenda.before.iter().zip(&before);
+        let moving = self.agenda.moved.iter().zip(moved_before);
         self.agenda.timeline.push(TimeSample {
-            time: at,
+            time: at.since(self.agenda.begin.unwrap_or(Picos(0))),
             programs: since.map(|(n, b)| (n.0 - b.0, n.1 - b.1)).collect(),
             moving: moving.map(|(now, before)| now.since(before)).collect(),
         });

@@ -1,6 +1,6 @@
 //! What a run measures: moments of a program, and the cache's sets over time.
 
-use piebald_units::{CoreId, TaskId, memory::PageTables};
+use piebald_units::{CoreId, Picos, TaskId, memory::PageTables};
 
 use super::Engine;
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Engine<'_> {
-    fn snapshot(&mut self, core: usize, program: usize) -> Snapshot {
+    fn snapshot(&mut self, time: Picos, program: usize) -> Snapshot {
         for other in 0..self.cpus.len() {
             let task = self.cpus[other].task.and_then(|t| self.task(t));
             if task.is_some_and(|t| t.program == program) {
@@ -19,7 +19,7 @@ impl Engine<'_> {
         let (pages, huge_pages) = self.resident(program);
         let state = &self.programs[program];
         Snapshot {
-            time: self.cpus[core].now,
+            time,
             refs: state.refs,
             counters: state.counters,
             faults: state.faults,
@@ -56,7 +56,7 @@ impl Engine<'_> {
         if self.programs[program].end.is_some() {
             return;
         }
-        let snapshot = self.snapshot(core, program);
+        let snapshot = self.snapshot(self.cpus[core].now, program);
         let watched = (self.setup.curve.as_ref()).is_some_and(|c| c.program == program);
         if self.programs[program].warm.is_none() {
             self.programs[program].warm = Some(snapshot);
@@ -73,6 +73,13 @@ impl Engine<'_> {
             state.curve = self.machine.miss_curve();
         }
         self.measured += usize::from(state.setup.measured);
+    }
+
+    /// The measured part of a program that is there begins with time.
+    pub(super) fn warm_at(&mut self, at: Picos, program: usize) {
+        if self.programs[program].live > 0 && self.programs[program].warm.is_none() {
+            self.programs[program].warm = Some(self.snapshot(at, program));
+        }
     }
 
     /// Looks at the sets when the chosen program has come far enough.
@@ -99,8 +106,9 @@ impl Engine<'_> {
 
     /// The last thread of a program ends: that ends its measured part too.
     pub(super) fn ended(&mut self, core: usize, program: usize) -> Result<(), SimError> {
+        let by_time = self.agenda.measures() && !self.programs[program].leaving;
         let state = &self.programs[program];
-        if state.end.is_some() {
+        if state.end.is_some() || by_time {
             return Ok(());
         }
         if state.warm.is_none() {
@@ -115,16 +123,18 @@ impl Engine<'_> {
 
     pub(super) fn outcome(mut self) -> Outcome {
         // Company may be anywhere when the run is over.
-        let latest = (0..self.cpus.len()).max_by_key(|core| self.cpus[*core].now);
+        let latest = self.cpus.iter().map(|cpu| cpu.now).max();
+        let end = self.agenda.end().or(latest).unwrap_or(Picos(0));
         let programs = (0..self.own)
             .map(|p| {
-                let now = self.snapshot(latest.unwrap_or(0), p);
+                let now = self.snapshot(end, p);
                 let state = &self.programs[p];
                 let memory = match state.end {
                     Some(_) => state.memory.clone(),
                     None => self.memory_use(p),
                 };
-                let (end, early) = state.end.unwrap_or((now, true));
+                let by_time = self.agenda.measures();
+                let (end, early) = state.end.unwrap_or((now, !by_time));
                 let warm = state.warm.unwrap_or(end);
                 ProgramOutcome {
                     region: end.since(&warm, early),
@@ -139,7 +149,7 @@ impl Engine<'_> {
             map: self.map,
             kernel: self.setup.kernel.counters(),
             paging: self.setup.kernel.paging(),
-            hvr: self.setup.kernel.hvr_events().to_vec(),
+            hvr: self.agenda.since_begin(self.setup.kernel.hvr_events()),
             observations: self.setup.kernel.observations().to_vec(),
             sample_time: self.sample_time,
             timeline: self.agenda.take_timeline(),
