@@ -81,9 +81,9 @@ impl Agenda {
         self.begin = Some(at);
         self.next_look = self.next_look.checked_add(at).unwrap_or(Picos::MAX);
         let timed = self.arrivals.iter_mut().chain(&mut self.departures);
-        timed.for_each(|(when, _)| *when = *when + at);
+        timed.for_each(|(when, _)| *when += at);
         if let Some(course) = &mut self.course {
-            course.until = course.until + at;
+            course.until += at;
             course.warmup = course.warmup.map(|warmup| warmup + at);
         }
     }
