@@ -341,6 +341,11 @@ fn compile_one(
     run("cc", &mut cc)
 }
 
+/// Is it a program that comes with Piebald, or is on this computer?
+pub fn has_program(name: &str) -> bool {
+    own(name).is_some() || find::program(OsStr::new(name)).is_some()
+}
+
 /// The source of a program that comes with Piebald.
 fn own(name: &str) -> Option<&'static (&'static str, &'static str)> {
     PROGRAMS.iter().find(|(ours, _)| *ours == name)
