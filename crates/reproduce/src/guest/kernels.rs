@@ -349,7 +349,8 @@ impl Kernels {
         })
     }
 
-    /// Slowdown of the subject beside the others in percent, by its own work.
+    /// Slowdown of the subject beside the others in percent, by its own work; where boots alone are
+    /// those of another case, by the time of an instruction.
     pub(super) fn slowdown(&self, case: &Case, way: &str) -> Pair {
         let name = case.subject.name;
         let modelled = self.pair(case, Pace::Time, true, |study| {
@@ -364,7 +365,14 @@ impl Kernels {
             let together = done.real.as_ref().map_err(Clone::clone)?;
             let alone = metrics(alone, way, name, false)?;
             let together = metrics(together, way, name, true)?;
-            slowdown(together, alone).ok_or_else(|| "no time together".to_owned())
+            let found = match done.alone {
+                None => slowdown(together, alone),
+                Some(_) => alone
+                    .ipc
+                    .ratio(&together.ipc)
+                    .map(|r| r.map(|x| 100.0 * (x - 1.0))),
+            };
+            found.ok_or_else(|| "no time together".to_owned())
         };
         Pair {
             modelled: modelled.modelled,

@@ -35,13 +35,24 @@ const PROGRAMS: [Line; 6] = [
     ("mergesort 1 MiB", ["records", "1048576 12", "1048576 120"]),
     ("mergesort 256 KiB", ["records", "262144 60", "262144 600"]),
 ];
+/// Arguments in the guest beside PostMark, whose run is longer than the others' and is met from its
+/// beginning: first it draws its text (reproduce/guest/log.md, change 5).
+const LONG: [(&str, &str); PAIRED] = [
+    ("mergesort 1.5 MiB", "1572864 16"),
+    ("mm", "25000 250000 100"),
+    ("fft", "131072 3"),
+    ("lu", "400 2"),
+];
 /// Of these the first ones are those of section 4.3, and the quick form runs still fewer.
 const PAIRED: usize = 4;
 const QUICK: usize = 2;
 
+fn words(text: &str) -> Vec<String> {
+    text.split(' ').map(str::to_owned).collect()
+}
+
 /// A program that lives in its memory, by its name in results.
 pub(super) fn subject(name: &str) -> Option<Subject> {
-    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
     let (_, [program, guest, recorded]) = PROGRAMS.iter().find(|(n, _)| *n == name)?;
     Some(Subject {
         name: program,
@@ -100,16 +111,24 @@ pub(super) fn cases(form: &Form) -> Vec<Case> {
     });
     let mut all: Vec<Case> = beside_grep.collect();
     for other in [Beside::Tar, Beside::PostMark] {
-        let pairs = programs().take(PAIRED).zip(all.clone());
-        let more = pairs.map(|((_, (name, _)), case)| Case {
-            name: format!("{name} beside {}", other.name()),
-            rows: &["S-9", "S-10", "S-11"],
-            beside: vec![other.clone()],
-            alone: Some((*name).to_owned()),
-            ways: case.ways.into_iter().filter(|(n, _)| n != ONE).collect(),
-            ..case
-        });
-        all.extend(more.collect::<Vec<Case>>());
+        for (name, args) in LONG {
+            let Some(case) = all.iter().find(|c| c.name == name).cloned() else {
+                continue;
+            };
+            let mut subject = case.subject;
+            if other == Beside::PostMark {
+                subject.guest = words(args);
+            }
+            all.push(Case {
+                name: format!("{name} beside {}", other.name()),
+                rows: &["S-9", "S-10", "S-11"],
+                beside: vec![other.clone()],
+                subject,
+                alone: Some(name.to_owned()),
+                ways: case.ways.into_iter().filter(|(n, _)| n != ONE).collect(),
+                ..case
+            });
+        }
     }
     all
 }
