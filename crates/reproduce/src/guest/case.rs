@@ -68,7 +68,10 @@ pub(super) struct Case {
     /// Rows that it is run for.
     pub rows: &'static [&'static str],
     pub preset: &'static str,
+    /// Of the guest.
     pub memory: &'static str,
+    /// Of the modelled machine, where it cannot be as little: its DRAM's address bits say.
+    pub modelled_memory: &'static str,
     pub vcpus: u16,
     /// Address bits of the colors.
     pub bits: std::ops::RangeInclusive<u32>,
@@ -306,7 +309,7 @@ impl Case {
             "schema = 1\nrepetitions = {}\nseed = {}\nbudget_refs = \"{budget}\"\n\
              warmup_refs = \"{warmup}\"\nalone = \"targets\"\n[machine]\n{machine}\n\
              memory = \"{}\"\nfeatures = \"coherence\"\n[output]\nset_map = 0\n",
-            form.repetitions, form.seed, self.memory
+            form.repetitions, form.seed, self.modelled_memory
         );
         // SRM-buffer needs a page cache; both of its ways have the same one.
         let has_files = self.ways.iter().any(|(_, w)| matches!(w, Way::Srm(_)));

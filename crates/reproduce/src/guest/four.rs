@@ -75,6 +75,7 @@ fn case(program: &str, name: String, beside: Vec<Beside>) -> Option<Case> {
         rows: ALL,
         preset: "i7-860",
         memory: "2GiB",
+        modelled_memory: "8GiB",
         vcpus: 4,
         bits: 12..=18,
         files: FILES,

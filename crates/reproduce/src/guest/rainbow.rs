@@ -57,6 +57,7 @@ pub(super) fn cases(form: &Form) -> Vec<Case> {
         rows: &["R-2", "R-6"],
         preset: "w3540",
         memory: "1536MiB",
+        modelled_memory: "1536MiB",
         vcpus: 2,
         bits: 15..=18,
         files: 96,

@@ -95,6 +95,7 @@ pub(super) fn cases(form: &Form) -> Vec<Case> {
             rows,
             preset: "x5355",
             memory: "2GiB",
+            modelled_memory: "2GiB",
             vcpus: 2,
             bits: 12..=17,
             files: FILES,
