@@ -14,6 +14,7 @@ use piebald_qemu::{
     recorder::find,
     system::{MAX_MEMORY, results::Results},
 };
+use piebald_report::Role;
 
 use crate::{
     inputs,
@@ -26,6 +27,8 @@ const SCRIPTS: [(&str, &str); 2] = [
     ("setup.sh", include_str!("../../../scripts/setup.sh")),
 ];
 const MARKS: (&str, &str) = ("mark.h", include_str!("../programs/mark.h"));
+/// What the distribution's PostMark reads: SRM-buffer's settings on 64 files.
+const POSTMARK: (&str, &str) = ("postmark.conf", include_str!("../programs/postmark.conf"));
 const PROGRAMS: [(&str, &str); 8] = [
     ("fft", include_str!("../programs/fft.c")),
     ("launch", include_str!("../programs/launch.c")),
@@ -38,12 +41,16 @@ const PROGRAMS: [(&str, &str); 8] = [
 ];
 /// Where they are in the guest.
 const PROGRAMS_DIR: &str = "/piebald/programs";
+/// Folder in it of those that run beside a target, which mark nothing.
+const UNMARKED: &str = "unmarked";
 /// QEMU's model of a processor: string copies are single accesses, and who idles halts.
 const CPU: &str = "max,-erms,-fsrm,-monitor";
 /// Guest time is instruction time, and waiting takes no time of the host.
 const ICOUNT: &str = "shift=0,sleep=off";
 /// Room for the file system's own structures, in bytes.
 const SPARE: u64 = 8 << 20;
+/// Image of the disk that programs write to.
+const SCRATCH: &str = "scratch.img";
 
 /// Why a guest did not give results.
 #[derive(Debug, thiserror::Error)]
@@ -120,6 +127,11 @@ impl Tools {
         for program in &scenario.programs {
             tools.find(program)?;
         }
+        for program in scenario.polluters() {
+            if let Some(source) = own(&program.command[0]) {
+                tools.compile_unmarked(source)?;
+            }
+        }
         for module in scenario.policies.iter().filter_map(|p| p.module.as_ref()) {
             File::open(module).map_err(|source| BootError::File {
                 path: module.clone(),
@@ -139,7 +151,7 @@ impl Tools {
     /// Finds a program of this computer that a command names.
     fn find(&mut self, program: &Program) -> Result<(), BootError> {
         let name = &program.command[0];
-        if PROGRAMS.iter().any(|(ours, _)| ours == name) {
+        if own(name).is_some() {
             return Ok(());
         }
         let path = find::program(OsStr::new(name));
@@ -148,19 +160,37 @@ impl Tools {
         Ok(())
     }
 
+    fn compile_unmarked(&self, source: &(&str, &str)) -> Result<(), BootError> {
+        let programs = self.path("programs").join(UNMARKED);
+        std::fs::create_dir_all(&programs).map_err(|e| failed(&programs, e))?;
+        compile_one(
+            self.folder.path(),
+            source,
+            &programs,
+            &["-DPIEBALD_UNMARKED"],
+        )
+    }
+
     fn make_image(&self, scenario: &Scenario) -> Result<PathBuf, BootError> {
         let folder = self.path("data");
         write_files(&scenario.files, &folder)?;
         let image = self.path("data.img");
         let bytes: u64 = scenario.files.iter().map(|f| f.size).sum();
-        let blocks = (bytes + bytes / 16 + SPARE) / 4096;
-        let path = find::program(OsStr::new("mke2fs"));
-        let mke2fs = path.unwrap_or_else(|| PathBuf::from("/sbin/mke2fs"));
-        let mut make = Command::new(mke2fs);
-        make.args(["-q", "-t", "ext4", "-b", "4096", "-d"]);
-        make.arg(&folder).arg(&image).arg(blocks.to_string());
-        run("mke2fs", &mut make)?;
+        let folder = [OsStr::new("-d"), folder.as_os_str()];
+        make_disk(&image, bytes + bytes / 16 + SPARE, &folder)?;
         Ok(image)
+    }
+
+    /// The disk that programs write to, as empty as before every other boot.
+    fn make_scratch(&self, bytes: u64) -> Result<(), BootError> {
+        let image = self.path(SCRATCH);
+        if image.exists() {
+            std::fs::remove_file(&image).map_err(|e| failed(&image, e))?;
+        }
+        // Neither a journal nor tables to be written later: threads of the kernel that do it would
+        // run on any processor.
+        let options = ["-O", "^has_journal", "-E", "lazy_itable_init=0"];
+        make_disk(&image, bytes, &options.map(OsStr::new))
     }
 
     /// Boots a guest; what the plugin counted.
@@ -182,7 +212,13 @@ impl Tools {
                 .find(|(name, _)| *name == program.command[0]);
             if let Some((_, path)) = found {
                 program.command[0] = path.display().to_string();
+            } else if program.role == Role::Polluter {
+                let name = &program.command[0];
+                program.command[0] = format!("{PROGRAMS_DIR}/{UNMARKED}/{name}");
             }
+        }
+        if scenario.guest.scratch > 0 {
+            self.make_scratch(scenario.guest.scratch)?;
         }
         let text = script::script(&resolved, policy, together, repetition);
         let script = write(self.folder.path(), "run.sh", &text)?;
@@ -238,9 +274,13 @@ impl Tools {
         if let Some(module) = &policy.module {
             add("--file", pair(module, "/piebald/policy.ko"));
         }
-        if let Some(image) = &self.image {
+        let scratch = (guest.scratch > 0).then(|| self.path(SCRATCH));
+        let disks: Vec<&PathBuf> = self.image.iter().chain(&scratch).collect();
+        if !disks.is_empty() {
             add("--module", "virtio_blk".into());
-            add("--disk", image.into());
+        }
+        for disk in disks {
+            add("--disk", disk.into());
         }
         options
     }
@@ -280,14 +320,45 @@ pub fn compile(folder: &Path) -> Result<(), BootError> {
     let programs = folder.join("programs");
     std::fs::create_dir_all(&programs).map_err(|e| failed(&programs, e))?;
     write(folder, MARKS.0, MARKS.1)?;
-    for (name, text) in PROGRAMS {
-        let source = write(folder, &format!("{name}.c"), text)?;
-        let mut cc = Command::new("cc");
-        cc.args(["-O2", "-static", "-o"]);
-        cc.arg(programs.join(name)).arg(source).arg("-lm");
-        run("cc", &mut cc)?;
+    write(&programs, POSTMARK.0, POSTMARK.1)?;
+    for source in &PROGRAMS {
+        compile_one(folder, source, &programs, &[])?;
     }
     Ok(())
+}
+
+/// Compiles a program that comes with Piebald from `folder` to `programs`.
+fn compile_one(
+    folder: &Path,
+    (name, text): &(&str, &str),
+    programs: &Path,
+    options: &[&str],
+) -> Result<(), BootError> {
+    let source = write(folder, &format!("{name}.c"), text)?;
+    let mut cc = Command::new("cc");
+    cc.args(["-O2", "-static"]).args(options).arg("-o");
+    cc.arg(programs.join(name)).arg(source).arg("-lm");
+    run("cc", &mut cc)
+}
+
+/// Is it a program that comes with Piebald, or is on this computer?
+pub fn has_program(name: &str) -> bool {
+    own(name).is_some() || find::program(OsStr::new(name)).is_some()
+}
+
+/// The source of a program that comes with Piebald.
+fn own(name: &str) -> Option<&'static (&'static str, &'static str)> {
+    PROGRAMS.iter().find(|(ours, _)| *ours == name)
+}
+
+/// An image of a file system of that many bytes.
+fn make_disk(image: &Path, bytes: u64, options: &[&OsStr]) -> Result<(), BootError> {
+    let path = find::program(OsStr::new("mke2fs"));
+    let mke2fs = path.unwrap_or_else(|| PathBuf::from("/sbin/mke2fs"));
+    let mut make = Command::new(mke2fs);
+    make.args(["-q", "-t", "ext4", "-b", "4096"]).args(options);
+    make.arg(image).arg((bytes / 4096).to_string());
+    run("mke2fs", &mut make)
 }
 
 /// Writes files as guests find them in `/data` to a folder, which is made.

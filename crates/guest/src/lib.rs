@@ -16,7 +16,7 @@ mod scenario;
 mod script;
 mod study;
 
-pub use boot::{BootError, Tools, compile, write_files};
+pub use boot::{BootError, Tools, compile, has_program, write_files};
 pub use check::{Finding, check};
 pub use scenario::{Guest, Input, Measure, Policy, Program, Scenario, ScenarioError};
 pub use study::{Hooks, Progress, boots, run};

@@ -21,6 +21,8 @@ const MIN_MEMORY: u64 = 256 << 20;
 const MAX_THRESHOLD: u32 = 1 << 16;
 /// Most bytes of all files.
 const MAX_FILES: u64 = 1 << 30;
+/// Least bytes of the disk that programs write to.
+const MIN_SCRATCH: u64 = 16 << 20;
 
 /// A file that cannot be run, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,6 +41,8 @@ pub struct Scenario {
     pub title: String,
     /// Boots of each policy and phase, with different free memory.
     pub repetitions: u32,
+    /// The target is run alone as well.
+    pub alone: bool,
     /// Seed of what differs between repetitions.
     pub seed: u64,
     /// The modelled machine.
@@ -66,6 +70,8 @@ pub struct Guest {
     pub timeout: u32,
     /// More of the kernel's command line.
     pub append: String,
+    /// Bytes of an empty disk at `/scratch`, made anew for each boot; 0 = none.
+    pub scratch: u64,
 }
 
 /// A file of random words, whose last line alone has the word `marmalade`.
@@ -129,6 +135,8 @@ struct File {
     title: Option<String>,
     #[serde(default = "one")]
     repetitions: u32,
+    #[serde(default = "yes")]
+    alone: bool,
     #[serde(default)]
     seed: u64,
     machine: MachineTable,
@@ -146,6 +154,10 @@ const fn one() -> u32 {
     1
 }
 
+const fn yes() -> bool {
+    true
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MachineTable {
@@ -160,6 +172,7 @@ struct GuestTable {
     vcpus: u16,
     timeout: u32,
     append: String,
+    scratch: Option<String>,
 }
 
 impl Default for GuestTable {
@@ -169,6 +182,7 @@ impl Default for GuestTable {
             vcpus: 2,
             timeout: 600,
             append: String::new(),
+            scratch: None,
         }
     }
 }
@@ -244,6 +258,7 @@ impl Scenario {
             text: text.to_owned(),
             title: file.title.unwrap_or_else(|| "Programs in a guest".into()),
             repetitions,
+            alone: file.alone,
             seed: file.seed,
             machine,
             machine_name,
@@ -252,6 +267,8 @@ impl Scenario {
             policies: policies(file.policy, folder)?,
             guest,
         };
+        let good = scenario.alone || scenario.polluters().next().is_some();
+        check("alone", &scenario.alone, good, "true without polluters")?;
         scenario.check_colors()?;
         Ok(scenario)
     }
@@ -265,6 +282,15 @@ impl Scenario {
     /// The programs beside it.
     pub fn polluters(&self) -> impl Iterator<Item = &Program> {
         self.programs.iter().filter(|p| p.role == Role::Polluter)
+    }
+
+    /// The phases of a repetition: is the target run together with others?
+    pub fn phases(&self) -> &'static [bool] {
+        match (self.alone, self.polluters().next()) {
+            (false, _) => &[true],
+            (true, None) => &[false],
+            (true, Some(_)) => &[false, true],
+        }
     }
 
     fn check_colors(&self) -> Result<(), String> {
@@ -344,11 +370,17 @@ fn guest(table: GuestTable, machine: &MachineSpec) -> Result<Guest, String> {
         good,
         "words without quotation marks",
     )?;
+    let scratch = table.scratch.as_deref();
+    let size = scratch.map_or(Ok(0), |text| bytes("guest.scratch", text))?;
+    let good = scratch.is_none() || (MIN_SCRATCH..=MAX_FILES).contains(&size);
+    let allowed = "16MiB to 1GiB";
+    check("guest.scratch", &scratch.unwrap_or("0"), good, allowed)?;
     Ok(Guest {
         memory,
         vcpus: table.vcpus,
         timeout: table.timeout,
         append: table.append,
+        scratch: size,
     })
 }
 

@@ -43,6 +43,22 @@ fn a_good_scenario_is_read_with_its_defaults() {
 }
 
 #[test]
+fn it_is_said_what_is_run_alone_and_what_together() {
+    let of = |text: &str| Scenario::parse(text, Path::new(".")).map(|s| s.phases());
+    assert_eq!(of(GOOD), Ok(&[false, true][..]));
+    let without = GOOD.replacen("schema = 1", "schema = 1\nalone = false", 1);
+    assert_eq!(of(&without), Ok(&[true][..]));
+    let (before, rest) = without
+        .split_once("[[program]]\nname = \"grep\"")
+        .expect("is there");
+    let (_, after) = rest.split_once("[[policy]]").expect("is there");
+    let single = format!("{before}[[policy]]{after}").replace("colors = { grep = \"0\" }", "");
+    let said = of(&single).expect_err("nothing is run");
+    assert!(said.contains("alone = false: allowed: true"), "{said}");
+    assert_eq!(of(&single.replace("alone = false", "")), Ok(&[false][..]));
+}
+
+#[test]
 fn what_cannot_be_run_is_named_with_what_is_allowed() {
     for (from, to, said) in [
         ("schema = 1", "schema = 2", "schema = 2: allowed: 1"),
@@ -92,6 +108,11 @@ fn what_cannot_be_run_is_named_with_what_is_allowed() {
             "[[file]]",
             "[guest]\nmemory = \"3GiB\"\n[[file]]",
             "guest.memory = 3GiB",
+        ),
+        (
+            "[[file]]",
+            "[guest]\nscratch = \"1MiB\"\n[[file]]",
+            "guest.scratch = 1MiB: allowed: 16MiB to 1GiB",
         ),
         (
             "[[file]]",

@@ -9,7 +9,7 @@ const MAX_AGE: u64 = 8192;
 
 /// Exit codes of the script beside those of programs.
 pub const CODES: [(i32, &str); 4] = [
-    (101, "the files could not be mounted"),
+    (101, "the disks could not be mounted"),
     (
         102,
         "the module could not be loaded or did not take its colours",
@@ -33,6 +33,18 @@ pub fn script(scenario: &Scenario, policy: &Policy, together: bool, repetition: 
     text += &ended();
     if !scenario.files.is_empty() {
         text += "mkdir /data && mount -t ext4 -o ro /dev/vda /data || exit 101\n";
+    }
+    if scenario.guest.scratch > 0 {
+        // A file that is cut to nothing and written again is written to the disk at once otherwise.
+        let options = "-t ext4 -o noatime,noauto_da_alloc";
+        let disk = match scenario.files.is_empty() {
+            true => "/dev/vda",
+            false => "/dev/vdb",
+        };
+        let _ = writeln!(
+            text,
+            "mkdir /scratch && mount {options} {disk} /scratch || exit 101"
+        );
     }
     if policy.module.is_some() {
         load(&mut text, policy);
@@ -156,6 +168,17 @@ mod tests {
             "{alone}"
         );
         assert!(alone.contains("launch 0 once 'mergesort' '1000' '1'; ended $? 104"));
+    }
+
+    #[test]
+    fn who_writes_has_a_disk_of_its_own() {
+        let mut scenario = scenario();
+        let of = |s: &Scenario| script(s, &s.policies[0], true, 0);
+        assert!(!of(&scenario).contains("/scratch"));
+        scenario.guest.scratch = 1 << 28;
+        assert!(of(&scenario).contains("/dev/vdb /scratch || exit 101"));
+        scenario.files.clear();
+        assert!(of(&scenario).contains("/dev/vda /scratch || exit 101"));
     }
 
     #[test]

@@ -47,7 +47,7 @@ type Boot<'a> = &'a dyn Fn(&Policy, bool, u32) -> Result<(Vec<VcpuCounts>, Resul
 
 /// Boots that [`run`] makes.
 pub fn boots(scenario: &Scenario) -> u32 {
-    let phases = 1 + u32::from(scenario.polluters().next().is_some());
+    let phases = scenario.phases().len() as u32;
     phases * scenario.repetitions * scenario.policies.len() as u32
 }
 
@@ -75,14 +75,10 @@ fn run_with(scenario: &Scenario, hooks: &Hooks<'_>, boot: Boot<'_>) -> Result<St
     let mut first_failure = None;
     let mut number = 0;
     let mut cpu_seconds = 0.0;
-    let phases: &[bool] = match scenario.polluters().next() {
-        Some(_) => &[false, true],
-        None => &[false],
-    };
     let stops = || hooks.stop.is_some_and(|stop| stop.load(Relaxed));
     for repetition in 0..scenario.repetitions {
         for (policy, seen) in scenario.policies.iter().zip(&mut all) {
-            for &together in phases {
+            for &together in scenario.phases() {
                 if stops() || seen.has_failed {
                     study.complete = false;
                     continue;

@@ -1,5 +1,5 @@
 //! The same programs in a real kernel and in the modelled one: rows of Rainbow and
-//! of SRM-buffer (S-2, S-3, S-9 to S-11) in miniature.
+//! of SRM-buffer (S-2, S-3, S-9 to S-14) in miniature.
 //!
 //! The real kernel is the distribution's with Piebald's module, under QEMU and watched by the
 //! machine model (`piebald-guest`). The modelled one replays recordings of the very programs
@@ -8,11 +8,13 @@
 //! in the model as well where misses are compared; slowdowns are of another run, by time. Programs, sizes and rules were written down before the
 //! first result (`reproduce/guest/protocol.md`).
 //!
-//! Vocabulary: a *case* is two programs and several *ways* to place their pages, which are run
-//! in both kernels; a [`Pair`](case::Pair) is a number of both.
+//! Vocabulary: a *case* is two to four programs and several *ways* to place their pages, which are
+//! run in both kernels; a [`Pair`](kernels::Pair) is a number of both.
 
 mod agree;
 mod case;
+mod four;
+mod kernels;
 mod rainbow;
 mod rows;
 mod srm;
@@ -22,7 +24,8 @@ use std::{path::Path, time::Instant};
 use piebald_report::{PaperFigure, REPRODUCTION_SCHEMA, Reproduction, Target};
 
 use crate::{Hooks, Options, ReproduceError, System};
-use case::{Case, Kernels};
+use case::Case;
+use kernels::Kernels;
 
 /// How much is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,9 +63,15 @@ const fn part(system: System) -> Option<Part> {
             rows: rainbow::rows,
         }),
         System::Srm => Some(Part {
-            targets: &["S-2", "S-3", "S-9", "S-10", "S-11"],
-            cases: srm::cases,
-            rows: srm::rows,
+            targets: &["S-2", "S-3", "S-9", "S-10", "S-11", "S-12", "S-13", "S-14"],
+            cases: |form| [srm::cases(form), four::cases(form)].concat(),
+            rows: |form, kernels| {
+                let (mut targets, mut figures) = srm::rows(form, kernels);
+                let (more, drawn) = four::rows(form, kernels);
+                targets.extend(more);
+                figures.extend(drawn);
+                (targets, figures)
+            },
         }),
         System::Dulo | System::Mfc | System::Hvr => None,
     }
@@ -106,6 +115,7 @@ pub fn reproduce_guest(
     let kernels = Kernels::run(&form, &cases, &module, options, hooks)?;
     let (mut targets, figures) = (part.rows)(&form, &kernels);
     targets.retain(|t| options.wants(&t.id));
+    let cases: Vec<Case> = cases.into_iter().filter(|c| kernels.has(c)).collect();
     Ok(Reproduction {
         schema: REPRODUCTION_SCHEMA,
         system: system.name().to_owned(),
@@ -152,6 +162,8 @@ fn conditions(form: &Form, cases: &[Case], kernels: &Kernels) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use piebald_lab::scenario::Scenario as Modelled;
 
     use super::*;
@@ -185,8 +197,11 @@ mod tests {
                 for case in &cases {
                     case.real(&form, Path::new("/tmp/piebald.ko"))
                         .unwrap_or_else(|e| panic!("{}: {e}", case.name));
-                    let recordings = [Path::new("/a.pbr"), Path::new("/b.pbr")];
-                    let text = case.modelled(&form, recordings, None);
+                    let recorded = case.recorded();
+                    assert_eq!(recorded.len(), 1 + case.beside.len());
+                    let recordings = recorded.iter().map(|r| format!("/{}.pbr", r.0).into());
+                    let recordings: Vec<PathBuf> = recordings.collect();
+                    let text = case.modelled(&form, &recordings, None);
                     let text = text.unwrap_or_else(|e| panic!("{}: {e}", case.name));
                     Modelled::parse(&text, Path::new("case.toml"))
                         .unwrap_or_else(|e| panic!("{e}\n{text}"));

@@ -6,7 +6,8 @@ use piebald_report::{PaperFigure, Target, TargetKind};
 use super::{
     Form,
     agree::{Kind, NO_MISSES},
-    case::{Case, GREP, Kernels, Pace, Pair, Subject, Way},
+    case::{Beside, Case, GREP, Subject, Way},
+    kernels::{Kernels, Pace, Pair},
     rows::{judge, show},
 };
 use crate::row::{Found, Row, curve, figure};
@@ -53,11 +54,16 @@ pub(super) fn cases(form: &Form) -> Vec<Case> {
     };
     let case = |subject: Subject| Case {
         name: subject.name.to_owned(),
+        rows: &["R-2", "R-6"],
         preset: "w3540",
         memory: "1536MiB",
+        modelled_memory: "1536MiB",
+        vcpus: 2,
         bits: 15..=18,
         files: 96,
-        passes: 3,
+        sets: 1,
+        beside: vec![Beside::Grep { set: 0, passes: 3 }],
+        alone: None,
         timed: false,
         subject,
         ways: ways(form),

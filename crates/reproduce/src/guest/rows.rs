@@ -4,9 +4,10 @@ use piebald_report::{Published, Sample, Value};
 
 use super::{
     agree::{Kind, agree},
-    case::Pair,
+    case::Case,
+    kernels::{Kernels, Pair},
 };
-use crate::row::Row;
+use crate::row::{Row, change, negated};
 
 /// A number whose agreement is judged.
 pub(super) fn judge(row: &mut Row, name: &str, pair: &Pair, kind: Kind) {
@@ -36,6 +37,23 @@ pub(super) fn show(row: &mut Row, name: &str, pair: &Pair, unit: &str) {
         ci95: None,
         unit: unit.to_owned(),
     });
+}
+
+/// By how much a case's misses together are fewer one way than another, in percent.
+pub(super) fn fewer(kernels: &Kernels, case: &Case, [before, after]: [&str; 2]) -> Pair {
+    let [before, after] = [before, after].map(|way| kernels.misses(case, way, true));
+    before.with(&after, |before, after| negated(change(before, after)))
+}
+
+/// By how much the time of an instruction of a program beside the others is less, in percent.
+pub(super) fn faster(
+    kernels: &Kernels,
+    case: &Case,
+    [before, after]: [&str; 2],
+    name: &str,
+) -> Pair {
+    let [before, after] = [before, after].map(|way| kernels.cycles(case, way, name));
+    before.with(&after, |before, after| negated(change(before, after)))
 }
 
 #[cfg(test)]
