@@ -15,7 +15,7 @@
 //! | 8..16 | name of the modelled machine, bytes, ended by 0 |
 //!
 //! A driver in the guest (`kernel/model`) makes them a performance monitoring unit. It marks
-//! ([`Op::Publish`](super::mark::Op)) that it wants to read: all that the processors have done is
+//! ([`Op::Publish`](super::Op)) that it wants to read: all that the processors have done is
 //! then handed to the model, and the sums are written here before its next instruction.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
