@@ -61,7 +61,9 @@
 //!   blocks continue one another (or with [`Config::max_sequence`] 1), the victims are
 //!   those of CLOCK, one by one.
 //! * A sequence keeps its H when pages leave it otherwise (used, deleted, held). `L`
-//!   rises when an eviction takes the last page that is left. A victim that the host
+//!   rises when an eviction takes the last page that is left, or the host detaches it, as
+//!   one does that writes a page before it leaves, or keeps some that may leave at hand
+//!   (a [coloured zone](crate::srm)). A victim that the host
 //!   chose against the proposal does not raise it beyond the bottom's H.
 //! * Costs need not be the same ([`Cost::Runs`]), as the paper suggests for the future.
 //! * Pages with a place of 2^60 or more, and a second page for one block, are random
@@ -126,9 +128,10 @@ pub struct Counters {
     /// Comparisons of two values of H when banks were merged into the evicting section:
     /// one for each run of sequences with one H that was passed.
     pub comparisons: u64,
-    /// Pages evicted from the evicting section.
+    /// Pages evicted from the evicting section; those that were detached first are not
+    /// counted.
     pub evicted: u64,
-    /// Evictions that ended a sequence and so set L.
+    /// Evictions, and detachments, that ended a sequence and so set L.
     pub ended: u64,
     /// Pages that were used while in the evicting section and went back from its
     /// bottom.
@@ -508,6 +511,11 @@ impl<B: Base, S: Store> Dulo<B, S> {
     /// Counts an eviction; one that ends a sequence sets L.
     fn evicted(&mut self, removed: Removed) {
         self.counters.evicted = self.counters.evicted.wrapping_add(1);
+        self.ended(removed);
+    }
+
+    /// A page left the evicting section as a victim does.
+    fn ended(&mut self, removed: Removed) {
         if removed.ended {
             self.counters.ended = self.counters.ended.wrapping_add(1);
             let parts = self.store.parts_mut();

@@ -114,8 +114,9 @@ impl<B: Base, S: Store> Replacement for Dulo<B, S> {
             return;
         }
         self.pass_over(page);
-        if self.take_out(page.0).is_none() {
-            self.base.detach(page);
+        match self.take_out(page.0) {
+            Some(removed) => self.ended(removed),
+            None => self.base.detach(page),
         }
         with(self.store.parts_mut().links, page.0, |l| l.sequence = HELD);
         self.held = self.held.saturating_add(1);
@@ -147,7 +148,8 @@ impl<B: Base, S: Store> Replacement for Dulo<B, S> {
             self.evicted(removed);
         }
         self.refill_if_due();
-        if why == Gone::Evicted && known == State::Resident {
+        // Detached ones too: a host may take all that it evicts out of the order first.
+        if why == Gone::Evicted && matches!(known, State::Resident | State::Detached) {
             self.refill_under_pressure();
         }
     }

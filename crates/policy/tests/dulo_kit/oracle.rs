@@ -282,8 +282,9 @@ impl Oracle {
     }
 
     pub fn forget(&mut self, page: PageRef, why: Gone) {
-        let attached = self.state(page) == State::Resident;
-        if why == Gone::Evicted && attached {
+        let state = self.state(page);
+        let in_memory = matches!(state, State::Resident | State::Detached);
+        if why == Gone::Evicted && state == State::Resident {
             self.pass_over(page.0);
         }
         let left = self.leave(page.0);
@@ -291,21 +292,28 @@ impl Oracle {
         self.places.remove(&page.0);
         if let Some(e) = left
             && why == Gone::Evicted
-            && self.section.iter().all(|o| o.sequence != e.sequence)
         {
-            let bottom = self.section.first().map_or(e.h, |b| b.h);
-            self.inflation = self.inflation.max(e.h.min(bottom));
+            self.inflate(&e);
         }
         self.refill_if_due();
-        if why == Gone::Evicted && attached {
+        if why == Gone::Evicted && in_memory {
             self.refill_under_pressure();
+        }
+    }
+
+    /// L rises with the last page of a sequence.
+    fn inflate(&mut self, left: &Evicting) {
+        if self.section.iter().all(|o| o.sequence != left.sequence) {
+            let bottom = self.section.first().map_or(left.h, |b| b.h);
+            self.inflation = self.inflation.max(left.h.min(bottom));
         }
     }
 
     pub fn detach(&mut self, page: PageRef) {
         self.pass_over(page.0);
-        if self.leave(page.0).is_none() {
-            self.base.detach(page);
+        match self.leave(page.0) {
+            Some(left) => self.inflate(&left),
+            None => self.base.detach(page),
         }
         self.held.insert(page.0);
         self.refill_if_due();
