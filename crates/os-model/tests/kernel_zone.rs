@@ -305,6 +305,27 @@ fn pages_of_a_partition_keep_to_its_colors() {
     }
 }
 
+/// Frames that a partition leaves free do not fill the zone, which has to have pages in the
+/// colours of others to give their files runs.
+#[test]
+fn files_of_others_have_runs_beside_a_partition_that_is_idle() {
+    let mut h = partitioned(1024, true);
+    let map = colored::color_map();
+    let (owner, other) = (h.start(), h.start());
+    colored::reserve(&mut h.k, owner, &colored::exactly("0-3"));
+    // All that others may have is full, and then comes a file.
+    for file in 8..16 {
+        h.read(other, file, 0, 400);
+    }
+    h.map_file(other, 1000, 64, 7, true);
+    (1000..1064).for_each(|page| h.load(other, page));
+    h.check();
+    let runs = runs(&colors(&h, &map, other, 1000, 64));
+    assert!(runs.iter().all(|(_, pages)| *pages == 8), "{runs:?}");
+    let counters = zone(&h).counters;
+    assert_eq!((counters.empty, counters.cut), (0, 0), "{counters:?}");
+}
+
 /// More memory than its colours have: it swaps among its own pages, and those of others
 /// stay, for which there is room.
 #[test]

@@ -248,8 +248,9 @@ impl Kernel {
         })
     }
 
-    /// A free frame for the zone, of this colour if the allocator knows colours. `None`
-    /// if there is none above the reserve.
+    /// A free frame for the zone, of this colour if the allocator knows colours: what
+    /// partitions do not use would fill the zone otherwise, and leave it none for others.
+    /// `None` if there is none above the reserve.
     fn zone_frame(&mut self, color: Color, core: CoreId) -> Option<Pfn> {
         let reserve = self.pool.as_ref().map_or(0, |pool| pool.reserve);
         if self.free_frames() <= reserve {
@@ -260,7 +261,7 @@ impl Kernel {
         let request = FrameRequest {
             core,
             allowed: self.colors.is_some().then_some(&one),
-            mode: Mode::Hint,
+            mode: Mode::Hard,
             ..kernel_request(Order(0))
         };
         self.frames.alloc(&request).ok().map(|grant| grant.frame)
