@@ -2,13 +2,15 @@
 //! a study simulates: decoding, translation, kernel, caches, DRAM.
 //!
 //! `cargo run --release -p piebald-sim --example corun_rate -- PRESET FEATURES MILLIONS
-//! PROGRAM...`, program *i* on hardware thread *i*. FEATURES as in scenarios (`none`, `all`).
+//! PROGRAM...`, program *i* on hardware thread *i*: a built-in one, or a recording (a path that
+//! ends in `.pbr`). FEATURES as in scenarios (`none`, `all`).
 //! The first program is measured for so many million references after as many, the others
 //! keep it company. Prints preset, features, references, seconds of processor time, and
 //! millions of references a second.
 
 use std::{
     env, fs,
+    path::Path,
     process::ExitCode,
     sync::{Arc, LazyLock},
     time::Instant,
@@ -25,9 +27,9 @@ use piebald_sim::{
     },
     run,
 };
-use piebald_trace::recording::ReplayOptions;
+use piebald_trace::recording::{Recording, ReplayOptions};
 use piebald_units::{CoreId, CoreSet, Picos};
-use piebald_workload::{Builtin, Library};
+use piebald_workload::{Builtin, Library, Recorded};
 
 /// How far threads run ahead of one another, as in studies.
 const QUANTUM: Picos = Picos(1_000_000);
@@ -108,10 +110,19 @@ fn rate(
 }
 
 fn program(library: &Library, core: usize, text: &str, refs: u64) -> Result<ProgramSetup, String> {
-    let builtin = Builtin::parse(text).map_err(|e| e.to_string())?;
+    let options = ReplayOptions::default();
     // A program that goes through it faster than the first begins again.
-    let recorded = refs.saturating_mul(3);
-    let input = library.program(&builtin, 42, recorded, ReplayOptions::default());
+    let is_recording = text.ends_with(".pbr");
+    let input = match is_recording {
+        true => {
+            let recording = Recording::open(Path::new(text)).map_err(|e| e.to_string())?;
+            Recorded::new(text, recording, options)
+        }
+        false => {
+            let builtin = Builtin::parse(text).map_err(|e| e.to_string())?;
+            library.program(&builtin, 42, refs.saturating_mul(3), options)
+        }
+    };
     Ok(ProgramSetup {
         name: text.to_owned(),
         input: Arc::new(input.map_err(|e| e.to_string())?),
@@ -123,7 +134,7 @@ fn program(library: &Library, core: usize, text: &str, refs: u64) -> Result<Prog
         measured: core == 0,
         skip: 0,
         prime: 0,
-        marks_ready: true,
+        marks_ready: !is_recording,
         warmup: refs,
         budget: refs,
         each: false,
