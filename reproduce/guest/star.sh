@@ -56,8 +56,7 @@ backend=("$bin/postgres" --single -F -D star postgres)
 
 # A query four times, recorded after the backend has started.
 record() { # NAME QUERY
-    local nth
-    for nth in 1 2 3 4; do printf '%s\n' "$2"; done >"$1.sql"
+    printf '%s\n' "$2" "$2" "$2" "$2" >"$1.sql"
     "${as[@]}" "$piebald" record --quiet --skip 17M -o "$1.pbr" -- "${backend[@]}" <"$1.sql" >record.log 2>&1 ||
         say_last record.log
 }
