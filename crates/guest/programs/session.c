@@ -3,9 +3,9 @@
  * is ready for more, such as a single PostgreSQL backend.
  *
  * The command runs as the owner of FOLDER, in it. It is asked QUERY, a line, BEFORE times, and
- * then TIMES times in region 1; the last time before is watched as well (region 2). Where
- * PIEBALD_HOW says "once" it is asked once, and where it says "forever", until it is told to end;
- * so does launch for those that run beside a target. */
+ * then TIMES times in region 1; the last time before is watched as well (region 2). Beside a
+ * target, compiled without marks, it is asked once where launch says "once" (PIEBALD_HOW), and
+ * until it is told to end where it says "forever". */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <grp.h>
@@ -99,13 +99,17 @@ static int ask(const char *query)
 
 static int all(const char *query, unsigned long before, unsigned long times)
 {
-    const char *how = getenv("PIEBALD_HOW");
-    int forever = how && strcmp(how, "forever") == 0;
     if (!ready())
         return 0;
+#ifdef PIEBALD_UNMARKED
+    const char *how = getenv("PIEBALD_HOW");
+    while (how && strcmp(how, "forever") == 0)
+        if (!ask(query))
+            return 0;
     if (how && strcmp(how, "once") == 0)
         return ask(query);
-    for (unsigned long nth = 0; forever || nth < before + times; nth++) {
+#endif
+    for (unsigned long nth = 0; nth < before + times; nth++) {
         if (nth + 1 == before)
             PIEBALD_MARK(PIEBALD_START, 2);
         if (nth == before)
