@@ -295,7 +295,7 @@ impl Case {
     pub(super) fn real(&self, form: &Form, module: &Path, inputs: &Path) -> Result<Real, String> {
         let mut text = format!(
             "schema = 1\nrepetitions = {}\nseed = {}\nalone = {}\n[machine]\npreset = \"{}\"\n\
-             [guest]\nmemory = \"{}\"\nvcpus = {}\nappend = \"transparent_hugepage=never\"\n",
+             [guest]\nmemory = \"{}\"\nvcpus = {}\ntimeout = 3600\nappend = \"transparent_hugepage=never\"\n",
             form.repetitions,
             form.seed,
             self.alone.is_none(),

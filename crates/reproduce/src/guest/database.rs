@@ -123,11 +123,11 @@ fn saved(row: &mut Row, kernels: &Kernels, case: &Case) {
         &misses,
         Kind::Percent,
     );
-    for program in [case.subject.name, SCAN] {
-        let time = faster(kernels, case, [STOCK, SRM], program);
-        let what = format!("{program} of {name}: less time");
-        judge(row, &what, &time, Kind::Percent);
-    }
+    let own = faster(kernels, case, [STOCK, SRM], case.subject.name);
+    judge(row, &format!("{name}: less time"), &own, Kind::Percent);
+    let others = faster(kernels, case, [STOCK, SRM], SCAN);
+    let what = format!("{SCAN} of {name}: less time");
+    judge(row, &what, &others, Kind::Percent);
 }
 
 #[cfg(test)]
