@@ -132,6 +132,8 @@ fn saved(row: &mut Row, kernels: &Kernels, case: &Case) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -145,11 +147,16 @@ mod tests {
             let cases = cases(&form);
             assert_eq!(cases.len(), count);
             for case in &cases {
-                let real = case.real(&form, "/m.ko".as_ref(), "/inputs".as_ref());
+                let real = case.real(&form, Path::new("/m.ko"), Path::new("/inputs"));
                 let real = real.unwrap_or_else(|e| panic!("{e}"));
                 let disks: Vec<_> = real.trees.iter().filter_map(|t| t.on_disk()).collect();
                 assert_eq!(disks, [case.name.as_str(), SCAN]);
-                assert!(real.trees.iter().take(2).all(|t| t.from == "/inputs/star"));
+                assert!(
+                    real.trees
+                        .iter()
+                        .take(2)
+                        .all(|t| t.from == Path::new("/inputs/star"))
+                );
                 assert!(real.programs.iter().all(|p| p.needs.len() == 1));
                 assert_eq!(case.recorded().len(), 2);
             }
