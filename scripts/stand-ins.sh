@@ -6,6 +6,7 @@
 #   stand-ins.sh dulo [DIR]        DIR: ${XDG_CACHE_HOME:-~/.cache}/piebald/reproduce/dulo
 #   stand-ins.sh srm|mfc [DIR [PART...]]    DIR: as for dulo, with the system's name
 #   stand-ins.sh hvr [DIR [NAME...]]        DIR: as for dulo, with the system's name
+#   stand-ins.sh guest [DIR]       DIR: as for dulo, with "guest"
 #
 # rainbow: installs the packages that reproduce/rainbow/programs.toml names, draws the data
 # from fixed seeds, compiles the own programs and tries each of them once. What is
@@ -20,6 +21,9 @@
 # srm: `full` makes trees of the paper's 100 MiB instead of 24, `database` the star schema of PostgreSQL 15
 # (1.8 GB) and recordings of its queries, by the program that PIEBALD names or the release build. Data that have a sum in reproduce/SYSTEM/inputs.sha256 must have it.
 #
+# guest: a small star schema of PostgreSQL 15 and recordings of its queries, for `piebald reproduce
+# srm --guest`, in a minute; the recorder as below.
+#
 # hvr: what rainbow does, and the same for reproduce/hvr/programs.toml; then records those programs,
 # with the program that PIEBALD names or the release build: some ten minutes of processor time and
 # 1 GB. What was recorded of the same command, inputs and program file is kept; NAMEs are recorded anew, and only they.
@@ -32,9 +36,9 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 fail() { warn "stand-ins: $*"; exit 1; }
 
 case ${1:-} in
-    rainbow | dulo | srm | mfc | hvr) ;;
+    rainbow | dulo | srm | mfc | hvr | guest) ;;
     -h | --help) sed -n '2,/^set -eu/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
-    *) warn "stand-ins: \"${1:-}\": allowed: rainbow, dulo, srm, mfc, hvr"; exit 2 ;;
+    *) warn "stand-ins: \"${1:-}\": allowed: rainbow, dulo, srm, mfc, hvr, guest"; exit 2 ;;
 esac
 [ $# -le 2 ] || [ "$1" = srm ] || [ "$1" = hvr ] || { warn "stand-ins: one directory at most"; exit 2; }
 
@@ -113,6 +117,11 @@ recorder() {
     say "$program"
 }
 
+with_postgres() {
+    has_package postgresql-15 || { unlock_sudo; install_packages postgresql-15; } ||
+        fail "PostgreSQL 15 is needed"
+}
+
 # Records a backend for each query while it probes (inputs.toml), into the files that
 # `piebald reproduce srm` looks for; half a minute. PostgreSQL refuses root, and who changes user
 # inside a recording leaves it incomplete.
@@ -158,8 +167,7 @@ make_srm() {
     ln -sfn "tree$size.tar" tree.tar
     case " $* " in
         *" database "*)
-            has_package postgresql-15 || { unlock_sudo; install_packages postgresql-15; } ||
-                fail "PostgreSQL 15 is needed"
+            with_postgres
             timeout 300 "$source/star.sh" || fail "the star schema was not made"
             record_queries
             ;;
@@ -168,6 +176,17 @@ make_srm() {
 
 case $1 in
     dulo) make_dulo "${2:-}"; exit 0 ;;
+    guest)
+        dir=${2:-${XDG_CACHE_HOME:-$HOME/.cache}/piebald/reproduce/guest}
+        program=$(recorder) || exit 1
+        with_postgres
+        mkdir -p "$dir"
+        cd "$dir"
+        say "making the star schema in miniature, and recording its queries"
+        timeout 300 "$source/star.sh" "$program" || fail "the star schema was not made"
+        say "in $dir"
+        exit 0
+        ;;
     srm | mfc)
         dir=${2:-${XDG_CACHE_HOME:-$HOME/.cache}/piebald/reproduce/$1}
         mkdir -p "$dir"

@@ -4,7 +4,8 @@
  *      measured  runs it twice, and region 1 holds the second time
  *      forever   runs it again and again until it is told to end (SIGTERM)
  *
- * What the command prints on its standard output is dropped. */
+ * The command finds HOW in its environment as PIEBALD_HOW, which some care for (session). What it
+ * prints on its standard output is dropped. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
@@ -97,6 +98,7 @@ int main(int argc, char **argv)
         return 2;
     }
     char **command = argv + 3;
+    setenv("PIEBALD_HOW", argv[2], 1);
     if (strcmp(argv[2], "once") == 0)
         return run(command);
     if (strcmp(argv[2], "measured") == 0)

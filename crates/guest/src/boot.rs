@@ -18,7 +18,7 @@ use piebald_report::Role;
 
 use crate::{
     inputs,
-    scenario::{Input, Policy, Program, Scenario},
+    scenario::{Input, Policy, Program, Scenario, Tree},
     script::{self, CODES},
 };
 
@@ -29,7 +29,7 @@ const SCRIPTS: [(&str, &str); 2] = [
 const MARKS: (&str, &str) = ("mark.h", include_str!("../programs/mark.h"));
 /// What the distribution's PostMark reads: SRM-buffer's settings on 64 files.
 const POSTMARK: (&str, &str) = ("postmark.conf", include_str!("../programs/postmark.conf"));
-const PROGRAMS: [(&str, &str); 8] = [
+const PROGRAMS: [(&str, &str); 9] = [
     ("fft", include_str!("../programs/fft.c")),
     ("launch", include_str!("../programs/launch.c")),
     ("lu", include_str!("../programs/lu.c")),
@@ -37,6 +37,7 @@ const PROGRAMS: [(&str, &str); 8] = [
     ("mm", include_str!("../programs/mm.c")),
     ("records", include_str!("../programs/records.c")),
     ("scan", include_str!("../programs/scan.c")),
+    ("session", include_str!("../programs/session.c")),
     ("walk", include_str!("../programs/walk.c")),
 ];
 /// Where they are in the guest.
@@ -49,8 +50,9 @@ const CPU: &str = "max,-erms,-fsrm,-monitor";
 const ICOUNT: &str = "shift=0,sleep=off";
 /// Room for the file system's own structures, in bytes.
 const SPARE: u64 = 8 << 20;
-/// Image of the disk that programs write to.
+/// Image of the disk that programs write to, and folder of what it begins with.
 const SCRATCH: &str = "scratch.img";
+const TREES: &str = "scratch";
 
 /// Why a guest did not give results.
 #[derive(Debug, thiserror::Error)]
@@ -141,6 +143,9 @@ impl Tools {
         if !scenario.files.is_empty() {
             tools.image = Some(tools.make_image(scenario)?);
         }
+        for tree in &scenario.trees {
+            tools.take(tree)?;
+        }
         Ok(tools)
     }
 
@@ -148,8 +153,27 @@ impl Tools {
         self.folder.path().join(name)
     }
 
-    /// Finds a program of this computer that a command names.
+    /// Copies a directory that the scratch disk begins with, once for all boots; one that is
+    /// packed must be there.
+    fn take(&self, tree: &Tree) -> Result<(), BootError> {
+        std::fs::read_dir(&tree.from).map_err(|e| failed(&tree.from, e))?;
+        let Some(name) = tree.on_disk() else {
+            return Ok(());
+        };
+        let all = self.path(TREES);
+        std::fs::create_dir_all(&all).map_err(|e| failed(&all, e))?;
+        let mut copy = Command::new("cp");
+        copy.arg("-a").arg("--").arg(&tree.from).arg(all.join(name));
+        run("cp", &mut copy)
+    }
+
+    /// Finds the programs of this computer that a command names and starts.
     fn find(&mut self, program: &Program) -> Result<(), BootError> {
+        for needed in &program.needs {
+            let path = find::program(OsStr::new(needed));
+            let path = path.ok_or_else(|| BootError::NoProgram(needed.clone()))?;
+            self.found.push((needed.clone(), path));
+        }
         let name = &program.command[0];
         if own(name).is_some() {
             return Ok(());
@@ -181,7 +205,7 @@ impl Tools {
         Ok(image)
     }
 
-    /// The disk that programs write to, as empty as before every other boot.
+    /// The disk that programs write to, as it is before every other boot.
     fn make_scratch(&self, bytes: u64) -> Result<(), BootError> {
         let image = self.path(SCRATCH);
         if image.exists() {
@@ -190,7 +214,12 @@ impl Tools {
         // Neither a journal nor tables to be written later: threads of the kernel that do it would
         // run on any processor.
         let options = ["-O", "^has_journal", "-E", "lazy_itable_init=0"];
-        make_disk(&image, bytes, &options.map(OsStr::new))
+        let mut options = options.map(OsStr::new).to_vec();
+        let trees = self.path(TREES);
+        if trees.exists() {
+            options.extend([OsStr::new("-d"), trees.as_os_str()]);
+        }
+        make_disk(&image, bytes, &options)
     }
 
     /// Boots a guest; what the plugin counted.
@@ -270,6 +299,9 @@ impl Tools {
         add("--file", pair(&self.path("programs"), PROGRAMS_DIR));
         for (_, path) in &self.found {
             add("--program", path.into());
+        }
+        for tree in scenario.trees.iter().filter(|t| t.on_disk().is_none()) {
+            add("--file", pair(&tree.from, &tree.to));
         }
         if let Some(module) = &policy.module {
             add("--file", pair(module, "/piebald/policy.ko"));

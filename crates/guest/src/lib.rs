@@ -18,5 +18,5 @@ mod study;
 
 pub use boot::{BootError, Tools, compile, has_program, write_files};
 pub use check::{Finding, check};
-pub use scenario::{Guest, Input, Measure, Policy, Program, Scenario, ScenarioError};
+pub use scenario::{Guest, Input, Measure, Policy, Program, Scenario, ScenarioError, Tree};
 pub use study::{Hooks, Progress, boots, run};

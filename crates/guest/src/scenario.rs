@@ -23,6 +23,10 @@ const MAX_THRESHOLD: u32 = 1 << 16;
 const MAX_FILES: u64 = 1 << 30;
 /// Least bytes of the disk that programs write to.
 const MIN_SCRATCH: u64 = 16 << 20;
+/// Where the guest has that disk.
+pub(crate) const SCRATCH: &str = "/scratch/";
+/// Where else a directory can be, in the guest's memory: where nothing else is put.
+const TREES: [&str; 3] = ["/usr/share/", "/opt/", "/srv/"];
 
 /// A file that cannot be run, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,6 +57,8 @@ pub struct Scenario {
     pub guest: Guest,
     /// Files that programs find in `/data`.
     pub files: Vec<Input>,
+    /// Directories of this computer that the guest has as well.
+    pub trees: Vec<Tree>,
     /// Programs; the first target is the one that is measured.
     pub programs: Vec<Program>,
     /// Policies, in the order of the report.
@@ -85,6 +91,23 @@ pub struct Input {
     pub seed: u64,
 }
 
+/// A directory of this computer that the guest has as well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    /// Here.
+    pub from: PathBuf,
+    /// In the guest: `/scratch/NAME`, on that disk and with its owners, or a path of the
+    /// initial file system, where all is root's.
+    pub to: String,
+}
+
+impl Tree {
+    /// Its name on the disk that programs write to, if it is there.
+    pub fn on_disk(&self) -> Option<&str> {
+        self.to.strip_prefix(SCRATCH)
+    }
+}
+
 /// What of a target counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -109,6 +132,8 @@ pub struct Program {
     pub role: Role,
     /// What of it counts; of a target.
     pub measure: Measure,
+    /// Programs of this computer that it starts, by absolute paths.
+    pub needs: Vec<String>,
 }
 
 /// One way to run the programs.
@@ -144,6 +169,8 @@ struct File {
     guest: GuestTable,
     #[serde(default)]
     file: Vec<InputTable>,
+    #[serde(default)]
+    tree: Vec<TreeTable>,
     #[serde(default)]
     program: Vec<ProgramTable>,
     #[serde(default)]
@@ -198,6 +225,13 @@ struct InputTable {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct TreeTable {
+    from: PathBuf,
+    to: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ProgramTable {
     name: String,
     command: Vec<String>,
@@ -206,6 +240,8 @@ struct ProgramTable {
     role: Role,
     #[serde(default)]
     measure: Measure,
+    #[serde(default)]
+    needs: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -263,6 +299,7 @@ impl Scenario {
             machine,
             machine_name,
             files: inputs(file.file)?,
+            trees: trees(file.tree, folder, &guest)?,
             programs: programs(file.program, &guest)?,
             policies: policies(file.policy, folder)?,
             guest,
@@ -413,6 +450,30 @@ fn inputs(tables: Vec<InputTable>) -> Result<Vec<Input>, String> {
     Ok(made)
 }
 
+fn trees(tables: Vec<TreeTable>, folder: &Path, guest: &Guest) -> Result<Vec<Tree>, String> {
+    let mut made: Vec<Tree> = Vec::new();
+    for (i, table) in tables.into_iter().enumerate() {
+        let field = format!("tree[{i}].to");
+        let roots = [SCRATCH].into_iter().chain(TREES);
+        let below = roots.filter_map(|root| table.to.strip_prefix(root)).next();
+        let on_disk = table.to.starts_with(SCRATCH);
+        let is_path =
+            |below: &str| below.split('/').all(is_plain) && !(on_disk && below.contains('/'));
+        let good = below.is_some_and(is_path) && (!on_disk || guest.scratch > 0);
+        let allowed = "/scratch/NAME, with guest.scratch, or below /usr/share, /opt or /srv";
+        check(&field, &table.to, good, allowed)?;
+        let holds = |a: &str, b: &str| format!("{b}/").starts_with(&format!("{a}/"));
+        let apart = |t: &Tree| !holds(&t.to, &table.to) && !holds(&table.to, &t.to);
+        let allowed = "no directory inside another";
+        check(&field, &table.to, made.iter().all(apart), allowed)?;
+        made.push(Tree {
+            from: folder.join(table.from),
+            to: table.to,
+        });
+    }
+    Ok(made)
+}
+
 fn programs(tables: Vec<ProgramTable>, guest: &Guest) -> Result<Vec<Program>, String> {
     let mut seen = HashSet::new();
     let targets = tables.iter().filter(|t| t.role == Role::Target).count();
@@ -427,6 +488,12 @@ fn programs(tables: Vec<ProgramTable>, guest: &Guest) -> Result<Vec<Program>, St
             && !table.command.iter().any(|w| w.contains(['\n', '\0']));
         let allowed = "a program's name or absolute path, and arguments of one line";
         check(&field("command"), &words, good, allowed)?;
+        let good = table
+            .needs
+            .iter()
+            .all(|w| w.starts_with('/') && is_command(w));
+        let words = table.needs.join(" ");
+        check(&field("needs"), &words, good, "absolute paths of programs")?;
         let good = table.vcpu < guest.vcpus;
         let allowed = format!("0 to {} (guest.vcpus - 1)", guest.vcpus - 1);
         check(&field("vcpu"), &table.vcpu, good, &allowed)?;
@@ -438,6 +505,7 @@ fn programs(tables: Vec<ProgramTable>, guest: &Guest) -> Result<Vec<Program>, St
             vcpu: table.vcpu,
             role: table.role,
             measure: table.measure,
+            needs: table.needs,
         });
     }
     Ok(made)

@@ -58,6 +58,58 @@ fn it_is_said_what_is_run_alone_and_what_together() {
     assert_eq!(of(&single.replace("alone = false", "")), Ok(&[false][..]));
 }
 
+const TREES: &str = r#"
+[guest]
+scratch = "64MiB"
+[[tree]]
+from = "star"
+to = "/scratch/star"
+[[tree]]
+from = "/usr/share/postgresql"
+to = "/usr/share/postgresql"
+[[file]]"#;
+
+#[test]
+fn directories_are_on_the_disk_or_in_memory() {
+    let text = GOOD.replacen("[[file]]", TREES, 1);
+    let text = text.replacen("vcpu = 0", "vcpu = 0\nneeds = [\"/bin/true\"]", 1);
+    let scenario = Scenario::parse(&text, Path::new("there")).expect("is good");
+    let [disk, memory] = &scenario.trees[..] else {
+        panic!("{:?}", scenario.trees);
+    };
+    assert_eq!(disk.from, Path::new("there/star"));
+    assert_eq!((disk.on_disk(), memory.on_disk()), (Some("star"), None));
+    assert_eq!(memory.from, Path::new("/usr/share/postgresql"));
+    assert_eq!(scenario.programs[0].needs, ["/bin/true"]);
+    for (from, to, said) in [
+        (
+            "scratch = \"64MiB\"",
+            "",
+            "tree[0].to = /scratch/star: allowed: /scratch/NAME, with",
+        ),
+        ("/scratch/star", "/scratch/a/b", "tree[0].to = /scratch/a/b"),
+        ("/scratch/star", "/scratch/..", "tree[0].to"),
+        ("/scratch/star", "/data/star", "tree[0].to"),
+        ("/scratch/star", "/opt//star", "tree[0].to"),
+        (
+            "/scratch/star",
+            "/usr/share/postgresql/15",
+            "tree[1].to = /usr/share/postgresql: allowed: no directory inside another",
+        ),
+        ("to = \"/scratch/star\"", "", "missing field `to`"),
+        (
+            "/bin/true",
+            "true",
+            "program[0].needs = true: allowed: absolute",
+        ),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let changed = text.replacen(from, to, 1);
+        let error = Scenario::parse(&changed, Path::new(".")).expect_err(to);
+        assert!(error.contains(said), "{from} -> {to}: {error}");
+    }
+}
+
 #[test]
 fn what_cannot_be_run_is_named_with_what_is_allowed() {
     for (from, to, said) in [

@@ -24,16 +24,35 @@ const SETTINGS: &str = "postmark.conf";
 /// References of a recording that nobody asked an end of.
 const WHOLE: u64 = 1 << 40;
 
+/// A backend, what it needs beside its libraries, and what is asked for in its place: its tables,
+/// in the folder of the inputs.
+const POSTGRES: &str = "/usr/lib/postgresql/15/bin/postgres";
+const SHARED: &str = "/usr/share/postgresql/15/timezonesets";
+const NEEDS: &str = "needs = [\"/usr/lib/postgresql/15/bin/postgres\"]\n";
+const TABLES: &str = "star";
+const RECORDINGS: &str = "scan.pbr";
+pub(super) const DATABASE: &str =
+    "PostgreSQL 15 and its tables (scripts/stand-ins.sh guest makes them)";
+
+/// Are a backend and its tables here?
+pub(super) fn has_database(inputs: &Path) -> bool {
+    let all = [RECORDINGS, TABLES].iter();
+    Path::new(POSTGRES).exists() && all.map(|name| inputs.join(name)).all(|path| path.exists())
+}
+
 /// A program that lives in its memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Subject {
     pub name: &'static str,
     /// Its arguments in the guest, which run it as long as is measured.
     pub guest: Vec<String>,
-    /// And for the recording: as long as it is needed, or longer.
+    /// And for the recording: as long as it is needed, or longer. Empty of a backend's, which
+    /// are made with its tables.
     pub recorded: Vec<String>,
     /// References that warm up, and that are measured, in the modelled kernel.
     pub refs: [u64; 2],
+    /// What a database backend is asked, instead of a program.
+    pub query: Option<&'static str>,
 }
 
 /// A program beside it, which runs again and again.
@@ -89,11 +108,15 @@ pub(super) struct Case {
     pub ways: Vec<(String, Way)>,
 }
 
-/// What is to be recorded: name, command, references at most, and files that it depends on.
+/// What is to be recorded: name, command (none: NAME.pbr is there), references at most, and files
+/// that it depends on.
 pub(super) type Recorded = (String, Vec<String>, u64, Vec<String>);
 
 impl Subject {
     fn recorded(&self) -> Recorded {
+        if self.query.is_some() {
+            return (self.name.to_owned(), Vec::new(), 0, Vec::new());
+        }
         let binary = format!("programs/{}", self.name);
         let command = std::iter::once(format!("./{binary}")).chain(self.recorded.clone());
         // A quarter more: the last references of a run may come after the last of a batch.
@@ -107,6 +130,12 @@ impl Subject {
     }
 
     fn in_guest(&self) -> Vec<String> {
+        if let Some(query) = self.query {
+            let folder = format!("/{SCRATCH}/{}", self.name);
+            let client = ["session", &folder, "backend> ", query].map(str::to_owned);
+            let backend = [POSTGRES, "--single", "-F", "-D", ".", "postgres"].map(str::to_owned);
+            return [&client[..], &self.guest, &backend].concat();
+        }
         let name = [self.name.to_owned()];
         name.into_iter().chain(self.guest.clone()).collect()
     }
@@ -129,6 +158,7 @@ impl Beside {
             Self::Grep { .. } => Some(GREP),
             Self::Tar => Some("tar"),
             Self::PostMark => Some("postmark"),
+            Self::Memory(subject) if subject.query.is_some() => Some(DATABASE),
             Self::Memory(_) => None,
         }
     }
@@ -174,6 +204,23 @@ impl Beside {
     }
 }
 
+/// A path in a scenario.
+fn quoted(path: &Path) -> toml::Value {
+    toml::Value::String(path.display().to_string())
+}
+
+fn tree(from: &Path, to: &str) -> String {
+    format!("[[tree]]\nfrom = {}\nto = \"{to}\"\n", quoted(from))
+}
+
+/// What a program needs beside itself, in its table.
+fn needs(subject: &Subject) -> &'static str {
+    match subject.query {
+        Some(_) => NEEDS,
+        None => "",
+    }
+}
+
 /// What the names of a set's files begin with, where there are several.
 fn letter(set: u32) -> char {
     char::from(b'a' + (set % 26) as u8)
@@ -184,14 +231,17 @@ impl Case {
     pub(super) fn describe(&self) -> String {
         let beside: Vec<String> = self.beside.iter().map(Beside::name).collect();
         format!(
-            "{}: {} {} on {} with {}, beside {}; {} files of {FILE}.",
+            "{}: {} {} on {} with {}, beside {}{}.",
             self.name,
             self.subject.name,
             self.subject.guest.join(" "),
             self.preset,
             self.memory,
             beside.join(", "),
-            self.files * self.sets
+            match self.files * self.sets {
+                0 => String::new(),
+                files => format!("; {files} files of {FILE}"),
+            }
         )
     }
 
@@ -213,6 +263,16 @@ impl Case {
         self.beside.iter().any(Beside::writes).then_some(SCRATCH)
     }
 
+    /// Names of its backends.
+    fn backends(&self) -> Vec<&'static str> {
+        let others = self.beside.iter().filter_map(|b| match b {
+            Beside::Memory(subject) => Some(subject),
+            _ => None,
+        });
+        let all = std::iter::once(&self.subject).chain(others);
+        all.filter(|s| s.query.is_some()).map(|s| s.name).collect()
+    }
+
     /// Names of its files.
     fn names(&self) -> impl Iterator<Item = String> {
         let name = |set: u32, i: u32| match self.sets {
@@ -232,10 +292,10 @@ impl Case {
     }
 
     /// The scenario of the real kernel.
-    pub(super) fn real(&self, form: &Form, module: &Path) -> Result<Real, String> {
+    pub(super) fn real(&self, form: &Form, module: &Path, inputs: &Path) -> Result<Real, String> {
         let mut text = format!(
             "schema = 1\nrepetitions = {}\nseed = {}\nalone = {}\n[machine]\npreset = \"{}\"\n\
-             [guest]\nmemory = \"{}\"\nvcpus = {}\nappend = \"transparent_hugepage=never\"\n",
+             [guest]\nmemory = \"{}\"\nvcpus = {}\ntimeout = 3600\nappend = \"transparent_hugepage=never\"\n",
             form.repetitions,
             form.seed,
             self.alone.is_none(),
@@ -243,8 +303,17 @@ impl Case {
             self.memory,
             self.vcpus
         );
-        if self.scratch().is_some() {
+        let backends = self.backends();
+        if self.scratch().is_some() || !backends.is_empty() {
             let _ = writeln!(text, "scratch = \"{SCRATCH_BYTES}\"");
+        }
+        for name in &backends {
+            let from = std::path::absolute(inputs.join(TABLES));
+            let from = from.map_err(|e| format!("{}: {e}", inputs.display()))?;
+            text += &tree(&from, &format!("/{SCRATCH}/{name}"));
+        }
+        if !backends.is_empty() {
+            text += &tree(Path::new(SHARED), SHARED);
         }
         for (i, name) in (0u64..).zip(self.names()) {
             let seed = form.seed.wrapping_add(i) & i64::MAX as u64;
@@ -259,6 +328,7 @@ impl Case {
             self.subject.name,
             self.subject.in_guest()
         );
+        text += needs(&self.subject);
         for (vcpu, beside) in (1..).zip(&self.beside) {
             let command = beside.command(self, "/data", "/piebald/programs");
             let _ = write!(
@@ -267,6 +337,9 @@ impl Case {
                  role = \"polluter\"\n",
                 beside.name()
             );
+            if let Beside::Memory(subject) = beside {
+                text += needs(subject);
+            }
         }
         let map: Vec<String> = self.bits.clone().map(|b| b.to_string()).collect();
         for (name, way) in &self.ways {
@@ -299,9 +372,8 @@ impl Case {
         recordings: &[PathBuf],
         machine: Option<&Path>,
     ) -> Result<String, String> {
-        let file = |path: &Path| toml::Value::String(path.display().to_string());
         let machine = match machine {
-            Some(path) => format!("file = {}", file(path)),
+            Some(path) => format!("file = {}", quoted(path)),
             None => format!("preset = \"{}\"", self.preset),
         };
         let [warmup, budget] = self.subject.refs;
@@ -324,7 +396,7 @@ impl Case {
                 text,
                 "[[program]]\nname = \"{name}\"\nrecording = {}\ncores = \"{core}\"\n\
                  role = \"{role}\"\n",
-                file(path)
+                quoted(path)
             );
         }
         let map: Vec<String> = self.bits.clone().map(|b| b.to_string()).collect();

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 use super::{
     Form,
-    case::{Beside, Case, Recorded},
+    case::{Beside, Case, DATABASE, Recorded, has_database},
 };
 use crate::{
     Hooks, Options, ReproduceError, StandIn, Wanted,
@@ -177,10 +177,16 @@ impl Kernels {
     ) -> Result<Self, ReproduceError> {
         let said = |e: &dyn std::fmt::Display| ReproduceError::Inputs(e.to_string());
         let mut ready = Vec::new();
-        let (cases, absent) = choose(cases, options, has_program);
+        let has = |program: &str| match program {
+            DATABASE => has_database(&options.inputs),
+            program => has_program(program),
+        };
+        let (cases, absent) = choose(cases, options, has);
         compile(&options.inputs).map_err(|e| said(&e))?;
         for case in &cases {
-            let real = case.real(form, module).map_err(|e| said(&e))?;
+            let real = case
+                .real(form, module, &options.inputs)
+                .map_err(|e| said(&e))?;
             let machine = by_instructions(case.preset).map_err(|e| said(&e))?;
             let path = options.inputs.join(format!("{}.toml", case.preset));
             std::fs::write(&path, machine)
@@ -444,6 +450,10 @@ fn record(
     options: &Options,
     hooks: Hooks<'_>,
 ) -> Result<PathBuf, String> {
+    if command.is_empty() {
+        let path = options.inputs.join(format!("{name}.pbr"));
+        return std::path::absolute(&path).map_err(|e| format!("{}: {e}", path.display()));
+    }
     let program = StandIn {
         name: format!("guest-{name}"),
         stands_for: String::new(),

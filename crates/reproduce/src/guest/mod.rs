@@ -1,5 +1,5 @@
 //! The same programs in a real kernel and in the modelled one: rows of Rainbow and
-//! of SRM-buffer (S-2, S-3, S-9 to S-14) in miniature.
+//! of SRM-buffer (S-2, S-3, S-5, S-6, S-9 to S-14) in miniature.
 //!
 //! The real kernel is the distribution's with Piebald's module, under QEMU and watched by the
 //! machine model (`piebald-guest`). The modelled one replays recordings of the very programs
@@ -13,6 +13,7 @@
 
 mod agree;
 mod case;
+mod database;
 mod four;
 mod kernels;
 mod rainbow;
@@ -63,13 +64,19 @@ const fn part(system: System) -> Option<Part> {
             rows: rainbow::rows,
         }),
         System::Srm => Some(Part {
-            targets: &["S-2", "S-3", "S-9", "S-10", "S-11", "S-12", "S-13", "S-14"],
-            cases: |form| [srm::cases(form), four::cases(form)].concat(),
+            targets: &[
+                "S-2", "S-3", "S-5", "S-6", "S-9", "S-10", "S-11", "S-12", "S-13", "S-14",
+            ],
+            cases: |form| [srm::cases(form), four::cases(form), database::cases(form)].concat(),
             rows: |form, kernels| {
                 let (mut targets, mut figures) = srm::rows(form, kernels);
-                let (more, drawn) = four::rows(form, kernels);
-                targets.extend(more);
-                figures.extend(drawn);
+                for (more, drawn) in [
+                    four::rows(form, kernels),
+                    (database::rows(form, kernels), Vec::new()),
+                ] {
+                    targets.extend(more);
+                    figures.extend(drawn);
+                }
                 (targets, figures)
             },
         }),
@@ -195,7 +202,7 @@ mod tests {
                 let cases = part(system).map(|p| (p.cases)(&form)).unwrap_or_default();
                 assert!(!cases.is_empty());
                 for case in &cases {
-                    case.real(&form, Path::new("/tmp/piebald.ko"))
+                    case.real(&form, Path::new("/tmp/piebald.ko"), Path::new("/tmp"))
                         .unwrap_or_else(|e| panic!("{}: {e}", case.name));
                     let recorded = case.recorded();
                     assert_eq!(recorded.len(), 1 + case.beside.len());

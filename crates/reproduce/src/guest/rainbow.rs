@@ -37,6 +37,7 @@ pub(super) fn cases(form: &Form) -> Vec<Case> {
             guest: words("3145728 4"),
             recorded: words("3145728 40"),
             refs: [9_000_000, 16_000_000],
+            query: None,
         },
         // 4 MiB, any word as likely as any other.
         Subject {
@@ -44,6 +45,7 @@ pub(super) fn cases(form: &Form) -> Vec<Case> {
             guest: words("4194304 10000000"),
             recorded: words("4194304 40000000"),
             refs: [9_000_000, 10_000_000],
+            query: None,
         },
     ];
     let ways = |form: &Form| {

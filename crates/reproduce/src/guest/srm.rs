@@ -59,6 +59,7 @@ pub(super) fn subject(name: &str) -> Option<Subject> {
         guest: words(guest),
         recorded: words(recorded),
         refs: [9_000_000, 16_000_000],
+        query: None,
     })
 }
 
