@@ -11,6 +11,7 @@
 
 mod boot;
 mod check;
+mod held;
 mod inputs;
 mod scenario;
 mod script;

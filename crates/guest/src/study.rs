@@ -10,6 +10,7 @@ use piebald_report::{
 
 use crate::{
     boot::{BootError, Tools},
+    held,
     scenario::{Policy, Program, Scenario},
 };
 
@@ -100,6 +101,11 @@ fn run_with(scenario: &Scenario, hooks: &Hooks<'_>, boot: Boot<'_>) -> Result<St
                     }
                 };
                 weigh(&mut study, &results);
+                // One of each policy: beside the others, if there are any.
+                if repetition == 0 && together == scenario.phases().contains(&true) {
+                    let map = held::set_map(scenario, policy, together, &results);
+                    study.set_maps.extend(map);
+                }
                 cpu_seconds += results.work.cpu_seconds;
                 match together {
                     true => seen.together.push(Seen { vcpus }),
@@ -325,4 +331,4 @@ fn level_names(scenario: &Scenario) -> Vec<String> {
 
 #[cfg(test)]
 #[path = "study_tests.rs"]
-mod tests;
+pub(crate) mod tests;

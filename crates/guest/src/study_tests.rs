@@ -51,7 +51,7 @@ fn seen(of_sort: VcpuCounts) -> Seen {
     }
 }
 
-fn results() -> Results {
+pub(crate) fn results() -> Results {
     Results {
         schema: 1,
         machine: "w3540".into(),
@@ -63,6 +63,7 @@ fn results() -> Results {
         work: Default::default(),
         dumps: Vec::new(),
         regions: Vec::new(),
+        last_levels: Vec::new(),
     }
 }
 

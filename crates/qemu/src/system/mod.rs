@@ -19,6 +19,7 @@
 mod address;
 mod args;
 mod decode;
+pub mod held;
 mod lanes;
 mod mark;
 pub mod published;
@@ -110,6 +111,7 @@ pub(crate) fn install(id: api::PluginId, info: &api::Info, words: &[String]) -> 
         work: Work::default(),
         dumps: Vec::new(),
         regions: Vec::new(),
+        last_levels: Vec::new(),
     };
     // Without these functions turns are as long as QEMU likes, and the results say so.
     let cpus = args.turn.and_then(|_| CpuApi::load().ok());
@@ -257,6 +259,7 @@ impl State {
             },
             dumps: self.watcher.dumps().to_vec(),
             regions: self.watcher.regions(),
+            last_levels: self.watcher.last_levels().to_vec(),
             ..self.empty.clone()
         };
         if let Err(why) = results.write(&self.output) {

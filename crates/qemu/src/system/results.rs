@@ -4,6 +4,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::held::LastLevel;
+
 /// Version of the layout.
 pub const SCHEMA: u32 = 1;
 
@@ -31,6 +33,9 @@ pub struct Results {
     pub dumps: Vec<Dump>,
     /// What the regions have counted at the end.
     pub regions: Vec<Dump>,
+    /// Whose lines the last levels held while something was watched.
+    #[serde(default)]
+    pub last_levels: Vec<LastLevel>,
 }
 
 /// How the plugin worked.

@@ -11,12 +11,16 @@ use piebald_units::{
 
 use super::{
     args::Args,
+    held::{LastLevel, Sampling},
     lanes::Sink,
     mark::{Mark, Op},
     published::{EVENTS, Published},
     results::{Dump, LevelCounts, VcpuCounts},
     word::{Kind, Word},
 };
+
+/// Lines of a page, and so sets that a page falls into.
+const LINES_OF_PAGE: usize = 1 << (PAGE_SHIFT - 6);
 
 /// References are by physical address: there is nothing to translate.
 struct Physical;
@@ -111,6 +115,11 @@ pub struct Watcher {
     batch: Vec<PhysRef>,
     regions: BTreeMap<u16, Region>,
     dumps: Vec<Dump>,
+    held: Sampling,
+    /// The last levels that are sampled, as the machine counts them.
+    groups: Vec<usize>,
+    /// Ranges of their sets.
+    ranges: usize,
     /// References that went through the model.
     pub references: u64,
 }
@@ -139,7 +148,24 @@ impl Watcher {
         }
         let published = args.counters.as_deref();
         let published = published.map(|path| Published::open(path, &args.machine.name, vcpus));
+        let group = |vcpu: u16| machine.group_of(CoreId(vcpu));
+        let mut groups: Vec<usize> = (0..vcpus as u16).map(group).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        let lines = machine.last_level_lines();
+        let last = args.machine.cache.iter().max_by_key(|c| c.level);
+        let sets = last.map_or(lines, |c| lines / c.ways.max(1) as usize);
+        let level = |of: &usize| LastLevel {
+            vcpus: (0..vcpus as u16).filter(|v| group(*v) == *of).collect(),
+            sets: sets as u32,
+            lines: lines as u32,
+            samples: Vec::new(),
+        };
+        let held = Sampling::new(groups.iter().map(level).collect());
         Ok(Self {
+            held,
+            groups,
+            ranges: (sets / LINES_OF_PAGE).max(1),
             machine,
             clock: args.machine.core.clock,
             published: published.transpose()?,
@@ -160,6 +186,11 @@ impl Watcher {
     /// What marks have asked for so far.
     pub fn dumps(&self) -> &[Dump] {
         &self.dumps
+    }
+
+    /// What the last levels held, one entry for each that a processor uses.
+    pub fn last_levels(&self) -> &[LastLevel] {
+        self.held.levels()
     }
 
     /// What every region has counted so far.
@@ -343,6 +374,10 @@ impl Sink for Watcher {
     fn end(&mut self) {
         let latest = self.vcpus.iter().map(|v| v.now).max();
         self.now = latest.unwrap_or(self.now);
+        let (machine, vcpus) = (&self.machine, self.vcpus.len());
+        let (groups, ranges) = (&self.groups, self.ranges);
+        let lines = |place: usize| machine.occupancy(groups[place], ranges, vcpus);
+        self.held.look(self.now, lines);
     }
 }
 
