@@ -211,11 +211,14 @@ fn empty(scenario: &Scenario) -> Study {
         ]
         .map(str::to_owned)
         .to_vec(),
-        notes: vec![
+        notes: [
             "a real kernel under QEMU, watched by physical address; processors advance \
-             by equal numbers of instructions, whatever their misses cost"
-                .to_owned(),
-        ],
+             by equal numbers of instructions, whatever their misses cost",
+            "what the kernel does on a program's processor counts as the program's, \
+             in misses and among the owners of sets",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
         warnings,
         seed: scenario.seed,
         repetitions: scenario.repetitions,
