@@ -93,3 +93,52 @@ fn a_program_that_fails_in_the_guest_is_told() {
     assert!(error.contains("a program failed, 104"), "{error}");
     assert!(error.contains("mergesort INTS TIMES"), "{error}");
 }
+
+/// A client of a shell that answers as long as it can read a directory of this computer.
+const CLIENT: &str = r#"
+schema = 1
+[machine]
+preset = "w3540"
+[guest]
+memory = "512MiB"
+scratch = "16MiB"
+[[tree]]
+from = "tree"
+to = "/scratch/tree"
+[[tree]]
+from = "tree"
+to = "/srv/tree"
+[[program]]
+name = "client"
+command = ["session", "/scratch/tree", "ok> ", "again", "2", "3", "sh", "-c",
+    "while cat answer /srv/tree/answer && printf 'ok> ' && read -r x; do :; done"]
+vcpu = 0
+measure = "marks"
+[[program]]
+name = "other"
+command = ["session", "/scratch/tree", "ok> ", "again", "2", "3", "sh", "-c",
+    "printf 'ok> '; while read -r x; do printf 'ok> '; done"]
+vcpu = 1
+role = "polluter"
+[[policy]]
+name = "stock"
+"#;
+
+#[test]
+#[ignore = "boots four guests"]
+fn a_client_is_answered_from_directories_of_this_computer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tree = folder.path().join("tree");
+    std::fs::create_dir(&tree).expect("made");
+    let scenario = Scenario::parse(CLIENT, folder.path()).expect("is good");
+    std::fs::write(tree.join("answer"), "yes\n").expect("written");
+    let answered = study(&scenario);
+    assert!(answered.complete, "{:?}", answered.warnings);
+    let (alone, together) = phases(&answered);
+    assert!(alone.instructions.mean > 0.0 && together.instructions.mean > 0.0);
+    std::fs::remove_file(tree.join("answer")).expect("removed");
+    let tools = Tools::prepare(&scenario, None).expect("prepares");
+    let error = run(&scenario, &tools, &Hooks::default()).expect_err("nothing to read");
+    let error = error.to_string();
+    assert!(error.contains("session: sh: no answer"), "{error}");
+}
