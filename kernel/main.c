@@ -77,7 +77,7 @@ out:
 static int __init piebald_init(void)
 {
 	int error = refuse_unknown() ?: pb_symbols_set_up() ?: pb_hooks_find() ?:
-		    pb_recolor_set_up() ?: pb_cold_set_up();
+		    pb_recolor_set_up() ?: pb_cold_set_up() ?: pb_pick_set_up();
 
 	if (error)
 		return error;

@@ -82,6 +82,13 @@ void pb_new_version(void);
 /* No block is worth waking the kernel's reclaim and compaction. */
 #define PB_BLOCK_GFP (PB_SINGLE_GFP & ~__GFP_KSWAPD_RECLAIM)
 
+/* log2 of the frames that are taken at a time: holds every colour of up to 512. */
+#define PB_REFILL_ORDER 9
+/* Blocks of a size that are looked at for a request that can do without. */
+#define PB_SIFTED 4096UL
+
+/* Puts a block of single pages into the pool; how many frames: 0 if the core does not want it. */
+unsigned long pb_pool_add_block(struct page *page, unsigned int order);
 /* Frames came that the pool may have too much of. */
 void pb_pool_grown(void);
 /* Takes a block of two frames or more into the pool; false if the kernel has none to spare. */
@@ -170,6 +177,15 @@ int pb_symbols_set_up(void);
 /* The address of a function, or NULL and a message. */
 void *pb_symbol(const char *name);
 
+/* --- pick.c ---------------------------------------------------------------- */
+
+int pb_pick_set_up(void);
+/*
+ * Takes some of the kernel's blocks that have a frame for the process into the pool; how many
+ * frames. If it is to be thorough it looks at all and may sleep.
+ */
+unsigned long pb_pick(pid_t tgid, bool thorough);
+
 /* --- recolor.c ------------------------------------------------------------- */
 
 int pb_recolor_set_up(void);
@@ -238,8 +254,9 @@ void pb_switch_end(void);
 	X(anon_pages) X(file_pages) X(swap_and_shmem_pages) \
 	X(other_frames) X(policy_passed) X(unmovable_passed) X(large_refused) X(large_passed) \
 	X(thp_refused) X(compaction_refused) X(merging_refused) X(hard_failures) X(hard_kills) \
-	X(refills) X(refill_frames) X(refill_failed) X(recycled) X(hand_returned) X(given_back) X(reclaimed) \
-	X(inherit_failed) X(switched_on) X(recolored) X(recolor_failed) \
+	X(refills) X(refill_frames) X(refill_failed) X(picked) X(recycled) X(hand_returned) \
+	X(given_back) X(reclaimed) X(inherit_failed) X(switched_on) X(recolored) \
+	X(recolor_failed) \
 	X(srm_file_frames) X(srm_memory_frames) X(srm_unknown_file) X(srm_passed) \
 	X(cold_evicted) X(cold_elsewhere) X(cold_used) X(cold_returned) X(cold_reclaimed) \
 	X(cold_again)

@@ -11,8 +11,9 @@
  * one and can go to a process or to the kernel by itself.
  *
  * Nothing here sleeps, but for hard colours that are used up, which wait for reclaim. A pool
- * that searches the whole memory for a colour would never end, so each request tries a few
- * blocks and then does without; the colours are not searched for again for a while.
+ * that takes the whole memory for a colour would never end, so each request tries a few blocks,
+ * looks at some more (pick.c) and then does without; the colours are not searched for again for a
+ * while.
  */
 #include "piebald.h" /* first: it says how messages begin */
 
@@ -29,12 +30,12 @@
 
 /* Colour sets at a time. */
 #define NR_SLOTS 256
-/* log2 of the frames that are taken at a time: holds every colour of up to 512. */
-#define REFILL_ORDER 9
 /* Blocks that one request takes before it does without. */
 #define TRIES 8
 /* Single frames that are taken where the kernel has no blocks. */
 #define SINGLES 64
+/* Times that blocks are picked for one request: others may be faster. */
+#define PICKS 4
 /* Rounds of reclaim for hard colours. */
 #define ROUNDS 16
 /* The part of a pool that is too large that goes back at once. */
@@ -98,8 +99,7 @@ void pb_pool_grown(void)
 	WRITE_ONCE(grown, true);
 }
 
-/* Puts a block into the pool; false if the core does not want it. */
-static bool add_block(struct page *page, unsigned int order)
+unsigned long pb_pool_add_block(struct page *page, unsigned int order)
 {
 	int error;
 
@@ -110,12 +110,12 @@ static bool add_block(struct page *page, unsigned int order)
 		/* Memory that came after the module, beyond the end of its table. */
 		free_singles(page_to_pfn(page), order);
 		pb_count(refill_failed);
-		return false;
+		return 0;
 	}
 	WRITE_ONCE(grown, true);
 	trace_piebald_refill(1UL << order);
 	pb_count_many(PB_C_refill_frames, 1UL << order);
-	return true;
+	return 1UL << order;
 }
 
 static bool add_singles(gfp_t gfp, unsigned int most)
@@ -127,7 +127,7 @@ static bool add_singles(gfp_t gfp, unsigned int most)
 
 		if (!page)
 			break;
-		got += add_block(page, 0);
+		got += pb_pool_add_block(page, 0);
 	}
 	return got;
 }
@@ -136,12 +136,12 @@ bool pb_pool_refill_block(void)
 {
 	unsigned int order;
 
-	for (order = REFILL_ORDER; order; order--) {
+	for (order = PB_REFILL_ORDER; order; order--) {
 		struct page *page = alloc_pages(PB_BLOCK_GFP, order);
 
 		if (page) {
 			split_page(page, order);
-			return add_block(page, order);
+			return pb_pool_add_block(page, order);
 		}
 	}
 	return false;
@@ -330,12 +330,32 @@ static bool take_turn(struct look *l)
 	return false;
 }
 
-/* Searches what the kernel has at hand. */
+/* Is a frame of another colour no use, as of the last look? */
+static bool binds(const struct look *l, const struct pb_request *r)
+{
+	return l->hard || r->own_only;
+}
+
+/* Searches what the kernel gives next. */
 static void search(struct look *l)
 {
 	unsigned int tries;
 
 	for (tries = 0; tries < TRIES && refill(); tries++)
+		if (look(l, PB_OWN))
+			return;
+}
+
+/*
+ * Searches what the kernel has at hand for blocks that have the colours. Who cannot do without has
+ * all of them looked at.
+ */
+static void pick(struct look *l, const struct pb_request *r)
+{
+	bool thorough = binds(l, r) && gfpflags_allow_blocking(r->gfp);
+	unsigned int tries;
+
+	for (tries = 0; tries < PICKS && pb_pick(l->tgid, thorough); tries++)
 		if (look(l, PB_OWN))
 			return;
 }
@@ -366,12 +386,6 @@ struct page *pb_prepared(u64 pfn, gfp_t gfp)
 	return page;
 }
 
-/* Is a frame of another colour no use, as of the last look? */
-static bool binds(const struct look *l, const struct pb_request *r)
-{
-	return l->hard || r->own_only;
-}
-
 /* One of the process's own colours, whichever. */
 static bool take_own(struct look *l, const struct pb_request *r)
 {
@@ -380,6 +394,8 @@ static bool take_own(struct look *l, const struct pb_request *r)
 	if (l->own_pauses && !binds(l, r))
 		return false;
 	search(l);
+	if (!l->found)
+		pick(l, r);
 	if (!l->found && binds(l, r) && gfpflags_allow_blocking(r->gfp))
 		reclaim(l, r->gfp);
 	if (!l->found)

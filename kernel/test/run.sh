@@ -195,6 +195,14 @@ swapoff /dev/vdb
 kills=$(count hard_kills)
 check "hard: more than the color has, is killed" sh -c "! sh -c 'echo \"\$\$ 3 hard\" >$P/tasks; exec frames hog $((total / 8)) 0'"
 check "the kill is counted" test "$(count hard_kills)" -gt "$kills"
+# Without the frames of a used-up color the kernel has but small blocks, and their colors lie one
+# behind the other: who searches a little finds always the same ones.
+for color in 0 4 8 10 15; do
+    used=$(((color + 8) % 16))
+    check "after a used-up color, hard: half of color $color" sh -c "
+        ! sh -c 'echo \"\$\$ $used hard\" >$P/tasks; exec frames hog $((total / 8)) 0' &&
+        sh -c 'echo \"\$\$ $color hard\" >$P/tasks; exec frames anon $((total / 32)) $(printf %x $((1 << color)))'"
+done
 check "the pool keeps its limit" sh -c "test \$(awk '{ n += \$2 } END { print n }' $P/free) -le \$(cat $P/pool_max)"
 check "most of the memory can be used" frames hog $((total * 3 / 4)) 0
 check "the kernel got frames back under pressure" test "$(count reclaimed)" -gt 0

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Blocks of the kernel's that have a certain colour, where most have not.
+ *
+ * A process that has used up a colour leaves the kernel small blocks: what lies between two of
+ * its frames. Another process's colour is in one size of them. The kernel gives what it got last
+ * first, so who asks for one block after the other and gives back what is of no use gets the same
+ * ones again and again, with thousands that are of use behind them.
+ *
+ * So the kernel's lists of free blocks are sifted: under the lock of their memory zone, a few at a
+ * time, what is of no use goes to the end and what is of use stays in front, where the next request
+ * takes it. The order within a list has no meaning for the kernel, whose own compaction changes
+ * it likewise.
+ */
+#include "piebald.h" /* first: it says how messages begin */
+
+#include <linux/gfp.h>
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include <linux/sched.h>
+#include <linux/static_call.h>
+
+/* Blocks that are looked at while the lock is held. */
+#define HELD 128
+/* Blocks that are taken at a time. */
+#define WANTED 16
+
+DEFINE_STATIC_CALL_NULL(drain_local, drain_local_pages);
+
+int pb_pick_set_up(void)
+{
+	void *drain = pb_symbol("drain_local_pages");
+
+	if (!drain)
+		return -EOPNOTSUPP;
+	static_call_update(drain_local, drain);
+	return 0;
+}
+
+/* Has the block a frame that the process may have? With pb_lock held. */
+static bool is_of_use(const struct pb_seat *seat, unsigned long pfn, unsigned int order)
+{
+	unsigned long end = pfn + (1UL << order);
+	struct pb_given given;
+
+	for (; pfn < end; pfn++) {
+		given.pfn = pfn;
+		if (pb_core_may_have(pb_core, seat, &given))
+			return true;
+	}
+	return false;
+}
+
+/* Looks at the blocks in front of a list; how many. Those of use are in front afterwards. */
+static unsigned int sift(struct zone *zone, unsigned int order, pid_t tgid, unsigned int *found)
+{
+	struct list_head *blocks = &zone->free_area[order].free_list[MIGRATE_MOVABLE];
+	struct pb_task *task;
+	struct pb_seat *seat;
+	unsigned int looked;
+	unsigned long flags;
+	LIST_HEAD(useful);
+
+	*found = 0;
+	spin_lock(&pb_lock);
+	task = pb_task_of(tgid);
+	seat = task ? &task->seat : NULL;
+	spin_lock_irqsave(&zone->lock, flags);
+	for (looked = 0; looked < HELD && *found < WANTED && !list_empty(blocks); looked++) {
+		struct page *page = list_first_entry(blocks, struct page, buddy_list);
+
+		if (is_of_use(seat, page_to_pfn(page), order)) {
+			list_move_tail(&page->buddy_list, &useful);
+			++*found;
+		} else {
+			list_move_tail(&page->buddy_list, blocks);
+		}
+	}
+	list_splice(&useful, blocks);
+	spin_unlock_irqrestore(&zone->lock, flags);
+	spin_unlock(&pb_lock);
+	return looked;
+}
+
+/* Takes blocks that are in front; how many frames. */
+static unsigned long take(gfp_t gfp, unsigned int order, unsigned int blocks)
+{
+	unsigned long came = 0;
+
+	while (blocks--) {
+		struct page *page = alloc_pages(gfp, order);
+
+		if (!page)
+			break;
+		if (order)
+			split_page(page, order);
+		came += pb_pool_add_block(page, order);
+	}
+	return came;
+}
+
+static unsigned long pick_from(struct zone *zone, gfp_t gfp, pid_t tgid, bool thorough)
+{
+	int order;
+
+	/* What lies about for this processor would come before what is in front of the lists. */
+	preempt_disable();
+	static_call(drain_local)(zone);
+	preempt_enable();
+	for (order = PB_REFILL_ORDER; order >= 0; order--) {
+		/* Blocks of all kinds: at least as many as are looked at. */
+		unsigned long left = READ_ONCE(zone->free_area[order].nr_free);
+		unsigned int looked, found = 0;
+
+		if (!thorough)
+			left = min(left, PB_SIFTED);
+		for (; left && !found; left -= min_t(unsigned long, left, looked)) {
+			looked = sift(zone, order, tgid, &found);
+			if (!looked)
+				break;
+			if (thorough)
+				cond_resched();
+		}
+		if (found)
+			return take(gfp, order, found);
+	}
+	return 0;
+}
+
+unsigned long pb_pick(pid_t tgid, bool thorough)
+{
+	/* The largest memory zone that a request may have comes first. */
+	static const struct {
+		enum zone_type type;
+		gfp_t gfp;
+	} zones[] = {
+		{ ZONE_MOVABLE, __GFP_HIGHMEM },
+		{ ZONE_NORMAL, 0 },
+#ifdef CONFIG_ZONE_DMA32
+		{ ZONE_DMA32, __GFP_DMA32 },
+#endif
+	};
+	const gfp_t gfp = (PB_BLOCK_GFP & ~GFP_ZONEMASK) | __GFP_MOVABLE;
+	struct pglist_data *node = NODE_DATA(first_online_node);
+	unsigned long came = 0;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(zones) && !came; i++) {
+		struct zone *zone = &node->node_zones[zones[i].type];
+
+		if (populated_zone(zone))
+			came = pick_from(zone, gfp | zones[i].gfp, tgid, thorough);
+	}
+	pb_count_many(PB_C_picked, came);
+	return came;
+}
