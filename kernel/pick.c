@@ -20,8 +20,9 @@
 #include <linux/sched.h>
 #include <linux/static_call.h>
 
-/* Blocks that are looked at while the lock is held. */
+/* Blocks that are looked at while the lock is held, and frames: few blocks if they are large. */
 #define HELD 128
+#define HELD_FRAMES 2048
 /* Blocks that are taken at a time. */
 #define WANTED 16
 
@@ -57,7 +58,7 @@ static unsigned int sift(struct zone *zone, unsigned int order, pid_t tgid, unsi
 	struct list_head *blocks = &zone->free_area[order].free_list[MIGRATE_MOVABLE];
 	struct pb_task *task;
 	struct pb_seat *seat;
-	unsigned int looked;
+	unsigned int looked, most = clamp(HELD_FRAMES >> order, 1, HELD);
 	unsigned long flags;
 	LIST_HEAD(useful);
 
@@ -66,7 +67,7 @@ static unsigned int sift(struct zone *zone, unsigned int order, pid_t tgid, unsi
 	task = pb_task_of(tgid);
 	seat = task ? &task->seat : NULL;
 	spin_lock_irqsave(&zone->lock, flags);
-	for (looked = 0; looked < HELD && *found < WANTED && !list_empty(blocks); looked++) {
+	for (looked = 0; looked < most && *found < WANTED && !list_empty(blocks); looked++) {
 		struct page *page = list_first_entry(blocks, struct page, buddy_list);
 
 		if (is_of_use(seat, page_to_pfn(page), order)) {
