@@ -85,7 +85,7 @@ void pb_new_version(void);
 /* log2 of the frames that are taken at a time: holds every colour of up to 512. */
 #define PB_REFILL_ORDER 9
 /* Blocks of a size that are looked at for a request that can do without. */
-#define PB_SIFTED 4096UL
+#define PB_SIFTED 512UL
 
 /* Puts a block of single pages into the pool; how many frames: 0 if the core does not want it. */
 unsigned long pb_pool_add_block(struct page *page, unsigned int order);
