@@ -206,6 +206,21 @@ impl<'a> Bench<'a> {
     }
 }
 
+impl Bench<'_> {
+    /// A bench that tells HVR other classes. It knows what was run under Linux, where classes mean
+    /// nothing.
+    pub(super) fn told<'b>(&'b self, classes: &'b [Option<Class>]) -> Bench<'b> {
+        let done = self.lock();
+        let linux = done.iter().filter(|((way, ..), _)| *way == Way::Linux);
+        let linux = linux.map(|(key, known)| (key.clone(), known.clone()));
+        Bench {
+            classes,
+            done: Mutex::new(linux.collect()),
+            ..self.anew()
+        }
+    }
+}
+
 /// The bus of the paper's machine, in MT/s.
 pub(super) const BUS: u32 = 1333;
 

@@ -1,5 +1,5 @@
 //! HVR ("Rethinking Memory Management in Modern Operating System: Horizontal, Vertical or
-//! Random?"): H-1 to H-20, and H-B1 beyond it.
+//! Random?"): H-1 to H-20, and H-B1 and H-B2 beyond it.
 //!
 //! Programs, mixes and what counts as a match were written down before the first result
 //! (`reproduce/hvr/`).
@@ -12,10 +12,12 @@
 pub mod alone;
 mod arrivals;
 mod classes;
+mod fit;
 mod form;
 mod keep;
 mod mixes;
 mod moves;
+mod online;
 mod pairs;
 pub mod programs;
 mod rows;
@@ -38,9 +40,9 @@ use keep::Keeper;
 use rows::Runs;
 
 /// Ids of the targets, in order.
-pub(crate) const TARGETS: [&str; 21] = [
+pub(crate) const TARGETS: [&str; 22] = [
     "H-1", "H-2", "H-3", "H-4", "H-5", "H-6", "H-7", "H-8", "H-9", "H-10", "H-11", "H-12", "H-13",
-    "H-14", "H-15", "H-16", "H-17", "H-18", "H-19", "H-20", "H-B1",
+    "H-14", "H-15", "H-16", "H-17", "H-18", "H-19", "H-20", "H-B1", "H-B2",
 ];
 
 /// Mixes of the longest list.
@@ -53,7 +55,7 @@ type Given = Result<(Vec<Target>, Vec<PaperFigure>), String>;
 /// Rows that share runs, and what gives them.
 type Stage = (&'static [Named], fn(&Runs<'_>) -> Given);
 
-const STAGES: [Stage; 13] = [
+const STAGES: [Stage; 14] = [
     (
         &[
             ("H-4", "Figure 6: hot pages", TargetKind::H),
@@ -121,6 +123,7 @@ const STAGES: [Stage; 13] = [
         threads::eight_threads,
     ),
     (&[("H-B1", today::TITLE, TargetKind::G)], today::present_day),
+    (&[("H-B2", online::TITLE, TargetKind::G)], online::told),
 ];
 
 /// Rows that nothing here runs yet, and why.

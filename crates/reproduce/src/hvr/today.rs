@@ -186,7 +186,7 @@ fn show(runs: &Runs<'_>, row: &mut Row, machine: &str, rule: usize) {
 }
 
 /// A row that is shown, unless nothing of it was run.
-fn given(row: Row) -> Target {
+pub(super) fn given(row: Row) -> Target {
     let mut target = row.finish();
     target.verdict = match target.values.is_empty() {
         true => Verdict::NotRun,

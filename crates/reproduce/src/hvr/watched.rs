@@ -11,6 +11,7 @@ use rayon::prelude::*;
 
 use super::{
     Given,
+    fit::{self, Case},
     mixes::{BUS, Mix, Way},
     rows::Runs,
     windows::{Seen, watch},
@@ -23,7 +24,7 @@ use crate::{
 /// Pages of the last-level cache.
 const CACHE_PAGES: f64 = 2048.0;
 /// Times between windows are divided by this (protocol).
-const TIME_SCALE: u64 = 1000;
+pub(super) const TIME_SCALE: u64 = 1000;
 /// References of each program that are watched, and of the quick form.
 const REFS: u64 = 100_000_000;
 const QUICK_REFS: u64 = 20_000_000;
@@ -33,7 +34,7 @@ fn number(value: f64) -> Found {
 }
 
 /// The windows of all programs of one thread, by their places, at one instruction per cycle.
-fn all(runs: &Runs<'_>, monitor: &MonitorConfig, scale: u64) -> Windows {
+pub(super) fn all(runs: &Runs<'_>, monitor: &MonitorConfig, scale: u64) -> Windows {
     at_speeds(runs, monitor, scale, |_| Ok(1.0))
 }
 
@@ -59,7 +60,7 @@ fn at_speeds(
 }
 
 /// Windows of programs by their places.
-type Windows = HashMap<usize, Result<Seen, String>>;
+pub(super) type Windows = HashMap<usize, Result<Seen, String>>;
 
 struct Watched<'r, 'a> {
     runs: &'r Runs<'a>,
@@ -248,6 +249,49 @@ fn right(runs: &Runs<'_>, seen: &Windows) -> Result<(f64, Vec<String>), String> 
     Ok((100.0 * right as f64 / all.max(1) as f64, wrong))
 }
 
+/// The places of the programs of one thread, and what their windows told.
+pub(super) fn cases(runs: &Runs<'_>, seen: &Windows) -> Result<(Vec<usize>, Vec<Case>), String> {
+    let places = runs.of(&Class::ALL);
+    let of = |at: &usize| {
+        let name = &runs.bench.programs[*at].name;
+        let seen = seen.get(at).ok_or(format!("{name}: it was not watched"))?;
+        let seen = seen.as_ref().map_err(Clone::clone)?;
+        let known = seen.facts.zip(runs.bench.classes[*at]);
+        let (facts, class) = known.ok_or(format!("{name}: it was not classified"))?;
+        Ok(Case { facts, class })
+    };
+    let cases = places.iter().map(of).collect::<Result<Vec<_>, String>>()?;
+    Ok((places, cases))
+}
+
+/// How much is right with thresholds that fit these programs, or all but the one that is judged.
+fn fitted(runs: &Runs<'_>, seen: &Windows, watched: &str, row: &mut Row) {
+    let found = cases(runs, seen).and_then(|(_, cases)| Ok((fit::fit(&cases)?, cases)));
+    let shares = found.clone().map(|(fit, cases)| {
+        let best = fit::right(&cases, |_| fit.best);
+        let others = fit::right(&cases, |at| fit.without[at]);
+        [best, others]
+    });
+    for (part, words) in [
+        "thresholds fitted to them",
+        "thresholds fitted to the others",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let share = shares.clone().and_then(|s| number(s[part]));
+        row.show(
+            &format!("with {words}, {watched} pages watched"),
+            &share,
+            "%",
+        );
+    }
+    if let Ok((fit, _)) = found {
+        let words = fit::words(&fit.best);
+        row.note(&format!("fitted with {watched} pages watched: {words}"));
+    }
+}
+
 /// Share of the programs that have another class than with the other windows, in percent.
 fn changed(seen: &Windows, other: &Windows) -> Found {
     let class = |seen: Option<&Result<Seen, String>>| {
@@ -298,6 +342,9 @@ fn classifier(w: &Watched<'_, '_>) -> Row {
     if let Ok((_, wrong)) = paper {
         row.note(&format!("not: {}", wrong.join(", ")));
     }
+    let common = cases(w.runs, &w.seen).and_then(|(_, cases)| number(fit::commonest(&cases)));
+    row.show("the commonest class for all", &common, "%");
+    fitted(w.runs, &w.seen, "used", &mut row);
     let mut any = MonitorConfig::PAPER;
     any.watched = PageChoice::Mapped;
     let seen = all(w.runs, &any, TIME_SCALE);
@@ -310,6 +357,7 @@ fn classifier(w: &Watched<'_, '_>) -> Row {
             wrong.join(", ")
         ));
     }
+    fitted(w.runs, &seen, "mapped", &mut row);
     for class in Class::ALL {
         for (word, seen) in [("used", &w.seen), ("mapped", &seen)] {
             let found = reuse_of(w.runs, seen, class).and_then(number);

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use piebald_lab::rooms::policy::hvr::{
-    Class, MonitorConfig, PageRecord, Pass, Profile, Sampler, Window,
+    Class, Facts, MonitorConfig, PageRecord, Pass, Profile, Sampler, Window,
 };
 use piebald_units::{
     Hertz,
@@ -23,6 +23,8 @@ pub(super) struct Seen {
     pub windows: Vec<Window>,
     /// The class after as many windows as are averaged, if there were so many.
     pub class: Option<Class>,
+    /// What that class was told from.
+    pub facts: Option<Facts>,
     /// How often it was found to be of another class later.
     pub changes: u32,
 }
@@ -228,6 +230,7 @@ impl Watch<'_> {
             self.seen.changes += u32::from(changed && had);
             if self.seen.windows.len() == usize::from(self.monitor.averaged) {
                 self.seen.class = self.profile.class();
+                self.seen.facts = Some(self.profile.facts(self.monitor));
             }
         }
         // Each window at the base interval: the row is about what is seen.

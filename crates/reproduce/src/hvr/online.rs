@@ -1,0 +1,105 @@
+//! H-B2, beyond the paper: what it costs HVR that SysMon takes programs for others than they were
+//! measured as (protocol).
+//!
+//! The mixes of H-1's list under HVR, which is told the measured classes, those that SysMon finds, or
+//! those that it would find with thresholds fitted to all other programs. Shown, never judged.
+
+use std::sync::atomic::Ordering;
+
+use piebald_lab::rooms::policy::hvr::{Class, MonitorConfig};
+use piebald_report::{Sample, TargetKind};
+
+use super::{
+    Given,
+    fit::fit,
+    mixes::{BUS, Mix, Way},
+    rows::{Runs, number, share},
+    today::given,
+    watched::{TIME_SCALE, all, cases},
+};
+use crate::row::Row;
+
+pub(super) const TITLE: &str = "Beyond: HVR with the classes that SysMon finds";
+
+/// Classes of all programs, by their places.
+type Classes = Vec<Option<Class>>;
+
+/// What SysMon finds with the paper's thresholds, and with those fitted to all other programs.
+fn found(runs: &Runs<'_>) -> Result<[Classes; 2], String> {
+    let seen = all(runs, &MonitorConfig::PAPER, TIME_SCALE);
+    let (places, cases) = cases(runs, &seen)?;
+    let fit = fit(&cases)?;
+    let mut plain: Classes = runs.bench.classes.to_vec();
+    let mut fitted = plain.clone();
+    for ((at, case), thresholds) in places.iter().zip(&cases).zip(&fit.without) {
+        plain[*at] = Some(MonitorConfig::PAPER.thresholds.classify(&case.facts));
+        fitted[*at] = Some(thresholds.classify(&case.facts));
+    }
+    Ok([plain, fitted])
+}
+
+/// Gain of HVR over Linux in each mix, in percent.
+fn gains(runs: &Runs<'_>, mixes: &[Mix]) -> Result<Vec<f64>, String> {
+    let gain = |mix: &Mix| Ok(runs.bench.gain(mix, Way::Hvr, Way::Linux, BUS)?.mean);
+    mixes.iter().map(gain).collect()
+}
+
+/// H-B2.
+pub(super) fn told(runs: &Runs<'_>) -> Given {
+    let [plain, fitted] = found(runs)?;
+    let mixes = runs.first();
+    runs.bench.prepare(&mixes, &[Way::Linux, Way::Hvr], BUS);
+    let measured = gains(runs, &mixes)?;
+    let mut row = Row::new("H-B2", TITLE, TargetKind::G);
+    row.show(
+        "measured classes, mean gain of HVR (interval over mixes)",
+        &Ok(Sample::new(measured.clone())),
+        "%",
+    );
+    let mut columns = vec!["mix".to_owned(), "measured classes".to_owned()];
+    let mut cells: Vec<Vec<String>> = (mixes.iter().zip(&measured))
+        .map(|(mix, gain)| vec![mix.number.to_string(), format!("{gain:.1}")])
+        .collect();
+    for (name, classes) in [
+        ("SysMon's classes", &plain),
+        ("SysMon's, with thresholds fitted to others", &fitted),
+    ] {
+        let own = Runs {
+            bench: runs.bench.told(classes),
+            form: runs.form,
+        };
+        own.bench.prepare(&mixes, &[Way::Hvr], BUS);
+        runs.bench.refs.fetch_add(own.refs(), Ordering::Relaxed);
+        let found = gains(&own, &mixes)?;
+        let less: Sample = found.iter().zip(&measured).map(|(a, b)| a - b).collect();
+        let wrong = |mix: &Mix| {
+            let is_wrong = |m: &&(usize, u32)| classes[m.0] != runs.bench.classes[m.0];
+            mix.members.iter().filter(is_wrong).count()
+        };
+        let members: usize = mixes.iter().map(|mix| mix.members.len()).sum();
+        let wrongs: Vec<usize> = mixes.iter().map(wrong).collect();
+        let others = number(share(wrongs.iter().sum(), members));
+        row.show(
+            &format!("{name}, programs of the mixes with another"),
+            &others,
+            "%",
+        );
+        row.show(
+            &format!("{name}, mean gain of HVR (interval over mixes)"),
+            &Ok(Sample::new(found.clone())),
+            "%",
+        );
+        row.show(
+            &format!("{name}, less measured classes (interval over mixes)"),
+            &Ok(less),
+            "points",
+        );
+        columns.extend([name.to_owned(), format!("{name}: programs with another")]);
+        for ((cells, gain), wrong) in cells.iter_mut().zip(&found).zip(wrongs) {
+            cells.extend([format!("{gain:.1}"), wrong.to_string()]);
+        }
+    }
+    row.note(&format!("{} of 214 mixes", mixes.len()));
+    row.cases("Gains of HVR over Linux in %", columns, cells);
+    Ok((vec![given(row)], Vec::new()))
+}
