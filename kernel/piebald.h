@@ -256,7 +256,7 @@ void pb_switch_end(void);
 	X(thp_refused) X(compaction_refused) X(merging_refused) X(hard_failures) X(hard_kills) \
 	X(refills) X(refill_frames) X(refill_failed) X(picked) X(recycled) X(hand_returned) \
 	X(given_back) X(reclaimed) X(inherit_failed) X(switched_on) X(recolored) \
-	X(recolor_failed) \
+	X(recolor_failed) X(recolor_shared) \
 	X(srm_file_frames) X(srm_memory_frames) X(srm_unknown_file) X(srm_passed) \
 	X(cold_evicted) X(cold_elsewhere) X(cold_used) X(cold_returned) X(cold_reclaimed) \
 	X(cold_again)

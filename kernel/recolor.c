@@ -6,7 +6,8 @@
  * as for new pages; how, the kernel's own page migration, which waits until nobody uses a page,
  * copies it and redirects its users. Moved are single pages of anonymous memory that the
  * process has for itself. Pages of files, shared pages, huge pages and pages that are pinned
- * stay where they are.
+ * stay where they are. All pages of a process are shared while a child that it forked has not
+ * begun a program of its own: what is left for that is counted.
  */
 #include "piebald.h" /* first: it says how messages begin */
 
@@ -79,8 +80,12 @@ static int visit(pte_t *entry, unsigned long address, unsigned long end, struct 
 		return 0;
 	folio = page_folio(pte_page(pte));
 	if (!folio_test_anon(folio) || folio_test_ksm(folio) || folio_test_large(folio) ||
-	    folio_likely_mapped_shared(folio) || !is_misplaced(batch->tgid, folio_pfn(folio)))
+	    !is_misplaced(batch->tgid, folio_pfn(folio)))
 		return 0;
+	if (folio_likely_mapped_shared(folio)) {
+		pb_count(recolor_shared);
+		return 0;
+	}
 	if (!static_call(isolate)(folio)) {
 		pb_count(recolor_failed);
 		return 0;

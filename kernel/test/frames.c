@@ -11,6 +11,7 @@
  *   cow MIB      memory of a parent that the child writes to: copies
  *   stay MIB     anonymous memory that is looked at five seconds after it was touched
  *   moved MIB    anonymous memory that was there before the process got colours 2 and 3
+ *   parted MIB   the same, which a child has too when its move is asked for first, and not the second time
  *   swapped MIB  anonymous memory that was on the disk in between
  *   merged MIB   anonymous memory, many pages of it equal, that the kernel is asked to merge
  *   bound MIB    anonymous memory under a memory policy that somebody set
@@ -159,7 +160,8 @@ static void say(const char *file, const char *text)
 	close(fd);
 }
 
-static int moved(size_t len, unsigned int expected)
+/* Memory of a process that has got colours 2 and 3 since. */
+static volatile char *old_memory(size_t len)
 {
 	volatile char *at = map(len, MAP_ANONYMOUS | MAP_PRIVATE, -1);
 	char text[64];
@@ -167,14 +169,53 @@ static int moved(size_t len, unsigned int expected)
 	touch(at, len, 1);
 	snprintf(text, sizeof(text), "%d 2-3 hard", getpid());
 	say("/proc/piebald/tasks", text);
-	if (!check(at, len, expected))
-		return 1; /* they were there before */
+	return at;
+}
+
+static int move(volatile char *at, size_t len, unsigned int expected)
+{
+	char text[64];
+
 	snprintf(text, sizeof(text), "%d", getpid());
 	say("/proc/piebald/recolor", text);
 	for (size_t i = 0; i < len; i += PAGE)
 		if (at[i] != (char)(i / PAGE + 1))
 			return 1;
 	return check(at, len, expected);
+}
+
+static int moved(size_t len, unsigned int expected)
+{
+	volatile char *at = old_memory(len);
+
+	if (!check(at, len, expected))
+		return 1; /* they were there before */
+	return move(at, len, expected);
+}
+
+/* While a child has the pages as well they stay. */
+static int parted(size_t len, unsigned int expected)
+{
+	volatile char *at = old_memory(len);
+	int gate[2], status;
+	char byte;
+	pid_t pid;
+
+	if (pipe(gate))
+		die("pipe");
+	pid = fork();
+	if (pid < 0)
+		die("fork");
+	if (!pid) {
+		close(gate[1]);
+		_exit(read(gate[0], &byte, 1) != 0);
+	}
+	if (!move(at, len, expected))
+		return 1;
+	close(gate[1]);
+	if (waitpid(pid, &status, 0) != pid || status)
+		return 1;
+	return move(at, len, expected);
 }
 
 static int swapped(size_t len, unsigned int expected)
@@ -358,6 +399,8 @@ int main(int argc, char **argv)
 		return stay(len, expected);
 	if (!strcmp(kind, "moved"))
 		return moved(len, expected);
+	if (!strcmp(kind, "parted"))
+		return parted(len, expected);
 	if (!strcmp(kind, "swapped"))
 		return swapped(len, expected);
 	if (!strcmp(kind, "merged"))

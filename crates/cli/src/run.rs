@@ -95,8 +95,9 @@ pub(crate) fn recolor(args: &RecolorArgs) -> Result<ExitCode, Failure> {
         .recolor(args.pid)
         .map_err(live::failure)?;
     print(&format!(
-        "{} pages moved to the colors of process {}, {} tried that stay where they are\n",
-        moved.moved, args.pid, moved.failed
+        "{} pages moved to the colors of process {}, {} tried that stay where they are, \
+         {} left that other processes have too\n",
+        moved.moved, args.pid, moved.failed, moved.shared
     ))?;
     Ok(ExitCode::SUCCESS)
 }

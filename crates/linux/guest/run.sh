@@ -64,8 +64,10 @@ kill "$pid"
 wait "$pid" 2>/dev/null
 fails "no such process" 1 "no process 4000000" piebald run --pid 4000000 --colors 1
 
-# A shell's own memory is looked at from outside, through its page table.
-sh -c 'x=$(head -c 2000000 /dev/zero | tr "\0" x); echo "${#x}" >/tmp/ready; while :; do sleep 1; done' &
+# A shell's own memory is looked at from outside, through its page table. It begins nothing meanwhile, as
+# it would share all pages with a child that has no program of its own yet.
+mkfifo /tmp/hold
+sh -c 'x=$(head -c 2000000 /dev/zero | tr "\0" x); echo "${#x}" >/tmp/ready; read -r x </tmp/hold' &
 pid=$!
 for _ in $(seq 60); do
     [ -s /tmp/ready ] && break

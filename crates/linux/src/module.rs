@@ -64,6 +64,8 @@ pub struct Moved {
     pub moved: u64,
     /// Pages that were tried and stayed where they are.
     pub failed: u64,
+    /// Pages that were left because other processes have them too.
+    pub shared: u64,
 }
 
 /// All that the module says of itself at one time.
@@ -177,6 +179,7 @@ impl Module {
         Ok(Moved {
             moved: rise("recolored"),
             failed: rise("recolor_failed"),
+            shared: rise("recolor_shared"),
         })
     }
 

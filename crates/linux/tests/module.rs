@@ -18,7 +18,10 @@ fn tree() -> tempfile::TempDir {
         ("tasks", "812 0-3 hard\nothers 4-15 hint\n"),
         ("free", &free),
         ("pool_max", "16384\n"),
-        ("counters", "anon_pages 7\nrecolored 5\nrecolor_failed 1\n"),
+        (
+            "counters",
+            "anon_pages 7\nrecolored 5\nrecolor_failed 1\nrecolor_shared 3\n",
+        ),
         ("check", "ok\n"),
         ("recolor", ""),
         ("error", ""),
@@ -93,6 +96,7 @@ fn writes_have_the_form_that_the_module_reads() {
     let none = Moved {
         moved: 0,
         failed: 0,
+        shared: 0,
     };
     assert_eq!(
         (module.recolor(77).unwrap(), holds(&root, "recolor")),
