@@ -2,16 +2,17 @@
 //! measured as (protocol).
 //!
 //! The mixes of H-1's list under HVR, which is told the measured classes, those that SysMon finds, or
-//! those that it would find with thresholds fitted to all other programs. Shown, never judged.
+//! those that it would find with thresholds fitted to all other programs, with each mistake as bad as
+//! the others or with an LLCT that is none as the worst. Shown, never judged.
 
 use std::sync::atomic::Ordering;
 
-use piebald_lab::rooms::policy::hvr::{Class, MonitorConfig};
+use piebald_lab::rooms::policy::hvr::{Class, MonitorConfig, Thresholds};
 use piebald_report::{Sample, TargetKind};
 
 use super::{
     Given,
-    fit::fit,
+    fit::{Counted, fit},
     mixes::{BUS, Mix, Way},
     rows::{Runs, number, share},
     today::given,
@@ -25,17 +26,21 @@ pub(super) const TITLE: &str = "Beyond: HVR with the classes that SysMon finds";
 type Classes = Vec<Option<Class>>;
 
 /// What SysMon finds with the paper's thresholds, and with those fitted to all other programs.
-fn found(runs: &Runs<'_>) -> Result<[Classes; 2], String> {
+fn found(runs: &Runs<'_>) -> Result<[Classes; 3], String> {
     let seen = all(runs, &MonitorConfig::PAPER, TIME_SCALE);
     let (places, cases) = cases(runs, &seen)?;
-    let fit = fit(&cases)?;
-    let mut plain: Classes = runs.bench.classes.to_vec();
-    let mut fitted = plain.clone();
-    for ((at, case), thresholds) in places.iter().zip(&cases).zip(&fit.without) {
-        plain[*at] = Some(MonitorConfig::PAPER.thresholds.classify(&case.facts));
-        fitted[*at] = Some(thresholds.classify(&case.facts));
-    }
-    Ok([plain, fitted])
+    let told = |thresholds: &[Thresholds]| {
+        let mut classes: Classes = runs.bench.classes.to_vec();
+        for ((at, case), thresholds) in places.iter().zip(&cases).zip(thresholds) {
+            classes[*at] = Some(thresholds.classify(&case.facts));
+        }
+        classes
+    };
+    Ok([
+        told(&vec![MonitorConfig::PAPER.thresholds; cases.len()]),
+        told(&fit(&cases, Counted::Right)?.without),
+        told(&fit(&cases, Counted::Careful)?.without),
+    ])
 }
 
 /// Gain of HVR over Linux in each mix, in percent.
@@ -46,7 +51,7 @@ fn gains(runs: &Runs<'_>, mixes: &[Mix]) -> Result<Vec<f64>, String> {
 
 /// H-B2.
 pub(super) fn told(runs: &Runs<'_>) -> Given {
-    let [plain, fitted] = found(runs)?;
+    let [plain, fitted, careful] = found(runs)?;
     let mixes = runs.first();
     runs.bench.prepare(&mixes, &[Way::Linux, Way::Hvr], BUS);
     let measured = gains(runs, &mixes)?;
@@ -63,6 +68,7 @@ pub(super) fn told(runs: &Runs<'_>) -> Given {
     for (name, classes) in [
         ("SysMon's classes", &plain),
         ("SysMon's, with thresholds fitted to others", &fitted),
+        ("SysMon's, with careful thresholds", &careful),
     ] {
         let own = Runs {
             bench: runs.bench.told(classes),

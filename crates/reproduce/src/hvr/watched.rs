@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::{
     Given,
-    fit::{self, Case},
+    fit::{self, Case, Counted},
     mixes::{BUS, Mix, Way},
     rows::Runs,
     windows::{Seen, watch},
@@ -266,7 +266,8 @@ pub(super) fn cases(runs: &Runs<'_>, seen: &Windows) -> Result<(Vec<usize>, Vec<
 
 /// How much is right with thresholds that fit these programs, or all but the one that is judged.
 fn fitted(runs: &Runs<'_>, seen: &Windows, watched: &str, row: &mut Row) {
-    let found = cases(runs, seen).and_then(|(_, cases)| Ok((fit::fit(&cases)?, cases)));
+    let found =
+        cases(runs, seen).and_then(|(_, cases)| Ok((fit::fit(&cases, Counted::Right)?, cases)));
     let shares = found.clone().map(|(fit, cases)| {
         let best = fit::right(&cases, |_| fit.best);
         let others = fit::right(&cases, |at| fit.without[at]);
