@@ -91,9 +91,9 @@ void pb_new_version(void);
 unsigned long pb_pool_add_block(struct page *page, unsigned int order);
 /* Frames came that the pool may have too much of. */
 void pb_pool_grown(void);
-/* Takes a block of two frames or more into the pool; how many frames: 0 if the kernel has none. */
+/* Takes a block of two frames or more into the pool; false if the kernel has none to spare. */
 bool pb_pool_refill_block(void);
-/* Takes some frames into the pool, wherever they lie; how many. */
+/* Takes some frames into the pool, wherever they lie; false if there are none. */
 bool pb_pool_refill_singles(void);
 /* Gives back what the pool has too much of. */
 void pb_pool_trim(void);
