@@ -96,11 +96,6 @@ impl Row {
         }
     }
 
-    /// Why the first number that was to be shown is not there.
-    pub(crate) fn unshown(&self) -> Option<String> {
-        self.unshown.clone()
-    }
-
     /// A statement; `None` if what it speaks of is missing.
     pub(crate) fn states(&mut self, text: impl Into<String>, holds: Result<bool, String>) {
         let holds = holds.map_err(|why| self.missing.get_or_insert(why).clone());
@@ -179,6 +174,24 @@ impl Row {
             self.note(&why);
         }
         self.target
+    }
+
+    /// The row of what is shown and never judged, with why the first number that is not there is
+    /// not. Without any number it is not run.
+    pub(crate) fn given(mut self) -> Target {
+        let unshown = self.unshown.take();
+        if let Some(why) = &unshown {
+            self.note(&format!("left out: {why}"));
+        }
+        let mut target = self.finish();
+        target.verdict = match target.values.is_empty() {
+            true => Verdict::NotRun,
+            false => Verdict::Given,
+        };
+        if target.values.is_empty() && unshown.is_none() {
+            target.why = Some("no case was run".to_owned());
+        }
+        target
     }
 }
 
@@ -303,14 +316,27 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_shows_nothing_knows_why() {
-        let mut row = Row::new("S-O1", "t", TargetKind::G);
-        row.show("a", &sample(1.0), "%");
-        assert_eq!(row.unshown(), None);
-        row.show("b", &Err("no tape".to_owned()), "%");
-        row.show("c", &Err("no file".to_owned()), "%");
-        assert_eq!(row.unshown().as_deref(), Some("no tape"));
-        assert_eq!(row.finish().values.len(), 1);
+    fn a_row_that_is_given_tells_what_it_lacks_and_is_not_run_without_a_number() {
+        let given = |found: &[Result<f64, &str>]| {
+            let mut row = Row::new("S-O1", "t", TargetKind::G);
+            for (at, value) in found.iter().enumerate() {
+                let value = value.map_err(str::to_owned).and_then(sample);
+                row.show(&at.to_string(), &value, "%");
+            }
+            let target = row.given();
+            (target.verdict, target.values.len(), target.why)
+        };
+        let lacks = |why: &str| Some(why.to_owned());
+        assert_eq!(given(&[Ok(1.0)]), (Verdict::Given, 1, None));
+        assert_eq!(
+            given(&[Ok(1.0), Err("no tape"), Err("no file")]),
+            (Verdict::Given, 1, lacks("left out: no tape"))
+        );
+        assert_eq!(
+            given(&[Err("no tape")]),
+            (Verdict::NotRun, 0, lacks("left out: no tape"))
+        );
+        assert_eq!(given(&[]), (Verdict::NotRun, 0, lacks("no case was run")));
     }
 
     #[test]

@@ -154,7 +154,7 @@ fn name(bench: &Bench<'_>, (way, mix, repetition, bus): &Key) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use piebald_lab::rooms::hw::{presets, spec::MachineSpec};
 
     use super::*;
@@ -168,7 +168,8 @@ mod tests {
         },
     };
 
-    fn programs() -> Vec<Program> {
+    /// Two built-in programs, one that fits everywhere and a stream.
+    pub(in super::super) fn programs() -> Vec<Program> {
         let entry = |name: &str, builtin: &str| {
             format!(
                 "[[program]]\nname = \"{name}\"\nstands_for = \"\"\nclass = \"\"\n\

@@ -15,7 +15,6 @@ use super::{
     fit::{Counted, fit},
     mixes::{BUS, Mix, Way},
     rows::{Runs, number, share},
-    today::given,
     watched::{TIME_SCALE, all, cases},
 };
 use crate::row::Row;
@@ -104,5 +103,65 @@ pub(super) fn told(runs: &Runs<'_>) -> Given {
     row.note(&format!("{} of 214 mixes", mixes.len()));
     let title = "Gains of HVR over Linux in %, and programs that are told otherwise than measured";
     row.cases(title, columns, cells);
-    Ok((vec![given(row)], Vec::new()))
+    Ok((vec![row.given()], Vec::new()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use piebald_lab::rooms::hw::presets;
+
+    use super::*;
+    use crate::{
+        Hooks, Options, Wanted,
+        hvr::{form::Form, keep::tests::programs},
+    };
+
+    #[test]
+    fn hvr_is_told_the_other_classes_and_linux_is_not_run_again() {
+        let (spec, programs) = (presets::load("i7-860").expect("the preset"), programs());
+        let options = Options {
+            quick: true,
+            budget_refs: Some(2000),
+            ..Options::default()
+        };
+        let nobody = |_: &Wanted<'_>, _: &Path| Err("nothing is recorded".to_owned());
+        let hooks = Hooks {
+            stop: None,
+            progress: None,
+            record: &nobody,
+        };
+        let list = (&programs[..], &[Some(Class::Ccf); 2][..], &[1.0; 2][..]);
+        let form = Form::new(&options);
+        let runs = Runs::new(&spec, list, form, &options, (hooks, None));
+        let mix = Mix {
+            name: "t",
+            number: 0,
+            members: vec![(0, 0), (1, 0)],
+        };
+        let mixes = [mix.clone()];
+        runs.bench.prepare(&mixes, &[Way::Linux, Way::Hvr], BUS);
+        let others = [Some(Class::Llch), Some(Class::Llct)];
+        let told = Runs {
+            bench: runs.bench.told(&others),
+            form,
+        };
+        assert_eq!(told.bench.done.lock().expect("no run").len(), 3);
+        told.bench.prepare(&mixes, &[Way::Linux], BUS);
+        assert_eq!(told.refs(), 0);
+        told.bench.prepare(&mixes, &[Way::Hvr], BUS);
+        assert!(told.refs() > 0);
+        let classes = |runs: &Runs<'_>| -> Vec<Option<Class>> {
+            let done = runs.bench.done.lock().expect("no run");
+            let ran = done[&(Way::Hvr, mix.clone(), 0, BUS)].as_ref();
+            let parts = &ran.expect("it ran").parts;
+            let mut all: Vec<_> = parts.iter().map(|(class, _)| *class).collect();
+            all.sort();
+            all
+        };
+        assert_eq!(classes(&runs), [Some(Class::Ccf); 2]);
+        assert_eq!(classes(&told), others);
+        assert!(gains(&told, &mixes).is_ok());
+    }
 }

@@ -12,7 +12,7 @@ use piebald_lab::rooms::{
         hvr::Class,
     },
 };
-use piebald_report::{Sample, Target, TargetKind, Verdict};
+use piebald_report::{Sample, TargetKind};
 use piebald_units::{Bytes, ColorSet};
 
 use super::{
@@ -145,7 +145,7 @@ pub(super) fn present_day(runs: &Runs<'_>) -> Given {
         }
         runs.bench.refs.fetch_add(own.refs(), Ordering::Relaxed);
     }
-    Ok((vec![given(row)], Vec::new()))
+    Ok((vec![row.given()], Vec::new()))
 }
 
 /// The mixes of a rule on a machine.
@@ -183,16 +183,6 @@ fn show(runs: &Runs<'_>, row: &mut Row, machine: &str, rule: usize) {
         }
         tell(runs, row, std::slice::from_ref(mix), &ways);
     }
-}
-
-/// A row that is shown, unless nothing of it was run.
-pub(super) fn given(row: Row) -> Target {
-    let mut target = row.finish();
-    target.verdict = match target.values.is_empty() {
-        true => Verdict::NotRun,
-        false => Verdict::Given,
-    };
-    target
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@
 use piebald_report::{PaperFigure, Target, TargetKind};
 
 use super::{
-    open::given,
     pairs::{SHARED, file, loaded_by, pair, srm, vm},
     runs::{Case, Runs, Setting},
     sources::Source,
@@ -34,7 +33,7 @@ pub(super) fn hashed(runs: &mut Runs<'_>, _: &Options) -> Result<Done, String> {
         TargetKind::G,
     );
     compare(runs, &mut row, &cases);
-    Ok((vec![given(row)], Vec::new()))
+    Ok((vec![row.given()], Vec::new()))
 }
 
 /// S-B2: a last level of 16 ways that victims fill, on the Precision and on a machine of today.
@@ -56,7 +55,7 @@ pub(super) fn victim(runs: &mut Runs<'_>, _: &Options) -> Result<Done, String> {
         TargetKind::G,
     );
     compare(runs, &mut row, &cases);
-    Ok((vec![given(row)], Vec::new()))
+    Ok((vec![row.given()], Vec::new()))
 }
 
 fn on(machine: &'static str, case: Case) -> Case {

@@ -1,7 +1,7 @@
 //! What the paper leaves open: sizes, call sizes, the speed of grep, and prefetchers, each in place
 //! of what the rows are judged with. Shown, never judged.
 
-use piebald_report::{PaperFigure, Target, TargetKind, Verdict};
+use piebald_report::{PaperFigure, Target, TargetKind};
 
 use super::{
     inputs::{sized, with},
@@ -44,7 +44,7 @@ pub(super) fn pairs(runs: &mut Runs<'_>, _: &Options) -> Result<Done, String> {
     if runs.form().quick {
         row.note("quick: MM with grep, and mergesort with PostMark");
     }
-    Ok((vec![given(row)], Vec::new()))
+    Ok((vec![row.given()], Vec::new()))
 }
 
 /// Pairs with one thing changed in each.
@@ -112,27 +112,10 @@ pub(super) fn four(runs: &mut Runs<'_>, _: &Options) -> Result<Done, String> {
         let misses = runs.miss_change(case, &other, several::MM);
         row.show(&format!("{text}: misses, with SRM"), &misses, "%");
     }
-    Ok((vec![given(row)], Vec::new()))
+    Ok((vec![row.given()], Vec::new()))
 }
 
 /// The parameters of a built-in program.
 pub(super) fn parameter(text: &str) -> &str {
     text.split_once(':').map_or("", |(_, p)| p)
-}
-
-/// A row that is shown, unless nothing of it was run.
-pub(super) fn given(mut row: Row) -> Target {
-    let unshown = row.unshown();
-    if let Some(why) = &unshown {
-        row.note(&format!("left out: {why}"));
-    }
-    let mut target = row.finish();
-    target.verdict = match target.values.is_empty() {
-        true => Verdict::NotRun,
-        false => Verdict::Given,
-    };
-    if target.values.is_empty() && unshown.is_none() {
-        target.why = Some("no case was run".to_owned());
-    }
-    target
 }
