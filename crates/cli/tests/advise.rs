@@ -56,6 +56,10 @@ fn advice_is_given_on_demand_and_stands_in_table_and_json() {
     ] {
         assert!(out.contains(text), "{text}: {out}");
     }
+    // Lines are wrapped.
+    let words = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let kinds = "Kinds, as HVR has them: LLCT scan; CCF walk.";
+    assert!(words.contains(kinds), "{out}");
     let json = fs::read_to_string(dir.path().join("out/study.json")).expect("written");
     let json: Value = serde_json::from_str(&json).expect("JSON");
     let advice = &json["advice"];
@@ -65,6 +69,7 @@ fn advice_is_given_on_demand_and_stands_in_table_and_json() {
     // 512 KiB and a little: one or two colours of 512 KiB.
     let colors = walk["share"]["colors"].as_u64().expect("a number");
     assert!((1..=2).contains(&colors), "{walk}");
+    assert_eq!(walk["class"], "CCF");
     assert_eq!(walk["share"]["memory_limit"], colors * (24 << 20));
     assert_eq!(walk["points"].as_array().map(Vec::len), Some(16));
     assert_eq!(advice["programs"][1]["share"], Value::Null);

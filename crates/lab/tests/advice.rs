@@ -76,6 +76,14 @@ fn a_sort_gets_what_it_needs_and_a_scan_the_rest() {
     // The scan's misses do not depend on its colours.
     let scan = program(advice, "scan");
     assert_eq!(scan.share, None);
+    // The sort does with half of the cache, where its 4 MiB lie, or just not; the scan sweeps it.
+    let classes = [sort, scan].map(|p| p.class.as_deref());
+    assert!(
+        matches!(classes, [Some("LLCM" | "LLCH"), Some("LLCT")]),
+        "{classes:?}"
+    );
+    let half = sort.points[7].measured.unwrap_or(sort.points[7].estimated);
+    assert_eq!(classes[0] == Some("LLCH"), half >= 0.10, "{half}");
     let (one, all) = (scan.points[0].mpki, scan.points[15].mpki);
     assert!((one / all - 1.0).abs() < 0.1, "{one} {all}");
 

@@ -45,6 +45,9 @@ pub struct ProgramAdvice {
     pub pages: u64,
     /// Fewest colors that were seen to hold its memory.
     pub fewest: u32,
+    /// Its kind by what less of the cache costs it, as HVR's classes: `LLCM`; `None` if it
+    /// cannot be told.
+    pub class: Option<String>,
     /// The smallest share; `None` for company.
     pub share: Option<ShareAdvice>,
     /// For 1, 2 .. all colors.
@@ -219,12 +222,32 @@ fn shares(advice: &Advice) -> Option<AdviceTable> {
         remark: format!(
             "Slowdowns are against the program alone in all {all} colors, in one repetition. \
              Estimates: time linear in lines read from memory, from two timed runs and a miss \
-             curve ({} of {} sets of each color looked at).{}",
+             curve ({} of {} sets of each color looked at).{}{}",
             grouped(advice.sets_seen.into()),
             grouped(advice.sets.into()),
             untried.concat(),
+            kinds(&advice.programs),
         ),
     })
+}
+
+/// The kinds of the programs in a sentence, those first that need the cache most.
+fn kinds(programs: &[ProgramAdvice]) -> String {
+    let of = |class: &str| {
+        let mine = programs
+            .iter()
+            .filter(|p| p.class.as_deref() == Some(class));
+        let names: Vec<String> = mine.map(|p| short(&p.program, 40)).collect();
+        (!names.is_empty()).then(|| format!("{class} {}", names.join(", ")))
+    };
+    let known: Vec<String> = ["LLCH", "LLCM", "LLCT", "CCF"]
+        .into_iter()
+        .filter_map(of)
+        .collect();
+    match known.is_empty() {
+        true => String::new(),
+        false => format!(" Kinds, as HVR has them: {}.", known.join("; ")),
+    }
 }
 
 /// The programs together under each policy.

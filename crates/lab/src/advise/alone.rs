@@ -5,6 +5,7 @@ use piebald_sim::{
     rooms::{
         hw::MissCurve,
         os_model::kernel::{KernelError, OnLimit, Want},
+        policy::hvr::{Borders, Class, Timed},
     },
 };
 use piebald_units::ColorSet;
@@ -24,6 +25,8 @@ pub(super) struct Found {
     pub(super) curve: MissCurve,
     /// Of the run in all colors.
     pub(super) instructions: u64,
+    /// Read from memory in that run, by demands and prefetches.
+    pub(super) lines: u64,
     /// 4 KiB pages that it had at the end of it.
     pub(super) pages: u64,
     /// Fewest colors that hold its memory.
@@ -48,6 +51,19 @@ impl Found {
     pub(super) fn measured(&self, colors: u32) -> Option<f64> {
         let time = self.times.measured().get(&colors)?;
         Some(time / self.whole() - 1.0)
+    }
+
+    /// Its kind, by the times with an eighth and with half of the cache; `None` if there are
+    /// fewer than eight colors. The first is that of the fewest colors that hold it, if an eighth
+    /// does not.
+    pub(super) fn class(&self) -> Option<Class> {
+        let all = self.curve.points.len() as u32;
+        let share = |of: u32| (all >= of).then(|| self.times.at(all / of) as u64);
+        Borders::OURS.classify(&Timed {
+            time: [share(8)?, share(2)?, self.whole() as u64],
+            instructions: self.instructions,
+            lines: self.lines,
+        })
     }
 
     /// Time in all colors.
@@ -130,6 +146,7 @@ pub(super) fn program(
         program,
         curve,
         instructions: region.counters.instructions,
+        lines: region.counters.memory_reads + region.counters.prefetch_reads,
         pages: region.pages,
         fewest,
         estimate,

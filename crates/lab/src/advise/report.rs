@@ -47,6 +47,7 @@ fn program(question: &Question<'_>, found: &Found) -> ProgramAdvice {
         role: entry.role,
         pages: found.pages,
         fewest: found.fewest,
+        class: found.class().map(|class| class.to_string()),
         share: found.share.map(|share| {
             let colors = share.colors;
             let less = found.times.measured().range(..colors).next_back();

@@ -18,7 +18,8 @@
 //! # What is decided here
 //!
 //! 1. The class of a program ([`Class`]), from hot pages (JOB1), from how often and how
-//!    soon again pages are used ([`Sampler`], JOB2), and by Figure 7 ([`Thresholds`]).
+//!    soon again pages are used ([`Sampler`], JOB2), and by Figure 7 ([`Thresholds`]). Hosts that
+//!    can measure what less of the cache costs know more ([`Borders`], ours).
 //! 2. The policy for the mix ([`decide()`], [`Rule`]), whenever a program begins, ends, or is
 //!    found to be of another class.
 //! 3. The colours of each program ([`Manager::program`]), and which of its pages move
@@ -118,6 +119,7 @@ mod program;
 mod sample;
 mod sampler;
 mod scheme;
+mod sensitivity;
 pub mod utility;
 mod validate;
 
@@ -137,6 +139,7 @@ pub use program::{Arrival, Change, Counters, Program, ProgramId, Reach};
 pub use sample::Sample;
 pub use sampler::{Distribution, MAX_PASSES, PageRecord, Pass, Sampler, Unfinished, Window};
 pub use scheme::{MAX_KEY, Policy, Scheme, SchemeError};
+pub use sensitivity::{Borders, Counts, Timed};
 
 use crate::color_map::ColorMap;
 use layout::Layout;
