@@ -15,7 +15,7 @@ use piebald_lab::{
     rooms::{
         hw::{Features, spec::MachineSpec},
         os_model::kernel::Want,
-        policy::hvr::Class,
+        policy::hvr::{Borders, Class, Timed},
     },
 };
 use piebald_report::Sample;
@@ -28,13 +28,12 @@ use crate::experiment::draw;
 /// Parts of the cache that programs are given.
 pub const EIGHTHS: u32 = 8;
 
-/// "Significant", as a share of the time with the whole cache; the paper prints no number
-/// (protocol).
-pub const SIGNIFICANT: f64 = 0.10;
+/// "Significant", as a share of the time with the whole cache (protocol).
+const SIGNIFICANT: f64 = Borders::OURS.significant_bp as f64 / 10_000.0;
 
 /// Lines from memory for 1000 instructions from which a program that gains nothing by a cache is
 /// one that sweeps it (protocol).
-pub const SWEEPING_LINES: f64 = 5.0;
+const SWEEPING_LINES: f64 = Borders::OURS.sweeping_lines as f64;
 
 /// How profiles are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,17 +115,17 @@ impl Profile {
 }
 
 /// The class of a program by its losses with one eighth and with half of the cache, and by its
-/// lines from memory for 1000 instructions with all of it.
+/// lines from memory for 1000 instructions with all of it, all finite.
 pub fn class_of(least: f64, half: f64, lines: f64) -> Class {
-    if half >= SIGNIFICANT {
-        Class::Llch
-    } else if least >= SIGNIFICANT {
-        Class::Llcm
-    } else if lines >= SWEEPING_LINES {
-        Class::Llct
-    } else {
-        Class::Ccf
-    }
+    const ALL: f64 = 1e12;
+    let time = |loss: f64| (ALL * (1.0 + loss)).round() as u64;
+    let timed = Timed {
+        time: [time(least), time(half), ALL as u64],
+        instructions: ALL as u64,
+        lines: (ALL / 1000.0 * lines).round() as u64,
+    };
+    // There is time, and there are instructions.
+    Borders::OURS.classify(&timed).unwrap_or(Class::Ccf)
 }
 
 /// What is under way: runs that have ended, and all.
@@ -279,7 +278,8 @@ fn profile(spec: &MachineSpec, runs: &[Vec<Region>]) -> Profile {
     }
 }
 
-fn per_mille(region: &Region, events: u64) -> f64 {
+/// Events for 1000 instructions.
+pub(super) fn per_mille(region: &Region, events: u64) -> f64 {
     1000.0 * events as f64 / region.counters.instructions as f64
 }
 

@@ -19,17 +19,23 @@ const STEPS: i32 = 12;
 
 /// What fits best.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fit {
-    /// Of those with the highest score, the nearest to the paper's.
-    pub best: Thresholds,
+pub(super) struct Fit<T> {
+    /// Of those with the highest score, the nearest to where the grid starts from.
+    pub best: T,
     /// The same for each case without it: fitted to all others.
-    pub without: Vec<Thresholds>,
+    pub without: Vec<T>,
 }
 
 /// A threshold so many steps away, at least 1.
 fn stepped(value: u32, steps: i32) -> u32 {
     let value = f64::from(value) * 2f64.powf(f64::from(steps) / 2.0);
     (value.round() as u32).max(1)
+}
+
+/// A threshold on the grid, and how far it is from the value that it starts from.
+pub(super) fn line(value: u32) -> impl Iterator<Item = (u32, u32)> {
+    let steps = -STEPS..=STEPS;
+    steps.map(move |step| (stepped(value, step), step.unsigned_abs()))
 }
 
 /// Everything on the grid, and how far it is from the paper's.
@@ -81,13 +87,13 @@ impl Counted {
     }
 }
 
-/// The best so far: its score, and how near the paper's it is.
-type Best = (i32, std::cmp::Reverse<u32>, Thresholds);
+/// The best so far: its score, and how near the start of the grid it is.
+type Best<T> = (i32, std::cmp::Reverse<u32>, T);
 
-fn improve(best: &mut Best, score: i32, far: u32, thresholds: Thresholds) {
-    let key = (score, std::cmp::Reverse(far));
-    if key > (best.0, best.1) {
-        *best = (key.0, key.1, thresholds);
+fn improve<T: Copy>(best: &mut Option<Best<T>>, score: i32, far: u32, of: T) {
+    let near = std::cmp::Reverse(far);
+    if best.is_none_or(|known| (score, near) > (known.0, known.1)) {
+        *best = Some((score, near, of));
     }
 }
 
@@ -95,16 +101,30 @@ fn improve(best: &mut Best, score: i32, far: u32, thresholds: Thresholds) {
 ///
 /// # Errors
 /// No case.
-pub(super) fn fit(cases: &[Case], counted: Counted) -> Result<Fit, String> {
+pub(super) fn fit(cases: &[Case], counted: Counted) -> Result<Fit<Thresholds>, String> {
+    search(grid(), cases, |thresholds, case| {
+        counted.score(thresholds, case)
+    })
+}
+
+/// The same with any grid, whose members come with their distances from where it starts, and any
+/// score.
+///
+/// # Errors
+/// No case, or an empty grid.
+pub(super) fn search<T: Copy, C>(
+    grid: impl Iterator<Item = (T, u32)>,
+    cases: &[C],
+    score: impl Fn(&T, &C) -> i32,
+) -> Result<Fit<T>, String> {
     if cases.is_empty() {
         return Err("no program was classified".to_owned());
     }
-    let worst: Best = (i32::MIN, std::cmp::Reverse(u32::MAX), Thresholds::PAPER);
-    let (mut best, mut without) = (worst, vec![worst; cases.len()]);
+    let (mut best, mut without) = (None, vec![None; cases.len()]);
     let mut scores = vec![0; cases.len()];
-    for (thresholds, far) in grid() {
-        for (score, case) in scores.iter_mut().zip(cases) {
-            *score = counted.score(&thresholds, case);
+    for (thresholds, far) in grid {
+        for (slot, case) in scores.iter_mut().zip(cases) {
+            *slot = score(&thresholds, case);
         }
         let sum: i32 = scores.iter().sum();
         improve(&mut best, sum, far, thresholds);
@@ -112,10 +132,11 @@ pub(super) fn fit(cases: &[Case], counted: Counted) -> Result<Fit, String> {
             improve(best, sum - score, far, thresholds);
         }
     }
-    Ok(Fit {
-        best: best.2,
-        without: without.into_iter().map(|best| best.2).collect(),
-    })
+    let found = |best: Option<Best<T>>| best.map(|(.., of)| of);
+    let without = without.into_iter().map(found).collect::<Option<Vec<T>>>();
+    let fit = found(best).zip(without);
+    let fit = fit.map(|(best, without)| Fit { best, without });
+    fit.ok_or_else(|| "there is nothing on the grid".to_owned())
 }
 
 /// Share of the cases that some thresholds put right, in percent.

@@ -18,8 +18,8 @@ use crate::kept::{Kept, Tally, executable, sum_of_file, sum_of_text};
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stored {
-    /// Of each program: pace, instructions per cycle, row hits, faults, moving.
-    did: Vec<[u64; 5]>,
+    /// Of each program: pace, instructions per cycle, row hits, faults, moving, lines.
+    did: Vec<[u64; 6]>,
     curve: Vec<u64>,
     parts: Vec<(Option<String>, String)>,
 }
@@ -27,7 +27,8 @@ struct Stored {
 impl Stored {
     fn of(ran: &Ran) -> Self {
         let did = ran.did.iter();
-        let did = did.map(|d| [d.pace, d.ipc, d.row_hits, d.faults, d.moving].map(f64::to_bits));
+        let did =
+            did.map(|d| [d.pace, d.ipc, d.row_hits, d.faults, d.moving, d.lines].map(f64::to_bits));
         let parts = ran.parts.iter();
         let parts = parts.map(|(class, own)| (class.map(|c| c.name().to_owned()), own.to_string()));
         Self {
@@ -39,13 +40,14 @@ impl Stored {
 
     fn ran(self) -> Result<Ran, String> {
         let did = self.did.into_iter().map(|bits| {
-            let [pace, ipc, row_hits, faults, moving] = bits.map(f64::from_bits);
+            let [pace, ipc, row_hits, faults, moving, lines] = bits.map(f64::from_bits);
             Did {
                 pace,
                 ipc,
                 row_hits,
                 faults,
                 moving,
+                lines,
             }
         });
         let parts = self.parts.into_iter().map(|(class, own)| {
@@ -256,6 +258,7 @@ pub(super) mod tests {
             row_hits: v / 3.0,
             faults: v,
             moving: v,
+            lines: -v,
         });
         let ran = Ran {
             did: did.to_vec(),

@@ -29,6 +29,7 @@ use piebald_units::{ColorSet, CoreSet, Picos};
 use rayon::prelude::*;
 
 use super::{
+    alone::per_mille,
     keep::Keeper,
     programs::{Program, Ready},
     today::{self, Cut},
@@ -150,6 +151,8 @@ pub(super) struct Did {
     pub faults: f64,
     /// Share of its time that went to moving its pages.
     pub moving: f64,
+    /// Lines read from memory for 1000 instructions, by demands and prefetches.
+    pub lines: f64,
 }
 
 /// What a run gave.
@@ -269,7 +272,7 @@ impl Bench<'_> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn known(&self, key: &Key) -> Known {
+    pub(super) fn known(&self, key: &Key) -> Known {
         let known = self.lock().get(key).cloned();
         known.unwrap_or_else(|| Err("it was not run".to_owned()))
     }
@@ -419,6 +422,7 @@ impl Bench<'_> {
                 row_hits: c.row_hits as f64 / rows as f64,
                 faults: 1000.0 * r.faults as f64 / r.refs as f64,
                 moving: r.following.0 as f64 / r.time.0 as f64,
+                lines: per_mille(r, c.memory_reads + c.prefetch_reads),
             }
         });
         let parts = outcome.hvr.last().map(|event| &event.programs);

@@ -11,7 +11,9 @@
 
 pub mod alone;
 mod arrivals;
+mod by_rule;
 mod classes;
+mod counters;
 mod fit;
 mod form;
 mod keep;

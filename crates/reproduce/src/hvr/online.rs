@@ -1,9 +1,10 @@
 //! H-B2, beyond the paper: what it costs HVR that SysMon takes programs for others than they were
 //! measured as (protocol).
 //!
-//! The mixes of H-1's list under HVR, which is told the measured classes, those that SysMon finds, or
+//! The mixes of H-1's list under HVR, which is told the measured classes, those that SysMon finds,
 //! those that it would find with thresholds fitted to all other programs, with each mistake as bad as
-//! the others or with an LLCT that is none as the worst. Shown, never judged.
+//! the others or with an LLCT that is none as the worst, or those that counters of misses tell. Shown,
+//! never judged.
 
 use std::sync::atomic::Ordering;
 
@@ -11,7 +12,7 @@ use piebald_lab::rooms::policy::hvr::{Class, MonitorConfig, Thresholds};
 use piebald_report::{Sample, TargetKind};
 
 use super::{
-    Given,
+    Given, counters,
     fit::{Counted, fit},
     mixes::{BUS, Mix, Way},
     rows::{Runs, number, share},
@@ -19,7 +20,7 @@ use super::{
 };
 use crate::row::Row;
 
-pub(super) const TITLE: &str = "Beyond: HVR with the classes that SysMon finds";
+pub(super) const TITLE: &str = "Beyond: HVR with classes that SysMon or counters tell";
 
 /// Classes of all programs, by their places.
 type Classes = Vec<Option<Class>>;
@@ -51,6 +52,7 @@ fn gains(runs: &Runs<'_>, mixes: &[Mix]) -> Result<Vec<f64>, String> {
 /// H-B2.
 pub(super) fn told(runs: &Runs<'_>) -> Given {
     let [plain, fitted, careful] = found(runs)?;
+    let counted = counters::told(runs)?;
     let mixes = runs.first();
     runs.bench.prepare(&mixes, &[Way::Linux, Way::Hvr], BUS);
     let measured = gains(runs, &mixes)?;
@@ -64,10 +66,14 @@ pub(super) fn told(runs: &Runs<'_>) -> Given {
     let mut cells: Vec<Vec<String>> = (mixes.iter().zip(&measured))
         .map(|(mix, gain)| vec![mix.number.to_string(), format!("{gain:.1}")])
         .collect();
+    let latency = "counters, a miss as memory's latency";
+    let cost = "counters, the cost of a miss fitted";
     for (name, short, classes) in [
         ("SysMon's classes", "SysMon's", &plain),
         ("SysMon's, with fitted thresholds", "fitted", &fitted),
         ("SysMon's, with careful thresholds", "careful", &careful),
+        (latency, "counters", &counted.latency),
+        (cost, "counters, fitted", &counted.fitted),
     ] {
         let own = Runs {
             bench: runs.bench.told(classes),
@@ -95,13 +101,25 @@ pub(super) fn told(runs: &Runs<'_>) -> Given {
             &Ok(less),
             "points",
         );
-        columns.extend([short.to_owned(), "told otherwise".to_owned()]);
+        columns.push(short.to_owned());
         for ((cells, gain), wrong) in cells.iter_mut().zip(&found).zip(wrongs) {
-            cells.extend([format!("{gain:.1}"), wrong.to_string()]);
+            cells.push(format!("{gain:.1} ({wrong})"));
         }
     }
+    let fits = format!("counters, {} cycles, the cost that fits best", counted.best);
+    for (name, right) in [latency, cost, &fits].into_iter().zip(counted.right) {
+        row.show(
+            &format!("{name}, of all programs right"),
+            &number(right),
+            "%",
+        );
+    }
+    row.note(&format!(
+        "counters, fitted, tell otherwise than measured: {}",
+        counted.wrong.join(", ")
+    ));
     row.note(&format!("{} of 214 mixes", mixes.len()));
-    let title = "Gains of HVR over Linux in %, and programs that are told otherwise than measured";
+    let title = "Gains of HVR over Linux in % (programs that are told otherwise than measured)";
     row.cases(title, columns, cells);
     Ok((vec![row.given()], Vec::new()))
 }

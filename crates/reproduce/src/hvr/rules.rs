@@ -5,6 +5,7 @@ use piebald_report::{Published, Sample, TargetKind};
 
 use super::{
     Given,
+    by_rule::{self, Gained},
     mixes::{BUS, Mix, Way},
     moves,
     rows::Runs,
@@ -69,6 +70,24 @@ fn way(policy: Policy, mix: &Mix) -> Way {
         Policy::BankOnly4 => Way::bank_only(mix.members.len()),
         other => Way::Fixed(other),
     }
+}
+
+/// Names of [`shown`].
+const SHOWN: [&str; 8] = [
+    "cache-only",
+    "bank-only",
+    "A-VP",
+    "B-VP",
+    "C-VP",
+    "UVP",
+    "baseline HVR",
+    "HVR",
+];
+
+/// What a mix is shown with: the policies, and what other rows run.
+fn shown(mix: &Mix) -> [Way; SHOWN.len()] {
+    let [cache, bank, a, b, c] = PARTITIONED.map(|p| way(p, mix));
+    [cache, bank, a, b, c, Way::Uvp, Way::Coalescing, Way::Hvr]
 }
 
 /// The plain vertical policy that coalescing is compared with.
@@ -221,15 +240,15 @@ pub(super) fn rules(runs: &Runs<'_>) -> Given {
         );
     }
     row.note(&format!("{} of 214 mixes", mixes.len()));
+    let gained = mixes.iter().map(|mix| Gained {
+        mix,
+        rule: rule_of(runs, mix),
+        gains: shown(mix).map(|way| gain(mix, way).ok()).to_vec(),
+    });
+    by_rule::show(&mut row, &SHOWN, &gained.collect::<Vec<_>>());
     if runs.form.quick {
         for mix in &mixes {
-            let ways = PARTITIONED.map(|p| way(p, mix));
-            let ways = [
-                &[Way::Linux],
-                &ways[..],
-                &[Way::Uvp, Way::Coalescing, Way::Hvr],
-            ]
-            .concat();
+            let ways = [&[Way::Linux], &shown(mix)[..]].concat();
             tell(runs, &mut row, std::slice::from_ref(mix), &ways);
         }
     }
