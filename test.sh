@@ -291,8 +291,10 @@ for name in "${chosen[@]}"; do
                 verdict=skipped skipped=$((skipped + 1))
             fi
             ;;
-        124 | 137) verdict=failed failed=$((failed + 1)) note="stopped at its limit of $limit s" ;;
-        *) verdict=failed failed=$((failed + 1)) note="exit status $status" ;;
+        *)
+            verdict=failed failed=$((failed + 1)) note="exit status $status"
+            [ "$took" -lt "$limit" ] || note="stopped at its limit of $limit s"
+            ;;
     esac
     [ "$verdict" != failed ] || broken+=("$name")
     printf -- '--- %s: %s in %s s%s\n' "$name" "$verdict" "$took" "${note:+ ($note)}"

@@ -91,11 +91,15 @@ static void fill(struct hand *hand)
 	struct page *pages[HAND] = { NULL };
 	unsigned int i, came = 0, used;
 	size_t nr_spare = 0, may;
+	struct pb_marks marks;
 	struct pb_task *task;
 	struct pb_seat *seat;
 
-	if (!hand->rest)
+	if (!hand->rest) {
+		pb_note_marks(&marks);
 		came = alloc_pages_bulk_array(PB_BLOCK_GFP, HAND, pages);
+		pb_restore_marks(&marks);
+	}
 	spin_lock(&pb_lock);
 	task = pb_task_of(hand->tgid);
 	seat = task ? &task->seat : NULL;

@@ -87,7 +87,9 @@ static unsigned int sift(struct zone *zone, unsigned int order, pid_t tgid, unsi
 static unsigned long take(gfp_t gfp, unsigned int order, unsigned int blocks)
 {
 	unsigned long came = 0;
+	struct pb_marks marks;
 
+	pb_note_marks(&marks);
 	while (blocks--) {
 		struct page *page = alloc_pages(gfp, order);
 
@@ -97,6 +99,7 @@ static unsigned long take(gfp_t gfp, unsigned int order, unsigned int blocks)
 			split_page(page, order);
 		came += pb_pool_add_block(page, order);
 	}
+	pb_restore_marks(&marks);
 	return came;
 }
 

@@ -82,6 +82,18 @@ void pb_new_version(void);
 /* No block is worth waking the kernel's reclaim and compaction. */
 #define PB_BLOCK_GFP (PB_SINGLE_GFP & ~__GFP_KSWAPD_RECLAIM)
 
+/*
+ * How much more than usual the kernel keeps free. It keeps more where a request broke into blocks
+ * of another kind of memory, until its reclaim ran; but PB_BLOCK_GFP does not wake that. What such
+ * requests raised is put back, or the kernel would kill for memory that is free.
+ */
+struct pb_marks {
+	unsigned long boost[MAX_NR_ZONES];
+};
+
+void pb_note_marks(struct pb_marks *marks);
+void pb_restore_marks(const struct pb_marks *marks);
+
 /* log2 of the frames that are taken at a time: holds every colour of up to 512. */
 #define PB_REFILL_ORDER 9
 /* Blocks of a size that are looked at for a request that can do without. */
@@ -255,8 +267,8 @@ void pb_switch_end(void);
 	X(other_frames) X(policy_passed) X(unmovable_passed) X(large_refused) X(large_passed) \
 	X(thp_refused) X(compaction_refused) X(merging_refused) X(hard_failures) X(hard_kills) \
 	X(refills) X(refill_frames) X(refill_failed) X(picked) X(recycled) X(hand_returned) \
-	X(given_back) X(reclaimed) X(inherit_failed) X(switched_on) X(recolored) \
-	X(recolor_failed) X(recolor_shared) \
+	X(given_back) X(reclaimed) X(marks_restored) X(inherit_failed) \
+	X(switched_on) X(recolored) X(recolor_failed) X(recolor_shared) \
 	X(srm_file_frames) X(srm_memory_frames) X(srm_unknown_file) X(srm_passed) \
 	X(cold_evicted) X(cold_elsewhere) X(cold_used) X(cold_returned) X(cold_reclaimed) \
 	X(cold_again)

@@ -25,6 +25,7 @@
 #include <linux/sched.h>
 #include <linux/shrinker.h>
 #include <linux/slab.h>
+#include <linux/swap.h>
 
 #include "trace.h"
 
@@ -63,6 +64,36 @@ void pb_new_version(void)
 }
 
 /* --- from and to the kernel ------------------------------------------------- */
+
+static struct zone *zone_at(unsigned int i)
+{
+	return &NODE_DATA(first_online_node)->node_zones[i];
+}
+
+void pb_note_marks(struct pb_marks *marks)
+{
+	unsigned int i;
+
+	for (i = 0; i < MAX_NR_ZONES; i++)
+		marks->boost[i] = READ_ONCE(zone_at(i)->watermark_boost);
+}
+
+void pb_restore_marks(const struct pb_marks *marks)
+{
+	unsigned int i;
+
+	for (i = 0; i < MAX_NR_ZONES; i++) {
+		struct zone *zone = zone_at(i);
+		unsigned long flags;
+
+		if (READ_ONCE(zone->watermark_boost) <= marks->boost[i])
+			continue;
+		spin_lock_irqsave(&zone->lock, flags);
+		zone->watermark_boost = min(zone->watermark_boost, marks->boost[i]);
+		spin_unlock_irqrestore(&zone->lock, flags);
+		pb_count(marks_restored);
+	}
+}
 
 static void free_singles(u64 pfn, unsigned int order)
 {
@@ -134,17 +165,18 @@ static bool add_singles(gfp_t gfp, unsigned int most)
 
 bool pb_pool_refill_block(void)
 {
-	unsigned int order;
+	unsigned int order = PB_REFILL_ORDER + 1;
+	struct page *page = NULL;
+	struct pb_marks marks;
 
-	for (order = PB_REFILL_ORDER; order; order--) {
-		struct page *page = alloc_pages(PB_BLOCK_GFP, order);
-
-		if (page) {
-			split_page(page, order);
-			return pb_pool_add_block(page, order);
-		}
-	}
-	return false;
+	pb_note_marks(&marks);
+	while (!page && --order)
+		page = alloc_pages(PB_BLOCK_GFP, order);
+	pb_restore_marks(&marks);
+	if (!page)
+		return false;
+	split_page(page, order);
+	return pb_pool_add_block(page, order);
 }
 
 bool pb_pool_refill_singles(void)
@@ -263,6 +295,8 @@ static unsigned long scan_objects(struct shrinker *s, struct shrink_control *sc)
 	/* The zone has the coldest pages; the kernel's lists come after it. */
 	if (done < sc->nr_to_scan)
 		done += pb_zone_shed(sc->nr_to_scan - done, true);
+	/* Or the kernel would not even look for what came, and kill soon. */
+	mm_account_reclaimed_pages(done);
 	return done ?: SHRINK_STOP;
 }
 

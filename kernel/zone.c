@@ -37,7 +37,7 @@
 /* How long a zone that could not be refilled is left alone. */
 #define PAUSE (HZ / 10)
 
-/* All but `on` with pb_lock held. */
+/* All but `on` and `paused` with pb_lock held. */
 static bool on;
 static void *memory;
 static u32 threshold;
