@@ -8,6 +8,7 @@ use piebald_sim::{
     Outcome,
     rooms::hw::{Features, Machine, Options, spec::MachineSpec},
 };
+use piebald_units::Picos;
 
 use crate::{
     colors, course,
@@ -96,6 +97,8 @@ pub(crate) fn assemble(results: &Results<'_>) -> Result<Study, StudyError> {
         repetitions: scenario.repetitions,
         budget_refs: scenario.budget_refs,
         warmup_refs: scenario.warmup_refs,
+        until_us: scenario.course.map(|c| micros(c.until)),
+        measured_from_us: scenario.course.and_then(|c| c.warmup).map(micros),
         scenario: Some(scenario.text.clone()),
         warnings,
         notes,
@@ -104,6 +107,10 @@ pub(crate) fn assemble(results: &Results<'_>) -> Result<Study, StudyError> {
         set_maps: maps.collect(),
         ..Study::default()
     })
+}
+
+fn micros(time: Picos) -> f64 {
+    time.0 as f64 / 1e6
 }
 
 /// What the regions of a program miss, in words, and the same as a warning if it is much.

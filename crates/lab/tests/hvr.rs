@@ -121,6 +121,10 @@ fn what_cannot_be_is_refused_with_its_place() {
 #[test]
 fn a_program_that_comes_and_goes_shows_in_the_report() {
     let study = kit::run_scenario(&parse(GOOD).expect("a scenario")).expect("runs");
+    assert_eq!(
+        (study.until_us, study.measured_from_us),
+        (Some(900.0), None)
+    );
     let course = study.policies[0].course.as_ref().expect("a course");
     let what: Vec<&str> = course.events.iter().map(|e| e.what.as_str()).collect();
     assert_eq!(what, ["walk begins", "sweep begins", "sweep ends"]);

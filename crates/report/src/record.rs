@@ -37,6 +37,11 @@ pub struct Study {
     pub budget_refs: u64,
     /// References before the measured part of a run.
     pub warmup_refs: u64,
+    /// Simulated microseconds after which runs of several programs end, if they end by time: the
+    /// budget is that of runs of one program then.
+    pub until_us: Option<f64>,
+    /// When the measured parts of these begin; `None` = after the references of the warm-up.
+    pub measured_from_us: Option<f64>,
     /// References simulated in all, warm-up included.
     pub simulated_refs: u64,
     /// Wall-clock seconds of the computer that simulated.
@@ -75,6 +80,8 @@ impl Default for Study {
             repetitions: 0,
             budget_refs: 0,
             warmup_refs: 0,
+            until_us: None,
+            measured_from_us: None,
             simulated_refs: 0,
             host_seconds: f64::NAN,
             notes: Vec::new(),

@@ -138,18 +138,32 @@ fn conditions(study: &Study) -> String {
     let budget = match study.budget_refs {
         0 => String::new(),
         refs => format!(
-            ", {} references per program and run after {} of warm-up",
+            ", {} references per program and {}run after {} of warm-up",
             grouped(refs),
+            if study.until_us.is_some() {
+                "single "
+            } else {
+                ""
+            },
             grouped(study.warmup_refs)
         ),
     };
+    let time = until(study).map_or(String::new(), |time| format!(", together {time}"));
     format!(
-        "{}; {} repetition{} ({intervals}){budget}, seed {}",
+        "{}; {} repetition{} ({intervals}){budget}{time}, seed {}",
         clean(&study.machine.title),
         study.repetitions,
         if study.repetitions == 1 { "" } else { "s" },
         study.seed,
     )
+}
+
+/// When runs of several programs end, if by time, and from when on they are measured.
+pub(crate) fn until(study: &Study) -> Option<String> {
+    let us = |us: f64| grouped(us.max(0.0).round() as u64);
+    let from = |from: f64| format!(", measured from {}", us(from));
+    let measured = study.measured_from_us.map_or(String::new(), from);
+    Some(format!("until {} us{measured}", us(study.until_us?)))
 }
 
 /// Breaks text at spaces.

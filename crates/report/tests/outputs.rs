@@ -200,6 +200,34 @@ fn a_study_without_a_budget_says_nothing_of_one() {
 }
 
 #[test]
+fn a_study_that_ends_by_time_says_when() {
+    let mut study = sample_study();
+    study.until_us = Some(120_000.0);
+    let both = |study: &Study| {
+        let table = to_table(study, &TableStyle::default());
+        let html = to_html(study).expect("HTML");
+        [table, html].map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    let [table, html] = both(&study);
+    assert!(
+        table.contains(", together until 120,000 us, seed"),
+        "{table}"
+    );
+    assert!(html.contains("until 120,000 us<"), "{html}");
+    study.measured_from_us = Some(40_000.0);
+    for text in both(&study) {
+        assert!(text.contains("until 120,000 us, measured from 40,000"));
+        assert!(text.contains("references per program and single run"));
+        assert!(!text.contains("references per program and run"));
+    }
+    // Programs of a guest run to their end.
+    study.budget_refs = 0;
+    let [table, html] = both(&study);
+    assert!(table.contains("together until") && !table.contains("single run"));
+    assert!(html.contains("programs together") && !html.contains("single run"));
+}
+
+#[test]
 fn table_keeps_to_the_width_where_two_programs_fit() {
     for width in [100, 120, 160] {
         let text = to_table(&sample_study(), &TableStyle { width, bold: false });

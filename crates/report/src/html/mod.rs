@@ -13,6 +13,7 @@ use crate::{
     headline,
     regions::{Detail, RegionTable, region_table},
     rows,
+    table::until,
 };
 use figures::sections;
 pub(crate) use figures::{Figure, Section};
@@ -131,10 +132,14 @@ fn clean_lines(text: &str) -> String {
 /// Conditions of the measurement, each with its name.
 fn facts(study: &Study) -> Vec<(&'static str, String)> {
     let rate = study.simulated_refs as f64 / study.host_seconds / 1e6;
+    let references = match study.until_us {
+        Some(_) => "references per program and single run",
+        None => "references per program and run",
+    };
     let mut facts = vec![
         ("machine", clean(&study.machine.title)),
         ("repetitions", study.repetitions.to_string()),
-        ("references per program and run", grouped(study.budget_refs)),
+        (references, grouped(study.budget_refs)),
         ("warm-up references", grouped(study.warmup_refs)),
         ("seed", study.seed.to_string()),
         ("references simulated", grouped(study.simulated_refs)),
@@ -149,8 +154,11 @@ fn facts(study: &Study) -> Vec<(&'static str, String)> {
     ];
     // Programs of a guest run to their end.
     if study.budget_refs == 0 {
-        let budget = ["references per program and run", "warm-up references"];
+        let budget = [references, "warm-up references"];
         facts.retain(|(name, _)| !budget.contains(name));
+    }
+    if let Some(time) = until(study) {
+        facts.insert(2, ("programs together", time));
     }
     facts
 }
