@@ -45,29 +45,26 @@ esac
 source=$root/reproduce/$1
 export LC_ALL=C PYTHONDONTWRITEBYTECODE=1
 
+# with_packages PACKAGE...: they are there, or this ends.
+with_packages() {
+    [ -n "$(missing_packages "$@")" ] || return 0
+    unlock_sudo
+    install_packages "$@" || fail "the packages above are needed"
+}
+
 # install_named LIST: the packages that a list of programs names.
 install_named() {
     local packages
     packages=$(sed -n 's/^packages = \[\(.*\)\]$/\1/p' "$1" | tr -d '",' | tr ' ' '\n' | sort -u | tr '\n' ' ')
     [ -n "$packages" ] || fail "$1: no packages are named"
     # shellcheck disable=SC2086  # a list of package names
-    if [ -n "$(missing_packages $packages)" ]; then
-        unlock_sudo
-        install_packages $packages || fail "the packages above are needed"
-    fi
+    with_packages $packages
 }
 
 # The inputs of DULO: all that they are made from is in the repository.
 make_dulo() {
     local dir=${1:-${XDG_CACHE_HOME:-$HOME/.cache}/piebald/reproduce/dulo} key
-    local each absent=()
-    for each in python3 zstd; do
-        has_package "$each" || absent+=("$each")
-    done
-    if [ ${#absent[@]} -gt 0 ]; then
-        unlock_sudo
-        install_packages "${absent[@]}" || fail "the packages above are needed"
-    fi
+    with_packages python3 zstd
     key=$(cd "$source" && cat ./*.py inputs.sha256 recorded/* | sha256sum | cut -d ' ' -f 1)
     mkdir -p "$dir"
     if [ "$(cat "$dir/made-from" 2>/dev/null)" = "$key" ]; then
@@ -110,17 +107,14 @@ noted() {
     done
 }
 
-# The program that records.
+# The program that records; it needs QEMU user mode.
 recorder() {
     local program=${PIEBALD:-${CARGO_TARGET_DIR:-$root/target}/release/piebald}
     [ -x "$program" ] || fail "$program: not there: PIEBALD names the program that records"
     say "$program"
 }
 
-with_postgres() {
-    has_package postgresql-15 || { unlock_sudo; install_packages postgresql-15; } ||
-        fail "PostgreSQL 15 is needed"
-}
+with_postgres() { with_packages postgresql-15 qemu-user; }
 
 # Records a backend for each query while it probes (inputs.toml), into the files that
 # `piebald reproduce srm` looks for; half a minute. PostgreSQL refuses root, and who changes user
@@ -297,6 +291,7 @@ speech() {
 # The inputs of HVR, beside those of Rainbow, and the recordings; NAMEs are recorded anew.
 make_hvr() {
     local file program piebald
+    with_packages qemu-user
     piebald=$(recorder) || exit 1
     for file in $(python3 "$source/inputs.py"); do
         if stale "$file" "$source/inputs.py" "$root/reproduce/rainbow/draw.py"; then
