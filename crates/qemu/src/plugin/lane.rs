@@ -160,14 +160,13 @@ impl Lane {
             let words = self.slot.raw();
             core::slice::from_raw_parts(words.as_ptr().cast(), words.len())
         };
+        let mut is_last = false;
         if (!raw.is_empty() || !events.is_empty()) && shared.running() {
             let cut = limits::cut(shared, raw, events);
             if !cut.raw.is_empty() || !cut.events.is_empty() {
                 self.write(shared, cut.raw, &cut.events);
             }
-            if cut.last {
-                limits::reached(shared);
-            }
+            is_last = cut.last;
         }
         let head = self.slot.head();
         let left = head.writing.load(Relaxed) == 0 && shared.ended_early();
@@ -175,6 +174,10 @@ impl Lane {
             self.slot.clear();
         }
         head.writing.store(0, Release);
+        // Who waits for writers to be done must not wait for this one.
+        if is_last {
+            limits::reached(shared);
+        }
         !left
     }
 

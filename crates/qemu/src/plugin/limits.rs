@@ -8,7 +8,8 @@
 //! Outside, and before `skip`, events are kept: a replay needs the mappings.
 //! After `limit`, nothing is.
 
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
+use std::time::{Duration, Instant};
 
 use piebald_trace::recording::model::{Event, Raw};
 
@@ -81,15 +82,32 @@ fn place(raw: &[Raw], from: usize, to: usize, events: Vec<(usize, Event)>) -> Cu
 
 /// The limit is reached: nothing more is recorded.
 pub fn reached(shared: &Shared) {
-    shared.stopped.store(AT_LIMIT, Release);
+    shared.stopped.store(AT_LIMIT, SeqCst);
     if shared.stop_at_limit.load(Relaxed) != 0 {
         end_program(shared);
     }
 }
 
+/// How long records that were begun may take until their processes are killed all the same.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Waits until no thread is in the middle of a record: a kill would end the write there, and none
+/// begins another. `false` if one still was.
+fn wait_for_writers(shared: &Shared, patience: Duration) -> bool {
+    let until = Instant::now() + patience;
+    while shared.writing().next().is_some() {
+        if Instant::now() > until {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    true
+}
+
 /// Ends all processes of the recording, this one last.
 fn end_program(shared: &Shared) {
     shared.notice("the limit is reached; the program was ended there");
+    wait_for_writers(shared, PATIENCE);
     let own = std::process::id();
     for index in 0..shared.nr_slots() {
         let Ok(slot) = shared.slot(index) else {
@@ -103,4 +121,50 @@ fn end_program(shared: &Shared) {
     }
     // SAFETY: as above.
     unsafe { libc::kill(own as libc::pid_t, libc::SIGKILL) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::{Setup, THREAD};
+
+    fn shared(stop_at_limit: bool) -> (Shared, std::os::fd::OwnedFd) {
+        let setup = Setup {
+            spool: "spool".into(),
+            qemu: "qemu".into(),
+            plugin: "plugin".into(),
+            skip: 0,
+            limit: Some(1),
+            region: None,
+            stop_at_limit,
+        };
+        Shared::create(&setup).expect("shared memory")
+    }
+
+    #[test]
+    fn who_ends_the_program_waits_for_records_that_were_begun() {
+        let (shared, _open) = shared(true);
+        let slot = shared.claim(THREAD, 0, 0).expect("a slot");
+        assert!(wait_for_writers(&shared, Duration::ZERO));
+        assert!(slot.begin_writing(&shared));
+        shared.stopped.store(AT_LIMIT, SeqCst);
+        assert!(!wait_for_writers(&shared, Duration::from_millis(5)));
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| wait_for_writers(&shared, Duration::from_secs(60)));
+            slot.head().writing.store(0, SeqCst);
+            assert!(waits.join().expect("no panic"));
+        });
+    }
+
+    #[test]
+    fn at_the_limit_a_record_is_begun_only_where_nobody_is_killed() {
+        for stop_at_limit in [false, true] {
+            let (shared, _open) = shared(stop_at_limit);
+            let slot = shared.claim(THREAD, 0, 0).expect("a slot");
+            shared.stopped.store(AT_LIMIT, SeqCst);
+            assert_eq!(slot.begin_writing(&shared), !stop_at_limit);
+            let writing = shared.writing().count();
+            assert_eq!(writing, usize::from(!stop_at_limit));
+        }
+    }
 }

@@ -26,7 +26,7 @@ pub fn anyone_alive(shared: &Shared) -> bool {
 
 /// Is a process about to append a record, or doing so?
 pub fn anyone_writing(shared: &Shared) -> bool {
-    slots(shared).any(|slot| slot.head().writing.load(SeqCst) != 0 && is_alive(slot.head().pid))
+    shared.writing().any(|slot| is_alive(slot.head().pid))
 }
 
 fn slots(shared: &Shared) -> impl Iterator<Item = SlotMap> + '_ {

@@ -204,6 +204,25 @@ impl Shared {
         self.stopped.load(SeqCst) == EARLY
     }
 
+    /// May no record be begun any more? The driver reads the slots then, or the processes are
+    /// about to be killed at the limit, which would tear it.
+    pub fn no_more_records(&self) -> bool {
+        match self.stopped.load(SeqCst) {
+            EARLY => true,
+            AT_LIMIT => self.stop_at_limit.load(Relaxed) != 0,
+            _ => false,
+        }
+    }
+
+    /// Slots whose owners are about to append a record, or doing so.
+    pub fn writing(&self) -> impl Iterator<Item = SlotMap> + '_ {
+        let all = (0..self.nr_slots()).filter_map(|i| self.slot(i).ok());
+        all.filter(|s| {
+            let head = s.head();
+            head.state.load(Acquire) != FREE && head.writing.load(SeqCst) != 0
+        })
+    }
+
     /// Stops the recording because of an error; the first error counts.
     pub fn fail(&self, error: &io::Error) {
         let errno = error.raw_os_error().unwrap_or(libc::EIO);

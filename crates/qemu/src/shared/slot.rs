@@ -246,9 +246,9 @@ impl SlotMap {
     /// Tells the driver that what the slot holds is being written to the spool.
     /// `false` if the driver was told to end and does that itself.
     pub fn begin_writing(&self, shared: &super::Shared) -> bool {
-        // Either this sees that the driver ends, or the driver sees this.
+        // Either this sees that the recording ends, or who ends it sees this.
         self.head().writing.store(1, SeqCst);
-        let may = !shared.ended_early();
+        let may = !shared.no_more_records();
         if !may {
             self.head().writing.store(0, Release);
         }
