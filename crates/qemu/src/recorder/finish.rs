@@ -1,7 +1,7 @@
 //! The end of a recording: what killed processes left behind, the warnings, the
 //! index.
 
-use core::sync::atomic::Ordering::{Acquire, SeqCst};
+use core::sync::atomic::Ordering::Acquire;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;

@@ -18,8 +18,9 @@ use rayon::prelude::*;
 
 use super::{
     Given,
-    mixes::{CORES, Mix, Way, frames},
+    mixes::{CORES, Mix},
     rows::Runs,
+    ways::{Way, frames},
 };
 use crate::{
     experiment::draw,

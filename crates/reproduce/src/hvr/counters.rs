@@ -6,8 +6,9 @@ use piebald_lab::rooms::policy::hvr::{Borders, Class, Counts};
 
 use super::{
     fit::{line, search},
-    mixes::{BUS, Mix, Ran, Way},
+    mixes::{Mix, Ran},
     rows::Runs,
+    ways::{BUS, Way},
 };
 
 /// Cycles that the paper's machine takes to read a line from a row that is closed, with nothing else

@@ -164,9 +164,10 @@ pub(super) mod tests {
         Hooks, Options,
         hvr::{
             form::Form,
-            mixes::{BUS, Mix, Way},
+            mixes::Mix,
             programs::{Program, parse},
             rows::Runs,
+            ways::{BUS, Way},
         },
     };
 

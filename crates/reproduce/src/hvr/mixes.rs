@@ -12,16 +12,11 @@ use std::{
 use piebald_lab::{
     Histories,
     colors::vertical_map,
-    mixes::{
-        ColorSetup, Managed, MixFrames, MixMachine, MixMemory, ProgramSetup, Stay, kernel, together,
-    },
+    mixes::{ColorSetup, MixFrames, MixMachine, MixMemory, ProgramSetup, Stay, kernel, together},
     rooms::{
         hw::{Features, spec::MachineSpec},
         os_model::kernel::{OnLimit, Want},
-        policy::{
-            color_map::{BitClass, ColorMap},
-            hvr::{Class, Config, Framework, Interleave, Policy},
-        },
+        policy::hvr::{Class, Policy},
     },
 };
 use piebald_report::Sample;
@@ -32,41 +27,10 @@ use super::{
     alone::per_mille,
     keep::Keeper,
     programs::{Program, Ready},
-    today::{self, Cut},
-    utility,
+    today, utility,
+    ways::{Way, by_eighths, eighths_of_cache, frames, with_bus},
 };
 use crate::{experiment::draw, row::Found};
-
-/// What a mix is run under.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Way {
-    /// The stock allocator.
-    Linux,
-    /// One policy for the mix.
-    Fixed(Policy),
-    /// One policy among the threads of a program.
-    Among(Policy),
-    /// The decision tree without coalescing.
-    Svp,
-    /// The cache by the miss curves of the programs.
-    Uvp,
-    /// The tree with coalescing, without Curve-VP.
-    Coalescing,
-    /// The whole framework.
-    Hvr,
-    /// Fixed parts of a present-day machine.
-    Cut(Cut),
-}
-
-impl Way {
-    /// Bank-only partitioning for so many programs (Table 1).
-    pub(super) const fn bank_only(programs: usize) -> Self {
-        Self::Fixed(match programs {
-            0..=4 => Policy::BankOnly4,
-            _ => Policy::BankOnly8,
-        })
-    }
-}
 
 /// Programs that run together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -223,9 +187,6 @@ impl Bench<'_> {
         }
     }
 }
-
-/// The bus of the paper's machine, in MT/s.
-pub(super) const BUS: u32 = 1333;
 
 impl Bench<'_> {
     /// Runs what is not known yet of these, several at a time, after each program alone, whose
@@ -445,12 +406,19 @@ impl Bench<'_> {
         mix: &Mix,
         spec: &MachineSpec,
     ) -> Result<(MixFrames, Vec<(ColorSet, bool)>), String> {
-        let Way::Cut(cut) = way else {
-            return Ok((frames(way), Vec::new()));
+        let (map, own) = match way {
+            Way::Cut(cut) => {
+                let map = vertical_map(spec)?;
+                let classes: Vec<_> = mix.members.iter().map(|m| self.classes[m.0]).collect();
+                let own = today::own(&map, cut, &classes)?;
+                (map, own)
+            }
+            Way::Eighths(eighths) => {
+                let own = (eighths_of_cache(eighths), true);
+                (by_eighths(), vec![own; mix.members.len()])
+            }
+            _ => return Ok((frames(way), Vec::new())),
         };
-        let map = vertical_map(spec)?;
-        let classes: Vec<_> = mix.members.iter().map(|m| self.classes[m.0]).collect();
-        let own = today::own(&map, cut, &classes)?;
         Ok((MixFrames::Reserved(Box::new(map)), own))
     }
 
@@ -536,80 +504,9 @@ fn is_apart(parts: &[(Option<Class>, ColorSet)]) -> bool {
     own.count_ones() == 1 && own & others == 0
 }
 
-/// The frames of a way.
-pub(super) fn frames(way: Way) -> MixFrames {
-    let (framework, map) = match way {
-        // The second have colours of their machine.
-        Way::Linux | Way::Cut(_) => return MixFrames::Stock,
-        // Its three bits do not fit into the allocator's 32 colours.
-        Way::Fixed(Policy::CacheOnly) => {
-            (Framework::Fixed(Policy::CacheOnly), colors(&[16, 17, 18]))
-        }
-        Way::Fixed(policy) | Way::Among(policy) => (Framework::Fixed(policy), colors(&[16])),
-        Way::Uvp => return MixFrames::Reserved(Box::new(utility::map())),
-        Way::Svp => (Framework::Static, colors(&[16])),
-        Way::Coalescing => (Framework::Coalescing, colors(&[16])),
-        Way::Hvr => (Framework::Hvr, colors(&[16])),
-    };
-    MixFrames::Managed(Box::new(Managed {
-        map,
-        config: Config {
-            framework,
-            interleave: match way {
-                Way::Among(_) => Interleave::ByCore,
-                _ => Interleave::Random,
-            },
-            ..Config::PAPER
-        },
-        sysmon: None,
-    }))
-}
-
-/// The paper's bits, with these of the cache alone (Figure 2 and section 6).
-fn colors(cache: &[u8]) -> ColorMap {
-    let class = |class: BitClass| move |bit: &u8| (1u64 << (bit - 12), class);
-    let bits = [14, 15].iter().map(class(BitClass::Both));
-    let bits = bits.chain(cache.iter().map(class(BitClass::Cache)));
-    let bits: Vec<_> = bits
-        .chain([21, 22].iter().map(class(BitClass::Bank)))
-        .collect();
-    // Distinct single bits are independent.
-    ColorMap::from_masks(&bits).unwrap_or(ColorMap::PLAIN)
-}
-
-/// The machine with another bus: the memory's latencies stay in nanoseconds, to the next cycle.
-fn with_bus(spec: &MachineSpec, bus: u32) -> MachineSpec {
-    let mut spec = spec.clone();
-    if bus == BUS {
-        return spec;
-    }
-    let t = &mut spec.memory.dram.timing;
-    let (old, new) = (t.tck.0, 2_000_000 / u64::from(bus));
-    t.tck = Picos(new);
-    let slower = |cycles: u32| (u64::from(cycles) * old).div_ceil(new) as u32;
-    for cycles in [
-        &mut t.cl,
-        &mut t.cwl,
-        &mut t.rcd,
-        &mut t.rp,
-        &mut t.ras,
-        &mut t.rrd,
-        &mut t.faw,
-        &mut t.wr,
-        &mut t.wtr,
-        &mut t.rtp,
-        &mut t.rfc,
-        &mut t.refi,
-    ] {
-        *cycles = slower(*cycles).max(1);
-    }
-    t.rc = slower(t.rc).max(t.ras + t.rp);
-    spec
-}
-
 #[cfg(test)]
 mod tests {
-    use piebald_lab::rooms::hw::{Machine, Options, presets};
+    use piebald_units::Color;
 
     use super::*;
 
@@ -636,22 +533,11 @@ mod tests {
     }
 
     #[test]
-    fn every_way_has_the_colors_that_it_needs() {
-        for policy in Policy::ALL {
-            let MixFrames::Managed(managed) = frames(Way::Fixed(policy)) else {
-                panic!("{policy}");
-            };
-            let colors = if policy == Policy::CacheOnly { 128 } else { 32 };
-            assert_eq!(managed.map.colors(), colors, "{policy}");
-        }
-    }
-
-    #[test]
     fn programs_are_apart_if_all_that_sweep_have_one_region_for_themselves() {
         let set = |colors: &[u16]| {
             let mut set = ColorSet::default();
             for c in colors {
-                set.insert(piebald_units::Color(*c));
+                set.insert(Color(*c));
             }
             set
         };
@@ -665,24 +551,5 @@ mod tests {
         assert!(!is_apart(&[sweeps(&[0, 8]), sweeps(&[1]), other(&[2])]));
         assert!(!is_apart(&[sweeps(&[0]), other(&[8, 1])]));
         assert!(!is_apart(&[other(&[1])]));
-    }
-
-    #[test]
-    fn a_slower_bus_has_the_same_latencies_in_nanoseconds() {
-        let spec = presets::load("i7-860").expect("the machine");
-        let nanos = |s: &MachineSpec, cycles: u32| u64::from(cycles) * s.memory.dram.timing.tck.0;
-        for bus in [1066, 800] {
-            let slow = with_bus(&spec, bus);
-            let (a, b) = (&spec.memory.dram.timing, &slow.memory.dram.timing);
-            assert_eq!(b.tck.0, 2_000_000 / u64::from(bus));
-            for (a, b) in [(a.rcd, b.rcd), (a.cl, b.cl), (a.rc, b.rc)] {
-                let (a, b) = (nanos(&spec, a), nanos(&slow, b));
-                assert!(
-                    b >= a && b < a + 2 * slow.memory.dram.timing.tck.0,
-                    "{a} {b}"
-                );
-            }
-            assert!(Machine::new(&slow, &Options::default()).is_ok());
-        }
     }
 }

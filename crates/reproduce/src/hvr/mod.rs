@@ -29,6 +29,7 @@ mod today;
 mod told;
 mod utility;
 mod watched;
+mod ways;
 mod windows;
 
 use std::{collections::HashMap, time::Instant};

@@ -6,8 +6,9 @@
 use piebald_report::Sample;
 
 use super::{
-    mixes::{BUS, Mix, Way},
+    mixes::Mix,
     rows::{CACHE, RANDOM, Runs, VERTICAL, WayOf, banks, number, share},
+    ways::{BUS, Way},
 };
 use crate::row::{Found, Row};
 

@@ -14,9 +14,10 @@ use piebald_report::{Sample, TargetKind};
 use super::{
     Given, counters,
     fit::{Counted, fit},
-    mixes::{BUS, Mix, Way},
+    mixes::Mix,
     rows::{Runs, number, share},
     watched::{TIME_SCALE, all, cases},
+    ways::{BUS, Way},
 };
 use crate::row::Row;
 

@@ -21,10 +21,11 @@ use super::{
     Given,
     form::Form,
     keep::Keeper,
-    mixes::{BUS, Bench, Mix, Way},
+    mixes::{Bench, Mix},
     moves,
     programs::Program,
-    told::tell,
+    told::{tell, tell_by_bus},
+    ways::{BUS, Way},
 };
 use crate::{
     Hooks, Options,
@@ -470,7 +471,9 @@ pub(super) fn by_bus(runs: &Runs<'_>) -> Given {
             .cloned()
             .collect();
         let ways = [&VERTICAL[..], &[Way::Linux, CACHE, Way::bank_only(size)]].concat();
-        tell(runs, &mut row, &of, &ways);
+        for bus in buses {
+            tell_by_bus(runs, &mut row, &of, &ways, bus);
+        }
     }
     Ok((vec![row.finish()], Vec::new()))
 }

@@ -6,10 +6,11 @@ use piebald_report::{Published, Sample, TargetKind};
 use super::{
     Given,
     by_rule::{self, Gained},
-    mixes::{BUS, Mix, Way},
+    mixes::Mix,
     moves,
     rows::Runs,
     told::tell,
+    ways::{BUS, Way},
 };
 use crate::{
     row::{Found, Row},

@@ -7,8 +7,9 @@ use piebald_report::TargetKind;
 
 use super::{
     Given,
-    mixes::{BUS, Bench, Mix, Way},
+    mixes::{Bench, Mix},
     rows::Runs,
+    ways::{BUS, Way},
 };
 use crate::row::{Found, Row, change, mean};
 

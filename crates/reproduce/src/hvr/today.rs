@@ -17,10 +17,11 @@ use piebald_units::{Bytes, ColorSet};
 
 use super::{
     Given,
-    mixes::{BUS, Bench, Mix, Way},
+    mixes::{Bench, Mix},
     rows::Runs,
     rules::rule_of,
     told::tell,
+    ways::{BUS, Way},
 };
 use crate::row::{Found, Row, mean};
 

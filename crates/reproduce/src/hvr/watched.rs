@@ -12,8 +12,9 @@ use rayon::prelude::*;
 use super::{
     Given,
     fit::{self, Case, Counted},
-    mixes::{BUS, Mix, Way},
+    mixes::Mix,
     rows::Runs,
+    ways::{BUS, Way},
     windows::{Seen, watch},
 };
 use crate::{
