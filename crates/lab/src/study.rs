@@ -280,18 +280,23 @@ impl<'a> Lab<'a> {
             Role::Target => 0,
             Role::Polluter => mix(&[draw, 3, at as u64]) % (input.spread + 1),
         };
+        let stay = match alone {
+            // It is there all the time.
+            true => Stay {
+                class: entry.stay.class,
+                ..Stay::default()
+            },
+            false => entry.stay,
+        };
+        let hvr = self.scenario.policies[job.policy].hvr.as_ref();
         let whole = ProgramSetup {
             name: entry.name.clone(),
             input: input.program.clone(),
             cores: entry.cores,
             colors: colors::setup(self.scenario, at, job.policy),
-            stay: match alone {
-                // It is there all the time.
-                true => Stay {
-                    class: entry.stay.class,
-                    ..Stay::default()
-                },
-                false => entry.stay,
+            stay: Stay {
+                remembered: hvr.is_some_and(|hvr| hvr.remember),
+                ..stay
             },
             start: Picos(if alone { 0 } else { start }),
             waits: entry.role == Role::Target && !by_time,

@@ -4,8 +4,8 @@
 use piebald_os_model::{
     frames::{ColorMap, Colored, ColoredConfig},
     kernel::{
-        Action, Actions, ColorConfig, FaultKind, Kernel, KernelConfig, KernelError, Observed,
-        SysMonConfig, SysWork, Want, What,
+        Action, Actions, ColorConfig, FaultKind, Kernel, KernelConfig, KernelError, Known,
+        Observed, SysMonConfig, SysWork, Want, What,
     },
 };
 use piebald_policy::{
@@ -58,6 +58,7 @@ fn kernel(config: hvr::Config) -> Kernel {
 
 fn start(k: &mut Kernel, program: u16, known: Option<Class>) -> TaskId {
     let t = k.start(program).unwrap();
+    let known = known.map_or(Known::Nothing, Known::Class);
     k.manage(t, CORE, known, &mut Actions::new()).unwrap();
     t
 }
@@ -253,16 +254,16 @@ fn calls_that_make_no_sense_are_refused_and_change_nothing() {
     let mut k = kernel(hvr::Config::PAPER);
     let mut actions = Actions::new();
     let a = start(&mut k, 1, None);
-    let again = k.manage(a, CORE, None, &mut actions).unwrap_err();
+    let again = k.manage(a, CORE, Known::Nothing, &mut actions).unwrap_err();
     assert!(again.to_string().contains("is managed by HVR"), "{again}");
     let want = Want::Count(2);
     let own = k.reserve(a, CORE, &want, &mut actions).unwrap_err();
     assert!(own.to_string().contains("is managed by HVR"), "{own}");
     let b = k.start(2).unwrap();
     k.reserve(b, CORE, &want, &mut actions).unwrap();
-    let both = k.manage(b, CORE, None, &mut actions).unwrap_err();
+    let both = k.manage(b, CORE, Known::Nothing, &mut actions).unwrap_err();
     assert!(both.to_string().contains("has reserved colors"), "{both}");
-    let nobody = k.manage(TaskId(77), CORE, None, &mut actions);
+    let nobody = k.manage(TaskId(77), CORE, Known::Nothing, &mut actions);
     assert!(matches!(nobody, Err(KernelError::NoSuchTask(_))));
     let zero = SysMonConfig {
         time_scale: 0,

@@ -4,12 +4,13 @@ mod hvr_kit;
 
 use std::collections::BTreeMap;
 
-use hvr_kit::{Random, setting, window};
+use hvr_kit::{Hvr, Random, arrive, hvr, setting, window};
 use piebald_policy::hvr::{
-    Class, ConfigError, Distribution, Facts, LowLocality, Mean, MonitorConfig, NeverReused,
-    PageRecord, Pass, Profile, Sample, Sampler, Thresholds, Unfinished, Watched, Window, Wpd,
+    Arrival, Class, Config, ConfigError, Distribution, Facts, LowLocality, Mean, MonitorConfig,
+    NeverReused, PageRecord, Pass, Policy, Profile, Rule, Sample, Sampler, Thresholds, Unfinished,
+    Watched, Window, Wpd,
 };
-use piebald_units::Picos;
+use piebald_units::{Picos, TaskId};
 
 type VecSampler = Sampler<Vec<PageRecord>>;
 
@@ -294,13 +295,17 @@ fn the_papers_programs_are_what_it_says() {
 const CONFIG: MonitorConfig = MonitorConfig::PAPER;
 
 /// Windows of each class: hot pages and JOB2's.
-fn sample(profile: &mut Profile, class: Class) -> bool {
-    let (hot, job_2) = match class {
+fn windows_of(class: Class) -> (u32, Window) {
+    match class {
         Class::Ccf => (19, window(30, 500)),
         Class::Llcm => (400, window(400, 5000)),
         Class::Llch => (4000, window(4000, 5000)),
         Class::Llct => (400, window(400, 500)),
-    };
+    }
+}
+
+fn sample(profile: &mut Profile, class: Class) -> bool {
+    let (hot, job_2) = windows_of(class);
     profile.hot_pages(&CONFIG, hot);
     profile.window(&CONFIG, &job_2)
 }
@@ -318,6 +323,41 @@ fn three_windows_make_a_class_and_a_spike_does_not() {
     assert!(!profile.window(&CONFIG, &window(250, 5000)));
     assert_eq!(profile.facts(&CONFIG).hot_pages.rounded(), Some(96));
     assert_eq!(profile.interval(&CONFIG), Picos(CONFIG.interval.0 * 2));
+}
+
+#[test]
+fn who_comes_back_is_what_it_was_found_to_be_until_its_windows_say_otherwise() {
+    let mut hvr = hvr(Config::PAPER);
+    let (first, _) = arrive(&mut hvr, 1, None);
+    arrive(&mut hvr, 2, Some(Class::Llcm));
+    let watch = |hvr: &mut Hvr, id, class| {
+        let (hot, job_2) = windows_of(class);
+        hvr.hot_pages(id, hot).unwrap();
+        hvr.window(id, &job_2).unwrap()
+    };
+    for _ in 0..3 {
+        watch(&mut hvr, first, Class::Llct);
+    }
+    let profile = *hvr.program(first).unwrap().profile();
+    assert_eq!(hvr.exit(first).unwrap().rule, Rule::Modest);
+    let again = Arrival {
+        profile,
+        ..Arrival::of(TaskId(1))
+    };
+    let (second, change) = hvr.arrive(&again).unwrap();
+    hvr.validate().unwrap();
+    assert_eq!((change.policy, change.rule), (Policy::CurveVp, Rule::One));
+    assert_eq!(hvr.program(second).unwrap().profile(), &profile);
+    // Averages go on as well: of 400, 400 and 19 hot pages, of 400, 19 and 19, and then it takes
+    // two windows in a row.
+    for _ in 0..3 {
+        watch(&mut hvr, second, Class::Ccf);
+    }
+    assert_eq!(hvr.program(second).unwrap().class(), Some(Class::Llct));
+    watch(&mut hvr, second, Class::Ccf);
+    assert_eq!(hvr.program(second).unwrap().class(), Some(Class::Ccf));
+    assert_eq!(hvr.exit(second).unwrap().rule, Rule::Modest);
+    hvr.validate().unwrap();
 }
 
 #[test]

@@ -13,7 +13,7 @@ use hvr_kit::{
 };
 use piebald_policy::hvr::{
     Arrival, BankGroups, Change, Class, Config, Framework, Gone, Manager, Mixed, OtherRegions,
-    Policy, Program, ProgramId, Reach, Refusal, Spare,
+    Policy, Profile, Program, ProgramId, Reach, Refusal, Spare,
 };
 use piebald_units::TaskId;
 
@@ -117,6 +117,7 @@ impl Pair {
             task,
             threads,
             class,
+            profile: Profile::NEW,
         };
         match self.hvr.arrive(&arrival) {
             Err(e) => {

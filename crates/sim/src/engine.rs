@@ -16,6 +16,7 @@ use piebald_os_model::{
     kernel::{Actions, Fault, FaultKind, KernelError},
     sched::{SchedConfig, Scheduler, Status, Wake},
 };
+use piebald_policy::hvr::Profile;
 use piebald_units::{
     CoreId, Picos, TaskId,
     memory::{MemoryPort, PhysRef},
@@ -88,6 +89,8 @@ struct ProgramState {
     waiting: u32,
     instance: u16,
     restarts: u32,
+    /// What HVR found of it before it ended last.
+    found: Option<Profile>,
     /// Its set-up is over, or it has none.
     ready: bool,
     warm: Option<Snapshot>,
@@ -657,6 +660,7 @@ fn new_program(setup: ProgramSetup) -> ProgramState {
         waiting: 0,
         instance: 0,
         restarts: 0,
+        found: None,
         warm: None,
         end: None,
         memory: MemoryUse::default(),

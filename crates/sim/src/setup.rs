@@ -74,6 +74,9 @@ pub struct Stay {
     /// Its class, if the kernel's HVR is to know it from elsewhere; `None` = it is found out,
     /// if programs are watched.
     pub class: Option<Class>,
+    /// When it ends and is started again, the kernel's HVR goes on with what it has found of it;
+    /// else each start is a new program to it, as in the paper.
+    pub remembered: bool,
 }
 
 /// A run that lasts for a given time, however far its programs come.

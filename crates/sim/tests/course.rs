@@ -114,6 +114,7 @@ fn measured_parts_begin_by_time_and_go_on_when_a_program_begins_anew() {
         arrives: Some(micros(60)),
         leaves: Some(micros(80)),
         class: None,
+        remembered: false,
     };
     let programs = vec![prepares("stays", "0", A, 2), again, guest];
     let outcome = run(course, programs).expect("runs");

@@ -115,28 +115,62 @@ fn programs_come_and_go_by_the_clock() {
     );
 }
 
-#[test]
-fn classes_are_found_while_programs_run_and_looking_takes_time() {
-    let run = |time_scale| {
-        let mut config = Config::PAPER;
-        // For programs that need 5 us for a page.
-        config.monitor.hot_window = micros(100);
-        config.monitor.thresholds.ccf_pages = 10;
-        config.monitor.passes = 20;
-        config.monitor.bounds = [2, 6, 10, 15];
-        let sysmon = SysMonConfig {
-            time_scale,
-            ..SysMonConfig::default()
-        };
-        let mut bench = Bench {
-            hvr: Some((config, Some(sysmon))),
-            ..Bench::default()
-        };
-        bench.course = Some(Course {
+/// Programs that need 5 us for a page are watched for 15 ms.
+fn watches(time_scale: u32) -> Bench {
+    let mut config = Config::PAPER;
+    config.monitor.hot_window = micros(100);
+    config.monitor.thresholds.ccf_pages = 10;
+    config.monitor.passes = 20;
+    config.monitor.bounds = [2, 6, 10, 15];
+    let sysmon = SysMonConfig {
+        time_scale,
+        ..SysMonConfig::default()
+    };
+    Bench {
+        hvr: Some((config, Some(sysmon))),
+        course: Some(Course {
             until: micros(15_000),
             every: micros(1000),
             ..Course::default()
+        }),
+        ..Bench::default()
+    }
+}
+
+#[test]
+fn a_program_that_begins_again_is_a_new_one_unless_it_is_remembered() {
+    let starts = |remembered| {
+        let mut bench = watches(10_000);
+        // It ends after some 9 ms, when three windows of 2 ms are over.
+        let short = loads(A, 32 << 10, 1200);
+        let mut small = program("small", "0", Script::new(vec![short]));
+        small.stay.remembered = remembered;
+        let large = sweep("large", "1", B, 256 << 10, None);
+        let outcome = bench.run(vec![small, large]).expect("runs");
+        assert!(outcome.programs[0].restarts > 0);
+        let starts = outcome.hvr.iter().filter(|e| e.program == 1);
+        let starts: Vec<_> = starts.filter(|e| e.what == What::Arrived).collect();
+        let class = starts.iter().map(|e| {
+            let mine = e.programs.iter().find(|p| p.0 == 1);
+            mine.and_then(|p| p.1)
         });
+        // It is watched on.
+        let mut watched = outcome.observations.iter();
+        assert!(watched.any(|o| o.program == 1 && o.time > starts[1].time));
+        class.collect::<Vec<_>>()
+    };
+    let new = starts(false);
+    assert!(new.iter().all(Option::is_none), "{new:?}");
+    let known = starts(true);
+    assert_eq!(known[0], None);
+    let later = &known[1..];
+    assert!(later.iter().all(|c| *c == Some(Class::Ccf)), "{known:?}");
+}
+
+#[test]
+fn classes_are_found_while_programs_run_and_looking_takes_time() {
+    let run = |time_scale| {
+        let mut bench = watches(time_scale);
         let small = sweep("small", "0", A, 32 << 10, None);
         let large = sweep("large", "1", B, 256 << 10, None);
         bench.run(vec![small, large]).expect("runs")

@@ -7,7 +7,7 @@ use piebald_policy::{
     contract::FrameRequest,
     hvr::{
         Arrival, Class, Config, Framework, Manager, Mixed, MonitorConfig, NeverReused,
-        OtherRegions, PageRecord, Program, ProgramId, Reach, Sample, Sampler, Spare, Turn, Watched,
+        OtherRegions, PageRecord, Profile, Program, ProgramId, Reach, Sample, Sampler, Spare, Turn, Watched,
         Window, utility,
     },
 };
@@ -162,6 +162,7 @@ fn arrive(hvr: &mut Kernel, word: u64, sink: &mut Sink) -> Option<ProgramId> {
             task: TaskId((word >> n) as u32),
             threads: (word >> n & 3) as u32,
             class: class(word >> n),
+            profile: Profile::NEW,
         };
         match hvr.arrive(&arrival) {
             Ok((new, change)) => {

@@ -31,6 +31,8 @@ pub struct HvrPolicy {
     pub config: Config,
     /// How programs are watched whose class is not given; `None` = not at all.
     pub sysmon: Option<SysMonConfig>,
+    /// A program that ends and is started again is no new one to it.
+    pub remember: bool,
 }
 
 /// Frameworks and single policies by name.
@@ -145,6 +147,7 @@ impl Keys<'_> {
                 time_scale,
                 ..SysMonConfig::default()
             }),
+            remember: table.remember.unwrap_or(false),
         })
     }
 
@@ -196,6 +199,7 @@ pub(super) fn stay(
         arrives,
         leaves,
         class,
+        remembered: false,
     })
 }
 

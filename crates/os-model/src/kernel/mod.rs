@@ -59,7 +59,7 @@ pub use config::{ColorConfig, Costs, KernelConfig, OnLimit, Path, PathCost, Swap
 pub use error::{ColorLimit, KernelBroken, KernelError, OutOfMemory};
 pub use fault::{FaultKind, FaultWork};
 pub use frame_meta::{MAX_PROGRAM, Owner};
-pub use hvr::{HvrEvent, HvrManager, Observation, Observed, SysMonConfig, What};
+pub use hvr::{HvrEvent, HvrManager, Known, Observation, Observed, SysMonConfig, What};
 pub use migrate::{Move, Moved};
 pub use paging::{PagingConfig, PagingState, ZoneState};
 pub use recolor::Recolored;

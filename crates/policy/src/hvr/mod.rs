@@ -286,16 +286,17 @@ impl<M: Borrow<ColorMap>, P: AsRef<[Program]> + AsMut<[Program]>> Manager<M, P> 
         (p.task, p.threads, p.declared) = (arrival.task, arrival.threads, arrival.class);
         (p.stamp, p.changed) = (stamp, stamp);
         (p.before, p.after) = (last, NIL);
-        (p.profile, p.reach) = (Profile::NEW, Reach::Lot);
+        (p.profile, p.reach) = (arrival.profile, Reach::Lot);
         (p.home, p.lots, p.cells, p.next) = (HOMELESS, 0, 0, 0);
         p.colors.clear();
+        let class = p.class();
         match self.programs.as_mut().get_mut(usize::from(last)) {
             Some(before) => before.after = slot,
             None => self.first = slot,
         }
         self.last = slot;
         self.counters.arrived = self.counters.arrived.saturating_add(1);
-        let count = self.mix.count_of(arrival.class, arrival.threads);
+        let count = self.mix.count_of(class, arrival.threads);
         *count = count.saturating_add(1);
         Ok((ProgramId { slot, stamp }, self.plan()))
     }

@@ -145,6 +145,9 @@ pub struct Arrival {
     pub threads: u32,
     /// Its class, if it is known from elsewhere ("offline knowledge", section 8).
     pub class: Option<Class>,
+    /// What SysMon knows of it already: [`Profile::NEW`], or the profile of an earlier process
+    /// of the same executable, whose windows it goes on with. The paper has each process begin anew.
+    pub profile: Profile,
 }
 
 impl Arrival {
@@ -154,6 +157,7 @@ impl Arrival {
             task,
             threads: 1,
             class: None,
+            profile: Profile::NEW,
         }
     }
 }

@@ -17,7 +17,7 @@ use piebald_units::Picos;
 use rayon::prelude::*;
 
 use super::{
-    Given,
+    Given, by_itself,
     mixes::{CORES, Mix},
     rows::Runs,
     ways::{Way, frames},
@@ -28,25 +28,36 @@ use crate::{
 };
 
 /// Samples of a course, and the time of one in the paper.
-const SAMPLES: u64 = 30;
-const SAMPLE: Picos = MonitorConfig::PAPER.interval;
+pub(super) const SAMPLES: u64 = 30;
+pub(super) const SAMPLE: Picos = MonitorConfig::PAPER.interval;
 /// What that time is divided by (protocol), and in the quick form.
 const TIME_SCALE: u64 = 1000;
 const QUICK_SCALE: u64 = 10_000;
 /// References for each picosecond that a program runs, at most: those of built-in programs that
 /// are drawn in advance.
 const REFS_EACH_NS: u64 = 2;
+/// And in all: they begin again after these, as recordings do at their end.
+const MOST_REFS: u64 = 200_000_000;
 /// References that no program makes in a course.
 const NO_LIMIT: u64 = 1 << 40;
 
 /// A program of the course.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Guest {
-    member: (usize, u32),
+pub(super) struct Guest {
+    pub member: (usize, u32),
     core: u16,
     /// Samples at whose beginning it comes and goes.
-    arrives: u64,
-    leaves: Option<u64>,
+    pub arrives: u64,
+    pub leaves: Option<u64>,
+}
+
+/// Where HVR has the classes of programs from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Classes {
+    /// It is told the measured ones.
+    Told,
+    /// It watches programs, and a program that ends and begins again is no new one to it.
+    Found,
 }
 
 /// The twelve events: two LLCT and four LLCH or LLCM arrive, then by turns an LLCH arrives and one
@@ -99,9 +110,9 @@ fn guests(seed: u64, of: impl Fn(&[Class]) -> Vec<usize>) -> Option<Vec<Guest>> 
 }
 
 /// A course under a way; sample times are divided by `scale`.
-fn run(
+pub(super) fn run(
     runs: &Runs<'_>,
-    way: Way,
+    (way, classes): (Way, Classes),
     guests: &[Guest],
     (repetition, scale): (u32, u64),
 ) -> Result<Outcome, String> {
@@ -109,14 +120,15 @@ fn run(
     let seed = bench.seed.wrapping_add(u64::from(repetition));
     let every = Picos(SAMPLE.0 / scale);
     let until = Picos(every.0 * SAMPLES);
-    let refs = until.0 / 1000 * REFS_EACH_NS;
+    let refs = (until.0 / 1000 * REFS_EACH_NS).min(MOST_REFS);
     let setup = |guest: &Guest| -> Result<ProgramSetup, String> {
         let setup = bench.setup(guest.member, guest.core, seed, refs)?;
         Ok(ProgramSetup {
             stay: Stay {
                 arrives: (guest.arrives > 0).then_some(Picos(every.0 * guest.arrives)),
                 leaves: guest.leaves.map(|at| Picos(every.0 * at)),
-                ..setup.stay
+                class: setup.stay.class.filter(|_| classes == Classes::Told),
+                remembered: classes == Classes::Found,
             },
             warmup: 1,
             budget: NO_LIMIT,
@@ -129,7 +141,15 @@ fn run(
         every,
         ..Course::default()
     };
-    course(runs, &frames(way), setups, (seed, timed))
+    let mut frames = frames(way);
+    if let (MixFrames::Managed(managed), Classes::Found) = (&mut frames, classes) {
+        managed.sysmon = Some(SysMonConfig {
+            time_scale: u32::try_from(scale).map_err(|e| e.to_string())?,
+            seed,
+            ..SysMonConfig::default()
+        });
+    }
+    course(runs, &frames, setups, (seed, timed))
 }
 
 fn course(
@@ -155,7 +175,7 @@ fn course(
 }
 
 /// Instructions of each program for one of its references, over a whole run.
-fn per_reference(outcome: &Outcome) -> Vec<f64> {
+pub(super) fn per_reference(outcome: &Outcome) -> Vec<f64> {
     let programs = outcome.timeline.first().map_or(0, |l| l.programs.len());
     let of = |at: usize| {
         let each = outcome.timeline.iter().map(|look| &look.programs[at]);
@@ -170,7 +190,11 @@ fn per_reference(outcome: &Outcome) -> Vec<f64> {
 /// Instructions of all programs in each sample, as many for each reference as said: those that the
 /// kernel carries out to move pages are not theirs. And what they would be if a program went on at its
 /// speed in the time that its moves took.
-fn instructions(outcome: &Outcome, per_reference: &[f64], every: Picos) -> [Vec<f64>; 2] {
+pub(super) fn instructions(
+    outcome: &Outcome,
+    per_reference: &[f64],
+    every: Picos,
+) -> [Vec<f64>; 2] {
     let of = |is_free: bool| {
         let each = outcome.timeline.iter();
         each.map(|look| {
@@ -238,7 +262,7 @@ fn gains(runs: &Runs<'_>, guests: &[Guest], scale: u64) -> Result<Gains, String>
     let found: Result<Vec<Outcome>, String> = keys
         .par_iter()
         .with_max_len(1)
-        .map(|(repetition, way)| run(runs, *way, guests, (*repetition, scale)))
+        .map(|(repetition, way)| run(runs, (*way, Classes::Told), guests, (*repetition, scale)))
         .collect();
     let found = found?;
     // The first way of a repetition is Linux, which moves no pages.
@@ -358,6 +382,11 @@ pub(super) fn coming_and_going(runs: &Runs<'_>) -> Given {
     show(&mut row, &found, scale);
     for other in [scale * 2, scale / 2] {
         show(&mut row, &gains(runs, &guests, other)?, other);
+    }
+    if runs.form.quick {
+        row.note("HVR that finds the classes itself is run in the full form");
+    } else {
+        by_itself::show(runs, &mut row, &guests)?;
     }
     let overheads = overheads(runs, &guests, &found.hvr, scale);
     let drawn = drawn(&found.plain);

@@ -16,7 +16,7 @@ use piebald_lab::{
     rooms::{
         hw::{Features, spec::MachineSpec},
         os_model::kernel::{OnLimit, Want},
-        policy::hvr::{Class, Policy},
+        policy::hvr::Class,
     },
 };
 use piebald_report::Sample;

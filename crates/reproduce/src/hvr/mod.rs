@@ -11,6 +11,7 @@
 
 pub mod alone;
 mod arrivals;
+mod by_itself;
 mod by_rule;
 mod classes;
 mod counters;

@@ -135,6 +135,8 @@ impl Engine<'_> {
         let is_own = program < self.own;
         if last && is_own {
             self.ended(core, program)?;
+            self.remember(program, task)
+                .map_err(|e| self.kernel_error(program, e))?;
         }
         self.actions.clear();
         let kernel = self.setup.kernel.at(self.cpus[core].now);

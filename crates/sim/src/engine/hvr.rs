@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use piebald_hw::Counters;
-use piebald_os_model::kernel::{HvrEvent, KernelError};
+use piebald_os_model::kernel::{HvrEvent, KernelError, Known};
 use piebald_units::{CoreId, Picos, TaskId};
 
 use super::Engine;
@@ -169,14 +169,31 @@ impl Engine<'_> {
             return Ok(());
         }
         self.actions.clear();
-        let class = self.programs[program].setup.stay.class;
-        kernel.manage(task, CoreId(0), class, &mut self.actions)?;
+        let state = &self.programs[program];
+        let known = match (state.setup.stay.class, state.found) {
+            (Some(class), _) => Known::Class(class),
+            (None, Some(found)) => Known::Found(found),
+            (None, None) => Known::Nothing,
+        };
+        kernel.manage(task, CoreId(0), known, &mut self.actions)?;
         // What is done to others' pages is not at no cost.
         let now = self
             .next_core()
             .map_or(Picos(0), |(core, _)| self.cpus[core].now);
         let core = self.free_core(now);
         self.cpus[core].work.push(&self.actions);
+        Ok(())
+    }
+
+    /// What HVR has found of a program that ends is kept for its next start, if it shall be.
+    pub(super) fn remember(&mut self, program: usize, task: TaskId) -> Result<(), KernelError> {
+        let kernel = &self.setup.kernel;
+        if self.programs[program].setup.stay.remembered
+            && let Some(id) = kernel.managed(task)?
+            && let Some(Ok(known)) = kernel.hvr().map(|hvr| hvr.program(id))
+        {
+            self.programs[program].found = Some(*known.profile());
+        }
         Ok(())
     }
 

@@ -14,7 +14,9 @@ mod sysmon;
 use piebald_policy::{
     color_map::ColorMap,
     contract::Mode,
-    hvr::{self, Arrival, Change, Class, Manager, Policy, Program, ProgramId, Reach, Rule},
+    hvr::{
+        self, Arrival, Change, Class, Manager, Policy, Profile, Program, ProgramId, Reach, Rule,
+    },
 };
 use piebald_units::{Asid, Color, ColorSet, CoreId, Pfn, Picos, TaskId, Vpn};
 
@@ -32,6 +34,17 @@ pub type HvrManager = Manager<ColorMap, Vec<Program>>;
 
 /// Programs that can be managed at a time.
 const SLOTS: usize = 256;
+
+/// What is known of a program that is handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// Nothing: it is watched, if programs are.
+    Nothing,
+    /// Its class, from elsewhere: it is not watched.
+    Class(Class),
+    /// What was found of an earlier process of the same program: it is watched on.
+    Found(Profile),
+}
 
 /// What happened to a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,8 +124,7 @@ impl Vertical {
 
 impl Kernel {
     /// Hands a task's process over to HVR, with all its children from now on. Pages that it
-    /// has already move when they are touched. `known`: its class, if that is known from
-    /// elsewhere; it is not asked of its access bits then.
+    /// has already move when they are touched.
     ///
     /// # Errors
     /// No such task, a kernel without HVR, or a process that has reserved colours or is
@@ -121,7 +133,7 @@ impl Kernel {
         &mut self,
         task: TaskId,
         core: CoreId,
-        known: Option<Class>,
+        known: Known,
         actions: &mut Actions,
     ) -> Result<ProgramId, KernelError> {
         let process = self.process_of(task)?;
@@ -143,15 +155,21 @@ impl Kernel {
         let Some(vertical) = self.vertical_mut() else {
             return Err(KernelError::NoHvr { task });
         };
+        let (class, profile) = match known {
+            Known::Nothing => (None, Profile::NEW),
+            Known::Class(class) => (Some(class), Profile::NEW),
+            Known::Found(profile) => (None, profile),
+        };
         let arrival = Arrival {
             task,
             threads,
-            class: known,
+            class,
+            profile,
         };
         let arrived = vertical.manager.arrive(&arrival);
         let (id, change) = arrived.map_err(|why| KernelError::Manage { task, why })?;
         vertical.numbers.push((id, number));
-        if known.is_none() {
+        if class.is_none() {
             vertical.watch(id);
         }
         self.process_mut(process).managed = Some(id);

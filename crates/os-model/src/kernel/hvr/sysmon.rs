@@ -128,6 +128,10 @@ impl Vertical {
             return;
         };
         let due = self.now + scaled(monitor.interval, &sysmon.config);
+        // One that was looked at before is looked at as seldom as it was.
+        let known = self.manager.program(id);
+        let interval = known.map_or(monitor.interval, |p| p.profile().interval(&monitor));
+        let window_due = self.now + scaled(interval, &sysmon.config);
         // The manager was made with the same configuration, so it is valid.
         let Ok(sampler) = Sampler::new(Vec::new(), monitor) else {
             return;
@@ -136,7 +140,7 @@ impl Vertical {
             id,
             phase: Phase::Rest,
             hot_due: due,
-            window_due: due,
+            window_due,
             sample: Sample::draw(0, 1, 0),
             pages: Vec::new(),
             sampler,

@@ -1,0 +1,151 @@
+//! H-14 with nothing told: HVR watches the programs that come and go, and finds their classes.
+
+use piebald_lab::{
+    mixes::{HvrEvent, Outcome},
+    rooms::policy::hvr::{Class, Policy},
+};
+use piebald_report::Sample;
+use piebald_units::Picos;
+use rayon::prelude::*;
+
+use super::{
+    arrivals::{Classes, Guest, SAMPLE, SAMPLES, instructions, per_reference, run},
+    rows::Runs,
+    ways::Way,
+};
+use crate::row::Row;
+
+/// What times are divided by. Three windows of JOB2 take 12 to 120 ms whatever the scale; a sample is
+/// 15 ms here, so that programs are known after some samples, as in the paper.
+const SCALE: u64 = 200;
+
+const LINUX: (Way, Classes) = (Way::Linux, Classes::Told);
+const FOUND: (Way, Classes) = (Way::Hvr, Classes::Found);
+const ALL: [(&str, (Way, Classes)); 5] = [
+    ("Linux", LINUX),
+    ("HVR that finds classes", FOUND),
+    ("HVR that is told", (Way::Hvr, Classes::Told)),
+    ("cache-only", (Way::Fixed(Policy::CacheOnly), Classes::Told)),
+    ("bank-only", (Way::Fixed(Policy::BankOnly8), Classes::Told)),
+];
+
+/// Shows, without a verdict, what HVR gains at three scales, and what it knew.
+///
+/// # Errors
+/// What ended a run.
+pub(super) fn show(runs: &Runs<'_>, row: &mut Row, guests: &[Guest]) -> Result<(), String> {
+    let others = [SCALE * 2, SCALE / 2].map(|scale| (scale, &ALL[..2]));
+    let all = [(SCALE, &ALL[..])].into_iter().chain(others);
+    let keys: Vec<_> = all
+        .flat_map(|(scale, ways)| ways.iter().map(move |way| (scale, *way)))
+        .collect();
+    let found: Result<Vec<Outcome>, String> = keys
+        .par_iter()
+        .with_max_len(1)
+        .map(|(scale, (_, way))| run(runs, *way, guests, (0, *scale)))
+        .collect();
+    let mut linux: Option<(&Outcome, Vec<f64>)> = None;
+    let found = found?;
+    for ((scale, (name, way)), outcome) in keys.iter().zip(&found) {
+        let every = Picos(SAMPLE.0 / scale);
+        if *way == LINUX {
+            // It comes first at each scale.
+            linux = Some((outcome, per_reference(outcome)));
+            let again: u32 = outcome.programs.iter().map(|p| p.restarts).sum();
+            let name = format!("programs that began again under Linux, 1/{scale}");
+            row.show(&name, &one(f64::from(again)), "programs");
+            continue;
+        }
+        let Some((base, each)) = &linux else { continue };
+        let [plain, _] = instructions(outcome, each, every);
+        let [under, _] = instructions(base, each, every);
+        let gains = plain.iter().zip(&under).map(|(a, b)| 100.0 * (a / b - 1.0));
+        let mean = gains.sum::<f64>() / plain.len() as f64;
+        row.show(
+            &format!("{name}: over Linux, mean, 1/{scale}"),
+            &one(mean),
+            "%",
+        );
+        if *way == FOUND {
+            knew(runs, row, guests, outcome, *scale);
+        }
+    }
+    Ok(())
+}
+
+/// What HVR knew of the programs, and what watching them took.
+fn knew(runs: &Runs<'_>, row: &mut Row, guests: &[Guest], outcome: &Outcome, scale: u64) {
+    let classes: Vec<_> = guests.iter().map(|g| runs.class(g.member)).collect();
+    let until = Picos(SAMPLE.0 / scale * SAMPLES);
+    let all = known(&outcome.hvr, &classes, until);
+    for (word, share) in ["right", "otherwise", "not yet known"].iter().zip(all) {
+        let name = format!("share of programs' time that their class is {word}, 1/{scale}");
+        row.show(&name, &one(share), "%");
+    }
+    let watched = 100.0 * outcome.sample_time.0 as f64 / until.0 as f64;
+    let name = format!("time of a hardware thread that watching takes, 1/{scale}");
+    row.show(&name, &one(watched), "%");
+}
+
+fn one(value: f64) -> Result<Sample, String> {
+    Ok(Sample::new(vec![value]))
+}
+
+/// Shares of the time of all programs in which HVR has the right class for them, another one, and none,
+/// in percent.
+fn known(events: &[HvrEvent], classes: &[Option<Class>], until: Picos) -> [f64; 3] {
+    let mut shares = [0.0; 3];
+    let ends = events.iter().skip(1).map(|event| event.time);
+    for (event, end) in events.iter().zip(ends.chain([until])) {
+        let time = end.min(until).since(event.time).0 as f64;
+        for (number, class, _) in &event.programs {
+            // The kernel counts programs from one.
+            let real = classes.get(usize::from(*number).wrapping_sub(1));
+            let at = match (class, real) {
+                (None, _) => 2,
+                (found, Some(real)) if found == real => 0,
+                _ => 1,
+            };
+            shares[at] += time;
+        }
+    }
+    let all: f64 = shares.iter().sum();
+    shares.map(|share| 100.0 * share / all)
+}
+
+#[cfg(test)]
+mod tests {
+    use piebald_lab::{mixes::What, rooms::policy::hvr::Rule};
+    use piebald_units::ColorSet;
+
+    use super::*;
+
+    #[test]
+    fn shares_of_time_are_of_all_programs_that_are_there() {
+        let event = |time: u64, programs: &[(u16, Option<Class>)]| HvrEvent {
+            time: Picos(time),
+            program: 1,
+            what: What::Arrived,
+            policy: Policy::BankOnly4,
+            rule: Rule::Start,
+            programs: (programs.iter())
+                .map(|(number, class)| (*number, *class, ColorSet::default()))
+                .collect(),
+        };
+        let (right, wrong) = (Some(Class::Llch), Some(Class::Ccf));
+        let events = [
+            event(0, &[(1, None)]),
+            event(10, &[(1, None), (2, wrong)]),
+            event(30, &[(1, right), (2, wrong)]),
+            // After the end.
+            event(90, &[(1, wrong)]),
+        ];
+        // 1: 30 of 50 unknown, 20 right; 2: 40 otherwise, of 90.
+        let shares = known(&events, &[right, Some(Class::Llct)], Picos(50));
+        let exact = [20.0, 40.0, 30.0].map(|part| 100.0 * part / 90.0);
+        assert!(
+            shares.iter().zip(exact).all(|(a, b)| (a - b).abs() < 1e-9),
+            "{shares:?}"
+        );
+    }
+}
