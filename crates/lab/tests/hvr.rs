@@ -55,6 +55,10 @@ fn what_a_scenario_says_of_hvr_is_what_runs() {
     assert_eq!(hvr.config.framework, Framework::Hvr);
     assert_eq!(hvr.config.monitor.thresholds.reuse_passes, 30);
     assert_eq!(hvr.sysmon.expect("watched").time_scale, 1000);
+    assert!(!hvr.remember, "as in the paper");
+    let remembers = GOOD.replace("mode = \"hard\"", "remember = true");
+    let policy = &parse(&remembers).expect("a scenario").policies[0];
+    assert!(policy.hvr.expect("its choices").remember);
     let sweep = &scenario.programs[1].stay;
     assert_eq!(sweep.class, Some(Class::Llct));
     assert_eq!(sweep.arrives, Some(Picos(200_000_000)));
