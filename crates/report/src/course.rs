@@ -1,13 +1,14 @@
 //! What happened to programs while a run went on: who came and went, what each was taken for,
-//! how many colours it had, and how fast it was.
+//! which colours it had, and how fast it was.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
+use piebald_units::ColorSet;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     ReportError, Study,
-    chart::{Axis, Line, LineChart, Stop, line_chart},
+    chart::{Axis, Lane, LaneChart, Line, LineChart, Span, lane_chart, line_chart},
     format::{clean, number, short},
     html::{Figure, Section},
     json::nullable_vec,
@@ -79,7 +80,7 @@ pub(crate) fn section(study: &Study) -> Result<Option<Section>, ReportError> {
         };
         let name = clean(&policy.name);
         if let Some(svg) = colors(course, &names)? {
-            let title = format!("{name}: colors of each program");
+            let title = format!("{name}: class and colors of each program");
             figures.push(Figure { title, svg });
         }
         if let Some(svg) = speeds(course, &names)? {
@@ -87,8 +88,9 @@ pub(crate) fn section(study: &Study) -> Result<Option<Section>, ReportError> {
             figures.push(Figure { title, svg });
         }
     }
-    let text = "The first repetition. A dot is an event; under the pointer stands what happened, \
-                what the program was taken for since, and its colors.";
+    let text = "The first repetition. A program's lane is filled where it has colors, the first at the \
+                bottom; above it stands what it was taken for. Under the pointer stands what \
+                happened, and the colors. Who shares colors has them at the same height.";
     Ok((!figures.is_empty()).then(|| Section {
         title: "Programs over time".to_owned(),
         text: text.to_owned(),
@@ -109,15 +111,20 @@ fn place(names: &[&str], name: &str) -> usize {
     known.unwrap_or(names.len())
 }
 
+/// Microseconds from 0 to the end of the course.
+fn end(course: &CourseResult) -> f64 {
+    let ends = course.times_ps.iter().copied();
+    let ends = ends.chain(course.events.iter().map(|e| e.time_ps));
+    micros(ends.max().unwrap_or(0)).max(1.0)
+}
+
 /// The picture, from 0 to the end of the course.
 fn chart(
     course: &CourseResult,
     [label, y]: [&str; 2],
     lines: Vec<Line>,
 ) -> Result<Option<String>, ReportError> {
-    let ends = course.times_ps.iter().copied();
-    let ends = ends.chain(course.events.iter().map(|e| e.time_ps));
-    let end = micros(ends.max().unwrap_or(0)).max(1.0);
+    let end = end(course);
     let values = lines.iter().flat_map(|l| &l.points).map(|p| p.1);
     let top = values.fold(0.0, f64::max);
     line_chart(&LineChart {
@@ -129,33 +136,53 @@ fn chart(
     })
 }
 
-/// Steps of the numbers of colours, from event to event.
+/// Who has which colours, and what it is taken for, from event to event.
 fn colors(course: &CourseResult, names: &[&str]) -> Result<Option<String>, ReportError> {
-    let ends = course.times_ps.last().copied();
-    let end = ends.or(course.events.last().map(|e| e.time_ps));
-    // Lines of different programs that lie on one another are set apart a little.
-    let mut lines: BTreeMap<usize, Line> = BTreeMap::new();
+    let end = end(course);
+    let mut lanes: BTreeMap<usize, Lane> = BTreeMap::new();
     for (at, event) in course.events.iter().enumerate() {
-        let until = course.events.get(at + 1).map(|e| e.time_ps).or(end);
-        let (from, until) = (micros(event.time_ps), micros(until.unwrap_or(0)));
-        for program in &event.programs {
+        let next = course.events.get(at + 1).map(|e| micros(e.time_ps));
+        let (from, to) = (micros(event.time_ps), next.unwrap_or(end));
+        for program in event.programs.iter().filter(|_| to > from) {
             let color = place(names, &program.name);
-            let y = f64::from(program.nr_colors) + 0.12 * color as f64;
-            let line = lines.entry(color).or_default();
-            line.color = color;
-            line.points.extend([(from, y), (until, y)]);
-            line.stops.push(Stop {
-                x: from,
-                y,
-                ends: None,
-                dot: true,
+            let lane = lanes.entry(color).or_insert_with(|| Lane {
+                name: clean(&program.name),
+                color,
+                spans: Vec::new(),
+            });
+            lane.spans.push(Span {
+                from,
+                to,
+                has: runs(&program.colors),
+                name: clean(program.class.as_deref().unwrap_or("not known")),
                 tip: tip(event, program),
             });
         }
     }
-    let lines = lines.into_values().collect();
-    let label = "Number of colors of each program over time";
-    chart(course, [label, "colors"], lines)
+    let lanes: Vec<Lane> = lanes.into_values().collect();
+    let all = lanes.iter().flat_map(|l| &l.spans).flat_map(|s| &s.has);
+    let things = all.map(|has| has.end).max().unwrap_or(0);
+    lane_chart(&LaneChart {
+        label: "Colors and class of each program over time".to_owned(),
+        width: SIZE.0,
+        x: Axis::linear("time [us]", [0.0, end], 6),
+        // Colours are a power of two, whoever has the last.
+        things: things.checked_next_power_of_two().unwrap_or(things),
+        lanes,
+    })
+}
+
+/// The runs of a set of colours; of one that cannot be read, none.
+fn runs(colors: &str) -> Vec<Range<u32>> {
+    let set: ColorSet = colors.parse().unwrap_or_default();
+    let mut runs: Vec<Range<u32>> = Vec::new();
+    for color in set.iter().map(|c| u32::from(c.0)) {
+        match runs.last_mut() {
+            Some(run) if run.end == color => run.end += 1,
+            _ => runs.push(color..color + 1),
+        }
+    }
+    runs
 }
 
 fn tip(event: &CourseEvent, program: &CourseProgram) -> String {

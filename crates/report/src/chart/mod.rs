@@ -11,6 +11,7 @@ mod axis;
 mod bars;
 mod curves;
 mod heat;
+mod lanes;
 mod lines;
 mod panel;
 
@@ -18,6 +19,7 @@ pub(crate) use axis::Axis;
 pub(crate) use bars::{Bar, BarChart, BarRow, Group, bar_chart};
 pub(crate) use curves::miss_curves;
 pub(crate) use heat::{EMPTY, KERNEL, set_map};
+pub(crate) use lanes::{Lane, LaneChart, Span, lane_chart};
 pub(crate) use lines::{Line, LineChart, Stop, line_chart};
 pub(crate) use panel::{PanelAxes, is_cut, panel};
 
