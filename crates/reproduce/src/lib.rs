@@ -12,7 +12,7 @@
 mod dulo;
 mod experiment;
 mod guest;
-pub mod hvr;
+mod hvr;
 mod kept;
 mod mfc;
 mod programs;

@@ -28,6 +28,12 @@ use crate::experiment::draw;
 /// Parts of the cache that programs are given.
 pub const EIGHTHS: u32 = 8;
 
+/// All sizes, in eighths.
+pub const SIZES: &[u32] = &[1, 2, 3, 4, 5, 6, 7, EIGHTHS];
+
+/// Those that decide a program's class.
+pub const DECIDING: &[u32] = &[1, EIGHTHS / 2, EIGHTHS];
+
 /// "Significant", as a share of the time with the whole cache (protocol).
 const SIGNIFICANT: f64 = Borders::OURS.significant_bp as f64 / 10_000.0;
 
@@ -46,6 +52,8 @@ pub struct Form {
     pub repetitions: u32,
     /// Seed of all draws.
     pub seed: u64,
+    /// Sizes of the cache that are run, in eighths, rising; the last is [`EIGHTHS`].
+    pub sizes: &'static [u32],
 }
 
 impl Default for Form {
@@ -56,6 +64,7 @@ impl Default for Form {
             budget_refs: 15_000_000,
             repetitions: 3,
             seed: 42,
+            sizes: SIZES,
         }
     }
 }
@@ -73,11 +82,11 @@ pub struct Point {
     pub lines: Sample,
 }
 
-/// A program alone: [`EIGHTHS`] points, of one eighth first.
+/// A program alone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// By eighths.
-    pub points: Vec<Point>,
+    /// Sizes of the cache in eighths, rising, and what it did with them.
+    pub points: Vec<(u32, Point)>,
     /// Runs in which the program ended before it had made its references.
     pub short: u32,
 }
@@ -85,14 +94,20 @@ pub struct Profile {
 impl Profile {
     /// Time with so many eighths over that with all, less 1; `None` if there is no such point.
     pub fn loss(&self, eighths: u32) -> Option<Sample> {
-        let at = self.points.get(eighths.checked_sub(1)? as usize)?;
-        self.points.last()?.time_ps.slowdown(&at.time_ps)
+        let (_, at) = self.points.iter().find(|(size, _)| *size == eighths)?;
+        self.whole()?.time_ps.slowdown(&at.time_ps)
+    }
+
+    /// With all of the cache.
+    pub fn whole(&self) -> Option<&Point> {
+        let (size, point) = self.points.last()?;
+        (*size == EIGHTHS).then_some(point)
     }
 
     /// Its class, by the means; `None` without points or numbers.
     pub fn class(&self) -> Option<Class> {
         let [least, half] = [self.loss(1)?.mean, self.loss(EIGHTHS / 2)?.mean];
-        let lines = self.points.last()?.lines.mean;
+        let lines = self.whole()?.lines.mean;
         let known = [least, half, lines].iter().all(|v| v.is_finite());
         known.then(|| class_of(least, half, lines))
     }
@@ -104,7 +119,7 @@ impl Profile {
             let ends = sample.and_then(|s| s.interval());
             ends.is_some_and(|(low, high)| low < border && border <= high)
         };
-        let lines = self.points.last().map(|p| p.lines.clone());
+        let lines = self.whole().map(|p| p.lines.clone());
         match self.class() {
             Some(Class::Ccf | Class::Llct) => {
                 spans(self.loss(1), SIGNIFICANT) || spans(lines, SWEEPING_LINES)
@@ -170,7 +185,7 @@ pub fn profiles(
         .map(|_| {
             let runs: Vec<_> = found.by_ref().take(form.repetitions as usize).collect();
             let runs = runs.into_iter().collect::<Result<Vec<_>, _>>()?;
-            Ok(profile(spec, &runs))
+            Ok(profile(spec, form.sizes, &runs))
         })
         .collect()
 }
@@ -184,7 +199,7 @@ struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    /// With one eighth, two and so on, all in the same draws.
+    /// With one eighth and so on, all in the same draws.
     fn run(
         &self,
         program: &Program,
@@ -195,8 +210,9 @@ impl Sweep<'_> {
         let refs = self.form.warmup_refs + self.form.budget_refs;
         // The last references of a run may come after the last of a batch.
         let ready = program.ready(inputs, seed, refs + refs / 4)?;
-        (1..=EIGHTHS)
-            .map(|k| self.with(program, &ready, seed, k))
+        let sizes = self.form.sizes.iter();
+        sizes
+            .map(|k| self.with(program, &ready, seed, *k))
             .collect()
     }
 
@@ -258,7 +274,7 @@ impl Sweep<'_> {
 }
 
 /// Puts repetitions together.
-fn profile(spec: &MachineSpec, runs: &[Vec<Region>]) -> Profile {
+fn profile(spec: &MachineSpec, sizes: &[u32], runs: &[Vec<Region>]) -> Profile {
     let cycle_ps = 1e12 / spec.core.clock.0 as f64;
     let point = |k: usize| {
         let of = |f: fn(&Region, f64) -> f64| -> Sample {
@@ -273,7 +289,9 @@ fn profile(spec: &MachineSpec, runs: &[Vec<Region>]) -> Profile {
     };
     let short = runs.iter().flatten().filter(|r| r.ended_early).count();
     Profile {
-        points: (0..EIGHTHS as usize).map(point).collect(),
+        points: (sizes.iter().copied().enumerate())
+            .map(|(at, size)| (size, point(at)))
+            .collect(),
         short: u32::try_from(short).unwrap_or(u32::MAX),
     }
 }
@@ -319,7 +337,7 @@ mod tests {
         };
         let times = [least, half, half, half, whole, whole, whole, whole];
         Profile {
-            points: times.into_iter().map(point).collect(),
+            points: (1..).zip(times.into_iter().map(point)).collect(),
             short: 0,
         }
     }
@@ -368,6 +386,7 @@ mod tests {
             budget_refs: 200_000,
             repetitions: 1,
             seed: 1,
+            sizes: DECIDING,
         };
         let found = profiles(
             &spec,

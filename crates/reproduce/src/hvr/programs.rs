@@ -81,9 +81,6 @@ pub struct Ready {
     /// References of its main thread that may be passed over before it is met; 0 where the
     /// main thread is not the one that works, and for built-in programs.
     pub spread: u64,
-    /// What tells this input from others: the command or the built-in program with its seed, the
-    /// program file's sum, and the counts.
-    pub identity: String,
 }
 
 #[derive(Deserialize)]
@@ -237,7 +234,6 @@ impl Program {
                     input,
                     marks_ready: !one,
                     spread: 0,
-                    identity: format!("{builtin} seed {seed} refs {refs}"),
                 })
             }
             Source::Recorded { command, limit } => {
@@ -247,12 +243,7 @@ impl Program {
                     Recording::open(&path).map_err(|e| format!("{}: {e} ({help})", self.name))?;
                 self.check(&recording, command, *limit)
                     .map_err(|e| format!("{}: {e} ({help})", path.display()))?;
-                let header = recording.header();
-                let refs = header.counts.references;
-                let identity = format!(
-                    "{command:?} of {} refs {refs} instructions {}",
-                    header.binary_sha256, header.counts.instructions
-                );
+                let refs = recording.header().counts.references;
                 let (input, prime) = opened(&self.name, recording, options)?;
                 let one = input.threads() == 1;
                 Ok(Ready {
@@ -260,7 +251,6 @@ impl Program {
                     prime,
                     marks_ready: false,
                     spread: if one { refs / 2 } else { 0 },
-                    identity,
                 })
             }
         }
@@ -409,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn built_in_programs_are_ready_at_once_and_tell_their_seed() {
+    fn built_in_programs_are_ready_at_once() {
         let list = list();
         let find = |name: &str| list.iter().find(|p| p.name == name);
         let chase = find("gups-middle").unwrap_or_else(|| panic!("no gups-middle"));
@@ -417,7 +407,6 @@ mod tests {
         let ready = chase.ready(Path::new("/nowhere"), 7, 1000);
         let ready = ready.unwrap_or_else(|e| panic!("{e}"));
         assert!(!ready.marks_ready && ready.prime > 0 && ready.spread == 0);
-        assert!(ready.identity.contains("seed 7"), "{}", ready.identity);
         let eight = list.iter().find(|p| p.name == "gups-8");
         let eight = eight.unwrap_or_else(|| panic!("no gups-8"));
         let ready = eight.ready(Path::new("/nowhere"), 7, 1000);

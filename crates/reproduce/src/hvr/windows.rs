@@ -304,7 +304,6 @@ mod tests {
             prime: 0,
             marks_ready: false,
             spread: 0,
-            identity: String::new(),
         };
         let clock = Hertz(1_000_000_000);
         watch(&ready, &MonitorConfig::PAPER, clock, [10_000, 400_000, 1]).expect("watches")
