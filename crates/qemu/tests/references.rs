@@ -220,6 +220,41 @@ fn the_program_can_be_ended_at_the_limit() {
 }
 
 #[test]
+fn threads_that_write_when_the_limit_is_reached_lose_nothing_of_what_they_began() {
+    let Some(dir) = bench("threads_that_write_when_the_limit_is_reached") else {
+        return;
+    };
+    let source = r#"
+#include <pthread.h>
+static volatile unsigned sink[8][1 << 16];
+static void *work(void *of) {
+    volatile unsigned *mine = of;
+    for (unsigned x = 1;; x = x * 1664525 + 1013904223) mine[x >> 16] = x;
+}
+int main(void) {
+    pthread_t t[7];
+    for (int i = 0; i < 7; i++) pthread_create(&t[i], 0, work, (void *)sink[i]);
+    work((void *)sink[7]);
+}"#;
+    let program = cc(dir.path(), "crew", source, &["-O2", "-pthread"]);
+    const LIMIT: u64 = 24 << 20;
+    for round in 0..4 {
+        let mut recorder = recorder(dir.path());
+        (recorder.limit, recorder.stop_at_limit) = (Some(LIMIT), true);
+        let seen = record_with(&recorder, &[program.to_str().expect("path")]);
+        assert!(seen.summary.at_limit && !seen.summary.status.success());
+        let why = format!("round {round}: {:?}", seen.summary.warnings);
+        assert!(seen.summary.complete, "{why}");
+        assert_eq!(seen.summary.warnings.len(), 1, "{why}");
+        // What was counted is in it, to a block for each thread.
+        let off = seen.summary.references.abs_diff(LIMIT);
+        assert!(off < 100, "{why}: {off}");
+        seen.recording.verify().expect("nothing is damaged");
+        seen.recording.block_defs(0).expect("its blocks");
+    }
+}
+
+#[test]
 fn a_vector_call_names_its_first_buffer() {
     let Some(dir) = bench("a_vector_call_names_its_first_buffer") else {
         return;

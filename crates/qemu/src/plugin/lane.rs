@@ -138,8 +138,10 @@ impl Lane {
         };
         if !self.slot.write_journal(&bytes) {
             // Larger than a journal (a very long argument list): at once.
-            self.write(shared, &[], &[(0, event)]);
-            self.slot.head().writing.store(0, Release);
+            if self.slot.begin_writing(shared) {
+                self.write(shared, &[], &[(0, event)]);
+                self.slot.done_writing();
+            }
         }
     }
 
@@ -151,7 +153,7 @@ impl Lane {
     }
 
     /// Writes what the slot holds to the spool, and empties it. `false` if the
-    /// driver was told to end: what the slot holds stays for it.
+    /// driver was told to end: what the slot holds stays for it. The program may end here.
     pub fn flush(&mut self, shared: &'static Shared) -> bool {
         let events = parse_journal(self.slot.journal());
         // SAFETY: `Raw` is a transparent word; the slot is not written to while
@@ -160,23 +162,26 @@ impl Lane {
             let words = self.slot.raw();
             core::slice::from_raw_parts(words.as_ptr().cast(), words.len())
         };
-        let mut is_last = false;
+        let (mut begun, mut is_end) = (false, false);
         if (!raw.is_empty() || !events.is_empty()) && shared.running() {
+            // Before anything is counted: who ends the recording waits for what was.
+            begun = self.slot.begin_writing(shared);
+        }
+        if begun {
             let cut = limits::cut(shared, raw, events);
             if !cut.raw.is_empty() || !cut.events.is_empty() {
                 self.write(shared, cut.raw, &cut.events);
             }
-            is_last = cut.last;
+            is_end = cut.last && limits::reached(shared);
         }
-        let head = self.slot.head();
-        let left = head.writing.load(Relaxed) == 0 && shared.ended_early();
+        let left = !begun && shared.ended_early();
         if !left {
             self.slot.clear();
         }
-        head.writing.store(0, Release);
-        // Who waits for writers to be done must not wait for this one.
-        if is_last {
-            limits::reached(shared);
+        self.slot.done_writing();
+        // Not before: it waits for all who write.
+        if is_end {
+            limits::end_program(shared);
         }
         !left
     }
@@ -201,6 +206,7 @@ impl Lane {
         }
     }
 
+    /// Between `begin_writing` and `done_writing` of the slot.
     fn write(&mut self, shared: &'static Shared, raw: &[Raw], events: &[(usize, Event)]) {
         if let Err(e) = self.try_write(shared, raw, events) {
             shared.fail(&e);
@@ -215,11 +221,7 @@ impl Lane {
     ) -> io::Result<()> {
         process::write_dictionary(shared)?;
         self.encode(shared, raw, events)?;
-        if !self.slot.begin_writing(shared) {
-            return Ok(());
-        }
-        // SAFETY: the owner is the only writer.
-        unsafe { (*self.slot.raw_head()).chunks += 1 };
+        self.slot.appends_chunk();
         spool::append(shared.spool(), &self.record)
     }
 
@@ -338,10 +340,12 @@ pub fn before_exec(shared: &'static Shared, vcpu: c_uint, events: Vec<Event>) {
     if !lane.slot.write_journal(&lane.record) {
         // A very long argument list. A failing exec then leaves an `Exec` that
         // did not happen, followed by the call that says so.
-        // SAFETY: the owner is the only writer.
-        unsafe { (*lane.slot.raw_head()).chunks += 1 };
-        if let Err(e) = spool::append(shared.spool(), &lane.record) {
-            shared.fail(&e);
+        if lane.slot.begin_writing(shared) {
+            lane.slot.appends_chunk();
+            if let Err(e) = spool::append(shared.spool(), &lane.record) {
+                shared.fail(&e);
+            }
+            lane.slot.done_writing();
         }
     }
     lane.slot.head().state.store(REPLACED, Release);
@@ -382,11 +386,14 @@ pub fn finish_replaced(shared: &Shared) {
         if slot.head().pid != pid || slot.head().state.load(Acquire) != REPLACED {
             continue;
         }
-        if shared.running()
-            && !slot.journal().is_empty()
-            && let Err(e) = spool::append(shared.spool(), slot.journal())
-        {
-            shared.fail(&e);
+        if shared.running() && !slot.journal().is_empty() && slot.begin_writing(shared) {
+            if let Err(e) = spool::append(shared.spool(), slot.journal()) {
+                shared.fail(&e);
+            }
+            slot.done_writing();
+        } else if shared.ended_early() {
+            // The driver appends it.
+            continue;
         }
         slot.release();
     }

@@ -80,12 +80,12 @@ fn place(raw: &[Raw], from: usize, to: usize, events: Vec<(usize, Event)>) -> Cu
     }
 }
 
-/// The limit is reached: nothing more is recorded.
-pub fn reached(shared: &Shared) {
-    shared.stopped.store(AT_LIMIT, SeqCst);
-    if shared.stop_at_limit.load(Relaxed) != 0 {
-        end_program(shared);
-    }
+/// The limit is reached: nothing more is recorded. `true` for the first who says so, if the program
+/// shall end: [`end_program`] then, when this thread writes no more.
+pub fn reached(shared: &Shared) -> bool {
+    // Not if the driver was told to end: it reads the slots.
+    let first = shared.stopped.compare_exchange(0, AT_LIMIT, SeqCst, SeqCst);
+    first.is_ok() && shared.stop_at_limit.load(Relaxed) != 0
 }
 
 /// How long records that were begun may take until their processes are killed all the same.
@@ -95,7 +95,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// begins another. `false` if one still was.
 fn wait_for_writers(shared: &Shared, patience: Duration) -> bool {
     let until = Instant::now() + patience;
-    while shared.writing().next().is_some() {
+    while shared.writing().any(|slot| exists(slot.head().pid)) {
         if Instant::now() > until {
             return false;
         }
@@ -104,10 +104,17 @@ fn wait_for_writers(shared: &Shared, patience: Duration) -> bool {
     true
 }
 
+fn exists(pid: u32) -> bool {
+    // SAFETY: plain system call; no signal is sent.
+    unsafe { libc::kill(pid as libc::pid_t, 0) == 0 }
+}
+
 /// Ends all processes of the recording, this one last.
-fn end_program(shared: &Shared) {
+pub fn end_program(shared: &Shared) {
     shared.notice("the limit is reached; the program was ended there");
-    wait_for_writers(shared, PATIENCE);
+    if !wait_for_writers(shared, PATIENCE) {
+        shared.notice("a record was not waited for any longer");
+    }
     let own = std::process::id();
     for index in 0..shared.nr_slots() {
         let Ok(slot) = shared.slot(index) else {
@@ -115,7 +122,8 @@ fn end_program(shared: &Shared) {
         };
         let head = slot.head();
         if head.state.load(Acquire) != FREE && head.pid != own {
-            // SAFETY: plain system call; the process holds a slot of this recording.
+            // SAFETY: plain system call. The process holds a slot of this recording, or ended
+            // without giving it back.
             unsafe { libc::kill(head.pid as libc::pid_t, libc::SIGKILL) };
         }
     }
@@ -126,7 +134,7 @@ fn end_program(shared: &Shared) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shared::{Setup, THREAD};
+    use crate::shared::{EARLY, Setup, THREAD};
 
     fn shared(stop_at_limit: bool) -> (Shared, std::os::fd::OwnedFd) {
         let setup = Setup {
@@ -147,13 +155,25 @@ mod tests {
         let slot = shared.claim(THREAD, 0, 0).expect("a slot");
         assert!(wait_for_writers(&shared, Duration::ZERO));
         assert!(slot.begin_writing(&shared));
-        shared.stopped.store(AT_LIMIT, SeqCst);
+        assert!(reached(&shared));
         assert!(!wait_for_writers(&shared, Duration::from_millis(5)));
-        std::thread::scope(|scope| {
-            let waits = scope.spawn(|| wait_for_writers(&shared, Duration::from_secs(60)));
-            slot.head().writing.store(0, SeqCst);
-            assert!(waits.join().expect("no panic"));
-        });
+        slot.appends_chunk();
+        assert!(!wait_for_writers(&shared, Duration::from_millis(5)));
+        slot.done_writing();
+        assert!(wait_for_writers(&shared, Duration::ZERO));
+    }
+
+    #[test]
+    fn only_the_first_at_the_limit_ends_the_program_and_nobody_if_the_driver_ends() {
+        let (limited, _open) = shared(true);
+        assert_eq!([reached(&limited), reached(&limited)], [true, false]);
+        let (endless, _open) = shared(false);
+        assert!(!reached(&endless));
+        assert_eq!(endless.stopped.load(SeqCst), AT_LIMIT);
+        let (early, _open) = shared(true);
+        early.stopped.store(EARLY, SeqCst);
+        assert!(!reached(&early));
+        assert!(early.ended_early());
     }
 
     #[test]

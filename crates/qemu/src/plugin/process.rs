@@ -141,25 +141,27 @@ impl Process {
         if slot.write_journal(&bytes) {
             return Ok(());
         }
-        self.write_dictionary(shared)
+        self.write_dictionary(shared, For::Room)
     }
 
-    fn write_dictionary(&mut self, shared: &Shared) -> io::Result<()> {
+    fn write_dictionary(&mut self, shared: &Shared, why: For) -> io::Result<()> {
         let new = self.written..self.blocks.len();
         if new.is_empty() {
             return Ok(());
         }
         let slot = self.slot.as_ref();
-        if shared.ended_early() || slot.is_some_and(|s| !s.begin_writing(shared)) {
-            // The driver takes what the slot holds. A block that came now could
+        let begun = slot.is_none_or(|s| s.begin_writing(shared));
+        // A chunk that was begun is waited for, at the limit too, and is nothing without its blocks.
+        if shared.ended_early() || !begun && why == For::Room {
+            // The driver takes what the slot holds, if anybody does. A block that came now could
             // stand there for another.
             self.slot = None;
             return Ok(());
         }
-        if !shared.running() {
+        if !shared.running() && why == For::Room {
             if let Some(slot) = slot {
                 slot.set_written(self.written as u32);
-                slot.head().writing.store(0, Release);
+                slot.done_writing();
             }
             return Ok(());
         }
@@ -177,13 +179,22 @@ impl Process {
         self.written = self.blocks.len();
         if let Some(slot) = slot {
             slot.set_written(self.written as u32);
-            slot.head().writing.store(0, Release);
+            slot.done_writing();
         }
         Ok(())
     }
 }
 
-/// Writes the blocks that are not yet in the spool.
+/// Why blocks are written to the spool.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum For {
+    /// Their slot is full.
+    Room,
+    /// A chunk that was begun needs them, or the process ends.
+    Chunk,
+}
+
+/// Writes the blocks that are not yet in the spool, for a chunk that was begun.
 ///
 /// # Errors
 /// The system's.
@@ -193,7 +204,7 @@ pub fn write_dictionary(shared: &Shared) -> io::Result<()> {
     }
     write()
         .as_mut()
-        .map_or(Ok(()), |p| p.write_dictionary(shared))
+        .map_or(Ok(()), |p| p.write_dictionary(shared, For::Chunk))
 }
 
 /// The process is done: gives its dictionary's slot back.

@@ -14,7 +14,9 @@ use piebald_trace::recording::{
 
 use super::{RecordError, Summary, signal_of};
 use crate::plugin::lane::parse_journal;
-use crate::shared::{AT_LIMIT, DICTIONARY, FREE, REPLACED, Shared, SlotMap, THREAD, WITH_IMAGE};
+use crate::shared::{
+    APPENDS, AT_LIMIT, DICTIONARY, FREE, REPLACED, Shared, SlotMap, THREAD, WITH_IMAGE,
+};
 
 /// Bytes that warnings may take in the header, which has a fixed place.
 const HEADER_ROOM: usize = 300;
@@ -289,7 +291,7 @@ fn rest(
     let written = index.threads.iter().find(|t| t.thread == head.thread);
     let (instrs, refs) = written.map_or((0, 0), |t| (t.instrs, t.refs));
     let own = index.chunks.iter().filter(|c| c.thread == head.thread);
-    let in_spool = head.writing.load(Acquire) != 0 && own.count() as u64 >= head.chunks;
+    let in_spool = head.writing.load(Acquire) == APPENDS && own.count() as u64 >= head.chunks;
     let mut events = parse_journal(slot.journal());
     let mut raw: Vec<Raw> = slot.raw().iter().map(|&w| Raw(w)).collect();
     if in_spool {
@@ -501,8 +503,7 @@ mod tests {
             .unwrap();
         killed.writer.append_record(&record).unwrap();
         assert!(killed.thread.begin_writing(&killed.shared));
-        // SAFETY: the slot is this test's.
-        unsafe { (*killed.thread.raw_head()).chunks = 1 };
+        killed.thread.appends_chunk();
         assert_eq!(killed.finish().1, whole);
     }
 }

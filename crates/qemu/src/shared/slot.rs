@@ -25,6 +25,11 @@ pub const REPLACED: u32 = 2;
 /// How a thread ended: together with the image of its process.
 pub const WITH_IMAGE: u32 = 2;
 
+/// What a slot holds is about to be written to the spool, or is appended to it.
+pub const PREPARES: u32 = 2;
+/// It is complete, and is appended now.
+pub const APPENDS: u32 = 1;
+
 /// What a slot holds.
 pub const THREAD: u32 = 1;
 /// What a slot holds.
@@ -62,7 +67,7 @@ pub struct Slot {
     pub process: u32,
     /// Thread number in the recording.
     pub thread: u32,
-    /// What it holds is being written to the spool.
+    /// What it holds is being written to the spool: [`PREPARES`], [`APPENDS`]; 0 = it is not.
     pub writing: AtomicU32,
     /// Bytes of the journal in use.
     pub journal_len: AtomicU32,
@@ -243,16 +248,29 @@ impl SlotMap {
         self.head().call_len.store(len as u32, Release);
     }
 
-    /// Tells the driver that what the slot holds is being written to the spool.
-    /// `false` if the driver was told to end and does that itself.
+    /// Tells who ends the recording that what the slot holds is about to be written to the
+    /// spool. `false` if it has ended: the driver takes what the slot holds, or, at the limit, nobody
+    /// does. The owner ends it with [`done_writing`](Self::done_writing).
     pub fn begin_writing(&self, shared: &super::Shared) -> bool {
         // Either this sees that the recording ends, or who ends it sees this.
-        self.head().writing.store(1, SeqCst);
+        self.head().writing.store(PREPARES, SeqCst);
         let may = !shared.no_more_records();
         if !may {
             self.head().writing.store(0, Release);
         }
         may
+    }
+
+    /// The record of one more chunk is complete, and is appended now.
+    pub fn appends_chunk(&self) {
+        // SAFETY: the owner is the only writer.
+        unsafe { (*self.raw_head()).chunks += 1 };
+        self.head().writing.store(APPENDS, Release);
+    }
+
+    /// What was begun is in the spool, or given up.
+    pub fn done_writing(&self) {
+        self.head().writing.store(0, Release);
     }
 
     /// Forgets raw entries and journal.
