@@ -369,6 +369,29 @@ fn windows_come_less_often_once_they_agree_and_scaled_times_are_shorter() {
 }
 
 #[test]
+fn hot_pages_that_speak_against_a_class_bring_the_next_window_forward() {
+    let mut k = kernel(small());
+    k.monitor(SysMonConfig::default()).unwrap();
+    let a = start(&mut k, 1, None);
+    touch(&mut k, a, 0);
+    let touch_all = |pages: u64| {
+        move |k: &mut Kernel, _| {
+            for page in 0..pages {
+                touch(k, a, page);
+            }
+        }
+    };
+    run(&mut k, 6, touch_all(10));
+    // The next would come after 18 s. Two of JOB1 see the pages, and JOB2 comes 3 s later.
+    run(&mut k, 7, touch_all(200));
+    let all = k.observations().iter();
+    let windows = all.filter(|o| matches!(o.observed, Observed::Window(_)));
+    let ends: Vec<u64> = windows.map(|o| o.time.0 / MICRO).collect();
+    let steps: Vec<u64> = ends.windows(2).map(|w| (w[1] - w[0]) / 1_000_000).collect();
+    assert_eq!(steps, [3, 3, 3, 6, 12, 8], "{ends:?}");
+}
+
+#[test]
 fn a_program_that_ends_in_a_window_leaves_no_job() {
     let mut k = kernel(small());
     k.monitor(SysMonConfig::default()).unwrap();

@@ -128,10 +128,6 @@ impl Vertical {
             return;
         };
         let due = self.now + scaled(monitor.interval, &sysmon.config);
-        // One that was looked at before is looked at as seldom as it was.
-        let known = self.manager.program(id);
-        let interval = known.map_or(monitor.interval, |p| p.profile().interval(&monitor));
-        let window_due = self.now + scaled(interval, &sysmon.config);
         // The manager was made with the same configuration, so it is valid.
         let Ok(sampler) = Sampler::new(Vec::new(), monitor) else {
             return;
@@ -140,7 +136,8 @@ impl Vertical {
             id,
             phase: Phase::Rest,
             hot_due: due,
-            window_due,
+            // One that is known from before is looked at once, too: who starts anew may be another.
+            window_due: due,
             sample: Sample::draw(0, 1, 0),
             pages: Vec::new(),
             sampler,
@@ -282,10 +279,15 @@ impl Kernel {
                 let seen = self.walk(&job.pages, false, actions).len();
                 let hot = job.sample.scale(seen as u32);
                 job.phase = Phase::Rest;
-                job.window_due = job.window_due.max(now);
                 self.observe(job, sysmon, now, Observed::Hot(hot));
-                let told = self.vertical_mut()?.manager.hot_pages(job.id, hot);
+                let manager = &mut self.vertical_mut()?.manager;
+                let told = manager.hot_pages(job.id, hot);
                 debug_assert!(told.is_ok(), "a program that ends is not watched any more");
+                // What speaks against its class brings the next window of JOB2 forward.
+                let known = manager.program(job.id);
+                let next = known.map_or(monitor.interval, |p| p.profile().interval(&monitor));
+                let next = now + scaled(next, &sysmon.config);
+                job.window_due = job.window_due.max(now).min(next);
                 None
             }
             Phase::Passes(_) => {
