@@ -82,6 +82,11 @@ fn what_cannot_be_is_refused_with_its_place() {
         ),
         ("leaves_us = 700", "leaves_us = -1", "1 to 60000000 us"),
         ("until_us = 900", "until_us = 0.0", "course.until_us"),
+        (
+            "mode = \"hard\"",
+            "watch = false, remember = true",
+            "remember = true: allowed: false where watch = false",
+        ),
         ("every_us = 100", "every_us = 1000", "up to until_us"),
         (
             "every_us = 100",

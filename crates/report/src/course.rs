@@ -79,8 +79,9 @@ pub(crate) fn section(study: &Study) -> Result<Option<Section>, ReportError> {
             continue;
         };
         let name = clean(&policy.name);
-        if let Some(svg) = colors(course, &names)? {
-            let title = format!("{name}: class and colors of each program");
+        let (lanes, things) = lanes(course, &names);
+        if let Some(svg) = colors(course, lanes, things)? {
+            let title = format!("{name}: class of each program, and its colors of {things}");
             figures.push(Figure { title, svg });
         }
         if let Some(svg) = speeds(course, &names)? {
@@ -111,11 +112,15 @@ fn place(names: &[&str], name: &str) -> usize {
     known.unwrap_or(names.len())
 }
 
-/// Microseconds from 0 to the end of the course.
+/// Microseconds from 0 to the end of the course. Of one that was not looked at the end is not known:
+/// what the last event left is shown for a while.
 fn end(course: &CourseResult) -> f64 {
-    let ends = course.times_ps.iter().copied();
-    let ends = ends.chain(course.events.iter().map(|e| e.time_ps));
-    micros(ends.max().unwrap_or(0)).max(1.0)
+    let event = course.events.iter().map(|e| e.time_ps).max().unwrap_or(0);
+    let least = match course.times_ps.last() {
+        Some(end) => micros(*end),
+        None => 1.1 * micros(event),
+    };
+    least.max(micros(event)).max(1.0)
 }
 
 /// The picture, from 0 to the end of the course.
@@ -136,8 +141,9 @@ fn chart(
     })
 }
 
-/// Who has which colours, and what it is taken for, from event to event.
-fn colors(course: &CourseResult, names: &[&str]) -> Result<Option<String>, ReportError> {
+/// Who has which colours, and what it is taken for, from event to event; and how many colours there
+/// are: a power of two, and somebody has the last at some time.
+fn lanes(course: &CourseResult, names: &[&str]) -> (Vec<Lane>, u32) {
     let end = end(course);
     let mut lanes: BTreeMap<usize, Lane> = BTreeMap::new();
     for (at, event) in course.events.iter().enumerate() {
@@ -154,20 +160,28 @@ fn colors(course: &CourseResult, names: &[&str]) -> Result<Option<String>, Repor
                 from,
                 to,
                 has: runs(&program.colors),
-                name: clean(program.class.as_deref().unwrap_or("not known")),
+                name: class(program),
                 tip: tip(event, program),
             });
         }
     }
-    let lanes: Vec<Lane> = lanes.into_values().collect();
-    let all = lanes.iter().flat_map(|l| &l.spans).flat_map(|s| &s.has);
-    let things = all.map(|has| has.end).max().unwrap_or(0);
+    let all = course.events.iter().flat_map(|e| &e.programs);
+    let ends = all.filter_map(|p| runs(&p.colors).last().map(|run| run.end));
+    let things = ends.max().unwrap_or(0);
+    let things = things.checked_next_power_of_two().unwrap_or(things);
+    (lanes.into_values().collect(), things)
+}
+
+fn colors(
+    course: &CourseResult,
+    lanes: Vec<Lane>,
+    things: u32,
+) -> Result<Option<String>, ReportError> {
     lane_chart(&LaneChart {
-        label: "Colors and class of each program over time".to_owned(),
+        label: "Class and colors of each program over time".to_owned(),
         width: SIZE.0,
-        x: Axis::linear("time [us]", [0.0, end], 6),
-        // Colours are a power of two, whoever has the last.
-        things: things.checked_next_power_of_two().unwrap_or(things),
+        x: Axis::linear("time [us]", [0.0, end(course)], 6),
+        things,
         lanes,
     })
 }
@@ -185,6 +199,10 @@ fn runs(colors: &str) -> Vec<Range<u32>> {
     runs
 }
 
+fn class(program: &CourseProgram) -> String {
+    clean(program.class.as_deref().unwrap_or("not known"))
+}
+
 fn tip(event: &CourseEvent, program: &CourseProgram) -> String {
     format!(
         "{} us: {}; {}: {} is {}, colors {}",
@@ -192,7 +210,7 @@ fn tip(event: &CourseEvent, program: &CourseProgram) -> String {
         clean(&event.what),
         clean(&event.policy),
         short(&program.name, 40),
-        program.class.as_deref().unwrap_or("not known yet"),
+        class(program),
         clean(&program.colors)
     )
 }
@@ -227,4 +245,70 @@ pub(crate) fn rows_of(course: &CourseResult) -> Vec<Vec<String>> {
         ]
     };
     course.events.iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(time_ps: u64, programs: &[(&str, Option<&str>, &str)]) -> CourseEvent {
+        let programs = programs.iter().map(|(name, class, colors)| CourseProgram {
+            name: (*name).to_owned(),
+            class: class.map(str::to_owned),
+            colors: (*colors).to_owned(),
+            nr_colors: 0,
+        });
+        CourseEvent {
+            time_ps,
+            programs: programs.collect(),
+            ..CourseEvent::default()
+        }
+    }
+
+    #[test]
+    fn lanes_have_what_lasts_and_those_who_come_back_go_on_in_theirs() {
+        let us = 1_000_000;
+        let course = CourseResult {
+            times_ps: vec![50 * us],
+            events: vec![
+                // For no time, but it says how many colours there are.
+                event(0, &[("a", None, "0-31")]),
+                event(0, &[("a", Some("LLCH"), "0-3,8"), ("b", None, "4-7")]),
+                event(10 * us, &[("b", None, "4-7")]),
+                event(30 * us, &[("a", Some("CCF"), "no set"), ("b", None, "4-7")]),
+            ],
+            ..CourseResult::default()
+        };
+        let (lanes, things) = lanes(&course, &["b", "a"]);
+        assert_eq!(things, 32);
+        let names: Vec<&str> = lanes.iter().map(|l| l.name.as_str()).collect();
+        assert_eq!(names, ["b", "a"]);
+        let spans = |at: usize| -> Vec<_> {
+            let spans = lanes[at].spans.iter();
+            spans
+                .map(|s| (s.from, s.to, s.name.as_str(), s.has.clone()))
+                .collect()
+        };
+        let a = [
+            (0.0, 10.0, "LLCH", vec![0..4, 8..9]),
+            (30.0, 50.0, "CCF", Vec::new()),
+        ];
+        assert_eq!(spans(1), a);
+        assert_eq!(spans(0).len(), 3);
+    }
+
+    #[test]
+    fn what_the_last_event_left_is_shown_where_the_end_is_not_known() {
+        let course = CourseResult {
+            events: vec![
+                event(0, &[("a", None, "0-1")]),
+                event(100_000_000, &[("a", Some("CCF"), "0-1")]),
+            ],
+            ..CourseResult::default()
+        };
+        let (lanes, _) = lanes(&course, &["a"]);
+        let last = lanes[0].spans.last().expect("a span");
+        assert_eq!((last.from, last.name.as_str()), (100.0, "CCF"));
+        assert!(last.to > last.from);
+    }
 }

@@ -138,10 +138,10 @@ fn conditions(study: &Study) -> String {
     let budget = match study.budget_refs {
         0 => String::new(),
         refs => format!(
-            ", {} references per program and {}run after {} of warm-up",
+            ", {} references per program and run{} after {} of warm-up",
             grouped(refs),
             if study.until_us.is_some() {
-                "single "
+                " alone"
             } else {
                 ""
             },

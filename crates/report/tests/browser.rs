@@ -146,7 +146,7 @@ fn the_browser_lays_out_every_chart() {
     let dom = String::from_utf8_lossy(&output.stdout);
     assert_eq!(dom.matches("<svg class=\"chart\"").count(), 14);
     // 9 slowdowns, and 18 bars in each of 7 charts: a bar and its tip each.
-    // And a dot for each program after each event of the course.
+    // And a part of a lane for each program after each event of the course.
     assert_eq!(dom.matches("class=\"tip\"").count(), 9 + 18 * 7 + 24 + 5);
     assert!(dom.matches("<rect ").count() >= 2 * (9 + 18 * 7));
     assert!(dom.matches("class=\"cell\"").count() > 9);

@@ -217,14 +217,15 @@ fn a_study_that_ends_by_time_says_when() {
     study.measured_from_us = Some(40_000.0);
     for text in both(&study) {
         assert!(text.contains("until 120,000 us, measured from 40,000"));
-        assert!(text.contains("references per program and single run"));
-        assert!(!text.contains("references per program and run"));
+        assert!(text.contains("references per program and run alone"));
+        assert!(!text.contains("references per program and run<"));
+        assert!(!text.contains("references per program and run after"));
     }
     // Programs of a guest run to their end.
     study.budget_refs = 0;
     let [table, html] = both(&study);
-    assert!(table.contains("together until") && !table.contains("single run"));
-    assert!(html.contains("programs together") && !html.contains("single run"));
+    assert!(table.contains("together until") && !table.contains("run alone"));
+    assert!(html.contains("programs together") && !html.contains("run alone"));
 }
 
 #[test]

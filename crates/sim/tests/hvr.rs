@@ -140,7 +140,7 @@ fn watches(time_scale: u32) -> Bench {
 #[test]
 fn a_program_that_begins_again_is_a_new_one_unless_it_is_remembered() {
     let starts = |remembered| {
-        let mut bench = watches(10_000);
+        let bench = watches(10_000);
         // It ends after some 9 ms, when three windows of 2 ms are over.
         let short = loads(A, 32 << 10, 1200);
         let mut small = program("small", "0", Script::new(vec![short]));
@@ -170,7 +170,7 @@ fn a_program_that_begins_again_is_a_new_one_unless_it_is_remembered() {
 #[test]
 fn classes_are_found_while_programs_run_and_looking_takes_time() {
     let run = |time_scale| {
-        let mut bench = watches(time_scale);
+        let bench = watches(time_scale);
         let small = sweep("small", "0", A, 32 << 10, None);
         let large = sweep("large", "1", B, 256 << 10, None);
         bench.run(vec![small, large]).expect("runs")

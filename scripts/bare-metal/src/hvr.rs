@@ -7,8 +7,8 @@ use piebald_policy::{
     contract::FrameRequest,
     hvr::{
         Arrival, Class, Config, Framework, Manager, Mixed, MonitorConfig, NeverReused,
-        OtherRegions, PageRecord, Profile, Program, ProgramId, Reach, Sample, Sampler, Spare, Turn, Watched,
-        Window, utility,
+        OtherRegions, PageRecord, Profile, Program, ProgramId, Reach, Sample, Sampler, Spare, Turn,
+        Watched, Window, utility,
     },
 };
 use piebald_units::{Color, ColorSet, CoreId, Picos, TaskId, Vpn};

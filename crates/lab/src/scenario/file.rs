@@ -278,7 +278,7 @@ pub(crate) struct CourseTable {
 pub(crate) struct HvrTable {
     pub(crate) framework: Option<Spanned<String>>,
     pub(crate) watch: Option<bool>,
-    pub(crate) remember: Option<bool>,
+    pub(crate) remember: Option<Spanned<bool>>,
     pub(crate) time_scale: Option<Spanned<i64>>,
     pub(crate) reuse_passes: Option<Spanned<i64>>,
     pub(crate) ccf_pages: Option<Spanned<i64>>,

@@ -137,6 +137,16 @@ impl Keys<'_> {
         let mode = [("hint", Mode::Hint), ("hard", Mode::Hard)];
         config.mode = self.word(&table.mode, "mode", &mode)?;
         let watch = table.watch.unwrap_or(true);
+        let remember = table
+            .remember
+            .as_ref()
+            .is_some_and(|given| *given.get_ref());
+        if let Some(given) = table.remember.as_ref().filter(|_| remember && !watch) {
+            let allowed = "false where watch = false: nothing is found then";
+            return Err(self
+                .source
+                .refuse(given, &self.key("remember"), true, allowed));
+        }
         let time_scale = match &table.time_scale {
             Some(given) => self.number(given, "time_scale")?,
             None => SysMonConfig::default().time_scale,
@@ -147,7 +157,7 @@ impl Keys<'_> {
                 time_scale,
                 ..SysMonConfig::default()
             }),
-            remember: table.remember.unwrap_or(false),
+            remember,
         })
     }
 

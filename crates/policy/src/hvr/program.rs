@@ -110,6 +110,11 @@ impl Program {
         &self.profile
     }
 
+    /// The class that it was declared to be, whatever was found.
+    pub const fn declared(&self) -> Option<Class> {
+        self.declared
+    }
+
     /// With whom it shares.
     pub const fn zone(&self) -> Zone {
         self.zone

@@ -133,7 +133,7 @@ fn clean_lines(text: &str) -> String {
 fn facts(study: &Study) -> Vec<(&'static str, String)> {
     let rate = study.simulated_refs as f64 / study.host_seconds / 1e6;
     let references = match study.until_us {
-        Some(_) => "references per program and single run",
+        Some(_) => "references per program and run alone",
         None => "references per program and run",
     };
     let mut facts = vec![

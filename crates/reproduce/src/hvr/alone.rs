@@ -3,7 +3,7 @@
 
 use std::{
     path::Path,
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 
 use piebald_lab::{
@@ -146,7 +146,8 @@ pub fn class_of(least: f64, half: f64, lines: f64) -> Class {
 /// What is under way: runs that have ended, and all.
 pub type Show<'a> = dyn Fn(usize, usize) + Sync + 'a;
 
-/// Measures programs, several runs at a time; the profiles are in the order of the programs.
+/// Measures programs, several runs at a time; the profiles are in the order of the programs. The
+/// references of all runs are added to `refs`.
 ///
 /// # Errors
 /// Of each program: why it could not be run; "interrupted" after `stop`.
@@ -155,7 +156,7 @@ pub fn profiles(
     programs: &[Program],
     inputs: &Path,
     form: &Form,
-    stop: Option<&AtomicBool>,
+    (stop, refs): (Option<&AtomicBool>, &AtomicU64),
     show: &Show<'_>,
 ) -> Vec<Result<Profile, String>> {
     let histories = Histories::keeping(form.repetitions as usize + 1);
@@ -169,6 +170,7 @@ pub fn profiles(
             form,
             histories: &histories,
             stop,
+            refs,
         };
         let found = sweep.run(&programs[at], inputs, repetition);
         show(ended.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
@@ -196,6 +198,7 @@ struct Sweep<'a> {
     form: &'a Form,
     histories: &'a Histories,
     stop: Option<&'a AtomicBool>,
+    refs: &'a AtomicU64,
 }
 
 impl Sweep<'_> {
@@ -266,6 +269,7 @@ impl Sweep<'_> {
         let machine = MixMachine::new(self.spec, Features::ALL);
         let outcome = together(machine, kernel, [Vec::new(), vec![setup]], seed, self.stop);
         let outcome = outcome.map_err(|e| e.to_string())?;
+        self.refs.fetch_add(outcome.refs, Ordering::Relaxed);
         let first = outcome.programs.into_iter().next();
         first
             .map(|p| p.region)
@@ -393,7 +397,7 @@ mod tests {
             &programs,
             Path::new("/nowhere"),
             &form,
-            None,
+            (None, &AtomicU64::new(0)),
             &|_, _| {},
         );
         let classes: Vec<_> = found
@@ -419,7 +423,7 @@ mod tests {
             two,
             Path::new("/nowhere"),
             &form,
-            Some(&stop),
+            (Some(&stop), &AtomicU64::new(0)),
             &|_, _| {},
         );
         assert_eq!(found.len(), 2);

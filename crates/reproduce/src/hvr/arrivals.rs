@@ -17,7 +17,7 @@ use piebald_units::Picos;
 use rayon::prelude::*;
 
 use super::{
-    Given, by_itself,
+    Given,
     mixes::{CORES, Mix},
     rows::Runs,
     ways::{Way, frames},
@@ -33,10 +33,11 @@ pub(super) const SAMPLE: Picos = MonitorConfig::PAPER.interval;
 /// What that time is divided by (protocol), and in the quick form.
 const TIME_SCALE: u64 = 1000;
 const QUICK_SCALE: u64 = 10_000;
-/// References for each picosecond that a program runs, at most: those of built-in programs that
+/// References for each nanosecond that a program runs, at most: those of built-in programs that
 /// are drawn in advance.
 const REFS_EACH_NS: u64 = 2;
-/// And in all: they begin again after these, as recordings do at their end.
+/// And in all in courses longer than H-14's: they begin again after these, as recordings do at their
+/// end.
 const MOST_REFS: u64 = 200_000_000;
 /// References that no program makes in a course.
 const NO_LIMIT: u64 = 1 << 40;
@@ -62,7 +63,7 @@ pub(super) enum Classes {
 
 /// The twelve events: two LLCT and four LLCH or LLCM arrive, then by turns an LLCH arrives and one
 /// of the first six leaves. The first is there from the beginning.
-fn guests(seed: u64, of: impl Fn(&[Class]) -> Vec<usize>) -> Option<Vec<Guest>> {
+pub(super) fn guests(seed: u64, of: impl Fn(&[Class]) -> Vec<usize>) -> Option<Vec<Guest>> {
     let (llct, llch) = (of(&[Class::Llct]), of(&[Class::Llch]));
     let needy = of(&[Class::Llch, Class::Llcm]);
     let mix = Mix::drawn(("H-14", 0), &[(&llct, 2), (&needy, 4), (&llch, 3)])?;
@@ -120,7 +121,11 @@ pub(super) fn run(
     let seed = bench.seed.wrapping_add(u64::from(repetition));
     let every = Picos(SAMPLE.0 / scale);
     let until = Picos(every.0 * SAMPLES);
-    let refs = (until.0 / 1000 * REFS_EACH_NS).min(MOST_REFS);
+    let refs = until.0 / 1000 * REFS_EACH_NS;
+    let refs = match scale < TIME_SCALE / 2 {
+        true => refs.min(MOST_REFS),
+        false => refs,
+    };
     let setup = |guest: &Guest| -> Result<ProgramSetup, String> {
         let setup = bench.setup(guest.member, guest.core, seed, refs)?;
         Ok(ProgramSetup {
@@ -382,11 +387,6 @@ pub(super) fn coming_and_going(runs: &Runs<'_>) -> Given {
     show(&mut row, &found, scale);
     for other in [scale * 2, scale / 2] {
         show(&mut row, &gains(runs, &guests, other)?, other);
-    }
-    if runs.form.quick {
-        row.note("HVR that finds the classes itself is run in the full form");
-    } else {
-        by_itself::show(runs, &mut row, &guests)?;
     }
     let overheads = overheads(runs, &guests, &found.hvr, scale);
     let drawn = drawn(&found.plain);

@@ -1,15 +1,17 @@
-//! H-14 with nothing told: HVR watches the programs that come and go, and finds their classes.
+//! H-B3, beyond the paper's row: the arrivals and departures of H-14 with nothing told. HVR watches
+//! the programs that come and go, and finds their classes.
 
 use piebald_lab::{
     mixes::{HvrEvent, Outcome},
     rooms::policy::hvr::{Class, Policy},
 };
-use piebald_report::Sample;
+use piebald_report::{Sample, TargetKind};
 use piebald_units::Picos;
 use rayon::prelude::*;
 
 use super::{
-    arrivals::{Classes, Guest, SAMPLE, SAMPLES, instructions, per_reference, run},
+    Given,
+    arrivals::{Classes, Guest, SAMPLE, SAMPLES, guests, instructions, per_reference, run},
     rows::Runs,
     ways::Way,
 };
@@ -18,6 +20,8 @@ use crate::row::Row;
 /// What times are divided by. Three windows of JOB2 take 12 to 120 ms whatever the scale; a sample is
 /// 15 ms here, so that programs are known after some samples, as in the paper.
 const SCALE: u64 = 200;
+
+pub(super) const TITLE: &str = "Beyond: arrivals with classes that HVR finds";
 
 const LINUX: (Way, Classes) = (Way::Linux, Classes::Told);
 const FOUND: (Way, Classes) = (Way::Hvr, Classes::Found);
@@ -29,11 +33,23 @@ const ALL: [(&str, (Way, Classes)); 5] = [
     ("bank-only", (Way::Fixed(Policy::BankOnly8), Classes::Told)),
 ];
 
-/// Shows, without a verdict, what HVR gains at three scales, and what it knew.
-///
+/// H-B3: what HVR gains at three scales, and what it knew. No verdict.
+pub(super) fn found(runs: &Runs<'_>) -> Given {
+    if runs.form.quick {
+        return Err(
+            "it is run in the full form: programs take tens of milliseconds to be known".to_owned(),
+        );
+    }
+    let guests = guests(runs.bench.seed, |c| runs.of(c))
+        .ok_or("a class has no program: no course can be drawn")?;
+    let mut row = Row::new("H-B3", TITLE, TargetKind::G);
+    show(runs, &mut row, &guests)?;
+    Ok((vec![row.finish()], Vec::new()))
+}
+
 /// # Errors
 /// What ended a run.
-pub(super) fn show(runs: &Runs<'_>, row: &mut Row, guests: &[Guest]) -> Result<(), String> {
+fn show(runs: &Runs<'_>, row: &mut Row, guests: &[Guest]) -> Result<(), String> {
     let others = [SCALE * 2, SCALE / 2].map(|scale| (scale, &ALL[..2]));
     let all = [(SCALE, &ALL[..])].into_iter().chain(others);
     let keys: Vec<_> = all

@@ -26,7 +26,7 @@ impl Measured<'_> {
 
     fn loss(&self, eighths: u32) -> Found {
         let loss = self.profile.loss(eighths);
-        loss.ok_or_else(|| format!("{} of 8 were not run", eighths))
+        loss.ok_or_else(|| format!("{eighths}/8 of the cache were not run"))
     }
 }
 
@@ -59,7 +59,7 @@ pub(super) fn programs_alone(runs: &Runs<'_>) -> Given {
         &programs,
         &bench.inputs,
         &form,
-        bench.stop,
+        (bench.stop, &bench.refs),
         &show,
     );
     let mut row = Row::new("H-3", "Figure 5: programs at eight sizes", TargetKind::S);
@@ -84,7 +84,7 @@ pub(super) fn programs_alone(runs: &Runs<'_>) -> Given {
     }
     tell(&mut row, &all, form.sizes);
     row.note(&format!(
-        "{} references after {}, {} sizes of the cache, {} of 3 repetitions",
+        "{} references after {}, {} sizes of the cache, repetitions: {}",
         form.budget_refs,
         form.warmup_refs,
         form.sizes.len(),
@@ -144,6 +144,12 @@ fn state(row: &mut Row, all: &[Measured<'_>]) {
         let (n, of) = (others.len(), printed().count());
         row.note(&format!("{n} of {of} have another: {}", others.join(", ")));
     }
+    let short = all.iter().filter(|m| m.profile.short > 0).count();
+    if short > 0 {
+        row.note(&format!(
+            "{short} programs ended before they had made their references"
+        ));
+    }
     let moved: Vec<&str> = all
         .iter()
         .filter(|m| m.class() != m.on_file)
@@ -182,11 +188,12 @@ fn tell(row: &mut Row, all: &[Measured<'_>], sizes: &[u32]) {
         } else {
             ""
         };
+        let short = if m.profile.short > 0 { " (short)" } else { "" };
         let class = m.class().map_or("none", Class::name);
         let texts = [
             m.program.name.clone(),
             m.program.stands_for.clone(),
-            format!("{class}{border}"),
+            format!("{class}{border}{short}"),
             m.program.class.clone(),
         ];
         let (whole, least) = (m.profile.whole(), m.profile.points.first());

@@ -1,5 +1,5 @@
 //! HVR ("Rethinking Memory Management in Modern Operating System: Horizontal, Vertical or
-//! Random?"): H-1 to H-20, and H-B1 and H-B2 beyond it.
+//! Random?"): H-1 to H-20, and H-B1 to H-B3 beyond it.
 //!
 //! Programs, mixes and what counts as a match were written down before the first result
 //! (`reproduce/hvr/`).
@@ -45,9 +45,9 @@ use keep::Keeper;
 use rows::Runs;
 
 /// Ids of the targets, in order.
-pub(crate) const TARGETS: [&str; 22] = [
+pub(crate) const TARGETS: [&str; 23] = [
     "H-1", "H-2", "H-3", "H-4", "H-5", "H-6", "H-7", "H-8", "H-9", "H-10", "H-11", "H-12", "H-13",
-    "H-14", "H-15", "H-16", "H-17", "H-18", "H-19", "H-20", "H-B1", "H-B2",
+    "H-14", "H-15", "H-16", "H-17", "H-18", "H-19", "H-20", "H-B1", "H-B2", "H-B3",
 ];
 
 /// Mixes of the longest list.
@@ -60,7 +60,7 @@ type Given = Result<(Vec<Target>, Vec<PaperFigure>), String>;
 /// Rows that share runs, and what gives them.
 type Stage = (&'static [Named], fn(&Runs<'_>) -> Given);
 
-const STAGES: [Stage; 15] = [
+const STAGES: [Stage; 16] = [
     (
         &[("H-3", "Figure 5: programs at eight sizes", TargetKind::S)],
         eighths::programs_alone,
@@ -133,6 +133,10 @@ const STAGES: [Stage; 15] = [
     ),
     (&[("H-B1", today::TITLE, TargetKind::G)], today::present_day),
     (&[("H-B2", online::TITLE, TargetKind::G)], online::told),
+    (
+        &[("H-B3", by_itself::TITLE, TargetKind::G)],
+        by_itself::found,
+    ),
 ];
 
 pub(crate) fn reproduce(

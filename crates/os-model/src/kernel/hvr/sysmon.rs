@@ -152,7 +152,7 @@ impl Vertical {
 }
 
 impl Kernel {
-    /// Watches programs whose class is not known, those that run and those that come.
+    /// Watches programs whose class is not known from elsewhere, those that run and those that come.
     /// Without HVR this does nothing.
     ///
     /// # Errors
@@ -180,7 +180,10 @@ impl Kernel {
             observations: Vec::new(),
             draws: 0,
         });
-        let unknown = vertical.manager.iter().filter(|(_, p)| p.class().is_none());
+        let unknown = vertical
+            .manager
+            .iter()
+            .filter(|(_, p)| p.declared().is_none());
         let unknown: Vec<ProgramId> = unknown.map(|(id, _)| id).collect();
         unknown.into_iter().for_each(|id| vertical.watch(id));
         Ok(())
