@@ -110,6 +110,18 @@ pub(super) fn guests(seed: u64, of: impl Fn(&[Class]) -> Vec<usize>) -> Option<V
     Some(guests)
 }
 
+/// Who comes and goes, and when.
+pub(super) fn name_all(runs: &Runs<'_>, row: &mut Row, guests: &[Guest]) {
+    let columns = ["program", "class", "comes at sample", "leaves at"].map(str::to_owned);
+    let each = guests.iter().map(|guest| {
+        let class = runs.class(guest.member).map_or("none", Class::name);
+        let leaves = guest.leaves.map_or(String::new(), |at| at.to_string());
+        let name = runs.bench.programs[guest.member.0].name.clone();
+        vec![name, class.to_owned(), guest.arrives.to_string(), leaves]
+    });
+    row.cases("Programs of the course", columns.to_vec(), each.collect());
+}
+
 /// A course under a way; sample times are divided by `scale`.
 pub(super) fn run(
     runs: &Runs<'_>,
@@ -384,6 +396,7 @@ pub(super) fn coming_and_going(runs: &Runs<'_>) -> Given {
     row.note(&format!(
         "a sample is 3 s divided by {scale}; HVR is told the classes"
     ));
+    name_all(runs, &mut row, &guests);
     show(&mut row, &found, scale);
     for other in [scale * 2, scale / 2] {
         show(&mut row, &gains(runs, &guests, other)?, other);

@@ -11,7 +11,9 @@ use rayon::prelude::*;
 
 use super::{
     Given,
-    arrivals::{Classes, Guest, SAMPLE, SAMPLES, guests, instructions, per_reference, run},
+    arrivals::{
+        Classes, Guest, SAMPLE, SAMPLES, guests, instructions, name_all, per_reference, run,
+    },
     rows::Runs,
     ways::Way,
 };
@@ -43,6 +45,7 @@ pub(super) fn found(runs: &Runs<'_>) -> Given {
     let guests = guests(runs.bench.seed, |c| runs.of(c))
         .ok_or("a class has no program: no course can be drawn")?;
     let mut row = Row::new("H-B3", TITLE, TargetKind::G);
+    name_all(runs, &mut row, &guests);
     show(runs, &mut row, &guests)?;
     Ok((vec![row.finish()], Vec::new()))
 }
