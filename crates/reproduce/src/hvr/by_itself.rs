@@ -47,7 +47,7 @@ pub(super) fn found(runs: &Runs<'_>) -> Given {
     let mut row = Row::new("H-B3", TITLE, TargetKind::G);
     name_all(runs, &mut row, &guests);
     show(runs, &mut row, &guests)?;
-    Ok((vec![row.finish()], Vec::new()))
+    Ok((vec![row.given()], Vec::new()))
 }
 
 /// # Errors
@@ -94,42 +94,78 @@ fn show(runs: &Runs<'_>, row: &mut Row, guests: &[Guest]) -> Result<(), String> 
 
 /// What HVR knew of the programs, and what watching them took.
 fn knew(runs: &Runs<'_>, row: &mut Row, guests: &[Guest], outcome: &Outcome, scale: u64) {
-    let classes: Vec<_> = guests.iter().map(|g| runs.class(g.member)).collect();
     let until = Picos(SAMPLE.0 / scale * SAMPLES);
-    let all = known(&outcome.hvr, &classes, until);
-    for (word, share) in ["right", "otherwise", "not yet known"].iter().zip(all) {
+    let times = held_for(&outcome.hvr, guests.len(), until);
+    let of = |of: fn(Option<Class>, Option<Class>) -> bool| -> f64 {
+        let each = guests.iter().zip(&times).map(|(guest, times)| {
+            let real = runs.class(guest.member);
+            let mine = HELD.iter().zip(times).filter(|(held, _)| of(**held, real));
+            mine.map(|(_, time)| time).sum::<f64>()
+        });
+        100.0 * each.sum::<f64>() / times.iter().flatten().sum::<f64>()
+    };
+    for (word, share) in [
+        ("right", of(|held, real| held.is_some() && held == real)),
+        ("otherwise", of(|held, real| held.is_some() && held != real)),
+        ("not yet known", of(|held, _| held.is_none())),
+    ] {
         let name = format!("share of programs' time that their class is {word}, 1/{scale}");
         row.show(&name, &one(share), "%");
     }
     let watched = 100.0 * outcome.sample_time.0 as f64 / until.0 as f64;
     let name = format!("time of a hardware thread that watching takes, 1/{scale}");
     row.show(&name, &one(watched), "%");
+    let columns = ["divided by", "program", "measured"].map(str::to_owned);
+    let held = HELD
+        .iter()
+        .map(|class| class.map_or("not known", Class::name));
+    let columns = columns.into_iter().chain(held.map(str::to_owned));
+    let each = guests.iter().zip(&times).map(|(guest, times)| {
+        let all: f64 = times.iter().sum();
+        let real = runs.class(guest.member).map_or("none", Class::name);
+        let name = runs.bench.programs[guest.member.0].name.clone();
+        let texts = [scale.to_string(), name, real.to_owned()];
+        let shares = times
+            .iter()
+            .map(|time| format!("{:.0}", 100.0 * time / all));
+        texts.into_iter().chain(shares).collect()
+    });
+    row.cases(
+        "Share of its time that each program is held for what, in %",
+        columns.collect(),
+        each.collect(),
+    );
 }
+
+/// What a program can be held for.
+const HELD: [Option<Class>; 5] = [
+    Some(Class::Ccf),
+    Some(Class::Llcm),
+    Some(Class::Llch),
+    Some(Class::Llct),
+    None,
+];
 
 fn one(value: f64) -> Result<Sample, String> {
     Ok(Sample::new(vec![value]))
 }
 
-/// Shares of the time of all programs in which HVR has the right class for them, another one, and none,
-/// in percent.
-fn known(events: &[HvrEvent], classes: &[Option<Class>], until: Picos) -> [f64; 3] {
-    let mut shares = [0.0; 3];
+/// How long each of so many programs is held for each of [`HELD`], in picoseconds.
+fn held_for(events: &[HvrEvent], programs: usize, until: Picos) -> Vec<[f64; HELD.len()]> {
+    let mut times = vec![[0.0; HELD.len()]; programs];
     let ends = events.iter().skip(1).map(|event| event.time);
     for (event, end) in events.iter().zip(ends.chain([until])) {
         let time = end.min(until).since(event.time).0 as f64;
         for (number, class, _) in &event.programs {
             // The kernel counts programs from one.
-            let real = classes.get(usize::from(*number).wrapping_sub(1));
-            let at = match (class, real) {
-                (None, _) => 2,
-                (found, Some(real)) if found == real => 0,
-                _ => 1,
-            };
-            shares[at] += time;
+            let mine = times.get_mut(usize::from(*number).wrapping_sub(1));
+            let at = HELD.iter().position(|held| held == class);
+            if let (Some(mine), Some(at)) = (mine, at) {
+                mine[at] += time;
+            }
         }
     }
-    let all: f64 = shares.iter().sum();
-    shares.map(|share| 100.0 * share / all)
+    times
 }
 
 #[cfg(test)]
@@ -140,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_of_time_are_of_all_programs_that_are_there() {
+    fn what_programs_are_held_for_counts_from_event_to_event_and_to_the_end() {
         let event = |time: u64, programs: &[(u16, Option<Class>)]| HvrEvent {
             time: Picos(time),
             program: 1,
@@ -159,12 +195,10 @@ mod tests {
             // After the end.
             event(90, &[(1, wrong)]),
         ];
-        // 1: 30 of 50 unknown, 20 right; 2: 40 otherwise, of 90.
-        let shares = known(&events, &[right, Some(Class::Llct)], Picos(50));
-        let exact = [20.0, 40.0, 30.0].map(|part| 100.0 * part / 90.0);
-        assert!(
-            shares.iter().zip(exact).all(|(a, b)| (a - b).abs() < 1e-9),
-            "{shares:?}"
+        let times = held_for(&events, 2, Picos(50));
+        assert_eq!(
+            times,
+            [[0.0, 0.0, 20.0, 0.0, 30.0], [40.0, 0.0, 0.0, 0.0, 0.0]]
         );
     }
 }
