@@ -204,7 +204,8 @@ fn conditions(form: &Form, keeper: Option<&Keeper>) -> Vec<String> {
         "i7-860 as it is; Linux: the stock allocator after ageing; the policies: the coloured buddy \
          over bits 14, 15, 16, 21 and 22 (cache-only: 16 to 18), aged alike."
             .to_owned(),
-        "Classes are those that were measured alone at eight sizes of the cache; HVR is told them."
+        "Classes are those that were measured alone at eight sizes of the cache; HVR is told them where no row \
+         says otherwise."
             .to_owned(),
         format!(
             "Each program is met at a drawn place of its recording; {} references are measured after \
