@@ -118,6 +118,12 @@ pub(crate) fn draw(seed: u64, words: &str, number: u64) -> u64 {
     })
 }
 
+/// A number below `below` (0 if that is 0), at the same share of it for the same draw. Recordings of
+/// one program differ by a few references each time; a remainder would be another place each time.
+pub(crate) fn share_of(below: u64, draw: u64) -> u64 {
+    ((u128::from(draw) * u128::from(below)) >> 64) as u64
+}
+
 #[cfg(test)]
 mod tests {
     use piebald_report::LevelMpki;
@@ -142,6 +148,18 @@ mod tests {
         assert_eq!(rate(0), Some(vec![10.0, 8.0]));
         assert_eq!(rate(1), Some(vec![25.0, 50.0]));
         assert_eq!(rate(2), None);
+    }
+
+    #[test]
+    fn a_place_moves_no_further_than_what_it_is_drawn_from() {
+        for number in 0..1000 {
+            let drawn = draw(42, "place", number);
+            let places = [49_999_999u64, 50_000_000, 50_000_002].map(|n| share_of(n, drawn));
+            assert!(places[0] <= places[2] && places[2] - places[0] <= 4);
+            assert!(places[2] < 50_000_002);
+        }
+        assert_eq!((share_of(0, u64::MAX), share_of(1, u64::MAX)), (0, 0));
+        assert_eq!(share_of(100, u64::MAX), 99);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use piebald_units::{ColorSet, CoreSet, Picos};
 use rayon::prelude::*;
 
 use super::programs::{Program, Ready};
-use crate::experiment::draw;
+use crate::experiment::{draw, share_of};
 
 /// Parts of the cache that programs are given.
 pub const EIGHTHS: u32 = 8;
@@ -260,7 +260,7 @@ impl Sweep<'_> {
             measured: true,
             skip: 0,
             // Not passed over: it has the pages then that it had filled (protocol).
-            prime: ready.prime + draw(seed, &program.name, 1) % spread.max(1),
+            prime: ready.prime + share_of(spread, draw(seed, &program.name, 1)),
             marks_ready: ready.marks_ready,
             warmup: self.form.warmup_refs,
             budget: self.form.budget_refs,

@@ -30,7 +30,10 @@ use super::{
     today, utility,
     ways::{Way, by_eighths, eighths_of_cache, frames, with_bus},
 };
-use crate::{experiment::draw, row::Found};
+use crate::{
+    experiment::{draw, share_of},
+    row::Found,
+};
 
 /// Programs that run together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -481,7 +484,7 @@ impl Bench<'_> {
             measured: true,
             skip: 0,
             // Not passed over: it has the pages then that it had filled (protocol).
-            prime: ready.prime + draw(seed, &program.name, 1 + u64::from(copy)) % places,
+            prime: ready.prime + share_of(places, draw(seed, &program.name, 1 + u64::from(copy))),
             marks_ready: ready.marks_ready,
             warmup: part(self.warmup),
             budget: part(self.budget),
