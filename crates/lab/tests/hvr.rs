@@ -191,3 +191,47 @@ fn programs_can_be_measured_by_time_after_their_set_up_and_not_alone() {
     let part = "alone = \"none\": allowed: \"all\" or \"targets\" where";
     assert!(error.contains(part), "{error}");
 }
+
+#[test]
+fn a_program_that_ends_and_begins_again_is_known_if_the_scenario_says_so() {
+    let class_at_its_second_start = |remember: &str| {
+        let text = format!(
+            r#"schema = 1
+repetitions = 1
+budget_refs = "12M"
+warmup_refs = "1k"
+alone = "none"
+[machine]
+preset = "i7-860"
+[course]
+until_us = 12000
+every_us = 1000
+[[program]]
+name = "sort"
+builtin = "mergesort:64KiB"
+cores = "0"
+[[program]]
+name = "walk"
+builtin = "chase:64KiB"
+cores = "1"
+role = "polluter"
+class = "ccf"
+[[policy]]
+name = "hvr"
+frames = "hvr"
+memory = "fresh"
+color_map = ["O 14", "O 15", "C 16", "B 21", "B 22"]
+hvr = {{ time_scale = 10000{remember} }}
+"#
+        );
+        let study = kit::run_scenario(&parse(&text).expect("a scenario")).expect("runs");
+        let course = study.policies[0].course.as_ref().expect("a course");
+        let mut starts = course.events.iter().filter(|e| e.what == "sort begins");
+        let again = starts.nth(1).expect("it begins again");
+        let sort = again.programs.iter().find(|p| p.name == "sort");
+        sort.expect("it is there").class.clone()
+    };
+    assert_eq!(class_at_its_second_start(""), None);
+    let known = class_at_its_second_start(", remember = true");
+    assert_eq!(known.as_deref(), Some("CCF"));
+}
