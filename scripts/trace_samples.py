@@ -1,0 +1,162 @@
+"""Small block and file traces in every format that `piebald replay` reads.
+
+`write(FORMAT, SEED, FOLDER)` writes one from random requests and gives its name. The requests are
+the same for all formats and one seed, as far as the format can say them: a scan, a hot part, random
+places, two disks, two processes, a tenth of writes. Written after the descriptions of the formats,
+not after the readers.
+"""
+import struct
+from collections import namedtuple
+
+Request = namedtuple("Request", "us task disk write sector sectors")
+REQUESTS = 1500
+# Requests are whole pages.
+PAGE_SECTORS = 8
+
+
+class Draws:
+    """Knuth's MMIX generator: the same numbers with every version of Python."""
+
+    def __init__(self, seed):
+        self.state = seed
+
+    def below(self, bound):
+        self.state = (self.state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
+        return (self.state >> 33) * bound >> 31
+
+
+def requests(seed):
+    draws, place, us, found = Draws(seed), 0, 0, []
+    for _ in range(REQUESTS):
+        us += 1 + draws.below(900)
+        kind = draws.below(10)
+        if kind < 4:
+            place = (place + 1) % 400
+            page = place
+        elif kind < 8:
+            page = 500 + draws.below(40)
+        else:
+            page = 600 + draws.below(900)
+        found.append(Request(us, 100 + draws.below(2), draws.below(2), draws.below(10) == 0,
+                             page * PAGE_SECTORS, PAGE_SECTORS * (1 + draws.below(4))))
+    return found
+
+
+def lines(form, header=()):
+    """A writer of text: one line for each request."""
+    def write(all_requests):
+        text = [*header, *(form(number, request) for number, request in enumerate(all_requests))]
+        return "".join(line + "\n" for line in text).encode()
+    return write
+
+
+def records(form):
+    """A writer of binary records."""
+    return lambda all_requests: b"".join(form(n, r) for n, r in enumerate(all_requests))
+
+
+def letter(request, letters="RW"):
+    return letters[request.write]
+
+
+def seconds(us):
+    return f"{us // 1000000}.{us % 1000000:06}"
+
+
+def blktrace(number, r):
+    action = 1 | 1 << (17 if r.write else 16)
+    return struct.pack("<IIQQIIIIIHH", 0x65617407, number + 1, r.us * 1000, r.sector, r.sectors * 512,
+                       action, r.task, 8 << 20 | r.disk, 0, 0, 0)
+
+
+def oracle(all_requests):
+    uses, found = {}, []
+    for number in range(len(all_requests), 0, -1):
+        r = all_requests[number - 1]
+        block = r.sector // PAGE_SECTORS
+        found.append(struct.pack("<IQIq", r.us // 1000000, block, 4096, uses.get(block, -1)))
+        uses[block] = number
+    return b"".join(reversed(found))
+
+
+def validate(all_requests):
+    before, text = 0, []
+    for r in all_requests:
+        text.append(f"{letter(r)} Miss {r.sector} {r.sectors} 5000 {r.us - before}\n")
+        before = r.us
+    return "".join(text).encode()
+
+
+def accusim(all_requests):
+    before, out = 0, []
+    for r in all_requests:
+        kind = 14 if r.write else 13
+        size = r.sectors * 512
+        out.append(struct.pack("<II", kind | r.task << 5, 7 + r.disk))
+        out.append(struct.pack("<IIIiiHHIII", 1, 2, 3, size, size, 3 + r.disk, 0, r.us - before,
+                               1 << 24, r.sector * 512))
+        before = r.us
+    return b"".join(out)
+
+
+def fpt(all_requests):
+    text = ["F 0 16777216 /data/a\n", "F 1 16777216 /data/b\n"]
+    for r in all_requests:
+        pages = (r.sector // PAGE_SECTORS, r.sectors // PAGE_SECTORS)
+        text.append(f"{letter(r)} {r.task} {r.disk} {pages[0]} {pages[1]}\n")
+    return "".join(text).encode()
+
+
+def strace(number, r):
+    call = "pwrite64" if r.write else "pread64"
+    size = r.sectors * 512
+    stamp = seconds(1600000000 * 1000000 + r.us)
+    return (f'{r.task} {stamp} {call}({3 + r.disk}</data/{"ab"[r.disk]}>, "x"..., {size}, '
+            f"{r.sector * 512}) = {size}")
+
+
+FORMATS = {
+    "blktrace": records(blktrace),
+    "blkparse": lines(lambda n, r: f"8,{r.disk} 0 {n + 1} {seconds(r.us)}000 {r.task} Q "
+                                   f"{letter(r)} {r.sector} + {r.sectors} [cmd]"),
+    "msr": lines(lambda n, r: f"{128166372003061629 + r.us * 10},host,{r.disk},"
+                              f"{letter(r, ('Read', 'Write'))},{r.sector * 512},{r.sectors * 512},900"),
+    "spc": lines(lambda n, r: f"{r.disk},{r.sector},{r.sectors * 512},{letter(r)},{seconds(r.us)}"),
+    "vscsi-v1": records(lambda n, r: struct.pack(
+        "<IIIHHQQ", n, r.sectors * 512, 1, 0x2A if r.write else 0x28, 1 << 8, r.sector, r.us)),
+    "vscsi-v2": records(lambda n, r: struct.pack(
+        "<HHIIIQQQ", 0x2A if r.write else 0x28, 2 << 8, n, r.sectors * 512, 1, r.sector, r.us, 90)),
+    "libcachesim-csv": lines(lambda n, r: f"1,{seconds(r.us)},{'2A' if r.write else '28'},"
+                                          f"{r.sectors * 512},{r.sector}",
+                             ["version,time,op,size,lbn"]),
+    "oracle-general": oracle,
+    "ids": lines(lambda n, r: str(r.sector // PAGE_SECTORS)),
+    "arc": lines(lambda n, r: f"{r.sector} {r.sectors} 0 {n}"),
+    "systor17": lines(lambda n, r: f"{seconds(1455592711 * 1000000 + r.us)},0.001,{letter(r)},{r.disk},"
+                                   f"{r.sector * 512},{r.sectors * 512}",
+                      ["Timestamp,Response,IOType,LUN,Offset,Size"]),
+    "tencent": lines(lambda n, r: f"{1538323200 + r.us // 1000000},{r.sector},{r.sectors},"
+                                  f"{int(r.write)},{1283 + r.disk}"),
+    "mqsim": lines(lambda n, r: f"{r.us * 1000} {r.disk} {r.sector} {r.sectors} {int(not r.write)}"),
+    "disksim": lines(lambda n, r: f"{r.us // 1000}.{r.us % 1000:03}000 {r.disk} {r.sector} {r.sectors} "
+                                  f"{int(not r.write)}"),
+    "disksim-validate": validate,
+    "accusim": accusim,
+    "strace": lines(strace),
+    "fpt": fpt,
+    "fio": lines(lambda n, r: f"/data/{'ab'[r.disk]} {letter(r, ('read', 'write'))} {r.sector * 512} "
+                              f"{r.sectors * 512}",
+                 ["fio version 2 iolog", "/data/a add", "/data/b add", "/data/a open", "/data/b open"]),
+    "w106": records(lambda n, r: struct.pack(">I", r.sector // PAGE_SECTORS)),
+}
+
+
+# Formats that cannot be found out, or may be another one.
+TO_BE_NAMED = {"mqsim", "w106"}
+
+
+def write(form, seed, folder):
+    """Writes the sample; its file's name in `folder`."""
+    name = f"{form}.trace"
+    (folder / name).write_bytes(FORMATS[form](requests(seed)))
+    return name
