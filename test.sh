@@ -3,12 +3,18 @@
 #
 #   ./test.sh              every stage
 #   ./test.sh STAGE...     only these
-#   ./test.sh --list       their names, limits and meaning
+#   ./test.sh --long       the stages that take too long for each change
+#   ./test.sh --list       names, limits and meanings of both kinds
+#   ./test.sh --record ... writes the stages' times to bench/ci.md or bench/ci-long.md as well
 #
 # Installs what is missing (see scripts/setup.sh), goes on after a failing
 # stage, and ends with a table and the line `N passed, N failed`. A stage that
 # cannot run here says why and counts as skipped; with CI=true it counts as
 # failed unless it is listed in ALLOWED_SKIPS.
+#
+# A stage may take three times what it took on a quiet machine (bench/ci.md), or its
+# least limit below, whichever is more, times the load: what a loop that takes a second
+# on a quiet machine takes when the stage begins.
 set -u
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -17,27 +23,42 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 settle_target_dir "$root"
 cd "$root" || exit 1
 
-# name:limit in seconds:what it does
+# name:least limit in seconds:what it does. The least limit is for a clean machine, which
+# fetches and builds what a second run finds.
 STAGES=(
     "packages:900:install what is missing"
     "shell:60:shellcheck of every script"
     "fmt:60:rustfmt, check only"
-    "clippy:900:lints of the whole workspace, warnings are errors"
-    "docs:900:rustdoc of the whole workspace, warnings are errors"
+    "clippy:600:lints of the whole workspace, warnings are errors"
+    "docs:600:rustdoc of the whole workspace, warnings are errors"
     "build:900:release build"
-    "tests:1800:unit, property and integration tests"
+    "tests:900:unit, property and integration tests"
+    "recorder:300:tests of the recorder with real programs, under QEMU"
+    "recorder-root:120:tests of the recorder that only root can run"
+    "browser:300:tests of reports in a real browser"
+    "simulators:600:the machine model beside independent simulators"
+    "foreign-traces:300:tests on traces that are fetched, as their terms forbid to pack them"
     "model:600:what threads share, in every order in which they may meet"
-    "fuzz:1200:fuzz targets on their corpora and on random input"
-    "bare-metal:900:the policy core without an operating system"
-    "guest:600:the Linux module and its verbs in the distribution's kernel, under QEMU"
-    "licences:300:cargo-deny: licences and advisories of dependencies"
-    "demo:900:demo.sh"
+    "fuzz:600:fuzz targets on their corpora and on random input"
+    "bare-metal:600:the policy core without an operating system"
+    "guest:900:the Linux module and its verbs in the distribution's kernel, under QEMU"
+    "licences:900:licences, sources and bans of dependencies, by cargo-deny"
+    "advisories:300:published advisories about dependencies, by cargo-deny"
+    "golden:300:outputs that may not change unless it is meant"
+    "demo:600:demo.sh"
     "reproduce:1500:the papers' experiments in their quick form"
-    "readme:1200:the commands of README.md in a fresh clone"
+    "readme:600:the commands of README.md in a fresh clone"
+)
+LONG_STAGES=(
+    "buddy-oracle:1800:a hundred million operations on the coloured buddy, beside its oracle"
+    "large-cache:600:a page cache of a million pages"
+    "guest-boots:1800:the machine model in real guests"
+    "debug-kernel:14400:the module in a debugging kernel, with injected failures"
 )
 
-# cargo-deny takes minutes to build and is no Debian package.
-ALLOWED_SKIPS="licences"
+# What these need is not to be had everywhere: the database of advisories and traces of
+# third parties lie outside the package registries; mounting needs more than a user's rights.
+ALLOWED_SKIPS="advisories foreign-traces recorder-root"
 
 # Exit status by which a stage says that it cannot run here.
 SKIP=77
@@ -116,6 +137,60 @@ stage_tests() {
     "$CARGO" test --locked --manifest-path kernel/core/Cargo.toml --lib
 }
 
+# asked_for ARGS... -- FILTERS...: tests that are ignored unless they are asked for, as they
+# need more than a clone. Fails if there are none.
+asked_for() {
+    need_rust
+    local log=$STAGE_NOTE.log
+    "$CARGO" test ${locked[@]+"${locked[@]}"} --no-fail-fast "$@" 2>&1 | tee -a "$log"
+    [ "${PIPESTATUS[0]}" = 0 ] || exit 1
+    grep -q '^test .* \.\.\. ok$' "$log" || { warn "no test was run"; exit 1; }
+}
+
+need_programs() { # PACKAGE...
+    local missing
+    missing=$(missing_packages "$@")
+    [ -z "$missing" ] || skip "missing: $missing"
+}
+
+stage_recorder() {
+    need_programs qemu-user valgrind build-essential
+    need_rust
+    "$CARGO" build -q ${locked[@]+"${locked[@]}"} -p piebald-qemu || exit 1
+    asked_for -p piebald-qemu --tests -- --ignored --skip as_root
+    asked_for -p piebald --test study -- --ignored
+}
+
+stage_recorder_root() {
+    [ "$(id -u)" = 0 ] || skip "needs to be root"
+    mount_works || skip "root may not mount here"
+    need_programs qemu-user build-essential
+    asked_for -p piebald-qemu --tests -- --ignored as_root
+}
+
+mount_works() {
+    local point=$STAGE_NOTE.mount
+    mkdir -p "$point" && mount -t tmpfs none "$point" 2>/dev/null && umount "$point"
+}
+
+stage_browser() {
+    need_programs chromium
+    asked_for -p piebald-report --test browser -- --ignored
+}
+
+stage_simulators() {
+    need_programs python3-venv valgrind build-essential
+    asked_for -p piebald-hw --test simulators -- --ignored
+}
+
+stage_foreign_traces() {
+    local status=0
+    scripts/fetch-traces.sh || status=$?
+    [ "$status" != "$SKIP" ] || skip "the traces could not be fetched (scripts/fetch-traces.sh)"
+    [ "$status" = 0 ] || exit 1
+    asked_for -p piebald-trace -p piebald-os-model --tests -- --ignored fetched_
+}
+
 # A target directory of its own: the flag changes every crate.
 stage_model() {
     need_rust
@@ -144,12 +219,36 @@ stage_bare_metal() { scripts/bare-metal.sh; }
 # Fails, and says so, if the distribution serves no kernel that the module knows.
 stage_guest() { kernel/test.sh && crates/linux/guest/test.sh && crates/linux/guest/counters.sh; }
 
-stage_licences() {
+# It is no Debian package: built once, and kept.
+CARGO_DENY=0.20.2
+
+deny() {
     need_rust
-    if ! "$CARGO" deny --version >/dev/null 2>&1; then
-        skip "cargo-deny is not installed (cargo install --locked cargo-deny)"
+    local tools=${XDG_CACHE_HOME:-$HOME/.cache}/piebald/tools/cargo-deny-$CARGO_DENY
+    if [ ! -x "$tools/bin/cargo-deny" ]; then
+        say "building cargo-deny $CARGO_DENY"
+        # Without optimisation: it runs for seconds.
+        CARGO_PROFILE_DEV_DEBUG=0 "$CARGO" install --quiet --locked --debug --root "$tools" \
+            --target-dir "$CARGO_TARGET_DIR/cargo-deny" "cargo-deny@$CARGO_DENY" || return 1
+        rm -rf "$CARGO_TARGET_DIR/cargo-deny"
     fi
-    "$CARGO" deny check licenses bans sources advisories
+    PATH=$RUST_DIR:$PATH "$tools/bin/cargo-deny" "$@"
+}
+
+stage_licences() { deny check --hide-inclusion-graph licenses bans sources; }
+
+stage_advisories() {
+    # As cargo-deny has it by default.
+    local database=https://github.com/RustSec/advisory-db
+    timeout 60 git ls-remote --exit-code --quiet "$database" HEAD >/dev/null 2>&1 ||
+        skip "the database of advisories cannot be fetched: $database"
+    deny check --hide-inclusion-graph advisories
+}
+
+stage_golden() {
+    need_rust
+    "$CARGO" build ${locked[@]+"${locked[@]}"} --release -p piebald -p piebald-qemu || exit 1
+    PYTHONDONTWRITEBYTECODE=1 scripts/golden.py check --piebald "$CARGO_TARGET_DIR/release/piebald"
 }
 
 stage_demo() { ./demo.sh; }
@@ -166,6 +265,9 @@ stage_reproduce() {
     reproduce_quick srm "${XDG_CACHE_HOME:-$HOME/.cache}/piebald/reproduce/srm" S-2,S-3,S-4,S-18 || exit 1
     reproduce_quick hvr "${XDG_CACHE_HOME:-$HOME/.cache}/piebald/reproduce/hvr" H-14,H-16 \
         libquantum fields sort soplex bwa sphinx tachyon mcf || exit 1
+    # What needs no recordings that are made anew gives the same digits everywhere.
+    PYTHONDONTWRITEBYTECODE=1 scripts/golden.py check reproduce --results "$root/out/reproduce" \
+        --piebald "$CARGO_TARGET_DIR/release/piebald"
 }
 
 # reproduce_quick SYSTEM INPUTS [ROWS [PROGRAM...]]: makes the inputs and runs the quick form, or only
@@ -199,43 +301,113 @@ stage_readme() {
     scripts/readme-commands.sh
 }
 
+stage_buddy_oracle() { asked_for --release -p piebald-policy --test buddy_oracle -- --ignored; }
+
+stage_large_cache() { asked_for --release -p piebald-os-model --test file_large -- --ignored; }
+
+stage_guest_boots() { asked_for --release -p piebald-guest --test boots -- --ignored; }
+
+stage_debug_kernel() { kernel/debug.sh; }
+
 # --- the runner ---------------------------------------------------------------
 
-stage_field() { # NAME FIELD: 2 = limit, 3 = meaning
+# Iterations of the loop that takes a second on a quiet machine, and the seconds that it takes
+# now, in thousandths, at least 1000: one loop on each processor, the slowest counts.
+CALIBRATION=300000
+load_now() {
+    local began=$EPOCHREALTIME ended i n=0 took
+    for ((i = $(nproc); i > 0; i--)); do
+        (for ((i = 0; i < CALIBRATION; i++)); do n=$((n ^ i)); done) &
+    done
+    wait
+    ended=$EPOCHREALTIME
+    took=$(((${ended/./} - ${began/./}) / 1000))
+    printf '%d\n' "$((took > 1000 ? took : 1000))"
+}
+
+thousandths() { printf '%d.%d' "$(($1 / 1000))" "$(($1 % 1000 / 100))"; }
+
+stage_field() { # NAME FIELD: 2 = least limit, 3 = meaning
     local entry
-    for entry in "${STAGES[@]}"; do
+    for entry in "${STAGES[@]}" "${LONG_STAGES[@]}"; do
         [ "${entry%%:*}" = "$1" ] && { cut -d: -f"$2" <<<"$entry"; return 0; }
     done
     return 1
 }
 
-stage_names() {
+stage_names() { # ENTRY...
     local entry
-    for entry in "${STAGES[@]}"; do printf '%s\n' "${entry%%:*}"; done
+    for entry in "$@"; do printf '%s\n' "${entry%%:*}"; done
 }
 
-case ${1:-} in
-    --stage)
-        "stage_${2//-/_}"
-        exit
-        ;;
-    --list)
-        for name in $(stage_names); do
-            printf '%-12s %5s s  %s\n' "$name" "$(stage_field "$name" 2)" "$(stage_field "$name" 3)"
-        done
-        exit 0
-        ;;
-    -h | --help)
-        sed -n '2,/^set -u/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
-        exit 0
-        ;;
-esac
+# Seconds of a stage on a quiet machine, as they were recorded; 0 = never.
+quiet_seconds() { # NAME
+    sed -n "s/^| \`$1\` | [a-z]* | \([0-9]*\) .*/\1/p" bench/ci.md bench/ci-long.md 2>/dev/null |
+        tail -n 1 | grep . || printf '0\n'
+}
+
+# limit_of NAME LOAD: seconds, under a load in thousandths.
+limit_of() {
+    local least quiet
+    least=$(stage_field "$1" 2)
+    quiet=$(quiet_seconds "$1")
+    [ "$((3 * quiet))" -le "$least" ] || least=$((3 * quiet))
+    printf '%d\n' "$((least * $2 / 1000))"
+}
+
+list() {
+    local name
+    printf 'stages:\n'
+    for name in $(stage_names "${STAGES[@]}"); do list_one "$name"; done
+    printf 'with --long:\n'
+    for name in $(stage_names "${LONG_STAGES[@]}"); do list_one "$name"; done
+}
+
+list_one() { printf '%-15s %5s s  %s\n' "$1" "$(limit_of "$1" 1000)" "$(stage_field "$1" 3)"; }
+
+# record FILE ROW...: puts the rows, and what they were measured on, behind the file's mark.
+record() {
+    local file=$1
+    shift
+    sed '/^<!-- recorded -->$/q' "$file" >"$scratch/record" || return 1
+    {
+        printf '\nOn %s, commit %s, %s processors (%s):\n\n' "$(date -u +%F)" "$(git rev-parse --short HEAD)" \
+            "$(nproc)" "$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)"
+        printf '| stage | verdict | seconds | load at its start |\n|---|---|---|---|\n'
+        printf '%s\n' "$@"
+    } >>"$scratch/record"
+    cat "$scratch/record" >"$file"
+}
+
+record_to= long=
+while [ $# -gt 0 ]; do
+    case $1 in
+        --stage)
+            "stage_${2//-/_}"
+            exit
+            ;;
+        --list) list; exit 0 ;;
+        --long) long=1 ;;
+        --record) record_to=bench/ci.md ;;
+        -h | --help)
+            sed -n '2,/^set -u/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+            exit 0
+            ;;
+        -*) warn "unknown option $1; allowed: --long, --record, --list, --help"; exit 2 ;;
+        *) break ;;
+    esac
+    shift
+done
 
 chosen=("$@")
-[ $# -gt 0 ] || mapfile -t chosen < <(stage_names)
+if [ -n "$long" ]; then
+    [ -z "$record_to" ] || record_to=bench/ci-long.md
+    [ $# -gt 0 ] || mapfile -t chosen < <(stage_names "${LONG_STAGES[@]}")
+fi
+[ ${#chosen[@]} -gt 0 ] || mapfile -t chosen < <(stage_names "${STAGES[@]}")
 for name in "${chosen[@]}"; do
     stage_field "$name" 2 >/dev/null || {
-        warn "unknown stage '$name'; allowed: $(stage_names | tr '\n' ' ')"
+        warn "unknown stage '$name'; allowed: $(stage_names "${STAGES[@]}" "${LONG_STAGES[@]}" | tr '\n' ' ')"
         exit 2
     }
 done
@@ -267,14 +439,16 @@ failures() {
     tail -n 8 "$scratch/$1.out"
 }
 
-passed=0 failed=0 skipped=0
-rows=() broken=()
+passed=0 failed=0 skipped=0 start=$SECONDS
+rows=() records=() broken=()
 for name in "${chosen[@]}"; do
-    limit=$(stage_field "$name" 2)
-    printf '\n=== %s: %s (limit %s s)\n' "$name" "$(stage_field "$name" 3)" "$limit"
+    load=$(load_now)
+    limit=$(limit_of "$name" "$load")
+    printf '\n=== %s: %s (load %s, limit %s s)\n' "$name" "$(stage_field "$name" 3)" "$(thousandths "$load")" "$limit"
     began=$SECONDS
-    # timeout makes its own process group, so whatever a stage started ends with it.
-    STAGE_NOTE=$scratch/$name timeout --kill-after=10 "$limit" \
+    # timeout makes its own process group, so whatever a stage started ends with it. Guests have
+    # limits of their own, in whole multiples.
+    STAGE_NOTE=$scratch/$name PIEBALD_TIME_SCALE=$(((load + 999) / 1000)) timeout --kill-after=10 "$limit" \
         bash "$root/test.sh" --stage "$name" </dev/null > >(tee "$scratch/$name.out") 2>&1 &
     child=$!
     wait "$child"
@@ -298,13 +472,17 @@ for name in "${chosen[@]}"; do
     esac
     [ "$verdict" != failed ] || broken+=("$name")
     printf -- '--- %s: %s in %s s%s\n' "$name" "$verdict" "$took" "${note:+ ($note)}"
-    rows+=("$(printf '%-12s %-8s %6s s  %s' "$name" "$verdict" "$took" "$note")")
+    rows+=("$(printf '%-15s %-8s %6s s  load %s  %s' "$name" "$verdict" "$took" "$(thousandths "$load")" "$note")")
+    records+=("| \`$name\` | $verdict | $took | $(thousandths "$load") |")
 done
 
 for name in ${broken[@]+"${broken[@]}"}; do failures "$name"; done
-printf '\n%-12s %-8s %8s  %s\n' stage verdict time note
+printf '\n%-15s %-8s %8s\n' stage verdict time
 printf '%s\n' "${rows[@]}"
-printf '\n'
+printf '%-15s %-8s %6s s\n\n' all '' "$((SECONDS - start))"
+if [ -n "$record_to" ]; then
+    record "$record_to" "${records[@]}" "| all |  | $((SECONDS - start)) |  |" || warn "$record_to: not written"
+fi
 if [ "$skipped" -gt 0 ]; then
     printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
 else
