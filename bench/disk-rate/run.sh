@@ -1,24 +1,28 @@
 #!/bin/sh
 # Requests per CPU second of the disk models. Usage: run.sh [REQUESTS] [RUNS] [TRACE]
-# TRACE is a measured trace of the Cheetah 9LP (cheetah9LP.trace of DiskSim's
-# validation set); default: $PIEBALD_TRACES/disk/cheetah9LP.trace, if it is there.
+# TRACE is a measured trace of the Cheetah 9LP as text (see crates/hw/examples/disk_rate.rs);
+# default: the packed one of testdata/traces/disk. Needs the program zstd.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
 requests=${1:-2000000}
 runs=${2:-5}
-trace=${3:-${PIEBALD_TRACES:-$here/../../../shared/traces}/disk/cheetah9LP.trace}
-target=${CARGO_TARGET_DIR:-$here/../../target}
-cargo build --release --quiet --manifest-path "$here/../../Cargo.toml" -p piebald-hw --example disk_rate
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+results=$scratch/results
+trace=${3:-$scratch/cheetah9LP.trace}
+if [ $# -lt 3 ]; then
+    zstd -dqo "$trace" "$root/testdata/traces/disk/cheetah9LP.trace.zst"
+elif [ ! -f "$trace" ]; then
+    echo "$trace: no such file" >&2
+    exit 2
+fi
+target=${CARGO_TARGET_DIR:-$root/target}
+cargo build --release --quiet --manifest-path "$root/Cargo.toml" -p piebald-hw --example disk_rate
 rate=$target/release/examples/disk_rate
-results=$(mktemp)
-trap 'rm -f "$results"' EXIT
 i=0
 while [ "$i" -lt "$runs" ]; do
-    if [ -f "$trace" ]; then
-        "$rate" st39102lw "$trace" "$requests" >> "$results"
-    else
-        echo "no measured trace: $trace" >&2
-    fi
+    "$rate" st39102lw "$trace" "$requests" >> "$results"
     for kind in random sequential mixed queue; do
         "$rate" st39102lw "$kind" "$requests" >> "$results"
     done

@@ -137,10 +137,15 @@ fn mixed_stream(rng: &mut Rng, n: usize) -> Vec<(u64, RefKind)> {
         .collect()
 }
 
-fn compare(policy: Policy, kinds: [Kind; 2], ways: [u64; 3], seed: u64) {
-    let keys = |kind: Kind| {
-        let (policy, kind) = (policy.name(), kind.name());
-        format!("replacement = \"{policy}\"\ninclusion = \"{kind}\"")
+/// Sets of three levels, of which the second and the third are no power of two: slices in
+/// turn. What picks the slice is written in the oracle as a plain remainder.
+const SLICED: [u64; 3] = [4, 12, 20];
+
+fn compare(policy: Policy, kinds: [Kind; 2], sets: [u64; 3], ways: [u64; 3], seed: u64) {
+    let keys = |k: usize| {
+        let (policy, kind) = (policy.name(), kinds[k - 1].name());
+        let slices = sets[k] >> sets[k].trailing_zeros();
+        format!("replacement = \"{policy}\"\ninclusion = \"{kind}\"\nslices = {slices}")
     };
     // Fetches from the line of the fetch before need no access: the front end has
     // it. Only RRIP tells one use from two.
@@ -152,13 +157,12 @@ fn compare(policy: Policy, kinds: [Kind; 2], ways: [u64; 3], seed: u64) {
         let policy = policy.name();
         format!("replacement = \"{policy}\"\nholds = \"{holds}\"")
     };
-    let sets = [4, 8, 8];
     let build = Build {
         caches: vec![
             cache(1, sets[0], ways[0], 4, &first("instruction", fetch_policy)),
             cache(1, sets[0], ways[0], 4, &first("data", policy)),
-            cache(2, sets[1], ways[1], 10, &keys(kinds[0])),
-            cache(3, sets[2], ways[2], 40, &keys(kinds[1])),
+            cache(2, sets[1], ways[1], 10, &keys(1)),
+            cache(3, sets[2], ways[2], 40, &keys(2)),
         ],
         ..Build::default()
     };
@@ -190,7 +194,8 @@ fn compare(policy: Policy, kinds: [Kind; 2], ways: [u64; 3], seed: u64) {
             memory_reads: c.memory_reads,
             memory_writes: c.memory_writes,
         };
-        let what = format!("{policy:?} {kinds:?} {ways:?}: step {n}, {kind:?} of line {line}");
+        let what =
+            format!("{policy:?} {kinds:?} {sets:?} {ways:?}: step {n}, {kind:?} of line {line}");
         assert_eq!(ours, oracle.tally, "{what}");
     }
     assert!(oracle.tally.memory_writes > 50 && oracle.tally.misses[2] > 200);
@@ -201,9 +206,11 @@ fn every_policy_and_kind_of_inclusion_agrees_with_the_oracle_step_by_step() {
     for policy in Policy::ALL {
         for inner in Kind::ALL {
             for outer in Kind::ALL {
-                compare(policy, [inner, outer], [2, 4, 16], 21);
+                compare(policy, [inner, outer], [4, 8, 8], [2, 4, 16], 21);
+                compare(policy, [inner, outer], SLICED, [2, 4, 8], 23);
                 if policy != Policy::TreePlru {
-                    compare(policy, [inner, outer], [3, 5, 20], 22);
+                    compare(policy, [inner, outer], [4, 8, 8], [3, 5, 20], 22);
+                    compare(policy, [inner, outer], SLICED, [3, 3, 7], 24);
                 }
             }
         }

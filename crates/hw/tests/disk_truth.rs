@@ -5,10 +5,9 @@
 //! the time from the completion before to this request: with that reading, and no
 //! other, reads of one track follow one another by whole revolutions.
 //!
-//! The traces are found through `PIEBALD_TRACES` (default `../shared/traces` beside
-//! the workspace).
+//! The traces are in `testdata/traces/disk`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use piebald_hw::disk::{self, Disk, DiskSpec, spec::ReadAhead};
 use piebald_units::{
@@ -25,25 +24,12 @@ struct Sample {
     gap: Picos,
 }
 
-fn directory(test: &str) -> Option<PathBuf> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let set = std::env::var_os("PIEBALD_TRACES").map(PathBuf::from);
-    let root = workspace.join(set.unwrap_or_else(|| "../shared/traces".into()));
-    let disks = root.join("disk");
-    if disks.is_dir() {
-        return Some(disks);
-    }
-    let message = format!(
-        "skipped {test}: no {} (set PIEBALD_TRACES)",
-        disks.display()
-    );
-    assert!(std::env::var("CI").as_deref() != Ok("true"), "{message}");
-    println!("{message}");
-    None
-}
-
-fn samples(path: &Path) -> Vec<Sample> {
-    let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+/// The trace of a drive.
+fn samples(drive: &str) -> Vec<Sample> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/traces/disk");
+    let packed = std::fs::File::open(folder.join(format!("{drive}.trace.zst"))).expect(drive);
+    let text = zstd::decode_all(packed).expect(drive);
+    let text = String::from_utf8(text).expect(drive);
     text.lines().map(sample).collect()
 }
 
@@ -137,15 +123,12 @@ fn published(mut spec: DiskSpec) -> DiskSpec {
 
 #[test]
 fn response_times_are_distributed_as_measured() {
-    let Some(directory) = directory("response_times_are_distributed_as_measured") else {
-        return;
-    };
     println!(
         "| drive | requests | RMS distance, ms | mean absolute error, ms | mean, ms | measured |"
     );
     let mut beyond = Vec::new();
     for (trace, preset, allowed_bare, allowed) in DRIVES {
-        let samples = samples(&directory.join(format!("{trace}.trace")));
+        let samples = samples(trace);
         assert_eq!(samples.len(), 10_000);
         let run = |spec: &DiskSpec| {
             let mut disk = Disk::new(spec).unwrap_or_else(|e| panic!("{e}"));
@@ -166,11 +149,8 @@ fn response_times_are_distributed_as_measured() {
 
 #[test]
 fn a_wrong_disk_is_told_apart_by_the_distance() {
-    let Some(directory) = directory("a_wrong_disk_is_told_apart_by_the_distance") else {
-        return;
-    };
     // The trace of one drive on the model of another with a like capacity.
-    let samples = samples(&directory.join("cheetah9LP.trace"));
+    let samples = samples("cheetah9LP");
     let spec = disk::by_name("ibm18es").unwrap_or_else(|e| panic!("{e}"));
     let mut disk = Disk::new(&spec).unwrap_or_else(|e| panic!("{e}"));
     assert!(distance(&replay(&mut disk, &samples)) > 1.0);

@@ -290,7 +290,7 @@ fn memory_that_does_not_fit_its_chips_is_refused() {
         "memory.size",
         "a power of two",
     );
-    refused(("channels", "channels"), 1 << 16, "memory.size", "524288B");
+    refused(("channels", "channels"), 1 << 16, "memory.size", "512KiB");
     refused(("channels", "channels"), 0, "memory.size", "a power of two");
     refused(
         ("channels", "channels"),

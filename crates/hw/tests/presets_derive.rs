@@ -1,63 +1,43 @@
 //! Machine files derived from what Linux tells.
 
-use std::collections::BTreeMap;
+mod sysfs_kit;
 
 use piebald_hw::{
     dram::Dram,
     presets::{
         self,
-        derive::{caches, from_sysfs},
+        derive::{CpuList, caches, from_sysfs},
     },
-    spec::{Holds, MachineSpec},
+    spec::Holds,
 };
 use piebald_units::{Bytes, Hertz};
+use sysfs_kit::{L1D, L1I, L2, Tree, cores_of};
 
 /// Four cores with two threads each, two L3 groups, and an L3 of 24 slices.
-fn files() -> BTreeMap<String, String> {
-    let mut files = BTreeMap::new();
-    files.insert("online".into(), "0-7\n".into());
-    for cpu in 0..8 {
-        files.insert(
-            format!("cpu{cpu}/topology/physical_package_id"),
-            "0\n".into(),
+fn tree() -> Tree {
+    let mut tree = Tree::default();
+    tree.put("online", "0-7");
+    for cpu in 0..8u32 {
+        let (core, pair) = (cpu % 4, cpu % 4 / 2 * 2);
+        let own = format!("{core},{}", core + 4);
+        let group = format!("{pair}-{},{}-{}", pair + 1, pair + 4, pair + 5);
+        let third = (3, "Unified", 11, 49152, "33792K");
+        tree.cpu(
+            cpu,
+            0,
+            core,
+            &[(L1D, &own), (L1I, &own), (L2, &own), (third, &group)],
         );
-        files.insert(
-            format!("cpu{cpu}/topology/core_id"),
-            format!("{}\n", cpu % 4),
-        );
+        tree.put(format!("cpu{cpu}/cpufreq/base_frequency"), 2_900_000);
     }
-    files.insert("cpu0/cpufreq/base_frequency".into(), "2900000\n".into());
-    let caches = [
-        (1, "Data", 8, 64, "0,4"),
-        (1, "Instruction", 8, 64, "0,4"),
-        (2, "Unified", 16, 1024, "0,4"),
-        (3, "Unified", 11, 49152, "0-1,4-5"),
-    ];
-    for (index, (level, kind, ways, sets, shared)) in caches.into_iter().enumerate() {
-        let mut put = |name: &str, value: String| {
-            files.insert(format!("cpu0/cache/index{index}/{name}"), value);
-        };
-        put("level", format!("{level}\n"));
-        put("type", format!("{kind}\n"));
-        put("ways_of_associativity", format!("{ways}\n"));
-        put("number_of_sets", format!("{sets}\n"));
-        put("coherency_line_size", "64\n".into());
-        put("shared_cpu_list", format!("{shared}\n"));
-    }
-    files
-}
-
-fn derive(files: &BTreeMap<String, String>) -> Result<MachineSpec, String> {
-    let text = from_sysfs(&|path| files.get(path).cloned()).map_err(|e| e.to_string())?;
-    presets::parse(&text, "derived").map_err(|e| e.to_string())
+    tree
 }
 
 #[test]
 fn caches_and_cores_are_those_of_the_files() {
-    let machine = derive(&files()).unwrap();
-    let core = &machine.core;
-    assert_eq!((core.sockets, core.per_socket, core.smt), (1, 4, 2));
-    assert_eq!(core.clock, Hertz(2_900_000_000));
+    let machine = tree().machine(None);
+    assert_eq!(cores_of(&machine), (1, 4, 2));
+    assert_eq!(machine.core.clock, Hertz(2_900_000_000));
     let shape: Vec<_> = machine
         .cache
         .iter()
@@ -70,19 +50,20 @@ fn caches_and_cores_are_those_of_the_files() {
         (3, Holds::Unified, 11, 2),
     ];
     assert_eq!(shape, expected);
-    // 49152 sets become 32768.
-    assert_eq!(machine.cache[3].size, Bytes(32768 * 11 * 64));
+    // 49152 sets stay: three slices of 16384.
+    assert_eq!(machine.cache[3].size, Bytes(33 * Bytes::MIB));
+    assert_eq!(machine.cache[3].slices, Some(3));
     assert_eq!(machine.cache[2].size, Bytes(Bytes::MIB));
+    assert_eq!(machine.cache[2].slices, None);
     Dram::new(&machine.memory.dram, machine.memory.size.0, "memory.dram").unwrap();
 }
 
 #[test]
 fn caches_alone_are_told_as_they_are() {
-    let mut files = files();
+    let mut tree = tree();
     // What no machine file could say: 128 threads, sets that are no power of two.
-    let path = "cpu0/cache/index3/shared_cpu_list";
-    files.insert(path.into(), "0-63,128-191\n".into());
-    let found = caches(&|path| files.get(path).cloned()).unwrap();
+    tree.put("cpu0/cache/index3/shared_cpu_list", "0-63,128-191");
+    let found = caches(&tree.read()).unwrap();
     let last = &found[3];
     assert_eq!(
         (found.len(), last.level, last.holds),
@@ -91,14 +72,34 @@ fn caches_alone_are_told_as_they_are() {
     assert_eq!((last.line, last.ways, last.sets), (64, 11, 49152));
     assert_eq!(last.shared_with, "0-63,128-191");
     assert_eq!(caches(&|_| None), Ok(Vec::new()));
-    files.insert("cpu0/cache/index1/number_of_sets".into(), "many".into());
-    let error = caches(&|path| files.get(path).cloned()).unwrap_err();
+    tree.put("cpu0/cache/index1/number_of_sets", "many");
+    let error = caches(&tree.read()).unwrap_err();
     assert_eq!(error.path, "cpu0/cache/index1/number_of_sets");
 }
 
 #[test]
+fn caches_alone_are_those_of_the_first_processor_online_and_agree_with_their_size() {
+    let mut tree = tree();
+    tree.put("online", "2-7");
+    tree.put("cpu2/cache/index2/ways_of_associativity", 8);
+    let error = caches(&tree.read()).unwrap_err();
+    assert_eq!(error.path, "cpu2/cache/index2/size");
+    assert!(
+        error
+            .problem
+            .contains("8 ways x 1024 sets x 64 B are 512KiB"),
+        "{error}"
+    );
+    tree.put("cpu2/cache/index2/size", "512K");
+    assert_eq!(caches(&tree.read()).unwrap()[2].ways, 8);
+    tree.take("cpu2/cache/index2/size");
+    assert_eq!(caches(&tree.read()).unwrap()[2].ways, 8);
+}
+
+#[test]
 fn what_linux_does_not_tell_is_marked_generic() {
-    let text = from_sysfs(&|path| files().get(path).cloned()).unwrap();
+    let derived = tree().derive(None).unwrap();
+    let text = &derived.text;
     for line in text
         .lines()
         .filter(|l| l.contains(" = ") && !l.contains(" = \"read") && !l.contains("= \"generic"))
@@ -109,48 +110,167 @@ fn what_linux_does_not_tell_is_marked_generic() {
             "{line}"
         );
     }
-    assert!(text.contains("33MiB told"), "{text}");
+    let kept = "size = \"33MiB\" # [SYS]\nways = 11 # [SYS]";
+    assert!(text.contains(kept), "{text}");
+    assert!(text.contains("slices = 3 # [GEN]"), "{text}");
+    assert!(text.starts_with("# Derived from /sys/devices/system/cpu, processors 0-7."));
+    let [warning] = &derived.warnings[..] else {
+        panic!("{:?}", derived.warnings);
+    };
+    assert!(
+        warning.starts_with("cpu0/cache/index3: 49152 sets are no power of two: 3 slices of 16384"),
+        "{warning}"
+    );
 }
 
 #[test]
 fn files_that_make_no_sense_are_named_with_their_value() {
     let cases = [
-        ("online", "0-99", "cores 0-63"),
-        ("online", "none", "decimal number"),
+        ("online", "none", "is not a list of processors"),
+        ("online", "0-", "is not a list of processors"),
+        ("online", "7-0", "is not a list of processors"),
+        ("online", "0-70000", "up to 65535"),
+        ("online", "", "names no processor"),
+        (
+            "online",
+            "0-99",
+            "8-99 (no caches described); a machine has one kind: choose --cpus 0-7",
+        ),
         ("cpu3/topology/core_id", "x", "\"x\" is not a number"),
         ("cpu7/topology/core_id", "9", "8 threads on 5 cores"),
-        ("cpu0/cache/index3/ways_of_associativity", "0", "1..=64"),
+        (
+            "cpu7/topology/physical_package_id",
+            "1",
+            "8 threads on 5 cores of 2 sockets",
+        ),
+        (
+            "cpu3/topology/physical_package_id",
+            "-2",
+            "\"-2\" is not a number",
+        ),
         ("cpu0/cache/index1/type", "Trace", "Trace"),
-        ("cpu0/cache/index2/coherency_line_size", "128", "64 B"),
+        ("cpu0/cache/index0/size", "32X", "\"32X\" is not a size"),
+        ("cpu0/cache/index0/size", "99999999999G", "is not a size"),
         ("cpu0/cache/index3/shared_cpu_list", "0-2,4-6", "3 cores"),
-        ("cpu0/cache/index3/level", "4", "1..=3"),
+        (
+            "cpu5/cache/index3/shared_cpu_list",
+            "0-7",
+            "4 cores share it, but 2",
+        ),
+        (
+            "cpu5/cache/index3/shared_cpu_list",
+            "0-3",
+            "does not name cpu5 itself",
+        ),
     ];
     for (path, value, says) in cases {
-        let mut files = files();
-        assert!(files.insert(path.into(), value.into()).is_some());
-        let error = derive(&files).unwrap_err();
+        let mut tree = tree();
+        assert!(tree.0.contains_key(path));
+        tree.put(path, value);
+        let error = tree.error(None);
         assert!(error.contains(says), "{path} = {value}: {error}");
     }
-    for path in files().keys() {
-        let mut files = files();
-        files.remove(path);
-        let kept = path.contains("cpufreq")
-            || path.ends_with("index3/level")
-            || path.contains("index2/level")
-            || path.contains("index1/level");
-        match derive(&files) {
-            Ok(_) => assert!(kept, "{path} was not missed"),
-            Err(error) => assert!(error.starts_with(path), "{path}: {error}"),
+    for path in tree().0.keys() {
+        let mut tree = tree();
+        tree.take(path);
+        // The size and the rest make up for one another; a processor without a level has
+        // other caches than the rest.
+        let (of_all, of_rest) = ("unlike processors", path.contains("/level"));
+        let spare = [
+            "cpufreq",
+            "size",
+            "partition",
+            "line_size",
+            "ways_of",
+            "number_of_sets",
+        ];
+        let kept = spare.iter().any(|part| path.contains(part));
+        match tree.derive(None) {
+            Ok(_) => assert!(
+                path.contains("cpufreq") || path.contains("partition"),
+                "{path} was not missed"
+            ),
+            Err(e) if kept || of_rest => assert!(e.to_string().contains(of_all), "{path}: {e}"),
+            Err(e) => assert!(e.to_string().starts_with(path), "{path}: {e}"),
         }
+    }
+}
+
+/// The tree with a file of every processor replaced, or taken away.
+fn everywhere(index: usize, name: &str, value: Option<&str>) -> Tree {
+    let mut tree = tree();
+    for cpu in 0..8 {
+        let path = format!("cpu{cpu}/cache/index{index}/{name}");
+        match value {
+            Some(value) => tree.put(path, value),
+            None => tree.take(&path),
+        }
+    }
+    tree
+}
+
+#[test]
+fn what_cannot_be_modelled_is_named_with_its_value() {
+    for (index, name, value, says) in [
+        (2, "coherency_line_size", "128", "128; only lines of 64 B"),
+        (3, "level", "4", "\"4\" is not a number in 1..=3"),
+        (
+            3,
+            "ways_of_associativity",
+            "96",
+            "but 96 ways x 49152 sets x 64 B are 288MiB",
+        ),
+    ] {
+        let error = everywhere(index, name, Some(value)).error(None);
+        assert!(error.contains(says), "{name} = {value}: {error}");
+    }
+    // A size that agrees, of more ways than the model has.
+    let mut tree = everywhere(3, "ways_of_associativity", Some("96"));
+    for cpu in 0..8 {
+        tree.put(format!("cpu{cpu}/cache/index3/size"), "294912K");
+    }
+    let error = tree.error(None);
+    assert!(
+        error.ends_with("ways_of_associativity: 96 is not a number in 1..=64"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_one_of_size_and_shape_lacks_comes_from_the_other() {
+    let whole = tree().machine(None);
+    for (name, value) in [
+        ("size", None),
+        ("ways_of_associativity", None),
+        ("ways_of_associativity", Some("0")),
+        ("number_of_sets", None),
+        ("physical_line_partition", None),
+        ("coherency_line_size", None),
+    ] {
+        let machine = everywhere(3, name, value).machine(None);
+        let (new, old) = (&machine.cache[3], &whole.cache[3]);
+        assert_eq!(
+            (new.size, new.ways),
+            (old.size, old.ways),
+            "{name} = {value:?}"
+        );
+    }
+    // Neither is enough alone.
+    for name in ["ways_of_associativity", "number_of_sets"] {
+        let mut tree = everywhere(3, name, None);
+        (0..8).for_each(|cpu| tree.take(&format!("cpu{cpu}/cache/index3/size")));
+        let error = tree.error(None);
+        let path = format!("cpu0/cache/index3/{name}: no such file");
+        assert!(error.starts_with(&path), "{error}");
     }
 }
 
 #[test]
 fn this_computer_gives_a_machine_or_a_precise_error() {
     let read = |path: &str| std::fs::read_to_string(format!("/sys/devices/system/cpu/{path}")).ok();
-    match from_sysfs(&read) {
-        Ok(text) => {
-            let machine = presets::parse(&text, "derived").unwrap();
+    match from_sysfs(&read, None) {
+        Ok(derived) => {
+            let machine = presets::parse(&derived.text, "derived").unwrap();
             assert_eq!(machine.name, "derived");
             assert!(!machine.cache.is_empty());
         }
@@ -158,5 +278,22 @@ fn this_computer_gives_a_machine_or_a_precise_error() {
             !error.path.is_empty() && !error.problem.is_empty(),
             "{error}"
         ),
+    }
+}
+
+#[test]
+fn lists_of_processors_are_read_and_written() {
+    for (text, written) in [
+        ("0", "0"),
+        ("0-3,8", "0-3,8"),
+        ("8, 1 ,0", "0-1,8"),
+        ("5-5,7,6,512-1023", "5-7,512-1023"),
+    ] {
+        let list: CpuList = text.parse().unwrap();
+        assert_eq!(list.to_string(), written);
+        assert_eq!(written.parse(), Ok(list));
+    }
+    for text in ["", ",", "1,", "a", "3-1", "-1", "1-2-3", "65536"] {
+        assert!(text.parse::<CpuList>().is_err(), "{text}");
     }
 }

@@ -12,10 +12,9 @@ const OPENAT: u32 = 257;
 const READ: u32 = 0;
 
 #[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
 fn grep_over_ten_files_reads_each_of_them() {
-    let Some(dir) = bench("grep_over_ten_files_reads_each_of_them") else {
-        return;
-    };
+    let dir = bench();
     let mut words = vec!["grep".to_owned(), "-c".into(), "needle".into()];
     for i in 0..10 {
         let path = dir.path().join(format!("text{i}"));
@@ -61,10 +60,9 @@ fn grep_over_ten_files_reads_each_of_them() {
 }
 
 #[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
 fn initial_mappings_are_the_programs_own() {
-    let Some(dir) = bench("initial_mappings_are_the_programs_own") else {
-        return;
-    };
+    let dir = bench();
     let program = cc(dir.path(), "empty", "int main(void) { return 0; }", &[]);
     let seen = record(dir.path(), &[program.to_str().expect("path")]);
     let mut names = Vec::new();
@@ -87,10 +85,9 @@ fn initial_mappings_are_the_programs_own() {
 }
 
 #[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
 fn a_pipe_of_two_programs_is_one_recording() {
-    let Some(dir) = bench("a_pipe_of_two_programs_is_one_recording") else {
-        return;
-    };
+    let dir = bench();
     let seen = record(dir.path(), &["sh", "-c", "seq 1 20000 | wc -l > /dev/null"]);
     assert!(seen.summary.complete, "{:?}", seen.summary.warnings);
     let images = seen.images();
@@ -104,10 +101,9 @@ fn a_pipe_of_two_programs_is_one_recording() {
 }
 
 #[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
 fn a_script_with_static_and_dynamic_programs_is_followed() {
-    let Some(dir) = bench("a_script_with_static_and_dynamic_programs_is_followed") else {
-        return;
-    };
+    let dir = bench();
     let source = "#include <stdio.h>\nint main(int c, char **v) { return c - 1; }";
     let fixed = cc(dir.path(), "fixed", source, &["-static"]);
     let script = dir.path().join("script");
@@ -162,10 +158,9 @@ int main(int argc, char **argv) {
 }"#;
 
 #[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
 fn programs_close_descriptors_fork_and_start_themselves() {
-    let Some(dir) = bench("programs_close_descriptors_fork_and_start_themselves") else {
-        return;
-    };
+    let dir = bench();
     let program = cc(dir.path(), "spawn", SPAWN, &[]);
     let seen = record(dir.path(), &[program.to_str().expect("path")]);
     assert_eq!(seen.summary.status.code(), Some(0));
@@ -184,10 +179,9 @@ fn programs_close_descriptors_fork_and_start_themselves() {
 }
 
 #[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
 fn a_killed_process_is_recorded_to_its_end_and_marked() {
-    let Some(dir) = bench("a_killed_process_is_recorded_to_its_end_and_marked") else {
-        return;
-    };
+    let dir = bench();
     let source = r#"
 #include <signal.h>
 #include <unistd.h>
@@ -228,25 +222,18 @@ int main(void) {
 }
 
 #[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
 fn a_closed_pipe_ends_its_writer_as_usual() {
-    let Some(dir) = bench("a_closed_pipe_ends_its_writer_as_usual") else {
-        return;
-    };
+    let dir = bench();
     let seen = record(dir.path(), &["bash", "-c", "yes | head -n 1 > /dev/null"]);
     assert!(seen.summary.complete, "{:?}", seen.summary.warnings);
     assert!(seen.exits().contains(&141), "{:?}", seen.exits());
 }
 
 #[test]
-fn what_cannot_be_followed_is_told() {
-    let Some(dir) = bench("what_cannot_be_followed_is_told") else {
-        return;
-    };
-    // SAFETY: plain system call.
-    if unsafe { libc::geteuid() } != 0 {
-        eprintln!("what_cannot_be_followed_is_told: skipped, needs to be root");
-        return;
-    }
+#[ignore = "needs root and qemu-user: ./test.sh recorder-root"]
+fn what_cannot_be_followed_is_told_as_root() {
+    let dir = bench();
     let program = cc(dir.path(), "other", "int main(void) { return 5; }", &[]);
     std::os::unix::fs::chown(&program, Some(65534), None).expect("chown");
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o4755)).expect("chmod");
@@ -267,10 +254,9 @@ fn what_cannot_be_followed_is_told() {
 }
 
 #[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
 fn a_full_disk_is_an_error_and_leaves_nothing() {
-    let Some(dir) = bench("a_full_disk_is_an_error_and_leaves_nothing") else {
-        return;
-    };
+    let dir = bench();
     // The program's own limit on file sizes stands for the disk's.
     let command = "ulimit -f 100; i=0; while test $i -lt 20000; do i=$((i+1)); done; echo done";
     let error = fails(&recorder(dir.path()), &["bash", "-c", command]);
@@ -278,19 +264,26 @@ fn a_full_disk_is_an_error_and_leaves_nothing() {
         panic!("{error}");
     };
     assert_eq!(source.raw_os_error(), Some(libc::EFBIG));
+}
+
+#[test]
+#[ignore = "needs root and qemu-user: ./test.sh recorder-root"]
+fn a_full_file_system_is_an_error_and_leaves_nothing_as_root() {
+    let dir = bench();
     let disk = dir.path().join("disk");
     std::fs::create_dir(&disk).expect("mkdir");
     let mounted = Command::new("mount")
         .args(["-t", "tmpfs", "-o", "size=128k", "none"])
         .arg(&disk)
         .status();
-    if !mounted.is_ok_and(|s| s.success()) {
-        eprintln!("a_full_disk_is_an_error_and_leaves_nothing: tmpfs part skipped");
-        return;
-    }
+    assert!(mounted.expect("mount runs").success(), "no right to mount");
     let program = ["bash", "-c", "for i in {1..20000}; do :; done"];
-    let error = fails(&recorder(&disk), &program);
-    Command::new("umount").arg(&disk).status().expect("umount");
+    let error = recorder(&disk).run(&argv(&program));
+    let left = std::fs::read_dir(&disk).expect("lists").count();
+    let unmounted = Command::new("umount").arg(&disk).status();
+    assert!(unmounted.expect("umount runs").success());
+    let error = error.expect_err("fails");
+    assert_eq!(left, 0, "{error}");
     assert!(
         error.to_string().contains("No space left on device"),
         "{error}"
@@ -298,10 +291,9 @@ fn a_full_disk_is_an_error_and_leaves_nothing() {
 }
 
 #[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
 fn commands_that_cannot_start_are_told_apart() {
-    let Some(dir) = bench("commands_that_cannot_start_are_told_apart") else {
-        return;
-    };
+    let dir = bench();
     let mut recorder = recorder(dir.path());
     let error = fails(&recorder, &["no-such-program-7"]);
     assert_eq!(error.to_string(), "no-such-program-7: command not found");
@@ -335,22 +327,24 @@ fn commands_that_cannot_start_are_told_apart() {
 }
 
 #[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
 fn an_interrupted_recording_is_finished_and_marked() {
-    let Some(dir) = bench("an_interrupted_recording_is_finished_and_marked") else {
-        return;
-    };
+    let dir = bench();
     // The driver runs in a process of its own, which is told to end.
     let test = std::env::current_exe().expect("test");
     let profile = test.ancestors().nth(2).expect("profile directory");
     let example = profile.join("examples/record");
-    if !example.exists() {
-        // `cargo test --test processes` alone does not build examples.
-        let built = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--example", "record", "--manifest-path"])
-            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
-            .status();
-        assert!(built.expect("cargo runs").success());
+    // `cargo test --test processes` alone builds no examples, and one from before may be there.
+    let mut build = Command::new(env!("CARGO"));
+    build
+        .args(["build", "--quiet", "--example", "record", "--manifest-path"])
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+        .arg("--target-dir")
+        .arg(profile.parent().expect("target directory"));
+    if profile.ends_with("release") {
+        build.arg("--release");
     }
+    assert!(build.status().expect("cargo runs").success());
     let output = dir.path().join("out.pbr");
     let mut driver = Command::new(&example)
         .arg(&output)

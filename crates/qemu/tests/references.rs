@@ -30,10 +30,9 @@ fn region(dir: &std::path::Path) -> piebald_qemu::recorder::Recorder {
 }
 
 #[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
 fn every_address_of_a_loop_is_exact() {
-    let Some(dir) = bench("every_address_of_a_loop_is_exact") else {
-        return;
-    };
+    let dir = bench();
     let body = r#"asm volatile(
         "xor %%ecx, %%ecx\n"
         "1: mov (%0,%%rcx,8), %%rax\n add %%rax, 16384(%0,%%rcx,8)\n mov %%eax, 32768(%0,%%rcx,4)\n"
@@ -58,10 +57,9 @@ fn every_address_of_a_loop_is_exact() {
 }
 
 #[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
 fn instructions_with_several_accesses_are_taken_apart() {
-    let Some(dir) = bench("instructions_with_several_accesses_are_taken_apart") else {
-        return;
-    };
+    let dir = bench();
     let body = r#"asm volatile(
         "mov %0, %%rbx\n"
         "lea 0x100(%%rbx), %%rsi\n lea 0x200(%%rbx), %%rdi\n"
@@ -109,10 +107,9 @@ fn instructions_with_several_accesses_are_taken_apart() {
 }
 
 #[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
 fn atomic_updates_of_threads_are_one_reference_each() {
-    let Some(dir) = bench("atomic_updates_of_threads_are_one_reference_each") else {
-        return;
-    };
+    let dir = bench();
     let source = r#"
 #include <pthread.h>
 __attribute__((section(".fixed"), aligned(4096))) char area[65536] = {1};
@@ -141,10 +138,9 @@ int main(void) {
 }
 
 #[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
 fn marks_are_events_in_their_place() {
-    let Some(dir) = bench("marks_are_events_in_their_place") else {
-        return;
-    };
+    let dir = bench();
     let body = r#"asm volatile("movb $1, 0x10(%0)" :: "r"(a) : "memory");
         MARK(77);
         asm volatile("jmp 1f\n1: movb $1, 0x20(%0)" :: "r"(a) : "memory");"#;
@@ -183,10 +179,9 @@ int main(void) {
 }"#;
 
 #[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
 fn skip_and_limit_count_references() {
-    let Some(dir) = bench("skip_and_limit_count_references") else {
-        return;
-    };
+    let dir = bench();
     let program = cc(dir.path(), "walk", WALK, &FIXED);
     let words = [program.to_str().expect("path")];
     let whole = record(dir.path(), &words);
@@ -205,10 +200,9 @@ fn skip_and_limit_count_references() {
 }
 
 #[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
 fn the_program_can_be_ended_at_the_limit() {
-    let Some(dir) = bench("the_program_can_be_ended_at_the_limit") else {
-        return;
-    };
+    let dir = bench();
     let source = WALK.replace("r < 4", "1");
     let program = cc(dir.path(), "forever", &source, &FIXED);
     let mut recorder = recorder(dir.path());
@@ -220,10 +214,9 @@ fn the_program_can_be_ended_at_the_limit() {
 }
 
 #[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
 fn threads_that_write_when_the_limit_is_reached_lose_nothing_of_what_they_began() {
-    let Some(dir) = bench("threads_that_write_when_the_limit_is_reached") else {
-        return;
-    };
+    let dir = bench();
     let source = r#"
 #include <pthread.h>
 static volatile unsigned sink[8][1 << 16];
@@ -255,10 +248,9 @@ int main(void) {
 }
 
 #[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
 fn a_vector_call_names_its_first_buffer() {
-    let Some(dir) = bench("a_vector_call_names_its_first_buffer") else {
-        return;
-    };
+    let dir = bench();
     let source = r#"
 #include <sys/uio.h>
 #include <unistd.h>
@@ -288,10 +280,9 @@ int main(void) {
 /// What the emulator itself writes to the stack for a handler is no reference of
 /// the program.
 #[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
 fn a_signal_frame_is_not_the_programs() {
-    let Some(dir) = bench("a_signal_frame_is_not_the_programs") else {
-        return;
-    };
+    let dir = bench();
     let source = r#"
 #define _GNU_SOURCE
 #include <signal.h>

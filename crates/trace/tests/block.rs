@@ -1,12 +1,19 @@
 //! Readers of block and file traces, by their public interface.
 
+#[path = "block/cuts.rs"]
+mod cuts;
 #[path = "block/damage.rs"]
 mod damage;
+#[path = "block/fetched.rs"]
+mod fetched;
 #[path = "block/formats.rs"]
 mod formats;
+#[path = "block/kinds.rs"]
+mod kinds;
 #[path = "block/mutations.rs"]
 mod mutations;
 #[path = "block/samples.rs"]
 mod samples;
 #[path = "block/support.rs"]
 mod support;
+mod traces;

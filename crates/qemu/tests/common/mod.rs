@@ -9,19 +9,21 @@ use piebald_qemu::recorder::{RecordError, Recorder, Summary};
 use piebald_trace::recording::Recording;
 use piebald_trace::recording::model::{AccessKind, BlockDef, Entry, Event, EventKind};
 
-/// A directory for one test; `None` (a named skip) if QEMU is absent, which is a
-/// failure in continuous integration.
-pub fn bench(test: &str) -> Option<tempfile::TempDir> {
-    let qemu = Command::new("qemu-x86_64").arg("--version").output();
-    if qemu.is_err() {
-        assert!(
-            std::env::var("CI").as_deref() != Ok("true"),
-            "qemu-x86_64 is absent"
-        );
-        eprintln!("{test}: skipped, qemu-x86_64 is absent (apt install qemu-user)");
-        return None;
+/// A directory for one test.
+///
+/// # Panics
+/// If QEMU is absent.
+pub fn bench() -> tempfile::TempDir {
+    need("qemu-x86_64", "qemu-user");
+    tempfile::tempdir().expect("temporary directory")
+}
+
+/// # Panics
+/// If the program, which is in this Debian package, is absent.
+pub fn need(program: &str, package: &str) {
+    if let Err(error) = Command::new(program).arg("--version").output() {
+        panic!("{program}: {error} (Debian package {package})");
     }
-    Some(tempfile::tempdir().expect("temporary directory"))
 }
 
 /// Compiles C with these options.
@@ -34,7 +36,8 @@ pub fn cc(dir: &Path, name: &str, source: &str, options: &[&str]) -> PathBuf {
         .arg(&file)
         .args(options)
         .status();
-    assert!(status.expect("cc runs").success(), "cc {name}");
+    let status = status.expect("cc runs (Debian package build-essential)");
+    assert!(status.success(), "cc {name}");
     program
 }
 

@@ -8,7 +8,7 @@ use piebald_trace::block::{
 };
 use piebald_trace::foreign::Distinct;
 
-use crate::support::{blktrace, expected, lines, open, options, sample};
+use crate::support::{blktrace, expected, lcs, lines, open, options, sample};
 
 #[test]
 fn every_sample_gives_its_requests() {
@@ -26,10 +26,10 @@ fn every_sample_is_found_out_by_its_content() {
     for format in Format::ALL {
         let found = BlockTrace::from_bytes("x.msr", &sample(format), Options::default());
         match format {
-            // Nothing marks it.
-            Format::W106 => {
+            // Nothing marks them.
+            Format::W106 | Format::W106Be | Format::Valpin => {
                 let error = found.err().expect("no format").to_string();
-                assert!(error.contains("w106 has no mark"), "{error}");
+                assert!(error.contains("have no mark to know them by"), "{error}");
             }
             // Whole milliseconds and flags of DiskSim look the same.
             Format::Mqsim => {
@@ -52,6 +52,8 @@ fn names_read_back_and_are_different() {
         ("lirs", Format::Ids),
         ("vscsi", Format::VscsiV1),
         ("lis", Format::Arc),
+        ("caffeine", Format::W106Be),
+        ("oracleGeneralOpNS", Format::OracleGeneralOpNs),
     ] {
         assert_eq!(alias.parse::<Format>().expect("an alias"), format);
     }
@@ -194,7 +196,8 @@ fn the_next_use_is_told() {
         })
         .collect();
     let third = NextUse::At(std::num::NonZeroU64::new(3).expect("not 0"));
-    assert_eq!(next, [third, NextUse::Never, NextUse::Never]);
+    let never = NextUse::Never;
+    assert_eq!(next, [third, never, never, never]);
 }
 
 #[test]
@@ -206,7 +209,7 @@ fn formats_say_what_they_give() {
     };
     assert_eq!(kind(TargetKind::Device).count(), 13);
     assert_eq!(kind(TargetKind::File).count(), 4);
-    assert_eq!(kind(TargetKind::Id).count(), 3);
+    assert_eq!(kind(TargetKind::Id).count(), 8);
     for format in Format::ALL {
         for request in open(&sample(format), options(format)).requests() {
             let request = request.expect("reads");
@@ -240,12 +243,42 @@ fn ambiguous_content_lists_what_it_may_be() {
 }
 
 #[test]
-fn fio_three_has_times() {
+fn fio_three_has_times_in_microseconds() {
     let text = b"fio version 3 iolog\n0 /d/f add\n5 /d/f read 0 4096\n";
     assert_eq!(
         lines(text, Options::default()),
-        ["#0 5000000 0 read file /d/f bytes 0+4096"]
+        ["#0 5000 0 read file /d/f bytes 0+4096"]
     );
+}
+
+#[test]
+fn fio_names_reach_up_to_the_action() {
+    let text = b"fio version 2 iolog\n/d/my disk add\n/d/my disk open\n/d/my disk read 0 4096\n\
+        /d/my disk sync_file_range 0 4096\n/d/my disk syncfs 0 0\n/d/my disk wait 1500 0\n";
+    let mut trace = open(text, Options::default());
+    assert_eq!(
+        head(&mut trace, 9).expect("reads"),
+        ["#0 - 0 read file /d/my disk bytes 0+4096"]
+    );
+    let passed = trace.passed();
+    assert_eq!((passed.flushes, passed.others), (2, 2));
+}
+
+#[test]
+fn lcs_is_read_in_all_versions_behind_both_headers() {
+    for version in 1..=8 {
+        let format = match version {
+            1 => Format::LcsV1,
+            _ => Format::Lcs,
+        };
+        for header in [1024, 8192] {
+            let bytes = lcs(version, header);
+            let found = open(&bytes, Options::default());
+            assert_eq!(found.format(), format, "version {version}");
+            let read = lines(&bytes, Options::default());
+            assert_eq!(read, expected(format), "version {version}, {header} bytes");
+        }
+    }
 }
 
 #[test]

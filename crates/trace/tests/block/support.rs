@@ -9,11 +9,20 @@ pub fn sample(format: Format) -> Vec<u8> {
         Format::Blktrace => blktrace(u32::to_le_bytes, u64::to_le_bytes, u16::to_le_bytes),
         Format::VscsiV1 => vscsi_v1(),
         Format::VscsiV2 => vscsi_v2(),
-        Format::OracleGeneral => oracle_general(),
-        Format::AccuSim => accusim(),
-        Format::W106 => [7u32, 8, 7, 0x0102_0304]
+        Format::OracleGeneral => OBJECTS.iter().flat_map(|o| oracle(*o, &[])).collect(),
+        Format::OracleGeneralOpNs => OBJECTS
             .iter()
-            .flat_map(|n| n.to_be_bytes())
+            .zip([1, 3, 9, 12])
+            .flat_map(|(o, op)| oracle(*o, &[op, 7, 0]))
+            .collect(),
+        Format::LcsV1 => lcs(1, 8192),
+        Format::Lcs => lcs(3, 8192),
+        Format::AccuSim => accusim(),
+        Format::W106 => NUMBERS.iter().flat_map(|n| n.to_le_bytes()).collect(),
+        Format::W106Be => NUMBERS.iter().flat_map(|n| n.to_be_bytes()).collect(),
+        Format::Valpin => NUMBERS
+            .iter()
+            .flat_map(|n| u64::from(*n).to_le_bytes())
             .collect(),
         text => text_sample(text).as_bytes().to_vec(),
     }
@@ -117,10 +126,17 @@ pub fn expected(format: Format) -> &'static [&'static str] {
             "#1 11000000000 0 write disk 0 sectors 808+1",
             "#2 12000000000 0 read disk 0 sectors 16+1",
         ],
-        Format::OracleGeneral => &[
+        Format::OracleGeneral | Format::LcsV1 => &[
             "#0 10000000000 0 read block 800",
             "#1 10000000000 0 read block 801",
             "#2 11000000000 0 read block 800",
+            "#3 10000000000 0 read block 802",
+        ],
+        // The third deletes its object.
+        Format::OracleGeneralOpNs | Format::Lcs => &[
+            "#0 10000000000 0 read block 800",
+            "#1 10000000000 0 write block 801",
+            "#2 10000000000 0 read block 802",
         ],
         Format::Ids => &[
             "#0 - 0 read block 0",
@@ -181,7 +197,7 @@ pub fn expected(format: Format) -> &'static [&'static str] {
             "#1 - 0 write file /d/f bytes 0+512",
             "#2 - 0 read file /d/f bytes 12288+1",
         ],
-        Format::W106 => &[
+        Format::W106 | Format::W106Be | Format::Valpin => &[
             "#0 - 0 read block 7",
             "#1 - 0 read block 8",
             "#2 - 0 read block 7",
@@ -248,17 +264,50 @@ fn vscsi_v2() -> Vec<u8> {
     bytes
 }
 
-fn oracle_general() -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for (time, id, size, next) in [
-        (10u32, 800u64, 512u32, 3i64),
-        (10, 801, 4096, -1),
-        (11, 800, 512, -1),
-    ] {
-        bytes.extend(time.to_le_bytes());
-        bytes.extend(id.to_le_bytes());
-        bytes.extend(size.to_le_bytes());
-        bytes.extend(next.to_le_bytes());
+const NUMBERS: [u32; 4] = [7, 8, 7, 0x0102_0304];
+
+/// Objects as second, number, size and next use: one is used again, one has no size, one is larger
+/// than 2 GiB and comes a second before the one before.
+const OBJECTS: [(u32, u64, u32, i64); 4] = [
+    (10, 800, 512, 3),
+    (10, 801, 0, -1),
+    (11, 800, 512, i64::MAX),
+    (10, 802, 0x8000_0001, -1),
+];
+
+/// A record of oracleGeneral, with `extra` bytes before the next use.
+pub fn oracle((time, id, size, next): (u32, u64, u32, i64), extra: &[u8]) -> Vec<u8> {
+    [
+        &time.to_le_bytes()[..],
+        &id.to_le_bytes(),
+        &size.to_le_bytes(),
+        extra,
+        &next.to_le_bytes(),
+    ]
+    .concat()
+}
+
+/// The same objects behind a header of lcs of `header` bytes, from version 2 on with operations.
+pub fn lcs(version: u64, header: usize) -> Vec<u8> {
+    const MAGIC: [u8; 8] = 0x1234_5678_9abc_def0_u64.to_le_bytes();
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend(version.to_le_bytes());
+    bytes.resize(header - 8, 0);
+    bytes.extend(MAGIC);
+    for (object, op) in OBJECTS.iter().zip([1, 3, 9, 12]) {
+        // Operation and tenant 5, then a time to live.
+        let (op, ttl) = (op | 5_u32 << 8, 60_u32);
+        bytes.extend(match version {
+            1 => oracle(*object, &[]),
+            2 => oracle(*object, &op.to_le_bytes()),
+            // The upper half of the size comes first.
+            _ => oracle(
+                *object,
+                &[[0; 4], op.to_le_bytes(), ttl.to_le_bytes()].concat(),
+            ),
+        });
+        let features = [0, 1, 2, 4, 8, 16][version.saturating_sub(3) as usize];
+        bytes.extend(vec![9; 4 * features]);
     }
     bytes
 }

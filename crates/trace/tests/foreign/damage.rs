@@ -10,34 +10,70 @@ fn read(bytes: &[u8], format: Format) -> Collected {
 }
 
 /// A cut is seen unless it falls between two records, and then what is there is right.
-fn cut_everywhere(whole: &[u8], format: Format, boundary: impl Fn(usize) -> bool) {
+fn cut_everywhere(whole: &[u8], format: Format, record: usize) {
     let all = read(whole, format);
     assert_eq!(all.failure, None);
     for at in 0..whole.len() {
         let got = read(&whole[..at], format);
         assert!(all.refs.starts_with(&got.refs), "{format} cut at {at}");
-        if boundary(at) {
+        if at % record == 0 {
             assert_eq!(got.failure, None, "{format} cut at {at}");
             continue;
         }
         let failure = got
             .failure
             .unwrap_or_else(|| panic!("{format} cut at {at} is not seen"));
-        assert!(failure.contains("the file ends inside a"), "{failure}");
+        let size = format!(" of {record} bytes");
+        assert!(
+            failure.contains("the file ends inside a") && failure.ends_with(&size),
+            "{failure}"
+        );
         assert_eq!(got.events.last().map(|e| e.2), Some(Next::Broken));
     }
 }
 
 #[test]
-fn a_text_cut_inside_a_line_is_broken() {
-    let texts: [(Vec<u8>, Format); 4] = [
+fn a_text_cut_inside_a_line_is_broken_unless_the_line_parses() {
+    let texts: [(Vec<u8>, Format); 9] = [
         (own_bytes("chase.lackey"), Format::Lackey),
+        (b"I 0400d7d4,8\n M 0421c7f0,4\n".to_vec(), Format::Lackey),
         (b"0 64\n12 128 4096\n".to_vec(), Format::RamulatorCpu),
         (b"0x40 R\n0x80 W\n".to_vec(), Format::RamulatorDram),
+        (b"LD 0x40\nST 80\n".to_vec(), Format::Ramulator2LoadStore),
+        (
+            b"R 0,1,2\nW 0,1,3,17\n".to_vec(),
+            Format::Ramulator2ReadWrite,
+        ),
         (b"l 0x40 1\ns 0x80 12\n".to_vec(), Format::LoadStore),
+        (b"2 4000\n0 7ff0\n1 7ff8 x\n".to_vec(), Format::Din),
+        (
+            b"0x40: R 0x80\n0x44: W 0x88\n#eof\n".to_vec(),
+            Format::Pinatrace,
+        ),
     ];
     for (text, format) in texts {
-        cut_everywhere(&text, format, |at| at == 0 || text[at - 1] == b'\n');
+        let mut unended = 0;
+        for at in 1..=text.len() {
+            let cut = &text[..at];
+            let lines = cut.iter().rposition(|&b| b == b'\n').map_or(0, |n| n + 1);
+            let before = read(&cut[..lines], format);
+            assert_eq!(before.failure, None, "{format} cut at {at}");
+            let got = read(cut, format);
+            assert!(got.refs.starts_with(&before.refs), "{format} cut at {at}");
+            match got.failure {
+                None => {
+                    assert_eq!(got.notes.unended_lines, u64::from(lines < at));
+                    unended += got.notes.unended_lines;
+                }
+                Some(why) => {
+                    assert_eq!(got.refs, before.refs, "{format} cut at {at}");
+                    let said = "; no line feed ends this line: the file may have been cut";
+                    assert!(why.ends_with(said), "{format} cut at {at}: {why}");
+                    assert_eq!(got.events.last().map(|e| e.2), Some(Next::Broken));
+                }
+            }
+        }
+        assert!(unended > 0, "{format}: no cut is taken");
     }
 }
 
@@ -45,16 +81,16 @@ fn a_text_cut_inside_a_line_is_broken() {
 fn a_binary_cut_inside_a_record_is_broken() {
     // Past the sixth load, which is enough for every kind of record boundary.
     let small = own_bytes("chase.champsim");
-    cut_everywhere(&small[..20 * 64], Format::ChampSim, |at| at % 64 == 0);
+    cut_everywhere(&small[..20 * 64], Format::ChampSim, 64);
     let large = own_bytes("chase.cloudsuite");
-    cut_everywhere(&large[..20 * 96], Format::CloudSuite, |at| at % 96 == 0);
+    cut_everywhere(&large[..20 * 96], Format::CloudSuite, 96);
     let mut entries = Vec::new();
     let packed = own_bytes("chase.drmemtrace.7.trace.gz");
     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut entries)
         .expect("unpacked");
     // The run's only update is left out: a cut between its load and its store leaves a load.
     let update = entries.len() - 12 * 7;
-    cut_everywhere(&entries[..update], Format::DrMemtrace, |at| at % 12 == 0);
+    cut_everywhere(&entries[..update], Format::DrMemtrace, 12);
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn campaign(target: fn(&[u8]), corpus: &[Vec<u8>]) {
 }
 
 #[test]
-fn lackey_keeps_its_promises() {
+fn fuzz_lackey_keeps_its_promises() {
     campaign(
         fuzz::lackey,
         &[own_bytes("chase.lackey"), own_bytes("chase.lackey.zst")],
@@ -82,13 +82,13 @@ fn lackey_keeps_its_promises() {
 }
 
 #[test]
-fn champsim_keeps_its_promises() {
+fn fuzz_champsim_keeps_its_promises() {
     let names = ["chase.champsim", "chase.champsim.xz", "chase.cloudsuite"];
     campaign(fuzz::champsim, &names.map(own_bytes));
 }
 
 #[test]
-fn drmemtrace_keeps_its_promises() {
+fn fuzz_drmemtrace_keeps_its_promises() {
     let packed = own_bytes("chase.drmemtrace.7.trace.gz");
     let mut plain = Vec::new();
     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut plain)
@@ -98,14 +98,29 @@ fn drmemtrace_keeps_its_promises() {
 }
 
 #[test]
-fn ramulator_keeps_its_promises() {
+fn fuzz_ramulator_keeps_its_promises() {
     let cpu = b"3 9618752\n0 64 128\n4294967294 0x40\n".to_vec();
     let dram = b"0x12345680 R\n0x4cbd56c0 W\n".to_vec();
-    campaign(fuzz::ramulator, &[cpu, dram]);
+    let load_store = b"LD 0x12345680\nST 4096\n".to_vec();
+    let read_write = b"R 0,1,2,3,4\nW 1,0,5,262143,2047\n".to_vec();
+    campaign(fuzz::ramulator, &[cpu, dram, load_store, read_write]);
 }
 
 #[test]
-fn loadstore_keeps_its_promises() {
+fn fuzz_din_keeps_its_promises() {
+    let text = b"2 400d7d4\n0 7ff0005c8\n1 7ff0005c8\n4 0\n3 1 x\n".to_vec();
+    campaign(fuzz::din, &[text]);
+}
+
+#[test]
+fn fuzz_pinatrace_keeps_its_promises() {
+    let text = b"0x7f0a1b2c: R 0x7ffd0010\n0x7f0a1b2c: W 0x7ffd0010\n0x7f0a1b30: W 0x7ffd0018\n\
+        0x7f0a1b34: R 0x40\n#eof\n";
+    campaign(fuzz::pinatrace, &[text.to_vec()]);
+}
+
+#[test]
+fn fuzz_loadstore_keeps_its_promises() {
     let text = b"s 0x1fffff50 1\nl 0x1fffff58 1 2 3\nl 0xffffffff 4294967294\n".to_vec();
     campaign(fuzz::loadstore, &[text]);
 }

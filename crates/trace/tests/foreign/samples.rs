@@ -1,15 +1,15 @@
-//! Counts on real traces, against integers that were taken from the same files by an independent
-//! script (Python over `zcat` and `zipfile`). The files are third-party and not in the repository:
-//! they are found through `PIEBALD_TRACES` (default `../shared/traces` beside the workspace).
+//! Counts on recorded traces, against integers that were taken from the same files by an independent
+//! script (Python over `zcat` and `zipfile`). The free ones are in `testdata`;
+//! `scripts/fetch-traces.sh` gets the others.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use piebald_trace::foreign::{
     DEFAULT_DISTINCT_BOUND, Ending, Fetches, ForeignTrace, Format, Options, Summary,
 };
 use piebald_units::op::{MemRef, Next, OpSource};
 
-use crate::support::workspace;
+use crate::traces::{fetched, packed};
 
 const DATA_ONLY: Options = Options {
     fetches: Fetches::None,
@@ -29,39 +29,9 @@ struct Sample {
     lines: u64,
 }
 
-const SAMPLES: [Sample; 7] = [
+const PACKED: [Sample; 3] = [
     Sample {
-        file: "gcc.trace.gz",
-        crc32: 0x9ba9_d918,
-        format: Format::LoadStore,
-        refs: [318_197, 197_486, 0],
-        instructions: 1_024_481 + 318_197 + 197_486,
-        range: (0, 0xffff_ffff),
-        pages: 294,
-        lines: 3367,
-    },
-    Sample {
-        file: "mcf.trace.gz",
-        crc32: 0xee25_e8ff,
-        format: Format::LoadStore,
-        refs: [5972, 721_258, 0],
-        instructions: 286_478 + 5972 + 721_258,
-        range: (0, 0xffff_ffff),
-        pages: 1442,
-        lines: 90_077,
-    },
-    Sample {
-        file: "swim.trace.gz",
-        crc32: 0x048e_ae66,
-        format: Format::LoadStore,
-        refs: [220_668, 82_525, 0],
-        instructions: 873_009 + 220_668 + 82_525,
-        range: (0, 0xffff_ffff),
-        pages: 135,
-        lines: 3453,
-    },
-    Sample {
-        file: "403.gcc.gz",
+        file: "traces/mem/403.gcc.gz",
         crc32: 0x42ed_405c,
         format: Format::RamulatorCpu,
         refs: [45_675, 4349, 0],
@@ -71,17 +41,7 @@ const SAMPLES: [Sample; 7] = [
         lines: 43_198,
     },
     Sample {
-        file: "456.hmmer.gz",
-        crc32: 0xa203_1086,
-        format: Format::RamulatorCpu,
-        refs: [565_407, 540_737, 0],
-        instructions: 199_984_232,
-        range: (0x43_6480, 0x7fff_a007_9bff),
-        pages: 564,
-        lines: 33_007,
-    },
-    Sample {
-        file: "drmemtrace/drmemtrace.threadsig.2765542.2328.trace.zip",
+        file: "traces/mem/drmemtrace/drmemtrace.threadsig.2765542.2328.trace.zip",
         crc32: 0xcfa7_14aa,
         format: Format::DrMemtrace,
         refs: [17_645, 10_015, 409],
@@ -91,7 +51,7 @@ const SAMPLES: [Sample; 7] = [
         lines: 723,
     },
     Sample {
-        file: "drmemtrace/drmemtrace.threadsig.2765543.2117.trace.zip",
+        file: "traces/mem/drmemtrace/drmemtrace.threadsig.2765543.2117.trace.zip",
         crc32: 0x0e87_86e0,
         format: Format::DrMemtrace,
         refs: [750_099, 860_082, 10_007],
@@ -102,69 +62,104 @@ const SAMPLES: [Sample; 7] = [
     },
 ];
 
-/// The directory of memory traces; without it, says which test is skipped, or fails in CI.
-fn directory(test: &str) -> Option<PathBuf> {
-    let set = std::env::var_os("PIEBALD_TRACES").map(PathBuf::from);
-    let root = workspace().join(set.unwrap_or_else(|| "../shared/traces".into()));
-    let mem = root.join("mem");
-    if mem.is_dir() {
-        return Some(mem);
+const FETCHED: [Sample; 4] = [
+    Sample {
+        file: "mem/gcc.trace.gz",
+        crc32: 0x9ba9_d918,
+        format: Format::LoadStore,
+        refs: [318_197, 197_486, 0],
+        instructions: 1_024_481 + 318_197 + 197_486,
+        range: (0, 0xffff_ffff),
+        pages: 294,
+        lines: 3367,
+    },
+    Sample {
+        file: "mem/mcf.trace.gz",
+        crc32: 0xee25_e8ff,
+        format: Format::LoadStore,
+        refs: [5972, 721_258, 0],
+        instructions: 286_478 + 5972 + 721_258,
+        range: (0, 0xffff_ffff),
+        pages: 1442,
+        lines: 90_077,
+    },
+    Sample {
+        file: "mem/swim.trace.gz",
+        crc32: 0x048e_ae66,
+        format: Format::LoadStore,
+        refs: [220_668, 82_525, 0],
+        instructions: 873_009 + 220_668 + 82_525,
+        range: (0, 0xffff_ffff),
+        pages: 135,
+        lines: 3453,
+    },
+    Sample {
+        file: "mem/456.hmmer.gz",
+        crc32: 0xa203_1086,
+        format: Format::RamulatorCpu,
+        refs: [565_407, 540_737, 0],
+        instructions: 199_984_232,
+        range: (0x43_6480, 0x7fff_a007_9bff),
+        pages: 564,
+        lines: 33_007,
+    },
+];
+
+impl Sample {
+    fn summary(&self, path: &Path) -> Summary {
+        let bytes = std::fs::read(path).expect(self.file);
+        let mut crc = flate2::Crc::new();
+        crc.update(&bytes);
+        assert_eq!(crc.sum(), self.crc32, "{} is another file", self.file);
+        let trace = ForeignTrace::at(&[path], None, DATA_ONLY).expect(self.file);
+        assert_eq!(trace.format(), self.format);
+        trace.summary(DEFAULT_DISTINCT_BOUND).expect(self.file)
     }
-    let message = format!("skipped {test}: no {} (set PIEBALD_TRACES)", mem.display());
-    let ci = std::env::var("CI").is_ok_and(|v| v == "true");
-    assert!(!ci, "{message}");
-    println!("{message}");
-    None
-}
 
-fn summary(sample: &Sample, path: PathBuf) -> Summary {
-    let bytes = std::fs::read(&path).expect(sample.file);
-    let mut crc = flate2::Crc::new();
-    crc.update(&bytes);
-    assert_eq!(crc.sum(), sample.crc32, "{} is another file", sample.file);
-    let trace = ForeignTrace::at(&[path], None, DATA_ONLY).expect(sample.file);
-    assert_eq!(trace.format(), sample.format);
-    trace.summary(DEFAULT_DISTINCT_BOUND).expect(sample.file)
-}
-
-#[test]
-fn real_traces_count_as_an_independent_script_counts_them() {
-    let Some(mem) = directory("real_traces_count_as_an_independent_script_counts_them") else {
-        return;
-    };
-    for sample in &SAMPLES {
-        let sum = summary(sample, mem.join(sample.file));
-        let name = sample.file;
-        assert_eq!(sum.refs[..3], sample.refs, "{name}");
+    /// Fails if the file at `path` has other counts.
+    fn check(&self, path: &Path) {
+        let sum = self.summary(path);
+        let name = self.file;
+        assert_eq!(sum.refs[..3], self.refs, "{name}");
         assert_eq!(sum.refs[3..], [0, 0], "{name}");
-        assert_eq!(sum.instructions, sample.instructions, "{name}");
+        assert_eq!(sum.instructions, self.instructions, "{name}");
         let range = sum.range.expect(name);
-        assert_eq!((range.lowest, range.highest), sample.range, "{name}");
-        assert_eq!(sum.pages.to_string(), sample.pages.to_string(), "{name}");
-        assert_eq!(sum.lines.to_string(), sample.lines.to_string(), "{name}");
-        let whole = match sample.format {
+        assert_eq!((range.lowest, range.highest), self.range, "{name}");
+        assert_eq!(sum.pages.to_string(), self.pages.to_string(), "{name}");
+        assert_eq!(sum.lines.to_string(), self.lines.to_string(), "{name}");
+        let whole = match self.format {
             Format::DrMemtrace => Ending::Exit(0),
             _ => Ending::End,
         };
         assert_eq!(sum.endings, [whole], "{name}");
-        assert_eq!(
-            sum.filtered,
-            sample.format == Format::RamulatorCpu,
-            "{name}"
-        );
+        let is_filtered = self.format == Format::RamulatorCpu;
+        assert_eq!(sum.filtered, is_filtered, "{name}");
+    }
+}
+
+#[test]
+fn recorded_traces_count_as_an_independent_script_counts_them() {
+    for sample in &PACKED {
+        sample.check(&packed(sample.file));
+    }
+}
+
+#[test]
+#[ignore = "needs scripts/fetch-traces.sh: ./test.sh foreign-traces"]
+fn fetched_traces_count_as_an_independent_script_counts_them() {
+    for sample in &FETCHED {
+        sample.check(&fetched(sample.file));
     }
 }
 
 #[test]
 fn threads_of_drmemtrace_are_files_of_one_directory() {
-    let Some(mem) = directory("threads_of_drmemtrace_are_files_of_one_directory") else {
-        return;
-    };
     let all = Options {
         fetches: Fetches::All,
         ..DATA_ONLY
     };
-    let trace = ForeignTrace::at(&[mem.join("drmemtrace")], None, all).expect("a trace");
+    let folder = packed("traces/mem/drmemtrace");
+    let trace = ForeignTrace::at(&[folder], None, all).expect("a trace");
     assert_eq!(trace.threads(), 2);
     let sum = trace.summary(DEFAULT_DISTINCT_BOUND).expect("a summary");
     assert_eq!(sum.calls, 138 + 9);
@@ -192,8 +187,8 @@ fn processor_seconds() -> f64 {
 #[test]
 #[ignore = "a measurement"]
 fn speed_of_each_reader() {
-    let mem = directory("speed_of_each_reader").expect("traces");
-    let mut files: Vec<PathBuf> = SAMPLES.iter().map(|s| mem.join(s.file)).collect();
+    let mut files: Vec<PathBuf> = PACKED.iter().map(|s| packed(s.file)).collect();
+    files.extend(FETCHED.iter().map(|s| fetched(s.file)));
     files.extend(
         std::env::var_os("PIEBALD_SPEED")
             .map(|list| std::env::split_paths(&list).collect::<Vec<_>>())

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use piebald_trace::foreign::{ForeignThread, ForeignTrace, Format, Options};
+use piebald_trace::foreign::{ForeignThread, ForeignTrace, Format, Notes, Options};
 use piebald_units::op::{MemRef, Next, OpSource};
 
 /// All that a thread gave.
@@ -13,6 +13,7 @@ pub struct Collected {
     /// Events with the number of references before and the tail.
     pub events: Vec<(usize, u32, Next)>,
     pub failure: Option<String>,
+    pub notes: Notes,
 }
 
 impl Collected {
@@ -27,11 +28,12 @@ impl Collected {
     }
 }
 
-pub fn collect(source: &mut dyn OpSource) -> Collected {
+pub fn collect(source: &mut ForeignThread) -> Collected {
     let mut all = Collected {
         refs: Vec::new(),
         events: Vec::new(),
         failure: None,
+        notes: Notes::default(),
     };
     let mut buffer = [MemRef::default(); 64];
     loop {
@@ -47,6 +49,7 @@ pub fn collect(source: &mut dyn OpSource) -> Collected {
         }
     }
     all.failure = source.failure().map(str::to_owned);
+    all.notes = source.notes();
     all
 }
 
