@@ -7,9 +7,17 @@ use std::{
 };
 
 use clap::Subcommand;
-use piebald_hw::{Machine, Options, disk, presets, spec::MachineSpec};
+use piebald_hw::{
+    Machine, Options, disk,
+    dram::bank_masks,
+    nearest::did_you_mean,
+    presets::{self, check::oddities, derive::CpuList},
+    spec::{CacheSpec, MachineSpec},
+};
 use piebald_lab::machine_lines;
+use piebald_policy::color_map::{ColorMap, Geometry, IndexedCache, PrivateL2};
 use piebald_report::write_atomically;
+use piebald_units::LINE_SHIFT;
 
 use crate::failure::{Failure, print};
 
@@ -38,7 +46,8 @@ enum What {
         #[arg(long)]
         file: bool,
     },
-    /// Check a machine file: syntax, geometry, timing
+    /// Check a machine file: syntax, geometry, timing. What is impossible is refused, what
+    /// is odd is a warning
     Check {
         /// Name of a preset, or a machine file
         machine: String,
@@ -52,6 +61,10 @@ enum What {
         /// A copy of another computer's /sys/devices/system/cpu
         #[arg(long, value_name = "DIR")]
         from: Option<PathBuf>,
+        /// Processors that make the machine, such as 0-3,8, instead of all that are online:
+        /// those of one kind, where there are several
+        #[arg(long, value_name = "LIST")]
+        cpus: Option<CpuList>,
     },
 }
 
@@ -64,7 +77,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         What::Disks { disk } => disks(disk.as_deref()),
         What::Show { machine, file } => show(machine, *file),
         What::Check { machine } => check(machine),
-        What::Derive { output, from } => derive(output.as_deref(), from.as_deref()),
+        What::Derive { output, from, cpus } => {
+            derive(output.as_deref(), from.as_deref(), cpus.as_ref())
+        }
     }?;
     Ok(ExitCode::SUCCESS)
 }
@@ -82,8 +97,9 @@ fn disks(name: Option<&str>) -> Result<(), Failure> {
     if let Some(name) = name {
         let names: Vec<&str> = disk::presets().collect();
         let text = disk::text(name).ok_or_else(|| {
+            let near = did_you_mean(name, disk::presets());
             let names = names.join(", ");
-            Failure::usage(format!("disk {name} is not known; allowed: {names}"))
+            Failure::usage(format!("disk {name} is not known; allowed: {names}{near}"))
         })?;
         return print(text);
     }
@@ -104,34 +120,64 @@ fn text(machine: &str) -> Result<(String, String), Failure> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok((text, machine.to_owned())),
         Err(e) => {
+            let near = did_you_mean(machine, presets::names());
             let names: Vec<&str> = presets::names().collect();
             let names = names.join(", ");
             Err(Failure::usage(format!(
-                "{machine}: {e}; allowed: a machine file, or one of {names}"
+                "{machine}: {e}; allowed: a machine file, or one of {names}{near}"
             )))
         }
     }
 }
 
-/// A machine that can be built.
-fn checked(machine: &str) -> Result<MachineSpec, Failure> {
+/// A machine that can be built, and its file.
+struct Checked {
+    spec: MachineSpec,
+    text: String,
+    warnings: Vec<String>,
+}
+
+/// Reads a machine, and says on standard error what is odd about it.
+fn checked(machine: &str) -> Result<Checked, Failure> {
     let (text, name) = text(machine)?;
-    let spec = presets::parse(&text, &name).map_err(Failure::usage)?;
-    Machine::new(&spec, &Options::default()).map_err(|e| {
-        let line = presets::line_of(&text, &e.field);
-        let line = line.map_or(String::new(), |l| format!(":{l}"));
-        Failure::usage(format!("{name}{line}: {e}"))
-    })?;
-    Ok(spec)
+    let checked = Checked::new(text, &name).map_err(Failure::usage)?;
+    warn(&checked.warnings);
+    Ok(checked)
+}
+
+fn warn(warnings: &[String]) {
+    for warning in warnings {
+        eprintln!("piebald: warning: {warning}");
+    }
+}
+
+impl Checked {
+    /// `name` is what errors and warnings call the text.
+    fn new(text: String, name: &str) -> Result<Self, String> {
+        let spec = presets::parse(&text, name).map_err(|e| e.to_string())?;
+        let placed = |e: &piebald_hw::SpecError| {
+            let line = presets::line_of(&text, &e.field);
+            let line = line.map_or(String::new(), |l| format!(":{l}"));
+            format!("{name}{line}: {e}")
+        };
+        Machine::new(&spec, &Options::default()).map_err(|e| placed(&e))?;
+        let warnings = oddities(&spec).iter().map(placed).collect();
+        Ok(Self {
+            spec,
+            text,
+            warnings,
+        })
+    }
 }
 
 fn show(machine: &str, file: bool) -> Result<(), Failure> {
     if file {
         return print(&text(machine)?.0);
     }
-    let spec = checked(machine)?;
+    let Checked { spec, text, .. } = checked(machine)?;
     let mut out = format!("{}: {}\n", spec.name, spec.title);
-    for line in machine_lines(&spec) {
+    let lines = machine_lines(&spec).into_iter();
+    for line in lines.chain(color_lines(&spec, &text)) {
         let _ = writeln!(out, "  {line}");
     }
     let on = spec.prefetch;
@@ -156,11 +202,119 @@ fn show(machine: &str, file: bool) -> Result<(), Failure> {
 }
 
 fn check(machine: &str) -> Result<(), Failure> {
-    let spec = checked(machine)?;
-    print(&format!("{}: ok\n", spec.name))
+    let Checked { spec, warnings, .. } = checked(machine)?;
+    let warnings = match warnings.len() {
+        0 => String::new(),
+        1 => ", 1 warning".to_owned(),
+        n => format!(", {n} warnings"),
+    };
+    print(&format!("{}: ok{warnings}\n", spec.name))
 }
 
-fn derive(output: Option<&Path>, from: Option<&Path>) -> Result<(), Failure> {
+/// What page colors a machine has, where the index functions that make them come from, and
+/// the bits that pick its banks. `text` is the machine's file.
+fn color_lines(spec: &MachineSpec, text: &str) -> Vec<String> {
+    let caches = || spec.cache.iter().enumerate();
+    let Some((at, last)) = caches().max_by_key(|(_, c)| c.level) else {
+        return Vec::new();
+    };
+    let mut lines = Vec::new();
+    let private = caches().find(|(_, c)| c.level == 2 && c.shared_by == 1 && last.level > 2);
+    let own = colors(Some(last), None, &[]);
+    lines.push(match private {
+        None => format!("page colors: {own} of the {}", last.name),
+        Some((_, l2)) => format!(
+            "page colors: {own} of the {}; {} of the private {}; {} of the {} leave the {} whole",
+            last.name,
+            colors(Some(l2), None, &[]),
+            l2.name,
+            colors(Some(last), Some(l2), &[]),
+            last.name,
+            l2.name
+        ),
+    });
+    let indexed = private.into_iter().chain([(at, last)]);
+    lines.extend(indexed.map(|(at, cache)| index_line(cache, at, text)));
+    lines.push(bank_line(spec));
+    lines
+}
+
+/// Number of page colors, or why there is no such number.
+fn colors(llc: Option<&CacheSpec>, l2: Option<&CacheSpec>, banks: &[u64]) -> String {
+    let masks = [llc, l2].map(|cache| cache.map_or(Vec::new(), slice_masks));
+    let indexed = |cache: Option<&CacheSpec>, slices| {
+        cache.map(|cache| IndexedCache {
+            line: 1 << LINE_SHIFT,
+            sets: cache.sets_of_slice(),
+            slices,
+        })
+    };
+    let geometry = Geometry {
+        llc: indexed(llc, &masks[0]),
+        l2: indexed(l2, &masks[1]),
+        banks,
+    };
+    match ColorMap::from_geometry(&geometry, PrivateL2::Exclude) {
+        Ok(map) => map.colors().to_string(),
+        Err(e) => format!("no number ({e})"),
+    }
+}
+
+fn slice_masks(cache: &CacheSpec) -> Vec<u64> {
+    let read = |text: &String| u64::from_str_radix(text.trim_start_matches("0x"), 16);
+    // All are masks, or the machine would not have been built.
+    cache.slice_hash.iter().flat_map(read).collect()
+}
+
+/// The index function of a cache, and what its file says about where that is from.
+fn index_line(cache: &CacheSpec, at: usize, text: &str) -> String {
+    let (slices, each) = (cache.slice_count(), cache.sets_of_slice());
+    let index = match (cache.slice_hash.len(), slices.is_power_of_two()) {
+        (0, true) => format!("linear over {} sets", cache.sets()),
+        (0, false) => format!("{slices} slices of {each} sets in turn"),
+        (masks, _) => format!("hashed: {slices} slices of {each} sets, by {masks} parities"),
+    };
+    let name = &cache.name;
+    match presets::remark(text, &format!("cache[{at}].slice_hash")) {
+        Some(remark) if !remark.starts_with("[GEN]") => {
+            format!("index of the {name}: {index}; {remark}")
+        }
+        remark => format!(
+            "index of the {name}: not known, taken as {index}: colors may not hold; {}",
+            remark.unwrap_or("no source is given")
+        ),
+    }
+}
+
+/// The bits of addresses that pick channel, rank and bank.
+fn bank_line(spec: &MachineSpec) -> String {
+    let memory = &spec.memory;
+    let controllers = u64::from(memory.controllers.max(1));
+    let masks = match bank_masks(&memory.dram, memory.size.0 / controllers) {
+        Ok(masks) => masks,
+        Err(e) => return format!("bank bits: {e}"),
+    };
+    let behind = match controllers {
+        1 => "",
+        _ => " behind each controller",
+    };
+    if masks.is_empty() {
+        let channels = memory.dram.channels;
+        return format!("bank bits: none of plain addresses, as {channels} channels take turns");
+    }
+    format!(
+        "bank bits: {} of channel, rank and bank{behind}; the page's number alone gives {} bank \
+         colors",
+        masks.len(),
+        colors(None, None, &masks)
+    )
+}
+
+fn derive(
+    output: Option<&Path>,
+    from: Option<&Path>,
+    cpus: Option<&CpuList>,
+) -> Result<(), Failure> {
     if from.is_none() && !cfg!(target_os = "linux") {
         return Err(Failure::failed(format!(
             "machine derive reads {SYSFS}, which only Linux has; allowed here: --from DIR with a \
@@ -179,22 +333,28 @@ fn derive(output: Option<&Path>, from: Option<&Path>) -> Result<(), Failure> {
         });
     }
     let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
-    let text = presets::derive::from_sysfs(&read).map_err(|e| {
-        let hidden = match e.path.contains("/cache/") {
+    let derived = presets::derive::from_sysfs(&read, cpus).map_err(|e| {
+        if e.path.starts_with("--cpus") {
+            return Failure::usage(e);
+        }
+        let is_hidden = e.path.contains("/cache/") && e.problem.starts_with("no such file");
+        let hidden = match is_hidden {
             true => " (virtual machines often hide their caches: derive on the host)",
             false => "",
         };
         Failure::failed(format!("{}/{e}{hidden}", root.display()))
     })?;
-    // What Linux says may still be more than the model has: 65 cores, caches of four levels.
-    let refuse = |problem: String| {
+    // What Linux says may still be more than the model has, or nonsense: a second level that
+    // is smaller than the first.
+    let Checked { text, warnings, .. } = Checked::new(derived.text, "derived").map_err(|e| {
         let root = root.display();
         Failure::failed(format!(
-            "{root}: no machine that can be modelled: {problem}"
+            "{root}: no machine that can be modelled: {e}; what is wrong there can be corrected in \
+             a copy of these files, given as --from DIR"
         ))
-    };
-    let spec = presets::parse(&text, "derived").map_err(|e| refuse(e.to_string()))?;
-    Machine::new(&spec, &Options::default()).map_err(|e| refuse(e.to_string()))?;
+    })?;
+    warn(&derived.warnings);
+    warn(&warnings);
     let Some(output) = output else {
         return print(&text);
     };

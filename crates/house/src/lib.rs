@@ -10,20 +10,35 @@
 
 #![forbid(unsafe_code)]
 
+pub mod census;
+pub mod circles;
+pub mod imports;
+pub mod lines;
 pub mod markdown;
+pub mod modules;
+pub mod packages;
+pub mod reexports;
 pub mod rooms;
 pub mod rules;
+pub mod rust;
+pub mod scope;
+pub mod uses;
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 /// The repository's root.
 pub fn root() -> PathBuf {
-    // Two levels above this crate's manifest, whatever the target directory is.
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // Two levels above this crate's manifest, whatever the target directory is. Cargo says at
+    // run time where that is: two clones that share a target directory share the program too.
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     manifest
         .ancestors()
         .nth(2)
-        .unwrap_or(manifest)
+        .unwrap_or(&manifest)
         .to_path_buf()
 }
 
@@ -64,4 +79,27 @@ pub fn files_below(directory: &Path) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+/// The texts that the counter reads below a directory: sources, scripts and manifests, by
+/// their paths from it.
+///
+/// # Panics
+/// If a directory or a file cannot be read.
+pub fn texts_below(directory: &Path) -> BTreeMap<String, String> {
+    const EXTENSIONS: [&str; 6] = ["rs", "c", "h", "sh", "py", "toml"];
+    files_below(directory)
+        .iter()
+        .filter(|file| match file.extension() {
+            Some(extension) => EXTENSIONS.iter().any(|e| extension == *e),
+            // A script that is called like a program.
+            None => file
+                .parent()
+                .is_some_and(|p| p.file_name().is_some_and(|n| n == ".ci")),
+        })
+        .map(|file| {
+            let path = file.strip_prefix(directory).unwrap_or(file);
+            (path.to_string_lossy().into_owned(), read(file))
+        })
+        .collect()
 }

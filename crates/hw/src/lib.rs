@@ -14,6 +14,7 @@ mod features;
 mod hierarchy;
 mod machine;
 mod memory;
+pub mod nearest;
 mod prefetch;
 pub mod presets;
 mod replace;

@@ -1,9 +1,11 @@
 //! What lies behind the last caches: buses, links, controllers and DRAM.
 
+mod sizes;
+
 use piebald_units::{PhysAddr, Picos};
 
 use crate::{
-    cache::Line,
+    cache::{Line, MAX_LINES},
     dram::{Dram, RowOutcome},
     error::SpecError,
     spec::{LinkSpec, MachineSpec, Spread},
@@ -86,10 +88,7 @@ impl Memory {
             return Err(SpecError::new("memory.controllers", n, allowed));
         }
         let size = memory.size.0;
-        if size == 0
-            || size >> 6 >= crate::cache::MAX_LINES
-            || !size.is_multiple_of(4096 * n as u64)
-        {
+        if size == 0 || size >> 6 >= MAX_LINES || !size.is_multiple_of(4096 * n as u64) {
             let allowed = "whole pages for each controller, below 256 GiB";
             return Err(SpecError::new("memory.size", memory.size, allowed));
         }
@@ -103,10 +102,11 @@ impl Memory {
             ));
         }
         // All memory must fit behind the controllers that are left.
-        let part = (size / enabled.len() as u64).next_multiple_of(4096);
+        let part = part(size, enabled.len());
         let drams = (0..n)
             .map(|_| Dram::new(&memory.dram, part, "memory.dram"))
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<_, _>>()
+            .map_err(|cause| sizes::in_words(memory, enabled.len(), cause))?;
         check_hops(&spec.links, sockets)?;
         let buses = match spec.links.socket_bus_bytes_per_second {
             None => Vec::new(),
@@ -199,6 +199,11 @@ impl Memory {
         }
         self.drams[controller].write(addr, Picos(now >> 8));
     }
+}
+
+/// Bytes behind each of the controllers that are enabled.
+fn part(size: u64, enabled: usize) -> u64 {
+    (size / enabled as u64).next_multiple_of(4096)
 }
 
 /// Time from every socket to every controller: what is fixed and the links are

@@ -4,13 +4,14 @@
 //! file's `sources` table says what each mark stands for. Nothing here touches a
 //! disk: the presets are part of the program, other files come as text.
 
+pub mod check;
 pub mod derive;
 
 use std::ops::Range;
 
 use serde::de::DeserializeOwned;
 
-use crate::spec::MachineSpec;
+use crate::{SpecError, nearest::did_you_mean, spec::MachineSpec};
 
 /// A machine file that could not be read, or a preset that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,8 +29,24 @@ pub enum PresetError {
         /// What is wrong, and what is allowed.
         message: String,
     },
+    /// No machine has this value.
+    #[error("{file}:{line}: {error}")]
+    Value {
+        /// What the caller called the text.
+        file: String,
+        /// Line of the value, from 1.
+        line: usize,
+        /// The key, its value and what is allowed.
+        error: SpecError,
+    },
     /// No preset has this name.
-    #[error("no machine preset \"{name}\"; there are {allowed}")]
+    #[error(
+        "no machine preset \"{name}\"{hint}",
+        hint = match did_you_mean(.name, names()) {
+            near if near.is_empty() => format!("; there are {allowed}"),
+            near => near,
+        }
+    )]
     Unknown {
         /// The name asked for.
         name: String,
@@ -84,14 +101,24 @@ pub fn load(name_or_text: &str) -> Result<MachineSpec, PresetError> {
 
 /// Reads the text of a machine file; `file` names it in errors.
 ///
-/// This checks form: keys, types and units. Values that contradict one another
-/// show when the machine is built.
+/// This checks form (keys, types and units), and that caches are what caches can be: a
+/// level no smaller and no faster than one inside it. Further values that contradict one
+/// another show when the machine is built; those that are merely odd are for
+/// [`check::oddities`].
 ///
 /// # Errors
 /// The first thing that is no machine, with its line, its key and what is
 /// allowed there.
 pub fn parse(text: &str, file: &str) -> Result<MachineSpec, PresetError> {
-    parse_as(text, file)
+    let spec = parse_as(text, file)?;
+    match check::impossible(&spec) {
+        None => Ok(spec),
+        Some(error) => Err(PresetError::Value {
+            file: file.into(),
+            line: line_of(text, &error.field).unwrap_or(1),
+            error,
+        }),
+    }
 }
 
 /// As [`parse`], for other things that are written as such files.
@@ -122,6 +149,14 @@ pub fn line_of(text: &str, field: &str) -> Option<usize> {
         }
         wanted = wanted.rsplit_once('.')?.0;
     }
+}
+
+/// The comment behind a key, without its `#`, by the key's path as errors print it: the
+/// mark of the value's source, and remarks. None if there is no such key, or no comment.
+pub fn remark<'a>(text: &'a str, field: &str) -> Option<&'a str> {
+    let (line, _) = Keys::new(text).find(|(_, path)| path == field)?;
+    let (_, comment) = text.lines().nth(line - 1)?.split_once(" #")?;
+    Some(comment.trim())
 }
 
 fn line_at(text: &str, span: &Range<usize>) -> usize {

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, str::FromStr};
 
-use piebald_units::{Bytes, Hertz, Picos};
+use piebald_units::{Bytes, Hertz, LINE_SHIFT, Picos};
 use serde::{Deserialize, Deserializer, de};
 
 /// Reads a value from its written form.
@@ -176,16 +176,49 @@ pub struct CacheSpec {
     #[serde(default)]
     pub index: Indexing,
     /// One GF(2) mask over the physical address per slice bit, as hexadecimal
-    /// text; bit i of the slice is the parity of `address & mask[i]`. Empty =
-    /// one slice, linear index.
+    /// text; bit i of the slice is the parity of `address & mask[i]`. Each mask must
+    /// tell slices apart that the others do not, by bits above the index inside a
+    /// slice. Empty = `slices` of them in turn.
     #[serde(default)]
     pub slice_hash: Vec<String>,
+    /// Number of slices, 1..=1024, each with a power of two of sets. Without
+    /// `slice_hash`, slice `(address / bytes of a way of a slice) mod slices`, so that
+    /// the set is the line's number modulo all sets; with it, as many as its masks
+    /// tell apart. None = as many as `slice_hash` tells apart, one without it.
+    pub slices: Option<u16>,
     /// How a victim is chosen.
     #[serde(default)]
     pub replacement: Replacement,
     /// What it promises about inner levels.
     #[serde(default)]
     pub inclusion: Inclusion,
+}
+
+impl CacheSpec {
+    /// Sets of one instance, those of all slices together. Not rounded only if `size` is
+    /// a multiple of a line of every way, as it is in a machine that can be built.
+    pub fn sets(&self) -> u64 {
+        (self.size.0 >> LINE_SHIFT) / u64::from(self.ways.max(1))
+    }
+
+    /// Number of slices.
+    pub fn slice_count(&self) -> u64 {
+        match self.slices {
+            Some(slices) => u64::from(slices),
+            None => self.slice_count_of_hash(),
+        }
+    }
+
+    /// Slices that `slice_hash` tells apart; 1 without it.
+    pub(crate) fn slice_count_of_hash(&self) -> u64 {
+        // A cache has fewer sets than that, so that more masks are refused.
+        1 << self.slice_hash.len().min(63)
+    }
+
+    /// Sets of one slice: selected by the address bits above the line's, linearly.
+    pub fn sets_of_slice(&self) -> u64 {
+        self.sets() / self.slice_count().max(1)
+    }
 }
 
 /// The four Intel prefetchers (MSR 0x1A4, facts of machines section 2).

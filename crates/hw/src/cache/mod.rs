@@ -1,9 +1,12 @@
 //! One cache: tags, line states and replacement, without any timing.
 
+mod index;
 mod near;
 
 use piebald_units::LINE_SHIFT;
 
+use index::Index;
+pub(crate) use index::first_blind_mask;
 pub(crate) use near::{First, Near, Touch};
 
 use crate::{
@@ -177,11 +180,7 @@ pub(crate) struct Slot {
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     ways: usize,
-    set_mask: u32,
-    /// Set bits below the slice bits.
-    linear_bits: u32,
-    /// Masks over the line number, one per slice bit.
-    hash: Vec<u32>,
+    index: Index,
     /// Virtually indexed with more sets than a page has lines: a physical line
     /// may sit in any of `1 << alias_bits` sets.
     alias_bits: u32,
@@ -200,20 +199,18 @@ pub(crate) struct Cache {
 impl Cache {
     /// An empty cache. `field` names it in errors.
     pub(crate) fn new(spec: &CacheSpec, field: &str, seed: u64) -> Result<Self, SpecError> {
-        let (sets, hash) = shape(spec, field)?;
-        let ways = usize::from(spec.ways);
-        let set_bits = sets.trailing_zeros();
+        let index = Index::new(spec, field)?;
+        let sets = index.sets();
         let page_bits = piebald_units::PAGE_SHIFT - LINE_SHIFT;
         let alias_bits = match spec.index {
-            Indexing::Virtual => set_bits.saturating_sub(page_bits),
+            // Such a cache has no slices, so that its sets are a power of two.
+            Indexing::Virtual => sets.trailing_zeros().saturating_sub(page_bits),
             Indexing::Physical => 0,
         };
         Ok(Self {
-            set_mask: sets - 1,
-            linear_bits: set_bits - hash.len() as u32,
-            hash,
+            index,
             alias_bits,
-            ..Self::of_sets(spec.replacement, sets as usize, ways, seed)
+            ..Self::of_sets(spec.replacement, sets, usize::from(spec.ways), seed)
         })
     }
 
@@ -223,9 +220,7 @@ impl Cache {
         let row_words = 2 * tag_words;
         Self {
             ways,
-            set_mask: (sets as u32).saturating_sub(1),
-            linear_bits: 0,
-            hash: Vec::new(),
+            index: Index::unused(sets),
             alias_bits: 0,
             rows: Rows::new(sets * row_words),
             row_shift: row_words.trailing_zeros(),
@@ -240,24 +235,18 @@ impl Cache {
     /// indexed cache, else the physical one.
     #[inline]
     pub(crate) fn set_of(&self, index_line: Line) -> usize {
-        match self.hash.is_empty() {
-            true => (index_line & self.set_mask) as usize,
-            false => self.hashed_set(index_line),
-        }
-    }
-
-    #[inline(never)]
-    fn hashed_set(&self, index_line: Line) -> usize {
-        let low = index_line & ((1 << self.linear_bits) - 1);
-        let slice = self.hash.iter().enumerate().fold(0, |s, (i, mask)| {
-            s | ((index_line & mask).count_ones() & 1) << i
-        });
-        (low | slice << self.linear_bits) as usize
+        self.index.set_of(index_line)
     }
 
     /// Number of sets.
     pub(crate) fn sets(&self) -> usize {
-        self.set_mask as usize + 1
+        self.index.sets()
+    }
+
+    /// Number of sets of which a line's is an XOR of address bits: all, or those of one
+    /// slice where slices take turns. A set's number modulo this one is then linear.
+    pub(crate) fn linear_sets(&self) -> usize {
+        self.index.linear_sets()
     }
 
     /// Number of ways.
@@ -322,7 +311,7 @@ impl Cache {
     }
 
     fn find_alias(&self, line: Line) -> Option<Slot> {
-        let in_page = self.set_mask >> self.alias_bits;
+        let in_page = (self.sets() as u32 - 1) >> self.alias_bits;
         let low = line & in_page;
         (0..1u32 << self.alias_bits)
             .find_map(|color| self.find((low | (color * (in_page + 1))) as usize, line))
@@ -510,45 +499,4 @@ fn matches<const N: usize>(tags: &[u32; N], line: Line) -> u32 {
 #[inline]
 fn matches<const N: usize>(tags: &[u32; N], line: Line) -> u32 {
     (0..N).fold(0, |bits, i| bits | u32::from(tags[i] == line) << i)
-}
-
-/// Number of sets and the slice masks over line numbers.
-fn shape(spec: &CacheSpec, field: &str) -> Result<(u32, Vec<u32>), SpecError> {
-    let refuse = |name: &str, value: &dyn ToString, allowed: &str| {
-        Err(SpecError::new(
-            format!("{field}.{name}"),
-            value.to_string(),
-            allowed,
-        ))
-    };
-    if !(1..=64).contains(&spec.ways) {
-        return refuse("ways", &spec.ways, "1..=64");
-    }
-    let set_bytes = u64::from(spec.ways) << LINE_SHIFT;
-    let sets = spec.size.0 / set_bytes;
-    if sets * set_bytes != spec.size.0 || !sets.is_power_of_two() || sets > 1 << 24 {
-        let allowed = "ways x 64 B x a power of two of sets, at most 2^24 sets";
-        return refuse("size", &spec.size, allowed);
-    }
-    if spec.replacement == Replacement::TreePlru && !spec.ways.is_power_of_two() {
-        return refuse("ways", &spec.ways, "a power of two for tree-plru");
-    }
-    let mut hash = Vec::new();
-    for (i, text) in spec.slice_hash.iter().enumerate() {
-        let digits = text.trim_start_matches("0x");
-        let mask = u64::from_str_radix(digits, 16).unwrap_or(0);
-        let line_mask = mask >> LINE_SHIFT;
-        if mask == 0 || line_mask << LINE_SHIFT != mask || line_mask > MAX_LINES {
-            let allowed = "a hexadecimal mask of address bits 6..=37, as in 0x1b5f575440";
-            return refuse(&format!("slice_hash[{i}]"), text, allowed);
-        }
-        hash.push(line_mask as u32);
-    }
-    if hash.len() as u32 >= sets.trailing_zeros() && !hash.is_empty() {
-        return refuse("slice_hash", &hash.len(), "fewer slice bits than set bits");
-    }
-    if spec.index == Indexing::Virtual && !hash.is_empty() {
-        return refuse("index", &"virtual", "physical for a hashed cache");
-    }
-    Ok((sets as u32, hash))
 }

@@ -7,7 +7,7 @@ use crate::replace::Order;
 /// Words of a row: eight tags, eight infos.
 const ROW: usize = 16;
 
-/// A cache of at most eight ways, without a hash, under one replacement policy.
+/// A cache of at most eight ways, without slices, under one replacement policy.
 pub(crate) struct Near<'a, O> {
     words: &'a mut [u32],
     set_mask: u32,
@@ -55,11 +55,11 @@ impl Cache {
     /// The cache for such a loop; `None` if it is of another kind.
     #[inline]
     pub(crate) fn near(&mut self) -> Option<First<'_>> {
-        if self.row_shift != 4 || !self.hash.is_empty() || self.aliases() {
+        let set_mask = self.index.plain_mask()?;
+        if self.row_shift != 4 || self.aliases() {
             return None;
         }
         let words = self.rows.words_mut();
-        let set_mask = self.set_mask;
         match &mut self.order {
             Order::Lru16(perms) => Some(First::Lru(Near {
                 words,

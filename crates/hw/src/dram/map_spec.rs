@@ -1,5 +1,7 @@
 //! From the written address map to masks, with everything that can be wrong.
 
+use piebald_units::Bytes;
+
 use super::{
     spec::{BitMap, DramSpec, Interleave, NamedMap},
     timing::LINE_BYTES,
@@ -164,15 +166,15 @@ impl Check<'_> {
             } else {
                 format!("{parent}.size")
             };
-            let value = format!("{memory_bytes}B behind one controller");
+            let value = format!("{} behind one controller", Bytes(memory_bytes));
             let of = if modulo {
                 format!("{parts} times ")
             } else {
                 String::new()
             };
-            let least = self.smallest() * parts;
-            let most = parts << MAX_ADDRESS_BITS;
-            let allowed = format!("{of}a power of two, {least}B to {most}B");
+            let least = Bytes(self.smallest() * parts);
+            let most = Bytes(parts << MAX_ADDRESS_BITS);
+            let allowed = format!("{of}a power of two, {least} to {most}");
             SpecError::new(field, value, allowed)
         };
         let whole = memory_bytes.is_multiple_of(parts) && bytes.is_power_of_two();

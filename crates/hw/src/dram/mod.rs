@@ -78,6 +78,11 @@ pub fn bank_masks(spec: &DramSpec, memory_bytes: u64) -> Result<Vec<u64>, SpecEr
     })
 }
 
+/// Can so much memory lie behind a controller with these chips?
+pub(crate) fn can_hold(spec: &DramSpec, memory_bytes: u64) -> bool {
+    map_spec::Masks::new(spec, memory_bytes, "memory.dram").is_ok()
+}
+
 /// The latest time that is told apart, 106 days; keeps sums from overflowing.
 const MAX_NOW: u64 = u64::MAX / 2;
 

@@ -4,153 +4,121 @@
 //! and sockets. It does not tell latencies, hashes, window sizes or anything
 //! about DRAM: those come from a generic template, and their marks say so.
 //!
+//! A machine has cores of one kind, so that processors are chosen where there are
+//! several kinds. What Linux tells twice, as size and as ways and sets, must agree.
+//!
 //! This room reads no file: the caller hands in a function that does.
 
-use std::{collections::BTreeSet, fmt::Write};
+mod cores;
+mod cpus;
+mod error;
+mod source;
+mod told;
 
-use piebald_units::{Bytes, CoreId, CoreSet};
+use std::fmt::Write;
+
+use piebald_units::Bytes;
+
+pub use cpus::{CpuList, NoCpuList};
+pub use error::DeriveError;
 
 use crate::spec::Holds;
+use cores::Shape;
+use source::Source;
+use told::{Taken, Told};
 
-/// Why no machine could be derived: the file under `/sys/devices/system/cpu`,
-/// and what is wrong with it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{path}: {problem}")]
-pub struct DeriveError {
-    /// Path below the root.
-    pub path: String,
-    /// What it holds and what is allowed.
-    pub problem: String,
+/// A machine file, and what its user should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Derived {
+    /// The file.
+    pub text: String,
+    /// What is assumed although Linux tells something about it, one line each.
+    pub warnings: Vec<String>,
 }
 
-/// The text of a machine file for the computer that `read` describes. `read`
-/// gets paths below `/sys/devices/system/cpu`, such as
+/// The machine file for the computer that `read` describes, or for some of its
+/// processors. `read` gets paths below `/sys/devices/system/cpu`, such as
 /// `cpu0/cache/index0/size`, and returns the file's text, or `None` if there is
-/// no such file.
+/// no such file. `cpus` are the processors that make the machine, all of those
+/// that are online if it is `None`.
 ///
-/// Caches are those of the first processor; a machine with unlike cores is
-/// described by that one. A last level whose sets are no power of two (slices
-/// that are no power of two) is rounded down, and a comment says so.
+/// A cache whose sets are no power of two becomes one of several slices, with all
+/// of its sets. A cache whose size alone is known, as in virtual machines on Arm,
+/// gets ways by assumption; a warning and its line say so.
 ///
 /// # Errors
-/// A file that is missing or does not make sense, or a machine with more than
-/// 64 hardware threads.
-pub fn from_sysfs(read: &dyn Fn(&str) -> Option<String>) -> Result<String, DeriveError> {
+/// A file that is missing or does not make sense, processors of several kinds,
+/// more than 64, or such as are not online.
+pub fn from_sysfs(
+    read: &dyn Fn(&str) -> Option<String>,
+    cpus: Option<&CpuList>,
+) -> Result<Derived, DeriveError> {
     let source = Source { read };
-    let shape = Shape::new(&source)?;
-    let mut text = String::from(HEAD);
-    // Writing to a string cannot fail.
-    let _ = shape.write(&source, &mut text);
-    let mut index = 0;
-    while let Some(cache) = Cache::new(&source, &shape, index)? {
-        let _ = cache.write(&mut text);
-        index += 1;
-    }
-    if index == 0 {
+    let cpus = cores::chosen(&source, cpus)?;
+    let caches = cores::of_one_kind(&source, &cpus)?;
+    let shape = Shape::new(&source, &cpus)?;
+    let first = cpus.first().unwrap_or(0);
+    if caches.is_empty() {
         return Err(source.error(
-            "cpu0/cache/index0/level",
+            &told::path(first, 0, "level"),
             "no such file; no caches are described here",
         ));
     }
-    text.push_str(TAIL);
-    Ok(text)
+    let mut derived = Derived {
+        text: HEAD.replacen("PROCESSORS", &cpus.to_string(), 1),
+        warnings: Vec::new(),
+    };
+    // Writing to a string cannot fail.
+    let _ = write_cores(&shape, &source, &mut derived.text);
+    for (index, told) in caches.iter().enumerate() {
+        let path = |name: &str| told::path(first, index, name);
+        let at = &told::path(first, index, "");
+        let cache = Cache {
+            told,
+            level: source.number(&path("level"), 1, 3)?,
+            taken: told.taken(&source, path)?,
+            shared_by: shape.sharing(&source, |cpu, name| told::path(cpu, index, name))?,
+        };
+        cache.warn(at.trim_end_matches('/'), &mut derived.warnings);
+        let _ = cache.write(&mut derived.text);
+    }
+    derived.text.push_str(TAIL);
+    Ok(derived)
 }
 
-struct Source<'a> {
-    read: &'a dyn Fn(&str) -> Option<String>,
+fn write_cores(shape: &Shape, source: &Source<'_>, out: &mut String) -> std::fmt::Result {
+    writeln!(out, "[core]")?;
+    match shape.tells_sockets {
+        true => writeln!(out, "sockets = {} # [SYS]", shape.sockets)?,
+        false => writeln!(out, "sockets = {} # [GEN] not told here", shape.sockets)?,
+    }
+    writeln!(out, "per_socket = {} # [SYS]", shape.per_socket)?;
+    writeln!(out, "smt = {} # [SYS]", shape.smt)?;
+    match clock(source, &shape.cpus) {
+        Some((khz, remark)) => writeln!(out, "clock = \"{khz}kHz\" # [SYS]{remark}")?,
+        None => writeln!(out, "clock = \"2.5GHz\" # [GEN] not told here")?,
+    }
+    out.push_str(CORE);
+    Ok(())
 }
 
-impl Source<'_> {
-    fn error(&self, path: &str, problem: impl Into<String>) -> DeriveError {
-        DeriveError {
-            path: path.into(),
-            problem: problem.into(),
-        }
-    }
-
-    fn text(&self, path: &str) -> Result<String, DeriveError> {
-        let text = (self.read)(path).ok_or_else(|| self.error(path, "no such file"))?;
-        Ok(text.trim().to_string())
-    }
-
-    fn number(&self, path: &str, low: u64, high: u64) -> Result<u64, DeriveError> {
-        let text = self.text(path)?;
-        match text.parse() {
-            Ok(n) if (low..=high).contains(&n) => Ok(n),
-            _ => Err(self.error(
-                path,
-                format!("\"{text}\" is not a number in {low}..={high}"),
-            )),
-        }
-    }
-
-    fn cores(&self, path: &str) -> Result<CoreSet, DeriveError> {
-        let text = self.text(path)?;
-        let set = text
-            .parse::<CoreSet>()
-            .map_err(|e| self.error(path, format!("\"{text}\" {e}")))?;
-        match set.is_empty() {
-            true => Err(self.error(path, "names no processor")),
-            false => Ok(set),
-        }
-    }
-}
-
-/// Sockets, cores and threads.
-struct Shape {
-    sockets: usize,
-    per_socket: usize,
-    smt: usize,
-}
-
-impl Shape {
-    fn new(source: &Source<'_>) -> Result<Self, DeriveError> {
-        let online = source.cores("online")?;
-        let mut sockets = BTreeSet::new();
-        let mut cores = BTreeSet::new();
-        for CoreId(cpu) in online.iter() {
-            let id = |name| source.number(&format!("cpu{cpu}/topology/{name}"), 0, 1 << 20);
-            let socket = id("physical_package_id")?;
-            sockets.insert(socket);
-            cores.insert((socket, id("core_id")?));
-        }
-        let smt = online.len() as usize / cores.len();
-        let even = smt * cores.len() == online.len() as usize && smt <= 2;
-        if !even || !cores.len().is_multiple_of(sockets.len()) {
-            let problem = format!(
-                "{} threads on {} cores of {} sockets; each core must have 1 or 2, each socket as many cores",
-                online.len(),
-                cores.len(),
-                sockets.len()
-            );
-            return Err(source.error("online", problem));
-        }
-        Ok(Self {
-            sockets: sockets.len(),
-            per_socket: cores.len() / sockets.len(),
-            smt,
-        })
-    }
-
-    fn write(&self, source: &Source<'_>, out: &mut String) -> std::fmt::Result {
-        let khz = ["base_frequency", "cpuinfo_max_freq"]
-            .iter()
-            .find_map(|name| {
-                source
-                    .number(&format!("cpu0/cpufreq/{name}"), 100_000, 20_000_000)
-                    .ok()
-            });
-        writeln!(out, "[core]")?;
-        writeln!(out, "sockets = {} # [SYS]", self.sockets)?;
-        writeln!(out, "per_socket = {} # [SYS]", self.per_socket)?;
-        writeln!(out, "smt = {} # [SYS]", self.smt)?;
-        match khz {
-            Some(khz) => writeln!(out, "clock = \"{khz}kHz\" # [SYS]")?,
-            None => writeln!(out, "clock = \"2.5GHz\" # [GEN] not told here")?,
-        }
-        out.push_str(CORE);
-        Ok(())
-    }
+/// The first processor's clock in kHz, and a remark if others have another.
+fn clock(source: &Source<'_>, cpus: &CpuList) -> Option<(u64, String)> {
+    let names = ["base_frequency", "cpuinfo_max_freq"];
+    names.iter().find_map(|name| {
+        let of = |cpu: u32| {
+            let path = format!("cpu{cpu}/cpufreq/{name}");
+            source.number(&path, 100_000, 20_000_000).ok()
+        };
+        let own = of(cpus.first()?)?;
+        let all = || cpus.iter().filter_map(of);
+        let (low, high) = (all().min()?, all().max()?);
+        let remark = match low == high {
+            true => String::new(),
+            false => format!(" the first processor's; there are {low}kHz to {high}kHz"),
+        };
+        Some((own, remark))
+    })
 }
 
 /// A cache as Linux describes it.
@@ -171,129 +139,121 @@ pub struct CacheFacts {
 }
 
 impl CacheFacts {
-    /// The cache with this index; `None` behind the last.
-    fn new(source: &Source<'_>, index: u32) -> Result<Option<Self>, DeriveError> {
-        let path = |name: &str| format!("cpu0/cache/index{index}/{name}");
-        if (source.read)(&path("level")).is_none() {
-            return Ok(None);
+    fn new(source: &Source<'_>, cpu: u32, index: usize, told: &Told) -> Result<Self, DeriveError> {
+        let path = |name: &str| told::path(cpu, index, name);
+        if !told.agrees() {
+            return Err(told.contradiction(source, path));
         }
-        let holds = match source.text(&path("type"))?.as_str() {
-            "Data" => Holds::Data,
-            "Instruction" => Holds::Instruction,
-            "Unified" => Holds::Unified,
-            other => {
-                let problem = format!("\"{other}\" is not Data, Instruction or Unified");
-                return Err(source.error(&path("type"), problem));
-            }
-        };
-        Ok(Some(Self {
-            level: source.number(&path("level"), 1, 9)?,
-            holds,
+        Ok(Self {
+            level: told.level,
+            holds: told.holds,
             line: source.number(&path("coherency_line_size"), 1, 1 << 20)?,
             ways: source.number(&path("ways_of_associativity"), 0, 1 << 20)?,
             sets: source.number(&path("number_of_sets"), 1, 1 << 32)?,
             shared_with: source.text(&path("shared_cpu_list"))?,
-        }))
+        })
     }
 }
 
-/// The caches of the first processor, in Linux's order; empty if it describes none. `read` is
-/// that of [`from_sysfs`]. Unlike there, every size and number of sharers is taken.
+/// The caches of the first processor that is online, in Linux's order; empty if it describes
+/// none. `read` is that of [`from_sysfs`]. Unlike there, every size and number of sharers is
+/// taken.
 ///
 /// # Errors
-/// A file that is missing or does not make sense.
+/// A file that is missing or does not make sense; a size that ways, sets and line contradict.
 pub fn caches(read: &dyn Fn(&str) -> Option<String>) -> Result<Vec<CacheFacts>, DeriveError> {
     let source = Source { read };
-    let mut found = Vec::new();
-    while let Some(cache) = CacheFacts::new(&source, found.len() as u32)? {
-        found.push(cache);
-    }
-    Ok(found)
+    let first = match source.optional("online") {
+        Some(_) => source.cpus("online")?.first(),
+        None => None,
+    };
+    let cpu = first.unwrap_or(0);
+    let all = Told::all(&source, cpu)?.into_iter().enumerate();
+    all.map(|(index, told)| CacheFacts::new(&source, cpu, index, &told))
+        .collect()
 }
 
 /// One cache of the first processor, as a machine file has it.
-struct Cache {
+struct Cache<'a> {
+    told: &'a Told,
+    /// 1 to 3.
     level: u64,
-    holds: Holds,
-    told: Bytes,
-    sets: u64,
-    ways: u64,
+    taken: Taken,
     shared_by: usize,
 }
 
-impl Cache {
-    /// The cache with this index; `None` behind the last.
-    fn new(source: &Source<'_>, shape: &Shape, index: u32) -> Result<Option<Self>, DeriveError> {
-        let path = |name: &str| format!("cpu0/cache/index{index}/{name}");
-        let Some(facts) = CacheFacts::new(source, index)? else {
-            return Ok(None);
-        };
-        if facts.line != 64 {
-            return Err(source.error(
-                &path("coherency_line_size"),
-                format!("{}; only lines of 64 B are modelled", facts.line),
+impl Cache<'_> {
+    fn sets(&self) -> u64 {
+        self.taken.bytes / (self.taken.ways * 64).max(1)
+    }
+
+    /// Least number of slices with a power of two of sets each.
+    fn slices(&self) -> u64 {
+        self.sets() >> self.sets().trailing_zeros().min(63)
+    }
+
+    fn warn(&self, path: &str, warnings: &mut Vec<String>) {
+        let (size, sets, slices) = (Bytes(self.taken.bytes), self.sets(), self.slices());
+        if let Some(why) = &self.taken.assumed {
+            warnings.push(format!(
+                "{path}: size is {size}, but {why}, as in virtual machines; the size is taken, \
+                 {} ways are an assumption",
+                self.taken.ways
             ));
         }
-        let ways = source.number(&path("ways_of_associativity"), 1, 64)?;
-        let threads = source.cores(&path("shared_cpu_list"))?.len() as usize;
-        let cores = (threads / shape.smt).clamp(1, shape.per_socket);
-        if !shape.per_socket.is_multiple_of(cores) {
-            let problem = format!(
-                "{cores} cores share it, which does not divide {}",
-                shape.per_socket
-            );
-            return Err(source.error(&path("shared_cpu_list"), problem));
+        if slices > 1 {
+            warnings.push(format!(
+                "{path}: {sets} sets are no power of two: {slices} slices of {} sets that take \
+                 turns; Linux does not tell the real number of slices, nor their hash",
+                sets / slices
+            ));
         }
-        Ok(Some(Self {
-            level: source.number(&path("level"), 1, 3)?,
-            holds: facts.holds,
-            told: Bytes(facts.sets * ways * facts.line),
-            sets: 1 << facts.sets.ilog2(),
-            ways,
-            shared_by: cores,
-        }))
     }
 
     fn write(&self, out: &mut String) -> std::fmt::Result {
-        let (kind, holds) = match self.holds {
-            Holds::Data => ("D", "data"),
-            Holds::Instruction => ("I", "instruction"),
-            Holds::Unified => ("", "unified"),
+        let holds = match self.told.holds {
+            Holds::Data => "data",
+            Holds::Instruction => "instruction",
+            Holds::Unified => "unified",
         };
-        let size = Bytes(self.sets * self.ways * 64);
         let latency = [4, 14, 50][self.level.clamp(1, 3) as usize - 1];
-        writeln!(out, "\n[[cache]]\nname = \"L{}{kind}\"", self.level)?;
+        writeln!(out, "\n[[cache]]\nname = \"{}\"", self.told.name())?;
         writeln!(out, "level = {} # [SYS]", self.level)?;
         writeln!(out, "holds = \"{holds}\" # [SYS]")?;
-        match size == self.told {
-            true => writeln!(out, "size = \"{size}\" # [SYS]")?,
-            false => writeln!(
-                out,
-                "size = \"{size}\" # [SYS] {} told; rounded down to a power of two of sets",
-                self.told
-            )?,
+        writeln!(out, "size = \"{}\" # [SYS]", Bytes(self.taken.bytes))?;
+        match &self.taken.assumed {
+            None => writeln!(out, "ways = {} # [SYS]", self.taken.ways)?,
+            Some(why) => writeln!(out, "ways = {} # [GEN] assumed: {why}", self.taken.ways)?,
         }
-        writeln!(out, "ways = {} # [SYS]", self.ways)?;
         writeln!(out, "latency = {latency} # [GEN]")?;
         writeln!(out, "shared_by = {} # [SYS]", self.shared_by)?;
-        let index = if self.level == 1 {
-            "virtual"
-        } else {
-            "physical"
+        // The first level of today's parts has no more sets than a page has lines, so that it
+        // makes no difference; a virtual index needs a power of two of sets.
+        let index = match self.level == 1 && self.slices() == 1 {
+            true => "virtual",
+            false => "physical",
         };
         writeln!(out, "index = \"{index}\" # [GEN]")?;
         writeln!(
             out,
             "slice_hash = [] # [GEN] Linux does not tell; probably wrong for a last level of today"
         )?;
+        if self.slices() > 1 {
+            writeln!(
+                out,
+                "slices = {} # [GEN] the least for {} sets; the real number is a multiple of it",
+                self.slices(),
+                self.sets()
+            )?;
+        }
         let replacement = if self.level == 3 { "rrip" } else { "lru" };
         writeln!(out, "replacement = \"{replacement}\" # [GEN]")?;
         writeln!(out, "inclusion = \"non-inclusive\" # [GEN]")
     }
 }
 
-const HEAD: &str = r#"# Derived from /sys/devices/system/cpu. Everything marked GEN is a generic value
-# and not this computer's: replace it where it matters.
+const HEAD: &str = r#"# Derived from /sys/devices/system/cpu, processors PROCESSORS. Everything marked
+# GEN is a generic value and not this computer's: replace it where it matters.
 
 name = "derived"
 title = "Derived from this computer; latencies and memory are generic"

@@ -101,7 +101,8 @@ fn images(cache: &Cache, colors: &[u64]) -> Vec<Image> {
             .iter()
             .enumerate()
             .fold(0, |all, (i, mask)| all | u32::from(mask & frame != 0) << i);
-        (cache.set_of(1 << bit) as u32, color)
+        let set = cache.set_of(1 << bit) % cache.linear_sets();
+        (set as u32, color)
     };
     (0..LINE_BITS).map(of).collect()
 }
@@ -109,7 +110,7 @@ fn images(cache: &Cache, colors: &[u64]) -> Vec<Image> {
 /// The color that each bit of a set's number stands for; none if lines of one set can
 /// have different colors.
 fn colors_of_sets(cache: &Cache, images: &[Image]) -> Option<Vec<u32>> {
-    let bits = cache.sets().trailing_zeros() as usize;
+    let bits = cache.linear_sets().trailing_zeros() as usize;
     let (basis, clean) = reduce(images.iter().copied(), bits);
     clean.then_some(())?;
     basis.into_iter().map(|row| row.map(|(_, c)| c)).collect()
@@ -242,6 +243,37 @@ mod tests {
         let mut count = vec![0; 2048];
         (0..8192).for_each(|set| count[places.of(set).expect("seen")] += 1);
         assert!(count.iter().all(|n| *n == 4), "each place once per color");
+    }
+
+    #[test]
+    fn slices_in_turn_have_each_place_in_each_of_their_colors() {
+        // Five slices of 2048 sets: bits 12 to 16 of the address make colors, of which two are
+        // taken, and a page that changes them stays in its slice.
+        let cache = cache(|c| {
+            c.slices = Some(5);
+            (c.size.0, c.ways) = (5 * 2048 * 64, 1);
+        });
+        let masks = [1 << 3, 1 << 4];
+        let places = Places::new(&cache, &masks, 0).expect("colors");
+        assert_eq!((places.colors, places.all, places.seen), (4, 2560, 2560));
+        for frame in (0..1u32 << 14).step_by(37) {
+            for line in 0..64 {
+                let set = |frame: u32| cache.set_of(frame << 6 | line);
+                assert_eq!(places.color(set(frame)), frame >> 3 & 3);
+                for other in [frame ^ 8, frame ^ 16, frame ^ 24] {
+                    let (own, moved) = (places.of(set(frame)), places.of(set(other)));
+                    assert_eq!(own, moved, "{frame} {line}");
+                }
+            }
+        }
+        let mut count = vec![0; 2560];
+        (0..10240).for_each(|set| count[places.of(set).expect("seen")] += 1);
+        assert!(count.iter().all(|n| *n == 4), "each place once per color");
+        let sampled = Places::new(&cache, &masks, 4).expect("colors");
+        assert_eq!((sampled.all, sampled.seen), (2560, 160));
+        // Bit 17 picks a slice together with all bits above it.
+        let error = Places::new(&cache, &[1 << 5], 0).expect_err("no color");
+        assert_eq!(error.field, "shadow.colors");
     }
 
     #[test]

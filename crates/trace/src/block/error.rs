@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::Format;
+use crate::detect::{TraceFormat, list};
 use crate::foreign::ForeignError;
 
 /// Why a trace cannot be read. Offsets count bytes of the unpacked stream, from 0; lines count
@@ -35,8 +36,8 @@ pub enum BlockError {
     Ambiguous {
         /// The file.
         name: String,
-        /// Which.
-        candidates: Vec<Format>,
+        /// Which. They may be formats of memory traces, too.
+        candidates: Vec<TraceFormat>,
     },
     /// Nothing is in the file.
     #[error("{name}: the file is empty; allowed: at least one request")]
@@ -64,11 +65,7 @@ pub enum BlockError {
     },
 }
 
-fn names() -> String {
+/// Every format.
+pub(crate) fn names() -> String {
     Format::ALL.map(Format::name).join(", ")
-}
-
-fn list(formats: &[Format]) -> String {
-    let names: Vec<&str> = formats.iter().map(|f| f.name()).collect();
-    names.join(" or ")
 }

@@ -191,6 +191,8 @@ mod tests {
         assert_eq!(l.page(b"a", 0), None);
         assert_eq!((l.len(), l.end()), (2, 302));
         assert_eq!(l.extents(b"x").len(), 1);
+        let unended = layout("a b/c 0 100 3\nx 0 7 1").expect("a layout");
+        assert_eq!((unended.len(), unended.page(b"x", 0)), (2, Some(7)));
     }
 
     #[test]
@@ -209,7 +211,7 @@ mod tests {
                 "a 0 18446744073709551615 1\n",
                 "the last physical page is 18446744073709551615 + 1",
             ),
-            ("a 0 1 1", "ends inside a line"),
+            ("a 0 1", "no line feed ends this line"),
         ] {
             let error = layout(text).expect_err(text);
             assert!(error.contains(message), "{error}");

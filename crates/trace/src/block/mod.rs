@@ -11,34 +11,33 @@
 //! |---|---|
 //! | sectors of a disk | `blktrace`, `blkparse`, `msr`, `spc`, `vscsi-v1`, `vscsi-v2`, `libcachesim-csv`, `arc`, `systor17`, `tencent`, `mqsim`, `disksim`, `disksim-validate` |
 //! | bytes of a file | `strace`, `fpt`, `fio`, `accusim` |
-//! | opaque blocks | `oracle-general`, `ids` (LIRS, libCacheSim txt), `w106` |
+//! | opaque blocks | `oracle-general`, `oracle-general-opns`, `lcs-v1`, `lcs`, `ids` (LIRS, libCacheSim txt), `w106`, `w106-be`, `valpin` |
 //!
 //! # Time
 //!
-//! Formats that merge the logs of several queues or processors are known to be slightly out of
-//! order ([`Times::Loose`]): their steps back are counted in [`Notes`] and the times left as they
-//! are, so that a replay that needs a clock takes the latest time so far. In the others
-//! ([`Times::Ordered`]) a step back is an error, or counted when reading is lenient.
+//! Times may step back in any format, most often where the logs of several queues, processors or
+//! volumes were merged ([`Times::Loose`]). The order of the requests is the file's. Steps back are
+//! counted in [`Notes`], with the largest, and the times left as they are: most replays need no clock,
+//! and one that does takes the latest time so far or refuses.
 //!
 //! # Damage
 //!
 //! The first record that is wrong ends strict reading with its place, field, value and what is
 //! allowed; what came before it is handed out. [`Options::lenient`] leaves such records out and
-//! counts them in [`Skipped`]. A text's last line must end with a line feed, since a number that
-//! was cut in half still looks like a number; lenient reading leaves out the cut line. An input
-//! that cannot be unpacked is an error in both.
+//! counts them in [`Skipped`]. A last line that no line feed ends is taken if it parses, and
+//! [`Notes::unended_lines`] says so: a number that was cut in half still looks like a number. An
+//! input that cannot be unpacked is an error in both.
 //!
 //! Adding a format takes its file in `formats`, one line in the list below, and a test.
 
-mod detect;
 mod error;
-mod formats;
+pub(crate) mod formats;
 pub mod fuzz;
 mod layout;
 mod names;
-mod reader;
+pub(crate) mod reader;
 mod request;
-mod sink;
+pub(crate) mod sink;
 mod summary;
 mod text;
 
@@ -46,6 +45,7 @@ use std::fmt;
 use std::str::FromStr;
 
 pub use error::BlockError;
+pub(crate) use error::names;
 pub use formats::fpt::FptWriter;
 pub use layout::{Extent, Layout};
 pub use names::{Devices, FileInfo, Files, MAX_DEVICES, MAX_FILES, MAX_NAME_BYTES};
@@ -96,7 +96,13 @@ formats! {
     /// libCacheSim's CSV with named columns.
     LibCacheSimCsv => formats::libcachesim::CSV,
     /// libCacheSim's oracleGeneral: 24 bytes per request.
-    OracleGeneral => formats::libcachesim::ORACLE,
+    OracleGeneral => formats::oracle::GENERAL,
+    /// libCacheSim's oracleGeneralOpNS: 27 bytes per request, with operations.
+    OracleGeneralOpNs => formats::oracle::OP_NS,
+    /// libCacheSim's lcs, version 1, which has no operations.
+    LcsV1 => formats::lcs::V1,
+    /// libCacheSim's lcs, versions 2 to 8.
+    Lcs => formats::lcs::V2,
     /// One block number per line: LIRS traces, libCacheSim txt.
     Ids => formats::ids::ENTRY,
     /// Text of the ARC authors (`.lis`).
@@ -119,8 +125,12 @@ formats! {
     Fpt => formats::fpt::ENTRY,
     /// fio's I/O log, versions 2 and 3.
     Fio => formats::fio::ENTRY,
-    /// CloudPhysics w106 as Caffeine has it: big-endian numbers of 32 bits.
-    W106 => formats::w106::ENTRY,
+    /// Little-endian numbers of 32 bits, as the file of CloudPhysics w106 that Caffeine keeps.
+    W106 => formats::w106::LITTLE,
+    /// Big-endian numbers of 32 bits, as Caffeine and cache2k write them.
+    W106Be => formats::w106::BIG,
+    /// Little-endian numbers of 64 bits, libCacheSim's valpin.
+    Valpin => formats::w106::VALPIN,
 }
 
 impl Format {
@@ -178,11 +188,11 @@ pub enum TargetKind {
 pub enum Times {
     /// None.
     None,
-    /// They do not fall from one request to the next.
+    /// Its tracer writes them in order. A step back in a file is counted in [`Notes::backward`].
     Ordered,
-    /// They may fall: several logs were merged.
+    /// They fall now and then in any file: several logs were merged. Counted as well.
     Loose,
-    /// Only if the tracer was asked for them; then they do not fall within a process.
+    /// Only if the tracer was asked for them. Counted as well.
     Optional,
 }
 

@@ -6,7 +6,8 @@ use super::error::BlockError;
 use super::names::{Devices, Files};
 use super::request::Request;
 use super::sink::{Notes, Passed, Sink, Skipped, State};
-use super::{Format, Options, Times, Traits, detect};
+use super::{Format, Options, Traits};
+use crate::detect;
 use crate::foreign::ForeignError;
 use crate::foreign::error::Complaint;
 use crate::foreign::input::Input;
@@ -14,12 +15,17 @@ use crate::foreign::input::Input;
 /// Requests in a batch, except that one record that holds several may exceed it.
 pub const BATCH: usize = 4096;
 
+/// What may be wrong with taking the first lines, which all parse, for this format's.
+pub(crate) type Doubt = fn(&[&[u8]]) -> Option<&'static str>;
+
 /// How the content tells a format.
 pub(crate) enum Looks {
     /// A text whose lines parse.
     Text,
-    /// Bytes that are not text, that pass this test, and whose records parse.
-    Binary(fn(&[u8]) -> bool),
+    /// A text whose lines parse and raise no doubt: those of other tools parse as well.
+    Doubtful(Doubt),
+    /// Bytes that are not text, that pass this test, and of which so many records parse.
+    Binary(fn(&[u8]) -> bool, u64),
     /// Anything might be it.
     Unknowable,
 }
@@ -79,8 +85,8 @@ impl<F: FnMut(&[u8], &mut Sink<'_>) -> Result<(), Complaint> + Send> ParseLine f
 
 /// A format of records of one size.
 pub(crate) struct Records<const N: usize, F> {
-    /// What a record is, and its size, for messages.
-    pub what: (&'static str, &'static str),
+    /// What a record is, for messages.
+    pub what: &'static str,
     pub parse: F,
 }
 
@@ -89,7 +95,7 @@ where
     F: FnMut(&[u8; N], &mut Sink<'_>) -> Result<(), Complaint> + Send,
 {
     fn step(&mut self, input: &mut Input, sink: &mut Sink<'_>) -> Result<bool, ForeignError> {
-        let Some(record) = input.record::<N>(self.what.0, self.what.1)? else {
+        let Some(record) = input.record::<N>(self.what)? else {
             return Ok(false);
         };
         (self.parse)(&record, sink).map_err(|c| input.fault(c))?;
@@ -124,7 +130,9 @@ pub struct BlockTrace {
 }
 
 impl BlockTrace {
-    /// Opens a trace at its beginning. Without [`Options::format`] the content tells the format.
+    /// Opens a trace at its beginning. Without [`Options::format`] the content tells the format,
+    /// which must be none of a memory trace. A pipe is read as a file is, any number of times; `-` is
+    /// standard input.
     ///
     /// # Errors
     /// The file cannot be opened or unpacked, is empty, or has no or several possible formats.
@@ -143,23 +151,19 @@ impl BlockTrace {
     fn new(mut input: Input, options: Options) -> Result<Self, BlockError> {
         let format = match options.format {
             Some(format) => format,
-            None => detect::detect(&mut input)?,
+            None => detect::block(&mut input)?,
         };
         if input.peek()?.is_empty() {
             return Err(BlockError::Empty {
                 name: input.name().to_owned(),
             });
         }
-        let state = State {
-            ordered: format.traits().times == Times::Ordered && !options.lenient,
-            ..State::default()
-        };
         Ok(Self {
             format,
             lenient: options.lenient,
             parser: (format.entry().parser)(&options),
             input,
-            state,
+            state: State::default(),
             skipped: Skipped::default(),
             pending: None,
             done: false,
@@ -232,8 +236,13 @@ impl BlockTrace {
     }
 
     /// What was done to requests so far.
-    pub const fn notes(&self) -> Notes {
-        self.state.notes
+    pub fn notes(&self) -> Notes {
+        let odd = self.input.oddities();
+        Notes {
+            unended_lines: odd.unended_line.into(),
+            byte_order_marks: odd.byte_order_mark.into(),
+            ..self.state.notes
+        }
     }
 
     /// Wrong records that were left out so far.
@@ -248,7 +257,11 @@ impl BlockTrace {
 
     fn leave_out(&mut self, error: &ForeignError) -> Result<(), BlockError> {
         let field = match error {
-            ForeignError::Value { field, .. } => field,
+            ForeignError::Value {
+                field,
+                unended: None,
+                ..
+            } => field,
             _ => {
                 self.done = true;
                 "the cut record at the end"

@@ -38,7 +38,7 @@ pub struct Passed {
 pub struct Notes {
     /// Requests not aligned to 512 B, which were widened to whole sectors.
     pub widened: u64,
-    /// Requests whose time lies before the one's before. The time is left as it is.
+    /// Requests whose time lies before the latest one so far. The time is left as it is.
     pub backward: u64,
     /// Largest such step back, in nanoseconds.
     pub largest_step_back_ns: u64,
@@ -46,6 +46,11 @@ pub struct Notes {
     pub assumed_offsets: u64,
     /// Mappings beyond an end of file that is not known.
     pub unclipped_maps: u64,
+    /// 1 if no line feed ends the last line of a text. It parses, and is taken as whole, but a number
+    /// that was cut in half looks like a number, too.
+    pub unended_lines: u64,
+    /// 1 if a byte order mark of UTF-8 stood before the text, which was dropped.
+    pub byte_order_marks: u64,
 }
 
 /// Records that lenient reading left out.
@@ -78,8 +83,6 @@ pub(crate) struct State {
     pub devices: Devices,
     /// Latest time so far.
     pub latest: Option<Nanos>,
-    /// A step back in time is an error.
-    pub ordered: bool,
 }
 
 /// Takes the requests of a parser.
@@ -112,7 +115,8 @@ impl Sink<'_> {
             sector,
             sectors,
         };
-        self.push(time, task, op, target, sectors == 0)
+        self.push(time, task, op, target, sectors == 0);
+        Ok(())
     }
 
     /// A length in bytes as whole sectors; one that is none is widened and counted.
@@ -157,7 +161,8 @@ impl Sink<'_> {
             offset,
             length,
         };
-        self.push(time, task, op, target, length == 0)
+        self.push(time, task, op, target, length == 0);
+        Ok(())
     }
 
     /// All of a file from `offset` goes away.
@@ -173,34 +178,28 @@ impl Sink<'_> {
             offset,
             length: u64::MAX - offset,
         };
-        self.push(time, task, Op::Delete, target, false)
+        self.push(time, task, Op::Delete, target, false);
+        Ok(())
     }
 
     /// An opaque block.
     pub fn id(
         &mut self,
-        time: Option<Nanos>,
+        (time, op): (Option<Nanos>, Op),
         id: u64,
         bytes: Option<u32>,
         next: NextUse,
-    ) -> Result<(), Complaint> {
-        self.push(time, 0, Op::Read, Target::Id { id, bytes, next }, false)
+    ) {
+        self.push(time, 0, op, Target::Id { id, bytes, next }, false);
     }
 
-    fn push(
-        &mut self,
-        time: Option<Nanos>,
-        task: u32,
-        op: Op,
-        target: Target,
-        empty: bool,
-    ) -> Result<(), Complaint> {
+    fn push(&mut self, time: Option<Nanos>, task: u32, op: Op, target: Target, empty: bool) {
         if let Some(time) = time {
-            self.check_time(time)?;
+            self.note_time(time);
         }
         if empty {
             self.state.passed.empty += 1;
-            return Ok(());
+            return;
         }
         self.out.push(Request {
             time,
@@ -208,26 +207,17 @@ impl Sink<'_> {
             op,
             target,
         });
-        Ok(())
     }
 
-    fn check_time(&mut self, time: Nanos) -> Result<(), Complaint> {
+    fn note_time(&mut self, time: Nanos) {
         let state = &mut *self.state;
         let latest = state.latest.unwrap_or(time);
         if time < latest {
-            if state.ordered {
-                return Err(Complaint {
-                    field: "the time",
-                    value: format!("{} ns before the record before", latest.0 - time.0),
-                    allowed: "times that do not fall",
-                });
-            }
             let notes = &mut state.notes;
             notes.backward += 1;
             notes.largest_step_back_ns = notes.largest_step_back_ns.max(latest.0 - time.0);
         }
         state.latest = Some(time.max(latest));
-        Ok(())
     }
 }
 

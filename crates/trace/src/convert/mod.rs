@@ -28,7 +28,9 @@ use std::path::{Path, PathBuf};
 
 use self::blocks::Dictionary;
 use self::thread::{Events, Losses};
-use crate::foreign::{Fetches, ForeignError, ForeignTrace, Format, Identity, Options, Skipped};
+use crate::foreign::{
+    Fetches, ForeignError, ForeignTrace, Format, Identity, Notes, Options, Skipped,
+};
 use crate::recording::model::{Event, EventKind, NR_REGS};
 use crate::recording::{
     Counts, EncodeError, FileHeader, RecordingWriter, WriteError, encode_dictionary,
@@ -199,6 +201,7 @@ struct Conversion<'a> {
     next_seq: u64,
     losses: Losses,
     skipped: Skipped,
+    notes: Notes,
 }
 
 impl<'a> Conversion<'a> {
@@ -215,6 +218,7 @@ impl<'a> Conversion<'a> {
             next_seq: 0,
             losses: Losses::default(),
             skipped: Skipped::default(),
+            notes: Notes::default(),
         }
     }
 
@@ -277,6 +281,7 @@ impl<'a> Conversion<'a> {
         )?;
         self.losses += losses;
         self.skipped += source.skipped();
+        self.notes += source.notes();
         Ok(())
     }
 
@@ -319,16 +324,9 @@ impl<'a> Conversion<'a> {
                     .to_owned(),
             );
         }
-        match format {
-            Format::ChampSim | Format::CloudSuite => {
-                assumes.push("sizes: 8 bytes, cut at the line's end".to_owned());
-            }
-            Format::LoadStore => assumes.push("sizes: 4 bytes, cut at the line's end".to_owned()),
-            Format::RamulatorCpu => assumes.push("sizes: whole lines".to_owned()),
-            Format::RamulatorDram => {
-                assumes.push("sizes: whole lines; one instruction per request".to_owned());
-            }
-            Format::Lackey | Format::DrMemtrace => {}
+        assumes.extend(format.assumes().map(str::to_owned));
+        if self.notes.unended_lines > 0 {
+            assumes.push("a last line that no line feed ends is whole".to_owned());
         }
         if !format.has_instructions() {
             assumes.push("one instruction address for everything, never fetched".to_owned());

@@ -65,7 +65,10 @@ pub(super) fn convert(
     mut events: Events<'_>,
     writer: &mut RecordingWriter,
 ) -> Result<Losses, ConvertError> {
-    let unsized_instrs = matches!(format, Format::ChampSim | Format::CloudSuite);
+    let unsized_instrs = matches!(
+        format,
+        Format::ChampSim | Format::CloudSuite | Format::Din | Format::Pinatrace
+    );
     let mut cutter = Cutter::new(dictionary, unsized_instrs);
     let (process, thread, pid, tid) = numbers;
     let mut encoder = ChunkEncoder::new(process, thread, pid, tid)?;

@@ -10,7 +10,9 @@
 //! | source (loaded) addresses | 32..64 | 56..88 |
 //! | address space id | - | 88..90 (not used) |
 //!
-//! Layout: ChampSim `inc/trace_instruction.h`. Address and register 0 mean "none".
+//! Source: ChampSim's `inc/trace_instruction.h`, and its tracer `tracer/pin/champsim_tracer.cpp`,
+//! whose machine is little-endian. Address and register 0 mean "none"; the tracer fills its places
+//! from the first (`WriteToSet`).
 //!
 //! Deviations, for lack of data: a reference is 8 bytes, cut at the line's end; an instruction is
 //! 1 byte, so that its fetch stays on one line. An address that is both loaded and stored by an
@@ -35,11 +37,11 @@
 use piebald_units::VirtAddr;
 use piebald_units::op::{Next, RefKind};
 
-use super::Options;
 use super::error::{Complaint, ForeignError};
 use super::fetch::FetchFilter;
 use super::input::Input;
 use super::thread::{Decode, Sink, site_of, within_line};
+use super::{Format, Options};
 
 const STACK_POINTER: u8 = 6;
 const FLAGS: u8 = 25;
@@ -71,7 +73,7 @@ pub(crate) struct CloudSuite;
 impl Form for ChampSim {
     fn read(input: &mut Input) -> Result<Option<Instr>, ForeignError> {
         Ok(input
-            .record::<64>("64-byte instruction record", "64")?
+            .record::<64>("ChampSim instruction record")?
             .map(|r| decode_small(&r)))
     }
 }
@@ -79,7 +81,7 @@ impl Form for ChampSim {
 impl Form for CloudSuite {
     fn read(input: &mut Input) -> Result<Option<Instr>, ForeignError> {
         Ok(input
-            .record::<96>("96-byte instruction record", "96")?
+            .record::<96>("CloudSuite instruction record")?
             .map(|r| decode_large(&r)))
     }
 }
@@ -128,6 +130,21 @@ impl Instr {
         Ok(())
     }
 
+    /// The tracer leaves no place free before one that it uses.
+    fn is_packed(&self) -> bool {
+        let packed = |places: &[u64; 4]| {
+            let used = places.iter().position(|a| *a == 0).unwrap_or(4);
+            places[used..].iter().all(|a| *a == 0)
+        };
+        packed(&self.dmem) && packed(&self.smem)
+    }
+
+    /// It reads or writes what lies right behind it, which is code.
+    fn meets_itself(&self) -> bool {
+        let behind = |addr: &u64| (1..64).contains(&addr.wrapping_sub(self.ip));
+        self.dmem.iter().chain(&self.smem).any(behind)
+    }
+
     fn writes(&self, register: u8) -> bool {
         self.dreg.contains(&register)
     }
@@ -151,6 +168,61 @@ impl Instr {
             && self.inputs().any(|other| other != register)
             && (self.writes(FLAGS) || !GENERAL.contains(&register))
     }
+}
+
+/// Records that a detector looks at.
+const SAMPLE: usize = 64;
+/// Instructions that must follow the one before: fewer could be chance.
+const LEAST_FOLLOWERS: usize = 2;
+/// Longest instruction of x86, in bytes.
+const LONGEST: u64 = 15;
+
+/// Whether a beginning holds records of either form: `Ok`, or what is wrong with the first wrong one
+/// where most are right. Forms that have no instruction behind another are left out: nearly any binary
+/// file could hold their fields.
+pub(crate) fn evidence(head: &[u8]) -> Vec<(Format, Result<(), String>)> {
+    let forms = [
+        (Format::ChampSim, examine::<64>(head, decode_small)),
+        (Format::CloudSuite, examine::<96>(head, decode_large)),
+    ];
+    let found = forms.into_iter();
+    found.filter_map(|(f, e)| Some((f, e?))).collect()
+}
+
+/// Of the instructions that do not follow a taken branch, three quarters must lie right behind the
+/// one before.
+fn examine<const N: usize>(
+    head: &[u8],
+    decode: fn(&[u8; N]) -> Instr,
+) -> Option<Result<(), String>> {
+    let records = head.as_chunks::<N>().0;
+    let sample: Vec<Instr> = records.iter().take(SAMPLE).map(decode).collect();
+    let (mut followers, mut others) = (0, 0);
+    for pair in sample.windows(2) {
+        let jumps = pair[0].is_branch == 1 && pair[0].taken == 1;
+        match pair[1].ip.wrapping_sub(pair[0].ip) {
+            1..=LONGEST => followers += 1,
+            // A repeated instruction is one more record.
+            0 => {}
+            _ if !jumps => others += 1,
+            _ => {}
+        }
+    }
+    let own = sample.iter().filter(|i| i.meets_itself()).count();
+    let legal = |i: &&Instr| i.check().is_ok() && i.is_packed();
+    let wrong = sample.iter().filter(|i| !legal(i)).count();
+    let scattered = followers < LEAST_FOLLOWERS || others * 3 > followers;
+    if scattered || wrong * 4 > sample.len() || own * 4 > sample.len() {
+        return None;
+    }
+    let Some(at) = sample.iter().position(|i| !legal(&i)) else {
+        return Some(Ok(()));
+    };
+    let why = match sample[at].check() {
+        Err(c) => format!("{} is {}; allowed: {}", c.field, c.value, c.allowed),
+        Ok(()) => "an address stands behind a free place".to_owned(),
+    };
+    Some(Err(format!("byte {}: {why}", at * N)))
 }
 
 /// Decoder with the history of the registers.

@@ -33,6 +33,25 @@ const REFUSED: [(&[u8], &str); 3] = [
     (b"PK\x05\x06", "an empty zip"),
 ];
 
+/// Bytes of a tar header.
+pub(crate) const TAR_BLOCK: usize = 512;
+
+/// The name of the first file in a tar archive; `None` if the bytes do not begin one. The header's
+/// checksum decides, which is older than its magic word.
+pub(crate) fn tar_member(bytes: &[u8]) -> Option<String> {
+    const CHECKSUM: std::ops::Range<usize> = 148..156;
+    let header: &[u8; TAR_BLOCK] = bytes.first_chunk()?;
+    let digits = header[CHECKSUM].trim_ascii_start();
+    let digits = digits.split(|b| matches!(b, 0 | b' ')).next()?;
+    let written = u32::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()?;
+    let counted = header.iter().enumerate().map(|(at, b)| match at {
+        at if CHECKSUM.contains(&at) => u32::from(b' '),
+        _ => u32::from(*b),
+    });
+    let name = header[..100].split(|b| *b == 0).next()?;
+    (counted.sum::<u32>() == written && !name.is_empty()).then(|| name.escape_ascii().to_string())
+}
+
 /// Wraps a file so that reading gives its unpacked bytes.
 pub(crate) fn unpack<R: Read + Seek + Send + 'static>(
     name: &str,

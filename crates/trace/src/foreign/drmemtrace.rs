@@ -1,6 +1,7 @@
 //! DynamoRIO drmemtrace, offline form: 12-byte little-endian entries `u16 type, u16 size, u64
-//! value`, one file per thread (types: `clients/drcachesim/common/trace_entry.h`, numbers checked
-//! against recorded samples).
+//! value`, one file per thread (source: DynamoRIO's `clients/drcachesim/common/trace_entry.h`, of
+//! which `trace_type_t` numbers the types and `TRACE_ENTRY_VERSION` is 2 to 7; checked against
+//! recorded samples).
 //!
 //! An instruction's entry stands before its data references. System call markers become
 //! [`SysOp::Other`]; their arguments are not in the trace, so mappings are not known. A load
@@ -83,6 +84,34 @@ pub(crate) fn split(r: &[u8; 12]) -> (u16, u16, u64) {
         u16::from_le_bytes([r[2], r[3]]),
         u64::from_le_bytes([r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11]]),
     )
+}
+
+/// Entries that a detector looks at.
+const SAMPLE: usize = 64;
+/// Kind of the marker that gives the version.
+const MARKER_VERSION: u16 = 12;
+/// Versions above this are none: there are seven in 2026.
+const MAX_VERSION: u64 = 64;
+
+/// Whether a beginning is one of an offline file: a header or the version's marker with a small
+/// version, then known types, among them a thread or a process.
+pub(crate) fn begins(head: &[u8]) -> bool {
+    let mut entries = head.as_chunks::<12>().0.iter().take(SAMPLE).map(split);
+    let first = entries.next().is_some_and(|(kind, size, version)| {
+        let named = match kind {
+            25 => size == 0,
+            28 => size == MARKER_VERSION,
+            _ => false,
+        };
+        named && version <= MAX_VERSION
+    });
+    let mut owned = false;
+    first
+        && entries.all(|(kind, _, _)| {
+            owned |= matches!(kind, 22 | 24);
+            classify(kind).is_some()
+        })
+        && owned
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -314,7 +343,7 @@ impl Decode for DrMemtrace {
         input: &mut Input,
         sink: &mut Sink<'_>,
     ) -> Result<Option<Next>, ForeignError> {
-        let Some(record) = input.record::<12>("12-byte entry", "12")? else {
+        let Some(record) = input.record::<12>("drmemtrace entry")? else {
             self.release(sink);
             let exited = matches!(self.stage, Stage::Exited | Stage::Footed { exited: true });
             return Ok(Some(if exited { Next::Exit(0) } else { Next::End }));

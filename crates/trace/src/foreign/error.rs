@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::Format;
+use crate::detect::{TraceFormat, list};
 
 /// Longest part of an offending value that a message repeats, in bytes.
 const MAX_SHOWN: usize = 32;
@@ -54,7 +55,7 @@ pub enum ForeignError {
     },
     /// The content fits no format.
     #[error(
-        "{}: no known trace format: {why}; allowed: {}, which can also be given explicitly",
+        "{}: no known memory trace: {why}; allowed: {}, which can also be given by --format",
         path.display(), names()
     )]
     Unrecognised {
@@ -62,6 +63,14 @@ pub enum ForeignError {
         path: PathBuf,
         /// What was seen instead.
         why: String,
+    },
+    /// The content fits several formats.
+    #[error("{}: this may be {}; say which with --format", path.display(), list(candidates))]
+    Ambiguous {
+        /// The file.
+        path: PathBuf,
+        /// Which. They may be formats of block or file traces, too.
+        candidates: Vec<TraceFormat>,
     },
     /// The file cannot be opened.
     #[error("{}: cannot open: {source}", path.display())]
@@ -91,29 +100,38 @@ pub enum ForeignError {
         /// What it is.
         found: String,
     },
-    /// The input ends inside a record.
+    /// An archive of files instead of a trace.
     #[error(
-        "{name}: byte {offset}{}: the file ends inside a {what}: {have} of {need} bytes",
-        at_line(line)
+        "{name}: this is a tar archive, not a trace; unpack one of its files, for example with \
+         \"tar -xOf {name} {member}\", to a file or to standard input, which is -"
     )]
+    Tar {
+        /// The file.
+        name: String,
+        /// The first file inside.
+        member: String,
+    },
+    /// The input ends inside a record.
+    #[error("{name}: byte {offset}: the {medium} ends inside a {what}: {have} of {need} bytes")]
     Cut {
         /// The file.
         name: String,
         /// Where the record begins.
         offset: u64,
-        /// Its line, in a text.
-        line: Option<u64>,
-        /// What it is.
+        /// What ends: a file or a pipe.
+        medium: &'static str,
+        /// What the record is.
         what: &'static str,
-        /// Bytes that are there.
-        have: usize,
-        /// What would be needed.
-        need: &'static str,
+        /// Bytes of it that are there.
+        have: u64,
+        /// Bytes that it has at least.
+        need: u64,
     },
     /// A value that the format does not allow.
     #[error(
-        "{name}: byte {offset}{}: {field} is {value}; allowed: {allowed}",
-        at_line(line)
+        "{name}: byte {offset}{}: {field} is {value}; allowed: {allowed}{}",
+        at_line(line),
+        at_end(unended)
     )]
     Value {
         /// The file.
@@ -128,6 +146,9 @@ pub enum ForeignError {
         value: String,
         /// What it may say.
         allowed: &'static str,
+        /// It is in the last line, and no line feed ends that: the file or pipe, whichever this
+        /// says, may have been cut.
+        unended: Option<&'static str>,
     },
     /// The trace broke before the references asked for.
     #[error("{0}")]
@@ -174,6 +195,12 @@ fn at_line(line: &Option<u64>) -> String {
     line.map_or_else(String::new, |n| format!(", line {n}"))
 }
 
-fn names() -> String {
+fn at_end(unended: &Option<&'static str>) -> String {
+    let told = |medium| format!("; no line feed ends this line: the {medium} may have been cut");
+    unended.map_or_else(String::new, told)
+}
+
+/// Every format.
+pub(crate) fn names() -> String {
     Format::ALL.map(Format::name).join(", ")
 }

@@ -34,10 +34,22 @@ pub fn drmemtrace(bytes: &[u8]) {
     check(Format::DrMemtrace, bytes);
 }
 
-/// Reads as both forms of Ramulator.
+/// Reads as all forms of Ramulator and Ramulator 2.
 pub fn ramulator(bytes: &[u8]) {
     check(Format::RamulatorCpu, bytes);
     check(Format::RamulatorDram, bytes);
+    check(Format::Ramulator2LoadStore, bytes);
+    check(Format::Ramulator2ReadWrite, bytes);
+}
+
+/// Reads as Dinero's `din`.
+pub fn din(bytes: &[u8]) {
+    check(Format::Din, bytes);
+}
+
+/// Reads as pinatrace's output.
+pub fn pinatrace(bytes: &[u8]) {
+    check(Format::Pinatrace, bytes);
 }
 
 /// Reads as `l|s 0xADDRESS instructions`.

@@ -1,27 +1,42 @@
 //! A thread's unpacked bytes, as lines or fixed records, with their offsets.
 
-use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
 
 use super::container;
 use super::error::{Complaint, ForeignError};
+use crate::source;
 
 /// Bytes held at a time; also how much a detector may look at.
-const BUFFER: usize = 1 << 16;
+pub(crate) const BUFFER: usize = 1 << 16;
 /// Longest line of a text, in bytes. The longest legal one is a comment of lackey that repeats a
 /// command line.
 const MAX_LINE: usize = 1 << 14;
+/// The mark that some programs of Windows write before a text in UTF-8. It means nothing.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// What a record was, for the place of an error.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Last {
     offset: u64,
     line: Option<u64>,
+    /// It is a line that no line feed ends.
+    unended: bool,
+}
+
+/// What was odd about a text and does not change what it says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Oddities {
+    /// The last line parses, but no line feed ends it.
+    pub unended_line: bool,
+    /// It begins with a byte order mark.
+    pub byte_order_mark: bool,
 }
 
 pub(crate) struct Input {
     name: String,
+    /// What messages call what is read: a file or a pipe.
+    medium: &'static str,
     reader: Box<dyn Read + Send>,
     buffer: Box<[u8]>,
     start: usize,
@@ -32,85 +47,115 @@ pub(crate) struct Input {
     last: Last,
     /// A line is longer than the buffer, and only its beginning was seen.
     overlong: bool,
+    oddities: Oddities,
+    /// An error that came while somebody only looked: a reader must not take the place behind it
+    /// for the end.
+    failed: Option<ForeignError>,
 }
 
 impl Input {
+    /// Opens a file or pipe; `-` is standard input.
     pub fn open(path: &Path) -> Result<Self, ForeignError> {
-        let opened = File::open(path).and_then(|file| {
-            if file.metadata()?.is_dir() {
-                return Err(io::ErrorKind::IsADirectory.into());
-            }
-            Ok(file)
-        });
-        let file = opened.map_err(|source| ForeignError::Open {
+        let opened = source::open(path).map_err(|source| ForeignError::Open {
             path: path.to_owned(),
             source,
         })?;
-        let name = path.display().to_string();
-        let reader = container::unpack(&name, file)?;
-        Ok(Self::new(name, reader))
+        let name = source::name_of(path);
+        let medium = opened.medium();
+        let reader = container::unpack(&name, opened)?;
+        Self::new(name, medium, reader).without_tar()
     }
 
     /// Reads bytes in memory, packed or not.
     pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<Self, ForeignError> {
         let reader = container::unpack(name, Cursor::new(bytes.to_vec()))?;
-        Ok(Self::new(name.to_owned(), reader))
+        Self::new(name.to_owned(), "file", reader).without_tar()
     }
 
     /// Reads bytes in memory as they are.
     pub fn plain(name: &str, bytes: &[u8]) -> Self {
-        Self::new(name.to_owned(), Box::new(Cursor::new(bytes.to_vec())))
+        let reader = Box::new(Cursor::new(bytes.to_vec()));
+        Self::new(name.to_owned(), "file", reader)
     }
 
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    fn new(name: String, reader: Box<dyn Read + Send>) -> Self {
+    fn new(name: String, medium: &'static str, reader: Box<dyn Read + Send>) -> Self {
         Self {
             name,
+            medium,
             reader,
             buffer: vec![0; BUFFER].into_boxed_slice(),
             start: 0,
             end: 0,
             offset: 0,
             lines: 0,
-            last: Last {
-                offset: 0,
-                line: None,
-            },
+            last: Last::default(),
             overlong: false,
+            oddities: Oddities::default(),
+            failed: None,
         }
+    }
+
+    /// Refuses an archive: its headers would be taken for records.
+    fn without_tar(mut self) -> Result<Self, ForeignError> {
+        self.look(container::TAR_BLOCK);
+        match container::tar_member(&self.buffer[..self.end]) {
+            None => Ok(self),
+            Some(member) => Err(ForeignError::Tar {
+                name: self.name,
+                member,
+            }),
+        }
+    }
+
+    /// What was odd about the text so far.
+    pub const fn oddities(&self) -> Oddities {
+        self.oddities
     }
 
     /// As many of the next bytes as fit the buffer, without consuming them.
     pub fn peek(&mut self) -> Result<&[u8], ForeignError> {
-        loop {
-            match self.refill() {
-                Ok(0) => break,
-                Ok(_) => {}
-                // A detector can do with what came before the damage.
-                Err(_) if self.end > self.start => break,
-                Err(error) => return Err(error),
-            }
+        self.look(BUFFER);
+        if self.start == self.end
+            && let Some(error) = self.failed.take()
+        {
+            return Err(error);
         }
         Ok(&self.buffer[self.start..self.end])
     }
 
-    /// The next `N` bytes, or `None` at the end.
+    /// Fetches up to `bytes` bytes. A detector can do with what came before some damage, which the
+    /// reader meets later.
+    fn look(&mut self, bytes: usize) {
+        while self.end - self.start < bytes && self.failed.is_none() {
+            match self.refill() {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) => self.failed = Some(error),
+            }
+        }
+    }
+
+    /// The next `N` bytes, or `None` at the end. `what` names them in messages.
     pub fn record<const N: usize>(
         &mut self,
         what: &'static str,
-        need: &'static str,
     ) -> Result<Option<[u8; N]>, ForeignError> {
         self.last = Last {
             offset: self.offset,
-            line: None,
+            ..Last::default()
         };
         while self.end - self.start < N {
-            if self.refill()? == 0 {
-                return self.end_in(what, need).map(|()| None);
+            if self.refill()? > 0 {
+                continue;
             }
+            return match self.end - self.start {
+                0 => Ok(None),
+                _ => Err(self.cut(what, N)),
+            };
         }
         let mut record = [0; N];
         record.copy_from_slice(&self.buffer[self.start..self.start + N]);
@@ -118,20 +163,26 @@ impl Input {
         Ok(Some(record))
     }
 
-    /// Parses the next line, without its line end; `None` at the end of the text.
+    /// Parses the next line, without its line end; `None` at the end of the text. What follows the
+    /// last line feed is a line if it parses; if it does not, the error says that the line has no
+    /// end.
     pub fn line<T>(
         &mut self,
         parse: impl FnOnce(&[u8]) -> Result<T, Complaint>,
     ) -> Result<Option<T>, ForeignError> {
+        if self.offset == 0 {
+            self.pass_mark()?;
+        }
         self.last = Last {
             offset: self.offset,
             line: Some(self.lines + 1),
+            unended: false,
         };
         let mut searched = 0;
-        let length = loop {
+        let (length, end) = loop {
             let window = &self.buffer[self.start..self.end];
             if let Some(at) = memchr::memchr(b'\n', &window[searched..]) {
-                break searched + at;
+                break (searched + at, 1);
             }
             searched = window.len();
             if searched > MAX_LINE {
@@ -144,22 +195,38 @@ impl Input {
                 )));
             }
             if self.refill()? == 0 {
-                return self
-                    .end_in(
-                        "line",
-                        "a line feed at its end (add one if the line is whole)",
-                    )
-                    .map(|()| None);
+                break (searched, 0);
             }
         };
+        if length + end == 0 {
+            return Ok(None);
+        }
         let line = &self.buffer[self.start..self.start + length];
         let parsed = parse(line.strip_suffix(b"\r").unwrap_or(line));
-        self.consume(length + 1);
+        self.consume(length + end);
         self.lines += 1;
+        self.last.unended = end == 0;
         match parsed {
-            Ok(value) => Ok(Some(value)),
+            Ok(value) => {
+                self.oddities.unended_line |= end == 0;
+                Ok(Some(value))
+            }
             Err(complaint) => Err(self.fault(complaint)),
         }
+    }
+
+    /// Drops a byte order mark at the beginning of a text.
+    fn pass_mark(&mut self) -> Result<(), ForeignError> {
+        while self.end - self.start < BYTE_ORDER_MARK.len() {
+            if self.refill()? == 0 {
+                return Ok(());
+            }
+        }
+        if self.buffer[self.start..].starts_with(BYTE_ORDER_MARK) {
+            self.consume(BYTE_ORDER_MARK.len());
+            self.oddities.byte_order_mark = true;
+        }
+        Ok(())
     }
 
     /// An error at the record or line that was read last.
@@ -171,6 +238,7 @@ impl Input {
             field: complaint.field,
             value: complaint.value,
             allowed: complaint.allowed,
+            unended: self.last.unended.then_some(self.medium),
         }
     }
 
@@ -211,12 +279,7 @@ impl Input {
     }
 
     /// Drops `n` bytes that belong to the record read last; fewer are a cut record.
-    pub fn skip(
-        &mut self,
-        n: usize,
-        what: &'static str,
-        need: &'static str,
-    ) -> Result<(), ForeignError> {
+    pub fn skip(&mut self, n: usize, what: &'static str) -> Result<(), ForeignError> {
         let mut left = n;
         loop {
             let step = left.min(self.end - self.start);
@@ -226,33 +289,24 @@ impl Input {
                 return Ok(());
             }
             if self.refill()? == 0 {
-                return Err(self.cut(what, n - left, need));
+                return Err(self.cut(what, left));
             }
         }
     }
 
     /// The bytes that continue the record read last.
-    pub fn body<const N: usize>(
-        &mut self,
-        what: &'static str,
-        need: &'static str,
-    ) -> Result<[u8; N], ForeignError> {
+    pub fn body<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], ForeignError> {
         let mut body = [0; N];
-        self.read_body(&mut body, what, need)?;
+        self.read_body(&mut body, what)?;
         Ok(body)
     }
 
     /// Fills `body`, which must be shorter than the buffer, with what continues the record read
     /// last.
-    pub fn read_body(
-        &mut self,
-        body: &mut [u8],
-        what: &'static str,
-        need: &'static str,
-    ) -> Result<(), ForeignError> {
+    pub fn read_body(&mut self, body: &mut [u8], what: &'static str) -> Result<(), ForeignError> {
         while self.end - self.start < body.len() {
             if self.refill()? == 0 {
-                return Err(self.cut(what, self.end - self.start, need));
+                return Err(self.cut(what, body.len()));
             }
         }
         body.copy_from_slice(&self.buffer[self.start..self.start + body.len()]);
@@ -260,22 +314,16 @@ impl Input {
         Ok(())
     }
 
-    fn end_in(&self, what: &'static str, need: &'static str) -> Result<(), ForeignError> {
-        let have = self.end - self.start;
-        if have == 0 {
-            return Ok(());
-        }
-        Err(self.cut(what, have, need))
-    }
-
-    fn cut(&self, what: &'static str, have: usize, need: &'static str) -> ForeignError {
+    /// The input ends where `need` further bytes of a record should be.
+    fn cut(&self, what: &'static str, need: usize) -> ForeignError {
+        let before = self.offset - self.last.offset;
         ForeignError::Cut {
             name: self.name.clone(),
             offset: self.last.offset,
-            line: self.last.line,
+            medium: self.medium,
             what,
-            have,
-            need,
+            have: before + (self.end - self.start) as u64,
+            need: before + need as u64,
         }
     }
 
@@ -286,6 +334,9 @@ impl Input {
 
     /// Reads more bytes behind those that are there; 0 at the end, or if the buffer is full.
     fn refill(&mut self) -> Result<usize, ForeignError> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;
@@ -305,7 +356,7 @@ impl Input {
                 Err(source) => {
                     return Err(ForeignError::Read {
                         name: self.name.clone(),
-                        offset: self.offset + self.end as u64,
+                        offset: self.offset + (self.end - self.start) as u64,
                         source,
                     });
                 }

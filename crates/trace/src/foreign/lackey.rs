@@ -2,7 +2,10 @@
 //!
 //! Line forms (Valgrind manual, chapter "Lackey"): `I  address,size` for an instruction, then its
 //! data: ` L address,size`, ` S address,size`, ` M address,size` (load, store, modify); hexadecimal
-//! addresses, decimal sizes. Valgrind's own lines begin with `==pid==`, `--pid--` or `**pid**`.
+//! addresses, decimal sizes. Valgrind's own lines begin with `==pid==`, `--pid--` or `**pid**`. The
+//! traces of the CS:APP cache lab are such lines with one blank behind the `I` (its writeup:
+//! "[space]operation address,size"), and many have no instructions at all.
+//!
 //! The log should be written with `--log-file=NAME.%p`: on standard error the program's own output
 //! and forked children mix in, which is refused with the line that shows it.
 //!
@@ -50,7 +53,7 @@ pub(crate) enum Line {
 
 pub(crate) fn parse(line: &[u8]) -> Result<Line, Complaint> {
     let kind = match line {
-        [b'I', b' ', b' ', rest @ ..] => {
+        [b'I', b' ', b' ', rest @ ..] | [b'I', b' ', rest @ ..] => {
             let (addr, size) = place(rest, MAX_INSTR, "a decimal number from 0 to 64")?;
             return Ok(Line::Instr { addr, size });
         }
@@ -80,6 +83,24 @@ fn place(text: &[u8], max: u64, allowed: &'static str) -> Result<(u64, u32), Com
     let addr = hex("the address", &text[..comma])?;
     let size = decimal("the size", &text[comma + 1..], max, allowed)?;
     Ok((addr, size as u32))
+}
+
+/// Whether a first line is lackey's own.
+pub(crate) fn is_marked(line: &[u8]) -> bool {
+    said(line).is_some_and(|words| words.starts_with(b"Lackey"))
+}
+
+/// Whether a line is one of Valgrind's own.
+pub(crate) fn is_valgrind(line: &[u8]) -> bool {
+    said(line).is_some()
+}
+
+/// What stands behind `==pid== `.
+fn said(line: &[u8]) -> Option<&[u8]> {
+    let rest = line.strip_prefix(b"==")?;
+    let digits = rest.iter().position(|b| !b.is_ascii_digit())?;
+    let words = rest[digits..].strip_prefix(b"==")?;
+    (digits > 0).then(|| words.trim_ascii_start())
 }
 
 /// `==pid==`, `--pid--` or `**pid**` and what follows.

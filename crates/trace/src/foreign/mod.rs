@@ -14,30 +14,37 @@
 //! | `champsim`, `champsim-cloudsuite` | no: 8 bytes, cut at the line's end | yes | yes | from registers | none |
 //! | `drmemtrace` | yes | yes | yes | no | thread exit, status unknown: 0 |
 //! | `ramulator-cpu` | lines | no | yes | no | none |
-//! | `ramulator-dram` | lines | no | none: one instruction per request | no | none |
+//! | `ramulator-dram`, `ramulator2-load-store` | lines | no | none: one instruction per request | no | none |
+//! | `ramulator2-read-write` | lines, at addresses made from coordinates | no | none: one instruction per request | no | none |
 //! | `load-store` | no: 4 bytes, cut at the line's end | no | yes | no | none |
+//! | `din` | no: 4 bytes, cut at the line's end | yes | yes | no | none |
+//! | `pinatrace` | no: 8 bytes, cut at the line's end | those that touch memory | of these | no | none |
 //!
-//! The two Ramulator forms hold only what caches let through, so feeding them to a model with
-//! caches filters them twice: [`Format::filtered`] says so. An instruction address of 64 bits is
+//! The forms of Ramulator and Ramulator 2 hold only what caches let through, so feeding them to a
+//! model with caches filters them twice: [`Format::filtered`] says so. An instruction address of 64 bits is
 //! folded to the 32 bits of [`MemRef::site`](piebald_units::op::MemRef::site): equal addresses
 //! stay equal, and addresses below 4 GiB stay readable. A reference larger than 64 bytes becomes
 //! several of up to 64.
 //!
-//! A text's last line must end with a line feed: a number that was cut in half still looks like a
-//! number, and this is the only sign of it.
+//! A text's last line that no line feed ends is taken if it parses, and [`Notes::unended_lines`] says
+//! so: a number that was cut in half still looks like a number, and this is the only sign of it.
 
 mod bunzip2;
-mod champsim;
+pub(crate) mod champsim;
 pub(crate) mod container;
 mod detect;
-mod drmemtrace;
+mod din;
+pub(crate) mod drmemtrace;
 pub(crate) mod error;
 mod fetch;
 pub mod fuzz;
 pub(crate) mod input;
-mod lackey;
+pub(crate) mod lackey;
+pub(crate) mod lines;
 mod loadstore;
+mod pinatrace;
 mod ramulator;
+mod ramulator2;
 pub(crate) mod set;
 mod summary;
 pub(crate) mod text;
@@ -49,9 +56,10 @@ use std::str::FromStr;
 
 pub use detect::detect;
 pub use error::ForeignError;
+pub(crate) use error::names;
 pub use fetch::Fetches;
 pub use summary::{DEFAULT_DISTINCT_BOUND, Distinct, Ending, Place, Summary, Touched};
-pub use thread::{ForeignThread, Identity, Skipped};
+pub use thread::{ForeignThread, Identity, Notes, Skipped};
 
 /// A foreign trace format. [`Display`](fmt::Display) and [`FromStr`] use the names of
 /// [`Format::name`].
@@ -73,20 +81,34 @@ pub enum Format {
     RamulatorCpu,
     /// Ramulator DRAM trace: `0xADDRESS R|W`.
     RamulatorDram,
+    /// Ramulator 2 load/store trace: `LD|ST ADDRESS`.
+    #[serde(rename = "ramulator2-load-store")]
+    Ramulator2LoadStore,
+    /// Ramulator 2 read/write trace: `R|W` and DRAM coordinates.
+    #[serde(rename = "ramulator2-read-write")]
+    Ramulator2ReadWrite,
     /// `l|s 0xADDRESS instructions_since_last`, as in SimpleScalar-style address traces.
     LoadStore,
+    /// Dinero's `din`: `label address`.
+    Din,
+    /// Pin's example tool: `0xINSTRUCTION: R|W 0xADDRESS`.
+    Pinatrace,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 11] = [
         Self::Lackey,
         Self::ChampSim,
         Self::CloudSuite,
         Self::DrMemtrace,
         Self::RamulatorCpu,
         Self::RamulatorDram,
+        Self::Ramulator2LoadStore,
+        Self::Ramulator2ReadWrite,
         Self::LoadStore,
+        Self::Din,
+        Self::Pinatrace,
     ];
 
     /// The name that users write.
@@ -98,20 +120,57 @@ impl Format {
             Self::DrMemtrace => "drmemtrace",
             Self::RamulatorCpu => "ramulator-cpu",
             Self::RamulatorDram => "ramulator-dram",
+            Self::Ramulator2LoadStore => "ramulator2-load-store",
+            Self::Ramulator2ReadWrite => "ramulator2-read-write",
             Self::LoadStore => "load-store",
+            Self::Din => "din",
+            Self::Pinatrace => "pinatrace",
         }
     }
 
     /// Whether the format holds only references that missed in caches.
     pub const fn filtered(self) -> bool {
-        matches!(self, Self::RamulatorCpu | Self::RamulatorDram)
+        matches!(
+            self,
+            Self::RamulatorCpu
+                | Self::RamulatorDram
+                | Self::Ramulator2LoadStore
+                | Self::Ramulator2ReadWrite
+        )
+    }
+
+    /// What a reader has to assume about every trace of the format, in words; most need nothing.
+    pub const fn assumes(self) -> Option<&'static str> {
+        match self {
+            Self::ChampSim | Self::CloudSuite => Some("sizes: 8 bytes, cut at the line's end"),
+            Self::LoadStore => Some("sizes: 4 bytes, cut at the line's end"),
+            Self::RamulatorCpu => Some("sizes: whole lines"),
+            Self::RamulatorDram | Self::Ramulator2LoadStore => {
+                Some("sizes: whole lines; one instruction per request")
+            }
+            Self::Ramulator2ReadWrite => Some(
+                "addresses: made from DRAM coordinates by a linear mapping, not the traced \
+                 machine's; sizes: whole lines; one instruction per request",
+            ),
+            Self::Din => Some("sizes: 4 bytes, cut at the line's end; instructions of 1 byte"),
+            Self::Pinatrace => Some(
+                "sizes: 8 bytes, cut at the line's end; instructions of 1 byte, and none besides \
+                 those that touch memory",
+            ),
+            Self::Lackey | Self::DrMemtrace => None,
+        }
     }
 
     /// Whether the format says where instructions lie, so that fetches and sites exist.
     pub const fn has_instructions(self) -> bool {
         matches!(
             self,
-            Self::Lackey | Self::ChampSim | Self::CloudSuite | Self::DrMemtrace
+            Self::Lackey
+                | Self::ChampSim
+                | Self::CloudSuite
+                | Self::DrMemtrace
+                | Self::Din
+                | Self::Pinatrace
         )
     }
 }

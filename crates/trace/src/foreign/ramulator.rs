@@ -7,8 +7,10 @@
 //! * DRAM trace: `0xADDRESS R|W`. Physical addresses, no instructions: each request counts as one,
 //!   or the whole trace would be a single instruction.
 //!
-//! Addresses are references to the rest of their 64-byte line. Ramulator itself takes a leading 0
-//! as octal; here `017` is 17, for no tracer writes octal.
+//! Source: Ramulator's README ("Memory Trace Driven", "CPU Trace Driven": decimal addresses) and
+//! `Processor.cpp` (`get_filtered_request`, `get_dramtrace_request`). Addresses are references to the
+//! rest of their 64-byte line. Ramulator itself takes a leading 0 as octal; here `017` is 17, for no
+//! tracer writes octal.
 
 use piebald_units::VirtAddr;
 use piebald_units::op::{Next, RefKind};
@@ -26,9 +28,17 @@ const DRAM_LINE: &str = "\"0xADDRESS R|W\"";
 /// A line of a CPU trace.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CpuLine {
-    bubbles: u64,
+    pub bubbles: u64,
     read: u64,
     writeback: Option<u64>,
+}
+
+impl CpuLine {
+    /// Both addresses are those of whole lines.
+    pub fn is_aligned(&self) -> bool {
+        let whole = |addr: u64| addr.is_multiple_of(64);
+        whole(self.read) && self.writeback.is_none_or(whole)
+    }
 }
 
 pub(crate) fn parse_cpu(line: &[u8]) -> Result<Option<CpuLine>, Complaint> {

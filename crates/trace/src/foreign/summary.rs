@@ -6,7 +6,7 @@ use piebald_units::op::{MemRef, Next, OpSource, RefKind};
 use piebald_units::{LINE_SHIFT, PAGE_SHIFT};
 
 use super::set::Bounded;
-use super::thread::{Identity, Skipped};
+use super::thread::{Identity, Notes, Skipped};
 use super::{ForeignError, ForeignTrace, Format};
 
 /// Default bound of exact distinct counts: 4 Mi pages and as many lines, in hash sets of about
@@ -104,6 +104,8 @@ pub struct Summary {
     pub last: Option<Place>,
     /// Records that became no reference, over all threads.
     pub skipped: Skipped,
+    /// What was odd, over all threads.
+    pub notes: Notes,
     /// How each thread ends.
     pub endings: Vec<Ending>,
     /// Process and thread ids, as far as the format has them.
@@ -201,13 +203,14 @@ impl Counter {
 
 pub(crate) fn of(trace: &ForeignTrace, bound: usize) -> Result<Summary, ForeignError> {
     let mut counter = Counter::new(bound);
-    let mut skipped = Skipped::default();
+    let (mut skipped, mut notes) = (Skipped::default(), Notes::default());
     let (mut endings, mut identities) = (Vec::new(), Vec::new());
     for thread in 0..trace.threads() {
         let mut source = trace.open(thread)?;
         endings.push(counter.drain(&mut source));
         identities.push(source.identity());
         skipped += source.skipped();
+        notes += source.notes();
     }
     Ok(Summary {
         format: trace.format(),
@@ -221,6 +224,7 @@ pub(crate) fn of(trace: &ForeignTrace, bound: usize) -> Result<Summary, ForeignE
         first: counter.first,
         last: counter.last,
         skipped,
+        notes,
         endings,
         identities,
     })

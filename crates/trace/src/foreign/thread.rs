@@ -6,12 +6,15 @@ use piebald_units::VirtAddr;
 use piebald_units::op::{Filled, MemRef, Next, OpSource, RefKind};
 
 use super::champsim::{ChampSim, CloudSuite, Registers};
+use super::din::Din;
 use super::drmemtrace::DrMemtrace;
 use super::error::{Complaint, ForeignError};
 use super::input::Input;
 use super::lackey::Lackey;
 use super::loadstore::LoadStore;
+use super::pinatrace::Pinatrace;
 use super::ramulator::{Cpu, Dram};
+use super::ramulator2::{Requests, parse_load_store, parse_read_write};
 use super::{Format, Options};
 
 /// Records that became no reference.
@@ -19,11 +22,11 @@ use super::{Format, Options};
 pub struct Skipped {
     /// Software and hardware prefetches.
     pub prefetches: u64,
-    /// Explicit cache flushes.
+    /// Explicit cache flushes, also the escape records 4 of din.
     pub flushes: u64,
-    /// Markers of drmemtrace other than system calls.
+    /// Markers of drmemtrace other than system calls, escape records 3 of din.
     pub markers: u64,
-    /// Comment lines of lackey and blank lines of texts.
+    /// Comment lines of lackey and pinatrace, and blank lines of texts.
     pub comments: u64,
     /// Iterations of a repeated string instruction after the first, which retire nothing and
     /// fetch nothing; their data references are kept.
@@ -37,6 +40,23 @@ impl std::ops::AddAssign for Skipped {
         self.markers += other.markers;
         self.comments += other.comments;
         self.repeats += other.repeats;
+    }
+}
+
+/// What was odd about files and does not change what they say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Notes {
+    /// Texts whose last line no line feed ends. It parses, and is taken as whole, but a number that
+    /// was cut in half looks like a number, too.
+    pub unended_lines: u64,
+    /// Texts with a byte order mark of UTF-8, which was dropped.
+    pub byte_order_marks: u64,
+}
+
+impl std::ops::AddAssign for Notes {
+    fn add_assign(&mut self, other: Self) {
+        self.unended_lines += other.unended_lines;
+        self.byte_order_marks += other.byte_order_marks;
     }
 }
 
@@ -135,6 +155,7 @@ struct Reader<D> {
 
 trait Drive: OpSource {
     fn skipped(&self) -> Skipped;
+    fn notes(&self) -> Notes;
     fn identity(&self) -> Identity;
     fn offset(&self) -> u64;
 }
@@ -237,6 +258,14 @@ impl<D: Decode> Drive for Reader<D> {
         self.skipped
     }
 
+    fn notes(&self) -> Notes {
+        let odd = self.input.oddities();
+        Notes {
+            unended_lines: odd.unended_line.into(),
+            byte_order_marks: odd.byte_order_mark.into(),
+        }
+    }
+
     fn identity(&self) -> Identity {
         self.decoder.identity()
     }
@@ -262,7 +291,11 @@ impl ForeignThread {
             Format::DrMemtrace => Reader::boxed(DrMemtrace::new(options), input),
             Format::RamulatorCpu => Reader::boxed(Cpu, input),
             Format::RamulatorDram => Reader::boxed(Dram, input),
+            Format::Ramulator2LoadStore => Reader::boxed(Requests(parse_load_store), input),
+            Format::Ramulator2ReadWrite => Reader::boxed(Requests(parse_read_write), input),
             Format::LoadStore => Reader::boxed(LoadStore, input),
+            Format::Din => Reader::boxed(Din::new(options), input),
+            Format::Pinatrace => Reader::boxed(Pinatrace::new(options), input),
         };
         Self { format, inner }
     }
@@ -288,6 +321,11 @@ impl ForeignThread {
     /// Records so far that became no reference.
     pub fn skipped(&self) -> Skipped {
         self.inner.skipped()
+    }
+
+    /// What was odd about the file so far.
+    pub fn notes(&self) -> Notes {
+        self.inner.notes()
     }
 
     /// Process and thread, as far as records so far tell.

@@ -1,7 +1,7 @@
 //! The bytes of a recording: a file or memory, read piece by piece.
 //!
 //! Files are read, not mapped: a mapped file that somebody cuts kills the reader
-//! with a signal, a read one gives an error.
+//! with a signal, a read one gives an error. Of a pipe everything is taken first.
 
 use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
 
@@ -11,6 +11,7 @@ use super::{
     error::ReadError,
     record::{Flaw, HEADER_LEN, Layout, RecordKind},
 };
+use crate::source::{self, Source, Whole};
 
 /// Where the bytes are.
 enum Store {
@@ -44,12 +45,16 @@ pub(crate) struct Data {
 
 impl Data {
     pub(crate) fn open(path: &Path) -> Result<Self, ReadError> {
-        let name = path.display().to_string();
+        let name = source::name_of(path);
         let fail = |source| ReadError::Io {
             file: name.clone(),
             source,
         };
-        let file = File::open(path).map_err(fail)?;
+        let whole = source::open(path).and_then(Source::whole).map_err(fail)?;
+        let file = match whole {
+            Whole::Memory(bytes) => return Ok(Self::memory(bytes, &name)),
+            Whole::File(file) => file,
+        };
         let meta = file.metadata().map_err(fail)?;
         if !meta.is_file() {
             return Err(fail(io::Error::other("not a regular file")));

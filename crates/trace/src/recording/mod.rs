@@ -104,5 +104,15 @@ pub use translate::file_id;
 pub use vectors::{BlockKey, BlockVector, ThreadVectors, VectorBudget};
 pub use writer::{Finished, MemoryWriter, RecordingWriter, append_record};
 
+/// Whether a file or pipe begins as a recording does. A pipe can be read from its
+/// beginning afterwards; `-` is standard input.
+///
+/// # Errors
+/// Those of opening and reading it.
+pub fn is_recording(path: &std::path::Path) -> std::io::Result<bool> {
+    let magic = file::FILE_MAGIC;
+    Ok(crate::source::first_bytes(path, magic.len())? == magic)
+}
+
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,9 @@
 //! | 5 open | inode | file size (u32), length of a name (u16), descriptor (u16), the name |
 //! | 6 close | inode | descriptor (u16, 2 B unused) |
 //!
-//! The layout is that of AccuSim's `trace.h`, the bodies are what its reader takes. A descriptor
+//! The layout is that of AccuSim's `asim/sim/trace.h` ("difference in us between two i/Os"), the
+//! bodies are what its reader takes; it has no byte order of its own, the traced machines were x86. A
+//! descriptor
 //! begins at 0 when it is opened or seen with another inode; a seek sets it to its "bytes done", as
 //! the reader does. Descriptors are not handed down by a fork, again as there. Only bytes done count.
 //! Files are inodes, with the name of their latest `open`.
@@ -35,7 +37,7 @@ pub(crate) const ENTRY: Entry = Entry {
         directions: true,
         tasks: true,
     },
-    looks: Looks::Binary(|head| head.first().is_some_and(|b| known((b & 31).into()))),
+    looks: Looks::Binary(plausible, LEAST),
     parser: |_| Box::new(AccuSim::default()),
 };
 
@@ -46,8 +48,38 @@ const MAX_OPEN: usize = 1 << 20;
 /// Longest file name, in bytes.
 const MAX_NAME: usize = 4096;
 
-const fn known(kind: u32) -> bool {
-    matches!(kind, 0..=9 | 13 | 14)
+/// Records that must follow one another for the format to be found out. Nothing marks it, but lengths
+/// depend on types.
+const LEAST: u64 = 8;
+
+/// Whether the first records have known types, and one of them says who is traced or which file is
+/// open: all of one kind could be a number that repeats.
+fn plausible(head: &[u8]) -> bool {
+    let mut rest = head;
+    let mut named = false;
+    for _ in 0..LEAST {
+        let Some(begin) = rest.first_chunk::<8>() else {
+            return false;
+        };
+        let (kind, argument) = (word(begin, 0) & 31, word(begin, 4) as usize);
+        let name = rest.get(12..16).map_or(0, |n| word(n, 0) as usize & 0xffff);
+        let length = match kind {
+            0 => argument.saturating_add(8),
+            1 | 2 | 8 | 9 => 8,
+            3 | 4 | 7 => 40,
+            13 | 14 => 44,
+            5 => 16 + name,
+            6 => 12,
+            _ => return false,
+        };
+        // No file has inode 0, no process number 0, and every program a name.
+        if argument == 0 && !matches!(kind, 2 | 8 | 9) {
+            return false;
+        }
+        named |= matches!(kind, 0 | 1 | 5);
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    named
 }
 
 #[derive(Default)]
@@ -183,7 +215,7 @@ impl Parse for AccuSim {
         if self.lost {
             return Ok(false);
         }
-        let Some(head) = input.record::<8>(WHAT, "8")? else {
+        let Some(head) = input.record::<8>(WHAT)? else {
             return Ok(false);
         };
         let (kind, pid, argument) = (word(&head, 0) & 31, word(&head, 0) >> 5, word(&head, 4));
@@ -206,26 +238,26 @@ impl Parse for AccuSim {
                 Ok(())
             }
             3 | 4 | 13 | 14 => {
-                let t = Transfer::decode(&input.body::<32>(WHAT, "40 or 44")?);
+                let t = Transfer::decode(&input.body::<32>(WHAT)?);
                 let at = match kind {
-                    13 | 14 => Some(word(&input.body::<4>(WHAT, "44")?, 0)),
+                    13 | 14 => Some(word(&input.body::<4>(WHAT)?, 0)),
                     _ => None,
                 };
                 self.transfer((kind, pid, argument), &t, at, sink)
             }
             7 => {
-                let t = Transfer::decode(&input.body::<32>(WHAT, "40")?);
+                let t = Transfer::decode(&input.body::<32>(WHAT)?);
                 sink.state.passed.others += 1;
                 self.seek(pid, argument, &t)
             }
             5 => {
-                let body = input.body::<8>(WHAT, "16 and a name")?;
+                let body = input.body::<8>(WHAT)?;
                 let (size, packed) = (word(&body, 0), word(&body, 4));
                 let name = name(packed as usize & 0xffff, input)?;
                 self.opened((pid, argument, size, (packed >> 16) as u16), &name, sink)
             }
             6 => {
-                let fd = word(&input.body::<4>(WHAT, "12")?, 0) as u16;
+                let fd = word(&input.body::<4>(WHAT)?, 0) as u16;
                 self.open.remove(&(pid, fd));
                 sink.state.passed.others += 1;
                 Ok(())
@@ -247,7 +279,7 @@ fn name(length: usize, input: &mut Input) -> Result<Vec<u8>, ForeignError> {
         return Err(input.fault(complaint));
     }
     let mut name = vec![0; length];
-    input.read_body(&mut name, WHAT, "a name of the length it says")?;
+    input.read_body(&mut name, WHAT)?;
     let control = |b: &u8| matches!(b, 1..b' ' | 0x7f);
     match name.iter().any(control) {
         true => {

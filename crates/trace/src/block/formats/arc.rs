@@ -1,12 +1,15 @@
 //! Traces of the ARC authors: `start_block blocks ignored request_number`.
 //!
-//! Blocks are sectors of 512 B; a request stands for as many references. There is one disk, no
-//! time, and reads are not told from writes.
+//! Blocks are sectors of 512 B ("each block is 512 bytes", README of the traces); a request stands
+//! for as many references. There is one disk, no time, and reads are not told from writes.
+//!
+//! Four numbers could be anything: without being named, a trace must count its requests in the last
+//! field, as P1 to P14 do, or have zeros in the third and fourth, as OLTP has.
 
 use super::super::reader::{Entry, Lines, Looks};
 use super::super::request::Op;
 use super::super::sink::Sink;
-use super::super::text::{exactly, fields, number};
+use super::super::text::{exactly, fields, number, plain};
 use super::super::{TargetKind, Times, Traits};
 use crate::foreign::error::Complaint;
 
@@ -19,9 +22,22 @@ pub(crate) const ENTRY: Entry = Entry {
         directions: false,
         tasks: false,
     },
-    looks: Looks::Text,
+    looks: Looks::Doubtful(doubt),
     parser: |_| Box::new(Lines(line)),
 };
+
+fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
+    let field = |line: &[u8], n| fields(line).nth(n).and_then(plain);
+    let counts = |pair: &[&[u8]]| {
+        let before = field(pair[0], 3).and_then(|n| n.checked_add(1));
+        before.is_some() && before == field(pair[1], 3)
+    };
+    let counted = lines.windows(2).all(counts);
+    let zeros = lines
+        .iter()
+        .all(|l| (field(l, 2), field(l, 3)) == (Some(0), Some(0)));
+    (!counted && !zeros).then_some("its last field does not count the requests")
+}
 
 const LINE: &str = "start_block blocks ignored request_number";
 

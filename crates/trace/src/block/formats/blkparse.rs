@@ -5,7 +5,8 @@
 //! Kinds are letters: R read, W write, D discard, F flush (before W: a write with a flush first), N
 //! none. Lines of other stages have other ends and are passed over, as is the summary at the end of
 //! the text, from its first line `CPU0 (...)` or `Total (...)` on. The device is
-//! `major << 20 | minor` as in the binary log.
+//! `major << 20 | minor` as in the binary log. Source: blkparse(1), "default output" and "RWBS
+//! description"; the units are those of [`blktrace`](super::blktrace).
 
 use super::super::reader::{Entry, Lines, Looks, ParseLine};
 use super::super::request::{Nanos, Op};

@@ -4,7 +4,13 @@
 //! that are passed over: `u32 magic (0x65617400 + version 7), u32 sequence, u64 time_ns, u64 sector,
 //! u32 bytes, u32 action, u32 pid, u32 device, u32 cpu, u16 error, u16 pdu_len`. The action's low
 //! byte is the stage (1 queued, 7 issued, 8 completed), its upper half the category: bit 16 read,
-//! 17 write, 18 flush, 29 discard (the last two \[M\]).
+//! 17 write, 18 flush, 29 discard. Notices (bit 26) have low bytes of their own and no read or write
+//! bit.
+//!
+//! Source: `include/uapi/linux/blktrace_api.h`, of which fio has a copy (`blktrace_api.h`):
+//! `BLK_TC_READ` 1 << 0, `BLK_TC_WRITE` 1 << 1, `BLK_TC_FLUSH` 1 << 2, `BLK_TC_NOTIFY` 1 << 10 and
+//! `BLK_TC_DISCARD` 1 << 13, all above `BLK_TC_SHIFT` 16; "time in nanoseconds". Sectors are the
+//! kernel's, of 512 B.
 //!
 //! A file per processor is in order; a merged one may step back. A device is `major << 20 | minor`.
 //! One stage of each request is taken, see [`Stage`]. A request that an upper layer remaps to a disk
@@ -22,7 +28,7 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "blktrace",
     aliases: &[],
     traits: TRAITS,
-    looks: Looks::Binary(|head| order_of(head).is_some()),
+    looks: Looks::Binary(|head| order_of(head).is_some(), 1),
     parser: |options| Box::new(Blktrace::new(options)),
 };
 
@@ -33,7 +39,10 @@ pub(super) const TRAITS: Traits = Traits {
     tasks: true,
 };
 
+const WHAT: &str = "blktrace record";
 const MAGIC: u32 = 0x6561_7407;
+/// What the magic numbers of all versions begin with.
+const FAMILY: u32 = 0x6561_7400;
 const READ: u32 = 1 << 16;
 const WRITE: u32 = 1 << 17;
 const FLUSH: u32 = 1 << 18;
@@ -55,6 +64,13 @@ fn order_of(head: &[u8]) -> Option<ByteOrder> {
         _ if u32::from_be_bytes(first) == MAGIC => Some(ByteOrder::Big),
         _ => None,
     }
+}
+
+/// Whether a file begins with the magic number of any version.
+pub(crate) fn is_marked(head: &[u8]) -> bool {
+    let first = head.first_chunk().copied().unwrap_or_default();
+    let family = |magic: u32| magic & !0xff == FAMILY;
+    family(u32::from_le_bytes(first)) || family(u32::from_be_bytes(first))
 }
 
 struct Blktrace {
@@ -162,7 +178,7 @@ impl Parse for Blktrace {
             };
             input.skip_to(&magic)?;
         }
-        let Some(record) = input.record::<48>("48-byte blktrace record", "48")? else {
+        let Some(record) = input.record::<48>(WHAT)? else {
             return Ok(false);
         };
         let event = match self.event(&record) {
@@ -175,8 +191,7 @@ impl Parse for Blktrace {
         };
         let emitted = event.emit(self.stage, sink);
         if event.extra > 0 {
-            let need = "as many as its pdu_len says";
-            input.skip(event.extra.into(), "blktrace record's payload", need)?;
+            input.skip(event.extra.into(), WHAT)?;
         }
         emitted.map_err(|c| input.fault(c))?;
         Ok(true)

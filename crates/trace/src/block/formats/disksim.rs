@@ -1,12 +1,16 @@
 //! DiskSim's two text forms.
 //!
 //! *Default ASCII*: `arrival_ms device block blocks flags`, flags in hexadecimal with bit 0 set for
-//! a read. Blocks are sectors of 512 B. With whole milliseconds throughout, such a file looks like
-//! [`mqsim`](super::mqsim)'s, and the format must be named.
+//! a read. Blocks are sectors of 512 B. With whole milliseconds throughout, five numbers could be
+//! anything (such as [`mqsim`](super::mqsim)'s), and the format must be named.
 //!
 //! *Validation*: `R|W cache block blocks service_us interarrival_us`, measured on real disks: `cache`
 //! says whether the disk's cache answered. The time is the sum of the inter-arrival times before:
 //! the first request comes at 0. There is one disk. The measured service times are not used here.
+//!
+//! Source: DiskSim's `disksim_iotrace.c` (`iotrace_ascii_get_ioreq_event`: `%lf %d %d %d %x` into
+//! milliseconds; `iotrace_validate_get_ioreq_event`: times by 1000) and `disksim_reqflags.h`
+//! (`DISKSIM_READ` 1).
 
 use super::super::Times;
 use super::super::reader::{Entry, Lines, Looks, ParseLine};
@@ -20,7 +24,7 @@ pub(crate) const ASCII: Entry = Entry {
     name: "disksim",
     aliases: &["disksim-ascii"],
     traits: disk(Times::Ordered),
-    looks: Looks::Text,
+    looks: Looks::Doubtful(doubt),
     parser: |_| Box::new(Lines(ascii)),
 };
 
@@ -31,6 +35,11 @@ pub(crate) const VALIDATE: Entry = Entry {
     looks: Looks::Text,
     parser: |_| Box::new(Lines(Validate { now: 0 })),
 };
+
+fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
+    let fraction = |line: &&[u8]| fields(line).next().is_some_and(|t| t.contains(&b'.'));
+    (!lines.iter().any(fraction)).then_some("its times are whole milliseconds throughout")
+}
 
 const ASCII_LINE: &str = "arrival_ms device block blocks flags";
 const VALIDATE_LINE: &str = "R|W cache block blocks service_us interarrival_us";

@@ -1,15 +1,22 @@
-//! fio's I/O log.
+//! fio's I/O log, versions 2 and 3.
 //!
 //! Version 2: a line `fio version 2 iolog`, then `file action [offset length]`. Version 3 has the
-//! time in milliseconds before each of them \[M\]. Actions: `add`, `open`, `close`, `read`, `write`,
-//! `sync`, `datasync`, `trim`, `wait`. Offsets and lengths are bytes. A file may also be a disk in
-//! `/dev`: it is given as a file all the same, since the log does not tell. File names are known from
-//! `add`; a request to another file is an error.
+//! time before each of them, in **microseconds** since the log began: fio writes
+//! `utime_since_now(&td->io_log_start_time)` and compares the differences with `utime_since_now` when
+//! it replays them (`iolog.c`: `log_io_u`, `log_file`, `iolog_delay`; its HOWTO names no unit). Offsets
+//! and lengths are bytes (HOWTO, "Trace file format v2"). The `wait` of version 2 is counted, and its
+//! time not used.
+//!
+//! Actions are `add`, `open`, `close`, and the names of `io_ddir.h`: `read`, `write`, `trim`, `sync`,
+//! `datasync`, `sync_file_range`, `syncfs`, `wait`. A file may also be a disk in `/dev`: it is given
+//! as a file all the same, since the log does not tell. Names are known from `add`, which fio needs
+//! as well; a request to another file is an error. fio writes a name with blanks as it is, and cannot
+//! read it back; here a name reaches up to the action.
 
 use super::super::reader::{Entry, Lines, Looks, ParseLine};
 use super::super::request::{FileKey, Nanos, Op};
 use super::super::sink::Sink;
-use super::super::text::{fields, number};
+use super::super::text::number;
 use super::super::{TargetKind, Times, Traits};
 use crate::foreign::error::Complaint;
 
@@ -26,6 +33,9 @@ pub(crate) const ENTRY: Entry = Entry {
     parser: |_| Box::new(Lines(Fio { version: None })),
 };
 
+/// What the first line of a log of any version begins with.
+pub(crate) const MARK: &[u8] = b"fio version ";
+
 /// The versions that exist.
 #[derive(Clone, Copy, PartialEq)]
 enum Version {
@@ -37,8 +47,44 @@ struct Fio {
     version: Option<Version>,
 }
 
-const ACTIONS: &str = "add, open, close, read, write, sync, datasync, trim or wait";
-const DATA: &str = "file action offset length";
+const ACTIONS: &str = "file action offset length, the action being read, write, trim, sync, datasync, \
+    sync_file_range, syncfs or wait; or file and one of add, open, close";
+const TIMED: &str = "the time before file and action";
+
+/// What a line does.
+enum Action<'a> {
+    Add,
+    /// With offset and length.
+    Data(Op, [&'a [u8]; 2]),
+    Trim,
+    Sync,
+    Other,
+}
+
+impl<'a> Action<'a> {
+    /// An action that stands last.
+    fn of_file(word: &[u8]) -> Option<Self> {
+        match word {
+            b"add" => Some(Self::Add),
+            b"open" | b"close" => Some(Self::Other),
+            // HOWTO asks for offset and length; logs written by hand leave them out.
+            b"sync" | b"datasync" | b"sync_file_range" | b"syncfs" => Some(Self::Sync),
+            _ => None,
+        }
+    }
+
+    /// An action with offset and length behind it.
+    fn of_place(word: &[u8], place: [&'a [u8]; 2]) -> Option<Self> {
+        match word {
+            b"read" => Some(Self::Data(Op::Read, place)),
+            b"write" => Some(Self::Data(Op::Write, place)),
+            b"trim" => Some(Self::Trim),
+            b"sync" | b"datasync" | b"sync_file_range" | b"syncfs" => Some(Self::Sync),
+            b"wait" => Some(Self::Other),
+            _ => None,
+        }
+    }
+}
 
 impl Fio {
     fn header(&mut self, line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint> {
@@ -60,46 +106,59 @@ impl ParseLine for Fio {
         let Some(version) = self.version else {
             return self.header(line, sink);
         };
-        let mut words = fields(line);
-        let mut word = |allowed| {
-            let word = words.next();
-            word.ok_or_else(|| Complaint::text("the line", line, allowed))
-        };
-        let time = match version {
-            Version::Two => None,
-            Version::Three => Some(milliseconds(word("time file action")?)?),
-        };
-        let (name, action) = (word("file action")?, word("file action")?);
-        let op = match action {
-            b"read" => Op::Read,
-            b"write" => Op::Write,
-            b"trim" => {
-                sink.state.passed.discards += 1;
-                return Ok(());
+        let (time, rest) = match version {
+            Version::Two => (None, line),
+            Version::Three => {
+                let (time, rest) = first_word(line.trim_ascii_start())
+                    .ok_or_else(|| Complaint::text("the line", line, TIMED))?;
+                (Some(microseconds(time)?), rest)
             }
-            b"sync" | b"datasync" => {
-                sink.state.passed.flushes += 1;
-                return Ok(());
-            }
-            b"add" => return sink.state.files.intern(name).map(drop),
-            b"open" | b"close" | b"wait" => {
-                sink.state.passed.others += 1;
-                return Ok(());
-            }
-            _ => return Err(Complaint::text("the action", action, ACTIONS)),
         };
-        let offset = number("the offset", word(DATA)?)?;
-        let length = number("the length", word(DATA)?)?;
-        let file = known(name, sink)?;
-        sink.file((time, 0, op), file, offset, length)
+        let (name, action) =
+            parts(rest).ok_or_else(|| Complaint::text("the line", rest.trim_ascii(), ACTIONS))?;
+        match action {
+            Action::Add => return sink.state.files.intern(name).map(drop),
+            Action::Trim => sink.state.passed.discards += 1,
+            Action::Sync => sink.state.passed.flushes += 1,
+            Action::Other => sink.state.passed.others += 1,
+            Action::Data(op, [offset, length]) => {
+                let offset = number("the offset", offset)?;
+                let length = number("the length", length)?;
+                let file = known(name, sink)?;
+                return sink.file((time, 0, op), file, offset, length);
+            }
+        }
+        Ok(())
     }
 }
 
-fn milliseconds(text: &[u8]) -> Result<Nanos, Complaint> {
+fn first_word(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = line.iter().position(|b| matches!(b, b' ' | b'\t'))?;
+    Some((&line[..end], line[end..].trim_ascii_start()))
+}
+
+fn last_word(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let line = line.trim_ascii_end();
+    let start = line.iter().rposition(|b| matches!(b, b' ' | b'\t'))? + 1;
+    Some((line[..start].trim_ascii_end(), &line[start..]))
+}
+
+/// Name and action, read from the right, since the name may hold blanks.
+fn parts(line: &[u8]) -> Option<(&[u8], Action<'_>)> {
+    let (before, last) = last_word(line)?;
+    if let Some(action) = Action::of_file(last) {
+        return Some((before, action));
+    }
+    let (before, offset) = last_word(before)?;
+    let (name, action) = last_word(before)?;
+    Some((name, Action::of_place(action, [offset, last])?))
+}
+
+fn microseconds(text: &[u8]) -> Result<Nanos, Complaint> {
     number("the time", text)?
-        .checked_mul(1_000_000)
+        .checked_mul(1000)
         .map(Nanos)
-        .ok_or_else(|| Complaint::text("the time", text, "up to 18446744073709 milliseconds"))
+        .ok_or_else(|| Complaint::text("the time", text, "up to 18446744073709551 microseconds"))
 }
 
 fn known(name: &[u8], sink: &Sink<'_>) -> Result<FileKey, Complaint> {

@@ -39,6 +39,8 @@ pub(crate) const ENTRY: Entry = Entry {
     parser: |_| Box::new(Lines(Fpt::default())),
 };
 
+/// What the first line that [`FptWriter`] writes begins with.
+pub(crate) const MARK: &[u8] = b"# file-page-trace v1";
 const DECLARATION: &str = "\"F id size path\"";
 const ACCESS: &str = "\"R|W|M pid id first_page pages\" or \"D pid id\"";
 const PAGE_SHIFT: u32 = 12;

@@ -1,14 +1,18 @@
-//! One decimal block number per line: the LIRS authors' traces, and libCacheSim's `txt`.
+//! One block number per line, decimal or `0x` and hexadecimal: the LIRS authors' traces, and
+//! libCacheSim's `txt`, which takes both (`txt.c`: `strtoull` with base 0; its octal form, a leading
+//! 0, is read as decimal here, for no tracer writes octal).
 //!
-//! A line `*` asks their simulator to print its state and means nothing here. In the LIRS traces
-//! blocks are numbered in order of first use, so that numbers say nothing about places.
+//! A line `*` asks the LIRS simulator to print its state and means nothing here (README of the LIRS
+//! traces). In the LIRS traces blocks are numbered in order of first use, so that numbers say nothing
+//! about places.
 
 use super::super::reader::{Entry, Lines, Looks};
-use super::super::request::NextUse;
+use super::super::request::{NextUse, Op};
 use super::super::sink::Sink;
 use super::super::text::plain;
 use super::super::{TargetKind, Times, Traits};
 use crate::foreign::error::Complaint;
+use crate::foreign::text::hex_prefixed;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "ids",
@@ -23,15 +27,17 @@ pub(crate) const ENTRY: Entry = Entry {
     parser: |_| Box::new(Lines(line)),
 };
 
+const BLOCK: &str = "a decimal number from 0 to 18446744073709551615, 0x and hexadecimal, or *";
+
 fn line(line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint> {
     let word = line.trim_ascii();
     if word.is_empty() || word == b"*" {
         sink.state.passed.comments += 1;
         return Ok(());
     }
-    let id = plain(word).ok_or_else(|| {
-        let allowed = "a decimal number from 0 to 18446744073709551615, or *";
-        Complaint::text("the block", word, allowed)
-    })?;
-    sink.id(None, id, None, NextUse::Unknown)
+    let id = plain(word)
+        .or_else(|| hex_prefixed("the block", word).ok())
+        .ok_or_else(|| Complaint::text("the block", word, BLOCK))?;
+    sink.id((None, Op::Read), id, None, NextUse::Unknown);
+    Ok(())
 }

@@ -1,5 +1,9 @@
 //! MQSim ASCII: `arrival_ns device sector sectors type`, with type **1 for a read** and 0 for a
-//! write (the web search sample, which is 99.98 % reads, has ones).
+//! write.
+//!
+//! Source: MQSim's `ASCII_Trace_Definition.h` (columns, `ASCIITraceReadCode "1"`), its README (sectors
+//! of 512 B) and `IO_Flow_Trace_Based.cpp`, which hands the number to the simulator as nanoseconds
+//! whatever the workload file's `Time_Unit` says. MQSim itself refuses a step back in time.
 
 use super::super::Times;
 use super::super::reader::{Entry, Lines, Looks};

@@ -1,8 +1,9 @@
 //! MSR Cambridge: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`.
 //!
-//! The time is a Windows FILETIME (100 ns since 1601), offset and size are bytes. A disk is a host
-//! and a number on it, such as `hm.0`. Rows are in order of completion in some files, so times may
-//! step back.
+//! The time is a Windows FILETIME (100 ns since 1601), offset and size are bytes (README of the
+//! traces at SNIA: "Windows filetime", "in bytes from the start of the logical disk"). A disk is a
+//! host and a number on it, such as `hm.0`. Rows are in order of completion in some files, so times
+//! may step back.
 
 use super::super::Times;
 use super::super::reader::{Entry, Lines, Looks};
@@ -20,6 +21,8 @@ pub(crate) const ENTRY: Entry = Entry {
     parser: |_| Box::new(Lines(line)),
 };
 
+/// The header that some copies have.
+pub(crate) const HEADER: &[u8] = b"Timestamp,Hostname,DiskNumber,Type,";
 const LINE: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
 /// Ticks of 100 ns that fit into 64 bits as nanoseconds: up to the year 2185.
 const TICKS: &str = "a number of 100 ns ticks from 0 to 184467440737095516";

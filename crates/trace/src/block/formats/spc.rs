@@ -2,6 +2,10 @@
 //!
 //! LBA in sectors of 512 B, size in bytes, opcode R or W in either case, seconds since the start;
 //! blanks after commas are allowed. A disk is an application storage unit (ASU).
+//!
+//! Source: SPC Trace File Format Specification 1.0.1 (white space in fields since then), which leaves
+//! the size of a block to each trace. UMass' have 512 B: Financial1 begins `0,303567,3584,w` and
+//! goes on at 303574, 7 blocks or 3584 B later.
 
 use super::super::Times;
 use super::super::reader::{Entry, Lines, Looks};

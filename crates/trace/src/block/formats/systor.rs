@@ -2,6 +2,10 @@
 //!
 //! Seconds since 1970, seconds, R or W or nothing, a logical unit, bytes, bytes. Rows are in order
 //! of completion, so times step back. A row without a type is another command.
+//!
+//! The README at SNIA was not at hand; the units are those of the sample there: times such as
+//! 1456095145.1 (February 2016), all 999 offsets and sizes multiples of 512, sizes up to 131072,
+//! which as sectors would be 64 MiB.
 
 use super::super::Times;
 use super::super::reader::{Entry, Lines, Looks};
@@ -19,6 +23,8 @@ pub(crate) const ENTRY: Entry = Entry {
     parser: |_| Box::new(Lines(line)),
 };
 
+/// The header that every file has.
+pub(crate) const HEADER: &[u8] = b"Timestamp,Response,IOType,LUN,";
 const LINE: &str = "Timestamp,Response,IOType,LUN,Offset,Size";
 
 fn line(line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint> {

@@ -1,13 +1,16 @@
 //! Tencent block storage (SNIA): `Timestamp,Offset,Size,IOType,VolumeID`.
 //!
-//! Seconds since 1970, sectors of 512 B, sectors, 0 for a read and 1 for a write, a volume. Rows of
-//! several servers are merged, so times step back by seconds.
+//! Seconds since 1970, sectors of 512 B, sectors, 0 for a read and 1 for a write, a volume (README of
+//! the traces at SNIA, which says all five). Rows of several servers are merged, so times step back by
+//! seconds.
+//!
+//! Five numbers could be anything: without being named, a trace must have times after 2001.
 
 use super::super::Times;
 use super::super::reader::{Entry, Lines, Looks};
 use super::super::request::{Nanos, Op};
 use super::super::sink::Sink;
-use super::super::text::{comma_fields, exactly, number, number_32, seconds};
+use super::super::text::{comma_fields, exactly, number, number_32, plain, seconds};
 use super::disk;
 use crate::foreign::error::Complaint;
 
@@ -15,9 +18,18 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "tencent",
     aliases: &[],
     traits: disk(Times::Loose),
-    looks: Looks::Text,
+    looks: Looks::Doubtful(doubt),
     parser: |_| Box::new(Lines(line)),
 };
+
+/// September 2001, in seconds since 1970: the smallest number of ten digits.
+const RECENT: u64 = 1_000_000_000;
+
+fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
+    let time = |line: &&[u8]| comma_fields(line).next().and_then(plain);
+    let recent = lines.iter().all(|l| time(l).is_some_and(|t| t >= RECENT));
+    (!recent).then_some("its times are not seconds since 1970")
+}
 
 const LINE: &str = "Timestamp,Offset,Size,IOType,VolumeID";
 

@@ -1,0 +1,64 @@
+//! Why a machine cannot have so much memory, in words, and how much it could have.
+
+use piebald_units::Bytes;
+
+use super::{MAX_LINES, part};
+use crate::{
+    dram::{can_hold, spec::Interleave},
+    error::SpecError,
+    spec::MemorySpec,
+};
+
+/// What to say instead of `cause`, which refused the chips behind one of the controllers
+/// that are enabled: if other sizes are possible, the size is what is wrong.
+pub(super) fn in_words(memory: &MemorySpec, enabled: usize, cause: SpecError) -> SpecError {
+    let size = memory.size.0;
+    if can_hold(&memory.dram, part(size, enabled)) {
+        return cause;
+    }
+    let channels = match memory.dram.interleave {
+        Some(Interleave::Modulo(_)) => u64::from(memory.dram.channels),
+        _ => 1,
+    };
+    let equal_parts = enabled as u64 * channels;
+    let possible: Vec<u64> = (0..u64::BITS)
+        .filter_map(|n| equal_parts.checked_mul(1 << n))
+        .filter(|bytes| bytes.is_multiple_of(4096 * u64::from(memory.controllers)))
+        .filter(|bytes| bytes >> 6 < MAX_LINES)
+        .filter(|bytes| can_hold(&memory.dram, part(*bytes, enabled)))
+        .collect();
+    let below = possible.iter().rfind(|bytes| **bytes < size);
+    let above = possible.iter().find(|bytes| **bytes > size);
+    let (why, nearest) = match (below, above) {
+        (None, None) => return cause,
+        _ if possible.len() == 1 => {
+            let why = "its address map names the bits of one size";
+            (why.into(), Bytes(possible[0]).to_string())
+        }
+        (Some(below), Some(above)) => {
+            let nearest = format!("{} or {}", Bytes(*below), Bytes(*above));
+            (parts_in_words(enabled, channels), nearest)
+        }
+        (Some(most), None) => ("too much for its chips".into(), Bytes(*most).to_string()),
+        (None, Some(least)) => {
+            let why =
+                "too little: each bank has a row at least, and the address map's bits must exist";
+            (why.into(), Bytes(*least).to_string())
+        }
+    };
+    let allowed = format!("not a size that this machine can have ({why}); allowed: {nearest}");
+    SpecError::new("memory.size", memory.size, allowed)
+}
+
+/// What shares the memory, and what each part must be.
+fn parts_in_words(controllers: usize, channels: u64) -> String {
+    match (controllers, channels) {
+        (1, 1) => "it must be a power of two".into(),
+        (1, n) => format!("its {n} channels hold equal parts, and each must be a power of two"),
+        (m, 1) => format!("its {m} controllers hold equal parts, and each must be a power of two"),
+        (m, n) => format!(
+            "its {m} controllers with {n} channels each hold equal parts, and each channel's must \
+             be a power of two"
+        ),
+    }
+}

@@ -1,0 +1,79 @@
+//! "Did you mean ...?": which of some names a mistyped one is nearest to.
+
+/// Similarity from which a name is offered, of 1 for equal ones: a slip of a letter or two,
+/// or the beginning of a longer name, lies above; another name of the same kind, such as
+/// `x5355` beside `w3540`, below.
+const LEAST: f64 = 0.8;
+
+/// How much alike two names are, 0 to 1. Jaro and Winkler's measure knows beginnings of
+/// longer names, but nothing of a slip in names of three letters; edits know those.
+fn likeness(a: &str, b: &str) -> f64 {
+    let edits = strsim::osa_distance(a, b) as f64;
+    let longest = a.chars().count().max(b.chars().count()).max(1);
+    let by_edits = 1.0 - edits / (2 * longest) as f64;
+    strsim::jaro_winkler(a, b).max(by_edits)
+}
+
+/// The known name that is most like `name`, letters of either case being equal; none if none
+/// is like it.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = name.to_lowercase();
+    let like = |of: &str| likeness(&lower, &of.to_lowercase());
+    let rated = known.into_iter().map(|known| (like(known), known));
+    let near = rated.filter(|(similarity, _)| *similarity >= LEAST);
+    let best = near.max_by(|a, b| a.0.total_cmp(&b.0));
+    best.map(|(_, known)| known)
+}
+
+/// `; did you mean NAME?` to end a message with, or nothing if no known name is like it.
+pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let offer = |near| format!("; did you mean {near}?");
+    nearest(name, known).map_or(String::new(), offer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_and_beginnings_are_near_and_other_names_are_not() {
+        let machines = [
+            "epyc",
+            "i7-860",
+            "skylake-sp",
+            "w3540",
+            "x5355",
+            "x7560",
+            "zen",
+        ];
+        for (typed, meant) in [
+            ("w3541", "w3540"),
+            ("W3540", "w3540"),
+            ("skylake", "skylake-sp"),
+            ("skylake_sp", "skylake-sp"),
+            ("i7", "i7-860"),
+            ("i7_860", "i7-860"),
+            ("zne", "zen"),
+            ("zen2", "zen"),
+            ("x5535", "x5355"),
+            ("x756", "x7560"),
+            ("epic", "epyc"),
+        ] {
+            assert_eq!(nearest(typed, machines), Some(meant), "{typed}");
+        }
+        for typed in ["", "pentium", "my.toml", "opteron", "7", "a"] {
+            assert_eq!(nearest(typed, machines), None, "{typed}");
+        }
+        assert_eq!(nearest("zen", []), None);
+    }
+
+    #[test]
+    fn the_offer_ends_a_message() {
+        let policies = ["stock", "rainbow", "lru", "budget_refs"];
+        let offer = |typed| did_you_mean(typed, policies);
+        assert_eq!(offer("stok"), "; did you mean stock?");
+        assert_eq!(offer("lrru"), "; did you mean lru?");
+        assert_eq!(offer("budget_ref"), "; did you mean budget_refs?");
+        assert_eq!(offer("dulo"), "");
+    }
+}

@@ -1,0 +1,81 @@
+//! First bytes that settle the format.
+
+use super::{TraceFormat, Verdict};
+use crate::block::Format as Block;
+use crate::block::formats::{blktrace, fio, fpt, lcs, libcachesim, msr, systor};
+use crate::foreign::Format as Memory;
+use crate::foreign::{drmemtrace, lackey};
+
+/// A format, and whether the beginning or its first line that is not blank has its mark.
+type Mark = (TraceFormat, fn(&[u8], &[u8]) -> bool);
+
+const MARKS: [Mark; 9] = [
+    (TraceFormat::Block(Block::Fio), |_, line| {
+        line.starts_with(fio::MARK)
+    }),
+    (TraceFormat::Block(Block::Fpt), |_, line| {
+        line.starts_with(fpt::MARK)
+    }),
+    (TraceFormat::Block(Block::Msr), |_, line| {
+        line.starts_with(msr::HEADER)
+    }),
+    (TraceFormat::Block(Block::Systor17), |_, line| {
+        line.starts_with(systor::HEADER)
+    }),
+    (TraceFormat::Block(Block::LibCacheSimCsv), |_, line| {
+        libcachesim::is_header(line)
+    }),
+    (TraceFormat::Block(Block::Blktrace), |head, _| {
+        blktrace::is_marked(head)
+    }),
+    (TraceFormat::Block(Block::LcsV1), |head, _| {
+        lcs::version(head) == Some(1)
+    }),
+    (TraceFormat::Block(Block::Lcs), |head, _| {
+        lcs::version(head).is_some_and(|v| v != 1)
+    }),
+    (TraceFormat::Memory(Memory::Lackey), |_, line| {
+        lackey::is_marked(line)
+    }),
+];
+
+/// Files that are none of a trace, by what they begin with.
+const OTHERS: [(&[u8], &str); 4] = [
+    (
+        b"PBLDREC\0",
+        "a recording of Piebald, which is no trace of another tool",
+    ),
+    (
+        b"\xff\xfe",
+        "a text in UTF-16, by its byte order mark; iconv -f UTF-16 -t UTF-8 makes it readable",
+    ),
+    (
+        b"\xfe\xff",
+        "a text in UTF-16, by its byte order mark; iconv -f UTF-16 -t UTF-8 makes it readable",
+    ),
+    (b"SQLite format 3\0", "a database of SQLite"),
+];
+
+/// What marks say, if there are any.
+pub(super) fn find(head: &[u8]) -> Option<Verdict> {
+    if let Some((_, what)) = OTHERS.iter().find(|(mark, _)| head.starts_with(mark)) {
+        return Some(Verdict::Unknown(format!("this is {what}")));
+    }
+    if drmemtrace::begins(head) {
+        return Some(Verdict::Is(TraceFormat::Memory(Memory::DrMemtrace)));
+    }
+    let line = first_line(head);
+    if let Some((format, _)) = MARKS.iter().find(|(_, mark)| mark(head, line)) {
+        return Some(Verdict::Is(*format));
+    }
+    lackey::is_valgrind(line).then(|| {
+        let why = "a log of Valgrind, but not of its tool lackey";
+        Verdict::Unknown(why.to_owned())
+    })
+}
+
+fn first_line(head: &[u8]) -> &[u8] {
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    let mut lines = head.split(|b| *b == b'\n').map(<[u8]>::trim_ascii);
+    lines.find(|l| !l.is_empty()).unwrap_or_default()
+}

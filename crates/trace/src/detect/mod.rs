@@ -1,0 +1,207 @@
+//! Which format a trace has, of all that are read.
+//!
+//! Block and file traces are read by [`block`](mod@crate::block), memory traces by
+//! [`foreign`](mod@crate::foreign). Both are asked what a file is, and the content decides, not the
+//! name:
+//!
+//! 1. A mark in the first bytes (`fio version 3 iolog`, `==7== Lackey`, blktrace's magic number)
+//!    settles it. What is wrong behind it is the reader's to report.
+//! 2. Else the unpacked beginning (up to 64 KiB) is given to all readers. One that takes the first
+//!    records is a candidate; where lines of other tools parse as well, it may have doubts.
+//! 3. One candidate is the answer. Several are an error that names them, because reading a trace in
+//!    the wrong format gives results that look right. None is an error that says how far the nearest
+//!    reader got, and who had doubts.
+//!
+//! A format that is named (`--format`) is not questioned.
+
+mod marks;
+mod trial;
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use crate::block::{self, BlockError};
+use crate::foreign::input::Input;
+use crate::foreign::{self, ForeignError};
+use trial::Trials;
+
+/// A format of a memory trace, or of a block or file trace. Their names are different;
+/// [`Display`](fmt::Display) gives the name, which [`FromStr`] reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TraceFormat {
+    /// References of programs.
+    Memory(foreign::Format),
+    /// Requests to disks and files.
+    Block(block::Format),
+}
+
+impl TraceFormat {
+    /// The name that users write.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Memory(format) => format.name(),
+            Self::Block(format) => format.name(),
+        }
+    }
+}
+
+impl fmt::Display for TraceFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for TraceFormat {
+    type Err = DetectError;
+
+    fn from_str(name: &str) -> Result<Self, DetectError> {
+        if let Ok(format) = name.parse() {
+            return Ok(Self::Memory(format));
+        }
+        name.parse()
+            .map(Self::Block)
+            .map_err(|_| DetectError::NoSuchFormat {
+                value: foreign::error::shorten(name.as_bytes()),
+            })
+    }
+}
+
+/// Why no format was found.
+#[derive(Debug, thiserror::Error)]
+pub enum DetectError {
+    /// The file cannot be opened or unpacked.
+    #[error(transparent)]
+    Input(#[from] ForeignError),
+    /// A format name that is none.
+    #[error(
+        "{value} is no trace format; allowed: {} for memory traces, {} for block and file traces",
+        foreign::names(),
+        block::names()
+    )]
+    NoSuchFormat {
+        /// The name, shortened.
+        value: String,
+    },
+    /// Nothing is in the file.
+    #[error("{name}: the file is empty; allowed: at least one record")]
+    Empty {
+        /// The file.
+        name: String,
+    },
+    /// The content fits no format.
+    #[error(
+        "{name}: no known trace: {why}; --format takes one of {} (memory traces), {} (block and \
+         file traces)",
+        foreign::names(),
+        block::names()
+    )]
+    Unrecognised {
+        /// The file.
+        name: String,
+        /// What was seen instead, and how far the nearest format got.
+        why: String,
+    },
+    /// The content fits several formats.
+    #[error("{name}: this may be {}; say which with --format", list(candidates))]
+    Ambiguous {
+        /// The file.
+        name: String,
+        /// Which.
+        candidates: Vec<TraceFormat>,
+    },
+}
+
+/// The names of formats, with "or" between them.
+pub(crate) fn list(formats: &[TraceFormat]) -> String {
+    let names: Vec<&str> = formats.iter().map(TraceFormat::name).collect();
+    names.join(" or ")
+}
+
+/// Finds out a file's format. `-` is standard input, and a pipe can be read again afterwards.
+///
+/// # Errors
+/// See [`DetectError`].
+pub fn detect(path: &Path) -> Result<TraceFormat, DetectError> {
+    let mut input = Input::open(path)?;
+    let name = input.name().to_owned();
+    match recognise(&mut input)? {
+        Verdict::Is(format) => Ok(format),
+        Verdict::Empty => Err(DetectError::Empty { name }),
+        Verdict::Unknown(why) => Err(DetectError::Unrecognised { name, why }),
+        Verdict::OneOf(candidates) => Err(DetectError::Ambiguous { name, candidates }),
+    }
+}
+
+/// What the beginning of an input says.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Verdict {
+    Is(TraceFormat),
+    Empty,
+    /// None, and why.
+    Unknown(String),
+    OneOf(Vec<TraceFormat>),
+}
+
+/// Finds out the format without consuming anything.
+pub(crate) fn recognise(input: &mut Input) -> Result<Verdict, ForeignError> {
+    Ok(of_head(input.peek()?))
+}
+
+fn of_head(head: &[u8]) -> Verdict {
+    if head.is_empty() {
+        return Verdict::Empty;
+    }
+    if let Some(verdict) = marks::find(head) {
+        return verdict;
+    }
+    let mut trials = match trial::is_text(head) {
+        true => Trials::of_text(head),
+        false => Trials::of_binary(head),
+    };
+    match &mut trials.candidates[..] {
+        [] => Verdict::Unknown(trials.why(head)),
+        [format] if trials.proven || trials.doubts.is_empty() => Verdict::Is(*format),
+        _ => {
+            let doubtful = trials.doubts.iter().map(|d| d.0);
+            trials.candidates.extend(doubtful);
+            Verdict::OneOf(trials.candidates)
+        }
+    }
+}
+
+/// The same for who reads block and file traces.
+pub(crate) fn block(input: &mut Input) -> Result<block::Format, BlockError> {
+    let name = input.name().to_owned();
+    match recognise(input)? {
+        Verdict::Is(TraceFormat::Block(format)) => Ok(format),
+        Verdict::Is(TraceFormat::Memory(format)) => Err(BlockError::Unrecognised {
+            name,
+            why: format!("this is a memory trace ({format})"),
+        }),
+        Verdict::Empty => Err(BlockError::Empty { name }),
+        Verdict::Unknown(why) => Err(BlockError::Unrecognised { name, why }),
+        Verdict::OneOf(candidates) => Err(BlockError::Ambiguous { name, candidates }),
+    }
+}
+
+/// The same for who reads memory traces.
+pub(crate) fn memory(path: &Path) -> Result<foreign::Format, ForeignError> {
+    let path = path.to_owned();
+    match recognise(&mut Input::open(&path)?)? {
+        Verdict::Is(TraceFormat::Memory(format)) => Ok(format),
+        Verdict::Is(TraceFormat::Block(format)) => Err(ForeignError::Unrecognised {
+            path,
+            why: format!("this is a block or file trace ({format})"),
+        }),
+        Verdict::Empty => Err(ForeignError::Unrecognised {
+            path,
+            why: "the file is empty".to_owned(),
+        }),
+        Verdict::Unknown(why) => Err(ForeignError::Unrecognised { path, why }),
+        Verdict::OneOf(candidates) => Err(ForeignError::Ambiguous { path, candidates }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,403 @@
+use super::*;
+use crate::block::Format as Block;
+use crate::foreign::Format as Memory;
+
+fn name(bytes: &[u8]) -> Option<&'static str> {
+    match of_head(bytes) {
+        Verdict::Is(format) => Some(format.name()),
+        _ => None,
+    }
+}
+
+fn why(bytes: &[u8]) -> String {
+    match of_head(bytes) {
+        Verdict::Unknown(why) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Numbers as a file of nothing else, in both widths and byte orders.
+fn number_files(numbers: &[u64]) -> [Vec<u8>; 4] {
+    let short = |turn: fn(u32) -> [u8; 4]| -> Vec<u8> {
+        numbers.iter().flat_map(|n| turn(*n as u32)).collect()
+    };
+    let long =
+        |turn: fn(u64) -> [u8; 8]| -> Vec<u8> { numbers.iter().flat_map(|n| turn(*n)).collect() };
+    [
+        short(u32::to_le_bytes),
+        short(u32::to_be_bytes),
+        long(u64::to_le_bytes),
+        long(u64::to_be_bytes),
+    ]
+}
+
+#[test]
+fn files_of_block_numbers_are_taken_for_nothing() {
+    let starts = [
+        0,
+        1,
+        3,
+        22,
+        25,
+        35,
+        4096,
+        0x40_0000,
+        1 << 24 | 5,
+        1 << 30,
+        1 << 40,
+    ];
+    for start in starts {
+        for stride in [0, 1, 2, 4, 5, 8, 15, 64, 4096, 1 << 20] {
+            for count in [1, 3, 6, 8, 24, 48, 100, 600, 20_000] {
+                let rising: Vec<u64> = (0..count).map(|n| start + n * stride).collect();
+                let looping: Vec<u64> = (0..count).map(|n| start + n % 7 * stride).collect();
+                for numbers in [rising, looping] {
+                    for (form, bytes) in number_files(&numbers).iter().enumerate() {
+                        // Numbers without a byte that is no letter are a text, such as "@@@@".
+                        let bytes = &bytes[..bytes.len().min(1 << 16)];
+                        let found = name(bytes);
+                        assert_eq!(found, None, "{start}, {stride}, {count}, form {form}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn numbers_that_look_like_instructions_need_operands_in_their_places() {
+    // As 64-byte records of ChampSim these have addresses that follow one another by 8, and flags 0.
+    let group = |n: u64| [0x40_0000 + 4 * n, 0, 0, 0x7000 + 64 * n];
+    let numbers: Vec<u64> = (0..60).flat_map(group).collect();
+    assert_eq!(name(&number_files(&numbers)[2]), None);
+    let packed = |n: u64| [0x40_0000 + 8 * n, 0, 0x9000, 0, 0x7000 + 64 * n, 0, 0, 0];
+    let numbers: Vec<u64> = (0..60).flat_map(packed).collect();
+    assert_eq!(name(&number_files(&numbers)[2]), Some("champsim"));
+}
+
+/// Records of ChampSim's small form, of instructions at these addresses.
+fn instructions<const N: usize>(addresses: impl Iterator<Item = u64>) -> Vec<u8> {
+    let record = |ip: u64| {
+        let mut record = [0; N];
+        record[..8].copy_from_slice(&ip.to_le_bytes());
+        record
+    };
+    addresses.flat_map(record).collect()
+}
+
+#[test]
+fn the_record_form_is_told_by_consecutive_instructions() {
+    let many = || (0..12).map(|i| 0x40_1000 + 4 * i);
+    assert_eq!(name(&instructions::<64>(many())), Some("champsim"));
+    assert_eq!(
+        name(&instructions::<96>(many())),
+        Some("champsim-cloudsuite")
+    );
+    // Too few, too far apart, and none.
+    assert_eq!(name(&instructions::<64>(many().take(2))), None);
+    let far = (0..50).map(|i| 0x40_1000 + 16 * i);
+    assert_eq!(name(&instructions::<64>(far)), None);
+    assert_eq!(name(&[0; 192]), None);
+    // The first address is 0: the reader is told with its reason.
+    let zero = std::iter::once(0).chain(many());
+    let why = why(&instructions::<64>(zero));
+    assert!(
+        why.contains("as champsim it goes wrong at byte 0: the instruction address is 0"),
+        "{why}"
+    );
+}
+
+#[test]
+fn taken_branches_may_lead_anywhere() {
+    // Loops of three instructions at ever other places: the third is a taken branch.
+    let mut bytes = Vec::new();
+    for n in 0..20u64 {
+        let body = (0..3).map(|i| 0x1000 * (n + 1) + 5 * i);
+        let mut turn = instructions::<64>(body);
+        (turn[128 + 8], turn[128 + 9]) = (1, 1);
+        bytes.extend(turn);
+    }
+    assert_eq!(name(&bytes), Some("champsim"));
+    bytes.iter_mut().skip(9).step_by(64).for_each(|b| *b = 0);
+    assert_eq!(
+        name(&bytes),
+        None,
+        "branches that are not taken do not jump"
+    );
+}
+
+#[test]
+fn records_that_begin_like_drmemtrace_need_a_small_version_and_a_thread() {
+    let entries = |entries: &[(u16, u16, u64)]| -> Vec<u8> {
+        let bytes = |(kind, size, value): &(u16, u16, u64)| {
+            let mut bytes = kind.to_le_bytes().to_vec();
+            bytes.extend(size.to_le_bytes());
+            bytes.extend(value.to_le_bytes());
+            bytes
+        };
+        entries.iter().flat_map(bytes).collect()
+    };
+    let whole = [
+        (25, 0, 7),
+        (28, 12, 7),
+        (22, 8, 9),
+        (24, 8, 9),
+        (10, 3, 0x40_1000),
+    ];
+    assert_eq!(name(&entries(&whole)), Some("drmemtrace"));
+    assert_eq!(name(&entries(&whole[1..])), Some("drmemtrace"));
+    assert_eq!(name(&entries(&[(25, 0, 1 << 40), (22, 8, 9)])), None);
+    assert_eq!(name(&entries(&[(25, 0, 7), (10, 3, 0x40_1000)])), None);
+    assert_eq!(name(&entries(&[(25, 0, 7), (22, 8, 9), (50, 0, 0)])), None);
+}
+
+/// `time id size` and more columns, as AdaptSize, LRB and others have them.
+fn columns(n: u64, columns: usize, id: u64, size: u64) -> String {
+    let mut line = format!("{n} {id} {size}");
+    for extra in 3..columns {
+        line += &format!(" {}", (2 * n + extra as u64) % 3);
+    }
+    line + "\n"
+}
+
+#[test]
+fn times_ids_and_sizes_are_taken_for_nothing() {
+    for step in [0, 1, 60] {
+        for (ids, sizes) in [(1, 7), (64, 64), (4096, 4096), (1 << 20, 512)] {
+            for width in 3..7 {
+                for lines in [2, 4, 50, 3000] {
+                    let line = |n: u64| columns(n * step, width, n % 9 * ids, (n % 5 + 1) * sizes);
+                    let text: String = (0..lines).map(line).collect();
+                    for separator in [" ", "\t", ","] {
+                        let text = text.replace(' ', separator);
+                        let found = name(text.as_bytes());
+                        assert_eq!(found, None, "{}", &text[..40.min(text.len())]);
+                    }
+                }
+            }
+        }
+    }
+    for text in [
+        "1 0 68\n2 1 7454\n3 2 40773\n4 0 68\n",
+        "0 0 10\n1 1 10000000\n",
+        "17 800\n18 900\n17 800\n",
+        "1 64\n2 128\n3 192\n",
+        "0 17\n1 18\n2 19\n",
+        "0 1a\n1 2b\n2 3c\n",
+    ] {
+        assert_eq!(name(text.as_bytes()), None, "{text}");
+    }
+}
+
+#[test]
+fn a_doubtful_format_is_named_with_the_doubt() {
+    for (text, told) in [
+        (
+            "1 0 68\n2 1 7454\n",
+            "it could be ramulator-cpu, but its addresses are not those of lines",
+        ),
+        (
+            "1 64\n2 128\n",
+            "it could be ramulator-cpu, but its first number never falls",
+        ),
+        (
+            "2 4000\n0 4004\n",
+            "it could be din, but no address has a hexadecimal letter",
+        ),
+        (
+            "7 8 0 0\n7 8 0 5\n",
+            "it could be arc, but its last field does not count the requests",
+        ),
+        (
+            "1,8,16,0,5\n2,8,16,1,5\n",
+            "it could be tencent, but its times are not seconds since 1970",
+        ),
+        (
+            "1 2 3 4 5\n2 2 3 4 6\n",
+            "it could be disksim, but its times are whole milliseconds",
+        ),
+    ] {
+        let why = why(text.as_bytes());
+        assert!(why.contains(told), "{why}");
+    }
+}
+
+#[test]
+fn texts_are_told_by_their_lines() {
+    for (text, format) in [
+        ("I  04000010,3\n L 1ffeff,8\n", "lackey"),
+        ("I 0400d7d4,8\n M 0421c7f0,4\n", "lackey"),
+        (" L 10,1\n M 20,1\n", "lackey"),
+        ("3 9618752\n0 64 128\n", "ramulator-cpu"),
+        ("0x12345680 R\n0x4cbd56c0 W\n", "ramulator-dram"),
+        ("LD 0x229f6f80\nST 4096\n", "ramulator2-load-store"),
+        ("W 0,1,2,3,4\nR 0,1,2,3,5\n", "ramulator2-read-write"),
+        ("s 0x1fffff50 1\nl 0x1fffff58 1\n", "load-store"),
+        ("2 400d7d4\n0 7ff0005c8\n", "din"),
+        ("0x7f0a1b2c: R 0x7ffd0010\n#eof\n", "pinatrace"),
+        ("1 8 0 0", "arc"),
+        ("5 1 0 17\n9 1 3 18\n", "arc"),
+        ("5 1 0 0\n9 1 0 0\n", "arc"),
+        ("1538323200,8,16,0,1063\n", "tencent"),
+        ("0x10\n0x20\n17\n", "ids"),
+        ("\u{feff}1,h,0,Read,0,512,9\n", "msr"),
+    ] {
+        assert_eq!(name(text.as_bytes()), Some(format), "{text}");
+    }
+}
+
+#[test]
+fn a_mark_settles_the_format_whatever_follows() {
+    let lcs = |version: u64| {
+        let magic = 0x1234_5678_9abc_def0_u64.to_le_bytes();
+        [magic, version.to_le_bytes()].concat()
+    };
+    for (bytes, format) in [
+        (&b"fio version 3 iolog\n100 /dev/x read 0 1\n"[..], "fio"),
+        (b"fio version 9 iolog\n", "fio"),
+        (b"\xef\xbb\xbffio version 2 iolog\n", "fio"),
+        (
+            b"==77== Lackey, an example Valgrind tool\nhello\n",
+            "lackey",
+        ),
+        (b"# file-page-trace v1: x\nhello\n", "fpt"),
+        (
+            b"Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\nx\n",
+            "msr",
+        ),
+        (
+            b"Timestamp,Response,IOType,LUN,Offset,Size\nx\n",
+            "systor17",
+        ),
+        (b"time,lbn,op\nx,y,z\n", "libcachesim-csv"),
+        (b"\x06tae\x01\0\0\0", "blktrace"),
+        (b"eat\x07\0\0\0\x01", "blktrace"),
+        (&lcs(1), "lcs-v1"),
+        (&lcs(2), "lcs"),
+        (&lcs(99), "lcs"),
+    ] {
+        assert_eq!(name(bytes), Some(format), "{}", bytes.escape_ascii());
+    }
+}
+
+#[test]
+fn what_is_no_trace_is_named_where_its_mark_is_known() {
+    for (bytes, told) in [
+        (&b"PBLDREC\0xyz"[..], "a recording of Piebald"),
+        (b"\xff\xfe1\0\n\0", "a text in UTF-16"),
+        (
+            b"==7== Memcheck, a memory error detector\n==7== x\n",
+            "a log of Valgrind, but not of its tool lackey",
+        ),
+        (b"\n \n", "there are only blank lines"),
+    ] {
+        let why = why(bytes);
+        assert!(why.contains(told), "{why}");
+    }
+    assert_eq!(of_head(b""), Verdict::Empty);
+}
+
+#[test]
+fn a_header_or_comment_in_the_way_is_named() {
+    for (text, told) in [
+        (
+            "obj_id\n1\n2\n1\n",
+            "begins with \"obj_id\"; without the first line it is ids: tail -n +2 takes it away",
+        ),
+        (
+            "# a comment\n\n# b\n0,8,512,R,1\n0,8,512,R,2\n",
+            "begins with the comment \"# a comment\" and goes on with \"0,8,512,R,1\"; without the \
+             first lines it is spc: tail -n +4 takes them away",
+        ),
+        (
+            "# timestamp (ms), op, object id\n0,1,qa,8371\n",
+            "begins with the comment \"# timestamp (ms), op, object id\" and goes on with",
+        ),
+    ] {
+        let why = why(text.as_bytes());
+        assert!(why.contains(told), "{why}");
+    }
+}
+
+#[test]
+fn a_wrong_first_record_is_told_by_the_reader_that_takes_the_others() {
+    for (text, told) in [
+        (
+            "12x,web,0,Read,0,512,1\n12,web,0,Read,0,512,1\n13,web,0,Read,0,512,1\n",
+            "; as msr it goes wrong at byte 0, line 1: the timestamp is \"12x\"",
+        ),
+        (
+            "# head\n0,8,512,R\n0,8,512,R,2\n",
+            "; as spc it goes wrong at byte 0, line 1: the line is \"# head\"",
+        ),
+        (
+            "x 0x40 1\nl 0x40 1\ns 0x80 1\n",
+            "; as load-store it goes wrong at byte 0, line 1: the kind is \"x\"",
+        ),
+        (
+            "7 18014398509481984 0 0\n7 8 0 1\n",
+            "; as arc it goes wrong at byte 0, line 1: the last sector is 7 + 18014398509481984",
+        ),
+    ] {
+        let why = why(text.as_bytes());
+        assert!(why.contains(told), "{why}");
+    }
+}
+
+#[test]
+fn a_wrong_only_record_is_told_by_the_reader_that_took_most_of_it() {
+    for (text, told) in [
+        (
+            "0,20941264,8192,W,1e-3\n0,20939840,8192,W,2.5e-1\n",
+            "; as spc it goes wrong at byte 0, line 1: the timestamp is \"1e-3\"",
+        ),
+        (
+            "128166372003061629,web,0,Read,7014609920,24k,41286\n",
+            "; as msr it goes wrong at byte 0, line 1: the size is \"24k\"",
+        ),
+        (
+            "8,0 3 11 0.009 697 Q R 22349x + 8 [a]\n",
+            "; as blkparse it goes wrong at byte 0, line 1: the sector is \"22349x\"",
+        ),
+        (
+            "LD 12x\n",
+            "; as ramulator2-load-store it goes wrong at byte 0, line 1: the address is \"12x\"",
+        ),
+        (
+            "1\n2\n-3\n",
+            "; as ids it goes wrong at byte 4, line 3: the block is \"-3\"",
+        ),
+    ] {
+        let why = why(text.as_bytes());
+        assert!(why.contains(told), "{why}");
+    }
+    // Whoever did not get far says nothing.
+    let why = why(b"419,W,8792731648,16384,1577808144360767\n");
+    assert!(!why.contains("goes wrong"), "{why}");
+}
+
+#[test]
+fn several_candidates_are_all_named() {
+    let both = Verdict::OneOf(vec![
+        TraceFormat::Block(Block::Mqsim),
+        TraceFormat::Block(Block::DiskSim),
+    ]);
+    assert_eq!(of_head(b"1000 0 64 8 1\n2000 0 72 8 0\n"), both);
+}
+
+#[test]
+fn names_of_both_kinds_read_back() {
+    let all = Memory::ALL.map(TraceFormat::Memory).into_iter();
+    for format in all.chain(Block::ALL.map(TraceFormat::Block)) {
+        assert_eq!(
+            format.name().parse::<TraceFormat>().expect("a name"),
+            format
+        );
+    }
+    let error = "iso".parse::<TraceFormat>().expect_err("no format");
+    let error = error.to_string();
+    assert!(
+        error.contains("pinatrace") && error.contains("oracle-general-opns"),
+        "{error}"
+    );
+}

@@ -1,0 +1,106 @@
+//! Dinero's `din`: `label address` a line, and anything behind it is a comment.
+//!
+//! | label | meaning |
+//! |---|---|
+//! | 0 | data is read |
+//! | 1 | data is written |
+//! | 2 | an instruction is fetched |
+//! | 3, 4 | escape records: of unknown kind, cache flush; counted and passed over |
+//!
+//! Addresses are hexadecimal without `0x`. Source: "Dinero File Format" of the Dinero distribution
+//! (`din`, also in Dinero IV's manual page). It limits addresses to 32 bits; here they may have 64.
+//!
+//! Deviations, for lack of data: a reference is 4 bytes, Dinero's word, cut at the line's end; an
+//! instruction is 1 byte, so that its fetch stays on one line. Until the first instruction each data
+//! reference counts as one, or a trace of data alone would be a single instruction.
+
+use piebald_units::VirtAddr;
+use piebald_units::op::{Next, RefKind};
+
+use super::Options;
+use super::error::{Complaint, ForeignError};
+use super::fetch::FetchFilter;
+use super::input::Input;
+use super::text::{fields, hex};
+use super::thread::{Decode, Sink, site_of, within_line};
+
+const LINE: &str = "\"label address\"";
+/// Instructions further apart than this do not follow one another.
+const LONGEST_INSTR: u64 = 15;
+
+/// What a line's label says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Label {
+    Read,
+    Write,
+    Fetch,
+    Unknown,
+    Flush,
+}
+
+/// One record, or nothing on a blank line.
+pub(crate) fn parse(line: &[u8]) -> Result<Option<(Label, u64)>, Complaint> {
+    let mut fields = fields(line);
+    let label = match fields.next() {
+        None => return Ok(None),
+        Some(b"0") => Label::Read,
+        Some(b"1") => Label::Write,
+        Some(b"2") => Label::Fetch,
+        Some(b"3") => Label::Unknown,
+        Some(b"4") => Label::Flush,
+        Some(other) => return Err(Complaint::text("the label", other, "0 to 4")),
+    };
+    let Some(addr) = fields.next() else {
+        return Err(Complaint::text("the line", line, LINE));
+    };
+    Ok(Some((label, hex("the address", addr)?)))
+}
+
+#[derive(Debug)]
+pub(crate) struct Din {
+    fetches: FetchFilter,
+    /// Address of the last instruction.
+    pc: Option<u64>,
+}
+
+impl Din {
+    pub fn new(options: Options) -> Self {
+        Self {
+            fetches: FetchFilter::new(options.fetches),
+            pc: None,
+        }
+    }
+
+    fn data(&self, kind: RefKind, addr: u64, sink: &mut Sink<'_>) {
+        let site = self.pc.map_or(0, site_of);
+        sink.retire(u64::from(self.pc.is_none()));
+        sink.push(VirtAddr(addr), within_line(addr, 4), kind, site, 0);
+    }
+}
+
+impl Decode for Din {
+    fn step(
+        &mut self,
+        input: &mut Input,
+        sink: &mut Sink<'_>,
+    ) -> Result<Option<Next>, ForeignError> {
+        let Some(record) = input.line(parse)? else {
+            return Ok(Some(Next::End));
+        };
+        match record {
+            None => sink.skipped.comments += 1,
+            Some((Label::Read, addr)) => self.data(RefKind::Load, addr, sink),
+            Some((Label::Write, addr)) => self.data(RefKind::Store, addr, sink),
+            Some((Label::Fetch, addr)) => {
+                let ahead = self.pc.map(|pc| addr.wrapping_sub(pc));
+                let follows = ahead.is_some_and(|a| (1..=LONGEST_INSTR).contains(&a));
+                sink.retire(1);
+                self.fetches.fetch(addr, 1, !follows, sink);
+                self.pc = Some(addr);
+            }
+            Some((Label::Unknown, _)) => sink.skipped.markers += 1,
+            Some((Label::Flush, _)) => sink.skipped.flushes += 1,
+        }
+        Ok(None)
+    }
+}
