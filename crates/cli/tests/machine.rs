@@ -8,6 +8,9 @@ use std::{
 
 use piebald_hw::presets;
 
+#[path = "machine/derive.rs"]
+mod derive;
+
 fn run(folder: &Path, args: &[&str]) -> (i32, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_piebald"))
         .arg("machine")
@@ -104,7 +107,36 @@ fn wrong_files_are_refused_with_line_key_value_and_what_is_allowed() {
         (
             "size = \"8MiB\"",
             "size = \"7MiB\"",
-            &["cache[3].size = 7MiB"],
+            &["cache[3].size = 7MiB", "slices = 7 gives slices of 1024"],
+        ),
+        (
+            "size = \"8MiB\"",
+            "size = \"128KiB\"",
+            &["cache[3].size = 128KiB", "256KiB or more", "L2 inside it"],
+        ),
+        (
+            "size = \"256KiB\"",
+            "size = \"512B\"",
+            &["cache[2].size = 512B", "1KiB or more"],
+        ),
+        (
+            "latency = 44",
+            "latency = 9",
+            &["cache[3].latency = 9", "10 cycles or more", "L2 inside it"],
+        ),
+        (
+            "slice_hash = []             # [S3] 8192 sets",
+            "slice_hash = [\"0x1fc0\"]     # [S3] 8192 sets",
+            &["cache[3].slice_hash[0] = 0x1fc0", "sets would stay empty"],
+        ),
+        (
+            "size = \"12GiB\"",
+            "size = \"4GiB\"",
+            &[
+                "memory.size = 4GiB",
+                "3 channels hold equal parts",
+                "3GiB or 6GiB",
+            ],
         ),
         (
             "holds = \"data\"",
@@ -159,108 +191,92 @@ fn what_is_neither_preset_nor_file_lists_the_presets() {
         for name in presets::names() {
             assert!(err.contains(name), "{name}: {err}");
         }
+        assert!(err.ends_with("; did you mean w3540?\n"), "{err}");
+        let (_, _, err) = here(&[verb, "pentium"]);
+        assert!(!err.contains("did you mean"), "{err}");
     }
+    let (code, _, err) = here(&["disks", "wd400b"]);
+    assert_eq!(code, 2);
+    assert!(err.ends_with("; did you mean wd400bb?\n"), "{err}");
     assert_eq!(here(&["show"]).0, 2);
     assert_eq!(here(&["lists"]).0, 2);
 }
 
-/// A copy of what Linux says about two cores with one shared cache.
-fn sysfs(root: &Path) {
-    let put = |path: &str, text: &str| {
-        let path = root.join(path);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-        fs::write(path, format!("{text}\n")).expect("written");
-    };
-    put("online", "0-1");
-    for cpu in 0..2 {
-        put(&format!("cpu{cpu}/topology/physical_package_id"), "0");
-        put(&format!("cpu{cpu}/topology/core_id"), &cpu.to_string());
+#[test]
+fn odd_values_are_warnings_with_their_place() {
+    let dir = tempfile::tempdir().expect("folder");
+    let good = presets::get("w3540").expect("preset");
+    let odd = good
+        .replacen("size = \"8MiB\"", "size = \"1MiB\"", 1)
+        .replacen("latency = 10 ", "latency = 4 # ", 1);
+    fs::write(dir.path().join("m.toml"), &odd).expect("written");
+    let line = |text: &str| odd.lines().position(|l| l.starts_with(text)).expect(text) + 1;
+    let (latency, size) = (line("latency = 4 #"), line("size = \"1MiB\""));
+    let (code, out, err) = run(dir.path(), &["check", "m.toml"]);
+    assert_eq!(
+        (code, out.as_str()),
+        (0, "w3540: ok, 2 warnings\n"),
+        "{err}"
+    );
+    for warning in [
+        format!("piebald: warning: m.toml:{latency}: cache[2].latency = 4: no more than"),
+        format!("piebald: warning: m.toml:{size}: cache[3].size = 1MiB: no more than"),
+    ] {
+        assert!(err.contains(&warning), "{warning}: {err}");
     }
-    let caches = [
-        ("1", "Data", "8", "64", "0"),
-        ("1", "Instruction", "8", "64", "0"),
-        ("2", "Unified", "16", "4096", "0-1"),
-    ];
-    for (index, (level, kind, ways, sets, shared)) in caches.into_iter().enumerate() {
-        for (name, text) in [
-            ("level", level),
-            ("type", kind),
-            ("ways_of_associativity", ways),
-            ("number_of_sets", sets),
-            ("coherency_line_size", "64"),
-            ("shared_cpu_list", shared),
-        ] {
-            put(&format!("cpu0/cache/index{index}/{name}"), text);
+    assert_eq!(err.lines().count(), 2, "{err}");
+    let (code, _, err) = run(dir.path(), &["show", "m.toml"]);
+    assert_eq!((code, err.lines().count()), (0, 2), "{err}");
+}
+
+#[test]
+fn colors_and_bank_bits_are_shown_with_the_source_of_the_index() {
+    for (preset, lines) in [
+        (
+            "w3540",
+            &[
+                "page colors: 128 of the L3; 8 of the private L2; 16 of the L3 leave the L2 whole",
+                "index of the L3: linear over 8192 sets; [S3] 8192 sets, bits 6-18",
+                "index of the L2: linear over 512 sets; [S3]",
+                "bank bits: none of plain addresses, as 3 channels take turns",
+            ][..],
+        ),
+        (
+            "i7-860",
+            &["bank bits: 6 of channel, rank and bank; the page's number alone gives 32 bank"],
+        ),
+        (
+            "x5355",
+            &[
+                "page colors: 64 of the L2\n",
+                "index of the L2: linear over 4096 sets; [S0]",
+            ],
+        ),
+        (
+            "zen",
+            &["index of the L3: hashed: 8 slices of 4096 sets, by 3 parities; [M]"],
+        ),
+        (
+            "opteron4x4",
+            &["of channel, rank and bank behind each controller;"],
+        ),
+    ] {
+        let (code, out, err) = here(&["show", preset]);
+        assert_eq!((code, err.as_str()), (0, ""));
+        for line in lines {
+            assert!(out.contains(line), "{line}: {out}");
         }
     }
-}
-
-#[test]
-fn a_derived_machine_is_one_that_check_accepts() {
-    let dir = tempfile::tempdir().expect("a folder");
-    sysfs(&dir.path().join("copy"));
-    let (code, text, err) = run(dir.path(), &["derive", "--from", "copy"]);
-    assert_eq!((code, err.as_str()), (0, ""));
-    // What was read, and what could not be, is told line by line.
-    assert!(text.contains("per_socket = 2 # [SYS]"), "{text}");
-    assert!(text.contains("size = \"4MiB\" # [SYS]"), "{text}");
-    assert!(
-        text.contains("clock = \"2.5GHz\" # [GEN] not told here"),
-        "{text}"
-    );
-    let (code, said, err) = run(dir.path(), &["derive", "--from", "copy", "-o", "my.toml"]);
-    assert_eq!((code, err.as_str()), (0, ""));
-    assert!(
-        said.starts_with("my.toml: ") && said.contains("generic"),
-        "{said}"
-    );
-    let written = fs::read_to_string(dir.path().join("my.toml")).expect("written");
-    assert_eq!(written, text);
-    let (code, out, err) = run(dir.path(), &["check", "my.toml"]);
-    assert_eq!((code, err.as_str()), (0, ""));
-    assert_eq!(out, "derived: ok\n");
-}
-
-#[test]
-fn a_computer_that_cannot_be_derived_says_why() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let copy = dir.path().join("copy");
-    let refused = |code: i32, parts: &[&str]| {
-        let (actual, out, err) = run(dir.path(), &["derive", "--from", "copy", "-o", "x.toml"]);
-        assert_eq!((actual, out.as_str()), (code, ""), "{err}");
-        for part in parts {
-            assert!(err.contains(part), "{part}: {err}");
-        }
-        assert!(!dir.path().join("x.toml").exists());
-    };
-    refused(
-        2,
-        &[
-            "--from",
-            "copy/online",
-            "no such file",
-            "/sys/devices/system/cpu",
-        ],
-    );
-    sysfs(&copy);
-    fs::write(copy.join("online"), "0-2\n").expect("written");
-    refused(
-        1,
-        &["copy/cpu2/topology/physical_package_id", "no such file"],
-    );
-    fs::write(copy.join("online"), "0-1\n").expect("written");
-    fs::write(copy.join("cpu0/cache/index2/number_of_sets"), "none\n").expect("written");
-    refused(1, &["copy/cpu0/cache/index2/number_of_sets", "\"none\""]);
-    fs::remove_dir_all(copy.join("cpu0/cache")).expect("removed");
-    refused(1, &["copy/cpu0/cache/index0/level", "hide their caches"]);
-}
-
-#[test]
-fn this_computer_is_derived_or_the_reason_is_told() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let (code, _, err) = run(dir.path(), &["derive", "-o", "here.toml"]);
-    match code {
-        0 => assert_eq!(run(dir.path(), &["check", "here.toml"]).0, 0),
-        _ => assert!(code == 1 && err.starts_with("piebald: "), "{code} {err}"),
-    }
+    // A file that leaves the index to its default says nothing of where it is from.
+    let dir = tempfile::tempdir().expect("folder");
+    let text = presets::get("w3540").expect("preset");
+    let silent: Vec<&str> = text
+        .lines()
+        .filter(|l| !l.starts_with("slice_hash"))
+        .collect();
+    fs::write(dir.path().join("m.toml"), silent.join("\n")).expect("written");
+    let (_, out, _) = run(dir.path(), &["show", "m.toml"]);
+    let says = "index of the L3: not known, taken as linear over 8192 sets: colors may not hold; no \
+                source is given";
+    assert!(out.contains(says), "{out}");
 }

@@ -440,10 +440,7 @@ fn a_closed_pipe_is_no_error() {
 #[test]
 #[ignore = "needs qemu-user: ./test.sh recorder"]
 fn programs_that_cannot_be_recorded_exit_with_2() {
-    if !has_qemu("programs_that_cannot_be_recorded_exit_with_2") {
-        return;
-    }
-    let dir = folder();
+    let dir = recorder_folder();
     fs::write(dir.path().join("data"), "no program").expect("written");
     for (program, part) in [("no-such-cmd", "no-such-cmd"), ("./data", "./data")] {
         refused(
@@ -465,10 +462,7 @@ fn programs_that_cannot_be_recorded_exit_with_2() {
 #[test]
 #[ignore = "needs qemu-user: ./test.sh recorder"]
 fn a_program_that_fails_is_recorded_and_exits_with_1() {
-    if !has_qemu("a_program_that_fails_is_recorded_and_exits_with_1") {
-        return;
-    }
-    let dir = folder();
+    let dir = recorder_folder();
     let (code, _, err) = run(dir.path(), &["record", "-o", "x.pbr", "--", "false"]);
     assert_eq!(code, 1, "{err}");
     assert!(err.contains("exit status: 1"), "{err}");

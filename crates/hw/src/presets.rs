@@ -137,7 +137,7 @@ pub(crate) fn parse_as<T: DeserializeOwned>(text: &str, file: &str) -> Result<T,
 }
 
 /// Line of a field, from 1, by its path as errors print it
-/// (`memory.dram.timing.ras`, `cache[2].ways`). Where the file leaves the field
+/// (`memory.dram.timing.ras`, `cache[2].ways`, `cache[3].slice_hash[0]`). Where the file leaves the field
 /// to its default, the line of the innermost table that is there; `None` if
 /// there is none.
 pub fn line_of(text: &str, field: &str) -> Option<usize> {
@@ -147,7 +147,11 @@ pub fn line_of(text: &str, field: &str) -> Option<usize> {
         if let Some((line, _)) = keys.find(|(_, path)| path == wanted) {
             return Some(line);
         }
-        wanted = wanted.rsplit_once('.')?.0;
+        // An item of a list stands on the lines of its key.
+        wanted = match wanted.strip_suffix(']') {
+            Some(item) => item.rsplit_once('[')?.0,
+            None => wanted.rsplit_once('.')?.0,
+        };
     }
 }
 

@@ -427,7 +427,10 @@ fn fields_of_errors_are_found_in_the_file() {
         line("memory.dram.timing.nothing"),
         Some("[memory.dram.timing]")
     );
+    let masks = line("cache[3].slice_hash[1]").unwrap();
+    assert!(masks.starts_with("slice_hash = "), "{masks}");
     assert_eq!(line("nothing"), None);
+    assert_eq!(line("cache[9].slice_hash[1]"), None);
 }
 
 #[test]
