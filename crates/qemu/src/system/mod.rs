@@ -10,7 +10,8 @@
 //! # What is asked of QEMU
 //! All virtual processors run on one thread (`-accel tcg,thread=single`): the counter of
 //! instructions and everything here belongs to that thread, and a second one ends QEMU with
-//! a message. With `-icount` guest time is instruction time, and runs repeat exactly.
+//! a message. With `-icount` guest time is instruction time. A disk still answers in the host's
+//! time, so that runs differ a little (`docs/guest.md`).
 //!
 //! # What is not seen
 //! Instruction fetches, page walks, and what devices write to memory. A block that an
