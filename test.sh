@@ -315,8 +315,8 @@ stage_debug_kernel() { kernel/debug.sh; }
 # now, in thousandths, at least 1000: one loop on each processor, the slowest counts.
 CALIBRATION=300000
 load_now() {
-    local began=$EPOCHREALTIME ended i n=0 took
-    for ((i = $(nproc); i > 0; i--)); do
+    local began=$EPOCHREALTIME ended processor i n=0 took
+    for ((processor = $(nproc); processor > 0; processor--)); do
         (for ((i = 0; i < CALIBRATION; i++)); do n=$((n ^ i)); done) &
     done
     wait
@@ -379,7 +379,7 @@ record() {
     cat "$scratch/record" >"$file"
 }
 
-record_to= long=
+record_to='' long=''
 while [ $# -gt 0 ]; do
     case $1 in
         --stage)
