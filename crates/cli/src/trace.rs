@@ -8,9 +8,10 @@ use std::{
 
 use clap::Subcommand;
 use piebald_trace::{
-    block::{self, BlockError, BlockTrace},
+    block,
     convert::{self, ConvertError, Converted},
-    foreign::{ForeignError, ForeignTrace, Format, Options},
+    detect::{TraceFormat, detect},
+    foreign::{ForeignTrace, Format, Options},
     recording::{Recording, ReplayOptions},
 };
 use piebald_units::op::{MemRef, Next, OpSource};
@@ -18,7 +19,7 @@ use piebald_units::op::{MemRef, Next, OpSource};
 use crate::{
     failure::{Failure, print},
     regions,
-    trace_block::{self, TraceFormat},
+    trace_block,
     trace_info,
 };
 
@@ -126,34 +127,23 @@ enum Kind {
     Block(block::Format),
 }
 
-/// By the format that is given; else by content. Block formats are asked first: their tests weigh
-/// every field, while nearly any binary file could hold ChampSim's records.
+/// By the format that is given; else by content.
 fn kind(file: &Path, format: Option<TraceFormat>) -> Result<Kind, Failure> {
-    match format {
-        Some(TraceFormat::Memory(format)) => return Ok(Kind::Memory(Some(format))),
-        Some(TraceFormat::Block(format)) => return Ok(Kind::Block(format)),
+    let format = match format {
+        Some(format) => format,
         None if file.is_dir() || is_recording(file)? => return Ok(Kind::Memory(None)),
-        None => {}
-    }
-    let why = match BlockTrace::open(file, block::Options::default()) {
-        Ok(trace) => return Ok(Kind::Block(trace.format())),
-        Err(e @ BlockError::Ambiguous { .. }) => return Err(Failure::usage(e)),
-        Err(e) => e,
+        None => detect(file).map_err(Failure::usage)?,
     };
-    match piebald_trace::foreign::detect(file) {
-        Ok(format) => Ok(Kind::Memory(Some(format))),
-        Err(e @ ForeignError::Unrecognised { .. }) => Err(Failure::usage(format!("{e}\n{why}"))),
-        Err(e) => Err(Failure::usage(e)),
-    }
+    Ok(match format {
+        TraceFormat::Memory(format) => Kind::Memory(Some(format)),
+        TraceFormat::Block(format) => Kind::Block(format),
+    })
 }
 
-/// Is it one of ours? By its first bytes.
+/// Is it one of ours? By its first bytes, which a pipe does not lose.
 pub(crate) fn is_recording(file: &Path) -> Result<bool, Failure> {
-    use std::io::Read;
-    let mut magic = [0; 8];
-    let mut opened = std::fs::File::open(file)
-        .map_err(|e| Failure::usage(format!("{}: {e}", file.display())))?;
-    Ok(opened.read_exact(&mut magic).is_ok() && &magic == b"PBLDREC\0")
+    piebald_trace::recording::is_recording(file)
+        .map_err(|e| Failure::usage(format!("{}: {e}", file.display())))
 }
 
 fn info(file: &Path, format: Option<Format>, recover: bool, json: bool) -> Result<(), Failure> {

@@ -1,41 +1,13 @@
 //! Block and file traces in words.
 
-use std::{fmt::Write as _, path::Path, str::FromStr};
+use std::{fmt::Write as _, path::Path};
 
-use piebald_trace::{
-    block::{self, BlockTrace, Options, PageShift, Summary, TargetKind, Times},
-    foreign,
-};
+use piebald_trace::block::{self, BlockTrace, Options, PageShift, Summary, TargetKind, Times};
 
 use crate::failure::{Failure, print};
 
 /// Distinct pages are counted exactly up to this.
 const PAGES_BOUND: usize = 10_000_000;
-
-/// A format of a memory trace, or of a block or file trace. Their names are different.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum TraceFormat {
-    Memory(foreign::Format),
-    Block(block::Format),
-}
-
-impl FromStr for TraceFormat {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let memory = match foreign::Format::from_str(name) {
-            Ok(format) => return Ok(Self::Memory(format)),
-            Err(e) => e,
-        };
-        let block = block::Format::from_str(name).map(Self::Block);
-        block.map_err(|_| format!("{memory}; or of a block or file trace: {}", names()))
-    }
-}
-
-/// Every block format.
-fn names() -> String {
-    block::Format::ALL.map(block::Format::name).join(", ")
-}
 
 fn open(file: &Path, format: block::Format, lenient: bool) -> Result<BlockTrace, Failure> {
     let options = Options {
@@ -158,6 +130,8 @@ fn passed(sum: &Summary, line: &mut impl FnMut(String)) {
         (notes.backward, "earlier than the one before"),
         (notes.assumed_offsets, "at an offset not known, taken as 0"),
         (notes.unclipped_maps, "mappings with an unknown end of file"),
+        (notes.unended_lines, "last lines without a line feed"),
+        (notes.byte_order_marks, "byte order marks"),
     ]);
     if !noted.is_empty() {
         line(format!("noted: {noted}"));

@@ -42,6 +42,13 @@ pub(crate) fn describe(file: &Path, summary: &Summary) -> String {
     if !summary.format.has_instructions() {
         line("no instruction addresses: nothing is fetched".to_owned());
     }
+    if let Some(what) = summary.format.assumes() {
+        line(format!("assumed: {what}"));
+    }
+    if summary.notes.unended_lines > 0 {
+        let n = summary.notes.unended_lines;
+        line(format!("noted: {n} last lines without a line feed"));
+    }
     skipped(summary, &mut line);
     for (n, ending) in summary.endings.iter().enumerate().take(SHOWN_THREADS) {
         line(thread(n, ending, summary));

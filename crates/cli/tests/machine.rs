@@ -243,7 +243,9 @@ fn colors_and_bank_bits_are_shown_with_the_source_of_the_index() {
         ),
         (
             "i7-860",
-            &["bank bits: 6 of channel, rank and bank; the page's number alone gives 32 bank"],
+            &[
+                "bank bits: 6 of channel, rank and bank, of which a page's number alone gives 32 bank colors; [S4]",
+            ],
         ),
         (
             "x5355",
@@ -258,7 +260,7 @@ fn colors_and_bank_bits_are_shown_with_the_source_of_the_index() {
         ),
         (
             "opteron4x4",
-            &["of channel, rank and bank behind each controller;"],
+            &["of channel, rank and bank behind each controller, of which"],
         ),
     ] {
         let (code, out, err) = here(&["show", preset]);

@@ -410,10 +410,11 @@ fn an_interrupt_keeps_whole_repetitions_as_partial() {
 #[test]
 fn an_interrupt_in_the_first_repetition_says_that_there_is_nothing() {
     let dir = folder();
-    small(dir.path());
-    // No run of this length can be complete.
-    let args = ["study", "s.toml", "--budget", "900G", "--json", "x.json"];
-    let child = start(dir.path(), &args);
+    // So many runs belong to one repetition that none can be complete.
+    let policy = |i| format!("[[policy]]\nname = \"p{i}\"\n");
+    let policies: String = (0..400).map(policy).collect();
+    fs::write(dir.path().join("s.toml"), format!("{SMALL}{policies}")).expect("written");
+    let child = start(dir.path(), &["study", "s.toml", "--json", "x.json"]);
     interrupt(&child.0);
     let (code, out, err) = ends(child);
     assert_eq!((code, out.as_str()), (1, ""), "{err}");

@@ -1,3 +1,5 @@
+//! Detection: marks, candidates, doubts and ties.
+
 use super::*;
 use crate::block::Format as Block;
 use crate::foreign::Format as Memory;

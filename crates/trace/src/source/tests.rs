@@ -1,3 +1,5 @@
+//! Sources: files, pipes and standard input are read the same, again and again.
+
 use super::*;
 use std::path::PathBuf;
 
