@@ -235,7 +235,7 @@ fn color_lines(spec: &MachineSpec, text: &str) -> Vec<String> {
     });
     let indexed = private.into_iter().chain([(at, last)]);
     lines.extend(indexed.map(|(at, cache)| index_line(cache, at, text)));
-    lines.push(bank_line(spec));
+    lines.push(bank_line(spec, text));
     lines
 }
 
@@ -274,40 +274,46 @@ fn index_line(cache: &CacheSpec, at: usize, text: &str) -> String {
         (0, false) => format!("{slices} slices of {each} sets in turn"),
         (masks, _) => format!("hashed: {slices} slices of {each} sets, by {masks} parities"),
     };
-    let name = &cache.name;
-    match presets::remark(text, &format!("cache[{at}].slice_hash")) {
-        Some(remark) if !remark.starts_with("[GEN]") => {
-            format!("index of the {name}: {index}; {remark}")
-        }
-        remark => format!(
-            "index of the {name}: not known, taken as {index}: colors may not hold; {}",
+    let remark = presets::remark(text, &format!("cache[{at}].slice_hash"));
+    format!("index of the {}: {}", cache.name, sourced(&index, remark))
+}
+
+/// A function of addresses with what its file says of its source. What is generic, or without
+/// a source, is not this computer's.
+fn sourced(function: &str, remark: Option<&str>) -> String {
+    match remark {
+        Some(remark) if !remark.starts_with("[GEN]") => format!("{function}; {remark}"),
+        _ => format!(
+            "not known, taken as {function}: colors may not hold; {}",
             remark.unwrap_or("no source is given")
         ),
     }
 }
 
 /// The bits of addresses that pick channel, rank and bank.
-fn bank_line(spec: &MachineSpec) -> String {
+fn bank_line(spec: &MachineSpec, text: &str) -> String {
     let memory = &spec.memory;
     let controllers = u64::from(memory.controllers.max(1));
     let masks = match bank_masks(&memory.dram, memory.size.0 / controllers) {
         Ok(masks) => masks,
         Err(e) => return format!("bank bits: {e}"),
     };
+    if masks.is_empty() && memory.dram.channels > 1 {
+        let channels = memory.dram.channels;
+        return format!("bank bits: none of plain addresses, as {channels} channels take turns");
+    }
     let behind = match controllers {
         1 => "",
         _ => " behind each controller",
     };
-    if masks.is_empty() {
-        let channels = memory.dram.channels;
-        return format!("bank bits: none of plain addresses, as {channels} channels take turns");
-    }
-    format!(
-        "bank bits: {} of channel, rank and bank{behind}; the page's number alone gives {} bank \
-         colors",
+    let bits = format!(
+        "{} of channel, rank and bank{behind}, of which a page's number alone gives {} bank colors",
         masks.len(),
         colors(None, None, &masks)
-    )
+    );
+    let mut keys = ["memory.dram.map", "memory.dram.bits.bank"].iter();
+    let remark = keys.find_map(|key| presets::remark(text, key));
+    format!("bank bits: {}", sourced(&bits, remark))
 }
 
 fn derive(

@@ -64,9 +64,9 @@ fn hidden(ways: u64, sets: u64) -> Tree {
 fn hidden_ways_are_assumed_and_the_size_is_kept() {
     // KVM: one set of one way; firmware: neither.
     for (ways, sets, why) in [
-        (1, 1, "1 ways x 1 sets x 64 B"),
-        (0, 0, "64 B"),
-        (0, 1, "1 sets x 64 B"),
+        (1, 1, "tells 1 way x 1 set x 64 B, as in virtual machines"),
+        (0, 0, "tells neither ways nor sets, as"),
+        (0, 1, "tells 1 set x 64 B, as"),
     ] {
         let tree = hidden(ways, sets);
         let machine = tree.machine(None);
@@ -80,7 +80,7 @@ fn hidden_ways_are_assumed_and_the_size_is_kept() {
         let derived = tree.derive(None).unwrap();
         assert_eq!(derived.text.matches("# [GEN] assumed: ").count(), 4);
         let assumed = &derived.warnings[0];
-        let start = format!("cpu0/cache/index0: size is 64KiB, but Linux tells {why}");
+        let start = format!("cpu0/cache/index0: size is 64KiB, but Linux {why}");
         assert!(assumed.starts_with(&start), "{assumed}");
         assert!(assumed.ends_with("4 ways are an assumption"), "{assumed}");
         // Four assumptions, and 57 slices of 2048 sets.
@@ -94,7 +94,7 @@ fn a_blank_without_a_size_is_refused() {
     let mut tree = hidden(1, 1);
     (0..2).for_each(|cpu| tree.take(&format!("cpu{cpu}/cache/index2/size")));
     let error = tree.error(None);
-    let says = "cpu0/cache/index2/size: no such file, and 1 ways x 1 sets x 64 B are no cache";
+    let says = "cpu0/cache/index2/size: no such file, and 1 way x 1 set x 64 B are no cache";
     assert_eq!(error, says);
     (0..2).for_each(|cpu| tree.put(format!("cpu{cpu}/cache/index2/size"), "0K"));
     assert!(tree.error(None).contains("are no cache"));

@@ -253,10 +253,9 @@ fn slices(cache: &CacheSpec) -> Result<Vec<u64>, String> {
 }
 
 fn indexed<'a>(cache: &CacheSpec, slices: &'a [u64]) -> IndexedCache<'a> {
-    let sets = (cache.size.0 >> LINE_SHIFT) / u64::from(cache.ways.max(1));
     IndexedCache {
         line: 1 << LINE_SHIFT,
-        sets: sets >> slices.len(),
+        sets: cache.sets_of_slice(),
         slices,
     }
 }

@@ -78,6 +78,7 @@ pub fn from_sysfs(
             level: source.number(&path("level"), 1, 3)?,
             taken: told.taken(&source, path)?,
             shared_by: shape.sharing(&source, |cpu, name| told::path(cpu, index, name))?,
+            is_last: index + 1 == caches.len(),
         };
         cache.warn(at.trim_end_matches('/'), &mut derived.warnings);
         let _ = cache.write(&mut derived.text);
@@ -180,6 +181,7 @@ struct Cache<'a> {
     level: u64,
     taken: Taken,
     shared_by: usize,
+    is_last: bool,
 }
 
 impl Cache<'_> {
@@ -196,8 +198,8 @@ impl Cache<'_> {
         let (size, sets, slices) = (Bytes(self.taken.bytes), self.sets(), self.slices());
         if let Some(why) = &self.taken.assumed {
             warnings.push(format!(
-                "{path}: size is {size}, but {why}, as in virtual machines; the size is taken, \
-                 {} ways are an assumption",
+                "{path}: size is {size}, but {why}, as in virtual machines, which hide their \
+                 caches; the size is taken, and {} ways are an assumption",
                 self.taken.ways
             ));
         }
@@ -227,17 +229,18 @@ impl Cache<'_> {
         }
         writeln!(out, "latency = {latency} # [GEN]")?;
         writeln!(out, "shared_by = {} # [SYS]", self.shared_by)?;
-        // The first level of today's parts has no more sets than a page has lines, so that it
-        // makes no difference; a virtual index needs a power of two of sets.
+        // A first level is looked up while the address is translated. The model's virtual index
+        // has a power of two of sets.
         let index = match self.level == 1 && self.slices() == 1 {
             true => "virtual",
             false => "physical",
         };
         writeln!(out, "index = \"{index}\" # [GEN]")?;
-        writeln!(
-            out,
-            "slice_hash = [] # [GEN] Linux does not tell; probably wrong for a last level of today"
-        )?;
+        let hash = match self.is_last {
+            true => "; probably wrong for a last level of today",
+            false => "",
+        };
+        writeln!(out, "slice_hash = [] # [GEN] Linux does not tell{hash}")?;
         if self.slices() > 1 {
             writeln!(
                 out,

@@ -113,12 +113,12 @@ impl Told {
 
     /// `A ways x B sets x C B`, with what is not told left out.
     fn shape(&self) -> String {
-        let part = |n: Option<u64>, what: &str| n.map(|n| format!("{n} {what}"));
-        let parts = [
-            part(self.ways, "ways"),
-            part(self.sets, "sets"),
-            part(self.line, "B"),
-        ];
+        let counted = |n: Option<u64>, what: &str| {
+            let plural = if n == Some(1) { "" } else { "s" };
+            n.map(|n| format!("{n} {what}{plural}"))
+        };
+        let line = self.line.map(|line| format!("{line} B"));
+        let parts = [counted(self.ways, "way"), counted(self.sets, "set"), line];
         parts.into_iter().flatten().collect::<Vec<_>>().join(" x ")
     }
 
@@ -212,9 +212,9 @@ impl Told {
         let odd = lines >> lines.trailing_zeros();
         let fitting = (0..6).map(|n| odd << n).find(|ways| *ways >= usual);
         let ways = fitting.filter(|ways| *ways <= 24 && lines.is_multiple_of(*ways));
-        let why = match self.shape() {
-            told if told.is_empty() => "Linux tells the size alone".to_owned(),
-            told => format!("Linux tells {told}, which is not all of it"),
+        let why = match (self.ways, self.sets) {
+            (None, None) => "Linux tells neither ways nor sets".to_owned(),
+            _ => format!("Linux tells {}", self.shape()),
         };
         Taken {
             bytes,
