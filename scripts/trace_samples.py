@@ -69,14 +69,32 @@ def blktrace(number, r):
                        action, r.task, 8 << 20 | r.disk, 0, 0, 0)
 
 
-def oracle(all_requests):
+def next_uses(all_requests):
+    """For each request its block, and the number from 1 of the next request of it, -1 for none."""
     uses, found = {}, []
     for number in range(len(all_requests), 0, -1):
-        r = all_requests[number - 1]
-        block = r.sector // PAGE_SECTORS
-        found.append(struct.pack("<IQIq", r.us // 1000000, block, 4096, uses.get(block, -1)))
+        block = all_requests[number - 1].sector // PAGE_SECTORS
+        found.append((block, uses.get(block, -1)))
         uses[block] = number
-    return b"".join(reversed(found))
+    return reversed(found)
+
+
+def with_next_use(pack, header=b""):
+    """A writer of libCacheSim's binary forms: pack(request, seconds, block, next use)."""
+    def write(all_requests):
+        both = zip(all_requests, next_uses(all_requests))
+        return header + b"".join(pack(r, r.us // 1000000, block, use) for r, (block, use) in both)
+    return write
+
+
+def lcs_header(version):
+    magic = struct.pack("<Q", 0x123456789ABCDEF0)
+    return (magic + struct.pack("<Q", version)).ljust(8184, b"\0") + magic
+
+
+# libCacheSim's req_op_e: 12 is read, 13 is write.
+def lcs_operation(r):
+    return 13 if r.write else 12
 
 
 def validate(all_requests):
@@ -129,7 +147,14 @@ FORMATS = {
     "libcachesim-csv": lines(lambda n, r: f"1,{seconds(r.us)},{'2A' if r.write else '28'},"
                                           f"{r.sectors * 512},{r.sector}",
                              ["version,time,op,size,lbn"]),
-    "oracle-general": oracle,
+    "oracle-general": with_next_use(lambda r, time, block, use: struct.pack(
+        "<IQIq", time, block, 4096, use)),
+    "oracle-general-opns": with_next_use(lambda r, time, block, use: struct.pack(
+        "<IQIBHq", time, block, 4096, lcs_operation(r), 1, use)),
+    "lcs-v1": with_next_use(lambda r, time, block, use: struct.pack(
+        "<IQIq", time, block, 4096, use), lcs_header(1)),
+    "lcs": with_next_use(lambda r, time, block, use: struct.pack(
+        "<IQqIIq", time, block, 4096, lcs_operation(r) | 1 << 8, 0, use), lcs_header(3)),
     "ids": lines(lambda n, r: str(r.sector // PAGE_SECTORS)),
     "arc": lines(lambda n, r: f"{r.sector} {r.sectors} 0 {n}"),
     "systor17": lines(lambda n, r: f"{seconds(1455592711 * 1000000 + r.us)},0.001,{letter(r)},{r.disk},"
@@ -147,12 +172,14 @@ FORMATS = {
     "fio": lines(lambda n, r: f"/data/{'ab'[r.disk]} {letter(r, ('read', 'write'))} {r.sector * 512} "
                               f"{r.sectors * 512}",
                  ["fio version 2 iolog", "/data/a add", "/data/b add", "/data/a open", "/data/b open"]),
-    "w106": records(lambda n, r: struct.pack(">I", r.sector // PAGE_SECTORS)),
+    "w106": records(lambda n, r: struct.pack("<I", r.sector // PAGE_SECTORS)),
+    "w106-be": records(lambda n, r: struct.pack(">I", r.sector // PAGE_SECTORS)),
+    "valpin": records(lambda n, r: struct.pack("<Q", r.sector // PAGE_SECTORS)),
 }
 
 
 # Formats that cannot be found out, or may be another one.
-TO_BE_NAMED = {"mqsim", "w106"}
+TO_BE_NAMED = {"mqsim", "w106", "w106-be", "valpin"}
 
 
 def write(form, seed, folder):
