@@ -107,6 +107,11 @@ def validate(all_requests):
 
 def accusim(all_requests):
     before, out = 0, []
+    for task in (100, 101):
+        out.append(struct.pack("<II", task << 5, 4) + b"prog")
+        for disk in (0, 1):
+            name = b"/data/" + b"ab"[disk:disk + 1]
+            out.append(struct.pack("<IIIHH", 5 | task << 5, 7 + disk, 1 << 24, len(name), 3 + disk) + name)
     for r in all_requests:
         kind = 14 if r.write else 13
         size = r.sectors * 512
