@@ -18,9 +18,7 @@ use piebald_units::op::{MemRef, Next, OpSource};
 
 use crate::{
     failure::{Failure, print},
-    regions,
-    trace_block,
-    trace_info,
+    regions, trace_block, trace_info,
 };
 
 /// Arguments of `piebald trace`.
