@@ -14,6 +14,10 @@ mod kinds;
 mod mutations;
 #[path = "block/samples.rs"]
 mod samples;
+#[path = "block/strace_forms.rs"]
+mod strace_forms;
+#[path = "block/strace_oracle.rs"]
+mod strace_oracle;
 #[path = "block/support.rs"]
 mod support;
 mod traces;

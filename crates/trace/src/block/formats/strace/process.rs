@@ -4,24 +4,49 @@
 //! a fork copies; a descriptor points to an *open file*, which `dup` and a fork share, and with it
 //! the offset.
 
+mod guess;
+
 use std::collections::HashMap;
 
 use super::super::super::request::FileKey;
 use crate::foreign::error::Complaint;
+use guess::Guess;
 
 /// Most descriptors and most processes at a time.
 const MAX_LIVE: usize = 1 << 20;
 
+/// What a descriptor leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// A file on a disk.
+    File(FileKey),
+    /// Something else, or a file that is not wanted.
+    Elsewhere,
+    /// The log does not say.
+    Unnamed,
+}
+
 /// An open file.
 #[derive(Clone, Debug)]
 pub(super) struct Open {
-    /// `None` if it is not a file on a disk, or one that is not wanted.
-    pub file: Option<FileKey>,
+    pub what: What,
     pub offset: u64,
     /// Writes go to the end.
     pub append: bool,
     /// Its opening was not seen.
     pub assumed: bool,
+}
+
+impl Open {
+    /// At its beginning, and seen to be opened.
+    pub const fn begun(what: What) -> Self {
+        Self {
+            what,
+            offset: 0,
+            append: false,
+            assumed: false,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +65,8 @@ struct Table {
 struct Process {
     table: u64,
     directory: Option<Vec<u8>>,
+    /// Who its parent is was guessed, or is not known.
+    guess: Option<Guess>,
 }
 
 /// All processes.
@@ -60,6 +87,12 @@ impl Processes {
         self.processes.contains_key(&pid)
     }
 
+    /// The process, if there is only one.
+    pub fn only(&self) -> Option<u32> {
+        let mut all = self.processes.keys();
+        all.next().copied().filter(|_| all.next().is_none())
+    }
+
     /// A process whose parent is not known.
     pub fn begin(&mut self, pid: u32) -> Result<(), Complaint> {
         self.room()?;
@@ -69,8 +102,12 @@ impl Processes {
             ..Table::default()
         };
         self.tables.insert(table, begun);
-        let directory = None;
-        self.processes.insert(pid, Process { table, directory });
+        let begun = Process {
+            table,
+            directory: None,
+            guess: Some(Guess::default()),
+        };
+        self.processes.insert(pid, begun);
         Ok(())
     }
 
@@ -90,7 +127,12 @@ impl Processes {
             self.check(self.descriptors + copied)?;
             table = self.copy(table);
         }
-        self.processes.insert(child, Process { table, directory });
+        let forked = Process {
+            table,
+            directory,
+            guess: None,
+        };
+        self.processes.insert(child, forked);
         Ok(())
     }
 
@@ -114,18 +156,29 @@ impl Processes {
 
     /// The process runs another program: it has a table of its own from now on, without what closes
     /// then.
-    pub fn exec(&mut self, pid: u32) {
-        let Some(table) = self.processes.get(&pid).map(|p| p.table) else {
-            return;
-        };
-        if self.tables.get(&table).is_some_and(|t| t.users > 1) {
-            let own = self.copy(table);
-            self.leave(table);
-            if let Some(process) = self.processes.get_mut(&pid) {
-                process.table = own;
-            }
-        }
+    pub fn exec(&mut self, pid: u32) -> Result<(), Complaint> {
+        self.unshare(pid)?;
         self.close_where(pid, |_, close_on_exec| close_on_exec);
+        if let Some(guess) = self.guess(pid) {
+            guess.ran = true;
+        }
+        Ok(())
+    }
+
+    /// The process has a table of its own from now on.
+    pub fn unshare(&mut self, pid: u32) -> Result<(), Complaint> {
+        let table = self.processes.get(&pid).map(|p| p.table);
+        let shared = table.and_then(|t| Some((t, self.tables.get(&t).filter(|t| t.users > 1)?)));
+        let Some((table, shared)) = shared else {
+            return Ok(());
+        };
+        self.check(self.descriptors + shared.descriptors.len())?;
+        let own = self.copy(table);
+        self.leave(table);
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.table = own;
+        }
+        Ok(())
     }
 
     /// The process ends.
@@ -202,6 +255,9 @@ impl Processes {
         if let Some(gone) = self.table(pid).and_then(|t| t.descriptors.remove(&fd)) {
             self.release(gone.open);
         }
+        if let Some(guess) = self.guess(pid) {
+            guess.closed.insert(fd);
+        }
     }
 
     /// Closes the descriptors that `which` picks, by number and whether they close on exec.
@@ -219,11 +275,11 @@ impl Processes {
         gone.into_iter().for_each(|open| self.release(open));
     }
 
-    pub fn set_close_on_exec(&mut self, pid: u32, fd: u32, set: bool) {
-        let table = self.table(pid);
-        if let Some(d) = table.and_then(|t| t.descriptors.get_mut(&fd)) {
-            d.close_on_exec = set;
-        }
+    /// Says of the descriptors that `which` picks by number whether they close on exec.
+    pub fn set_close_on_exec(&mut self, pid: u32, which: impl Fn(u32) -> bool, set: bool) {
+        let descriptors = self.table(pid).into_iter().flat_map(|t| &mut t.descriptors);
+        let picked = descriptors.filter(|(fd, _)| which(**fd));
+        picked.for_each(|(_, d)| d.close_on_exec = set);
     }
 
     /// What a descriptor points to.
@@ -232,11 +288,24 @@ impl Processes {
         self.open.get_mut(&open).map(|(file, _)| file)
     }
 
-    /// Whether the descriptor points to something whose opening was seen.
-    pub fn saw_opening(&self, pid: u32, fd: u32) -> bool {
+    /// Whether the name that strace wrote behind a descriptor says more than is known. Files are often
+    /// renamed while they are open, so the name of a file whose opening was seen says nothing; but a
+    /// pipe is none, so its opening was not seen.
+    pub fn needs_name(&self, pid: u32, fd: u32, is_path: bool) -> bool {
         let open = self.descriptor(pid, fd);
         let open = open.and_then(|d| self.open.get(&d.open));
-        open.is_some_and(|(file, _)| !file.assumed)
+        open.is_none_or(|(open, _)| match open.what {
+            What::File(_) => open.assumed || !is_path,
+            What::Elsewhere => open.assumed,
+            What::Unnamed => true,
+        })
+    }
+
+    /// Whether several descriptors point to an open file whose opening was seen.
+    pub fn is_shared_for_certain(&self, pid: u32, fd: u32) -> bool {
+        let open = self.descriptor(pid, fd);
+        let open = open.and_then(|d| self.open.get(&d.open));
+        open.is_some_and(|(open, users)| !open.assumed && *users > 1)
     }
 
     pub fn directory(&self, pid: u32) -> Option<&[u8]> {
@@ -310,72 +379,4 @@ impl Processes {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const fn at(offset: u64) -> Open {
-        Open {
-            file: None,
-            offset,
-            append: false,
-            assumed: false,
-        }
-    }
-
-    #[test]
-    fn a_fork_shares_offsets_but_not_descriptors() {
-        let mut p = Processes::default();
-        p.begin(1).expect("room");
-        p.open(1, 3, at(0), false).expect("room");
-        p.fork(1, 2, false).expect("room");
-        p.get(2, 3).expect("inherited").offset = 100;
-        assert_eq!(p.get(1, 3).expect("open").offset, 100);
-        p.close(1, 3);
-        assert!(p.get(1, 3).is_none());
-        assert_eq!(p.get(2, 3).expect("still open").offset, 100);
-        p.validate();
-    }
-
-    #[test]
-    fn threads_share_descriptors_until_one_runs_another_program() {
-        let mut p = Processes::default();
-        p.begin(1).expect("room");
-        p.fork(1, 2, true).expect("room");
-        p.open(2, 3, at(7), true).expect("room");
-        assert_eq!(p.get(1, 3).expect("shared").offset, 7);
-        p.exec(2);
-        assert!(p.get(2, 3).is_none());
-        assert!(p.get(1, 3).is_some());
-        p.validate();
-    }
-
-    #[test]
-    fn random_lives_of_processes_keep_the_counts() {
-        let mut p = Processes::default();
-        let mut state = 0x5eed_u64;
-        let mut random = |n: u32| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            (state >> 33) as u32 % n
-        };
-        for _ in 0..4000 {
-            let (pid, other, fd, to) = (random(6), random(6), random(5), random(5));
-            match random(9) {
-                0 if !p.knows(pid) => p.begin(pid).expect("room"),
-                1 if !p.knows(other) && p.knows(pid) => {
-                    p.fork(pid, other, fd % 2 == 0).expect("room");
-                }
-                2 => p.end(pid),
-                3 => p.exec(pid),
-                4 | 5 if p.knows(pid) => p.open(pid, fd, at(0), to % 2 == 0).expect("room"),
-                6 => p.duplicate(pid, fd, to, false),
-                7 => p.close(pid, fd),
-                _ => p.set_close_on_exec(pid, fd, true),
-            }
-            p.validate();
-        }
-        (0..6).for_each(|pid| p.end(pid));
-        assert!(p.open.is_empty() && p.tables.is_empty());
-    }
-}
+mod tests;

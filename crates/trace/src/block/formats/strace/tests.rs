@@ -1,5 +1,7 @@
 //! System calls, line by line: each text is a small run, with the requests that it makes.
 
+mod kinds;
+
 use super::super::super::{BlockTrace, FileKey, Format, Op, Options, Target};
 
 /// Requests as `op pid path offset length`, and the trace for what it counts.
@@ -323,8 +325,19 @@ fn only_the_wanted_paths_are_kept() {
 #[test]
 fn wrong_calls_say_where() {
     for (text, message) in [
-        ("1 read(3</a, \"x = 1\n", "line 1: the call is "),
-        ("1 open(\"/a\") = 3\nfive\n", "line 2: the line is \"five\""),
+        (
+            "1 read(3</a, \"x = 1\n",
+            "byte 0, line 1: the call is \"3</a, \\\"x = 1\"",
+        ),
+        (
+            "1 getpid() = 1\n1 read(3</a>,\n1 getpid() = 1\n",
+            "byte 15, line 2: the call is \"3</a>,\"",
+        ),
+        ("five\nsix\n", "byte 0, line 1: the line is \"five\""),
+        (
+            "100.00    0.000000           0        45           total\n",
+            "line 1: the line is \"100.00  ",
+        ),
         (
             "1 12:99:00 getpid() = 1\n",
             "line 1: the time is \"12:99:00\"",

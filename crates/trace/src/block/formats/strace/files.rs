@@ -1,0 +1,233 @@
+//! Calls that change or tell the size of files and their names.
+
+use super::super::super::request::FileKey;
+use super::super::super::text::plain;
+use super::args::{Flag, Value};
+use super::calls::{Context, Done};
+use super::text::string;
+
+/// The directory and the path of a name, as arguments.
+type Name = (Option<usize>, usize);
+
+/// What `fallocate` does to a range other than to reserve space.
+#[derive(Clone, Copy)]
+enum Change {
+    /// Its pages leave the file.
+    Empties,
+    /// All behind it moves down.
+    TakesOut,
+    /// All behind it moves up.
+    PutsIn,
+    /// Its bytes are written anew where they lie.
+    Rewrites,
+}
+
+const MODES: [(Flag, &str, Change); 6] = [
+    (
+        Flag("FALLOC_FL_PUNCH_HOLE", 0x02),
+        "fallocate PUNCH_HOLE",
+        Change::Empties,
+    ),
+    (
+        Flag("FALLOC_FL_COLLAPSE_RANGE", 0x08),
+        "fallocate COLLAPSE_RANGE",
+        Change::TakesOut,
+    ),
+    (
+        Flag("FALLOC_FL_ZERO_RANGE", 0x10),
+        "fallocate ZERO_RANGE",
+        Change::Empties,
+    ),
+    (
+        Flag("FALLOC_FL_INSERT_RANGE", 0x20),
+        "fallocate INSERT_RANGE",
+        Change::PutsIn,
+    ),
+    (
+        Flag("FALLOC_FL_UNSHARE_RANGE", 0x40),
+        "fallocate UNSHARE_RANGE",
+        Change::Rewrites,
+    ),
+    (
+        Flag("FALLOC_FL_WRITE_ZEROES", 0x80),
+        "fallocate WRITE_ZEROES",
+        Change::Rewrites,
+    ),
+];
+const KEEP_SIZE: Flag = Flag("FALLOC_FL_KEEP_SIZE", 0x01);
+
+/// Where no file has a name while two of them change theirs.
+const ASIDE: &[u8] = b"\0";
+
+impl Context<'_, '_> {
+    /// Learns a size from `st_size=` or `stx_size=`. Without a name this is about a descriptor, in
+    /// `fstat(fd, ...)` and `fstatat(fd, "", ..., AT_EMPTY_PATH)`.
+    pub fn status(&mut self, directory: Option<usize>, path: usize) -> Done {
+        let size = (1..5).find_map(|n| size_in(self.call.arg(n)));
+        let Some(size) = size else {
+            return Ok(());
+        };
+        let named = string(self.call.arg(path)).is_some_and(|name| !name.is_empty());
+        let file = match named {
+            true => {
+                let path = self.path((directory, path));
+                path.and_then(|p| self.sink.state.files.find(&p))
+            }
+            false => self.file_behind(self.call.arg(0))?,
+        };
+        if let Some(info) = file.and_then(|f| self.sink.state.files.info(f)) {
+            info.size = Some(size);
+        }
+        Ok(())
+    }
+
+    pub fn truncate(&mut self) -> Done {
+        if string(self.call.arg(0)).is_none() {
+            return self.left_out("truncate, the path not printed");
+        }
+        let path = self.path((None, 0));
+        let file = path.and_then(|p| self.sink.state.files.find(&p));
+        self.cut_if_known(file)
+    }
+
+    pub fn truncate_open(&mut self) -> Done {
+        let file = self.file_behind(self.call.arg(0))?;
+        self.cut_if_known(file)
+    }
+
+    fn cut_if_known(&mut self, file: Option<FileKey>) -> Done {
+        match (file, self.call.size(1)) {
+            (Some(file), Some(length)) => self.cut(file, length),
+            _ => Ok(()),
+        }
+    }
+
+    /// The file is `length` bytes long from now on. Growing it, or cutting nothing, is no request.
+    pub fn cut(&mut self, file: FileKey, length: u64) -> Done {
+        let Some(info) = self.sink.state.files.info(file) else {
+            return Ok(());
+        };
+        let before = info.size.replace(length);
+        if before.is_some_and(|size| size <= length) {
+            return Ok(());
+        }
+        self.sink.cut((self.time, self.pid), file, length)
+    }
+
+    /// `fallocate`. A hole that reaches the end takes all behind its beginning away; one in the middle
+    /// is left out. A range that is taken out or put in moves all behind it to other pages, so none
+    /// of the old ones are left.
+    pub fn allocate(&mut self) -> Done {
+        let Some(file) = self.file_behind(self.call.arg(0))? else {
+            return Ok(());
+        };
+        let (Some(offset), Some(length)) = (self.call.size(2), self.call.size(3)) else {
+            return Ok(());
+        };
+        let (size, end) = (self.size_of(file), offset.saturating_add(length));
+        let mode = MODES.iter().find(|(flag, ..)| self.call.has(1, *flag));
+        let (new_size, name) = match mode {
+            None => (Some(size.map_or(end, |s| s.max(end))), None),
+            Some((_, _, Change::TakesOut)) => (size.map(|s| s.saturating_sub(length)), None),
+            Some((_, _, Change::PutsIn)) => (size.map(|s| s.saturating_add(length)), None),
+            Some((_, _, Change::Empties)) if size.is_some_and(|s| s <= end) => (Some(end), None),
+            Some((_, name, _)) => (size.map(|s| s.max(end)), Some(*name)),
+        };
+        if let Some(name) = name {
+            self.left_out(name)?;
+        } else if mode.is_some() && size.is_none_or(|s| offset < s) {
+            self.sink.cut((self.time, self.pid), file, offset)?;
+        }
+        if let Some(info) = self.sink.state.files.info(file)
+            && !self.call.has(1, KEEP_SIZE)
+        {
+            info.size = new_size;
+        }
+        Ok(())
+    }
+
+    /// `posix_fadvise`, where it loads or drops pages.
+    pub fn advise(&mut self) -> Done {
+        let is = |name, number| self.call.is(3, Flag(name, number));
+        if is("POSIX_FADV_WILLNEED", 3) {
+            return self.left_out("fadvise64 WILLNEED");
+        }
+        match is("POSIX_FADV_DONTNEED", 4) {
+            true => self.left_out("fadvise64 DONTNEED"),
+            false => Ok(()),
+        }
+    }
+
+    /// `ioctl`, where it copies between files or is about the descriptor.
+    pub fn device_control(&mut self) -> Done {
+        let command = self.call.arg(1);
+        let number = Value::parse(command).map(|v| v.number);
+        let is = |name: &str, code: i64| {
+            number == Some(code) || memchr::memmem::find(command, name.as_bytes()).is_some()
+        };
+        if is("FIDEDUPERANGE", 0xc018_9436) {
+            return self.left_out("ioctl FIDEDUPERANGE");
+        }
+        if is("FICLONERANGE", 0x4020_940d) || is("BTRFS_IOC_CLONE_RANGE", 0x4020_940d) {
+            return self.left_out("ioctl FICLONERANGE");
+        }
+        if is("FICLONE", 0x4004_9409) || is("BTRFS_IOC_CLONE", 0x4004_9409) {
+            return self.left_out("ioctl FICLONE");
+        }
+        if is("FIOCLEX", 0x5451) {
+            self.close_on_exec(true);
+        } else if is("FIONCLEX", 0x5450) {
+            self.close_on_exec(false);
+        }
+        Ok(())
+    }
+
+    // Names ---------------------------------------------------------------
+
+    pub fn remove(&mut self, directory: Option<usize>, path: usize) -> Done {
+        let path = self.path((directory, path));
+        match path.and_then(|p| self.sink.state.files.remove(&p)) {
+            Some(file) => self.sink.cut((self.time, self.pid), file, 0),
+            None => Ok(()),
+        }
+    }
+
+    pub fn rename(&mut self, from: Name, to: Name) -> Done {
+        let (Some(old), Some(new)) = (self.path(from), self.path(to)) else {
+            return Ok(());
+        };
+        let files = &mut self.sink.state.files;
+        if self.call.has(4, Flag("RENAME_EXCHANGE", 2)) {
+            files.rename(&old, ASIDE);
+            files.rename(&new, &old);
+            files.rename(ASIDE, &new);
+            return Ok(());
+        }
+        match files.rename(&old, &new) {
+            Some(replaced) => self.sink.cut((self.time, self.pid), replaced, 0),
+            None => Ok(()),
+        }
+    }
+}
+
+fn size_in(arg: &[u8]) -> Option<u64> {
+    let name = b"_size=";
+    let at = memchr::memmem::find(arg, name)? + name.len();
+    let digits = arg[at..].iter().take_while(|b| b.is_ascii_digit()).count();
+    plain(&arg[at..at + digits])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_found_in_structures() {
+        assert_eq!(
+            size_in(b"{st_mode=S_IFREG|0644, st_size=123, ...}"),
+            Some(123)
+        );
+        assert_eq!(size_in(b"{stx_mask=X, stx_size=9}"), Some(9));
+        assert_eq!(size_in(b"{st_mode=S_IFDIR}"), None);
+    }
+}

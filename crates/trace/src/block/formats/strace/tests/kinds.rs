@@ -1,0 +1,349 @@
+//! Calls beyond plain reads and writes, and what is left out by name.
+
+use super::super::super::super::reader::Parse;
+use super::super::super::super::sink::{Sink, State};
+use super::super::Strace;
+use super::*;
+use crate::foreign::input::Input;
+
+/// What is left out of a log, by name.
+fn left_out(text: &str) -> String {
+    let mut strace = Strace::new(&Options::default());
+    let mut input = Input::plain("run", text.as_bytes());
+    let (mut out, mut state) = (Vec::new(), State::default());
+    loop {
+        let mut sink = Sink {
+            out: &mut out,
+            state: &mut state,
+        };
+        if !strace.step(&mut input, &mut sink).expect("a log") {
+            return strace.left_out.text();
+        }
+    }
+}
+
+const OPEN: &str = "1 open(\"/a\", O_RDWR) = 3</a>\n\
+                    1 fstat(3</a>, {st_mode=S_IFREG|0644, st_size=40960, ...}) = 0\n";
+
+/// The requests of calls on a file of 40960 bytes, and what is left out.
+fn on_a_file(calls: &str) -> (Vec<String>, String) {
+    let text = OPEN.to_owned() + calls;
+    (requests(&text), left_out(&text))
+}
+
+#[test]
+fn writes_may_append_without_the_files_flag() {
+    let (requests, _) = on_a_file(
+        "1 pwritev2(3</a>, [{iov_base=\"x\"..., iov_len=4096}], 1, 0, RWF_APPEND) = 4096\n\
+         1 pwritev2(3</a>, [{iov_base=\"x\", iov_len=1}], 1, -1, RWF_DSYNC|RWF_APPEND) = 1\n\
+         1 write(3</a>, \"x\", 1) = 1\n\
+         1 pwritev2(3</a>, [{iov_base=\"x\", iov_len=1}], 1, 0, 0x10) = 1\n\
+         1 pwritev2(0x3, 0x7f00, 0x1, 0x7, 0, 0x10) = 0x1\n\
+         1 fcntl(3</a>, F_SETFL, O_RDWR|O_APPEND) = 0\n\
+         1 pwrite64(3</a>, \"x\", 1, 0) = 1\n\
+         1 pwritev2(3</a>, [{iov_base=\"x\", iov_len=1}], 1, 5, RWF_NOAPPEND) = 1\n\
+         1 pread64(3</a>, \"x\", 1, 9) = 1\n",
+    );
+    assert_eq!(
+        requests,
+        [
+            "write 1 /a 40960 4096",
+            "write 1 /a 45056 1",
+            "write 1 /a 45057 1",
+            "write 1 /a 45058 1",
+            "write 1 /a 45059 1",
+            "write 1 /a 45060 1",
+            "write 1 /a 5 1",
+            "read 1 /a 9 1"
+        ]
+    );
+}
+
+#[test]
+fn ranges_leave_the_file_where_nothing_stays_behind_them() {
+    let (requests, left) = on_a_file(
+        "1 fallocate(3</a>, FALLOC_FL_KEEP_SIZE|FALLOC_FL_PUNCH_HOLE, 0, 8192) = 0\n\
+         1 fallocate(3</a>, FALLOC_FL_KEEP_SIZE|FALLOC_FL_PUNCH_HOLE, 36864, 4096) = 0\n\
+         1 fallocate(3</a>, 0x3, 32768, 65536) = 0\n\
+         1 fallocate(3</a>, FALLOC_FL_KEEP_SIZE|FALLOC_FL_PUNCH_HOLE, 40960, 4096) = 0\n\
+         1 fallocate(3</a>, FALLOC_FL_ZERO_RANGE, 4096, 4096) = 0\n\
+         1 fallocate(3</a>, FALLOC_FL_COLLAPSE_RANGE, 8192, 4096) = 0\n\
+         1 fallocate(3</a>, FALLOC_FL_INSERT_RANGE, 4096, 8192) = 0\n\
+         1 fallocate(3</a>, FALLOC_FL_ZERO_RANGE, 12288, 61440) = 0\n\
+         1 fallocate(3</a>, 0, 0, 81920) = 0\n\
+         1 fallocate(3</a>, FALLOC_FL_UNSHARE_RANGE, 0, 4096) = 0\n\
+         1 fcntl(3</a>, F_SETFL, O_RDWR|O_APPEND) = 0\n\
+         1 write(3</a>, \"x\", 1) = 1\n\
+         1 fallocate(3</a>, FALLOC_FL_PUNCH_HOLE, 0, 8192) = -1 EOPNOTSUPP (x)\n",
+    );
+    assert_eq!(
+        requests,
+        [
+            "delete 1 /a 36864",
+            "delete 1 /a 32768",
+            "delete 1 /a 8192",
+            "delete 1 /a 4096",
+            "delete 1 /a 12288",
+            "write 1 /a 81920 1"
+        ]
+    );
+    assert_eq!(
+        left,
+        "fallocate PUNCH_HOLE 1, fallocate UNSHARE_RANGE 1, fallocate ZERO_RANGE 1"
+    );
+}
+
+#[test]
+fn submitted_requests_are_reads_and_writes() {
+    let (requests, left) = on_a_file(
+        "1 io_submit(0x7f52, 3, [{aio_data=0x1, aio_lio_opcode=IOCB_CMD_PREAD, aio_fildes=3</a>, \
+         aio_buf=0x7f00, aio_nbytes=4096, aio_offset=16384}, {aio_data=0, aio_key=5, \
+         aio_rw_flags=RWF_APPEND, aio_lio_opcode=IOCB_CMD_PWRITE, aio_reqprio=7, aio_fildes=3</a>, \
+         aio_buf=\"x, {]\", aio_nbytes=6, aio_offset=30, aio_flags=IOCB_FLAG_RESFD, aio_resfd=9}, \
+         {aio_data=0, aio_lio_opcode=IOCB_CMD_PREAD, aio_fildes=3</a>, aio_buf=0, aio_nbytes=1, \
+         aio_offset=1}]) = 2\n\
+         1 io_submit(0x7f52, 3, [{aio_data=0, aio_lio_opcode=7, aio_fildes=3</a>, \
+         aio_buf=[{iov_base=0x4b, iov_len=600}, {iov_base=0x4b, iov_len=24}], aio_offset=8192}, \
+         {aio_data=0, aio_lio_opcode=8 /* IOCB_CMD_PWRITEV */, aio_fildes=3</a>, \
+         aio_buf=[{iov_base=\"x\"..., iov_len=60}, ...], aio_offset=8192}, \
+         {aio_data=0, aio_lio_opcode=IOCB_CMD_FDSYNC, aio_fildes=3</a>}]) = 3\n\
+         1 io_submit(0x7f52, 64, [...]) = 64\n\
+         1 io_submit(0x7f52, 1, 0x7ffc) = 1\n\
+         1 io_submit(0x7f52, 1, [{aio_data=0, aio_lio_opcode=IOCB_CMD_PREAD, \
+         aio_fildes=4<socket:[7]>, aio_buf=0x7f00, aio_nbytes=4096, aio_offset=0}]) = 1\n",
+    );
+    assert_eq!(
+        requests,
+        [
+            "read 1 /a 16384 4096",
+            "write 1 /a 40960 6",
+            "read 1 /a 8192 624"
+        ]
+    );
+    assert_eq!(left, "io_submit, requests not printed 66");
+}
+
+#[test]
+fn splices_read_and_write_files() {
+    let (requests, left) = on_a_file(
+        "1 splice(3</a>, [8192], 5<pipe:[77]>, NULL, 4096, 0) = 4096\n\
+         1 splice(3</a>, NULL, 5<pipe:[77]>, NULL, 4096, SPLICE_F_MOVE) = 10\n\
+         1 splice(5<pipe:[77]>, NULL, 3</a>, [100] => [150], 50, 0) = 50\n\
+         1 splice(3</a>, 0x7ffc, 5<pipe:[77]>, NULL, 4096, 0) = 4096\n\
+         1 copy_file_range(3</a>, 0x7ffc, 3</a>, NULL, 4096, 0) = 4096\n\
+         1 sendfile(5<socket:[7]>, 3</a>, 0x7ffc, 4096) = 4096\n\
+         1 read(3</a>, \"x\"..., 1) = 1\n",
+    );
+    assert_eq!(
+        requests,
+        [
+            "read 1 /a 8192 4096",
+            "read 1 /a 0 10",
+            "write 1 /a 100 50",
+            "read 1 /a 10 1"
+        ]
+    );
+    assert_eq!(
+        left,
+        "copy_file_range 1, sendfile, the offset not printed 1, splice 1"
+    );
+}
+
+#[test]
+fn what_moves_data_unseen_is_counted_by_name() {
+    let (requests, left) = on_a_file(
+        "1 io_uring_enter(7<anon_inode:[io_uring]>, 1, 1, IORING_ENTER_GETEVENTS, NULL, 8) = 1\n\
+         1 io_uring_enter(7<anon_inode:[io_uring]>, 1, 1, 0, NULL, 8) = 1\n\
+         1 io_uring_enter(7<anon_inode:[io_uring]>, 1, 1, 0, NULL, 8) = -1 EAGAIN (x)\n\
+         1 vmsplice(5<pipe:[77]>, [{iov_base=\"x\", iov_len=1}], 1, 0) = 1\n\
+         1 tee(4<pipe:[76]>, 5<pipe:[77]>, 10, 0) = 10\n\
+         1 readahead(3</a>, 0, 131072) = 0\n\
+         1 fadvise64(3</a>, 0, 0, POSIX_FADV_SEQUENTIAL) = 0\n\
+         1 fadvise64(3</a>, 0, 0, POSIX_FADV_WILLNEED) = 0\n\
+         1 fadvise64(3</a>, 0, 0, 4) = 0\n\
+         1 ioctl(3</a>, BTRFS_IOC_CLONE or FICLONE, 4</b>) = 0\n\
+         1 ioctl(3</a>, FICLONERANGE, {src_fd=4</b>, src_offset=0, src_length=0, dest_offset=0}) = 0\n\
+         1 ioctl(3</a>, TCGETS, 0x7ffc) = 0\n\
+         1 truncate(0x7ffc, 0x10) = 0\n\
+         1 getpid() = 1\n",
+    );
+    assert!(requests.is_empty(), "{requests:?}");
+    assert_eq!(
+        left,
+        "fadvise64 DONTNEED 1, fadvise64 WILLNEED 1, io_uring_enter 2, ioctl FICLONE 1, \
+         ioctl FICLONERANGE 1, readahead 1, tee 1, truncate, the path not printed 1, vmsplice 1"
+    );
+}
+
+#[test]
+fn flags_are_understood_as_numbers() {
+    let text = "1 openat(-100</w>, \"a\", 0x442, 0600) = 3</w/a>\n\
+                1 write(3</w/a>, \"x\", 1) = 1\n\
+                1 lseek(3</w/a>, -1, 0x2) = 99\n\
+                1 write(3</w/a>, \"x\", 1) = 1\n\
+                1 fcntl(3</w/a>, 0x4, 0x2) = 0\n\
+                1 write(3</w/a>, \"x\", 1) = 1\n\
+                1 fcntl(3</w/a>, 0, 10) = 10</w/a>\n\
+                1 fcntl(10</w/a>, 0x2, 0x1) = 0\n\
+                1 openat(-100 /* AT_FDCWD */</w>, \"b\", 0x80201 /* O_WRONLY|O_TRUNC|O_CLOEXEC */) = 4</w/b>\n\
+                1 openat2(-100, \"b\", {flags=0x201, resolve=0}, 24) = 5</w/b>\n\
+                1 mmap(NULL, 4096, 0x3, 0x22, -1, 0) = 0x7f00\n\
+                1 mmap(0, 0x1000, 0x1, 0x2, 0x3, 0) = 0x7f00\n\
+                1 clone(child_stack=0x7f1234560400, flags=0x3d0b00, parent_tid=[2]) = 2\n\
+                1 clone(0x3d0f00, 0x7f1234560000, 0x7f00) = 6\n\
+                6 close(5</w/b>) = 0\n\
+                1 write(5, \"x\", 1) = 1\n\
+                2 execve(\"/bin/x\", 0x7ffc, 0x7ffc) = 0\n\
+                2 write(10, \"x\", 1) = 1\n\
+                2 write(5, \"x\", 1) = 1\n\
+                1 write(10, \"x\", 1) = 1\n";
+    assert_eq!(
+        requests(text),
+        [
+            "write 1 /w/a 0 1",
+            "write 1 /w/a 100 1",
+            "write 1 /w/a 101 1",
+            "delete 1 /w/b 0",
+            "map 1 /w/a 0 102",
+            "write 2 /w/b 0 1",
+            "write 1 /w/a 102 1"
+        ]
+    );
+}
+
+#[test]
+fn new_files_are_empty_and_nameless_ones_are_apart() {
+    let text = "1 open(\"/a\", O_WRONLY|O_CREAT|O_EXCL|O_APPEND, 0600) = 3</a>\n\
+                1 write(3</a>, \"x\", 5) = 5\n\
+                1 open(\"/tmp\", O_RDWR|O_DIRECTORY|O_TMPFILE, 0600) = 4\n\
+                1 open(\"/tmp\", O_RDWR|O_TMPFILE, 0600) = 5\n\
+                1 open(\"/tmp\", O_RDONLY|O_DIRECTORY) = 6\n\
+                1 write(4, \"x\", 1) = 1\n\
+                1 write(5, \"x\", 2) = 2\n\
+                1 read(6, \"x\", 2) = 2\n";
+    let (requests, trace) = run(text);
+    assert_eq!(
+        requests,
+        ["write 1 /a 0 5", "write 1 /tmp 0 1", "write 1 /tmp 0 2"]
+    );
+    assert_eq!(trace.files().len(), 3);
+    assert_eq!(
+        (trace.notes().assumed_offsets, trace.passed().elsewhere),
+        (0, 1)
+    );
+}
+
+#[test]
+fn descriptors_of_what_is_no_file_take_the_place_of_files() {
+    let text = "1 open(\"/a\", O_RDONLY) = 3\n\
+                1 open(\"/a\", O_RDONLY) = 4\n\
+                1 pipe2([3, 5], O_CLOEXEC) = 0\n\
+                1 socket(AF_UNIX, SOCK_STREAM, 0) = 4\n\
+                1 read(3, \"x\", 1) = 1\n\
+                1 read(4, \"x\", 1) = 1\n\
+                1 open(\"/a\", O_RDONLY) = 6</a>\n\
+                1 read(6<pipe:[9]>, \"x\", 1) = 1\n\
+                1 open(0x7ffc, 0) = 7\n\
+                1 read(7, \"x\", 1) = 1\n\
+                1 execve(\"/x\", [\"x\"], []) = 0\n\
+                1 read(4, \"x\", 1) = 1\n\
+                1 read(5, \"x\", 1) = 1\n";
+    let (requests, trace) = run(text);
+    assert!(requests.is_empty(), "{requests:?}");
+    let passed = trace.passed();
+    assert_eq!((passed.elsewhere, passed.unresolved), (4, 2));
+}
+
+#[test]
+fn tables_are_unshared_and_closed_in_part() {
+    let text = "1 open(\"/a\", O_RDONLY) = 3</a>\n\
+                1 open(\"/a\", O_RDONLY) = 4</a>\n\
+                1 clone(child_stack=0x7f00, flags=CLONE_VM|CLONE_FILES) = 2\n\
+                1 clone(child_stack=0x7f00, flags=CLONE_VM|CLONE_FILES) = 5\n\
+                2 unshare(CLONE_FILES) = 0\n\
+                2 close(3</a>) = 0\n\
+                5 close_range(3, 4294967295, CLOSE_RANGE_UNSHARE|CLOSE_RANGE_CLOEXEC) = 0\n\
+                5 read(3, \"x\", 4) = 4\n\
+                5 execve(\"/x\", [\"x\"], []) = 0\n\
+                5 read(3, \"x\", 1) = 1\n\
+                1 ioctl(4</a>, FIOCLEX) = 0\n\
+                1 execve(\"/x\", [\"x\"], []) = 0\n\
+                1 read(3, \"x\", 2) = 2\n\
+                1 read(4, \"x\", 1) = 1\n\
+                2 read(4, \"x\", 3) = 3\n";
+    let (requests, trace) = run(text);
+    assert_eq!(
+        requests,
+        ["read 5 /a 0 4", "read 1 /a 4 2", "read 2 /a 0 3"]
+    );
+    assert_eq!(trace.passed().unresolved, 2);
+}
+
+#[test]
+fn two_files_may_change_their_names() {
+    let text = "1 open(\"/a\", O_RDWR) = 3</a>\n\
+                1 open(\"/b\", O_RDWR) = 4</b>\n\
+                1 renameat2(AT_FDCWD</>, \"a\", AT_FDCWD</>, \"b\", RENAME_EXCHANGE) = 0\n\
+                1 unlink(\"/b\") = 0\n\
+                1 write(4</a>, \"x\", 1) = 1\n";
+    assert_eq!(requests(text), ["delete 1 /a 0", "write 1 /b 0 1"]);
+}
+
+#[test]
+fn the_directory_is_known_from_calls_that_print_it() {
+    let text = "1 openat(AT_FDCWD</w>, \"a\", O_RDWR) = 3</w/a>\n\
+                1 write(3</w/a>, \"x\", 1) = 1\n\
+                1 truncate(\"a\", 0) = 0\n\
+                1 unlink(\"a\") = 0\n";
+    assert_eq!(
+        requests(text),
+        ["write 1 /w/a 0 1", "delete 1 /w/a 0", "delete 1 /w/a 0"]
+    );
+}
+
+#[test]
+fn a_child_of_two_forks_belongs_to_the_one_that_returns_it() {
+    let text = "1 open(\"/a\", O_RDONLY) = 3</a>\n\
+                2 open(\"/b\", O_RDONLY) = 3</b>\n\
+                1 vfork( <unfinished ...>\n\
+                2 vfork( <unfinished ...>\n\
+                11 execve(\"/x\", [\"x\"], []) = 0\n\
+                12 execve(\"/x\", [\"x\"], []) = 0\n\
+                1 <... vfork resumed>) = 11\n\
+                2 <... vfork resumed>) = 12\n\
+                11 read(3, \"x\", 1) = 1\n\
+                12 read(3, \"x\", 2) = 2\n\
+                1 read(3, \"x\", 3) = 3\n";
+    assert_eq!(
+        requests(text),
+        ["read 11 /a 0 1", "read 12 /b 0 2", "read 1 /a 1 3"]
+    );
+}
+
+#[test]
+fn calls_that_strace_made_up_did_not_happen() {
+    let (requests, _) = on_a_file(
+        "1 read(3</a>, \"\", 4096) = 100 (INJECTED)\n\
+         1 read(3</a>, \"x\"..., 4096) = 7 (DELAYED)\n\
+         1 read(3</a>, 0x7ffc, 4096) = -1 EIO (Input/output error) (INJECTED)\n\
+         1 read(3</a>, \"x\"..., 4096) = 8\n",
+    );
+    assert_eq!(requests, ["read 1 /a 0 7", "read 1 /a 7 8"]);
+}
+
+#[test]
+fn an_answer_to_where_a_shared_file_is_may_be_old() {
+    let text = "1 open(\"/a\", O_RDONLY) = 3</a>\n\
+                1 fork() = 2\n\
+                2 lseek(3</a>, 0, SEEK_CUR <unfinished ...>\n\
+                1 read(3</a>, \"x\"..., 10) = 10\n\
+                2 <... lseek resumed>) = 0\n\
+                1 read(3</a>, \"x\"..., 10) = 10\n\
+                2 close(3</a>) = 0\n\
+                1 lseek(3</a>, 0, SEEK_CUR) = 40\n\
+                1 read(3</a>, \"x\"..., 10) = 10\n";
+    assert_eq!(
+        requests(text),
+        ["read 1 /a 0 10", "read 1 /a 10 10", "read 1 /a 40 10"]
+    );
+}
