@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// Policies that are replayed unless others are named.
-const POLICIES: [&str; 4] = ["clock", "dulo", "arc", "s3-fifo"];
+const POLICIES: [&str; 5] = ["clock", "dulo", "arc", "s3-fifo", "lirs"];
 /// Sizes that are replayed unless others are given.
 const SIZES: [&str; 5] = ["1%", "2%", "5%", "10%", "25%"];
 /// The disk below unless another is named.
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     #[arg(long)]
     lenient: bool,
     /// Policies, separated by commas; options after a colon, separated by semicolons, such
-    /// as dulo:bank=4MiB;base=arc; "all" for every one [default: clock,dulo,arc,s3-fifo]
+    /// as dulo:bank=4MiB;base=arc; "all" for every one [default: clock,dulo,arc,s3-fifo,lirs]
     #[arg(long, value_name = "LIST")]
     policy: Option<String>,
     /// Sizes of memory, separated by commas: such as 64MiB, or 10% of all different pages
@@ -84,11 +84,12 @@ pub(crate) struct Args {
     /// References before counting begins
     #[arg(long, value_name = "REFS", default_value = "0")]
     warmup: Count,
-    /// Miss-ratio curves: LRU's exact one at every size, and those of all policies from
-    /// samples of the pages, with their error
+    /// Miss-ratio curves of all policies: from full runs where the trace has few pages, else
+    /// from samples of the pages that are held against full runs at three sizes
     #[arg(long)]
     mrc: bool,
-    /// Share of the pages in a sample of --mrc, up to 0.25 [default: by the footprint]
+    /// Share of the pages in a sample of --mrc, up to 0.25, or 1 for full runs at all sizes
+    /// [default: by the number of pages]
     #[arg(long, value_name = "SHARE", requires = "mrc")]
     mrc_rate: Option<f64>,
     /// Seed of all draws

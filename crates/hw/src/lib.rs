@@ -27,5 +27,6 @@ mod window;
 pub use counters::{Counters, LevelCount};
 pub use error::SpecError;
 pub use features::{Features, UnknownFeature};
+pub use hierarchy::{LevelFill, SetFill};
 pub use machine::{Machine, Options};
 pub use shadow::{CurvePoint, MissCurve, ShadowRequest};

@@ -1,14 +1,14 @@
 //! From the outcomes of runs to the record of results.
 
 use piebald_report::{
-    LevelMpki, MachineSummary, Metrics, MissCurve, PolicyResult, ProgramResult, RegionCheck,
-    RegionFigures, RegionResult, RegionSet, Sample, SetMap, Study,
+    LevelMpki, MachineSummary, Metrics, MissCurve, Occupancy, PolicyResult, ProgramResult,
+    RegionCheck, RegionFigures, RegionResult, RegionSet, Sample, SetMap, Study,
 };
 use piebald_sim::{
     Outcome,
     rooms::hw::{Features, Machine, Options, spec::MachineSpec},
 };
-use piebald_units::Picos;
+use piebald_units::{CoreSet, Picos};
 
 use crate::{
     colors, course,
@@ -19,7 +19,7 @@ use crate::{
     prepare::Prepared,
     scenario::{ProgramEntry, Scenario},
     study::{StudyError, map_job},
-    tally::Tally,
+    tally::{Fill, Tally},
 };
 
 /// Groups of sets that a set map shows.
@@ -171,8 +171,12 @@ impl Results<'_> {
         let place = members(self.scenario, job.phase)
             .iter()
             .position(|m| *m == program)?;
-        let outcome = self.outcome(job)?;
-        Some(Tally::from(&outcome.programs.get(place)?.region))
+        let outcome = self.outcome(job)?.programs.get(place)?;
+        let fill = outcome.fill.unwrap_or_default();
+        Some(Tally {
+            fill: fill.each_ref().map(Fill::from),
+            ..Tally::from(&outcome.region)
+        })
     }
 
     /// What a program did in a phase, put together from its regions if it has some.
@@ -244,6 +248,7 @@ impl Results<'_> {
                 .map(|r| self.memory(at, policy, *r, phase))
                 .collect::<Vec<MemoryParts<'_>>>();
             Metrics {
+                occupancy: self.occupancy(at, &tallies),
                 colors: memory::color_use(&memory),
                 extra: [
                     memory::extras(&memory),
@@ -379,6 +384,7 @@ impl Results<'_> {
             refs: of(&|t| t.refs),
             ipc: of(&|t| t.instructions / (t.time_ps * 1e-12 * hertz)),
             mpki: mpki.collect(),
+            occupancy: Vec::new(),
             row_hit_rate: Some(of(&|t| t.row_hits / t.row_accesses)),
             dram_bytes_per_s: of(&|t| t.memory_bytes / (t.time_ps * 1e-12)),
             tlb_mpki: (self.scenario.features.tlb && spec.tlb.is_some())
@@ -389,6 +395,40 @@ impl Results<'_> {
             colors: None,
             extra: Vec::new(),
         }
+    }
+
+    /// How full the sets of a program's caches were, where that was looked at.
+    fn occupancy(&self, program: usize, tallies: &[Tally]) -> Vec<Occupancy> {
+        let Ok(machine) = Machine::new(&self.scenario.machine, &Options::default()) else {
+            return Vec::new();
+        };
+        let looked = |t: &Tally| t.fill.iter().any(|f| f.room > 0.0);
+        if !tallies.iter().any(looked) {
+            return Vec::new();
+        }
+        let cores = |p: usize| self.scenario.programs[p].cores;
+        let others = (0..self.scenario.programs.len()).filter(|p| *p != program);
+        let company = others.fold(CoreSet::EMPTY, |all, p| all.union(cores(p)));
+        let level = |(k, level): (usize, &String)| {
+            let of =
+                |f: fn(&Fill) -> f64| -> Sample { tallies.iter().map(|t| f(&t.fill[k])).collect() };
+            Occupancy {
+                level: level.clone(),
+                bytes: machine.level_bytes(k),
+                shared: machine.meet(k, cores(program), company),
+                room: of(|f| f.room),
+                start: of(|f| f.start),
+                end: of(|f| f.end),
+                own_start: of(|f| f.own_start),
+                own_end: of(|f| f.own_end),
+            }
+        };
+        machine
+            .level_names()
+            .iter()
+            .enumerate()
+            .map(level)
+            .collect()
     }
 
     fn curve(&self, program: usize) -> Option<MissCurve> {

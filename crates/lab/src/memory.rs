@@ -1,6 +1,6 @@
 //! What programs did with their page colours, for the record.
 
-use piebald_report::{ColorUse, Extra, Sample};
+use piebald_report::{ColorUse, Extra, Sample, WAITED};
 use piebald_sim::{
     MemoryUse,
     rooms::os_model::kernel::{OnLimit, SwapConfig},
@@ -74,7 +74,7 @@ pub(crate) fn extras(repetitions: &[MemoryParts<'_>]) -> Vec<Extra> {
 pub(crate) fn io_extras(tallies: &[Tally]) -> Vec<Extra> {
     type Figure = (&'static str, &'static str, fn(&Tally) -> f64);
     let figures: [Figure; 6] = [
-        ("waited for files and pages", "ms", |t| t.blocked_ps * 1e-9),
+        (WAITED, "ms", |t| t.blocked_ps * 1e-9),
         ("faults that waited", "", |t| t.major_faults),
         ("file pages read and written", "", |t| t.io_pages),
         ("of these in memory", "%", |t| {

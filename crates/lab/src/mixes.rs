@@ -183,6 +183,7 @@ pub fn together(
             kernel,
             programs,
             map: None,
+            fill: false,
             curve: machine.curve,
             course: machine.course,
             threads: machine.threads,

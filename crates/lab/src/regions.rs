@@ -371,6 +371,7 @@ impl Lab<'_> {
             }],
             threads: Threads::default(),
             map: None,
+            fill: false,
             curve: None,
             course: None,
             quantum: crate::study::QUANTUM,

@@ -240,6 +240,7 @@ impl<'a> Lab<'a> {
             programs,
             threads: policy.threads.clone(),
             map: wants_map.then_some(map),
+            fill: matches!(job.phase, Phase::Alone(_) | Phase::Together(_)),
             curve,
             course,
             quantum: QUANTUM,
@@ -298,7 +299,7 @@ impl<'a> Lab<'a> {
                 remembered: hvr.is_some_and(|hvr| hvr.remember),
                 ..stay
             },
-            start: Picos(if alone { 0 } else { start }),
+            start: Picos(start),
             waits: entry.role == Role::Target && !by_time,
             measured: self.is_measured(at, job),
             skip,

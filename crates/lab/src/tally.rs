@@ -1,6 +1,6 @@
 //! What a program did, measured or put together from its regions.
 
-use piebald_sim::Region;
+use piebald_sim::{Region, rooms::hw::LevelFill};
 
 /// Sums over a program's measured part. Those of a program that regions stand for are estimates
 /// for all of it.
@@ -39,6 +39,41 @@ pub(crate) struct Tally {
     pub(crate) read_moves: f64,
     /// Lines that demands had to get from memory.
     pub(crate) demand_lines: f64,
+    /// Of each level of the data path, how full the sets that it used were; of regions, the
+    /// mean by weight.
+    pub(crate) fill: [Fill; 3],
+}
+
+/// How full the sets of a level were, in lines, as [`LevelFill`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Fill {
+    pub(crate) room: f64,
+    pub(crate) start: f64,
+    pub(crate) end: f64,
+    pub(crate) own_start: f64,
+    pub(crate) own_end: f64,
+}
+
+impl Fill {
+    fn add(&mut self, other: &Self, weight: f64) {
+        self.room += weight * other.room;
+        self.start += weight * other.start;
+        self.end += weight * other.end;
+        self.own_start += weight * other.own_start;
+        self.own_end += weight * other.own_end;
+    }
+}
+
+impl From<&LevelFill> for Fill {
+    fn from(fill: &LevelFill) -> Self {
+        Self {
+            room: fill.room as f64,
+            start: fill.start as f64,
+            end: fill.end as f64,
+            own_start: fill.own_start as f64,
+            own_end: fill.own_end as f64,
+        }
+    }
 }
 
 impl Tally {
@@ -71,6 +106,9 @@ impl Tally {
         let levels = self.misses.iter_mut().zip(other.misses);
         for (sum, value) in levels.chain(self.accesses.iter_mut().zip(other.accesses)) {
             *sum += count * value;
+        }
+        for (sum, fill) in self.fill.iter_mut().zip(&other.fill) {
+            sum.add(fill, level);
         }
         self.pages += level * other.pages;
         self.huge_pages += level * other.huge_pages;
@@ -128,6 +166,7 @@ impl From<&Region> for Tally {
             migrations: r.reads.migrations as f64,
             read_moves: r.reads.moves as f64,
             demand_lines: c.memory_reads as f64,
+            fill: [Fill::default(); 3],
         }
     }
 }

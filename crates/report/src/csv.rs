@@ -1,9 +1,13 @@
 //! Studies as CSV in long format: one line per number.
 
-use crate::{ReportError, Sample, Study, advice, regions::region_lines, rows::rows};
+use crate::{
+    Finding, PolicyResult, ProgramResult, ReportError, Sample, Study, advice, headline::findings,
+    regions::region_lines, rows::rows,
+};
 
-const HEADER: [&str; 10] = [
+const HEADER: [&str; 11] = [
     "policy", "program", "role", "phase", "metric", "unit", "mean", "ci95", "n", "status",
+    "verdict",
 ];
 
 /// One line per policy, program, phase (`alone`, `together`) and metric, below
@@ -11,7 +15,8 @@ const HEADER: [&str; 10] = [
 /// ratios). Regions that stand for a
 /// program follow it, as `region_1_cpi`; advice comes last, under the policy `advice`. An
 /// unknown mean or interval is an empty field. `status` is
-/// `complete` or `PARTIAL`.
+/// `complete` or `PARTIAL`. `verdict` stands beside the slowdown of a program of which the
+/// [findings](crate::findings) say something: `shown`, or why no change is claimed.
 ///
 /// # Errors
 /// [`ReportError::Csv`] if the writer refuses.
@@ -21,11 +26,14 @@ pub fn to_csv(study: &Study) -> Result<String, ReportError> {
     } else {
         "PARTIAL"
     };
+    let findings = findings(study);
     let mut out = ::csv::Writer::from_writer(Vec::new());
     out.write_record(HEADER)?;
     for policy in &study.policies {
         for program in &policy.programs {
+            let verdict = verdict(&findings, policy, program);
             let mut line = |phase: &str, metric: &str, unit: &str, s: &Sample| {
+                let verdict = if metric == SLOWDOWN { verdict } else { "" };
                 let mean = plain(Some(s.mean).filter(|_| s.is_known()));
                 let fields = [
                     &policy.name,
@@ -38,11 +46,12 @@ pub fn to_csv(study: &Study) -> Result<String, ReportError> {
                     &plain(s.ci95),
                     &s.n().to_string(),
                     status,
+                    verdict,
                 ];
                 out.write_record(fields)
             };
             if let Some(slowdown) = &program.slowdown {
-                line("together", "slowdown", "1", slowdown)?;
+                line("together", SLOWDOWN, "1", slowdown)?;
             }
             let phases = [
                 ("alone", Some(&program.alone)),
@@ -63,7 +72,7 @@ pub fn to_csv(study: &Study) -> Result<String, ReportError> {
         let n = sample.n().to_string();
         let role = role.as_str();
         out.write_record([
-            "advice", &program, role, "alone", &metric, unit, &mean, "", &n, status,
+            "advice", &program, role, "alone", &metric, unit, &mean, "", &n, status, "",
         ])?;
     }
     let bytes = out
@@ -71,6 +80,21 @@ pub fn to_csv(study: &Study) -> Result<String, ReportError> {
         .map_err(|e| ::csv::Error::from(e.into_error()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
+
+/// What is said of a program's slowdown under a policy, or of its difference from that under the
+/// first one; nothing if nothing is.
+fn verdict<'a>(findings: &'a [Finding], policy: &PolicyResult, program: &ProgramResult) -> &'a str {
+    let of =
+        |f: &&Finding| f.program == program.name && f.policy == policy.name && f.question != "cost";
+    match findings.iter().find(of) {
+        None => "",
+        Some(found) if found.shown => "shown",
+        Some(found) => found.why.as_deref().unwrap_or_default(),
+    }
+}
+
+/// Metric of the lines that have a verdict.
+const SLOWDOWN: &str = "slowdown";
 
 /// All digits, so that reading it back gives the same number.
 pub(crate) fn plain(value: Option<f64>) -> String {

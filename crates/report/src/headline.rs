@@ -1,44 +1,137 @@
 //! What a study found, in sentences computed from its numbers.
 //!
-//! A sentence states a change only if the 95 % interval of the change excludes
-//! zero. A cause is never claimed: "as its L3 misses rise" says that misses rose
-//! in the same repetitions, beyond chance and in the direction that fits. With a
-//! single repetition there is no interval, and the sentence says so.
+//! A sentence states a change only where the [gate](crate::gate) lets it. A cause is never
+//! claimed: "as its L3 misses rise" says that misses rose in the same repetitions, beyond
+//! chance and in the direction that fits.
 
 use crate::{
-    LevelMpki, Metrics, PolicyResult, ProgramResult, Role, Sample, Study,
+    Finding, LevelMpki, Metrics, PolicyResult, ProgramResult, Role, Sample, Study,
     format::{join_names, number, short},
+    gate::{Evidence, Run, Verdict, holm, sure_of, verdict},
     rows::find,
 };
 
-/// Smallest relative cost of a policy to a program by itself that gets a
-/// sentence: a model's repetitions can be so alike that any trifle is beyond chance.
-const MIN_COST: f64 = 0.005;
+/// Longest name in a sentence.
+const NAME_CHARS: usize = 40;
 
-/// Sentences about a study, the most important first: for each target what the
-/// others do to it under the first policy, then what the other policies change.
+/// A question that a study may answer, and its answers.
+struct Question<'a> {
+    kind: &'static str,
+    target: &'a ProgramResult,
+    policy: String,
+    /// The change as a share of the baseline.
+    effect: Sample,
+    runs: Vec<Run<'a>>,
+    /// What is asked, after "cannot show".
+    about: String,
+    /// The sentence if there is a change, before what goes with it.
+    change: String,
+    /// What went with it, and whether that is sure among so many questions.
+    with: Option<With>,
+    /// The sentence if there is none.
+    none: String,
+    /// Nothing is said if there is none.
+    quiet: bool,
+}
+
+/// Misses, or row hits, that changed with the time.
+struct With {
+    text: String,
+    change: Sample,
+}
+
+/// What the study says about each question, the most important first: for each target what
+/// the others do to it under the first policy, then what the other policies change.
 ///
 /// Empty only for a study without targets that were measured.
+pub fn findings(study: &Study) -> Vec<Finding> {
+    let questions = questions(study);
+    let effects: Vec<&Sample> = questions.iter().map(|q| &q.effect).collect();
+    let significant = holm(&effects);
+    let asked = questions.len();
+    let answers = questions.iter().zip(significant);
+    answers
+        .filter_map(|(q, significant)| answer(study, q, significant, asked))
+        .collect()
+}
+
+/// The sentences of the [findings], those that cannot be shown for the same reason together.
 pub fn headline(study: &Study) -> Vec<String> {
-    let Some((first, others)) = study.policies.split_first() else {
-        return Vec::new();
-    };
-    let several = !others.is_empty();
-    let mut sentences = Vec::new();
-    for target in targets(first) {
-        sentences.extend(beside(first, target, several));
-        for policy in others {
-            let Some(there) = find(policy, &target.name) else {
+    let findings = findings(study);
+    let mut sentences: Vec<String> = Vec::new();
+    let mut refused: Vec<(&str, &str)> = Vec::new();
+    for finding in &findings {
+        if let (Some(why), Some(act)) = (&finding.why, &finding.act) {
+            if refused.contains(&(why, act)) {
                 continue;
-            };
-            sentences.extend(versus(first, target, policy, there));
-            sentences.extend(cost_alone(first, target, policy, there));
+            }
+            refused.push((why, act));
         }
+        sentences.push(finding.claim.clone());
     }
     if let (false, Some(sentence)) = (study.complete, sentences.first_mut()) {
         *sentence = format!("PARTIAL: {sentence}");
     }
     sentences
+}
+
+fn answer(study: &Study, q: &Question<'_>, significant: bool, asked: usize) -> Option<Finding> {
+    let verdict = verdict(&Evidence {
+        name: &q.target.name,
+        effect: &q.effect,
+        significant,
+        runs: &q.runs,
+        warmup_refs: study.warmup_refs,
+        budget_refs: match study.until_us {
+            Some(_) => 0,
+            None => study.budget_refs,
+        },
+    });
+    let finding = |claim, shown, why, act| Finding {
+        question: q.kind.to_owned(),
+        program: q.target.name.clone(),
+        policy: q.policy.clone(),
+        claim,
+        effect: q.effect.mean,
+        ci95: q.effect.interval().map(|(low, high)| [low, high]),
+        n: q.effect.n(),
+        shown,
+        why,
+        act,
+    };
+    Some(match verdict {
+        Verdict::Shown => {
+            let with = q.with.as_ref().filter(|w| sure_of(&w.change, asked));
+            let with = with.map_or("", |w| w.text.as_str());
+            finding(format!("{}{with}.", q.change), true, None, None)
+        }
+        Verdict::NoChange { .. } if q.quiet => return None,
+        Verdict::NoChange { why } => finding(q.none.clone(), false, Some(why), None),
+        Verdict::CannotShow { .. } if q.quiet && !significant => return None,
+        Verdict::CannotShow { why, act } => {
+            let claim = format!("This study cannot show {}, because {why}; {act}.", q.about);
+            finding(claim, false, Some(why), Some(act))
+        }
+    })
+}
+
+fn questions(study: &Study) -> Vec<Question<'_>> {
+    let Some((first, others)) = study.policies.split_first() else {
+        return Vec::new();
+    };
+    let several = !others.is_empty();
+    let mut questions = Vec::new();
+    for target in targets(first) {
+        questions.extend(beside(first, target, several));
+        for policy in others {
+            let Some(there) = find(policy, &target.name) else {
+                continue;
+            };
+            questions.extend(versus(first, target, policy, there));
+            questions.extend(cost_alone(first, target, policy, there));
+        }
+    }
+    questions
 }
 
 /// Targets with the strongest effect first; all programs if none is a target.
@@ -60,8 +153,32 @@ fn targets(policy: &PolicyResult) -> Vec<&ProgramResult> {
     found
 }
 
+/// The runs of a program under a policy.
+fn runs<'a>(policy: Option<&PolicyResult>, program: &'a ProgramResult) -> Vec<Run<'a>> {
+    let under = policy.map_or_else(String::new, |p| format!(" under {}", name(&p.name)));
+    let phases = [
+        ("alone", Some(&program.alone)),
+        ("together", program.together.as_ref()),
+    ];
+    let runs = phases.into_iter().filter_map(|(phase, metrics)| {
+        Some(Run {
+            label: format!("{phase}{under}"),
+            metrics: metrics?,
+        })
+    });
+    runs.collect()
+}
+
+fn name(text: &str) -> String {
+    short(text, NAME_CHARS)
+}
+
 /// "Beside scan, bzip2 runs 23 % slower (±2) as its L3 misses rise from ...".
-fn beside(policy: &PolicyResult, target: &ProgramResult, name_policy: bool) -> Option<String> {
+fn beside<'a>(
+    policy: &PolicyResult,
+    target: &'a ProgramResult,
+    name_policy: bool,
+) -> Option<Question<'a>> {
     let slowdown = target.slowdown.as_ref().filter(|s| s.is_known())?;
     let all = policy.programs.iter().map(|p| &p.name);
     let others: Vec<&str> = match &target.beside {
@@ -71,67 +188,76 @@ fn beside(policy: &PolicyResult, target: &ProgramResult, name_policy: bool) -> O
             .map(String::as_str)
             .collect(),
     };
+    let company = match others.is_empty() {
+        true => "together".to_owned(),
+        false => format!("beside {}", join_names(&others)),
+    };
+    let under = format!("under {}", name(&policy.name));
     let place = match (name_policy, others.is_empty()) {
-        (true, true) => format!("Under {}, ", short(&policy.name, 40)),
-        (true, false) => format!(
-            "Under {}, beside {}, ",
-            short(&policy.name, 40),
-            join_names(&others)
-        ),
+        (true, true) => format!("Under {}, ", name(&policy.name)),
+        (true, false) => format!("Under {}, {company}, ", name(&policy.name)),
         (false, true) => "Run together, ".to_owned(),
         (false, false) => format!("Beside {}, ", join_names(&others)),
     };
-    let name = short(&target.name, 40);
-    Some(match slowdown.excludes_zero() {
-        None => format!(
-            "{place}{name} ran {} in a single repetition, which gives no interval.",
-            speed(slowdown)
+    let who = name(&target.name);
+    let shown = match slowdown.ci95 {
+        Some(_) => format!("({} ±{})", percent_signed(slowdown), percent_half(slowdown)),
+        None => format!("({})", percent_signed(slowdown)),
+    };
+    Some(Question {
+        kind: "slowdown",
+        policy: policy.name.clone(),
+        target,
+        effect: slowdown.clone(),
+        runs: runs(name_policy.then_some(policy), target),
+        about: match name_policy {
+            true => format!("how fast {who} runs {company} {under} {shown}"),
+            false => format!("how fast {who} runs {company} {shown}"),
+        },
+        change: format!(
+            "{place}{who} runs {} (±{})",
+            speed(slowdown),
+            percent_half(slowdown)
         ),
-        Some(false) => format!(
-            "{place}no change of {name}'s speed can be told from chance ({} ±{}).",
-            percent_signed(slowdown),
-            percent_half(slowdown),
-        ),
-        Some(true) => {
-            let reason = reason(target, slowdown.mean).unwrap_or_default();
-            format!(
-                "{place}{name} runs {} (±{}){reason}.",
-                speed(slowdown),
-                percent_half(slowdown)
-            )
-        }
+        with: reason(target, slowdown.mean),
+        none: match slowdown.excludes_zero() {
+            Some(true) => format!("{place}{who}'s speed hardly changes {shown}."),
+            _ => format!("{place}no change of {who}'s speed can be told from chance {shown}."),
+        },
+        quiet: false,
     })
 }
 
 /// What else changed in the direction that fits a slowdown: the outermost cache
-/// level whose misses moved beyond chance, else the DRAM row hits.
-fn reason(target: &ProgramResult, slowdown: f64) -> Option<String> {
+/// level whose misses moved, else the DRAM row hits.
+fn reason(target: &ProgramResult, slowdown: f64) -> Option<With> {
     let together = target.together.as_ref()?;
     let moved = |alone: &Sample, there: &Sample| {
         let change = there.difference(alone);
-        (change.excludes_zero() == Some(true)).then_some(change.mean)
+        (change.excludes_zero() == Some(true)).then_some(change)
     };
     for (alone, there) in levels(&target.alone, together).rev() {
         let (name, before, after) = (short(&alone.level, 20), &alone.mpki, &there.mpki);
-        let fits = moved(before, after).is_some_and(|change| (change > 0.0) == (slowdown > 0.0));
+        let fits = moved(before, after).filter(|c| (c.mean > 0.0) == (slowdown > 0.0));
         let (before, after) = brief(before.mean, after.mean);
         // A change that the shown digits hide would read as nonsense.
-        if fits && before != after {
+        if let (Some(change), true) = (fits, before != after) {
             let verb = if slowdown > 0.0 { "rise" } else { "fall" };
-            return Some(format!(
+            let text = format!(
                 " as its {name} misses {verb} from {before} to {after} per 1000 instructions"
-            ));
+            );
+            return Some(With { text, change });
         }
     }
     let (before, after) = (
         target.alone.row_hit_rate.as_ref()?,
         together.row_hit_rate.as_ref()?,
     );
-    let fits = moved(before, after).is_some_and(|change| (change < 0.0) == (slowdown > 0.0));
+    let change = moved(before, after).filter(|c| (c.mean < 0.0) == (slowdown > 0.0))?;
     let (before, after) = brief(before.mean * 100.0, after.mean * 100.0);
     let verb = if slowdown > 0.0 { "fall" } else { "rise" };
-    (fits && before != after)
-        .then(|| format!(" as its DRAM row hits {verb} from {before} % to {after} %"))
+    let text = format!(" as its DRAM row hits {verb} from {before} % to {after} %");
+    (before != after).then_some(With { text, change })
 }
 
 /// Two numbers with two significant digits, or three if they need it to differ.
@@ -161,72 +287,102 @@ fn levels<'a>(
 }
 
 /// "Under rainbow it runs 6 % slower (±1): 17 points less (±2) than under buddy."
-fn versus(
+fn versus<'a>(
     first: &PolicyResult,
-    target: &ProgramResult,
+    target: &'a ProgramResult,
     policy: &PolicyResult,
-    there: &ProgramResult,
-) -> Option<String> {
+    there: &'a ProgramResult,
+) -> Option<Question<'a>> {
     let before = target.slowdown.as_ref().filter(|s| s.is_known())?;
     let after = there.slowdown.as_ref().filter(|s| s.is_known())?;
     let change = after.difference(before);
-    let (policy, first, name) = (
-        short(&policy.name, 40),
-        short(&first.name, 40),
-        short(&target.name, 40),
-    );
-    let points = format!("{} points", magnitude(&change));
+    let mut runs_of = runs(Some(first), target);
+    runs_of.extend(runs(Some(policy), there));
+    let under = policy.name.clone();
+    let (policy, first, who) = (name(&policy.name), name(&first.name), name(&target.name));
     let half = percent_half(&change);
-    if change.mean == 0.0 && change.ci95 == Some(0.0) {
-        return Some(format!(
-            "{name}'s slowdown is the same under {policy} as under {first}, repetition by repetition."
-        ));
-    }
-    Some(match change.excludes_zero() {
-        None => format!(
-            "Under {policy}, {name} ran {} in a single repetition.",
-            speed(after)
+    let points = percent_signed(&change);
+    let points = points.trim_end_matches(" %");
+    let state = match after.excludes_zero() {
+        Some(true) => format!("{who} runs {} (±{})", speed(after), percent_half(after)),
+        _ => format!(
+            "no slowdown of {who} can be told from chance ({} ±{})",
+            percent_signed(after),
+            percent_half(after)
         ),
-        Some(false) => format!(
-            "Between {policy} and {first}, no difference of {name}'s slowdown can be told from chance ({} ±{half} points).",
-            percent_signed(&change).trim_end_matches(" %"),
+    };
+    let direction = if change.mean < 0.0 { "less" } else { "more" };
+    let none = match (
+        change.mean == 0.0 && change.ci95 == Some(0.0),
+        change.excludes_zero(),
+    ) {
+        (true, _) => format!(
+            "{who}'s slowdown is the same under {policy} as under {first}, repetition by repetition."
         ),
-        Some(true) => {
-            let state = match after.excludes_zero() {
-                Some(true) => format!("{name} runs {} (±{})", speed(after), percent_half(after)),
-                _ => format!(
-                    "no slowdown of {name} can be told from chance ({} ±{})",
-                    percent_signed(after),
-                    percent_half(after)
-                ),
-            };
-            let direction = if change.mean < 0.0 { "less" } else { "more" };
-            format!("Under {policy}, {state}: {points} {direction} (±{half}) than under {first}.")
-        }
+        (_, Some(true)) => format!(
+            "Between {policy} and {first}, {who}'s slowdown hardly differs ({points} ±{half} points)."
+        ),
+        _ => format!(
+            "Between {policy} and {first}, no difference of {who}'s slowdown can be told from chance ({points} ±{half} points)."
+        ),
+    };
+    Some(Question {
+        kind: "difference",
+        policy: under,
+        target,
+        about: format!(
+            "whether {who} fares better under {policy} than under {first}{}",
+            match change.ci95 {
+                Some(_) => format!(" ({points} ±{half} points)"),
+                None => format!(" ({points} points)"),
+            }
+        ),
+        change: format!(
+            "Under {policy}, {state}: {} points {direction} (±{half}) than under {first}",
+            magnitude(&change)
+        ),
+        with: None,
+        none,
+        effect: change,
+        runs: runs_of,
+        quiet: false,
     })
 }
 
-/// What a policy costs or gains a program that has the machine to itself, if it
-/// is beyond chance.
-fn cost_alone(
+/// What a policy costs or gains a program that has the machine to itself; nothing is said
+/// where that is nothing.
+fn cost_alone<'a>(
     first: &PolicyResult,
-    target: &ProgramResult,
+    target: &'a ProgramResult,
     policy: &PolicyResult,
-    there: &ProgramResult,
-) -> Option<String> {
+    there: &'a ProgramResult,
+) -> Option<Question<'a>> {
     let change = target.alone.time_ps.slowdown(&there.alone.time_ps)?;
-    if change.excludes_zero() != Some(true) || change.mean.abs() < MIN_COST {
-        return None;
-    }
-    let shown = magnitude(&change);
     let direction = if change.mean > 0.0 { "more" } else { "less" };
-    Some(format!(
-        "By itself, {} takes {shown} % {direction} time (±{}) under {} than under {}.",
-        short(&target.name, 40),
-        percent_half(&change),
-        short(&policy.name, 40),
-        short(&first.name, 40),
-    ))
+    let who = name(&target.name);
+    let alone = |policy: &PolicyResult, program: &'a ProgramResult| Run {
+        label: format!("alone under {}", name(&policy.name)),
+        metrics: &program.alone,
+    };
+    let runs = vec![alone(first, target), alone(policy, there)];
+    let under = policy.name.clone();
+    let (policy, first) = (name(&policy.name), name(&first.name));
+    Some(Question {
+        kind: "cost",
+        policy: under,
+        target,
+        runs,
+        about: format!("what {policy} costs {who} by itself"),
+        change: format!(
+            "By itself, {who} takes {} % {direction} time (±{}) under {policy} than under {first}",
+            magnitude(&change),
+            percent_half(&change),
+        ),
+        with: None,
+        none: String::new(),
+        effect: change,
+        quiet: true,
+    })
 }
 
 /// Decimals that a percentage needs: whole above 10, one below.

@@ -9,16 +9,20 @@ use std::io;
 use serde::Serialize;
 use serde_json::ser::Formatter;
 
-use crate::{ReportError, SCHEMA, Study};
+use crate::{ReportError, SCHEMA, Study, headline::findings};
 
-/// The study as JSON, with a final newline. A number that does not exist
+/// The study as JSON, with a final newline, with its [findings]. A number that does not exist
 /// becomes `null`.
 ///
 /// # Errors
 /// None for any study that can be built today; the result says so in its type
 /// because the serialiser may refuse.
 pub fn to_json(study: &Study) -> Result<String, ReportError> {
-    lines(study)
+    lines(&Study {
+        schema: SCHEMA,
+        findings: findings(study),
+        ..study.clone()
+    })
 }
 
 /// A record as JSON that breaks lines at objects only.

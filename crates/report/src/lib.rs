@@ -28,6 +28,7 @@ mod course;
 mod csv;
 mod file;
 mod format;
+mod gate;
 mod headline;
 mod html;
 mod json;
@@ -45,16 +46,18 @@ pub use advice::{
 pub use course::{CourseEvent, CourseIpc, CourseProgram, CourseResult};
 pub use csv::to_csv;
 pub use file::write_atomically;
-pub use headline::headline;
+pub use gate::Finding;
+pub use headline::{findings, headline};
 pub use html::to_html;
 pub use json::{from_json, to_json};
 pub use record::{
-    ColorUse, Extra, LevelMpki, MachineSummary, Metrics, MissCurve, PolicyResult, ProgramResult,
-    RegionCheck, RegionFigures, RegionResult, RegionSet, Role, SCHEMA, SetMap, Study,
+    ColorUse, Extra, LevelMpki, MachineSummary, Metrics, MissCurve, Occupancy, PolicyResult,
+    ProgramResult, RegionCheck, RegionFigures, RegionResult, RegionSet, Role, SCHEMA, SetMap,
+    Study, WAITED,
 };
 pub use replay::{
-    MissRatioCurve, MissRatioPoint, REPLAY_SCHEMA, Replay, ReplayConditions, ReplayIo,
-    ReplayPolicy, ReplayRun, ReplayTrace, replay_curves_to_csv, replay_from_json,
+    MissRatioCheck, MissRatioCurve, MissRatioPoint, REPLAY_SCHEMA, Replay, ReplayConditions,
+    ReplayIo, ReplayPolicy, ReplayRun, ReplayTrace, replay_curves_to_csv, replay_from_json,
     replay_sequences_to_csv, replay_to_csv, replay_to_html, replay_to_html_at, replay_to_json,
     replay_to_table,
 };

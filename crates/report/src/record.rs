@@ -3,13 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Advice, CourseResult, Sample,
+    Advice, CourseResult, Finding, Sample,
     json::{nullable, nullable_points},
 };
 
 /// Version of the record's layout. A field that changes its meaning or goes
 /// raises it; a field that is added with a default does not.
-pub const SCHEMA: u32 = 1;
+///
+/// 2: `findings`, and `occupancy` of each program in each phase.
+pub const SCHEMA: u32 = 2;
 
 /// Results of one study: some programs on one machine under several policies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,6 +66,9 @@ pub struct Study {
     pub set_maps: Vec<SetMap>,
     /// How few colors programs need, and how to split them, if that was asked for.
     pub advice: Option<Advice>,
+    /// What the numbers may be said to show: filled by [`to_json`](crate::to_json) from the
+    /// rest of the record.
+    pub findings: Vec<Finding>,
 }
 
 impl Default for Study {
@@ -92,6 +97,7 @@ impl Default for Study {
             curves: Vec::new(),
             set_maps: Vec::new(),
             advice: None,
+            findings: Vec::new(),
         }
     }
 }
@@ -269,6 +275,9 @@ pub struct Metrics {
     /// Misses per 1000 instructions of each cache level, innermost first; the
     /// last entry is the level before memory.
     pub mpki: Vec<LevelMpki>,
+    /// How full the cache sets that the program used were, innermost level first; empty where
+    /// nobody looked.
+    pub occupancy: Vec<Occupancy>,
     /// Share of DRAM accesses that found their row open, 0..=1; `None` without
     /// a DRAM model.
     pub row_hit_rate: Option<Sample>,
@@ -316,6 +325,32 @@ pub struct LevelMpki {
     #[serde(default)]
     pub accesses: Sample,
 }
+
+/// How full the sets of one cache level that a program used were when its measured part began
+/// and ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Occupancy {
+    /// Name of the level: `L1d`, `L2`, `L3`.
+    pub level: String,
+    /// Bytes of one cache of this level.
+    pub bytes: u64,
+    /// Programs of the study that run beside it use the same cache.
+    pub shared: bool,
+    /// Lines that these sets have room for.
+    pub room: Sample,
+    /// Lines that they held at the beginning, whoever brought them.
+    pub start: Sample,
+    /// Lines that they held at the end.
+    pub end: Sample,
+    /// The program's own among those at the beginning.
+    pub own_start: Sample,
+    /// The program's own among those at the end.
+    pub own_end: Sample,
+}
+
+/// Name of the [`Extra`] that says how many ms a program waited for files and pages.
+pub const WAITED: &str = "waited for files and pages";
 
 /// A quantity without a field of its own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -177,5 +177,5 @@ fn one_repetition_is_told_as_such() {
             .map(|s| s.values[..1].to_vec().into());
     }
     let html = to_html(&study).unwrap();
-    assert!(html.contains("no intervals") && html.contains("in a single repetition"));
+    assert!(html.contains("no intervals") && html.contains("it has one repetition"));
 }

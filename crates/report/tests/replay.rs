@@ -85,7 +85,7 @@ fn broken_replay() -> Replay {
     points[0].miss_ratio = f64::NAN;
     points[1].size_pages = u64::MAX;
     replay.curves[1].points[2].ci95 = Some([f64::NAN, 1.0]);
-    replay.curves[1].largest_error = Some(f64::NAN);
+    replay.curves[1].checks[0].full = f64::NAN;
     replay
 }
 
@@ -182,6 +182,100 @@ fn findings_name_the_best_by_misses_and_by_time_and_where_they_part() {
         "{conflict}"
     );
     assert!(line("Against lru, dulo takes ").contains("over the 8 sizes"));
+}
+
+#[test]
+fn the_best_policy_is_compared_first_wherever_it_was_listed() {
+    // Five policies, of which the first is the worst and the last the best.
+    let mut replay = pair([500, 400], [50.0, 40.0]);
+    for (name, misses, elapsed_s) in [("arc", 300, 30.0), ("2q", 350, 35.0), ("lirs", 100, 10.0)] {
+        let mut run = replay.runs[0].clone();
+        run.policy = name.to_owned();
+        (run.misses, run.hits) = (misses, 1000 - misses);
+        run.io.as_mut().expect("a disk").elapsed_s = elapsed_s;
+        replay.runs.push(run);
+    }
+    let text = sentences(&replay);
+    assert!(
+        text.contains("Fewest misses: lirs at 4MiB. Least time: lirs at 4MiB."),
+        "{text}"
+    );
+    let compared: Vec<&str> = text
+        .lines()
+        .filter(|l| l.starts_with("Against lru"))
+        .collect();
+    assert_eq!(
+        compared,
+        [
+            "Against lru, lirs takes 80 % less time at 4MiB.",
+            "Against lru, arc takes 40 % less time at 4MiB.",
+            "Against lru, 2q takes 30 % less time at 4MiB.",
+        ]
+    );
+    // The rows of every table are in the same order.
+    let times = text
+        .lines()
+        .skip_while(|l| !l.starts_with("Execution time [s]"));
+    let names = times.filter_map(|l| l.split_whitespace().next());
+    let names: Vec<&str> = names
+        .filter(|n| ["lirs", "arc", "2q", "dulo", "lru"].contains(n))
+        .take(5)
+        .collect();
+    assert_eq!(names, ["lirs", "arc", "2q", "dulo", "lru"]);
+}
+
+#[test]
+fn the_offline_bound_never_wins_and_the_distance_to_it_is_told() {
+    let mut replay = pair([300, 400], [12.0, 10.0]);
+    let mut bound = replay.runs[0].clone();
+    (bound.policy, bound.misses, bound.hits) = ("min".to_owned(), 100, 900);
+    replay.runs.push(bound);
+    replay.runs.iter_mut().for_each(|r| r.io = None);
+    let text = sentences(&replay);
+    assert!(text.contains("Fewest misses: lru at 4MiB."), "{text}");
+    assert!(
+        text.contains(
+            "Of the policies that do not know the future, the best one, lru at 4MiB misses 20 points \
+             more than the offline bound (min)."
+        ),
+        "{text}"
+    );
+    assert_eq!(
+        row(&text, "Misses above the offline bound", "lru"),
+        ["20.00"]
+    );
+    let json = replay_to_json(&replay).expect("JSON");
+    assert!(json.contains("\"question\": \"bound\""), "{json}");
+    let html = replay_to_html(&replay).expect("HTML");
+    assert!(html.contains("min (bound)"));
+}
+
+#[test]
+fn equal_arms_give_no_claim_of_a_difference() {
+    for n in 1..100u64 {
+        let replay = pair([n * 7 % 997; 2], [n as f64; 2]);
+        let text = sentences(&replay);
+        for word in [
+            " less time",
+            " more time",
+            "fewer misses than",
+            "Fewest misses: lru",
+        ] {
+            assert!(!text.contains(word), "{word:?} in\n{text}");
+        }
+    }
+}
+
+#[test]
+fn a_curve_that_was_refused_is_a_warning() {
+    let mut replay = sample_replay();
+    replay.curves_refused = vec!["The curve of dulo is not shown: off.".to_owned()];
+    assert!(table(&replay).contains("Warning: The curve of dulo is not shown: off."));
+    assert!(
+        replay_to_html(&replay)
+            .expect("HTML")
+            .contains("The curve of dulo is not shown")
+    );
 }
 
 #[test]
@@ -305,8 +399,11 @@ fn records_that_were_left_out_are_a_warning() {
 fn json_comes_back_as_the_same_replay() {
     let replay = sample_replay();
     let text = replay_to_json(&replay).expect("JSON");
-    assert!(text.starts_with("{\n  \"schema\": 1,"));
-    assert!(replay_from_json(&text).expect("the same") == replay);
+    assert!(text.starts_with("{\n  \"schema\": 2,"));
+    let mut back = replay_from_json(&text).expect("the same");
+    assert!(back.findings[0].claim.starts_with("Fewest misses: 2q"));
+    back.findings.clear();
+    assert!(back == replay);
     let broken = replay_to_json(&broken_replay()).expect("JSON");
     shows_no_float_words(&broken);
     let back = replay_from_json(&broken).expect("a replay");
@@ -321,7 +418,7 @@ fn json_comes_back_as_the_same_replay() {
 fn json_of_a_later_schema_or_of_something_else_is_refused() {
     let error = replay_from_json(r#"{"schema": 9, "runs": 3}"#).unwrap_err();
     assert!(matches!(error, ReportError::ReplaySchema { found: 9 }));
-    assert_eq!(error.to_string(), "schema: is 9, allowed: 1 to 1");
+    assert_eq!(error.to_string(), "schema: is 9, allowed: 1 to 2");
     let error = replay_from_json("{\"schema\": 1,\n \"title\": 5}").unwrap_err();
     let text = error.to_string();
     assert!(
@@ -457,7 +554,7 @@ fn curves_stand_at_some_of_their_sizes_with_their_intervals() {
         "{all}"
     );
     assert!(
-        all.contains("at most 1.1 percentage points off the exact curve"),
+        all.contains("at most 1.1 percentage points off the full runs at "),
         "{all}"
     );
     // Both ends of the curve, and no more than a dozen sizes between them.

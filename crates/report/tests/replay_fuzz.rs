@@ -4,9 +4,9 @@
 use std::env;
 
 use piebald_report::{
-    MissRatioCurve, MissRatioPoint, Replay, ReplayIo, ReplayPolicy, ReplayRun, ReplayTrace,
-    TableStyle, replay_curves_to_csv, replay_from_json, replay_sequences_to_csv, replay_to_csv,
-    replay_to_html, replay_to_json, replay_to_table,
+    MissRatioCheck, MissRatioCurve, MissRatioPoint, Replay, ReplayIo, ReplayPolicy, ReplayRun,
+    ReplayTrace, TableStyle, replay_curves_to_csv, replay_from_json, replay_sequences_to_csv,
+    replay_to_csv, replay_to_html, replay_to_json, replay_to_table,
 };
 
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
@@ -119,7 +119,11 @@ fn curve(d: &mut Draws) -> MissRatioCurve {
         samples: d.count() as u32,
         references: d.count(),
         points: d.list(20, point),
-        largest_error: d.maybe(Draws::real),
+        checks: d.list(3, |d| MissRatioCheck {
+            size_pages: d.count(),
+            sampled: d.real(),
+            full: d.real(),
+        }),
     }
 }
 

@@ -91,6 +91,7 @@ fn rate(
         kernel: kernel.map_err(|e| e.to_string())?,
         programs: setups,
         map: None,
+        fill: false,
         curve: None,
         course: None,
         threads: Threads::default(),

@@ -1,5 +1,6 @@
 //! The event loop: which thread runs next, and what it does until it may not go on.
 
+mod boot;
 mod calls;
 mod colors;
 mod gate;
@@ -11,7 +12,7 @@ mod watch;
 
 use std::{collections::VecDeque, sync::atomic::Ordering};
 
-use piebald_hw::{Counters, Machine, MissCurve, ShadowRequest};
+use piebald_hw::{Counters, LevelFill, Machine, MissCurve, SetFill, ShadowRequest};
 use piebald_os_model::{
     kernel::{Actions, Fault, FaultKind, KernelError},
     sched::{SchedConfig, Scheduler, Status, Wake},
@@ -57,6 +58,7 @@ pub fn run(setup: Setup<'_>) -> Result<Outcome, SimError> {
 /// See [`SimError`].
 pub fn run_after(before: Vec<ProgramSetup>, setup: Setup<'_>) -> Result<Outcome, SimError> {
     let mut engine = Engine::new(setup, before)?;
+    engine.settle_kernel();
     engine.begin(Picos(0))?;
     engine.go()?;
     Ok(engine.outcome())
@@ -109,6 +111,9 @@ struct ProgramState {
     host_waits: u32,
     reads: ReadUse,
     curve: Option<MissCurve>,
+    /// What the sets of its caches held when its measured part began, and what became of it.
+    fill_start: Option<SetFill>,
+    fill: Option<[LevelFill; 3]>,
     /// It is to end as soon as it can, and not to come again.
     leaving: bool,
 }
@@ -268,9 +273,11 @@ impl<'a> Engine<'a> {
             let task = self.start_program(*program, prime)?;
             let start = from + self.programs[*program].setup.start;
             if let Status::Runnable(core) = self.sched.status(task)? {
-                let cpu = &mut self.cpus[usize::from(core.0)];
+                let core = usize::from(core.0);
+                let cpu = &mut self.cpus[core];
                 if cpu.task.is_none() {
                     cpu.now = cpu.now.max(start);
+                    self.settle_task(core, task);
                 }
             }
         }
@@ -672,6 +679,8 @@ fn new_program(setup: ProgramSetup) -> ProgramState {
         host_waits: 0,
         reads: ReadUse::default(),
         curve: None,
+        fill_start: None,
+        fill: None,
         leaving: false,
     }
 }

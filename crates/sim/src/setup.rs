@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, atomic::AtomicBool};
 
-use piebald_hw::{MissCurve, SpecError, spec::MachineSpec};
+use piebald_hw::{LevelFill, MissCurve, SpecError, spec::MachineSpec};
 use piebald_os_model::kernel::{
     Counters as KernelCounters, HvrEvent, KernelError, Observation, OnLimit, PagingState, Usage,
     Want,
@@ -185,6 +185,9 @@ pub struct Setup<'a> {
     pub map: Option<MapRequest>,
     /// Measure a program's misses at every number of colors.
     pub curve: Option<CurveRequest>,
+    /// Look at how full the caches of measured programs are when their measured parts begin and
+    /// end. It costs a look at every line of these caches each time.
+    pub fill: bool,
     /// Ends the run by time, and looks at it while it goes on; `None` = programs' measured
     /// parts end it.
     pub course: Option<Course>,
@@ -216,6 +219,9 @@ pub struct ProgramOutcome {
     pub memory: MemoryUse,
     /// Its misses at every number of colors, if they were asked for.
     pub miss_curve: Option<MissCurve>,
+    /// How full the sets that it used were at the two ends of its measured part, the first
+    /// level first, if that was asked for and both ends were reached.
+    pub fill: Option<[LevelFill; 3]>,
 }
 
 /// The memory of a program at the end of its measured part.

@@ -243,6 +243,7 @@ fn a_stop_ends_a_run() {
         programs: vec![p],
         threads: piebald_sim::Threads::default(),
         map: None,
+        fill: false,
         curve: None,
         course: None,
         quantum: piebald_units::Picos(1_000_000),

@@ -98,6 +98,7 @@ impl Case {
             }],
             threads: Threads::default(),
             map: None,
+            fill: false,
             curve: sample_shift.map(|sample_shift| CurveRequest {
                 program: 0,
                 colors: COLORS.to_vec(),

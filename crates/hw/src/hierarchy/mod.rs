@@ -13,8 +13,10 @@
 mod check;
 mod coherence;
 mod express;
+mod fill;
 
 pub(crate) use express::Express;
+pub use fill::{LevelFill, SetFill};
 
 use crate::{
     cache::{Evicted, Info, Line, Meta, Slot, State},

@@ -9,14 +9,14 @@ mod port;
 mod run;
 mod watch;
 
-use piebald_units::{CoreId, LINE_SHIFT};
+use piebald_units::{CoreId, CoreSet, LINE_SHIFT};
 
 use crate::{
     cache::Line,
     counters::Counters,
     error::SpecError,
     features::Features,
-    hierarchy::Hierarchy,
+    hierarchy::{Hierarchy, SetFill},
     memory::Memory,
     prefetch::Prefetcher,
     shadow::ShadowRequest,
@@ -278,6 +278,37 @@ impl Machine {
     /// `[bucket][owner]`; `buckets` should divide the number of sets.
     pub fn occupancy(&self, group: usize, buckets: usize, owners: usize) -> Vec<Vec<u32>> {
         self.hierarchy.occupancy(group, buckets, owners)
+    }
+
+    /// What the sets of the data caches behind these hardware threads hold, of everybody and of
+    /// one owner. It looks at every line of these caches.
+    pub fn set_fill(&self, threads: CoreSet, owner: u8) -> SetFill {
+        let mut cores: Vec<usize> = threads
+            .iter()
+            .map(|t| self.physical(usize::from(t.0)))
+            .collect();
+        cores.sort_unstable();
+        cores.dedup();
+        self.hierarchy.set_fill(&cores, owner)
+    }
+
+    /// Bytes of one cache of a level of the data path, level 1 being 0; 0 for a level that is
+    /// not there.
+    pub fn level_bytes(&self, level: usize) -> u64 {
+        let topology = &self.hierarchy.topology;
+        if level >= topology.levels.len() {
+            return 0;
+        }
+        let cache = &topology.caches[usize::from(topology.paths[0].data[level])];
+        ((cache.sets() * cache.ways()) as u64) << LINE_SHIFT
+    }
+
+    /// Whether some data cache of a level, level 1 being 0, is behind hardware threads of both
+    /// sets.
+    pub fn meet(&self, level: usize, one: CoreSet, other: CoreSet) -> bool {
+        let paths = &self.hierarchy.topology.paths;
+        let of = |thread: CoreId| paths[self.physical(usize::from(thread.0))].data.get(level);
+        one.iter().any(|a| other.iter().any(|b| of(a) == of(b)))
     }
 
     /// Lines that one set group of `occupancy` can hold in all.

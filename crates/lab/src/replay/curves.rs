@@ -1,10 +1,13 @@
-//! Miss-ratio curves: LRU's exact one, and those of all policies from samples.
+//! Miss-ratio curves: LRU's exact one, and those of all policies, from full runs where these
+//! cost no more than samples, else from samples that are held against full runs.
 
-use piebald_report::{MissRatioCurve, MissRatioPoint};
+use piebald_report::{MissRatioCheck, MissRatioCurve, MissRatioPoint};
 use piebald_sim::replay::{
-    Batch, Instance, LruCurve, Reference, Sampler, Survey, cache_instance, sampled_points,
+    Batch, HitCounts, Instance, LruCurve, Reference, Sampler, Survey, cache_instance,
+    sampled_points,
 };
 use piebald_sim::rooms::os_model::replace::PolicySpec;
+use piebald_sim::rooms::os_model::replace::registry::{Setup, needs_neighbours};
 use rayon::prelude::*;
 
 use super::{CurveRequest, ReplayError};
@@ -13,17 +16,28 @@ use super::{CurveRequest, ReplayError};
 const SAMPLES: u32 = 4;
 /// Pages that a sample should have: enough for an error of the order of 1 %.
 const SAMPLE_PAGES: f64 = 16_384.0;
+/// Pages of an extent that is in a sample or not, as a power of two: the longest sequence of
+/// DULO.
+const EXTENT_SHIFT: u32 = 7;
+/// Extents that a sample should have. Pages of an extent are used together, so that fewer
+/// extents than pages say as much, but not 128 times fewer.
+const SAMPLE_EXTENTS: f64 = 2_048.0;
 /// Smallest memory of a miniature, in pages: below it a policy is not itself.
 const LEAST_PAGES: u64 = 16;
-/// Points of an exact curve, if there are more sizes than that.
+/// Points of an exact curve of LRU, if there are more sizes than that.
 const EXACT_POINTS: usize = 256;
-/// Points of a sampled curve.
-const SAMPLED_POINTS: usize = 24;
+/// Points of the other curves.
+const POINTS: usize = 24;
+/// Parts into which the sizes are cut by those at which a sampled curve is held against a full
+/// run.
+const CHECK_PARTS: usize = 4;
+/// A sampled curve that is farther off there, in miss ratio, is not shown.
+const MOST_ERROR: f64 = 0.02;
 
-/// A miniature of one policy at one size.
-struct Miniature {
+/// A policy at a size: a miniature, or the whole.
+struct Point {
     curve: usize,
-    point: usize,
+    size: u64,
     instance: Box<dyn Instance>,
 }
 
@@ -31,140 +45,265 @@ struct Miniature {
 struct Sample {
     sampler: Sampler,
     picked: Batch,
-    miniatures: Vec<Miniature>,
+    miniatures: Vec<Point>,
+}
+
+/// How a policy's curve is made.
+struct Curve {
+    policy: PolicySpec,
+    /// Share of the pages in a sample; 1 = every reference of the trace.
+    rate: f64,
+    sizes: Vec<u64>,
 }
 
 /// Curves being made.
 pub(super) struct Curves {
-    exact: LruCurve,
-    exact_sizes: Vec<u64>,
-    policies: Vec<String>,
-    sizes: Vec<u64>,
-    rate: f64,
+    lru: LruCurve,
+    lru_sizes: Vec<u64>,
+    curves: Vec<Curve>,
     samples: Vec<Sample>,
+    whole: Vec<Point>,
 }
 
 impl Curves {
-    /// Curves of LRU, exact, and of the policies, sampled.
+    /// Curves of LRU and of the policies. `addressed`: pages that follow one another lie next to
+    /// one another on disk.
     pub(super) fn new(
         asked: CurveRequest,
         policies: &[PolicySpec],
         survey: &Survey,
         asked_sizes: &[u64],
+        addressed: bool,
     ) -> Result<Self, ReplayError> {
         let footprint = survey.pages.count().max(1);
-        let rate = asked
-            .rate
-            .unwrap_or_else(|| (SAMPLE_PAGES / footprint as f64).clamp(0.001, 0.25));
-        let least = (LEAST_PAGES as f64 / rate).ceil() as u64;
-        let sizes = spread(least.min(footprint), footprint, SAMPLED_POINTS);
-        let mut exact_sizes = spread(1, footprint, EXACT_POINTS);
-        exact_sizes.extend(asked_sizes.iter().chain(&sizes));
-        exact_sizes.sort_unstable();
-        exact_sizes.dedup();
-        // LRU is sampled too: its distance from the exact curve shows what a sample is worth.
+        check(asked.rate)?;
+        let mut made = Self {
+            lru: LruCurve::default(),
+            lru_sizes: spread(1, footprint, EXACT_POINTS),
+            curves: Vec::new(),
+            samples: Vec::new(),
+            whole: Vec::new(),
+        };
+        // Its exact curve is there without any sample.
         let lru = PolicySpec::plain("lru");
-        let mut of = vec![lru.clone()];
-        of.extend(
-            policies
-                .iter()
-                .filter(|p| **p != lru && p.name() != "min")
-                .cloned(),
-        );
-        let mut samples = Vec::new();
-        for nth in 0..SAMPLES {
-            let sampler = Sampler::new(rate, nth).ok_or_else(|| ReplayError::Choice {
-                what: "sampling rate",
-                value: rate.to_string(),
-                problem: format!("allowed: above 0, up to 1/{SAMPLES}"),
-            })?;
-            let mut miniatures = Vec::new();
-            for (curve, policy) in of.iter().enumerate() {
-                for (point, &size) in sizes.iter().enumerate() {
-                    let pages = (size as f64 * rate).round().max(1.0) as u32;
-                    let made = cache_instance(policy, pages, 0, false);
-                    miniatures.push(Miniature {
-                        curve,
-                        point,
-                        instance: made.map_err(|e| ReplayError::Instance {
-                            policy: policy.to_string(),
-                            pages: u64::from(pages),
-                            error: Box::new(e),
-                        })?,
-                    });
-                }
-            }
-            samples.push(Sample {
+        for policy in policies.iter().filter(|p| **p != lru) {
+            made.add(asked, policy, footprint, addressed)?;
+        }
+        made.lru_sizes.extend(asked_sizes);
+        let sizes = made.curves.iter().flat_map(|c| &c.sizes);
+        made.lru_sizes.extend(sizes);
+        made.lru_sizes.sort_unstable();
+        made.lru_sizes.dedup();
+        Ok(made)
+    }
+
+    fn add(
+        &mut self,
+        asked: CurveRequest,
+        policy: &PolicySpec,
+        footprint: u64,
+        addressed: bool,
+    ) -> Result<(), ReplayError> {
+        let neighbours = addressed && needs_neighbours(policy.name());
+        let extent_shift = if neighbours { EXTENT_SHIFT } else { 0 };
+        let wanted = match neighbours {
+            true => SAMPLE_EXTENTS * f64::from(1u32 << EXTENT_SHIFT),
+            false => SAMPLE_PAGES,
+        };
+        let rate = asked.rate.unwrap_or(wanted / footprint as f64).max(0.001);
+        // As much work as all samples together, or the future is needed, which no sample has.
+        let whole = rate * f64::from(SAMPLES) >= 1.0 && asked.rate.is_none()
+            || rate >= 1.0
+            || policy.name() == super::passes::MIN;
+        let rate = if whole { 1.0 } else { rate };
+        let least = match whole {
+            true => 1,
+            false => ((LEAST_PAGES as f64 / rate).ceil() as u64).min(footprint),
+        };
+        let sizes = spread(least, footprint, POINTS);
+        let curve = self.curves.len();
+        let point = |size: u64, pages: u64| -> Result<Point, ReplayError> {
+            let setup = Setup::miniature(pages as u32, size as u32);
+            let made = cache_instance(policy, &setup, 0, addressed);
+            Ok(Point {
+                curve,
+                size,
+                instance: made.map_err(|e| ReplayError::Instance {
+                    policy: policy.to_string(),
+                    pages,
+                    error: Box::new(e),
+                })?,
+            })
+        };
+        let whole_sizes: Vec<u64> = match whole {
+            true => sizes.clone(),
+            false => (1..CHECK_PARTS)
+                .filter_map(|part| sizes.get(part * sizes.len() / CHECK_PARTS))
+                .copied()
+                .collect(),
+        };
+        for size in whole_sizes {
+            self.whole.push(point(size, size)?);
+        }
+        for nth in (0..SAMPLES).take_while(|_| !whole) {
+            let Some(sampler) = Sampler::new(rate, nth, extent_shift) else {
+                continue;
+            };
+            let miniature = |size: &u64| {
+                let pages = (*size as f64 * rate).round().max(1.0) as u64;
+                point(*size, pages)
+            };
+            self.samples.push(Sample {
                 sampler,
                 picked: Batch::default(),
-                miniatures,
+                miniatures: sizes.iter().map(miniature).collect::<Result<_, _>>()?,
             });
         }
-        Ok(Self {
-            exact: LruCurve::default(),
-            exact_sizes,
-            policies: of.iter().map(ToString::to_string).collect(),
-            sizes,
+        self.curves.push(Curve {
+            policy: policy.clone(),
             rate,
-            samples,
-        })
+            sizes,
+        });
+        Ok(())
     }
 
-    /// Takes the next part of the trace.
-    pub(super) fn run(&mut self, batch: &Batch) {
-        let exact = &mut self.exact;
-        let samples = &mut self.samples;
+    /// Takes the next part of the trace. `next_use` as for an [`Instance`].
+    pub(super) fn run(&mut self, batch: &Batch, next_use: &[u64]) {
+        let (lru, samples, whole) = (&mut self.lru, &mut self.samples, &mut self.whole);
+        let of_samples = || {
+            samples
+                .par_iter_mut()
+                .for_each(|s| s.run(&batch.references));
+        };
+        let of_whole = || {
+            whole.par_iter_mut().for_each(|point| {
+                // A cache without a disk cannot fail.
+                let _ = point.instance.run(batch, next_use);
+            });
+        };
         rayon::join(
-            || exact.run(&batch.references),
-            || {
-                samples
-                    .par_iter_mut()
-                    .for_each(|s| s.run(&batch.references))
-            },
+            || lru.run(&batch.references),
+            || rayon::join(of_samples, of_whole),
         );
     }
 
-    /// The curves, LRU's exact one first.
-    pub(super) fn finish(self) -> Vec<MissRatioCurve> {
-        let references = self.exact.references();
-        let exact = exact_curve(&self.exact, &self.exact_sizes);
-        let mut curves = vec![exact];
-        for (nth, policy) in self.policies.iter().enumerate() {
-            let mut curve = MissRatioCurve {
-                policy: policy.clone(),
-                exact: false,
-                sampling_rate: self.rate,
-                samples: SAMPLES,
-                references,
-                points: Vec::new(),
-                largest_error: None,
+    /// The curves, LRU's first, and why others are not among them.
+    pub(super) fn finish(self) -> (Vec<MissRatioCurve>, Vec<String>) {
+        let mut curves = vec![lru_curve(&self.lru, &self.lru_sizes)];
+        let mut refused = Vec::new();
+        for nth in 0..self.curves.len() {
+            let curve = match self.curves[nth].rate {
+                1.0 => self.whole_curve(nth),
+                _ => self.sampled_curve(nth),
             };
-            for (place, &size) in self.sizes.iter().enumerate() {
-                let of = |m: &&Miniature| m.curve == nth && m.point == place;
-                let counts: Vec<_> = self
-                    .samples
-                    .iter()
-                    .flat_map(|s| s.miniatures.iter().find(of))
-                    .map(|m| m.instance.outcome().counts)
-                    .collect();
-                let point = sampled_points(&counts, self.rate, references);
-                curve.points.extend(point.map(|p| MissRatioPoint {
-                    size_pages: size,
-                    misses: None,
-                    miss_ratio: p.miss_ratio,
-                    ci95: Some([
-                        (p.miss_ratio - p.half_width).max(0.0),
-                        (p.miss_ratio + p.half_width).min(1.0),
-                    ]),
-                }));
+            match too_far(&curve) {
+                None => curves.push(curve),
+                Some(why) => refused.push(why),
             }
-            if policy == "lru" {
-                curve.largest_error = distance(&curve, &self.exact);
-            }
-            curves.push(curve);
         }
-        curves
+        (curves, refused)
     }
+
+    /// Counts of the full runs of a curve, by size.
+    fn whole_points(&self, nth: usize) -> impl Iterator<Item = (u64, HitCounts)> {
+        let of = self.whole.iter().filter(move |p| p.curve == nth);
+        of.map(|p| (p.size, p.instance.outcome().counts))
+    }
+
+    fn whole_curve(&self, nth: usize) -> MissRatioCurve {
+        let point = |(size_pages, counts): (u64, HitCounts)| MissRatioPoint {
+            size_pages,
+            misses: Some(counts.misses),
+            miss_ratio: counts.misses as f64 / counts.references.max(1) as f64,
+            ci95: None,
+        };
+        MissRatioCurve {
+            policy: self.curves[nth].policy.to_string(),
+            exact: true,
+            sampling_rate: 1.0,
+            references: self.lru.references(),
+            points: self.whole_points(nth).map(point).collect(),
+            ..MissRatioCurve::default()
+        }
+    }
+
+    fn sampled_curve(&self, nth: usize) -> MissRatioCurve {
+        let Curve {
+            policy,
+            rate,
+            sizes,
+        } = &self.curves[nth];
+        let references = self.lru.references();
+        let point = |&size: &u64| {
+            let of = |p: &&Point| p.curve == nth && p.size == size;
+            let samples = self.samples.iter();
+            let counts: Vec<HitCounts> = samples
+                .flat_map(|s| s.miniatures.iter().find(of))
+                .map(|m| m.instance.outcome().counts)
+                .collect();
+            let p = sampled_points(&counts, *rate, references)?;
+            Some(MissRatioPoint {
+                size_pages: size,
+                misses: None,
+                miss_ratio: p.miss_ratio,
+                ci95: Some([
+                    (p.miss_ratio - p.half_width).max(0.0),
+                    (p.miss_ratio + p.half_width).min(1.0),
+                ]),
+            })
+        };
+        let points: Vec<MissRatioPoint> = sizes.iter().filter_map(point).collect();
+        let check = |(size_pages, counts): (u64, HitCounts)| {
+            let at = points.iter().find(|p| p.size_pages == size_pages)?;
+            Some(MissRatioCheck {
+                size_pages,
+                sampled: at.miss_ratio,
+                full: counts.misses as f64 / counts.references.max(1) as f64,
+            })
+        };
+        MissRatioCurve {
+            policy: policy.to_string(),
+            exact: false,
+            sampling_rate: *rate,
+            samples: SAMPLES,
+            references,
+            checks: self.whole_points(nth).filter_map(check).collect(),
+            points,
+        }
+    }
+}
+
+/// Is the rate one that samples, or a full run, can have?
+fn check(rate: Option<f64>) -> Result<(), ReplayError> {
+    let most = 1.0 / f64::from(SAMPLES);
+    match rate {
+        Some(rate) if rate != 1.0 && !(rate > 0.0 && rate <= most) => Err(ReplayError::Choice {
+            what: "sampling rate",
+            value: rate.to_string(),
+            problem: format!("allowed: above 0, up to {most}, or 1 for full runs at every size"),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Why a sampled curve is not shown, if it is too far from the full runs beside it.
+fn too_far(curve: &MissRatioCurve) -> Option<String> {
+    let off = |c: &&MissRatioCheck| (c.sampled - c.full).abs();
+    let worst = curve
+        .checks
+        .iter()
+        .max_by(|a, b| off(a).total_cmp(&off(b)))?;
+    (off(&worst) > MOST_ERROR).then(|| {
+        format!(
+            "The curve of {} is not shown: with {} pages it says {:.2} % misses from {:.3} % of the \
+             pages, and a full run has {:.2} %. Full runs at every size: --mrc-rate 1.",
+            curve.policy,
+            worst.size_pages,
+            100.0 * worst.sampled,
+            100.0 * curve.sampling_rate,
+            100.0 * worst.full,
+        )
+    })
 }
 
 impl Sample {
@@ -177,9 +316,9 @@ impl Sample {
     }
 }
 
-fn exact_curve(exact: &LruCurve, sizes: &[u64]) -> MissRatioCurve {
-    let references = exact.references();
-    let misses = exact.misses(sizes);
+fn lru_curve(lru: &LruCurve, sizes: &[u64]) -> MissRatioCurve {
+    let references = lru.references();
+    let misses = lru.misses(sizes);
     let points = sizes
         .iter()
         .zip(misses)
@@ -193,22 +332,10 @@ fn exact_curve(exact: &LruCurve, sizes: &[u64]) -> MissRatioCurve {
         policy: "lru".to_owned(),
         exact: true,
         sampling_rate: 1.0,
-        samples: 0,
         references,
         points: points.collect(),
-        largest_error: None,
+        ..MissRatioCurve::default()
     }
-}
-
-/// The largest distance of a sampled curve from the exact one.
-fn distance(curve: &MissRatioCurve, exact: &LruCurve) -> Option<f64> {
-    let sizes: Vec<u64> = curve.points.iter().map(|p| p.size_pages).collect();
-    let misses = exact.misses(&sizes);
-    let references = exact.references().max(1) as f64;
-    let distances = curve.points.iter().zip(misses);
-    distances
-        .map(|(p, misses)| (p.miss_ratio - misses as f64 / references).abs())
-        .reduce(f64::max)
 }
 
 /// Up to `points` sizes from `from` to `to`, evenly spread on a logarithmic scale.
@@ -235,5 +362,27 @@ mod tests {
         let sizes = spread(16, 1_000_000, 24);
         assert_eq!((sizes[0], sizes[sizes.len() - 1]), (16, 1_000_000));
         assert!(sizes.windows(2).all(|w| w[0] < w[1]));
+    }
+
+    #[test]
+    fn a_curve_that_is_off_is_refused_with_both_figures() {
+        let check = |sampled, full| MissRatioCheck {
+            size_pages: 32_768,
+            sampled,
+            full,
+        };
+        let curve = |checks| MissRatioCurve {
+            policy: "dulo".to_owned(),
+            sampling_rate: 0.1,
+            checks,
+            ..MissRatioCurve::default()
+        };
+        assert_eq!(
+            too_far(&curve(vec![check(0.50, 0.51), check(0.3, 0.3)])),
+            None
+        );
+        let why = too_far(&curve(vec![check(0.5, 0.5), check(0.802, 0.679)]));
+        let why = why.expect("refused");
+        assert!(why.contains("80.20 %") && why.contains("67.90 %"), "{why}");
     }
 }

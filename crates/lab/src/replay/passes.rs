@@ -9,7 +9,8 @@ use piebald_sim::replay::{
     disk_instance, next_uses,
 };
 use piebald_sim::rooms::hw::disk::DiskSpec;
-use piebald_sim::rooms::os_model::replace::{PolicySpec, registry};
+use piebald_sim::rooms::os_model::replace::PolicySpec;
+use piebald_sim::rooms::os_model::replace::registry::{self, Setup};
 use piebald_sim::rooms::trace::block::TargetKind;
 use rayon::prelude::*;
 
@@ -19,7 +20,7 @@ use super::{ReplayError, ReplayRequest, fill, sizes};
 use crate::study::Hooks;
 
 /// The policy that knows the future.
-const MIN: &str = "min";
+pub(super) const MIN: &str = "min";
 
 /// What a trace consists of.
 pub(super) struct Known {
@@ -82,7 +83,10 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
             let capacity = pages as u32;
             let made = match &disk {
                 Some(side) => disk_instance(policy, capacity, side),
-                None => cache_instance(policy, capacity, request.warmup, kind != TargetKind::Id),
+                None => {
+                    let size = Setup::new(capacity);
+                    cache_instance(policy, &size, request.warmup, kind != TargetKind::Id)
+                }
             };
             jobs.push(Job {
                 policy: nth,
@@ -98,6 +102,7 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
             &request.policies,
             &known.survey,
             &pages,
+            kind != TargetKind::Id,
         )?),
         _ => None,
     };
@@ -133,9 +138,14 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
         policies: request.policies.iter().map(about).collect(),
         sizes: pages,
         runs: jobs.iter().map(|job| fill::run(request, job)).collect(),
-        curves: curves.map_or_else(Vec::new, |c| c.finish()),
+        curves: Vec::new(),
+        curves_refused: Vec::new(),
+        findings: Vec::new(),
         host_seconds: 0.0,
     };
+    if let Some(curves) = curves {
+        (replay.curves, replay.curves_refused) = curves.finish();
+    }
     fill::traces(&mut replay, request, &stream, &survey);
     fill::notes(&mut replay, &stream, &survey, &jobs);
     replay.host_seconds = began.elapsed().as_secs_f64();
@@ -307,7 +317,7 @@ fn work(
     };
     let rest = || {
         if let Some(curves) = curves {
-            curves.run(batch);
+            curves.run(batch, next_use);
         }
         if let Some(survey) = survey {
             survey.run(&batch.references);

@@ -140,8 +140,8 @@ fn defaults(name: &str, capacity: u32) -> DuloChoice {
     }
 }
 
-fn read_options(spec: &PolicySpec, capacity: u32) -> Result<DuloChoice, OptionError> {
-    let mut choice = defaults(spec.name(), capacity);
+fn read_options(spec: &PolicySpec, setup: &Setup) -> Result<DuloChoice, OptionError> {
+    let mut choice = defaults(spec.name(), setup.stands_for);
     let fixed_base = spec.name() == DULO_LINUX;
     let allowed = &DULO_OPTIONS[usize::from(fixed_base)..];
     let config = &mut choice.config;
@@ -172,6 +172,11 @@ fn read_options(spec: &PolicySpec, capacity: u32) -> Result<DuloChoice, OptionEr
             _ => return Err(OptionError::unknown(name, allowed)),
         }
     }
+    if setup.stands_for != setup.capacity_pages {
+        choice.config = choice
+            .config
+            .miniature(setup.capacity_pages, setup.stands_for);
+    }
     Ok(choice)
 }
 
@@ -183,7 +188,7 @@ pub(super) fn visit_dulo<V: Visitor>(
     run_costs: Option<&[u32]>,
     visitor: V,
 ) -> Result<V::Out, BuildError> {
-    let choice = read_options(spec, setup.capacity_pages)?;
+    let choice = read_options(spec, setup)?;
     let cost = match (choice.cost, run_costs) {
         (CostChoice::Uniform, _) => Cost::Uniform,
         (CostChoice::Disk, Some(costs)) => Cost::Runs(costs),

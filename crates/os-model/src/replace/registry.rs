@@ -18,12 +18,23 @@ use super::{ConfigError, arc, linux26_split, lirs, lru_k, mglru, min, mq, tiny_l
 pub struct Setup {
     /// Pages that fit in memory: 1 to 2^28.
     pub capacity_pages: u32,
+    /// Pages of the memory that it stands for, if it is a miniature that sees a share of all
+    /// pages: sizes that a policy has in pages are cut in the same proportion.
+    pub stands_for: u32,
 }
 
 impl Setup {
     /// A memory of this many pages.
     pub fn new(capacity_pages: u32) -> Self {
-        Self { capacity_pages }
+        Self::miniature(capacity_pages, capacity_pages)
+    }
+
+    /// A memory of this many pages that stands for one of `whole`.
+    pub fn miniature(capacity_pages: u32, whole: u32) -> Self {
+        Self {
+            capacity_pages,
+            stands_for: whole,
+        }
     }
 }
 
@@ -174,6 +185,12 @@ pub fn build_spec<V: Visitor>(
 /// The row of a policy.
 pub fn find(name: &str) -> Option<&'static Row> {
     POLICIES.iter().find(|row| row.name == name)
+}
+
+/// Whether a policy decides by which pages lie next to one another on the disk: a sample of
+/// single pages tells it nothing.
+pub fn needs_neighbours(name: &str) -> bool {
+    [kernel::DULO, kernel::DULO_LINUX].contains(&name)
 }
 
 /// All names, separated by commas.

@@ -126,6 +126,22 @@ impl Config {
         }
     }
 
+    /// The same configuration for a memory of `pages` that stands for one of `whole`: its
+    /// sections have the same share of it. Sequences are as long as in the whole.
+    pub fn miniature(self, pages: u32, whole: u32) -> Self {
+        let cut = |size: u32| {
+            let cut = u64::from(size) * u64::from(pages) / u64::from(whole.max(1));
+            u32::try_from(cut).unwrap_or(u32::MAX).max(1)
+        };
+        let bank = cut(self.bank);
+        Self {
+            correlation: cut(self.correlation),
+            bank,
+            evicting: cut(self.evicting).max(bank),
+            ..self
+        }
+    }
+
     /// The same sizes in the form of section 4.2: inside Linux's inactive list.
     pub const fn linux(self) -> Self {
         Self {

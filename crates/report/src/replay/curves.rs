@@ -7,7 +7,7 @@ use super::{
     grid::size_text,
     matrix::{Matrix, Row, Shown, head},
 };
-use crate::format::{brief, clean, grouped, short};
+use crate::format::{brief, clean, grouped, join_names, short};
 
 /// Sizes of a curve that a table shows.
 const MAX_SIZES: usize = 12;
@@ -140,13 +140,20 @@ fn remark(replay: &Replay, curve: &MissRatioCurve) -> String {
         n => format!("{n} samples, bands are 95 % intervals"),
     };
     let rate = brief(100.0 * curve.sampling_rate);
-    let error = curve
-        .largest_error
-        .filter(|e| (0.0..=1.0).contains(e))
-        .map(|e| {
-            let points = brief(100.0 * e);
-            format!(", at most {points} percentage points off the exact curve")
-        });
+    let largest = curve.checks.iter().map(|c| (c.sampled - c.full).abs());
+    let error = largest.filter(|e| e.is_finite()).reduce(f64::max).map(|e| {
+        let sizes: Vec<String> = curve
+            .checks
+            .iter()
+            .map(|c| size_text(replay, c.size_pages))
+            .collect();
+        let sizes: Vec<&str> = sizes.iter().map(String::as_str).collect();
+        format!(
+            ", at most {} percentage points off the full runs at {}",
+            brief(100.0 * e),
+            join_names(&sizes)
+        )
+    });
     let error = error.unwrap_or_default();
     clean(&format!(
         "{name}: {rate} % of the pages of {references} references, {samples}{error}."

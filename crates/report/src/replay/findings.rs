@@ -4,7 +4,10 @@
 //! together, not that one made the other.
 
 use super::{ReplayRun, grid::Grid};
-use crate::format::{brief, clean, join_names};
+use crate::{
+    Finding,
+    format::{brief, clean, join_names},
+};
 
 /// Two runs are told apart in words if they differ by this share: below, both policies do
 /// the same for whoever chooses between them. The tables show every difference.
@@ -14,13 +17,16 @@ const MAX_SIZES: usize = 3;
 /// Policies that are compared with the first in a sentence of their own.
 const MAX_COMPARED: usize = 3;
 
-/// Sentences, the most important first; at least one.
-pub(super) fn findings(grid: &Grid<'_>) -> Vec<String> {
-    let mut out = Vec::new();
+/// What the numbers say, the most important first; at least one finding.
+///
+/// Each is of the runs as they are: a replay of the same trace gives the same again, so that no
+/// chance is in it, and no interval.
+pub(super) fn findings(grid: &Grid<'_>) -> Vec<Finding> {
+    let mut out: Vec<Finding> = Vec::new();
     let misses = |run: &ReplayRun| run.miss_ratio();
     match grid.policies.len() {
         0 => {}
-        1 => out.extend(alone(grid)),
+        1 => out.extend(alone(grid).map(|claim| finding("alone", None, claim))),
         _ => {
             let time = |run: &ReplayRun| grid.time(run);
             let (hits, time) = (
@@ -29,20 +35,75 @@ pub(super) fn findings(grid: &Grid<'_>) -> Vec<String> {
             );
             // Side by side: whether they name the same policies is the first question.
             let both: Vec<String> = hits.into_iter().chain(time).collect();
-            out.extend((!both.is_empty()).then(|| both.join(" ")));
+            let both = (!both.is_empty()).then(|| finding("best", None, both.join(" ")));
+            out.extend(both);
+            out.extend(from_bound(grid));
             if grid.replay.has_device() {
-                out.extend(orders(grid));
+                out.extend(orders(grid).map(|claim| finding("order", None, claim)));
                 out.extend(against_first(grid));
             }
         }
     }
     if out.is_empty() {
-        out.push("No two runs can be compared.".to_owned());
+        out.push(Finding {
+            claim: "No two runs can be compared.".to_owned(),
+            why: Some("no two runs counted the same references".to_owned()),
+            ..Finding::default()
+        });
     }
     if !grid.replay.complete {
-        out[0].insert_str(0, "PARTIAL (interrupted): ");
+        out[0].claim.insert_str(0, "PARTIAL (interrupted): ");
     }
     out
+}
+
+/// A finding of a question, and the policy and the change that it is about if there is one.
+fn finding(question: &str, about: Option<(&str, f64)>, claim: String) -> Finding {
+    let (policy, effect) = about.unwrap_or(("", f64::NAN));
+    Finding {
+        question: question.to_owned(),
+        policy: policy.to_owned(),
+        claim,
+        effect,
+        n: 1,
+        shown: true,
+        ..Finding::default()
+    }
+}
+
+/// How far the best policy is from the offline bound, where that is least and most.
+fn from_bound(grid: &Grid<'_>) -> Option<Finding> {
+    let bound = grid.bound()?;
+    let gap = |s: usize| {
+        let least = grid.whole(bound, s)?.miss_ratio()?;
+        let ratios = grid
+            .online()
+            .filter_map(|p| Some((p, grid.whole(p, s)?.miss_ratio()?)));
+        let (best, own) = ratios.min_by(|a, b| a.1.total_cmp(&b.1))?;
+        Some((s, best, own - least))
+    };
+    let gaps: Vec<(usize, usize, f64)> = (0..grid.sizes.len()).filter_map(gap).collect();
+    let most = *gaps.iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
+    let least = *gaps.iter().min_by(|a, b| a.2.total_cmp(&b.2))?;
+    let text = |(s, best, gap): (usize, usize, f64)| {
+        let (best, size) = (grid.name(best), grid.size(s));
+        format!("{best} at {size} misses {} points more", brief(100.0 * gap))
+    };
+    let rest = match gaps.len() {
+        1 => String::new(),
+        _ => format!(", and {}", text(least)),
+    };
+    let claim = format!(
+        "Of the policies that do not know the future, the best one, {}{rest} than the offline \
+         bound ({}).",
+        text(most),
+        grid.name(bound)
+    );
+    Some(finding(
+        "bound",
+        Some((grid.policies[most.1], most.2)),
+        claim,
+    ))
 }
 
 /// A single policy: from its smallest to its largest memory.
@@ -93,7 +154,7 @@ fn winners(
     get: &dyn Fn(&ReplayRun) -> Option<f64>,
 ) -> Option<Vec<usize>> {
     let value = |p| Some((p, get(grid.whole(p, s)?)?));
-    let values: Vec<(usize, f64)> = (0..grid.policies.len()).filter_map(value).collect();
+    let values: Vec<(usize, f64)> = grid.online().filter_map(value).collect();
     let least = values.iter().map(|(_, v)| *v).fold(f64::INFINITY, f64::min);
     let mut winners: Vec<usize> = values
         .iter()
@@ -220,13 +281,18 @@ fn accompanied(grid: &Grid<'_>, c: &Conflict) -> String {
     }
 }
 
-/// The other policies' time against the first one's: where they gain or lose most.
-fn against_first(grid: &Grid<'_>) -> Vec<String> {
-    let others = 1..grid.policies.len().min(1 + MAX_COMPARED);
-    others.filter_map(|p| extremes(grid, p)).collect()
+/// The other policies' time against the first one's, the best of them first: where they gain or
+/// lose most.
+fn against_first(grid: &Grid<'_>) -> Vec<Finding> {
+    let order = grid.best_first().into_iter();
+    let others = order.filter(|p| *p != 0 && !grid.is_bound(*p));
+    others
+        .filter_map(|p| extremes(grid, p))
+        .take(MAX_COMPARED)
+        .collect()
 }
 
-fn extremes(grid: &Grid<'_>, p: usize) -> Option<String> {
+fn extremes(grid: &Grid<'_>, p: usize) -> Option<Finding> {
     let change = |s| Some((s, grid.change(p, s)?));
     let changes: Vec<(usize, f64)> = (0..grid.sizes.len()).filter_map(change).collect();
     let least = *changes.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -245,13 +311,13 @@ fn extremes(grid: &Grid<'_>, p: usize) -> Option<String> {
     let names = format!("{} takes", grid.name(p));
     let first = grid.name(0);
     let same = |c: &(usize, f64)| c.1.abs() < NOTABLE;
-    Some(match changes.len() {
+    let mean = changes.iter().map(|c| c.1).sum::<f64>() / changes.len() as f64;
+    let claim = match changes.len() {
         _ if changes.iter().all(same) => {
             format!("{names} about the same time as {first} at every size.")
         }
         1 => format!("Against {first}, {names} {}.", text(least)),
         n => {
-            let mean = changes.iter().map(|c| c.1).sum::<f64>() / n as f64;
             let word = if mean < 0.0 { "less" } else { "more" };
             format!(
                 "Against {first}, {names} {} and {}; over the {n} sizes {} % {word} on average.",
@@ -260,7 +326,8 @@ fn extremes(grid: &Grid<'_>, p: usize) -> Option<String> {
                 brief(100.0 * mean.abs())
             )
         }
-    })
+    };
+    Some(finding("time", Some((grid.policies[p], mean)), claim))
 }
 
 /// Warnings: what was left out of the traces, and runs that were cut short.
@@ -277,6 +344,7 @@ pub(super) fn warnings(grid: &Grid<'_>) -> Vec<String> {
             kinds.join(", ")
         ));
     }
+    out.extend(grid.replay.curves_refused.iter().map(|why| clean(why)));
     let short = |p: usize| {
         (0..grid.sizes.len()).any(|s| grid.run(p, s).is_some() && grid.whole(p, s).is_none())
     };

@@ -12,6 +12,9 @@ const NAME_CHARS: usize = 24;
 /// Longest exact size; a longer one is shown with three digits, as is one of 4000KiB.
 const SIZE_CHARS: usize = 7;
 
+/// The policy that knows the future: no policy that can be built does better.
+const BOUND: &str = "min";
+
 /// Policies down, sizes across. A cell is empty where a run is missing, as it may be in
 /// a replay that was interrupted.
 pub(super) struct Grid<'a> {
@@ -79,6 +82,43 @@ impl<'a> Grid<'a> {
         let [first, own] = [0, policy].map(|p| self.time(self.whole(p, size)?));
         let (first, own) = (first?, own?);
         (first > 0.0).then(|| own / first - 1.0)
+    }
+
+    /// Whether a policy is the offline bound, which is no choice that anybody has.
+    pub fn is_bound(&self, policy: usize) -> bool {
+        let name = self.policies.get(policy).and_then(|n| n.split(':').next());
+        name == Some(BOUND)
+    }
+
+    /// The policies that can be chosen, in the order in which they were asked for.
+    pub fn online(&self) -> impl Iterator<Item = usize> {
+        (0..self.policies.len()).filter(|p| !self.is_bound(*p))
+    }
+
+    /// The offline bound, if it ran.
+    pub fn bound(&self) -> Option<usize> {
+        (0..self.policies.len()).find(|p| self.is_bound(*p))
+    }
+
+    /// All policies, the best first: by time where there is a device, else by misses, over the
+    /// sizes at which all of them can be compared. Equal ones stay in the order in which they
+    /// were asked for; the bound comes last.
+    pub fn best_first(&self) -> Vec<usize> {
+        let cost = |p: usize, s: usize| -> Option<f64> {
+            let run = self.whole(p, s)?;
+            match self.replay.has_device() {
+                true => self.change(p, s),
+                false => run.miss_ratio(),
+            }
+        };
+        let common: Vec<usize> = (0..self.sizes.len())
+            .filter(|s| self.online().all(|p| cost(p, *s).is_some()))
+            .collect();
+        let sum = |p: usize| common.iter().filter_map(|s| cost(p, *s)).sum::<f64>();
+        let mut order: Vec<usize> = self.online().collect();
+        order.sort_by(|a, b| sum(*a).total_cmp(&sum(*b)));
+        order.extend((0..self.policies.len()).filter(|p| self.is_bound(*p)));
+        order
     }
 
     /// A policy's name as people read it.

@@ -1,6 +1,6 @@
 //! Replays as JSON and back.
 
-use super::{REPLAY_SCHEMA, Replay};
+use super::{REPLAY_SCHEMA, Replay, findings::findings, grid::Grid};
 use crate::{ReportError, json};
 
 /// The replay as JSON, with a final newline. A number that does not exist becomes `null`.
@@ -8,7 +8,12 @@ use crate::{ReportError, json};
 /// # Errors
 /// As [`to_json`](crate::to_json).
 pub fn replay_to_json(replay: &Replay) -> Result<String, ReportError> {
-    json::lines(replay)
+    let findings = findings(&Grid::new(replay));
+    json::lines(&Replay {
+        schema: REPLAY_SCHEMA,
+        findings,
+        ..replay.clone()
+    })
 }
 
 /// Reads what [`replay_to_json`] wrote. Unknown keys are ignored: a newer program may add
@@ -28,19 +33,6 @@ pub fn replay_from_json(text: &str) -> Result<Replay, ReportError> {
         return Err(ReportError::ReplaySchema { found: schema });
     }
     serde_json::from_str(text).map_err(ReportError::ReplayJson)
-}
-
-/// A number that may be missing or unknown: `null` for both.
-pub(super) mod maybe {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub fn serialize<S: Serializer>(value: &Option<f64>, s: S) -> Result<S::Ok, S::Error> {
-        value.filter(|v| v.is_finite()).serialize(s)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<f64>, D::Error> {
-        Option::deserialize(d)
-    }
 }
 
 /// An interval; one with an unknown end is none.

@@ -56,6 +56,7 @@ enum Better {
 /// All quantities that the replay has, in the order in which they are read.
 pub(super) fn matrices(grid: &Grid<'_>) -> Vec<Matrix> {
     let mut all = vec![hit_ratio(grid)];
+    all.extend(above_bound(grid));
     all.extend(times(grid));
     all.extend(requests(grid));
     all.extend(extras(grid));
@@ -87,6 +88,21 @@ fn hit_ratio(grid: &Grid<'_>) -> Matrix {
     let how = "References to pages in memory or on their way, of all that were counted.";
     let text = |v: f64| format!("{v:.2}");
     reals(grid, "Hit ratio [%]", Better::More, get, text).how(how)
+}
+
+/// How far each policy is from what none can reach.
+fn above_bound(grid: &Grid<'_>) -> Option<Matrix> {
+    let bound = grid.bound()?;
+    let get = |p: usize, s| {
+        let least = grid.whole(bound, s)?.miss_ratio()?;
+        Some(100.0 * (grid.whole(p, s)?.miss_ratio()? - least)).filter(|_| p != bound)
+    };
+    let title = "Misses above the offline bound [percentage points]";
+    let text = |v: f64| format!("{v:.2}");
+    let mut matrix = reals(grid, title, Better::Less, get, text);
+    // The bound against itself says nothing; it is the last row.
+    matrix.rows.pop();
+    Some(matrix.how("What min (Belady 1966), which knows the future, would still save."))
 }
 
 /// One of a disk's times.
@@ -145,7 +161,8 @@ fn changes(grid: &Grid<'_>) -> Matrix {
     );
     let mut matrix = reals(grid, &title, Better::Open, get, signed);
     // The first policy against itself says nothing.
-    matrix.rows.remove(0);
+    let first = grid.best_first().iter().position(|p| *p == 0);
+    first.map(|at| matrix.rows.remove(at));
     matrix.how("Below zero: less time than the first policy at the same size.")
 }
 
@@ -253,8 +270,8 @@ fn reals(
     };
     let best = |p, s| {
         let whole = |p| get(p, s).filter(|v| v.is_finite() && grid.whole(p, s).is_some());
-        let others = || (0..grid.policies.len()).filter_map(whole);
-        let own = whole(p);
+        let others = || grid.online().filter_map(whole);
+        let own = whole(p).filter(|_| !grid.is_bound(p));
         own.is_some_and(|own| match better {
             Better::More => others().all(|v| v <= own) && others().any(|v| v < own),
             Better::Less => others().all(|v| v >= own) && others().any(|v| v > own),
@@ -296,7 +313,10 @@ fn counts(grid: &Grid<'_>, title: &str, get: impl Fn(&ReplayRun) -> Option<u64>)
 
 fn rows(grid: &Grid<'_>, title: &str, cell: impl Fn(usize, usize) -> Shown) -> Matrix {
     let row = |p| Row {
-        name: grid.name(p),
+        name: match grid.is_bound(p) {
+            true => format!("{} (bound)", grid.name(p)),
+            false => grid.name(p),
+        },
         cells: (0..grid.sizes.len()).map(|s| cell(p, s)).collect(),
     };
     Matrix {
@@ -304,7 +324,7 @@ fn rows(grid: &Grid<'_>, title: &str, cell: impl Fn(usize, usize) -> Shown) -> M
         how: String::new(),
         detail: false,
         heads: grid.sizes.iter().map(|s| head(grid.replay, *s)).collect(),
-        rows: (0..grid.policies.len()).map(row).collect(),
+        rows: grid.best_first().into_iter().map(row).collect(),
     }
 }
 

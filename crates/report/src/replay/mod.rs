@@ -21,7 +21,7 @@ mod table;
 
 use serde::{Deserialize, Serialize};
 
-use crate::json as numbers;
+use crate::{Finding, json as numbers};
 
 pub use csv::{replay_curves_to_csv, replay_sequences_to_csv, replay_to_csv};
 pub use html::{replay_to_html, replay_to_html_at};
@@ -29,7 +29,9 @@ pub use json::{replay_from_json, replay_to_json};
 pub use table::replay_to_table;
 
 /// Schema number of a replay's JSON.
-pub const REPLAY_SCHEMA: u32 = 1;
+///
+/// 2: `findings`, and `checks` of sampled curves instead of `largest_error`.
+pub const REPLAY_SCHEMA: u32 = 2;
 
 /// Traces replayed against policies at memory sizes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -56,6 +58,12 @@ pub struct Replay {
     pub runs: Vec<ReplayRun>,
     /// Miss-ratio curves, where they were asked for.
     pub curves: Vec<MissRatioCurve>,
+    /// Why curves that were asked for are not there, one sentence each.
+    #[serde(default)]
+    pub curves_refused: Vec<String>,
+    /// What the numbers say: filled by [`replay_to_json`] from the rest.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
     /// Time that it took on the computer that simulated.
     #[serde(with = "numbers::nullable")]
     pub host_seconds: f64,
@@ -303,10 +311,22 @@ pub struct MissRatioCurve {
     pub references: u64,
     /// Points by rising size.
     pub points: Vec<MissRatioPoint>,
-    /// For a sampled LRU curve: the largest distance from the exact one over the points,
-    /// in miss ratio.
-    #[serde(with = "json::maybe")]
-    pub largest_error: Option<f64>,
+    /// Sizes at which a sampled curve was held against a full run.
+    #[serde(default)]
+    pub checks: Vec<MissRatioCheck>,
+}
+
+/// A point of a sampled curve beside a run of the whole trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MissRatioCheck {
+    /// Memory in pages.
+    pub size_pages: u64,
+    /// Misses per reference of the curve.
+    #[serde(with = "numbers::nullable")]
+    pub sampled: f64,
+    /// Misses per reference of the run.
+    #[serde(with = "numbers::nullable")]
+    pub full: f64,
 }
 
 /// One size of a curve.

@@ -42,8 +42,8 @@ pub fn replay_to_table(replay: &Replay, style: &TableStyle) -> String {
         paragraph(&mut out, &format!("Warning: {warning}"), style.width);
     }
     out.push('\n');
-    for sentence in findings(&grid) {
-        paragraph(&mut out, &sentence, style.width);
+    for finding in findings(&grid) {
+        paragraph(&mut out, &finding.claim, style.width);
     }
     let shown = matrices(&grid).into_iter().filter(|m| !m.detail);
     for matrix in shown.chain(curve_matrix(replay)) {

@@ -40,6 +40,7 @@ fn metrics(cpi: f64, l1: f64, l3: f64, hits: f64, pages: f64, seed: u64) -> Metr
                 ..LevelMpki::default()
             })
             .collect(),
+        occupancy: Vec::new(),
         row_hit_rate: Some(spread(hits, 0.02, seed)),
         tlb_mpki: Some(spread(0.31, 0.05, seed)),
         pages: spread(pages, 0.0, 0),

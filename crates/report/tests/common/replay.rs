@@ -2,8 +2,8 @@
 //! formulas below, so it proves nothing about any policy.
 
 use piebald_report::{
-    MissRatioCurve, MissRatioPoint, REPLAY_SCHEMA, Replay, ReplayConditions, ReplayIo,
-    ReplayPolicy, ReplayRun, ReplayTrace,
+    MissRatioCheck, MissRatioCurve, MissRatioPoint, REPLAY_SCHEMA, Replay, ReplayConditions,
+    ReplayIo, ReplayPolicy, ReplayRun, ReplayTrace,
 };
 
 const REFERENCES: u64 = 1_600_000;
@@ -118,6 +118,11 @@ fn curve(shape: &Shape, exact: bool) -> MissRatioCurve {
             ci95: (!exact).then_some([real - 0.03, real + 0.02]),
         }
     };
+    let check = |i: u32| MissRatioCheck {
+        size_pages: point(i).size_pages,
+        sampled: point(i).miss_ratio,
+        full: point(i).miss_ratio + 0.011,
+    };
     MissRatioCurve {
         policy: shape.name.to_owned(),
         exact,
@@ -125,7 +130,10 @@ fn curve(shape: &Shape, exact: bool) -> MissRatioCurve {
         samples: if exact { 0 } else { 8 },
         references: REFERENCES,
         points: (24..80).map(point).collect(),
-        largest_error: (!exact).then_some(0.011),
+        checks: match exact {
+            true => vec![],
+            false => [30u32, 50].map(check).to_vec(),
+        },
     }
 }
 
@@ -137,6 +145,8 @@ pub fn sample_replay() -> Replay {
     };
     let of_shape = |s: &'static Shape| SIZES_MIB.iter().map(move |mib| run(s, *mib));
     Replay {
+        curves_refused: vec![],
+        findings: vec![],
         schema: REPLAY_SCHEMA,
         title: "multi1 (invented)".to_owned(),
         version: "0.1.0".to_owned(),

@@ -1,5 +1,6 @@
 //! What a run measures: moments of a program, and the cache's sets over time.
 
+use piebald_hw::SetFill;
 use piebald_units::{CoreId, Picos, TaskId, memory::PageTables};
 
 use super::Engine;
@@ -60,13 +61,20 @@ impl Engine<'_> {
         let watched = (self.setup.curve.as_ref()).is_some_and(|c| c.program == program);
         if self.programs[program].warm.is_none() {
             self.programs[program].warm = Some(snapshot);
+            self.programs[program].fill_start = self.set_fill(program);
             if watched {
                 self.machine.restart_miss_curve();
             }
             return;
         }
         let memory = self.memory_use(program);
+        let fill = self.set_fill(program);
         let state = &mut self.programs[program];
+        state.fill = state
+            .fill_start
+            .take()
+            .zip(fill)
+            .map(|(start, end)| start.until(&end));
         state.memory = memory;
         state.end = Some((snapshot, ended));
         if watched {
@@ -79,7 +87,15 @@ impl Engine<'_> {
     pub(super) fn warm_at(&mut self, at: Picos, program: usize) {
         if self.programs[program].live > 0 && self.programs[program].warm.is_none() {
             self.programs[program].warm = Some(self.snapshot(at, program));
+            self.programs[program].fill_start = self.set_fill(program);
         }
+    }
+
+    /// What the sets of a program's caches hold now, if somebody wants to know.
+    fn set_fill(&self, program: usize) -> Option<SetFill> {
+        let setup = &self.programs[program].setup;
+        (self.setup.fill && setup.measured)
+            .then(|| self.machine.set_fill(setup.cores, program as u8 + 1))
     }
 
     /// Looks at the sets when the chosen program has come far enough.
@@ -133,6 +149,10 @@ impl Engine<'_> {
                     Some(_) => state.memory.clone(),
                     None => self.memory_use(p),
                 };
+                let fill = state.fill.or_else(|| {
+                    let start = state.fill_start.as_ref()?;
+                    Some(start.until(&self.set_fill(p)?))
+                });
                 let by_time = self.agenda.measures();
                 let (end, early) = state.end.unwrap_or((now, !by_time));
                 let warm = state.warm.unwrap_or(end);
@@ -141,6 +161,7 @@ impl Engine<'_> {
                     restarts: state.restarts,
                     memory,
                     miss_curve: state.curve.clone(),
+                    fill,
                 }
             })
             .collect();

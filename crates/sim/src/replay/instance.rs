@@ -134,13 +134,13 @@ pub enum InstanceError {
     Host(#[from] FileError),
 }
 
-/// A cache without a disk. `addressed` as for [`Cache::new`].
+/// A cache without a disk, whole or a miniature. `addressed` as for [`Cache::new`].
 ///
 /// # Errors
 /// The policy is not known or does not accept size or options.
 pub fn cache_instance(
     policy: &PolicySpec,
-    pages: u32,
+    size: &Setup,
     warmup: u64,
     addressed: bool,
 ) -> Result<Box<dyn Instance>, InstanceError> {
@@ -152,7 +152,7 @@ pub fn cache_instance(
         }
     }
     let visitor = Plain(warmup, addressed);
-    Ok(build_spec(policy, &Setup::new(pages), None, visitor)?)
+    Ok(build_spec(policy, size, None, visitor)?)
 }
 
 /// What all instances with a disk share.

@@ -4,6 +4,9 @@
 //! Of all pages, those whose hash falls into an interval of width *R* are a sample;
 //! a cache of *R* times the size that sees only them misses about as often. Disjoint
 //! intervals give independent samples, whose spread says how sure the mean is.
+//!
+//! For policies that decide by which pages lie next to one another, whole extents are in a
+//! sample or not: aligned groups of pages of the same file or disk.
 
 use super::cache::{HitCounts, Reference};
 use super::index::PageKey;
@@ -13,21 +16,24 @@ use super::index::PageKey;
 pub struct Sampler {
     from: u64,
     to: u64,
+    /// Pages of an extent, as a power of two.
+    extent_shift: u32,
 }
 
 impl Sampler {
-    /// Sample number `sample` of those of width `rate`.
+    /// Sample number `sample` of those of width `rate`, of extents of `1 << extent_shift` pages.
     ///
-    /// Returns `None` unless 0 < `rate` and `(sample + 1) * rate` <= 1.
-    pub fn new(rate: f64, sample: u32) -> Option<Self> {
+    /// Returns `None` unless 0 < `rate`, `(sample + 1) * rate` <= 1, and `extent_shift` < 64.
+    pub fn new(rate: f64, sample: u32, extent_shift: u32) -> Option<Self> {
         let (from, to) = (f64::from(sample) * rate, f64::from(sample + 1) * rate);
-        if rate.is_nan() || rate <= 0.0 || to > 1.0 {
+        if rate.is_nan() || rate <= 0.0 || to > 1.0 || extent_shift >= u64::BITS {
             return None;
         }
         let scale = |x: f64| (x * 2.0_f64.powi(64)) as u64;
         Some(Self {
             from: scale(from),
             to: scale(to),
+            extent_shift,
         })
     }
 
@@ -35,7 +41,8 @@ impl Sampler {
     #[inline]
     pub fn has(self, key: PageKey) -> bool {
         // Not the hash that the index uses, whose places would crowd otherwise.
-        let hash = PageKey(key.hash() ^ 0x5851_f42d_4c95_7f2d).hash();
+        let extent = PageKey(key.0 >> self.extent_shift);
+        let hash = PageKey(extent.hash() ^ 0x5851_f42d_4c95_7f2d).hash();
         (self.from..self.to).contains(&hash)
     }
 
@@ -97,9 +104,10 @@ mod tests {
 
     #[test]
     fn samples_are_disjoint_and_of_their_size() {
-        let samplers: Vec<_> = (0..10).filter_map(|k| Sampler::new(0.1, k)).collect();
+        let samplers: Vec<_> = (0..10).filter_map(|k| Sampler::new(0.1, k, 0)).collect();
         assert_eq!(samplers.len(), 10);
-        assert!(Sampler::new(0.1, 10).is_none() && Sampler::new(0.0, 0).is_none());
+        assert!(Sampler::new(0.1, 10, 0).is_none() && Sampler::new(0.0, 0, 0).is_none());
+        assert!(Sampler::new(0.1, 0, 64).is_none());
         let mut sizes = [0; 10];
         for key in 0..100_000 {
             let of: Vec<_> = (0..10).filter(|&k| samplers[k].has(PageKey(key))).collect();
@@ -111,6 +119,21 @@ mod tests {
             sizes.iter().all(|n| (9_525..10_475).contains(n)),
             "{sizes:?}"
         );
+    }
+
+    #[test]
+    fn extents_are_in_a_sample_as_a_whole() {
+        let sampler = Sampler::new(0.25, 1, 7).expect("a sample");
+        let has = |extent: u64| {
+            (0..128)
+                .filter(|p| sampler.has(PageKey(extent << 7 | p)))
+                .count()
+        };
+        let counts: Vec<usize> = (0..10_000).map(has).collect();
+        assert!(counts.iter().all(|n| [0, 128].contains(n)));
+        let whole = counts.iter().filter(|n| **n > 0).count();
+        // Standard deviation 43; five of them.
+        assert!((2_285..2_715).contains(&whole), "{whole}");
     }
 
     #[test]

@@ -1,0 +1,465 @@
+//! What a study's numbers may be said to show.
+//!
+//! A change is called a change only if its interval excludes zero, corrected for the number of
+//! questions that the report answers, if it is large enough to matter, if there are enough
+//! repetitions, and if the runs that it comes from could show it: caches that are still filling,
+//! or programs that never leave their private caches, say nothing about how others disturb them.
+
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use crate::{
+    Metrics, Sample,
+    format::{brief, grouped, number},
+    sample::t_quantile_975,
+};
+
+/// Repetitions that an interval needs: with two it spans a hundred times what it should.
+pub(crate) const LEAST_REPETITIONS: usize = 3;
+/// Smallest change of a baseline that is worth a sentence.
+pub(crate) const LEAST_EFFECT: f64 = 0.01;
+/// Level of all questions of a report together.
+const LEVEL: f64 = 0.05;
+/// A warm cache holds this share of what it comes to hold.
+const LEAST_FULL: f64 = 0.95;
+/// It fills by less than this share of its room while it is looked at.
+const MOST_DRIFT: f64 = 0.02;
+/// Growth by less than this share of its room is a few lines that come and go.
+const LEAST_GROWTH: f64 = 0.005;
+/// Where more of the misses than this only filled empty places, they are those of a cache that
+/// is filling.
+const MOST_FIRST_FILLS: f64 = 0.5;
+/// References to the last level per 1000 instructions below which it cannot matter.
+const LEAST_LAST_LEVEL: f64 = 0.1;
+/// Share of its time that a program waits for files and pages, above which caches are not what
+/// decides.
+const MOST_WAITING: f64 = 0.5;
+
+/// What a report says of one question, and what that rests on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Finding {
+    /// What is asked: `slowdown` (together against alone), `difference` (of slowdowns, against the
+    /// first policy), `cost` (alone, against the first policy).
+    pub question: String,
+    /// Of this program.
+    pub program: String,
+    /// Under this policy.
+    pub policy: String,
+    /// The sentence that outputs print.
+    pub claim: String,
+    /// The change in question, as a share of its baseline: 0.05 for 5 %.
+    #[serde(with = "crate::json::nullable")]
+    pub effect: f64,
+    /// Ends of its 95 % interval, not corrected for the number of questions.
+    pub ci95: Option<[f64; 2]>,
+    /// Repetitions that it comes from.
+    pub n: usize,
+    /// True if the claim says that there is a change.
+    pub shown: bool,
+    /// Why no change is claimed.
+    pub why: Option<String>,
+    /// What to change in the study so that it can tell.
+    #[serde(rename = "do")]
+    pub act: Option<String>,
+}
+
+/// Whether a change may be claimed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Verdict {
+    /// It may.
+    Shown,
+    /// It is too small, or may be chance: there is nothing to claim.
+    NoChange {
+        /// Which of both.
+        why: String,
+    },
+    /// These runs cannot tell.
+    CannotShow {
+        /// Why.
+        why: String,
+        /// What to do about it.
+        act: String,
+    },
+}
+
+/// One of the runs that are compared.
+pub(crate) struct Run<'a> {
+    /// Which run it is, as a sentence goes on: `alone`, `beside scan`.
+    pub label: String,
+    pub metrics: &'a Metrics,
+}
+
+/// What a change rests on.
+pub(crate) struct Evidence<'a> {
+    /// The program.
+    pub name: &'a str,
+    /// The change as a share of the baseline.
+    pub effect: &'a Sample,
+    /// Told from chance among all questions of the report.
+    pub significant: bool,
+    pub runs: &'a [Run<'a>],
+    /// References before the measured part and in it; 0 if they do not end it.
+    pub warmup_refs: u64,
+    pub budget_refs: u64,
+}
+
+/// Whether the change may be claimed.
+pub(crate) fn verdict(e: &Evidence<'_>) -> Verdict {
+    let cannot = |(why, act)| Verdict::CannotShow { why, act };
+    if e.effect.n() < LEAST_REPETITIONS && !e.effect.values.is_empty() {
+        return cannot(too_few(e.effect.n()));
+    }
+    if let Some(found) = e.runs.iter().find_map(|run| cold(e, run)) {
+        return cannot(found);
+    }
+    if let Some(found) = cannot_matter(e) {
+        return cannot(found);
+    }
+    let why = match (e.significant, e.effect.mean.abs() > LEAST_EFFECT) {
+        (true, true) => return Verdict::Shown,
+        (false, _) => "it cannot be told from chance".to_owned(),
+        (true, false) => format!("it is {} % or less", brief(100.0 * LEAST_EFFECT)),
+    };
+    Verdict::NoChange { why }
+}
+
+fn too_few(n: usize) -> (String, String) {
+    let has = match n {
+        1 => "it has one repetition".to_owned(),
+        n => format!("it has {n} repetitions"),
+    };
+    (
+        format!("{has}, and an interval needs {LEAST_REPETITIONS}"),
+        format!("set repetitions = {LEAST_REPETITIONS}"),
+    )
+}
+
+/// The first level of a run that was still filling, if one was.
+fn cold(e: &Evidence<'_>, run: &Run<'_>) -> Option<(String, String)> {
+    if waits(run.metrics) {
+        return None;
+    }
+    let levels = &run.metrics.occupancy;
+    levels.iter().enumerate().find_map(|(k, level)| {
+        let [room, start, end] = [&level.room, &level.start, &level.end].map(|s| s.mean);
+        let growth = end - start;
+        if !(room > 0.0 && growth > LEAST_GROWTH * room) {
+            return None;
+        }
+        let full = start / end;
+        let drift = growth / room;
+        let first_fills = first_fills(run.metrics, k, growth);
+        let filling = first_fills.filter(|share| *share > MOST_FIRST_FILLS);
+        if full >= LEAST_FULL && drift < MOST_DRIFT && filling.is_none() {
+            return None;
+        }
+        let name = crate::format::short(&level.level, 20);
+        let mut why = format!(
+            "{}'s {name} was {} % full when counting began and {} % when it ended ({})",
+            crate::format::short(e.name, 40),
+            brief_percent(start / room),
+            brief_percent(end / room),
+            run.label,
+        );
+        if let Some(share) = filling {
+            why += &format!(
+                ", and {} % of the misses filled empty places",
+                brief_percent(share)
+            );
+        }
+        Some((why, warmer(e, run.metrics, [room, start, end])))
+    })
+}
+
+fn brief_percent(share: f64) -> String {
+    match 100.0 * share {
+        percent if percent >= 10.0 => format!("{percent:.0}"),
+        percent => format!("{percent:.1}"),
+    }
+}
+
+/// Share of a last level's misses that filled empty places, if it misses enough to matter.
+fn first_fills(metrics: &Metrics, level: usize, growth: f64) -> Option<f64> {
+    let last = level + 1 == metrics.mpki.len();
+    let misses = metrics.mpki.get(level).filter(|_| last)?.mpki.mean;
+    let own = &metrics.occupancy[level];
+    let own = (own.own_end.mean - own.own_start.mean).clamp(0.0, growth);
+    let all = misses * metrics.instructions.mean / 1000.0;
+    (misses > LEAST_LAST_LEVEL && all > 0.0).then(|| own / all)
+}
+
+/// What would make the cache warm: references until it holds what it can hold, at the rate at
+/// which it filled.
+fn warmer(e: &Evidence<'_>, metrics: &Metrics, [room, start, end]: [f64; 3]) -> String {
+    if e.budget_refs == 0 {
+        return "begin to measure later".to_owned();
+    }
+    let lines = metrics.pages.mean * 64.0;
+    let most = match lines.is_finite() && lines > end {
+        true => lines.min(room),
+        false => end,
+    };
+    let rate = (end - start) / e.budget_refs as f64;
+    let missing = (LEAST_FULL * most - end).max(0.0) / rate;
+    let refs = (e.warmup_refs + e.budget_refs) as f64 + missing;
+    let longer = "or let the programs have a smaller cache";
+    match refs.is_finite() && refs < 1e15 {
+        true => format!("set warmup_refs = {} or more, {longer}", count(refs)),
+        false => format!("set a higher warmup_refs, {longer}"),
+    }
+}
+
+/// A number of references as scenarios take it, rounded up to two digits.
+fn count(refs: f64) -> String {
+    let step = 10f64.powf((refs.max(1.0).log10().floor() - 1.0).max(0.0));
+    let refs = (refs / step).ceil() * step;
+    let (value, unit) = match refs {
+        refs if refs >= 1e9 => (refs / 1e9, "G"),
+        refs if refs >= 1e6 => (refs / 1e6, "M"),
+        refs if refs >= 1e3 => (refs / 1e3, "k"),
+        refs => (refs, ""),
+    };
+    match value.fract() == 0.0 {
+        true => format!("{value:.0}{unit}"),
+        false => format!("{value:.1}{unit}"),
+    }
+}
+
+/// The program's time is that of files and pages, not of caches.
+fn waits(metrics: &Metrics) -> bool {
+    let blocked = metrics.extra.iter().find(|e| e.name == crate::WAITED);
+    blocked.is_some_and(|e| e.value.mean * 1e9 > MOST_WAITING * metrics.time_ps.mean)
+}
+
+/// Whatever others do, the program does not meet them: it stays in caches that it has for
+/// itself.
+fn cannot_matter(e: &Evidence<'_>) -> Option<(String, String)> {
+    let few = |run: &Run<'_>| {
+        let metrics = run.metrics;
+        let own = metrics.occupancy.iter().filter(|o| !o.shared);
+        let own = own.map(|o| o.bytes).max()?;
+        let shared = metrics.occupancy.iter().position(|o| o.shared);
+        let reached = metrics.mpki.get(shared?)?.accesses.mean;
+        let bytes = metrics.pages.mean * 4096.0;
+        let small = bytes <= own as f64 && reached <= LEAST_LAST_LEVEL && !waits(metrics);
+        small.then_some((bytes, own, reached))
+    };
+    if e.runs.iter().any(|run| few(run).is_none()) {
+        return None;
+    }
+    let (bytes, own, reached) = e.runs.first().and_then(few)?;
+    let name = crate::format::short(e.name, 40);
+    Some((
+        format!(
+            "{name}'s {} KiB fit into the {} KiB of its private caches, and it asks a cache that \
+             it shares {} times per 1000 instructions",
+            grouped((bytes / 1024.0).round() as u64),
+            grouped(own / 1024),
+            number(reached),
+        ),
+        "take a program that uses more memory, or a machine with smaller private caches".to_owned(),
+    ))
+}
+
+/// Which of the changes are told from chance, all together at 5 % (Holm 1979).
+pub(crate) fn holm(effects: &[&Sample]) -> Vec<bool> {
+    let mut order: Vec<(f64, usize)> = effects
+        .iter()
+        .enumerate()
+        .filter_map(|(at, s)| Some((p_value(s)?, at)))
+        .collect();
+    order.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut sure = vec![false; effects.len()];
+    let tests = order.len();
+    for (rank, (p, at)) in order.into_iter().enumerate() {
+        if p > LEVEL / (tests - rank) as f64 {
+            break;
+        }
+        sure[at] = true;
+    }
+    sure
+}
+
+/// Is the change sure, as one of so many that were looked at?
+pub(crate) fn sure_of(sample: &Sample, questions: usize) -> bool {
+    p_value(sample).is_some_and(|p| p <= LEVEL / questions.max(1) as f64)
+}
+
+/// How likely a mean so far from zero is by chance; `None` without an interval. Where values of
+/// single repetitions are not known, only whether it is below 5 % is.
+fn p_value(sample: &Sample) -> Option<f64> {
+    let sure = sample.excludes_zero()?;
+    if sample.n() < 2 {
+        return Some(if sure { LEVEL } else { 1.0 });
+    }
+    let half = sample.ci95?;
+    if half == 0.0 {
+        return Some(if sure { 0.0 } else { 1.0 });
+    }
+    let freedom = sample.n() as f64 - 1.0;
+    let t = sample.mean.abs() * t_quantile_975(freedom) / half;
+    let student = StudentsT::new(0.0, 1.0, freedom).ok()?;
+    Some(2.0 * (1.0 - student.cdf(t)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LevelMpki, Occupancy};
+
+    fn flat(value: f64) -> Sample {
+        Sample::new(vec![value; 3])
+    }
+
+    fn level(room: f64, start: f64, end: f64) -> Occupancy {
+        Occupancy {
+            level: "L3".to_owned(),
+            bytes: 8 << 20,
+            shared: true,
+            room: flat(room),
+            start: flat(start),
+            end: flat(end),
+            own_start: flat(start),
+            own_end: flat(end),
+        }
+    }
+
+    fn metrics(level: Occupancy, misses: f64, pages: f64) -> Metrics {
+        let private = Occupancy {
+            level: "L2".to_owned(),
+            bytes: 256 << 10,
+            shared: false,
+            ..Occupancy::default()
+        };
+        let of = |name: &str, n: f64| LevelMpki {
+            level: name.to_owned(),
+            mpki: flat(n),
+            accesses: flat(2.0 * n),
+        };
+        Metrics {
+            time_ps: flat(1e9),
+            instructions: flat(1e6),
+            pages: flat(pages),
+            mpki: vec![of("L2", 5.0), of("L3", misses)],
+            occupancy: vec![private, level],
+            ..Metrics::default()
+        }
+    }
+
+    fn judge(effect: &[f64], metrics: &Metrics) -> Verdict {
+        let effect = Sample::new(effect.to_vec());
+        verdict(&Evidence {
+            name: "bzip2",
+            effect: &effect,
+            significant: holm(&[&effect])[0],
+            runs: &[Run {
+                label: "alone".to_owned(),
+                metrics,
+            }],
+            warmup_refs: 1_000_000,
+            budget_refs: 2_000_000,
+        })
+    }
+
+    const SURE: &[f64] = &[0.20, 0.21, 0.22];
+
+    #[test]
+    fn a_sure_change_in_warm_caches_is_shown() {
+        let warm = metrics(level(1000.0, 990.0, 992.0), 3.0, 1e4);
+        assert_eq!(judge(SURE, &warm), Verdict::Shown);
+    }
+
+    #[test]
+    fn a_change_that_is_chance_or_small_is_none() {
+        let warm = metrics(level(1000.0, 990.0, 992.0), 3.0, 1e4);
+        for effect in [&[0.2, -0.3, 0.25][..], &[0.005, 0.0051, 0.0049]] {
+            let found = judge(effect, &warm);
+            assert!(matches!(found, Verdict::NoChange { .. }), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_shown_is_said_with_what_to_do() {
+        let warm = level(1000.0, 990.0, 992.0);
+        // 120 lines at 120 lines for each 2 million references, and then up to 95 % of 1000.
+        let filling = metrics(level(1000.0, 430.0, 550.0), 3.0, 1e4);
+        // Hardly anything changes, but what misses only fills.
+        let slowly = metrics(level(1000.0, 430.0, 436.0), 0.011, 1e4);
+        let slowly = Metrics {
+            mpki: vec![
+                slowly.mpki[0].clone(),
+                LevelMpki {
+                    mpki: flat(0.12),
+                    ..slowly.mpki[1].clone()
+                },
+            ],
+            instructions: flat(60_000.0),
+            ..slowly
+        };
+        let cases = [
+            (
+                judge(&[0.2, 0.21], &metrics(warm.clone(), 3.0, 1e4)),
+                "2 repetitions",
+                "repetitions = 3",
+            ),
+            (judge(SURE, &filling), "43 % full", "warmup_refs = 9.7M"),
+            (
+                judge(SURE, &slowly),
+                "83 % of the misses filled empty",
+                "warmup_refs =",
+            ),
+            (
+                judge(SURE, &metrics(warm, 0.01, 60.0)),
+                "240 KiB fit",
+                "uses more memory",
+            ),
+        ];
+        for (found, reason, advice) in cases {
+            let Verdict::CannotShow { why, act } = &found else {
+                panic!("{found:?}");
+            };
+            assert!(why.contains(reason) && act.contains(advice), "{why}; {act}");
+        }
+    }
+
+    #[test]
+    fn caches_do_not_count_where_time_is_that_of_the_disk() {
+        let mut filling = metrics(level(1000.0, 430.0, 550.0), 3.0, 1e4);
+        filling.extra.push(crate::Extra {
+            name: crate::WAITED.to_owned(),
+            unit: "ms".to_owned(),
+            value: flat(0.9),
+        });
+        assert_eq!(judge(SURE, &filling), Verdict::Shown);
+    }
+
+    #[test]
+    fn several_questions_are_corrected_together() {
+        // p = 0.010, 0.021 and 0.75: 0.05 / 3, 0.05 / 2 and then no more.
+        let strong = Sample::new(vec![1.0, 1.2, 1.1, 0.6]);
+        let weak = Sample::new(vec![0.9, 1.4, 0.5, 0.7]);
+        let none = Sample::new(vec![0.5, -0.4, 0.1, -0.3]);
+        let alone = [&strong, &weak, &none].map(|s| p_value(s).unwrap_or(f64::NAN));
+        assert!(alone[0] < 0.05 / 3.0 && alone[1] < 0.05 / 2.0, "{alone:?}");
+        assert!(alone[1] > 0.05 / 3.0 && alone[2] > 0.5, "{alone:?}");
+        assert_eq!(holm(&[&none, &weak, &strong]), [false, true, true]);
+        let half = Sample::new(vec![1.0, 2.0, 0.2, 0.6]);
+        assert_eq!(holm(&[&none, &half, &half]), [false, false, false]);
+        assert_eq!(holm(&[&half]), [half.excludes_zero() == Some(true)]);
+    }
+
+    #[test]
+    fn counts_are_rounded_up_as_scenarios_take_them() {
+        let cases = [
+            (9_666_666.7, "9.7M"),
+            (1.0, "1"),
+            (12_000.0, "12k"),
+            (1.21e9, "1.3G"),
+            (990_001.0, "1M"),
+        ];
+        for (refs, expected) in cases {
+            assert_eq!(count(refs), expected);
+        }
+    }
+}
