@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use piebald_hw::nearest::did_you_mean;
 use piebald_trace::{
-    about::{About, Field, Form, Part, Stamps},
+    about::{About, Field, Form, Kind, Part, Radix, Stamps},
     block::{self, TargetKind, Traits},
     detect::{Found, TraceFormat},
     foreign,
@@ -109,7 +109,7 @@ fn page() -> String {
 /// All that is said of a format, as Markdown.
 fn section(format: TraceFormat) -> String {
     let about = format.about();
-    let mut out = format!("### {}\n\n{}.\n\n", format.name(), capital(about.what));
+    let mut out = format!("### {}\n\n{}.\n\n", format.name(), about.what);
     match about.form {
         Form::Text {
             line,
@@ -139,33 +139,32 @@ fn layout(part: &Part) -> String {
     let rows = part.fields.iter().map(|field| {
         let begin = at.to_string();
         at += field.bytes();
-        let sample = match field.holds {
-            "not used" => String::new(),
-            _ => number(field.sample),
-        };
         [
             begin,
             field.name.to_owned(),
             kind(field),
             field.holds.to_owned(),
-            sample,
+            sample(field),
         ]
     });
     let header = ["byte", "field", "type", "what it holds", "sample"];
-    let (title, rows) = (capital(part.what), table(header, rows));
-    format!("\n{title} ({} B):\n\n{rows}", part.bytes())
+    let rows = table(header, rows);
+    let note = match part.note {
+        "" => String::new(),
+        note => format!(" {note}"),
+    };
+    format!("\n{} of {} B.{note}\n\n{rows}", part.what, part.bytes())
 }
 
-/// Numbers that are no counts are easier to find in hexadecimal.
-fn number(sample: i64) -> String {
-    match sample {
-        0x1_0000.. | ..-1 => format!("{sample:#x}"),
-        _ => sample.to_string(),
+fn sample(field: &Field) -> String {
+    match (field.holds, field.shown) {
+        ("not used", _) => String::new(),
+        (_, Radix::Hexadecimal) => format!("{:#x}", field.sample),
+        (_, Radix::Decimal) => field.sample.to_string(),
     }
 }
 
 fn kind(field: &Field) -> String {
-    use piebald_trace::about::Kind;
     match (field.kind, field.times) {
         (Kind::Bytes(n), _) => format!("{n} B"),
         (kind, 1) => kind.name().to_owned(),
@@ -236,17 +235,10 @@ fn references(format: foreign::Format) -> String {
 
 fn found(found: Found) -> &'static str {
     match found {
-        Found::Always => "yes",
-        Found::Unless => "yes, unless the same records may be another tool's",
-        Found::Never => "no, any file may be one: it must be named",
+        Found::Always => "yes, where no other reader takes its records",
+        Found::Unless => "only where its records show more than that they can be read",
+        Found::Never => "no, any file could be one: it must be named",
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or(String::new(), |first| {
-        first.to_uppercase().chain(letters).collect()
-    })
 }
 
 /// A table of Markdown whose columns are aligned, so that it can be read in a terminal as well. The

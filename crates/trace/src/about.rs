@@ -67,6 +67,8 @@ impl ByteOrder {
 pub struct Part {
     /// Which.
     pub what: &'static str,
+    /// What else is to be said of it; may be empty.
+    pub note: &'static str,
     /// Its fields without gaps; the first begins at byte 0.
     pub fields: &'static [Field],
 }
@@ -89,6 +91,8 @@ pub struct Field {
     pub times: usize,
     /// What it holds, with the unit.
     pub holds: &'static str,
+    /// How its numbers are best shown.
+    pub shown: Radix,
     /// What the first of them holds in the sample; the others hold 0.
     pub sample: i64,
 }
@@ -105,7 +109,16 @@ pub(crate) const fn field(
         kind,
         times: 1,
         holds,
+        shown: Radix::Decimal,
         sample,
+    }
+}
+
+/// A field whose numbers are addresses or bits.
+pub(crate) const fn hex(of: Field) -> Field {
+    Field {
+        shown: Radix::Hexadecimal,
+        ..of
     }
 }
 
@@ -117,6 +130,15 @@ pub(crate) const fn fields(times: usize, of: Field) -> Field {
 /// Bytes that the reader passes over.
 pub(crate) const fn unused(name: &'static str, bytes: usize) -> Field {
     field(name, Kind::Bytes(bytes), "not used", 0)
+}
+
+/// How numbers are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Radix {
+    /// To the base of 10.
+    Decimal,
+    /// To the base of 16.
+    Hexadecimal,
 }
 
 /// Type of a field.
@@ -216,11 +238,13 @@ mod tests {
     fn samples_are_the_fields_one_behind_another_in_their_order() {
         const PARTS: &[Part] = &[
             Part {
-                what: "header",
+                what: "Header",
+                note: "",
                 fields: &[field("a", Kind::U16, "", 0x0102), unused("b", 2)],
             },
             Part {
-                what: "record",
+                what: "Record",
+                note: "",
                 fields: &[fields(2, field("c", Kind::I32, "", -2))],
             },
         ];

@@ -30,9 +30,14 @@ use super::fetch::FetchFilter;
 use super::input::Input;
 use super::thread::{Decode, Sink, drive, site_of, within_line};
 use super::{Format, Options};
-use crate::about::{About, ByteOrder, Field, Form, Kind, Part, Stamps, field, fields, unused};
+use crate::about::{About, ByteOrder, Field, Form, Kind, Part, Stamps, field, fields, hex, unused};
 
-const IP: Field = field("ip", Kind::U64, "address of the instruction", 0x40_1000);
+const IP: Field = hex(field(
+    "ip",
+    Kind::U64,
+    "address of the instruction",
+    0x40_1000,
+));
 const IS_BRANCH: Field = field("is_branch", Kind::U8, "0 or 1", 0);
 const TAKEN: Field = field("branch_taken", Kind::U8, "0 or 1", 0);
 const SOURCE: &str = "ChampSim's inc/trace_instruction.h, and its tracer \
@@ -46,7 +51,7 @@ const fn register(name: &'static str, sample: i64) -> Field {
 
 /// A place in memory.
 const fn memory(name: &'static str, sample: i64) -> Field {
-    field(name, Kind::U64, "address, 0 for none", sample)
+    hex(field(name, Kind::U64, "address, 0 for none", sample))
 }
 
 pub(super) const SMALL: Entry = Entry {
@@ -56,7 +61,8 @@ pub(super) const SMALL: Entry = Entry {
         form: Form::Binary {
             order: ByteOrder::Little,
             parts: &[Part {
-                what: "instruction",
+                what: "Instruction",
+                note: "",
                 fields: &[
                     IP,
                     IS_BRANCH,
@@ -87,7 +93,8 @@ pub(super) const LARGE: Entry = Entry {
         form: Form::Binary {
             order: ByteOrder::Little,
             parts: &[Part {
-                what: "instruction",
+                what: "Instruction",
+                note: "",
                 fields: &[
                     IP,
                     IS_BRANCH,

@@ -18,7 +18,7 @@ use super::error::{Complaint, ForeignError};
 use super::fetch::FetchFilter;
 use super::input::Input;
 use super::thread::{Decode, Identity, Sink, drive, site_of};
-use crate::about::{About, ByteOrder, Form, Kind, Part, Stamps, field};
+use crate::about::{About, ByteOrder, Form, Kind, Part, Stamps, field, hex};
 
 pub(super) const ENTRY: entry::Entry = entry::Entry {
     name: "drmemtrace",
@@ -28,7 +28,8 @@ pub(super) const ENTRY: entry::Entry = entry::Entry {
             order: ByteOrder::Little,
             parts: &[
                 Part {
-                    what: "first entry: the header",
+                    what: "Header, the first entry",
+                    note: "",
                     fields: &[
                         field("type", Kind::U16, "25", 25),
                         field("size", Kind::U16, "0", 0),
@@ -36,7 +37,8 @@ pub(super) const ENTRY: entry::Entry = entry::Entry {
                     ],
                 },
                 Part {
-                    what: "further entries",
+                    what: "Further entry",
+                    note: "",
                     fields: &[
                         field(
                             "type",
@@ -52,12 +54,12 @@ pub(super) const ENTRY: entry::Entry = entry::Entry {
                             "bytes; of a marker: its kind (25 system call)",
                             8,
                         ),
-                        field(
+                        hex(field(
                             "value",
                             Kind::U64,
                             "address, id, or the marker's value",
                             0x7ffe_1000,
-                        ),
+                        )),
                     ],
                 },
             ],

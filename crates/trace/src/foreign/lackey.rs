@@ -26,7 +26,7 @@ use crate::about::{About, Form, Stamps};
 pub(super) const ENTRY: Entry = Entry {
     name: "lackey",
     about: About {
-        what: "text of valgrind --tool=lackey --trace-mem=yes --log-file=NAME.%p",
+        what: "Text of valgrind --tool=lackey --trace-mem=yes --log-file=NAME.%p",
         form: Form::Text {
             line: "letter address,size",
             fields: &[

@@ -20,7 +20,7 @@ use crate::about::{About, Form, Stamps};
 pub(super) const ENTRY: Entry = Entry {
     name: "load-store",
     about: About {
-        what: "loads and stores with the instructions between them, as SimpleScalar-style tracers write",
+        what: "Loads and stores with the instructions between them, as SimpleScalar-style tracers write",
         form: Form::Text {
             line: "l|s 0xADDRESS instructions [latency latency]",
             fields: &[

@@ -23,7 +23,7 @@ use crate::about::{About, Form, Stamps};
 pub(super) const ENTRY: Entry = Entry {
     name: "pinatrace",
     about: About {
-        what: "the output of Pin's example tool pinatrace",
+        what: "The output of Pin's example tool pinatrace",
         form: Form::Text {
             line: "0xINSTRUCTION: R|W 0xADDRESS",
             fields: &[

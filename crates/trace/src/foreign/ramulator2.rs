@@ -23,7 +23,7 @@ use crate::about::{About, Form, Stamps};
 pub(super) const LOAD_STORE: Entry = Entry {
     name: "ramulator2-load-store",
     about: About {
-        what: "traces of Ramulator 2's load/store frontend",
+        what: "Traces of Ramulator 2's load/store frontend",
         form: Form::Text {
             line: "LD|ST ADDRESS",
             fields: &[
@@ -49,7 +49,7 @@ pub(super) const LOAD_STORE: Entry = Entry {
 pub(super) const READ_WRITE: Entry = Entry {
     name: "ramulator2-read-write",
     about: About {
-        what: "traces of Ramulator 2's read/write frontend",
+        what: "Traces of Ramulator 2's read/write frontend",
         form: Form::Text {
             line: "R|W n,n,...",
             fields: &[

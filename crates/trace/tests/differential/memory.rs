@@ -143,9 +143,9 @@ fn drmemtrace(instrs: &[Instr], out: &mut Written) {
         entry(kind, size, value, out);
     }
     for instr in instrs {
-        let kind = instr.pick(0, &[10, 11, 12, 13, 14, 15, 16, 31, 48, 49]);
+        let of_instr = instr.pick(0, &[10, 11, 12, 13, 14, 15, 16, 31, 48, 49]);
         entry(47, 4, instr.spice, out);
-        entry(kind, u16::from(instr.size % 15) + 1, instr.pc, out);
+        entry(of_instr, u16::from(instr.size % 15) + 1, instr.pc, out);
         out.gap += 1;
         if instr.idle % 3 > 0 {
             let count = instr.idle as u16 % 8 + 1;
@@ -305,10 +305,10 @@ fn pinatrace(instrs: &[Instr], out: &mut Written) {
         match (read, written) {
             (Some(a), Some(b)) if a == b => out.refer_in_line(RefKind::Update, a, 8),
             _ => {
-                for addr in read {
+                if let Some(addr) = read {
                     out.refer_in_line(RefKind::Load, addr, 8);
                 }
-                for addr in written {
+                if let Some(addr) = written {
                     out.refer_in_line(RefKind::Store, addr, 8);
                 }
             }

@@ -21,7 +21,7 @@ use super::super::reader::{Entry, Looks, Parse};
 use super::super::request::{FileKey, Nanos, Op};
 use super::super::sink::Sink;
 use super::super::{TargetKind, Times, Traits};
-use crate::about::{About, ByteOrder, Form, Kind, Part, Stamps, field, unused};
+use crate::about::{About, ByteOrder, Form, Kind, Part, Stamps, field, hex, unused};
 use crate::foreign::ForeignError;
 use crate::foreign::error::Complaint;
 use crate::foreign::input::Input;
@@ -35,15 +35,16 @@ pub(crate) const ENTRY: Entry = Entry {
             order: ByteOrder::Little,
             parts: &[
                 Part {
-                    what: "head",
+                    what: "Head",
+                    note: "",
                     fields: &[
-                        field(
+                        hex(field(
                             "type, pid",
                             Kind::U32,
                             "bits 0 to 4: 0 new, 1 fork, 2 exit, 3 read, 4 write, 5 open, 6 close, \
                              7 seek, 8 llseek, 9 stat, 13 pread, 14 pwrite; bits 5 to 31: process",
                             697 << 5 | 13,
-                        ),
+                        )),
                         field(
                             "argument",
                             Kind::U32,
@@ -53,8 +54,9 @@ pub(crate) const ENTRY: Entry = Entry {
                     ],
                 },
                 Part {
-                    what: "body of pread and pwrite. Those of read, write and seek have no offset; new, \
-                           open and close have others, and the rest none",
+                    what: "Body of pread and pwrite",
+                    note: "Those of read, write and seek have no offset; new, \
+                           open and close have others, and the rest none.",
                     fields: &[
                         unused("program counters", 12),
                         field("asked", Kind::I32, "bytes asked for; not used", 4096),

@@ -15,7 +15,7 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "arc",
     aliases: &["lis"],
     about: About {
-        what: "traces of the ARC authors (Megiddo and Modha): P1 to P14, S1 to S3, OLTP and others",
+        what: "Traces of the ARC authors (Megiddo and Modha): P1 to P14, S1 to S3, OLTP and others",
         form: Form::Text {
             line: LINE,
             fields: &[

@@ -17,7 +17,7 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "blkparse",
     aliases: &[],
     about: About {
-        what: "text that blkparse makes of a log of blktrace, in its default form",
+        what: "Text that blkparse makes of a log of blktrace, in its default form",
         form: Form::Text {
             line: "device cpu sequence seconds pid action rwbs sector + sectors [program]",
             fields: &[

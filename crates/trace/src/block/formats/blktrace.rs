@@ -13,7 +13,7 @@ use super::super::reader::{Entry, Looks, Parse};
 use super::super::request::{Nanos, Op};
 use super::super::sink::Sink;
 use super::super::{Options, Stage, TargetKind, Times, Traits};
-use crate::about::{About, ByteOrder, Form, Kind, Part, Stamps, field};
+use crate::about::{About, ByteOrder, Form, Kind, Part, Stamps, field, hex};
 use crate::foreign::ForeignError;
 use crate::foreign::error::Complaint;
 use crate::foreign::input::Input;
@@ -22,26 +22,32 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "blktrace",
     aliases: &[],
     about: About {
-        what: "binary log of Linux' blktrace, one file per processor or merged",
+        what: "Binary log of Linux' blktrace, one file per processor or merged",
         form: Form::Binary {
             order: ByteOrder::OfMachine,
             parts: &[Part {
-                what: "event, followed by pdu_len bytes that are passed over",
+                what: "Event",
+                note: "pdu_len bytes follow, which are passed over.",
                 fields: &[
-                    field("magic", Kind::U32, "0x65617400 + version 7", 0x6561_7407),
+                    hex(field(
+                        "magic",
+                        Kind::U32,
+                        "0x65617400 + version 7",
+                        0x6561_7407,
+                    )),
                     field("sequence", Kind::U32, "not used", 1),
                     field("time", Kind::U64, "ns", 9_507_758),
                     field("sector", Kind::U64, "first sector, of 512 B", 223_490),
                     field("bytes", Kind::U32, "length in bytes", 4096),
-                    field(
+                    hex(field(
                         "action",
                         Kind::U32,
                         "low byte: stage (1 queued, 7 issued, 8 completed); bit 16 read, 17 write, \
                          18 flush, 26 notice, 29 discard",
                         0x2_0001,
-                    ),
+                    )),
                     field("pid", Kind::U32, "process", 697),
-                    field("device", Kind::U32, "major << 20 | minor", 8 << 20),
+                    hex(field("device", Kind::U32, "major << 20 | minor", 8 << 20)),
                     field("cpu", Kind::U32, "processor; not used", 3),
                     field("error", Kind::U16, "not used", 0),
                     field("pdu_len", Kind::U16, "bytes behind the event", 0),

@@ -18,7 +18,7 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "ids",
     aliases: &["lirs", "txt"],
     about: About {
-        what: "one block number per line: the LIRS authors' traces, and libCacheSim's txt",
+        what: "One block number per line: the LIRS authors' traces, and libCacheSim's txt",
         form: Form::Text {
             line: "block",
             fields: &[("block", "number, decimal or with 0x hexadecimal")],

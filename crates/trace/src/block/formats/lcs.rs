@@ -9,17 +9,22 @@
 use super::super::reader::{Entry, Looks, Parse};
 use super::super::sink::Sink;
 use super::oracle::{NEXT, OPERATIONS, Record, STAMPS, bytes_at, general, traits};
-use crate::about::{About, ByteOrder, Field, Form, Kind, Part, field, unused};
+use crate::about::{About, ByteOrder, Field, Form, Kind, Part, field, hex, unused};
 use crate::foreign::ForeignError;
 use crate::foreign::error::Complaint;
 use crate::foreign::input::Input;
 
-const HEADER_PART: &str = "header; older files have one of 1024 B";
+const HEADER_NOTE: &str = "Older files have one of 1024 B.";
 const SOURCE: &str = "libCacheSim's lcs.h and lcs.c";
 
 /// The header of a file of this version.
 const fn header_fields(version: i64) -> [Field; 4] {
-    let magic = field("magic", Kind::U64, "0x123456789abcdef0", MAGIC as i64);
+    let magic = hex(field(
+        "magic",
+        Kind::U64,
+        "0x123456789abcdef0",
+        MAGIC as i64,
+    ));
     [
         magic,
         field("version", Kind::U64, "1 to 8", version),
@@ -37,11 +42,13 @@ pub(crate) const V1: Entry = Entry {
             order: ByteOrder::Little,
             parts: &[
                 Part {
-                    what: HEADER_PART,
+                    what: "Header",
+                    note: HEADER_NOTE,
                     fields: &header_fields(1),
                 },
                 Part {
-                    what: "record",
+                    what: "Record",
+                    note: "",
                     fields: &[
                         field("clock_time", Kind::U32, "s", 10),
                         field("obj_id", Kind::U64, "object", 800),
@@ -69,12 +76,14 @@ pub(crate) const V2: Entry = Entry {
             order: ByteOrder::Little,
             parts: &[
                 Part {
-                    what: HEADER_PART,
+                    what: "Header",
+                    note: HEADER_NOTE,
                     fields: &header_fields(3),
                 },
                 Part {
-                    what: "record of version 3. Version 2 has 32 bits for the size and no ttl (28 B). \
-                           Versions 4 to 8 append 1, 2, 4, 8 or 16 features (u32, not used)",
+                    what: "Record of version 3",
+                    note: "Version 2 has 32 bits for the size and no ttl (28 B). \
+                           Versions 4 to 8 append 1, 2, 4, 8 or 16 features (u32, not used).",
                     fields: &[
                         field("clock_time", Kind::U32, "s", 10),
                         field("obj_id", Kind::U64, "object", 800),

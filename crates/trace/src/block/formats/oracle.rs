@@ -36,7 +36,8 @@ pub(crate) const GENERAL: Entry = Entry {
         form: Form::Binary {
             order: ByteOrder::Little,
             parts: &[Part {
-                what: "record",
+                what: "Record",
+                note: "",
                 fields: &[
                     field("clock_time", Kind::U32, "s", 10),
                     field("obj_id", Kind::U64, "object", 800),
@@ -74,7 +75,8 @@ pub(crate) const OP_NS: Entry = Entry {
         form: Form::Binary {
             order: ByteOrder::Little,
             parts: &[Part {
-                what: "record",
+                what: "Record",
+                note: "",
                 fields: &[
                     field("clock_time", Kind::U32, "s", 10),
                     field("obj_id", Kind::U64, "object", 800),

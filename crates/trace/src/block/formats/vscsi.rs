@@ -35,7 +35,8 @@ pub(crate) const V1: Entry = Entry {
         form: Form::Binary {
             order: ByteOrder::Little,
             parts: &[Part {
-                what: "command",
+                what: "Command",
+                note: "",
                 fields: &[
                     field("sn", Kind::U32, "serial number; not used", 0),
                     LENGTH,
@@ -78,7 +79,8 @@ pub(crate) const V2: Entry = Entry {
         form: Form::Binary {
             order: ByteOrder::Little,
             parts: &[Part {
-                what: "command",
+                what: "Command",
+                note: "",
                 fields: &[
                     CODE,
                     field("ver", Kind::U16, "2 in the high byte", 2 << 8),

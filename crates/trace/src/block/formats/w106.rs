@@ -18,12 +18,13 @@ pub(crate) const LITTLE: Entry = Entry {
     name: "w106",
     aliases: &["cloudphysics", "le32"],
     about: About {
-        what: "block numbers of 32 bits, as CloudPhysics' w106 that Caffeine's repository keeps and the \
+        what: "Block numbers of 32 bits, as CloudPhysics' w106 that Caffeine's repository keeps and the \
                LIRS2 authors made",
         form: Form::Binary {
             order: ByteOrder::Little,
             parts: &[Part {
-                what: "reference",
+                what: "Reference",
+                note: "",
                 fields: &[field("block", Kind::U32, "number of a block", 4711)],
             }],
         },
@@ -45,11 +46,12 @@ pub(crate) const BIG: Entry = Entry {
     name: "w106-be",
     aliases: &["caffeine", "cache2k", "be32"],
     about: About {
-        what: "block numbers of 32 bits, as Caffeine and cache2k write them",
+        what: "Block numbers of 32 bits, as Caffeine and cache2k write them",
         form: Form::Binary {
             order: ByteOrder::Big,
             parts: &[Part {
-                what: "reference",
+                what: "Reference",
+                note: "",
                 fields: &[field("block", Kind::U32, "number of a block", 4711)],
             }],
         },
@@ -72,11 +74,12 @@ pub(crate) const VALPIN: Entry = Entry {
     name: "valpin",
     aliases: &["le64"],
     about: About {
-        what: "block numbers of 64 bits, libCacheSim's valpin",
+        what: "Block numbers of 64 bits, libCacheSim's valpin",
         form: Form::Binary {
             order: ByteOrder::Little,
             parts: &[Part {
-                what: "reference",
+                what: "Reference",
+                note: "",
                 fields: &[field("block", Kind::U64, "number of a block", 4711)],
             }],
         },

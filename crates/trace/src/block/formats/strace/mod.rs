@@ -72,7 +72,7 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "strace",
     aliases: &[],
     about: About {
-        what: "text of strace, best of strace -f -y -ttt -o LOG",
+        what: "Text of strace, best of strace -f -y -ttt -o LOG",
         form: Form::Text {
             line: "[pid] [time] call(arguments) = result",
             fields: &[
