@@ -60,7 +60,7 @@ fn an_unknown_name_is_told_the_nearest_one() {
             &["trace", "convert", "x", "y", "--format", "lacky"],
             "lackey",
         ),
-        (&["replay", "x", "--format", "systor18"], "systor17"),
+        (&["replay", "x", "--format", "tencnet"], "tencent"),
     ];
     for (args, near) in cases {
         let (code, _, err) = run(args);
