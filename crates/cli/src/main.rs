@@ -22,6 +22,7 @@ mod status;
 mod study;
 mod trace;
 mod trace_block;
+mod trace_formats;
 mod trace_info;
 
 use std::process::ExitCode;

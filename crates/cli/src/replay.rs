@@ -15,7 +15,7 @@ use piebald_lab::{
     },
     rooms::{
         os_model::replace::{PolicySpec, registry},
-        trace::block::{Format, Options, PageShift},
+        trace::block::{Options, PageShift},
     },
 };
 use piebald_report::{
@@ -28,6 +28,7 @@ use piebald_units::{Bytes, Count};
 use crate::{
     failure::{Failure, print},
     progress, running,
+    trace_formats::named_block,
 };
 
 /// Policies that are replayed unless others are named.
@@ -173,7 +174,7 @@ fn command() -> String {
 
 fn request(args: &Args) -> Result<ReplayRequest, Failure> {
     let format = match &args.format {
-        Some(name) => Some(name.parse::<Format>().map_err(Failure::usage)?),
+        Some(name) => Some(named_block(name).map_err(Failure::usage)?),
         None => None,
     };
     let page = PageShift::from_bytes(args.page).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! `piebald trace info|head|convert|regions`
+//! `piebald trace info|head|convert|regions|formats`
 
 use std::{
     fmt::Write as _,
@@ -18,7 +18,7 @@ use piebald_units::op::{MemRef, Next, OpSource};
 
 use crate::{
     failure::{Failure, print},
-    regions, trace_block, trace_info,
+    regions, trace_block, trace_formats, trace_info,
 };
 
 /// Arguments of `piebald trace`.
@@ -35,7 +35,7 @@ enum What {
         /// A recording, a memory trace, or a block or file trace
         file: PathBuf,
         /// Format of a foreign trace, if it is not to be found out
-        #[arg(long)]
+        #[arg(long, value_parser = trace_formats::named)]
         format: Option<TraceFormat>,
         /// Leave out wrong records of a block or file trace, and count them
         #[arg(long, conflicts_with = "recover")]
@@ -52,7 +52,7 @@ enum What {
         /// A recording, a memory trace, or a block or file trace
         file: PathBuf,
         /// Format of a foreign trace, if it is not to be found out
-        #[arg(long)]
+        #[arg(long, value_parser = trace_formats::named)]
         format: Option<TraceFormat>,
         /// Which thread
         #[arg(long, default_value_t = 0)]
@@ -68,7 +68,7 @@ enum What {
         /// Recording to write
         output: PathBuf,
         /// Format of the trace, if it is not to be found out
-        #[arg(long)]
+        #[arg(long, value_parser = trace_formats::named_memory)]
         format: Option<Format>,
         /// What was made as JSON
         #[arg(long)]
@@ -76,6 +76,8 @@ enum What {
     },
     /// Choose parts of a recording that stand for the whole
     Regions(regions::Args),
+    /// List the formats of traces, or say what is in one of them
+    Formats(trace_formats::Args),
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -114,6 +116,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             json,
         } => convert(input, output, *format, *json),
         What::Regions(args) => regions::run(args),
+        What::Formats(args) => trace_formats::run(args),
     }?;
     Ok(ExitCode::SUCCESS)
 }

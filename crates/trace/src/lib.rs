@@ -5,6 +5,7 @@
 //! [`mod@detect`] says which of them a file is. All read files, pipes and standard input
 //! ([`source`]).
 
+pub mod about;
 pub mod block;
 pub mod convert;
 pub mod detect;

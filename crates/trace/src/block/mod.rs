@@ -7,11 +7,8 @@
 //! made up: whoever needs disk addresses must state a layout for the second kind, and cannot have
 //! any for the third.
 //!
-//! | kind | formats |
-//! |---|---|
-//! | sectors of a disk | `blktrace`, `blkparse`, `msr`, `spc`, `vscsi-v1`, `vscsi-v2`, `libcachesim-csv`, `arc`, `systor17`, `tencent`, `mqsim`, `disksim`, `disksim-validate` |
-//! | bytes of a file | `strace`, `fpt`, `fio`, `accusim` |
-//! | opaque blocks | `oracle-general`, `oracle-general-opns`, `lcs-v1`, `lcs`, `ids` (LIRS, libCacheSim txt), `w106`, `w106-be`, `valpin` |
+//! The kinds are sectors of a disk, bytes of a file, and opaque blocks. Each reader in `formats` has a
+//! table entry beside it, which says what a record holds ([`Format::about`]).
 //!
 //! # Time
 //!
@@ -54,6 +51,7 @@ pub use request::{FileKey, Nanos, NextUse, Op, PageShift, PageSpan, Request, Spa
 pub use sink::{Notes, Passed, Skipped};
 pub use summary::{Summary, head, summarize};
 
+use crate::about::About;
 use crate::foreign::error::shorten;
 use reader::Entry;
 
@@ -137,6 +135,16 @@ impl Format {
     /// The name that users write.
     pub const fn name(self) -> &'static str {
         self.entry().name
+    }
+
+    /// Other names that users may write.
+    pub const fn aliases(self) -> &'static [&'static str] {
+        self.entry().aliases
+    }
+
+    /// What is said of the format.
+    pub const fn about(self) -> &'static About {
+        &self.entry().about
     }
 
     /// What the format's requests say.

@@ -7,6 +7,7 @@ use super::names::{Devices, Files};
 use super::request::Request;
 use super::sink::{Notes, Passed, Sink, Skipped, State};
 use super::{Format, Options, Traits};
+use crate::about::About;
 use crate::detect;
 use crate::foreign::ForeignError;
 use crate::foreign::error::Complaint;
@@ -34,6 +35,7 @@ pub(crate) enum Looks {
 pub(crate) struct Entry {
     pub name: &'static str,
     pub aliases: &'static [&'static str],
+    pub about: About,
     pub traits: Traits,
     pub looks: Looks,
     pub parser: fn(&Options) -> Box<dyn Parse>,

@@ -21,6 +21,8 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use crate::about::About;
+use crate::block::reader::Looks;
 use crate::block::{self, BlockError};
 use crate::foreign::input::Input;
 use crate::foreign::{self, ForeignError};
@@ -44,6 +46,56 @@ impl TraceFormat {
             Self::Block(format) => format.name(),
         }
     }
+}
+
+impl TraceFormat {
+    /// Every format, those of block and file traces first.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let block = block::Format::ALL.into_iter().map(Self::Block);
+        block.chain(foreign::Format::ALL.into_iter().map(Self::Memory))
+    }
+
+    /// What is said of the format.
+    pub const fn about(&self) -> &'static About {
+        match self {
+            Self::Memory(format) => format.about(),
+            Self::Block(format) => format.about(),
+        }
+    }
+
+    /// Other names that users may write.
+    pub const fn aliases(&self) -> &'static [&'static str] {
+        match self {
+            Self::Memory(_) => &[],
+            Self::Block(format) => format.aliases(),
+        }
+    }
+
+    /// Whether the content tells the format.
+    pub const fn found_out(&self) -> Found {
+        match self {
+            Self::Memory(format) => match &format.entry().lines {
+                Some(lines) if lines.doubt.is_some() => Found::Unless,
+                _ => Found::Always,
+            },
+            Self::Block(format) => match &format.entry().looks {
+                Looks::Text | Looks::Binary(..) => Found::Always,
+                Looks::Doubtful(_) => Found::Unless,
+                Looks::Unknowable => Found::Never,
+            },
+        }
+    }
+}
+
+/// Whether the content of a file tells a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// It does, where no other format's records look the same.
+    Always,
+    /// It does, unless the records may be another tool's.
+    Unless,
+    /// It must be named.
+    Never,
 }
 
 impl fmt::Display for TraceFormat {

@@ -7,10 +7,10 @@ use crate::block::formats::libcachesim;
 use crate::block::reader::{Doubt, Looks, Parse};
 use crate::block::sink::{Sink, State};
 use crate::block::{self, Options};
-use crate::foreign::champsim;
+use crate::foreign::entry::Lines;
 use crate::foreign::error::{Complaint, ForeignError, shorten};
 use crate::foreign::input::{BUFFER, Input};
-use crate::foreign::lines::{FORMS, Form};
+use crate::foreign::{self, champsim};
 
 /// Records with data that must parse; damage further on is the reader's to report.
 const RECORDS: u64 = 64;
@@ -98,8 +98,10 @@ impl Trials {
                 Trial::Failed(failure) => trials.failures.push(failure),
             }
         }
-        for form in &FORMS {
-            trials.try_form(form, text);
+        for format in foreign::Format::ALL {
+            if let Some(lines) = &format.entry().lines {
+                trials.try_lines(TraceFormat::Memory(format), lines, text);
+            }
         }
         trials.sorted()
     }
@@ -154,8 +156,7 @@ impl Trials {
         }
     }
 
-    fn try_form(&mut self, form: &Form, text: &[u8]) {
-        let format = TraceFormat::Memory(form.format);
+    fn try_lines(&mut self, format: TraceFormat, form: &Lines, text: &[u8]) {
         let mut sample: Vec<&[u8]> = Vec::new();
         let mut failure: Option<Failure> = None;
         let lines = text.split(|b| *b == b'\n');

@@ -1,18 +1,5 @@
-//! ChampSim traces: one fixed record per instruction, little-endian.
-//!
-//! | bytes | `input_instr` (64) | `cloudsuite_instr` (96) |
-//! |---|---|---|
-//! | instruction address | 0..8 | 0..8 |
-//! | is a branch, was taken | 8, 9 | 8, 9 |
-//! | destination registers | 10..12 | 10..14 |
-//! | source registers | 12..16 | 14..18 |
-//! | destination (stored) addresses | 16..32 | 24..56 |
-//! | source (loaded) addresses | 32..64 | 56..88 |
-//! | address space id | - | 88..90 (not used) |
-//!
-//! Source: ChampSim's `inc/trace_instruction.h`, and its tracer `tracer/pin/champsim_tracer.cpp`,
-//! whose machine is little-endian. Address and register 0 mean "none"; the tracer fills its places
-//! from the first (`WriteToSet`).
+//! ChampSim traces: one fixed record per instruction. Address and register 0 mean "none"; the tracer
+//! fills its places from the first (`WriteToSet`).
 //!
 //! Deviations, for lack of data: a reference is 8 bytes, cut at the line's end; an instruction is
 //! 1 byte, so that its fetch stays on one line. An address that is both loaded and stored by an
@@ -37,11 +24,102 @@
 use piebald_units::VirtAddr;
 use piebald_units::op::{Next, RefKind};
 
+use super::entry::Entry;
 use super::error::{Complaint, ForeignError};
 use super::fetch::FetchFilter;
 use super::input::Input;
-use super::thread::{Decode, Sink, site_of, within_line};
+use super::thread::{Decode, Sink, drive, site_of, within_line};
 use super::{Format, Options};
+use crate::about::{About, ByteOrder, Field, Form, Kind, Part, Stamps, field, fields, hex, unused};
+
+const IP: Field = hex(field(
+    "ip",
+    Kind::U64,
+    "address of the instruction",
+    0x40_1000,
+));
+const IS_BRANCH: Field = field("is_branch", Kind::U8, "0 or 1", 0);
+const TAKEN: Field = field("branch_taken", Kind::U8, "0 or 1", 0);
+const SOURCE: &str = "ChampSim's inc/trace_instruction.h, and its tracer \
+    tracer/pin/champsim_tracer.cpp, whose machine is little-endian";
+const ASSUMES: &str = "sizes: 8 bytes, cut at the line's end";
+
+/// A register.
+const fn register(name: &'static str, sample: i64) -> Field {
+    field(name, Kind::U8, "number of a register, 0 for none", sample)
+}
+
+/// A place in memory.
+const fn memory(name: &'static str, sample: i64) -> Field {
+    hex(field(name, Kind::U64, "address, 0 for none", sample))
+}
+
+pub(super) const SMALL: Entry = Entry {
+    name: "champsim",
+    about: About {
+        what: "ChampSim's traces: a record per instruction (input_instr)",
+        form: Form::Binary {
+            order: ByteOrder::Little,
+            parts: &[Part {
+                what: "Instruction",
+                note: "",
+                fields: &[
+                    IP,
+                    IS_BRANCH,
+                    TAKEN,
+                    fields(2, register("destination_registers", 8)),
+                    fields(4, register("source_registers", 10)),
+                    fields(2, memory("destination_memory, stored", 0)),
+                    fields(4, memory("source_memory, loaded", 0x7ffe_1000)),
+                ],
+            }],
+        },
+        source: SOURCE,
+        stamps: Stamps::Absent,
+        left_out: "nothing. A place that is loaded and stored by an instruction is one update; \
+                   dependences come from registers",
+    },
+    filtered: false,
+    assumes: Some(ASSUMES),
+    instructions: true,
+    lines: None,
+    open: |options, input| drive(Registers::<ChampSim>::new(options), input),
+};
+
+pub(super) const LARGE: Entry = Entry {
+    name: "champsim-cloudsuite",
+    about: About {
+        what: "ChampSim's traces of CloudSuite (cloudsuite_instr)",
+        form: Form::Binary {
+            order: ByteOrder::Little,
+            parts: &[Part {
+                what: "Instruction",
+                note: "",
+                fields: &[
+                    IP,
+                    IS_BRANCH,
+                    TAKEN,
+                    fields(4, register("destination_registers", 8)),
+                    fields(4, register("source_registers", 10)),
+                    unused("padding", 6),
+                    fields(4, memory("destination_memory, stored", 0)),
+                    fields(4, memory("source_memory, loaded", 0x7ffe_1000)),
+                    unused("asid", 2),
+                    unused("padding", 6),
+                ],
+            }],
+        },
+        source: SOURCE,
+        stamps: Stamps::Absent,
+        left_out: "address space ids. A place that is loaded and stored by an instruction is one update; \
+                   dependences come from registers",
+    },
+    filtered: false,
+    assumes: Some(ASSUMES),
+    instructions: true,
+    lines: None,
+    open: |options, input| drive(Registers::<CloudSuite>::new(options), input),
+};
 
 const STACK_POINTER: u8 = 6;
 const FLAGS: u8 = 25;
@@ -61,7 +139,7 @@ pub(crate) struct Instr {
 }
 
 /// A record form.
-pub(crate) trait Form: Send + 'static {
+pub(crate) trait Record: Send + 'static {
     fn read(input: &mut Input) -> Result<Option<Instr>, ForeignError>;
 }
 
@@ -70,7 +148,7 @@ pub(crate) struct ChampSim;
 #[derive(Debug)]
 pub(crate) struct CloudSuite;
 
-impl Form for ChampSim {
+impl Record for ChampSim {
     fn read(input: &mut Input) -> Result<Option<Instr>, ForeignError> {
         Ok(input
             .record::<64>("ChampSim instruction record")?
@@ -78,7 +156,7 @@ impl Form for ChampSim {
     }
 }
 
-impl Form for CloudSuite {
+impl Record for CloudSuite {
     fn read(input: &mut Input) -> Result<Option<Instr>, ForeignError> {
         Ok(input
             .record::<96>("CloudSuite instruction record")?
@@ -237,7 +315,7 @@ pub(crate) struct Registers<F> {
     form: std::marker::PhantomData<fn() -> F>,
 }
 
-impl<F: Form> Registers<F> {
+impl<F: Record> Registers<F> {
     pub fn new(options: Options) -> Self {
         Self {
             fetches: FetchFilter::new(options.fetches),
@@ -310,7 +388,7 @@ impl<F: Form> Registers<F> {
     }
 }
 
-impl<F: Form> Decode for Registers<F> {
+impl<F: Record> Decode for Registers<F> {
     fn step(
         &mut self,
         input: &mut Input,

@@ -1,14 +1,6 @@
-//! Dinero's `din`: `label address` a line, and anything behind it is a comment.
+//! Dinero's `din`.
 //!
-//! | label | meaning |
-//! |---|---|
-//! | 0 | data is read |
-//! | 1 | data is written |
-//! | 2 | an instruction is fetched |
-//! | 3, 4 | escape records: of unknown kind, cache flush; counted and passed over |
-//!
-//! Addresses are hexadecimal without `0x`. Source: "Dinero File Format" of the Dinero distribution
-//! (`din`, also in Dinero IV's manual page). It limits addresses to 32 bits; here they may have 64.
+//! The format limits addresses to 32 bits; here they may have 64.
 //!
 //! Deviations, for lack of data: a reference is 4 bytes, Dinero's word, cut at the line's end; an
 //! instruction is 1 byte, so that its fetch stays on one line. Until the first instruction each data
@@ -18,11 +10,61 @@ use piebald_units::VirtAddr;
 use piebald_units::op::{Next, RefKind};
 
 use super::Options;
+use super::entry::{Entry, Lines};
 use super::error::{Complaint, ForeignError};
 use super::fetch::FetchFilter;
 use super::input::Input;
 use super::text::{fields, hex};
-use super::thread::{Decode, Sink, site_of, within_line};
+use super::thread::{Decode, Sink, drive, site_of, within_line};
+use crate::about::{About, Form, Stamps};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "din",
+    about: About {
+        what: "Dinero's din: addresses of a program",
+        form: Form::Text {
+            line: "label address [comment]",
+            fields: &[
+                (
+                    "label",
+                    "0 data is read, 1 written, 2 an instruction is fetched; 3 (of unknown kind) and 4 \
+                     (cache flush) are counted and passed over",
+                ),
+                ("address", "hexadecimal, without 0x"),
+            ],
+            sample: "0 7fff1000\n",
+        },
+        source: "\"Dinero File Format\" of the Dinero distribution, and Dinero IV's manual page",
+        stamps: Stamps::Absent,
+        left_out: "escape records (3 and 4), and what stands behind the address",
+    },
+    filtered: false,
+    assumes: Some("sizes: 4 bytes, cut at the line's end; instructions of 1 byte"),
+    instructions: true,
+    lines: Some(Lines {
+        holds_data: |line| Ok(parse(line)?.is_some()),
+        doubt: Some(doubt),
+    }),
+    open: |options, input| drive(Din::new(options), input),
+};
+
+/// A number from 0 to 4 and another one are much; hexadecimal letters show that the second is an
+/// address.
+fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
+    let letter = |b: &u8| b.is_ascii_hexdigit() && !b.is_ascii_digit();
+    let second = |line: &&[u8]| fields(line).nth(1).is_some_and(|a| a.iter().any(letter));
+    if !lines.iter().any(second) {
+        return Some("no address has a hexadecimal letter");
+    }
+    let more = |line: &&[u8]| fields(line).nth(2).is_some();
+    if lines.iter().any(more) {
+        return Some("there is more in a line than label and address");
+    }
+    let label = |line: &&[u8]| fields(line).next().and_then(|l| l.first().copied());
+    let rises = |pair: &[&[u8]]| label(&pair[0]) < label(&pair[1]);
+    let rising = lines.len() > 1 && lines.windows(2).all(rises);
+    rising.then_some("its first number rises from line to line, as a time does")
+}
 
 const LINE: &str = "\"label address\"";
 /// Instructions further apart than this do not follow one another.

@@ -1,7 +1,4 @@
-//! DynamoRIO drmemtrace, offline form: 12-byte little-endian entries `u16 type, u16 size, u64
-//! value`, one file per thread (source: DynamoRIO's `clients/drcachesim/common/trace_entry.h`, of
-//! which `trace_type_t` numbers the types and `TRACE_ENTRY_VERSION` is 2 to 7; checked against
-//! recorded samples).
+//! DynamoRIO drmemtrace, offline form: one file per thread (checked against recorded samples).
 //!
 //! An instruction's entry stands before its data references. System call markers become
 //! [`SysOp::Other`]; their arguments are not in the trace, so mappings are not known. A load
@@ -16,10 +13,69 @@ use piebald_units::VirtAddr;
 use piebald_units::op::{Next, RefKind, SysOp};
 
 use super::Options;
+use super::entry;
 use super::error::{Complaint, ForeignError};
 use super::fetch::FetchFilter;
 use super::input::Input;
-use super::thread::{Decode, Identity, Sink, site_of};
+use super::thread::{Decode, Identity, Sink, drive, site_of};
+use crate::about::{About, ByteOrder, Form, Kind, Part, Stamps, field, hex};
+
+pub(super) const ENTRY: entry::Entry = entry::Entry {
+    name: "drmemtrace",
+    about: About {
+        what: "DynamoRIO's drmemtrace, offline form: one file per thread, plain or in its zip",
+        form: Form::Binary {
+            order: ByteOrder::Little,
+            parts: &[
+                Part {
+                    what: "Header, the first entry",
+                    note: "",
+                    fields: &[
+                        field("type", Kind::U16, "25", 25),
+                        field("size", Kind::U16, "0", 0),
+                        field("value", Kind::U64, "version: 2 to 7", 6),
+                    ],
+                },
+                Part {
+                    what: "Further entry",
+                    note: "",
+                    fields: &[
+                        field(
+                            "type",
+                            Kind::U16,
+                            "0 loaded, 1 stored; 10 to 16, 31, 48 and 49 an instruction, 17 a bundle of \
+                             them, 29 and 30 a repeated one; 2 to 9, 27 and 32 to 46 prefetches; 18 to 21 \
+                             flushes; 22 thread, 23 its exit, 24 process, 26 footer, 28 marker, 47 encoding",
+                            0,
+                        ),
+                        field(
+                            "size",
+                            Kind::U16,
+                            "bytes; of a marker: its kind (25 system call)",
+                            8,
+                        ),
+                        hex(field(
+                            "value",
+                            Kind::U64,
+                            "address, id, or the marker's value",
+                            0x7ffe_1000,
+                        )),
+                    ],
+                },
+            ],
+        },
+        source: "DynamoRIO's clients/drcachesim/common/trace_entry.h (trace_type_t; \
+                 TRACE_ENTRY_VERSION 2 to 7)",
+        stamps: Stamps::Absent,
+        left_out: "encodings, markers other than system calls (such as times), flushes and prefetches. A \
+                   load and a store of one place by one instruction are one update",
+    },
+    filtered: false,
+    assumes: None,
+    instructions: true,
+    lines: None,
+    open: |options, input| drive(DrMemtrace::new(options), input),
+};
 
 const TYPES: &str = "an entry type from 0 to 49";
 const MARKER_FILETYPE: u16 = 9;

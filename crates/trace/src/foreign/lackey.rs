@@ -1,10 +1,8 @@
 //! Valgrind's lackey, `valgrind --tool=lackey --trace-mem=yes`.
 //!
-//! Line forms (Valgrind manual, chapter "Lackey"): `I  address,size` for an instruction, then its
-//! data: ` L address,size`, ` S address,size`, ` M address,size` (load, store, modify); hexadecimal
-//! addresses, decimal sizes. Valgrind's own lines begin with `==pid==`, `--pid--` or `**pid**`. The
-//! traces of the CS:APP cache lab are such lines with one blank behind the `I` (its writeup:
-//! "[space]operation address,size"), and many have no instructions at all.
+//! Valgrind's own lines begin with `==pid==`, `--pid--` or `**pid**`. The traces of the CS:APP cache lab
+//! have one blank behind the `I` (its writeup: "[space]operation address,size"), and many have no
+//! instructions at all.
 //!
 //! The log should be written with `--log-file=NAME.%p`: on standard error the program's own output
 //! and forked children mix in, which is refused with the line that shows it.
@@ -17,11 +15,50 @@ use piebald_units::VirtAddr;
 use piebald_units::op::{Next, RefKind};
 
 use super::Options;
+use super::entry::{Entry, Lines};
 use super::error::{Complaint, ForeignError};
 use super::fetch::FetchFilter;
 use super::input::Input;
 use super::text::{decimal, hex};
-use super::thread::{Decode, Identity, Sink, site_of};
+use super::thread::{Decode, Identity, Sink, drive, site_of};
+use crate::about::{About, Form, Stamps};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "lackey",
+    about: About {
+        what: "Text of valgrind --tool=lackey --trace-mem=yes --log-file=NAME.%p",
+        form: Form::Text {
+            line: "letter address,size",
+            fields: &[
+                (
+                    "letter",
+                    "\"I  \" an instruction, then its data: \" L \" loaded, \" S \" stored, \" M \" \
+                     modified",
+                ),
+                ("address", "hexadecimal, without 0x"),
+                ("size", "bytes"),
+            ],
+            sample: " L 1ffeff0010,8\n",
+        },
+        source: "Valgrind's manual, chapter \"Lackey\"; with one blank behind I: the writeup of the CS:APP \
+                 cache lab",
+        stamps: Stamps::Absent,
+        left_out: "lines of Valgrind's own except the exit code. Threads are not told apart",
+    },
+    filtered: false,
+    assumes: None,
+    instructions: true,
+    lines: Some(Lines {
+        holds_data: |line| {
+            Ok(matches!(
+                parse(line)?,
+                Line::Instr { .. } | Line::Data { .. }
+            ))
+        },
+        doubt: None,
+    }),
+    open: |options, input| drive(Lackey::new(options), input),
+};
 
 /// Largest data access: an XSAVE area with AMX state is below 11 KiB.
 const MAX_DATA: u64 = 16384;

@@ -1,19 +1,52 @@
-//! SimpleScalar-style address traces: `l|s 0xADDRESS instructions_since_last`.
+//! SimpleScalar-style address traces.
 //!
 //! The number counts the instructions *between* this reference and the previous one: in real traces
 //! of this form it is 0 on 25 % (swim) to 87 % (mcf) of the lines, which a count that included the
 //! reference's own instruction could not be. The gap is therefore the number plus one. A variant
 //! that appends two latencies is accepted; they are not used, since latencies are what the machine
-//! model finds out. Sizes are not in the format:
-//! 4 bytes (the machines traced so had 32-bit words), cut at the line's end.
+//! model finds out. Sizes are not in the format: 4 bytes (the machines traced so had 32-bit words), cut
+//! at the line's end.
 
 use piebald_units::VirtAddr;
 use piebald_units::op::{Next, RefKind};
 
+use super::entry::{Entry, Lines};
 use super::error::{Complaint, ForeignError};
 use super::input::Input;
 use super::text::{decimal, fields, hex_prefixed};
-use super::thread::{Decode, Sink, within_line};
+use super::thread::{Decode, Sink, drive, within_line};
+use crate::about::{About, Form, Stamps};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "load-store",
+    about: About {
+        what: "Loads and stores with the instructions between them, as SimpleScalar-style tracers write",
+        form: Form::Text {
+            line: "l|s 0xADDRESS instructions [latency latency]",
+            fields: &[
+                ("l|s", "load or store"),
+                ("address", "hexadecimal, with 0x"),
+                (
+                    "instructions",
+                    "between the reference before and this one, neither of them counted",
+                ),
+                ("latency", "not used"),
+            ],
+            sample: "l 0x1fffff50 1\n",
+        },
+        source: "real traces of this form (swim, mcf): the count is 0 on 25 % to 87 % of the lines",
+        stamps: Stamps::Absent,
+        left_out: "latencies",
+    },
+    filtered: false,
+    assumes: Some("sizes: 4 bytes, cut at the line's end"),
+    instructions: false,
+    lines: Some(Lines {
+        holds_data: |line| Ok(parse(line)?.is_some()),
+        doubt: None,
+    }),
+    open: |_, input| drive(LoadStore, input),
+};
 
 const LINE: &str = "\"l|s 0xADDRESS instructions\", optionally with two more numbers";
 const GAP: &str = "a decimal number from 0 to 4294967294";

@@ -6,19 +6,9 @@
 //! (gzip, bzip2, xz, zstd, or the zip of chunks of drmemtrace), told by its magic bytes. Offsets in
 //! errors count bytes of the unpacked stream.
 //!
-//! What these formats lack is stated, not invented silently:
-//!
-//! | format | sizes | instruction addresses | gaps | dependences | end |
-//! |---|---|---|---|---|---|
-//! | `lackey` | yes | yes | yes | no | exit with the log's number, which Valgrind 3.19 leaves at 0 |
-//! | `champsim`, `champsim-cloudsuite` | no: 8 bytes, cut at the line's end | yes | yes | from registers | none |
-//! | `drmemtrace` | yes | yes | yes | no | thread exit, status unknown: 0 |
-//! | `ramulator-cpu` | lines | no | yes | no | none |
-//! | `ramulator-dram`, `ramulator2-load-store` | lines | no | none: one instruction per request | no | none |
-//! | `ramulator2-read-write` | lines, at addresses made from coordinates | no | none: one instruction per request | no | none |
-//! | `load-store` | no: 4 bytes, cut at the line's end | no | yes | no | none |
-//! | `din` | no: 4 bytes, cut at the line's end | yes | yes | no | none |
-//! | `pinatrace` | no: 8 bytes, cut at the line's end | those that touch memory | of these | no | none |
+//! What these formats lack is stated, not invented silently: each reader has a table entry beside it
+//! that says what is left out ([`Format::about`]) and what is assumed ([`Format::assumes`]). Adding a
+//! format takes its file, one line in the list below, and a test.
 //!
 //! The forms of Ramulator and Ramulator 2 hold only what caches let through, so feeding them to a
 //! model with caches filters them twice: [`Format::filtered`] says so. An instruction address of 64 bits is
@@ -35,12 +25,12 @@ pub(crate) mod container;
 mod detect;
 mod din;
 pub(crate) mod drmemtrace;
+pub(crate) mod entry;
 pub(crate) mod error;
 mod fetch;
 pub mod fuzz;
 pub(crate) mod input;
 pub(crate) mod lackey;
-pub(crate) mod lines;
 mod loadstore;
 mod pinatrace;
 mod ramulator;
@@ -55,123 +45,93 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 pub use detect::detect;
+use entry::Entry;
 pub use error::ForeignError;
 pub(crate) use error::names;
 pub use fetch::Fetches;
 pub use summary::{DEFAULT_DISTINCT_BOUND, Distinct, Ending, Place, Summary, Touched};
 pub use thread::{ForeignThread, Identity, Notes, Skipped};
 
-/// A foreign trace format. [`Display`](fmt::Display) and [`FromStr`] use the names of
-/// [`Format::name`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Format {
+use crate::about::About;
+
+/// Makes the enum of formats and its table from one list.
+macro_rules! formats {
+    ($($(#[$doc:meta])* $variant:ident => $entry:expr,)*) => {
+        /// A foreign trace format. [`Display`](fmt::Display) and [`FromStr`] use the names of
+        /// [`Format::name`].
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Format {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Format {
+            /// Every format.
+            pub const ALL: [Self; [$(stringify!($variant)),*].len()] = [$(Self::$variant),*];
+
+            pub(crate) const fn entry(self) -> &'static Entry {
+                match self {
+                    $(Self::$variant => &$entry,)*
+                }
+            }
+        }
+    };
+}
+
+formats! {
     /// Text of `valgrind --tool=lackey --trace-mem=yes`.
-    Lackey,
+    Lackey => lackey::ENTRY,
     /// ChampSim's `input_instr`: 64 bytes per instruction.
-    #[serde(rename = "champsim")]
-    ChampSim,
+    ChampSim => champsim::SMALL,
     /// ChampSim's `cloudsuite_instr`: 96 bytes per instruction.
-    #[serde(rename = "champsim-cloudsuite")]
-    CloudSuite,
+    CloudSuite => champsim::LARGE,
     /// DynamoRIO drmemtrace, offline: 12 bytes per entry, one file per thread.
-    #[serde(rename = "drmemtrace")]
-    DrMemtrace,
-    /// Ramulator CPU trace: `bubble_count read_address [writeback_address]`.
-    RamulatorCpu,
-    /// Ramulator DRAM trace: `0xADDRESS R|W`.
-    RamulatorDram,
-    /// Ramulator 2 load/store trace: `LD|ST ADDRESS`.
-    #[serde(rename = "ramulator2-load-store")]
-    Ramulator2LoadStore,
-    /// Ramulator 2 read/write trace: `R|W` and DRAM coordinates.
-    #[serde(rename = "ramulator2-read-write")]
-    Ramulator2ReadWrite,
-    /// `l|s 0xADDRESS instructions_since_last`, as in SimpleScalar-style address traces.
-    LoadStore,
-    /// Dinero's `din`: `label address`.
-    Din,
-    /// Pin's example tool: `0xINSTRUCTION: R|W 0xADDRESS`.
-    Pinatrace,
+    DrMemtrace => drmemtrace::ENTRY,
+    /// Ramulator CPU trace.
+    RamulatorCpu => ramulator::CPU,
+    /// Ramulator DRAM trace.
+    RamulatorDram => ramulator::DRAM,
+    /// Ramulator 2 load/store trace.
+    Ramulator2LoadStore => ramulator2::LOAD_STORE,
+    /// Ramulator 2 read/write trace: DRAM coordinates.
+    Ramulator2ReadWrite => ramulator2::READ_WRITE,
+    /// Loads and stores with the instructions between them, as in SimpleScalar-style address traces.
+    LoadStore => loadstore::ENTRY,
+    /// Dinero's `din`.
+    Din => din::ENTRY,
+    /// Pin's example tool pinatrace.
+    Pinatrace => pinatrace::ENTRY,
 }
 
 impl Format {
-    /// Every format.
-    pub const ALL: [Self; 11] = [
-        Self::Lackey,
-        Self::ChampSim,
-        Self::CloudSuite,
-        Self::DrMemtrace,
-        Self::RamulatorCpu,
-        Self::RamulatorDram,
-        Self::Ramulator2LoadStore,
-        Self::Ramulator2ReadWrite,
-        Self::LoadStore,
-        Self::Din,
-        Self::Pinatrace,
-    ];
-
     /// The name that users write.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Lackey => "lackey",
-            Self::ChampSim => "champsim",
-            Self::CloudSuite => "champsim-cloudsuite",
-            Self::DrMemtrace => "drmemtrace",
-            Self::RamulatorCpu => "ramulator-cpu",
-            Self::RamulatorDram => "ramulator-dram",
-            Self::Ramulator2LoadStore => "ramulator2-load-store",
-            Self::Ramulator2ReadWrite => "ramulator2-read-write",
-            Self::LoadStore => "load-store",
-            Self::Din => "din",
-            Self::Pinatrace => "pinatrace",
-        }
+        self.entry().name
+    }
+
+    /// What is said of the format.
+    pub const fn about(self) -> &'static About {
+        &self.entry().about
     }
 
     /// Whether the format holds only references that missed in caches.
     pub const fn filtered(self) -> bool {
-        matches!(
-            self,
-            Self::RamulatorCpu
-                | Self::RamulatorDram
-                | Self::Ramulator2LoadStore
-                | Self::Ramulator2ReadWrite
-        )
+        self.entry().filtered
     }
 
     /// What a reader has to assume about every trace of the format, in words; most need nothing.
     pub const fn assumes(self) -> Option<&'static str> {
-        match self {
-            Self::ChampSim | Self::CloudSuite => Some("sizes: 8 bytes, cut at the line's end"),
-            Self::LoadStore => Some("sizes: 4 bytes, cut at the line's end"),
-            Self::RamulatorCpu => Some("sizes: whole lines"),
-            Self::RamulatorDram | Self::Ramulator2LoadStore => {
-                Some("sizes: whole lines; one instruction per request")
-            }
-            Self::Ramulator2ReadWrite => Some(
-                "addresses: made from DRAM coordinates by a linear mapping, not the traced \
-                 machine's; sizes: whole lines; one instruction per request",
-            ),
-            Self::Din => Some("sizes: 4 bytes, cut at the line's end; instructions of 1 byte"),
-            Self::Pinatrace => Some(
-                "sizes: 8 bytes, cut at the line's end; instructions of 1 byte, and none besides \
-                 those that touch memory",
-            ),
-            Self::Lackey | Self::DrMemtrace => None,
-        }
+        self.entry().assumes
     }
 
     /// Whether the format says where instructions lie, so that fetches and sites exist.
     pub const fn has_instructions(self) -> bool {
-        matches!(
-            self,
-            Self::Lackey
-                | Self::ChampSim
-                | Self::CloudSuite
-                | Self::DrMemtrace
-                | Self::Din
-                | Self::Pinatrace
-        )
+        self.entry().instructions
+    }
+}
+
+impl serde::Serialize for Format {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
     }
 }
 

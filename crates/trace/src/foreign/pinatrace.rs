@@ -1,10 +1,9 @@
-//! The output of Pin's example tool pinatrace: `0xINSTRUCTION: R|W 0xADDRESS`, and `#eof` at the end.
+//! The output of Pin's example tool pinatrace, with `#eof` at the end.
 //!
-//! Source: `source/tools/ManualExamples/pinatrace.cpp` of the Pin kit, `fprintf(trace, "%p: R %p\n",
-//! ip, addr)`. There is a line for each memory operand; an instruction that touches no memory has
-//! none, so the instructions are fewer than the program's. A line with the address of the line before
-//! is the same instruction if it writes and the one before reads (as `push (%rax)` does), which is one
-//! `Update` if both are of one place; else it is the instruction once more.
+//! There is a line for each memory operand; an instruction that touches no memory has none, so the
+//! instructions are fewer than the program's. A line with the address of the line before is the same
+//! instruction if it writes and the one before reads (as `push (%rax)` does), which is one `Update` if
+//! both are of one place; else it is the instruction once more.
 //!
 //! Deviations, for lack of data: a reference is 8 bytes, cut at the line's end; an instruction is 1
 //! byte, so that its fetch stays on one line. A file without `#eof` ends as cut.
@@ -13,11 +12,47 @@ use piebald_units::VirtAddr;
 use piebald_units::op::{Next, RefKind};
 
 use super::Options;
+use super::entry::{Entry, Lines};
 use super::error::{Complaint, ForeignError};
 use super::fetch::FetchFilter;
 use super::input::Input;
 use super::text::{fields, hex_prefixed};
-use super::thread::{Decode, Sink, site_of, within_line};
+use super::thread::{Decode, Sink, drive, site_of, within_line};
+use crate::about::{About, Form, Stamps};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "pinatrace",
+    about: About {
+        what: "The output of Pin's example tool pinatrace",
+        form: Form::Text {
+            line: "0xINSTRUCTION: R|W 0xADDRESS",
+            fields: &[
+                (
+                    "instruction",
+                    "address of the instruction, hexadecimal, with 0x",
+                ),
+                ("R|W", "read or written"),
+                ("address", "of the data, hexadecimal, with 0x"),
+            ],
+            sample: "0x401000: R 0x7ffe1000\n#eof\n",
+        },
+        source: "source/tools/ManualExamples/pinatrace.cpp of the Pin kit: fprintf(trace, \"%p: R %p\\n\", \
+                 ip, addr)",
+        stamps: Stamps::Absent,
+        left_out: "#eof. A read and a write of one place by one instruction are one update",
+    },
+    filtered: false,
+    assumes: Some(
+        "sizes: 8 bytes, cut at the line's end; instructions of 1 byte, and none besides those that \
+         touch memory",
+    ),
+    instructions: true,
+    lines: Some(Lines {
+        holds_data: |line| Ok(matches!(parse(line)?, Line::Access(_))),
+        doubt: None,
+    }),
+    open: |options, input| drive(Pinatrace::new(options), input),
+};
 
 const LINE: &str = "\"0xINSTRUCTION: R|W 0xADDRESS\" or \"#eof\"";
 

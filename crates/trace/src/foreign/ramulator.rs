@@ -1,24 +1,99 @@
 //! Traces of the DRAM simulator Ramulator. Both forms hold only what caches let through.
 //!
-//! * CPU trace: `bubble_count read_address [writeback_address]`: so many instructions without
-//!   memory access, then one that loads a line, and the dirty line that its fill pushed out of the
-//!   cache. The writeback becomes a store in the load's instruction (gap 0), although no
-//!   instruction of the program made it; whoever replays through caches should know.
-//! * DRAM trace: `0xADDRESS R|W`. Physical addresses, no instructions: each request counts as one,
-//!   or the whole trace would be a single instruction.
+//! In a CPU trace the writeback, the dirty line that a fill pushed out of the cache, becomes a store in
+//! the load's instruction (gap 0), although no instruction of the program made it; whoever replays
+//! through caches should know. A DRAM trace has no instructions: each request counts as one, or the
+//! whole trace would be a single instruction.
 //!
-//! Source: Ramulator's README ("Memory Trace Driven", "CPU Trace Driven": decimal addresses) and
-//! `Processor.cpp` (`get_filtered_request`, `get_dramtrace_request`). Addresses are references to the
-//! rest of their 64-byte line. Ramulator itself takes a leading 0 as octal; here `017` is 17, for no
-//! tracer writes octal.
+//! Addresses are references to the rest of their 64-byte line. Ramulator itself takes a leading 0 as
+//! octal; here `017` is 17, for no tracer writes octal.
 
 use piebald_units::VirtAddr;
 use piebald_units::op::{Next, RefKind};
 
+use super::entry::{Entry, Lines};
 use super::error::{Complaint, ForeignError};
 use super::input::Input;
 use super::text::{decimal, fields, hex_prefixed};
-use super::thread::{Decode, Sink, within_line};
+use super::thread::{Decode, Sink, drive, within_line};
+use crate::about::{About, Form, Stamps};
+
+pub(super) const CPU: Entry = Entry {
+    name: "ramulator-cpu",
+    about: About {
+        what: "Ramulator's CPU traces: lines that missed in caches",
+        form: Form::Text {
+            line: "bubble_count read_address [writeback_address]",
+            fields: &[
+                (
+                    "bubble_count",
+                    "instructions without memory access before the one that loads",
+                ),
+                (
+                    "read_address",
+                    "of the line that is loaded, decimal or with 0x",
+                ),
+                (
+                    "writeback_address",
+                    "of the dirty line that the fill pushed out, decimal or with 0x; a store",
+                ),
+            ],
+            sample: "3 20734016\n",
+        },
+        source: "Ramulator's README (\"CPU Trace Driven\": decimal addresses) and Processor.cpp \
+                 (get_filtered_request)",
+        stamps: Stamps::Absent,
+        left_out: "nothing",
+    },
+    filtered: true,
+    assumes: Some("sizes: whole lines"),
+    instructions: false,
+    lines: Some(Lines {
+        holds_data: |line| Ok(parse_cpu(line)?.is_some()),
+        doubt: Some(doubt),
+    }),
+    open: |_, input| drive(Cpu, input),
+};
+
+pub(super) const DRAM: Entry = Entry {
+    name: "ramulator-dram",
+    about: About {
+        what: "Ramulator's DRAM traces: requests to memory",
+        form: Form::Text {
+            line: "0xADDRESS R|W",
+            fields: &[
+                ("address", "physical, hexadecimal, with 0x"),
+                ("R|W", "read or write"),
+            ],
+            sample: "0x12345680 R\n",
+        },
+        source: "Ramulator's README (\"Memory Trace Driven\") and Processor.cpp (get_dramtrace_request)",
+        stamps: Stamps::Absent,
+        left_out: "nothing",
+    },
+    filtered: true,
+    assumes: Some("sizes: whole lines; one instruction per request"),
+    instructions: false,
+    lines: Some(Lines {
+        holds_data: |line| Ok(parse_dram(line)?.is_some()),
+        doubt: None,
+    }),
+    open: |_, input| drive(Dram, input),
+};
+
+/// Two or three numbers a line are also what AdaptSize and LRB have (`time id size`), and lists of
+/// sizes. Real traces of Ramulator hold what caches let through, which is whole lines, and the
+/// instructions between two of them vary, while times do not fall.
+fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
+    let lines: Vec<_> = lines.iter().filter_map(|l| parse_cpu(l).ok()?).collect();
+    if !lines.iter().all(CpuLine::is_aligned) {
+        return Some(
+            "its addresses are not those of lines, as in \"time id size\" of AdaptSize and LRB",
+        );
+    }
+    let falls = |pair: &[CpuLine]| pair[1].bubbles < pair[0].bubbles;
+    (!lines.windows(2).any(falls)).then_some("its first number never falls, as a time does")
+}
 
 const CPU_LINE: &str = "\"bubble_count read_address [writeback_address]\"";
 const BUBBLES: &str = "a decimal number from 0 to 4294967294";
@@ -27,21 +102,21 @@ const DRAM_LINE: &str = "\"0xADDRESS R|W\"";
 
 /// A line of a CPU trace.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct CpuLine {
-    pub bubbles: u64,
+struct CpuLine {
+    bubbles: u64,
     read: u64,
     writeback: Option<u64>,
 }
 
 impl CpuLine {
     /// Both addresses are those of whole lines.
-    pub fn is_aligned(&self) -> bool {
+    fn is_aligned(&self) -> bool {
         let whole = |addr: u64| addr.is_multiple_of(64);
         whole(self.read) && self.writeback.is_none_or(whole)
     }
 }
 
-pub(crate) fn parse_cpu(line: &[u8]) -> Result<Option<CpuLine>, Complaint> {
+fn parse_cpu(line: &[u8]) -> Result<Option<CpuLine>, Complaint> {
     let mut fields = fields(line);
     let Some(bubbles) = fields.next() else {
         return Ok(None);
@@ -78,7 +153,7 @@ fn address(field: &'static str, text: &[u8]) -> Result<u64, Complaint> {
     }
 }
 
-pub(crate) fn parse_dram(line: &[u8]) -> Result<Option<(u64, RefKind)>, Complaint> {
+fn parse_dram(line: &[u8]) -> Result<Option<(u64, RefKind)>, Complaint> {
     let mut fields = fields(line);
     let Some(addr) = fields.next() else {
         return Ok(None);
@@ -97,7 +172,7 @@ pub(crate) fn parse_dram(line: &[u8]) -> Result<Option<(u64, RefKind)>, Complain
 }
 
 #[derive(Debug)]
-pub(crate) struct Cpu;
+struct Cpu;
 
 impl Decode for Cpu {
     fn step(
@@ -122,7 +197,7 @@ impl Decode for Cpu {
 }
 
 #[derive(Debug)]
-pub(crate) struct Dram;
+struct Dram;
 
 impl Decode for Dram {
     fn step(

@@ -1,9 +1,5 @@
 //! Traces of Ramulator 2's two trace frontends, which go to the memory system without a cache.
 //!
-//! * *Load/store*: `LD|ST ADDRESS`, decimal or with `0x` (`loadstore_trace.cpp`).
-//! * *Read/write*: `R|W n,n,...`, a DRAM coordinate for each level of the device, the last two being
-//!   row and column (`readwrite_trace.cpp`, "channel,rank,bank,row,column").
-//!
 //! No instructions: each request counts as one, or the whole trace would be a single instruction. A
 //! request moves a line of 64 bytes.
 //!
@@ -17,10 +13,70 @@
 use piebald_units::VirtAddr;
 use piebald_units::op::{Next, RefKind};
 
+use super::entry::{Entry, Lines};
 use super::error::{Complaint, ForeignError};
 use super::input::Input;
 use super::text::{decimal, fields, hex_prefixed};
-use super::thread::{Decode, Sink, within_line};
+use super::thread::{Decode, Sink, drive, within_line};
+use crate::about::{About, Form, Stamps};
+
+pub(super) const LOAD_STORE: Entry = Entry {
+    name: "ramulator2-load-store",
+    about: About {
+        what: "Traces of Ramulator 2's load/store frontend",
+        form: Form::Text {
+            line: "LD|ST ADDRESS",
+            fields: &[
+                ("LD|ST", "load or store"),
+                ("address", "decimal or with 0x"),
+            ],
+            sample: "LD 0x12345680\n",
+        },
+        source: "Ramulator 2's loadstore_trace.cpp",
+        stamps: Stamps::Absent,
+        left_out: "nothing",
+    },
+    filtered: true,
+    assumes: Some("sizes: whole lines; one instruction per request"),
+    instructions: false,
+    lines: Some(Lines {
+        holds_data: |line| Ok(parse_load_store(line)?.is_some()),
+        doubt: None,
+    }),
+    open: |_, input| drive(Requests(parse_load_store), input),
+};
+
+pub(super) const READ_WRITE: Entry = Entry {
+    name: "ramulator2-read-write",
+    about: About {
+        what: "Traces of Ramulator 2's read/write frontend",
+        form: Form::Text {
+            line: "R|W n,n,...",
+            fields: &[
+                ("R|W", "read or write"),
+                (
+                    "n,n,...",
+                    "a DRAM coordinate of 3 to 7 levels; the last two are row and column",
+                ),
+            ],
+            sample: "R 0,0,3,1200,8\n",
+        },
+        source: "Ramulator 2's readwrite_trace.cpp: \"channel,rank,bank,row,column\"",
+        stamps: Stamps::Absent,
+        left_out: "nothing",
+    },
+    filtered: true,
+    assumes: Some(
+        "addresses: made from DRAM coordinates by a linear mapping, not the traced machine's; sizes: \
+         whole lines; one instruction per request",
+    ),
+    instructions: false,
+    lines: Some(Lines {
+        holds_data: |line| Ok(parse_read_write(line)?.is_some()),
+        doubt: None,
+    }),
+    open: |_, input| drive(Requests(parse_read_write), input),
+};
 
 const ADDRESS: &str = "a decimal number up to 9223372036854775807, or 0x and hexadecimal digits";
 const LS_LINE: &str = "\"LD|ST ADDRESS\"";
@@ -35,9 +91,9 @@ const BYTE_BITS: u32 = 3;
 const UPPER_BITS: u32 = 15;
 
 /// A request: kind and address.
-pub(crate) type Request = (RefKind, u64);
+type Request = (RefKind, u64);
 
-pub(crate) fn parse_load_store(line: &[u8]) -> Result<Option<Request>, Complaint> {
+fn parse_load_store(line: &[u8]) -> Result<Option<Request>, Complaint> {
     let mut fields = fields(line);
     let kind = match fields.next() {
         None => return Ok(None),
@@ -58,7 +114,7 @@ pub(crate) fn parse_load_store(line: &[u8]) -> Result<Option<Request>, Complaint
     Ok(Some((kind, addr)))
 }
 
-pub(crate) fn parse_read_write(line: &[u8]) -> Result<Option<Request>, Complaint> {
+fn parse_read_write(line: &[u8]) -> Result<Option<Request>, Complaint> {
     let mut fields = fields(line);
     let kind = match fields.next() {
         None => return Ok(None),
@@ -106,7 +162,7 @@ const fn limit(bits: u32) -> &'static str {
 }
 
 /// Either form, by its parser.
-pub(crate) struct Requests(pub fn(&[u8]) -> Result<Option<Request>, Complaint>);
+struct Requests(fn(&[u8]) -> Result<Option<Request>, Complaint>);
 
 impl Decode for Requests {
     fn step(

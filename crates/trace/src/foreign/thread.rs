@@ -5,16 +5,8 @@ use std::collections::VecDeque;
 use piebald_units::VirtAddr;
 use piebald_units::op::{Filled, MemRef, Next, OpSource, RefKind};
 
-use super::champsim::{ChampSim, CloudSuite, Registers};
-use super::din::Din;
-use super::drmemtrace::DrMemtrace;
 use super::error::{Complaint, ForeignError};
 use super::input::Input;
-use super::lackey::Lackey;
-use super::loadstore::LoadStore;
-use super::pinatrace::Pinatrace;
-use super::ramulator::{Cpu, Dram};
-use super::ramulator2::{Requests, parse_load_store, parse_read_write};
 use super::{Format, Options};
 
 /// Records that became no reference.
@@ -153,30 +145,29 @@ struct Reader<D> {
     skipped: Skipped,
 }
 
-trait Drive: OpSource {
+/// A decoder with its input, whatever its format.
+pub(crate) trait Drive: OpSource {
     fn skipped(&self) -> Skipped;
     fn notes(&self) -> Notes;
     fn identity(&self) -> Identity;
     fn offset(&self) -> u64;
 }
 
-impl<D: Decode> Reader<D> {
-    fn boxed(decoder: D, input: Input) -> Box<dyn Drive>
-    where
-        D: 'static,
-    {
-        Box::new(Self {
-            decoder,
-            input,
-            spill: VecDeque::new(),
-            gap: 0,
-            waiting: None,
-            last: None,
-            failure: None,
-            skipped: Skipped::default(),
-        })
-    }
+/// Puts a decoder on an input.
+pub(crate) fn drive<D: Decode + 'static>(decoder: D, input: Input) -> Box<dyn Drive> {
+    Box::new(Reader {
+        decoder,
+        input,
+        spill: VecDeque::new(),
+        gap: 0,
+        waiting: None,
+        last: None,
+        failure: None,
+        skipped: Skipped::default(),
+    })
+}
 
+impl<D: Decode> Reader<D> {
     /// Steps until the buffer is full or an event comes; gives the number of references.
     fn decode(&mut self, out: &mut [MemRef], used: usize) -> usize {
         let mut sink = Sink {
@@ -284,19 +275,7 @@ pub struct ForeignThread {
 
 impl ForeignThread {
     pub(crate) fn new(format: Format, options: Options, input: Input) -> Self {
-        let inner = match format {
-            Format::Lackey => Reader::boxed(Lackey::new(options), input),
-            Format::ChampSim => Reader::boxed(Registers::<ChampSim>::new(options), input),
-            Format::CloudSuite => Reader::boxed(Registers::<CloudSuite>::new(options), input),
-            Format::DrMemtrace => Reader::boxed(DrMemtrace::new(options), input),
-            Format::RamulatorCpu => Reader::boxed(Cpu, input),
-            Format::RamulatorDram => Reader::boxed(Dram, input),
-            Format::Ramulator2LoadStore => Reader::boxed(Requests(parse_load_store), input),
-            Format::Ramulator2ReadWrite => Reader::boxed(Requests(parse_read_write), input),
-            Format::LoadStore => Reader::boxed(LoadStore, input),
-            Format::Din => Reader::boxed(Din::new(options), input),
-            Format::Pinatrace => Reader::boxed(Pinatrace::new(options), input),
-        };
+        let inner = (format.entry().open)(options, input);
         Self { format, inner }
     }
 
@@ -390,7 +369,7 @@ mod tests {
             instructions,
             steps: 0,
         };
-        let mut reader = Reader::boxed(idle, input);
+        let mut reader = drive(idle, input);
         let mut out = [MemRef::default(); 4];
         let filled = reader.fill(&mut out);
         (filled, out[0], reader.failure().map(str::to_owned))
@@ -432,7 +411,7 @@ mod tests {
             }
         }
         let input = Input::from_bytes("wide", b"").expect("no container");
-        let mut reader = Reader::boxed(Wide, input);
+        let mut reader = drive(Wide, input);
         let mut out = [MemRef::default(); 3];
         let filled = reader.fill(&mut out);
         assert_eq!((filled.refs, filled.next), (3, Next::More));

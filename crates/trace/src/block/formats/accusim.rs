@@ -1,22 +1,19 @@
-//! AccuSim's binary log of system calls, little-endian.
-//!
-//! A head of 8 bytes (`type:5, pid:27, argument`) and a body that depends on the type:
+//! AccuSim's binary log of system calls: a head of 8 bytes (`type:5, pid:27, argument`) and a body that
+//! depends on the type.
 //!
 //! | type | argument | body |
 //! |---|---|---|
 //! | 0 new | length of a name | the name |
 //! | 1 fork, 2 exit, 8 llseek, 9 stat | | none |
-//! | 3 read, 4 write, 7 seek | inode | 32 bytes: three program counters, bytes asked, bytes done, descriptor (u16, 2 B unused), time since the call before in us, file size |
-//! | 13 pread, 14 pwrite | inode | the same and the offset (u32) |
+//! | 3 read, 4 write, 7 seek | inode | as below without the offset |
+//! | 13 pread, 14 pwrite | inode | as [the table of formats](crate::about) has it |
 //! | 5 open | inode | file size (u32), length of a name (u16), descriptor (u16), the name |
 //! | 6 close | inode | descriptor (u16, 2 B unused) |
 //!
-//! The layout is that of AccuSim's `asim/sim/trace.h` ("difference in us between two i/Os"), the
-//! bodies are what its reader takes; it has no byte order of its own, the traced machines were x86. A
-//! descriptor
-//! begins at 0 when it is opened or seen with another inode; a seek sets it to its "bytes done", as
-//! the reader does. Descriptors are not handed down by a fork, again as there. Only bytes done count.
-//! Files are inodes, with the name of their latest `open`.
+//! The bodies are what AccuSim's reader takes; it has no byte order of its own, the traced machines
+//! were x86. A descriptor begins at 0 when it is opened or seen with another inode; a seek sets it to its
+//! "bytes done", as the reader does. Descriptors are not handed down by a fork, again as there. Only
+//! bytes done count. Files are inodes, with the name of their latest `open`.
 
 use std::collections::HashMap;
 
@@ -24,6 +21,7 @@ use super::super::reader::{Entry, Looks, Parse};
 use super::super::request::{FileKey, Nanos, Op};
 use super::super::sink::Sink;
 use super::super::{TargetKind, Times, Traits};
+use crate::about::{About, ByteOrder, Form, Kind, Part, Stamps, field, hex, unused};
 use crate::foreign::ForeignError;
 use crate::foreign::error::Complaint;
 use crate::foreign::input::Input;
@@ -31,6 +29,63 @@ use crate::foreign::input::Input;
 pub(crate) const ENTRY: Entry = Entry {
     name: "accusim",
     aliases: &[],
+    about: About {
+        what: "AccuSim's binary log of system calls",
+        form: Form::Binary {
+            order: ByteOrder::Little,
+            parts: &[
+                Part {
+                    what: "Head",
+                    note: "",
+                    fields: &[
+                        hex(field(
+                            "type, pid",
+                            Kind::U32,
+                            "bits 0 to 4: 0 new, 1 fork, 2 exit, 3 read, 4 write, 5 open, 6 close, \
+                             7 seek, 8 llseek, 9 stat, 13 pread, 14 pwrite; bits 5 to 31: process",
+                            697 << 5 | 13,
+                        )),
+                        field(
+                            "argument",
+                            Kind::U32,
+                            "inode; of new: length of the name behind it",
+                            77,
+                        ),
+                    ],
+                },
+                Part {
+                    what: "Body of pread and pwrite",
+                    note: "Those of read, write and seek have no offset; new, \
+                           open and close have others, and the rest none.",
+                    fields: &[
+                        unused("program counters", 12),
+                        field("asked", Kind::I32, "bytes asked for; not used", 4096),
+                        field(
+                            "done",
+                            Kind::I32,
+                            "bytes done; of a seek: the place after it",
+                            4096,
+                        ),
+                        field(
+                            "descriptor",
+                            Kind::U16,
+                            "which carries the offset of read and write",
+                            3,
+                        ),
+                        unused("padding", 2),
+                        field("time", Kind::U32, "us since the call before", 1),
+                        field("file size", Kind::U32, "bytes", 9000),
+                        field("offset", Kind::U32, "first byte", 0),
+                    ],
+                },
+            ],
+        },
+        source: "AccuSim's asim/sim/trace.h (\"difference in us between two i/Os\"), and what its reader \
+                 takes",
+        stamps: Stamps::Relative("microseconds since the call before"),
+        left_out: "program counters, bytes asked for, forks, and stat. A descriptor that a fork hands down \
+                   begins at 0 again, as in AccuSim",
+    },
     traits: Traits {
         target: TargetKind::File,
         times: Times::Ordered,

@@ -1,7 +1,4 @@
-//! Traces of the ARC authors: `start_block blocks ignored request_number`.
-//!
-//! Blocks are sectors of 512 B ("each block is 512 bytes", README of the traces); a request stands
-//! for as many references. There is one disk, no time, and reads are not told from writes.
+//! Traces of the ARC authors. A request of several blocks stands for as many references.
 //!
 //! Four numbers could be anything: without being named, a trace must count its requests in the last
 //! field, as P1 to P14 do, or have zeros in the third and fourth, as OLTP has.
@@ -11,11 +8,28 @@ use super::super::request::Op;
 use super::super::sink::Sink;
 use super::super::text::{exactly, fields, number, plain};
 use super::super::{TargetKind, Times, Traits};
+use crate::about::{About, Form, Stamps};
 use crate::foreign::error::Complaint;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "arc",
     aliases: &["lis"],
+    about: About {
+        what: "Traces of the ARC authors (Megiddo and Modha): P1 to P14, S1 to S3, OLTP and others",
+        form: Form::Text {
+            line: LINE,
+            fields: &[
+                ("start_block", "first block, of 512 B"),
+                ("blocks", "number of blocks"),
+                ("ignored", "not used"),
+                ("request_number", "counts the requests; not used"),
+            ],
+            sample: "100 8 0 0\n",
+        },
+        source: "README of the traces: \"each block is 512 bytes\"",
+        stamps: Stamps::Absent,
+        left_out: "the third and fourth field. There is one disk",
+    },
     traits: Traits {
         target: TargetKind::Device,
         times: Times::None,

@@ -1,12 +1,8 @@
-//! blkparse's text in its default form:
-//! `8,0 3 11 0.009507758 697 Q WS 223490 + 8 [kjournald]`, which is device, processor, sequence,
-//! seconds, process, stage, kind, first sector of 512 B, sectors, program.
+//! blkparse's text in its default form.
 //!
-//! Kinds are letters: R read, W write, D discard, F flush (before W: a write with a flush first), N
-//! none. Lines of other stages have other ends and are passed over, as is the summary at the end of
-//! the text, from its first line `CPU0 (...)` or `Total (...)` on. The device is
-//! `major << 20 | minor` as in the binary log. Source: blkparse(1), "default output" and "RWBS
-//! description"; the units are those of [`blktrace`](super::blktrace).
+//! Lines of other stages have other ends and are passed over, as is the summary at the end of the
+//! text, from its first line `CPU0 (...)` or `Total (...)` on. The device is `major << 20 | minor` as
+//! in the binary log.
 
 use super::super::reader::{Entry, Lines, Looks, ParseLine};
 use super::super::request::{Nanos, Op};
@@ -14,11 +10,45 @@ use super::super::sink::Sink;
 use super::super::text::{at_least, fields, number, number_32, plain, seconds};
 use super::super::{Options, Stage};
 use super::blktrace::TRAITS;
+use crate::about::{About, Form, Stamps};
 use crate::foreign::error::Complaint;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "blkparse",
     aliases: &[],
+    about: About {
+        what: "Text that blkparse makes of a log of blktrace, in its default form",
+        form: Form::Text {
+            line: "device cpu sequence seconds pid action rwbs sector + sectors [program]",
+            fields: &[
+                ("device", "major,minor"),
+                ("cpu", "processor; not used"),
+                ("sequence", "counts the events of a processor; not used"),
+                (
+                    "seconds",
+                    "time in seconds, with up to nine digits behind the point",
+                ),
+                ("pid", "process"),
+                (
+                    "action",
+                    "stage: Q queued, D issued; others are passed over",
+                ),
+                (
+                    "rwbs",
+                    "letters: R read, W write, D discard, F flush (before W: a write with a flush \
+                     first), N none, and S, A, M",
+                ),
+                ("sector", "first sector, of 512 B"),
+                ("sectors", "number of sectors"),
+                ("program", "its name; not used"),
+            ],
+            sample: "8,0 3 11 0.009507758 697 Q WS 223490 + 8 [kjournald]\n",
+        },
+        source: "blkparse(1), \"default output\" and \"RWBS description\"; sectors as in blktrace",
+        stamps: Stamps::Relative("seconds since tracing began"),
+        left_out: "all stages but one (queued, or issued where it is asked for), discards, flushes, \
+                   requests without data, messages, and the summary at the end",
+    },
     traits: TRAITS,
     looks: Looks::Text,
     parser: |options| Box::new(Lines(Blkparse::new(options))),

@@ -1,25 +1,19 @@
 //! blktrace's binary log.
 //!
-//! Records of 48 bytes in the byte order of the traced machine, each followed by `pdu_len` bytes
-//! that are passed over: `u32 magic (0x65617400 + version 7), u32 sequence, u64 time_ns, u64 sector,
-//! u32 bytes, u32 action, u32 pid, u32 device, u32 cpu, u16 error, u16 pdu_len`. The action's low
-//! byte is the stage (1 queued, 7 issued, 8 completed), its upper half the category: bit 16 read,
-//! 17 write, 18 flush, 29 discard. Notices (bit 26) have low bytes of their own and no read or write
-//! bit.
+//! Source of the numbers: `include/uapi/linux/blktrace_api.h`, of which fio has a copy
+//! (`blktrace_api.h`): `BLK_TC_READ` 1 << 0, `BLK_TC_WRITE` 1 << 1, `BLK_TC_FLUSH` 1 << 2,
+//! `BLK_TC_NOTIFY` 1 << 10 and `BLK_TC_DISCARD` 1 << 13, all above `BLK_TC_SHIFT` 16. Notices have low
+//! bytes of their own and no read or write bit.
 //!
-//! Source: `include/uapi/linux/blktrace_api.h`, of which fio has a copy (`blktrace_api.h`):
-//! `BLK_TC_READ` 1 << 0, `BLK_TC_WRITE` 1 << 1, `BLK_TC_FLUSH` 1 << 2, `BLK_TC_NOTIFY` 1 << 10 and
-//! `BLK_TC_DISCARD` 1 << 13, all above `BLK_TC_SHIFT` 16; "time in nanoseconds". Sectors are the
-//! kernel's, of 512 B.
-//!
-//! A file per processor is in order; a merged one may step back. A device is `major << 20 | minor`.
-//! One stage of each request is taken, see [`Stage`]. A request that an upper layer remaps to a disk
-//! is queued once per layer, on different devices.
+//! A file per processor is in order; a merged one may step back. One stage of each request is taken,
+//! see [`Stage`]. A request that an upper layer remaps to a disk is queued once per layer, on different
+//! devices.
 
 use super::super::reader::{Entry, Looks, Parse};
 use super::super::request::{Nanos, Op};
 use super::super::sink::Sink;
 use super::super::{Options, Stage, TargetKind, Times, Traits};
+use crate::about::{About, ByteOrder, Form, Kind, Part, Stamps, field, hex};
 use crate::foreign::ForeignError;
 use crate::foreign::error::Complaint;
 use crate::foreign::input::Input;
@@ -27,6 +21,45 @@ use crate::foreign::input::Input;
 pub(crate) const ENTRY: Entry = Entry {
     name: "blktrace",
     aliases: &[],
+    about: About {
+        what: "Binary log of Linux' blktrace, one file per processor or merged",
+        form: Form::Binary {
+            order: ByteOrder::OfMachine,
+            parts: &[Part {
+                what: "Event",
+                note: "pdu_len bytes follow, which are passed over.",
+                fields: &[
+                    hex(field(
+                        "magic",
+                        Kind::U32,
+                        "0x65617400 + version 7",
+                        0x6561_7407,
+                    )),
+                    field("sequence", Kind::U32, "not used", 1),
+                    field("time", Kind::U64, "ns", 9_507_758),
+                    field("sector", Kind::U64, "first sector, of 512 B", 223_490),
+                    field("bytes", Kind::U32, "length in bytes", 4096),
+                    hex(field(
+                        "action",
+                        Kind::U32,
+                        "low byte: stage (1 queued, 7 issued, 8 completed); bit 16 read, 17 write, \
+                         18 flush, 26 notice, 29 discard",
+                        0x2_0001,
+                    )),
+                    field("pid", Kind::U32, "process", 697),
+                    hex(field("device", Kind::U32, "major << 20 | minor", 8 << 20)),
+                    field("cpu", Kind::U32, "processor; not used", 3),
+                    field("error", Kind::U16, "not used", 0),
+                    field("pdu_len", Kind::U16, "bytes behind the event", 0),
+                ],
+            }],
+        },
+        source: "Linux' include/uapi/linux/blktrace_api.h (\"time in nanoseconds\"); sectors are the \
+                 kernel's",
+        stamps: Stamps::Relative("nanoseconds of a clock of the machine whose origin is not told"),
+        left_out: "all stages but one (queued, or issued where it is asked for), discards, flushes, \
+                   notices, and what follows an event",
+    },
     traits: TRAITS,
     looks: Looks::Binary(|head| order_of(head).is_some(), 1),
     parser: |options| Box::new(Blktrace::new(options)),
@@ -52,16 +85,16 @@ const ISSUED: u8 = 7;
 
 /// Byte order of the traced machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum ByteOrder {
+enum Endian {
     Little,
     Big,
 }
 
-fn order_of(head: &[u8]) -> Option<ByteOrder> {
+fn order_of(head: &[u8]) -> Option<Endian> {
     let first: [u8; 4] = *head.first_chunk()?;
     match first {
-        _ if u32::from_le_bytes(first) == MAGIC => Some(ByteOrder::Little),
-        _ if u32::from_be_bytes(first) == MAGIC => Some(ByteOrder::Big),
+        _ if u32::from_le_bytes(first) == MAGIC => Some(Endian::Little),
+        _ if u32::from_be_bytes(first) == MAGIC => Some(Endian::Big),
         _ => None,
     }
 }
@@ -75,7 +108,7 @@ pub(crate) fn is_marked(head: &[u8]) -> bool {
 
 struct Blktrace {
     stage: u8,
-    order: Option<ByteOrder>,
+    order: Option<Endian>,
     /// The last record was none, so the next begins at the next magic number.
     lost: bool,
 }
@@ -94,7 +127,7 @@ impl Blktrace {
 
     fn event(&mut self, record: &[u8; 48]) -> Result<Event, Complaint> {
         let found = order_of(record);
-        let order = *self.order.get_or_insert(found.unwrap_or(ByteOrder::Little));
+        let order = *self.order.get_or_insert(found.unwrap_or(Endian::Little));
         if found != Some(order) {
             self.lost = true;
             let allowed = "0x65617407 (version 7), in one byte order for the whole file";
@@ -120,14 +153,14 @@ struct Event {
 }
 
 impl Event {
-    fn decode(record: &[u8; 48], order: ByteOrder) -> Self {
+    fn decode(record: &[u8; 48], order: Endian) -> Self {
         // Big-endian fields become little-endian ones when their bytes are turned round.
         let field = |at: usize, size: usize| {
             let bytes = record[at..at + size].iter();
             let fold = |value: u64, b: &u8| value << 8 | u64::from(*b);
             match order {
-                ByteOrder::Little => bytes.rev().fold(0, fold),
-                ByteOrder::Big => bytes.fold(0, fold),
+                Endian::Little => bytes.rev().fold(0, fold),
+                Endian::Big => bytes.fold(0, fold),
             }
         };
         Self {
@@ -173,7 +206,7 @@ impl Parse for Blktrace {
     fn step(&mut self, input: &mut Input, sink: &mut Sink<'_>) -> Result<bool, ForeignError> {
         if std::mem::take(&mut self.lost) {
             let magic = match self.order {
-                Some(ByteOrder::Big) => MAGIC.to_be_bytes(),
+                Some(Endian::Big) => MAGIC.to_be_bytes(),
                 _ => MAGIC.to_le_bytes(),
             };
             input.skip_to(&magic)?;

@@ -1,16 +1,8 @@
 //! DiskSim's two text forms.
 //!
-//! *Default ASCII*: `arrival_ms device block blocks flags`, flags in hexadecimal with bit 0 set for
-//! a read. Blocks are sectors of 512 B. With whole milliseconds throughout, five numbers could be
-//! anything (such as [`mqsim`](super::mqsim)'s), and the format must be named.
-//!
-//! *Validation*: `R|W cache block blocks service_us interarrival_us`, measured on real disks: `cache`
-//! says whether the disk's cache answered. The time is the sum of the inter-arrival times before:
-//! the first request comes at 0. There is one disk. The measured service times are not used here.
-//!
-//! Source: DiskSim's `disksim_iotrace.c` (`iotrace_ascii_get_ioreq_event`: `%lf %d %d %d %x` into
-//! milliseconds; `iotrace_validate_get_ioreq_event`: times by 1000) and `disksim_reqflags.h`
-//! (`DISKSIM_READ` 1).
+//! With whole milliseconds throughout, the five numbers of the default form could be anything (such
+//! as [`mqsim`](super::mqsim)'s), and the format must be named. In the validation form the time is
+//! the sum of the inter-arrival times before: the first request comes at 0.
 
 use super::super::Times;
 use super::super::reader::{Entry, Lines, Looks, ParseLine};
@@ -18,11 +10,30 @@ use super::super::request::{Nanos, Op};
 use super::super::sink::Sink;
 use super::super::text::{exactly, fields, number, number_32, scaled};
 use super::{disk, read_or_write};
+use crate::about::{About, Form, Stamps};
 use crate::foreign::error::Complaint;
 
 pub(crate) const ASCII: Entry = Entry {
     name: "disksim",
     aliases: &["disksim-ascii"],
+    about: About {
+        what: "DiskSim's default ASCII traces",
+        form: Form::Text {
+            line: ASCII_LINE,
+            fields: &[
+                ("arrival_ms", "time in milliseconds, with a fraction"),
+                ("device", "number of the disk"),
+                ("block", "first block, of 512 B"),
+                ("blocks", "number of blocks"),
+                ("flags", "hexadecimal; bit 0 is set for a read"),
+            ],
+            sample: "663.5 0 4583176 4 1\n",
+        },
+        source: "DiskSim's disksim_iotrace.c (iotrace_ascii_get_ioreq_event: \"%lf %d %d %d %x\" into \
+                 milliseconds) and disksim_reqflags.h (DISKSIM_READ 1)",
+        stamps: Stamps::Relative("milliseconds since the trace began"),
+        left_out: "flags other than the direction",
+    },
     traits: disk(Times::Ordered),
     looks: Looks::Doubtful(doubt),
     parser: |_| Box::new(Lines(ascii)),
@@ -31,6 +42,30 @@ pub(crate) const ASCII: Entry = Entry {
 pub(crate) const VALIDATE: Entry = Entry {
     name: "disksim-validate",
     aliases: &[],
+    about: About {
+        what: "DiskSim's validation traces, measured on real disks",
+        form: Form::Text {
+            line: VALIDATE_LINE,
+            fields: &[
+                ("R|W", "read or write"),
+                (
+                    "cache",
+                    "whether the disk's cache answered: Hit or Miss; not used",
+                ),
+                ("block", "first block, of 512 B"),
+                ("blocks", "number of blocks"),
+                ("service_us", "measured time in microseconds; not used"),
+                (
+                    "interarrival_us",
+                    "microseconds from this request to the next",
+                ),
+            ],
+            sample: "R Hit 4583176 4 663.00000 45422.50000\n",
+        },
+        source: "DiskSim's disksim_iotrace.c (iotrace_validate_get_ioreq_event: times by 1000)",
+        stamps: Stamps::Relative("microseconds from one request to the next"),
+        left_out: "the cache's answer and the service time. There is one disk",
+    },
     traits: disk(Times::Ordered),
     looks: Looks::Text,
     parser: |_| Box::new(Lines(Validate { now: 0 })),

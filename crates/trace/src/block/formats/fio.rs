@@ -1,28 +1,46 @@
 //! fio's I/O log, versions 2 and 3.
 //!
-//! Version 2: a line `fio version 2 iolog`, then `file action [offset length]`. Version 3 has the
-//! time before each of them, in **microseconds** since the log began: fio writes
+//! The unit of version 3's times is not in fio's HOWTO: fio writes
 //! `utime_since_now(&td->io_log_start_time)` and compares the differences with `utime_since_now` when
-//! it replays them (`iolog.c`: `log_io_u`, `log_file`, `iolog_delay`; its HOWTO names no unit). Offsets
-//! and lengths are bytes (HOWTO, "Trace file format v2"). The `wait` of version 2 is counted, and its
-//! time not used.
+//! it replays them. The `wait` of version 2 is counted, and its time not used.
 //!
-//! Actions are `add`, `open`, `close`, and the names of `io_ddir.h`: `read`, `write`, `trim`, `sync`,
-//! `datasync`, `sync_file_range`, `syncfs`, `wait`. A file may also be a disk in `/dev`: it is given
-//! as a file all the same, since the log does not tell. Names are known from `add`, which fio needs
-//! as well; a request to another file is an error. fio writes a name with blanks as it is, and cannot
-//! read it back; here a name reaches up to the action.
+//! A file may also be a disk in `/dev`: it is given as a file all the same, since the log does not tell.
+//! Names are known from `add`, which fio needs as well; a request to another file is an error. fio writes
+//! a name with blanks as it is, and cannot read it back; here a name reaches up to the action.
 
 use super::super::reader::{Entry, Lines, Looks, ParseLine};
 use super::super::request::{FileKey, Nanos, Op};
 use super::super::sink::Sink;
 use super::super::text::number;
 use super::super::{TargetKind, Times, Traits};
+use crate::about::{About, Form, Stamps};
 use crate::foreign::error::Complaint;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "fio",
     aliases: &["iolog"],
+    about: About {
+        what: "fio's I/O log, versions 2 and 3",
+        form: Form::Text {
+            line: "fio version 2|3 iolog, then [time] file action [offset length]",
+            fields: &[
+                ("time", "microseconds; in version 3 alone"),
+                ("file", "its name; the first action with it is add"),
+                (
+                    "action",
+                    "read and write; trim, sync, datasync, sync_file_range, syncfs, wait; without \
+                     offset and length: add, open, close",
+                ),
+                ("offset", "first byte"),
+                ("length", "bytes"),
+            ],
+            sample: "fio version 3 iolog\n0 /data/a add\n5 /data/a read 4096 8192\n",
+        },
+        source: "fio's HOWTO, \"Trace file format v2\" and \"v3\" (bytes); names: io_ddir.h; times: \
+                 iolog.c (log_io_u, log_file, iolog_delay)",
+        stamps: Stamps::Optional("version 3: microseconds since the log began; version 2: absent"),
+        left_out: "trims, syncs, and waits",
+    },
     traits: Traits {
         target: TargetKind::File,
         times: Times::Optional,

@@ -1,14 +1,5 @@
 //! Piebald's page-level file trace, as text.
 //!
-//! | line | meaning |
-//! |---|---|
-//! | `# text` | a comment |
-//! | `F id size path` | declares a file; size in bytes, -1 if it is not known; the path may hold blanks |
-//! | `R pid id first_page pages` | pages of 4 KiB are read |
-//! | `W pid id first_page pages` | they are written |
-//! | `M pid id first_page pages` | they are mapped |
-//! | `D pid id [first_page 0]` | the file is removed, or cut before `first_page` |
-//!
 //! Ids are any numbers of 32 bits. Requests of pages become bytes of whole pages, so the last one
 //! may reach behind the file's end. An id is declared once, before its first use.
 //!
@@ -24,11 +15,36 @@ use super::super::request::{FileKey, Op, PageShift, Request, Target};
 use super::super::sink::Sink;
 use super::super::text::{at_least, fields, number, number_32, plain};
 use super::super::{TargetKind, Times, Traits};
+use crate::about::{About, Form, Stamps};
 use crate::foreign::error::Complaint;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "fpt",
     aliases: &[],
+    about: About {
+        what: "Piebald's page-level file trace",
+        form: Form::Text {
+            line: "letter and its fields",
+            fields: &[
+                ("# text", "a comment"),
+                (
+                    "F id size path",
+                    "declares a file: size in bytes, -1 if it is not known; the path may hold blanks",
+                ),
+                ("R pid id first_page pages", "pages of 4 KiB are read"),
+                ("W pid id first_page pages", "they are written"),
+                ("M pid id first_page pages", "they are mapped"),
+                (
+                    "D pid id [first_page 0]",
+                    "the file is removed, or cut before first_page",
+                ),
+            ],
+            sample: "F 0 10000 /data/a\nR 697 0 0 3\n",
+        },
+        source: "this project: FptWriter in crates/trace",
+        stamps: Stamps::Absent,
+        left_out: "nothing but comments",
+    },
     traits: Traits {
         target: TargetKind::File,
         times: Times::None,

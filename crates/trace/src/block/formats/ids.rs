@@ -1,6 +1,5 @@
-//! One block number per line, decimal or `0x` and hexadecimal: the LIRS authors' traces, and
-//! libCacheSim's `txt`, which takes both (`txt.c`: `strtoull` with base 0; its octal form, a leading
-//! 0, is read as decimal here, for no tracer writes octal).
+//! One block number per line. libCacheSim takes octal numbers, too; here a leading 0 is decimal, for no
+//! tracer writes octal.
 //!
 //! A line `*` asks the LIRS simulator to print its state and means nothing here (README of the LIRS
 //! traces). In the LIRS traces blocks are numbered in order of first use, so that numbers say nothing
@@ -11,12 +10,24 @@ use super::super::request::{NextUse, Op};
 use super::super::sink::Sink;
 use super::super::text::plain;
 use super::super::{TargetKind, Times, Traits};
+use crate::about::{About, Form, Stamps};
 use crate::foreign::error::Complaint;
 use crate::foreign::text::hex_prefixed;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "ids",
     aliases: &["lirs", "txt"],
+    about: About {
+        what: "One block number per line: the LIRS authors' traces, and libCacheSim's txt",
+        form: Form::Text {
+            line: "block",
+            fields: &[("block", "number, decimal or with 0x hexadecimal")],
+            sample: "4711\n",
+        },
+        source: "libCacheSim's txt.c (strtoull with base 0); README of the LIRS traces",
+        stamps: Stamps::Absent,
+        left_out: "lines with * alone, and blank lines",
+    },
     traits: Traits {
         target: TargetKind::Id,
         times: Times::None,

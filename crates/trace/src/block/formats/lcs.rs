@@ -1,34 +1,67 @@
-//! libCacheSim's *lcs*, version 1 and versions 2 to 8: a header, then packed little-endian records.
+//! libCacheSim's *lcs*, version 1 and versions 2 to 8: a header, then packed records.
 //!
-//! The header is 8192 bytes in current files and 1024 in older ones: `u64 magic
-//! (0x123456789abcdef0), u64 version, statistics`, and the magic again in its last 8 bytes. The
-//! statistics are not used.
-//!
-//! | field | version 1 (24 B) | 2 (28 B) | 3 (36 B), 4 to 8 |
-//! |---|---|---|---|
-//! | seconds (u32) | 0 | 0 | 0 |
-//! | object (u64) | 4 | 4 | 4 |
-//! | size in bytes | 12 (u32) | 12 (u32) | 12 (i64) |
-//! | operation (8 bits), tenant (24 bits) | - | 16 | 20 |
-//! | time to live (u32) | - | - | 24 |
-//! | next use (i64) | 16 | 20 | 28 |
-//! | features (u32) | - | - | 36: 0, 1, 2, 4, 8, 16 of them |
-//!
-//! Source: libCacheSim's `lcs.h` and `lcs.c`. Version 1 is oracleGeneral behind a header and has no
-//! operations: it is a format of its own here, since what a format tells does not depend on the
-//! file. A still older form has a format string in its header instead of a version, and is refused.
-//! What fields mean is as in [`oracle`](super::oracle).
+//! The header is 8192 bytes in current files and 1024 in older ones, with the magic number in its last
+//! 8 bytes, too. Version 1 is oracleGeneral behind a header and has no operations: it is a format of
+//! its own here, since what a format tells does not depend on the file. A still older form has a format
+//! string in its header instead of a version, and is refused. What fields mean is as in
+//! [`oracle`](super::oracle).
 
 use super::super::reader::{Entry, Looks, Parse};
 use super::super::sink::Sink;
-use super::oracle::{Record, field, general, traits};
+use super::oracle::{NEXT, OPERATIONS, Record, STAMPS, bytes_at, general, traits};
+use crate::about::{About, ByteOrder, Field, Form, Kind, Part, field, hex, unused};
 use crate::foreign::ForeignError;
 use crate::foreign::error::Complaint;
 use crate::foreign::input::Input;
 
+const HEADER_NOTE: &str = "Older files have one of 1024 B.";
+const SOURCE: &str = "libCacheSim's lcs.h and lcs.c";
+
+/// The header of a file of this version.
+const fn header_fields(version: i64) -> [Field; 4] {
+    let magic = hex(field(
+        "magic",
+        Kind::U64,
+        "0x123456789abcdef0",
+        MAGIC as i64,
+    ));
+    [
+        magic,
+        field("version", Kind::U64, "1 to 8", version),
+        unused("statistics", LONG - 24),
+        magic,
+    ]
+}
+
 pub(crate) const V1: Entry = Entry {
     name: "lcs-v1",
     aliases: &[],
+    about: About {
+        what: "libCacheSim's lcs, version 1: oracleGeneral behind a header",
+        form: Form::Binary {
+            order: ByteOrder::Little,
+            parts: &[
+                Part {
+                    what: "Header",
+                    note: HEADER_NOTE,
+                    fields: &header_fields(1),
+                },
+                Part {
+                    what: "Record",
+                    note: "",
+                    fields: &[
+                        field("clock_time", Kind::U32, "s", 10),
+                        field("obj_id", Kind::U64, "object", 800),
+                        field("obj_size", Kind::U32, "bytes", 512),
+                        NEXT,
+                    ],
+                },
+            ],
+        },
+        source: SOURCE,
+        stamps: STAMPS,
+        left_out: "the header's statistics. All requests are taken as reads",
+    },
     traits: traits(false),
     looks: Looks::Binary(|head| version(head) == Some(1), 1),
     parser: |_| Box::new(Lcs::new("1", 1..=1)),
@@ -37,6 +70,37 @@ pub(crate) const V1: Entry = Entry {
 pub(crate) const V2: Entry = Entry {
     name: "lcs",
     aliases: &["lcs-v2", "lcs-v3"],
+    about: About {
+        what: "libCacheSim's lcs, versions 2 to 8",
+        form: Form::Binary {
+            order: ByteOrder::Little,
+            parts: &[
+                Part {
+                    what: "Header",
+                    note: HEADER_NOTE,
+                    fields: &header_fields(3),
+                },
+                Part {
+                    what: "Record of version 3",
+                    note: "Version 2 has 32 bits for the size and no ttl (28 B). \
+                           Versions 4 to 8 append 1, 2, 4, 8 or 16 features (u32, not used).",
+                    fields: &[
+                        field("clock_time", Kind::U32, "s", 10),
+                        field("obj_id", Kind::U64, "object", 800),
+                        field("obj_size", Kind::I64, "bytes, up to 2^32 - 1", 512),
+                        field("op", Kind::U8, OPERATIONS, 12),
+                        unused("tenant", 3),
+                        field("ttl", Kind::U32, "time to live in s; not used", 0),
+                        NEXT,
+                    ],
+                },
+            ],
+        },
+        source: SOURCE,
+        stamps: STAMPS,
+        left_out: "the header's statistics, tenants, times to live, features, and operations that \
+                   neither ask nor change (nop, delete)",
+    },
     traits: traits(true),
     looks: Looks::Binary(|head| version(head).is_some_and(|v| v != 1), 1),
     parser: |_| Box::new(Lcs::new("2 to 8", 2..=8)),
@@ -83,7 +147,7 @@ impl Lcs {
             return Ok(());
         };
         let Some(version) = version(&first) else {
-            let found = u64::from_le_bytes(field(&first, 0));
+            let found = u64::from_le_bytes(bytes_at(&first, 0));
             return Err(input.fault(Complaint {
                 field: "the magic number",
                 value: format!("{found:#018x}"),
@@ -94,9 +158,9 @@ impl Lcs {
             let complaint = Complaint::number("the version", version, self.allowed);
             return Err(input.fault(complaint));
         }
-        if u64::from_le_bytes(field(&first, SHORT - 8)) != MAGIC {
+        if u64::from_le_bytes(bytes_at(&first, SHORT - 8)) != MAGIC {
             let rest = input.body::<{ LONG - SHORT }>(HEADER)?;
-            let last = u64::from_le_bytes(field(&rest, LONG - SHORT - 8));
+            let last = u64::from_le_bytes(bytes_at(&rest, LONG - SHORT - 8));
             if last != MAGIC {
                 return Err(input.fault(Complaint {
                     field: "the magic number at the header's end",
@@ -114,11 +178,11 @@ impl Lcs {
         Ok(match self.version {
             1 => input.record::<24>(WHAT)?.map(|r| general(&r)),
             2 => input.record::<28>(WHAT)?.map(|r| Record {
-                seconds: u32::from_le_bytes(field(&r, 0)),
-                object: u64::from_le_bytes(field(&r, 4)),
-                size: u32::from_le_bytes(field(&r, 12)).into(),
+                seconds: u32::from_le_bytes(bytes_at(&r, 0)),
+                object: u64::from_le_bytes(bytes_at(&r, 4)),
+                size: u32::from_le_bytes(bytes_at(&r, 12)).into(),
                 op: Some(r[16]),
-                next: i64::from_le_bytes(field(&r, 20)),
+                next: i64::from_le_bytes(bytes_at(&r, 20)),
             }),
             version => {
                 let Some(r) = input.record::<36>(WHAT)? else {
@@ -127,11 +191,11 @@ impl Lcs {
                 let features = [0, 1, 2, 4, 8, 16][(version - 3) as usize];
                 input.skip(4 * features, WHAT)?;
                 Some(Record {
-                    seconds: u32::from_le_bytes(field(&r, 0)),
-                    object: u64::from_le_bytes(field(&r, 4)),
-                    size: i64::from_le_bytes(field(&r, 12)),
+                    seconds: u32::from_le_bytes(bytes_at(&r, 0)),
+                    object: u64::from_le_bytes(bytes_at(&r, 4)),
+                    size: i64::from_le_bytes(bytes_at(&r, 12)),
                     op: Some(r[20]),
-                    next: i64::from_le_bytes(field(&r, 28)),
+                    next: i64::from_le_bytes(bytes_at(&r, 28)),
                 })
             }
         })

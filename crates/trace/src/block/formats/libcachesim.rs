@@ -1,9 +1,4 @@
-//! libCacheSim's CSV with named columns: a header names the columns, of which `lbn` (sectors of
-//! 512 B) is required, and `time` (seconds), `op` (a SCSI operation code in hexadecimal, or
-//! r/w/read/write) and `size` (bytes, one sector without it) are used. Other columns are passed over.
-//!
-//! The units are those of libCacheSim's sample `cloudPhysicsIO.csv`, which holds the same requests as
-//! its `cloudPhysicsIO.vscsi`: 113,872 of both agree in operation, sector, length and second.
+//! libCacheSim's CSV with named columns.
 
 use super::super::Times;
 use super::super::reader::{Entry, Lines, Looks, ParseLine};
@@ -11,11 +6,32 @@ use super::super::request::{Nanos, Op};
 use super::super::sink::Sink;
 use super::super::text::{comma_fields, number, seconds};
 use super::disk;
+use crate::about::{About, Form, Stamps};
 use crate::foreign::error::Complaint;
 
 pub(crate) const CSV: Entry = Entry {
     name: "libcachesim-csv",
     aliases: &["csv"],
+    about: About {
+        what: "libCacheSim's CSV, whose header names the columns",
+        form: Form::Text {
+            line: "columns in the order of the header",
+            fields: &[
+                ("lbn or lba", "first sector, of 512 B; required"),
+                ("time or timestamp", "seconds, with a fraction; optional"),
+                (
+                    "op",
+                    "a SCSI operation code in hexadecimal, or r, w, read, write; a read without it",
+                ),
+                ("size", "length in bytes; one sector without it"),
+            ],
+            sample: "version,time,op,size,lbn\n1,5633898,28,4096,42932745\n",
+        },
+        source: "libCacheSim's sample cloudPhysicsIO.csv, which holds the same requests as its \
+                 cloudPhysicsIO.vscsi: 113,872 of both agree in operation, sector, length and second",
+        stamps: Stamps::Relative("seconds of a clock whose origin is not told"),
+        left_out: "other columns, and commands other than reads and writes. There is one disk",
+    },
     traits: disk(Times::Ordered),
     looks: Looks::Text,
     parser: |_| Box::new(Lines(Csv { columns: None })),

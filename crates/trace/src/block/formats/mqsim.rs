@@ -1,9 +1,4 @@
-//! MQSim ASCII: `arrival_ns device sector sectors type`, with type **1 for a read** and 0 for a
-//! write.
-//!
-//! Source: MQSim's `ASCII_Trace_Definition.h` (columns, `ASCIITraceReadCode "1"`), its README (sectors
-//! of 512 B) and `IO_Flow_Trace_Based.cpp`, which hands the number to the simulator as nanoseconds
-//! whatever the workload file's `Time_Unit` says. MQSim itself refuses a step back in time.
+//! MQSim's ASCII form. MQSim itself refuses a step back in time.
 
 use super::super::Times;
 use super::super::reader::{Entry, Lines, Looks};
@@ -11,11 +6,33 @@ use super::super::request::{Nanos, Op};
 use super::super::sink::Sink;
 use super::super::text::{exactly, fields, number, number_32};
 use super::disk;
+use crate::about::{About, Form, Stamps};
 use crate::foreign::error::Complaint;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "mqsim",
     aliases: &[],
+    about: About {
+        what: "MQSim's ASCII traces",
+        form: Form::Text {
+            line: LINE,
+            fields: &[
+                (
+                    "arrival_ns",
+                    "time in nanoseconds, whatever the workload file's Time_Unit says",
+                ),
+                ("device", "number of the disk"),
+                ("sector", "first sector, of 512 B"),
+                ("sectors", "number of sectors"),
+                ("type", "1 read, 0 write"),
+            ],
+            sample: "1000 0 64 8 1\n",
+        },
+        source: "MQSim's ASCII_Trace_Definition.h (columns, ASCIITraceReadCode \"1\"), its README \
+                 (sectors of 512 B) and IO_Flow_Trace_Based.cpp (the number is taken as nanoseconds)",
+        stamps: Stamps::Relative("nanoseconds since the trace began"),
+        left_out: "nothing",
+    },
     traits: disk(Times::Ordered),
     looks: Looks::Text,
     parser: |_| Box::new(Lines(line)),

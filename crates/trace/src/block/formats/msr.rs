@@ -1,9 +1,5 @@
-//! MSR Cambridge: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`.
-//!
-//! The time is a Windows FILETIME (100 ns since 1601), offset and size are bytes (README of the
-//! traces at SNIA: "Windows filetime", "in bytes from the start of the logical disk"). A disk is a
-//! host and a number on it, such as `hm.0`. Rows are in order of completion in some files, so times
-//! may step back.
+//! MSR Cambridge. A disk is a host and a number on it, such as `hm.0`. Rows are in order of completion
+//! in some files, so times may step back.
 
 use super::super::Times;
 use super::super::reader::{Entry, Lines, Looks};
@@ -11,11 +7,33 @@ use super::super::request::{Nanos, Op};
 use super::super::sink::Sink;
 use super::super::text::{comma_fields, exactly, number};
 use super::disk;
+use crate::about::{About, Form, Stamps};
 use crate::foreign::error::Complaint;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "msr",
     aliases: &["msr-cambridge"],
+    about: About {
+        what: "MSR Cambridge: block requests of Microsoft Research's servers, as CSV",
+        form: Form::Text {
+            line: LINE,
+            fields: &[
+                ("Timestamp", "Windows FILETIME: units of 100 ns"),
+                ("Hostname", "the server; with the number it names the disk"),
+                ("DiskNumber", "number of the disk on it"),
+                ("Type", "Read or Write"),
+                ("Offset", "first byte"),
+                ("Size", "length in bytes"),
+                ("ResponseTime", "not used"),
+            ],
+            sample: "128166372003061629,hm,0,Read,4096,512,100\n",
+        },
+        source: "README of the traces at SNIA: \"Windows filetime\", \"in bytes from the start of the \
+                 logical disk\"",
+        stamps: Stamps::Absolute("units of 100 ns since 1601"),
+        left_out: "the response time, and a header if there is one. A request that is not aligned is \
+                   widened to whole sectors",
+    },
     traits: disk(Times::Loose),
     looks: Looks::Text,
     parser: |_| Box::new(Lines(line)),

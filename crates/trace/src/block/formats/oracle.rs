@@ -1,16 +1,7 @@
-//! libCacheSim's *oracleGeneral* and *oracleGeneralOpNS*: packed, little-endian records.
+//! libCacheSim's *oracleGeneral* and *oracleGeneralOpNS*: packed records.
 //!
-//! | field | oracleGeneral (24 B) | oracleGeneralOpNS (27 B) |
-//! |---|---|---|
-//! | seconds (u32) | 0 | 0 |
-//! | object (u64) | 4 | 4 |
-//! | size in bytes (u32) | 12 | 12 |
-//! | operation (u8), name space (u16) | - | 16, 17 |
-//! | number of the request that uses it next, from 1 (i64) | 16 | 19 |
-//!
-//! Source: libCacheSim's `oracleGeneralBin.h`; operations: `req_op_e` in its `enum.h`. The next use is
-//! -1 or `INT64_MAX` for none. A size of 0, any gap and steps back in time are legal. Objects are
-//! opaque; in the samples they are block numbers, but the format does not promise it.
+//! A size of 0, any gap and steps back in time are legal. Objects are opaque; in the samples they are
+//! block numbers, but the format does not promise it.
 //!
 //! Operations that only ask are reads, those that change are writes; `nop` and `delete` are counted
 //! and passed over, since a cache does not look a deleted object up.
@@ -22,12 +13,43 @@ use super::super::reader::{Entry, Looks, Records};
 use super::super::request::{Nanos, NextUse, Op};
 use super::super::sink::Sink;
 use super::super::{TargetKind, Times, Traits};
+use crate::about::{About, ByteOrder, Field, Form, Kind, Part, Stamps, field};
 use crate::foreign::error::Complaint;
 use crate::foreign::input::BUFFER;
+
+/// The last field of all records of the family.
+pub(super) const NEXT: Field = field(
+    "next_access_vtime",
+    Kind::I64,
+    "number of the request that uses the object next, from 1; -1 or 2^63 - 1 for none",
+    -1,
+);
+pub(super) const OPERATIONS: &str = "1 get, 2 gets and 12 read; 3 set, 4 add, 5 cas, 6 replace, 7 append, \
+    8 prepend, 10 incr, 11 decr, 13 write and 14 update; 0 nop and 9 delete are passed over";
+pub(super) const STAMPS: Stamps = Stamps::Relative("seconds of a clock whose origin is not told");
 
 pub(crate) const GENERAL: Entry = Entry {
     name: "oracle-general",
     aliases: &["oracleGeneral"],
+    about: About {
+        what: "libCacheSim's oracleGeneral: requests for objects, with their next use",
+        form: Form::Binary {
+            order: ByteOrder::Little,
+            parts: &[Part {
+                what: "Record",
+                note: "",
+                fields: &[
+                    field("clock_time", Kind::U32, "s", 10),
+                    field("obj_id", Kind::U64, "object", 800),
+                    field("obj_size", Kind::U32, "bytes", 512),
+                    NEXT,
+                ],
+            }],
+        },
+        source: "libCacheSim's oracleGeneralBin.h",
+        stamps: STAMPS,
+        left_out: "nothing. All requests are taken as reads",
+    },
     traits: traits(false),
     looks: Looks::Binary(
         |head| plausible(head.as_chunks::<24>().0.iter().map(general), head),
@@ -48,6 +70,27 @@ pub(crate) const GENERAL: Entry = Entry {
 pub(crate) const OP_NS: Entry = Entry {
     name: "oracle-general-opns",
     aliases: &["oracleGeneralOpNS"],
+    about: About {
+        what: "libCacheSim's oracleGeneralOpNS: the same with operations",
+        form: Form::Binary {
+            order: ByteOrder::Little,
+            parts: &[Part {
+                what: "Record",
+                note: "",
+                fields: &[
+                    field("clock_time", Kind::U32, "s", 10),
+                    field("obj_id", Kind::U64, "object", 800),
+                    field("obj_size", Kind::U32, "bytes", 512),
+                    field("op", Kind::U8, OPERATIONS, 12),
+                    field("ns", Kind::U16, "name space; not used", 1),
+                    NEXT,
+                ],
+            }],
+        },
+        source: "libCacheSim's oracleGeneralBin.h; operations: req_op_e in its enum.h",
+        stamps: STAMPS,
+        left_out: "name spaces, and operations that neither ask nor change (nop, delete)",
+    },
     traits: traits(true),
     looks: Looks::Binary(
         |head| plausible(head.as_chunks::<27>().0.iter().map(op_ns), head),
@@ -86,7 +129,7 @@ pub(super) struct Record {
     pub next: i64,
 }
 
-pub(super) fn field<const N: usize>(record: &[u8], at: usize) -> [u8; N] {
+pub(super) fn bytes_at<const N: usize>(record: &[u8], at: usize) -> [u8; N] {
     let mut bytes = [0; N];
     bytes.copy_from_slice(&record[at..at + N]);
     bytes
@@ -94,21 +137,21 @@ pub(super) fn field<const N: usize>(record: &[u8], at: usize) -> [u8; N] {
 
 pub(super) fn general(record: &[u8; 24]) -> Record {
     Record {
-        seconds: u32::from_le_bytes(field(record, 0)),
-        object: u64::from_le_bytes(field(record, 4)),
-        size: u32::from_le_bytes(field(record, 12)).into(),
+        seconds: u32::from_le_bytes(bytes_at(record, 0)),
+        object: u64::from_le_bytes(bytes_at(record, 4)),
+        size: u32::from_le_bytes(bytes_at(record, 12)).into(),
         op: None,
-        next: i64::from_le_bytes(field(record, 16)),
+        next: i64::from_le_bytes(bytes_at(record, 16)),
     }
 }
 
 fn op_ns(record: &[u8; 27]) -> Record {
     Record {
-        seconds: u32::from_le_bytes(field(record, 0)),
-        object: u64::from_le_bytes(field(record, 4)),
-        size: u32::from_le_bytes(field(record, 12)).into(),
+        seconds: u32::from_le_bytes(bytes_at(record, 0)),
+        object: u64::from_le_bytes(bytes_at(record, 4)),
+        size: u32::from_le_bytes(bytes_at(record, 12)).into(),
         op: Some(record[16]),
-        next: i64::from_le_bytes(field(record, 19)),
+        next: i64::from_le_bytes(bytes_at(record, 19)),
     }
 }
 

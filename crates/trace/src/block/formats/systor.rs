@@ -1,11 +1,5 @@
-//! SYSTOR '17 (SNIA): `Timestamp,Response,IOType,LUN,Offset,Size` below a header.
-//!
-//! Seconds since 1970, seconds, R or W or nothing, a logical unit, bytes, bytes. Rows are in order
-//! of completion, so times step back. A row without a type is another command.
-//!
-//! The README at SNIA was not at hand; the units are those of the sample there: times such as
-//! 1456095145.1 (February 2016), all 999 offsets and sizes multiples of 512, sizes up to 131072,
-//! which as sectors would be 64 MiB.
+//! SNIA's SYSTOR '17. Rows are in order of completion, so times step back. A row without a type is
+//! another command.
 
 use super::super::Times;
 use super::super::reader::{Entry, Lines, Looks};
@@ -13,11 +7,33 @@ use super::super::request::Nanos;
 use super::super::sink::Sink;
 use super::super::text::{comma_fields, exactly, number, number_32, seconds};
 use super::{disk, read_or_write};
+use crate::about::{About, Form, Stamps};
 use crate::foreign::error::Complaint;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "systor17",
     aliases: &["systor"],
+    about: About {
+        what: "SNIA's SYSTOR '17: block requests of a virtual desktop installation, as CSV",
+        form: Form::Text {
+            line: LINE,
+            fields: &[
+                ("Timestamp", "time in seconds, with a fraction"),
+                ("Response", "seconds; not used"),
+                ("IOType", "R read, W write, nothing for other commands"),
+                ("LUN", "number of the disk (logical unit)"),
+                ("Offset", "first byte"),
+                ("Size", "length in bytes"),
+            ],
+            sample: "Timestamp,Response,IOType,LUN,Offset,Size\n1456095145.1,0.001,R,3,4096,8192\n",
+        },
+        source: "the sample at SNIA (its README was not at hand): times such as 1456095145.1 \
+                 (February 2016), all 999 offsets and sizes multiples of 512, sizes up to 131072, \
+                 which as sectors would be 64 MiB",
+        stamps: Stamps::Absolute("seconds since 1970"),
+        left_out: "the response time, the header, and rows without a type. A request that is not \
+                   aligned is widened to whole sectors",
+    },
     traits: disk(Times::Loose),
     looks: Looks::Text,
     parser: |_| Box::new(Lines(line)),

@@ -1,8 +1,4 @@
-//! Tencent block storage (SNIA): `Timestamp,Offset,Size,IOType,VolumeID`.
-//!
-//! Seconds since 1970, sectors of 512 B, sectors, 0 for a read and 1 for a write, a volume (README of
-//! the traces at SNIA, which says all five). Rows of several servers are merged, so times step back by
-//! seconds.
+//! Tencent block storage. Rows of several servers are merged, so times step back by seconds.
 //!
 //! Five numbers could be anything: without being named, a trace must have times after 2001.
 
@@ -12,11 +8,29 @@ use super::super::request::{Nanos, Op};
 use super::super::sink::Sink;
 use super::super::text::{comma_fields, exactly, number, number_32, plain, seconds};
 use super::disk;
+use crate::about::{About, Form, Stamps};
 use crate::foreign::error::Complaint;
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "tencent",
     aliases: &[],
+    about: About {
+        what: "SNIA's traces of Tencent's block storage, as CSV",
+        form: Form::Text {
+            line: LINE,
+            fields: &[
+                ("Timestamp", "time in seconds"),
+                ("Offset", "first sector, of 512 B"),
+                ("Size", "number of sectors"),
+                ("IOType", "0 read, 1 write"),
+                ("VolumeID", "number of the disk"),
+            ],
+            sample: "1538323200,12910952,128,0,1063\n",
+        },
+        source: "README of the traces at SNIA, which says all five",
+        stamps: Stamps::Absolute("seconds since 1970"),
+        left_out: "nothing",
+    },
     traits: disk(Times::Loose),
     looks: Looks::Doubtful(doubt),
     parser: |_| Box::new(Lines(line)),

@@ -1,31 +1,57 @@
-//! VMware vscsi tracing (CloudPhysics): little-endian records of SCSI commands to one disk.
-//!
-//! | field | version 1 (32 B) | version 2 (40 B) |
-//! |---|---|---|
-//! | serial number (u32) | 0 | 4 |
-//! | length in bytes (u32) | 4 | 8 |
-//! | scatter-gather elements (u32) | 8 | 12 |
-//! | command (u16), version in the high byte of the next (u16) | 12, 14 | 0, 2 |
-//! | first sector of 512 B (u64) | 16 | 16 |
-//! | time in microseconds (u64) | 24 | 24 |
-//! | response time (u64) | - | 32 |
-//!
-//! Source: libCacheSim's `vscsi.h` (fields, and "microsec" for the time) and the header of VMware's
-//! own text form ("Time Stamp (microseconds)"). Sectors: in libCacheSim's sample
-//! `cloudPhysicsIO.vscsi` all 113,872 lengths are multiples of 512 B, and 29,558 requests begin where
-//! the one before ends if a sector has 512 B. Commands other than reads and writes are passed over.
-//! Operation codes: SCSI SBC.
+//! VMware vscsi tracing (CloudPhysics): records of SCSI commands to one disk. Operation codes: SCSI
+//! SBC.
 
 use super::super::Times;
 use super::super::reader::{Entry, Looks, Records};
 use super::super::request::{Nanos, Op};
 use super::super::sink::Sink;
 use super::disk;
+use crate::about::{About, ByteOrder, Field, Form, Kind, Part, Stamps, field};
 use crate::foreign::error::Complaint;
+
+const LENGTH: Field = field("len", Kind::U32, "length in bytes", 4096);
+const ELEMENTS: Field = field("nSG", Kind::U32, "scatter-gather elements; not used", 1);
+const CODE: Field = field(
+    "cmd",
+    Kind::U16,
+    "SCSI operation code: 0x08, 0x28, 0xa8 and 0x88 read, 0x0a, 0x2a, 0xaa and 0x8a write",
+    0x28,
+);
+const SECTOR: Field = field("lbn", Kind::U64, "first sector, of 512 B", 42_932_745);
+const TIME: Field = field("ts", Kind::U64, "us", 5_633_898_368_802);
+const SOURCE: &str = "libCacheSim's vscsi.h (fields, and \"microsec\" for the time) and the header of \
+    VMware's own text form (\"Time Stamp (microseconds)\"). Sectors: in libCacheSim's sample \
+    cloudPhysicsIO.vscsi all 113,872 lengths are multiples of 512 B, and 29,558 requests begin where \
+    the one before ends if a sector has 512 B";
+const STAMPS: Stamps = Stamps::Relative("microseconds of a clock whose origin is not told");
+const LEFT_OUT: &str =
+    "commands other than reads and writes, and response times. There is one disk";
 
 pub(crate) const V1: Entry = Entry {
     name: "vscsi-v1",
     aliases: &["vscsi"],
+    about: About {
+        what: "VMware's vscsi tracing, version 1 (CloudPhysics)",
+        form: Form::Binary {
+            order: ByteOrder::Little,
+            parts: &[Part {
+                what: "Command",
+                note: "",
+                fields: &[
+                    field("sn", Kind::U32, "serial number; not used", 0),
+                    LENGTH,
+                    ELEMENTS,
+                    CODE,
+                    field("ver", Kind::U16, "1 in the high byte", 1 << 8),
+                    SECTOR,
+                    TIME,
+                ],
+            }],
+        },
+        source: SOURCE,
+        stamps: STAMPS,
+        left_out: LEFT_OUT,
+    },
     traits: disk(Times::Ordered),
     looks: Looks::Binary(|head| version_at(head, 14) == Some(1), 2),
     parser: |_| {
@@ -48,6 +74,29 @@ pub(crate) const V1: Entry = Entry {
 pub(crate) const V2: Entry = Entry {
     name: "vscsi-v2",
     aliases: &[],
+    about: About {
+        what: "VMware's vscsi tracing, version 2",
+        form: Form::Binary {
+            order: ByteOrder::Little,
+            parts: &[Part {
+                what: "Command",
+                note: "",
+                fields: &[
+                    CODE,
+                    field("ver", Kind::U16, "2 in the high byte", 2 << 8),
+                    field("sn", Kind::U32, "serial number; not used", 0),
+                    LENGTH,
+                    ELEMENTS,
+                    SECTOR,
+                    TIME,
+                    field("rt", Kind::U64, "response time; not used", 90),
+                ],
+            }],
+        },
+        source: SOURCE,
+        stamps: STAMPS,
+        left_out: LEFT_OUT,
+    },
     traits: disk(Times::Ordered),
     looks: Looks::Binary(|head| version_at(head, 2) == Some(2), 2),
     parser: |_| {

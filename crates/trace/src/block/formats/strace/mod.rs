@@ -60,6 +60,7 @@ use std::collections::HashMap;
 
 use super::super::reader::{Entry, Looks};
 use super::super::{Options, TargetKind, Times, Traits};
+use crate::about::{About, Form, Stamps};
 use crate::foreign::error::Complaint;
 use clock::Calendar;
 use left_out::LeftOut;
@@ -70,6 +71,40 @@ use who::Who;
 pub(crate) const ENTRY: Entry = Entry {
     name: "strace",
     aliases: &[],
+    about: About {
+        what: "Text of strace, best of strace -f -y -ttt -o LOG",
+        form: Form::Text {
+            line: "[pid] [time] call(arguments) = result",
+            fields: &[
+                (
+                    "pid",
+                    "process, with -f; else that of the file's name, or 0",
+                ),
+                ("time", "as -t, -tt, -ttt or -r give it"),
+                (
+                    "call",
+                    "read, write, their vector forms, pread, pwrite, sendfile, splice, \
+                     copy_file_range, io_submit; mmap; unlink, rename, truncate, fallocate; and what \
+                     changes descriptors",
+                ),
+                (
+                    "arguments",
+                    "offsets and lengths in bytes; with -y the file's name",
+                ),
+                ("result", "bytes done"),
+            ],
+            sample: "697 1600000000.000005 pread64(3</data/a>, \"x\"..., 4096, 8192) = 4096\n",
+        },
+        source: "strace(1) and the manual pages of the calls; forms of lines: logs that strace itself \
+                 wrote (crates/trace/tests/block/strace_logs)",
+        stamps: Stamps::Optional(
+            "-ttt: seconds since 1970; -t and -tt: time of day; -r: seconds since the line before; \
+             otherwise absent",
+        ),
+        left_out: "data moved by io_uring, vmsplice and tee; pages that readahead, posix_fadvise and \
+                   execve load; extents that ioctl(FICLONE) shares; holes in the middle of a file; \
+                   calls that failed; pipes, sockets, and files in /proc, /sys and /dev",
+    },
     traits: Traits {
         target: TargetKind::File,
         times: Times::Optional,
