@@ -256,8 +256,8 @@ fn equal_arms_give_no_claim_of_a_difference() {
         let replay = pair([n * 7 % 997; 2], [n as f64; 2]);
         let text = sentences(&replay);
         for word in [
-            " less time",
-            " more time",
+            " % less time",
+            " % more time",
             "fewer misses than",
             "Fewest misses: lru",
         ] {

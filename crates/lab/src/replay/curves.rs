@@ -26,7 +26,8 @@ const SAMPLE_EXTENTS: f64 = 2_048.0;
 const LEAST_PAGES: u64 = 16;
 /// Points of an exact curve of LRU, if there are more sizes than that.
 const EXACT_POINTS: usize = 256;
-/// Points of the other curves.
+/// Points of the other curves: half of them at equal ratios up to an eighth of the pages, half at
+/// equal distances up to all of them, where most curves fall.
 const POINTS: usize = 24;
 /// Parts into which the sizes are cut by those at which a sampled curve is held against a full
 /// run.
@@ -116,11 +117,8 @@ impl Curves {
             || rate >= 1.0
             || policy.name() == super::passes::MIN;
         let rate = if whole { 1.0 } else { rate };
-        let least = match whole {
-            true => 1,
-            false => ((LEAST_PAGES as f64 / rate).ceil() as u64).min(footprint),
-        };
-        let sizes = spread(least, footprint, POINTS);
+        let least = ((LEAST_PAGES as f64 / rate).ceil() as u64).min(footprint);
+        let sizes = curve_sizes(least, footprint);
         let curve = self.curves.len();
         let point = |size: u64, pages: u64| -> Result<Point, ReplayError> {
             let setup = Setup::miniature(pages as u32, size as u32);
@@ -338,6 +336,20 @@ fn lru_curve(lru: &LruCurve, sizes: &[u64]) -> MissRatioCurve {
     }
 }
 
+/// The sizes of a curve, from `least` to all pages of the trace, rising.
+fn curve_sizes(least: u64, footprint: u64) -> Vec<u64> {
+    let half = POINTS as u64 / 2;
+    let mut sizes = spread(least, (footprint / 8).max(least), POINTS / 2);
+    sizes.extend(
+        (1..=half)
+            .map(|n| footprint * n / half)
+            .filter(|s| *s >= least),
+    );
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
 /// Up to `points` sizes from `from` to `to`, evenly spread on a logarithmic scale.
 fn spread(from: u64, to: u64, points: usize) -> Vec<u64> {
     if to.saturating_sub(from) < points as u64 {
@@ -362,6 +374,10 @@ mod tests {
         let sizes = spread(16, 1_000_000, 24);
         assert_eq!((sizes[0], sizes[sizes.len() - 1]), (16, 1_000_000));
         assert!(sizes.windows(2).all(|w| w[0] < w[1]));
+        let sizes = curve_sizes(16, 60_000);
+        assert_eq!((sizes[0], sizes[sizes.len() - 1]), (16, 60_000));
+        assert!(sizes.windows(2).all(|w| w[0] < w[1]) && sizes.contains(&55_000));
+        assert_eq!(curve_sizes(3, 3), [3]);
     }
 
     #[test]

@@ -122,18 +122,28 @@ fn shown(
 /// How each curve was made, and how far a sampled one was seen to be off.
 pub(super) fn remarks(replay: &Replay) -> Vec<String> {
     let curves = replay.curves.iter().filter(|c| known(c).next().is_some());
-    curves.map(|c| remark(replay, c)).collect()
+    // Curves that were made alike are told of together.
+    let mut told: Vec<(String, Vec<String>)> = Vec::new();
+    for curve in curves {
+        let (text, name) = (remark(replay, curve), short(&curve.policy, NAME_CHARS));
+        match told.iter_mut().find(|(t, _)| *t == text) {
+            Some((_, names)) => names.push(name),
+            None => told.push((text, vec![name])),
+        }
+    }
+    let told = told.into_iter();
+    told.map(|(text, names)| format!("{}: {text}.", names.join(", ")))
+        .collect()
 }
 
 fn remark(replay: &Replay, curve: &MissRatioCurve) -> String {
-    let name = short(&curve.policy, NAME_CHARS);
     let references = grouped(curve.references);
     if curve.exact {
         let sizes = known(curve).map(|p| p.size_pages);
         let largest = sizes
             .max()
             .map_or_else(String::new, |s| size_text(replay, s));
-        return format!("{name}: exact, all {references} references, up to {largest}.");
+        return format!("exact, all {references} references, up to {largest}");
     }
     let samples = match curve.samples {
         0 | 1 => "one sample".to_owned(),
@@ -156,6 +166,6 @@ fn remark(replay: &Replay, curve: &MissRatioCurve) -> String {
     });
     let error = error.unwrap_or_default();
     clean(&format!(
-        "{name}: {rate} % of the pages of {references} references, {samples}{error}."
+        "{rate} % of the pages of {references} references, {samples}{error}"
     ))
 }
