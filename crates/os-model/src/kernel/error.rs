@@ -13,7 +13,7 @@ use crate::file::FileError;
 /// No frame for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{task} of program {program}: no block of {order} for {purpose:?} memory ({cause:?}): {why}; \
+    "{task} of program {program}: no block of {order} for {purpose}, {cause}: {why}; \
      {free} of {total} free"
 )]
 pub struct OutOfMemory {
@@ -39,7 +39,7 @@ pub struct OutOfMemory {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{task} of program {program}: {} colors {colors} are used up: its partition holds {held} pages \
-     in them, of at most {limit}; {instead} ({purpose:?} memory, {cause:?})",
+     in them, of at most {limit}; {instead} ({purpose}, {cause})",
     if *reserved { "its" } else { "the unreserved" }
 )]
 pub struct ColorLimit {
