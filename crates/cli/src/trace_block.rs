@@ -4,7 +4,11 @@ use std::{fmt::Write as _, path::Path};
 
 use piebald_trace::block::{self, BlockTrace, Options, PageShift, Summary, TargetKind, Times};
 
-use crate::failure::{Failure, print};
+use crate::{
+    failure::{Failure, print},
+    json::Json,
+    trace::with_schema,
+};
 
 /// Distinct pages are counted exactly up to this.
 const PAGES_BOUND: usize = 10_000_000;
@@ -22,7 +26,7 @@ pub(crate) fn info(
     file: &Path,
     format: block::Format,
     lenient: bool,
-    json: bool,
+    json: &Json,
     recover: bool,
 ) -> Result<(), Failure> {
     if recover {
@@ -34,11 +38,7 @@ pub(crate) fn info(
     let mut trace = open(file, format, lenient)?;
     let summary = block::summarize(&mut trace, PageShift::PAGE_4K, PAGES_BOUND);
     let summary = summary.map_err(Failure::failed)?;
-    if json {
-        let json = serde_json::to_string_pretty(&summary).map_err(Failure::failed)?;
-        return print(&format!("{json}\n"));
-    }
-    print(&describe(file, &summary))
+    json.show(&describe(file, &summary), &with_schema(&summary)?)
 }
 
 pub(crate) fn head(file: &Path, format: block::Format, n: u64) -> Result<(), Failure> {
