@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use piebald_lab::{
     Hooks,
     replay::{
-        CurveRequest, DeviceChoice, Excerpt, InputSetup, LayoutChoice, MemorySize, Pace,
+        Align, CurveRequest, DeviceChoice, Excerpt, InputSetup, LayoutChoice, MemorySize, Pace,
         ReplayRequest, Start, replay,
     },
     rooms::{
@@ -76,6 +76,9 @@ pub(crate) struct Args {
     /// packed, blocks without address scattered]
     #[arg(long, value_name = "RULE|FILE")]
     layout: Option<String>,
+    /// How the times of several traces belong together
+    #[arg(long, value_enum, default_value_t = AlignName::Stamps)]
+    align: AlignName,
     /// When requests are made
     #[arg(long, value_enum, default_value_t = PaceName::Serial)]
     pace: PaceName,
@@ -116,6 +119,17 @@ pub(crate) struct Args {
     /// No progress bar
     #[arg(short, long)]
     quiet: bool,
+}
+
+/// How the times of several traces belong together.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum AlignName {
+    /// By their stamps, which count from a date or are of one tracing run
+    Stamps,
+    /// Each trace begins at the same moment
+    Start,
+    /// A request of each in turn, whatever their times
+    Turn,
 }
 
 /// When requests are made.
@@ -198,6 +212,11 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
             page,
             number_ids: false,
             excerpt: Excerpt::default(),
+            align: match args.align {
+                AlignName::Stamps => Align::Stamps,
+                AlignName::Start => Align::Start,
+                AlignName::Turn => Align::Turn,
+            },
         },
         policies: policies(args.policy.as_deref())?,
         sizes: sizes(args.size.as_deref())?,

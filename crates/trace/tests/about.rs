@@ -59,7 +59,10 @@ fn stamps_are_where_requests_have_times() {
             Times::None => about.stamps == Stamps::Absent && !timed,
             Times::Optional => matches!(about.stamps, Stamps::Optional(_)),
             Times::Ordered | Times::Loose => {
-                matches!(about.stamps, Stamps::Absolute(_) | Stamps::Relative(_)) && timed
+                matches!(
+                    about.stamps,
+                    Stamps::Absolute(_) | Stamps::Shared(_) | Stamps::Relative(_)
+                ) && timed
             }
         };
         assert!(told, "{format}: {:?}", about.stamps);

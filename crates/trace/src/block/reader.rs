@@ -7,7 +7,7 @@ use super::names::{Devices, Files};
 use super::request::Request;
 use super::sink::{Notes, Passed, Sink, Skipped, State};
 use super::{Format, Options, Traits};
-use crate::about::About;
+use crate::about::{About, Origin};
 use crate::detect;
 use crate::foreign::ForeignError;
 use crate::foreign::error::Complaint;
@@ -180,6 +180,13 @@ impl BlockTrace {
     /// What the format's requests say.
     pub const fn traits(&self) -> Traits {
         self.format.traits()
+    }
+
+    /// What the stamps count from. Where only the file tells, its first requests must have been
+    /// read; a file that gave none has no stamps.
+    pub fn origin(&self) -> Origin {
+        let stated = self.format.about().stamps.origin();
+        stated.or(self.state.origin).unwrap_or(Origin::Absent)
     }
 
     /// Empties `out` and puts the next requests into it, at least one; `false` after the last.

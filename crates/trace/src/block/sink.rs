@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::names::{Devices, Files};
 use super::request::{FileKey, Nanos, NextUse, Op, Request, Target};
+use crate::about::Origin;
 use crate::foreign::error::Complaint;
 
 /// End of the largest device: 8 EiB.
@@ -77,6 +78,8 @@ impl Skipped {
 /// What a reader keeps beside its requests.
 #[derive(Debug, Default)]
 pub(crate) struct State {
+    /// What the stamps of this file count from, where only the file tells.
+    pub origin: Option<Origin>,
     pub passed: Passed,
     pub notes: Notes,
     pub files: Files,

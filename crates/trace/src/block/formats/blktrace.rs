@@ -56,7 +56,7 @@ pub(crate) const ENTRY: Entry = Entry {
         },
         source: "Linux' include/uapi/linux/blktrace_api.h (\"time in nanoseconds\"); sectors are the \
                  kernel's",
-        stamps: Stamps::Relative("nanoseconds of a clock of the machine whose origin is not told"),
+        stamps: Stamps::Shared("nanoseconds of a clock of the machine whose origin is not told"),
         left_out: "all stages but one (queued, or issued where it is asked for), discards, flushes, \
                    notices, and what follows an event",
     },
