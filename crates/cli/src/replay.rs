@@ -54,7 +54,8 @@ pub(crate) struct Args {
     #[arg(long)]
     lenient: bool,
     /// Policies, separated by commas; options after a colon, separated by semicolons, such
-    /// as dulo:bank=4MiB;base=arc; "all" for every one [default: clock,dulo,arc,s3-fifo,lirs]
+    /// as dulo:bank=4MiB;base=arc or s3-fifo:rule=paper (docs/replay.md lists them); "all"
+    /// for every one [default: clock,dulo,arc,s3-fifo,lirs]
     #[arg(long, value_name = "LIST")]
     policy: Option<String>,
     /// Sizes of memory, separated by commas: such as 64MiB, or 10% of all different pages
