@@ -11,6 +11,7 @@
 //! |---|---|
 //! | sectors of a disk | `blktrace`, `blkparse`, `msr`, `spc`, `vscsi-v1`, `vscsi-v2`, `libcachesim-csv`, `arc`, `systor17`, `tencent`, `mqsim`, `disksim`, `disksim-validate` |
 //! | bytes of a file | `strace`, `fpt`, `fio`, `accusim` |
+//! | as [`Columns`] say | `columns`: disk addresses or opaque blocks of any text in columns |
 //! | opaque blocks | `oracle-general`, `oracle-general-opns`, `lcs-v1`, `lcs`, `ids` (LIRS, libCacheSim txt), `w106`, `w106-be`, `valpin` |
 //!
 //! # Time
@@ -46,6 +47,7 @@ use std::str::FromStr;
 
 pub use error::BlockError;
 pub(crate) use error::names;
+pub use formats::columns::{Columns, ColumnsError, FIELDS};
 pub use formats::fpt::FptWriter;
 pub use layout::{Extent, Layout};
 pub use names::{Devices, FileInfo, Files, MAX_DEVICES, MAX_FILES, MAX_NAME_BYTES};
@@ -131,17 +133,14 @@ formats! {
     W106Be => formats::w106::BIG,
     /// Little-endian numbers of 64 bits, libCacheSim's valpin.
     Valpin => formats::w106::VALPIN,
+    /// Any text in columns, which [`Options::columns`] describes.
+    Columns => formats::columns::ENTRY,
 }
 
 impl Format {
     /// The name that users write.
     pub const fn name(self) -> &'static str {
         self.entry().name
-    }
-
-    /// What the format's requests say.
-    pub const fn traits(self) -> Traits {
-        self.entry().traits
     }
 }
 
@@ -196,7 +195,7 @@ pub enum Times {
     Optional,
 }
 
-/// What a format's requests say, whatever the trace.
+/// What a format's requests say, whatever the trace; of [`Format::Columns`], what the columns say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Traits {
     /// What they are about.
@@ -224,10 +223,31 @@ pub enum Stage {
 pub struct Options {
     /// The format, if it is not to be found out.
     pub format: Option<Format>,
+    /// What is in the columns of a text. The format is [`Format::Columns`] then.
+    pub columns: Option<Columns>,
     /// Leave out wrong records and count them instead of ending with the first.
     pub lenient: bool,
     /// The stage that `blktrace` and `blkparse` yield.
     pub stage: Stage,
     /// Only files whose paths begin with one of these (`strace`); all if there are none.
     pub under: Vec<String>,
+}
+
+impl Options {
+    /// The format, given by its name or by columns.
+    fn chosen(&self) -> Result<Option<Format>, BlockError> {
+        match (self.format, &self.columns) {
+            (None | Some(Format::Columns), Some(_)) => Ok(Some(Format::Columns)),
+            (Some(format), Some(_)) => Err(BlockError::FormatAndColumns { format }),
+            (format, None) => Ok(format),
+        }
+    }
+
+    /// What requests of a format say.
+    fn traits(&self, format: Format) -> Traits {
+        match &self.columns {
+            Some(columns) => columns.traits(),
+            None => format.entry().traits,
+        }
+    }
 }

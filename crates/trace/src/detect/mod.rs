@@ -12,7 +12,7 @@
 //!    the wrong format gives results that look right. None is an error that says how far the nearest
 //!    reader got, and who had doubts.
 //!
-//! A format that is named (`--format`) is not questioned.
+//! A format that is named (`--format`) or described (`--columns`) is not questioned.
 
 mod marks;
 mod trial;
@@ -21,7 +21,9 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use crate::block::formats::columns;
 use crate::block::{self, BlockError};
+use crate::foreign::error::shorten_to;
 use crate::foreign::input::Input;
 use crate::foreign::{self, ForeignError};
 use trial::Trials;
@@ -128,7 +130,10 @@ pub fn detect(path: &Path) -> Result<TraceFormat, DetectError> {
     match recognise(&mut input)? {
         Verdict::Is(format) => Ok(format),
         Verdict::Empty => Err(DetectError::Empty { name }),
-        Verdict::Unknown(why) => Err(DetectError::Unrecognised { name, why }),
+        Verdict::Unknown(why) => {
+            let why = why + &example(input.peek()?);
+            Err(DetectError::Unrecognised { name, why })
+        }
         Verdict::OneOf(candidates) => Err(DetectError::Ambiguous { name, candidates }),
     }
 }
@@ -170,6 +175,33 @@ fn of_head(head: &[u8]) -> Verdict {
     }
 }
 
+/// Bytes of a record that an example repeats.
+const SHOWN: usize = 96;
+
+/// How a text could be described as columns, if it has some. The example reads the first record.
+fn example(head: &[u8]) -> String {
+    if !trial::is_text(head) {
+        return String::new();
+    }
+    let Some((list, record)) = columns::suggest(head) else {
+        return String::new();
+    };
+    let options = block::Options {
+        columns: list.parse().ok(),
+        ..block::Options::default()
+    };
+    let reads = block::BlockTrace::from_bytes("", head, options)
+        .and_then(|mut trace| trace.next_batch(&mut Vec::new()));
+    match reads {
+        Ok(true) => format!(
+            "; if its lines are requests, say what is in their columns; for example --columns {list} \
+             would read {} (check every column and unit)",
+            shorten_to(record, SHOWN)
+        ),
+        _ => String::new(),
+    }
+}
+
 /// The same for who reads block and file traces.
 pub(crate) fn block(input: &mut Input) -> Result<block::Format, BlockError> {
     let name = input.name().to_owned();
@@ -180,7 +212,10 @@ pub(crate) fn block(input: &mut Input) -> Result<block::Format, BlockError> {
             why: format!("this is a memory trace ({format})"),
         }),
         Verdict::Empty => Err(BlockError::Empty { name }),
-        Verdict::Unknown(why) => Err(BlockError::Unrecognised { name, why }),
+        Verdict::Unknown(why) => {
+            let why = why + &example(input.peek()?);
+            Err(BlockError::Unrecognised { name, why })
+        }
         Verdict::OneOf(candidates) => Err(BlockError::Ambiguous { name, candidates }),
     }
 }

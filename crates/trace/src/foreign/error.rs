@@ -1,5 +1,6 @@
 //! What can be wrong with a foreign trace.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 
@@ -145,7 +146,7 @@ pub enum ForeignError {
         /// What it says, shortened.
         value: String,
         /// What it may say.
-        allowed: &'static str,
+        allowed: Cow<'static, str>,
         /// It is in the last line, and no line feed ends that: the file or pipe, whichever this
         /// says, may have been cut.
         unended: Option<&'static str>,
@@ -160,31 +161,36 @@ pub enum ForeignError {
 pub(crate) struct Complaint {
     pub field: &'static str,
     pub value: String,
-    pub allowed: &'static str,
+    pub allowed: Cow<'static, str>,
 }
 
 impl Complaint {
-    pub fn text(field: &'static str, value: &[u8], allowed: &'static str) -> Self {
+    pub fn new(field: &'static str, value: String, allowed: impl Into<Cow<'static, str>>) -> Self {
         Self {
             field,
-            value: shorten(value),
-            allowed,
+            value,
+            allowed: allowed.into(),
         }
     }
 
-    pub fn number(field: &'static str, value: u64, allowed: &'static str) -> Self {
-        Self {
-            field,
-            value: value.to_string(),
-            allowed,
-        }
+    pub fn text(field: &'static str, value: &[u8], allowed: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(field, shorten(value), allowed)
+    }
+
+    pub fn number(field: &'static str, value: u64, allowed: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(field, value.to_string(), allowed)
     }
 }
 
 /// Quotes at most [`MAX_SHOWN`] bytes, printable on any terminal.
 pub(crate) fn shorten(value: &[u8]) -> String {
-    let shown = value.get(..MAX_SHOWN).unwrap_or(value).escape_ascii();
-    if value.len() > MAX_SHOWN {
+    shorten_to(value, MAX_SHOWN)
+}
+
+/// The same with so many bytes.
+pub(crate) fn shorten_to(value: &[u8], most: usize) -> String {
+    let shown = value.get(..most).unwrap_or(value).escape_ascii();
+    if value.len() > most {
         format!("\"{shown}...\" ({} bytes)", value.len())
     } else {
         format!("\"{shown}\"")
