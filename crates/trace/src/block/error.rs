@@ -34,11 +34,7 @@ pub enum BlockError {
     )]
     Undescribed,
     /// A column that is not in the file.
-    #[error(
-        "{name}: --columns: {field} is column {column}; allowed: {allowed}; line {line} has {width} \
-         column{} with {between} between them: {text}",
-        if *width == 1 { "" } else { "s" }
-    )]
+    #[error("{name}: --columns: {field} is column {column}; allowed: {allowed}; {line}")]
     NoColumn {
         /// The file.
         name: String,
@@ -48,14 +44,8 @@ pub enum BlockError {
         column: String,
         /// Which columns there are.
         allowed: String,
-        /// Number of the line that tells the columns.
-        line: usize,
-        /// Columns of that line.
-        width: usize,
-        /// What stands between them.
-        between: &'static str,
-        /// The line, shortened.
-        text: String,
+        /// The line that tells the columns, and how many it has.
+        line: String,
     },
     /// A text in columns that begins with a long header.
     #[error("{name}: the first 64 KiB hold no record; allowed: less of comments and headers")]

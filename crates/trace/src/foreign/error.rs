@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use super::Format;
@@ -140,7 +141,7 @@ pub enum ForeignError {
         /// Where the record begins.
         offset: u64,
         /// Its line, in a text.
-        line: Option<u64>,
+        line: Option<NonZeroU64>,
         /// Field of the record.
         field: &'static str,
         /// What it says, shortened.
@@ -197,7 +198,7 @@ pub(crate) fn shorten_to(value: &[u8], most: usize) -> String {
     }
 }
 
-fn at_line(line: &Option<u64>) -> String {
+fn at_line(line: &Option<NonZeroU64>) -> String {
     line.map_or_else(String::new, |n| format!(", line {n}"))
 }
 

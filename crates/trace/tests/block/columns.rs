@@ -511,6 +511,12 @@ fn what_is_no_known_format_gets_an_example_that_reads_it() {
             "1 0 68\n2 1 7454\n",
             "--columns time=1:s,id=2,size=3 would read \"1 0 68\"",
         ),
+        (
+            // As seconds the times do not fit into 64 bits.
+            "89966000001 4892 logd 904265560 8 W 6 0 531e7798\n\
+             89970000000 1001 mail 1000 16 R 8 1 531e7799\n",
+            "--columns time=1:ns,op=6,offset=4:sector,size=5:sector would read \"89966000001 4892 ",
+        ),
     ] {
         let error = BlockTrace::from_bytes("input", text.as_bytes(), Options::default()).err();
         let error = error.expect("unknown").to_string();

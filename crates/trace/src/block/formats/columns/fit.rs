@@ -156,6 +156,7 @@ impl<'a> Found<'a> {
     }
 
     fn refuse(&self, field: &'static str, column: &Column, allowed: String) -> BlockError {
+        let width = self.cells.len();
         BlockError::NoColumn {
             name: self.name.to_owned(),
             field,
@@ -164,10 +165,13 @@ impl<'a> Found<'a> {
                 Column::Name(name) => shorten_to(name.as_bytes(), SHOWN),
             },
             allowed,
-            line: self.number,
-            width: self.cells.len(),
-            between: self.separator.words(),
-            text: shorten_to(self.line, SHOWN),
+            line: format!(
+                "line {} has {width} column{} with {} between them: {}",
+                self.number,
+                if width == 1 { "" } else { "s" },
+                self.separator.words(),
+                shorten_to(self.line, SHOWN)
+            ),
         }
     }
 }

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     fn cells(separator: Separator, line: &str) -> Vec<&str> {
-        let mut cells = vec![0..1];
+        let mut cells = vec![0..1, 2..3];
         separator.split(line.as_bytes(), &mut cells);
         cells.into_iter().map(|cell| &line[cell]).collect()
     }

@@ -210,13 +210,15 @@ impl Guess {
         about.map(|_| items.join(","))
     }
 
-    /// Times of our day since 1970 have so many digits.
+    /// Times of our day since 1970 have so many digits; what is less and does not fit as seconds are
+    /// most likely nanoseconds since the tracer began.
     fn time_unit(&self, column: usize) -> &'static str {
         let first = self.columns[column].numbers.as_deref();
         match first.and_then(|numbers| numbers.first()) {
             Some(1_000_000_000_000_000_000..) => "ns",
             Some(1_000_000_000_000_000..) => "us",
             Some(1_000_000_000_000..) => "ms",
+            Some(n) if n.checked_mul(1_000_000_000).is_none() => "ns",
             _ => "s",
         }
     }
@@ -241,7 +243,7 @@ mod tests {
             (
                 "89966000001 4892 logd 904265560 8 W 6 0 a\n89966000050 4892 logd 904265568 8 W 6 0 b\n\
                  89970000000 1001 mail 1000 16 R 6 0 c\n",
-                "time=1:s,op=6,offset=4:sector,size=5:sector",
+                "time=1:ns,op=6,offset=4:sector,size=5:sector",
             ),
             (
                 "1 0 68\n2 1 7454\n3 2 40773\n4 0 68\n",
