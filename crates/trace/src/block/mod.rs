@@ -31,6 +31,7 @@
 //!
 //! Adding a format takes its file in `formats`, one line in the list below, and a test.
 
+pub(crate) mod columns;
 mod error;
 pub(crate) mod formats;
 pub mod fuzz;
@@ -45,9 +46,9 @@ mod text;
 use std::fmt;
 use std::str::FromStr;
 
+pub use columns::{Columns, ColumnsError, FIELDS};
 pub use error::BlockError;
 pub(crate) use error::names;
-pub use formats::columns::{Columns, ColumnsError, FIELDS};
 pub use formats::fpt::FptWriter;
 pub use layout::{Extent, Layout};
 pub use names::{Devices, FileInfo, Files, MAX_DEVICES, MAX_FILES, MAX_NAME_BYTES};
@@ -56,7 +57,7 @@ pub use request::{FileKey, Nanos, NextUse, Op, PageShift, PageSpan, Request, Spa
 pub use sink::{Notes, Passed, Skipped};
 pub use summary::{Summary, head, summarize};
 
-use crate::foreign::error::shorten;
+use crate::quote::shorten;
 use reader::Entry;
 
 /// Makes the enum of formats and its table from one list.
@@ -246,8 +247,24 @@ impl Options {
     /// What requests of a format say.
     fn traits(&self, format: Format) -> Traits {
         match &self.columns {
-            Some(columns) => columns.traits(),
+            Some(columns) => described(columns),
             None => format.entry().traits,
         }
+    }
+}
+
+/// What requests in these columns say. Logs of several disks may be merged in one text.
+fn described(columns: &Columns) -> Traits {
+    Traits {
+        target: match columns.has_places() {
+            true => TargetKind::Device,
+            false => TargetKind::Id,
+        },
+        times: match columns.has_times() {
+            true => Times::Loose,
+            false => Times::None,
+        },
+        directions: columns.has_directions(),
+        tasks: false,
     }
 }

@@ -21,11 +21,10 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use crate::block::formats::columns;
-use crate::block::{self, BlockError};
-use crate::foreign::error::shorten_to;
+use crate::block::{self, BlockError, columns};
 use crate::foreign::input::Input;
 use crate::foreign::{self, ForeignError};
+use crate::quote::{shorten, shorten_to};
 use trial::Trials;
 
 /// A format of a memory trace, or of a block or file trace. Their names are different;
@@ -64,7 +63,7 @@ impl FromStr for TraceFormat {
         name.parse()
             .map(Self::Block)
             .map_err(|_| DetectError::NoSuchFormat {
-                value: foreign::error::shorten(name.as_bytes()),
+                value: shorten(name.as_bytes()),
             })
     }
 }

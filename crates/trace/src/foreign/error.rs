@@ -7,9 +7,7 @@ use std::path::PathBuf;
 
 use super::Format;
 use crate::detect::{TraceFormat, list};
-
-/// Longest part of an offending value that a message repeats, in bytes.
-const MAX_SHOWN: usize = 32;
+use crate::quote::shorten;
 
 /// Why a foreign trace cannot be read. Offsets count bytes of the unpacked stream, from 0; lines
 /// count from 1.
@@ -180,21 +178,6 @@ impl Complaint {
 
     pub fn number(field: &'static str, value: u64, allowed: impl Into<Cow<'static, str>>) -> Self {
         Self::new(field, value.to_string(), allowed)
-    }
-}
-
-/// Quotes at most [`MAX_SHOWN`] bytes, printable on any terminal.
-pub(crate) fn shorten(value: &[u8]) -> String {
-    shorten_to(value, MAX_SHOWN)
-}
-
-/// The same with so many bytes.
-pub(crate) fn shorten_to(value: &[u8], most: usize) -> String {
-    let shown = value.get(..most).unwrap_or(value).escape_ascii();
-    if value.len() > most {
-        format!("\"{shown}...\" ({} bytes)", value.len())
-    } else {
-        format!("\"{shown}\"")
     }
 }
 

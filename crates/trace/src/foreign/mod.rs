@@ -61,6 +61,8 @@ pub use fetch::Fetches;
 pub use summary::{DEFAULT_DISTINCT_BOUND, Distinct, Ending, Place, Summary, Touched};
 pub use thread::{ForeignThread, Identity, Notes, Skipped};
 
+use crate::quote::shorten;
+
 /// A foreign trace format. [`Display`](fmt::Display) and [`FromStr`] use the names of
 /// [`Format::name`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
@@ -189,7 +191,7 @@ impl FromStr for Format {
             .into_iter()
             .find(|f| f.name() == name)
             .ok_or_else(|| ForeignError::NoSuchFormat {
-                value: error::shorten(name.as_bytes()),
+                value: shorten(name.as_bytes()),
             })
     }
 }

@@ -1,11 +1,11 @@
 //! A list of columns beside the first lines of a file.
 
-use super::fields::{Column, Fields};
-use super::list::Columns;
-use super::split::Separator;
-use crate::block::BlockError;
-use crate::foreign::error::shorten_to;
+use crate::block::columns::fields::Fields;
+use crate::block::columns::split::Separator;
+use crate::block::columns::{Column, Columns};
+use crate::block::error::BlockError;
 use crate::foreign::input::BUFFER;
+use crate::quote::shorten_to;
 
 /// Bytes of a line that a message repeats.
 const SHOWN: usize = 160;

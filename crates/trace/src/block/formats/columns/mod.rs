@@ -9,20 +9,17 @@
 //! Objects with names, or of several volumes, are numbered in the order in which they appear; what
 //! that takes is about 80 B and the name for each, up to [`MAX_NAME_BYTES`] of names.
 
-mod fields;
 mod fit;
-mod list;
-mod split;
-mod suggest;
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-use fields::{Digits, Direction, IdKind, Moment, Others, Quantity, Size, What, Words};
 use fit::{Places, is_comment};
-pub use list::{Columns, ColumnsError, FIELDS};
-pub(crate) use suggest::suggest;
 
+use super::super::columns::Columns;
+use super::super::columns::fields::{
+    Digits, Direction, IdKind, Moment, Others, Quantity, Size, What, Words, usual,
+};
 use super::super::names::MAX_NAME_BYTES;
 use super::super::reader::{Entry, Looks, Parse};
 use super::super::request::{Nanos, NextUse, Op};
@@ -210,7 +207,10 @@ impl Direction<usize> {
     /// `None` for what is neither a read nor a write.
     fn read(&self, text: &[u8]) -> Result<Option<Op>, Complaint> {
         match &self.words {
-            Words::Usual => usual(text).map(Some),
+            Words::Usual => match usual(text) {
+                Some(op) => Ok(Some(op)),
+                None => Err(Complaint::text("the op", text, USUAL)),
+            },
             Words::Told {
                 reads,
                 writes,
@@ -232,23 +232,8 @@ impl Direction<usize> {
     }
 }
 
-/// blkparse writes `RS` and `WS` for what must not wait.
-fn usual(text: &[u8]) -> Result<Op, Complaint> {
-    let is = |words: [&str; 3]| {
-        words
-            .iter()
-            .any(|w| text.eq_ignore_ascii_case(w.as_bytes()))
-    };
-    if is(["r", "read", "rs"]) {
-        return Ok(Op::Read);
-    }
-    if is(["w", "write", "ws"]) {
-        return Ok(Op::Write);
-    }
-    let allowed = "r, read, rs, w, write or ws, in any case; other words for reads and writes are \
-                   told as in op=2:0/1";
-    Err(Complaint::text("the op", text, allowed))
-}
+const USUAL: &str = "r, read, rs, w, write or ws, in any case; other words for reads and writes are \
+                     told as in op=2:0/1";
 
 impl Quantity<usize> {
     /// In bytes.

@@ -8,8 +8,7 @@ use super::fields::{
     Column, Digits, Direction, Fields, Id, IdKind, Moment, Others, Quantity, Size, What, Words,
 };
 use super::split::Separator;
-use crate::block::{TargetKind, Times, Traits};
-use crate::foreign::error::shorten;
+use crate::quote::shorten;
 
 /// Words that a list may begin its items with.
 pub const FIELDS: [&str; 8] = [
@@ -56,11 +55,11 @@ const HEADER: &str = "the number of lines before the first record, 0 to 1000; 1 
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
-    pub(super) fields: Fields<Column>,
+    pub(crate) fields: Fields<Column>,
     /// Told by the first line if it is not given.
-    pub(super) separator: Option<Separator>,
+    pub(crate) separator: Option<Separator>,
     /// Lines before the first record.
-    pub(super) header: Option<u64>,
+    pub(crate) header: Option<u64>,
 }
 
 /// Why a list of columns cannot be understood.
@@ -187,25 +186,24 @@ impl<'a> Draft<'a> {
 }
 
 impl Columns {
-    /// What requests in these columns say.
-    pub(crate) const fn traits(&self) -> Traits {
-        let times = match &self.fields.time {
-            Some(Moment { shift: Some(_), .. }) => Times::Loose,
-            _ => Times::None,
-        };
-        Traits {
-            target: match self.fields.what {
-                What::Place { .. } => TargetKind::Device,
-                What::Object { .. } => TargetKind::Id,
-            },
-            times,
-            directions: self.fields.op.is_some(),
-            tasks: false,
-        }
+    /// Whether requests have times.
+    pub(crate) fn has_times(&self) -> bool {
+        let time = self.fields.time.as_ref();
+        time.is_some_and(|time| time.shift.is_some())
+    }
+
+    /// Whether reads and writes are told apart.
+    pub(crate) const fn has_directions(&self) -> bool {
+        self.fields.op.is_some()
+    }
+
+    /// Whether requests have places on a disk.
+    pub(crate) const fn has_places(&self) -> bool {
+        matches!(self.fields.what, What::Place { .. })
     }
 
     /// Whether a column is given by its name, so that there is a header.
-    pub(super) fn has_names(&self) -> bool {
+    pub(crate) fn has_names(&self) -> bool {
         let named = |_, column: &Column| match column {
             Column::Number(_) => Ok(()),
             Column::Name(_) => Err(()),

@@ -2,11 +2,9 @@
 
 use std::ops::Range;
 
-use crate::foreign::text::fields;
-
 /// What stands between columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Separator {
+pub(crate) enum Separator {
     /// This byte, with or without blanks around it.
     Byte(u8),
     /// Blanks and tabs, however many.
@@ -38,11 +36,14 @@ impl Separator {
     pub fn split(self, line: &[u8], cells: &mut Vec<Range<usize>>) {
         cells.clear();
         let Self::Byte(separator) = self else {
-            let from = line.as_ptr().addr();
-            cells.extend(fields(line).map(|cell| {
-                let start = cell.as_ptr().addr() - from;
-                start..start + cell.len()
-            }));
+            let mut start = 0;
+            for cell in line.split(|b| matches!(b, b' ' | b'\t')) {
+                let end = start + cell.len();
+                if start < end {
+                    cells.push(start..end);
+                }
+                start = end + 1;
+            }
             return;
         };
         let mut start = 0;

@@ -6,9 +6,8 @@
 
 use std::cmp::Reverse;
 
+use super::fields::usual;
 use super::split::Separator;
-use super::usual;
-use crate::block::text::plain;
 
 /// Lines looked at.
 const LINES: usize = 64;
@@ -52,12 +51,18 @@ fn row(separator: Separator, line: &[u8]) -> Vec<&[u8]> {
     cells.into_iter().map(|cell| &line[cell]).collect()
 }
 
+fn whole(digits: &[u8]) -> Option<u64> {
+    let fine = digits.iter().all(u8::is_ascii_digit);
+    let text = std::str::from_utf8(digits).ok().filter(|_| fine);
+    text.and_then(|text| text.parse().ok())
+}
+
 /// The whole part of a number.
 fn number(cell: &[u8]) -> Option<u64> {
     let point = memchr::memchr(b'.', cell).unwrap_or(cell.len());
     let fraction = cell.get(point + 1..).unwrap_or_default();
     let fine = fraction.iter().all(u8::is_ascii_digit);
-    plain(&cell[..point]).filter(|_| fine)
+    whole(&cell[..point]).filter(|_| fine)
 }
 
 /// A column of the first lines.
@@ -81,8 +86,8 @@ impl Guess {
             let cells = || table.iter().map(|row| row[n]);
             Column {
                 numbers: cells().map(number).collect(),
-                whole: cells().all(|cell| plain(cell).is_some()),
-                is_op: cells().all(|cell| usual(cell).is_ok()),
+                whole: cells().all(|cell| whole(cell).is_some()),
+                is_op: cells().all(|cell| usual(cell).is_some()),
             }
         };
         let mut guess = Self {

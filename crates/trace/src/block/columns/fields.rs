@@ -1,8 +1,10 @@
 //! What a list of columns says: which field stands in which column, and how it is written there.
 
+use crate::block::request::Op;
+
 /// A column as a user names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Column {
+pub(crate) enum Column {
     /// By its number, from 1.
     Number(usize),
     /// By its name in the header.
@@ -11,7 +13,7 @@ pub(super) enum Column {
 
 /// How whole numbers are written. `0x` and a hexadecimal number are understood in both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Digits {
+pub(crate) enum Digits {
     #[default]
     Decimal,
     Hex,
@@ -20,7 +22,7 @@ pub(super) enum Digits {
 /// The fields, whose columns are of type `C`: [`Column`] as the list has them, or their places in a
 /// line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fields<C> {
+pub(crate) struct Fields<C> {
     pub time: Option<Moment<C>>,
     pub op: Option<Direction<C>>,
     /// Columns that name the volume together; one volume if there are none.
@@ -30,7 +32,7 @@ pub(super) struct Fields<C> {
 
 /// What a request is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum What<C> {
+pub(crate) enum What<C> {
     /// Bytes of a volume.
     Place { offset: Quantity<C>, size: Size<C> },
     /// An object without a place.
@@ -39,7 +41,7 @@ pub(super) enum What<C> {
 
 /// When a request was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Moment<C> {
+pub(crate) struct Moment<C> {
     pub column: C,
     /// Nanoseconds are the number times 10 to the power of this; `None` for a number that gives an
     /// order and no time.
@@ -49,7 +51,7 @@ pub(super) struct Moment<C> {
 
 /// A number of units.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Quantity<C> {
+pub(crate) struct Quantity<C> {
     pub column: C,
     /// In bytes, at least 1.
     pub unit: u64,
@@ -58,7 +60,7 @@ pub(super) struct Quantity<C> {
 
 /// How much a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Size<C> {
+pub(crate) enum Size<C> {
     /// What a column says.
     Column(Quantity<C>),
     /// So many bytes, always.
@@ -67,28 +69,28 @@ pub(super) enum Size<C> {
 
 /// The name of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Id<C> {
+pub(crate) struct Id<C> {
     pub column: C,
     pub kind: IdKind,
 }
 
 /// What names of objects are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum IdKind {
+pub(crate) enum IdKind {
     Number(Digits),
     Text,
 }
 
 /// Whether a request reads or writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Direction<C> {
+pub(crate) struct Direction<C> {
     pub column: C,
     pub words: Words,
 }
 
 /// The words for reads and writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Words {
+pub(crate) enum Words {
     /// Those that most tracers write.
     Usual,
     /// Those that the list tells.
@@ -101,11 +103,20 @@ pub(super) enum Words {
 
 /// What is neither a read nor a write, and passed over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Others {
+pub(crate) enum Others {
     /// These words.
     Words(Vec<String>),
     /// Any other word.
     Any,
+}
+
+/// The usual words, in any case. blkparse writes `RS` and `WS` for what must not wait.
+pub(crate) fn usual(text: &[u8]) -> Option<Op> {
+    let is = |word: &&str| text.eq_ignore_ascii_case(word.as_bytes());
+    if ["r", "read", "rs"].iter().any(is) {
+        return Some(Op::Read);
+    }
+    ["w", "write", "ws"].iter().any(is).then_some(Op::Write)
 }
 
 impl<C> Fields<C> {
