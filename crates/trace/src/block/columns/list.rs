@@ -55,7 +55,8 @@ const HEADER: &str = "the number of lines before the first record, 0 to 1000; 1 
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
-    pub(crate) fields: Fields<Column>,
+    /// Elsewhere, because options are passed on by value.
+    pub(crate) fields: Box<Fields<Column>>,
     /// Told by the first line if it is not given.
     pub(crate) separator: Option<Separator>,
     /// Lines before the first record.
@@ -174,7 +175,7 @@ impl<'a> Draft<'a> {
             what,
         };
         let columns = Columns {
-            fields,
+            fields: Box::new(fields),
             separator: self.separator,
             header: self.header,
         };
@@ -193,12 +194,12 @@ impl Columns {
     }
 
     /// Whether reads and writes are told apart.
-    pub(crate) const fn has_directions(&self) -> bool {
+    pub(crate) fn has_directions(&self) -> bool {
         self.fields.op.is_some()
     }
 
     /// Whether requests have places on a disk.
-    pub(crate) const fn has_places(&self) -> bool {
+    pub(crate) fn has_places(&self) -> bool {
         matches!(self.fields.what, What::Place { .. })
     }
 
