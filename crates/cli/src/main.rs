@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, 1 failed, 2 the command line or an input file is not what
 //! it has to be. `run` has those of the program that it starts.
 
+mod columns;
 mod compare;
 mod failure;
 mod guest;

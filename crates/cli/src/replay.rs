@@ -15,7 +15,7 @@ use piebald_lab::{
     },
     rooms::{
         os_model::replace::{PolicySpec, registry},
-        trace::block::{Options, PageShift},
+        trace::block::{Columns, Options, PageShift},
     },
 };
 use piebald_report::{
@@ -26,6 +26,7 @@ use piebald_report::{
 use piebald_units::{Bytes, Count};
 
 use crate::{
+    columns,
     failure::{Failure, print},
     progress, running,
     trace_formats::named_block,
@@ -50,6 +51,10 @@ pub(crate) struct Args {
     /// Format of the traces, instead of finding out from their content
     #[arg(long, value_name = "NAME")]
     format: Option<String>,
+    /// What is in the columns of texts of other forms (docs/replay.md), such as
+    /// time=1:us,op=2,offset=3:B,size=4:B
+    #[arg(long, value_name = "LIST", value_parser = columns::parse, conflicts_with = "format")]
+    columns: Option<Columns>,
     /// Leave out wrong records and count them, instead of ending with the first
     #[arg(long)]
     lenient: bool,
@@ -207,6 +212,7 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
             paths: args.traces.clone(),
             options: Options {
                 format,
+                columns: args.columns.clone(),
                 lenient: args.lenient,
                 ..Options::default()
             },

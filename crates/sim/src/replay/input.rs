@@ -253,6 +253,12 @@ impl CallStream {
         self.sources.iter().map(|s| s.trace.format()).collect()
     }
 
+    /// What the requests of each trace are about.
+    pub fn targets(&self) -> Vec<TargetKind> {
+        let sources = self.sources.iter();
+        sources.map(|s| s.trace.traits().target).collect()
+    }
+
     /// Requests read so far of each trace.
     pub fn requests(&self) -> Vec<u64> {
         self.sources.iter().map(|s| s.requests).collect()

@@ -107,11 +107,11 @@ impl Sink<'_> {
             .checked_add(sectors)
             .is_some_and(|end| end <= MAX_SECTOR);
         if !fits {
-            return Err(Complaint {
-                field: "the last sector",
-                value: format!("{} + {}", sector, sectors),
-                allowed: "up to 18014398509481984 (8 EiB)",
-            });
+            return Err(Complaint::new(
+                "the last sector",
+                format!("{} + {}", sector, sectors),
+                "up to 18014398509481984 (8 EiB)",
+            ));
         }
         let target = Target::Device {
             device,
@@ -228,9 +228,11 @@ fn end_of(offset: u64, length: u64) -> Result<u64, Complaint> {
     offset
         .checked_add(length)
         .filter(|end| *end <= MAX_OFFSET)
-        .ok_or_else(|| Complaint {
-            field: "the last byte",
-            value: format!("{offset} + {length}"),
-            allowed: "up to 9223372036854775808 (8 EiB)",
+        .ok_or_else(|| {
+            Complaint::new(
+                "the last byte",
+                format!("{offset} + {length}"),
+                "up to 9223372036854775808 (8 EiB)",
+            )
         })
 }

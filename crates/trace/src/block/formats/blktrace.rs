@@ -132,11 +132,11 @@ impl Blktrace {
             self.lost = true;
             let allowed = "0x65617407 (version 7), in one byte order for the whole file";
             let magic = record.first_chunk().copied().unwrap_or_default();
-            return Err(Complaint {
-                field: "the magic number",
-                value: format!("{:#010x}", u32::from_le_bytes(magic)),
+            return Err(Complaint::new(
+                "the magic number",
+                format!("{:#010x}", u32::from_le_bytes(magic)),
                 allowed,
-            });
+            ));
         }
         Ok(Event::decode(record, order))
     }
