@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 use piebald_trace::recording::model::{Event, EventKind, FileIdent};
 
-use super::{guest, lane};
+use super::{guest, lane, refusals};
 use crate::shared::Shared;
 
 /// A vector call's second argument points to an array of buffers, which is gone
@@ -125,6 +125,7 @@ pub fn begin(shared: &'static Shared, vcpu: c_uint, number: i64, args: [u64; 6])
         return;
     }
     super::enter_thread(vcpu);
+    refusals::begin(shared, number, &args);
     let pending = Pending::begin(shared, number, args);
     match number {
         EXIT | EXIT_GROUP => {
@@ -152,6 +153,7 @@ pub fn end(shared: &'static Shared, vcpu: c_uint, number: i64, ret: i64) {
         let Some(pending) = pending.filter(|p| p.number == number as u32) else {
             return;
         };
+        refusals::end(shared, number as u32, &pending.args, ret);
         match -ret {
             // It was interrupted, and begins again after the signal handler.
             ERESTARTSYS => {}
@@ -214,9 +216,9 @@ const WRITEV: u32 = 20;
 /// `clone`, `fork`, `vfork`, `clone3`.
 const FORKS: [i64; 4] = [56, 57, 58, 435];
 const EXECVE: u32 = 59;
-const EXIT: u32 = 60;
+pub(super) const EXIT: u32 = 60;
 const WAIT4: u32 = 61;
-const EXIT_GROUP: u32 = 231;
+pub(super) const EXIT_GROUP: u32 = 231;
 /// `execveat`.
 pub const EXECVEAT: u32 = 322;
 
