@@ -266,7 +266,7 @@ impl Lane {
             self.event(shared, EventKind::Exit { status });
         }
         if self.flush(shared) {
-            self.slot.release();
+            self.slot.release(shared);
         }
     }
 }
@@ -396,7 +396,7 @@ pub fn finish_replaced(shared: &Shared) {
             // The driver appends it.
             continue;
         }
-        slot.release();
+        slot.release(shared);
     }
 }
 

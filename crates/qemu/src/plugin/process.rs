@@ -211,7 +211,7 @@ pub fn end(shared: &Shared) {
         shared.fail(&e);
     }
     if let Some(slot) = write().as_mut().and_then(|p| p.slot.take()) {
-        slot.release();
+        slot.release(shared);
     }
 }
 

@@ -15,8 +15,7 @@
 //!   gives up its parent's slots and takes its own.
 //! * `handover`: how a record gets from a slot to the driver; `tally`: what is counted.
 //!
-//! Nothing here is a lock: slots are claimed by compare-and-swap and then have
-//! one writer.
+//! Nothing here is a lock: slots are claimed by a bit each and then have one writer.
 
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::*};
 use std::ffi::OsStr;
@@ -88,6 +87,8 @@ pub struct Header {
     announced: AtomicU32,
     /// By slot, a bit: it has a piece for the driver.
     full: [AtomicU64; MAX_SLOTS as usize / 64],
+    /// By slot, a bit: it is somebody's, so that a free one is found without mapping others.
+    taken: [AtomicU64; MAX_SLOTS as usize / 64],
     /// Process id of the driver.
     driver: u32,
     /// Slots that there are.
@@ -311,21 +312,23 @@ impl Shared {
     /// `EAGAIN` if all are taken; the system's when memory is short.
     pub fn claim(&self, kind: u32, process: u32, thread: u32) -> io::Result<SlotMap> {
         for index in 0..self.nr_possible {
-            let slot = self.slot(index)?;
-            if slot
-                .head()
-                .state
-                .compare_exchange(FREE, LIVE, AcqRel, Relaxed)
-                .is_err()
-            {
+            let (word, bit) = (&self.taken[index as usize / 64], 1 << (index % 64));
+            if word.load(Relaxed) & bit != 0 || word.fetch_or(bit, AcqRel) & bit != 0 {
                 continue;
             }
-            self.slots.fetch_max(index + 1, AcqRel);
+            let slot = self.slot(index)?;
             slot.provide_first(kind)?;
             slot.reset(kind, process, thread);
+            slot.head().state.store(LIVE, Release);
+            self.slots.fetch_max(index + 1, AcqRel);
             return Ok(slot);
         }
         Err(io::Error::from_raw_os_error(libc::EAGAIN))
+    }
+
+    /// Lets others claim a slot.
+    fn give_back(&self, index: u32) {
+        self.taken[index as usize / 64].fetch_and(!(1 << (index % 64)), Release);
     }
 
     /// Maps a slot of whatever state.

@@ -363,9 +363,10 @@ impl SlotMap {
     }
 
     /// Gives the slot back.
-    pub fn release(self) {
+    pub fn release(self, shared: &super::Shared) {
         self.head().call_len.store(0, Relaxed);
         self.head().state.store(FREE, Release);
+        shared.give_back(self.index);
     }
 }
 
