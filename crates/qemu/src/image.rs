@@ -91,7 +91,8 @@ fn look(path: &Path, preload: Option<&OsStr>) -> Result<Kind, Verdict> {
         let why = format!("{name}: runs with other rights (set-user-ID or file capabilities)");
         return Err(Verdict::Escapes(why));
     }
-    let file = File::open(path).map_err(|_| Verdict::Escapes(format!("{name}: not readable")))?;
+    let unreadable = |e| Verdict::Escapes(format!("{name}: not readable: {e}"));
+    let file = File::open(path).map_err(unreadable)?;
     let mut head = Vec::with_capacity(HEAD_BYTES);
     (&file)
         .take(HEAD_BYTES as u64)

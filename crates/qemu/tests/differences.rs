@@ -132,7 +132,7 @@ fn programs_with_a_sanitizer_are_refused_and_not_followed() {
     let seen = record(dir.path(), &["sh", "-c", &script]);
     assert!(!seen.summary.complete);
     let told = seen.summary.warnings.join("; ");
-    assert!(told.contains("1 programs not followed"), "{told}");
+    assert!(told.contains("1 program not followed"), "{told}");
     assert!(told.contains("asan: built with AddressSanitizer"), "{told}");
     let status = std::fs::read_to_string(asan.with_extension("status")).expect("status");
     assert_eq!(status, "0\n", "it ran");

@@ -156,6 +156,15 @@ fn limits_of_the_recorder_itself_are_told_or_lifted() {
     assert_eq!(done.status.code(), Some(1), "{said}");
     assert!(said.contains("FileSizeLimit { allowed: 8192"), "{said}");
     assert_eq!(std::fs::read_dir(dir.path()).expect("lists").count(), 0);
+    // QEMU has no room to begin: the recording is no empty one.
+    let done = under("-v 100000");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("NotStarted") && said.contains("(limits here: ulimit -v 100000)"),
+        "{said}"
+    );
+    assert_eq!(std::fs::read_dir(dir.path()).expect("lists").count(), 0);
     // A soft limit is lifted for the recorder, and for it alone.
     let done = under("-S -f 8");
     let said = String::from_utf8_lossy(&done.stderr);

@@ -153,7 +153,7 @@ pub fn end(shared: &'static Shared, vcpu: c_uint, number: i64, ret: i64) {
         let Some(pending) = pending.filter(|p| p.number == number as u32) else {
             return;
         };
-        refusals::end(shared, number as u32, &pending.args, ret);
+        refusals::end(shared, (number as u32, &pending.args), ret, guest::read);
         match -ret {
             // It was interrupted, and begins again after the signal handler.
             ERESTARTSYS => {}
@@ -216,9 +216,9 @@ const WRITEV: u32 = 20;
 /// `clone`, `fork`, `vfork`, `clone3`.
 const FORKS: [i64; 4] = [56, 57, 58, 435];
 const EXECVE: u32 = 59;
-pub(super) const EXIT: u32 = 60;
+const EXIT: u32 = 60;
 const WAIT4: u32 = 61;
-pub(super) const EXIT_GROUP: u32 = 231;
+const EXIT_GROUP: u32 = 231;
 /// `execveat`.
 pub const EXECVEAT: u32 = 322;
 

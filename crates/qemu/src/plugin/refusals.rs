@@ -3,12 +3,12 @@
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::cell::Cell;
 
-use super::calls::{EXIT, EXIT_GROUP};
-use super::guest;
 use crate::shared::Shared;
 
 const CLONE: u32 = 56;
 const VFORK: u32 = 58;
+const EXIT: u32 = 60;
+const EXIT_GROUP: u32 = 231;
 const SETRLIMIT: u32 = 160;
 const PRLIMIT: u32 = 302;
 
@@ -38,16 +38,21 @@ pub fn begin_child() {
     HAS_COPY.store(LENDS.get(), Relaxed);
 }
 
-/// A call returns.
-pub fn end(shared: &Shared, number: u32, args: &[u64; 6], ret: i64) {
+/// A call returns. `read` copies from the program's memory, and says how many bytes.
+pub fn end(
+    shared: &Shared,
+    (number, args): (u32, &[u64; 6]),
+    ret: i64,
+    read: impl Fn(u64, &mut [u8]) -> usize,
+) {
     let error = i32::try_from(-ret).unwrap_or(0);
     match (number, error) {
         (_, libc::ENOSYS) => shared.tally().refused.add(number),
         (CLONE, libc::EINVAL) if shares_memory(args[0]) => {
             shared.tally().shared_clones.fetch_add(1, Relaxed);
         }
-        (SETRLIMIT, 0) => limit(shared, args[0], args[1]),
-        (PRLIMIT, 0) => limit(shared, args[1], args[2]),
+        (SETRLIMIT, 0) => limit(shared, args[0], args[1], read),
+        (PRLIMIT, 0) => limit(shared, args[1], args[2], read),
         _ => {}
     }
 }
@@ -60,10 +65,10 @@ fn shares_memory(flags: u64) -> bool {
 }
 
 /// The program has set a limit, which the structure at `at` holds: the soft one first.
-fn limit(shared: &Shared, resource: u64, at: u64) {
+fn limit(shared: &Shared, resource: u64, at: u64, read: impl Fn(u64, &mut [u8]) -> usize) {
     let mut soft = [0; 8];
     let finite = |soft: [u8; 8]| u64::from_le_bytes(soft) != libc::RLIM_INFINITY;
-    if at != 0 && guest::read(at, &mut soft) == soft.len() && finite(soft) {
+    if at != 0 && read(at, &mut soft) == soft.len() && finite(soft) {
         shared.tally().limited(resource);
     }
 }

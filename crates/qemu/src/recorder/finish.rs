@@ -8,7 +8,7 @@ use std::process::ExitStatus;
 use piebald_trace::recording::{ProgramShare, Recording, RecordingWriter};
 
 use super::leftovers::name;
-use super::{RecordError, Summary, differences};
+use super::{RecordError, Summary, differences, own_limits};
 use crate::shared::{AT_LIMIT, FREE, Shared, SlotMap};
 
 /// Bytes of JSON text that come to the header at the end, in the fixed place that it has.
@@ -62,9 +62,14 @@ pub fn finish(
     end: End,
 ) -> Result<Summary, RecordError> {
     let status = end.status;
-    if shared.processes.load(Acquire) == 0 {
-        let said = end.said;
-        return Err(RecordError::NotStarted { status, said });
+    // A process begins when QEMU loads the plugin, a thread with its first instruction.
+    if shared.threads.load(Acquire) == 0 {
+        let (said, limits) = (end.said, own_limits::told());
+        return Err(RecordError::NotStarted {
+            status,
+            said,
+            limits,
+        });
     }
     let errno = shared.failure();
     if errno != 0 {
@@ -183,8 +188,10 @@ impl Found {
         let (notices, more) = shared.notices();
         let escapes = shared.escapes.load(Acquire);
         if escapes != 0 {
-            self.missing
-                .push(format!("{escapes} programs not followed"));
+            self.missing.push(match escapes {
+                1 => "1 program not followed".to_owned(),
+                n => format!("{n} programs not followed"),
+            });
         }
         self.remarks.extend(notices);
         if more != 0 {

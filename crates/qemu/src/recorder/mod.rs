@@ -126,7 +126,7 @@ pub enum RecordError {
     },
     /// QEMU ended before the program began.
     #[error(
-        "QEMU did not start the program ({status}); its message {}",
+        "QEMU did not start the program ({status}){limits}; its message {}",
         match said.as_str() { "" => "is above".to_owned(), said => format!("is: {said}") }
     )]
     NotStarted {
@@ -134,6 +134,8 @@ pub enum RecordError {
         status: ExitStatus,
         /// What it said, if that was not shown.
         said: String,
+        /// Limits that may be why.
+        limits: String,
     },
     /// The limit on file sizes that this process has leaves no room.
     #[error(
@@ -302,14 +304,15 @@ impl Recorder {
         setup: &Setup,
         file_size: &own_limits::FileSize,
     ) -> Result<Summary, RecordError> {
-        let (shared, _open) = Shared::create(setup).map_err(own_limits::no_memory)?;
+        let what = format!("shared memory{}", own_limits::told());
+        let (shared, _open) = Shared::create(setup).map_err(system(&what))?;
         let shared = &shared;
         let partial = writer.partial_path().to_owned();
         let end = std::thread::scope(|scope| {
-            let what = "the thread that writes the recording";
-            let spooler = spool::Spooler::begin(scope, shared, &partial).map_err(system(what))?;
+            let what = format!("the thread that writes the recording{}", own_limits::told());
+            let spooler = spool::Spooler::begin(scope, shared, &partial).map_err(system(&what))?;
             let end = self.run_program(shared, setup, image, file_size);
-            spooler.end().map_err(system(what))?;
+            spooler.end().map_err(system(&what))?;
             end
         })?;
         let _no_signal = spool::NoSizeSignal::begin();

@@ -1,7 +1,8 @@
 //! Limits under which the driver itself was started.
 //!
-//! Only the limit on file sizes touches what the driver does: the recording, and the shared
-//! memory, which is a file too. The program keeps the limit that it would have.
+//! The limit on file sizes touches what the driver does: the recording, and the shared memory,
+//! which is a file too. The program keeps the limit that it would have. Others may keep QEMU from
+//! starting, and are named then.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -85,14 +86,27 @@ fn set(limit: &libc::rlimit) -> io::Result<()> {
     }
 }
 
-/// Why there is no shared memory.
-pub fn no_memory(source: io::Error) -> RecordError {
-    let space = limit(libc::RLIMIT_AS).rlim_cur;
-    let what = match source.raw_os_error() {
-        Some(libc::ENOMEM) if space != libc::RLIM_INFINITY => {
-            format!("shared memory (the limit on address space, ulimit -v, is {space} bytes)")
-        }
-        _ => "shared memory".to_owned(),
-    };
-    RecordError::System { what, source }
+/// The limits of this process that may be why something cannot be begun, in brackets; empty if
+/// there are none.
+pub fn told() -> String {
+    let limits = [
+        (libc::RLIMIT_AS, "-v", 1024),
+        (libc::RLIMIT_DATA, "-d", 1024),
+        (libc::RLIMIT_NPROC, "-u", 1),
+        (libc::RLIMIT_NOFILE, "-n", 1),
+    ];
+    let set = limits.into_iter().filter_map(|(resource, option, unit)| {
+        let soft = limit(resource).rlim_cur;
+        let usual = match resource {
+            // Always limited; these many are enough.
+            libc::RLIMIT_NOFILE | libc::RLIMIT_NPROC => soft >= 256,
+            _ => soft == libc::RLIM_INFINITY,
+        };
+        (!usual).then(|| format!("ulimit {option} {}", soft / unit))
+    });
+    let set: Vec<String> = set.collect();
+    match set.is_empty() {
+        true => String::new(),
+        false => format!(" (limits here: {})", set.join(", ")),
+    }
 }
