@@ -12,6 +12,7 @@ mod load;
 mod machine;
 mod outputs;
 mod probe;
+mod programs;
 mod progress;
 mod record;
 mod regions;

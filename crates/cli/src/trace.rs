@@ -19,7 +19,7 @@ use piebald_units::op::{MemRef, Next, OpSource};
 use crate::{
     columns,
     failure::{Failure, print},
-    regions, trace_block, trace_formats, trace_info,
+    programs, regions, trace_block, trace_formats, trace_info,
 };
 
 /// Arguments of `piebald trace`.
@@ -298,6 +298,12 @@ fn recording_info(file: &Path, recover: bool) -> Result<(), Failure> {
     for missing in &header.missing {
         let _ = writeln!(out, "  missing: {missing}");
     }
+    for remark in &header.remarks {
+        let _ = writeln!(out, "  note: {remark}");
+    }
+    if let Some(refused) = programs::describe_refused(&header.refused) {
+        let _ = writeln!(out, "  {refused}");
+    }
     let length = std::fs::metadata(file).map_or(0, |m| m.len());
     let _ = writeln!(
         out,
@@ -312,6 +318,17 @@ fn recording_info(file: &Path, recover: bool) -> Result<(), Failure> {
         counts.chunks,
         length as f64 / counts.references.max(1) as f64
     );
+    // A recording of which a part is lost still tells the rest.
+    match recording.programs() {
+        Ok(programs) => {
+            if let Some(programs) = programs::describe(&programs) {
+                let _ = writeln!(out, "  {programs}");
+            }
+        }
+        Err(e) => {
+            let _ = writeln!(out, "  which programs ran is not known: {e}");
+        }
+    }
     if !header.cpu.is_empty() {
         let _ = writeln!(out, "  processor: {}", header.cpu);
     }
