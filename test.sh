@@ -158,7 +158,7 @@ stage_recorder() {
     need_rust
     "$CARGO" build -q ${locked[@]+"${locked[@]}"} -p piebald-qemu || exit 1
     asked_for -p piebald-qemu --tests -- --ignored --skip as_root
-    asked_for -p piebald --test study -- --ignored
+    asked_for -p piebald --test study --test record -- --ignored
 }
 
 stage_recorder_root() {

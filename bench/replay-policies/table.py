@@ -10,16 +10,12 @@ directory, runs, pages, processor, load, trace = sys.argv[1:]
 
 # Why counts differ, where they do by design; what is not here has to be equal.
 REASONS = {
-    "lirs": "the paper leaves the bound of the stack open; ours forgets the block that left memory "
-            "first once as many are remembered as fit.",
-    "2q": "a few in a million, not explained. A rerun over queues has our count; if a name that is "
-          "pushed out of A1out by the page that makes room for it counts no more, it has two "
-          "misses less.",
-    "s3-fifo": "while its cache fills, libCacheSim puts objects into main as soon as small is "
-               "full; the paper's algorithm 1 does not. On the Zipf trace a rerun over queues has "
-               "libCacheSim's count with that rule, and ours without it.",
-    "w-tinylfu": "the sketch and its sample differ: ours is halved after 10 uses per page, as "
-                 "Caffeine's; the longer sample suits draws that never change. Not taken apart further.",
+    "lirs": "libCacheSim takes the lowest LIR block out of S at a hit on a block that is in Q only, and "
+            "bounds S, not the ghosts.",
+    "2q": "the name of a page that is asked for stays in A1out until the page is in memory; with "
+          "`2q:rule=libcachesim` it does not, and counts are equal.",
+    "w-tinylfu": "the sketch, what is counted in it and when it is halved differ, and how the main part "
+                 "fills; [all rules](../../docs/replay.md#policies-beside-libcachesim).",
 }
 
 

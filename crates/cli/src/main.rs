@@ -4,6 +4,7 @@
 //! it has to be, 128 and the number of the signal that stopped it (130 after Ctrl-C). `run` has
 //! those of the program that it starts.
 
+mod columns;
 mod command_line;
 mod compare;
 mod failure;
@@ -14,6 +15,7 @@ mod load;
 mod machine;
 mod outputs;
 mod probe;
+mod programs;
 mod progress;
 mod record;
 mod regions;

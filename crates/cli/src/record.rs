@@ -14,7 +14,7 @@ use piebald_trace::recording::{MAJOR, MINOR};
 use piebald_units::Count;
 use sha2::{Digest, Sha256};
 
-use crate::{failure::Failure, running};
+use crate::{failure::Failure, programs, running};
 
 /// Arguments of `piebald record`.
 #[derive(clap::Args)]
@@ -107,6 +107,9 @@ fn describe(output: &Path, summary: &Summary) -> String {
         summary.references_per_second() / 1e6,
         summary.status,
     );
+    if let Some(programs) = programs::describe(&summary.programs) {
+        let _ = writeln!(text, "{programs}");
+    }
     text
 }
 

@@ -9,13 +9,13 @@ use clap::ValueEnum;
 use piebald_lab::{
     Hooks,
     replay::{
-        CurveRequest, DeviceChoice, Excerpt, InputSetup, LayoutChoice, MIN, MemorySize, Pace,
-        ReplayRequest, Start, replay,
+        Align, CurveRequest, DeviceChoice, Excerpt, InputSetup, LayoutChoice, MIN, MemorySize,
+        Pace, ReplayRequest, Start, replay,
     },
     rooms::{
         os_model::replace::{PolicySpec, registry},
         trace::{
-            block::{Options, PageShift},
+            block::{Columns, Options, PageShift},
             recording::is_recording,
         },
     },
@@ -28,6 +28,7 @@ use piebald_report::{
 use piebald_units::{Bytes, Count};
 
 use crate::{
+    columns,
     failure::{Failure, print},
     json::{Json, STDOUT},
     outputs::table_style,
@@ -55,11 +56,16 @@ pub(crate) struct Args {
     /// Format of the traces, instead of finding out from their content
     #[arg(long, value_name = "NAME")]
     format: Option<String>,
+    /// What is in the columns of texts of other forms (docs/replay.md), such as
+    /// time=1:us,op=2,offset=3:B,size=4:B
+    #[arg(long, value_name = "LIST", value_parser = columns::parse, conflicts_with = "format")]
+    columns: Option<Columns>,
     /// Leave out wrong records and count them, instead of ending with the first
     #[arg(long)]
     lenient: bool,
     /// Policies, separated by commas; options after a colon, separated by semicolons, such
-    /// as dulo:bank=4MiB;base=arc; "all" for every one [default: clock,dulo,arc,s3-fifo,lirs]
+    /// as dulo:bank=4MiB;base=arc or s3-fifo:rule=paper (docs/replay.md lists them); "all"
+    /// for every one [default: clock,dulo,arc,s3-fifo,lirs]
     #[arg(long, value_name = "LIST")]
     policy: Option<String>,
     /// Sizes of memory, separated by commas: such as 64MiB, or 10% of all different pages
@@ -81,6 +87,9 @@ pub(crate) struct Args {
     /// packed, blocks without address scattered]
     #[arg(long, value_name = "RULE|FILE")]
     layout: Option<String>,
+    /// How the times of several traces belong together
+    #[arg(long, value_enum, default_value_t = AlignName::Stamps)]
+    align: AlignName,
     /// When requests are made
     #[arg(long, value_enum, default_value_t = PaceName::Serial)]
     pace: PaceName,
@@ -120,6 +129,17 @@ pub(crate) struct Args {
     /// No progress bar
     #[arg(short, long)]
     quiet: bool,
+}
+
+/// How the times of several traces belong together.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum AlignName {
+    /// By their stamps, which count from a date or are of one tracing run
+    Stamps,
+    /// Each trace begins at the same moment
+    Start,
+    /// A request of each in turn, whatever their times
+    Turn,
 }
 
 /// When requests are made.
@@ -209,12 +229,18 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
             paths: args.traces.clone(),
             options: Options {
                 format,
+                columns: args.columns.clone(),
                 lenient: args.lenient,
                 ..Options::default()
             },
             page,
             number_ids: false,
             excerpt: Excerpt::default(),
+            align: match args.align {
+                AlignName::Stamps => Align::Stamps,
+                AlignName::Start => Align::Start,
+                AlignName::Turn => Align::Turn,
+            },
         },
         policies: policies(args, &device)?,
         sizes: sizes(args.size.as_deref())?,

@@ -9,7 +9,7 @@ use std::{
 use clap::Subcommand;
 use piebald_lab::scenario::is_scenario;
 use piebald_trace::{
-    block,
+    block::{self, Columns},
     convert::{self, ConvertError, Converted},
     detect::{TraceFormat, detect},
     foreign::{ForeignTrace, Format, Options},
@@ -20,8 +20,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    failure::Failure, json::Json, regions, trace_block, trace_formats, trace_head, trace_info,
-    trace_repair,
+    columns, failure::Failure, json::Json, programs, regions, trace_block, trace_formats,
+    trace_head, trace_info, trace_repair,
 };
 
 /// Arguments of `piebald trace`.
@@ -40,6 +40,10 @@ enum What {
         /// Format of a foreign trace, if it is not to be found out
         #[arg(long, value_parser = trace_formats::named)]
         format: Option<TraceFormat>,
+        /// What is in the columns of a text with requests to disks or objects (docs/replay.md), such
+        /// as time=1:us,op=2,offset=3:B,size=4:B
+        #[arg(long, value_name = "LIST", value_parser = columns::parse, conflicts_with = "format")]
+        columns: Option<Columns>,
         /// Leave out wrong records of a block or file trace, and count them
         #[arg(long, conflicts_with = "recover")]
         lenient: bool,
@@ -56,6 +60,10 @@ enum What {
         /// Format of a foreign trace, if it is not to be found out
         #[arg(long, value_parser = trace_formats::named)]
         format: Option<TraceFormat>,
+        /// What is in the columns of a text with requests to disks or objects (docs/replay.md), such
+        /// as time=1:us,op=2,offset=3:B,size=4:B
+        #[arg(long, value_name = "LIST", value_parser = columns::parse, conflicts_with = "format")]
+        columns: Option<Columns>,
         /// Which thread
         #[arg(long, default_value_t = 0)]
         thread: u32,
@@ -72,6 +80,9 @@ enum What {
         /// Format of the trace, if it is not to be found out
         #[arg(long, value_parser = trace_formats::named_memory)]
         format: Option<Format>,
+        /// Refused: columns hold no references of a program
+        #[arg(long, hide = true)]
+        columns: Option<String>,
         #[command(flatten)]
         json: Json,
     },
@@ -88,11 +99,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         What::Info {
             file,
             format,
+            columns,
             lenient,
             recover,
             json,
-        } => match kind(file, *format)? {
-            Kind::Block(format) => trace_block::info(file, format, *lenient, json, *recover),
+        } => match kind(file, *format, columns.as_ref())? {
+            Kind::Block(options) => {
+                let options = block::Options {
+                    lenient: *lenient,
+                    ..options
+                };
+                trace_block::info(file, options, json, *recover)
+            }
             _ if *lenient => Err(Failure::usage(format!(
                 "{}: --lenient: allowed with block and file traces; this is none",
                 file.display()
@@ -102,21 +120,32 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         What::Head {
             file,
             format,
+            columns,
             thread,
             n,
-        } => match kind(file, *format)? {
+        } => match kind(file, *format, columns.as_ref())? {
             Kind::Block(_) if *thread > 0 => Err(Failure::usage(format!(
                 "{}: --thread: allowed with recordings and memory traces",
                 file.display()
             ))),
-            Kind::Block(format) => trace_block::head(file, format, *n),
+            Kind::Block(options) => trace_block::head(file, options, *n),
             Kind::Memory(format) => head(file, format, *thread, *n),
         },
+        What::Convert {
+            input,
+            columns: Some(_),
+            ..
+        } => Err(Failure::usage(format!(
+            "{}: --columns: allowed with replay, trace info and trace head; a recording is made of \
+             a memory trace",
+            input.display()
+        ))),
         What::Convert {
             input,
             output,
             format,
             json,
+            ..
         } => convert(input, output, *format, json),
         What::Repair(args) => trace_repair::run(args),
         What::Regions(args) => regions::run(args),
@@ -129,12 +158,22 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 enum Kind {
     /// A recording, or a memory trace of this format if it is given.
     Memory(Option<Format>),
-    Block(block::Format),
+    Block(block::Options),
 }
 
-/// By the format that is given; else by content.
-fn kind(file: &Path, format: Option<TraceFormat>) -> Result<Kind, Failure> {
+/// By the format or the columns that are given; else by content.
+fn kind(
+    file: &Path,
+    format: Option<TraceFormat>,
+    columns: Option<&Columns>,
+) -> Result<Kind, Failure> {
     refuse_scenario(file)?;
+    if columns.is_some() {
+        return Ok(Kind::Block(block::Options {
+            columns: columns.cloned(),
+            ..block::Options::default()
+        }));
+    }
     let format = match format {
         Some(format) => format,
         None if file.is_dir() || is_recording(file)? => return Ok(Kind::Memory(None)),
@@ -142,7 +181,10 @@ fn kind(file: &Path, format: Option<TraceFormat>) -> Result<Kind, Failure> {
     };
     Ok(match format {
         TraceFormat::Memory(format) => Kind::Memory(Some(format)),
-        TraceFormat::Block(format) => Kind::Block(format),
+        TraceFormat::Block(format) => Kind::Block(block::Options {
+            format: Some(format),
+            ..block::Options::default()
+        }),
     })
 }
 
@@ -263,6 +305,12 @@ fn recording_info(file: &Path, recover: bool, json: &Json) -> Result<(), Failure
     for missing in &header.missing {
         let _ = writeln!(out, "  missing: {missing}");
     }
+    for remark in &header.remarks {
+        let _ = writeln!(out, "  note: {remark}");
+    }
+    if let Some(refused) = programs::describe_refused(&header.refused) {
+        let _ = writeln!(out, "  {refused}");
+    }
     let length = std::fs::metadata(file).map_or(0, |m| m.len());
     let _ = writeln!(
         out,
@@ -277,6 +325,17 @@ fn recording_info(file: &Path, recover: bool, json: &Json) -> Result<(), Failure
         counts.chunks,
         length as f64 / counts.references.max(1) as f64
     );
+    // A recording of which a part is lost still tells the rest.
+    match recording.programs() {
+        Ok(programs) => {
+            if let Some(programs) = programs::describe(&programs) {
+                let _ = writeln!(out, "  {programs}");
+            }
+        }
+        Err(e) => {
+            let _ = writeln!(out, "  which programs ran is not known: {e}");
+        }
+    }
     if !header.cpu.is_empty() {
         let _ = writeln!(out, "  processor: {}", header.cpu);
     }
@@ -288,6 +347,8 @@ fn recording_info(file: &Path, recover: bool, json: &Json) -> Result<(), Failure
         "complete": header.complete,
         "midway": header.midway,
         "missing": header.missing,
+        "remarks": header.remarks,
+        "refused": header.refused,
         "processor": header.cpu,
         "counts": counts,
         "bytes": length,

@@ -13,19 +13,9 @@ use crate::{
 /// Distinct pages are counted exactly up to this.
 const PAGES_BOUND: usize = 10_000_000;
 
-fn open(file: &Path, format: block::Format, lenient: bool) -> Result<BlockTrace, Failure> {
-    let options = Options {
-        format: Some(format),
-        lenient,
-        ..Options::default()
-    };
-    BlockTrace::open(file, options).map_err(Failure::usage)
-}
-
 pub(crate) fn info(
     file: &Path,
-    format: block::Format,
-    lenient: bool,
+    options: Options,
     json: &Json,
     recover: bool,
 ) -> Result<(), Failure> {
@@ -35,14 +25,14 @@ pub(crate) fn info(
             file.display()
         )));
     }
-    let mut trace = open(file, format, lenient)?;
+    let mut trace = BlockTrace::open(file, options).map_err(Failure::usage)?;
     let summary = block::summarize(&mut trace, PageShift::PAGE_4K, PAGES_BOUND);
     let summary = summary.map_err(Failure::failed)?;
     json.show(&describe(file, &summary), &with_schema(&summary)?)
 }
 
-pub(crate) fn head(file: &Path, format: block::Format, n: u64) -> Result<(), Failure> {
-    let mut trace = open(file, format, false)?;
+pub(crate) fn head(file: &Path, options: Options, n: u64) -> Result<(), Failure> {
+    let mut trace = BlockTrace::open(file, options).map_err(Failure::usage)?;
     let n = usize::try_from(n).unwrap_or(usize::MAX);
     let lines = block::head(&mut trace, n).map_err(Failure::failed)?;
     let mut out = String::from("# request time_ns task op target\n");

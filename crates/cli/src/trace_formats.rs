@@ -230,6 +230,7 @@ fn stamps(stamps: &Stamps) -> String {
     match stamps {
         Stamps::Absent => "absent".to_owned(),
         Stamps::Absolute(unit) => format!("absolute, {unit}"),
+        Stamps::Shared(unit) => format!("shared by the files of one tracing run, {unit}"),
         Stamps::Relative(unit) => format!("relative, {unit}"),
         Stamps::Optional(which) => (*which).to_owned(),
     }

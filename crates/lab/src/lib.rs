@@ -9,6 +9,7 @@ mod assemble;
 pub mod colors;
 mod course;
 mod describe;
+mod failures;
 mod jobs;
 mod kernels;
 mod memory;

@@ -25,6 +25,7 @@ use crate::{
     advise,
     assemble::{MAP_BUCKETS, Results, assemble},
     colors,
+    failures::Failures,
     jobs::{Focus, Job, Phase, group_of, groups, jobs, members, mix, narrow_last_level},
     kernels::{Histories, Kernels},
     meter::{Meter, Shown},
@@ -119,21 +120,33 @@ pub(crate) fn run_all(
     // Runs are taken in the list's order, whoever takes them, so that a stop
     // leaves whole repetitions.
     let next = AtomicUsize::new(0);
+    let failures = Failures::of(scenario);
     let take = |_| {
         let at = next.fetch_add(1, Ordering::Relaxed);
-        Ok((at, lab.run_unless_stopped(at, jobs[at])?))
+        let job = jobs[at];
+        let outcome = match failures.has(job.policy) {
+            true => None,
+            false => lab.run_unless_stopped(at, job).unwrap_or_else(|error| {
+                failures.note(job.policy, error);
+                None
+            }),
+        };
+        (at, outcome)
     };
     let runs = (0..jobs.len()).into_par_iter().with_max_len(1).map(take);
-    let mut results = runs.collect::<Result<Vec<_>, StudyError>>()?;
+    let mut results: Vec<(usize, Option<Outcome>)> = runs.collect();
     results.sort_by_key(|(at, _)| *at);
     let results: Vec<Option<Outcome>> = results.into_iter().map(|(_, o)| o).collect();
     let complete = results.iter().all(Option::is_some);
+    let left = failures.without(scenario, jobs, results)?;
+    let (scenario, jobs, results) = (&left.scenario, left.jobs, left.outcomes);
     let mut study = assemble(&Results {
         scenario,
         inputs,
         jobs: &jobs,
         outcomes: &results,
     })?;
+    study.warnings.extend(left.warnings);
     study.complete = complete;
     study.simulated_refs = results.iter().flatten().map(|o| o.refs).sum();
     study.host_seconds = start.elapsed().as_secs_f64();

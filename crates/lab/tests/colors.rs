@@ -81,16 +81,18 @@ fn a_program_keeps_its_colors_of_the_last_level_beside_a_scan() {
 }
 
 #[test]
-fn colors_that_hold_too_little_end_the_study_and_a_hint_goes_elsewhere() {
+fn colors_that_hold_too_little_end_their_policy_and_a_hint_goes_elsewhere() {
     // One of 16 colours of 768 MiB has 48 MiB.
     let big = TEXT
         .replace("scan:24MiB", "scan:64MiB")
         .replace("warmup_refs = \"1800k\"", "warmup_refs = \"2M\"");
-    let error = run(&big).expect_err("hard colours");
+    let study = run(&big).expect("the other policies");
+    let why = study.warnings.join("\n");
     assert!(
-        error.contains("scan") && error.contains("colors"),
-        "{error}"
+        why.contains("scan") && why.contains("pages of files"),
+        "{why}"
     );
+    assert_eq!((study.complete, study.policies.len()), (false, 2));
     let hinting = big.replace(
         "role = \"polluter\"\n",
         "role = \"polluter\"\ncolors = \"15\"\nmode = \"hint\"\n",
@@ -255,5 +257,34 @@ fn colors_of_a_last_level_that_hashes_its_slices_are_those_of_the_hash() {
             "{error}"
         );
         assert!(error.contains(mask), "{error}");
+    }
+}
+
+#[test]
+fn what_a_failed_policy_leaves_is_kept_and_says_what_held_its_frames() {
+    // 64 MiB of the scan do not fit into one colour of 48 MiB beside what was in use before.
+    let text = TEXT
+        .replace(
+            "builtin = \"scan:24MiB\"",
+            "builtin = \"scan:24MiB\"\ncolors = \"15\"\nmode = \"hard\"",
+        )
+        .replace(
+            "builtin = \"mergesort:3MiB\"",
+            "builtin = \"mergesort:64MiB\"",
+        )
+        .replace("colors = \"0-14\"", "colors = \"0\"")
+        .replace("warmup_refs = \"1800k\"", "warmup_refs = \"20M\"");
+    let study = run(&text).expect("the other policies");
+    let names: Vec<&str> = study.policies.iter().map(|p| p.name.as_str()).collect();
+    assert_eq!(names, ["stock", "virtual"]);
+    assert!(!study.complete);
+    let why = study.warnings.join("\n");
+    for part in [
+        "policy \"colors\"",
+        "colors 0 are used up: of their 12288 frames",
+        "hold its own memory",
+        "this policy is left out",
+    ] {
+        assert!(why.contains(part), "{part}: {why}");
     }
 }

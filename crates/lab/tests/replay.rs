@@ -141,7 +141,7 @@ fn the_exact_curve_is_lru_at_every_size_and_samples_are_near() {
     let path = bench.file("t.ids", &ids(30_000));
     let mut asked = request(vec![path], &["lru", "arc"], &["64KiB", "400KiB", "2MiB"]);
     asked.curves = Some(CurveRequest { rate: Some(0.25) });
-    asked.policies.push(PolicySpec::plain("dulo"));
+    asked.policies.push("dulo".parse().expect("a policy"));
     let replay = run(&asked);
     let exact = replay
         .curves

@@ -108,14 +108,16 @@ fn colors_that_are_used_up_are_an_error_that_says_whose_and_how_many() {
         panic!("{e}");
     };
     assert_eq!((limit.program, limit.colors.as_str()), (7, "5"));
-    assert_eq!(limit.limit, OF_COLOR);
-    assert_eq!(limit.held, k.usage(7).pages);
+    assert_eq!(limit.held.frames, OF_COLOR);
+    assert_eq!(limit.held.own, k.usage(7).pages);
     // The rest is the kernel's.
-    assert!((OF_COLOR / 2..OF_COLOR).contains(&limit.held), "{e}");
+    assert!((OF_COLOR / 2..OF_COLOR).contains(&limit.held.own), "{e}");
     let want = format!(
-        "task 0 of program 7: its colors 5 are used up: its partition holds {} pages in them, of \
-         at most 512; pages may not leave memory (on_limit = fail) (Anon memory, Fault)",
-        limit.held
+        "task 0 of program 7: its colors 5 are used up: of their 512 frames {} hold its own memory, \
+         {} the kernel; give it more colors or more memory, or let pages leave memory (on_limit = \
+         \"swap\")",
+        limit.held.own,
+        OF_COLOR - limit.held.own,
     );
     assert_eq!(e.to_string(), want);
     k.validate().unwrap();

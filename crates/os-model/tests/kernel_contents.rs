@@ -636,7 +636,9 @@ fn loads_see_the_last_store_while_colors_change_hands_and_pages_are_swapped() {
                 Err(KernelError::OutOfMemory(e)) => Some(e.task),
                 Err(KernelError::ColorLimit(e)) => {
                     limits += 1;
-                    assert!(e.held <= e.limit, "{e}");
+                    let h = e.held;
+                    let parts = [h.own, h.others, h.files, h.aged, h.kernel, h.free];
+                    assert_eq!(parts.iter().sum::<u64>(), h.frames, "{e}");
                     Some(e.task)
                 }
                 Err(e) => panic!("seed {seed}, step {step}: {e}"),

@@ -95,15 +95,19 @@ fn lirs_agrees_with_its_paper_whatever_is_bounded() {
 
 #[test]
 fn lru_2_agrees_with_figure_2_1_of_its_paper() {
-    for correlated_uses in [0, 4] {
+    for (correlated_uses, retained_percent) in [(0, 100), (4, 100), (0, 0)] {
         let config = |c| LruKConfig {
             correlated_uses,
+            retained_percent,
             ..LruKConfig::new(c)
         };
         agrees(
             "lru-2",
             |c| LruK::new(config(c)).expect("lru-2"),
-            |c| LruKOracle::new(c as usize, correlated_uses),
+            |c| {
+                let retained = c * retained_percent / 100;
+                LruKOracle::new(c as usize, retained as usize, correlated_uses)
+            },
         );
     }
 }

@@ -1,19 +1,16 @@
 //! Policies on recorded traces: what the papers say of them. The traces of `testdata` come
 //! first; `scripts/fetch-traces.sh` gets those of the LIRS paper.
 
+mod recorded;
 mod replaying;
 
-use std::collections::HashMap;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use piebald_os_model::replace::registry::{Setup, Visitor, build};
 use piebald_policy::contract::replacement::Replacement;
+use recorded::{dense, file_trace, oltp, workspace};
 use replaying::Cache;
-
-fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 /// A file that `scripts/fetch-traces.sh` has fetched.
 ///
@@ -40,23 +37,6 @@ fn fetched(name: &str) -> PathBuf {
     path
 }
 
-/// Numbers keys densely in the order of their first use.
-fn dense(keys: impl Iterator<Item = u64>) -> Vec<u32> {
-    let mut numbers = HashMap::new();
-    keys.map(|key| {
-        let next = numbers.len() as u32;
-        *numbers.entry(key).or_insert(next)
-    })
-    .collect()
-}
-
-/// The text of a trace of `testdata`.
-fn packed(name: &str) -> String {
-    let file = std::fs::File::open(workspace().join("testdata").join(name)).expect(name);
-    let text = zstd::decode_all(file).expect(name);
-    String::from_utf8(text).expect(name)
-}
-
 /// A trace of one block number per line, of the LIRS paper.
 fn lirs_trace(name: &str) -> Vec<u32> {
     let file = std::fs::File::open(fetched(&format!("lirs/{name}.trace.gz"))).expect(name);
@@ -64,35 +44,6 @@ fn lirs_trace(name: &str) -> Vec<u32> {
     let mut unpacked = flate2::read::MultiGzDecoder::new(file);
     unpacked.read_to_string(&mut text).expect(name);
     dense(text.lines().filter_map(|line| line.trim().parse().ok()))
-}
-
-/// OLTP: `first block, blocks, ignored, number` per line.
-fn oltp() -> Vec<u32> {
-    let text = packed("traces/arc/OLTP.lis.zst");
-    let extents = text.lines().map(|line| {
-        let mut fields = line
-            .split_whitespace()
-            .map(|f| f.parse::<u64>().expect(line));
-        (fields.next().expect(line), fields.next().expect(line))
-    });
-    dense(extents.flat_map(|(first, blocks)| first..first + blocks))
-}
-
-/// The page references of a trace of file accesses: `R|W|M task file first_page pages` per line.
-fn file_trace(name: &str) -> Vec<u32> {
-    let text = packed(&format!("replay/{name}.fpt.zst"));
-    let accesses = text
-        .lines()
-        .filter(|line| line.starts_with(['R', 'W', 'M']));
-    let pages = accesses.flat_map(|line| {
-        let numbers = line.split(' ').skip(1).map(|f| f.parse().expect(line));
-        let numbers: Vec<u64> = numbers.collect();
-        let [_, file, first, pages] = numbers[..] else {
-            panic!("{line}");
-        };
-        (first..first + pages).map(move |page| file << 32 | page)
-    });
-    dense(pages)
 }
 
 struct Hits<'a>(&'a [u32]);

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use piebald_policy::{
     contract::replacement::{Base, Fetch, Gone, Insert, PageRef, Replacement, State, Touch, Via},
-    replacement::{NewError, S3Fifo, S3FifoConfig, Slots, TwoQ, TwoQConfig},
+    replacement::{
+        NameLeaves, NewError, S3Fifo, S3FifoConfig, S3FifoRule, Slots, TwoQ, TwoQConfig,
+    },
 };
 use replacement_kit::{
     Memory, NOW, Oracle, agree, coldest, drain, misses, propose, wrong_calls_change_nothing,
@@ -26,10 +28,11 @@ fn is_in(queue: &Queue, page: u32) -> bool {
 }
 
 /// Names of pages that left, and what the host asked about.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Names {
     queue: Queue,
     most: usize,
+    leaves: NameLeaves,
     asked: BTreeSet<u32>,
     dropped: BTreeSet<u32>,
     /// Pages in memory that were read ahead and not used yet: was the name known?
@@ -37,10 +40,22 @@ struct Names {
 }
 
 impl Names {
-    fn of(most: usize) -> Self {
+    fn of(most: usize, leaves: NameLeaves) -> Self {
         Self {
+            queue: Queue::new(),
             most,
-            ..Self::default()
+            leaves,
+            asked: BTreeSet::new(),
+            dropped: BTreeSet::new(),
+            unseen: BTreeMap::new(),
+        }
+    }
+
+    /// The host asks for a page.
+    fn ask(&mut self, page: Option<u32>) {
+        self.asked.extend(page);
+        if self.leaves == NameLeaves::AtMiss {
+            self.queue.retain(|name| Some(*name) != page);
         }
     }
 
@@ -101,11 +116,11 @@ struct FullTwoQ {
 }
 
 impl FullTwoQ {
-    fn new(capacity: u32) -> Self {
+    fn new(capacity: u32, names: NameLeaves) -> Self {
         Self {
             a1in: Queue::new(),
             am: Queue::new(),
-            a1out: Names::of(capacity as usize / 2),
+            a1out: Names::of(capacity as usize / 2, names),
             kin: capacity as usize / 4,
             detached: BTreeMap::new(),
         }
@@ -114,7 +129,7 @@ impl FullTwoQ {
 
 impl Oracle for FullTwoQ {
     fn miss(&mut self, ghost: Option<u32>) {
-        self.a1out.asked.extend(ghost);
+        self.a1out.ask(ghost);
     }
 
     // "if X is on A1out then add X to the head of Am; else add X to the head of A1in"
@@ -220,7 +235,15 @@ fn two_q(capacity: u32) -> TwoQ<Memory> {
 
 #[test]
 fn fuzz_two_q_agrees_with_its_oracle() {
-    agree(|capacity, _| (two_q(capacity), FullTwoQ::new(capacity)));
+    for names in [NameLeaves::AtInsert, NameLeaves::AtMiss] {
+        agree(|capacity, _| {
+            let config = TwoQConfig {
+                names,
+                ..TwoQConfig::new(capacity)
+            };
+            (two_q_with(config), FullTwoQ::new(capacity, names))
+        });
+    }
 }
 
 // S3-FIFO ---------------------------------------------------------------------
@@ -233,18 +256,25 @@ struct S3 {
     share: usize,
     uses: BTreeMap<u32, u32>,
     detached: BTreeMap<u32, Side>,
+    rule: S3FifoRule,
+    has_evicted: bool,
 }
 
 impl S3 {
-    fn new(capacity: u32) -> Self {
-        let share = (capacity as usize / 10).max(1);
+    fn new(capacity: u32, rule: S3FifoRule) -> Self {
+        let names = match rule {
+            S3FifoRule::Paper => NameLeaves::AtInsert,
+            S3FifoRule::LibCacheSim | S3FifoRule::Artifact => NameLeaves::AtMiss,
+        };
         Self {
             small: Queue::new(),
             main: Queue::new(),
-            ghost: Names::of(capacity as usize - share),
-            share,
+            ghost: Names::of(capacity as usize * 9 / 10, names),
+            share: (capacity as usize / 10).max(1),
             uses: BTreeMap::new(),
             detached: BTreeMap::new(),
+            rule,
+            has_evicted: false,
         }
     }
 
@@ -252,13 +282,20 @@ impl S3 {
         self.uses.get(&page).copied().unwrap_or(0)
     }
 
-    // "function evictS", until it evicts or small has no more than its share.
+    // "function evictS": until it evicts or small is empty; to the letter of the paper
+    // also until small has no more than its share, for then main is full.
     fn evict_small(&mut self) -> Option<u32> {
-        while self.small.len() >= self.share || self.main.is_empty() {
+        let is_due = |s: &Self| s.small.len() >= s.share || s.main.is_empty();
+        let mut goes_on = is_due(self);
+        while goes_on {
             let t = self.small.pop_front()?;
             if self.uses(t) > 1 {
                 self.uses.insert(t, 0);
                 self.main.push_back(t);
+                goes_on = match self.rule {
+                    S3FifoRule::Paper => is_due(self),
+                    _ => !self.small.is_empty(),
+                };
             } else {
                 self.uses.remove(&t);
                 self.ghost.add(t);
@@ -275,6 +312,7 @@ impl S3 {
             match self.uses(t) {
                 0 => {
                     self.uses.remove(&t);
+                    self.ghost.unseen.remove(&t);
                     self.ghost.dropped.insert(t);
                     return Some(t);
                 }
@@ -314,17 +352,21 @@ impl S3 {
             self.uses.insert(page, before.uses(page));
         }
         self.ghost = before.ghost;
+        self.has_evicted = before.has_evicted;
     }
 }
 
 impl Oracle for S3 {
     fn miss(&mut self, ghost: Option<u32>) {
-        self.ghost.asked.extend(ghost);
+        self.ghost.ask(ghost);
     }
 
     fn insert(&mut self, page: u32, insert: &Insert) {
         self.uses.insert(page, 0);
-        if self.ghost.proves_hot(page, insert) {
+        let knows = self.ghost.knows(page);
+        let fills = self.rule == S3FifoRule::LibCacheSim && !self.has_evicted;
+        let is_filled = fills && self.small.len() >= self.share && !knows;
+        if self.ghost.proves_hot(page, insert) || is_filled {
             self.main.push_back(page);
         } else {
             self.small.push_back(page);
@@ -341,7 +383,9 @@ impl Oracle for S3 {
     }
 
     fn evict(&mut self) -> Option<u32> {
-        self.evict_small().or_else(|| self.evict_main())
+        let page = self.evict_small().or_else(|| self.evict_main());
+        self.has_evicted |= page.is_some();
+        page
     }
 
     fn detach(&mut self, page: u32) {
@@ -372,6 +416,7 @@ impl Oracle for S3 {
             self.evict();
             return;
         }
+        self.has_evicted |= why == Gone::Evicted;
         let side = self.remove(page);
         self.ghost.remove(page);
         if side == Some(Side::New) && why == Gone::Evicted {
@@ -418,13 +463,26 @@ fn s3_with(config: S3FifoConfig) -> S3Fifo<Memory> {
     S3Fifo::new(Slots::collect(config.slots().unwrap()), config).unwrap()
 }
 
+fn s3_by(rule: S3FifoRule, capacity: u32) -> S3Fifo<Memory> {
+    s3_with(S3FifoConfig {
+        rule,
+        ..S3FifoConfig::new(capacity)
+    })
+}
+
 fn s3(capacity: u32) -> S3Fifo<Memory> {
     s3_with(S3FifoConfig::new(capacity))
 }
 
 #[test]
 fn fuzz_s3_fifo_agrees_with_its_oracle() {
-    agree(|capacity, _| (s3(capacity), S3::new(capacity)));
+    for rule in [
+        S3FifoRule::LibCacheSim,
+        S3FifoRule::Artifact,
+        S3FifoRule::Paper,
+    ] {
+        agree(|capacity, _| (s3_by(rule, capacity), S3::new(capacity, rule)));
+    }
 }
 
 // By hand ---------------------------------------------------------------------
@@ -496,7 +554,7 @@ fn a_fetch_that_is_given_up_gives_up_its_name() {
 #[test]
 fn s3_fifo_moves_on_what_was_used_twice_and_remembers_the_rest() {
     // Small 1, main 9.
-    let mut policy = s3(10);
+    let mut policy = s3_by(S3FifoRule::Paper, 10);
     fill(&mut policy, 0..10);
     touch(&mut policy, [0, 0, 1, 2, 2, 2]);
     // 0 and 2 were used more than once: they pass to main, with no uses left, and so
@@ -515,6 +573,37 @@ fn s3_fifo_moves_on_what_was_used_twice_and_remembers_the_rest() {
     assert_eq!(propose(&policy, 10)[8..], [2, 0], "1 and 2 go before 0");
     let gone: Vec<u32> = (0..10).map(|_| policy.evict().unwrap().0).collect();
     assert_eq!(gone, [3, 4, 5, 6, 7, 8, 9, 1, 2, 0]);
+}
+
+#[test]
+fn s3_fifo_fills_main_when_small_has_its_share_until_a_page_is_evicted() {
+    // Small 2, main 18. Pages 2 to 19 pass small by.
+    let mut policy = s3(20);
+    fill(&mut policy, 0..20);
+    let in_order: Vec<u32> = (2..20).collect();
+    assert_eq!(propose(&policy, 20), [&[0][..], &in_order, &[1]].concat());
+    assert_eq!(policy.evict(), Some(PageRef(0)));
+    assert_eq!(policy.evict(), Some(PageRef(2)), "small has one page left");
+    // Memory fills again, but not for the first time: new pages enter small.
+    fill(&mut policy, [20, 21]);
+    assert_eq!(coldest(&policy, 3), [1, 20, 3], "two more than small keeps");
+    assert_eq!(policy.validate(), Ok(()));
+}
+
+#[test]
+fn s3_fifo_stays_with_small_until_a_page_leaves_but_by_the_paper_chooses_anew() {
+    // Small 2, main 18. 0 and 1 were used twice and move on: then small has less than
+    // its share, and the paper chooses main.
+    for (rule, order) in [
+        (S3FifoRule::Artifact, [2, 0, 1]),
+        (S3FifoRule::Paper, [0, 1, 2]),
+    ] {
+        let mut policy = s3_by(rule, 20);
+        fill(&mut policy, 0..3);
+        touch(&mut policy, [0, 0, 1, 1]);
+        assert_eq!(propose(&policy, 3), order, "{rule:?}");
+        assert_eq!(policy.evict(), Some(PageRef(order[0])), "{rule:?}");
+    }
 }
 
 #[test]
@@ -537,7 +626,7 @@ fn a_page_read_ahead_in_vain_leaves_no_name_and_does_not_become_hot() {
     assert_eq!(propose(&two_q, 4), [2, 3, 1], "not hot yet");
     touch(&mut two_q, [1]);
     assert_eq!(propose(&two_q, 4), [2, 1, 3], "in Am");
-    let mut s3 = check(s3(4));
+    let mut s3 = check(s3_by(S3FifoRule::Paper, 4));
     assert!(!s3.wanted(PageRef(1)));
     touch(&mut s3, [1]);
     assert!(s3.wanted(PageRef(1)), "it moves on when its turn comes");
@@ -550,8 +639,11 @@ fn one_scan_does_not_flush_hot_pages() {
     // A hot page comes twice: when memory is full for the first time, it was used
     // once since it came, which proves nothing in either; its name does.
     let expected = 2 * 40 + 50_000;
-    assert_eq!(misses(&mut s3(100), stream()), expected);
+    let mut by_the_paper = s3_by(S3FifoRule::Paper, 100);
+    assert_eq!(misses(&mut by_the_paper, stream()), expected);
     assert_eq!(misses(&mut two_q(100), stream()), expected);
+    // Small has ten pages, five of them hot. What comes after them enters main.
+    assert_eq!(misses(&mut s3(100), stream()), 40 + 5 + 50_000);
 }
 
 #[test]

@@ -11,6 +11,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use crate::sanitizer;
+
 /// Interpreters of interpreters that the kernel follows (`fs/exec.c` allows
 /// four rewrites).
 const MAX_LEVELS: u32 = 4;
@@ -37,14 +39,14 @@ pub enum Verdict {
     Escapes(String),
 }
 
-/// Decides about running `path` with `argv`.
-pub fn resolve(path: &Path, argv: Vec<OsString>) -> Verdict {
+/// Decides about running `path` with `argv`; `preload` is `LD_PRELOAD` of its environment.
+pub fn resolve(path: &Path, argv: Vec<OsString>, preload: Option<&OsStr>) -> Verdict {
     let mut image = Image {
         path: path.to_owned(),
         argv,
     };
     for _ in 0..=MAX_LEVELS {
-        match look(&image.path) {
+        match look(&image.path, preload) {
             Ok(Kind::Elf) => return Verdict::Follow(image),
             Ok(Kind::Script(interpreter, argument)) => {
                 image = rewrite(image, interpreter, argument)
@@ -53,6 +55,12 @@ pub fn resolve(path: &Path, argv: Vec<OsString>) -> Verdict {
         }
     }
     Verdict::Refused(libc::ELOOP)
+}
+
+/// `LD_PRELOAD` of an environment.
+pub fn preload(env: &[OsString]) -> Option<OsString> {
+    let value = |v: &OsString| Some(v.as_bytes().strip_prefix(b"LD_PRELOAD=")?.to_vec());
+    env.iter().find_map(value).map(OsString::from_vec)
 }
 
 enum Kind {
@@ -71,7 +79,7 @@ fn rewrite(old: Image, interpreter: OsString, argument: Option<OsString>) -> Ima
     }
 }
 
-fn look(path: &Path) -> Result<Kind, Verdict> {
+fn look(path: &Path, preload: Option<&OsStr>) -> Result<Kind, Verdict> {
     let refused = |e: io::Error| Verdict::Refused(e.raw_os_error().unwrap_or(libc::EACCES));
     let meta = fs::metadata(path).map_err(refused)?;
     if !meta.is_file() {
@@ -83,7 +91,8 @@ fn look(path: &Path) -> Result<Kind, Verdict> {
         let why = format!("{name}: runs with other rights (set-user-ID or file capabilities)");
         return Err(Verdict::Escapes(why));
     }
-    let file = File::open(path).map_err(|_| Verdict::Escapes(format!("{name}: not readable")))?;
+    let unreadable = |e| Verdict::Escapes(format!("{name}: not readable: {e}"));
+    let file = File::open(path).map_err(unreadable)?;
     let mut head = Vec::with_capacity(HEAD_BYTES);
     (&file)
         .take(HEAD_BYTES as u64)
@@ -95,7 +104,10 @@ fn look(path: &Path) -> Result<Kind, Verdict> {
     }
     match Elf::parse(&head) {
         Some(elf) if elf.interpreter_missing(&file) => Err(Verdict::Refused(libc::ENOENT)),
-        Some(_) => Ok(Kind::Elf),
+        Some(elf) => match sanitizer::obstacle(&file, &elf, preload) {
+            Some(why) => Err(Verdict::Escapes(format!("{name}: {why}"))),
+            None => Ok(Kind::Elf),
+        },
         None if head.starts_with(b"\x7fELF") => {
             Err(Verdict::Escapes(format!("{name}: not an x86-64 program")))
         }
@@ -169,6 +181,8 @@ pub struct Segment {
 pub struct Elf {
     table: u64,
     entries: u16,
+    /// The table of sections: its place in the file, how many, bytes of one.
+    pub(crate) section_table: (u64, u16, u16),
 }
 
 const ELF_MACHINE_X86_64: u16 = 62;
@@ -193,10 +207,15 @@ impl Elf {
         Some(Self {
             table: u64::from_le_bytes(head.get(32..40)?.try_into().ok()?),
             entries: half(56)?,
+            section_table: (
+                u64::from_le_bytes(head.get(40..48)?.try_into().ok()?),
+                half(60)?,
+                half(58)?,
+            ),
         })
     }
 
-    fn headers(&self, file: &File) -> Vec<[u8; PHDR_BYTES]> {
+    pub(crate) fn headers(&self, file: &File) -> Vec<[u8; PHDR_BYTES]> {
         let header = |i: u16| {
             let mut bytes = [0; PHDR_BYTES];
             let at = self.table.checked_add(i as u64 * PHDR_BYTES as u64)?;

@@ -9,24 +9,26 @@
 //! * [`system`]: what runs inside QEMU system mode: the machine model, watching a guest.
 //! * [`api`], `entry`: what QEMU offers both, and where it enters.
 //! * [`shared`]: the memory through which the two, and all processes of the
-//!   recorded program, talk; [`spool`]: the file that all of them append to.
-//! * [`image`]: what running a file means.
+//!   recorded program, talk.
+//! * [`image`]: what running a file means; `sanitizer`: what cannot run.
 //!
 //! # How a recording comes about
 //! The driver creates the shared memory and an empty spool, and runs the program
 //! under `qemu-x86_64` with the plugin. The plugin describes each block once, when
 //! QEMU translates it, and then stores one word for each execution of a block and
-//! for each access. Full buffers are encoded and appended to the spool by the
-//! thread that filled them. A process that forks gives its child the blocks known
-//! so far; one that replaces its image is replaced by QEMU on the new image. When
-//! all have ended, the driver takes what a killed process left in shared memory,
-//! writes header and index, and gives the file its name.
+//! for each access. Full buffers are encoded by the thread that filled them and
+//! handed to the driver, which appends them to the spool: a process of the recording
+//! opens no file, so that limits, root directory and user are the program's. A
+//! process that forks gives its child the blocks known so far; one that replaces its
+//! image is replaced by QEMU on the new image. When all have ended, the driver takes
+//! what a killed process left in shared memory, writes header and index, and gives
+//! the file its name.
 
 pub mod api;
 mod entry;
 pub mod image;
 pub mod plugin;
 pub mod recorder;
+mod sanitizer;
 pub mod shared;
-pub mod spool;
 pub mod system;

@@ -254,19 +254,6 @@ fn what_cannot_be_followed_is_told_as_root() {
 }
 
 #[test]
-#[ignore = "needs qemu-user: ./test.sh recorder"]
-fn a_full_disk_is_an_error_and_leaves_nothing() {
-    let dir = bench();
-    // The program's own limit on file sizes stands for the disk's.
-    let command = "ulimit -f 100; i=0; while test $i -lt 20000; do i=$((i+1)); done; echo done";
-    let error = fails(&recorder(dir.path()), &["bash", "-c", command]);
-    let RecordError::Spool { ref source, .. } = error else {
-        panic!("{error}");
-    };
-    assert_eq!(source.raw_os_error(), Some(libc::EFBIG));
-}
-
-#[test]
 #[ignore = "needs root and qemu-user: ./test.sh recorder-root"]
 fn a_full_file_system_is_an_error_and_leaves_nothing_as_root() {
     let dir = bench();
@@ -331,22 +318,8 @@ fn commands_that_cannot_start_are_told_apart() {
 fn an_interrupted_recording_is_finished_and_marked() {
     let dir = bench();
     // The driver runs in a process of its own, which is told to end.
-    let test = std::env::current_exe().expect("test");
-    let profile = test.ancestors().nth(2).expect("profile directory");
-    let example = profile.join("examples/record");
-    // `cargo test --test processes` alone builds no examples, and one from before may be there.
-    let mut build = Command::new(env!("CARGO"));
-    build
-        .args(["build", "--quiet", "--example", "record", "--manifest-path"])
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
-        .arg("--target-dir")
-        .arg(profile.parent().expect("target directory"));
-    if profile.ends_with("release") {
-        build.arg("--release");
-    }
-    assert!(build.status().expect("cargo runs").success());
     let output = dir.path().join("out.pbr");
-    let mut driver = Command::new(&example)
+    let mut process = Command::new(driver())
         .arg(&output)
         .args(["sh", "-c", "echo begun; while :; do :; done"])
         .stdout(std::process::Stdio::piped())
@@ -354,11 +327,11 @@ fn an_interrupted_recording_is_finished_and_marked() {
         .spawn()
         .expect("driver starts");
     let mut begun = [0; 6];
-    let mut stdout = driver.stdout.take().expect("stdout");
+    let mut stdout = process.stdout.take().expect("stdout");
     std::io::Read::read_exact(&mut stdout, &mut begun).expect("the program begins");
     // SAFETY: plain system call on a child that has not been waited for.
-    unsafe { libc::kill(driver.id() as i32, libc::SIGINT) };
-    driver.wait().expect("driver ends");
+    unsafe { libc::kill(process.id() as i32, libc::SIGINT) };
+    process.wait().expect("driver ends");
     let recording = piebald_trace::recording::Recording::open(&output).expect("finished");
     let header = recording.header();
     assert!(!header.complete);

@@ -141,7 +141,8 @@ fn cold(e: &Evidence<'_>, run: &Run<'_>) -> Option<(String, String)> {
         return None;
     }
     let levels = &run.metrics.occupancy;
-    levels.iter().enumerate().find_map(|(k, level)| {
+    // The outermost level takes the longest: what warms it warms the others.
+    levels.iter().enumerate().rev().find_map(|(k, level)| {
         let [room, start, end] = [&level.room, &level.start, &level.end].map(|s| s.mean);
         let growth = end - start;
         if !(room > 0.0 && growth > LEAST_GROWTH * room) {
@@ -168,7 +169,7 @@ fn cold(e: &Evidence<'_>, run: &Run<'_>) -> Option<(String, String)> {
                 brief_percent(share)
             );
         }
-        Some((why, warmer(e, run.metrics, [room, start, end])))
+        Some((why, warmer(e, [room, start, end])))
     })
 }
 
@@ -189,19 +190,14 @@ fn first_fills(metrics: &Metrics, level: usize, growth: f64) -> Option<f64> {
     (misses > LEAST_LAST_LEVEL && all > 0.0).then(|| own / all)
 }
 
-/// What would make the cache warm: references until it holds what it can hold, at the rate at
-/// which it filled.
-fn warmer(e: &Evidence<'_>, metrics: &Metrics, [room, start, end]: [f64; 3]) -> String {
+/// What would make the cache warm: references until the sets are full, at the rate at which they
+/// filled. A program that never fills them needs fewer.
+fn warmer(e: &Evidence<'_>, [room, start, end]: [f64; 3]) -> String {
     if e.budget_refs == 0 {
         return "begin to measure later".to_owned();
     }
-    let lines = metrics.pages.mean * 64.0;
-    let most = match lines.is_finite() && lines > end {
-        true => lines.min(room),
-        false => end,
-    };
     let rate = (end - start) / e.budget_refs as f64;
-    let missing = (LEAST_FULL * most - end).max(0.0) / rate;
+    let missing = (LEAST_FULL * room - end).max(0.0) / rate;
     let refs = (e.warmup_refs + e.budget_refs) as f64 + missing;
     let longer = "or let the programs have a smaller cache";
     match refs.is_finite() && refs < 1e15 {

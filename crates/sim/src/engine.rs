@@ -273,11 +273,9 @@ impl<'a> Engine<'a> {
             let task = self.start_program(*program, prime)?;
             let start = from + self.programs[*program].setup.start;
             if let Status::Runnable(core) = self.sched.status(task)? {
-                let core = usize::from(core.0);
-                let cpu = &mut self.cpus[core];
+                let cpu = &mut self.cpus[usize::from(core.0)];
                 if cpu.task.is_none() {
                     cpu.now = cpu.now.max(start);
-                    self.settle_task(core, task);
                 }
             }
         }

@@ -82,8 +82,8 @@ fn used_up_colors_end_the_run_with_an_error_that_names_the_program() {
         panic!("{error}");
     };
     assert_eq!((program.as_str(), limit.program), ("big", 1));
-    assert_eq!((limit.colors.as_str(), limit.limit), ("1", 1024));
-    assert!((800..1024).contains(&limit.held), "{}", limit.held);
+    assert_eq!((limit.colors.as_str(), limit.held.frames), ("1", 1024));
+    assert!((800..1024).contains(&limit.held.own), "{error}");
 }
 
 #[test]

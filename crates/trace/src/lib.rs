@@ -10,5 +10,6 @@ pub mod block;
 pub mod convert;
 pub mod detect;
 pub mod foreign;
+mod quote;
 pub mod recording;
 pub mod source;

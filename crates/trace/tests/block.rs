@@ -1,5 +1,9 @@
 //! Readers of block and file traces, by their public interface.
 
+#[path = "block/columns.rs"]
+mod columns;
+#[path = "block/columns_random.rs"]
+mod columns_random;
 #[path = "block/cuts.rs"]
 mod cuts;
 #[path = "block/damage.rs"]

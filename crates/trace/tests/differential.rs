@@ -123,7 +123,8 @@ macro_rules! formats {
         #[test]
         fn every_format_is_compared() {
             let compared = [$(Format::$format),*];
-            for format in Format::ALL {
+            // Texts in columns are written and read back in tests/columns.rs.
+            for format in Format::ALL.into_iter().filter(|f| *f != Format::Columns) {
                 assert!(compared.contains(&format), "{format}");
             }
         }

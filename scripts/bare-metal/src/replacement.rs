@@ -5,8 +5,8 @@ use core::fmt::Write;
 use piebald_policy::{
     contract::replacement::{Base, Fetch, Gone, Insert, PageKind, PageRef, State, Touch, Via},
     replacement::{
-        Clock, ClockConfig, Config, Fifo, Link, Lru, NewError, S3Fifo, S3FifoConfig, Sieve, Slots,
-        TwoLists, TwoListsConfig, TwoQ, TwoQConfig,
+        Clock, ClockConfig, Config, Fifo, Link, Lru, NameLeaves, NewError, S3Fifo, S3FifoConfig,
+        S3FifoRule, Sieve, Slots, TwoLists, TwoListsConfig, TwoQ, TwoQConfig,
     },
 };
 use piebald_units::Picos;
@@ -40,20 +40,31 @@ pub fn policies(word: u64) -> u64 {
     });
     sum ^= use_one(word, |memory| {
         let kin_percent = (word >> 8) as u32;
+        let names = match word >> 40 & 1 {
+            0 => NameLeaves::AtInsert,
+            _ => NameLeaves::AtMiss,
+        };
         TwoQ::new(
             memory,
             TwoQConfig {
                 kin_percent,
+                names,
                 ..TwoQConfig::new(capacity)
             },
         )
     });
     sum ^= use_one(word, |memory| {
         let small_percent = (word >> 8) as u32;
+        let rule = match word >> 40 & 3 {
+            0 => S3FifoRule::LibCacheSim,
+            1 => S3FifoRule::Artifact,
+            _ => S3FifoRule::Paper,
+        };
         S3Fifo::new(
             memory,
             S3FifoConfig {
                 small_percent,
+                rule,
                 ..S3FifoConfig::new(capacity)
             },
         )

@@ -142,10 +142,14 @@ pub(super) fn notes(replay: &mut Replay, stream: &CallStream, survey: &Survey, j
     }
     match stream.merge() {
         Merge::Single => {}
+        Merge::ByStamp => notes.push(
+            "the traces are merged by their stamps; files and disks of the same name are the same"
+                .to_owned(),
+        ),
         Merge::ByTime => notes
             .push("the traces are merged by the time since each one's first request".to_owned()),
         Merge::InTurn => notes
-            .push("the traces give a request each in turn, since not all have times".to_owned()),
+            .push("the traces give a request each in turn, whatever times they have".to_owned()),
     }
     if !survey.pages.is_exact() {
         notes.push(

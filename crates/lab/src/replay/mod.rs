@@ -27,12 +27,12 @@ pub(crate) use disk::kernel;
 pub use disk::{DeviceChoice, LayoutChoice, READAHEADS, SCHEDULERS};
 pub use loops::{Queries, QueryFile};
 pub use passes::MIN;
+pub use piebald_sim::replay::{Align, Excerpt, InputSetup, Pace, TaskPart};
 /// Closed loops: clients of a server, and a program that pages.
 pub use piebald_sim::replay::{
     ClientOutcome, ClientSetup, FileSide, LoopError, LoopOutcome, PageTouch, PagingOutcome, Query,
     QueryRead, clients_with, paging_with,
 };
-pub use piebald_sim::replay::{Excerpt, InputSetup, Pace, TaskPart};
 pub use sizes::{MemorySize, SizeError};
 
 /// What is asked.

@@ -206,11 +206,9 @@ fn check_warmup(warmup: u64, references: u64) -> Result<(), ReplayError> {
 }
 
 fn kind(stream: &CallStream) -> TargetKind {
-    let kinds = stream.formats();
-    let kinds = kinds.iter().map(|f| f.traits().target);
     // Files and disks have addresses of a kind; blocks without any spoil that.
     let mut kind = None;
-    for of in kinds {
+    for of in stream.targets() {
         kind = match (kind, of) {
             (None, of) => Some(of),
             (Some(TargetKind::Id), _) | (_, TargetKind::Id) => Some(TargetKind::Id),

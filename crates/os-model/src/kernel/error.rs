@@ -1,5 +1,7 @@
 //! What can go wrong in the modelled kernel.
 
+use std::fmt;
+
 use piebald_policy::{
     contract::{AllocError, Broken, Cause, Purpose},
     hvr,
@@ -38,8 +40,7 @@ pub struct OutOfMemory {
 /// The colours that bind a process hold no page more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{task} of program {program}: {} colors {colors} are used up: its partition holds {held} pages \
-     in them, of at most {limit}; {instead} ({purpose}, {cause})",
+    "{task} of program {program}: {} colors {colors} are used up: {held}; {instead}",
     if *reserved { "its" } else { "the unreserved" }
 )]
 pub struct ColorLimit {
@@ -51,16 +52,48 @@ pub struct ColorLimit {
     pub reserved: bool,
     /// The colours, as `0-3,8`.
     pub colors: String,
-    /// 4 KiB pages in these colours that the partition's processes have mapped.
-    pub held: u64,
-    /// Frames of these colours, whoever has them.
-    pub limit: u64,
-    /// What for.
-    pub purpose: Purpose,
-    /// Why.
-    pub cause: Cause,
+    /// Who holds the frames of these colours.
+    pub held: ColorHolders,
     /// Why no page left memory instead.
     pub instead: &'static str,
+}
+
+/// Who holds the frames of some colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ColorHolders {
+    /// Frames of these colours, whoever has them.
+    pub frames: u64,
+    /// Memory of the program that asked.
+    pub own: u64,
+    /// Memory of other programs.
+    pub others: u64,
+    /// Pages of files, whoever brought them.
+    pub files: u64,
+    /// Memory that was in use before any program began.
+    pub aged: u64,
+    /// The kernel's own.
+    pub kernel: u64,
+    /// In nobody's use, but in blocks that cannot be had.
+    pub free: u64,
+}
+
+impl fmt::Display for ColorHolders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            (self.own, "hold its own memory"),
+            (self.files, "pages of files"),
+            (
+                self.aged,
+                "memory that was in use before the run (memory = \"aged\")",
+            ),
+            (self.others, "memory of other programs"),
+            (self.kernel, "the kernel"),
+            (self.free, "nothing"),
+        ];
+        let parts = parts.iter().filter(|(frames, _)| *frames > 0);
+        let parts: Vec<String> = parts.map(|(n, what)| format!("{n} {what}")).collect();
+        write!(f, "of their {} frames {}", self.frames, parts.join(", "))
+    }
 }
 
 impl From<ColorLimit> for KernelError {

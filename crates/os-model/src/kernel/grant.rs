@@ -1,12 +1,12 @@
 //! Asking the allocator for frames and giving them back.
 
 use piebald_policy::contract::{AllocError, Asker, Cause, FrameRequest, Grant, Mode, Purpose};
-use piebald_units::{Bytes, CoreId, Order, Pfn, TaskId, Vpn};
+use piebald_units::{Bytes, ColorSet, CoreId, Order, Pfn, TaskId, Vpn};
 
 use super::{
-    Actions, ColorLimit, Kernel, KernelError, OnLimit, OutOfMemory, Owner,
+    Actions, ColorHolders, ColorLimit, Kernel, KernelError, OnLimit, OutOfMemory, Owner,
     boot::kernel_request,
-    colors::{Turns, prepared, whose},
+    colors::{Turns, prepared},
     mapping::Caller,
     swap::Stuck,
 };
@@ -115,7 +115,7 @@ impl Kernel {
                 },
                 _ => None,
             };
-            return Err(self.limit_reached(c, ask, stuck));
+            return Err(self.limit_reached(c, stuck));
         };
         self.counters.color_fallbacks += u64::from(grant.fallback);
         self.begin(process, ask, grant.frame);
@@ -183,30 +183,43 @@ impl Kernel {
     }
 
     /// The colours that bind a process are used up, and nothing can leave memory.
-    fn limit_reached(&self, c: Caller, ask: &Ask, stuck: Option<Stuck>) -> KernelError {
+    fn limit_reached(&self, c: Caller, stuck: Option<Stuck>) -> KernelError {
         let process = self.process(c.process);
         let set = self.allowed(process).and_then(|a| a.set().cloned());
         let set = set.unwrap_or_default();
-        let frames = self.frames_of(&self.members(whose(process.partition)));
-        let held = frames.iter().filter(|f| self.is_in(&set, **f)).count();
-        let all = self.colors.as_ref().map_or(1, |c| c.map.colors());
-        let limit = self.total_frames() / u64::from(all) * u64::from(set.len());
         ColorLimit {
             task: c.task,
             program: process.program,
             reserved: process.partition.is_some(),
             colors: set.to_string(),
-            held: held as u64,
-            limit,
-            purpose: ask.purpose,
-            cause: ask.cause,
+            held: self.holders_of(&set, process.program),
             instead: match stuck {
-                None => "pages may not leave memory (on_limit = fail)",
+                None => {
+                    "give it more colors or more memory, or let pages leave memory \
+                     (on_limit = \"swap\")"
+                }
                 Some(Stuck::NoVictim) => "no page of them may leave memory",
                 Some(Stuck::SwapFull) => "swap space is full",
             },
         }
         .into()
+    }
+
+    /// Who holds the frames of these colours.
+    fn holders_of(&self, set: &ColorSet, program: u16) -> ColorHolders {
+        let mut held = ColorHolders::default();
+        for frame in (0..self.total_frames()).filter(|f| self.is_in(set, *f as u32)) {
+            held.frames += 1;
+            *match self.meta.owner(Pfn(frame)) {
+                Owner::Free => &mut held.free,
+                Owner::Kernel => &mut held.kernel,
+                Owner::Other => &mut held.aged,
+                Owner::Program(p) if p == program => &mut held.own,
+                Owner::Program(_) => &mut held.others,
+                Owner::File(_) => &mut held.files,
+            } += 1;
+        }
+        held
     }
 
     /// Where a task's rounds through its colours stand.

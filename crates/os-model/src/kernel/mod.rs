@@ -56,7 +56,7 @@ pub use action::{Action, Actions, DIRECT_MAP, direct_address};
 pub use boot::KernelSpace;
 pub use colors::{Partitions, Want};
 pub use config::{ColorConfig, Costs, KernelConfig, OnLimit, Path, PathCost, SwapConfig, Thp};
-pub use error::{ColorLimit, KernelBroken, KernelError, OutOfMemory};
+pub use error::{ColorHolders, ColorLimit, KernelBroken, KernelError, OutOfMemory};
 pub use fault::{FaultKind, FaultWork};
 pub use frame_meta::{MAX_PROGRAM, Owner};
 pub use hvr::{HvrEvent, HvrManager, Known, Observation, Observed, SysMonConfig, What};

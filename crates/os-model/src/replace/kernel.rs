@@ -30,9 +30,9 @@ use super::spec::{OptionError, PolicySpec};
 use super::{arc, lirs};
 
 /// Memory of a policy of the core.
-type Memory = Slots<Vec<Link>, Vec<u8>>;
+pub(super) type Memory = Slots<Vec<Link>, Vec<u8>>;
 
-fn memory(slots: Result<u32, NewError>) -> Result<Memory, NewError> {
+pub(super) fn memory(slots: Result<u32, NewError>) -> Result<Memory, NewError> {
     slots.map(Memory::collect)
 }
 
@@ -108,7 +108,7 @@ fn pages(option: &'static str, text: &str) -> Result<u32, OptionError> {
     }
 }
 
-fn one_of<T: Copy>(
+pub(super) fn one_of<T: Copy>(
     option: &'static str,
     text: &str,
     words: &[(&str, T)],

@@ -38,8 +38,8 @@ pub struct LruKConfig {
     /// period and uses 0 in its experiments `[M]`: 0. Where uses come in bursts it
     /// matters: see the trace OLTP in the tests.
     pub correlated_uses: u64,
-    /// Pages not in memory whose history is kept, in percent of the capacity: 1 to
-    /// 400. The paper keeps it for about 200 s; 100.
+    /// Pages not in memory whose history is kept, in percent of the capacity: 0 to
+    /// 400. The paper keeps it for about 200 s; 100. libCacheSim keeps none.
     pub retained_percent: u32,
 }
 
@@ -54,7 +54,11 @@ impl LruKConfig {
     }
 
     fn ghosts(&self) -> u32 {
-        share(self.capacity, self.retained_percent, 1)
+        share(
+            self.capacity,
+            self.retained_percent,
+            self.retained_percent.min(1),
+        )
     }
 }
 
@@ -116,7 +120,7 @@ impl LruK {
     pub fn new(config: LruKConfig) -> Result<Self, ConfigError> {
         let capacity = check_capacity("lru-2", config.capacity)?;
         let retained = u64::from(config.retained_percent);
-        check("lru-2", "retained_percent", retained, 1..=400, "1 to 400")?;
+        check("lru-2", "retained_percent", retained, 0..=400, "0 to 400")?;
         let slots = capacity as usize + config.ghosts() as usize + 1;
         Ok(Self {
             nodes: vec![Node::default(); slots],

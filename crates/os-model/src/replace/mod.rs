@@ -29,6 +29,7 @@ mod lru_k;
 mod mglru;
 mod min;
 mod mq;
+mod options;
 pub mod registry;
 mod sketch;
 mod spec;

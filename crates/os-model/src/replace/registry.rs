@@ -10,6 +10,7 @@ use piebald_policy::dulo;
 use piebald_policy::replacement::NewError;
 
 use super::kernel;
+use super::options;
 use super::spec::{OptionError, PolicySpec};
 use super::{ConfigError, arc, linux26_split, lirs, lru_k, mglru, min, mq, tiny_lfu};
 
@@ -128,7 +129,7 @@ policies! {
         "Johnson and Shasha, VLDB 1994"
         => kernel::two_q;
     "s3-fifo", "a small queue as a filter, a main queue, and ghosts",
-        "Yang et al., SOSP 2023"
+        "Yang et al., SOSP 2023, as its authors' libCacheSim has it"
         => kernel::s3_fifo;
     "arc", "recency and frequency lists with a target that ghosts move",
         "Megiddo and Modha, FAST 2003"
@@ -176,9 +177,9 @@ pub fn build_spec<V: Visitor>(
     if [kernel::DULO, kernel::DULO_LINUX].contains(&spec.name()) {
         return kernel::visit_dulo(spec, setup, run_costs, visitor);
     }
-    match (find(spec.name()), spec.options().next()) {
-        (Some(_), Some((option, _))) => Err(OptionError::unknown(option, &[]).into()),
-        _ => build(spec.name(), setup, visitor),
+    match spec.options().next() {
+        Some(_) => options::visit(spec, setup, visitor),
+        None => build(spec.name(), setup, visitor),
     }
 }
 

@@ -198,6 +198,7 @@ impl Oracle for LirsOracle {
 /// SIGMOD 1993, figure 2.1, for K = 2. Time 0 is never.
 pub struct LruKOracle {
     c: usize,
+    retained: usize,
     correlated: u64,
     t: u64,
     hist: BTreeMap<u32, [u64; 2]>,
@@ -207,11 +208,12 @@ pub struct LruKOracle {
 }
 
 impl LruKOracle {
-    pub fn new(c: usize, correlated: u64) -> Self {
+    pub fn new(c: usize, retained: usize, correlated: u64) -> Self {
         let (hist, last) = (BTreeMap::new(), BTreeMap::new());
         let (buffer, left) = (Vec::new(), VecDeque::new());
         Self {
             c,
+            retained,
             correlated,
             t: 0,
             hist,
@@ -232,7 +234,7 @@ impl LruKOracle {
         self.buffer.retain(|q| *q != victim);
         self.left.push_back(victim);
         let counted = self.left.iter().filter(|k| **k != coming).count();
-        if counted > self.c
+        if counted > self.retained
             && let Some(oldest) = self.left.iter().copied().find(|k| *k != coming)
         {
             take(&mut self.left, oldest);

@@ -1,8 +1,8 @@
 //! Pages that left and are remembered, newest first, as many as fit.
 //!
-//! A ghost that the host asked about ([`Ghosts::ask`]) is not given up when it is
-//! pushed out: it leaves the list, as in the papers, but its number stays known
-//! until the page comes in or is forgotten.
+//! A ghost that the host asked about ([`Ghosts::ask`]) is not given up when it leaves
+//! the list: its number stays known until the page comes in or is forgotten. When it
+//! leaves the list is a policy's choice ([`NameLeaves`]).
 
 use super::{
     Store,
@@ -14,17 +14,29 @@ use crate::contract::replacement::PageRef;
 /// The host asked about this ghost.
 const ASKED: u8 = 1 << 7;
 
+/// When the name of a page that is asked for leaves the queue of names. It makes a
+/// difference if the page that makes room leaves a name: the queue has a free place
+/// for it or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameLeaves {
+    /// At the lookup, before room is made: libCacheSim's order.
+    AtMiss,
+    /// When the page is in memory: the order of the pseudo-code of 2Q and S3-FIFO.
+    AtInsert,
+}
+
 /// A bounded queue of ghosts.
 #[derive(Clone, Debug)]
 pub(super) struct Ghosts {
     list: List,
     most: u32,
+    leaves: NameLeaves,
 }
 
 impl Ghosts {
-    pub(super) const fn new(most: u32) -> Self {
+    pub(super) const fn new(most: u32, leaves: NameLeaves) -> Self {
         let list = List::EMPTY;
-        Self { list, most }
+        Self { list, most, leaves }
     }
 
     #[inline]
@@ -39,11 +51,13 @@ impl Ghosts {
 
     /// A page that the host is about to fetch was found to be a ghost.
     #[inline]
-    pub(super) fn ask<S: Store>(&self, book: &mut Book<S>, ghost: PageRef) {
+    pub(super) fn ask<S: Store>(&mut self, book: &mut Book<S>, ghost: PageRef) {
         let mark = book.mark(ghost.0);
-        let is_ghost = is_ghost(mark);
-        debug_assert!(is_ghost, "miss of a ghost that is none");
-        if is_ghost {
+        debug_assert!(is_ghost(mark), "miss of a ghost that is none");
+        if mark & PLACE == GHOST && self.leaves == NameLeaves::AtMiss {
+            book.unlink(&mut self.list, ghost.0);
+            book.set_mark(ghost.0, AWAITED);
+        } else if is_ghost(mark) {
             book.set_mark(ghost.0, mark | ASKED);
         }
     }

@@ -13,7 +13,8 @@
 //!   25 % and 50 %. A Kout of 0 names makes A1in all there is.
 //! * The name of the page that is asked for counts in A1out until the page is in
 //!   memory, since `reclaimfor` comes before it moves to Am. If it is pushed out by
-//!   the very page that makes room for it, it enters Am all the same.
+//!   the very page that makes room for it, it enters Am all the same. libCacheSim
+//!   takes the name out first ([`Config::names`]); nothing else differs.
 //! * A page that was read ahead and not used yet has not been seen: if it leaves so,
 //!   its name is not kept. If it was read ahead while its name was in A1out, nobody
 //!   has asked for it yet either: it waits in A1in, and its first use takes it to Am.
@@ -29,7 +30,7 @@ use super::{
         detached, in_memory, require,
     },
     config::{self, percent, within},
-    ghosts::{Ghosts, is_ghost},
+    ghosts::{Ghosts, NameLeaves, is_ghost},
     list::List,
 };
 use crate::contract::replacement::{
@@ -58,6 +59,9 @@ pub struct Config {
     /// Kout: names in A1out, as a share of the capacity, 0 to 1000. Default 50
     /// (section 3).
     pub kout_percent: u32,
+    /// When the name of a page that is asked for leaves A1out. Default: when the page
+    /// is in memory (section 3).
+    pub names: NameLeaves,
 }
 
 impl Config {
@@ -67,6 +71,7 @@ impl Config {
             room: config::Config::new(capacity),
             kin_percent: 25,
             kout_percent: 50,
+            names: NameLeaves::AtInsert,
         }
     }
 
@@ -106,7 +111,7 @@ impl<S: Store> TwoQ<S> {
             book: Book::new(store, capacity, config.slots()?)?,
             a1in: List::EMPTY,
             am: List::EMPTY,
-            a1out: Ghosts::new(config.kout()),
+            a1out: Ghosts::new(config.kout(), config.names),
             kin: percent(capacity, config.kin_percent),
         })
     }

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 use piebald_trace::recording::model::{Event, EventKind, FileIdent};
 
-use super::{guest, lane};
+use super::{guest, lane, refusals};
 use crate::shared::Shared;
 
 /// A vector call's second argument points to an array of buffers, which is gone
@@ -125,6 +125,7 @@ pub fn begin(shared: &'static Shared, vcpu: c_uint, number: i64, args: [u64; 6])
         return;
     }
     super::enter_thread(vcpu);
+    refusals::begin(shared, number, &args);
     let pending = Pending::begin(shared, number, args);
     match number {
         EXIT | EXIT_GROUP => {
@@ -152,6 +153,7 @@ pub fn end(shared: &'static Shared, vcpu: c_uint, number: i64, ret: i64) {
         let Some(pending) = pending.filter(|p| p.number == number as u32) else {
             return;
         };
+        refusals::end(shared, (number as u32, &pending.args), ret, guest::read);
         match -ret {
             // It was interrupted, and begins again after the signal handler.
             ERESTARTSYS => {}

@@ -30,7 +30,8 @@ pub fn exec(shared: &'static Shared, vcpu: c_uint, call: Pending, args: &[u64; 6
     let Some(request) = read(call.number() == EXECVEAT, args) else {
         return;
     };
-    match image::resolve(&request.path, request.argv) {
+    let preload = image::preload(&request.env);
+    match image::resolve(&request.path, request.argv, preload.as_deref()) {
         Verdict::Refused(_) => {}
         Verdict::Escapes(why) => escape(shared, &why),
         Verdict::Follow(image) => replace(shared, vcpu, call.unfinished(), &image, request.env),

@@ -16,7 +16,6 @@ use super::hot::{MAX_VCPUS, push_checked, set_slot, slot_of};
 use super::limits;
 use super::process::{self, Process};
 use crate::shared::{LIVE, REPLACED, Shared, Slot, SlotMap, THREAD};
-use crate::spool;
 
 static COLD: [Mutex<Option<Lane>>; MAX_VCPUS] = [const { Mutex::new(None) }; MAX_VCPUS];
 
@@ -48,7 +47,7 @@ pub fn make_room(vcpu: c_uint) -> *mut Slot {
         return core::ptr::null_mut();
     };
     if let Some(lane) = cold.as_mut() {
-        if shared.ended_early() || !lane.slot.grow(shared) && !lane.flush(shared) {
+        if shared.ended_early() || !lane.slot.grow() && !lane.flush(shared) {
             set_slot(vcpu, core::ptr::null_mut());
         }
         return slot_of(vcpu);
@@ -162,7 +161,7 @@ impl Lane {
             let words = self.slot.raw();
             core::slice::from_raw_parts(words.as_ptr().cast(), words.len())
         };
-        let (mut begun, mut is_end) = (false, false);
+        let (mut begun, mut is_end, mut handed) = (false, false, true);
         if (!raw.is_empty() || !events.is_empty()) && shared.running() {
             // Before anything is counted: who ends the recording waits for what was.
             begun = self.slot.begin_writing(shared);
@@ -170,11 +169,11 @@ impl Lane {
         if begun {
             let cut = limits::cut(shared, raw, events);
             if !cut.raw.is_empty() || !cut.events.is_empty() {
-                self.write(shared, cut.raw, &cut.events);
+                handed = self.write(shared, cut.raw, &cut.events);
             }
             is_end = cut.last && limits::reached(shared);
         }
-        let left = !begun && shared.ended_early();
+        let left = !(begun && handed) && shared.ended_early();
         if !left {
             self.slot.clear();
         }
@@ -206,11 +205,13 @@ impl Lane {
         }
     }
 
-    /// Between `begin_writing` and `done_writing` of the slot.
-    fn write(&mut self, shared: &'static Shared, raw: &[Raw], events: &[(usize, Event)]) {
-        if let Err(e) = self.try_write(shared, raw, events) {
-            shared.fail(&e);
+    /// Between `begin_writing` and `done_writing` of the slot. `false` if it was not written.
+    fn write(&mut self, shared: &'static Shared, raw: &[Raw], events: &[(usize, Event)]) -> bool {
+        let written = self.try_write(shared, raw, events);
+        if let Err(e) = &written {
+            shared.fail(e);
         }
+        written.is_ok()
     }
 
     fn try_write(
@@ -222,7 +223,7 @@ impl Lane {
         process::write_dictionary(shared)?;
         self.encode(shared, raw, events)?;
         self.slot.appends_chunk();
-        spool::append(shared.spool(), &self.record)
+        self.slot.hand_over(shared, &self.record)
     }
 
     /// Encodes a chunk into `self.record`.
@@ -265,7 +266,7 @@ impl Lane {
             self.event(shared, EventKind::Exit { status });
         }
         if self.flush(shared) {
-            self.slot.release();
+            self.slot.release(shared);
         }
     }
 }
@@ -342,7 +343,7 @@ pub fn before_exec(shared: &'static Shared, vcpu: c_uint, events: Vec<Event>) {
         // did not happen, followed by the call that says so.
         if lane.slot.begin_writing(shared) {
             lane.slot.appends_chunk();
-            if let Err(e) = spool::append(shared.spool(), &lane.record) {
+            if let Err(e) = lane.slot.hand_over(shared, &lane.record) {
                 shared.fail(&e);
             }
             lane.slot.done_writing();
@@ -387,7 +388,7 @@ pub fn finish_replaced(shared: &Shared) {
             continue;
         }
         if shared.running() && !slot.journal().is_empty() && slot.begin_writing(shared) {
-            if let Err(e) = spool::append(shared.spool(), slot.journal()) {
+            if let Err(e) = slot.hand_over(shared, slot.journal()) {
                 shared.fail(&e);
             }
             slot.done_writing();
@@ -395,7 +396,7 @@ pub fn finish_replaced(shared: &Shared) {
             // The driver appends it.
             continue;
         }
-        slot.release();
+        slot.release(shared);
     }
 }
 

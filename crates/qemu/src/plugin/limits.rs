@@ -37,12 +37,13 @@ pub fn cut<'a>(shared: &Shared, raw: &'a [Raw], events: Vec<(usize, Event)>) -> 
             last: false,
         };
     }
-    let refs = raw.iter().filter(|r| !is_block(r)).count() as u64;
+    let refs = references(raw);
     let base = shared.counted.fetch_add(refs, AcqRel);
     let stop = shared.skip.saturating_add(shared.limit);
     let from = block_at(raw, shared.skip.saturating_sub(base));
     let to = block_at(raw, stop.saturating_sub(base)).max(from);
     let mut cut = place(raw, from, to, events);
+    shared.kept.fetch_add(references(cut.raw), AcqRel);
     cut.last = base + refs >= stop;
     if cut.last {
         // What follows the last reference is beyond the limit.
@@ -50,6 +51,10 @@ pub fn cut<'a>(shared: &Shared, raw: &'a [Raw], events: Vec<(usize, Event)>) -> 
             .retain(|e| e.0 < cut.raw.len() || cut.raw.is_empty() && base < stop);
     }
     cut
+}
+
+fn references(raw: &[Raw]) -> u64 {
+    raw.iter().filter(|r| !is_block(r)).count() as u64
 }
 
 fn is_block(raw: &Raw) -> bool {
@@ -138,7 +143,7 @@ mod tests {
 
     fn shared(stop_at_limit: bool) -> (Shared, std::os::fd::OwnedFd) {
         let setup = Setup {
-            spool: "spool".into(),
+            slots: 8,
             qemu: "qemu".into(),
             plugin: "plugin".into(),
             skip: 0,

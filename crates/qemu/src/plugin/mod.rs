@@ -6,7 +6,8 @@
 //! * `decode`: what a block does; `process`: the dictionary of blocks;
 //! * `hot`: the callbacks that fill a thread's stream; `lane`: how it is
 //!   written; `limits`: which part of it is kept;
-//! * `calls`, `guest`: system calls; `maps`: what is mapped at the start;
+//! * `calls`, `guest`: system calls; `refusals`: those that QEMU does not do as the kernel;
+//!   `maps`: what is mapped at the start;
 //! * `follow`: a process that replaces its image.
 //!
 //! No thread is started, no descriptor is kept, and no lock is held over a fork:
@@ -18,9 +19,10 @@ mod follow;
 mod guest;
 mod hot;
 pub mod lane;
-mod limits;
+pub mod limits;
 mod maps;
 mod process;
+mod refusals;
 
 use core::cell::Cell;
 use core::ffi::{c_uint, c_void};
@@ -229,6 +231,7 @@ unsafe extern "C" fn on_mark(vcpu: c_uint, data: *mut c_void) {
         if region && number == shared.region_from && shared.open.load(Acquire) == 0 {
             lane.split(shared, false);
             shared.open.store(1, Release);
+            shared.opened.store(1, Release);
             lane.event(shared, EventKind::Mark(number));
         } else if region && number == shared.region_to && shared.open.load(Acquire) != 0 {
             lane.event(shared, EventKind::Mark(number));

@@ -16,7 +16,6 @@ use piebald_trace::recording::{Base, encode_dictionary};
 use super::decode::{BlockDecoder, Decoded};
 use crate::image::{self, Image};
 use crate::shared::{DICTIONARY, REPLACED, Shared, SlotMap};
-use crate::spool;
 
 static PROCESS: RwLock<Option<Process>> = RwLock::new(None);
 
@@ -149,8 +148,11 @@ impl Process {
         if new.is_empty() {
             return Ok(());
         }
-        let slot = self.slot.as_ref();
-        let begun = slot.is_none_or(|s| s.begin_writing(shared));
+        let Some(slot) = &self.slot else {
+            // Nothing is recorded of this process any more.
+            return Ok(());
+        };
+        let begun = slot.begin_writing(shared);
         // A chunk that was begun is waited for, at the limit too, and is nothing without its blocks.
         if shared.ended_early() || !begun && why == For::Room {
             // The driver takes what the slot holds, if anybody does. A block that came now could
@@ -159,10 +161,8 @@ impl Process {
             return Ok(());
         }
         if !shared.running() && why == For::Room {
-            if let Some(slot) = slot {
-                slot.set_written(self.written as u32);
-                slot.done_writing();
-            }
+            slot.set_written(self.written as u32);
+            slot.done_writing();
             return Ok(());
         }
         let mut record = Vec::new();
@@ -175,12 +175,10 @@ impl Process {
             &mut record,
         )
         .map_err(io::Error::other)?;
-        spool::append(shared.spool(), &record)?;
+        slot.hand_over(shared, &record)?;
         self.written = self.blocks.len();
-        if let Some(slot) = slot {
-            slot.set_written(self.written as u32);
-            slot.done_writing();
-        }
+        slot.set_written(self.written as u32);
+        slot.done_writing();
         Ok(())
     }
 }
@@ -213,7 +211,7 @@ pub fn end(shared: &Shared) {
         shared.fail(&e);
     }
     if let Some(slot) = write().as_mut().and_then(|p| p.slot.take()) {
-        slot.release();
+        slot.release(shared);
     }
 }
 
@@ -267,6 +265,7 @@ pub extern "C" fn after_fork_in_child() {
         return;
     };
     let number = shared.processes.fetch_add(1, Relaxed);
+    super::refusals::begin_child();
     HELD.with(|held| {
         let mut held = held.borrow_mut();
         if let Some(p) = held.as_mut().and_then(|g| g.as_mut()) {

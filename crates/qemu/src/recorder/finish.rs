@@ -1,25 +1,22 @@
-//! The end of a recording: what killed processes left behind, the warnings, the
-//! index.
+//! The end of a recording: the warnings, the header, the index.
 
 use core::sync::atomic::Ordering::Acquire;
-use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::process::ExitStatus;
 
-use piebald_trace::recording::model::{BlockDef, Event, EventKind, Raw};
-use piebald_trace::recording::{
-    Base, ChunkEncoder, EncodeError, ReadError, Recording, RecordingWriter, encode_dictionary,
-};
+use piebald_trace::recording::{ProgramShare, Recording, RecordingWriter};
 
-use super::{RecordError, Summary, signal_of};
-use crate::plugin::lane::parse_journal;
-use crate::shared::{
-    APPENDS, AT_LIMIT, DICTIONARY, FREE, REPLACED, Shared, SlotMap, THREAD, WITH_IMAGE,
-};
+use super::leftovers::name;
+use super::{RecordError, Summary, differences, own_limits};
+use crate::shared::{AT_LIMIT, FREE, Shared, SlotMap};
 
-/// Bytes that warnings may take in the header, which has a fixed place.
-const HEADER_ROOM: usize = 300;
+/// Bytes of JSON text that come to the header at the end, in the fixed place that it has.
+pub const HEADER_ROOM: usize = REFUSED_ROOM + MISSING_ROOM + REMARKS_ROOM;
+/// For as many calls as shared memory has places for: 64, of at most 80 bytes each.
+const REFUSED_ROOM: usize = 5 << 10;
+const MISSING_ROOM: usize = 1 << 10;
+const REMARKS_ROOM: usize = 2 << 10;
 
 /// Is a process of the recording still running?
 pub fn anyone_alive(shared: &Shared) -> bool {
@@ -31,7 +28,8 @@ pub fn anyone_writing(shared: &Shared) -> bool {
     shared.writing().any(|slot| is_alive(slot.head().pid))
 }
 
-fn slots(shared: &Shared) -> impl Iterator<Item = SlotMap> + '_ {
+/// Slots that somebody has.
+pub fn slots(shared: &Shared) -> impl Iterator<Item = SlotMap> + '_ {
     let all = (0..shared.nr_slots()).filter_map(|i| shared.slot(i).ok());
     all.filter(|s| s.head().state.load(Acquire) != FREE)
 }
@@ -64,26 +62,34 @@ pub fn finish(
     end: End,
 ) -> Result<Summary, RecordError> {
     let status = end.status;
-    if shared.processes.load(Acquire) == 0 {
-        let said = end.said;
-        return Err(RecordError::NotStarted { status, said });
+    // A process begins when QEMU loads the plugin, a thread with its first instruction.
+    if shared.threads.load(Acquire) == 0 {
+        let (said, limits) = (end.said, own_limits::told());
+        return Err(RecordError::NotStarted {
+            status,
+            said,
+            limits,
+        });
     }
-    let spool = |shared: &Shared| match shared.failure.load(Acquire) {
-        0 => Ok(()),
-        errno => Err(RecordError::Spool {
-            file: shared.spool().to_owned(),
+    let errno = shared.failure();
+    if errno != 0 {
+        return Err(RecordError::Spool {
+            file: writer.partial_path().to_owned(),
             source: io::Error::from_raw_os_error(errno),
-        }),
-    };
-    spool(shared)?;
+        });
+    }
     let mut found = Found::default();
     found.leftovers(&mut writer, shared, status)?;
-    spool(shared)?;
+    refuse_empty(shared)?;
     found.other_losses(shared, end.received);
+    let refused = differences::refused(shared);
+    found.remarks.extend(differences::remarks(shared, &refused));
     let header = writer.header_mut();
     header.complete = found.missing.is_empty();
-    header.missing = short(&found.missing);
-    let output = shared.spool().with_extension("");
+    header.missing = short(&found.missing, MISSING_ROOM);
+    header.remarks = short(&found.remarks, REMARKS_ROOM);
+    header.refused.clone_from(&refused);
+    let output = writer.path().to_owned();
     let finished = writer.finish().map_err(|e| {
         found.missing.clear();
         RecordError::from(e)
@@ -102,6 +108,8 @@ pub fn finish(
         at_limit: shared.stopped.load(Acquire) == AT_LIMIT,
         said: end.said,
         warnings,
+        refused,
+        programs: programs(&output, counts.processes)?,
         processes: counts.processes,
         threads: counts.threads,
         instructions: counts.instructions,
@@ -111,32 +119,60 @@ pub fn finish(
     })
 }
 
+/// A recording without a reference stands for nothing.
+fn refuse_empty(shared: &Shared) -> Result<(), RecordError> {
+    if shared.opened.load(Acquire) == 0 {
+        return Err(RecordError::RegionNotReached {
+            from: shared.region_from,
+        });
+    }
+    if shared.skip > 0 && shared.kept.load(Acquire) == 0 {
+        return Err(RecordError::AllSkipped {
+            skip: shared.skip,
+            made: shared.counted.load(Acquire),
+            region: shared.region_from != u32::MAX,
+        });
+    }
+    Ok(())
+}
+
+fn programs(path: &Path, processes: u64) -> Result<Vec<ProgramShare>, RecordError> {
+    match processes {
+        0 | 1 => Ok(Vec::new()),
+        _ => Ok(Recording::open(path)?.programs()?),
+    }
+}
+
 fn length(path: &Path) -> Result<u64, RecordError> {
     let meta = std::fs::metadata(path);
     let meta = meta.map_err(super::system(&path.display().to_string()))?;
     Ok(meta.len())
 }
 
-/// As many of the reasons as the header has room for.
-fn short(missing: &[String]) -> Vec<String> {
-    let mut room = HEADER_ROOM;
+/// As many of the texts as fit into so many bytes of JSON.
+fn short(texts: &[String], mut room: usize) -> Vec<String> {
+    const AND_MORE: usize = 32;
     let mut kept = Vec::new();
-    for (i, text) in missing.iter().enumerate() {
-        // Quoted text may double.
-        if 2 * text.len() + 32 > room {
-            kept.push(format!("and {} more", missing.len() - i));
+    for (i, text) in texts.iter().enumerate() {
+        // With its comma.
+        let needed = serde_json::to_string(text).map_or(usize::MAX, |t| t.len() + 1);
+        if needed.saturating_add(AND_MORE) > room {
+            kept.push(format!("and {} more", texts.len() - i));
             break;
         }
-        room -= 2 * text.len();
+        room -= needed;
         kept.push(text.clone());
     }
     kept
 }
 
+/// What the user has to be told.
 #[derive(Default)]
-struct Found {
-    missing: Vec<String>,
-    remarks: Vec<String>,
+pub struct Found {
+    /// What the recording lacks.
+    pub missing: Vec<String>,
+    /// What else the user should know.
+    pub remarks: Vec<String>,
 }
 
 impl Found {
@@ -152,358 +188,14 @@ impl Found {
         let (notices, more) = shared.notices();
         let escapes = shared.escapes.load(Acquire);
         if escapes != 0 {
-            self.missing
-                .push(format!("{escapes} programs not followed"));
+            self.missing.push(match escapes {
+                1 => "1 program not followed".to_owned(),
+                n => format!("{n} programs not followed"),
+            });
         }
         self.remarks.extend(notices);
         if more != 0 {
             self.remarks.push(format!("and {more} more remarks"));
         }
-    }
-
-    /// Writes what processes that ended without a word left in shared memory.
-    fn leftovers(
-        &mut self,
-        writer: &mut RecordingWriter,
-        shared: &Shared,
-        status: ExitStatus,
-    ) -> Result<(), RecordError> {
-        let left: Vec<SlotMap> = slots(shared).collect();
-        if left.is_empty() || shared.stopped.load(Acquire) == AT_LIMIT {
-            return Ok(());
-        }
-        let (so_far, _) = Recording::recover(writer.partial_path()).map_err(read_failed)?;
-        for slot in left.iter().filter(|s| s.head().kind == DICTIONARY) {
-            let record = dictionary(slot, &so_far).map_err(encode_failed)?;
-            writer.append_record(&record)?;
-        }
-        for slot in left.iter().filter(|s| is_record(s)) {
-            writer.append_record(slot.journal())?;
-            let pid = slot.head().pid;
-            self.missing
-                .push(format!("process {pid} did not start its new image"));
-        }
-        let (recording, _) = Recording::recover(writer.partial_path()).map_err(read_failed)?;
-        let mut defs = HashMap::new();
-        let mut ended = HashSet::new();
-        for slot in left
-            .iter()
-            .filter(|s| s.head().kind == THREAD && !is_record(s))
-        {
-            let head = slot.head();
-            if let std::collections::hash_map::Entry::Vacant(v) = defs.entry(head.process) {
-                let known = recording.block_defs(head.process);
-                if let Err(e) = &known {
-                    let pid = head.pid;
-                    self.missing.push(format!("blocks of process {pid}: {e}"));
-                }
-                v.insert(known.unwrap_or_default());
-            }
-            let how = how_it_ended(shared, head.pid, head.process, status);
-            let code = how.map_or(0, |signal| 128 + signal);
-            let rest = rest(slot, &recording, &defs[&head.process], code);
-            let rest = rest.map_err(encode_failed)?;
-            writer.append_record(&rest.record)?;
-            if let Some(why) = rest.torn {
-                let (tid, n) = (head.tid, rest.dropped);
-                self.missing
-                    .push(format!("the last {n} entries of thread {tid}: {why}"));
-            }
-            if how != Some(libc::SIGPIPE)
-                && head.ended.load(Acquire) != WITH_IMAGE
-                && ended.insert(head.pid)
-            {
-                let how = how.map_or("without a word".into(), |s| format!("by {}", name(s)));
-                self.missing
-                    .push(format!("process {} ended {how}", head.pid));
-            }
-        }
-        Ok(())
-    }
-}
-
-fn encode_failed(e: EncodeError) -> RecordError {
-    RecordError::Write(e.into())
-}
-
-fn read_failed(e: ReadError) -> RecordError {
-    RecordError::Write(e.into())
-}
-
-/// Does the slot hold the record of an image that was to be replaced?
-fn is_record(slot: &SlotMap) -> bool {
-    slot.head().kind == THREAD && slot.head().state.load(Acquire) == REPLACED
-}
-
-/// The signal that ended a process, if that is known.
-fn how_it_ended(shared: &Shared, pid: u32, process: u32, status: ExitStatus) -> Option<i32> {
-    let noted = shared
-        .end_of(pid)
-        .map(|s| (s & 0x7f) as i32)
-        .filter(|&s| s != 0);
-    // The first process is the driver's own child.
-    noted.or_else(|| (process == 0).then(|| signal_of(status)).flatten())
-}
-
-/// The blocks that a process had not yet written. It may have ended between
-/// writing them and noting so.
-fn dictionary(slot: &SlotMap, so_far: &Recording) -> Result<Vec<u8>, EncodeError> {
-    let head = slot.head();
-    let records = so_far.index().dictionaries.iter();
-    let own = records.filter(|d| d.process == head.process);
-    let end = own.map(|d| d.first.saturating_add(d.blocks)).max();
-    let first = head.written.max(end.unwrap_or(0));
-    let mut blocks = Vec::new();
-    let mut rest = slot.journal();
-    while let Ok((block, after)) = postcard::take_from_bytes::<BlockDef>(rest) {
-        blocks.push(block);
-        rest = after;
-    }
-    blocks.drain(..blocks.len().min((first - head.written) as usize));
-    let mut record = Vec::new();
-    let base = (head.inherited != 0).then_some(Base {
-        process: head.parent,
-        blocks: head.inherited,
-    });
-    if !blocks.is_empty() {
-        encode_dictionary(head.process, base, first, &blocks, &mut record)?;
-    }
-    Ok(record)
-}
-
-/// What a thread had not yet written.
-struct Rest {
-    record: Vec<u8>,
-    /// Raw entries at the end that could not be kept, and why.
-    dropped: usize,
-    torn: Option<EncodeError>,
-}
-
-/// The chunk that a thread had not yet written, up to where it is consistent.
-fn rest(
-    slot: &SlotMap,
-    so_far: &Recording,
-    defs: &Vec<BlockDef>,
-    code: i32,
-) -> Result<Rest, EncodeError> {
-    let head = slot.head();
-    let index = so_far.index();
-    let written = index.threads.iter().find(|t| t.thread == head.thread);
-    let (instrs, refs) = written.map_or((0, 0), |t| (t.instrs, t.refs));
-    let own = index.chunks.iter().filter(|c| c.thread == head.thread);
-    let in_spool = head.writing.load(Acquire) == APPENDS && own.count() as u64 >= head.chunks;
-    let mut events = parse_journal(slot.journal());
-    let mut raw: Vec<Raw> = slot.raw().iter().map(|&w| Raw(w)).collect();
-    if in_spool {
-        raw.clear();
-        events.clear();
-    }
-    let held = raw.len();
-    let seq = events.last().map_or(0, |e| e.1.seq_end);
-    if let Ok(call) = postcard::from_bytes::<Event>(slot.call()) {
-        events.push((held, call));
-    }
-    let exit = Event {
-        seq,
-        seq_end: seq,
-        kind: EventKind::Exit { status: code },
-    };
-    events.push((held, exit));
-    let encoder = ChunkEncoder::new(head.process, head.thread, head.pid, head.tid)?;
-    let mut encoder = encoder.resume_at(instrs, refs);
-    let mut torn = None;
-    loop {
-        // What happened in a part that is dropped did happen.
-        for (at, _) in &mut events {
-            *at = (*at).min(raw.len());
-        }
-        let mut record = Vec::new();
-        let Err(e) = encoder.encode(defs, &raw, &events, &mut record) else {
-            let dropped = held - raw.len();
-            return Ok(Rest {
-                record,
-                dropped,
-                torn,
-            });
-        };
-        if raw.is_empty() {
-            return Err(e);
-        }
-        raw.truncate(consistent(&raw, &e));
-        torn.get_or_insert(e);
-    }
-}
-
-/// How many entries lie before the execution that cannot be encoded; fewer than
-/// there are.
-fn consistent(raw: &[Raw], error: &EncodeError) -> usize {
-    let (EncodeError::UnknownBlock { entry, .. } | EncodeError::UnknownAccess { entry, .. }) =
-        error
-    else {
-        return 0;
-    };
-    let up_to = raw.get(..=*entry).unwrap_or(raw);
-    let block = up_to.iter().rposition(|r| r.index() == Raw::NO_INDEX);
-    block.unwrap_or(0)
-}
-
-fn name(signal: i32) -> String {
-    let known = match signal {
-        libc::SIGHUP => "SIGHUP",
-        libc::SIGINT => "SIGINT",
-        libc::SIGQUIT => "SIGQUIT",
-        libc::SIGILL => "SIGILL",
-        libc::SIGABRT => "SIGABRT",
-        libc::SIGBUS => "SIGBUS",
-        libc::SIGFPE => "SIGFPE",
-        libc::SIGKILL => "SIGKILL",
-        libc::SIGSEGV => "SIGSEGV",
-        libc::SIGPIPE => "SIGPIPE",
-        libc::SIGALRM => "SIGALRM",
-        libc::SIGTERM => "SIGTERM",
-        _ => return format!("signal {signal}"),
-    };
-    known.into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::shared::Setup;
-    use piebald_trace::recording::FileHeader;
-    use piebald_trace::recording::model::{AccessDef, AccessKind, Sources};
-
-    fn block(addr: u64) -> BlockDef {
-        BlockDef {
-            addr,
-            bytes: 4,
-            instrs: 1,
-            accesses: vec![AccessDef {
-                insn: 0,
-                offset: 0,
-                size: 8,
-                kind: AccessKind::Load,
-                address: Sources::default(),
-            }],
-            outs: Vec::new(),
-        }
-    }
-
-    struct Killed {
-        dir: tempfile::TempDir,
-        shared: Shared,
-        _open: std::os::fd::OwnedFd,
-        writer: RecordingWriter,
-        dictionary: SlotMap,
-        thread: SlotMap,
-    }
-
-    /// A process with two blocks, of which nothing is in the spool.
-    fn killed() -> Killed {
-        let dir = tempfile::tempdir().unwrap();
-        let header = FileHeader::new(vec!["killed".into()]);
-        let writer = RecordingWriter::create(&dir.path().join("out.pbr"), header).unwrap();
-        let setup = Setup {
-            spool: writer.partial_path().to_owned(),
-            qemu: "qemu".into(),
-            plugin: "plugin".into(),
-            skip: 0,
-            limit: None,
-            region: None,
-            stop_at_limit: false,
-        };
-        let (shared, open) = Shared::create(&setup).unwrap();
-        let dictionary = shared.claim(DICTIONARY, 0, 0).unwrap();
-        for addr in [0x1000, 0x2000] {
-            assert!(dictionary.write_journal(&postcard::to_stdvec(&block(addr)).unwrap()));
-        }
-        let thread = shared.claim(THREAD, 0, 0).unwrap();
-        Killed {
-            dir,
-            shared,
-            _open: open,
-            writer,
-            dictionary,
-            thread,
-        }
-    }
-
-    impl Killed {
-        fn push(&self, entries: &[Raw]) {
-            for &entry in entries {
-                // SAFETY: the slot is this test's and has room for thousands.
-                unsafe { crate::plugin::push_checked(self.thread.raw_head(), entry.0) };
-            }
-        }
-
-        fn finish(mut self) -> (Vec<String>, Vec<Raw>) {
-            let mut found = Found::default();
-            let status = std::os::unix::process::ExitStatusExt::from_raw(9);
-            found
-                .leftovers(&mut self.writer, &self.shared, status)
-                .unwrap();
-            self.writer.finish().unwrap();
-            let recording = Recording::open(&self.dir.path().join("out.pbr")).unwrap();
-            recording.verify().unwrap();
-            assert_eq!(
-                recording.block_defs(0).unwrap(),
-                [block(0x1000), block(0x2000)]
-            );
-            let chunks = 0..recording.index().chunks.len();
-            let raw = chunks.flat_map(|c| recording.raw_chunk(c).unwrap().0);
-            (found.missing, raw.collect())
-        }
-    }
-
-    #[test]
-    fn what_is_consistent_is_kept_and_the_rest_is_told() {
-        let killed = killed();
-        let whole = [
-            Raw::block(0),
-            Raw::access(0, 64),
-            Raw::block(1),
-            Raw::access(0, 128),
-        ];
-        killed.push(&whole);
-        killed.push(&[Raw::block(1), Raw::access(3, 0), Raw::block(0)]);
-        let (missing, raw) = killed.finish();
-        assert_eq!(raw, whole);
-        let told = "the last 3 entries of thread ";
-        assert!(
-            missing[0].starts_with(told) && missing[0].contains("access 3 of block 1"),
-            "{missing:?}"
-        );
-    }
-
-    #[test]
-    fn blocks_that_were_written_but_not_noted_are_not_written_twice() {
-        let mut killed = killed();
-        let mut record = Vec::new();
-        encode_dictionary(0, None, 0, &[block(0x1000)], &mut record).unwrap();
-        killed.writer.append_record(&record).unwrap();
-        assert_eq!(killed.dictionary.head().written, 0);
-        let whole = [Raw::block(1), Raw::access(0, 8)];
-        killed.push(&whole);
-        let (missing, raw) = killed.finish();
-        assert_eq!(raw, whole);
-        assert_eq!(missing.len(), 1, "{missing:?}");
-        assert!(missing[0].ends_with("ended by SIGKILL"), "{missing:?}");
-    }
-
-    #[test]
-    fn a_chunk_that_was_written_but_not_cleared_is_not_written_twice() {
-        let mut killed = killed();
-        let whole = [Raw::block(1), Raw::access(0, 8)];
-        killed.push(&whole);
-        let mut record = Vec::new();
-        let head = killed.thread.head();
-        let defs = vec![block(0x1000), block(0x2000)];
-        ChunkEncoder::new(0, head.thread, head.pid, head.tid)
-            .and_then(|mut e| e.encode(&defs, &whole, &[], &mut record))
-            .unwrap();
-        killed.writer.append_record(&record).unwrap();
-        assert!(killed.thread.begin_writing(&killed.shared));
-        killed.thread.appends_chunk();
-        assert_eq!(killed.finish().1, whole);
     }
 }

@@ -19,11 +19,19 @@
 //! of a pipeline end), or if the driver was told to end early (`SIGINT`,
 //! `SIGTERM`). What the processes did until then is there: the driver takes it
 //! from shared memory. A recording that a limit or a region cuts is complete.
+//!
+//! What QEMU does otherwise than the kernel leaves nothing out, but the user has to know: the
+//! header and [`Summary`] name it (`differences`).
 
+mod differences;
 pub mod find;
 mod finish;
 mod hush;
+mod leftovers;
+mod names;
+mod own_limits;
 mod signals;
+mod spool;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -34,7 +42,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use core::sync::atomic::Ordering::{Acquire, SeqCst};
-use piebald_trace::recording::{FileHeader, RecordingWriter, WriteError};
+use piebald_trace::recording::{
+    FileHeader, ProgramShare, ReadError, RecordingWriter, RefusedCall, WriteError,
+};
 use sha2::{Digest, Sha256};
 
 use crate::image::{self, Image, Verdict};
@@ -116,7 +126,7 @@ pub enum RecordError {
     },
     /// QEMU ended before the program began.
     #[error(
-        "QEMU did not start the program ({status}); its message {}",
+        "QEMU did not start the program ({status}){limits}; its message {}",
         match said.as_str() { "" => "is above".to_owned(), said => format!("is: {said}") }
     )]
     NotStarted {
@@ -124,6 +134,40 @@ pub enum RecordError {
         status: ExitStatus,
         /// What it said, if that was not shown.
         said: String,
+        /// Limits that may be why.
+        limits: String,
+    },
+    /// The limit on file sizes that this process has leaves no room.
+    #[error(
+        "the limit on file sizes (ulimit -f) is {allowed} bytes; recording needs at least {needed}"
+    )]
+    FileSizeLimit {
+        /// The hard limit in bytes.
+        allowed: u64,
+        /// Bytes of the smallest shared memory.
+        needed: u64,
+    },
+    /// All references were passed over.
+    #[error(
+        "nothing was recorded: the program made {made} references{}, and the first {skip} were to \
+         be skipped",
+        if *region { " between the marks" } else { "" }
+    )]
+    AllSkipped {
+        /// References that were to be passed over.
+        skip: u64,
+        /// References of the program.
+        made: u64,
+        /// A region was asked for.
+        region: bool,
+    },
+    /// The region did not begin.
+    #[error(
+        "nothing was recorded: the program never executed mark {from}, where the region begins"
+    )]
+    RegionNotReached {
+        /// Opening mark.
+        from: u32,
     },
     /// The operating system refused something.
     #[error("{what}: {source}")]
@@ -144,6 +188,9 @@ pub enum RecordError {
     /// Header or index could not be written.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// What was written cannot be read again.
+    #[error(transparent)]
+    Read(#[from] ReadError),
 }
 
 /// What was recorded.
@@ -162,6 +209,11 @@ pub struct Summary {
     pub said: String,
     /// What is missing, and what else the user should know.
     pub warnings: Vec<String>,
+    /// System calls that QEMU refused although the kernel has them: those too that the C library
+    /// always tries, of which no warning tells.
+    pub refused: Vec<RefusedCall>,
+    /// The programs that it holds, if there are several processes.
+    pub programs: Vec<ProgramShare>,
     /// Processes, each executed image counted.
     pub processes: u64,
     /// Threads.
@@ -224,9 +276,20 @@ impl Recorder {
         let image = find_image(program, argv)?;
         let mut header = header(argv, &image)?;
         header.midway = self.skip > 0 || self.region.is_some();
-        let writer = RecordingWriter::create(&absolute(&self.output)?, header)?;
+        let file_size = own_limits::FileSize::raise()?;
+        let output = absolute(&self.output)?;
+        let writer = RecordingWriter::create_with_room(&output, header, finish::HEADER_ROOM)?;
         let partial = writer.partial_path().to_owned();
-        let result = self.record(writer, &image, qemu, plugin);
+        let setup = Setup {
+            slots: file_size.slots(),
+            qemu,
+            plugin,
+            skip: self.skip,
+            limit: self.limit,
+            region: self.region,
+            stop_at_limit: self.stop_at_limit,
+        };
+        let result = self.record(writer, &image, &setup, &file_size);
         if result.is_err() {
             // Nothing half-written stays; the error says so.
             let _ = std::fs::remove_file(&partial);
@@ -238,35 +301,50 @@ impl Recorder {
         &self,
         writer: RecordingWriter,
         image: &Image,
-        qemu: PathBuf,
-        plugin: PathBuf,
+        setup: &Setup,
+        file_size: &own_limits::FileSize,
     ) -> Result<Summary, RecordError> {
-        let setup = Setup {
-            spool: writer.partial_path().to_owned(),
-            qemu,
-            plugin,
-            skip: self.skip,
-            limit: self.limit,
-            region: self.region,
-            stop_at_limit: self.stop_at_limit,
-        };
-        let created = Shared::create(&setup);
-        let (shared, _open) = created.map_err(system("shared memory"))?;
+        let what = format!("shared memory{}", own_limits::told());
+        let (shared, _open) = Shared::create(setup).map_err(system(&what))?;
+        let shared = &shared;
+        let partial = writer.partial_path().to_owned();
+        let end = std::thread::scope(|scope| {
+            let what = format!("the thread that writes the recording{}", own_limits::told());
+            let spooler = spool::Spooler::begin(scope, shared, &partial).map_err(system(&what))?;
+            let end = self.run_program(shared, setup, image, file_size);
+            spooler.end().map_err(system(&what))?;
+            end
+        })?;
+        let _no_signal = spool::NoSizeSignal::begin();
+        finish::finish(writer, shared, end)
+    }
+
+    /// Runs the program to its end, and to that of all processes that it has started.
+    fn run_program(
+        &self,
+        shared: &Shared,
+        setup: &Setup,
+        image: &Image,
+        file_size: &own_limits::FileSize,
+    ) -> Result<finish::End, RecordError> {
         let began = Instant::now();
         let signals = signals::Forwarding::begin().map_err(system("signal handlers"))?;
-        let mut child = start(&setup, &shared, image, self.quiet)?;
+        let mut command = command(setup, shared, image, self.quiet);
+        file_size.leave_to(&mut command);
+        let mut child = command
+            .spawn()
+            .map_err(system(&setup.qemu.display().to_string()))?;
         let hushed = hush::Hushed::listen(child.stderr.take());
         signals.forward_to(child.id());
         let status = wait(&mut child, &signals).map_err(system("wait"))?;
-        wait_for_others(&shared, &signals);
+        wait_for_others(shared, &signals);
         let seconds = began.elapsed().as_secs_f64();
-        let end = finish::End {
+        Ok(finish::End {
             status,
             received: signals.received(),
             said: hushed.said(),
             seconds,
-        };
-        finish::finish(writer, &shared, end)
+        })
     }
 }
 
@@ -282,7 +360,8 @@ fn absolute(path: &Path) -> Result<PathBuf, RecordError> {
 fn find_image(program: &OsString, argv: &[OsString]) -> Result<Image, RecordError> {
     let name = || program.to_string_lossy().into_owned();
     let path = find::program(program).ok_or_else(|| RecordError::NotFound { program: name() })?;
-    match image::resolve(&path, argv.to_vec()) {
+    let preload = std::env::var_os("LD_PRELOAD");
+    match image::resolve(&path, argv.to_vec(), preload.as_deref()) {
         Verdict::Follow(image) => Ok(image),
         Verdict::Escapes(why) => Err(RecordError::NotRecordable { why }),
         Verdict::Refused(libc::ENOENT) => Err(RecordError::NotFound { program: name() }),
@@ -305,7 +384,7 @@ fn header(argv: &[OsString], image: &Image) -> Result<FileHeader, RecordError> {
     Ok(header)
 }
 
-fn start(setup: &Setup, shared: &Shared, image: &Image, quiet: bool) -> Result<Child, RecordError> {
+fn command(setup: &Setup, shared: &Shared, image: &Image, quiet: bool) -> Command {
     let env = std::env::vars_os().map(|(mut name, value)| {
         name.push("=");
         name.push(value);
@@ -320,10 +399,7 @@ fn start(setup: &Setup, shared: &Shared, image: &Image, quiet: bool) -> Result<C
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(Stdio::piped());
     }
-    command.spawn().map_err(|source| RecordError::System {
-        what: qemu.display().to_string(),
-        source,
-    })
+    command
 }
 
 fn split_variable(variable: &OsString) -> Option<(OsString, OsString)> {

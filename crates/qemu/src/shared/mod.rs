@@ -1,8 +1,10 @@
 //! The memory that all processes of a recording share.
 //!
 //! It is an anonymous memory file of the driver, which processes of the
-//! recording open through `/proc/<driver>/fd/<n>`: it needs no disk, leaves
-//! nothing behind, and survives any process of the recording.
+//! recording open through `/proc/<driver>/fd/<n>`, once in each image: it needs no
+//! disk, leaves nothing behind, and survives any process of the recording. Later
+//! mappings are made from the first one, which needs no descriptor and no path: the
+//! program may have none left, or have changed its root directory or its user.
 //!
 //! * The [`Header`] numbers processes, threads and events, so that the numbers
 //!   are unique over fork and exec, and carries what has gone wrong.
@@ -11,9 +13,9 @@
 //!   than in the process, nothing is lost when a signal ends the process: the
 //!   driver writes what it finds. A slot belongs to one process; a forked child
 //!   gives up its parent's slots and takes its own.
+//! * `handover`: how a record gets from a slot to the driver; `tally`: what is counted.
 //!
-//! Nothing here is a lock: slots are claimed by compare-and-swap and then have
-//! one writer.
+//! Nothing here is a lock: slots are claimed by a bit each and then have one writer.
 
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::*};
 use std::ffi::OsStr;
@@ -22,11 +24,15 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+mod handover;
 mod slot;
+mod tally;
 
+pub use handover::Piece;
 pub use slot::*;
+pub use tally::{NR_LIMITS, Tally};
 
-const MAGIC: u64 = 0x3154_4853_4442_4c50;
+const MAGIC: u64 = 0x3254_4853_4442_4c50;
 const HEADER_BYTES: usize = 64 << 10;
 const _: () = assert!(size_of::<Header>() <= HEADER_BYTES);
 /// Slots that can be claimed: threads that are alive at once, and as many
@@ -34,7 +40,7 @@ const _: () = assert!(size_of::<Header>() <= HEADER_BYTES);
 pub const MAX_SLOTS: u32 = 8192;
 const MAX_PATH: usize = 4096;
 const NR_NOTICES: usize = 64;
-const NOTICE_BYTES: usize = 256;
+const NOTICE_BYTES: usize = 512;
 const NR_ENDS: usize = 256;
 
 /// What all processes share.
@@ -42,7 +48,7 @@ const NR_ENDS: usize = 256;
 pub struct Header {
     magic: u64,
     /// First error that stopped the recording, as an errno; 0 = none.
-    pub failure: AtomicI32,
+    failure: AtomicI32,
     /// Why the recording goes on no longer: [`AT_LIMIT`], [`EARLY`]; 0 = it does.
     pub stopped: AtomicU32,
     /// Recording is between the two marks of the region (or has no region).
@@ -71,11 +77,27 @@ pub struct Header {
     pub region_to: u32,
     /// End the program when the limit is reached.
     pub stop_at_limit: AtomicU32,
+    /// References that are kept.
+    pub kept: AtomicU64,
+    /// The region was ever open.
+    pub opened: AtomicU32,
+    /// Nobody takes records any more.
+    closed: AtomicU32,
+    /// Grows with each piece of a record; the driver sleeps on it.
+    announced: AtomicU32,
+    /// By slot, a bit: it has a piece for the driver.
+    full: [AtomicU64; MAX_SLOTS as usize / 64],
+    /// By slot, a bit: it is somebody's, so that a free one is found without mapping others.
+    taken: [AtomicU64; MAX_SLOTS as usize / 64],
+    /// Process id of the driver.
+    driver: u32,
+    /// Slots that there are.
+    nr_possible: u32,
+    tally: Tally,
     slots: AtomicU32,
     notices: AtomicU32,
     ends: AtomicU32,
     end: [AtomicU64; NR_ENDS],
-    spool: [u8; MAX_PATH],
     qemu: [u8; MAX_PATH],
     plugin: [u8; MAX_PATH],
     notice: [[u8; NOTICE_BYTES]; NR_NOTICES],
@@ -89,8 +111,8 @@ pub const EARLY: u32 = 2;
 /// What a driver asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// File that every process appends to.
-    pub spool: PathBuf,
+    /// Slots that there are, at most [`MAX_SLOTS`].
+    pub slots: u32,
     /// QEMU, for processes that replace their image.
     pub qemu: PathBuf,
     /// The plugin, for the same.
@@ -130,9 +152,9 @@ impl Shared {
         }
         // SAFETY: the descriptor is new and owned here.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let total = HEADER_BYTES + MAX_SLOTS as usize * slot::SLOT_BYTES;
+        let slots = setup.slots.min(MAX_SLOTS);
         // SAFETY: the descriptor is open.
-        if unsafe { libc::ftruncate(fd.as_raw_fd(), total as i64) } != 0 {
+        if unsafe { libc::ftruncate(fd.as_raw_fd(), memory_bytes(slots) as i64) } != 0 {
             return Err(io::Error::last_os_error());
         }
         let path = PathBuf::from(format!(
@@ -140,17 +162,19 @@ impl Shared {
             std::process::id(),
             fd.as_raw_fd()
         ));
-        let header = slot::map_at(&fd, 0, HEADER_BYTES)?.cast::<Header>();
+        let header = slot::map_first(&fd, HEADER_BYTES)?.cast::<Header>();
         // SAFETY: the mapping is large enough, zeroed, and nobody else knows it
         // yet; all zeroes is a valid header.
         let h = unsafe { &mut *header };
         h.magic = MAGIC;
+        h.driver = std::process::id();
+        h.nr_possible = slots;
         h.skip = setup.skip;
         h.limit = setup.limit.unwrap_or(u64::MAX);
         (h.region_from, h.region_to) = setup.region.unwrap_or((u32::MAX, u32::MAX));
         h.open = AtomicU32::new(setup.region.is_none() as u32);
+        h.opened = AtomicU32::new(setup.region.is_none() as u32);
         h.stop_at_limit = AtomicU32::new(setup.stop_at_limit as u32);
-        put_path(&mut h.spool, &setup.spool)?;
         put_path(&mut h.qemu, &setup.qemu)?;
         put_path(&mut h.plugin, &setup.plugin)?;
         Ok((Self { header, path }, fd))
@@ -162,7 +186,7 @@ impl Shared {
     /// The system's; `InvalidData` if it is not a recording of this version.
     pub fn open(path: &Path) -> io::Result<Self> {
         let fd = open_rw(path)?;
-        let header = slot::map_at(&fd, 0, HEADER_BYTES)?.cast::<Header>();
+        let header = slot::map_first(&fd, HEADER_BYTES)?.cast::<Header>();
         let shared = Self {
             header,
             path: path.to_owned(),
@@ -176,11 +200,6 @@ impl Shared {
     /// Path by which other processes open it.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// File that every process appends to.
-    pub fn spool(&self) -> &Path {
-        get_path(&self.spool)
     }
 
     /// QEMU's path.
@@ -223,10 +242,19 @@ impl Shared {
         })
     }
 
-    /// Stops the recording because of an error; the first error counts.
+    /// Stops the recording because of an error; the first error counts. An error of a process that
+    /// goes on when the recording is closed is none.
     pub fn fail(&self, error: &io::Error) {
+        if self.closed.load(Acquire) != 0 {
+            return;
+        }
         let errno = error.raw_os_error().unwrap_or(libc::EIO);
         let _ = self.failure.compare_exchange(0, errno, AcqRel, Relaxed);
+    }
+
+    /// The error that stopped the recording, as an errno; 0 = none.
+    pub fn failure(&self) -> i32 {
+        self.failure.load(Acquire)
     }
 
     /// Next place in the order of events.
@@ -275,7 +303,7 @@ impl Shared {
 
     /// Number of slots that were ever claimed.
     pub fn nr_slots(&self) -> u32 {
-        self.slots.load(Acquire).min(MAX_SLOTS)
+        self.slots.load(Acquire).min(self.nr_possible)
     }
 
     /// Claims a slot for the calling thread.
@@ -283,23 +311,24 @@ impl Shared {
     /// # Errors
     /// `EAGAIN` if all are taken; the system's when memory is short.
     pub fn claim(&self, kind: u32, process: u32, thread: u32) -> io::Result<SlotMap> {
-        let fd = open_rw(&self.path)?;
-        for index in 0..MAX_SLOTS {
-            let slot = SlotMap::map(&fd, index)?;
-            if slot
-                .head()
-                .state
-                .compare_exchange(FREE, LIVE, AcqRel, Relaxed)
-                .is_err()
-            {
+        for index in 0..self.nr_possible {
+            let (word, bit) = (&self.taken[index as usize / 64], 1 << (index % 64));
+            if word.load(Relaxed) & bit != 0 || word.fetch_or(bit, AcqRel) & bit != 0 {
                 continue;
             }
-            self.slots.fetch_max(index + 1, AcqRel);
-            slot::allocate_first(&fd, index, kind)?;
+            let slot = self.slot(index)?;
+            slot.provide_first(kind)?;
             slot.reset(kind, process, thread);
+            slot.head().state.store(LIVE, Release);
+            self.slots.fetch_max(index + 1, AcqRel);
             return Ok(slot);
         }
         Err(io::Error::from_raw_os_error(libc::EAGAIN))
+    }
+
+    /// Lets others claim a slot.
+    fn give_back(&self, index: u32) {
+        self.taken[index as usize / 64].fetch_and(!(1 << (index % 64)), Release);
     }
 
     /// Maps a slot of whatever state.
@@ -307,8 +336,13 @@ impl Shared {
     /// # Errors
     /// The system's.
     pub fn slot(&self, index: u32) -> io::Result<SlotMap> {
-        SlotMap::map(&open_rw(&self.path)?, index)
+        SlotMap::map(self.header.cast(), index)
     }
+}
+
+/// Bytes of the memory file with so many slots. Most of them are never used.
+pub const fn memory_bytes(slots: u32) -> u64 {
+    (HEADER_BYTES + slots as usize * slot::SLOT_BYTES) as u64
 }
 
 impl core::ops::Deref for Shared {

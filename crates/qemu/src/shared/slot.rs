@@ -13,6 +13,9 @@ pub const RAW_ENTRIES: usize = 1 << 20;
 const FIRST_ENTRIES: usize = 64 << 10;
 /// Bytes for events (or dictionary entries) in one slot.
 pub const JOURNAL_BYTES: usize = 56 << 10;
+/// Bytes of a record that are handed to the driver at a time: most records of full chunks need two
+/// to six such pieces.
+pub(super) const OUT_BYTES: usize = 256 << 10;
 /// Bytes for the system call that a thread is in.
 pub const CALL_BYTES: usize = 6 << 10;
 /// State of a slot: nobody's.
@@ -75,6 +78,10 @@ pub struct Slot {
     pub call_len: AtomicU32,
     /// Has the process of this dictionary been introduced in the spool?
     pub introduced: AtomicU32,
+    /// The piece of a record that is handed over: see `handover`.
+    pub(super) out_state: AtomicU32,
+    /// Its bytes.
+    pub(super) out_len: AtomicU32,
     /// Dictionary: process whose first `inherited` blocks it shares.
     pub parent: u32,
     /// Dictionary: number of those blocks; 0 = none.
@@ -94,7 +101,9 @@ pub struct Slot {
 }
 
 const SLOT_HEAD: usize = 64 << 10;
-pub(super) const SLOT_BYTES: usize = SLOT_HEAD + RAW_ENTRIES * 8;
+/// Where the raw entries begin, behind head and piece.
+const SLOT_ENTRIES: usize = SLOT_HEAD + OUT_BYTES;
+pub(super) const SLOT_BYTES: usize = SLOT_ENTRIES + RAW_ENTRIES * 8;
 const _: () = assert!(size_of::<Slot>() <= SLOT_HEAD);
 
 /// A slot mapped into this process; unmapped when dropped.
@@ -109,17 +118,19 @@ unsafe impl Send for SlotMap {}
 unsafe impl Sync for SlotMap {}
 
 impl SlotMap {
-    /// Maps slot `index` of the memory file, whatever its state.
+    /// Maps slot `index` of the memory file that begins at `first`, whatever its state.
     ///
     /// # Errors
     /// The system's.
-    pub(super) fn map(fd: &OwnedFd, index: u32) -> io::Result<Self> {
-        let at = map_at(
-            fd,
-            super::HEADER_BYTES + index as usize * SLOT_BYTES,
-            SLOT_BYTES,
-        )?;
+    pub(super) fn map(first: *mut u8, index: u32) -> io::Result<Self> {
+        let offset = super::HEADER_BYTES + index as usize * SLOT_BYTES;
+        let at = map_again(first, offset, SLOT_BYTES)?;
         Ok(Self { at, index })
+    }
+
+    /// Which one it is.
+    pub(super) fn index(&self) -> u32 {
+        self.index
     }
 
     /// The head, shared with the callbacks of the owning thread.
@@ -135,7 +146,7 @@ impl SlotMap {
 
     fn entries(&self) -> *mut u64 {
         // SAFETY: the entries follow the head inside the mapping.
-        unsafe { self.at.add(SLOT_HEAD).cast() }
+        unsafe { self.at.add(SLOT_ENTRIES).cast() }
     }
 
     /// Makes a slot that was just claimed the calling thread's.
@@ -162,6 +173,8 @@ impl SlotMap {
             &head.journal_len,
             &head.call_len,
             &head.introduced,
+            &head.out_state,
+            &head.out_len,
             &head.ended,
         ] {
             flag.store(0, Relaxed);
@@ -179,16 +192,9 @@ impl SlotMap {
 
     /// Gets memory for all entries that a slot can hold. `false` if it has it
     /// already or there is none.
-    pub fn grow(&self, shared: &super::Shared) -> bool {
+    pub fn grow(&self) -> bool {
         let end = self.head().base + 8 * RAW_ENTRIES as u64;
-        if self.head().hard_end == end {
-            return false;
-        }
-        let fd = super::open_rw(shared.path());
-        if fd
-            .and_then(|fd| allocate(&fd, self.index, SLOT_BYTES))
-            .is_err()
-        {
+        if self.head().hard_end == end || self.provide(SLOT_ENTRIES, 8 * RAW_ENTRIES).is_err() {
             return false;
         }
         // SAFETY: the owner is the only writer.
@@ -198,6 +204,54 @@ impl SlotMap {
             (*head).hard_end = end;
         }
         true
+    }
+
+    /// Gets the memory of a new slot: of the piece, only when there is one.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn provide_first(&self, kind: u32) -> io::Result<()> {
+        self.provide(0, SLOT_HEAD)?;
+        match kind {
+            THREAD => self.provide(SLOT_ENTRIES, 8 * FIRST_ENTRIES),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gets the memory of the piece.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn provide_out(&self) -> io::Result<()> {
+        self.provide(SLOT_HEAD, OUT_BYTES)
+    }
+
+    /// Gets memory now: a store that finds none later would be fatal. Linux before 5.14 cannot say
+    /// whether there is any, and gives it at the store.
+    fn provide(&self, from: usize, len: usize) -> io::Result<()> {
+        // SAFETY: the range lies in the mapping, and its content stays.
+        let got =
+            unsafe { libc::madvise(self.at.add(from).cast(), len, libc::MADV_POPULATE_WRITE) };
+        match io::Error::last_os_error() {
+            _ if got == 0 => Ok(()),
+            e if e.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+            e => Err(e),
+        }
+    }
+
+    /// The bytes of the piece.
+    pub(super) fn out(&self) -> &[u8] {
+        let len = (self.head().out_len.load(Acquire) as usize).min(OUT_BYTES);
+        // SAFETY: the piece lies in the mapping.
+        unsafe { core::slice::from_raw_parts(self.at.add(SLOT_HEAD), len) }
+    }
+
+    /// Writes the piece, at most [`OUT_BYTES`] of it.
+    pub(super) fn write_out(&self, bytes: &[u8]) {
+        let len = bytes.len().min(OUT_BYTES);
+        // SAFETY: within the piece; the owner is the only writer.
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), self.at.add(SLOT_HEAD), len) };
+        self.head().out_len.store(len as u32, Release);
     }
 
     /// Index of the next raw entry.
@@ -309,9 +363,10 @@ impl SlotMap {
     }
 
     /// Gives the slot back.
-    pub fn release(self) {
+    pub fn release(self, shared: &super::Shared) {
         self.head().call_len.store(0, Relaxed);
         self.head().state.store(FREE, Release);
+        shared.give_back(self.index);
     }
 }
 
@@ -322,30 +377,11 @@ impl Drop for SlotMap {
     }
 }
 
-/// Gets the memory of a new slot.
-///
-/// # Errors
-/// There is none.
-pub(super) fn allocate_first(fd: &OwnedFd, index: u32, kind: u32) -> io::Result<()> {
-    let entries = if kind == THREAD { FIRST_ENTRIES } else { 0 };
-    allocate(fd, index, SLOT_HEAD + 8 * entries)
-}
-
-/// Gets the slot's memory now: a store that finds none later would be fatal.
-fn allocate(fd: &OwnedFd, index: u32, len: usize) -> io::Result<()> {
-    let at = (super::HEADER_BYTES + index as usize * SLOT_BYTES) as i64;
-    // SAFETY: plain system call on an open descriptor.
-    match unsafe { libc::posix_fallocate(fd.as_raw_fd(), at, len as i64) } {
-        0 => Ok(()),
-        errno => Err(io::Error::from_raw_os_error(errno)),
-    }
-}
-
-/// Maps a part of the memory file.
+/// Maps the beginning of the memory file.
 ///
 /// # Errors
 /// The system's.
-pub(super) fn map_at(fd: &OwnedFd, offset: usize, len: usize) -> io::Result<*mut u8> {
+pub(super) fn map_first(fd: &OwnedFd, len: usize) -> io::Result<*mut u8> {
     let prot = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a new mapping at an address that the kernel chooses.
     let at = unsafe {
@@ -355,9 +391,27 @@ pub(super) fn map_at(fd: &OwnedFd, offset: usize, len: usize) -> io::Result<*mut
             prot,
             libc::MAP_SHARED,
             fd.as_raw_fd(),
-            offset as i64,
+            0,
         )
     };
+    mapped(at)
+}
+
+/// Maps a further part of the file whose beginning is mapped at `first`, without a descriptor:
+/// `mremap` of no bytes makes a second mapping of a shared one, of any length. It has to begin
+/// where that one does, so what lies before the part is unmapped again.
+fn map_again(first: *mut u8, offset: usize, len: usize) -> io::Result<*mut u8> {
+    // SAFETY: `first` is a shared mapping and stays as it is; the kernel chooses the new address.
+    let at = unsafe { libc::mremap(first.cast(), 0, offset + len, libc::MREMAP_MAYMOVE) };
+    let at = mapped(at)?;
+    // SAFETY: the range belongs to the mapping that was just made.
+    unsafe {
+        libc::munmap(at.cast(), offset);
+        Ok(at.add(offset))
+    }
+}
+
+fn mapped(at: *mut libc::c_void) -> io::Result<*mut u8> {
     if at == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }

@@ -63,6 +63,24 @@ pub struct Seen {
     pub recording: Recording,
 }
 
+/// The driver as a process of its own: the example `record`.
+pub fn driver() -> PathBuf {
+    let test = std::env::current_exe().expect("test");
+    let profile = test.ancestors().nth(2).expect("profile directory");
+    // `cargo test --test NAME` alone builds no examples, and one from before may be there.
+    let mut build = Command::new(env!("CARGO"));
+    build
+        .args(["build", "--quiet", "--example", "record", "--manifest-path"])
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+        .arg("--target-dir")
+        .arg(profile.parent().expect("target directory"));
+    if profile.ends_with("release") {
+        build.arg("--release");
+    }
+    assert!(build.status().expect("cargo runs").success());
+    profile.join("examples/record")
+}
+
 pub fn record(dir: &Path, words: &[&str]) -> Seen {
     record_with(&recorder(dir), words)
 }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use piebald_policy::contract::replacement::PageRef;
+use piebald_trace::about::Origin;
 use piebald_trace::block::{
     BlockError, BlockTrace, Format, Nanos, Op, Options, PageShift, Request, Space, TargetKind,
-    Times,
 };
 
 use super::cache::{Reference, Use};
@@ -100,6 +100,19 @@ pub enum InputError {
         /// Its length.
         pages: u64,
     },
+    /// The stamps of several traces do not count from the same moment.
+    #[error(
+        "{first} and {other} cannot be merged by their times: {why}; allowed: --align start \
+         (each trace begins at the same moment) or --align turn (a request of each in turn)"
+    )]
+    Clocks {
+        /// A trace.
+        first: String,
+        /// Another one.
+        other: String,
+        /// What their stamps count from.
+        why: String,
+    },
     /// There are too many files and disks.
     #[error("{trace}: more than {} files and disks", 1_u32 << (64 - PAGE_BITS))]
     ManySpaces {
@@ -122,6 +135,21 @@ pub struct InputSetup {
     pub number_ids: bool,
     /// The part of each trace that is replayed.
     pub excerpt: Excerpt,
+    /// How the times of several traces belong together.
+    pub align: Align,
+}
+
+/// How the times of several traces belong together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Align {
+    /// By their stamps, which must count from the same moment: a date, or the clock of one
+    /// tracing run. Traces without any stamp give a request each in turn.
+    #[default]
+    Stamps,
+    /// Each begins at the same moment.
+    Start,
+    /// Each gives a request in turn, whatever their times are.
+    Turn,
 }
 
 /// One trace of the stream.
@@ -142,6 +170,9 @@ struct Source {
 pub enum Merge {
     /// There is one.
     Single,
+    /// The request with the lowest stamp comes next, of equal ones that of the trace that was
+    /// named first.
+    ByStamp,
     /// The request with the lowest time since its trace's first comes next.
     ByTime,
     /// A request of each in turn.
@@ -155,7 +186,11 @@ pub struct CallStream {
     page: PageShift,
     merge: Merge,
     turn: usize,
+    /// The first stamp of all traces, where they are merged by stamps.
+    begin: Option<Nanos>,
     spaces: HashMap<(usize, Space), SpaceId>,
+    /// Files and disks that several traces may name.
+    common: HashMap<(Format, Common), SpaceId>,
     infos: Vec<SpaceInfo>,
     last: Option<((usize, Space), SpaceId)>,
     /// Keys are block numbers themselves: they may need all 64 bits.
@@ -182,22 +217,23 @@ impl CallStream {
                 requests: 0,
             });
         }
-        let timed = |s: &Source| matches!(s.trace.traits().times, Times::Ordered | Times::Loose);
-        let merge = match sources.len() {
-            0 | 1 => Merge::Single,
-            _ if sources.iter().all(timed) => Merge::ByTime,
-            _ => Merge::InTurn,
-        };
+        let names: Vec<String> = setup
+            .paths
+            .iter()
+            .map(|p| p.display().to_string())
+            .collect();
+        let merge = merge(&mut sources, &names, setup.align)?;
         let plain_ids = match sources.as_slice() {
             [one] => one.trace.traits().target == TargetKind::Id && !setup.number_ids,
             _ => false,
         };
-        let names = setup.paths.iter().map(|p| p.display().to_string());
         Ok(Self {
             sources,
-            names: names.collect(),
+            names,
             page: setup.page,
             merge,
+            begin: None,
+            common: HashMap::new(),
             turn: 0,
             spaces: HashMap::new(),
             infos: Vec::new(),
@@ -215,6 +251,12 @@ impl CallStream {
     /// Format of each trace.
     pub fn formats(&self) -> Vec<Format> {
         self.sources.iter().map(|s| s.trace.format()).collect()
+    }
+
+    /// What the requests of each trace are about.
+    pub fn targets(&self) -> Vec<TargetKind> {
+        let sources = self.sources.iter();
+        sources.map(|s| s.trace.traits().target).collect()
     }
 
     /// Requests read so far of each trace.
@@ -287,11 +329,14 @@ impl CallStream {
                 }
                 Ok(None)
             }
-            Merge::ByTime => {
+            Merge::ByTime | Merge::ByStamp => {
                 let mut first: Option<(u64, usize)> = None;
                 for nth in 0..n {
                     if self.sources[nth].ready()? {
-                        let time = self.sources[nth].time();
+                        let time = match self.merge {
+                            Merge::ByStamp => self.sources[nth].stamp(),
+                            _ => self.sources[nth].time(),
+                        };
                         first = Some(first.map_or((time, nth), |f| f.min((time, nth))));
                     }
                 }
@@ -336,9 +381,12 @@ impl CallStream {
                 return Err(InputError::LongCall { trace, pages });
             }
         }
-        let source = &mut self.sources[nth];
+        let begin = match self.merge {
+            Merge::ByStamp => &mut self.begin,
+            _ => &mut self.sources[nth].begin,
+        };
         let time = request.time.map(|time| {
-            let begin = *source.begin.get_or_insert(time);
+            let begin = *begin.get_or_insert(time);
             Nanos(time.0.saturating_sub(begin.0))
         });
         batch.calls.push(Call {
@@ -395,15 +443,127 @@ impl CallStream {
             Space::Device(device) => (reader.devices().name(device).map(|n| n.into_owned()), None),
             Space::Ids => (None, None),
         };
+        let pages = size.map_or(0, |s| s.div_ceil(self.page.bytes().0));
+        let format = reader.format();
+        let common = self.common_name(space, name.as_deref());
+        if let Some(common) = &common
+            && let Some(&id) = self.common.get(&(format, common.clone()))
+        {
+            let info = &mut self.infos[id.0 as usize];
+            info.pages = info.pages.max(pages);
+            self.spaces.insert((trace, space), id);
+            return Ok(id);
+        }
         let id = SpaceId(self.infos.len() as u32);
         self.infos.push(SpaceInfo {
             trace,
             space,
             name,
-            pages: size.map_or(0, |s| s.div_ceil(self.page.bytes().0)),
+            pages,
         });
         self.spaces.insert((trace, space), id);
+        if let Some(common) = common {
+            self.common.insert((format, common), id);
+        }
         Ok(id)
+    }
+
+    /// By what other traces name the same file or disk. Traces of one clock are of one machine or
+    /// one collection: what has the same name there is the same.
+    fn common_name(&self, space: Space, name: Option<&str>) -> Option<Common> {
+        if self.merge != Merge::ByStamp {
+            return None;
+        }
+        match (space, name) {
+            (Space::Ids, _) | (Space::File(_), None) => None,
+            (Space::Device(number), None) => Some(Common::Number(number)),
+            (_, Some(name)) => Some(Common::Name(name.to_owned())),
+        }
+    }
+}
+
+/// What several traces have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Common {
+    /// A path, or the name of a disk.
+    Name(String),
+    /// The number of a disk.
+    Number(u32),
+}
+
+/// How traces become one stream.
+fn merge(sources: &mut [Source], names: &[String], align: Align) -> Result<Merge, InputError> {
+    match (sources.len(), align) {
+        (0 | 1, _) => return Ok(Merge::Single),
+        (_, Align::Turn) => return Ok(Merge::InTurn),
+        _ => {}
+    }
+    let mut clocks = Vec::new();
+    for source in sources.iter_mut() {
+        // Some files tell what their stamps count from only with their first requests.
+        let asks = source.ready()?;
+        let clock = (source.trace.origin(), source.trace.format());
+        // A trace that asks for nothing is no hindrance: strace -ff writes one for each process.
+        clocks.push(asks.then_some(clock));
+    }
+    let Some(first) = clocks.iter().flatten().next().copied() else {
+        return Ok(Merge::InTurn);
+    };
+    let clocks: Vec<(Origin, Format)> = clocks.into_iter().map(|c| c.unwrap_or(first)).collect();
+    if clocks.iter().all(|(origin, _)| *origin == Origin::Absent) {
+        return match align {
+            Align::Start => Err(clocks_differ(names, [0, 1], "neither has times".to_owned())),
+            _ => Ok(Merge::InTurn),
+        };
+    }
+    let stampless = |at: &usize| clocks[*at].0 == Origin::Absent;
+    let all = || 0..clocks.len();
+    if let (Some(without), Some(with)) = (all().find(stampless), all().find(|a| !stampless(a))) {
+        let why = format!("{} has no times", names[without]);
+        return Err(clocks_differ(names, [with, without], why));
+    }
+    if align == Align::Start {
+        return Ok(Merge::ByTime);
+    }
+    if let Some(at) = all().find(|at| clocks[*at].0 == Origin::Relative) {
+        let why = format!(
+            "those of {} count from {}",
+            names[at],
+            counts_from(Origin::Relative)
+        );
+        return Err(clocks_differ(names, [at, usize::from(at == 0)], why));
+    }
+    match all().find(|at| clocks[*at] != clocks[0]) {
+        None => Ok(Merge::ByStamp),
+        Some(at) => {
+            let of = |(origin, format): (Origin, Format)| {
+                format!("{} ({})", counts_from(origin), format.name())
+            };
+            let why = format!(
+                "one counts from {}, the other from {}",
+                of(clocks[0]),
+                of(clocks[at])
+            );
+            Err(clocks_differ(names, [0, at], why))
+        }
+    }
+}
+
+fn clocks_differ(names: &[String], [first, other]: [usize; 2], why: String) -> InputError {
+    InputError::Clocks {
+        first: names[first].clone(),
+        other: names[other].clone(),
+        why,
+    }
+}
+
+const fn counts_from(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Absent => "nothing",
+        Origin::Absolute => "a date",
+        Origin::OfDay => "midnight",
+        Origin::Shared => "the clock of a tracing run",
+        Origin::Relative => "a moment of this trace alone",
     }
 }
 
@@ -434,6 +594,11 @@ impl Source {
             cutter.finish(&mut self.pending);
         }
         Ok(())
+    }
+
+    /// Stamp of the next request.
+    fn stamp(&self) -> u64 {
+        self.pending[self.next].time.unwrap_or_default().0
     }
 
     /// Time of the next request since the first.

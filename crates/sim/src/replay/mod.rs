@@ -27,7 +27,8 @@ pub use driver::{Driver, DriverError, Pace, Snapshot, WINDOW};
 pub use excerpt::{Excerpt, TaskPart};
 pub use index::PageKey;
 pub use input::{
-    Batch, Call, CallKind, CallStream, InputError, InputSetup, Merge, SpaceId, SpaceInfo, next_uses,
+    Align, Batch, Call, CallKind, CallStream, InputError, InputSetup, Merge, SpaceId, SpaceInfo,
+    next_uses,
 };
 pub use instance::{
     DiskOutcome, DiskSide, Instance, InstanceError, InstanceOutcome, cache_instance, disk_instance,

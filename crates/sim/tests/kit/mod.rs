@@ -332,6 +332,7 @@ impl Bench {
             programs,
             threads: self.threads.clone(),
             map: self.map,
+            fill: true,
             curve: self.curve.clone(),
             course: self.course,
             quantum: Picos(1_000_000),

@@ -20,6 +20,39 @@ pub enum BlockError {
         /// The name, shortened.
         value: String,
     },
+    /// [`Options::format`](super::Options::format) and
+    /// [`Options::columns`](super::Options::columns) are both given.
+    #[error("--format {format} and --columns are both given; allowed: one of them")]
+    FormatAndColumns {
+        /// The format.
+        format: Format,
+    },
+    /// The format is [`Format::Columns`], but nothing says what is in them.
+    #[error(
+        "nothing says what is in which column; allowed: --columns with a list of them instead of \
+         --format"
+    )]
+    Undescribed,
+    /// A column that is not in the file.
+    #[error("{name}: --columns: {field} is column {column}; allowed: {allowed}; {line}")]
+    NoColumn {
+        /// The file.
+        name: String,
+        /// What should be in it.
+        field: &'static str,
+        /// Its number or name.
+        column: String,
+        /// Which columns there are.
+        allowed: String,
+        /// The line that tells the columns, and how many it has.
+        line: String,
+    },
+    /// A text in columns that begins with a long header.
+    #[error("{name}: the first 64 KiB hold no record; allowed: less of comments and headers")]
+    NoRecord {
+        /// The file.
+        name: String,
+    },
     /// The content fits no format.
     #[error(
         "{name}: no known block or file trace: {why}; --format takes one of {}",
@@ -65,7 +98,9 @@ pub enum BlockError {
     },
 }
 
-/// Every format.
+/// Every format that can be named; [`Format::Columns`] is described instead.
 pub(crate) fn names() -> String {
-    Format::ALL.map(Format::name).join(", ")
+    let named = Format::ALL.into_iter().filter(|f| *f != Format::Columns);
+    let names: Vec<&str> = named.map(Format::name).collect();
+    names.join(", ")
 }

@@ -10,7 +10,7 @@
 //! meant for anything else.
 
 use super::{
-    BlockError, BlockTrace, Format, FptWriter, Layout, Op, Options, PageShift, Request, Stage,
+    BlockError, BlockTrace, Columns, Format, FptWriter, Layout, Op, Options, PageShift, Request,
     Target, TargetKind, Times, summarize,
 };
 use crate::foreign::ForeignError;
@@ -22,43 +22,66 @@ const MAX_REQUESTS: usize = 1 << 17;
 /// Bound of distinct pages in summaries.
 const DISTINCT: usize = 1 << 10;
 
-/// Reads as a format.
-pub fn read(format: Format, bytes: &[u8]) {
-    let strict = run(format, bytes, false);
-    let lenient = run(format, bytes, true);
-    if strict.requests.len() >= MAX_REQUESTS {
+/// Reads as these options say, strictly and leniently.
+pub fn read(options: &Options, bytes: &[u8]) {
+    let lenient = &Options {
+        lenient: true,
+        ..options.clone()
+    };
+    let whole = run(options, bytes);
+    let rest = run(lenient, bytes);
+    if whole.requests.len() >= MAX_REQUESTS {
         return;
     }
+    let format = options.format;
     assert!(
-        lenient.requests.starts_with(&strict.requests),
-        "{format}: lenient reading gives other requests"
+        rest.requests.starts_with(&whole.requests),
+        "{format:?}: lenient reading gives other requests"
     );
-    match (&strict.failure, &lenient.failure) {
-        (None, None) => assert_eq!(lenient.skipped, 0, "{format}"),
+    match (&whole.failure, &rest.failure) {
+        (None, None) => assert_eq!(rest.skipped, 0, "{format:?}"),
         (Some(BlockError::Empty { .. }), _) => {}
         (Some(_), None) => assert!(
-            lenient.skipped > 0,
-            "{format}: an error that lenient reading does not count"
+            rest.skipped > 0,
+            "{format:?}: an error that lenient reading does not count"
         ),
         (_, Some(error)) => assert!(
             matches!(
                 error,
                 BlockError::Input(ForeignError::Read { .. } | ForeignError::Container { .. })
                     | BlockError::Empty { .. }
+                    | BlockError::NoColumn { .. }
+                    | BlockError::NoRecord { .. }
             ),
-            "{format}: lenient reading fails with {error}"
+            "{format:?}: lenient reading fails with {error}"
         ),
     }
-    sum_up(format, bytes);
-    if format.traits().target == TargetKind::File && strict.failure.is_none() {
-        round_trip(format, bytes);
+    sum_up(lenient, bytes);
+    round_trip(options, bytes);
+}
+
+/// Takes the first line for a list of columns, and reads what follows by it.
+pub fn columns(bytes: &[u8]) {
+    let (list, text) = match memchr::memchr(b'\n', bytes) {
+        Some(end) => (&bytes[..end], &bytes[end + 1..]),
+        None => (bytes, &[][..]),
+    };
+    match String::from_utf8_lossy(list).parse::<Columns>() {
+        Err(error) => assert!(error.to_string().contains("allowed: "), "{error}"),
+        Ok(columns) => read(
+            &Options {
+                columns: Some(columns),
+                ..Options::default()
+            },
+            text,
+        ),
     }
 }
 
 /// Finds out the format and reads it.
 pub fn detect(bytes: &[u8]) {
     match BlockTrace::from_bytes(NAME, bytes, Options::default()) {
-        Ok(trace) => read(trace.format(), bytes),
+        Ok(trace) => read(&named(trace.format()), bytes),
         Err(error) => assert!(error.to_string().starts_with(NAME), "{error}"),
     }
 }
@@ -87,22 +110,24 @@ struct Run {
     skipped: u64,
 }
 
-fn options(format: Format, lenient: bool) -> Options {
+fn named(format: Format) -> Options {
     Options {
         format: Some(format),
-        lenient,
-        stage: Stage::Queue,
-        under: Vec::new(),
+        ..Options::default()
     }
 }
 
-fn run(format: Format, bytes: &[u8], lenient: bool) -> Run {
+fn open(options: &Options, bytes: &[u8]) -> Result<BlockTrace, BlockError> {
+    BlockTrace::from_bytes(NAME, bytes, options.clone())
+}
+
+fn run(options: &Options, bytes: &[u8]) -> Run {
     let mut run = Run {
         requests: Vec::new(),
         failure: None,
         skipped: 0,
     };
-    let mut trace = match BlockTrace::from_bytes(NAME, bytes, options(format, lenient)) {
+    let mut trace = match open(options, bytes) {
         Ok(trace) => trace,
         Err(error) => {
             run.failure = Some(error);
@@ -169,8 +194,8 @@ fn check(trace: &BlockTrace, request: &Request) {
     }
 }
 
-fn sum_up(format: Format, bytes: &[u8]) {
-    let Ok(mut trace) = BlockTrace::from_bytes(NAME, bytes, options(format, true)) else {
+fn sum_up(options: &Options, bytes: &[u8]) {
+    let Ok(mut trace) = open(options, bytes) else {
         return;
     };
     let Ok(sum) = summarize(&mut trace, PageShift::PAGE_4K, DISTINCT) else {
@@ -185,9 +210,19 @@ fn sum_up(format: Format, bytes: &[u8]) {
 }
 
 /// What is written as `.fpt` reads back as the same pages.
-fn round_trip(format: Format, bytes: &[u8]) {
-    let before = run(format, bytes, false).requests;
-    let Ok(mut trace) = BlockTrace::from_bytes(NAME, bytes, options(format, false)) else {
+fn round_trip(options: &Options, bytes: &[u8]) {
+    let Ok(mut trace) = open(options, bytes) else {
+        return;
+    };
+    if trace.traits().target != TargetKind::File {
+        return;
+    }
+    let Run {
+        requests: before,
+        failure: None,
+        ..
+    } = run(options, bytes)
+    else {
         return;
     };
     let mut writer = FptWriter::new(Vec::new()).expect("memory");
@@ -204,12 +239,16 @@ fn round_trip(format: Format, bytes: &[u8]) {
         return;
     }
     let written = writer.into_inner();
-    let after = run(Format::Fpt, &written, false);
+    let after = run(&named(Format::Fpt), &written);
     assert!(after.failure.is_none(), "{:?}", after.failure);
     let pages = |r: &Request| {
         let span = r.pages(PageShift::PAGE_4K);
         (r.op, r.task, span.first, span.count)
     };
     let (before, after) = (before.iter().map(pages), after.requests.iter().map(pages));
-    assert!(before.eq(after), "{format}: .fpt changes the pages");
+    assert!(
+        before.eq(after),
+        "{:?}: .fpt changes the pages",
+        options.format
+    );
 }

@@ -155,11 +155,11 @@ fn parse(line: &[u8]) -> Result<(&[u8], Extent), Complaint> {
     ] {
         let end = first.checked_add(extent.pages);
         if end.is_none_or(|end| end > MAX_PAGE) {
-            return Err(Complaint {
+            return Err(Complaint::new(
                 field,
-                value: format!("{first} + {}", extent.pages),
-                allowed: "up to 2251799813685248",
-            });
+                format!("{first} + {}", extent.pages),
+                "up to 2251799813685248",
+            ));
         }
     }
     Ok((path, extent))

@@ -27,6 +27,7 @@
 //!
 //! Adding a format takes its file in `formats`, one line in the list below, and a test.
 
+pub(crate) mod columns;
 mod error;
 pub(crate) mod formats;
 pub mod fuzz;
@@ -41,6 +42,7 @@ mod text;
 use std::fmt;
 use std::str::FromStr;
 
+pub use columns::{Columns, ColumnsError, FIELDS};
 pub use error::BlockError;
 pub(crate) use error::names;
 pub use formats::fpt::FptWriter;
@@ -52,7 +54,7 @@ pub use sink::{Notes, Passed, Skipped};
 pub use summary::{Summary, head, summarize};
 
 use crate::about::About;
-use crate::foreign::error::shorten;
+use crate::quote::shorten;
 use reader::Entry;
 
 /// Makes the enum of formats and its table from one list.
@@ -129,6 +131,8 @@ formats! {
     W106Be => formats::w106::BIG,
     /// Little-endian numbers of 64 bits, libCacheSim's valpin.
     Valpin => formats::w106::VALPIN,
+    /// Any text in columns, which [`Options::columns`] describes.
+    Columns => formats::columns::ENTRY,
 }
 
 impl Format {
@@ -147,7 +151,7 @@ impl Format {
         &self.entry().about
     }
 
-    /// What the format's requests say.
+    /// What its requests say, unless columns are named: then [`BlockTrace::traits`] knows.
     pub const fn traits(self) -> Traits {
         self.entry().traits
     }
@@ -204,7 +208,7 @@ pub enum Times {
     Optional,
 }
 
-/// What a format's requests say, whatever the trace.
+/// What a format's requests say, whatever the trace; of [`Format::Columns`], what the columns say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Traits {
     /// What they are about.
@@ -232,10 +236,47 @@ pub enum Stage {
 pub struct Options {
     /// The format, if it is not to be found out.
     pub format: Option<Format>,
+    /// What is in the columns of a text. The format is [`Format::Columns`] then.
+    pub columns: Option<Columns>,
     /// Leave out wrong records and count them instead of ending with the first.
     pub lenient: bool,
     /// The stage that `blktrace` and `blkparse` yield.
     pub stage: Stage,
     /// Only files whose paths begin with one of these (`strace`); all if there are none.
     pub under: Vec<String>,
+}
+
+impl Options {
+    /// The format, given by its name or by columns.
+    fn chosen(&self) -> Result<Option<Format>, BlockError> {
+        match (self.format, &self.columns) {
+            (None | Some(Format::Columns), Some(_)) => Ok(Some(Format::Columns)),
+            (Some(format), Some(_)) => Err(BlockError::FormatAndColumns { format }),
+            (format, None) => Ok(format),
+        }
+    }
+
+    /// What requests of a format say.
+    fn traits(&self, format: Format) -> Traits {
+        match &self.columns {
+            Some(columns) => described(columns),
+            None => format.entry().traits,
+        }
+    }
+}
+
+/// What requests in these columns say. Logs of several disks may be merged in one text.
+fn described(columns: &Columns) -> Traits {
+    Traits {
+        target: match columns.has_places() {
+            true => TargetKind::Device,
+            false => TargetKind::Id,
+        },
+        times: match columns.has_times() {
+            true => Times::Loose,
+            false => Times::None,
+        },
+        directions: columns.has_directions(),
+        tasks: false,
+    }
 }

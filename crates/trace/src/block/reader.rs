@@ -7,7 +7,7 @@ use super::names::{Devices, Files};
 use super::request::Request;
 use super::sink::{Notes, Passed, Sink, Skipped, State};
 use super::{Format, Options, Traits};
-use crate::about::About;
+use crate::about::{About, Origin};
 use crate::detect;
 use crate::foreign::ForeignError;
 use crate::foreign::error::Complaint;
@@ -29,6 +29,8 @@ pub(crate) enum Looks {
     Binary(fn(&[u8]) -> bool, u64),
     /// Anything might be it.
     Unknowable,
+    /// A text that only a user can tell from others.
+    Described,
 }
 
 /// All about a format.
@@ -43,6 +45,11 @@ pub(crate) struct Entry {
 
 /// Turns records into requests.
 pub(crate) trait Parse: Send {
+    /// Looks at the beginning, before the first step.
+    fn begin(&mut self, _input: &mut Input) -> Result<(), BlockError> {
+        Ok(())
+    }
+
     /// Reads one record; `false` at the end. After an error of the record, the next call goes on
     /// behind it.
     fn step(&mut self, input: &mut Input, sink: &mut Sink<'_>) -> Result<bool, ForeignError>;
@@ -122,6 +129,7 @@ where
 /// ```
 pub struct BlockTrace {
     format: Format,
+    traits: Traits,
     lenient: bool,
     input: Input,
     parser: Box<dyn Parse>,
@@ -137,7 +145,8 @@ impl BlockTrace {
     /// standard input.
     ///
     /// # Errors
-    /// The file cannot be opened or unpacked, is empty, or has no or several possible formats.
+    /// The file cannot be opened or unpacked, is empty, or has no or several possible formats; or it
+    /// lacks a column of [`Options::columns`].
     pub fn open(path: &Path, options: Options) -> Result<Self, BlockError> {
         Self::new(Input::open(path)?, options)
     }
@@ -151,7 +160,7 @@ impl BlockTrace {
     }
 
     fn new(mut input: Input, options: Options) -> Result<Self, BlockError> {
-        let format = match options.format {
+        let format = match options.chosen()? {
             Some(format) => format,
             None => detect::block(&mut input)?,
         };
@@ -160,10 +169,13 @@ impl BlockTrace {
                 name: input.name().to_owned(),
             });
         }
+        let mut parser = (format.entry().parser)(&options);
+        parser.begin(&mut input)?;
         Ok(Self {
             format,
+            traits: options.traits(format),
             lenient: options.lenient,
-            parser: (format.entry().parser)(&options),
+            parser,
             input,
             state: State::default(),
             skipped: Skipped::default(),
@@ -177,9 +189,16 @@ impl BlockTrace {
         self.format
     }
 
-    /// What the format's requests say.
+    /// What the requests say.
     pub const fn traits(&self) -> Traits {
-        self.format.traits()
+        self.traits
+    }
+
+    /// What the stamps count from. Where only the file tells, its first requests must have been
+    /// read; a file that gave none has no stamps.
+    pub fn origin(&self) -> Origin {
+        let stated = self.format.about().stamps.origin();
+        stated.or(self.state.origin).unwrap_or(Origin::Absent)
     }
 
     /// Empties `out` and puts the next requests into it, at least one; `false` after the last.

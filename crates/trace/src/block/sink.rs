@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::names::{Devices, Files};
 use super::request::{FileKey, Nanos, NextUse, Op, Request, Target};
+use crate::about::Origin;
 use crate::foreign::error::Complaint;
 
 /// End of the largest device: 8 EiB.
@@ -77,6 +78,8 @@ impl Skipped {
 /// What a reader keeps beside its requests.
 #[derive(Debug, Default)]
 pub(crate) struct State {
+    /// What the stamps of this file count from, where only the file tells.
+    pub origin: Option<Origin>,
     pub passed: Passed,
     pub notes: Notes,
     pub files: Files,
@@ -104,11 +107,11 @@ impl Sink<'_> {
             .checked_add(sectors)
             .is_some_and(|end| end <= MAX_SECTOR);
         if !fits {
-            return Err(Complaint {
-                field: "the last sector",
-                value: format!("{} + {}", sector, sectors),
-                allowed: "up to 18014398509481984 (8 EiB)",
-            });
+            return Err(Complaint::new(
+                "the last sector",
+                format!("{} + {}", sector, sectors),
+                "up to 18014398509481984 (8 EiB)",
+            ));
         }
         let target = Target::Device {
             device,
@@ -225,9 +228,11 @@ fn end_of(offset: u64, length: u64) -> Result<u64, Complaint> {
     offset
         .checked_add(length)
         .filter(|end| *end <= MAX_OFFSET)
-        .ok_or_else(|| Complaint {
-            field: "the last byte",
-            value: format!("{offset} + {length}"),
-            allowed: "up to 9223372036854775808 (8 EiB)",
+        .ok_or_else(|| {
+            Complaint::new(
+                "the last byte",
+                format!("{offset} + {length}"),
+                "up to 9223372036854775808 (8 EiB)",
+            )
         })
 }

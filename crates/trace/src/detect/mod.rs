@@ -12,7 +12,7 @@
 //!    the wrong format gives results that look right. None is an error that says how far the nearest
 //!    reader got, and who had doubts.
 //!
-//! A format that is named (`--format`) is not questioned.
+//! A format that is named (`--format`) or described (`--columns`) is not questioned.
 
 mod marks;
 mod trial;
@@ -23,9 +23,10 @@ use std::str::FromStr;
 
 use crate::about::About;
 use crate::block::reader::Looks;
-use crate::block::{self, BlockError};
+use crate::block::{self, BlockError, columns};
 use crate::foreign::input::Input;
 use crate::foreign::{self, ForeignError};
+use crate::quote::{shorten, shorten_to};
 use trial::Trials;
 
 /// A format of a memory trace, or of a block or file trace. Their names are different;
@@ -81,7 +82,7 @@ impl TraceFormat {
             Self::Block(format) => match &format.entry().looks {
                 Looks::Text | Looks::Binary(..) => Found::Always,
                 Looks::Doubtful(_) => Found::Unless,
-                Looks::Unknowable => Found::Never,
+                Looks::Unknowable | Looks::Described => Found::Never,
             },
         }
     }
@@ -114,7 +115,7 @@ impl FromStr for TraceFormat {
         name.parse()
             .map(Self::Block)
             .map_err(|_| DetectError::NoSuchFormat {
-                value: foreign::error::shorten(name.as_bytes()),
+                value: shorten(name.as_bytes()),
             })
     }
 }
@@ -180,7 +181,10 @@ pub fn detect(path: &Path) -> Result<TraceFormat, DetectError> {
     match recognise(&mut input)? {
         Verdict::Is(format) => Ok(format),
         Verdict::Empty => Err(DetectError::Empty { name }),
-        Verdict::Unknown(why) => Err(DetectError::Unrecognised { name, why }),
+        Verdict::Unknown(why) => {
+            let why = why + &example(input.peek()?);
+            Err(DetectError::Unrecognised { name, why })
+        }
         Verdict::OneOf(candidates) => Err(DetectError::Ambiguous { name, candidates }),
     }
 }
@@ -222,6 +226,33 @@ fn of_head(head: &[u8]) -> Verdict {
     }
 }
 
+/// Bytes of a record that an example repeats.
+const SHOWN: usize = 96;
+
+/// How a text could be described as columns, if it has some. The example reads the first record.
+fn example(head: &[u8]) -> String {
+    if !trial::is_text(head) {
+        return String::new();
+    }
+    let Some((list, record)) = columns::suggest(head) else {
+        return String::new();
+    };
+    let options = block::Options {
+        columns: list.parse().ok(),
+        ..block::Options::default()
+    };
+    let reads = block::BlockTrace::from_bytes("", head, options)
+        .and_then(|mut trace| trace.next_batch(&mut Vec::new()));
+    match reads {
+        Ok(true) => format!(
+            "; if its lines are requests, say what is in their columns; for example --columns {list} \
+             would read {} (check every column and unit)",
+            shorten_to(record, SHOWN)
+        ),
+        _ => String::new(),
+    }
+}
+
 /// The same for who reads block and file traces.
 pub(crate) fn block(input: &mut Input) -> Result<block::Format, BlockError> {
     let name = input.name().to_owned();
@@ -232,7 +263,10 @@ pub(crate) fn block(input: &mut Input) -> Result<block::Format, BlockError> {
             why: format!("this is a memory trace ({format})"),
         }),
         Verdict::Empty => Err(BlockError::Empty { name }),
-        Verdict::Unknown(why) => Err(BlockError::Unrecognised { name, why }),
+        Verdict::Unknown(why) => {
+            let why = why + &example(input.peek()?);
+            Err(BlockError::Unrecognised { name, why })
+        }
         Verdict::OneOf(candidates) => Err(BlockError::Ambiguous { name, candidates }),
     }
 }

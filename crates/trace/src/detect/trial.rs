@@ -8,9 +8,10 @@ use crate::block::reader::{Doubt, Looks, Parse};
 use crate::block::sink::{Sink, State};
 use crate::block::{self, Options};
 use crate::foreign::entry::Lines;
-use crate::foreign::error::{Complaint, ForeignError, shorten};
+use crate::foreign::error::{Complaint, ForeignError};
 use crate::foreign::input::{BUFFER, Input};
 use crate::foreign::{self, champsim};
+use crate::quote::shorten;
 
 /// Records with data that must parse; damage further on is the reader's to report.
 const RECORDS: u64 = 64;

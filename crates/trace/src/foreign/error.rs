@@ -1,13 +1,13 @@
 //! What can be wrong with a foreign trace.
 
+use std::borrow::Cow;
 use std::io;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use super::Format;
 use crate::detect::{TraceFormat, list};
-
-/// Longest part of an offending value that a message repeats, in bytes.
-const MAX_SHOWN: usize = 32;
+use crate::quote::shorten;
 
 /// Why a foreign trace cannot be read. Offsets count bytes of the unpacked stream, from 0; lines
 /// count from 1.
@@ -139,13 +139,13 @@ pub enum ForeignError {
         /// Where the record begins.
         offset: u64,
         /// Its line, in a text.
-        line: Option<u64>,
+        line: Option<NonZeroU64>,
         /// Field of the record.
         field: &'static str,
         /// What it says, shortened.
         value: String,
         /// What it may say.
-        allowed: &'static str,
+        allowed: Cow<'static, str>,
         /// It is in the last line, and no line feed ends that: the file or pipe, whichever this
         /// says, may have been cut.
         unended: Option<&'static str>,
@@ -160,38 +160,28 @@ pub enum ForeignError {
 pub(crate) struct Complaint {
     pub field: &'static str,
     pub value: String,
-    pub allowed: &'static str,
+    pub allowed: Cow<'static, str>,
 }
 
 impl Complaint {
-    pub fn text(field: &'static str, value: &[u8], allowed: &'static str) -> Self {
+    pub fn new(field: &'static str, value: String, allowed: impl Into<Cow<'static, str>>) -> Self {
         Self {
             field,
-            value: shorten(value),
-            allowed,
+            value,
+            allowed: allowed.into(),
         }
     }
 
-    pub fn number(field: &'static str, value: u64, allowed: &'static str) -> Self {
-        Self {
-            field,
-            value: value.to_string(),
-            allowed,
-        }
+    pub fn text(field: &'static str, value: &[u8], allowed: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(field, shorten(value), allowed)
+    }
+
+    pub fn number(field: &'static str, value: u64, allowed: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(field, value.to_string(), allowed)
     }
 }
 
-/// Quotes at most [`MAX_SHOWN`] bytes, printable on any terminal.
-pub(crate) fn shorten(value: &[u8]) -> String {
-    let shown = value.get(..MAX_SHOWN).unwrap_or(value).escape_ascii();
-    if value.len() > MAX_SHOWN {
-        format!("\"{shown}...\" ({} bytes)", value.len())
-    } else {
-        format!("\"{shown}\"")
-    }
-}
-
-fn at_line(line: &Option<u64>) -> String {
+fn at_line(line: &Option<NonZeroU64>) -> String {
     line.map_or_else(String::new, |n| format!(", line {n}"))
 }
 

@@ -1,6 +1,7 @@
 //! A thread's unpacked bytes, as lines or fixed records, with their offsets.
 
 use std::io::{self, Cursor, Read};
+use std::num::NonZeroU64;
 use std::path::Path;
 
 use super::container;
@@ -19,7 +20,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 #[derive(Clone, Copy, Debug, Default)]
 struct Last {
     offset: u64,
-    line: Option<u64>,
+    line: Option<NonZeroU64>,
     /// It is a line that no line feed ends.
     unended: bool,
 }
@@ -175,7 +176,7 @@ impl Input {
         }
         self.last = Last {
             offset: self.offset,
-            line: Some(self.lines + 1),
+            line: NonZeroU64::new(self.lines + 1),
             unended: false,
         };
         let mut searched = 0;

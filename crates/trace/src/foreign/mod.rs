@@ -53,6 +53,7 @@ pub use summary::{DEFAULT_DISTINCT_BOUND, Distinct, Ending, Place, Summary, Touc
 pub use thread::{ForeignThread, Identity, Notes, Skipped};
 
 use crate::about::About;
+use crate::quote::shorten;
 
 /// Makes the enum of formats and its table from one list.
 macro_rules! formats {
@@ -149,7 +150,7 @@ impl FromStr for Format {
             .into_iter()
             .find(|f| f.name() == name)
             .ok_or_else(|| ForeignError::NoSuchFormat {
-                value: error::shorten(name.as_bytes()),
+                value: shorten(name.as_bytes()),
             })
     }
 }

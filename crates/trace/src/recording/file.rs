@@ -60,6 +60,29 @@ pub struct Counts {
     pub events: u64,
 }
 
+/// A system call that was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedCall {
+    /// Its number on the recorded architecture.
+    pub number: u32,
+    /// Its name; its number in digits if the recorder knew no name.
+    pub name: String,
+    /// How many times.
+    pub count: u64,
+}
+
+impl core::fmt::Display for RefusedCall {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(
+            f,
+            "{} ({} time{})",
+            self.name,
+            self.count,
+            if self.count == 1 { "" } else { "s" }
+        )
+    }
+}
+
 /// What the file says about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileHeader {
@@ -83,6 +106,16 @@ pub struct FileHeader {
     /// Why it is not complete, for people.
     #[serde(default)]
     pub missing: Vec<String>,
+    /// System calls that the emulator refused although the kernel below has them, by number: the
+    /// program may have gone another way than on the kernel itself.
+    ///
+    /// This and the next are left out where they are empty, and readers that do not know them pass
+    /// over them: no new minor version.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<RefusedCall>,
+    /// What else the user of the recording should know, for people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
     /// How much it holds; zeros while it is being written.
     #[serde(default)]
     pub counts: Counts,
@@ -103,6 +136,8 @@ impl FileHeader {
             midway: false,
             complete: true,
             missing: Vec::new(),
+            refused: Vec::new(),
+            remarks: Vec::new(),
             counts: Counts::default(),
         }
     }
@@ -112,9 +147,10 @@ impl FileHeader {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Length of a header in the file that leaves room for growing numbers.
-    pub(crate) fn reserve(&self) -> usize {
-        let needed = PREFIX_LEN + self.json().len() + HEADER_SLACK + SUFFIX_LEN;
+    /// Length of a header in the file that leaves room for growing numbers, and for `room` bytes
+    /// of text.
+    pub(crate) fn reserve(&self, room: usize) -> usize {
+        let needed = PREFIX_LEN + self.json().len() + HEADER_SLACK + room + SUFFIX_LEN;
         needed.next_multiple_of(HEADER_UNIT)
     }
 

@@ -79,6 +79,7 @@ mod error;
 mod file;
 mod pages;
 mod predict;
+mod programs;
 mod reader;
 mod record;
 mod repair;
@@ -96,8 +97,11 @@ pub use compiled::{Block, Dictionary};
 pub use dictionary::{Base, BlockLookup, encode_dictionary};
 pub use encode::{ChunkEncoder, ChunkSummary, MAX_CHUNK_BLOCKS, MAX_CHUNK_REFS};
 pub use error::{EncodeError, ReadError, WriteError};
-pub use file::{ChunkEntry, Counts, DictionaryEntry, FileHeader, Index, MAJOR, MINOR, ThreadEntry};
+pub use file::{
+    ChunkEntry, Counts, DictionaryEntry, FileHeader, Index, MAJOR, MINOR, RefusedCall, ThreadEntry,
+};
 pub use pages::PageTouch;
+pub use programs::ProgramShare;
 pub use reader::Recording;
 pub use repair::{Repaired, repair};
 pub use replay::{RecordedThread, ReplayOptions};

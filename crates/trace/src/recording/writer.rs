@@ -64,6 +64,18 @@ impl RecordingWriter {
     /// # Errors
     /// Those of the operating system.
     pub fn create(path: &Path, header: FileHeader) -> Result<Self, WriteError> {
+        Self::create_with_room(path, header, 0)
+    }
+
+    /// As [`Self::create`], with space for `room` bytes of text that come to the header later.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn create_with_room(
+        path: &Path,
+        header: FileHeader,
+        room: usize,
+    ) -> Result<Self, WriteError> {
         let mut name = path.as_os_str().to_owned();
         name.push(".partial");
         let partial = PathBuf::from(name);
@@ -86,7 +98,7 @@ impl RecordingWriter {
             .create_new(true)
             .open(&partial)
             .map_err(fail("create"))?;
-        let reserved = header.reserve();
+        let reserved = header.reserve(room);
         let bytes = header_bytes(&unfinished(&header), reserved, &partial)?;
         file.write_all(&bytes).map_err(fail("write header"))?;
         Ok(Self {
@@ -103,8 +115,14 @@ impl RecordingWriter {
         &self.partial
     }
 
+    /// Where the recording will be.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The header; may be changed until the recording is finished, within the
-    /// space that was reserved (about 500 bytes more than at creation).
+    /// space that was reserved (about 500 bytes more than at creation, and the room that was asked
+    /// for).
     pub fn header_mut(&mut self) -> &mut FileHeader {
         &mut self.header
     }
@@ -169,7 +187,7 @@ pub struct MemoryWriter {
 impl MemoryWriter {
     /// Begins with a header that says that it is not complete.
     pub fn new(header: FileHeader) -> Self {
-        let reserved = header.reserve();
+        let reserved = header.reserve(0);
         // The space was measured a line above.
         let bytes = unfinished(&header).to_bytes(reserved).unwrap_or_default();
         Self {

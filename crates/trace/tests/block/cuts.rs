@@ -68,7 +68,13 @@ fn a_cut_in_a_text_is_seen_unless_the_last_line_parses() {
             continue;
         }
         let mut unended = 0;
-        for at in 1..=whole.len() {
+        // The first record tells how many columns there are.
+        let told = whole.split_inclusive(|b| *b == b'\n').take(2);
+        let first = match format {
+            Format::Columns => told.map(<[u8]>::len).sum(),
+            _ => 1,
+        };
+        for at in first..=whole.len() {
             let cut = &whole[..at];
             let lines = cut.iter().rposition(|b| *b == b'\n').map_or(0, |n| n + 1);
             let before = match lines {

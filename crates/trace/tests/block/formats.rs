@@ -36,6 +36,11 @@ fn every_sample_is_found_out_by_its_content() {
                 let error = found.err().expect("two formats").to_string();
                 assert!(error.contains("mqsim or disksim"), "{error}");
             }
+            // Only its user knows what is in which column.
+            Format::Columns => {
+                let error = found.err().expect("no format").to_string();
+                assert!(error.contains("for example --columns "), "{error}");
+            }
             _ => assert_eq!(found.ok().map(|t| t.format()), Some(format)),
         }
     }
@@ -202,18 +207,18 @@ fn the_next_use_is_told() {
 
 #[test]
 fn formats_say_what_they_give() {
+    let traits = |format| open(&sample(format), options(format)).traits();
     let kind = |kind| {
-        Format::ALL
-            .into_iter()
-            .filter(move |f| f.traits().target == kind)
+        let all = Format::ALL.into_iter();
+        all.filter(move |f| traits(*f).target == kind)
     };
-    assert_eq!(kind(TargetKind::Device).count(), 13);
+    assert_eq!(kind(TargetKind::Device).count(), 14);
     assert_eq!(kind(TargetKind::File).count(), 4);
     assert_eq!(kind(TargetKind::Id).count(), 8);
     for format in Format::ALL {
         for request in open(&sample(format), options(format)).requests() {
             let request = request.expect("reads");
-            match format.traits().times {
+            match traits(format).times {
                 Times::None => assert_eq!(request.time, None, "{format}"),
                 Times::Optional => {}
                 Times::Ordered | Times::Loose => assert!(request.time.is_some(), "{format}"),

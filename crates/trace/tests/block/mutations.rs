@@ -3,7 +3,7 @@
 
 use piebald_trace::block::{Format, fuzz};
 
-use crate::support::sample;
+use crate::support::{options, sample};
 
 const SEED: u64 = 0xb10c_f00d;
 const CASES: usize = 400;
@@ -91,7 +91,8 @@ fn campaign(target: impl Fn(&[u8]), seed: u64, corpus: &[u8]) {
 #[test]
 fn fuzz_every_format_keeps_its_promises() {
     for (seed, format) in (0..).zip(Format::ALL) {
-        campaign(|bytes| fuzz::read(format, bytes), seed, &sample(format));
+        let options = options(format);
+        campaign(|bytes| fuzz::read(&options, bytes), seed, &sample(format));
     }
 }
 
@@ -106,4 +107,15 @@ fn fuzz_detection_keeps_its_promises() {
 fn fuzz_layouts_keep_their_promises() {
     let text = b"a b/c 0 100 3\nx 0 7 1\na b/c 5 300 2\na b/c 3 50 1\n";
     campaign(fuzz::layout, 200, text);
+}
+
+#[test]
+fn fuzz_descriptions_of_columns_keep_their_promises() {
+    for (seed, text) in (300..).zip([
+        &b"time=1:us,op=2:R/W/*,offset=3:sector:hex,size=4:block:8KiB,device=1\n1,R,a0,8\n2,W,b0,9\n"[..],
+        b"time=t:ms,id=name:text,size=bytes,device=a+b,header=1\nt;name;bytes;a;b\n1;x;7;8;9\n2;y;1;2;3\n",
+        b"sep=blanks,op=2,offset=1:page,size=:512B\n# x\n1 r\n0x2 ws\n",
+    ]) {
+        campaign(fuzz::columns, seed, text);
+    }
 }

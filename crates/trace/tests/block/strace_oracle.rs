@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use piebald_trace::block::{BlockTrace, Op, Options, Request, Target, fuzz};
 use piebald_trace::block::{Format, Nanos};
 
+use crate::support::options;
+
 /// One process (`one.list`) and several (`many.list`).
 const ONE: [&str; 8] = [
     "plain",
@@ -200,7 +202,7 @@ fn lines_that_are_mixed_up_keep_the_readers_promises() {
                     _ => lines[from] = &lines[from][..random(&mut state) % lines[from].len()],
                 }
             }
-            fuzz::read(Format::Strace, &lines.concat());
+            fuzz::read(&options(Format::Strace), &lines.concat());
         }
     }
 }

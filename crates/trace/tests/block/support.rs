@@ -89,6 +89,11 @@ fn text_sample(format: Format) -> &'static str {
             "fio version 2 iolog\n/d/f add\n/d/f open\n/d/f read 4096 8192\n/d/f write 0 512\n\
              /d/f sync\n/d/f trim 0 4096\n/d/f read 12288 1\n/d/f close\n"
         }
+        Format::Columns => {
+            "# volume op offset length time\n419;W;4096;8192;1577808144360767\n\
+             725;R;8000;100;1577808144360977\n725;F;0;0;1577808144360978\n\
+             419;R;0;0;1577808144360979\n419;R;0x2000;512;1577808144360978.5\n"
+        }
         binary => panic!("{binary} is no text"),
     }
 }
@@ -196,6 +201,11 @@ pub fn expected(format: Format) -> &'static [&'static str] {
             "#0 - 0 read file /d/f bytes 4096+8192",
             "#1 - 0 write file /d/f bytes 0+512",
             "#2 - 0 read file /d/f bytes 12288+1",
+        ],
+        Format::Columns => &[
+            "#0 1577808144360767000 0 write disk 419 sectors 8+16",
+            "#1 1577808144360977000 0 read disk 725 sectors 15+1",
+            "#2 1577808144360978500 0 read disk 419 sectors 16+1",
         ],
         Format::W106 | Format::W106Be | Format::Valpin => &[
             "#0 - 0 read block 7",
@@ -344,9 +354,23 @@ fn accusim() -> Vec<u8> {
     bytes
 }
 
+/// What is in the columns of the sample.
+const COLUMNS: &str = "device=1,op=2:R/W/F,offset=3:B,size=4:B,time=5:us";
+
 pub fn options(format: Format) -> Options {
+    match format {
+        Format::Columns => described(COLUMNS),
+        format => Options {
+            format: Some(format),
+            ..Options::default()
+        },
+    }
+}
+
+/// For a text in columns.
+pub fn described(list: &str) -> Options {
     Options {
-        format: Some(format),
+        columns: Some(list.parse().unwrap_or_else(|e| panic!("{list}: {e}"))),
         ..Options::default()
     }
 }

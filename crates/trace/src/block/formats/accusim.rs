@@ -237,10 +237,12 @@ impl AccuSim {
     }
 
     fn seek(&mut self, pid: u32, inode: u32, t: &Transfer) -> Result<(), Complaint> {
-        let offset = u64::try_from(t.done).map_err(|_| Complaint {
-            field: "the place after the seek",
-            value: t.done.to_string(),
-            allowed: "0 to 2147483647",
+        let offset = u64::try_from(t.done).map_err(|_| {
+            Complaint::new(
+                "the place after the seek",
+                t.done.to_string(),
+                "0 to 2147483647",
+            )
         })?;
         self.position(pid, t.descriptor, inode)?.offset = offset;
         Ok(())

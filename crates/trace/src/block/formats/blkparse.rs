@@ -45,7 +45,7 @@ pub(crate) const ENTRY: Entry = Entry {
             sample: "8,0 3 11 0.009507758 697 Q WS 223490 + 8 [kjournald]\n",
         },
         source: "blkparse(1), \"default output\" and \"RWBS description\"; sectors as in blktrace",
-        stamps: Stamps::Relative("seconds since tracing began"),
+        stamps: Stamps::Shared("seconds since tracing began"),
         left_out: "all stages but one (queued, or issued where it is asked for), discards, flushes, \
                    requests without data, messages, and the summary at the end",
     },

@@ -56,7 +56,7 @@ pub(crate) const ENTRY: Entry = Entry {
         },
         source: "Linux' include/uapi/linux/blktrace_api.h (\"time in nanoseconds\"); sectors are the \
                  kernel's",
-        stamps: Stamps::Relative("nanoseconds of a clock of the machine whose origin is not told"),
+        stamps: Stamps::Shared("nanoseconds of a clock of the machine whose origin is not told"),
         left_out: "all stages but one (queued, or issued where it is asked for), discards, flushes, \
                    notices, and what follows an event",
     },
@@ -132,11 +132,11 @@ impl Blktrace {
             self.lost = true;
             let allowed = "0x65617407 (version 7), in one byte order for the whole file";
             let magic = record.first_chunk().copied().unwrap_or_default();
-            return Err(Complaint {
-                field: "the magic number",
-                value: format!("{:#010x}", u32::from_le_bytes(magic)),
+            return Err(Complaint::new(
+                "the magic number",
+                format!("{:#010x}", u32::from_le_bytes(magic)),
                 allowed,
-            });
+            ));
         }
         Ok(Event::decode(record, order))
     }

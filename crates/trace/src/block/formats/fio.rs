@@ -13,7 +13,7 @@ use super::super::request::{FileKey, Nanos, Op};
 use super::super::sink::Sink;
 use super::super::text::number;
 use super::super::{TargetKind, Times, Traits};
-use crate::about::{About, Form, Stamps};
+use crate::about::{About, Form, Origin, Stamps};
 use crate::foreign::error::Complaint;
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -114,6 +114,9 @@ impl Fio {
                 return Err(Complaint::text("the first line", line, allowed));
             }
         };
+        if self.version == Some(Version::Three) {
+            sink.state.origin = Some(Origin::Relative);
+        }
         sink.state.passed.comments += 1;
         Ok(())
     }

@@ -148,11 +148,11 @@ impl Lcs {
         };
         let Some(version) = version(&first) else {
             let found = u64::from_le_bytes(bytes_at(&first, 0));
-            return Err(input.fault(Complaint {
-                field: "the magic number",
-                value: format!("{found:#018x}"),
-                allowed: "0x123456789abcdef0",
-            }));
+            return Err(input.fault(Complaint::new(
+                "the magic number",
+                format!("{found:#018x}"),
+                "0x123456789abcdef0",
+            )));
         };
         if !self.versions.contains(&version) {
             let complaint = Complaint::number("the version", version, self.allowed);
@@ -162,11 +162,11 @@ impl Lcs {
             let rest = input.body::<{ LONG - SHORT }>(HEADER)?;
             let last = u64::from_le_bytes(bytes_at(&rest, LONG - SHORT - 8));
             if last != MAGIC {
-                return Err(input.fault(Complaint {
-                    field: "the magic number at the header's end",
-                    value: format!("{last:#018x}"),
-                    allowed: "0x123456789abcdef0",
-                }));
+                return Err(input.fault(Complaint::new(
+                    "the magic number at the header's end",
+                    format!("{last:#018x}"),
+                    "0x123456789abcdef0",
+                )));
             }
         }
         self.version = version;

@@ -4,6 +4,7 @@ pub(crate) mod accusim;
 pub(crate) mod arc;
 pub(crate) mod blkparse;
 pub(crate) mod blktrace;
+pub(crate) mod columns;
 pub(crate) mod disksim;
 pub(crate) mod fio;
 pub(crate) mod fpt;

@@ -185,15 +185,15 @@ impl Record {
 
     /// The record is the one of this number, counted from 1.
     pub fn emit(&self, number: u64, sink: &mut Sink<'_>) -> Result<(), Complaint> {
-        let next = self.next_use(number).ok_or_else(|| Complaint {
-            field: "the next use",
-            value: self.next.to_string(),
-            allowed: "-1 or 9223372036854775807 (none), or the number of a later request",
+        let next = self.next_use(number).ok_or_else(|| {
+            Complaint::new(
+                "the next use",
+                self.next.to_string(),
+                "-1 or 9223372036854775807 (none), or the number of a later request",
+            )
         })?;
-        let size = u32::try_from(self.size).map_err(|_| Complaint {
-            field: "the size",
-            value: self.size.to_string(),
-            allowed: "0 to 4294967295 bytes",
+        let size = u32::try_from(self.size).map_err(|_| {
+            Complaint::new("the size", self.size.to_string(), "0 to 4294967295 bytes")
         })?;
         match direction(self.op)? {
             None => sink.state.passed.others += 1,

@@ -20,6 +20,91 @@ fn random_streams_come_back_exactly() {
 }
 
 #[test]
+fn what_was_refused_is_kept_and_readers_need_not_know_it() {
+    let plain = FileHeader::new(vec!["x".into()]);
+    let mut told = plain.clone();
+    told.refused = vec![RefusedCall {
+        number: 425,
+        name: "io_uring_setup".into(),
+        count: 3,
+    }];
+    told.remarks = vec!["the program went another way".into()];
+    let back = |header: &FileHeader| {
+        let bytes = MemoryWriter::new(header.clone()).finish().unwrap();
+        Recording::from_bytes(bytes, "test")
+            .unwrap()
+            .header()
+            .clone()
+    };
+    assert_eq!(back(&told), told);
+    assert_eq!(back(&plain), plain);
+    // A header without them is as it was before there were any.
+    let text = serde_json::to_string(&plain).unwrap();
+    assert!(
+        !text.contains("refused") && !text.contains("remarks"),
+        "{text}"
+    );
+    assert_eq!(told.refused[0].to_string(), "io_uring_setup (3 times)");
+}
+
+#[test]
+fn text_that_comes_late_has_the_room_that_was_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("late.pbr");
+    let late = vec!["x".repeat(6000)];
+    let finish = |mut writer: RecordingWriter| {
+        writer.header_mut().remarks.clone_from(&late);
+        writer.finish()
+    };
+    let header = FileHeader::new(vec!["x".into()]);
+    let without = finish(RecordingWriter::create(&path, header.clone()).unwrap());
+    assert!(matches!(without, Err(WriteError::HeaderTooLong { .. })));
+    finish(RecordingWriter::create_with_room(&path, header, 7000).unwrap()).unwrap();
+    assert_eq!(Recording::open(&path).unwrap().header().remarks, late);
+}
+
+#[test]
+fn programs_are_named_with_their_forked_children() {
+    let mut r = Random(5);
+    let dict = random_dictionary(&mut r, 4);
+    let start = |seq, argv: &[&str]| {
+        let argv = argv.iter().map(|&a| a.to_owned()).collect();
+        let (pid, tid) = (1, 1);
+        (0, at(seq, EventKind::Start { pid, tid, argv }))
+    };
+    let mut writer = MemoryWriter::new(FileHeader::new(vec!["x".into()]));
+    let raw = random_raw(&mut r, &dict, 300);
+    let out = writer.records();
+    // Process 1 is a fork of 0, and 2 one of 1; process 3 runs another program.
+    let base = |process| Some(Base { process, blocks: 4 });
+    encode_dictionary(0, None, 0, &dict, out).unwrap();
+    encode_dictionary(1, base(0), 4, &[], out).unwrap();
+    encode_dictionary(2, base(1), 4, &[], out).unwrap();
+    encode_dictionary(3, None, 0, &dict, out).unwrap();
+    for (process, argv) in [
+        (0, &["/bin/sh", "-c"][..]),
+        (1, &[]),
+        (2, &[]),
+        (3, &["sed"]),
+    ] {
+        let mut encoder = ChunkEncoder::new(process, process, 1, 1).unwrap();
+        let events = [start(process.into(), argv)];
+        encoder.encode(&dict, &raw, &events, out).unwrap();
+    }
+    let recording = Recording::from_bytes(writer.finish().unwrap(), "test").unwrap();
+    let one = recording.index().threads[0].refs;
+    let share = |name: &str, processes| ProgramShare {
+        name: name.into(),
+        processes,
+        references: one * processes,
+    };
+    assert_eq!(
+        recording.programs().unwrap(),
+        [share("sh", 3), share("sed", 1)]
+    );
+}
+
+#[test]
 fn events_keep_their_place_and_content() {
     for seed in 0..40 {
         let mut r = Random(seed);

@@ -2,6 +2,7 @@
 
 use super::super::super::request::Nanos;
 use super::super::super::text::{plain, seconds};
+use crate::about::Origin;
 
 const NS_PER_S: u64 = 1_000_000_000;
 const DAY: u64 = 86_400 * NS_PER_S;
@@ -32,6 +33,15 @@ impl Clock {
             // The seconds since 1970 have so many digits from 1973 to 2286.
             9..=10 => Some(Self::Epoch(ns)),
             _ => None,
+        }
+    }
+
+    /// What it counts from.
+    pub const fn origin(self) -> Origin {
+        match self {
+            Self::Epoch(_) => Origin::Absolute,
+            Self::OfDay(_) => Origin::OfDay,
+            Self::Since(_) => Origin::Relative,
         }
     }
 

@@ -20,6 +20,7 @@ impl Strace {
         self.lines += 1;
         if let Some(clock) = line.time {
             self.calendar.resolve(clock);
+            sink.state.origin.get_or_insert(clock.origin());
         }
         // The time of a call behind words of the program is not looked for among them.
         let time = self.calendar.now;

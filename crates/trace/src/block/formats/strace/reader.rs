@@ -1,5 +1,7 @@
 //! From lines to events: what of a log is strace's, and what belongs together.
 
+use std::num::NonZeroU64;
+
 use super::super::super::reader::Parse;
 use super::super::super::sink::Sink;
 use super::Strace;
@@ -227,7 +229,7 @@ fn at(place: Place, mut error: ForeignError) -> ForeignError {
         ..
     } = &mut error
     {
-        (*offset, *line, *unended) = (place.byte, Some(place.line), None);
+        (*offset, *line, *unended) = (place.byte, NonZeroU64::new(place.line), None);
     }
     error
 }

@@ -4,20 +4,34 @@
 //! use counts up to 3 and moves nothing; a page at the end of main with uses goes
 //! round again with one less.
 //!
-//! # Choices where text and pseudo-code leave room
+//! # Which rules
+//!
+//! The pseudo-code leaves room, and the authors' programs do what it does not say. Each
+//! form is a [`Rule`]:
+//!
+//! | | [`Rule::LibCacheSim`], default | [`Rule::Artifact`] | [`Rule::Paper`] |
+//! |---|---|---|---|
+//! | source | libCacheSim 0.3.5, `S3FIFO.c` | `S3FIFO.c` of the SOSP artifact, now `S3FIFOv0.c` | algorithm 1 |
+//! | a new page while memory fills | enters main if small has its share | enters small | enters small |
+//! | a page of small moves on to main | the next one of small is looked at, until one leaves or small is empty | the same | the queue is chosen anew (lines 12 and 20) |
+//! | the name of a page that is asked for | leaves ghost at the lookup | the same | leaves ghost when the page is in memory (lines 5 to 8) |
+//!
+//! The first row makes most of the difference: what enters main while memory fills
+//! stays longer, on a loop for ever.
+//!
+//! # Choices that they share
 //!
 //! * A page of small moves to main if it was used *more than once* since it came
 //!   (algorithm 1, line 18: `freq > 1`); its count starts at 0 again, as the text
 //!   says (the access bits are cleared during the move).
 //! * Memory is taken from small if that holds at least its share of the capacity,
-//!   else from main (line 12), one page at a time: line 20, which evicts from main
-//!   as soon as a move fills it, is what the next look at small's length comes to.
-//!   An empty queue leaves its turn to the other.
-//! * Small has 10 % of the capacity, at least a page; ghost holds as many names as
-//!   main has pages.
-//! * Whether a page is a ghost is decided at the miss, before room is made, not
-//!   after it (lines 5 to 8). It differs if the page was the oldest ghost.
-//! * The name leaves ghost when the page comes in.
+//!   else from main (line 12), one page at a time. An empty queue leaves its turn to
+//!   the other.
+//! * Small has 10 % of the capacity, at least a page; ghost holds 90 % of the capacity
+//!   in names, as many as main has pages. libCacheSim refuses a small of no page, and
+//!   lets nothing into a small of one page.
+//! * Whether a page is a ghost is decided at the miss, before room is made. It differs
+//!   if the page was the oldest ghost.
 //! * A page that was read ahead and not used yet has not been seen: its first use
 //!   does not count, as that of a page that was waited for does not; if it leaves
 //!   unseen, its name is not kept. If it was read ahead while its name was in ghost,
@@ -27,6 +41,10 @@
 //!   used often enough to move on does so, and one of main has a use less, as if
 //!   their turn had come.
 
+mod config;
+
+use core::iter;
+
 use piebald_units::Picos;
 
 use super::{
@@ -35,13 +53,14 @@ use super::{
         Answer, Book, DETACHED, DETACHED_SECOND, FIRST, GHOST, OWN, PLACE, SECOND, attached,
         detached, in_memory, require,
     },
-    config::{self, percent, within},
     ghosts::{Ghosts, is_ghost},
     list::List,
 };
 use crate::contract::replacement::{
     Base, BrokenOrder, Effort, Fetch, Gone, Insert, PageRef, Replacement, State, Touch,
 };
+
+pub use config::{Config, Rule};
 
 /// On small.
 const SMALL: u8 = FIRST;
@@ -51,57 +70,10 @@ const MAIN: u8 = SECOND;
 const USE: u8 = OWN;
 /// The uses, in a mark: two bits.
 const USES: u8 = 3 * USE;
-/// A page of small that was read ahead and not used yet.
+/// Read ahead and not used yet.
 const UNSEEN: u8 = OWN << 2;
 /// Its name was in ghost when it was read ahead.
 const NAMED: u8 = OWN << 3;
-
-/// The thresholds of [`S3Fifo`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// The size of memory.
-    pub room: config::Config,
-    /// Small's share of the capacity, 0 to 100. Default 10 (section 4.1).
-    pub small_percent: u32,
-    /// A page of small moves to main if it was used more often than this, 0 to 2.
-    /// Default 1 (algorithm 1, line 18).
-    pub promote_above: u8,
-    /// Names in ghost, as a share of main's size, 0 to 1000. Default 100 (section
-    /// 4.1).
-    pub ghost_percent: u32,
-}
-
-impl Config {
-    /// The paper's choice for a memory of so many pages.
-    pub const fn new(capacity: u32) -> Self {
-        Self {
-            room: config::Config::new(capacity),
-            small_percent: 10,
-            promote_above: 1,
-            ghost_percent: 100,
-        }
-    }
-
-    fn small(&self) -> u32 {
-        percent(self.room.capacity, self.small_percent).max(1)
-    }
-
-    fn ghosts(&self) -> u32 {
-        let main = self.room.capacity.saturating_sub(self.small());
-        percent(main, self.ghost_percent)
-    }
-
-    /// Numbers needed: pages and names.
-    ///
-    /// # Errors
-    /// If a threshold is out of its range, or the size of memory is.
-    pub fn slots(&self) -> Result<u32, NewError> {
-        within("small_percent", self.small_percent, 0, 100)?;
-        within("promote_above", self.promote_above.into(), 0, 2)?;
-        within("ghost_percent", self.ghost_percent, 0, 1000)?;
-        self.room.slots_with(self.ghosts())
-    }
-}
 
 /// S3-FIFO. A hit touches one byte. An eviction looks at each page of main at most
 /// four times, and takes off no more uses than there were.
@@ -114,6 +86,9 @@ pub struct S3Fifo<S> {
     small_share: u32,
     /// The uses that are not enough, in a mark.
     too_few: u8,
+    rule: Rule,
+    /// A page was evicted: memory is not filling for the first time.
+    has_evicted: bool,
 }
 
 impl<S: Store> S3Fifo<S> {
@@ -126,9 +101,11 @@ impl<S: Store> S3Fifo<S> {
             book: Book::new(store, config.room.capacity, config.slots()?)?,
             small: List::EMPTY,
             main: List::EMPTY,
-            ghosts: Ghosts::new(config.ghosts()),
+            ghosts: Ghosts::new(config.ghosts(), config.rule.names()),
             small_share: config.small(),
             too_few: config.promote_above.wrapping_mul(USE),
+            rule: config.rule,
+            has_evicted: false,
         })
     }
 
@@ -147,11 +124,26 @@ impl<S: Store> S3Fifo<S> {
         }
     }
 
+    /// Does an eviction begin with small?
+    #[inline]
+    const fn begins_with_small(&self) -> bool {
+        self.small.len() >= self.small_share || self.main.is_empty()
+    }
+
+    /// Does small stay in turn after a page of it moved on?
+    #[inline]
+    fn stays_with_small(&self) -> bool {
+        match self.rule {
+            Rule::LibCacheSim | Rule::Artifact => !self.small.is_empty(),
+            Rule::Paper => self.begins_with_small(),
+        }
+    }
+
     /// Carries out promotions and second chances up to the next victim.
     #[inline]
     fn turn(&mut self) -> Option<u32> {
+        let mut from_small = self.begins_with_small();
         loop {
-            let from_small = self.small.len() >= self.small_share || self.main.is_empty();
             let next = if from_small { &self.small } else { &self.main };
             let at = next.oldest()?;
             let mark = self.book.mark(at);
@@ -163,9 +155,62 @@ impl<S: Store> S3Fifo<S> {
             if from_small {
                 self.book.unlink(&mut self.small, at);
                 self.book.push(&mut self.main, at, MAIN);
+                from_small = self.stays_with_small();
             } else {
                 self.book.set_mark(at, mark.wrapping_sub(USE));
                 self.book.rotate(&mut self.main);
+            }
+        }
+    }
+
+    /// Does a new page enter main because memory fills for the first time and small has
+    /// its share?
+    #[inline]
+    fn fills_main(&self) -> bool {
+        self.rule == Rule::LibCacheSim && !self.has_evicted && self.small.len() >= self.small_share
+    }
+
+    /// Would a page of small move on to main?
+    #[inline]
+    fn moves_on(&self, at: u32) -> bool {
+        self.uses(at) > self.too_few
+    }
+
+    /// The victims of small before main has any, if the queue is chosen anew for each
+    /// page. Answers how many pages of small are passed: gone, or moved on.
+    fn leave_above(&self, answer: &mut Answer<'_>) -> usize {
+        let above = self.above();
+        let small = self.small.walk(self.book.links()).take(above);
+        answer.extend(small.filter(|at| !self.moves_on(*at)));
+        above
+    }
+
+    /// The same if small stays in turn until a page of it leaves.
+    fn leave_in_runs(&self, answer: &mut Answer<'_>) -> usize {
+        let (all, above) = (self.small.len() as usize, self.above());
+        let mut rest = self.small.walk(self.book.links());
+        let mut passed: usize = 0;
+        while passed < above {
+            match rest.find(|at| {
+                passed = passed.wrapping_add(1);
+                !self.moves_on(*at)
+            }) {
+                Some(victim) => answer.extend(iter::once(victim)),
+                None => return all,
+            }
+        }
+        passed
+    }
+
+    /// The victims of small when main is empty: each that leaves goes before those that
+    /// moved on on the way to it.
+    fn rest_in_runs(&self, answer: &mut Answer<'_>, mut rest: impl Iterator<Item = u32> + Clone) {
+        while !answer.is_full() {
+            let run = rest.clone().take_while(|at| self.moves_on(*at));
+            let victim = rest.find(|at| !self.moves_on(*at));
+            answer.extend(victim.into_iter().chain(run));
+            if victim.is_none() {
+                return;
             }
         }
     }
@@ -196,6 +241,7 @@ impl<S: Store> S3Fifo<S> {
         let mark = self.book.mark(at);
         self.unlink(at, mark);
         self.book.left();
+        self.has_evicted |= why == Gone::Evicted;
         let has_name = mark & (UNSEEN | NAMED) != UNSEEN;
         match (mark & PLACE, why) {
             (SMALL | DETACHED, Gone::Evicted) if has_name => {
@@ -224,13 +270,15 @@ impl<S: Store> Replacement for S3Fifo<S> {
         self.book.came();
         let (at, named) = (page.0, is_ghost(mark));
         self.ghosts.recall(&mut self.book, at, mark);
-        match (insert.fetch, named) {
-            (Fetch::Demand, true) => self.book.push(&mut self.main, at, MAIN),
-            (Fetch::Demand, false) => self.book.push(&mut self.small, at, SMALL),
-            (Fetch::Readahead, true) => {
-                self.book.push(&mut self.small, at, SMALL | UNSEEN | NAMED);
-            }
-            (Fetch::Readahead, false) => self.book.push(&mut self.small, at, SMALL | UNSEEN),
+        let bits = match (insert.fetch, named) {
+            (Fetch::Demand, _) => 0,
+            (Fetch::Readahead, true) => UNSEEN | NAMED,
+            (Fetch::Readahead, false) => UNSEEN,
+        };
+        if (named && bits == 0) || (!named && self.fills_main()) {
+            self.book.push(&mut self.main, at, MAIN | bits);
+        } else {
+            self.book.push(&mut self.small, at, SMALL | bits);
         }
     }
 
@@ -253,19 +301,25 @@ impl<S: Store> Replacement for S3Fifo<S> {
 
     fn propose(&self, out: &mut [PageRef]) -> usize {
         let mut answer = Answer::new(out);
-        let (links, above) = (self.book.links(), self.above());
-        let small = self.small.walk(links);
-        let enough = |at: &u32| self.uses(*at) > self.too_few;
-        let (leave, move_on) = (small.clone().take(above), small.clone().take(above));
-        answer.extend(leave.filter(|at| !enough(at)));
+        let passed = match self.rule {
+            Rule::LibCacheSim | Rule::Artifact => self.leave_in_runs(&mut answer),
+            Rule::Paper => self.leave_above(&mut answer),
+        };
+        let small = self.small.walk(self.book.links());
+        let moved_on = small.clone().take(passed).filter(|at| self.moves_on(*at));
         for round in 0..=3 {
             let due = |at: &u32| self.uses(*at) == USE.wrapping_mul(round);
-            answer.extend(self.main.walk(links).filter(due));
+            answer.extend(self.main.walk(self.book.links()).filter(due));
             if round == 0 {
-                answer.extend(move_on.clone().filter(enough));
+                answer.extend(moved_on.clone());
             }
         }
-        answer.extend(small.skip(above));
+        match self.rule {
+            Rule::LibCacheSim | Rule::Artifact => {
+                self.rest_in_runs(&mut answer, small.skip(passed))
+            }
+            Rule::Paper => answer.extend(small.skip(passed)),
+        }
         answer.len()
     }
 
@@ -295,7 +349,7 @@ impl<S: Store> Replacement for S3Fifo<S> {
             (true, true) => self.book.push(&mut self.main, at, MAIN),
             (true, false) => self.book.push(&mut self.small, at, SMALL | bits),
             (false, _) => {
-                let left = uses.saturating_sub(USE);
+                let left = uses.saturating_sub(USE) | mark & UNSEEN;
                 self.book.push(&mut self.main, at, MAIN | left);
             }
         }
@@ -330,10 +384,7 @@ impl<S: Store> Replacement for S3Fifo<S> {
             (self.ghosts.list(), GHOST),
         ];
         self.book.validate(&lists)?;
-        require(
-            self.ghosts.fits(),
-            "ghost holds at most as many names as main pages",
-        )
+        require(self.ghosts.fits(), "ghost holds at most its share of names")
     }
 }
 

@@ -1,0 +1,136 @@
+//! `piebald record`: what it refuses, and what it tells.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+const PIEBALD: &str = env!("CARGO_BIN_EXE_piebald");
+
+fn run(dir: &Path, program: &str, args: &[&str]) -> (i32, String, String) {
+    let output = Command::new(program)
+        .args(args)
+        .current_dir(dir)
+        .output()
+        .expect("runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        output.status.code().expect("not killed"),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+fn compile(dir: &Path, name: &str, source: &str, options: &[&str]) -> PathBuf {
+    let file = dir.join(format!("{name}.c"));
+    fs::write(&file, source).expect("written");
+    let status = Command::new("cc")
+        .args(["-O1", "-o", name, &format!("{name}.c")])
+        .args(options)
+        .current_dir(dir)
+        .status();
+    let status = status.expect("cc runs (Debian package build-essential)");
+    assert!(status.success(), "cc {name}");
+    fs::remove_file(file).expect("removed");
+    dir.join(name)
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).expect("lists");
+    let mut names: Vec<String> = entries
+        .map(|e| e.expect("entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
+fn a_program_with_a_sanitizer_is_refused_before_it_starts() {
+    let dir = tempfile::tempdir().expect("folder");
+    compile(
+        dir.path(),
+        "asan",
+        "int main(void) { return 0; }",
+        &["-fsanitize=address"],
+    );
+    let args = ["record", "-o", "x.pbr", "--", "./asan"];
+    let (code, _, err) = run(dir.path(), PIEBALD, &args);
+    assert_eq!(code, 2, "{err}");
+    for part in [
+        "./asan: built with AddressSanitizer",
+        "without -fsanitize=address",
+    ] {
+        assert!(err.contains(part), "{err}");
+    }
+    assert_eq!(names(dir.path()), ["asan"]);
+}
+
+#[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
+fn a_skip_beyond_the_end_leaves_no_file_and_says_where_the_end_is() {
+    let dir = tempfile::tempdir().expect("folder");
+    let args = ["record", "--skip", "100G", "-o", "x.pbr", "--", "true"];
+    let (code, _, err) = run(dir.path(), PIEBALD, &args);
+    assert_eq!(code, 1, "{err}");
+    assert!(
+        err.contains("nothing was recorded: the program made "),
+        "{err}"
+    );
+    assert!(
+        err.contains("the first 100000000000 were to be skipped"),
+        "{err}"
+    );
+    assert!(names(dir.path()).is_empty());
+}
+
+#[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
+fn a_limit_on_file_sizes_that_leaves_no_room_is_named() {
+    let dir = tempfile::tempdir().expect("folder");
+    let script = format!("ulimit -f 8; {PIEBALD} record -o x.pbr -- true");
+    let (code, _, err) = run(dir.path(), "bash", &["-c", &script]);
+    assert_eq!(code, 1, "{err}");
+    assert!(
+        err.contains("the limit on file sizes (ulimit -f) is 8192 bytes; recording needs at least"),
+        "{err}"
+    );
+    assert!(names(dir.path()).is_empty());
+}
+
+#[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
+fn what_was_refused_and_which_programs_ran_is_told_at_once_and_later() {
+    let dir = tempfile::tempdir().expect("folder");
+    let source = "#include <unistd.h>\nint main(void) { syscall(437, -1, \"x\", 0, 0); return 0; }";
+    compile(dir.path(), "refused", source, &[]);
+    let args = [
+        "record",
+        "-o",
+        "x.pbr",
+        "--",
+        "sh",
+        "-c",
+        "./refused; ./refused; :",
+    ];
+    let (code, _, told) = run(dir.path(), PIEBALD, &args);
+    assert_eq!(code, 0, "{told}");
+    let (code, info, err) = run(dir.path(), PIEBALD, &["trace", "info", "x.pbr"]);
+    assert_eq!(code, 0, "{err}");
+    for text in [&told, &info] {
+        assert!(
+            text.contains("openat2 (2 times); the program may have gone"),
+            "{text}"
+        );
+        assert!(
+            text.contains("processes by program, with their references: "),
+            "{text}"
+        );
+        assert!(text.contains("refused 2 ("), "{text}");
+    }
+    assert!(
+        info.contains("refused by QEMU, although the recorder's kernel has them: "),
+        "{info}"
+    );
+}

@@ -1,0 +1,190 @@
+//! Several traces become one stream in the order in which their requests were made.
+
+use std::fs;
+use std::path::PathBuf;
+
+use piebald_sim::replay::{Align, Batch, CallStream, InputError, InputSetup, Merge};
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder"))
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.path().join(name);
+        fs::write(&path, text).expect("written");
+        path
+    }
+}
+
+fn open(paths: &[PathBuf], align: Align) -> Result<CallStream, InputError> {
+    CallStream::open(&InputSetup {
+        paths: paths.to_vec(),
+        align,
+        ..InputSetup::default()
+    })
+}
+
+/// Trace, space and first page of each call, and the times in microseconds.
+fn calls(stream: &mut CallStream) -> (Vec<(u64, u32, u64)>, Vec<u64>) {
+    let (mut calls, mut times) = (Vec::new(), Vec::new());
+    let mut batch = Batch::default();
+    while stream.next_batch(&mut batch).expect("calls") {
+        for call in &batch.calls {
+            calls.push((call.task >> 32, call.space.0, call.first));
+            times.extend(call.time.map(|t| t.0 / 1000));
+        }
+    }
+    (calls, times)
+}
+
+/// A line of MSR Cambridge: tenths of microseconds since 1601.
+fn msr(us: u64, host: &str, disk: u32, page: u64) -> String {
+    let time = 128_166_372_000_000_000 + us * 10;
+    format!("{time},{host},{disk},Read,{},4096,100\n", page * 4096)
+}
+
+#[test]
+fn stamps_that_count_from_a_date_decide_and_equal_ones_keep_the_order_of_the_files() {
+    let folder = Folder::new();
+    let a = folder.file(
+        "a",
+        &[msr(50, "h", 0, 1), msr(70, "h", 0, 2), msr(90, "h", 0, 3)].concat(),
+    );
+    let b = folder.file("b", &[msr(10, "h", 1, 4), msr(70, "h", 1, 5)].concat());
+    let mut stream = open(&[a.clone(), b.clone()], Align::Stamps).expect("a stream");
+    assert_eq!(stream.merge(), Merge::ByStamp);
+    let (found, times) = calls(&mut stream);
+    let order: Vec<(u64, u64)> = found.iter().map(|c| (c.0, c.2)).collect();
+    assert_eq!(order, [(1, 4), (0, 1), (0, 2), (1, 5), (0, 3)]);
+    assert_eq!(times, [0, 40, 60, 60, 80]);
+    let mut turned = open(&[b, a], Align::Stamps).expect("a stream");
+    let order: Vec<u64> = calls(&mut turned).0.iter().map(|c| c.2).collect();
+    assert_eq!(order, [4, 1, 5, 2, 3]);
+}
+
+#[test]
+fn what_has_the_same_name_in_files_of_one_clock_is_the_same() {
+    let folder = Folder::new();
+    let a = folder.file("a", &[msr(10, "h", 0, 7), msr(30, "h", 0, 7)].concat());
+    let b = folder.file("b", &[msr(20, "h", 0, 7), msr(40, "other", 0, 7)].concat());
+    let mut stream = open(&[a.clone(), b.clone()], Align::Stamps).expect("a stream");
+    let (found, _) = calls(&mut stream);
+    let spaces: Vec<u32> = found.iter().map(|c| c.1).collect();
+    assert_eq!((spaces, stream.spaces().len()), (vec![0, 0, 0, 1], 2));
+    // Two runs that are laid beside one another have nothing in common.
+    let mut apart = open(&[a, b], Align::Start).expect("a stream");
+    assert_eq!(apart.merge(), Merge::ByTime);
+    let (found, times) = calls(&mut apart);
+    assert_eq!(times, [0, 0, 20, 20]);
+    assert_eq!((found.len(), apart.spaces().len()), (4, 3));
+}
+
+/// What strace -ff -ttt writes of one process.
+fn strace(stamps: &[(&str, u64)]) -> String {
+    let mut text = format!(
+        "{} openat(AT_FDCWD, \"/data/f\", O_RDONLY) = 3\n",
+        stamps[0].0
+    );
+    for (time, page) in stamps {
+        let at = page * 4096;
+        text += &format!("{time} pread64(3, \"x\"..., 4096, {at}) = 4096\n");
+    }
+    text
+}
+
+#[test]
+fn logs_of_the_processes_of_one_program_are_one() {
+    let folder = Folder::new();
+    let a = folder.file(
+        "log.1",
+        &strace(&[("1600000000.000010", 1), ("1600000000.000030", 3)]),
+    );
+    let b = folder.file(
+        "log.2",
+        &strace(&[("1600000000.000020", 1), ("1600000000.000040", 4)]),
+    );
+    // A process that touched no file.
+    let idle = folder.file(
+        "log.3",
+        "1600000000.000015 getpid() = 3\n1600000000.000016 +++ exited with 0 +++\n",
+    );
+    let mut stream = open(&[a.clone(), b, idle], Align::Stamps).expect("a stream");
+    let (found, _) = calls(&mut stream);
+    let order: Vec<(u32, u64)> = found.iter().map(|c| (c.1, c.2)).collect();
+    assert_eq!(order, [(0, 1), (0, 1), (0, 3), (0, 4)]);
+    // The same with -r: nobody knows when the second began.
+    let c = folder.file("log.4", &strace(&[("0.000010", 1), ("0.000020", 3)]));
+    let d = folder.file("log.5", &strace(&[("0.000010", 1), ("0.000020", 3)]));
+    let error = open(&[c, d], Align::Stamps)
+        .err()
+        .expect("refused")
+        .to_string();
+    assert!(
+        error.contains("log.4") && error.contains("--align start"),
+        "{error}"
+    );
+    // And not with a log that has other times.
+    let e = folder.file("log.6", &strace(&[("12:00:00.000010", 1)]));
+    let error = open(&[a, e], Align::Stamps)
+        .err()
+        .expect("refused")
+        .to_string();
+    assert!(
+        error.contains("a date") && error.contains("midnight"),
+        "{error}"
+    );
+}
+
+#[test]
+fn relative_times_are_laid_beside_one_another_only_if_that_is_asked_for() {
+    let folder = Folder::new();
+    let spc = |us: &[(u32, u64)]| -> String {
+        let line = |(us, page): &(u32, u64)| format!("0,{},4096,r,0.{us:06}\n", page * 8);
+        us.iter().map(line).collect()
+    };
+    let a = folder.file("a.spc", &spc(&[(100, 1), (300, 2)]));
+    let b = folder.file("b.spc", &spc(&[(700, 3), (800, 4)]));
+    let error = open(&[a.clone(), b.clone()], Align::Stamps)
+        .err()
+        .expect("refused");
+    let text = error.to_string();
+    for part in [
+        "a.spc",
+        "b.spc",
+        "a moment of this trace alone",
+        "--align start",
+        "--align turn",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let mut start = open(&[a.clone(), b.clone()], Align::Start).expect("a stream");
+    let order: Vec<u64> = calls(&mut start).0.iter().map(|c| c.2).collect();
+    assert_eq!(order, [1, 3, 4, 2]);
+    let mut turn = open(&[a, b], Align::Turn).expect("a stream");
+    assert_eq!(turn.merge(), Merge::InTurn);
+    let order: Vec<u64> = calls(&mut turn).0.iter().map(|c| c.2).collect();
+    assert_eq!(order, [1, 3, 2, 4]);
+}
+
+#[test]
+fn traces_without_times_give_a_request_in_turn_and_do_not_mix_with_others() {
+    let folder = Folder::new();
+    let a = folder.file("a.ids", "1\n2\n3\n4\n5\n6\n7\n8\n");
+    let b = folder.file("b.ids", "11\n12\n13\n14\n15\n16\n");
+    let stream = open(&[a.clone(), b.clone()], Align::Stamps).expect("a stream");
+    assert_eq!(stream.merge(), Merge::InTurn);
+    let error = open(&[a.clone(), b], Align::Start)
+        .err()
+        .expect("refused")
+        .to_string();
+    assert!(error.contains("neither has times"), "{error}");
+    let timed = folder.file("c.csv", &msr(10, "h", 0, 7));
+    let error = open(&[timed, a], Align::Stamps)
+        .err()
+        .expect("refused")
+        .to_string();
+    assert!(error.contains("a.ids has no times"), "{error}");
+}
