@@ -6,10 +6,7 @@ use piebald_linux::{CompareError, Comparison, Finding, Quantity, Trial, compare}
 use piebald_report::Sample;
 use serde_json::{Value, json};
 
-use crate::{
-    failure::{Failure, print},
-    live, running,
-};
+use crate::{failure::Failure, json::Json, live, running};
 
 /// Arguments of `piebald compare`.
 #[derive(clap::Args)]
@@ -30,9 +27,8 @@ pub(crate) struct Args {
     /// Empty the page cache before each run, so that files too lie where the run has them
     #[arg(long)]
     cold: bool,
-    /// As JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
     /// Say nothing meanwhile
     #[arg(short, long)]
     quiet: bool,
@@ -64,10 +60,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         CompareError::Program { .. } => Failure::usage(error),
         error => Failure::failed(error),
     })?;
-    print(&match args.json {
-        true => format!("{:#}\n", as_json(&found)),
-        false => as_text(&found),
-    })?;
+    args.json.show(&as_text(&found), &as_json(&found))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,6 +2,8 @@
 
 use std::{fmt::Display, io::Write, process::ExitCode};
 
+use crate::running;
+
 /// A message for the user and the exit code that goes with it.
 pub(crate) struct Failure {
     code: u8,
@@ -30,10 +32,13 @@ impl Failure {
         Self { code, ..self }
     }
 
-    /// Prints the message and gives the exit code.
+    /// Prints the message and gives the exit code, which says so if a signal stopped the work.
     pub(crate) fn report(&self) -> ExitCode {
         let _ = writeln!(std::io::stderr(), "piebald: {}", self.message);
-        ExitCode::from(self.code)
+        ExitCode::from(match self.code {
+            1 => running::failure_code(1),
+            code => code,
+        })
     }
 }
 

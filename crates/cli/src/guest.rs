@@ -4,12 +4,9 @@ use std::{path::PathBuf, process::ExitCode};
 
 use piebald_guest::{BootError, Finding, Hooks, Scenario, Tools, boots, check, run as run_guests};
 use piebald_lab::machine_lines;
+use serde_json::json;
 
-use crate::{
-    failure::{Failure, print},
-    outputs::Outputs,
-    running,
-};
+use crate::{failure::Failure, json::Json, outputs::Outputs, running};
 
 /// Arguments of `piebald guest`.
 #[derive(clap::Args)]
@@ -27,6 +24,8 @@ enum Verb {
         /// The plugin, if it is not near this program
         #[arg(long, value_name = "FILE")]
         plugin: Option<PathBuf>,
+        #[command(flatten)]
+        json: Json,
     },
 }
 
@@ -50,7 +49,7 @@ struct RunArgs {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     match &args.verb {
         Verb::Run(args) => study(args),
-        Verb::Check { plugin } => report(&check(plugin.as_deref())),
+        Verb::Check { plugin, json } => report(&check(plugin.as_deref()), json),
     }
 }
 
@@ -75,10 +74,7 @@ fn study(args: &RunArgs) -> Result<ExitCode, Failure> {
     study.machine.lines = machine_lines(&scenario.machine);
     study.command = Some(format!("piebald guest run {}", args.scenario.display()));
     args.outputs.show(&study)?;
-    Ok(match study.complete {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    Ok(running::ended(study.complete))
 }
 
 fn failure(error: BootError) -> Failure {
@@ -88,7 +84,7 @@ fn failure(error: BootError) -> Failure {
     }
 }
 
-fn report(findings: &[Finding]) -> Result<ExitCode, Failure> {
+fn report(findings: &[Finding], json: &Json) -> Result<ExitCode, Failure> {
     let mut text = String::new();
     for finding in findings {
         let line = match &finding.found {
@@ -97,7 +93,12 @@ fn report(findings: &[Finding]) -> Result<ExitCode, Failure> {
         };
         text += &line;
     }
-    print(&text)?;
+    let each = findings.iter().map(|finding| {
+        let remedy = finding.found.is_none().then_some(&finding.remedy);
+        json!({ "what": finding.what, "found": finding.found, "remedy": remedy })
+    });
+    let value = json!({ "schema": 1, "findings": each.collect::<Vec<_>>() });
+    json.show(&text, &value)?;
     Ok(match findings.iter().all(|f| f.found.is_some()) {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,

@@ -12,6 +12,12 @@ pub(crate) fn root() -> PathBuf {
     std::env::var_os("PIEBALD_ROOT").map_or(PathBuf::from("/"), PathBuf::from)
 }
 
+/// The kernel's release: of the copy, if there is one.
+pub(crate) fn release(root: &Path) -> String {
+    let copied = std::fs::read_to_string(root.join("proc/sys/kernel/osrelease"));
+    copied.map_or_else(|_| piebald_linux::release(), |text| text.trim().to_owned())
+}
+
 /// The module, which has to be loaded.
 pub(crate) fn module() -> Result<Module, Failure> {
     Module::attach(&root()).map_err(failure)

@@ -7,7 +7,7 @@ use std::{
 
 use piebald_linux::{
     BuildError, MapBits, Module, ModuleError, Parameters, build_module, checkout_above, headers_of,
-    load, memory_end, release, unload,
+    load, memory_end, unload, unsupported,
 };
 
 use crate::{
@@ -65,12 +65,28 @@ fn fits(map: &MapBits, root: &Path) -> Result<(), Failure> {
 fn first(root: &Path, args: &Args) -> Result<(), Failure> {
     let file = match &args.module {
         Some(file) => file.clone(),
-        None => build(root).map_err(Failure::failed)?,
+        None => {
+            supported(root)?;
+            build(root).map_err(Failure::failed)?
+        }
     };
     let parameters = Parameters {
         map: args.map.clone(),
     };
     load(&file, &parameters).map_err(Failure::failed)
+}
+
+/// Before anything is built: the module takes few kernels and machines.
+fn supported(root: &Path) -> Result<(), Failure> {
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
+    let why = unsupported(&live::release(root), &read);
+    match why.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::failed(format!(
+            "the module cannot be loaded here: {}",
+            why.join("; ")
+        ))),
+    }
 }
 
 /// The module is loaded: it can get a map.
@@ -90,7 +106,7 @@ fn again(module: &Module, args: &Args) -> Result<(), Failure> {
 }
 
 fn build(root: &Path) -> Result<PathBuf, BuildError> {
-    let release = release();
+    let release = live::release(root);
     let headers = headers_of(root, &release);
     let program = std::env::current_exe().unwrap_or_default();
     let Some(checkout) = checkout_above(&program) else {
@@ -100,6 +116,12 @@ fn build(root: &Path) -> Result<PathBuf, BuildError> {
 }
 
 pub(crate) fn take_out() -> Result<ExitCode, Failure> {
+    // A kernel that knows no modules at all would refuse in words that say nothing of that.
+    if let Err(ModuleError::NotLoaded { .. }) = Module::attach(&live::root()) {
+        return Err(Failure::failed(
+            "the module is not loaded, so there is nothing to unload",
+        ));
+    }
     unload().map_err(Failure::failed)?;
     print("unloaded\n")?;
     Ok(ExitCode::SUCCESS)

@@ -18,8 +18,12 @@ use piebald_lab::machine_lines;
 use piebald_policy::color_map::{ColorMap, Geometry, IndexedCache, PrivateL2};
 use piebald_report::write_atomically;
 use piebald_units::LINE_SHIFT;
+use serde_json::json;
 
-use crate::failure::{Failure, print};
+use crate::{
+    failure::{Failure, print},
+    json::Json,
+};
 
 /// Arguments of `piebald machine`.
 #[derive(clap::Args)]
@@ -31,12 +35,17 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum What {
     /// List the machines that come with Piebald
-    List,
+    List {
+        #[command(flatten)]
+        json: Json,
+    },
     /// List the disks that come with Piebald, or show the file of one of them, with the
     /// source of every number
     Disks {
         /// Name of a disk
         disk: Option<String>,
+        #[command(flatten)]
+        json: Json,
     },
     /// Show a machine: in words, or the file with the source of every number
     Show {
@@ -45,12 +54,16 @@ enum What {
         /// The file itself
         #[arg(long)]
         file: bool,
+        #[command(flatten)]
+        json: Json,
     },
     /// Check a machine file: syntax, geometry, timing. What is impossible is refused, what
     /// is odd is a warning
     Check {
         /// Name of a preset, or a machine file
         machine: String,
+        #[command(flatten)]
+        json: Json,
     },
     /// Write a machine file for this computer: what Linux tells, and generic values,
     /// marked as such, for the rest
@@ -73,10 +86,14 @@ const SYSFS: &str = "/sys/devices/system/cpu";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     match &args.what {
-        What::List => list(),
-        What::Disks { disk } => disks(disk.as_deref()),
-        What::Show { machine, file } => show(machine, *file),
-        What::Check { machine } => check(machine),
+        What::List { json } => list(json),
+        What::Disks { disk, json } => disks(disk.as_deref(), json),
+        What::Show {
+            machine,
+            file,
+            json,
+        } => show(machine, *file, json),
+        What::Check { machine, json } => check(machine, json),
         What::Derive { output, from, cpus } => {
             derive(output.as_deref(), from.as_deref(), cpus.as_ref())
         }
@@ -84,31 +101,39 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list() -> Result<(), Failure> {
-    let mut out = String::new();
+fn list(json: &Json) -> Result<(), Failure> {
+    let mut titles = Vec::new();
     for name in presets::names() {
         let spec = presets::load(name).map_err(Failure::failed)?;
-        let _ = writeln!(out, "{name:<12} {}", spec.title);
+        titles.push((name, spec.title));
     }
-    print(&out)
+    show_titles("machines", &titles, json)
 }
 
-fn disks(name: Option<&str>) -> Result<(), Failure> {
-    if let Some(name) = name {
-        let names: Vec<&str> = disk::presets().collect();
-        let text = disk::text(name).ok_or_else(|| {
-            let near = did_you_mean(name, disk::presets());
-            let names = names.join(", ");
-            Failure::usage(format!("disk {name} is not known; allowed: {names}{near}"))
-        })?;
-        return print(text);
-    }
+/// Names and titles, one in a line.
+fn show_titles(what: &str, titles: &[(&str, String)], json: &Json) -> Result<(), Failure> {
     let mut out = String::new();
+    let mut values = Vec::new();
+    for (name, title) in titles {
+        let _ = writeln!(out, "{name:<12} {title}");
+        values.push(json!({ "name": name, "title": title }));
+    }
+    json.show(&out, &json!({ "schema": 1, what: values }))
+}
+
+fn disks(name: Option<&str>, json: &Json) -> Result<(), Failure> {
+    if let Some(name) = name {
+        let spec = disk::by_name(name).map_err(Failure::usage)?;
+        let text = disk::text(name).unwrap_or_default();
+        let value = json!({ "schema": 1, "name": name, "title": spec.title, "file": text });
+        return json.show(text, &value);
+    }
+    let mut titles = Vec::new();
     for name in disk::presets() {
         let spec = disk::by_name(name).map_err(Failure::failed)?;
-        let _ = writeln!(out, "{name:<12} {}", spec.title);
+        titles.push((name, spec.title));
     }
-    print(&out)
+    show_titles("disks", &titles, json)
 }
 
 /// Text and name of a preset or a file.
@@ -170,16 +195,37 @@ impl Checked {
     }
 }
 
-fn show(machine: &str, file: bool) -> Result<(), Failure> {
-    if file {
+fn show(machine: &str, file: bool, json: &Json) -> Result<(), Failure> {
+    if file && json.path().is_none() {
         return print(&text(machine)?.0);
     }
     let Checked { spec, text, .. } = checked(machine)?;
+    let mut lines = machine_lines(&spec);
+    lines.extend(color_lines(&spec, &text));
+    lines.push(format!("prefetchers: {}", prefetchers(&spec)));
+    let value = json!({
+        "schema": 1,
+        "name": spec.name,
+        "title": spec.title,
+        "lines": lines,
+        "sources": spec.sources,
+        "file": text,
+    });
+    if file {
+        return json.show(&text, &value);
+    }
     let mut out = format!("{}: {}\n", spec.name, spec.title);
-    let lines = machine_lines(&spec).into_iter();
-    for line in lines.chain(color_lines(&spec, &text)) {
+    for line in lines {
         let _ = writeln!(out, "  {line}");
     }
+    let _ = writeln!(out, "sources (marks stand beside each number, see --file):");
+    for (mark, source) in &spec.sources {
+        let _ = writeln!(out, "  [{mark}] {source}");
+    }
+    json.show(&out, &value)
+}
+
+fn prefetchers(spec: &MachineSpec) -> String {
     let on = spec.prefetch;
     let flags = [
         ("next line", on.dcu_next_line),
@@ -188,27 +234,21 @@ fn show(machine: &str, file: bool) -> Result<(), Failure> {
         ("adjacent line", on.l2_adjacent_line),
     ];
     let names: Vec<&str> = flags.iter().filter(|f| f.1).map(|f| f.0).collect();
-    let names = if names.is_empty() {
-        "none".to_owned()
-    } else {
-        names.join(", ")
-    };
-    let _ = writeln!(out, "  prefetchers: {names}");
-    let _ = writeln!(out, "sources (marks stand beside each number, see --file):");
-    for (mark, source) in &spec.sources {
-        let _ = writeln!(out, "  [{mark}] {source}");
+    match names.is_empty() {
+        true => "none".to_owned(),
+        false => names.join(", "),
     }
-    print(&out)
 }
 
-fn check(machine: &str) -> Result<(), Failure> {
+fn check(machine: &str, json: &Json) -> Result<(), Failure> {
     let Checked { spec, warnings, .. } = checked(machine)?;
+    let value = json!({ "schema": 1, "name": spec.name, "warnings": warnings });
     let warnings = match warnings.len() {
         0 => String::new(),
         1 => ", 1 warning".to_owned(),
         n => format!(", {n} warnings"),
     };
-    print(&format!("{}: ok{warnings}\n", spec.name))
+    json.show(&format!("{}: ok{warnings}\n", spec.name), &value)
 }
 
 /// What page colors a machine has, where the index functions that make them come from, and

@@ -1,12 +1,15 @@
 //! The `piebald` command: one verb per file, arguments and printing only.
 //!
 //! Exit codes: 0 done, 1 failed, 2 the command line or an input file is not what
-//! it has to be. `run` has those of the program that it starts.
+//! it has to be, 128 and the number of the signal that stopped it (130 after Ctrl-C). `run` has
+//! those of the program that it starts.
 
 mod columns;
+mod command_line;
 mod compare;
 mod failure;
 mod guest;
+mod json;
 mod live;
 mod load;
 mod machine;
@@ -22,14 +25,19 @@ mod run;
 mod running;
 mod status;
 mod study;
+mod terminal;
 mod trace;
 mod trace_block;
 mod trace_formats;
+mod trace_head;
 mod trace_info;
+mod trace_repair;
 
-use std::process::ExitCode;
+use std::{ffi::OsString, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+
+use failure::Failure;
 
 /// Memory management that knows the machine: record real programs, run them
 /// together on a modelled machine, and see what they do to one another.
@@ -73,24 +81,28 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().verb {
-        Verb::Study(args) => study::run(&args),
-        Verb::Record(args) => record::run(&args),
-        Verb::Replay(args) => replay::run(&args),
-        Verb::Reproduce(args) => reproduce::run(&args),
-        Verb::Guest(args) => guest::run(&args),
-        Verb::Probe(args) => probe::run(&args),
-        Verb::Load(args) => load::run(&args),
-        Verb::Unload => load::take_out(),
-        Verb::Status(args) => status::run(&args),
-        Verb::Run(args) => run::run(&args),
-        Verb::Compare(args) => compare::run(&args),
-        Verb::Recolor(args) => run::recolor(&args),
-        Verb::Machine(args) => machine::run(&args),
-        Verb::Trace(args) => trace::run(&args),
-    };
-    match result {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    match command_line::read::<Cli>(&words).and_then(|cli| run(&cli.verb)) {
         Ok(code) => code,
         Err(failure) => failure.report(),
+    }
+}
+
+fn run(verb: &Verb) -> Result<ExitCode, Failure> {
+    match verb {
+        Verb::Study(args) => study::run(args),
+        Verb::Record(args) => record::run(args),
+        Verb::Replay(args) => replay::run(args),
+        Verb::Reproduce(args) => reproduce::run(args),
+        Verb::Guest(args) => guest::run(args),
+        Verb::Probe(args) => probe::run(args),
+        Verb::Load(args) => load::run(args),
+        Verb::Unload => load::take_out(),
+        Verb::Status(args) => status::run(args),
+        Verb::Run(args) => run::run(args),
+        Verb::Compare(args) => compare::run(args),
+        Verb::Recolor(args) => run::recolor(args),
+        Verb::Machine(args) => machine::run(args),
+        Verb::Trace(args) => trace::run(args),
     }
 }

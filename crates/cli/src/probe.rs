@@ -4,16 +4,13 @@ use std::{fmt::Write as _, path::Path, process::ExitCode};
 
 use piebald_linux::{
     BitVerdict, Candidate, Effect, Facts, Hypervisor, Measured, Memory, Outlook, Plan, Resctrl,
-    Verdict, bytes_of, candidates, hypervisor_name, judge, last_level, level_two, measure, release,
+    Verdict, bytes_of, candidates, hypervisor_name, judge, last_level, level_two, measure,
 };
 use piebald_report::Sample;
 use piebald_units::{Bytes, PAGE_SIZE};
 use serde_json::{Value, json};
 
-use crate::{
-    failure::{Failure, print},
-    live,
-};
+use crate::{failure::Failure, json::Json, live};
 
 /// Of the memory that is available, no more than this part is taken.
 const MEMORY_SHARE: u64 = 2;
@@ -25,9 +22,8 @@ const MEMORY_SHARE: u64 = 2;
     root (CAP_SYS_ADMIN), as only root sees which frame a page has. Nothing is changed."
 )]
 pub(crate) struct Args {
-    /// As JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
     /// Only what the kernel tells
     #[arg(long)]
     no_measure: bool,
@@ -45,14 +41,12 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let root = live::root();
     let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
-    let facts = Facts::read(&release(), hypervisor_name(), &read);
+    let facts = Facts::read(&live::release(&root), hypervisor_name(), &read);
     let found = facts.caches.as_deref().map_or(Vec::new(), candidates);
     let measured = time(args, &root, &facts, &found);
     let verdict = judge(&facts, measured.as_ref().map_err(Clone::clone));
-    print(&match args.json {
-        true => format!("{:#}\n", as_json(&facts, &found, &verdict)),
-        false => as_text(&facts, &found, &verdict),
-    })?;
+    let text = as_text(&facts, &found, &verdict);
+    args.json.show(&text, &as_json(&facts, &found, &verdict))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -122,7 +116,7 @@ fn as_json(facts: &Facts, found: &[Candidate], verdict: &Verdict) -> Value {
     let caches = facts.caches.as_ref().map(|caches| {
         let each = caches.iter().map(|c| {
             json!({
-                "level": c.level, "holds": format!("{:?}", c.holds).to_lowercase(),
+                "level": c.level, "holds": c.holds.name(),
                 "bytes": bytes_of(c), "line_bytes": c.line, "ways": c.ways,
                 "sets": c.sets, "shared_with": c.shared_with,
             })
@@ -202,8 +196,12 @@ fn as_text(facts: &Facts, found: &[Candidate], verdict: &Verdict) -> String {
             for c in caches {
                 let size = Bytes(bytes_of(c));
                 let what = format!(
-                    "L{} {:?}: {size}, {} ways, {} sets, shared by processors {}",
-                    c.level, c.holds, c.ways, c.sets, c.shared_with
+                    "L{} {}: {size}, {} ways, {} sets, shared by processors {}",
+                    c.level,
+                    c.holds.name(),
+                    c.ways,
+                    c.sets,
+                    c.shared_with
                 );
                 line("cache", &what);
             }

@@ -2,11 +2,13 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::terminal;
+
 /// A bar on standard error over a number of references, with the time left;
-/// invisible if standard error is no terminal or `quiet` is set.
+/// invisible if standard error takes no escape codes or `quiet` is set.
 pub(crate) fn bar(quiet: bool) -> ProgressBar {
     let bar = ProgressBar::new(0);
-    if quiet {
+    if quiet || !terminal::takes_escapes(&std::io::stderr()) {
         bar.set_draw_target(ProgressDrawTarget::hidden());
     }
     let template =

@@ -14,7 +14,7 @@ use piebald_trace::recording::{MAJOR, MINOR};
 use piebald_units::Count;
 use sha2::{Digest, Sha256};
 
-use crate::{failure::Failure, programs};
+use crate::{failure::Failure, programs, running};
 
 /// Arguments of `piebald record`.
 #[derive(clap::Args)]
@@ -67,10 +67,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         eprint!("{}", describe(&args.output, &summary));
     }
     let ended = summary.status.success() || args.stop_at_limit;
-    Ok(match summary.complete && ended {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    if let Some(signal) = summary.interrupted {
+        running::stopped_by(signal);
+    }
+    Ok(running::ended(summary.complete && ended))
 }
 
 fn failure(error: RecordError) -> Failure {
@@ -161,7 +161,8 @@ impl From<String> for NotCached {
 /// Why a recording does not stand for the program.
 fn unfit(words: &[String], summary: &Summary) -> Option<NotCached> {
     let command = words.join(" ");
-    if summary.interrupted {
+    if let Some(signal) = summary.interrupted {
+        running::stopped_by(signal);
         let problem = format!("interrupted while {command} was recorded: nothing to report");
         return Some(NotCached::Interrupted(problem));
     }

@@ -13,10 +13,7 @@ use piebald_trace::recording::{
 use piebald_units::Count;
 use serde_json::{Value, json};
 
-use crate::{
-    failure::{Failure, print},
-    trace::is_recording,
-};
+use crate::{failure::Failure, json::Json, trace::is_recording};
 
 /// Arguments of `piebald trace regions`.
 #[derive(clap::Args)]
@@ -38,9 +35,8 @@ pub(crate) struct Args {
     /// With --check: choose from the first so many references and compare these
     #[arg(long, value_name = "REFS", requires = "check")]
     budget: Option<Count>,
-    /// JSON instead of tables
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
@@ -82,10 +78,7 @@ fn listed(args: &Args, recording: &Recording, options: &RegionOptions) -> Result
         out += &table(&regions);
         threads.push(value(vectors.thread, vectors.intervals.len(), &regions));
     }
-    if args.json {
-        return print_json(&head(args, threads));
-    }
-    print(&out)
+    args.json.show(&out, &head(args, threads))
 }
 
 fn checked(
@@ -94,32 +87,24 @@ fn checked(
     options: &RegionOptions,
     machine: &str,
 ) -> Result<(), Failure> {
-    let machine = presets::load(machine).map_err(|e| {
-        let names: Vec<&str> = presets::names().collect();
-        Failure::usage(format!(
-            "--check {machine}: {e}; allowed: {}",
-            names.join(", ")
-        ))
-    })?;
+    let machine =
+        presets::load(machine).map_err(|e| Failure::usage(format!("--check {machine}: {e}")))?;
     let span = Span {
         from: 0,
         refs: args.budget.map(|n| n.0),
     };
     let plan = plan(recording, args.interval.0, span, options).map_err(failure)?;
     let found = check(recording, &plan, &machine).map_err(failure)?;
-    if args.json {
-        let intervals = plan.instrs.div_ceil(args.interval.0) as usize;
-        let mut value = head(args, vec![value(0, intervals, &plan.regions)]);
-        value["check"] = serde_json::to_value(&found).map_err(Failure::failed)?;
-        return print_json(&value);
-    }
+    let intervals = plan.instrs.div_ceil(args.interval.0) as usize;
+    let mut value = head(args, vec![value(0, intervals, &plan.regions)]);
+    value["check"] = serde_json::to_value(&found).map_err(Failure::failed)?;
     let mut out = format!(
         "{} instructions in intervals of {}\n",
         plan.instrs, args.interval
     );
     out += &table(&plan.regions);
     out += &comparison(&found);
-    print(&out)
+    args.json.show(&out, &value)
 }
 
 fn failure(error: RegionError) -> Failure {
@@ -212,9 +197,4 @@ fn head(args: &Args, threads: Vec<Value>) -> Value {
         "seed": args.seed,
         "threads": threads,
     })
-}
-
-fn print_json(value: &Value) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(Failure::failed)?;
-    print(&format!("{text}\n"))
 }

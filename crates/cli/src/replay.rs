@@ -1,7 +1,6 @@
 //! `piebald replay TRACE...`
 
 use std::{
-    io::IsTerminal,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -10,17 +9,20 @@ use clap::ValueEnum;
 use piebald_lab::{
     Hooks,
     replay::{
-        Align, CurveRequest, DeviceChoice, Excerpt, InputSetup, LayoutChoice, MemorySize, Pace,
-        ReplayRequest, Start, replay,
+        Align, CurveRequest, DeviceChoice, Excerpt, InputSetup, LayoutChoice, MIN, MemorySize,
+        Pace, ReplayRequest, Start, replay,
     },
     rooms::{
         os_model::replace::{PolicySpec, registry},
-        trace::block::{Columns, Options, PageShift},
+        trace::{
+            block::{Columns, Options, PageShift},
+            recording::is_recording,
+        },
     },
 };
 use piebald_report::{
-    Replay, TableStyle, replay_curves_to_csv, replay_sequences_to_csv, replay_to_csv,
-    replay_to_html, replay_to_json, replay_to_table, write_atomically,
+    Replay, replay_curves_to_csv, replay_sequences_to_csv, replay_to_csv, replay_to_html,
+    replay_to_json, replay_to_table, write_atomically,
 };
 
 use piebald_units::{Bytes, Count};
@@ -28,7 +30,10 @@ use piebald_units::{Bytes, Count};
 use crate::{
     columns,
     failure::{Failure, print},
+    json::{Json, STDOUT},
+    outputs::table_style,
     progress, running,
+    trace::refuse_scenario,
     trace_formats::named_block,
 };
 
@@ -45,7 +50,7 @@ const DEVICE_FILE: &str = "toml";
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Block or file traces, plain or packed by gzip, bzip2, xz or zstd; several are
-    /// replayed together
+    /// replayed together; - is standard input
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
     /// Format of the traces, instead of finding out from their content
@@ -109,12 +114,11 @@ pub(crate) struct Args {
     /// this folder
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Write the results as JSON to this file, or to standard output without a name or
-    /// with -
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true)]
-    json: Option<PathBuf>,
-    /// Write the results as CSV to this file, or to standard output without a name or with -
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true)]
+    #[command(flatten)]
+    json: Json,
+    /// As CSV to this file, or to standard output without a name or with -. Without = the next
+    /// word is the file only if it ends in .csv
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = STDOUT, require_equals = true)]
     csv: Option<PathBuf>,
     /// Write a self-contained HTML report with charts to this file
     #[arg(long, value_name = "FILE")]
@@ -152,6 +156,7 @@ enum PaceName {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    args.traces.iter().try_for_each(|path| is_a_trace(path))?;
     let request = request(args)?;
     running::threads(args.threads)?;
     let stop = running::stop_flag()?;
@@ -173,10 +178,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     })?;
     replay.command = Some(command());
     show(args, &replay)?;
-    Ok(match replay.complete {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    Ok(running::ended(replay.complete))
+}
+
+/// Scenarios and recordings are named as what they are.
+fn is_a_trace(path: &Path) -> Result<(), Failure> {
+    refuse_scenario(path)?;
+    match is_recording(path).unwrap_or(false) {
+        true => Err(Failure::usage(format!(
+            "{}: a recording of a program, not a block or file trace; allowed: `piebald study` of \
+             a scenario with [[program]] and recording = \"{}\"",
+            path.display(),
+            path.display()
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// The command line as it was given, for the record.
@@ -207,6 +223,7 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
         "none" => "none",
         _ => DEVICE,
     };
+    let device = device(args.device.as_deref().unwrap_or(default));
     Ok(ReplayRequest {
         input: InputSetup {
             paths: args.traces.clone(),
@@ -225,9 +242,9 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
                 AlignName::Turn => Align::Turn,
             },
         },
-        policies: policies(args.policy.as_deref())?,
+        policies: policies(args, &device)?,
         sizes: sizes(args.size.as_deref())?,
-        device: device(args.device.as_deref().unwrap_or(default)),
+        device,
         readahead: args.readahead.clone(),
         scheduler: args.scheduler.clone(),
         layout: layout(args.layout.as_deref()),
@@ -246,13 +263,10 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
     })
 }
 
-fn policies(list: Option<&str>) -> Result<Vec<PolicySpec>, Failure> {
-    let names: Vec<String> = match list {
+fn policies(args: &Args, device: &DeviceChoice) -> Result<Vec<PolicySpec>, Failure> {
+    let names: Vec<String> = match args.policy.as_deref() {
         None => POLICIES.map(str::to_owned).to_vec(),
-        Some("all") => registry::POLICIES
-            .iter()
-            .map(|row| row.name.to_owned())
-            .collect(),
+        Some("all") => all(device, args.quiet),
         // Options are separated by commas in a specification, which separate policies here.
         Some(list) => list.split(',').map(|p| p.replace(';', ",")).collect(),
     };
@@ -265,6 +279,20 @@ fn policies(list: Option<&str>) -> Result<Vec<PolicySpec>, Failure> {
         policies.push(policy);
     }
     Ok(policies)
+}
+
+/// Every policy that can be replayed over this device.
+fn all(device: &DeviceChoice, quiet: bool) -> Vec<String> {
+    let has_device = *device != DeviceChoice::None;
+    if has_device && !quiet {
+        eprintln!(
+            "piebald: note: {MIN} is left out: it knows the order of references, which a device \
+             changes; --device none has it"
+        );
+    }
+    let rows = registry::POLICIES.iter();
+    let kept = rows.filter(|row| !(has_device && row.name == MIN));
+    kept.map(|row| row.name.to_owned()).collect()
 }
 
 fn sizes(list: Option<&str>) -> Result<Vec<MemorySize>, Failure> {
@@ -303,15 +331,20 @@ fn layout(name: Option<&str>) -> LayoutChoice {
 /// Prints the table, unless a machine-readable form goes to standard output, and
 /// writes the files asked for.
 fn show(args: &Args, replay: &Replay) -> Result<(), Failure> {
-    let stdout = Path::new("-");
+    let stdout = Path::new(STDOUT);
     let json = replay_to_json(replay).map_err(Failure::failed)?;
     let csv = replay_to_csv(replay).map_err(Failure::failed)?;
     let html = replay_to_html(replay).map_err(Failure::failed)?;
     let sequences = replay_sequences_to_csv(replay).map_err(Failure::failed)?;
     let curves = replay_curves_to_csv(replay).map_err(Failure::failed)?;
     let mut outputs: Vec<(PathBuf, &str)> = Vec::new();
-    for (path, text) in [(&args.json, &json), (&args.csv, &csv), (&args.html, &html)] {
-        outputs.extend(path.clone().map(|p| (p, text.as_str())));
+    let (csv_path, html_path) = (args.csv.as_deref(), args.html.as_deref());
+    for (path, text) in [
+        (args.json.path(), &json),
+        (csv_path, &csv),
+        (html_path, &html),
+    ] {
+        outputs.extend(path.map(|p| (p.to_owned(), text.as_str())));
     }
     if let Some(folder) = &args.output {
         std::fs::create_dir_all(folder)
@@ -329,12 +362,7 @@ fn show(args: &Args, replay: &Replay) -> Result<(), Failure> {
         }
     }
     if !outputs.iter().any(|(path, _)| path == stdout) {
-        let terminal = std::io::stdout().is_terminal();
-        let style = TableStyle {
-            bold: terminal,
-            ..TableStyle::default()
-        };
-        print(&replay_to_table(replay, &style))?;
+        print(&replay_to_table(replay, &table_style()))?;
     }
     for (path, text) in outputs {
         match path == stdout {

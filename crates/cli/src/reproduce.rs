@@ -1,24 +1,24 @@
 //! `piebald reproduce [PAPER]`
 
 use std::{
-    io::IsTerminal,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::{Mutex, PoisonError, atomic::Ordering},
 };
 
+use piebald_hw::nearest::did_you_mean;
 use piebald_report::{
-    Reproduction, TableStyle, Verdict, reproduction_to_html, reproduction_to_json,
-    reproduction_to_table, write_atomically,
+    Reproduction, Verdict, reproduction_to_html, reproduction_to_json, reproduction_to_table,
+    write_atomically,
 };
 use piebald_reproduce::{
     Hooks, Options, System, Wanted, guest_targets, reproduce, reproduce_guest,
 };
 use piebald_units::Count;
+use serde_json::json;
 
 use crate::{
-    failure::{Failure, print},
-    progress, record, running,
+    failure::Failure, json::Json, outputs::table_style, progress, record, running, terminal,
 };
 
 /// Arguments of `piebald reproduce`.
@@ -46,9 +46,8 @@ pub(crate) struct Args {
     /// Write report.html and results.json to this folder
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Write the results as JSON to this file, or to standard output with -
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: Json,
     /// Repetitions of every experiment, instead of the form's number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: Option<u32>,
@@ -77,13 +76,14 @@ fn system(name: &str) -> Result<System, String> {
     let found = System::ALL.into_iter().find(|s| s.name() == name);
     found.ok_or_else(|| {
         let names = System::ALL.map(System::name).join(", ");
-        format!("allowed: {names}")
+        let near = did_you_mean(name, System::ALL.map(System::name));
+        format!("allowed: {names}{near}")
     })
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let Some(system) = args.paper else {
-        return list();
+        return list(&args.json);
     };
     check(args, system)?;
     running::threads(args.threads)?;
@@ -91,9 +91,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let bar = progress::bar(args.quiet);
     let shown = Mutex::new(String::new());
     // A log has no bar, but shall say what is under way.
-    let say = |text: String| match std::io::stderr().is_terminal() {
+    let say = |text: String| match terminal::takes_escapes(&std::io::stderr()) {
+        _ if args.quiet => {}
         true => bar.println(text),
-        false if args.quiet => {}
         false => eprintln!("{text}"),
     };
     let show = |stage: &str, done: u64, planned: u64| {
@@ -143,12 +143,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     found.command = Some(command(args, system));
     show_results(args, &found)?;
     let silent = |t: &piebald_report::Target| t.verdict == Verdict::NotRun && t.why.is_none();
-    Ok(
-        match found.targets.iter().any(silent) || stop.load(Ordering::Relaxed) {
-            true => ExitCode::FAILURE,
-            false => ExitCode::SUCCESS,
-        },
-    )
+    let stopped = found.targets.iter().any(silent) || stop.load(Ordering::Relaxed);
+    Ok(running::ended(!stopped))
 }
 
 /// Where scripts/stand-ins.sh puts them without being told.
@@ -191,8 +187,9 @@ fn module(args: &Args) -> Result<PathBuf, Failure> {
     })
 }
 
-fn list() -> Result<ExitCode, Failure> {
+fn list(json: &Json) -> Result<ExitCode, Failure> {
     let mut text = String::new();
+    let mut papers = Vec::new();
     for system in System::ALL {
         let ids = system.targets();
         let range = match ids {
@@ -200,8 +197,10 @@ fn list() -> Result<ExitCode, Failure> {
             _ => ids.join(""),
         };
         text += &format!("{:<10} {} ({range})\n", system.name(), system.title());
+        let title = system.title();
+        papers.push(json!({ "name": system.name(), "title": title, "targets": ids }));
     }
-    print(&text)?;
+    json.show(&text, &json!({ "schema": 1, "papers": papers }))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -292,19 +291,8 @@ fn show_results(args: &Args, found: &Reproduction) -> Result<(), Failure> {
         outputs.push((folder.join("report.html"), html));
         outputs.push((folder.join("results.json"), json.clone()));
     }
-    let to_stdout = args.json.as_deref() == Some(Path::new("-"));
-    if let Some(path) = args.json.as_ref().filter(|_| !to_stdout) {
-        outputs.push((path.clone(), json.clone()));
-    }
-    if to_stdout {
-        print(&json)?;
-    } else {
-        let style = TableStyle {
-            bold: std::io::stdout().is_terminal(),
-            ..TableStyle::default()
-        };
-        print(&reproduction_to_table(found, &style))?;
-    }
+    let table = reproduction_to_table(found, &table_style());
+    args.json.show_text(&table, || Ok(json))?;
     for (path, text) in outputs {
         write_atomically(&path, text.as_bytes()).map_err(Failure::failed)?;
     }

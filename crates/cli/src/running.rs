@@ -1,11 +1,29 @@
-//! What long work shares: how many threads it takes, and how it is stopped.
+//! What long work shares: how many threads it takes, how it is stopped, and the exit code then.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    process::ExitCode,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM},
+    flag,
 };
 
 use crate::failure::Failure;
+
+/// A shell adds this to the number of the signal that ended a program.
+const SIGNALLED: u8 = 128;
+
+/// The number of the last signal that stopped work; 0 if none did.
+static SIGNAL: OnceLock<Arc<AtomicUsize>> = OnceLock::new();
+
+fn last_signal() -> &'static Arc<AtomicUsize> {
+    SIGNAL.get_or_init(Arc::default)
+}
 
 /// Takes so many threads instead of one for each core.
 pub(crate) fn threads(wanted: Option<u16>) -> Result<(), Failure> {
@@ -18,16 +36,41 @@ pub(crate) fn threads(wanted: Option<u16>) -> Result<(), Failure> {
         .map_err(Failure::failed)
 }
 
-/// A flag that an interrupt sets. A second interrupt does not wait for results: it ends the
-/// program.
+/// A flag that SIGINT, SIGTERM and SIGHUP set. A second signal does not wait for results: it ends
+/// the program.
 pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
-    let flag = stop.clone();
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    })
-    .map_err(Failure::failed)?;
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // Actions run in the order of registration: what ends the program comes first, so that
+        // the first signal does not see the flag that it sets itself.
+        flag::register_conditional_shutdown(signal, SIGNALLED as i32 + signal, stop.clone())
+            .and_then(|_| flag::register_usize(signal, last_signal().clone(), signal as usize))
+            .and_then(|_| flag::register(signal, stop.clone()))
+            .map_err(Failure::failed)?;
+    }
     Ok(stop)
+}
+
+/// Notes a signal that somebody else caught.
+pub(crate) fn stopped_by(signal: i32) {
+    let number = usize::try_from(signal).unwrap_or(0);
+    last_signal().store(number, Ordering::Relaxed);
+}
+
+/// The exit code of work that failed: `code`, or 128 and the number of the signal that stopped it
+/// (130 after Ctrl-C, 143 after SIGTERM).
+pub(crate) fn failure_code(code: u8) -> u8 {
+    let signal = last_signal().load(Ordering::Relaxed);
+    match u8::try_from(signal) {
+        Ok(0) | Err(_) => code,
+        Ok(signal) => SIGNALLED.saturating_add(signal),
+    }
+}
+
+/// The exit code of work that is complete, or of which a part is missing.
+pub(crate) fn ended(complete: bool) -> ExitCode {
+    match complete {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(failure_code(1)),
+    }
 }

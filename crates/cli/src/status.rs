@@ -7,33 +7,28 @@ use piebald_policy::contract::Mode;
 use piebald_units::{Bytes, PAGE_SIZE};
 use serde_json::{Map, Value, json};
 
-use crate::{
-    failure::{Failure, print},
-    live,
-};
+use crate::{failure::Failure, json::Json, live};
 
 /// Arguments of `piebald status`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// As JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let root = live::root();
     let status = match Module::attach(&root) {
         Ok(module) => module.status().map_err(live::failure)?,
-        Err(ModuleError::NotLoaded { .. }) if args.json => {
-            print("{\"schema\":1,\"loaded\":false}\n")?;
+        Err(ModuleError::NotLoaded { .. }) if args.json.path().is_some() => {
+            let absent = json!({ "schema": 1, "loaded": false });
+            args.json.show("", &absent)?;
             return Ok(ExitCode::FAILURE);
         }
         Err(error) => return Err(live::failure(error)),
     };
-    print(&match args.json {
-        true => format!("{:#}\n", as_json(&status, &root)),
-        false => as_text(&status, &root),
-    })?;
+    args.json
+        .show(&as_text(&status, &root), &as_json(&status, &root))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -20,7 +20,7 @@ use crate::{
 /// Arguments of `piebald study`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Scenario file (TOML)
+    /// Scenario file (TOML); - is standard input
     scenario: PathBuf,
     #[command(flatten)]
     outputs: Outputs,
@@ -92,10 +92,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     })?;
     study.command = Some(format!("piebald study {}", args.scenario.display()));
     args.outputs.show(&study)?;
-    Ok(match study.complete {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    Ok(running::ended(study.complete))
 }
 
 /// Replaces what the command line overrides.

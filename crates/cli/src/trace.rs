@@ -1,4 +1,4 @@
-//! `piebald trace info|head|convert|regions|formats`
+//! `piebald trace info|head|convert|repair|regions|formats`
 
 use std::{
     fmt::Write as _,
@@ -7,19 +7,21 @@ use std::{
 };
 
 use clap::Subcommand;
+use piebald_lab::scenario::is_scenario;
 use piebald_trace::{
     block::{self, Columns},
     convert::{self, ConvertError, Converted},
     detect::{TraceFormat, detect},
     foreign::{ForeignTrace, Format, Options},
-    recording::{Recording, ReplayOptions},
+    recording::{Recording, Recovered, ReplayOptions},
 };
-use piebald_units::op::{MemRef, Next, OpSource};
+use piebald_units::op::OpSource;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::{
-    columns,
-    failure::{Failure, print},
-    programs, regions, trace_block, trace_formats, trace_info,
+    columns, failure::Failure, json::Json, programs, regions, trace_block, trace_formats,
+    trace_head, trace_info, trace_repair,
 };
 
 /// Arguments of `piebald trace`.
@@ -48,9 +50,8 @@ enum What {
         /// Rebuild the index of a recording that has none (in memory only)
         #[arg(long)]
         recover: bool,
-        /// What a foreign trace holds as JSON
-        #[arg(long, conflicts_with = "recover")]
-        json: bool,
+        #[command(flatten)]
+        json: Json,
     },
     /// The first references of a thread, or requests of a block or file trace
     Head {
@@ -82,10 +83,11 @@ enum What {
         /// Refused: columns hold no references of a program
         #[arg(long, hide = true)]
         columns: Option<String>,
-        /// What was made as JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        json: Json,
     },
+    /// Make a whole recording of what can be read of a damaged one, and say what is lost
+    Repair(trace_repair::Args),
     /// Choose parts of a recording that stand for the whole
     Regions(regions::Args),
     /// List the formats of traces, or say what is in one of them
@@ -107,13 +109,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                     lenient: *lenient,
                     ..options
                 };
-                trace_block::info(file, options, *json, *recover)
+                trace_block::info(file, options, json, *recover)
             }
             _ if *lenient => Err(Failure::usage(format!(
                 "{}: --lenient: allowed with block and file traces; this is none",
                 file.display()
             ))),
-            Kind::Memory(format) => info(file, format, *recover, *json),
+            Kind::Memory(format) => info(file, format, *recover, json),
         },
         What::Head {
             file,
@@ -144,7 +146,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             format,
             json,
             ..
-        } => convert(input, output, *format, *json),
+        } => convert(input, output, *format, json),
+        What::Repair(args) => trace_repair::run(args),
         What::Regions(args) => regions::run(args),
         What::Formats(args) => trace_formats::run(args),
     }?;
@@ -164,6 +167,7 @@ fn kind(
     format: Option<TraceFormat>,
     columns: Option<&Columns>,
 ) -> Result<Kind, Failure> {
+    refuse_scenario(file)?;
     if columns.is_some() {
         return Ok(Kind::Block(block::Options {
             columns: columns.cloned(),
@@ -184,21 +188,27 @@ fn kind(
     })
 }
 
+/// A scenario is named as what it is, and the verb that runs it.
+pub(crate) fn refuse_scenario(file: &Path) -> Result<(), Failure> {
+    match is_scenario(file) {
+        true => Err(Failure::usage(format!(
+            "{}: a scenario, not a trace; `piebald study {}` runs it",
+            file.display(),
+            file.display()
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// Is it one of ours? By its first bytes, which a pipe does not lose.
 pub(crate) fn is_recording(file: &Path) -> Result<bool, Failure> {
     piebald_trace::recording::is_recording(file)
         .map_err(|e| Failure::usage(format!("{}: {e}", file.display())))
 }
 
-fn info(file: &Path, format: Option<Format>, recover: bool, json: bool) -> Result<(), Failure> {
+fn info(file: &Path, format: Option<Format>, recover: bool, json: &Json) -> Result<(), Failure> {
     if format.is_none() && !file.is_dir() && is_recording(file)? {
-        return match json {
-            true => Err(Failure::usage(format!(
-                "{}: --json: allowed with foreign traces; this is a recording",
-                file.display()
-            ))),
-            false => recording_info(file, recover),
-        };
+        return recording_info(file, recover, json);
     }
     if recover {
         return Err(Failure::usage(format!(
@@ -208,20 +218,20 @@ fn info(file: &Path, format: Option<Format>, recover: bool, json: bool) -> Resul
     }
     let trace = foreign(file, format)?;
     let summary = trace.summary(FOREIGN_BOUND).map_err(Failure::failed)?;
-    match json {
-        true => {
-            let json = serde_json::to_string_pretty(&summary).map_err(Failure::failed)?;
-            print(&format!("{json}\n"))?;
-        }
-        false => print(&trace_info::describe(file, &summary))?,
-    }
+    let value = with_schema(&summary)?;
+    json.show(&trace_info::describe(file, &summary), &value)?;
     match trace_info::damage(&summary) {
         Some(why) => Err(Failure::failed(why)),
         None => Ok(()),
     }
 }
 
-fn convert(input: &Path, output: &Path, format: Option<Format>, json: bool) -> Result<(), Failure> {
+fn convert(
+    input: &Path,
+    output: &Path,
+    format: Option<Format>,
+    json: &Json,
+) -> Result<(), Failure> {
     if format.is_none() && !input.is_dir() && is_recording(input)? {
         return Err(Failure::usage(format!(
             "{}: a recording already; allowed: a trace of another tool",
@@ -232,11 +242,8 @@ fn convert(input: &Path, output: &Path, format: Option<Format>, json: bool) -> R
         ConvertError::Open(_) | ConvertError::SameFile { .. } => Failure::usage(e),
         _ => Failure::failed(e),
     })?;
-    if json {
-        let json = serde_json::to_string_pretty(&made).map_err(Failure::failed)?;
-        return print(&format!("{json}\n"));
-    }
-    print(&describe_converted(output, &made))
+    let value = with_schema(&made)?;
+    json.show(&describe_converted(output, &made), &value)
 }
 
 fn describe_converted(output: &Path, made: &Converted) -> String {
@@ -272,13 +279,13 @@ fn foreign(file: &Path, format: Option<Format>) -> Result<ForeignTrace, Failure>
     ForeignTrace::at(&[file], format, Options::default()).map_err(Failure::usage)
 }
 
-fn recording_info(file: &Path, recover: bool) -> Result<(), Failure> {
+fn recording_info(file: &Path, recover: bool, json: &Json) -> Result<(), Failure> {
     let mut out = String::new();
     let recording = match recover {
         false => Recording::open(file).map_err(Failure::failed)?,
         true => {
             let (recording, found) = Recording::recover(file).map_err(Failure::failed)?;
-            let _ = writeln!(out, "recovered: {found:?}");
+            out += &recovered(&found);
             recording
         }
     };
@@ -332,7 +339,38 @@ fn recording_info(file: &Path, recover: bool) -> Result<(), Failure> {
     if !header.cpu.is_empty() {
         let _ = writeln!(out, "  processor: {}", header.cpu);
     }
-    print(&out)
+    let value = json!({
+        "schema": 1,
+        "file": file.display().to_string(),
+        "format": "recording",
+        "command": header.argv,
+        "complete": header.complete,
+        "midway": header.midway,
+        "missing": header.missing,
+        "remarks": header.remarks,
+        "refused": header.refused,
+        "processor": header.cpu,
+        "counts": counts,
+        "bytes": length,
+    });
+    json.show(&out, &value)
+}
+
+/// What was found without the index, in words.
+fn recovered(found: &Recovered) -> String {
+    let mut out = format!("recovered: {} whole records\n", found.records);
+    for range in &found.lost {
+        let bytes = range.end - range.start;
+        let _ = writeln!(out, "  lost: {bytes} bytes at offset {}", range.start);
+    }
+    out
+}
+
+/// As JSON, with the number of its form.
+pub(crate) fn with_schema(value: &impl Serialize) -> Result<Value, Failure> {
+    let mut value = serde_json::to_value(value).map_err(Failure::failed)?;
+    value["schema"] = 1.into();
+    Ok(value)
 }
 
 fn head(file: &Path, format: Option<Format>, thread: u32, n: u64) -> Result<(), Failure> {
@@ -344,44 +382,5 @@ fn head(file: &Path, format: Option<Format>, thread: u32, n: u64) -> Result<(), 
         let trace = foreign(file, format)?;
         Box::new(trace.open(thread as usize).map_err(Failure::usage)?)
     };
-    let mut out = String::from("# ref instrs kind size address site dep\n");
-    let mut refs = [MemRef::default(); 256];
-    let mut shown = 0;
-    while shown < n {
-        let room = refs
-            .len()
-            .min(usize::try_from(n - shown).unwrap_or(256))
-            .max(1);
-        let filled = source.fill(&mut refs[..room]);
-        for r in &refs[..filled.refs] {
-            let kind = format!("{:?}", r.kind).to_lowercase();
-            let _ = writeln!(
-                out,
-                "{shown} {} {kind} {} {:#x} {:#x} {}",
-                r.gap, r.size, r.addr.0, r.site, r.dep
-            );
-            shown += 1;
-        }
-        match filled.next {
-            Next::More => {}
-            Next::Sys(op) => {
-                let _ = writeln!(out, "# {op:?}");
-            }
-            Next::Mark(mark) => {
-                let _ = writeln!(out, "# mark {mark}");
-            }
-            Next::Exit(status) => {
-                let _ = writeln!(out, "# exit {status}");
-                break;
-            }
-            Next::End => break,
-            Next::Broken => {
-                print(&out)?;
-                return Err(Failure::failed(
-                    source.failure().unwrap_or("cannot be read"),
-                ));
-            }
-        }
-    }
-    print(&out)
+    trace_head::show(source.as_mut(), n)
 }

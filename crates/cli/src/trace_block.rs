@@ -4,7 +4,11 @@ use std::{fmt::Write as _, path::Path};
 
 use piebald_trace::block::{self, BlockTrace, Options, PageShift, Summary, TargetKind, Times};
 
-use crate::failure::{Failure, print};
+use crate::{
+    failure::{Failure, print},
+    json::Json,
+    trace::with_schema,
+};
 
 /// Distinct pages are counted exactly up to this.
 const PAGES_BOUND: usize = 10_000_000;
@@ -12,7 +16,7 @@ const PAGES_BOUND: usize = 10_000_000;
 pub(crate) fn info(
     file: &Path,
     options: Options,
-    json: bool,
+    json: &Json,
     recover: bool,
 ) -> Result<(), Failure> {
     if recover {
@@ -24,11 +28,7 @@ pub(crate) fn info(
     let mut trace = BlockTrace::open(file, options).map_err(Failure::usage)?;
     let summary = block::summarize(&mut trace, PageShift::PAGE_4K, PAGES_BOUND);
     let summary = summary.map_err(Failure::failed)?;
-    if json {
-        let json = serde_json::to_string_pretty(&summary).map_err(Failure::failed)?;
-        return print(&format!("{json}\n"));
-    }
-    print(&describe(file, &summary))
+    json.show(&describe(file, &summary), &with_schema(&summary)?)
 }
 
 pub(crate) fn head(file: &Path, options: Options, n: u64) -> Result<(), Failure> {

@@ -11,7 +11,9 @@ use piebald_trace::{
     foreign,
 };
 
-use crate::failure::{Failure, print};
+use serde_json::{Value, json};
+
+use crate::{failure::Failure, json::Json};
 
 /// Arguments of `piebald trace formats`.
 #[derive(clap::Args)]
@@ -21,14 +23,43 @@ pub(crate) struct Args {
     /// The page docs/formats.md, with all of them
     #[arg(long, conflicts_with = "name")]
     page: bool,
+    #[command(flatten)]
+    json: Json,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let json = &args.json;
     match &args.name {
-        Some(name) => print(&section(named(name).map_err(Failure::usage)?)),
-        None if args.page => print(&page()),
-        None => print(&list()),
+        Some(name) => {
+            let format = named(name).map_err(Failure::usage)?;
+            let value = json!({ "schema": 1, "formats": [entry(format)] });
+            json.show(&section(format), &value)
+        }
+        None => {
+            let all: Vec<Value> = TraceFormat::all().map(entry).collect();
+            let text = if args.page { page() } else { list() };
+            json.show(&text, &json!({ "schema": 1, "formats": all }))
+        }
     }
+}
+
+/// What programs get of a format.
+fn entry(format: TraceFormat) -> Value {
+    let about = format.about();
+    let kind = match format {
+        TraceFormat::Block(_) => "block",
+        TraceFormat::Memory(_) => "memory",
+    };
+    json!({
+        "name": format.name(),
+        "other_names": format.aliases(),
+        "kind": kind,
+        "what": about.what,
+        "source": about.source,
+        "stamps": stamps(&about.stamps),
+        "left_out": about.left_out,
+        "found_out": found(format.found_out()),
+    })
 }
 
 /// The format of this name, or what to say with the name that is nearest.

@@ -206,7 +206,7 @@ fn the_status_is_told_to_people_and_programs() {
     let (output, out, _) = piebald(none.path(), &["status", "--json"]);
     assert_eq!(
         (output.status.code(), out.as_str()),
-        (Some(1), "{\"schema\":1,\"loaded\":false}\n")
+        (Some(1), "{\n  \"loaded\": false,\n  \"schema\": 1\n}\n")
     );
     let (status, err) = code(none.path(), &["status"]);
     assert_eq!(status, Some(1));
@@ -328,7 +328,7 @@ fn the_probe_tells_facts_without_rights() {
     }
     let (_, out, _) = piebald(root.path(), &["probe", "--no-measure"]);
     for part in [
-        "L2 Unified: 2MiB, 16 ways",
+        "L2 unified: 2MiB, 16 ways",
         "12,13,14,15,16, if the index",
         "not measured",
     ] {
@@ -348,9 +348,34 @@ fn what_cannot_be_loaded_says_why() {
         err.contains("no-such.ko: ") && err.contains("piebald.ko"),
         "{err}"
     );
-    // Without a file it is built, for which this root has no headers.
-    let (status, err) = code(root.path(), &["load"]);
+    // Without a file it is built, if the module takes the kernel at all.
+    let kernel = root.path().join("proc/sys/kernel");
+    fs::create_dir_all(&kernel).expect("made");
+    let running = |release: &str| {
+        fs::write(kernel.join("osrelease"), release).expect("written");
+        code(root.path(), &["load"])
+    };
+    let (status, err) = running("6.18.44-fc-v669\n");
+    assert_eq!(status, Some(1));
+    assert!(
+        err.contains("kernel 6.18.44-fc-v669; the module knows 6.12.*"),
+        "{err}"
+    );
+    assert!(!err.contains("linux-headers"), "{err}");
+    // This root has no headers.
+    let (status, err) = running("6.12.48+deb13-amd64\n");
     assert_eq!(status, Some(1));
     let helps = err.contains("linux-headers-") || err.contains("kernel/build.sh");
     assert!(helps, "{err}");
+}
+
+#[test]
+fn unloading_what_is_not_loaded_is_told_in_a_sentence() {
+    let root = tree(false);
+    let (status, err) = code(root.path(), &["unload"]);
+    assert_eq!(status, Some(1));
+    assert_eq!(
+        err,
+        "piebald: the module is not loaded, so there is nothing to unload\n"
+    );
 }

@@ -403,7 +403,7 @@ fn an_interrupt_keeps_whole_repetitions_as_partial() {
     }
     interrupt(&child.0);
     let (code, out, err) = ends(child);
-    assert_eq!(code, 1, "{err}");
+    assert_eq!(code, 130, "{err}");
     assert!(out.contains("PARTIAL"), "{out}{err}");
 }
 
@@ -417,7 +417,7 @@ fn an_interrupt_in_the_first_repetition_says_that_there_is_nothing() {
     let child = start(dir.path(), &["study", "s.toml", "--json", "x.json"]);
     interrupt(&child.0);
     let (code, out, err) = ends(child);
-    assert_eq!((code, out.as_str()), (1, ""), "{err}");
+    assert_eq!((code, out.as_str()), (130, ""), "{err}");
     assert!(
         err.starts_with("piebald: ") && err.contains("nothing to report"),
         "{err}"

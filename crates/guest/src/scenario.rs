@@ -3,7 +3,11 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use piebald_hw::{presets, spec::MachineSpec};
+use piebald_hw::{
+    nearest::{did_you_mean, hint_of},
+    presets,
+    spec::MachineSpec,
+};
 use piebald_qemu::system::MAX_MEMORY;
 use piebald_report::Role;
 use piebald_units::Bytes;
@@ -282,7 +286,11 @@ impl Scenario {
             let line = e
                 .span()
                 .map_or(1, |s| 1 + text[..s.start].matches('\n').count());
-            format!("line {line}: {}", e.message().trim().replace('\n', ", "))
+            let hint = hint_of(e.message());
+            format!(
+                "line {line}: {}{hint}",
+                e.message().trim().replace('\n', ", ")
+            )
         })?;
         check("schema", &file.schema, file.schema == SCHEMA, "1")?;
         let repetitions = file.repetitions;
@@ -361,7 +369,7 @@ fn machine(table: MachineTable, folder: &Path) -> Result<(MachineSpec, String), 
         (Some(name), None) => {
             let spec = presets::get(&name).map(|text| presets::parse(text, &name));
             let known: Vec<&str> = presets::names().collect();
-            let allowed = known.join(", ");
+            let allowed = known.join(", ") + &did_you_mean(&name, presets::names());
             let spec = spec.ok_or(format!("machine.preset = {name}: allowed: {allowed}"))?;
             Ok((spec.map_err(|e| e.to_string())?, name))
         }

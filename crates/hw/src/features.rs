@@ -3,6 +3,8 @@
 
 use std::{fmt, str::FromStr};
 
+use crate::nearest::did_you_mean;
+
 /// Which parts of the model are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
@@ -74,10 +76,23 @@ impl Features {
     }
 }
 
+/// What a list of features may say.
+const NAMES: [&str; 7] = [
+    "window",
+    "coherence",
+    "tlb",
+    "prefetch",
+    "fetch",
+    "all",
+    "none",
+];
+
 /// There is no such feature.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "\"{0}\" is no feature of the model; allowed: window, coherence, tlb, prefetch, fetch, all, none"
+    "\"{0}\" is no feature of the model; allowed: {names}{near}",
+    names = NAMES.join(", "),
+    near = did_you_mean(.0, NAMES)
 )]
 pub struct UnknownFeature(pub String);
 

@@ -2,6 +2,8 @@
 
 mod sizes;
 
+pub use sizes::nearest_size;
+
 use piebald_units::{PhysAddr, Picos};
 
 use crate::{

@@ -31,9 +31,39 @@ pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) ->
     nearest(name, known).map_or(String::new(), offer)
 }
 
+/// What to add to a message of serde's that a key or a word is unknown: `unknown field `NAME`,
+/// expected one of `A`, `B``. Nothing for other messages.
+pub fn hint_of(message: &str) -> String {
+    let Some((head, known)) = message.split_once("expected ") else {
+        return String::new();
+    };
+    let name = ["unknown field `", "unknown variant `"]
+        .into_iter()
+        .find_map(|before| head.split_once(before)?.1.split_once('`'));
+    match name {
+        Some((name, _)) => did_you_mean(name, known.split('`').skip(1).step_by(2)),
+        None => String::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_words_of_serde_are_read() {
+        let message = "unknown field `budget_ref`, expected one of `title`, `budget_refs`";
+        assert_eq!(hint_of(message), "; did you mean budget_refs?");
+        let message = "unknown variant `lineer`, expected `linear` or `physical`";
+        assert_eq!(hint_of(message), "; did you mean linear?");
+        for message in [
+            "unknown field `x`, there are no fields",
+            "invalid type: string, expected `u64`",
+            "missing field `name`",
+        ] {
+            assert_eq!(hint_of(message), "", "{message}");
+        }
+    }
 
     #[test]
     fn slips_and_beginnings_are_near_and_other_names_are_not() {

@@ -11,7 +11,11 @@ use std::ops::Range;
 
 use serde::de::DeserializeOwned;
 
-use crate::{SpecError, nearest::did_you_mean, spec::MachineSpec};
+use crate::{
+    SpecError,
+    nearest::{did_you_mean, hint_of},
+    spec::MachineSpec,
+};
 
 /// A machine file that could not be read, or a preset that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -131,7 +135,7 @@ pub(crate) fn parse_as<T: DeserializeOwned>(text: &str, file: &str) -> Result<T,
             line,
             key: key_at(text, line),
             // The parser's message has a line break before what it expected.
-            message: error.message().trim().replace('\n', ", "),
+            message: error.message().trim().replace('\n', ", ") + &hint_of(error.message()),
         }
     })
 }

@@ -105,6 +105,17 @@ pub enum Holds {
     Instruction,
 }
 
+impl Holds {
+    /// The word of machine files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unified => "unified",
+            Self::Data => "data",
+            Self::Instruction => "instruction",
+        }
+    }
+}
+
 /// Which address picks the set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]

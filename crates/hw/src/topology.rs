@@ -185,7 +185,7 @@ fn choose_levels(caches: &[CacheSpec]) -> Result<Chosen, SpecError> {
             return Err(SpecError::new(field("level"), cache.level, "1..=3"));
         }
         if cache.level > 1 && cache.holds != Holds::Unified {
-            let held = format!("{:?}", cache.holds).to_lowercase();
+            let held = cache.holds.name();
             return Err(SpecError::new(
                 field("holds"),
                 held,

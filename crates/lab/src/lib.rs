@@ -15,6 +15,7 @@ mod kernels;
 mod memory;
 mod meter;
 pub mod mixes;
+mod near;
 mod parts;
 mod prepare;
 pub mod regions;

@@ -14,6 +14,7 @@ use piebald_sim::rooms::{
 };
 
 use crate::{
+    near,
     parts::{self, Parts},
     regions::{NO_LIMIT, midway, setup_refs},
     scenario::{Input, ProgramEntry, RegionRequest, Scenario, ScenarioError},
@@ -101,7 +102,7 @@ fn prepare_one(
             Recording::open(&path).map_err(|e| e.to_string())?
         }
         Input::Builtin(text) => {
-            let builtin = Builtin::parse(text).map_err(|e| e.to_string())?;
+            let builtin = Builtin::parse(text).map_err(|e| format!("{e}{}", near::builtin(&e)))?;
             library
                 .recording(&builtin, scenario.seed, wanted)
                 .map_err(|e| e.to_string())?

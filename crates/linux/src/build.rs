@@ -23,8 +23,9 @@ pub enum BuildError {
     },
     /// The kernel's headers are not installed.
     #[error(
-        "{}: no kernel headers there; Debian has them in the package linux-headers-{release}",
-        path.display()
+        "{}: no kernel headers there; {}",
+        path.display(),
+        headers_package(release)
     )]
     NoHeaders {
         /// Where they were sought.
@@ -48,6 +49,17 @@ pub enum BuildError {
         /// How it ended.
         status: std::process::ExitStatus,
     },
+}
+
+/// Where headers come from. Only kernels of Debian's own have a package of that name.
+fn headers_package(release: &str) -> String {
+    let debian = ["-amd64", "-cloud-amd64", "-rt-amd64"];
+    match debian.iter().any(|ending| release.ends_with(ending)) {
+        true => format!("Debian has them in the package linux-headers-{release}"),
+        false => format!(
+            "{release} is no kernel of Debian's: whoever built it has its headers, or its build tree"
+        ),
+    }
 }
 
 /// Where the headers of a kernel are.
@@ -148,7 +160,15 @@ mod tests {
         let dir = checkout("echo piebald.ko");
         fs::remove_file(dir.path().join("headers/Module.symvers")).unwrap();
         let error = build(dir.path()).expect_err("no headers").to_string();
-        assert!(error.contains("linux-headers-6.12.1"), "{error}");
+        assert!(
+            !error.contains("linux-headers") && error.contains("6.12.1"),
+            "{error}"
+        );
+        let package = headers_package("6.12.48+deb13-amd64");
+        assert!(
+            package.ends_with("linux-headers-6.12.48+deb13-amd64"),
+            "{package}"
+        );
         assert!(checkout_above(Path::new("/proc/self/exe-that-is-not")).is_none());
     }
 }

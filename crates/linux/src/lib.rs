@@ -42,6 +42,6 @@ pub use module::{Counters, Module, Moved, Status, Task, Tasks};
 pub use probe::{
     Bench, BitRounds, BitVerdict, Candidate, Crowding, Effect, Facts, Hypervisor, Measured, Memory,
     MemoryError, Outlook, Plan, Resctrl, Unmeasured, Verdict, bytes_of, candidates, effect_of,
-    judge, last_level, level_two, measure,
+    judge, last_level, level_two, measure, unsupported,
 };
 pub use sys::{hypervisor_name, release};

@@ -80,6 +80,7 @@ pub fn unload() -> Result<(), LoadError> {
         Some(libc::ENOENT) => "the module is not loaded".to_owned(),
         Some(libc::EAGAIN) => "somebody uses it: a file of /proc/piebald is open".to_owned(),
         Some(libc::EPERM) => "not permitted; root with CAP_SYS_MODULE is needed".to_owned(),
+        Some(libc::ENOSYS) => "this kernel has no modules that can be taken out".to_owned(),
         _ => error.to_string(),
     }))
 }
@@ -96,6 +97,7 @@ fn meaning_of_load(error: &io::Error) -> String {
             "the kernel takes signed modules alone (Secure Boot lockdown)".to_owned()
         }
         Some(libc::EOPNOTSUPP) => "the module does not know this kernel or machine".to_owned(),
+        Some(libc::ENOSYS) => "this kernel has no modules that can be loaded".to_owned(),
         Some(libc::EINVAL) => "the module refused its parameters".to_owned(),
         _ => error.to_string(),
     }

@@ -29,6 +29,18 @@ pub enum Purpose {
     Dma,
 }
 
+impl fmt::Display for Purpose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Anon => "anonymous memory",
+            Self::File => "file memory",
+            Self::Kernel => "kernel memory",
+            Self::Reclaimable => "kernel caches",
+            Self::Dma => "a device's buffer",
+        })
+    }
+}
+
 /// On whose behalf the frame is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Asker {
@@ -55,6 +67,19 @@ pub enum Cause {
     Migration,
     /// The kernel's own needs.
     Kernel,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fault => "first use of a page",
+            Self::CopyOnWrite => "store to a shared page",
+            Self::PageCache => "page read from a file",
+            Self::Readahead => "page read ahead",
+            Self::Migration => "page that moves",
+            Self::Kernel => "the kernel's own needs",
+        })
+    }
 }
 
 /// How binding the allowed colours are.

@@ -22,7 +22,7 @@ const MEMORY: usize = 1 << 20;
 /// Bytes pulled at a time where all of a pipe is wanted.
 const PULL: usize = 1 << 16;
 /// The path that stands for standard input.
-const STDIN: &str = "-";
+pub(crate) const STDIN: &str = "-";
 
 /// Device and inode.
 type Identity = (u64, u64);

@@ -33,5 +33,5 @@ pub use ids::{
     Asid, Color, CoreId, DiskBlock, FileId, LINE_SHIFT, Lba, Order, PAGE_SHIFT, PAGE_SIZE,
     PageSize, Pfn, PhysAddr, TaskId, VirtAddr, Vpn,
 };
-pub use number::ParseError;
+pub use number::{Meant, ParseError};
 pub use time::{Hertz, Picos};

@@ -11,8 +11,13 @@ pub enum ParseError {
     /// else than a number in it.
     NotANumber,
     /// The number is followed by a unit that this quantity does not have, or by
-    /// none; the text lists those it has.
-    UnknownUnit(&'static str),
+    /// none.
+    UnknownUnit {
+        /// Those it has.
+        allowed: &'static str,
+        /// What was probably meant: `2GiB` for `2GB`.
+        meant: Option<Meant>,
+    },
     /// The value does not fit, or is finer than the smallest unit; the text
     /// gives the range.
     OutOfRange(&'static str),
@@ -25,8 +30,12 @@ impl fmt::Display for ParseError {
         match self {
             Self::Empty => f.write_str("is empty"),
             Self::NotANumber => f.write_str("does not start with a decimal number"),
-            Self::UnknownUnit(allowed) => {
-                write!(f, "has an unknown unit, or none; allowed: {allowed}")
+            Self::UnknownUnit { allowed, meant } => {
+                f.write_str("has an unknown unit")?;
+                if let Some(meant) = meant {
+                    write!(f, " (did you mean {meant}?)")?;
+                }
+                write!(f, ", or none; allowed: {allowed}")
             }
             Self::OutOfRange(allowed) => write!(f, "is out of range; allowed: {allowed}"),
             Self::Backwards => f.write_str("has a range that runs backwards"),
@@ -35,6 +44,63 @@ impl fmt::Display for ParseError {
 }
 
 impl core::error::Error for ParseError {}
+
+/// A quantity whose unit was guessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meant {
+    /// The number is `digits / 10^decimals`.
+    digits: u64,
+    decimals: u32,
+    unit: &'static str,
+}
+
+impl Meant {
+    /// The unit of `units` that is written like `unit`, with the number before it.
+    fn of(decimal: &Decimal, unit: &str, units: &[Unit]) -> Option<Self> {
+        let (name, _) = units.iter().find(|(name, _)| is_like(unit, name))?;
+        let (digits, decimals) = decimal.0?;
+        Some(Self {
+            digits: u64::try_from(digits).ok()?,
+            decimals,
+            unit: name,
+        })
+    }
+}
+
+impl fmt::Display for Meant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scale = 10u64.checked_pow(self.decimals);
+        let parts = scale.and_then(|s| Some((self.digits.checked_div(s)?, self.digits % s)));
+        match (parts, self.decimals) {
+            (Some((whole, _)), 0) => write!(f, "{whole}{}", self.unit),
+            (Some((whole, part)), decimals) => {
+                write!(
+                    f,
+                    "{whole}.{part:0width$}{}",
+                    self.unit,
+                    width = decimals as usize
+                )
+            }
+            (None, _) => f.write_str(self.unit),
+        }
+    }
+}
+
+/// Is `given` the unit `name` in another case, without the `i` of a binary prefix (`GB`), or its
+/// first letter (`G`)?
+fn is_like(given: &str, name: &str) -> bool {
+    if given.is_empty() || name.is_empty() {
+        return false;
+    }
+    let plain = |text: &str, other: &str| text.eq_ignore_ascii_case(other);
+    let binary = name.ends_with("iB");
+    let letter = name.get(..1).unwrap_or(name);
+    let without_i = binary
+        && given.len() == 2
+        && plain(given.get(..1).unwrap_or(""), letter)
+        && plain(given.get(1..).unwrap_or(""), "B");
+    plain(given, name) || without_i || (binary && plain(given, letter))
+}
 
 /// One unit: its name and how many base units it holds.
 pub(crate) type Unit = (&'static str, u64);
@@ -55,10 +121,14 @@ pub(crate) fn parse_scaled(
     let (number, unit) = split_number(text);
     let decimal = Decimal::read(number)?;
     let unit = unit.trim();
-    let (_, scale) = units
-        .iter()
-        .find(|(name, _)| *name == unit)
-        .ok_or(ParseError::UnknownUnit(allowed))?;
+    let (_, scale) =
+        units
+            .iter()
+            .find(|(name, _)| *name == unit)
+            .ok_or(ParseError::UnknownUnit {
+                allowed,
+                meant: Meant::of(&decimal, unit, units),
+            })?;
     decimal.times(*scale).ok_or(ParseError::OutOfRange(range))
 }
 

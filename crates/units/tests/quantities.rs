@@ -160,7 +160,10 @@ fn each_mistake_has_its_own_error() {
         assert_eq!(size(text), ParseError::NotANumber, "{text}");
     }
     for text in ["1", "1KB", "1kib", "1 Ki B", "1e3B", "0x10B", "1B1", "1µB"] {
-        assert!(matches!(size(text), ParseError::UnknownUnit(_)), "{text}");
+        assert!(
+            matches!(size(text), ParseError::UnknownUnit { .. }),
+            "{text}"
+        );
     }
     for text in [
         "0.5B",

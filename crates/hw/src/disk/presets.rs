@@ -7,6 +7,7 @@
 
 use super::spec::DiskSpec;
 use crate::SpecError;
+use crate::nearest::did_you_mean;
 use crate::presets::{PresetError, line_of, parse_as};
 
 /// A disk that cannot be had.
@@ -16,7 +17,10 @@ pub enum DiskError {
     #[error(transparent)]
     Parse(#[from] PresetError),
     /// No preset has this name.
-    #[error("no disk preset \"{name}\"; there are {allowed}")]
+    #[error(
+        "no disk preset \"{name}\"; there are {allowed}{}",
+        did_you_mean(name, presets())
+    )]
     Unknown {
         /// The name asked for.
         name: String,

@@ -16,17 +16,8 @@ pub(super) fn in_words(memory: &MemorySpec, enabled: usize, cause: SpecError) ->
     if can_hold(&memory.dram, part(size, enabled)) {
         return cause;
     }
-    let channels = match memory.dram.interleave {
-        Some(Interleave::Modulo(_)) => u64::from(memory.dram.channels),
-        _ => 1,
-    };
-    let equal_parts = enabled as u64 * channels;
-    let possible: Vec<u64> = (0..u64::BITS)
-        .filter_map(|n| equal_parts.checked_mul(1 << n))
-        .filter(|bytes| bytes.is_multiple_of(4096 * u64::from(memory.controllers)))
-        .filter(|bytes| bytes >> 6 < MAX_LINES)
-        .filter(|bytes| can_hold(&memory.dram, part(*bytes, enabled)))
-        .collect();
+    let possible = possible(memory, enabled);
+    let channels = channels_with_parts(memory);
     let below = possible.iter().rfind(|bytes| **bytes < size);
     let above = possible.iter().find(|bytes| **bytes > size);
     let (why, nearest) = match (below, above) {
@@ -48,6 +39,35 @@ pub(super) fn in_words(memory: &MemorySpec, enabled: usize, cause: SpecError) ->
     };
     let allowed = format!("not a size that this machine can have ({why}); allowed: {nearest}");
     SpecError::new("memory.size", memory.size, allowed)
+}
+
+/// The size next to what `memory` asks for that its machine can have, all controllers being
+/// enabled; `None` if there is none.
+pub fn nearest_size(memory: &MemorySpec) -> Option<Bytes> {
+    let all = possible(memory, usize::from(memory.controllers.max(1)));
+    let near = all
+        .into_iter()
+        .min_by_key(|bytes| bytes.abs_diff(memory.size.0));
+    near.map(Bytes)
+}
+
+/// Channels that hold equal parts, if it is they that take turns.
+fn channels_with_parts(memory: &MemorySpec) -> u64 {
+    match memory.dram.interleave {
+        Some(Interleave::Modulo(_)) => u64::from(memory.dram.channels),
+        _ => 1,
+    }
+}
+
+/// All sizes that the machine can have, rising.
+fn possible(memory: &MemorySpec, enabled: usize) -> Vec<u64> {
+    let equal_parts = enabled as u64 * channels_with_parts(memory);
+    (0..u64::BITS)
+        .filter_map(|n| equal_parts.checked_mul(1 << n))
+        .filter(|bytes| bytes.is_multiple_of(4096 * u64::from(memory.controllers)))
+        .filter(|bytes| bytes >> 6 < MAX_LINES)
+        .filter(|bytes| can_hold(&memory.dram, part(*bytes, enabled)))
+        .collect()
 }
 
 /// What shares the memory, and what each part must be.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use piebald_sim::replay::{DiskSide, Pace, SpaceInfo};
 use piebald_sim::rooms::hw::disk::{self, Disk, DiskSpec};
+use piebald_sim::rooms::hw::nearest::did_you_mean;
 use piebald_sim::rooms::os_model::file::readahead::ReadaheadConfig;
 use piebald_sim::rooms::os_model::file::{
     Extent, FileConfig, FileTable, Layout, LayoutError, WriteBack,
@@ -77,7 +78,11 @@ fn named<T: Clone>(what: &'static str, value: &str, table: &[(&str, T)]) -> Resu
         ReplayError::Choice {
             what,
             value: value.to_owned(),
-            problem: format!("is not known; allowed: {}", names.join(", ")),
+            problem: format!(
+                "is not known; allowed: {}{}",
+                names.join(", "),
+                did_you_mean(value, names.iter().copied())
+            ),
         }
     })
 }

@@ -21,11 +21,12 @@ use piebald_sim::rooms::os_model::replace::PolicySpec;
 
 use piebald_units::Picos;
 
-use crate::study::Hooks;
+use crate::{near, study::Hooks};
 
 pub(crate) use disk::kernel;
 pub use disk::{DeviceChoice, LayoutChoice, READAHEADS, SCHEDULERS};
 pub use loops::{Queries, QueryFile};
+pub use passes::MIN;
 pub use piebald_sim::replay::{Align, Excerpt, InputSetup, Pace, TaskPart};
 /// Closed loops: clients of a server, and a program that pages.
 pub use piebald_sim::replay::{
@@ -94,7 +95,7 @@ pub enum ReplayError {
     #[error("no {0} given")]
     Nothing(&'static str),
     /// A policy at a size could not be made.
-    #[error("policy {policy} with {pages} pages: {error}")]
+    #[error("policy {policy} with {pages} pages: {error}{}", near::instance(error))]
     Instance {
         /// Which.
         policy: String,

@@ -9,6 +9,7 @@ use piebald_sim::replay::{
     disk_instance, next_uses,
 };
 use piebald_sim::rooms::hw::disk::DiskSpec;
+use piebald_sim::rooms::hw::nearest::did_you_mean;
 use piebald_sim::rooms::os_model::replace::PolicySpec;
 use piebald_sim::rooms::os_model::replace::registry::{self, Setup};
 use piebald_sim::rooms::trace::block::TargetKind;
@@ -17,10 +18,10 @@ use rayon::prelude::*;
 use super::curves::Curves;
 use super::disk::{Parts, device, readahead, side};
 use super::{ReplayError, ReplayRequest, fill, sizes};
-use crate::study::Hooks;
+use crate::{near, study::Hooks};
 
 /// The policy that knows the future.
-pub(super) const MIN: &str = "min";
+pub const MIN: &str = "min";
 
 /// What a trace consists of.
 pub(super) struct Known {
@@ -55,6 +56,9 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
         true => Some(survey(first, hooks)?),
         false => None,
     };
+    if let Some(known) = &known {
+        check_warmup(request.warmup, known.survey.references)?;
+    }
     let footprint = known.as_ref().map_or(0, |k| k.survey.pages.count());
     let pages = sizes::in_pages(&request.sizes, setup.page.bytes().0, footprint)?;
     let mut layout = fill::plain_layout(kind).to_owned();
@@ -127,6 +131,9 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
     if survey.references == 0 && !complete {
         return Err(ReplayError::Stopped);
     }
+    if complete {
+        check_warmup(request.warmup, survey.references)?;
+    }
     let mut replay = Replay {
         schema: REPLAY_SCHEMA,
         title: super::title(&request.input.paths),
@@ -153,6 +160,16 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
 }
 
 fn check(request: &ReplayRequest, spec: Option<&DiskSpec>) -> Result<(), ReplayError> {
+    let unknown = |p: &&PolicySpec| registry::find(p.name()).is_none();
+    if let Some(policy) = request.policies.iter().find(unknown) {
+        let names: Vec<&str> = near::policy_names().collect();
+        let near = did_you_mean(policy.name(), names.iter().copied());
+        return Err(ReplayError::Choice {
+            what: "policy",
+            value: policy.name().to_owned(),
+            problem: format!("is not known; allowed: {}{near}", names.join(", ")),
+        });
+    }
     let page = request.input.page.bytes().0;
     if spec.is_some() && page != piebald_units::PAGE_SIZE {
         return Err(ReplayError::Choice {
@@ -171,6 +188,21 @@ fn check(request: &ReplayRequest, spec: Option<&DiskSpec>) -> Result<(), ReplayE
         });
     }
     Ok(())
+}
+
+/// A warm-up that leaves nothing to count is refused.
+fn check_warmup(warmup: u64, references: u64) -> Result<(), ReplayError> {
+    match warmup > 0 && warmup >= references {
+        true => Err(ReplayError::Choice {
+            what: "warmup",
+            value: warmup.to_string(),
+            problem: format!(
+                "the traces have {references} references; allowed: fewer than that, so that some \
+                 are counted"
+            ),
+        }),
+        false => Ok(()),
+    }
 }
 
 fn kind(stream: &CallStream) -> TargetKind {

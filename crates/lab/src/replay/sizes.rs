@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use piebald_units::Bytes;
+use piebald_units::{Bytes, ParseError};
 
 /// Most pages of memory.
 const MAX_PAGES: u64 = 1 << 28;
@@ -21,8 +21,13 @@ pub enum MemorySize {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SizeError {
     /// It cannot be read.
-    #[error("size \"{0}\": allowed: a size such as 64MiB, or a share of the footprint such as 10%")]
-    Unreadable(String),
+    #[error("size \"{text}\" {why}; or a share of the footprint such as 10%")]
+    Unreadable {
+        /// As given.
+        text: String,
+        /// What is wrong, and what is allowed.
+        why: String,
+    },
     /// It is too small or too large.
     #[error("size {size}: {pages} pages of {page_bytes} B; allowed: 1 to 2^28 pages")]
     Range {
@@ -39,15 +44,21 @@ impl FromStr for MemorySize {
     type Err = SizeError;
 
     fn from_str(text: &str) -> Result<Self, SizeError> {
-        let bad = || SizeError::Unreadable(text.to_owned());
+        let bad = |why: String| SizeError::Unreadable {
+            text: text.to_owned(),
+            why,
+        };
         if let Some(share) = text.trim().strip_suffix('%') {
-            let share: f64 = share.trim().parse().map_err(|_| bad())?;
-            return match share > 0.0 && share <= 100.0 {
-                true => Ok(Self::Share(share / 100.0)),
-                false => Err(bad()),
-            };
+            let share = share.trim().parse::<f64>().ok();
+            let share = share.filter(|share| *share > 0.0 && *share <= 100.0);
+            let no_share = || bad("is no share; allowed: a size such as 64MiB".to_owned());
+            return share.map(|s| Self::Share(s / 100.0)).ok_or_else(no_share);
         }
-        text.parse().map(Self::Bytes).map_err(|_| bad())
+        let parsed = text.parse::<Bytes>();
+        parsed.map(Self::Bytes).map_err(|e| match e {
+            ParseError::UnknownUnit { .. } => bad(e.to_string()),
+            _ => bad(format!("{e}; allowed: a size such as 64MiB")),
+        })
     }
 }
 

@@ -19,7 +19,7 @@ use toml::Spanned;
 
 use super::{Policy, ScenarioError, Source, file};
 use crate::{
-    colors,
+    colors, near,
     replay::{READAHEADS, SCHEDULERS, kernel},
 };
 
@@ -161,7 +161,7 @@ pub(super) fn replace(
     let setup = Setup::new(TRIED_PAGES);
     let costs = vec![1u32; 128];
     let built: Result<(), BuildError> = registry::build_spec(&spec, &setup, Some(&costs), Tried);
-    built.map_err(|e| refuse(e.to_string()))?;
+    built.map_err(|e| refuse(format!("{e}{}", near::policy(&e))))?;
     Ok(Some(spec))
 }
 

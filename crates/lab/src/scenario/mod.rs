@@ -12,6 +12,7 @@ mod hvr;
 mod policies;
 mod reads;
 mod regions;
+mod source;
 
 use std::{
     collections::HashSet,
@@ -22,7 +23,10 @@ use piebald_report::Role;
 use piebald_sim::{
     ColorChange, Course, Files, Stay, Threads,
     rooms::{
-        hw::{Features, Machine, Options, presets, spec::MachineSpec},
+        hw::{
+            Features, Machine, Options, nearest::did_you_mean, nearest_size, presets,
+            spec::MachineSpec,
+        },
         os_model::{
             kernel::{OnLimit, Want},
             replace::PolicySpec,
@@ -34,11 +38,13 @@ use piebald_sim::{
 use piebald_units::{Bytes, CoreSet, Count};
 use toml::Spanned;
 
+use self::source::Source;
 pub use self::{
     advise::{AdviseRequest, Goal, NotWithin, Within},
     company::{Alone, Together},
     hvr::HvrPolicy,
     regions::RegionRequest,
+    source::{ScenarioError, is_scenario},
 };
 use crate::{colors::Colors, jobs::last_level};
 
@@ -231,104 +237,14 @@ impl Policy {
     }
 }
 
-/// Why a scenario was refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{}: {problem}", path.display(), line.map_or(String::new(), |l| format!(":{l}")))]
-pub struct ScenarioError {
-    /// The file.
-    pub path: PathBuf,
-    /// The line, from 1.
-    pub line: Option<usize>,
-    /// Key, value and what is allowed.
-    pub problem: String,
-}
-
-/// Turns places of the text into errors.
-struct Source<'a> {
-    path: &'a Path,
-    text: &'a str,
-}
-
-impl Source<'_> {
-    fn line(&self, offset: usize) -> usize {
-        let end = offset.min(self.text.len());
-        1 + self.text.as_bytes()[..end]
-            .iter()
-            .filter(|b| **b == b'\n')
-            .count()
-    }
-
-    fn error(&self, at: usize, problem: impl Into<String>) -> ScenarioError {
-        ScenarioError {
-            path: self.path.to_owned(),
-            line: Some(self.line(at)),
-            problem: problem.into(),
-        }
-    }
-
-    /// `key = value: allowed`, at the place of a value.
-    fn refuse<T>(
-        &self,
-        at: &Spanned<T>,
-        key: &str,
-        value: impl std::fmt::Display,
-        allowed: impl std::fmt::Display,
-    ) -> ScenarioError {
-        self.error(
-            at.span().start,
-            format!("{key} = {value}: allowed: {allowed}"),
-        )
-    }
-
-    fn toml(&self, error: &toml::de::Error) -> ScenarioError {
-        let message = error.message().trim().replace('\n', " ");
-        let line = error.span().map(|s| self.line(s.start));
-        let key = line.and_then(|line| presets::key_at(self.text, line));
-        ScenarioError {
-            path: self.path.to_owned(),
-            line,
-            problem: match key {
-                Some(key) => format!("{key}: {message}"),
-                None => message,
-            },
-        }
-    }
-
-    /// Picks one of a few words.
-    fn choose<T: Copy>(
-        &self,
-        value: &Option<Spanned<String>>,
-        key: &str,
-        choices: &[(&str, T)],
-    ) -> Result<T, ScenarioError> {
-        let Some(value) = value else {
-            return Ok(choices[0].1);
-        };
-        let found = choices.iter().find(|(word, _)| word == value.get_ref());
-        found.map(|(_, choice)| *choice).ok_or_else(|| {
-            let words: Vec<String> = choices.iter().map(|(w, _)| format!("\"{w}\"")).collect();
-            self.refuse(
-                value,
-                key,
-                format!("\"{}\"", value.get_ref()),
-                words.join(", "),
-            )
-        })
-    }
-}
-
 impl Scenario {
-    /// Reads and checks a scenario file.
+    /// Reads and checks a scenario file; `-` is standard input.
     ///
     /// # Errors
     /// The first thing that is wrong, with file, line, key, value and what is
     /// allowed.
     pub fn read(path: &Path) -> Result<Self, ScenarioError> {
-        let text = std::fs::read_to_string(path).map_err(|e| ScenarioError {
-            path: path.to_owned(),
-            line: None,
-            problem: format!("cannot be read: {e}"),
-        })?;
+        let text = source::text(path)?;
         Self::parse(&text, path)
     }
 
@@ -433,20 +349,23 @@ fn check_paged(file: &file::File, source: &Source<'_>) -> Result<(), ScenarioErr
     }
 }
 
+/// A machine that comes with Piebald.
+fn preset(name: &Spanned<String>, source: &Source<'_>) -> Result<MachineSpec, ScenarioError> {
+    let given = name.get_ref();
+    let Some(text) = presets::get(given) else {
+        let names = presets::names().collect::<Vec<_>>().join(", ");
+        let allowed = names + &did_you_mean(given, presets::names());
+        return Err(source.refuse(name, "machine.preset", format!("\"{given}\""), allowed));
+    };
+    presets::parse(text, given).map_err(|e| source.error(name.span().start, e.to_string()))
+}
+
 fn machine(
     table: &file::MachineTable,
     source: &Source<'_>,
 ) -> Result<(MachineSpec, Features), ScenarioError> {
     let mut spec = match (&table.preset, &table.file) {
-        (Some(name), None) => presets::load(name.get_ref()).map_err(|e| {
-            let names = presets::names().collect::<Vec<_>>().join(", ");
-            source.refuse(
-                name,
-                "machine.preset",
-                format!("\"{}\" ({e})", name.get_ref()),
-                names,
-            )
-        })?,
+        (Some(name), None) => preset(name, source)?,
         (None, Some(file)) => {
             let path = beside(source.path, file.get_ref());
             let text = std::fs::read_to_string(&path).map_err(|e| {
@@ -477,8 +396,13 @@ fn machine(
             return Err(source.refuse(memory, "machine.memory", size, allowed));
         }
         spec.memory.size = size;
-        Machine::new(&spec, &Options::default())
-            .map_err(|e| source.error(memory.span().start, format!("machine.memory: {e}")))?;
+        Machine::new(&spec, &Options::default()).map_err(|e| {
+            let near = nearest_size(&spec.memory).filter(|near| *near != size);
+            let asked = near.map_or(String::new(), |near| {
+                format!("; the nearest is asked for by memory = \"{near}\"")
+            });
+            source.error(memory.span().start, format!("machine.memory: {e}{asked}"))
+        })?;
     }
     if let Some(hash) = &table.slice_hash {
         let last = last_level(&spec).level;

@@ -104,7 +104,9 @@ fn chosen(text: &str) -> Option<String> {
     Some(rest.split_once(']')?.0.to_owned())
 }
 
-fn unsupported(release: &str, read: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+/// Why the module refuses this kernel or machine; empty if it does not. `read` as for
+/// [`Facts::read`].
+pub fn unsupported(release: &str, read: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
     let mut why = Vec::new();
     if !release.starts_with(SERIES) {
         why.push(format!("kernel {release}; the module knows {SERIES}*"));

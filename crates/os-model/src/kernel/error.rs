@@ -15,7 +15,7 @@ use crate::file::FileError;
 /// No frame for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{task} of program {program}: no block of {order} for {purpose:?} memory ({cause:?}): {why}; \
+    "{task} of program {program}: no block of {order} for {purpose}, {cause}: {why}; \
      {free} of {total} free"
 )]
 pub struct OutOfMemory {

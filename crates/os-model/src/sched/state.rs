@@ -58,6 +58,17 @@ pub enum Status {
     Done,
 }
 
+impl core::fmt::Display for Status {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Runnable(core) => write!(f, "runnable on {core}"),
+            Self::Running(core) => write!(f, "running on {core}"),
+            Self::Blocked(_) => f.write_str("blocked"),
+            Self::Done => f.write_str("done"),
+        }
+    }
+}
+
 /// A task that became runnable, and on which core's queue it stands. If that
 /// core is idle the host should let it run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +117,7 @@ pub enum SchedError {
         last: u16,
     },
     /// The task is not in the state that the call needs.
-    #[error("{task} is {status:?}; the call needs it {needs}")]
+    #[error("{task} is {status}; the call needs it {needs}")]
     State {
         /// The task.
         task: TaskId,

@@ -104,7 +104,7 @@ pub fn finish(
     Ok(Summary {
         status,
         complete: finished.header.complete,
-        interrupted: end.received.is_some(),
+        interrupted: end.received,
         at_limit: shared.stopped.load(Acquire) == AT_LIMIT,
         said: end.said,
         warnings,

@@ -200,8 +200,8 @@ pub struct Summary {
     pub status: ExitStatus,
     /// Nothing is missing.
     pub complete: bool,
-    /// A signal to the driver (Ctrl-C) ended the recording.
-    pub interrupted: bool,
+    /// The signal to the driver (Ctrl-C) that ended the recording.
+    pub interrupted: Option<i32>,
     /// The limit ended it.
     pub at_limit: bool,
     /// The end of what a [quiet](Recorder::quiet) program printed to standard

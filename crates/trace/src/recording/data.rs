@@ -156,8 +156,9 @@ impl Data {
         let layout = self.layout(offset)?;
         if layout.header.kind != kind {
             let what = format!(
-                "a {:?} record where the index has a {kind:?}",
-                layout.header.kind
+                "a record of kind {} where the index has one of kind {}",
+                layout.header.kind.name(),
+                kind.name()
             );
             return Err(self.corrupt(offset + 16, what));
         }

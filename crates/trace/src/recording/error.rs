@@ -1,6 +1,11 @@
 //! What can go wrong with a recording.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use crate::source;
 
 /// Why something could not be encoded. Nothing was written.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +82,12 @@ pub enum WriteError {
         /// Why it failed.
         source: io::Error,
     },
+    /// The output would replace the input.
+    #[error("{}: the output is the input; allowed: another file", path.display())]
+    SameFile {
+        /// The file.
+        path: PathBuf,
+    },
     /// What was written is not a recording.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -133,7 +144,8 @@ pub enum ReadError {
     },
     /// The file was not finished.
     #[error(
-        "{file}: no footer at offset {offset} (the file was not finished); --recover rebuilds the index"
+        "{file}: no footer at offset {offset}: the file was not finished, or its end is missing; {}",
+        how_to_repair(file)
     )]
     NoFooter {
         /// The file.
@@ -178,4 +190,46 @@ pub enum ReadError {
         /// How many are allowed.
         allowed: usize,
     },
+}
+
+/// The command that makes a whole recording of this file, as it can be pasted into a shell.
+pub(super) fn how_to_repair(file: &str) -> String {
+    let (input, output) = match file == source::name_of(Path::new(source::STDIN)) {
+        true => (source::STDIN.to_owned(), "repaired.pbr".to_owned()),
+        false => {
+            let stem = file.strip_suffix(".pbr").unwrap_or(file);
+            (file.to_owned(), format!("{stem}.repaired.pbr"))
+        }
+    };
+    format!(
+        "`piebald trace repair {} {}` makes a whole recording of what is left",
+        quoted(&input),
+        quoted(&output)
+    )
+}
+
+/// A word of a shell.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+:,@%=".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_that_repairs_can_be_pasted() {
+        let command = |file| how_to_repair(file);
+        assert!(
+            command("out/gz.pbr")
+                .starts_with("`piebald trace repair out/gz.pbr out/gz.repaired.pbr`")
+        );
+        assert!(command("a b").starts_with("`piebald trace repair 'a b' 'a b.repaired.pbr'`"));
+        assert!(command("standard input").starts_with("`piebald trace repair - repaired.pbr`"));
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
 }

@@ -82,6 +82,7 @@ mod predict;
 mod programs;
 mod reader;
 mod record;
+mod repair;
 mod replay;
 mod scan;
 mod translate;
@@ -102,6 +103,7 @@ pub use file::{
 pub use pages::PageTouch;
 pub use programs::ProgramShare;
 pub use reader::Recording;
+pub use repair::{Repaired, repair};
 pub use replay::{RecordedThread, ReplayOptions};
 pub use scan::Recovered;
 pub use translate::file_id;

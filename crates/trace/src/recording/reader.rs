@@ -13,7 +13,7 @@ use super::{
     decode::{self, Placed, section},
     dictionary::{self, Base},
     encode::{MAX_CHUNK_BLOCKS, MAX_CHUNK_REFS},
-    error::ReadError,
+    error::{ReadError, how_to_repair},
     file::{ChunkEntry, FileHeader, Index},
     model::{BlockDef, Event},
     pages::{self, PageTouch},
@@ -26,7 +26,7 @@ use super::{
 pub struct Recording(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
-    pub(crate) data: Data,
+    pub(crate) data: Arc<Data>,
     header: FileHeader,
     index: Index,
     dictionaries: Mutex<HashMap<u32, Arc<Dictionary>>>,
@@ -85,18 +85,40 @@ impl Recording {
         let (header, first) = scan::header(&data)?;
         let index = scan::footer(&data, first)?;
         check_index(&data, &index)?;
-        Ok(Self::new(data, header, index))
+        Ok(Self::new(Arc::new(data), header, index))
     }
 
     fn scanned(data: Data) -> Result<(Self, Recovered), ReadError> {
-        let (mut header, first) = scan::header(&data)?;
-        let (index, found) = scan::scan(&data, first, true)?;
-        header.counts = index.counts();
-        header.complete &= found.lost.is_empty();
-        Ok((Self::new(data, header, index), found))
+        let recovery = Self::recovered(data)?;
+        Ok((recovery.recording, recovery.found))
     }
 
-    fn new(data: Data, header: FileHeader, index: Index) -> Self {
+    /// As [`Self::recover`], with the header as the file has it.
+    pub(super) fn recovery(path: &Path) -> Result<Recovery, ReadError> {
+        Self::recovered(Data::open(path)?)
+    }
+
+    fn recovered(data: Data) -> Result<Recovery, ReadError> {
+        let (header, first) = scan::header(&data)?;
+        let (index, found) = scan::scan(&data, first, true)?;
+        let told = FileHeader {
+            counts: index.counts(),
+            complete: header.complete && found.lost.is_empty(),
+            ..header.clone()
+        };
+        Ok(Recovery {
+            recording: Self::new(Arc::new(data), told, index),
+            found,
+            header,
+        })
+    }
+
+    /// The same bytes with another index.
+    pub(super) fn with_index(&self, index: Index) -> Self {
+        Self::new(self.0.data.clone(), self.0.header.clone(), index)
+    }
+
+    fn new(data: Arc<Data>, header: FileHeader, index: Index) -> Self {
         Self(Arc::new(Inner {
             data,
             header,
@@ -178,7 +200,11 @@ impl Recording {
         let layout = data.layout_of(entry.offset, RecordKind::Chunk)?;
         let found = ChunkEntry::new(entry.offset, layout.len as u64, &layout.header);
         if found != *entry {
-            let what = format!("the chunk is {found:?}, the index says {entry:?}");
+            let what = format!(
+                "the chunk is {} and the index says {}",
+                told(&found),
+                told(entry)
+            );
             return Err(data.corrupt(entry.offset, what));
         }
         if layout.sections() != section::COUNT {
@@ -287,8 +313,9 @@ impl Recording {
             let expected = next.unwrap_or(base.map_or(0, |b| b.blocks.into()));
             if first != expected || (next.is_some() && base != own.base) {
                 let what = format!(
-                    "dictionary of process {process} goes on with block {first} of base {base:?}; expected block {expected} of {:?}",
-                    own.base
+                    "dictionary of process {process} goes on with block {first}{}; expected block {expected}{}",
+                    inherited(base.as_ref()),
+                    inherited(own.base.as_ref())
                 );
                 return Err(data.corrupt(entry.offset, what));
             }
@@ -319,10 +346,37 @@ fn check_index(data: &Data, index: &Index) -> Result<(), ReadError> {
     }
     if let Some((end, chunk)) = index.first_gap() {
         let what = format!(
-            "a chunk is missing: thread {} goes on at instruction {} after one that ends at {end}; --recover reads up to the gap",
-            chunk.thread, chunk.first_instr
+            "a chunk is missing: thread {} goes on at instruction {} after one that ends at {end}; {}",
+            chunk.thread,
+            chunk.first_instr,
+            how_to_repair(data.name())
         );
         return Err(data.corrupt(chunk.offset, what));
     }
     Ok(())
+}
+
+/// A file that was read without its index.
+pub(super) struct Recovery {
+    /// What can be read.
+    pub recording: Recording,
+    /// What was lost.
+    pub found: Recovered,
+    /// The header as the file has it: with the counts of the finished recording.
+    pub header: FileHeader,
+}
+
+/// Where a chunk belongs.
+fn told(chunk: &ChunkEntry) -> String {
+    format!(
+        "of thread {} of process {}, {} instructions from {} and {} references from {}",
+        chunk.thread, chunk.process, chunk.instrs, chunk.first_instr, chunk.refs, chunk.first_ref
+    )
+}
+
+/// Which blocks a dictionary begins with.
+fn inherited(base: Option<&Base>) -> String {
+    base.map_or(String::new(), |base| {
+        format!(" after {} of process {}", base.blocks, base.process)
+    })
 }

@@ -55,6 +55,17 @@ pub enum RecordKind {
     Footer,
 }
 
+impl RecordKind {
+    /// In messages.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Dictionary => "dictionary",
+            Self::Chunk => "chunk",
+            Self::Footer => "footer",
+        }
+    }
+}
+
 /// The fixed header of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordHeader {

@@ -1,0 +1,266 @@
+//! The command line as words: which word belongs to `--json` or `--csv`.
+//!
+//! The file of these options is optional, so a word behind one of them could be the file or what
+//! the verb works on. One rule for all verbs: the word is the file if it is `-` or ends in `.json`
+//! (`.csv`); any file is one behind `=`. What the rule gives no meaning is read once more as
+//! earlier versions did, with a note.
+
+use std::{ffi::OsString, path::Path};
+
+use clap::{Command, CommandFactory, Parser};
+use piebald_trace::{detect::detect, recording::is_recording};
+
+use crate::{failure::Failure, json::STDOUT};
+
+/// Options whose file is optional, and how a word ends that is their file.
+const OUTPUTS: [(&str, &str); 2] = [("--json", ".json"), ("--csv", ".csv")];
+/// Verbs whose `--json` and `--csv` always took the next word.
+const TOOK_THE_NEXT: [&str; 3] = ["study", "guest", "reproduce"];
+
+/// Reads the command line; what is wrong with it ends the program as clap does.
+///
+/// # Errors
+/// An output that is somebody's trace or otherwise no output.
+pub(crate) fn read<C: Parser + CommandFactory>(words: &[OsString]) -> Result<C, Failure> {
+    let end = end_of_ours(words, &C::command());
+    let by_rule = joined(words, end, is_file_of);
+    let (command, words) = match C::try_parse_from(&by_rule) {
+        Ok(command) => (command, by_rule),
+        Err(error) => {
+            let (old, note) = old_form(words, end);
+            match C::try_parse_from(&old) {
+                Ok(command) if error.use_stderr() && old != by_rule => {
+                    eprintln!("piebald: note: {note}");
+                    (command, old)
+                }
+                _ => error.exit(),
+            }
+        }
+    };
+    if outputs(&words, end)
+        .filter(|(_, file)| *file == STDOUT)
+        .count()
+        > 1
+    {
+        return Err(Failure::usage(
+            "--json and --csv: both go to standard output; allowed: one, and the other with =FILE",
+        ));
+    }
+    outputs(&words, end).try_for_each(|(option, file)| check(option, Path::new(file)))?;
+    Ok(command)
+}
+
+/// The rule.
+fn is_file_of(option: &str, word: &str) -> bool {
+    let ending = OUTPUTS.iter().find(|(name, _)| *name == option);
+    let ends = |(_, ending): &(&str, &str)| word.len() > ending.len() && word.ends_with(ending);
+    word == STDOUT || !word.starts_with('-') && ending.is_some_and(ends)
+}
+
+/// Every `--json FILE` of the first `end` words for which `is_file` holds, as `--json=FILE`.
+fn joined(words: &[OsString], end: usize, is_file: impl Fn(&str, &str) -> bool) -> Vec<OsString> {
+    let mut out: Vec<OsString> = Vec::with_capacity(words.len());
+    let mut option: Option<&str> = None;
+    for (at, word) in words.iter().enumerate() {
+        let text = word.to_string_lossy();
+        if let Some(before) = option.take()
+            && at < end
+            && is_file(before, &text)
+            && let Some(last) = out.last_mut()
+        {
+            last.push("=");
+            last.push(word);
+            continue;
+        }
+        let named = OUTPUTS.iter().find(|(name, _)| text == *name);
+        option = named.map(|(name, _)| *name);
+        out.push(word.clone());
+    }
+    out
+}
+
+/// The words as earlier versions read them, and what to say of it.
+fn old_form(words: &[OsString], end: usize) -> (Vec<OsString>, String) {
+    let verb = words.get(1).map(|v| v.to_string_lossy());
+    let took = verb.is_some_and(|verb| TOOK_THE_NEXT.contains(&verb.as_ref()));
+    match took {
+        true => (
+            joined(words, end, |_, word| !word.starts_with('-')),
+            "--json and --csv take the next word only if it ends in .json or .csv; the next \
+             version refuses others without =, as in --json=FILE"
+                .to_owned(),
+        ),
+        false => (
+            words.to_vec(),
+            "the word behind --json is not taken as its file here, as without it something is \
+             missing; put it before --json: the next version takes words that end in .json"
+                .to_owned(),
+        ),
+    }
+}
+
+/// Where the words end that are ours: at `--`, and at the program that a verb starts.
+fn end_of_ours(words: &[OsString], command: &Command) -> usize {
+    let dashes = words.iter().position(|w| w == "--").unwrap_or(words.len());
+    let verb = words.get(1).map(|v| v.to_string_lossy());
+    let Some(verb) = verb.and_then(|v| command.find_subcommand(v.as_ref())) else {
+        return dashes;
+    };
+    match verb.get_positionals().any(|p| p.is_trailing_var_arg_set()) {
+        true => first_positional(words, verb).min(dashes),
+        false => dashes,
+    }
+}
+
+/// The first word behind the verb that is neither an option nor the value of one.
+fn first_positional(words: &[OsString], verb: &Command) -> usize {
+    let mut at = 2;
+    while let Some(word) = words.get(at) {
+        let text = word.to_string_lossy();
+        if !text.starts_with('-') || text == STDOUT {
+            break;
+        }
+        let next = words.get(at + 1).map(|w| w.to_string_lossy());
+        let output = next.is_some_and(|next| is_file_of(&text, &next));
+        at += 1 + usize::from(output || wants_next(&text, verb));
+    }
+    at.min(words.len())
+}
+
+/// Is the next word the value of this option?
+fn wants_next(option: &str, verb: &Command) -> bool {
+    let with_value = |a: &&clap::Arg| a.get_action().takes_values() && !a.is_require_equals_set();
+    let takes = |is: &dyn Fn(&clap::Arg) -> bool| {
+        let mut options = verb.get_opts().filter(with_value);
+        options.any(is)
+    };
+    match option.strip_prefix("--") {
+        Some(long) => takes(&|a| a.get_long() == Some(long)),
+        // The first letter that takes a value has the rest of the word, or the next one.
+        None => {
+            let mut letters = option.chars().skip(1);
+            letters.any(|c| takes(&|a| a.get_short() == Some(c))) && letters.next().is_none()
+        }
+    }
+}
+
+/// `--json` and `--csv` with their files.
+fn outputs(words: &[OsString], end: usize) -> impl Iterator<Item = (&'static str, &str)> {
+    words.iter().take(end).filter_map(|word| {
+        let text = word.to_str()?;
+        OUTPUTS
+            .iter()
+            .find_map(|(option, _)| match text.strip_prefix(option)? {
+                "" => Some((*option, STDOUT)),
+                rest => Some((*option, rest.strip_prefix('=')?)),
+            })
+    })
+}
+
+/// An output may replace an older output, never a trace or another file.
+fn check(option: &str, path: &Path) -> Result<(), Failure> {
+    let metadata = std::fs::metadata(path);
+    if !metadata.is_ok_and(|m| m.is_file() && m.len() > 0) {
+        return Ok(());
+    }
+    let refuse = |what: &str| {
+        let ending = option.trim_start_matches('-');
+        Err(Failure::usage(format!(
+            "{option} {}: {what}, and would be overwritten; allowed: a new file, or one that holds \
+             {}",
+            path.display(),
+            ending.to_uppercase()
+        )))
+    };
+    if is_recording(path).unwrap_or(false) {
+        return refuse("this file is a recording");
+    }
+    if option == "--json" {
+        let json = std::fs::File::open(path).is_ok_and(|file| {
+            let reader = std::io::BufReader::new(file);
+            serde_json::from_reader::<_, serde::de::IgnoredAny>(reader).is_ok()
+        });
+        if !json {
+            return refuse("this file is there and is no JSON");
+        }
+    }
+    match detect(path) {
+        Ok(format) => refuse(&format!("this file is a trace ({})", format.name())),
+        Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<OsString> {
+        text.split_whitespace().map(OsString::from).collect()
+    }
+
+    fn by_rule(text: &str) -> Vec<OsString> {
+        let words = words(text);
+        let end = end_of_ours(&words, &crate::Cli::command());
+        joined(&words, end, is_file_of)
+    }
+
+    #[test]
+    fn a_word_is_the_file_of_an_output_by_its_ending_alone() {
+        for (given, read) in [
+            ("piebald study --json s.toml", "piebald study --json s.toml"),
+            (
+                "piebald study --json x.json s.toml",
+                "piebald study --json=x.json s.toml",
+            ),
+            ("piebald replay --json t.spc", "piebald replay --json t.spc"),
+            ("piebald replay t --json -", "piebald replay t --json=-"),
+            (
+                "piebald replay --csv t.csv t",
+                "piebald replay --csv=t.csv t",
+            ),
+            (
+                "piebald replay --csv t.json t",
+                "piebald replay --csv t.json t",
+            ),
+            (
+                "piebald status --json -q.json",
+                "piebald status --json -q.json",
+            ),
+            ("piebald status --json .json", "piebald status --json .json"),
+            (
+                "piebald replay -- --json x.json",
+                "piebald replay -- --json x.json",
+            ),
+        ] {
+            assert_eq!(by_rule(given), words(read), "{given}");
+        }
+    }
+
+    #[test]
+    fn the_words_of_a_program_that_is_started_are_its_own() {
+        for (given, read) in [
+            (
+                "piebald compare prog --json x.json",
+                "piebald compare prog --json x.json",
+            ),
+            (
+                "piebald compare --pairs 3 --json x.json prog --json y.json",
+                "piebald compare --pairs 3 --json=x.json prog --json y.json",
+            ),
+            (
+                "piebald compare --json prog --json y.json",
+                "piebald compare --json prog --json y.json",
+            ),
+            (
+                "piebald record -qo a.pbr prog --json y.json",
+                "piebald record -qo a.pbr prog --json y.json",
+            ),
+            (
+                "piebald record -oa.pbr prog --json y.json",
+                "piebald record -oa.pbr prog --json y.json",
+            ),
+        ] {
+            assert_eq!(by_rule(given), words(read), "{given}");
+        }
+    }
+}

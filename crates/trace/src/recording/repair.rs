@@ -1,0 +1,169 @@
+//! A whole recording of what is left of a damaged one.
+//!
+//! A reader of a recovered recording replays each thread up to its first gap and fails there. A
+//! repaired one ends each thread before the gap, so every reader takes it like any other; that it
+//! is not complete, and why, stands in its header.
+
+use std::path::Path;
+
+use super::{
+    Counts, DictionaryEntry, FileHeader, Index, Recording, RecordingWriter,
+    data::Data,
+    error::{ReadError, WriteError},
+    file::ChunkEntry,
+    reader::Recovery,
+};
+
+/// What [`repair`] kept and what it had to leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repaired {
+    /// How much the new recording holds.
+    pub counts: Counts,
+    /// Records that were kept.
+    pub records: u64,
+    /// Bytes that belong to no whole record.
+    pub lost_bytes: u64,
+    /// What is missing, one loss in a line; empty if only the index had to be made anew.
+    pub lost: Vec<String>,
+}
+
+/// Writes a new recording of all that can be read of the one at `input`, which stays as it is.
+/// `output` is written as `OUT.partial` and renamed when it is whole.
+///
+/// # Errors
+/// The input's header is damaged or no chunk can be read; the output is the input or cannot be
+/// written.
+pub fn repair(input: &Path, output: &Path) -> Result<Repaired, WriteError> {
+    refuse_same(input, output)?;
+    let Recovery {
+        recording,
+        found,
+        header,
+    } = Recording::recovery(input)?;
+    let kept = kept(&recording);
+    let counts = kept.counts();
+    if counts.chunks == 0 {
+        let what = "no chunk can be read: nothing can be repaired";
+        return Err(recording.0.data.corrupt(0, what).into());
+    }
+    let lost_bytes = found.lost.iter().map(|range| range.end - range.start).sum();
+    let lost = losses(&header, recording.index(), &counts, lost_bytes);
+    let mut header = FileHeader {
+        complete: header.complete && lost.is_empty(),
+        ..header
+    };
+    header.missing.extend(lost.iter().cloned());
+    let writer = RecordingWriter::create(output, header)?;
+    let partial = writer.partial_path().to_owned();
+    let written = copy(&recording.0.data, &kept, writer);
+    if written.is_err() {
+        // The error that is reported says more than one about what is left behind.
+        let _ = std::fs::remove_file(partial);
+    }
+    Ok(Repaired {
+        records: written?,
+        counts,
+        lost_bytes,
+        lost,
+    })
+}
+
+fn refuse_same(input: &Path, output: &Path) -> Result<(), WriteError> {
+    match (input.canonicalize(), output.canonicalize()) {
+        (Ok(from), Ok(to)) if from == to => Err(WriteError::SameFile { path: to }),
+        _ => Ok(()),
+    }
+}
+
+/// The part of the index that readers can use: of each thread the chunks up to the first that is
+/// missing or cannot be decoded.
+fn kept(recording: &Recording) -> Index {
+    let all = recording.index();
+    let mut kept = Index {
+        chunks: Vec::new(),
+        dictionaries: without_gaps(&all.dictionaries),
+        threads: all.threads.clone(),
+    };
+    let usable = recording.with_index(Index {
+        chunks: all.chunks.clone(),
+        ..kept.clone()
+    });
+    let mut before: Option<&ChunkEntry> = None;
+    let mut ended = None;
+    for (at, chunk) in all.chunks.iter().enumerate() {
+        let same = before.filter(|b| b.thread == chunk.thread);
+        if ended == Some(chunk.thread) {
+            continue;
+        }
+        if chunk.lacks(same) || usable.raw_chunk(at).is_err() {
+            ended = Some(chunk.thread);
+            continue;
+        }
+        kept.chunks.push(*chunk);
+        before = Some(chunk);
+    }
+    let has_chunk = |thread: u32| kept.chunks.iter().any(|c| c.thread == thread);
+    kept.threads.retain(|t| has_chunk(t.thread));
+    kept.settle();
+    kept
+}
+
+/// Of each process the records of blocks up to the first that is missing.
+fn without_gaps(all: &[DictionaryEntry]) -> Vec<DictionaryEntry> {
+    let mut kept: Vec<DictionaryEntry> = Vec::new();
+    let mut ended = None;
+    for entry in all {
+        let before = kept.last().filter(|k| k.process == entry.process);
+        let goes_on = before.is_none_or(|b| b.first.checked_add(b.blocks) == Some(entry.first));
+        if ended == Some(entry.process) || !goes_on {
+            ended = Some(entry.process);
+            continue;
+        }
+        kept.push(*entry);
+    }
+    kept
+}
+
+/// In words. `header` is the damaged recording's own, `left` the index of all its whole records.
+fn losses(header: &FileHeader, left: &Index, kept: &Counts, lost_bytes: u64) -> Vec<String> {
+    let mut lost = Vec::new();
+    if lost_bytes > 0 {
+        lost.push(format!("{lost_bytes} bytes that are no whole record"));
+    }
+    let left = left.counts();
+    if left.references > kept.references {
+        let references = left.references - kept.references;
+        let chunks = left.chunks - kept.chunks;
+        lost.push(format!(
+            "{references} references in {chunks} whole chunks behind others that are missing"
+        ));
+    }
+    // Zeros stand there until a recording is finished.
+    let was = header.counts.references;
+    if was > kept.references {
+        let gone = was - kept.references;
+        let share = 100.0 * gone as f64 / was as f64;
+        lost.push(format!("in all {gone} of {was} references ({share:.1} %)"));
+    } else if was == 0 && !header.complete {
+        lost.push("what came after the last whole record: it was not finished".to_owned());
+    }
+    lost
+}
+
+/// Copies the records in the order in which they lie; answers their number.
+fn copy(data: &Data, kept: &Index, mut writer: RecordingWriter) -> Result<u64, WriteError> {
+    let dictionaries = kept.dictionaries.iter().map(|d| (d.offset, d.len));
+    let chunks = kept.chunks.iter().map(|c| (c.offset, c.len));
+    let mut places: Vec<(u64, u64)> = dictionaries.chain(chunks).collect();
+    places.sort_unstable();
+    for &(offset, len) in &places {
+        let len = usize::try_from(len).map_err(|_| long_record(data, offset))?;
+        writer.append_record(&data.read(offset, len)?)?;
+    }
+    writer.finish()?;
+    Ok(places.len() as u64)
+}
+
+fn long_record(data: &Data, offset: u64) -> ReadError {
+    data.corrupt(offset, "a record that is longer than memory")
+}
