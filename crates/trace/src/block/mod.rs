@@ -158,11 +158,6 @@ impl Format {
     pub const fn about(self) -> &'static About {
         &self.entry().about
     }
-
-    /// What its requests say, unless columns are named: then [`BlockTrace::traits`] knows.
-    pub const fn traits(self) -> Traits {
-        self.entry().traits
-    }
 }
 
 impl fmt::Display for Format {
