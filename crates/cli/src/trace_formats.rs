@@ -210,7 +210,13 @@ fn facts(format: TraceFormat, about: &About) -> Vec<(&'static str, String)> {
         ("Stamps", stamps(&about.stamps)),
     ];
     match format {
-        TraceFormat::Block(format) => facts.push(("Requests", requests(format.traits()))),
+        TraceFormat::Block(format) => {
+            let said = format.traits().map(requests);
+            facts.push((
+                "Requests",
+                said.unwrap_or_else(|| "as the list says".to_owned()),
+            ));
+        }
         TraceFormat::Memory(format) => {
             facts.push(("References", references(format)));
             if let Some(assumed) = format.assumes() {

@@ -29,6 +29,9 @@ const DATA: [&str; 4] = [
     ".skipped.by_field",
 ];
 
+/// Keys of earlier forms that say less than what replaced them: a curve's checks.
+const REPLACED: [&str; 1] = [".curves[].largest_error"];
+
 /// Every folder `vN`, the oldest first.
 fn versions() -> Vec<PathBuf> {
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/fixtures");
@@ -146,6 +149,7 @@ fn keeps_keys(path: &Path, again: &str) -> Vec<String> {
     let again: Value = serde_json::from_str(again).expect("JSON");
     let (old, new) = (keys(&json(path)), keys(&again));
     let lost = old.keys().filter(|key| !new.contains_key(*key));
+    let lost = lost.filter(|key| !REPLACED.contains(&key.as_str()));
     lost.map(|key| format!("{}: {key} is not read", path.display()))
         .collect()
 }

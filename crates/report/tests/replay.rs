@@ -550,7 +550,7 @@ fn curves_stand_at_some_of_their_sizes_with_their_intervals() {
     assert!(text.contains("95 % interval") && text.contains("8 samples"));
     let all = sentences(&sample_replay());
     assert!(
-        all.contains("lru: 1 % of the pages of 1,600,000 references, 8 samples"),
+        all.contains("1 % of the pages of 1,600,000 references, 8 samples"),
         "{all}"
     );
     assert!(

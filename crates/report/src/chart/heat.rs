@@ -156,7 +156,8 @@ fn draw(
     let title = format!("set of {}", short(&map.cache, 20));
     let upper = panel(&upper, grid, sets, &title, None)?;
     let lower = panel(&lower, grid, 100.0, "lines [%]", Some("time"))?;
-    let mut out = paths(&upper, map, colors);
+    let mut out = vec![HATCHES.to_owned()];
+    out.extend(paths(&upper, map, colors));
     out.extend(stack(&lower, map, colors));
     Ok(out)
 }
@@ -227,15 +228,29 @@ fn stack(panel: &Panel<'_>, map: &SetMap, colors: &[RGBColor]) -> Vec<Overlay> {
             short(&map.owners[owner], 40),
             mean * 100.0
         );
-        out.push(area(
-            &format!("{path}{back}z"),
-            colors.get(owner),
-            1.0,
-            &text,
-        ));
+        let path = format!("{path}{back}z");
+        out.push(area(&path, colors.get(owner), 1.0, &text));
+        out.extend(hatch(owner, &path));
     }
     out
 }
+
+/// Lines over the colours of owners, so that two are told apart by more than their hue.
+const HATCHES: &str = concat!(
+    r#"<defs><pattern id="hatch1" width="7" height="7" patternUnits="userSpaceOnUse" "#,
+    r##"patternTransform="rotate(45)"><path stroke="#1F2328" stroke-opacity="0.45" d="M0 0V7"/></pattern>"##,
+    r#"<pattern id="hatch2" width="7" height="7" patternUnits="userSpaceOnUse" "#,
+    r##"patternTransform="rotate(-45)"><path stroke="#1F2328" stroke-opacity="0.45" d="M0 0V7"/></pattern></defs>"##,
+);
+
+/// The lines over an owner's area: none over the first program's, one of two kinds over others.
+fn hatch(owner: usize, path: &str) -> Option<Overlay> {
+    let kind = owner.checked_sub(FIRST_PROGRAM)? % 3;
+    (kind > 0).then(|| format!(r##"<path class="hatch" fill="url(#hatch{kind})" d="{path}"/>"##))
+}
+
+/// Place of the first program among the owners of a map, behind empty lines and the kernel.
+const FIRST_PROGRAM: usize = 2;
 
 /// A filled path with a text under the pointer.
 fn area(path: &str, color: Option<&RGBColor>, opacity: f64, text: &str) -> Overlay {
@@ -277,9 +292,10 @@ fn paths(panel: &Panel<'_>, map: &SetMap, colors: &[RGBColor]) -> Vec<Overlay> {
             (level + 1) as f64 / steps * 100.0,
         );
         let opacity = 0.2 + 0.8 * (level + 1) as f64 / steps;
-        area(&path, colors.get(owner), opacity, &text)
+        let painted = area(&path, colors.get(owner), opacity, &text);
+        std::iter::once(painted).chain(hatch(owner, &path))
     };
-    looks.into_iter().map(paint).collect()
+    looks.into_iter().flat_map(paint).collect()
 }
 
 #[cfg(test)]

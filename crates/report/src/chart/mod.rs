@@ -44,9 +44,10 @@ pub(crate) const PALETTE: [RGBColor; 7] = [
     RGBColor(0xe6, 0x9f, 0x00),
     RGBColor(0x00, 0x9e, 0x73),
     RGBColor(0xcc, 0x79, 0xa7),
-    RGBColor(0x56, 0xb4, 0xe9),
     RGBColor(0xd5, 0x5e, 0x00),
     RGBColor(0xf0, 0xe4, 0x42),
+    // The second blue comes last: few studies have so many programs.
+    RGBColor(0x56, 0xb4, 0xe9),
 ];
 
 /// Colour of the *n*-th program; repeats after seven.

@@ -125,6 +125,34 @@ fn times(grid: &Grid<'_>) -> Vec<Matrix> {
         let own = |p, s| seconds(get(io(p, s)?));
         all.push(time(grid, name, Better::Open, own).detail());
     }
+    without_repeats(all)
+}
+
+/// Tables that say the same as the first, as times do where one request follows another, are
+/// told of beside it.
+fn without_repeats(mut all: Vec<Matrix>) -> Vec<Matrix> {
+    let texts = |m: &Matrix| -> Vec<Vec<String>> {
+        let cells = |r: &Row| r.cells.iter().map(|c| c.text.clone()).collect();
+        m.rows.iter().map(cells).collect()
+    };
+    let first = texts(&all[0]);
+    let name = |m: &Matrix| {
+        m.title
+            .split(" [")
+            .next()
+            .unwrap_or_default()
+            .to_lowercase()
+    };
+    let same = |m: &Matrix| m.detail && texts(m) == first;
+    let repeats: Vec<String> = all.iter().skip(1).filter(|m| same(m)).map(name).collect();
+    if !repeats.is_empty() {
+        all[0].how = format!("The same here: {}.", repeats.join(", "));
+    }
+    let mut at = 0;
+    all.retain(|m| {
+        at += 1;
+        at == 1 || !same(m)
+    });
     all
 }
 

@@ -146,14 +146,17 @@ impl Format {
         self.entry().aliases
     }
 
+    /// What the format's requests say; `None` where that depends on a list of columns.
+    pub const fn traits(self) -> Option<Traits> {
+        match self {
+            Self::Columns => None,
+            _ => Some(self.entry().traits),
+        }
+    }
+
     /// What is said of the format.
     pub const fn about(self) -> &'static About {
         &self.entry().about
-    }
-
-    /// What its requests say, unless columns are named: then [`BlockTrace::traits`] knows.
-    pub const fn traits(self) -> Traits {
-        self.entry().traits
     }
 }
 
