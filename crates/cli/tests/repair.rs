@@ -7,6 +7,10 @@ use std::{
     process::{Command, Stdio},
 };
 
+use piebald_trace::recording::{
+    ChunkEncoder, FileHeader, MemoryWriter, encode_dictionary,
+    model::{AccessDef, AccessKind, BlockDef, Raw, Sources},
+};
 use serde_json::Value;
 
 struct Ran {
@@ -42,19 +46,51 @@ fn run(folder: &Path, words: &str) -> Ran {
     start(folder, command, "")
 }
 
-/// A folder with a recording of several chunks, and a scenario that runs `name`.
+/// References of a chunk of [`recording`].
+const CHUNK: u64 = 3000;
+
+/// A recording of ten chunks, whose addresses hardly can be packed.
+fn recording() -> Vec<u8> {
+    let load = AccessDef {
+        insn: 0,
+        offset: 0,
+        size: 8,
+        kind: AccessKind::Load,
+        address: Sources::default(),
+    };
+    let dictionary = vec![BlockDef {
+        addr: 0x40_1000,
+        bytes: 12,
+        instrs: 3,
+        accesses: vec![load],
+        outs: vec![],
+    }];
+    let mut writer = MemoryWriter::new(FileHeader::new(vec!["random".into()]));
+    let done = encode_dictionary(0, None, 0, &dictionary, writer.records());
+    done.expect("a dictionary");
+    let mut encoder = ChunkEncoder::new(0, 0, 1, 1).expect("an encoder");
+    let mut state = 1u64;
+    let mut address = || {
+        // Knuth's generator of MMIX.
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        0x1000_0000 + (state >> 40) / 8 * 8
+    };
+    for _ in 0..10 {
+        let raw: Vec<Raw> = (0..CHUNK)
+            .flat_map(|_| [Raw::block(0), Raw::access(0, address())])
+            .collect();
+        let done = encoder.encode(&dictionary, &raw, &[], writer.records());
+        done.expect("a chunk");
+    }
+    writer.finish().expect("a recording")
+}
+
+/// A folder with the whole recording, and a scenario that runs `name`.
 fn folder(name: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut text = String::new();
-    for i in 0..400_000u64 {
-        text += &format!(
-            "I  401000,4\n L {:x},8\n",
-            0x1000_0000 + i * 7919 % 65_536 * 64
-        );
-    }
-    fs::write(folder.path().join("m.lackey"), text).expect("written");
-    let made = run(folder.path(), "trace convert m.lackey whole.pbr");
-    assert_eq!(made.code, 0, "{}", made.err);
+    fs::write(folder.path().join("whole.pbr"), recording()).expect("written");
     fs::write(folder.path().join("s.toml"), scenario(name)).expect("written");
     folder
 }
