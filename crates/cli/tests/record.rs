@@ -134,3 +134,39 @@ fn what_was_refused_and_which_programs_ran_is_told_at_once_and_later() {
         "{info}"
     );
 }
+
+#[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
+fn a_cut_recording_of_several_processes_is_repaired_into_one_that_ends() {
+    let dir = tempfile::tempdir().expect("folder");
+    let numbers: String = (0..20_000)
+        .map(|n| format!("{}\n", n * 7919 % 20_011))
+        .collect();
+    fs::write(dir.path().join("n.txt"), numbers).expect("written");
+    let script = "sort -rn n.txt | gzip -1 | wc -c";
+    let args = ["record", "-q", "-o", "x.pbr", "--", "sh", "-c", script];
+    let (code, _, err) = run(dir.path(), PIEBALD, &args);
+    assert_eq!(code, 0, "{err}");
+    let whole = fs::read(dir.path().join("x.pbr")).expect("read");
+    for percent in [50, 80, 95] {
+        let kept = whole.len() * percent / 100;
+        fs::write(dir.path().join("cut.pbr"), &whole[..kept]).expect("written");
+        let (code, out, err) = run(
+            dir.path(),
+            PIEBALD,
+            &["trace", "repair", "cut.pbr", "out.pbr"],
+        );
+        assert_eq!(code, 0, "{percent} %: {out}{err}");
+        assert!(out.contains("lost: in all"), "{percent} %: {out}");
+        let scenario = "schema = 1\nrepetitions = 1\nbudget_refs = \"100M\"\n[machine]\n\
+            preset = \"w3540\"\nmemory = \"192MiB\"\n[[program]]\nrecording = \"out.pbr\"\n";
+        fs::write(dir.path().join("s.toml"), scenario).expect("written");
+        // Threads that wait for what is lost would be a deadlock, which is an error.
+        let (code, out, err) = run(
+            dir.path(),
+            PIEBALD,
+            &["study", "-q", "s.toml", "--threads", "1"],
+        );
+        assert_eq!(code, 0, "{percent} %: {out}{err}");
+    }
+}

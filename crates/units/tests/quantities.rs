@@ -165,6 +165,18 @@ fn each_mistake_has_its_own_error() {
             "{text}"
         );
     }
+    for (text, meant) in [
+        ("2GB", "2GiB"),
+        ("64mb", "64MiB"),
+        ("1.50k", "1.5KiB"),
+        ("7gib", "7GiB"),
+    ] {
+        let said = size(text).to_string();
+        assert!(said.contains(&format!("did you mean {meant}?")), "{said}");
+    }
+    for text in ["1", "1e3B", "1µB", "5pages"] {
+        assert!(!size(text).to_string().contains("did you mean"), "{text}");
+    }
     for text in [
         "0.5B",
         "0.0001KiB",

@@ -197,7 +197,8 @@ pub(super) fn how_to_repair(file: &str) -> String {
     let (input, output) = match file == source::name_of(Path::new(source::STDIN)) {
         true => (source::STDIN.to_owned(), "repaired.pbr".to_owned()),
         false => {
-            let stem = file.strip_suffix(".pbr").unwrap_or(file);
+            let stem = file.strip_suffix(".partial").unwrap_or(file);
+            let stem = stem.strip_suffix(".pbr").unwrap_or(stem);
             (file.to_owned(), format!("{stem}.repaired.pbr"))
         }
     };
@@ -228,6 +229,7 @@ mod tests {
             command("out/gz.pbr")
                 .starts_with("`piebald trace repair out/gz.pbr out/gz.repaired.pbr`")
         );
+        assert!(command("x.pbr.partial").contains(" x.pbr.partial x.repaired.pbr`"));
         assert!(command("a b").starts_with("`piebald trace repair 'a b' 'a b.repaired.pbr'`"));
         assert!(command("standard input").starts_with("`piebald trace repair - repaired.pbr`"));
         assert_eq!(quoted("it's"), r"'it'\''s'");

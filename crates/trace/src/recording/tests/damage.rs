@@ -129,7 +129,7 @@ fn an_unfinished_file_is_reported_and_recovered() {
         error.contains(&format!("no footer at offset {len}")),
         "{error}"
     );
-    assert!(error.contains("--recover"), "{error}");
+    assert!(error.contains("piebald trace repair"), "{error}");
 
     // A record whose writer was killed.
     let mut file = std::fs::OpenOptions::new()
