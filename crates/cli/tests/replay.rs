@@ -198,3 +198,58 @@ fn the_disks_are_listed_and_shown() {
     }
     assert_eq!(machine(&["ibm350"]).0, Some(2));
 }
+
+#[test]
+fn all_policies_are_replayed_over_a_device_too() {
+    let folder = folder();
+    let args = ["trace.csv", "--policy", "all", "--size", "5%", "--json"];
+    let (code, out, err) = run(folder.path(), &args);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(err.contains("min is left out"), "{err}");
+    let names = |value: &serde_json::Value| -> Vec<String> {
+        let list = value["policies"].as_array().expect("a list").iter();
+        list.map(|p| p["name"].as_str().expect("a name").to_owned())
+            .collect()
+    };
+    let with_device = names(&json(&out));
+    assert!(!with_device.contains(&"min".to_owned()), "{with_device:?}");
+    let args = [&args[..], &["--device", "none", "-q"]].concat();
+    let (code, out, err) = run(folder.path(), &args);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert_eq!(names(&json(&out)).len(), with_device.len() + 1);
+    let (code, _, err) = run(folder.path(), &["trace.csv", "-q", "--policy", "min"]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("--device none"), "{err}");
+}
+
+#[test]
+fn a_warm_up_that_leaves_nothing_to_count_is_refused_with_both_numbers() {
+    let folder = folder();
+    let (_, out, _) = run(folder.path(), &["trace.csv", "-q", "--json"]);
+    let references = json(&out)["traces"][0]["references"]
+        .as_u64()
+        .expect("a number");
+    for size in ["5%", "1MiB"] {
+        let args = |warmup: u64| {
+            let warmup = warmup.to_string();
+            let args = [
+                "trace.csv",
+                "-q",
+                "--device",
+                "none",
+                "--size",
+                size,
+                "--warmup",
+                &warmup,
+            ];
+            run(folder.path(), &args)
+        };
+        let (code, out, err) = args(references);
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{err}");
+        let number = references.to_string();
+        assert_eq!(err.matches(&number).count(), 2, "{err}");
+        assert!(err.contains("warmup"), "{err}");
+        let (code, _, err) = args(references - 1);
+        assert_eq!(code, Some(0), "{err}");
+    }
+}

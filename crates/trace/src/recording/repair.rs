@@ -3,8 +3,17 @@
 //! A reader of a recovered recording replays each thread up to its first gap and fails there. A
 //! repaired one ends each thread before the gap, so every reader takes it like any other; that it
 //! is not complete, and why, stands in its header.
+//!
+//! A program begins with one thread, which starts the others. Where the thread that starts some is
+//! lost (its blocks may stand at the end of the file), what is left falls into several trees of
+//! threads, and those in one tree would wait for ever for what others never do. The tree with the
+//! most references is kept.
 
-use std::path::Path;
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use super::{
     Counts, DictionaryEntry, FileHeader, Index, Recording, RecordingWriter,
@@ -40,7 +49,7 @@ pub fn repair(input: &Path, output: &Path) -> Result<Repaired, WriteError> {
         found,
         header,
     } = Recording::recovery(input)?;
-    let kept = kept(&recording);
+    let kept = largest_tree(&recording, whole_parts(&recording))?;
     let counts = kept.counts();
     if counts.chunks == 0 {
         let what = "no chunk can be read: nothing can be repaired";
@@ -77,7 +86,7 @@ fn refuse_same(input: &Path, output: &Path) -> Result<(), WriteError> {
 
 /// The part of the index that readers can use: of each thread the chunks up to the first that is
 /// missing or cannot be decoded.
-fn kept(recording: &Recording) -> Index {
+fn whole_parts(recording: &Recording) -> Index {
     let all = recording.index();
     let mut kept = Index {
         chunks: Vec::new(),
@@ -102,10 +111,49 @@ fn kept(recording: &Recording) -> Index {
         kept.chunks.push(*chunk);
         before = Some(chunk);
     }
-    let has_chunk = |thread: u32| kept.chunks.iter().any(|c| c.thread == thread);
-    kept.threads.retain(|t| has_chunk(t.thread));
-    kept.settle();
-    kept
+    with_threads_of_chunks(kept)
+}
+
+/// Forgets threads without chunks, and sums the others up anew.
+fn with_threads_of_chunks(mut index: Index) -> Index {
+    let threads: BTreeSet<u32> = index.chunks.iter().map(|c| c.thread).collect();
+    index.threads.retain(|t| threads.contains(&t.thread));
+    index.settle();
+    index
+}
+
+/// The threads that hang together, from the first of them on.
+fn largest_tree(recording: &Recording, mut kept: Index) -> Result<Index, ReadError> {
+    let threads = recording.with_index(kept.clone()).threads()?;
+    let parents: BTreeMap<u32, Option<u32>> =
+        threads.iter().map(|t| (t.thread, t.parent)).collect();
+    let root = |thread: u32| {
+        let mut at = thread;
+        // A parent is another thread of the list; no path is longer than that.
+        for _ in 0..parents.len() {
+            match parents.get(&at) {
+                Some(Some(parent)) => at = *parent,
+                _ => break,
+            }
+        }
+        at
+    };
+    let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
+    for thread in &threads {
+        let sum = sums.entry(root(thread.thread)).or_default();
+        *sum = sum.saturating_add(thread.refs);
+    }
+    // Of equal ones the first.
+    let largest = sums
+        .iter()
+        .max_by_key(|(root, refs)| (**refs, Reverse(**root)));
+    let Some((&largest, _)) = largest else {
+        return Ok(kept);
+    };
+    let in_tree = threads.iter().filter(|t| root(t.thread) == largest);
+    let segments: BTreeSet<u32> = in_tree.flat_map(|t| t.segments.iter().copied()).collect();
+    kept.chunks.retain(|c| segments.contains(&c.thread));
+    Ok(with_threads_of_chunks(kept))
 }
 
 /// Of each process the records of blocks up to the first that is missing.
@@ -135,7 +183,8 @@ fn losses(header: &FileHeader, left: &Index, kept: &Counts, lost_bytes: u64) -> 
         let references = left.references - kept.references;
         let chunks = left.chunks - kept.chunks;
         lost.push(format!(
-            "{references} references in {chunks} whole chunks behind others that are missing"
+            "{references} references in {chunks} whole chunks that cannot be used: what comes before \
+             them, defines their blocks or starts their threads is missing"
         ));
     }
     // Zeros stand there until a recording is finished.
