@@ -11,6 +11,8 @@ mod disk;
 mod fill;
 mod loops;
 mod passes;
+mod plan;
+mod sized;
 mod sizes;
 
 use std::path::PathBuf;
@@ -31,7 +33,7 @@ pub use piebald_sim::replay::{
     ClientOutcome, ClientSetup, FileSide, LoopError, LoopOutcome, PageTouch, PagingOutcome, Query,
     QueryRead, clients_with, paging_with,
 };
-pub use piebald_sim::replay::{Excerpt, InputSetup, Pace, TaskPart};
+pub use piebald_sim::replay::{Excerpt, InputSetup, Pace, SIZED_POLICIES, TaskPart};
 pub use sizes::{MemorySize, SizeError};
 
 /// What is asked.
@@ -39,8 +41,12 @@ pub use sizes::{MemorySize, SizeError};
 pub struct ReplayRequest {
     /// Traces and how they are read.
     pub input: InputSetup,
-    /// Policies, in the order of the output.
+    /// Policies over pages, in the order of the output.
     pub policies: Vec<PolicySpec>,
+    /// Policies for a trace of objects of different sizes, of [`SIZED_POLICIES`].
+    pub object_policies: Vec<PolicySpec>,
+    /// Let each object take a page, whatever its size.
+    pub ignore_sizes: bool,
     /// Sizes of memory.
     pub sizes: Vec<MemorySize>,
     /// The disk below, if any.

@@ -24,6 +24,8 @@ mod s3_fifo;
 mod survey;
 
 #[cfg(test)]
+mod libcachesim;
+#[cfg(test)]
 mod tests;
 
 use piebald_os_model::replace::registry::Row;

@@ -68,7 +68,7 @@ pub trait SizedPolicy: Send {
 }
 
 /// Asks for an object.
-pub fn request<P: SizedPolicy>(policy: &mut P, access: &Access) -> Outcome {
+pub fn request<P: SizedPolicy + ?Sized>(policy: &mut P, access: &Access) -> Outcome {
     let hit = policy.hit(access);
     let fits = access.bytes <= policy.largest();
     match (hit, fits) {
@@ -87,7 +87,7 @@ pub fn request<P: SizedPolicy>(policy: &mut P, access: &Access) -> Outcome {
     }
 }
 
-fn make_room<P: SizedPolicy>(policy: &mut P, bytes: u64, now: u64) {
+fn make_room<P: SizedPolicy + ?Sized>(policy: &mut P, bytes: u64, now: u64) {
     while policy.occupied().saturating_add(bytes) > policy.capacity() {
         policy.evict(now);
     }
