@@ -279,8 +279,18 @@ fn sizes_of_objects_are_not_ignored_without_a_word() {
             assert!(err.contains(word), "{more:?} should name {word}: {err}");
         }
     }
-    let args = ["t.oracleGeneral", "-q", "--ignore-sizes"];
+    let args = ["t.oracleGeneral", "-q", "--ignore-sizes", "--policy", "lru"];
     let (code, out, err) = run(folder.path(), &args);
     assert_eq!(code, Some(0), "{err}");
     assert!(out.contains("Note: --ignore-sizes: objects"), "{out}");
+    let info = Command::new(env!("CARGO_BIN_EXE_piebald"))
+        .args(["trace", "info", "t.oracleGeneral"])
+        .current_dir(folder.path())
+        .output()
+        .expect("piebald runs");
+    let out = String::from_utf8_lossy(&info.stdout).into_owned();
+    assert!(
+        out.contains("objects of 10B to 2000B, 12040B asked for"),
+        "{out}"
+    );
 }
