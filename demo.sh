@@ -71,13 +71,13 @@ print(len(copy), sum(len(words) for words in copy.values()))
 PY
 
 # Each program is met where its data is built: the first references are passed
-# over, the next 12 million kept, and the program then runs on to its end.
+# over, the next 48 million kept, and the program then runs on to its end.
 record() { # NAME SKIP COMMAND...
     local name=$1 skip=$2
     shift 2
-    printf '\n$ piebald record -o %s --skip %s --limit 12M -- %s\n' \
+    printf '\n$ piebald record -o %s --skip %s --limit 48M -- %s\n' \
         "out/demo/$name.pbr" "$skip" "$*"
-    "$piebald" record -o "$out/$name.pbr" --skip "$skip" --limit 12M -- "$@" >"$out/$name.out" ||
+    "$piebald" record -o "$out/$name.pbr" --skip "$skip" --limit 48M -- "$@" >"$out/$name.out" ||
         fail "recording $name failed; what the program printed is in $out/$name.out"
     [ -s "$out/$name.pbr" ] || fail "$out/$name.pbr: nothing was recorded"
 }

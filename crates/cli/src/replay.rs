@@ -10,7 +10,7 @@ use piebald_lab::{
     Hooks,
     replay::{
         Align, CurveRequest, DeviceChoice, Excerpt, InputSetup, LayoutChoice, MIN, MemorySize,
-        Pace, ReplayRequest, Start, replay,
+        Pace, ReplayRequest, SIZED_POLICIES, Start, replay,
     },
     rooms::{
         os_model::replace::{PolicySpec, registry},
@@ -39,6 +39,8 @@ use crate::{
 
 /// Policies that are replayed unless others are named.
 const POLICIES: [&str; 5] = ["clock", "dulo", "arc", "s3-fifo", "lirs"];
+/// Policies for objects of different sizes, likewise.
+const OBJECT_POLICIES: [&str; 5] = ["lru", "fifo", "clock", "s3-fifo", "sieve"];
 /// Sizes that are replayed unless others are given.
 const SIZES: [&str; 5] = ["1%", "2%", "5%", "10%", "25%"];
 /// The disk below unless another is named.
@@ -65,11 +67,12 @@ pub(crate) struct Args {
     lenient: bool,
     /// Policies, separated by commas; options after a colon, separated by semicolons, such
     /// as dulo:bank=4MiB;base=arc or s3-fifo:rule=paper (docs/replay.md lists them); "all"
-    /// for every one [default: clock,dulo,arc,s3-fifo,lirs]
+    /// for every one [default: clock,dulo,arc,s3-fifo,lirs; for objects of different sizes
+    /// lru,fifo,clock,s3-fifo,sieve]
     #[arg(long, value_name = "LIST")]
     policy: Option<String>,
     /// Sizes of memory, separated by commas: such as 64MiB, or 10% of all different pages
-    /// of the traces [default: 1%,2%,5%,10%,25%]
+    /// of the traces, or of the bytes of all different objects [default: 1%,2%,5%,10%,25%]
     #[arg(long, value_name = "LIST")]
     size: Option<String>,
     /// Disk below: a built-in one (piebald machine disks), a .toml file, or none
@@ -99,6 +102,9 @@ pub(crate) struct Args {
     /// References before counting begins
     #[arg(long, value_name = "REFS", default_value = "0")]
     warmup: Count,
+    /// Let each object take a page although a trace says different sizes
+    #[arg(long)]
+    ignore_sizes: bool,
     /// Miss-ratio curves of all policies: from full runs where the trace has few pages, else
     /// from samples of the pages that are held against full runs at three sizes
     #[arg(long)]
@@ -242,7 +248,16 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
                 AlignName::Turn => Align::Turn,
             },
         },
-        policies: policies(args, &device)?,
+        policies: policies(args.policy.as_deref(), &POLICIES, || {
+            all(&device, args.quiet)
+        })?,
+        object_policies: policies(args.policy.as_deref(), &OBJECT_POLICIES, || {
+            SIZED_POLICIES
+                .iter()
+                .map(|row| row.name.to_owned())
+                .collect()
+        })?,
+        ignore_sizes: args.ignore_sizes,
         sizes: sizes(args.size.as_deref())?,
         device,
         readahead: args.readahead.clone(),
@@ -263,10 +278,15 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
     })
 }
 
-fn policies(args: &Args, device: &DeviceChoice) -> Result<Vec<PolicySpec>, Failure> {
-    let names: Vec<String> = match args.policy.as_deref() {
-        None => POLICIES.map(str::to_owned).to_vec(),
-        Some("all") => all(device, args.quiet),
+/// The policies of a list; without one, the usual ones.
+fn policies(
+    list: Option<&str>,
+    usual: &[&str],
+    all: impl FnOnce() -> Vec<String>,
+) -> Result<Vec<PolicySpec>, Failure> {
+    let names: Vec<String> = match list {
+        None => usual.iter().map(|name| (*name).to_owned()).collect(),
+        Some("all") => all(),
         // Options are separated by commas in a specification, which separate policies here.
         Some(list) => list.split(',').map(|p| p.replace(';', ",")).collect(),
     };

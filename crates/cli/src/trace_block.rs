@@ -3,6 +3,7 @@
 use std::{fmt::Write as _, path::Path};
 
 use piebald_trace::block::{self, BlockTrace, Options, PageShift, Summary, TargetKind, Times};
+use piebald_units::Bytes;
 
 use crate::{
     failure::{Failure, print},
@@ -65,6 +66,13 @@ fn describe(file: &Path, sum: &Summary) -> String {
     ));
     if let Some((low, high)) = sum.page_range {
         line(format!("pages {low} to {high}"));
+    }
+    if let Some((low, high)) = sum.object_bytes {
+        let [low, high] = [low, high].map(|n| Bytes(n.into()));
+        line(format!(
+            "objects of {low} to {high}, {} asked for; as pages each is one",
+            Bytes(sum.bytes)
+        ));
     }
     line(match sum.traits.target {
         TargetKind::Device => format!("{} disks, with addresses", sum.disks),

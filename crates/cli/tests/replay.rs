@@ -253,3 +253,99 @@ fn a_warm_up_that_leaves_nothing_to_count_is_refused_with_both_numbers() {
         assert_eq!(code, Some(0), "{err}");
     }
 }
+
+/// A trace of three objects of 10 B, 1000 B and 2000 B as oracleGeneral.
+fn objects(folder: &Path) {
+    let mut bytes = Vec::new();
+    for at in 0..12_u32 {
+        let object = at % 3;
+        let next = if at < 9 { i64::from(at) + 4 } else { -1 };
+        bytes.extend(at.to_le_bytes());
+        bytes.extend(u64::from(object).to_le_bytes());
+        bytes.extend([10_u32, 1000, 2000][object as usize].to_le_bytes());
+        bytes.extend(next.to_le_bytes());
+    }
+    std::fs::write(folder.join("t.oracleGeneral"), bytes).expect("a trace");
+}
+
+#[test]
+fn objects_of_different_sizes_have_byte_miss_ratios_in_every_output() {
+    let folder = tempfile::tempdir().expect("a folder");
+    objects(folder.path());
+    let plain = ["t.oracleGeneral", "-q", "--readahead", "none"];
+    let sizes = ["--size", "2000B,100%"];
+    let (code, out, err) = run(folder.path(), &[&plain[..], &sizes].concat());
+    assert_eq!(code, Some(0), "{err}");
+    for word in [
+        "lru",
+        "fifo",
+        "clock",
+        "s3-fifo",
+        "sieve",
+        "Byte miss ratio [%]",
+    ] {
+        assert!(out.contains(word), "{word} is missing in\n{out}");
+    }
+    let all = ["--policy", "all", "--output", "out", "--json"];
+    let (code, out, err) = run(folder.path(), &[&plain[..], &sizes, &all].concat());
+    assert_eq!(code, Some(0), "{err}");
+    let replay = json(&out);
+    let runs = replay["runs"].as_array().expect("runs");
+    let of = |policy: &str, size: u64| {
+        let own = |r: &&serde_json::Value| r["policy"] == policy && r["size_pages"] == size;
+        runs.iter().find(own).expect(policy)["bytes"].clone()
+    };
+    let expected = serde_json::json!({"requested": 12040, "missed": 3010, "too_large": 0});
+    assert_eq!(of("lru", 3010), expected);
+    assert_eq!(of("lru", 2000)["missed"], 12040);
+    let read = |name: &str| std::fs::read_to_string(folder.path().join("out").join(name));
+    assert!(read("replay.csv").expect("csv").contains("byte_miss_ratio"));
+    let page = read("report.html").expect("a page");
+    for word in [
+        "Byte miss ratio",
+        "pfoo-l (bound)",
+        "belady-size (heuristic)",
+    ] {
+        assert!(page.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn sizes_of_objects_are_not_ignored_without_a_word() {
+    let folder = tempfile::tempdir().expect("a folder");
+    objects(folder.path());
+    for (more, words) in [
+        (
+            &[][..],
+            &["sata-7200", "--device none", "--ignore-sizes"][..],
+        ),
+        (
+            &["--readahead", "none", "--policy", "arc"],
+            &["arc", "sieve", "--ignore-sizes"],
+        ),
+        (
+            &["--readahead", "none", "--mrc"],
+            &["--mrc", "--ignore-sizes"],
+        ),
+    ] {
+        let (code, _, err) = run(folder.path(), &[&["t.oracleGeneral", "-q"], more].concat());
+        assert_eq!(code, Some(2), "{more:?}");
+        for word in words {
+            assert!(err.contains(word), "{more:?} should name {word}: {err}");
+        }
+    }
+    let args = ["t.oracleGeneral", "-q", "--ignore-sizes", "--policy", "lru"];
+    let (code, out, err) = run(folder.path(), &args);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("Note: --ignore-sizes: objects"), "{out}");
+    let info = Command::new(env!("CARGO_BIN_EXE_piebald"))
+        .args(["trace", "info", "t.oracleGeneral"])
+        .current_dir(folder.path())
+        .output()
+        .expect("piebald runs");
+    let out = String::from_utf8_lossy(&info.stdout).into_owned();
+    assert!(
+        out.contains("objects of 10B to 2000B, 12040B asked for"),
+        "{out}"
+    );
+}

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use piebald_lab::Hooks;
 use piebald_lab::replay::{
-    CurveRequest, DeviceChoice, InputSetup, LayoutChoice, Pace, ReplayError, ReplayRequest, Start,
-    replay,
+    CurveRequest, DeviceChoice, InputSetup, LayoutChoice, Pace, ReplayError, ReplayRequest,
+    SIZED_POLICIES, Start, replay,
 };
 use piebald_report::{Replay, ReplayRun};
+use piebald_sim::rooms::os_model::replace::PolicySpec;
 use piebald_sim::rooms::os_model::replace::registry::POLICIES;
 use tempfile::TempDir;
 
@@ -30,6 +31,11 @@ impl Bench {
     }
 }
 
+fn specs(names: &[&str]) -> Vec<PolicySpec> {
+    let parse = |name: &&str| name.parse().expect("a policy");
+    names.iter().map(parse).collect()
+}
+
 /// A request over traces with everything else small and plain.
 fn request(paths: Vec<PathBuf>, policies: &[&str], sizes: &[&str]) -> ReplayRequest {
     ReplayRequest {
@@ -37,10 +43,9 @@ fn request(paths: Vec<PathBuf>, policies: &[&str], sizes: &[&str]) -> ReplayRequ
             paths,
             ..InputSetup::default()
         },
-        policies: policies
-            .iter()
-            .map(|p| p.parse().expect("a policy"))
-            .collect(),
+        object_policies: specs(policies),
+        policies: specs(policies),
+        ignore_sizes: false,
         sizes: sizes.iter().map(|s| s.parse().expect("a size")).collect(),
         device: DeviceChoice::None,
         readahead: "none".into(),
@@ -346,4 +351,171 @@ fn a_memory_that_is_full_of_pages_under_way_is_an_error() {
         Err(ReplayError::Driver { error, .. }) => assert!(error.to_string().contains("memory")),
         Err(e) => panic!("{e}"),
     }
+}
+
+/// Requests for objects as oracleGeneral: object and bytes.
+fn objects(requests: &[(u64, u32)]) -> Vec<u8> {
+    let record = |(at, &(object, size)): (usize, &(u64, u32))| {
+        let next = requests[at + 1..].iter().position(|r| r.0 == object);
+        let next = next.map_or(-1, |n| (at + n + 2) as i64);
+        let mut bytes = (at as u32).to_le_bytes().to_vec();
+        bytes.extend(object.to_le_bytes());
+        bytes.extend(size.to_le_bytes());
+        bytes.extend(next.to_le_bytes());
+        bytes
+    };
+    requests.iter().enumerate().flat_map(record).collect()
+}
+
+/// Objects of 100 B to 3 MiB: a large one is used as often as two small ones, another twice.
+fn mixed() -> Vec<(u64, u32)> {
+    let (large, huge) = (1 << 20, 3 << 20);
+    let mut requests = Vec::new();
+    for round in 0..50 {
+        requests.extend([(1, large), (2, 100), (3, 100)]);
+        if round % 5 == 2 {
+            requests.push((4, huge));
+        }
+    }
+    requests
+}
+
+#[test]
+fn objects_take_their_bytes_and_both_ratios_are_told() {
+    let bench = Bench::new();
+    let path = bench.folder.path().join("t.oracleGeneral");
+    std::fs::write(&path, objects(&mixed())).expect("a trace");
+    let names: Vec<&str> = SIZED_POLICIES.iter().map(|row| row.name).collect();
+    let sizes = ["1MiB", "50%", "100%"];
+    let replay = run(&request(vec![path.clone()], &names, &sizes));
+    let footprint = (4 << 20) + 200;
+    assert_eq!(replay.traces[0].object_bytes, Some(footprint));
+    assert_eq!(replay.sizes, [1 << 20, footprint / 2, footprint]);
+    assert_eq!(replay.conditions.page_bytes, 1);
+    let asked = 50 * ((1 << 20) + 200) + 10 * (3 << 20);
+    for run in &replay.runs {
+        let bytes = run
+            .bytes
+            .unwrap_or_else(|| panic!("{} has no bytes", run.policy));
+        assert_eq!(
+            (run.references, bytes.requested),
+            (160, asked),
+            "{}",
+            run.policy
+        );
+        let bound = of(&replay, "pfoo-l", run.size_pages);
+        let least = bound.bytes.expect("bytes").missed;
+        assert!(
+            run.misses >= bound.misses && bytes.missed >= least,
+            "{}",
+            run.policy
+        );
+    }
+    // All fit: each object misses once.
+    let lru = of(&replay, "lru", footprint);
+    assert_eq!(
+        (lru.misses, lru.bytes.expect("bytes").missed),
+        (4, footprint)
+    );
+    // The large object alone fills 1 MiB: nothing else is there when it comes, and it is gone when it
+    // comes again. The huge one never comes in.
+    let lru = of(&replay, "lru", 1 << 20);
+    assert_eq!((lru.hits, lru.bytes.expect("bytes").too_large), (0, 10));
+    let note = &replay.conditions.notes[0];
+    assert!(note.contains("100B to 3MiB"), "{note}");
+
+    let warm = ReplayRequest {
+        warmup: 100,
+        ..request(vec![path], &["lru", "belady-size", "pfoo-l"], &["100%"])
+    };
+    for own in &run(&warm).runs {
+        assert_eq!((own.references, own.misses), (60, 0), "{}", own.policy);
+    }
+}
+
+#[test]
+fn a_size_that_changes_is_told_and_counts() {
+    let bench = Bench::new();
+    let path = bench.folder.path().join("t.oracleGeneral");
+    let requests = [(1, 10), (2, 10), (1, 95), (2, 10), (1, 10), (1, 10)];
+    std::fs::write(&path, objects(&requests)).expect("a trace");
+    let replay = run(&request(vec![path], &["lru"], &["100B"]));
+    // Object 1 grows to 95 B and pushes object 2 out, which comes back in its place.
+    assert_eq!(replay.runs[0].hits, 2);
+    assert_eq!(replay.runs[0].bytes.expect("bytes").missed, 40);
+    assert_eq!(replay.traces[0].object_bytes, Some(105));
+    let notes = replay.conditions.notes.join("\n");
+    assert!(notes.contains("2 requests say another size"), "{notes}");
+}
+
+#[test]
+fn what_has_no_meaning_for_objects_of_different_sizes_is_refused_with_the_reason() {
+    let bench = Bench::new();
+    let path = bench.folder.path().join("t.oracleGeneral");
+    std::fs::write(&path, objects(&mixed())).expect("a trace");
+    let blocks = bench.file("t.ids", &ids(100));
+    let plain = request(vec![path.clone()], &["lru"], &["1MiB"]);
+    let cases: [(ReplayRequest, &[&str]); 5] = [
+        (
+            request(vec![path.clone()], &["lru", "arc"], &["1MiB"]),
+            &["\"arc\"", "no form", "belady-size", "--ignore-sizes"],
+        ),
+        (
+            ReplayRequest {
+                device: DeviceChoice::Preset("nvme".into()),
+                ..plain.clone()
+            },
+            &["nvme", "no place on a disk", "--ignore-sizes"],
+        ),
+        (
+            ReplayRequest {
+                curves: Some(CurveRequest::default()),
+                ..plain.clone()
+            },
+            &["--mrc", "--size", "--ignore-sizes"],
+        ),
+        (
+            request(vec![path, blocks.clone()], &["lru"], &["1MiB"]),
+            &["t.ids", "100 requests without a size", "--ignore-sizes"],
+        ),
+        (
+            request(vec![blocks], &["pfoo-l"], &["1MiB"]),
+            &["pfoo-l", "min"],
+        ),
+    ];
+    for (asked, words) in cases {
+        let error = replay(&asked, Hooks::default()).expect_err("refused");
+        assert!(error.is_usage());
+        let text = error.to_string();
+        for word in words {
+            assert!(text.contains(word), "{word} is missing in {text}");
+        }
+    }
+}
+
+#[test]
+fn sizes_are_ignored_only_if_that_is_said() {
+    let bench = Bench::new();
+    let path = bench.folder.path().join("t.oracleGeneral");
+    std::fs::write(&path, objects(&mixed())).expect("a trace");
+    let asked = ReplayRequest {
+        ignore_sizes: true,
+        ..request(vec![path], &["lru", "arc", "min"], &["8KiB"])
+    };
+    let replay = run(&asked);
+    assert_eq!((replay.sizes[0], replay.conditions.page_bytes), (2, 4096));
+    assert!(replay.runs.iter().all(|run| run.bytes.is_none()));
+    let note = &replay.conditions.notes[0];
+    assert!(
+        note.contains("--ignore-sizes") && note.contains("100B to 3MiB"),
+        "{note}"
+    );
+
+    let same = bench.folder.path().join("same.oracleGeneral");
+    let requests: Vec<(u64, u32)> = (0..90).map(|n| (n * n % 7, 512)).collect();
+    std::fs::write(&same, objects(&requests)).expect("a trace");
+    let notes = run(&request(vec![same], &["arc"], &["8KiB"]))
+        .conditions
+        .notes;
+    assert!(notes[0].contains("every object has 512B"), "{notes:?}");
 }

@@ -51,6 +51,7 @@ fn pair(misses: [u64; 2], elapsed_s: [f64; 2]) -> Replay {
         references: 1000,
         hits: 1000 - misses[i],
         misses: misses[i],
+        bytes: None,
         io: Some(ReplayIo {
             elapsed_s: elapsed_s[i],
             sequences: vec![([2, 8][i], 80)],

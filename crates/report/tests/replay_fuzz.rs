@@ -4,9 +4,9 @@
 use std::env;
 
 use piebald_report::{
-    MissRatioCheck, MissRatioCurve, MissRatioPoint, Replay, ReplayIo, ReplayPolicy, ReplayRun,
-    ReplayTrace, TableStyle, replay_curves_to_csv, replay_from_json, replay_sequences_to_csv,
-    replay_to_csv, replay_to_html, replay_to_json, replay_to_table,
+    MissRatioCheck, MissRatioCurve, MissRatioPoint, Replay, ReplayBytes, ReplayIo, ReplayPolicy,
+    ReplayRun, ReplayTrace, TableStyle, replay_curves_to_csv, replay_from_json,
+    replay_sequences_to_csv, replay_to_csv, replay_to_html, replay_to_json, replay_to_table,
 };
 
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
@@ -100,6 +100,11 @@ fn run(d: &mut Draws) -> ReplayRun {
         references: [1000, d.count()][d.below(2) as usize],
         hits: d.count(),
         misses: d.count(),
+        bytes: d.maybe(|d| ReplayBytes {
+            requested: d.count(),
+            missed: d.count(),
+            too_large: d.count(),
+        }),
         io: d.maybe(io),
         extra: d.list(2, |d| (d.text(), d.real(), d.text())),
     }

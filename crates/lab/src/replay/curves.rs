@@ -115,7 +115,7 @@ impl Curves {
         // As much work as all samples together, or the future is needed, which no sample has.
         let whole = rate * f64::from(SAMPLES) >= 1.0 && asked.rate.is_none()
             || rate >= 1.0
-            || policy.name() == super::passes::MIN;
+            || policy.name() == super::plan::MIN;
         let rate = if whole { 1.0 } else { rate };
         let least = ((LEAST_PAGES as f64 / rate).ceil() as u64).min(footprint);
         let sizes = curve_sizes(least, footprint);

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use piebald_report::{Replay, ReplayConditions, ReplayIo, ReplayRun, ReplayTrace};
+use piebald_report::{Replay, ReplayBytes, ReplayConditions, ReplayIo, ReplayRun, ReplayTrace};
 use piebald_sim::replay::{CallStream, DiskOutcome, Merge, Pace, Survey};
 use piebald_sim::rooms::hw::disk::DiskSpec;
+use piebald_sim::rooms::os_model::replace::PolicySpec;
 use piebald_sim::rooms::trace::block::TargetKind;
 
 use super::ReplayRequest;
-use super::passes::Job;
+use super::plan::Job;
 
 const PS_PER_S: f64 = 1e12;
 
@@ -50,23 +51,29 @@ pub(super) fn conditions(
 }
 
 /// One policy at one size.
-pub(super) fn run(request: &ReplayRequest, job: &Job) -> ReplayRun {
+pub(super) fn run(request: &ReplayRequest, policy: &PolicySpec, job: &Job) -> ReplayRun {
     let outcome = job.instance.outcome();
     let mut extra: Vec<_> = outcome
         .figures
         .iter()
         .map(|&(name, value)| (name.to_owned(), value as f64, String::new()))
         .collect();
-    if outcome.counts.misses > 0 && request.warmup == 0 {
+    // No policy for objects counts its work.
+    if outcome.counts.misses > 0 && request.warmup == 0 && outcome.bytes.is_none() {
         let scanned = outcome.effort.scanned as f64 / outcome.counts.misses as f64;
         extra.push(("scanned per miss".to_owned(), scanned, "pages".to_owned()));
     }
     ReplayRun {
-        policy: request.policies[job.policy].to_string(),
-        size_pages: job.pages,
+        policy: policy.to_string(),
+        size_pages: job.capacity,
         references: outcome.counts.references,
         hits: outcome.counts.hits,
         misses: outcome.counts.misses,
+        bytes: outcome.bytes.map(|bytes| ReplayBytes {
+            requested: bytes.requested,
+            missed: bytes.missed,
+            too_large: bytes.too_large,
+        }),
         io: outcome.disk.as_ref().map(io),
         extra,
     }

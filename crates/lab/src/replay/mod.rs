@@ -11,6 +11,8 @@ mod disk;
 mod fill;
 mod loops;
 mod passes;
+mod plan;
+mod sized;
 mod sizes;
 
 use std::path::PathBuf;
@@ -26,13 +28,13 @@ use crate::{near, study::Hooks};
 pub(crate) use disk::kernel;
 pub use disk::{DeviceChoice, LayoutChoice, READAHEADS, SCHEDULERS};
 pub use loops::{Queries, QueryFile};
-pub use passes::MIN;
-pub use piebald_sim::replay::{Align, Excerpt, InputSetup, Pace, TaskPart};
+pub use piebald_sim::replay::{Align, Excerpt, InputSetup, Pace, SIZED_POLICIES, TaskPart};
 /// Closed loops: clients of a server, and a program that pages.
 pub use piebald_sim::replay::{
     ClientOutcome, ClientSetup, FileSide, LoopError, LoopOutcome, PageTouch, PagingOutcome, Query,
     QueryRead, clients_with, paging_with,
 };
+pub use plan::MIN;
 pub use sizes::{MemorySize, SizeError};
 
 /// What is asked.
@@ -40,8 +42,12 @@ pub use sizes::{MemorySize, SizeError};
 pub struct ReplayRequest {
     /// Traces and how they are read.
     pub input: InputSetup,
-    /// Policies, in the order of the output.
+    /// Policies over pages, in the order of the output.
     pub policies: Vec<PolicySpec>,
+    /// Policies for a trace of objects of different sizes, of [`SIZED_POLICIES`].
+    pub object_policies: Vec<PolicySpec>,
+    /// Let each object take a page, whatever its size.
+    pub ignore_sizes: bool,
     /// Sizes of memory.
     pub sizes: Vec<MemorySize>,
     /// The disk below, if any.

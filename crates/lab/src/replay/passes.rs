@@ -1,11 +1,10 @@
 //! The passes over a trace.
 
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use piebald_report::{REPLAY_SCHEMA, Replay, ReplayPolicy};
 use piebald_sim::replay::{
-    Batch, CallStream, DriverError, InputSetup, Instance, InstanceError, Survey, cache_instance,
+    Batch, CallStream, DriverError, InputSetup, InstanceError, Survey, cache_instance,
     disk_instance, next_uses,
 };
 use piebald_sim::rooms::hw::disk::DiskSpec;
@@ -17,25 +16,9 @@ use rayon::prelude::*;
 
 use super::curves::Curves;
 use super::disk::{Parts, device, readahead, side};
-use super::{ReplayError, ReplayRequest, fill, sizes};
+use super::plan::{Job, Known, MIN, Plan, described, stopped};
+use super::{ReplayError, ReplayRequest, fill, sized, sizes};
 use crate::{near, study::Hooks};
-
-/// The policy that knows the future.
-pub const MIN: &str = "min";
-
-/// What a trace consists of.
-pub(super) struct Known {
-    pub survey: Survey,
-    pub stream: CallStream,
-}
-
-/// A policy at a size.
-pub(super) struct Job {
-    pub policy: usize,
-    pub pages: u64,
-    pub instance: Box<dyn Instance>,
-    error: Option<DriverError>,
-}
 
 /// Replays as asked.
 pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, ReplayError> {
@@ -46,8 +29,82 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
         number_ids: spec.is_some(),
         ..request.input.clone()
     };
-    check(request, spec.as_ref())?;
-    let first = CallStream::open(&setup)?;
+    let sizes = sized::spread(&setup, hooks)?;
+    let objects = sized::take_their_bytes(request, &sizes);
+    let (plan, footprint) = match objects {
+        true => {
+            let (plan, objects) = sized::plan(request, &setup, &sizes, hooks)?;
+            (plan, Some(objects))
+        }
+        false => (plan(request, &setup, spec.as_ref(), hooks)?, None),
+    };
+    let Plan {
+        policies,
+        about,
+        capacities,
+        mut jobs,
+        mut curves,
+        future,
+        known,
+        layout,
+    } = plan;
+    let mut pass = Pass {
+        planned: known.as_ref().map_or(0, |k| k.survey.references),
+        survey: known.is_none().then(Survey::default),
+        hooks,
+    };
+    let (stream, complete) = pass.run(&setup, &mut jobs, curves.as_mut(), future)?;
+    for job in &mut jobs {
+        let failed = job.error.take().or_else(|| job.instance.finish().err());
+        if let Some(error) = failed {
+            return Err(driver_error(&policies[job.policy], job.capacity, error));
+        }
+    }
+    let survey = pass.survey.or(known.map(|k| k.survey)).unwrap_or_default();
+    if survey.references == 0 && !complete {
+        return Err(ReplayError::Stopped);
+    }
+    if complete {
+        check_warmup(request.warmup, survey.references)?;
+    }
+    let mut replay = Replay {
+        schema: REPLAY_SCHEMA,
+        title: super::title(&request.input.paths),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: None,
+        complete,
+        traces: Vec::new(),
+        conditions: fill::conditions(request, spec.as_ref(), layout),
+        runs: jobs
+            .iter()
+            .map(|job| fill::run(request, &policies[job.policy], job))
+            .collect(),
+        policies: about,
+        sizes: capacities,
+        curves: Vec::new(),
+        curves_refused: Vec::new(),
+        findings: Vec::new(),
+        host_seconds: 0.0,
+    };
+    if let Some(curves) = curves {
+        (replay.curves, replay.curves_refused) = curves.finish();
+    }
+    fill::traces(&mut replay, request, &stream, &survey);
+    fill::notes(&mut replay, &stream, &survey, &jobs);
+    sized::note(&mut replay, &sizes, footprint.as_ref());
+    replay.host_seconds = began.elapsed().as_secs_f64();
+    Ok(replay)
+}
+
+/// Policies over pages, with or without a disk below.
+fn plan(
+    request: &ReplayRequest,
+    setup: &InputSetup,
+    spec: Option<&DiskSpec>,
+    hooks: Hooks<'_>,
+) -> Result<Plan, ReplayError> {
+    check(request, spec)?;
+    let first = CallStream::open(setup)?;
     let kind = kind(&first);
     let whole_first = spec.is_some()
         || request.curves.is_some()
@@ -62,7 +119,7 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
     let footprint = known.as_ref().map_or(0, |k| k.survey.pages.count());
     let pages = sizes::in_pages(&request.sizes, setup.page.bytes().0, footprint)?;
     let mut layout = fill::plain_layout(kind).to_owned();
-    let disk = match (&spec, &known) {
+    let disk = match (spec, &known) {
         (Some(spec), Some(known)) => {
             let (side, sentence) = side(&Parts {
                 spec,
@@ -92,15 +149,11 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
                     cache_instance(policy, &size, request.warmup, kind != TargetKind::Id)
                 }
             };
-            jobs.push(Job {
-                policy: nth,
-                pages,
-                instance: made.map_err(|e| instance_error(policy, pages, e))?,
-                error: None,
-            });
+            let instance = made.map_err(|e| instance_error(policy, pages, e))?;
+            jobs.push(Job::new(nth, pages, instance));
         }
     }
-    let mut curves = match (&request.curves, &known) {
+    let curves = match (&request.curves, &known) {
         (Some(asked), Some(known)) => Some(Curves::new(
             *asked,
             &request.policies,
@@ -110,56 +163,20 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
         )?),
         _ => None,
     };
-    let future = request.policies.iter().any(|p| p.name() == MIN);
-    let mut pass = Pass {
-        planned: known.as_ref().map_or(0, |k| k.survey.references),
-        survey: known.is_none().then(Survey::default),
-        hooks,
-    };
-    let (stream, complete) = pass.run(&setup, &mut jobs, curves.as_mut(), future)?;
-    for job in &mut jobs {
-        let failed = job.error.take().or_else(|| job.instance.finish().err());
-        if let Some(error) = failed {
-            return Err(driver_error(
-                &request.policies[job.policy],
-                job.pages,
-                error,
-            ));
-        }
-    }
-    let survey = pass.survey.or(known.map(|k| k.survey)).unwrap_or_default();
-    if survey.references == 0 && !complete {
-        return Err(ReplayError::Stopped);
-    }
-    if complete {
-        check_warmup(request.warmup, survey.references)?;
-    }
-    let mut replay = Replay {
-        schema: REPLAY_SCHEMA,
-        title: super::title(&request.input.paths),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        command: None,
-        complete,
-        traces: Vec::new(),
-        conditions: fill::conditions(request, spec.as_ref(), layout),
-        policies: request.policies.iter().map(about).collect(),
-        sizes: pages,
-        runs: jobs.iter().map(|job| fill::run(request, job)).collect(),
-        curves: Vec::new(),
-        curves_refused: Vec::new(),
-        findings: Vec::new(),
-        host_seconds: 0.0,
-    };
-    if let Some(curves) = curves {
-        (replay.curves, replay.curves_refused) = curves.finish();
-    }
-    fill::traces(&mut replay, request, &stream, &survey);
-    fill::notes(&mut replay, &stream, &survey, &jobs);
-    replay.host_seconds = began.elapsed().as_secs_f64();
-    Ok(replay)
+    Ok(Plan {
+        policies: request.policies.clone(),
+        about: request.policies.iter().map(about).collect(),
+        capacities: pages,
+        jobs,
+        curves,
+        future: request.policies.iter().any(|p| p.name() == MIN),
+        known,
+        layout,
+    })
 }
 
 fn check(request: &ReplayRequest, spec: Option<&DiskSpec>) -> Result<(), ReplayError> {
+    sized::check_for_pages(&request.policies)?;
     let unknown = |p: &&PolicySpec| registry::find(p.name()).is_none();
     if let Some(policy) = request.policies.iter().find(unknown) {
         let names: Vec<&str> = near::policy_names().collect();
@@ -232,16 +249,8 @@ fn survey(mut stream: CallStream, hooks: Hooks<'_>) -> Result<Known, ReplayError
     Ok(Known { survey, stream })
 }
 
-fn stopped(hooks: Hooks<'_>) -> bool {
-    hooks.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
-}
-
 fn about(policy: &PolicySpec) -> ReplayPolicy {
-    let row = registry::find(policy.name());
-    ReplayPolicy {
-        name: policy.to_string(),
-        about: row.map_or_else(String::new, |row| format!("{} ({})", row.about, row.source)),
-    }
+    described(policy, registry::find(policy.name()))
 }
 
 fn instance_error(policy: &PolicySpec, pages: u64, error: InstanceError) -> ReplayError {

@@ -38,6 +38,9 @@ pub enum SizeError {
         /// Bytes of one.
         page_bytes: u64,
     },
+    /// It holds nothing.
+    #[error("size {0}: allowed for objects that take their bytes: 1 B and more")]
+    Nothing(String),
 }
 
 impl FromStr for MemorySize {
@@ -94,6 +97,21 @@ impl MemorySize {
     }
 }
 
+/// All sizes in bytes, rising, each once, of a trace whose objects have `footprint` bytes.
+pub(super) fn in_bytes(sizes: &[MemorySize], footprint: u64) -> Result<Vec<u64>, SizeError> {
+    let mut bytes = Vec::with_capacity(sizes.len());
+    for size in sizes {
+        bytes.push(match size {
+            MemorySize::Bytes(Bytes(0)) => return Err(SizeError::Nothing(size.to_string())),
+            MemorySize::Bytes(bytes) => bytes.0,
+            MemorySize::Share(share) => ((footprint as f64 * share).round() as u64).max(1),
+        });
+    }
+    bytes.sort_unstable();
+    bytes.dedup();
+    Ok(bytes)
+}
+
 /// All sizes in pages, rising, each once.
 pub(super) fn in_pages(
     sizes: &[MemorySize],
@@ -130,6 +148,9 @@ mod tests {
             .map(|s| s.parse().expect(s))
             .collect();
         assert_eq!(in_pages(&sizes, 4096, 100), Ok(vec![1, 2, 50]));
+        assert_eq!(in_bytes(&sizes, 1_000), Ok(vec![10, 500, 8_192, 204_800]));
+        let none = [MemorySize::Bytes(Bytes(0))];
+        assert!(in_bytes(&none, 1_000).is_err());
         let small = [MemorySize::Bytes(Bytes(4095))];
         assert!(in_pages(&small, 4096, 100).is_err());
     }

@@ -34,13 +34,20 @@ const RUN: [&str; 22] = [
     "compared",
     "status",
 ];
+/// Fields of a run of objects that take their bytes.
+const BYTES: [&str; 4] = [
+    "bytes_requested",
+    "bytes_missed",
+    "byte_miss_ratio",
+    "too_large",
+];
 const _: () = assert!(LONG_SEQUENCE == 40, "a field is named by it");
 
 /// One line per run. `hit_ratio` and shares are 0 to 1; `time_vs_first` is the time by
 /// which runs are compared (elapsed, or waited at the trace's own pace) against that of
 /// the first policy at the same size, less 1; `compared` is `no` for a run that was cut
-/// short; `status` is `complete` or `PARTIAL`. Figures of policies follow, named `name
-/// [unit]`.
+/// short; `status` is `complete` or `PARTIAL`. Where objects take their bytes, those follow: the
+/// fields of [`BYTES`]. Figures of policies come last, named `name [unit]`.
 ///
 /// # Errors
 /// [`ReportError::Csv`] if the writer refuses.
@@ -52,12 +59,15 @@ pub fn replay_to_csv(replay: &Replay) -> Result<String, ReportError> {
         "" => (*name).to_owned(),
         unit => format!("{name} [{unit}]"),
     });
-    out.write_record(RUN.iter().map(|s| (*s).to_owned()).chain(titles))?;
+    let bytes: &[&str] = if replay.has_bytes() { &BYTES } else { &[] };
+    let names = RUN.iter().chain(bytes).map(|s| (*s).to_owned());
+    out.write_record(names.chain(titles))?;
     for run in &replay.runs {
         let own = extras
             .iter()
             .map(|(name, unit)| plain(extra(run, name, unit)));
-        out.write_record(fields(&grid, run).into_iter().chain(own))?;
+        let bytes = byte_fields(run).into_iter().take(bytes.len());
+        out.write_record(fields(&grid, run).into_iter().chain(bytes).chain(own))?;
     }
     text(out)
 }
@@ -92,6 +102,16 @@ fn fields(grid: &Grid<'_>, run: &ReplayRun) -> [String; 22] {
         plain(io.and_then(|io| io.share_longer_than(LONG_SEQUENCE))),
         if compared { "yes" } else { "no" }.to_owned(),
         status(grid.replay).to_owned(),
+    ]
+}
+
+fn byte_fields(run: &ReplayRun) -> [String; 4] {
+    let count = |n: Option<u64>| n.map_or_else(String::new, |n| n.to_string());
+    [
+        count(run.bytes.map(|b| b.requested)),
+        count(run.bytes.map(|b| b.missed)),
+        plain(run.byte_miss_ratio()),
+        count(run.bytes.map(|b| b.too_large)),
     ]
 }
 

@@ -29,12 +29,14 @@ pub(super) fn findings(grid: &Grid<'_>) -> Vec<Finding> {
         1 => out.extend(alone(grid).map(|claim| finding("alone", None, claim))),
         _ => {
             let time = |run: &ReplayRun| grid.time(run);
-            let (hits, time) = (
+            let bytes = |run: &ReplayRun| run.byte_miss_ratio();
+            let each = [
                 best(grid, "Fewest misses", &misses),
+                best(grid, "Fewest bytes missed", &bytes),
                 best(grid, "Least time", &time),
-            );
+            ];
             // Side by side: whether they name the same policies is the first question.
-            let both: Vec<String> = hits.into_iter().chain(time).collect();
+            let both: Vec<String> = each.into_iter().flatten().collect();
             let both = (!both.is_empty()).then(|| finding("best", None, both.join(" ")));
             out.extend(both);
             out.extend(from_bound(grid));
@@ -73,7 +75,7 @@ fn finding(question: &str, about: Option<(&str, f64)>, claim: String) -> Finding
 
 /// How far the best policy is from the offline bound, where that is least and most.
 fn from_bound(grid: &Grid<'_>) -> Option<Finding> {
-    let bound = grid.bound()?;
+    let (bound, _) = grid.bound()?;
     let gap = |s: usize| {
         let least = grid.whole(bound, s)?.miss_ratio()?;
         let ratios = grid
@@ -285,7 +287,7 @@ fn accompanied(grid: &Grid<'_>, c: &Conflict) -> String {
 /// lose most.
 fn against_first(grid: &Grid<'_>) -> Vec<Finding> {
     let order = grid.best_first().into_iter();
-    let others = order.filter(|p| *p != 0 && !grid.is_bound(*p));
+    let others = order.filter(|p| *p != 0 && !grid.is_offline(*p));
     others
         .filter_map(|p| extremes(grid, p))
         .take(MAX_COMPARED)

@@ -12,8 +12,27 @@ const NAME_CHARS: usize = 24;
 /// Longest exact size; a longer one is shown with three digits, as is one of 4000KiB.
 const SIZE_CHARS: usize = 7;
 
-/// The policy that knows the future: no policy that can be built does better.
-const BOUND: &str = "min";
+/// What knows the future: no policy that can be built does better.
+const BOUNDS: [Bound; 2] = [
+    Bound {
+        name: "min",
+        about: "What min (Belady 1966), which knows the future, would still save.",
+    },
+    Bound {
+        name: "pfoo-l",
+        about: "What a policy that knew the future could save at most: pfoo-l (Berger, Beckmann and \
+                Harchol-Balter 2018) is a lower bound on misses and one on bytes missed, which no \
+                policy need reach.",
+    },
+];
+/// A policy that knows the future and is no bound.
+const HEURISTIC: &str = "belady-size";
+
+/// A bound, and what it says.
+pub(super) struct Bound {
+    name: &'static str,
+    pub about: &'static str,
+}
 
 /// Policies down, sizes across. A cell is empty where a run is missing, as it may be in
 /// a replay that was interrupted.
@@ -84,25 +103,45 @@ impl<'a> Grid<'a> {
         (first > 0.0).then(|| own / first - 1.0)
     }
 
-    /// Whether a policy is the offline bound, which is no choice that anybody has.
-    pub fn is_bound(&self, policy: usize) -> bool {
-        let name = self.policies.get(policy).and_then(|n| n.split(':').next());
-        name == Some(BOUND)
+    /// The name of a policy without its options.
+    fn plain_name(&self, policy: usize) -> Option<&'a str> {
+        self.policies.get(policy)?.split(':').next()
+    }
+
+    /// The offline bound that a policy is, which is no choice that anybody has.
+    fn bound_of(&self, policy: usize) -> Option<&'static Bound> {
+        let name = self.plain_name(policy)?;
+        BOUNDS.iter().find(|bound| bound.name == name)
+    }
+
+    /// Whether a policy knows the future, as the bounds do and heuristics may.
+    pub fn is_offline(&self, policy: usize) -> bool {
+        self.bound_of(policy).is_some() || self.plain_name(policy) == Some(HEURISTIC)
     }
 
     /// The policies that can be chosen, in the order in which they were asked for.
     pub fn online(&self) -> impl Iterator<Item = usize> {
-        (0..self.policies.len()).filter(|p| !self.is_bound(*p))
+        (0..self.policies.len()).filter(|p| !self.is_offline(*p))
     }
 
     /// The offline bound, if it ran.
-    pub fn bound(&self) -> Option<usize> {
-        (0..self.policies.len()).find(|p| self.is_bound(*p))
+    pub fn bound(&self) -> Option<(usize, &'static Bound)> {
+        (0..self.policies.len()).find_map(|p| Some((p, self.bound_of(p)?)))
+    }
+
+    /// A policy's name with what it is, if nobody can choose it.
+    pub fn row_name(&self, policy: usize) -> String {
+        let name = self.name(policy);
+        match (self.bound_of(policy), self.is_offline(policy)) {
+            (Some(_), _) => format!("{name} (bound)"),
+            (None, true) => format!("{name} (heuristic)"),
+            (None, false) => name,
+        }
     }
 
     /// All policies, the best first: by time where there is a device, else by misses, over the
     /// sizes at which all of them can be compared. Equal ones stay in the order in which they
-    /// were asked for; the bound comes last.
+    /// were asked for; those that know the future come last, and of them the bound.
     pub fn best_first(&self) -> Vec<usize> {
         let cost = |p: usize, s: usize| -> Option<f64> {
             let run = self.whole(p, s)?;
@@ -117,7 +156,11 @@ impl<'a> Grid<'a> {
         let sum = |p: usize| common.iter().filter_map(|s| cost(p, *s)).sum::<f64>();
         let mut order: Vec<usize> = self.online().collect();
         order.sort_by(|a, b| sum(*a).total_cmp(&sum(*b)));
-        order.extend((0..self.policies.len()).filter(|p| self.is_bound(*p)));
+        let mut offline: Vec<usize> = (0..self.policies.len())
+            .filter(|p| self.is_offline(*p))
+            .collect();
+        offline.sort_by_key(|p| self.bound_of(*p).is_some());
+        order.extend(offline);
         order
     }
 

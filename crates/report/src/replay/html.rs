@@ -7,7 +7,7 @@ use super::{
     curves::curve_matrix,
     findings::{findings, warnings},
     grid::Grid,
-    matrix::{CORNER, Matrix, Row, matrices},
+    matrix::{Matrix, Row, corner, matrices},
     plots::{class, plots},
     table::{PARTIAL, facts, trace_rows},
 };
@@ -94,7 +94,7 @@ pub fn replay_to_html_at(replay: &Replay, cdf_sizes: &[u64]) -> Result<String, R
         layout: clean(&replay.conditions.layout),
         notes: replay.conditions.notes.iter().map(|n| clean(n)).collect(),
         sections: plots.sections,
-        corner: CORNER,
+        corner: corner(replay),
         tables: tables.chain(curve_matrix(replay)).map(numbers).collect(),
         command: replay.command.as_deref().map(clean),
         version: clean(&replay.version),

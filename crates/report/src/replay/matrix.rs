@@ -55,13 +55,21 @@ enum Better {
 
 /// All quantities that the replay has, in the order in which they are read.
 pub(super) fn matrices(grid: &Grid<'_>) -> Vec<Matrix> {
-    let mut all = vec![hit_ratio(grid)];
-    all.extend(above_bound(grid));
+    let mut all = vec![hit_ratio(grid), byte_miss_ratio(grid)];
+    let misses = "Misses above the offline bound [percentage points]";
+    all.extend(above_bound(grid, misses, ReplayRun::miss_ratio));
+    let bytes = "Bytes missed above the offline bound [percentage points]";
+    all.extend(above_bound(grid, bytes, ReplayRun::byte_miss_ratio));
+    all.extend(too_large(grid));
     all.extend(times(grid));
     all.extend(requests(grid));
     all.extend(extras(grid));
     all.push(counted(grid, "References counted", |r| Some(r.references)));
     all.push(counted(grid, "Misses", |r| Some(r.misses)));
+    all.push(counted(grid, "Bytes asked for", |r| {
+        Some(r.bytes?.requested)
+    }));
+    all.push(counted(grid, "Bytes missed", |r| Some(r.bytes?.missed)));
     all.retain(|m| m.is_known());
     all
 }
@@ -85,24 +93,46 @@ impl Matrix {
 
 fn hit_ratio(grid: &Grid<'_>) -> Matrix {
     let get = |p, s| Some(100.0 * grid.run(p, s)?.hit_ratio()?);
-    let how = "References to pages in memory or on their way, of all that were counted.";
+    let how = match grid.replay.has_bytes() {
+        true => "References to objects in memory, of all that were counted.",
+        false => "References to pages in memory or on their way, of all that were counted.",
+    };
     let text = |v: f64| format!("{v:.2}");
     reals(grid, "Hit ratio [%]", Better::More, get, text).how(how)
 }
 
+fn byte_miss_ratio(grid: &Grid<'_>) -> Matrix {
+    let get = |p, s| Some(100.0 * grid.run(p, s)?.byte_miss_ratio()?);
+    let how = "Bytes of objects that were not in memory, of all bytes asked for.";
+    let text = |v: f64| format!("{v:.2}");
+    reals(grid, "Byte miss ratio [%]", Better::Less, get, text).how(how)
+}
+
+/// Requests whose objects were too large, where there are any.
+fn too_large(grid: &Grid<'_>) -> Option<Matrix> {
+    let any = |r: &ReplayRun| r.bytes.is_some_and(|bytes| bytes.too_large > 0);
+    let how = "Misses of objects that are larger than the memory, or than the policy lets in.";
+    let title = "References to objects that are too large to come in";
+    let counts = || counts(grid, title, |r| Some(r.bytes?.too_large)).how(how);
+    grid.replay.runs.iter().any(any).then(counts)
+}
+
 /// How far each policy is from what none can reach.
-fn above_bound(grid: &Grid<'_>) -> Option<Matrix> {
-    let bound = grid.bound()?;
+fn above_bound(
+    grid: &Grid<'_>,
+    title: &str,
+    ratio: fn(&ReplayRun) -> Option<f64>,
+) -> Option<Matrix> {
+    let (bound, what) = grid.bound()?;
     let get = |p: usize, s| {
-        let least = grid.whole(bound, s)?.miss_ratio()?;
-        Some(100.0 * (grid.whole(p, s)?.miss_ratio()? - least)).filter(|_| p != bound)
+        let least = ratio(grid.whole(bound, s)?)?;
+        Some(100.0 * (ratio(grid.whole(p, s)?)? - least)).filter(|_| p != bound)
     };
-    let title = "Misses above the offline bound [percentage points]";
     let text = |v: f64| format!("{v:.2}");
     let mut matrix = reals(grid, title, Better::Less, get, text);
     // The bound against itself says nothing; it is the last row.
     matrix.rows.pop();
-    Some(matrix.how("What min (Belady 1966), which knows the future, would still save."))
+    Some(matrix.how(what.about))
 }
 
 /// One of a disk's times.
@@ -299,7 +329,7 @@ fn reals(
     let best = |p, s| {
         let whole = |p| get(p, s).filter(|v| v.is_finite() && grid.whole(p, s).is_some());
         let others = || grid.online().filter_map(whole);
-        let own = whole(p).filter(|_| !grid.is_bound(p));
+        let own = whole(p).filter(|_| !grid.is_offline(p));
         own.is_some_and(|own| match better {
             Better::More => others().all(|v| v <= own) && others().any(|v| v < own),
             Better::Less => others().all(|v| v >= own) && others().any(|v| v > own),
@@ -341,10 +371,7 @@ fn counts(grid: &Grid<'_>, title: &str, get: impl Fn(&ReplayRun) -> Option<u64>)
 
 fn rows(grid: &Grid<'_>, title: &str, cell: impl Fn(usize, usize) -> Shown) -> Matrix {
     let row = |p| Row {
-        name: match grid.is_bound(p) {
-            true => format!("{} (bound)", grid.name(p)),
-            false => grid.name(p),
-        },
+        name: grid.row_name(p),
         cells: (0..grid.sizes.len()).map(|s| cell(p, s)).collect(),
     };
     Matrix {
@@ -365,4 +392,9 @@ pub(super) fn head(replay: &Replay, pages: u64) -> String {
 }
 
 /// The head of the policies' column: what the second line of the others is.
-pub(super) const CORNER: &str = "policy\npages";
+pub(super) fn corner(replay: &Replay) -> &'static str {
+    match replay.has_bytes() {
+        true => "policy\nbytes",
+        false => "policy\npages",
+    }
+}

@@ -75,6 +75,11 @@ impl Replay {
         pages.saturating_mul(self.conditions.page_bytes)
     }
 
+    /// Whether objects took their bytes: sizes are bytes then, not pages.
+    pub fn has_bytes(&self) -> bool {
+        self.runs.iter().any(|r| r.bytes.is_some())
+    }
+
     /// Whether a disk was below the cache in any run.
     pub fn has_device(&self) -> bool {
         self.runs.iter().any(|r| r.io.is_some())
@@ -143,8 +148,11 @@ pub struct ReplayTrace {
     pub reads: u64,
     /// Those of writes.
     pub writes: u64,
-    /// Different pages.
+    /// Different pages, or objects.
     pub unique_pages: u64,
+    /// Bytes of all different objects, where they take their bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object_bytes: Option<u64>,
     /// References to the page after the one before (same file or device), 0 to 1.
     #[serde(with = "numbers::nullable")]
     pub sequential_share: f64,
@@ -155,7 +163,7 @@ pub struct ReplayTrace {
 /// Conditions that hold for all runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReplayConditions {
-    /// Bytes of a page.
+    /// Bytes of a page; 1 where objects take their bytes.
     pub page_bytes: u64,
     /// Name of the device, `none` for a cache without a disk below.
     pub device: String,
@@ -191,7 +199,7 @@ pub struct ReplayPolicy {
 pub struct ReplayRun {
     /// Name of the policy.
     pub policy: String,
-    /// Memory for file pages, in pages.
+    /// Memory for file pages, in pages; in bytes where objects take their bytes.
     pub size_pages: u64,
     /// References that were counted.
     pub references: u64,
@@ -199,6 +207,9 @@ pub struct ReplayRun {
     pub hits: u64,
     /// The others.
     pub misses: u64,
+    /// Bytes of objects, where they take their bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<ReplayBytes>,
     /// What the disk saw, where there is one.
     pub io: Option<ReplayIo>,
     /// Figures of this policy alone, such as DULO's sequencing work: name, value, unit.
@@ -215,6 +226,29 @@ impl ReplayRun {
     /// Misses per reference; `None` without references.
     pub fn miss_ratio(&self) -> Option<f64> {
         (self.references > 0).then(|| self.misses as f64 / self.references as f64)
+    }
+
+    /// Bytes missed per byte asked for, where objects take their bytes.
+    pub fn byte_miss_ratio(&self) -> Option<f64> {
+        self.bytes?.miss_ratio()
+    }
+}
+
+/// Bytes that the counted references of a run asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReplayBytes {
+    /// All.
+    pub requested: u64,
+    /// Those of references that missed.
+    pub missed: u64,
+    /// References, not bytes: misses of objects that were too large to come in.
+    pub too_large: u64,
+}
+
+impl ReplayBytes {
+    /// Bytes missed per byte asked for; `None` if none was asked for.
+    pub fn miss_ratio(&self) -> Option<f64> {
+        (self.requested > 0).then(|| self.missed as f64 / self.requested as f64)
     }
 }
 

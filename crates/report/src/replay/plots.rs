@@ -94,11 +94,16 @@ fn over_memory(grid: &Grid<'_>) -> Result<Section, ReportError> {
     let factor = scale.factor * 1e12;
     let time = |r: &ReplayRun| Some(grid.time(r)? * factor);
     let hits = |r: &ReplayRun| Some(100.0 * r.hit_ratio()?);
+    let bytes = |r: &ReplayRun| Some(100.0 * r.byte_miss_ratio()?);
     let figures = vec![
         figure(clock.to_owned(), sized(grid, clock, &scale.unit, &time)?),
         figure(
             "Hit ratio".to_owned(),
             sized(grid, "Hit ratio", "%", &hits)?,
+        ),
+        figure(
+            "Byte miss ratio".to_owned(),
+            sized(grid, "Byte miss ratio", "%", &bytes)?,
         ),
     ];
     let mut text = "Each policy at each memory size.".to_owned();

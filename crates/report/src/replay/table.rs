@@ -7,7 +7,7 @@ use super::{
     curves::curve_matrix,
     findings::{findings, warnings},
     grid::{Grid, bytes_text},
-    matrix::{CORNER, Matrix, Row, Shown, matrices},
+    matrix::{Matrix, Row, Shown, corner, matrices},
 };
 use crate::{
     TableStyle,
@@ -46,10 +46,11 @@ pub fn replay_to_table(replay: &Replay, style: &TableStyle) -> String {
         paragraph(&mut out, &finding.claim, style.width);
     }
     let shown = matrices(&grid).into_iter().filter(|m| !m.detail);
+    let corner = corner(replay);
     for matrix in shown.chain(curve_matrix(replay)) {
         let _ = writeln!(out, "\n{}", heading(&matrix.title));
         paragraph_of(&mut out, &matrix.how, style.width);
-        blocks(&mut out, &matrix, style.width);
+        blocks(&mut out, corner, &matrix, style.width);
     }
     closing(&mut out, &grid, style.width);
     out
@@ -79,13 +80,17 @@ fn traces(out: &mut String, replay: &Replay) {
 
 /// The head and a row for each trace.
 pub(super) fn trace_rows(replay: &Replay) -> Vec<[String; 8]> {
+    let (references, different) = match replay.has_bytes() {
+        true => ("object\nreferences", "different\nobjects"),
+        false => ("page\nreferences", "different\npages"),
+    };
     let head = [
         "trace",
         "format",
         "requests",
-        "page\nreferences",
+        references,
         "writes\n[%]",
-        "different\npages",
+        different,
         "size of\nthese",
         "sequential\n[%]",
     ];
@@ -102,9 +107,10 @@ pub(super) fn trace_rows(replay: &Replay) -> Vec<[String; 8]> {
             grouped(t.references),
             percent(writes),
             grouped(t.unique_pages),
-            match replay.conditions.page_bytes {
-                0 => "-".to_owned(),
-                _ => bytes_text(replay.bytes(t.unique_pages)),
+            match (t.object_bytes, replay.conditions.page_bytes) {
+                (Some(bytes), _) => bytes_text(bytes),
+                (None, 0) => "-".to_owned(),
+                (None, _) => bytes_text(replay.bytes(t.unique_pages)),
             },
             percent(100.0 * t.sequential_share),
         ]
@@ -138,8 +144,12 @@ pub(super) fn facts(replay: &Replay) -> Vec<(&'static str, String)> {
             ("pace", pace(&c.pace)),
         ],
     };
+    let page = match replay.has_bytes() {
+        true => "none: objects take their bytes".to_owned(),
+        false => bytes_text(c.page_bytes),
+    };
     facts.extend([
-        ("page", bytes_text(c.page_bytes)),
+        ("page", page),
         ("warm-up references", grouped(c.warmup_references)),
         ("seed", c.seed.to_string()),
     ]);
@@ -160,16 +170,16 @@ fn pace(pace: &str) -> String {
 }
 
 /// The matrix in as many blocks as the width needs.
-fn blocks(out: &mut String, matrix: &Matrix, width: usize) {
+fn blocks(out: &mut String, corner: &str, matrix: &Matrix, width: usize) {
     let columns: Vec<usize> = (0..matrix.heads.len()).collect();
-    for block in side_by_side(&columns, width, |columns| block(matrix, columns)) {
+    for block in side_by_side(&columns, width, |columns| block(corner, matrix, columns)) {
         let _ = writeln!(out, "{block}");
     }
 }
 
-fn block(matrix: &Matrix, columns: &[usize]) -> comfy_table::Table {
+fn block(corner: &str, matrix: &Matrix, columns: &[usize]) -> comfy_table::Table {
     let heads = columns.iter().filter_map(|c| matrix.heads.get(*c)).cloned();
-    let mut shown = table(std::iter::once(CORNER.to_owned()).chain(heads));
+    let mut shown = table(std::iter::once(corner.to_owned()).chain(heads));
     for Row { name, cells } in &matrix.rows {
         let cells = columns.iter().filter_map(|c| cells.get(*c));
         let cells = cells.map(|Shown { text, .. }| text.clone());

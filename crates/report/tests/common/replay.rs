@@ -83,6 +83,7 @@ fn run(shape: &Shape, mib: u64) -> ReplayRun {
         references: REFERENCES,
         hits: REFERENCES - misses,
         misses,
+        bytes: None,
         io: Some(ReplayIo {
             elapsed_s,
             waited_s: elapsed_s * 0.97,
@@ -162,6 +163,7 @@ pub fn sample_replay() -> Replay {
             reads: REFERENCES - 1_234,
             writes: 1_234,
             unique_pages: 202_752,
+            object_bytes: None,
             sequential_share: 0.75,
             skipped: vec![],
         }],

@@ -171,6 +171,8 @@ impl Bench<'_> {
                 ..InputSetup::default()
             },
             policies: policies.map_err(|e: SpecError| e.to_string())?,
+            object_policies: Vec::new(),
+            ignore_sizes: false,
             sizes: sizes.map_err(|e: SizeError| e.to_string())?,
             device: DeviceChoice::Preset(DEVICE.to_owned()),
             readahead: "2.6.11".to_owned(),

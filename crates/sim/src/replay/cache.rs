@@ -39,6 +39,17 @@ pub struct HitCounts {
     pub misses: u64,
 }
 
+/// Bytes of the requests that were counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ByteCounts {
+    /// Asked for.
+    pub requested: u64,
+    /// Asked for by requests that missed.
+    pub missed: u64,
+    /// Requests, not bytes: misses of objects that are too large to come in.
+    pub too_large: u64,
+}
+
 /// References whose places in the index are read together before they are searched
 /// for one by one: enough to hide the latency of memory, few enough to stay in the
 /// first-level cache.

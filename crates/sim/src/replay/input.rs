@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use piebald_policy::contract::replacement::PageRef;
 use piebald_trace::about::Origin;
 use piebald_trace::block::{
-    BlockError, BlockTrace, Format, Nanos, Op, Options, PageShift, Request, Space, TargetKind,
+    BlockError, BlockTrace, Format, Nanos, Op, Options, PageShift, Request, Space, Target,
+    TargetKind,
 };
 
 use super::cache::{Reference, Use};
@@ -52,6 +53,9 @@ pub struct Call {
     pub first: u64,
     /// How many, at least 1.
     pub pages: u64,
+    /// Size of the object in bytes, where the call is for one and the trace says it. Such an object
+    /// is one page.
+    pub bytes: Option<u32>,
 }
 
 /// A part of the stream.
@@ -396,6 +400,10 @@ impl CallStream {
             space,
             first,
             pages,
+            bytes: match request.target {
+                Target::Id { bytes, .. } => bytes,
+                Target::Device { .. } | Target::File { .. } => None,
+            },
         });
         let what = match kind {
             CallKind::Read | CallKind::Map => Use::Read,

@@ -7,7 +7,7 @@ use piebald_os_model::replace::registry::{BuildError, Setup, Visitor, build_spec
 use piebald_policy::contract::replacement::{Effort, Replacement};
 use piebald_units::Picos;
 
-use super::cache::{Cache, HitCounts};
+use super::cache::{ByteCounts, Cache, HitCounts};
 use super::driver::{Driver, DriverError, Pace, Snapshot};
 use super::input::Batch;
 
@@ -40,6 +40,8 @@ pub trait Instance: Send {
 pub struct InstanceOutcome {
     /// Hits and misses after the warm-up.
     pub counts: HitCounts,
+    /// Of objects that take their bytes.
+    pub bytes: Option<ByteCounts>,
     /// With a disk: counters at the end of the warm-up and at the end.
     pub disk: Option<DiskOutcome>,
     /// Counters that only this policy has.
@@ -105,6 +107,7 @@ impl<P: Replacement + Send> Instance for Driver<P, Disk> {
                 hits: references - misses,
                 misses,
             },
+            bytes: None,
             disk: Some(DiskOutcome {
                 before,
                 after,

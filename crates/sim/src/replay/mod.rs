@@ -4,7 +4,7 @@
 //! counts hits and misses of one policy without a disk, [`Driver`] carries the calls
 //! out on the file side of the kernel with a disk below, [`LruCurve`] gives LRU's exact
 //! misses at every size in one pass, and [`Sampler`] picks pages for curves of other
-//! policies. Where speed decides what is asked next there is no trace to follow:
+//! policies. [`sized_instance`] has caches for objects that take their bytes. Where speed decides what is asked next there is no trace to follow:
 //! [`run_clients`] has clients ask a server, [`run_paging`] a program page its memory.
 
 mod cache;
@@ -19,9 +19,10 @@ mod lru_curve;
 mod marks;
 mod paging;
 mod sampled;
+mod sized;
 mod survey;
 
-pub use cache::{Cache, HitCounts, Reference, Use};
+pub use cache::{ByteCounts, Cache, HitCounts, Reference, Use};
 pub use clients::{ClientError, ClientOutcome, ClientSetup, Query, QueryRead, run_clients};
 pub use driver::{Driver, DriverError, Pace, Snapshot, WINDOW};
 pub use excerpt::{Excerpt, TaskPart};
@@ -37,4 +38,7 @@ pub use kernel::{FileSide, LoopError, LoopOutcome, clients_with, paging_with};
 pub use lru_curve::LruCurve;
 pub use paging::{PageTouch, PagingOutcome, run_paging};
 pub use sampled::{SampledPoint, Sampler, sampled_points};
+pub use sized::{
+    BELADY_SIZE, ObjectSurvey, PFOO_L, SIZED_POLICIES, SizeSpread, SizedSetup, sized_instance,
+};
 pub use survey::{DistinctPages, Survey};

@@ -33,6 +33,9 @@ pub struct Summary {
     pub deletes: u64,
     /// Bytes asked for; of opaque blocks of unknown size nothing.
     pub bytes: u64,
+    /// Smallest and largest size of an object in bytes, if they differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object_bytes: Option<(u32, u32)>,
     /// Size of a page in bytes.
     pub page_bytes: u64,
     /// References to pages: a request refers once to each page that it touches.
@@ -136,6 +139,8 @@ struct Counter {
     disks: HashSet<u32>,
     files: HashSet<u32>,
     page: PageShift,
+    /// Smallest and largest size of an object.
+    sizes: Option<(u32, u32)>,
     /// Where the last reference went, and the first byte, sector or id behind the last request.
     last_page: Option<(u64, u64)>,
     last_end: Option<(u64, u64)>,
@@ -161,6 +166,10 @@ impl Counter {
             }
             Target::File { file, .. } if self.files.len() < MAX_SPACES => {
                 self.files.insert(file.0);
+            }
+            Target::Id { bytes: Some(n), .. } => {
+                let (low, high) = self.sizes.unwrap_or((n, n));
+                self.sizes = Some((low.min(n), high.max(n)));
             }
             _ => {}
         }
@@ -220,6 +229,7 @@ pub fn summarize(
         disks: HashSet::new(),
         files: HashSet::new(),
         page,
+        sizes: None,
         last_page: None,
         last_end: None,
     };
@@ -228,6 +238,7 @@ pub fn summarize(
         batch.iter().for_each(|r| counter.count(r));
     }
     let mut sum = counter.sum;
+    sum.object_bytes = counter.sizes.filter(|(low, high)| low < high);
     sum.unique_pages = counter.pages.count();
     sum.disks = distinct(counter.disks.len(), counter.disks.len() >= MAX_SPACES);
     sum.files = distinct(counter.files.len(), counter.files.len() >= MAX_SPACES);
@@ -248,6 +259,7 @@ fn empty(trace: &BlockTrace, page: PageShift) -> Summary {
         maps: 0,
         deletes: 0,
         bytes: 0,
+        object_bytes: None,
         page_bytes: page.bytes().0,
         page_references: 0,
         unique_pages: Distinct::Exactly(0),
