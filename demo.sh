@@ -115,7 +115,7 @@ report=$out/report/report.html
 # What a text search read, against policies of the page cache, with a disk below.
 step "replaying a trace of file accesses"
 replay=(replay testdata/replay/glimpse.fpt.zst --layout testdata/replay/layout.ext4.txt.zst
-    --readahead 2.6.11 --policy "clock,dulo,arc,s3-fifo" --size "32MiB,64MiB,128MiB,192MiB"
+    --readahead 2.6.11 --policy "clock,dulo,arc,s3-fifo,lirs" --size "32MiB,64MiB,128MiB,192MiB"
     --output out/demo/replay)
 printf '$ piebald %s\n' "${replay[*]}"
 "$piebald" "${replay[@]}" || fail "the replay failed"

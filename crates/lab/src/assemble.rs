@@ -407,7 +407,9 @@ impl Results<'_> {
             return Vec::new();
         }
         let cores = |p: usize| self.scenario.programs[p].cores;
-        let others = (0..self.scenario.programs.len()).filter(|p| *p != program);
+        let met = group_of(self.scenario, program).map(Phase::Together);
+        let met = met.map_or_else(Vec::new, |phase| members(self.scenario, phase));
+        let others = met.into_iter().filter(|p| *p != program);
         let company = others.fold(CoreSet::EMPTY, |all, p| all.union(cores(p)));
         let level = |(k, level): (usize, &String)| {
             let of =
