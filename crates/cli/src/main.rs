@@ -18,6 +18,7 @@ mod probe;
 mod programs;
 mod progress;
 mod record;
+mod recordings;
 mod regions;
 mod replay;
 mod reproduce;

@@ -13,7 +13,7 @@ use piebald_trace::recording::{
 use piebald_units::Count;
 use serde_json::{Value, json};
 
-use crate::{failure::Failure, json::Json, trace::is_recording};
+use crate::{failure::Failure, json::Json, recordings::is_recording};
 
 /// Arguments of `piebald trace regions`.
 #[derive(clap::Args)]

@@ -10,7 +10,7 @@ use piebald_lab::{
     Hooks,
     replay::{
         Align, CurveRequest, DeviceChoice, Excerpt, InputSetup, LayoutChoice, MIN, MemorySize,
-        Pace, ReplayRequest, SIZED_POLICIES, Start, replay,
+        OBJECT_POLICIES, Pace, ReplayRequest, Start, replay,
     },
     rooms::{
         os_model::replace::{PolicySpec, registry},
@@ -40,7 +40,7 @@ use crate::{
 /// Policies that are replayed unless others are named.
 const POLICIES: [&str; 5] = ["clock", "dulo", "arc", "s3-fifo", "lirs"];
 /// Policies for objects of different sizes, likewise.
-const OBJECT_POLICIES: [&str; 5] = ["lru", "fifo", "clock", "s3-fifo", "sieve"];
+const USUAL_FOR_OBJECTS: [&str; 5] = ["lru", "fifo", "clock", "s3-fifo", "sieve"];
 /// Sizes that are replayed unless others are given.
 const SIZES: [&str; 5] = ["1%", "2%", "5%", "10%", "25%"];
 /// The disk below unless another is named.
@@ -251,8 +251,8 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
         policies: policies(args.policy.as_deref(), &POLICIES, || {
             all(&device, args.quiet)
         })?,
-        object_policies: policies(args.policy.as_deref(), &OBJECT_POLICIES, || {
-            SIZED_POLICIES
+        object_policies: policies(args.policy.as_deref(), &USUAL_FOR_OBJECTS, || {
+            OBJECT_POLICIES
                 .iter()
                 .map(|row| row.name.to_owned())
                 .collect()

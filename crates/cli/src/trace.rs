@@ -20,8 +20,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    columns, failure::Failure, json::Json, programs, regions, trace_block, trace_formats,
-    trace_head, trace_info, trace_repair,
+    columns, failure::Failure, json::Json, programs, recordings::is_recording, regions,
+    trace_block, trace_formats, trace_head, trace_info, trace_repair,
 };
 
 /// Arguments of `piebald trace`.
@@ -198,12 +198,6 @@ pub(crate) fn refuse_scenario(file: &Path) -> Result<(), Failure> {
         ))),
         false => Ok(()),
     }
-}
-
-/// Is it one of ours? By its first bytes, which a pipe does not lose.
-pub(crate) fn is_recording(file: &Path) -> Result<bool, Failure> {
-    piebald_trace::recording::is_recording(file)
-        .map_err(|e| Failure::usage(format!("{}: {e}", file.display())))
 }
 
 fn info(file: &Path, format: Option<Format>, recover: bool, json: &Json) -> Result<(), Failure> {

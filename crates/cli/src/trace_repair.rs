@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use piebald_trace::recording::{Repaired, WriteError, repair};
 use serde_json::{Value, json};
 
-use crate::{failure::Failure, json::Json, trace::is_recording};
+use crate::{failure::Failure, json::Json, recordings::is_recording};
 
 /// Arguments of `piebald trace repair`.
 #[derive(clap::Args)]

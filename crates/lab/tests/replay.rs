@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use piebald_lab::Hooks;
 use piebald_lab::replay::{
-    CurveRequest, DeviceChoice, InputSetup, LayoutChoice, Pace, ReplayError, ReplayRequest,
-    SIZED_POLICIES, Start, replay,
+    CurveRequest, DeviceChoice, InputSetup, LayoutChoice, OBJECT_POLICIES, Pace, ReplayError,
+    ReplayRequest, Start, replay,
 };
 use piebald_report::{Replay, ReplayRun};
 use piebald_sim::rooms::os_model::replace::PolicySpec;
@@ -385,7 +385,7 @@ fn objects_take_their_bytes_and_both_ratios_are_told() {
     let bench = Bench::new();
     let path = bench.folder.path().join("t.oracleGeneral");
     std::fs::write(&path, objects(&mixed())).expect("a trace");
-    let names: Vec<&str> = SIZED_POLICIES.iter().map(|row| row.name).collect();
+    let names: Vec<&str> = OBJECT_POLICIES.iter().map(|row| row.name).collect();
     let sizes = ["1MiB", "50%", "100%"];
     let replay = run(&request(vec![path.clone()], &names, &sizes));
     let footprint = (4 << 20) + 200;

@@ -1,29 +1,15 @@
-//! Studies as JSON and back.
+//! JSON as people read it, and numbers that may be unknown.
 //!
-//! Keys come in the order of the record's fields, so that two versions of a
-//! result can be compared line by line. Objects stand on lines of their own and
-//! lists of numbers on one line: a set map has tens of thousands of them.
+//! Keys come in the order of the fields, so that two versions of a result can be compared line
+//! by line. Objects stand on lines of their own and lists of numbers on one line: a set map has
+//! tens of thousands of them.
 
 use std::io;
 
 use serde::Serialize;
 use serde_json::ser::Formatter;
 
-use crate::{ReportError, SCHEMA, Study, headline::findings};
-
-/// The study as JSON, with a final newline, with its [findings]. A number that does not exist
-/// becomes `null`.
-///
-/// # Errors
-/// None for any study that can be built today; the result says so in its type
-/// because the serialiser may refuse.
-pub fn to_json(study: &Study) -> Result<String, ReportError> {
-    lines(&Study {
-        schema: SCHEMA,
-        findings: findings(study),
-        ..study.clone()
-    })
-}
+use crate::ReportError;
 
 /// A record as JSON that breaks lines at objects only.
 pub(crate) fn lines(record: &impl Serialize) -> Result<String, ReportError> {
@@ -32,25 +18,6 @@ pub(crate) fn lines(record: &impl Serialize) -> Result<String, ReportError> {
     record.serialize(&mut serializer)?;
     out.push(b'\n');
     Ok(String::from_utf8_lossy(&out).into_owned())
-}
-
-/// Reads what [`to_json`] wrote. Unknown keys are ignored: a newer program may
-/// add some without changing the schema.
-///
-/// # Errors
-/// [`ReportError::Json`] with line and column; [`ReportError::Schema`] if the
-/// schema number is not one that this version reads.
-pub fn from_json(text: &str) -> Result<Study, ReportError> {
-    #[derive(serde::Deserialize)]
-    struct Header {
-        schema: u32,
-    }
-    // The number comes first: a study of a later schema need not parse at all.
-    let Header { schema } = serde_json::from_str(text)?;
-    if !(1..=SCHEMA).contains(&schema) {
-        return Err(ReportError::Schema { found: schema });
-    }
-    Ok(serde_json::from_str(text)?)
 }
 
 /// Pretty printer that breaks lines at objects only.

@@ -27,6 +27,7 @@ mod chart;
 mod course;
 mod csv;
 mod file;
+mod finding;
 mod format;
 mod gate;
 mod headline;
@@ -39,6 +40,7 @@ mod reproduction;
 mod rows;
 mod sample;
 mod table;
+mod written;
 
 pub use advice::{
     Advice, AdvicePoint, MixAdvice, MixPolicy, ProgramAdvice, ShareAdvice, SplitAdvice,
@@ -46,10 +48,9 @@ pub use advice::{
 pub use course::{CourseEvent, CourseIpc, CourseProgram, CourseResult};
 pub use csv::to_csv;
 pub use file::write_atomically;
-pub use gate::Finding;
+pub use finding::Finding;
 pub use headline::{findings, headline};
 pub use html::to_html;
-pub use json::{from_json, to_json};
 pub use record::{
     ColorUse, Extra, LevelMpki, MachineSummary, Metrics, MissCurve, Occupancy, PolicyResult,
     ProgramResult, RegionCheck, RegionFigures, RegionResult, RegionSet, Role, SCHEMA, SetMap,
@@ -68,6 +69,7 @@ pub use reproduction::{
 };
 pub use sample::Sample;
 pub use table::{TableStyle, to_table};
+pub use written::{from_json, to_json};
 
 /// Why an output could not be made or read.
 #[derive(Debug, thiserror::Error)]

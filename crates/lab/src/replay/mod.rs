@@ -28,13 +28,14 @@ use crate::{near, study::Hooks};
 pub(crate) use disk::kernel;
 pub use disk::{DeviceChoice, LayoutChoice, READAHEADS, SCHEDULERS};
 pub use loops::{Queries, QueryFile};
-pub use piebald_sim::replay::{Align, Excerpt, InputSetup, Pace, SIZED_POLICIES, TaskPart};
+pub use piebald_sim::replay::{Align, Excerpt, InputSetup, Pace, TaskPart};
 /// Closed loops: clients of a server, and a program that pages.
 pub use piebald_sim::replay::{
     ClientOutcome, ClientSetup, FileSide, LoopError, LoopOutcome, PageTouch, PagingOutcome, Query,
     QueryRead, clients_with, paging_with,
 };
 pub use plan::MIN;
+pub use sized::OBJECT_POLICIES;
 pub use sizes::{MemorySize, SizeError};
 
 /// What is asked.
@@ -44,7 +45,7 @@ pub struct ReplayRequest {
     pub input: InputSetup,
     /// Policies over pages, in the order of the output.
     pub policies: Vec<PolicySpec>,
-    /// Policies for a trace of objects of different sizes, of [`SIZED_POLICIES`].
+    /// Policies for a trace of objects of different sizes, of [`OBJECT_POLICIES`].
     pub object_policies: Vec<PolicySpec>,
     /// Let each object take a page, whatever its size.
     pub ignore_sizes: bool,

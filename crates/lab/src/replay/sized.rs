@@ -14,6 +14,9 @@ use super::plan::{Job, Known, MIN, Plan, described, stopped};
 use super::{DeviceChoice, ReplayError, ReplayRequest, sizes};
 use crate::study::Hooks;
 
+/// All policies for objects of different sizes.
+pub const OBJECT_POLICIES: &[Row] = SIZED_POLICIES;
+
 /// Sizes of the objects that traces ask for, as far as they ask for objects. Reads the traces once
 /// if their formats say sizes.
 pub(super) fn spread(setup: &InputSetup, hooks: Hooks<'_>) -> Result<SizeSpread, ReplayError> {
@@ -88,11 +91,11 @@ pub(super) fn plan(
 }
 
 fn row(name: &str) -> Option<&'static Row> {
-    SIZED_POLICIES.iter().find(|row| row.name == name)
+    OBJECT_POLICIES.iter().find(|row| row.name == name)
 }
 
 fn names() -> String {
-    let names: Vec<&str> = SIZED_POLICIES.iter().map(|row| row.name).collect();
+    let names: Vec<&str> = OBJECT_POLICIES.iter().map(|row| row.name).collect();
     names.join(", ")
 }
 

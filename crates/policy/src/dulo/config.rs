@@ -130,7 +130,9 @@ impl Config {
     /// sections have the same share of it. Sequences are as long as in the whole.
     pub fn miniature(self, pages: u32, whole: u32) -> Self {
         let cut = |size: u32| {
-            let cut = u64::from(size) * u64::from(pages) / u64::from(whole.max(1));
+            // Two numbers of 32 bits cannot overflow 64.
+            let part = u64::from(size).wrapping_mul(u64::from(pages));
+            let cut = part.checked_div(u64::from(whole)).unwrap_or(part);
             u32::try_from(cut).unwrap_or(u32::MAX).max(1)
         };
         let bank = cut(self.bank);
