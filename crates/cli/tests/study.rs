@@ -123,7 +123,7 @@ fn json_goes_to_standard_output_alone() {
     let (code, out, err) = run(dir.path(), &args);
     assert_eq!((code, err.as_str()), (0, ""));
     let study: Value = serde_json::from_str(&out).expect("JSON");
-    assert_eq!(study["schema"], 1);
+    assert_eq!(study["schema"], 2);
     assert_eq!(study["complete"], true);
     assert_eq!(
         (study["seed"].as_u64(), study["repetitions"].as_u64()),
@@ -174,7 +174,7 @@ fn a_folder_gets_all_three_files() {
     let json = fs::read_to_string(made.join("study.json")).expect("read");
     assert_eq!(
         serde_json::from_str::<Value>(&json).expect("JSON")["schema"],
-        1
+        2,
     );
     let html = fs::read_to_string(made.join("report.html")).expect("read");
     assert!(html.starts_with("<!DOCTYPE html>") && html.trim_end().ends_with("</html>"));
@@ -592,7 +592,7 @@ fn an_interrupt_while_a_command_is_recorded_ends_the_study() {
         interrupt(&child.0);
     }
     let (code, out, err) = ends(child);
-    assert_eq!((code, out.as_str()), (1, ""), "{err}");
+    assert_eq!((code, out.as_str()), (130, ""), "{err}");
     let last = err.lines().last().unwrap_or_default();
     assert!(
         last.starts_with("piebald: interrupted while sh -c "),

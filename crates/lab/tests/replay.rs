@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use piebald_lab::Hooks;
 use piebald_lab::replay::{
-    CurveRequest, DeviceChoice, InputSetup, LayoutChoice, OBJECT_POLICIES, Pace, ReplayError,
-    ReplayRequest, Start, replay,
+    Align, CurveRequest, DeviceChoice, InputSetup, LayoutChoice, OBJECT_POLICIES, Pace,
+    ReplayError, ReplayRequest, Start, replay,
 };
 use piebald_report::{Replay, ReplayRun};
 use piebald_sim::rooms::os_model::replace::PolicySpec;
@@ -448,6 +448,12 @@ fn a_size_that_changes_is_told_and_counts() {
     assert!(notes.contains("2 requests say another size"), "{notes}");
 }
 
+/// The same with a request of each trace in turn.
+fn turned(mut asked: ReplayRequest) -> ReplayRequest {
+    asked.input.align = Align::Turn;
+    asked
+}
+
 #[test]
 fn what_has_no_meaning_for_objects_of_different_sizes_is_refused_with_the_reason() {
     let bench = Bench::new();
@@ -475,7 +481,7 @@ fn what_has_no_meaning_for_objects_of_different_sizes_is_refused_with_the_reason
             &["--mrc", "--size", "--ignore-sizes"],
         ),
         (
-            request(vec![path, blocks.clone()], &["lru"], &["1MiB"]),
+            turned(request(vec![path, blocks.clone()], &["lru"], &["1MiB"])),
             &["t.ids", "100 requests without a size", "--ignore-sizes"],
         ),
         (
