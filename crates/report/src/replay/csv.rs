@@ -46,8 +46,9 @@ const _: () = assert!(LONG_SEQUENCE == 40, "a field is named by it");
 /// One line per run. `hit_ratio` and shares are 0 to 1; `time_vs_first` is the time by
 /// which runs are compared (elapsed, or waited at the trace's own pace) against that of
 /// the first policy at the same size, less 1; `compared` is `no` for a run that was cut
-/// short; `status` is `complete` or `PARTIAL`. Where objects take their bytes, those follow: the
-/// fields of [`BYTES`]. Figures of policies come last, named `name [unit]`.
+/// short; `status` is `complete` or `PARTIAL`. Where objects take their bytes, `bytes_requested`,
+/// `bytes_missed`, `byte_miss_ratio` and `too_large` follow. Figures of policies come last, named
+/// `name [unit]`.
 ///
 /// # Errors
 /// [`ReportError::Csv`] if the writer refuses.
