@@ -159,7 +159,7 @@ fn a_cut_recording_of_several_processes_is_repaired_into_one_that_ends() {
         assert_eq!(code, 0, "{percent} %: {out}{err}");
         assert!(out.contains("lost: in all"), "{percent} %: {out}");
         let scenario = "schema = 1\nrepetitions = 1\nbudget_refs = \"100M\"\n[machine]\n\
-            preset = \"w3540\"\nmemory = \"192MiB\"\n[[program]]\nrecording = \"out.pbr\"\n";
+            preset = \"w3540\"\nmemory = \"192MiB\"\n[[program]]\nrecording = \"out.pbr\"\ncores = \"0\"\n";
         fs::write(dir.path().join("s.toml"), scenario).expect("written");
         // Threads that wait for what is lost would be a deadlock, which is an error.
         let (code, out, err) = run(
