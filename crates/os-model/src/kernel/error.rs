@@ -52,13 +52,13 @@ pub struct ColorLimit {
     pub reserved: bool,
     /// The colours, as `0-3,8`.
     pub colors: String,
-    /// Who holds the frames of these colours.
+    /// How many frames of these colours each kind of owner has.
     pub held: ColorHolders,
     /// Why no page left memory instead.
     pub instead: &'static str,
 }
 
-/// Who holds the frames of some colours.
+/// How many frames of some colours each kind of owner has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ColorHolders {
     /// Frames of these colours, whoever has them.

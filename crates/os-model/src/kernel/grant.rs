@@ -205,7 +205,7 @@ impl Kernel {
         .into()
     }
 
-    /// Who holds the frames of these colours.
+    /// How many frames of these colours each kind of owner has.
     fn holders_of(&self, set: &ColorSet, program: u16) -> ColorHolders {
         let mut held = ColorHolders::default();
         for frame in (0..self.total_frames()).filter(|f| self.is_in(set, *f as u32)) {

@@ -443,7 +443,7 @@ fn belady_size_evicts_the_largest_product_of_size_and_time() {
     // 50 B x 35 against 50 B x 4: the size of 3 does not save it, its next use does.
     request(&mut policy, &next(4, 1, 5, 6));
     assert!(policy.hit(&next(3, 50, 9, 10)) && !policy.hit(&next(1, 50, 9, 10)));
-    // What is not used again does not come in, and leaves after its last use.
+    // The policy admits no object that has no further use, and it evicts one after its last use.
     request(&mut policy, &access(5, 10, 11));
     assert!(!policy.hit(&access(5, 10, 12)) && policy.hit(&access(3, 50, 13)));
     assert_eq!(policy.occupied(), 1);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes the logs anew: sh record.sh FOLDER. Needs gcc, strace 6.1 or later, and a file system below /tmp
 # that punches holes. The calls that ask for an offset are taken out of the logs: the program makes
-# them to know what the log must lead to. Pids, addresses and times are different each time.
+# them to know what the log must lead to. The environment is a fixed one: -v writes it out. Pids, addresses and times are different each time.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1" /tmp/ops
@@ -20,7 +20,7 @@ written() {
     name=$1 count=$2
     shift 2
     prepare
-    strace "$@" -o raw ./op $args >list 2>/dev/null
+    env -i HOME=/root LANG=C.UTF-8 PATH=/usr/local/bin:/usr/bin:/bin strace "$@" -o raw ./op $args >list 2>/dev/null
     cp list "$to/$count.list"
     hide <raw >"$to/$name.log"
 }
@@ -29,7 +29,7 @@ printed() {
     name=$1 count=$2
     shift 2
     prepare
-    strace "$@" ./op $args >list 2>raw
+    env -i HOME=/root LANG=C.UTF-8 PATH=/usr/local/bin:/usr/bin:/bin strace "$@" ./op $args >list 2>raw
     cp list "$to/$count.list"
     hide <raw >"$to/$name.log"
 }
