@@ -72,13 +72,12 @@ def record(piebald, program, folder, output):
 
 def described(piebald, output):
     """References, instructions and threads of a recording, which must be complete."""
-    found = subprocess.run([piebald, "trace", "info", output], capture_output=True, text=True, check=True)
-    lines = found.stdout.splitlines()
-    if not lines[1].strip().startswith("complete"):
-        raise Refused(f"{output}: {lines[1].strip()}")
-    counts = lines[2].split()
-    threads = lines[3].split(", ")[1].split()[0]
-    return int(counts[0]), int(counts[2]), int(threads)
+    words = [piebald, "trace", "info", "--json", output]
+    found = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+    if not found["complete"]:
+        raise Refused(f"{output}: not complete, {'; '.join(found['missing'])}")
+    counts = found["counts"]
+    return counts["references"], counts["instructions"], counts["threads"]
 
 
 def made(piebald, program, folder, anew):

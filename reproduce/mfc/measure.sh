@@ -16,7 +16,9 @@ counts() {
     shift
     local all=(./*.txt)
     "$piebald" record -q -o measure.pbr -- "$@" "${all[@]:0:files}" | cat >/dev/null
-    "$piebald" trace info measure.pbr | sed -n 's/^ *\([0-9]*\) references, \([0-9]*\) instructions.*/\2 \1/p'
+    "$piebald" trace info --json measure.pbr | python3 -c 'import json, sys
+counts = json.load(sys.stdin)["counts"]
+print(counts["instructions"], counts["references"])'
 }
 
 for program in "grep -c @" "grep -c q" "wc -l" "md5sum"; do
