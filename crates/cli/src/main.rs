@@ -10,6 +10,7 @@ mod compare;
 mod failure;
 mod guest;
 mod json;
+mod keys;
 mod live;
 mod load;
 mod machine;
@@ -79,6 +80,8 @@ enum Verb {
     Machine(machine::Args),
     /// Look into recordings and traces, and convert traces
     Trace(trace::Args),
+    /// Show the keys of scenario files: values, defaults, meanings
+    Keys(keys::Args),
 }
 
 fn main() -> ExitCode {
@@ -105,5 +108,6 @@ fn run(verb: &Verb) -> Result<ExitCode, Failure> {
         Verb::Recolor(args) => run::recolor(args),
         Verb::Machine(args) => machine::run(args),
         Verb::Trace(args) => trace::run(args),
+        Verb::Keys(args) => keys::run(args),
     }
 }

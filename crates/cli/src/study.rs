@@ -1,12 +1,9 @@
 //! `piebald study SCENARIO.toml`
 
+use piebald_experiment::{Advise, MAX_REFS, Text, Within};
 use std::{cell::RefCell, io::IsTerminal, path::PathBuf, process::ExitCode};
 
-use piebald_lab::{
-    Hooks,
-    scenario::{AdviseRequest, MAX_REFS, Scenario, Within},
-    study,
-};
+use piebald_lab::{Hooks, scenario::Scenario, study};
 use piebald_units::Count;
 
 use crate::{
@@ -104,8 +101,11 @@ fn apply(args: &Args, scenario: &mut Scenario) -> Result<(), Failure> {
         scenario.seed = seed;
     }
     if let Some(within) = args.advise {
-        let asked = scenario.advise.unwrap_or(AdviseRequest::of(within));
-        scenario.advise = Some(AdviseRequest { within, ..asked });
+        let asked = scenario.advise.unwrap_or(Advise::of(within));
+        scenario.advise = Some(Advise {
+            within: Text(within),
+            ..asked
+        });
     }
     if let Some(budget) = args.budget {
         if !(1..=MAX_REFS).contains(&budget.0) {

@@ -57,6 +57,17 @@ pub struct MachineSpec {
     pub links: LinkSpec,
 }
 
+impl MachineSpec {
+    /// The cache before memory.
+    ///
+    /// # Panics
+    /// For a machine without caches, which is none ([`crate::presets::parse`] refuses it).
+    pub fn last_level(&self) -> &CacheSpec {
+        let last = self.cache.iter().max_by_key(|c| c.level);
+        last.unwrap_or(&self.cache[0])
+    }
+}
+
 /// Cores and their timing window (design decision 6).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -34,10 +34,6 @@ fn cache<'a>(machine: &'a MachineSpec, name: &str) -> &'a CacheSpec {
         .expect("the preset has this cache")
 }
 
-fn last_level(machine: &MachineSpec) -> &CacheSpec {
-    machine.cache.last().expect("a preset has caches")
-}
-
 /// Sets of one slice.
 fn sets(cache: &CacheSpec) -> u64 {
     (cache.size.0 / u64::from(cache.ways) / 64) >> cache.slice_hash.len()
@@ -153,22 +149,22 @@ fn every_key_of_the_schema_is_written_out() {
 #[test]
 fn colours_of_the_papers_follow_from_the_caches() {
     let x5355 = machine("x5355");
-    assert_eq!(colors(last_level(&x5355)), 64);
+    assert_eq!(colors(x5355.last_level()), 64);
     assert_eq!(x5355.memory.size.0 / 64, 256 << 20);
-    assert_eq!(colors(last_level(&machine("i7-860"))), 128);
+    assert_eq!(colors(machine("i7-860").last_level()), 128);
     let w3540 = machine("w3540");
-    assert_eq!(sets(last_level(&w3540)), 8192);
+    assert_eq!(sets(w3540.last_level()), 8192);
     // Bits 12-14 index the private L2 as well: 8 of its colours.
-    let usable = colors(last_level(&w3540)) / colors(cache(&w3540, "L2"));
+    let usable = colors(w3540.last_level()) / colors(cache(&w3540, "L2"));
     assert_eq!(usable, 16);
-    assert_eq!(last_level(&w3540).size.0 / usable, 512 << 10);
+    assert_eq!(w3540.last_level().size.0 / usable, 512 << 10);
     let opteron = machine("opteron4x4");
     assert_eq!(
         (colors(cache(&opteron, "L2")), colors(cache(&opteron, "L3"))),
         (8, 16)
     );
-    assert_eq!(colors(last_level(&machine("x7560"))), 256);
-    assert_eq!(colors(last_level(&machine("skylake-sp"))), 32);
+    assert_eq!(colors(machine("x7560").last_level()), 256);
+    assert_eq!(colors(machine("skylake-sp").last_level()), 32);
 }
 
 #[test]
@@ -237,7 +233,7 @@ fn an_unloaded_read_takes_what_was_measured() {
     for (name, range) in expected {
         let machine = machine(name);
         let ready = dram(&machine).read(PhysAddr(0), Picos(0)).ready;
-        let cycles = f64::from(last_level(&machine).latency);
+        let cycles = f64::from(machine.last_level().latency);
         let total = cycles * 1e9 / machine.core.clock.0 as f64
             + (machine.memory.fixed_latency.0 + ready.0) as f64 / 1e3;
         assert!(range.contains(&total), "{name}: {total} ns, not {range:?}");

@@ -13,7 +13,7 @@ use piebald_units::{CoreSet, Picos};
 use crate::{
     colors, course,
     describe::machine_lines,
-    jobs::{Focus, Job, Phase, curve_ways, foci, group_of, last_level, members},
+    jobs::{Focus, Job, Phase, curve_ways, foci, group_of, members},
     memory::{self, MemoryParts},
     parts::Parts,
     prepare::Prepared,
@@ -99,7 +99,7 @@ pub(crate) fn assemble(results: &Results<'_>) -> Result<Study, StudyError> {
         warmup_refs: scenario.warmup_refs,
         until_us: scenario.course.map(|c| micros(c.until)),
         measured_from_us: scenario.course.and_then(|c| c.warmup).map(micros),
-        scenario: Some(scenario.text.clone()),
+        scenario: Some(scenario.document.text.clone()),
         warnings,
         notes,
         policies,
@@ -437,7 +437,7 @@ impl Results<'_> {
         if self.scenario.miss_curve == 0 {
             return None;
         }
-        let cache = last_level(&self.scenario.machine);
+        let cache = self.scenario.machine.last_level();
         let deepest = self.deepest();
         let misses = |phase: Phase| {
             let tally = self.tally(program, 0, 0, phase)?;
@@ -473,7 +473,7 @@ impl Results<'_> {
             return None;
         }
         let spec = &self.scenario.machine;
-        let cache = last_level(spec);
+        let cache = spec.last_level();
         let sets = cache.size.0 / 64 / u64::from(cache.ways);
         let capacity = (sets * u64::from(cache.ways)) as f64 / MAP_BUCKETS as f64;
         let mut owners = vec!["empty".to_owned(), "kernel".to_owned()];

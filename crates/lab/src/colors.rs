@@ -1,5 +1,6 @@
 //! Page colours of a machine, and which of them each program gets.
 
+use piebald_experiment::{Frames, PolicyColors};
 use piebald_sim::{
     ColorSetup,
     rooms::{
@@ -7,7 +8,7 @@ use piebald_sim::{
             dram::bank_masks,
             spec::{CacheSpec, MachineSpec},
         },
-        os_model::kernel::{Actions, Kernel, KernelError, Want},
+        os_model::kernel::{Actions, Kernel, KernelError},
         policy::{
             color_map::{ColorMap, Geometry, IndexedCache, PrivateL2},
             rainbow::{
@@ -17,19 +18,9 @@ use piebald_sim::{
         },
     },
 };
-use piebald_units::{ColorSet, CoreId, LINE_SHIFT};
+use piebald_units::{ColorAsk, ColorSet, CoreId, LINE_SHIFT};
 
-use crate::{
-    jobs::last_level,
-    scenario::{Frames, Policy, ProgramEntry, Scenario},
-};
-
-/// What a program asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Colors {
-    /// Its own colours.
-    pub want: Want,
-}
+use crate::scenario::{Policy, ProgramEntry, Scenario};
 
 /// The colours of a machine's last level that leave a private L2 whole (Rainbow,
 /// section 4.3.2).
@@ -42,7 +33,7 @@ pub fn color_map(spec: &MachineSpec) -> Result<ColorMap, String> {
 
 /// The colours of the last level and of banks that these masks of address bits name.
 fn mapped(spec: &MachineSpec, banks: &[u64]) -> Result<ColorMap, String> {
-    let llc = last_level(spec);
+    let llc = spec.last_level();
     let masks = slices(llc)?;
     let l2 = spec
         .cache
@@ -71,11 +62,7 @@ fn mapped(spec: &MachineSpec, banks: &[u64]) -> Result<ColorMap, String> {
 /// As [`color_map`].
 pub(crate) fn zone_map(spec: &MachineSpec, policy: &Policy) -> Result<ColorMap, String> {
     let has_own = policy.color_map.is_some();
-    let is_colored = matches!(
-        policy.frames,
-        Frames::Rainbow | Frames::PageColoring | Frames::Hvr
-    );
-    match has_own || is_colored {
+    match has_own || policy.frames.is_colored() {
         true => map_of(spec, policy),
         false => all_colors(spec),
     }
@@ -87,7 +74,7 @@ pub(crate) fn zone_map(spec: &MachineSpec, policy: &Policy) -> Result<ColorMap, 
 /// # Errors
 /// As [`color_map`].
 pub fn all_colors(spec: &MachineSpec) -> Result<ColorMap, String> {
-    let llc = last_level(spec);
+    let llc = spec.last_level();
     let masks = slices(llc)?;
     let geometry = Geometry {
         llc: Some(indexed(llc, &masks)),
@@ -129,11 +116,12 @@ pub fn vertical_map(spec: &MachineSpec) -> Result<ColorMap, String> {
     mapped(spec, &banks)
 }
 
-/// What program `at` of a scenario asks for under a policy that has owners of colours.
-pub(crate) fn owned(program: &ProgramEntry, policy: &Policy, at: usize) -> Option<Want> {
-    match policy.colors.get(at).and_then(Option::as_ref) {
-        None => program.colors.as_ref().map(|own| own.want.clone()),
-        Some(changed) => changed.clone(),
+/// What a program of a scenario asks for under a policy that has owners of colours.
+pub(crate) fn owned(program: &ProgramEntry, policy: &Policy) -> Option<ColorAsk> {
+    match policy.colors.get(&program.name) {
+        None => program.colors.clone(),
+        Some(PolicyColors::None) => None,
+        Some(PolicyColors::Asks(asked)) => Some(asked.clone()),
     }
 }
 
@@ -163,10 +151,10 @@ pub(crate) fn partitions(
     colors: u32,
 ) -> Result<Vec<Option<ColorSet>>, Conflict> {
     let mut own = vec![None; programs.len()];
-    let mut asked: Vec<(usize, Want)> = (programs.iter().enumerate())
-        .filter_map(|(at, program)| Some((at, owned(program, policy, at)?)))
+    let mut asked: Vec<(usize, ColorAsk)> = (programs.iter().enumerate())
+        .filter_map(|(at, program)| Some((at, owned(program, policy)?)))
         .collect();
-    asked.sort_by_key(|(_, want)| !matches!(want, Want::Exactly(_)));
+    asked.sort_by_key(|(_, want)| !matches!(want, ColorAsk::Exactly(_)));
     let slots = vec![Partition::EMPTY; (colors as usize).min(MAX_PARTITIONS)];
     let registry = Registry::new(slots, colors, RAINBOW);
     let Ok(mut registry) = registry else {
@@ -175,12 +163,12 @@ pub(crate) fn partitions(
     let mut owners: Vec<(PartitionId, usize)> = Vec::new();
     for (program, want) in asked {
         let same =
-            |at: &usize| matches!(&want, Want::Exactly(set) if own[*at].as_ref() == Some(set));
+            |at: &usize| matches!(&want, ColorAsk::Exactly(set) if own[*at].as_ref() == Some(set));
         if let Some((_, with)) = owners.iter().find(|(_, at)| same(at)) {
             own[program] = own[*with].clone();
             continue;
         }
-        let made = registry.reserve(&Reservation::of(want.ask()));
+        let made = registry.reserve(&Reservation::of((&want).into()));
         let id = made.map_err(|refusal| {
             let owner = |id: PartitionId| owners.iter().find(|(of, _)| *of == id);
             let why = match refusal {
@@ -235,7 +223,7 @@ pub(crate) fn hold(
         }
         held.push(set);
         let task = kernel.start(NOBODY)?;
-        let want = Want::Exactly(set.clone());
+        let want = ColorAsk::Exactly(set.clone());
         kernel.reserve(task, CoreId(0), &want, &mut Actions::new())?;
     }
     Ok(())
@@ -270,7 +258,7 @@ pub(crate) fn setup(scenario: &Scenario, program: usize, policy: usize) -> Color
         return ColorSetup::default();
     };
     let entry = &scenario.programs[program];
-    let reserve = own[program].clone().map(Want::Exactly);
+    let reserve = own[program].clone().map(ColorAsk::Exactly);
     ColorSetup {
         changes: match reserve {
             Some(_) => entry.changes.clone(),

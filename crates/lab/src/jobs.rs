@@ -1,16 +1,11 @@
 //! The runs that a study consists of.
 
+use piebald_experiment::{Alone, Together};
 use piebald_report::Role;
-use piebald_sim::rooms::hw::{
-    Machine, Options,
-    spec::{CacheSpec, MachineSpec},
-};
+use piebald_sim::rooms::hw::{Machine, Options, spec::MachineSpec};
 use piebald_units::Bytes;
 
-use crate::{
-    prepare::Prepared,
-    scenario::{Alone, Scenario, Together},
-};
+use crate::{prepare::Prepared, scenario::Scenario};
 
 /// One run of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,7 +204,7 @@ pub(crate) fn planned_refs(scenario: &Scenario, job: &Job, inputs: &[Prepared]) 
 
 /// Ways of the last level at which a curve is measured, all but the full cache.
 pub(crate) fn curve_ways(scenario: &Scenario) -> Vec<u16> {
-    let ways = last_level(&scenario.machine).ways;
+    let ways = scenario.machine.last_level().ways;
     let points = scenario.miss_curve.min(u32::from(ways)) as u16;
     let mut chosen: Vec<u16> = (1..points).map(|k| (ways * k / points).max(1)).collect();
     chosen.dedup();
@@ -224,18 +219,11 @@ pub(crate) fn curve_ways(scenario: &Scenario) -> Vec<u16> {
 
 /// Leaves the last level `ways` ways: the same sets, less capacity.
 pub(crate) fn narrow_last_level(spec: &mut MachineSpec, ways: u16) {
-    let level = last_level(spec).level;
+    let level = spec.last_level().level;
     for cache in spec.cache.iter_mut().filter(|c| c.level == level) {
         cache.size = Bytes(cache.size.0 / u64::from(cache.ways) * u64::from(ways));
         cache.ways = ways;
     }
-}
-
-/// The cache before memory.
-pub(crate) fn last_level(spec: &MachineSpec) -> &CacheSpec {
-    let last = spec.cache.iter().max_by_key(|c| c.level);
-    // A preset without caches is refused when it is read.
-    last.unwrap_or(&spec.cache[0])
 }
 
 /// A number that depends on all its parts (SplitMix64's finaliser).

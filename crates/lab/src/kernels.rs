@@ -9,6 +9,7 @@
 //! Studies that follow one another often begin with the same histories, too: whoever runs
 //! several keeps some in [`Histories`].
 
+use piebald_experiment::{Frames, MemoryState};
 use std::{
     collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, OnceLock, PoisonError},
@@ -28,8 +29,8 @@ use piebald_sim::{Files, Zone};
 
 use crate::{
     colors::{RAINBOW, map_of, zone_map},
-    jobs::{Job, last_level, mix},
-    scenario::{Frames, MemoryState, Policy, Scenario},
+    jobs::{Job, mix},
+    scenario::{Policy, Scenario},
 };
 
 /// Free memory of an aged machine, in 1/1000: enough for every program, little
@@ -268,7 +269,7 @@ fn kernel(spec: &MachineSpec, policy: &Policy, draw: u64) -> Result<Kernel, Stri
 
 /// Page colours of the last level: set bits above the page offset.
 fn page_colors(spec: &MachineSpec) -> u16 {
-    let cache = last_level(spec);
+    let cache = spec.last_level();
     let sets = cache.size.0 / 64 / u64::from(cache.ways);
     (sets / 64).clamp(1, 4096) as u16
 }

@@ -1,5 +1,6 @@
 //! What programs did with their page colours, for the record.
 
+use piebald_experiment::Frames;
 use piebald_report::{ColorUse, Extra, Sample, WAITED};
 use piebald_sim::{
     MemoryUse,
@@ -7,7 +8,7 @@ use piebald_sim::{
 };
 use piebald_units::Picos;
 
-use crate::scenario::{Frames, Policy, Scenario};
+use crate::scenario::{Policy, Scenario};
 use crate::tally::Tally;
 
 /// The memory of a program in one repetition: of its regions with their weights, or one

@@ -1,5 +1,6 @@
 //! Programs that regions stand for.
 
+use piebald_experiment::{Refs, RegionRequest};
 use piebald_sim::rooms::trace::recording::{
     Recording, ReplayOptions,
     regions::{RegionOptions, Regions},
@@ -8,7 +9,7 @@ use piebald_units::Count;
 
 use crate::{
     regions::{Enter, Entry, RegionError, Span, cache_lines, only_thread, plan, reach, ready_at},
-    scenario::{Input, RegionRequest, Scenario},
+    scenario::{Input, Scenario},
 };
 
 /// Fewest instructions of an interval that is not given.
@@ -71,7 +72,7 @@ pub(crate) fn span_refs(scenario: &Scenario, request: &RegionRequest, input: &In
     };
     request
         .span
-        .unwrap_or(scenario.budget_refs.saturating_mul(budgets))
+        .map_or(scenario.budget_refs.saturating_mul(budgets), Refs::get)
 }
 
 /// Chooses the regions of a recording and makes them ready to run as a program of this name.
@@ -90,21 +91,21 @@ pub(crate) fn parts(
     };
     let span = Span {
         from,
-        refs: request.span.map(|refs| refs.saturating_add(setup)),
+        refs: request.span.map(|refs| refs.get().saturating_add(setup)),
     };
     let (end, refs) = reach(recording, span)?;
     let instrs = end.saturating_sub(from);
     let per_ref = instrs as f64 / refs.saturating_sub(setup).max(1) as f64;
-    let interval = request.interval.unwrap_or_else(|| {
-        let share = scenario.budget_refs as f64 * per_ref / f64::from(request.max);
-        let few = instrs / (u64::from(request.max) * INTERVALS_PER_REGION);
+    let interval = request.interval.map(Refs::get).unwrap_or_else(|| {
+        let share = scenario.budget_refs as f64 * per_ref / f64::from(request.max.get_u32());
+        let few = instrs / (request.max.get() * INTERVALS_PER_REGION);
         (share as u64)
             .min(few)
             .max(instrs.div_ceil(MAX_INTERVALS))
             .max(MIN_INTERVAL)
     });
     let chosen = RegionOptions {
-        max_regions: request.max as usize,
+        max_regions: request.max.get() as usize,
         ..RegionOptions::default()
     };
     let plan = plan(recording, interval, span, &chosen)?;

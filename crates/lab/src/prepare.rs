@@ -1,5 +1,6 @@
 //! Turns a scenario's programs into inputs that can be replayed.
 
+use piebald_experiment::{KeyPath, Problem, Refused, RegionRequest};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -17,7 +18,7 @@ use crate::{
     near,
     parts::{self, Parts},
     regions::{NO_LIMIT, midway, setup_refs},
-    scenario::{Input, ProgramEntry, RegionRequest, Scenario, ScenarioError},
+    scenario::{Input, ProgramEntry, Scenario},
 };
 
 /// Records a command line and says where the recording is. The argument after
@@ -57,19 +58,17 @@ pub struct Prepared {
 ///
 /// # Errors
 /// The program's table in the scenario, and what is wrong with its input.
-pub fn prepare(
-    scenario: &Scenario,
-    recorder: &Recorder<'_>,
-) -> Result<Vec<Prepared>, ScenarioError> {
+pub fn prepare(scenario: &Scenario, recorder: &Recorder<'_>) -> Result<Vec<Prepared>, Refused> {
     let library = Library::new();
     scenario
         .programs
         .iter()
-        .map(|entry| {
-            prepare_one(scenario, entry, &library, recorder).map_err(|problem| ScenarioError {
-                path: scenario.path.clone(),
-                line: Some(entry.line),
-                problem: format!("program \"{}\": {problem}", entry.name),
+        .enumerate()
+        .map(|(i, entry)| {
+            prepare_one(scenario, entry, &library, recorder).map_err(|problem| {
+                let at = KeyPath::of("program").item(i);
+                let says = format!("\"{}\": {problem}", entry.name);
+                scenario.document.refuse(vec![Problem::at(at, says)])
             })
         })
         .collect()

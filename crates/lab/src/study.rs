@@ -8,6 +8,7 @@
 //! recording is met. All policies and phases of a repetition share its draws, so
 //! that differences between them are paired.
 
+use piebald_experiment::MAX_REFS;
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Instant,
@@ -30,7 +31,7 @@ use crate::{
     kernels::{Histories, Kernels},
     meter::{Meter, Shown},
     prepare::Prepared,
-    scenario::{MAX_REFS, Scenario},
+    scenario::Scenario,
 };
 
 /// Programs start within this time of one another.

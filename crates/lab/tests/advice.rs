@@ -135,7 +135,7 @@ fn a_sort_gets_what_it_needs_and_a_scan_the_rest() {
         "advice,sort,target,alone,advised_colors,,{},,1,",
         share.colors
     );
-    assert!(csv.contains(&line), "{line}");
+    assert!(csv.contains(&line), "{line}: {csv}");
     let html = to_html(&study).unwrap();
     assert!(html.contains("Misses against the share of the cache"));
 }
@@ -216,7 +216,7 @@ fn wrong_keys_are_refused_with_line_value_and_range() {
             "10%",
             "0%",
             11,
-            "advise.within = \"0%\": allowed: more than \"0%\" to \"1000%\"",
+            "advise.within = \"0%\": is no slowdown in percent; allowed: more than 0% to 1000%",
         ),
         ("10%", "abc", 11, "advise.within = \"abc\": allowed"),
         ("10%", "1001%", 11, "advise.within = \"1001%\": allowed"),

@@ -157,11 +157,11 @@ fn colors_of_a_policy_that_cannot_be_are_refused_in_their_place() {
         ),
         (
             "color_map = [\"15\", \"15\"]",
-            "policy[3].color_map: line 2",
+            "policy[3].color_map[1]: line 2",
         ),
         (
             "color_map = [\"15\", \"x\"]",
-            "policy[3].color_map: line 2: \"x\" is no address bit",
+            "policy[3].color_map[1]: line 2: \"x\" is no address bit",
         ),
         ("color_map = [\"3\"]", "policy[3].color_map"),
         (

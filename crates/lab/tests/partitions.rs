@@ -6,8 +6,9 @@ mod mutate;
 
 use kit::{parse, refused, run};
 use mutate::{Random, budget, mutated};
-use piebald_lab::rooms::os_model::kernel::{OnLimit, Want};
+use piebald_lab::rooms::os_model::kernel::OnLimit;
 use piebald_report::{Metrics, Study, to_json, to_table};
+use piebald_units::ColorAsk;
 
 /// One of 16 colours of 96 MiB has 1536 pages, of which the kernel takes some 260.
 const TEXT: &str = r#"schema = 1
@@ -167,14 +168,14 @@ fn a_program_whose_share_is_too_small_fails_or_swaps() {
 #[test]
 fn each_form_of_colors_is_read() {
     let s = parse(TEXT).unwrap();
-    let want = |at: usize| s.programs[at].colors.as_ref().map(|c| c.want.clone());
-    assert_eq!(want(0), Some(Want::Count(1)));
-    assert_eq!(want(1), Some(Want::Share(1250)));
-    assert_eq!(want(2), Some(Want::Exactly("0-1".parse().unwrap())));
+    let want = |at: usize| s.programs[at].colors.clone();
+    assert_eq!(want(0), Some(ColorAsk::Count(1)));
+    assert_eq!(want(1), Some(ColorAsk::Share(1250)));
+    assert_eq!(want(2), Some(ColorAsk::Exactly("0-1".parse().unwrap())));
     let limits: Vec<OnLimit> = s.programs.iter().map(|p| p.on_limit).collect();
     assert_eq!(limits, [OnLimit::Fail, OnLimit::Swap, OnLimit::Fail]);
     let change = &s.programs[0].changes[0];
-    assert_eq!((change.at, &change.want), (10_000, &Want::Count(4)));
+    assert_eq!((change.at, &change.want), (10_000, &ColorAsk::Count(4)));
     for (text, basis_points) in [("100%", 10_000), ("0.01%", 1), ("6.5 %", 650)] {
         let s = parse(
             &TEXT
@@ -226,13 +227,13 @@ fn what_cannot_be_is_refused_with_line_key_value_and_what_is_allowed() {
             "{ count = 1 }\non",
             "{ number = 1 }\non",
             14,
-            "wrong type: allowed: a set of colors",
+            "unknown field `number`, expected `count` or `share`",
         ),
         (
             "{ count = 1 }\non",
             "4\non",
             14,
-            "wrong type: allowed: a set of colors",
+            "unknown field `number`, expected `count` or `share`",
         ),
         (
             "12.5%",

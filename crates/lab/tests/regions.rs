@@ -236,7 +236,7 @@ fn programs_that_have_no_regions_are_refused_with_their_line() {
         ),
     ] {
         let error = refused(program);
-        assert!(error.starts_with("regions.toml:8: program "), "{error}");
+        assert!(error.starts_with("regions.toml:8: program[0]: "), "{error}");
         for part in parts {
             assert!(error.contains(part), "{error}");
         }

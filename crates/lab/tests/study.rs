@@ -342,7 +342,7 @@ fn what_cannot_be_prepared_names_its_table() {
     ] {
         let error = refused(program);
         assert!(
-            error.starts_with("small.toml:6: program \"p\": "),
+            error.starts_with("small.toml:6: program[0]: \"p\": "),
             "{error}"
         );
         for part in parts {

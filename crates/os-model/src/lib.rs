@@ -25,7 +25,7 @@
 //!   .read_part(task, core, &ReadPart, &mut Actions) -> SysWork
 //!   .exit(task, core, &mut Actions)      .tick(core, task, &mut Actions)      .switch(core, task, &mut Actions)
 //!   .space(task) -> &AddressSpace (PageTables)          .kernel_space() -> &KernelSpace (PageTables)
-//!   .reserve(task, core, &Want, &mut Actions)   .resize(..)   .attach(..)   .set_on_limit(task, OnLimit)
+//!   .reserve(task, core, &ColorAsk, &mut Actions)   .resize(..)   .attach(..)   .set_on_limit(task, OnLimit)
 //!   .recolor(task, core, max_pages, &mut Actions) -> Recolored { moved, failed, left, done }
 //!   .migrate(task, core, vpn, Move, &mut Actions) -> Moved
 //!   .scan_accessed(task, vpns, clear, |vpn, entry| ..) -> Scan

@@ -2,6 +2,7 @@
 
 mod colored;
 
+use piebald_units::ColorAsk;
 use std::collections::BTreeSet;
 
 use colored::{
@@ -10,7 +11,6 @@ use colored::{
 };
 use piebald_os_model::kernel::{
     Action, Actions, Kernel, KernelConfig, KernelError, OnLimit, Path, Recolored, SwapConfig, Thp,
-    Want,
 };
 use piebald_policy::rainbow::{self, Balance, Refusal, WhenFull};
 use piebald_units::{
@@ -37,7 +37,7 @@ fn threads_children_and_new_images_keep_the_partition_and_the_last_exit_frees_it
     let mut k = kernel();
     let t = k.start(1).unwrap();
     let before = spawn(&mut k, t, SpawnKind::Thread);
-    reserve(&mut k, t, &Want::Share(2500));
+    reserve(&mut k, t, &ColorAsk::Share(2500));
     let tasks = |k: &Kernel| {
         k.partitions()
             .unwrap()
@@ -192,7 +192,7 @@ fn a_partition_that_grows_spreads_over_its_new_colors_if_it_is_to() {
         let mut k = kernel_with(config, SwapConfig::default());
         let t = start(&mut k, 1, "0-1", OnLimit::Fail);
         colors(&mut k, t, 0..400);
-        resize(&mut k, t, &Want::Count(4));
+        resize(&mut k, t, &ColorAsk::Count(4));
         let all = k.recolor(t, CORE, u64::MAX, &mut Actions::new()).unwrap();
         assert_eq!((all.moved, all.left, all.done), (moved, 0, true));
         let now = k.pages_by_color(1);
@@ -283,8 +283,10 @@ fn calls_about_colors_cost_a_system_call() {
     let t = k.start(1).unwrap();
     let mut actions = Actions::new();
     let before = k.counters().syscalls;
-    k.reserve(t, CORE, &Want::Count(2), &mut actions).unwrap();
-    k.resize(t, CORE, &Want::Count(3), &mut actions).unwrap();
+    k.reserve(t, CORE, &ColorAsk::Count(2), &mut actions)
+        .unwrap();
+    k.resize(t, CORE, &ColorAsk::Count(3), &mut actions)
+        .unwrap();
     assert_eq!(k.counters().syscalls, before + 2);
     let instrs = actions.as_slice().iter().map(|a| match a {
         Action::Instrs(n) => u64::from(*n),
@@ -300,14 +302,18 @@ fn what_cannot_be_is_refused_and_named() {
     let mut k = kernel();
     let t = k.start(1).unwrap();
     let mut acts = Actions::new();
-    let e = k.resize(t, CORE, &Want::Count(1), &mut acts).unwrap_err();
+    let e = k
+        .resize(t, CORE, &ColorAsk::Count(1), &mut acts)
+        .unwrap_err();
     assert_eq!(
         e.to_string(),
         "task 0: resize: its process has reserved no colors"
     );
-    reserve(&mut k, t, &Want::Count(3));
+    reserve(&mut k, t, &ColorAsk::Count(3));
     let id = k.partition_of(t).unwrap().unwrap();
-    let e = k.reserve(t, CORE, &Want::Count(1), &mut acts).unwrap_err();
+    let e = k
+        .reserve(t, CORE, &ColorAsk::Count(1), &mut acts)
+        .unwrap_err();
     let why = Refusal::AlreadyColored(id);
     let call = "reserve";
     assert_eq!(e, KernelError::Colors { task: t, call, why });
@@ -325,14 +331,14 @@ fn what_cannot_be_is_refused_and_named() {
         "task 1: reserve: color 2 belongs to partition 0"
     );
     let e = k
-        .reserve(other, CORE, &Want::Count(6), &mut acts)
+        .reserve(other, CORE, &ColorAsk::Count(6), &mut acts)
         .unwrap_err();
     assert!(
         e.to_string()
             .contains("6 more colors asked for; 5 can be reserved"),
         "{e}"
     );
-    reserve(&mut k, other, &Want::Count(5));
+    reserve(&mut k, other, &ColorAsk::Count(5));
     let third = k.start(3).unwrap();
     let e = k.recolor(third, CORE, 1, &mut acts).unwrap_err();
     assert_eq!(
@@ -344,7 +350,9 @@ fn what_cannot_be_is_refused_and_named() {
     let stock = KernelConfig::new(2);
     let mut k = Kernel::new(stock, colored::frames(1 << 14, 2)).unwrap();
     let t = k.start(1).unwrap();
-    let e = k.reserve(t, CORE, &Want::Count(1), &mut acts).unwrap_err();
+    let e = k
+        .reserve(t, CORE, &ColorAsk::Count(1), &mut acts)
+        .unwrap_err();
     assert_eq!(
         e.to_string(),
         "task 0: reserve: this kernel has no page colors"

@@ -6,14 +6,13 @@
 mod colored;
 mod memory_model;
 
+use piebald_units::ColorAsk;
 use std::collections::{BTreeSet, HashMap};
 
 use memory_model::{ANON, Behind, Frames, Image, Page, Value};
 use piebald_os_model::{
     frames::{Age, Flavour, OwnedFrames, RandomFrames, Stock, StockConfig},
-    kernel::{
-        Actions, Kernel, KernelConfig, KernelError, Move, OnLimit, SwapConfig, SysWork, Thp, Want,
-    },
+    kernel::{Actions, Kernel, KernelConfig, KernelError, Move, OnLimit, SwapConfig, SysWork, Thp},
 };
 use piebald_policy::{
     contract::Mode,
@@ -533,17 +532,17 @@ fn large_pages_fall_back_to_small_ones_on_aged_memory() {
 
 /// Colours come, change and go while the programs run; these calls may be refused.
 impl World {
-    fn want(&mut self) -> Want {
+    fn want(&mut self) -> ColorAsk {
         match self.rng.random_range(0..3) {
-            0 => Want::Count(self.rng.random_range(0..4)),
-            1 => Want::Share(self.rng.random_range(0..4000)),
+            0 => ColorAsk::Count(self.rng.random_range(0..4)),
+            1 => ColorAsk::Share(self.rng.random_range(0..4000)),
             _ => {
                 let first = self.rng.random_range(0..9u16);
                 let mut set = ColorSet::EMPTY;
                 for color in first..first + self.rng.random_range(0..3u16) {
                     set.insert(Color(color));
                 }
-                Want::Exactly(set)
+                ColorAsk::Exactly(set)
             }
         }
     }

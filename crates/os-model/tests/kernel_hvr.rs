@@ -5,7 +5,7 @@ use piebald_os_model::{
     frames::{ColorMap, Colored, ColoredConfig},
     kernel::{
         Action, Actions, ColorConfig, FaultKind, Kernel, KernelConfig, KernelError, Known,
-        Observed, SysMonConfig, SysWork, Want, What,
+        Observed, SysMonConfig, SysWork, What,
     },
 };
 use piebald_policy::{
@@ -14,6 +14,7 @@ use piebald_policy::{
     hvr::{self, Class, Policy, Rule},
     rainbow,
 };
+use piebald_units::ColorAsk;
 use piebald_units::{
     Color, ColorSet, CoreId, Picos, TaskId, VirtAddr, Vpn,
     op::{MemRef, RefKind, SpawnKind, SysOp},
@@ -256,7 +257,7 @@ fn calls_that_make_no_sense_are_refused_and_change_nothing() {
     let a = start(&mut k, 1, None);
     let again = k.manage(a, CORE, Known::Nothing, &mut actions).unwrap_err();
     assert!(again.to_string().contains("is managed by HVR"), "{again}");
-    let want = Want::Count(2);
+    let want = ColorAsk::Count(2);
     let own = k.reserve(a, CORE, &want, &mut actions).unwrap_err();
     assert!(own.to_string().contains("is managed by HVR"), "{own}");
     let b = k.start(2).unwrap();

@@ -5,11 +5,10 @@ use std::sync::{Arc, atomic::AtomicBool};
 use piebald_hw::{LevelFill, MissCurve, SpecError, spec::MachineSpec};
 use piebald_os_model::kernel::{
     Counters as KernelCounters, HvrEvent, KernelError, Observation, OnLimit, PagingState, Usage,
-    Want,
 };
 use piebald_os_model::sched::SchedError;
 use piebald_policy::{hvr::Class, mfc::ConfigError};
-use piebald_units::{ColorSet, CoreSet, Picos};
+use piebald_units::{ColorAsk, ColorSet, CoreSet, Picos};
 use piebald_workload::Program;
 
 use crate::{
@@ -102,7 +101,7 @@ pub struct Course {
 pub struct ColorSetup {
     /// What is reserved when the run begins, even if it starts later, and again each time
     /// that it starts anew; at no cost, as starting is. `None` = it shares what nobody reserves.
-    pub reserve: Option<Want>,
+    pub reserve: Option<ColorAsk>,
     /// Other programs may have the same: it joins a partition that has exactly the colours
     /// that it names.
     pub shared: bool,
@@ -119,7 +118,7 @@ pub struct ColorChange {
     /// References that the program has made since its measured part began.
     pub at: u64,
     /// What it has from then on; it reserves if it has none.
-    pub want: Want,
+    pub want: ColorAsk,
     /// Which of its pages move.
     pub recolor: Recolor,
 }

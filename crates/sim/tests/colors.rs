@@ -4,9 +4,10 @@
 mod kit;
 
 use kit::{Bench, FOREVER, Script, loads, post, program, stores, time, wait_for};
-use piebald_os_model::kernel::{KernelError, OnLimit, SwapConfig, Want};
+use piebald_os_model::kernel::{KernelError, OnLimit, SwapConfig};
 use piebald_policy::rainbow::{self, Balance, WhenFull};
 use piebald_sim::{ColorChange, ColorSetup, Outcome, ProgramSetup, Recolor, SimError};
+use piebald_units::ColorAsk;
 use piebald_units::{
     ColorSet, Picos,
     op::{SpawnKind, SysOp},
@@ -30,8 +31,8 @@ fn set(text: &str) -> ColorSet {
     text.parse().expect("colors")
 }
 
-fn exactly(text: &str) -> Want {
-    Want::Exactly(set(text))
+fn exactly(text: &str) -> ColorAsk {
+    ColorAsk::Exactly(set(text))
 }
 
 fn with_colors(mut p: ProgramSetup, colors: &str, on_limit: OnLimit) -> ProgramSetup {
@@ -52,7 +53,7 @@ fn sweeper(recolor: Option<Recolor>) -> ProgramSetup {
     let mut p = with_colors(p, "2", OnLimit::Fail);
     let change = |recolor| ColorChange {
         at: 60_000,
-        want: Want::Count(4),
+        want: ColorAsk::Count(4),
         recolor,
     };
     p.colors.changes = recolor.map(change).into_iter().collect();
@@ -195,7 +196,7 @@ fn what_is_given_back_can_be_taken_by_another_program() {
     let mut grows = with_colors(grows, "3", OnLimit::Fail);
     grows.colors.changes = vec![ColorChange {
         at: 9_000_000,
-        want: Want::Share(7500),
+        want: ColorAsk::Share(7500),
         recolor: Recolor::Now,
     }];
     let outcome = bench().run(vec![shrinks, grows]).expect("runs");
@@ -224,7 +225,7 @@ fn colors_that_another_program_has_are_refused_by_name() {
     changes.colors.reserve = None;
     changes.colors.changes = vec![ColorChange {
         at: 10_000,
-        want: Want::Count(3),
+        want: ColorAsk::Count(3),
         recolor: Recolor::No,
     }];
     let error = bench().run(vec![p("first", "0"), changes]);
@@ -284,7 +285,7 @@ fn the_main_thread_changes_the_colors_of_all_threads() {
     // Reached while the main thread waits.
     p.colors.changes = vec![ColorChange {
         at: 20_000,
-        want: Want::Count(2),
+        want: ColorAsk::Count(2),
         recolor: Recolor::Now,
     }];
     let outcome = bench().run(vec![p]).expect("runs");

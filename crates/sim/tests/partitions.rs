@@ -6,7 +6,7 @@ use std::sync::Arc;
 use piebald_hw::{Features, MissCurve, Options, presets, spec::MachineSpec};
 use piebald_os_model::{
     frames::{Colored, ColoredConfig},
-    kernel::{ColorConfig, Kernel, KernelConfig, Want},
+    kernel::{ColorConfig, Kernel, KernelConfig},
 };
 use piebald_policy::{
     color_map::{BitClass, ColorMap},
@@ -14,7 +14,7 @@ use piebald_policy::{
 };
 use piebald_sim::{ColorSetup, CurveRequest, Outcome, ProgramSetup, Setup, Stay, Threads, run};
 use piebald_trace::recording::ReplayOptions;
-use piebald_units::{Bytes, CoreSet, Picos};
+use piebald_units::{Bytes, ColorAsk, CoreSet, Picos};
 use piebald_workload::{Builtin, Library};
 
 /// Frame bits of the W3540's sixteen colors.
@@ -82,7 +82,7 @@ impl Case {
                 input: Arc::new(program.expect("recorded")),
                 cores: CoreSet::first(1),
                 colors: ColorSetup {
-                    reserve: Some(Want::Count(colors)),
+                    reserve: Some(ColorAsk::Count(colors)),
                     ..ColorSetup::default()
                 },
                 stay: Stay::default(),

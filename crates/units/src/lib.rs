@@ -16,6 +16,7 @@
 
 pub mod block;
 mod bytes;
+mod color_ask;
 mod color_set;
 mod core_set;
 mod count;
@@ -26,6 +27,7 @@ pub mod op;
 mod time;
 
 pub use bytes::Bytes;
+pub use color_ask::{ColorAsk, NotAsked};
 pub use color_set::{ColorSet, ColorSetIter, MAX_COLORS};
 pub use core_set::{CoreSet, MAX_CORES};
 pub use count::Count;

@@ -1,21 +1,22 @@
 //! One program: its curve, its times, and the smallest share within the limit.
 
+use piebald_experiment::{Alone, Goal, PolicyColors};
 use piebald_sim::{
     CurveRequest, Outcome, Progress, SimError,
     rooms::{
         hw::MissCurve,
-        os_model::kernel::{KernelError, OnLimit, Want},
+        os_model::kernel::{KernelError, OnLimit},
         policy::hvr::{Borders, Class, Timed},
     },
 };
-use piebald_units::ColorSet;
+use piebald_units::{ColorAsk, ColorSet};
 
 use super::{
-    Question, alone,
+    Question, alone, owners,
     search::{self, Times},
 };
 use crate::{
-    scenario::{Alone, Goal, Scenario},
+    scenario::Scenario,
     study::{Hooks, Lab, StudyError},
 };
 
@@ -133,7 +134,7 @@ pub(super) fn program(
     let reads = reads.map(|p| (p.misses + p.prefetch_misses) as f64);
     let estimate = Times::new(reads.collect(), times.into_iter().collect());
     let mut times = estimate.clone();
-    let limit = region.time.0 as f64 * (1.0 + question.request.within.ratio());
+    let limit = region.time.0 as f64 * (1.0 + question.request.within.0.ratio());
     let share = match question.is_target(program) {
         true => Some(search::smallest(&mut times, limit, |colors| {
             let outcome = runs.run(colors, None)?;
@@ -186,8 +187,10 @@ impl Runs<'_> {
     fn run(&self, colors: u32, curve: Option<CurveRequest>) -> Result<Outcome, StudyError> {
         let question = self.question;
         let mut policy = question.base.clone();
-        policy.colors = vec![Some(None); question.inputs.len()];
-        policy.colors[self.program] = Some(Some(Want::Exactly(ColorSet::first(colors))));
+        policy.colors = owners(question.scenario);
+        let asked = ColorAsk::Exactly(ColorSet::first(colors));
+        let name = question.scenario.programs[self.program].name.clone();
+        policy.colors.insert(name, PolicyColors::Asks(asked));
         let mut scenario = Scenario {
             policies: vec![policy],
             alone: Alone::All,

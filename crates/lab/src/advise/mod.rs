@@ -13,24 +13,26 @@ mod report;
 mod search;
 mod split;
 
+use std::collections::BTreeMap;
+
+use piebald_experiment::{Advise, Frames, Goal, PolicyColors};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use piebald_report::{Role, Study};
 use piebald_sim::rooms::{
     hw::{Machine, Options, spec::MachineSpec},
-    os_model::kernel::Want,
     policy::color_map::ColorMap,
 };
-use piebald_units::{Color, ColorSet, LINE_SHIFT};
+use piebald_units::{Color, ColorAsk, ColorSet, LINE_SHIFT};
 use rayon::prelude::*;
 
 use self::alone::Found;
 use crate::{
     colors::map_of,
-    jobs::{Job, Phase, groups, jobs, last_level, members, planned_refs},
+    jobs::{Job, Phase, groups, jobs, members, planned_refs},
     kernels::Histories,
     prepare::Prepared,
-    scenario::{AdviseRequest, Frames, Goal, Policy, Scenario},
+    scenario::{Policy, Scenario},
     study::{Hooks, StudyError, run_all},
 };
 
@@ -42,7 +44,7 @@ const MIN_PLACES: u64 = 128;
 struct Question<'a> {
     scenario: &'a Scenario,
     inputs: &'a [Prepared],
-    request: AdviseRequest,
+    request: Advise,
     map: ColorMap,
     sample_shift: u32,
     /// The policy whose state of memory and colors the runs alone have.
@@ -61,7 +63,7 @@ pub(crate) fn study(
     scenario: &Scenario,
     inputs: &[Prepared],
     hooks: Hooks<'_>,
-    request: AdviseRequest,
+    request: Advise,
 ) -> Result<Study, StudyError> {
     let mut question = Question::new(scenario, inputs, request)?;
     // All runs alone begin with one history.
@@ -133,7 +135,7 @@ impl<'a> Question<'a> {
     fn new(
         scenario: &'a Scenario,
         inputs: &'a [Prepared],
-        request: AdviseRequest,
+        request: Advise,
     ) -> Result<Self, StudyError> {
         let rainbow = scenario
             .policies
@@ -150,7 +152,7 @@ impl<'a> Question<'a> {
             files: None,
             threads: base.threads.clone(),
             color_map: rainbow.and_then(|p| p.color_map.clone()),
-            colors: Vec::new(),
+            colors: BTreeMap::new(),
         };
         let no = |problem: String| StudyError::Advise { problem };
         let map = map_of(&scenario.machine, &base).map_err(|why| {
@@ -315,15 +317,16 @@ impl<'a> Question<'a> {
                 name: self.name("stock"),
                 frames: Frames::Stock,
                 color_map: None,
-                colors: vec![None; with.programs.len()],
+                colors: BTreeMap::new(),
                 ..self.base.clone()
             };
             with.policies.push(stock);
         }
         for split in splits.iter().filter(|s| s.run) {
-            let mut colors = vec![Some(None); with.programs.len()];
+            let mut colors = owners(self.scenario);
             for (program, set) in self.mix.iter().zip(runs(&split.colors)) {
-                colors[*program] = Some(Some(Want::Exactly(set)));
+                let name = with.programs[*program].name.clone();
+                colors.insert(name, PolicyColors::Asks(ColorAsk::Exactly(set)));
             }
             with.policies.push(Policy {
                 name: split.policy.clone(),
@@ -335,9 +338,17 @@ impl<'a> Question<'a> {
     }
 }
 
+/// No program of a scenario owns colors.
+fn owners(scenario: &Scenario) -> BTreeMap<String, PolicyColors> {
+    let programs = scenario.programs.iter();
+    programs
+        .map(|p| (p.name.clone(), PolicyColors::None))
+        .collect()
+}
+
 /// Which part of the sets is looked at.
 fn sample_shift(spec: &MachineSpec, map: &ColorMap) -> u32 {
-    let last = last_level(spec);
+    let last = spec.last_level();
     let sets = (last.size.0 >> LINE_SHIFT) / u64::from(last.ways.max(1));
     let places = sets / u64::from(map.colors());
     (places / MIN_PLACES).max(1).ilog2()

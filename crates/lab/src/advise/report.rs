@@ -1,5 +1,6 @@
 //! Advice as a record for the report.
 
+use piebald_experiment::{Frames, Words};
 use piebald_report::{
     Advice, AdvicePoint, MixAdvice, MixPolicy, ProgramAdvice, ProgramResult, Sample, ShareAdvice,
     SplitAdvice, Study,
@@ -8,7 +9,6 @@ use piebald_sim::rooms::policy::rainbow::{Ask, Config, Partition, Registry, Rese
 use piebald_units::PAGE_SIZE;
 
 use super::{Found, Question, Split, runs};
-use crate::{jobs::last_level, scenario::Frames};
 
 /// Puts the record together; `study` holds the runs of all policies.
 pub(super) fn advice(
@@ -17,11 +17,11 @@ pub(super) fn advice(
     splits: &[Split],
     study: &Study,
 ) -> Advice {
-    let cache = last_level(&question.scenario.machine);
+    let cache = question.scenario.machine.last_level();
     let seen = found.first().map(|f| (f.curve.sets_seen, f.curve.sets));
     let (sets_seen, sets) = seen.unwrap_or_default();
     Advice {
-        within: question.request.within.ratio(),
+        within: question.request.within.0.ratio(),
         cache: cache.name.clone(),
         cache_bytes: cache.size.0,
         colors: question.map.colors(),
@@ -120,7 +120,7 @@ fn mix(
     });
     let told = |split: &Split| SplitAdvice {
         policy: split.run.then(|| split.policy.clone()),
-        goal: split.goal.map(|g| g.as_str().to_owned()),
+        goal: split.goal.map(|g| g.word().to_owned()),
         sets: runs(&split.colors).iter().map(|s| s.to_string()).collect(),
         estimated: question
             .mix
@@ -134,7 +134,7 @@ fn mix(
         colors: split.colors.clone(),
     };
     Some(MixAdvice {
-        goal: asked.goal.unwrap_or_default().as_str().to_owned(),
+        goal: asked.goal.unwrap_or_default().word().to_owned(),
         reference: stock.name.clone(),
         programs: names.clone(),
         splits: splits.iter().map(told).collect(),

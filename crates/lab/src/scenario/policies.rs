@@ -1,74 +1,136 @@
-//! The tables `[[policy]]`.
+//! The policies of an experiment, as the model runs them.
 
-use std::collections::HashSet;
-
-use piebald_sim::{Threads, rooms::hw::spec::MachineSpec};
-
-use super::{
-    Frames, MemoryState, Policy, ProgramEntry, ScenarioError, Source, colors, file, files, hvr,
-    reads,
+use piebald_experiment::{
+    self as experiment, Experiment, Frames, KeyPath, Mfc, Problem, ReadPlaces,
 };
+use piebald_sim::{
+    NR_HOPS, Reads, Threads,
+    rooms::{
+        hw::spec::MachineSpec,
+        os_model::{kernel::SysMonConfig, replace::PolicySpec},
+        policy::{
+            hvr::{Manager, Program},
+            mfc,
+        },
+    },
+};
+use piebald_units::Picos;
 
-/// Reads all policies; without a table there is one, stock.
+use super::{HvrPolicy, Policy, files, kept};
+use crate::colors;
+
+/// All policies; without a table there is one, stock.
 pub(super) fn policies(
-    file: &file::File,
-    source: &Source<'_>,
+    experiment: &Experiment,
     machine: &MachineSpec,
-    programs: &[ProgramEntry],
-) -> Result<Vec<Policy>, ScenarioError> {
-    if file.policy.is_empty() {
-        return Ok(vec![Policy {
-            name: "stock".to_owned(),
-            frames: Frames::Stock,
-            memory: MemoryState::Aged,
-            thp: false,
-            replace: None,
-            hvr: None,
-            files: None,
-            color_map: None,
-            threads: Threads::default(),
-            colors: vec![None; programs.len()],
-        }]);
-    }
-    let mut names = HashSet::new();
+    problems: &mut Vec<Problem>,
+) -> Vec<Policy> {
+    let stock = [experiment::Policy::stock()];
+    let tables = match experiment.policy.is_empty() {
+        true => &stock[..],
+        false => &experiment.policy,
+    };
     let mut policies = Vec::new();
-    for (i, spanned) in file.policy.iter().enumerate() {
-        let table = spanned.get_ref();
-        let key = |name: &str| format!("policy[{i}].{name}");
-        let name = table.name.get_ref().clone();
-        if name.is_empty() || !names.insert(name.clone()) {
-            let allowed = "unique names that are not empty";
-            return Err(source.refuse(&table.name, &key("name"), format!("\"{name}\""), allowed));
-        }
-        let frames = [
-            ("stock", Frames::Stock),
-            ("random", Frames::Random),
-            ("bin-hopping", Frames::BinHopping),
-            ("page-coloring", Frames::PageColoring),
-            ("rainbow", Frames::Rainbow),
-            ("hvr", Frames::Hvr),
-        ];
-        let memory = [("aged", MemoryState::Aged), ("fresh", MemoryState::Fresh)];
-        let replace = match file.files {
-            Some(_) => files::replace(&table.replace, source, &key("replace"))?,
-            None => {
-                source.choose(&table.replace, &key("replace"), &[("none", ())])?;
-                None
-            }
+    for (i, table) in tables.iter().enumerate() {
+        let at = KeyPath::of("policy").item(i);
+        let has_files = experiment.files.is_some();
+        let replace = kept(replace(table, has_files, &at), problems).flatten();
+        let threads = kept(threads(table, machine, &at), problems);
+        let color_map = kept(table.map(&at), problems);
+        let (Some(threads), Some(color_map)) = (threads, color_map) else {
+            continue;
         };
-        let frames = source.choose(&table.frames, &key("frames"), &frames)?;
-        policies.push(Policy {
-            name,
-            frames,
-            hvr: hvr::policy(table, source, i, frames)?,
-            memory: source.choose(&table.memory, &key("memory"), &memory)?,
-            thp: table.thp.unwrap_or(false),
+        let policy = Policy {
+            name: table.name.clone(),
+            frames: table.frames,
+            memory: table.memory,
+            thp: table.thp,
             replace,
-            files: files::zone(table, source, &key("files"), file.files.is_some())?,
-            color_map: colors::map(table, source, i)?,
-            threads: reads::threads(table, source, machine, i)?,
-            colors: colors::changes(table, source, i, programs)?,
-        });
+            hvr: (table.frames == Frames::Hvr).then(|| hvr(table.hvr.unwrap_or_default())),
+            files: table.zone(),
+            color_map,
+            threads,
+            colors: table.colors.clone(),
+        };
+        kept(check_hvr(&policy, machine, &at), problems);
+        kept(files::check_zone(&policy, machine, &at), problems);
+        policies.push(policy);
     }
-    Ok(policies)
+    policies
+}
+
+fn replace(
+    table: &experiment::Policy,
+    has_files: bool,
+    at: &KeyPath,
+) -> Result<Option<PolicySpec>, Problem> {
+    let text = table.replace.as_ref().filter(|_| has_files);
+    text.map(|text| files::replacement(text, &at.key("replace")))
+        .transpose()
+}
+
+fn hvr(table: experiment::Hvr) -> HvrPolicy {
+    HvrPolicy {
+        config: table.config(),
+        sysmon: table.watch.then_some(SysMonConfig {
+            time_scale: table.time_scale.get_u32(),
+            ..SysMonConfig::default()
+        }),
+        remember: table.remember,
+    }
+}
+
+/// Checks a policy's HVR against the machine's colors.
+fn check_hvr(policy: &Policy, machine: &MachineSpec, at: &KeyPath) -> Result<(), Problem> {
+    let Some(hvr) = &policy.hvr else {
+        return Ok(());
+    };
+    // Without colors the policy as a whole is refused.
+    let Ok(map) = colors::map_of(machine, policy) else {
+        return Ok(());
+    };
+    let made = Manager::new(map, vec![Program::EMPTY; 1], hvr.config);
+    made.map(|_| ())
+        .map_err(|e| Problem::at(at.key("hvr"), e.to_string()))
+}
+
+fn threads(
+    table: &experiment::Policy,
+    machine: &MachineSpec,
+    at: &KeyPath,
+) -> Result<Threads, Problem> {
+    let is_mfc = table.reads == ReadPlaces::Mfc;
+    let migration = match &table.migration_us {
+        Some(times) => {
+            let time = |hops: usize| times.get(hops).or(times.last());
+            std::array::from_fn(|hops| time(hops).map_or(Picos(0), |time| time.picos()))
+        }
+        None if is_mfc || table.balance => mfc::Config::PAPER.migration,
+        None => [Picos(0); NR_HOPS],
+    };
+    let reads = is_mfc.then(|| reads(table.mfc.unwrap_or_default(), migration));
+    if let Some(reads) = &reads {
+        let key = if table.mfc.is_some() { "mfc" } else { "reads" };
+        reads
+            .check(machine)
+            .map_err(|e| Problem::at(at.key(key), e.to_string()))?;
+    }
+    Ok(Threads {
+        balance: table.balance,
+        migration,
+        reads,
+        first: None,
+    })
+}
+
+fn reads(table: Mfc, migration: [Picos; NR_HOPS]) -> Reads {
+    let mut config = table.config();
+    config.migration = migration;
+    Reads {
+        config,
+        switches: table.switches(),
+        files: table.files.get_u32(),
+        access: table.access_us.picos(),
+        assignment: table.assignment_us.picos(),
+    }
 }

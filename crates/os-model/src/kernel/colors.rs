@@ -12,7 +12,7 @@ use piebald_policy::{
         Refusal, Registry, Reservation, Resized, Turn,
     },
 };
-use piebald_units::{Color, ColorSet, CoreId, Order, Pfn, TaskId};
+use piebald_units::{Color, ColorAsk, ColorSet, CoreId, Order, Pfn, TaskId};
 
 use super::{
     Actions, ColorConfig, Kernel, KernelError, OnLimit, Path, Process, Under, boot::kernel_request,
@@ -87,32 +87,6 @@ impl Colors {
                 None => None,
             },
         })
-    }
-}
-
-/// Colours that a process asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "each program has a few of these; they lie in no array"
-)]
-pub enum Want {
-    /// So many, at least 1.
-    Count(u32),
-    /// A part of all colours in hundredths of a percent, 1 to 10000.
-    Share(u32),
-    /// Exactly these.
-    Exactly(ColorSet),
-}
-
-impl Want {
-    /// The same as the registry is asked.
-    pub const fn ask(&self) -> Ask<'_> {
-        match self {
-            Self::Count(n) => Ask::Count(*n),
-            Self::Share(basis_points) => Ask::Share(*basis_points),
-            Self::Exactly(set) => Ask::Exactly(set),
-        }
     }
 }
 
@@ -214,7 +188,7 @@ impl Kernel {
         &mut self,
         task: TaskId,
         core: CoreId,
-        want: &Want,
+        want: &ColorAsk,
         actions: &mut Actions,
     ) -> Result<PartitionId, KernelError> {
         let c = self.color_call(task, core, "reserve", actions)?;
@@ -226,7 +200,7 @@ impl Kernel {
         let colors = self.colors_mut(task, "reserve")?;
         let made = colors.registry.reserve(&Reservation {
             current,
-            ask: want.ask(),
+            ask: Ask::from(want),
             name: None,
             tasks,
         });
@@ -244,7 +218,7 @@ impl Kernel {
         &mut self,
         task: TaskId,
         core: CoreId,
-        want: &Want,
+        want: &ColorAsk,
         actions: &mut Actions,
     ) -> Result<Resized, KernelError> {
         let c = self.color_call(task, core, "resize", actions)?;
@@ -256,7 +230,7 @@ impl Kernel {
                 call: "resize",
             });
         };
-        let resized = colors.registry.resize(id, &want.ask());
+        let resized = colors.registry.resize(id, &Ask::from(want));
         resized.map_err(|why| refused(task, "resize", why))
     }
 

@@ -54,7 +54,7 @@ use piebald_units::{
 
 pub use action::{Action, Actions, DIRECT_MAP, direct_address};
 pub use boot::KernelSpace;
-pub use colors::{Partitions, Want};
+pub use colors::Partitions;
 pub use config::{ColorConfig, Costs, KernelConfig, OnLimit, Path, PathCost, SwapConfig, Thp};
 pub use error::{ColorHolders, ColorLimit, KernelBroken, KernelError, OutOfMemory};
 pub use fault::{FaultKind, FaultWork};

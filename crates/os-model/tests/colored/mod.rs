@@ -5,10 +5,11 @@ use piebald_os_model::{
     frames::{ColorMap, Colored, ColoredConfig, OwnedFrames},
     kernel::{
         Actions, ColorConfig, FaultKind, Kernel, KernelConfig, KernelError, OnLimit, SwapConfig,
-        SysWork, Want,
+        SysWork,
     },
 };
 use piebald_policy::{color_map::BitClass, rainbow};
+use piebald_units::ColorAsk;
 use piebald_units::{
     ColorSet, CoreId, FileId, TaskId, VirtAddr,
     op::{Access, Backing, MemRef, RefKind, SpawnKind, SysOp},
@@ -63,15 +64,15 @@ pub fn set(text: &str) -> ColorSet {
     text.parse().unwrap()
 }
 
-pub fn exactly(text: &str) -> Want {
-    Want::Exactly(set(text))
+pub fn exactly(text: &str) -> ColorAsk {
+    ColorAsk::Exactly(set(text))
 }
 
-pub fn reserve(k: &mut Kernel, t: TaskId, want: &Want) {
+pub fn reserve(k: &mut Kernel, t: TaskId, want: &ColorAsk) {
     k.reserve(t, CORE, want, &mut Actions::new()).unwrap();
 }
 
-pub fn resize(k: &mut Kernel, t: TaskId, want: &Want) {
+pub fn resize(k: &mut Kernel, t: TaskId, want: &ColorAsk) {
     k.resize(t, CORE, want, &mut Actions::new()).unwrap();
 }
 

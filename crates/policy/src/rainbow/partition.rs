@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use piebald_units::ColorSet;
+use piebald_units::{ColorAsk, ColorSet};
 
 use super::Name;
 
@@ -83,6 +83,16 @@ pub enum Ask<'a> {
     Share(u32),
     /// Exactly these.
     Exactly(&'a ColorSet),
+}
+
+impl<'a> From<&'a ColorAsk> for Ask<'a> {
+    fn from(asked: &'a ColorAsk) -> Self {
+        match asked {
+            ColorAsk::Count(n) => Self::Count(*n),
+            ColorAsk::Share(basis_points) => Self::Share(*basis_points),
+            ColorAsk::Exactly(set) => Self::Exactly(set),
+        }
+    }
 }
 
 impl Ask<'_> {

@@ -14,12 +14,11 @@ use piebald_lab::{
     },
     rooms::{
         hw::{Features, spec::MachineSpec},
-        os_model::kernel::Want,
         policy::hvr::{Borders, Class, Timed},
     },
 };
 use piebald_report::Sample;
-use piebald_units::{ColorSet, CoreSet, Picos};
+use piebald_units::{ColorAsk, ColorSet, CoreSet, Picos};
 use rayon::prelude::*;
 
 use super::programs::{Program, Ready};
@@ -251,7 +250,7 @@ impl Sweep<'_> {
             input: ready.input.clone(),
             cores: CoreSet::from_bits(1),
             colors: ColorSetup {
-                reserve: Some(Want::Exactly(own)),
+                reserve: Some(ColorAsk::Exactly(own)),
                 ..ColorSetup::default()
             },
             stay: Stay::default(),

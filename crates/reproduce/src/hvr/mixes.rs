@@ -15,12 +15,12 @@ use piebald_lab::{
     mixes::{ColorSetup, MixFrames, MixMachine, MixMemory, ProgramSetup, Stay, kernel, together},
     rooms::{
         hw::{Features, spec::MachineSpec},
-        os_model::kernel::{OnLimit, Want},
+        os_model::kernel::OnLimit,
         policy::hvr::Class,
     },
 };
 use piebald_report::Sample;
-use piebald_units::{ColorSet, CoreSet, Picos};
+use piebald_units::{ColorAsk, ColorSet, CoreSet, Picos};
 use rayon::prelude::*;
 
 use super::{
@@ -360,7 +360,7 @@ impl Bench<'_> {
         };
         for (setup, (own, shared)) in setups.iter_mut().zip(own) {
             setup.colors = ColorSetup {
-                reserve: Some(Want::Exactly(own)),
+                reserve: Some(ColorAsk::Exactly(own)),
                 shared,
                 on_limit: OnLimit::Borrow,
                 ..ColorSetup::default()

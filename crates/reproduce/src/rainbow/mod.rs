@@ -14,9 +14,9 @@ mod memory;
 mod mixes;
 mod profiles;
 
+use piebald_experiment::MAX_REFS;
 use std::{collections::HashMap, path::PathBuf, time::Instant};
 
-use piebald_lab::scenario::MAX_REFS;
 use piebald_report::{REPRODUCTION_SCHEMA, Reproduction, Target, TargetKind, Verdict};
 use rayon::prelude::*;
 

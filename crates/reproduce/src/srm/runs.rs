@@ -18,14 +18,14 @@ use piebald_lab::{
         hw::{Features, disk, spec::MachineSpec},
         os_model::{
             file::{FileConfig, Layout},
-            kernel::{Kernel, OnLimit, Want},
+            kernel::{Kernel, OnLimit},
             replace::PolicySpec,
         },
         policy::srm::Config,
     },
 };
 use piebald_report::Sample;
-use piebald_units::{Bytes, CoreSet, Lba, Picos};
+use piebald_units::{Bytes, ColorAsk, CoreSet, Lba, Picos};
 use rayon::prelude::*;
 
 use super::{
@@ -360,7 +360,7 @@ impl<'a> Runs<'a> {
             _ => ready,
         };
         let wish = ColorSetup {
-            reserve: Some(Want::Count(1)),
+            reserve: Some(ColorAsk::Count(1)),
             on_limit: OnLimit::Borrow,
             ..ColorSetup::default()
         };

@@ -1,9 +1,9 @@
 //! Programs reserve colours when they start, change them while they run, and have
 //! their pages moved.
 
-use piebald_os_model::kernel::{Kernel, KernelError, Want};
+use piebald_os_model::kernel::{Kernel, KernelError};
 use piebald_policy::rainbow::PartitionId;
-use piebald_units::{CoreId, TaskId, memory::MemoryPort};
+use piebald_units::{ColorAsk, CoreId, TaskId, memory::MemoryPort};
 
 use super::{Engine, ProgramState};
 use crate::{
@@ -17,7 +17,7 @@ pub(super) struct ColorState {
     /// Changes that are done.
     done: usize,
     /// What the last of them asked for: a new instance begins with it.
-    current: Option<Want>,
+    current: Option<ColorAsk>,
     /// Pages to move at each tick, as long as some are left.
     per_tick: Option<u32>,
     /// A tick has come, and its pages have not moved yet.
@@ -49,8 +49,8 @@ impl ProgramState {
 }
 
 /// The partition that has exactly the colours that are named.
-fn owner_of(kernel: &Kernel, want: &Want) -> Option<PartitionId> {
-    let Want::Exactly(set) = want else {
+fn owner_of(kernel: &Kernel, want: &ColorAsk) -> Option<PartitionId> {
+    let ColorAsk::Exactly(set) = want else {
         return None;
     };
     let mut all = kernel.partitions()?.iter();

@@ -2,22 +2,27 @@
 
 use std::{fmt, str::FromStr};
 
-use super::{ScenarioError, Source, file};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// What advice is asked for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AdviseRequest {
+use crate::{Text, value::Notation, words::words};
+
+/// Advice on shares of the last level.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Advise {
     /// How much slower than with all colors a program may be in its share.
-    pub within: Within,
-    /// What the split of the colors among programs shall make small.
+    pub within: Text<Within>,
+    /// What the split of the colors among programs makes least.
+    #[serde(default)]
     pub goal: Goal,
 }
 
-impl AdviseRequest {
+impl Advise {
     /// Shares that cost at most this, and splits by estimated slowdowns.
     pub const fn of(within: Within) -> Self {
         Self {
-            within,
+            within: Text(within),
             goal: Goal::Slowdowns,
         }
     }
@@ -67,47 +72,20 @@ impl FromStr for Within {
     }
 }
 
-/// What a split of the colors among programs makes small.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Goal {
-    /// The sum of the programs' estimated slowdowns. The default: a miss does not cost
-    /// every program the same, and slowdowns are what is asked about.
-    #[default]
-    Slowdowns,
-    /// Misses of all programs together in the same time, as utility-based cache
-    /// partitioning does (Qureshi and Patt, MICRO 2006).
-    Misses,
+impl Notation for Within {
+    const WHAT: &'static str = "more than \"0%\" to \"1000%\", as in \"5%\"";
 }
 
-impl Goal {
-    /// As a scenario spells it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Slowdowns => "slowdowns",
-            Self::Misses => "misses",
-        }
+words! {
+    /// What a split of the colors among programs makes least.
+    pub enum Goal {
+        /// The sum of the programs' estimated slowdowns: a miss does not cost every program
+        /// the same, and slowdowns are what is asked about.
+        Slowdowns = "slowdowns",
+        /// Misses of all programs together in the same time, as utility-based cache
+        /// partitioning does (Qureshi and Patt, MICRO 2006).
+        Misses = "misses",
     }
-}
-
-/// Reads the table, if there is one.
-pub(super) fn advise(
-    file: &file::File,
-    source: &Source<'_>,
-) -> Result<Option<AdviseRequest>, ScenarioError> {
-    let Some(table) = &file.advise else {
-        return Ok(None);
-    };
-    let text = &table.within;
-    let within = text.get_ref().parse().map_err(|_: NotWithin| {
-        let value = format!("\"{}\"", text.get_ref());
-        let allowed = "more than \"0%\" to \"1000%\", as in \"5%\"";
-        source.refuse(text, "advise.within", value, allowed)
-    })?;
-    let goals = [Goal::Slowdowns, Goal::Misses].map(|g| (g.as_str(), g));
-    Ok(Some(AdviseRequest {
-        within,
-        goal: source.choose(&table.goal, "advise.goal", &goals)?,
-    }))
 }
 
 #[cfg(test)]

@@ -1,0 +1,203 @@
+//! Colors that programs ask for.
+
+use std::borrow::Cow;
+
+use piebald_units::{ColorAsk, Count};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_untagged::UntaggedEnumVisitor;
+
+use crate::{
+    KeyPath, Problem, Refs, Whole, problem::refused_value, value::described, words::words,
+};
+
+words! {
+    /// Do colors bind?
+    pub enum Binding {
+        /// A program gets no page of another color.
+        Hard = "hard",
+        /// Pages of other colors are taken when its own are used up.
+        Hint = "hint",
+    }
+}
+
+words! {
+    /// What happens when the colors that bind a program are used up.
+    pub enum OnLimit {
+        /// The run is refused.
+        Fail = "fail",
+        /// Its pages go to swap space.
+        Swap = "swap",
+    }
+}
+
+/// What [`colors`] and [`PolicyColors`] may be.
+const WHAT: &str = "a set of colors such as \"0-3,8\", { count = 4 }, or { share = \"25%\" }";
+
+/// Colors that a program asks for, as files write them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Colors(pub ColorAsk);
+
+/// Colors of a program under a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PolicyColors {
+    /// It owns none.
+    None,
+    /// It asks for these.
+    Asks(ColorAsk),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keys {
+    count: Option<u32>,
+    share: Option<String>,
+}
+
+impl Keys {
+    fn ask<E: serde::de::Error>(self) -> Result<ColorAsk, E> {
+        let (text, given) = match (self.count, self.share) {
+            (Some(count), None) => (format!("count={count}"), format!("{{ count = {count} }}")),
+            (None, Some(share)) if share.contains('%') => {
+                let given = format!("{{ share = \"{share}\" }}");
+                (share, given)
+            }
+            (None, Some(share)) => {
+                let allowed = "a share such as \"25%\" or \"12.5%\", 0.01% to 100%";
+                return Err(refused_value(format!("{{ share = \"{share}\" }}"), allowed));
+            }
+            (Some(count), Some(share)) => {
+                let given = format!("{{ count = {count}, share = \"{share}\" }}");
+                return Err(refused_value(given, "exactly one of count and share"));
+            }
+            (None, None) => return Err(refused_value("{  }", "exactly one of count and share")),
+        };
+        text.parse().map_err(|e| refused_value(given, e))
+    }
+}
+
+/// Reads a set of colors; `none` is what nobody asks for.
+fn asked<E: serde::de::Error>(text: &str) -> Result<ColorAsk, E> {
+    text.parse()
+        .map_err(|e| refused_value(format!("\"{text}\""), e))
+}
+
+impl<'de> Deserialize<'de> for Colors {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        UntaggedEnumVisitor::new()
+            .expecting(WHAT)
+            .string(|text| asked(text).map(Self))
+            .map(|map| map.deserialize::<Keys>()?.ask().map(Self))
+            .deserialize(from)
+    }
+}
+
+impl<'de> Deserialize<'de> for PolicyColors {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        UntaggedEnumVisitor::new()
+            .expecting(WHAT)
+            .string(|text| match text {
+                "none" => Ok(Self::None),
+                _ => asked(text).map(Self::Asks),
+            })
+            .map(|map| map.deserialize::<Keys>()?.ask().map(Self::Asks))
+            .deserialize(from)
+    }
+}
+
+impl Serialize for Colors {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&self.0)
+    }
+}
+
+impl Serialize for PolicyColors {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::None => to.serialize_str("none"),
+            Self::Asks(ask) => to.collect_str(ask),
+        }
+    }
+}
+
+described!(() Colors, "string", WHAT);
+described!(() PolicyColors, "string", format!("{WHAT}, or \"none\""));
+
+/// A change of a program's colors while it runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// References of the program's measured part before the change.
+    pub at: Refs<0>,
+    /// Its colors from then on.
+    pub colors: Colors,
+    /// Whether its pages move to the new colors.
+    #[serde(default)]
+    pub recolor: Recolor,
+}
+
+/// Whether pages move after a change of colors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recolor {
+    /// All at once.
+    #[default]
+    Now,
+    /// Never.
+    No,
+    /// So many at each timer tick.
+    PerTick(Whole<1, 0xffff_ffff>),
+}
+
+/// What [`Recolor`] may be.
+const RECOLOR: &str = "true, false, or at least 1 page for each timer tick";
+
+impl<'de> Deserialize<'de> for Recolor {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        UntaggedEnumVisitor::new()
+            .expecting(RECOLOR)
+            .bool(|now| Ok(if now { Self::Now } else { Self::No }))
+            .i64(|pages| {
+                let pages = u32::try_from(pages).ok().filter(|n| *n > 0).ok_or(pages);
+                let pages = pages.map_err(|given| refused_value(given, RECOLOR))?;
+                Ok(Self::PerTick(Whole::new(pages.into())))
+            })
+            .deserialize(from)
+    }
+}
+
+impl Serialize for Recolor {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Now => to.serialize_bool(true),
+            Self::No => to.serialize_bool(false),
+            Self::PerTick(pages) => pages.serialize(to),
+        }
+    }
+}
+
+described!(() Recolor, "boolean", RECOLOR);
+
+/// Changes rise, and come within the measured part.
+pub(crate) fn check_changes(
+    changes: &[Change],
+    budget: u64,
+    at: &KeyPath,
+    problems: &mut Vec<Problem>,
+) {
+    for (n, change) in changes.iter().enumerate() {
+        let refs = change.at.get();
+        let before = n.checked_sub(1).map(|n| changes[n].at.get());
+        let path = at.key("change").item(n).key("at");
+        match before.filter(|before| *before >= refs) {
+            Some(before) => {
+                let allowed = format!("more than that of the change before it, {}", Count(before));
+                problems.push(Problem::refuse(path, Count(refs), allowed));
+            }
+            None if refs >= budget => {
+                let allowed = format!("less than budget_refs, {}", Count(budget));
+                problems.push(Problem::refuse(path, Count(refs), allowed));
+            }
+            None => {}
+        }
+    }
+}

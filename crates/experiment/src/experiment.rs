@@ -1,0 +1,247 @@
+//! The whole file.
+
+use std::collections::HashSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Advise, Course, Files, Frames, KeyPath, MAX_REFS, Machine, OnLimit, Policy, Problem, Program,
+    Refs, Role, Whole, words::words,
+};
+
+/// References of a program and run if the file does not say.
+const DEFAULT_BUDGET: u64 = 20_000_000;
+/// Most programs: owners of cache lines are numbered in a byte.
+const MAX_PROGRAMS: usize = 250;
+
+words! {
+    /// Which programs run together.
+    pub enum Together {
+        /// All of them.
+        All = "all",
+        /// Each target with all polluters, without the other targets.
+        EachTarget = "each-target",
+    }
+}
+
+words! {
+    /// Which programs run alone, too.
+    pub enum Alone {
+        /// All of them.
+        All = "all",
+        /// Targets; polluters are company only.
+        Targets = "targets",
+        /// None: only policies are compared.
+        None = "none",
+    }
+}
+
+/// What to run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// Version of the file's layout.
+    pub schema: Whole<1, 1>,
+    /// Title of the report. Default: the file's name.
+    pub title: Option<String>,
+    /// Seed of all draws.
+    #[serde(default = "seed")]
+    pub seed: Whole<0, { i64::MAX as u64 }>,
+    /// Runs of each policy with different draws; intervals come from these.
+    #[serde(default = "repetitions")]
+    pub repetitions: Whole<1, 1000>,
+    /// References of each program and run that are measured. Default: `"20M"`.
+    pub budget_refs: Option<Refs<1>>,
+    /// References before them. Default: a fifth of the budget.
+    pub warmup_refs: Option<Refs<0>>,
+    /// Which programs run together.
+    #[serde(default)]
+    pub together: Together,
+    /// Which programs run alone, too.
+    #[serde(default)]
+    pub alone: Alone,
+    /// The machine that programs run on.
+    pub machine: Machine,
+    /// What is looked at beside times and counts.
+    #[serde(default)]
+    pub output: Output,
+    /// Advice on shares of the last level. Default: none is given.
+    pub advise: Option<Advise>,
+    /// Runs that end by time. Default: runs end when every target's measured part has.
+    pub course: Option<Course>,
+    /// A disk, and one memory for files and programs. Default: files cost no time.
+    pub files: Option<Files>,
+    /// Programs, 1 to 250.
+    pub program: Vec<Program>,
+    /// Policies. Default: one, stock.
+    #[serde(default)]
+    pub policy: Vec<Policy>,
+}
+
+const fn seed() -> Whole<0, { i64::MAX as u64 }> {
+    Whole::new(42)
+}
+
+const fn repetitions() -> Whole<1, 1000> {
+    Whole::new(3)
+}
+
+/// What is looked at beside times and counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Output {
+    /// Samples of the cache's sets over time; 0 = no map.
+    pub set_map: Whole<0, 1000>,
+    /// Cache sizes of the miss curves; 0 = no curves.
+    pub miss_curve: Whole<0, 1000>,
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self {
+            set_map: Whole::new(60),
+            miss_curve: Whole::new(0),
+        }
+    }
+}
+
+impl Experiment {
+    /// References of each program and run that are measured.
+    pub fn budget(&self) -> u64 {
+        self.budget_refs.map_or(DEFAULT_BUDGET, Refs::get)
+    }
+
+    /// References before them.
+    pub fn warmup(&self) -> u64 {
+        self.warmup_refs.map_or(self.budget() / 5, Refs::get)
+    }
+
+    /// All that is wrong with what the keys say together.
+    pub(crate) fn check(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        self.check_programs(&mut problems);
+        self.check_together(&mut problems);
+        if let Some(course) = &self.course {
+            course.check(&KeyPath::of("course"), &mut problems);
+        }
+        self.check_policies(&mut problems);
+        if self.files.is_some() {
+            self.check_paged(&mut problems);
+        }
+        problems
+    }
+
+    fn check_programs(&self, problems: &mut Vec<Problem>) {
+        let all = KeyPath::of("program");
+        if self.program.is_empty() {
+            problems.push(Problem::at(
+                all.clone(),
+                "at least one [[program]] table is needed",
+            ));
+            return;
+        }
+        if self.program.len() > MAX_PROGRAMS {
+            let says = format!(
+                "{} tables: allowed: 1 to {MAX_PROGRAMS}",
+                self.program.len()
+            );
+            problems.push(Problem::at(all.item(MAX_PROGRAMS), says));
+        }
+        let mut names = HashSet::new();
+        for (i, program) in self.program.iter().enumerate() {
+            let at = all.item(i);
+            program.check(self.budget(), &at, problems);
+            let name = program.name();
+            let is_new = names.insert(name.clone());
+            // What has no input has no name by default, and is refused for that.
+            let has_name = program.name.is_some() || !name.is_empty();
+            if has_name && (name.is_empty() || !is_new) {
+                problems.push(Problem {
+                    path: at.key("name"),
+                    value: Some(format!("\"{name}\"")),
+                    says: "names must be unique and not empty".to_owned(),
+                });
+            }
+            if self.course.is_none() && (program.arrives_us.or(program.leaves_us)).is_some() {
+                let says = "arrives_us and leaves_us: allowed only with a table [course], which \
+                            says how long runs last";
+                problems.push(Problem::at(at, says));
+            }
+        }
+        if self.program.iter().all(|p| p.role == Role::Polluter) {
+            let says = "at least one must have role = \"target\"";
+            problems.push(Problem::at(all.item(0), says));
+        }
+    }
+
+    fn check_together(&self, problems: &mut Vec<Problem>) {
+        let meet = match self.together {
+            Together::All => self.program.len() > 1,
+            Together::EachTarget => self.program.iter().any(|p| p.role == Role::Polluter),
+        };
+        if self.alone == Alone::None && !meet {
+            let allowed = "\"all\" or \"targets\" where programs do not run together";
+            problems.push(Problem::refuse(KeyPath::of("alone"), "\"none\"", allowed));
+        }
+    }
+
+    fn check_policies(&self, problems: &mut Vec<Problem>) {
+        let all = KeyPath::of("policy");
+        let mut names = HashSet::new();
+        for (i, policy) in self.policy.iter().enumerate() {
+            let at = all.item(i);
+            let name = &policy.name;
+            if name.is_empty() || !names.insert(name) {
+                let allowed = "unique names that are not empty";
+                problems.push(Problem::refuse(
+                    at.key("name"),
+                    format!("\"{name}\""),
+                    allowed,
+                ));
+            }
+            policy.check(self.files.is_some(), &at, problems);
+            let known: Vec<_> = self.program.iter().map(Program::name).collect();
+            for name in policy
+                .colors
+                .keys()
+                .filter(|name| !known.contains(&(*name).into()))
+            {
+                let says = format!("no program has this name: allowed: {}", known.join(", "));
+                problems.push(Problem::at(at.key("colors").key(name), says));
+            }
+        }
+        if self.policy.iter().any(|p| p.frames == Frames::Rainbow) {
+            return;
+        }
+        for (i, program) in self.program.iter().enumerate() {
+            let key = match (&program.colors, program.on_limit) {
+                (Some(_), _) => "colors",
+                (None, Some(_)) => "on_limit",
+                (None, None) => continue,
+            };
+            let path = KeyPath::of("program").item(i).key(key);
+            problems.push(Problem::at(path, "no policy has frames = \"rainbow\""));
+        }
+    }
+
+    /// What does not go with a disk.
+    fn check_paged(&self, problems: &mut Vec<Problem>) {
+        for (i, program) in self.program.iter().enumerate() {
+            let at = KeyPath::of("program").item(i);
+            if program.on_limit == Some(OnLimit::Swap) {
+                let allowed = "\"fail\" beside [files], whose own policy says what leaves memory";
+                problems.push(Problem::refuse(at.key("on_limit"), "\"swap\"", allowed));
+            }
+            if program.regions.is_some() {
+                problems.push(Problem::at(
+                    at.key("regions"),
+                    "allowed only without [files]",
+                ));
+            }
+        }
+    }
+}
+
+// The default budget is one that a file may name.
+const _: () = assert!(DEFAULT_BUDGET <= MAX_REFS);

@@ -1,0 +1,209 @@
+//! The table `[files]`: a disk, and one memory for files and programs.
+
+use std::borrow::Cow;
+
+use piebald_policy::srm;
+use piebald_units::Bytes;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error, Visitor},
+};
+
+use crate::{Text, problem::refused_value, value::described, words::words};
+
+/// A disk, and one memory for files and programs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Files {
+    /// The drive that files are on , one of docs/disks.md; the default is of the papers' time.
+    pub device: String,
+    /// Which page leaves memory, as `piebald replay --policy` spells it, without `min`.
+    pub replace: String,
+    /// Readahead of this kernel.
+    pub readahead: Readahead,
+    /// The order in which the drive gets requests.
+    pub scheduler: Scheduler,
+    /// Where files lie on the drive.
+    pub layout: LayoutRule,
+    /// Swap space: 0B, or a multiple of 4KiB from 8KiB to 16TiB - 4KiB.
+    pub swap: Text<Bytes>,
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self {
+            device: "wd400bb".to_owned(),
+            // The kernel of Rainbow's and SRM-buffer's time.
+            replace: "linux-2.6.30".to_owned(),
+            readahead: Readahead::Linux2630,
+            scheduler: Scheduler::Deadline,
+            layout: LayoutRule::Packed,
+            swap: Text(Bytes(1 << 30)),
+        }
+    }
+}
+
+words! {
+    /// Readahead of a kernel.
+    pub enum Readahead {
+        /// Linux 2.6.30, on demand.
+        Linux2630 = "2.6.30",
+        /// None: pages come one by one.
+        None = "none",
+        /// Linux 2.4.
+        Linux24 = "2.4",
+        /// Linux 2.6.11, in two windows.
+        Linux2611 = "2.6.11",
+        /// Linux 6.
+        Linux6 = "6.x",
+    }
+}
+
+words! {
+    /// The order in which a drive gets requests.
+    pub enum Scheduler {
+        /// Deadlines, as in Linux 2.6.30.
+        Deadline = "deadline",
+        /// As they come.
+        Noop = "noop",
+        /// Deadlines, as in Linux 2.6.11.
+        Deadline2611 = "deadline-2.6.11",
+        /// Waits for the next request of the same program, as in Linux 2.6.11.
+        Anticipatory = "anticipatory",
+        /// Deadlines, and as many requests in the drive as it takes.
+        MqDeadline = "mq-deadline",
+    }
+}
+
+words! {
+    /// Where files lie on a drive.
+    pub enum LayoutRule {
+        /// One after another from the drive's beginning.
+        Packed = "packed",
+        /// Each file in places of 1 MiB of its own, all over the drive.
+        Slots = "slots",
+        /// Page by page at random.
+        Scatter = "scatter",
+    }
+}
+
+/// Which frames file pages get, as text: `none`, or `srm` with options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zone {
+    /// The allocator's.
+    Allocator,
+    /// SRM-buffer's.
+    Srm(srm::Config),
+}
+
+/// What an option of SRM-buffer changes.
+type Set = fn(&mut srm::Config, u32);
+
+/// SRM-buffer's options.
+const OPTIONS: [(&str, Set); 3] = [
+    ("threshold", |config, n| config.threshold = n),
+    ("max_pages", |config, n| config.max_pages = Some(n)),
+    ("idle_after", |config, n| config.idle_after = Some(n.into())),
+];
+
+/// What [`Zone`] may be.
+const WHAT: &str = "\"none\", \"srm\", or \"srm:OPTION=NUMBER,...\" with threshold, max_pages, \
+                    idle_after";
+
+impl Zone {
+    /// `None` = no such text.
+    fn parse(text: &str) -> Option<Self> {
+        if text == "none" {
+            return Some(Self::Allocator);
+        }
+        let mut config = srm::Config::PAPER;
+        let (name, options) = text.split_once(':').unwrap_or((text, ""));
+        let options = options.split(',').filter(|_| text.contains(':'));
+        for option in options {
+            let (name, number) = option.split_once('=')?;
+            let (_, set) = OPTIONS.iter().find(|(known, _)| *known == name.trim())?;
+            set(&mut config, number.trim().parse().ok()?);
+        }
+        (name.trim() == "srm").then_some(Self::Srm(config))
+    }
+}
+
+impl<'de> Deserialize<'de> for Zone {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Read;
+        impl Visitor<'_> for Read {
+            type Value = Zone;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(WHAT)
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Zone, E> {
+                Zone::parse(text).ok_or_else(|| refused_value(format!("\"{text}\""), WHAT))
+            }
+        }
+        from.deserialize_str(Read)
+    }
+}
+
+impl Serialize for Zone {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self::Srm(config) = self else {
+            return to.serialize_str("none");
+        };
+        let most = config
+            .max_pages
+            .map_or(String::new(), |n| format!(",max_pages={n}"));
+        let idle = config
+            .idle_after
+            .map_or(String::new(), |n| format!(",idle_after={n}"));
+        to.collect_str(&format_args!(
+            "srm:threshold={}{most}{idle}",
+            config.threshold
+        ))
+    }
+}
+
+described!(() Zone, "string", WHAT);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_srm_buffer_are_read_and_written() {
+        let paper = srm::Config::PAPER;
+        let full = srm::Config {
+            threshold: 128,
+            max_pages: Some(20_000),
+            idle_after: Some(9),
+        };
+        for (text, zone) in [
+            ("none", Zone::Allocator),
+            ("srm", Zone::Srm(paper)),
+            (
+                "srm:threshold=128,max_pages=20000,idle_after=9",
+                Zone::Srm(full),
+            ),
+        ] {
+            assert_eq!(Zone::parse(text), Some(zone), "{text}");
+        }
+        let written = serde_json::to_string(&Zone::Srm(full)).expect("is text");
+        assert_eq!(
+            written,
+            "\"srm:threshold=128,max_pages=20000,idle_after=9\""
+        );
+        for text in [
+            "",
+            "lru",
+            "srm:",
+            "srm:threshold",
+            "srm:threshold=x",
+            "srm:size=1",
+            "none:",
+        ] {
+            assert_eq!(Zone::parse(text), None, "{text}");
+        }
+    }
+}

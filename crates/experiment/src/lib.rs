@@ -1,0 +1,50 @@
+//! One value that says what to run: an [`Experiment`].
+//!
+//! A TOML file is read straight into the types of this crate. What a key may say stands in
+//! its type: its range, its words, its default and its meaning. [`Document::experiment`]
+//! reads a file and checks what keys say together; whether a host has what they ask for (a
+//! machine's cores and colors, a replacement policy, a built-in program) is checked by the
+//! host, which answers with [`Problem`]s. A problem names the key; [`Document::refuse`] adds
+//! file and line.
+//!
+//! [`reference()`] prints the tables of all keys from the same types.
+//!
+//! The crate runs nothing.
+
+#![forbid(unsafe_code)]
+
+mod advise;
+mod colors;
+mod course;
+mod document;
+mod experiment;
+mod files;
+mod hvr;
+mod machine;
+mod mfc;
+mod path;
+mod policy;
+mod problem;
+mod program;
+mod reference;
+mod regions;
+mod value;
+mod words;
+
+pub use advise::{Advise, Goal, NotWithin, Within};
+pub use colors::{Binding, Change, Colors, OnLimit, PolicyColors, Recolor};
+pub use course::Course;
+pub use document::Document;
+pub use experiment::{Alone, Experiment, Output, Together};
+pub use files::{Files, LayoutRule, Readahead, Scheduler, Zone};
+pub use hvr::Hvr;
+pub use machine::Machine;
+pub use mfc::{LeastRead, Mfc};
+pub use path::{KeyPath, Part};
+pub use policy::{Frames, MemoryState, Policy, ReadPlaces};
+pub use problem::{Problem, Refused};
+pub use program::{Builtin, Input, Parameter, Program, Role};
+pub use reference::{KeyTable, reference, tables};
+pub use regions::RegionRequest;
+pub use value::{MAX_REFS, Micros, Refs, Text, Whole};
+pub use words::{Word, Words};

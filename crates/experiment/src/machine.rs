@@ -1,0 +1,136 @@
+//! The table `[machine]`.
+
+use std::path::{Path, PathBuf};
+
+use piebald_hw::{
+    Features, Machine as Built, Options, nearest::did_you_mean, nearest_size, presets,
+    spec::MachineSpec,
+};
+use piebald_units::Bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{KeyPath, Problem, Text, value::Notation};
+
+/// The machine that programs run on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// A machine that comes with Piebald (`piebald machine list`); or `file`.
+    pub preset: Option<String>,
+    /// A machine file of one's own (`piebald machine derive`), relative to the experiment's
+    /// folder; or `preset`.
+    pub file: Option<PathBuf>,
+    /// Memory, instead of the preset's: a multiple of 4MiB, at least 64MiB, that suits its
+    /// channels.
+    pub memory: Option<Text<Bytes>>,
+    /// Parts of the model that are on. Default: `"all"`.
+    pub features: Option<Text<Features>>,
+    /// Are hardware prefetchers on? Instead of what `features` says.
+    pub prefetch: Option<bool>,
+    /// Memory controllers that are off, not all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disabled_controllers: Vec<u16>,
+    /// Masks of address bits that choose the last level's slices, instead of the preset's; `[]`
+    /// for none.
+    pub slice_hash: Option<Vec<String>>,
+}
+
+impl Notation for Features {
+    const WHAT: &'static str =
+        "\"all\", \"none\", or a list of window, coherence, tlb, prefetch and fetch";
+}
+
+/// Least memory of a machine, and its granularity.
+const MEMORY: [u64; 2] = [64 * Bytes::MIB, 4 * Bytes::MIB];
+
+impl Machine {
+    /// The modelled machine and the parts of the model that are on. A file is looked for in
+    /// `folder`; `at` is the path of this table.
+    ///
+    /// # Errors
+    /// What makes it no machine.
+    pub fn build(&self, folder: &Path, at: &KeyPath) -> Result<(MachineSpec, Features), Problem> {
+        let mut spec = match (&self.preset, &self.file) {
+            (Some(name), None) => preset(name, at.key("preset"))?,
+            (None, Some(file)) => from_file(&folder.join(file), &at.key("file"))?,
+            _ => return Err(Problem::at(at.clone(), "give either preset or file")),
+        };
+        if let Some(Text(size)) = self.memory {
+            resize(&mut spec, size, at.key("memory"))?;
+        }
+        if let Some(hash) = &self.slice_hash {
+            let last = spec.last_level().level;
+            for cache in spec.cache.iter_mut().filter(|c| c.level == last) {
+                cache.slice_hash.clone_from(hash);
+            }
+            Built::new(&spec, &Options::default())
+                .map_err(|e| Problem::at(at.key("slice_hash"), e.to_string()))?;
+        }
+        self.check_controllers(&spec, at)?;
+        let mut features = self.features.map_or(Features::ALL, |Text(on)| on);
+        features.prefetch = self.prefetch.unwrap_or(features.prefetch);
+        Ok((spec, features))
+    }
+
+    fn check_controllers(&self, spec: &MachineSpec, at: &KeyPath) -> Result<(), Problem> {
+        let off = &self.disabled_controllers;
+        let last = spec.memory.controllers.saturating_sub(1);
+        let options = Options {
+            disabled_controllers: off.clone(),
+            ..Options::default()
+        };
+        let beyond = off.iter().any(|c| *c > last);
+        if off.is_empty() || !beyond && Built::new(spec, &options).is_ok() {
+            return Ok(());
+        }
+        let allowed = format!("controllers of this machine, 0-{last}, but not all");
+        let path = at.key("disabled_controllers");
+        Err(Problem::refuse(path, format!("{off:?}"), allowed))
+    }
+}
+
+/// A machine that comes with Piebald.
+fn preset(name: &str, path: KeyPath) -> Result<MachineSpec, Problem> {
+    let Some(text) = presets::get(name) else {
+        let names = presets::names().collect::<Vec<_>>().join(", ");
+        let allowed = names + &did_you_mean(name, presets::names());
+        return Err(Problem::refuse(path, format!("\"{name}\""), allowed));
+    };
+    presets::parse(text, name).map_err(|e| Problem::at(path, e.to_string()))
+}
+
+fn from_file(file: &Path, path: &KeyPath) -> Result<MachineSpec, Problem> {
+    let says = |e: String| Problem::at(path.clone(), e);
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file).map_err(|e| Problem {
+        path: path.clone(),
+        value: Some(format!("\"{name}\"")),
+        says: e.to_string(),
+    })?;
+    let spec = presets::parse(&text, &name).map_err(|e| says(e.to_string()))?;
+    Built::new(&spec, &Options::default()).map_err(|e| {
+        let line = presets::line_of(&text, &e.field);
+        let line = line.map_or(String::new(), |l| format!(":{l}"));
+        says(format!("{name}{line}: {e}"))
+    })?;
+    Ok(spec)
+}
+
+/// Gives a machine another memory.
+fn resize(spec: &mut MachineSpec, size: Bytes, path: KeyPath) -> Result<(), Problem> {
+    let [least, unit] = MEMORY;
+    if size.0 < least || !size.0.is_multiple_of(unit) {
+        let allowed = "a multiple of 4MiB, at least 64MiB";
+        return Err(Problem::refuse(path, size, allowed));
+    }
+    spec.memory.size = size;
+    Built::new(spec, &Options::default()).map_err(|e| {
+        let near = nearest_size(&spec.memory).filter(|near| *near != size);
+        let asked = near.map_or(String::new(), |near| {
+            format!("; the nearest is asked for by memory = \"{near}\"")
+        });
+        Problem::at(path, format!("{e}{asked}"))
+    })?;
+    Ok(())
+}

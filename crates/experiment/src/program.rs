@@ -1,0 +1,259 @@
+//! The tables `[[program]]`.
+
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use piebald_policy::hvr::Class;
+use piebald_units::CoreSet;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_untagged::UntaggedEnumVisitor;
+
+use crate::{
+    Binding, Change, KeyPath, OnLimit, Problem, RegionRequest, Text, Word,
+    colors::{Colors, check_changes},
+    course::RunTime,
+    value::described,
+    words::words,
+};
+
+words! {
+    /// Why a program is there.
+    pub enum Role {
+        /// Its speed is the question.
+        Target = "target",
+        /// It is there to disturb the targets.
+        Polluter = "polluter",
+    }
+}
+
+/// One program. Exactly one of `recording`, `command`, `builtin` and `trace` says where its
+/// references come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Its name, not empty, and no other program's. Default: from the input.
+    pub name: Option<String>,
+    /// A file of `piebald record`, relative to the experiment's folder.
+    pub recording: Option<PathBuf>,
+    /// A program and its arguments, recorded first.
+    pub command: Option<Vec<String>>,
+    /// A program that comes with Piebald.
+    pub builtin: Option<Builtin>,
+    /// A memory trace of another tool, relative to the experiment's folder.
+    pub trace: Option<PathBuf>,
+    /// The trace's format. Default: it is found out.
+    pub format: Option<String>,
+    /// RegionRequest that stand for a long program. Default: it is run from its beginning.
+    pub regions: Option<RegionRequest>,
+    /// Hardware threads that it may use.
+    pub cores: Text<CoreSet>,
+    /// Page colors that it owns under `frames = "rainbow"`.
+    pub colors: Option<Colors>,
+    /// Do its colors bind? Default: `"hard"`.
+    pub mode: Option<Binding>,
+    /// What happens when the colors that bind it are used up. Default: `"fail"`.
+    pub on_limit: Option<OnLimit>,
+    /// How its colors change while it runs, by rising `at`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub change: Vec<Change>,
+    /// Why it is there.
+    #[serde(default)]
+    pub role: Role,
+    /// What it is to HVR. Default: HVR watches it.
+    pub class: Option<Word<Class>>,
+    /// When it comes, in microseconds of a course.
+    pub arrives_us: Option<RunTime>,
+    /// When it goes, in microseconds of a course; later than it comes.
+    pub leaves_us: Option<RunTime>,
+}
+
+/// A built-in program as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Builtin {
+    /// `"triad:64MiB"`.
+    Text(String),
+    /// `{ name = "triad", size = "64MiB", threads = 2 }`.
+    Table(BTreeMap<String, Parameter>),
+}
+
+/// A parameter of a built-in program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Parameter {
+    /// `"64MiB"`, `"1K"`.
+    Text(String),
+    /// `2`.
+    Number(i64),
+}
+
+/// What [`Builtin`] may be.
+const BUILTIN: &str = "text such as \"triad:64MiB\", or a table of texts and whole numbers such as \
+                       { name = \"triad\", size = \"64MiB\", threads = 2 }";
+
+impl<'de> Deserialize<'de> for Builtin {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        UntaggedEnumVisitor::new()
+            .expecting(BUILTIN)
+            .string(|text| Ok(Self::Text(text.to_owned())))
+            .map(|map| map.deserialize().map(Self::Table))
+            .deserialize(from)
+    }
+}
+
+impl<'de> Deserialize<'de> for Parameter {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        UntaggedEnumVisitor::new()
+            .expecting("text or a whole number")
+            .string(|text| Ok(Self::Text(text.to_owned())))
+            .i64(|number| Ok(Self::Number(number)))
+            .deserialize(from)
+    }
+}
+
+impl Serialize for Builtin {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+described!(() Builtin, "string", BUILTIN);
+
+impl fmt::Display for Parameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Number(number) => number.fmt(f),
+        }
+    }
+}
+
+/// The form of one line, `NAME:KEY=VALUE,...`.
+impl fmt::Display for Builtin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let table = match self {
+            Self::Text(text) => return f.write_str(text),
+            Self::Table(table) => table,
+        };
+        if let Some(name) = table.get("name") {
+            name.fmt(f)?;
+        }
+        let rest = table.iter().filter(|(key, _)| *key != "name");
+        for (i, (key, value)) in rest.enumerate() {
+            let before = if i == 0 { ':' } else { ',' };
+            write!(f, "{before}{key}={value}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Where references come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input<'a> {
+    /// A recording.
+    Recording(&'a Path),
+    /// A command line to record first: a program and its arguments.
+    Command(&'a [String]),
+    /// A built-in program.
+    Builtin(&'a Builtin),
+    /// A memory trace of another tool, and its format if it is given.
+    Trace(&'a Path, Option<&'a str>),
+}
+
+impl Program {
+    /// Where its references come from; `None` if that is not said exactly once.
+    pub fn input(&self) -> Option<Input<'_>> {
+        match (&self.recording, &self.command, &self.builtin, &self.trace) {
+            (Some(path), None, None, None) => Some(Input::Recording(path)),
+            (None, Some(words), None, None) => Some(Input::Command(words)),
+            (None, None, Some(builtin), None) => Some(Input::Builtin(builtin)),
+            (None, None, None, Some(path)) => Some(Input::Trace(path, self.format.as_deref())),
+            _ => None,
+        }
+    }
+
+    /// Its name: given, or from the input.
+    pub fn name(&self) -> Cow<'_, str> {
+        let stem = |path: &Path| {
+            path.file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned()
+        };
+        if let Some(name) = &self.name {
+            return name.into();
+        }
+        match self.input() {
+            None => "".into(),
+            Some(Input::Recording(path) | Input::Trace(path, _)) => stem(path).into(),
+            Some(Input::Command(words)) => {
+                let program = Path::new(words.first().map_or("", String::as_str));
+                let file = program.file_name().unwrap_or_default();
+                file.to_string_lossy().into_owned().into()
+            }
+            Some(Input::Builtin(builtin)) => {
+                let text = builtin.to_string();
+                text.split(':').next().unwrap_or_default().to_owned().into()
+            }
+        }
+    }
+
+    /// What its keys say together.
+    pub(crate) fn check(&self, budget: u64, at: &KeyPath, problems: &mut Vec<Problem>) {
+        self.check_input(at, problems);
+        self.check_colors(at, problems);
+        check_changes(&self.change, budget, at, problems);
+        if !self.change.is_empty() && self.regions.is_some() {
+            let says = "a program with regions is run in parts";
+            problems.push(Problem::at(at.key("change"), says));
+        }
+        let arrives = self.arrives_us.map_or(0, |t| t.picos().0);
+        if let Some(leaves) = self.leaves_us.filter(|leaves| leaves.picos().0 <= arrives) {
+            let allowed = "later than it arrives";
+            problems.push(Problem::refuse(at.key("leaves_us"), leaves, allowed));
+        }
+    }
+
+    fn check_input(&self, at: &KeyPath, problems: &mut Vec<Problem>) {
+        match self.input() {
+            None => {
+                let says = "give exactly one of recording, command, builtin and trace";
+                problems.push(Problem::at(at.clone(), says));
+            }
+            Some(Input::Command([])) => {
+                let allowed = "a program and its arguments";
+                problems.push(Problem::refuse(at.key("command"), "[]", allowed));
+            }
+            Some(Input::Trace(..)) if self.regions.is_some() => {
+                let says = "a trace of another tool has no blocks to choose regions by; convert it \
+                            first (`piebald trace convert`) and give the recording";
+                problems.push(Problem::at(at.key("regions"), says));
+            }
+            Some(_) => {}
+        }
+        if self.format.is_some() && self.trace.is_none() {
+            problems.push(Problem::at(at.key("format"), "only a trace has one"));
+        }
+    }
+
+    fn check_colors(&self, at: &KeyPath, problems: &mut Vec<Problem>) {
+        if self.colors.is_none() {
+            let says = |word: &str, what: &str| format!("colors is missing: {word} says {what}");
+            if self.mode.is_some() {
+                let says = says("mode", "whether colors bind");
+                problems.push(Problem::at(at.key("mode"), says));
+            }
+            if !self.change.is_empty() {
+                let says = says("change", "how colors change");
+                problems.push(Problem::at(at.key("change"), says));
+            }
+        }
+        if self.mode == Some(Binding::Hint) && self.on_limit.is_some() {
+            let says = "colors with mode = \"hint\" have no limit";
+            problems.push(Problem::at(at.key("on_limit"), says));
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The tables of all keys, printed from the types.
+
+use std::fmt::Write as _;
+
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value};
+
+use crate::Experiment;
+
+/// The keys of one table of a file.
+pub struct KeyTable {
+    /// Its path, as in `policy.hvr`; empty for the file itself.
+    pub name: String,
+    /// What each key may be, its default and its meaning, as Markdown.
+    pub text: String,
+}
+
+/// The keys of all tables: what each may be, its default and its meaning, and the meaning of
+/// each word, as Markdown.
+pub fn reference() -> String {
+    let tables = tables().into_iter().map(|table| table.text);
+    tables.collect::<Vec<_>>().join("\n")
+}
+
+/// The keys of each table, the file's own first.
+pub fn tables() -> Vec<KeyTable> {
+    let settings = SchemaSettings::draft2020_12();
+    let root = settings
+        .into_generator()
+        .into_root_schema_for::<Experiment>();
+    let root = Value::from(root);
+    let definitions = root["$defs"].as_object().cloned().unwrap_or_default();
+    let mut tables = Vec::new();
+    add(&mut tables, ("", "The file"), &root, &definitions);
+    tables
+}
+
+/// Adds a table and those inside it.
+fn add(
+    tables: &mut Vec<KeyTable>,
+    (name, title): (&str, &str),
+    schema: &Value,
+    definitions: &Map<String, Value>,
+) {
+    let Some(keys) = schema["properties"].as_object() else {
+        return;
+    };
+    let needed = schema["required"].as_array().cloned().unwrap_or_default();
+    let mut text = format!("### {title}\n\n{}\n\n", described(schema));
+    text += "| key | values | default | meaning |\n|---|---|---|---|\n";
+    let mut words = String::new();
+    let mut inner = Vec::new();
+    for (key, value) in keys {
+        let of = resolved(value, definitions);
+        let is_list = value["type"] == "array";
+        let item = match is_list {
+            true => resolved(&value["items"], definitions),
+            false => of.clone(),
+        };
+        if item["properties"].is_object() {
+            inner.push((path(name, key), is_list, item));
+        }
+        let is_needed = needed.iter().any(|k| k == key);
+        let cells = [
+            values(value, &of),
+            default(value, is_needed),
+            described(value),
+        ];
+        let cells = cells.map(|cell| cell.replace('|', "\\|"));
+        let _ = writeln!(text, "| `{key}` | {} |", cells.join(" | "));
+        meanings(&mut words, key, &of);
+    }
+    text += &words;
+    tables.push(KeyTable {
+        name: name.to_owned(),
+        text,
+    });
+    for (name, is_list, item) in inner {
+        let title = match is_list {
+            true => format!("`[[{name}]]`"),
+            false => format!("`[{name}]`"),
+        };
+        add(tables, (&name, &title), &item, definitions);
+    }
+}
+
+/// The path of a table inside another.
+fn path(outer: &str, key: &str) -> String {
+    match outer {
+        "" => key.to_owned(),
+        _ => format!("{outer}.{key}"),
+    }
+}
+
+/// The schema that a value refers to, without "or nothing".
+fn resolved(value: &Value, definitions: &Map<String, Value>) -> Value {
+    let either = value["anyOf"].as_array().and_then(|either| either.first());
+    let inner = either.unwrap_or(value);
+    let target = inner["$ref"].as_str().and_then(|r| r.rsplit('/').next());
+    let target = target.and_then(|name| definitions.get(name));
+    target.unwrap_or(inner).clone()
+}
+
+/// What a key may be.
+fn values(value: &Value, resolved: &Value) -> String {
+    for schema in [value, resolved] {
+        if let Some(text) = schema["x-values"].as_str() {
+            return text.to_owned();
+        }
+        if let Some(words) = schema["enum"].as_array() {
+            let words = words.iter().filter_map(Value::as_str);
+            return words
+                .map(|w| format!("`\"{w}\"`"))
+                .collect::<Vec<_>>()
+                .join(", ");
+        }
+    }
+    let kind = match &resolved["type"] {
+        Value::Array(kinds) => kinds.first().and_then(Value::as_str),
+        kind => kind.as_str(),
+    };
+    let items = resolved["items"]["x-values"].as_str();
+    match (kind, items) {
+        (Some("boolean"), _) => "`true`, `false`".to_owned(),
+        (Some("string"), _) => "text".to_owned(),
+        (Some("array"), Some(items)) => format!("a list of {items}"),
+        (Some("array"), None) if resolved["items"]["type"] == "string" => {
+            "a list of texts".to_owned()
+        }
+        (Some("array"), None) if resolved["items"]["type"] == "integer" => {
+            "a list of whole numbers".to_owned()
+        }
+        (Some("array"), None) => "tables".to_owned(),
+        _ => "a table".to_owned(),
+    }
+}
+
+/// A key's default, if the schema has one.
+fn default(value: &Value, is_needed: bool) -> String {
+    match value.get("default") {
+        _ if is_needed => "needed".to_owned(),
+        None | Some(Value::Null | Value::Object(_)) => String::new(),
+        Some(Value::Array(list)) if list.is_empty() => String::new(),
+        Some(given) => format!("`{given}`"),
+    }
+}
+
+/// A list of a key's words and what they mean.
+fn meanings(out: &mut String, key: &str, schema: &Value) {
+    let lists = (schema["enum"].as_array(), schema["x-meanings"].as_array());
+    let (Some(words), Some(meanings)) = lists else {
+        return;
+    };
+    let _ = writeln!(out, "\nWords of `{key}`:\n");
+    for (word, meaning) in words.iter().zip(meanings) {
+        let (word, meaning) = (word.as_str(), meaning.as_str());
+        let _ = writeln!(
+            out,
+            "- `\"{}\"`: {}",
+            word.unwrap_or(""),
+            meaning.unwrap_or("")
+        );
+    }
+}
+
+/// What a schema's comment says, on one line.
+fn described(schema: &Value) -> String {
+    schema["description"]
+        .as_str()
+        .unwrap_or("")
+        .replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_and_every_word_has_a_meaning() {
+        let tables = tables();
+        let names: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
+        for name in [
+            "",
+            "machine",
+            "program",
+            "program.change",
+            "policy",
+            "policy.hvr",
+            "files",
+        ] {
+            assert!(names.contains(&name), "{name}: {names:?}");
+        }
+        for table in &tables {
+            for line in table.text.lines().filter(|line| line.starts_with("| `")) {
+                assert!(!line.ends_with("|  |"), "{}: {line}", table.name);
+                assert!(!line.contains("|  | |"), "{}: {line}", table.name);
+            }
+            for line in table.text.lines().filter(|line| line.starts_with("- ")) {
+                assert!(line.ends_with('.'), "{}: {line}", table.name);
+            }
+        }
+    }
+
+    #[test]
+    fn values_and_defaults_come_from_the_types() {
+        let all = reference();
+        for line in [
+            "| `repetitions` | 1 to 1000 | `3` | Runs of each policy",
+            "| `cores` | hardware threads such as \"0-3,6\" | needed |",
+            "| `until_us` | 1 to 60000000 | needed |",
+            "- `\"each-target\"`: Each target with all polluters",
+            "### `[[program.change]]`",
+        ] {
+            assert!(all.contains(line), "{line}\n{all}");
+        }
+    }
+}

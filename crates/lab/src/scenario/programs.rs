@@ -1,0 +1,111 @@
+//! The programs of an experiment, as the model runs them.
+
+use std::path::Path;
+
+use piebald_experiment::{
+    self as experiment, Binding, Experiment, Input as Written, KeyPath, Problem, Program, Text,
+};
+use piebald_report::Role;
+use piebald_sim::{
+    ColorChange, Recolor, Stay,
+    rooms::{
+        hw::{nearest::did_you_mean, spec::MachineSpec},
+        os_model::kernel::OnLimit,
+        trace::foreign::Format,
+    },
+};
+use piebald_units::CoreSet;
+
+use super::{Input, ProgramEntry, kept};
+
+/// Programs that the machine and the model can run.
+pub(super) fn programs(
+    experiment: &Experiment,
+    folder: &Path,
+    machine: &MachineSpec,
+    problems: &mut Vec<Problem>,
+) -> Vec<ProgramEntry> {
+    let core = &machine.core;
+    let threads = u32::from(core.sockets * core.per_socket * core.smt);
+    let mut entries = Vec::new();
+    for (i, program) in experiment.program.iter().enumerate() {
+        let at = KeyPath::of("program").item(i);
+        let cores = kept(cores(program, threads, &at), problems);
+        let input = kept(input(program, folder, &at), problems);
+        if let (Some(cores), Some(input)) = (cores, input) {
+            entries.push(entry(program, cores, input));
+        }
+    }
+    entries
+}
+
+fn cores(program: &Program, threads: u32, at: &KeyPath) -> Result<CoreSet, Problem> {
+    let Text(cores) = program.cores;
+    match cores.is_empty() || cores.bits() & !CoreSet::first(threads).bits() != 0 {
+        true => {
+            let allowed = format!("cores of this machine, 0-{}", threads - 1);
+            Err(Problem::refuse(at.key("cores"), cores, allowed))
+        }
+        false => Ok(cores),
+    }
+}
+
+fn input(program: &Program, folder: &Path, at: &KeyPath) -> Result<Input, Problem> {
+    match program.input() {
+        Some(Written::Recording(path)) => Ok(Input::Recording(folder.join(path))),
+        Some(Written::Command(words)) => Ok(Input::Command(words.to_vec())),
+        Some(Written::Builtin(builtin)) => Ok(Input::Builtin(builtin.to_string())),
+        Some(Written::Trace(path, format)) => {
+            let format = format.map(|name| known_format(name, at)).transpose()?;
+            Ok(Input::Trace(folder.join(path), format))
+        }
+        None => Err(Problem::at(at.clone(), "it has no input")),
+    }
+}
+
+fn known_format(name: &str, at: &KeyPath) -> Result<Format, Problem> {
+    let known = || Format::ALL.into_iter().map(Format::name);
+    let found = Format::ALL.into_iter().find(|format| format.name() == name);
+    found.ok_or_else(|| {
+        let names: Vec<String> = known().map(|name| format!("\"{name}\"")).collect();
+        let allowed = names.join(", ") + &did_you_mean(name, known());
+        Problem::refuse(at.key("format"), format!("\"{name}\""), allowed)
+    })
+}
+
+fn entry(program: &Program, cores: CoreSet, input: Input) -> ProgramEntry {
+    let binding = program.mode.unwrap_or_default();
+    let on_limit = match (binding, program.on_limit.unwrap_or_default()) {
+        (Binding::Hint, _) => OnLimit::Borrow,
+        (Binding::Hard, experiment::OnLimit::Fail) => OnLimit::Fail,
+        (Binding::Hard, experiment::OnLimit::Swap) => OnLimit::Swap,
+    };
+    let changes = program.change.iter().map(|change| ColorChange {
+        at: change.at.get(),
+        want: change.colors.0.clone(),
+        recolor: match change.recolor {
+            experiment::Recolor::Now => Recolor::Now,
+            experiment::Recolor::No => Recolor::No,
+            experiment::Recolor::PerTick(pages) => Recolor::PerTick(pages.get_u32()),
+        },
+    });
+    ProgramEntry {
+        name: program.name().into_owned(),
+        input,
+        regions: program.regions,
+        cores,
+        colors: program.colors.as_ref().map(|colors| colors.0.clone()),
+        on_limit,
+        changes: changes.collect(),
+        stay: Stay {
+            arrives: program.arrives_us.map(|time| time.picos()),
+            leaves: program.leaves_us.map(|time| time.picos()),
+            class: program.class.map(|class| class.0),
+            remembered: false,
+        },
+        role: match program.role {
+            experiment::Role::Target => Role::Target,
+            experiment::Role::Polluter => Role::Polluter,
+        },
+    }
+}
