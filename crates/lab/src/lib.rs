@@ -10,6 +10,7 @@ pub mod colors;
 mod course;
 mod describe;
 mod failures;
+mod foresee;
 mod jobs;
 mod kernels;
 mod memory;

@@ -16,7 +16,7 @@ use std::{
 use piebald_report::{Role, Study};
 use piebald_sim::{
     CurveRequest, MapRequest, Outcome, ProgramSetup, Progress, Setup, SimError, Stay,
-    rooms::hw::Options,
+    rooms::{hw::Options, os_model::kernel::ColorLimit},
 };
 use piebald_units::Picos;
 use rayon::prelude::*;
@@ -26,6 +26,7 @@ use crate::{
     assemble::{MAP_BUCKETS, Results, assemble},
     colors,
     failures::Failures,
+    foresee::foresee,
     jobs::{Focus, Job, Phase, group_of, groups, jobs, members, mix, narrow_last_level},
     kernels::{Histories, Kernels},
     meter::{Meter, Shown},
@@ -72,6 +73,22 @@ pub enum StudyError {
         /// Why.
         problem: String,
     },
+    /// A program is sure to use up its colours. Nothing was run.
+    #[error(
+        "policy \"{policy}\": program \"{program}\": {} colors {} would be used up: it needs {needed} \
+         frames (4 KiB) before its measured part ends, and {}; {}",
+        if limit.reserved { "its" } else { "the unreserved" }, limit.colors, limit.held, limit.instead
+    )]
+    Colors {
+        /// Under this policy.
+        policy: String,
+        /// The program.
+        program: String,
+        /// Frames that it needs.
+        needed: u64,
+        /// The colours, and who has their frames when they are used up.
+        limit: Box<ColorLimit>,
+    },
     /// There can be no advice here.
     #[error("advise: {problem}")]
     Advise {
@@ -95,7 +112,8 @@ pub struct Lab<'a> {
 /// Runs a study.
 ///
 /// # Errors
-/// The first run that failed. A stop is no error once a repetition is complete:
+/// A program whose colours cannot hold its pages, before anything is run; the first run that
+/// failed if none of any policy is left. A stop is no error once a repetition is complete:
 /// the study is then marked as partial.
 pub fn study(
     scenario: &Scenario,
@@ -117,6 +135,7 @@ pub(crate) fn run_all(
     let start = Instant::now();
     let jobs = jobs(scenario, inputs);
     let lab = Lab::new(scenario, inputs, hooks, &jobs);
+    let foreseen = foresee(&lab)?;
     // Runs are taken in the list's order, whoever takes them, so that a stop
     // leaves whole repetitions.
     let next = AtomicUsize::new(0);
@@ -146,6 +165,7 @@ pub(crate) fn run_all(
         jobs: &jobs,
         outcomes: &results,
     })?;
+    study.warnings.extend(foreseen);
     study.warnings.extend(left.warnings);
     study.complete = complete;
     study.simulated_refs = results.iter().flatten().map(|o| o.refs).sum();
@@ -168,6 +188,23 @@ impl<'a> Lab<'a> {
             kernels: Kernels::new(scenario, jobs, hooks.histories),
             meter: Meter::new(scenario, inputs, jobs),
         }
+    }
+
+    pub(crate) const fn scenario(&self) -> &'a Scenario {
+        self.scenario
+    }
+
+    pub(crate) const fn inputs(&self) -> &'a [Prepared] {
+        self.inputs
+    }
+
+    pub(crate) const fn kernels(&self) -> &Kernels<'a> {
+        &self.kernels
+    }
+
+    /// What ends the study early.
+    pub(crate) const fn stop(&self) -> Option<&'a AtomicBool> {
+        self.hooks.stop
     }
 
     /// The outcome of a run, or none if the study was stopped before its end.
@@ -282,7 +319,8 @@ impl<'a> Lab<'a> {
         }
     }
 
-    fn program(&self, at: usize, job: &Job, draw: u64) -> ProgramSetup {
+    /// A program of a run.
+    pub(crate) fn program(&self, at: usize, job: &Job, draw: u64) -> ProgramSetup {
         let entry = &self.scenario.programs[at];
         let input = &self.inputs[at];
         let start = mix(&[draw, 2, at as u64]) % START_SPREAD_PS;
