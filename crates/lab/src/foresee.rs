@@ -8,7 +8,7 @@
 //! Programs of several threads, with regions, and those that change their colours are not looked at:
 //! what they touch, or where, depends on the run.
 
-use piebald_report::Role;
+use piebald_report::{Role, Study};
 use piebald_sim::{
     Setup, SimError,
     rooms::{
@@ -22,8 +22,10 @@ use rayon::prelude::*;
 use crate::{
     colors,
     jobs::{Job, Phase, groups, members, mix, planned_of, runs_alone},
+    kernels::Histories,
+    prepare::Prepared,
     scenario::{Frames, MemoryState, Policy, Scenario},
-    study::{Lab, QUANTUM, SKEW, StudyError},
+    study::{self, Hooks, Lab, QUANTUM, SKEW, StudyError},
 };
 
 /// Of the references that a program makes at least, the part that is left out: the last ones of a
@@ -41,12 +43,40 @@ struct Need {
     before: ColorHolders,
 }
 
+/// Runs a study, unless it is sure to use up colours.
+///
+/// # Errors
+/// A program whose colours cannot hold its pages, before anything is run; the first run that failed if
+/// nothing is left. A stop is no error once a repetition is complete: the study is then marked as
+/// partial.
+pub fn study(
+    scenario: &Scenario,
+    inputs: &[Prepared],
+    hooks: Hooks<'_>,
+) -> Result<Study, StudyError> {
+    let has_owners = |policy: &&Policy| policy.frames == Frames::Rainbow;
+    let owners = scenario.policies.iter().filter(has_owners).count();
+    if owners == 0 {
+        return study::study(scenario, inputs, hooks);
+    }
+    // Ageing memory takes longer than looking: the study begins with the same states.
+    let own = Histories::keeping(owners);
+    let hooks = Hooks {
+        histories: hooks.histories.or(Some(&own)),
+        ..hooks
+    };
+    let foreseen = foresee(&Lab::new(scenario, inputs, hooks, &[]))?;
+    let mut study = study::study(scenario, inputs, hooks)?;
+    study.warnings.extend(foreseen);
+    Ok(study)
+}
+
 /// Refuses a study whose programs cannot have their pages in their colours. Answers what may go
 /// wrong all the same.
 ///
 /// # Errors
 /// The first program, in the order of policies and programs, or a run that cannot be made at all.
-pub(crate) fn foresee(lab: &Lab<'_>) -> Result<Vec<String>, StudyError> {
+fn foresee(lab: &Lab<'_>) -> Result<Vec<String>, StudyError> {
     let scenario = lab.scenario();
     let jobs: Vec<Job> = (0..scenario.policies.len())
         .flat_map(|policy| bound(lab, policy).map(move |program| alone(policy, program)))
@@ -195,9 +225,9 @@ fn footprint(lab: &Lab<'_>, job: Job) -> u64 {
         ..free.policies[job.policy].clone()
     }];
     let job = Job { policy: 0, ..job };
-    let hooks = crate::Hooks {
+    let hooks = Hooks {
         stop: lab.stop(),
-        ..crate::Hooks::default()
+        ..Hooks::default()
     };
     let lab = Lab::new(&free, lab.inputs(), hooks, &[]);
     lab.kernels().expect(&[job]);

@@ -26,7 +26,6 @@ use crate::{
     assemble::{MAP_BUCKETS, Results, assemble},
     colors,
     failures::Failures,
-    foresee::foresee,
     jobs::{Focus, Job, Phase, group_of, groups, jobs, members, mix, narrow_last_level},
     kernels::{Histories, Kernels},
     meter::{Meter, Shown},
@@ -112,10 +111,9 @@ pub struct Lab<'a> {
 /// Runs a study.
 ///
 /// # Errors
-/// A program whose colours cannot hold its pages, before anything is run; the first run that
-/// failed if none of any policy is left. A stop is no error once a repetition is complete:
+/// The first run that failed if none of any policy is left. A stop is no error once a repetition is complete:
 /// the study is then marked as partial.
-pub fn study(
+pub(crate) fn study(
     scenario: &Scenario,
     inputs: &[Prepared],
     hooks: Hooks<'_>,
@@ -135,7 +133,6 @@ pub(crate) fn run_all(
     let start = Instant::now();
     let jobs = jobs(scenario, inputs);
     let lab = Lab::new(scenario, inputs, hooks, &jobs);
-    let foreseen = foresee(&lab)?;
     // Runs are taken in the list's order, whoever takes them, so that a stop
     // leaves whole repetitions.
     let next = AtomicUsize::new(0);
@@ -165,7 +162,6 @@ pub(crate) fn run_all(
         jobs: &jobs,
         outcomes: &results,
     })?;
-    study.warnings.extend(foreseen);
     study.warnings.extend(left.warnings);
     study.complete = complete;
     study.simulated_refs = results.iter().flatten().map(|o| o.refs).sum();
