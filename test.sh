@@ -52,6 +52,7 @@ STAGES=(
 LONG_STAGES=(
     "buddy-oracle:1800:a hundred million operations on the coloured buddy, beside its oracle"
     "large-cache:600:a page cache of a million pages"
+    "controls:1800:a hundred studies in which nothing can happen, and what they claim"
     "guest-boots:1800:the machine model in real guests"
     "debug-kernel:14400:the module in a debugging kernel, with injected failures"
 )
@@ -304,6 +305,8 @@ stage_readme() {
 stage_buddy_oracle() { asked_for --release -p piebald-policy --test buddy_oracle -- --ignored; }
 
 stage_large_cache() { asked_for --release -p piebald-os-model --test file_large -- --ignored; }
+
+stage_controls() { asked_for --release -p piebald-lab --test truth -- --ignored; }
 
 stage_guest_boots() { asked_for --release -p piebald-guest --test boots -- --ignored; }
 

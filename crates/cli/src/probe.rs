@@ -3,8 +3,8 @@
 use std::{fmt::Write as _, path::Path, process::ExitCode};
 
 use piebald_linux::{
-    BitVerdict, Candidate, Effect, Facts, Hypervisor, Measured, Memory, Outlook, Plan, Resctrl,
-    Verdict, bytes_of, candidates, hypervisor_name, judge, last_level, level_two, measure,
+    BitVerdict, Candidate, Effect, Facts, Hashed, Hypervisor, Measured, Memory, Outlook, Plan,
+    Resctrl, Verdict, bytes_of, candidates, hypervisor_name, judge, last_level, level_two, measure,
 };
 use piebald_report::Sample;
 use piebald_units::{Bytes, PAGE_SIZE};
@@ -42,10 +42,20 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let root = live::root();
     let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
     let facts = Facts::read(&live::release(&root), hypervisor_name(), &read);
-    let found = facts.caches.as_deref().map_or(Vec::new(), candidates);
-    let measured = time(args, &root, &facts, &found);
+    let found = facts.caches.as_deref().map_or(Ok(Vec::new()), candidates);
+    let measured = match &found {
+        Ok(found) => time(args, &root, &facts, found),
+        Err(hashed) if args.no_measure => Err(hashed.to_string()),
+        Err(hashed) => {
+            return Err(Failure::usage(format!(
+                "probe: {hashed}, or --no-measure for what the kernel tells"
+            )));
+        }
+    };
+    let bits = bits_text(&found);
+    let found = found.unwrap_or_default();
     let verdict = judge(&facts, measured.as_ref().map_err(Clone::clone));
-    let text = as_text(&facts, &found, &verdict);
+    let text = as_text(&facts, &bits, &verdict);
     args.json.show(&text, &as_json(&facts, &found, &verdict))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -171,7 +181,7 @@ fn as_json(facts: &Facts, found: &[Candidate], verdict: &Verdict) -> Value {
     })
 }
 
-fn as_text(facts: &Facts, found: &[Candidate], verdict: &Verdict) -> String {
+fn as_text(facts: &Facts, bits: &str, verdict: &Verdict) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
     let mut line = |name: &str, what: &str| {
@@ -207,7 +217,7 @@ fn as_text(facts: &Facts, found: &[Candidate], verdict: &Verdict) -> String {
             }
         }
     }
-    line("color bits", &bits_text(found));
+    line("color bits", bits);
     let thp = facts.transparent_huge_pages.as_deref().unwrap_or("none");
     line(
         "huge pages",
@@ -230,7 +240,10 @@ fn as_text(facts: &Facts, found: &[Candidate], verdict: &Verdict) -> String {
     out
 }
 
-fn bits_text(found: &[Candidate]) -> String {
+fn bits_text(found: &Result<Vec<Candidate>, Hashed>) -> String {
+    let Ok(found) = found else {
+        return "none: the sets of the last level are no power of two".to_owned();
+    };
     let list = |in_level_two| {
         let of = found.iter().filter(|c| c.in_level_two == in_level_two);
         let words: Vec<String> = of.map(|c| c.bit.to_string()).collect();

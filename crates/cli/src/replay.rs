@@ -247,6 +247,7 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
                 AlignName::Start => Align::Start,
                 AlignName::Turn => Align::Turn,
             },
+            sorted: Vec::new(),
         },
         policies: policies(args.policy.as_deref(), &POLICIES, || {
             all(&device, args.quiet)

@@ -85,7 +85,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             Failure::failed(e)
         }
         piebald_lab::StudyError::Nothing => Failure::failed(e),
-        piebald_lab::StudyError::Advise { .. } => Failure::usage(e),
+        piebald_lab::StudyError::Advise { .. } | piebald_lab::StudyError::Colors { .. } => {
+            Failure::usage(e)
+        }
     })?;
     study.command = Some(format!("piebald study {}", args.scenario.display()));
     args.outputs.show(&study)?;

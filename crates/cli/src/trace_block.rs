@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, path::Path};
 
 use piebald_trace::block::{self, BlockTrace, Options, PageShift, Summary, TargetKind, Times};
-use piebald_units::Bytes;
+use piebald_units::{Bytes, Picos};
 
 use crate::{
     failure::{Failure, print},
@@ -106,6 +106,8 @@ fn describe(file: &Path, sum: &Summary) -> String {
 
 fn passed(sum: &Summary, line: &mut impl FnMut(String)) {
     let (passed, notes) = (&sum.passed, &sum.notes);
+    let step = Picos::from_ns(notes.largest_step_back_ns).unwrap_or(Picos::MAX);
+    let backward = format!("earlier than one before them, by up to {step}");
     let told = |counts: &[(u64, &str)]| {
         let told = counts.iter().filter(|c| c.0 > 0);
         let told: Vec<String> = told.map(|(n, what)| format!("{n} {what}")).collect();
@@ -125,7 +127,7 @@ fn passed(sum: &Summary, line: &mut impl FnMut(String)) {
     }
     let noted = told(&[
         (notes.widened, "widened to whole sectors"),
-        (notes.backward, "earlier than the one before"),
+        (notes.backward, &backward),
         (notes.assumed_offsets, "at an offset not known, taken as 0"),
         (notes.unclipped_maps, "mappings with an unknown end of file"),
         (notes.unended_lines, "last lines without a line feed"),

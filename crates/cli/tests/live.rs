@@ -316,6 +316,22 @@ fn comparisons_of_failing_programs_mean_nothing() {
     assert_eq!((status, err.contains("--share")), (Some(2), true), "{err}");
 }
 
+/// Describes a second level of 16 ways, and no other cache.
+fn last_level(root: &Path, sets: &str) {
+    let cache = root.join("sys/devices/system/cpu/cpu0/cache/index0");
+    fs::create_dir_all(&cache).expect("made");
+    for (name, value) in [
+        ("level", "2"),
+        ("type", "Unified"),
+        ("ways_of_associativity", "16"),
+        ("number_of_sets", sets),
+        ("coherency_line_size", "64"),
+        ("shared_cpu_list", "0-3"),
+    ] {
+        fs::write(cache.join(name), value).expect("written");
+    }
+}
+
 #[test]
 fn the_probe_tells_facts_without_rights() {
     let root = tree(false);
@@ -324,18 +340,7 @@ fn the_probe_tells_facts_without_rights() {
     let json: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(json["verdict"], "unknown");
     assert_eq!(json["caches"], serde_json::Value::Null);
-    let cache = root.path().join("sys/devices/system/cpu/cpu0/cache/index0");
-    fs::create_dir_all(&cache).expect("made");
-    for (name, value) in [
-        ("level", "2"),
-        ("type", "Unified"),
-        ("ways_of_associativity", "16"),
-        ("number_of_sets", "2048"),
-        ("coherency_line_size", "64"),
-        ("shared_cpu_list", "0-3"),
-    ] {
-        fs::write(cache.join(name), value).expect("written");
-    }
+    last_level(root.path(), "2048");
     let (_, out, _) = piebald(root.path(), &["probe", "--no-measure"]);
     for part in [
         "L2 unified: 2MiB, 16 ways",
@@ -347,6 +352,30 @@ fn the_probe_tells_facts_without_rights() {
     // Of no memory half is too little.
     let (_, out, _) = piebald(root.path(), &["probe", "-q"]);
     assert!(out.contains("is not known: measuring takes"), "{out}");
+}
+
+#[test]
+fn the_probe_refuses_a_last_level_that_no_address_bit_divides() {
+    let root = tree(false);
+    last_level(root.path(), "491520");
+    // Memory is no hindrance: it is the number of sets that is told.
+    fs::create_dir_all(root.path().join("proc")).expect("made");
+    let memory = "MemAvailable: 1073741824 kB\n";
+    fs::write(root.path().join("proc/meminfo"), memory).expect("written");
+    for args in [&["probe", "-q"][..], &["probe", "--json"]] {
+        let (output, out, err) = piebald(root.path(), args);
+        assert_eq!((output.status.code(), out.as_str()), (Some(2), ""), "{err}");
+        for part in ["(L2) has 491520 sets", "no power of two", "--no-measure"] {
+            assert!(err.contains(part), "{part}: {err}");
+        }
+        assert!(!err.contains("round "), "{err}");
+    }
+    let (output, out, _) = piebald(root.path(), &["probe", "--no-measure"]);
+    assert_eq!(output.status.code(), Some(0));
+    for part in ["491520 sets, shared", "has 491520 sets, which is no power"] {
+        assert!(out.contains(part), "{part}:\n{out}");
+    }
+    assert!(!out.contains("if the index is linear"), "{out}");
 }
 
 #[test]

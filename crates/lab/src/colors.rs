@@ -270,17 +270,22 @@ pub(crate) fn setup(scenario: &Scenario, program: usize, policy: usize) -> Color
     }
 }
 
-/// The colours that a program may use under a policy, if not all.
-pub(crate) fn of(scenario: &Scenario, program: usize, policy: usize) -> Option<String> {
-    let (own, colors) = shares(scenario, policy)?;
-    if let Some(set) = &own[program] {
-        return Some(set.to_string());
+/// The colours that a program may use under a policy, if not all: its own, or those that nobody owns.
+pub(crate) fn binding(scenario: &Scenario, program: usize, policy: usize) -> Option<ColorSet> {
+    let (mut own, colors) = shares(scenario, policy)?;
+    if let Some(set) = own[program].take() {
+        return Some(set);
     }
     let mut rest = ColorSet::first(colors);
     for color in own.iter().flatten().flat_map(ColorSet::iter) {
         rest.remove(color);
     }
-    (!rest.is_empty() && rest.len() < colors).then(|| rest.to_string())
+    (!rest.is_empty() && rest.len() < colors).then_some(rest)
+}
+
+/// The same in words.
+pub(crate) fn of(scenario: &Scenario, program: usize, policy: usize) -> Option<String> {
+    binding(scenario, program, policy).map(|set| set.to_string())
 }
 
 /// A policy in words, with everybody's colours.

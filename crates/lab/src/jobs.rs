@@ -84,7 +84,7 @@ pub(crate) fn jobs(scenario: &Scenario, inputs: &[Prepared]) -> Vec<Job> {
 }
 
 /// Whether a program runs alone, too.
-fn runs_alone(scenario: &Scenario, program: usize) -> bool {
+pub(crate) fn runs_alone(scenario: &Scenario, program: usize) -> bool {
     match scenario.alone {
         Alone::All => true,
         Alone::Targets => scenario.programs[program].role == Role::Target,

@@ -106,18 +106,25 @@ impl<'a> Kernels<'a> {
         jobs: &[Job],
         histories: Option<&'a Histories>,
     ) -> Self {
-        let mut slots: HashMap<Key, Slot> = HashMap::new();
+        let kernels = Self {
+            scenario,
+            slots: Mutex::default(),
+            histories,
+        };
+        kernels.expect(jobs);
+        kernels
+    }
+
+    /// These runs take kernels as well.
+    pub(crate) fn expect(&self, jobs: &[Job]) {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         for job in jobs {
-            let slot = slots.entry(key(scenario, job)).or_insert_with(|| Slot {
+            let slot = slots.entry(key(self.scenario, job));
+            let slot = slot.or_insert_with(|| Slot {
                 runs: 0,
                 made: None,
             });
             slot.runs += 1;
-        }
-        Self {
-            scenario,
-            slots: Mutex::new(slots),
-            histories,
         }
     }
 

@@ -10,6 +10,7 @@ pub mod colors;
 mod course;
 mod describe;
 mod failures;
+mod foresee;
 mod jobs;
 mod kernels;
 mod memory;
@@ -25,10 +26,11 @@ mod study;
 mod tally;
 
 pub use describe::machine_lines;
+pub use foresee::study;
 pub use kernels::Histories;
 pub use parts::Parts;
 pub use prepare::{Prepared, Recorder, opened, prepare};
-pub use study::{Hooks, StudyError, study};
+pub use study::{Hooks, StudyError};
 
 /// The rooms below, for those who show machines and features.
 pub use piebald_sim::rooms;

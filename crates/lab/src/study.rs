@@ -17,7 +17,7 @@ use std::{
 use piebald_report::{Role, Study};
 use piebald_sim::{
     CurveRequest, MapRequest, Outcome, ProgramSetup, Progress, Setup, SimError, Stay,
-    rooms::hw::Options,
+    rooms::{hw::Options, os_model::kernel::ColorLimit},
 };
 use piebald_units::Picos;
 use rayon::prelude::*;
@@ -73,6 +73,22 @@ pub enum StudyError {
         /// Why.
         problem: String,
     },
+    /// A program is sure to use up its colours. Nothing was run.
+    #[error(
+        "policy \"{policy}\": program \"{program}\": {} colors {} would be used up: it needs {needed} \
+         frames (4 KiB) before its measured part ends, and {}; {}",
+        if limit.reserved { "its" } else { "the unreserved" }, limit.colors, limit.held, limit.instead
+    )]
+    Colors {
+        /// Under this policy.
+        policy: String,
+        /// The program.
+        program: String,
+        /// Frames that it needs.
+        needed: u64,
+        /// The colours, and who has their frames when they are used up.
+        limit: Box<ColorLimit>,
+    },
     /// There can be no advice here.
     #[error("advise: {problem}")]
     Advise {
@@ -96,9 +112,9 @@ pub struct Lab<'a> {
 /// Runs a study.
 ///
 /// # Errors
-/// The first run that failed. A stop is no error once a repetition is complete:
+/// The first run that failed if none of any policy is left. A stop is no error once a repetition is complete:
 /// the study is then marked as partial.
-pub fn study(
+pub(crate) fn study(
     scenario: &Scenario,
     inputs: &[Prepared],
     hooks: Hooks<'_>,
@@ -169,6 +185,23 @@ impl<'a> Lab<'a> {
             kernels: Kernels::new(scenario, jobs, hooks.histories),
             meter: Meter::new(scenario, inputs, jobs),
         }
+    }
+
+    pub(crate) const fn scenario(&self) -> &'a Scenario {
+        self.scenario
+    }
+
+    pub(crate) const fn inputs(&self) -> &'a [Prepared] {
+        self.inputs
+    }
+
+    pub(crate) const fn kernels(&self) -> &Kernels<'a> {
+        &self.kernels
+    }
+
+    /// What ends the study early.
+    pub(crate) const fn stop(&self) -> Option<&'a AtomicBool> {
+        self.hooks.stop
     }
 
     /// The outcome of a run, or none if the study was stopped before its end.
@@ -283,7 +316,8 @@ impl<'a> Lab<'a> {
         }
     }
 
-    fn program(&self, at: usize, job: &Job, draw: u64) -> ProgramSetup {
+    /// A program of a run.
+    pub(crate) fn program(&self, at: usize, job: &Job, draw: u64) -> ProgramSetup {
         let entry = &self.scenario.programs[at];
         let input = &self.inputs[at];
         let start = mix(&[draw, 2, at as u64]) % START_SPREAD_PS;

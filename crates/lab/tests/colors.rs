@@ -82,22 +82,31 @@ fn a_program_keeps_its_colors_of_the_last_level_beside_a_scan() {
 
 #[test]
 fn colors_that_hold_too_little_end_their_policy_and_a_hint_goes_elsewhere() {
-    // One of 16 colours of 768 MiB has 48 MiB.
+    // One of 16 colours of 768 MiB has 48 MiB: room for one scan, not for two.
+    let other = "[[program]]\nname = \"other\"\nbuiltin = \"triad:30MiB\"\ncores = \"2\"\n\
+                 role = \"polluter\"\n[[policy]]\nname = \"stock\"";
     let big = TEXT
-        .replace("scan:24MiB", "scan:64MiB")
+        .replace("scan:24MiB", "scan:30MiB")
+        .replace("[[policy]]\nname = \"stock\"", other)
         .replace("warmup_refs = \"1800k\"", "warmup_refs = \"2M\"");
     let study = run(&big).expect("the other policies");
     let why = study.warnings.join("\n");
-    assert!(
-        why.contains("scan") && why.contains("pages of files"),
-        "{why}"
-    );
+    for part in [
+        "policy \"colors\": colors 15 may be used up: \"scan\" and \"other\" need ",
+        "of the 12288 frames of these colors",
+        "of their 12288 frames",
+        "pages of files",
+        "this policy is left out",
+    ] {
+        assert!(why.contains(part), "{part}: {why}");
+    }
     assert_eq!((study.complete, study.policies.len()), (false, 2));
     let hinting = big.replace(
         "role = \"polluter\"\n",
         "role = \"polluter\"\ncolors = \"15\"\nmode = \"hint\"\n",
     );
-    run(&hinting).unwrap();
+    let study = run(&hinting).expect("borrows");
+    assert!(study.complete && !study.warnings.join("\n").contains("used up"));
 }
 
 #[test]
@@ -262,7 +271,7 @@ fn colors_of_a_last_level_that_hashes_its_slices_are_those_of_the_hash() {
 
 #[test]
 fn what_a_failed_policy_leaves_is_kept_and_says_what_held_its_frames() {
-    // 64 MiB of the scan do not fit into one colour of 48 MiB beside what was in use before.
+    // One colour of 48 MiB does not hold 64 MiB, which is not foreseen of several threads.
     let text = TEXT
         .replace(
             "builtin = \"scan:24MiB\"",
@@ -270,10 +279,11 @@ fn what_a_failed_policy_leaves_is_kept_and_says_what_held_its_frames() {
         )
         .replace(
             "builtin = \"mergesort:3MiB\"",
-            "builtin = \"mergesort:64MiB\"",
+            "builtin = \"triad:size=64MiB,threads=2\"",
         )
-        .replace("colors = \"0-14\"", "colors = \"0\"")
-        .replace("warmup_refs = \"1800k\"", "warmup_refs = \"20M\"");
+        .replace("cores = \"1\"", "cores = \"2\"")
+        .replace("cores = \"0\"", "cores = \"0-1\"")
+        .replace("colors = \"0-14\"", "colors = \"0\"");
     let study = run(&text).expect("the other policies");
     let names: Vec<&str> = study.policies.iter().map(|p| p.name.as_str()).collect();
     assert_eq!(names, ["stock", "virtual"]);

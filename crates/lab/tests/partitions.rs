@@ -140,7 +140,7 @@ fn a_program_whose_share_is_too_small_fails_or_swaps() {
     let error = run(&small(big).replace("\"swap\"", "\"fail\"")).expect_err("a limit");
     for part in [
         "policy \"colors\": program \"b\": ",
-        "its colors 15 are used up",
+        "its colors 15 would be used up: it needs 25",
         "of their 1536 frames",
         "let pages leave memory (on_limit = \"swap\")",
     ] {

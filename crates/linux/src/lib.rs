@@ -40,8 +40,8 @@ pub use launch::{LaunchError, become_program};
 pub use load::{LoadError, Parameters, load, unload};
 pub use module::{Counters, Module, Moved, Status, Task, Tasks};
 pub use probe::{
-    Bench, BitRounds, BitVerdict, Candidate, Crowding, Effect, Facts, Hypervisor, Measured, Memory,
-    MemoryError, Outlook, Plan, Resctrl, Unmeasured, Verdict, bytes_of, candidates, effect_of,
-    judge, last_level, level_two, measure, unsupported,
+    Bench, BitRounds, BitVerdict, Candidate, Crowding, Effect, Facts, Hashed, Hypervisor, Measured,
+    Memory, MemoryError, Outlook, Plan, Resctrl, Unmeasured, Verdict, bytes_of, candidates,
+    effect_of, judge, last_level, level_two, measure, unsupported,
 };
 pub use sys::{hypervisor_name, release};

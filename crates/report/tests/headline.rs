@@ -173,3 +173,53 @@ fn equal_runs_are_called_equal() {
         "bzip2's slowdown is the same under lru as under buddy, repetition by repetition."
     );
 }
+
+/// Draws of a normal distribution, from a fixed seed (Box and Muller 1958).
+struct Noise(u64);
+
+impl Noise {
+    fn unit(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1);
+        ((self.0 >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    }
+
+    fn sample(&mut self, mean: f64, deviation: f64, n: usize) -> Vec<f64> {
+        let mut draw = || {
+            let (radius, angle) = (self.unit(), self.unit());
+            let normal = (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos();
+            mean + deviation * normal
+        };
+        (0..n).map(|_| draw()).collect()
+    }
+}
+
+/// Of so many studies with two policies and this slowdown, how many claim one.
+fn claims(studies: usize, slowdown: f64, n: usize, noise: &mut Noise) -> usize {
+    let mut claims = 0;
+    for _ in 0..studies {
+        let mut drawn = || {
+            let alone = noise.sample(100.0, 3.0, n);
+            let together = noise.sample(100.0 * (1.0 + slowdown), 3.0, n);
+            let (few, many) = (noise.sample(2.0, 0.2, n), noise.sample(2.0, 0.2, n));
+            program(&alone, &together, [&few, &many])
+        };
+        let policies = vec![("one", drawn()), ("other", drawn())];
+        let found = piebald_report::findings(&study(policies));
+        claims += usize::from(found.iter().any(|f| f.shown));
+    }
+    claims
+}
+
+#[test]
+fn noise_alone_is_claimed_to_be_an_effect_in_a_twentieth_of_studies_at_most() {
+    const STUDIES: usize = 2_000;
+    // A twentieth, and three standard deviations of the number of such studies.
+    let most = STUDIES / 20 + 3 * ((STUDIES as f64 * 0.05 * 0.95).sqrt() as usize);
+    for n in [3, 5, 10] {
+        let found = claims(STUDIES, 0.0, n, &mut Noise(n as u64));
+        assert!(found <= most, "{found} of {STUDIES} with {n} repetitions");
+    }
+    // An effect of ten standard deviations is found nearly always.
+    let found = claims(STUDIES, 0.3, 5, &mut Noise(1));
+    assert!(found > STUDIES * 9 / 10, "{found}");
+}

@@ -253,7 +253,7 @@ fn the_offline_bound_never_wins_and_the_distance_to_it_is_told() {
 
 #[test]
 fn equal_arms_give_no_claim_of_a_difference() {
-    for n in 1..100u64 {
+    for n in 1..=100u64 {
         let replay = pair([n * 7 % 997; 2], [n as f64; 2]);
         let text = sentences(&replay);
         for word in [

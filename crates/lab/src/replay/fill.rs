@@ -158,6 +158,9 @@ pub(super) fn notes(replay: &mut Replay, stream: &CallStream, survey: &Survey, j
         Merge::InTurn => notes
             .push("the traces give a request each in turn, whatever times they have".to_owned()),
     }
+    if replay.traces.len() > 1 && stream.targets().contains(&TargetKind::Id) {
+        notes.push("objects of different traces are different, whatever their names".to_owned());
+    }
     if !survey.pages.is_exact() {
         notes.push(
             "the number of different pages is estimated (standard error about 0.02 %)".to_owned(),

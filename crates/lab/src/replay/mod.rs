@@ -14,6 +14,7 @@ mod passes;
 mod plan;
 mod sized;
 mod sizes;
+mod timed;
 
 use std::path::PathBuf;
 
@@ -151,6 +152,7 @@ pub fn replay(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, Repla
     if request.input.paths.is_empty() {
         return Err(ReplayError::Nothing("trace"));
     }
+    check_twice(&request.input)?;
     if request.policies.is_empty() {
         return Err(ReplayError::Nothing("policy"));
     }
@@ -158,6 +160,22 @@ pub fn replay(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, Repla
         return Err(ReplayError::Nothing("size"));
     }
     passes::run(request, hooks)
+}
+
+/// A trace that is merged with itself makes each of its requests twice, the second one a hit.
+fn check_twice(input: &InputSetup) -> Result<(), ReplayError> {
+    let paths = &input.paths;
+    let twice = (1..paths.len()).find(|at| paths[..*at].contains(&paths[*at]));
+    match twice.filter(|_| input.align == Align::Stamps) {
+        None => Ok(()),
+        Some(at) => Err(ReplayError::Choice {
+            what: "trace",
+            value: paths[at].display().to_string(),
+            problem: "is given twice; allowed: once, or with --align start or --align turn, where \
+                      each is a source of its own"
+                .into(),
+        }),
+    }
 }
 
 /// The title of traces: their file names.

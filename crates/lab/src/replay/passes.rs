@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use piebald_report::{REPLAY_SCHEMA, Replay, ReplayPolicy};
 use piebald_sim::replay::{
-    Batch, CallStream, DriverError, InputSetup, InstanceError, Survey, cache_instance,
+    Batch, CallStream, DriverError, InputSetup, InstanceError, Pace, Survey, cache_instance,
     disk_instance, next_uses,
 };
 use piebald_sim::rooms::hw::disk::DiskSpec;
@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use super::curves::Curves;
 use super::disk::{Parts, device, readahead, side};
 use super::plan::{Job, Known, MIN, Plan, described, stopped};
-use super::{ReplayError, ReplayRequest, fill, sized, sizes};
+use super::{ReplayError, ReplayRequest, fill, sized, sizes, timed};
 use crate::{near, study::Hooks};
 
 /// Replays as asked.
@@ -25,10 +25,14 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
     let began = Instant::now();
     let spec = device(&request.device)?;
     readahead(&request.readahead)?;
-    let setup = InputSetup {
+    check_pace(request, spec.as_ref())?;
+    let mut setup = InputSetup {
         number_ids: spec.is_some(),
         ..request.input.clone()
     };
+    if request.pace == Pace::Timed {
+        setup = timed::sorted(setup, hooks)?;
+    }
     let sizes = sized::spread(&setup, hooks)?;
     let objects = sized::take_their_bytes(request, &sizes);
     let (plan, footprint) = match objects {
@@ -91,6 +95,7 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
     }
     fill::traces(&mut replay, request, &stream, &survey);
     fill::notes(&mut replay, &stream, &survey, &jobs);
+    timed::note(&mut replay, request, &stream);
     sized::note(&mut replay, &sizes, footprint.as_ref());
     replay.host_seconds = began.elapsed().as_secs_f64();
     Ok(replay)
@@ -205,6 +210,22 @@ fn check(request: &ReplayRequest, spec: Option<&DiskSpec>) -> Result<(), ReplayE
         });
     }
     Ok(())
+}
+
+/// Without a device calls take no time, so that nothing but their order can be followed.
+fn check_pace(request: &ReplayRequest, spec: Option<&DiskSpec>) -> Result<(), ReplayError> {
+    let value = match request.pace {
+        _ if spec.is_some() => return Ok(()),
+        Pace::Serial => return Ok(()),
+        Pace::Ordered => "ordered",
+        Pace::Tasks => "tasks",
+        Pace::Timed => "timed",
+    };
+    Err(ReplayError::Choice {
+        what: "pace",
+        value: value.to_owned(),
+        problem: "calls take no time without a device; allowed with --device none: serial".into(),
+    })
 }
 
 /// A warm-up that leaves nothing to count is refused.

@@ -34,22 +34,47 @@ pub fn bytes_of(cache: &CacheFacts) -> u64 {
         .saturating_mul(cache.line)
 }
 
-/// First bit above the index of a cache with a linear index. Sets that are no power of two
-/// (slices) are taken down to one.
+/// A last level in which a hash of the address chooses the set: its sets are no power of two, so
+/// they are not numbered by address bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the last level (L{level}) has {sets} sets, which is no power of two: a hash of many address \
+     bits chooses among them, and single bits make no colors that could be timed; allowed: a power \
+     of two"
+)]
+pub struct Hashed {
+    /// Its level.
+    pub level: u64,
+    /// Its sets.
+    pub sets: u64,
+}
+
+/// First bit above the index of a cache with a linear index. A second level whose sets are no
+/// power of two counts as the next smaller one.
 fn end_of_index(cache: &CacheFacts) -> u32 {
     cache.sets.max(1).ilog2() + cache.line.max(1).ilog2()
 }
 
 /// The candidates, by rising bit; none if the last level has no index bit above the page.
-pub fn candidates(caches: &[CacheFacts]) -> Vec<Candidate> {
-    let end = last_level(caches).map_or(0, end_of_index);
+///
+/// # Errors
+/// [`Hashed`] if the last level cannot have a linear index.
+pub fn candidates(caches: &[CacheFacts]) -> Result<Vec<Candidate>, Hashed> {
+    let last = last_level(caches);
+    if let Some(cache) = last.filter(|cache| !cache.sets.is_power_of_two()) {
+        return Err(Hashed {
+            level: cache.level,
+            sets: cache.sets,
+        });
+    }
+    let end = last.map_or(0, end_of_index);
     let shared = level_two(caches).map_or(0, end_of_index);
     let bits = PAGE_SHIFT..end.max(PAGE_SHIFT);
-    bits.map(|bit| Candidate {
+    let of = |bit| Candidate {
         bit,
         in_level_two: bit < shared,
-    })
-    .collect()
+    };
+    Ok(bits.map(of).collect())
 }
 
 #[cfg(test)]
@@ -76,7 +101,7 @@ mod tests {
             cache(2, Holds::Unified, 8, 512),
             cache(3, Holds::Unified, 16, 8192),
         ];
-        let found = candidates(&caches);
+        let found = candidates(&caches).expect("linear");
         let bits: Vec<_> = found.iter().map(|c| (c.bit, c.in_level_two)).collect();
         let expected: Vec<_> = (12..19).map(|bit| (bit, bit < 15)).collect();
         assert_eq!(bits, expected);
@@ -89,15 +114,34 @@ mod tests {
             cache(2, Holds::Unified, 16, 2048),
         ];
         assert_eq!(level_two(&caches), None);
-        let found = candidates(&caches);
+        let found = candidates(&caches).expect("linear");
         assert_eq!(found.len(), 5);
         assert!(found.iter().all(|c| !c.in_level_two));
     }
 
     #[test]
-    fn slices_that_are_no_power_of_two_are_taken_down_to_one() {
-        let found = candidates(&[cache(3, Holds::Unified, 11, 49152)]);
-        assert_eq!(found.last().map(|c| c.bit), Some(20));
+    fn a_last_level_whose_sets_are_no_power_of_two_has_none_that_could_be_timed() {
+        for sets in [0, 12_288, 49_152, 491_520] {
+            let caches = [
+                cache(2, Holds::Unified, 16, 2048),
+                cache(3, Holds::Unified, 16, sets),
+            ];
+            let hashed = Hashed { level: 3, sets };
+            assert_eq!(candidates(&caches), Err(hashed));
+            assert!(
+                hashed
+                    .to_string()
+                    .contains(&format!("(L3) has {sets} sets"))
+            );
+        }
+        // What is told of other levels does not matter.
+        let caches = [
+            cache(1, Holds::Data, 12, 48),
+            cache(2, Holds::Unified, 20, 1280),
+            cache(3, Holds::Unified, 16, 8192),
+        ];
+        let found = candidates(&caches).expect("linear");
+        assert_eq!(found.last().map(|c| c.bit), Some(18));
     }
 
     #[test]
@@ -106,12 +150,13 @@ mod tests {
         vast.line = 1 << 20;
         assert_eq!(bytes_of(&vast), u64::MAX);
         assert_eq!(bytes_of(&cache(3, Holds::Unified, 16, 8192)), 8 << 20);
-        assert_eq!(candidates(&[vast]).last().map(|c| c.bit), Some(51));
+        let found = candidates(&[vast]).expect("linear");
+        assert_eq!(found.last().map(|c| c.bit), Some(51));
     }
 
     #[test]
     fn caches_within_a_page_have_none() {
-        assert_eq!(candidates(&[cache(1, Holds::Data, 8, 64)]), []);
-        assert_eq!(candidates(&[]), []);
+        assert_eq!(candidates(&[cache(1, Holds::Data, 8, 64)]), Ok(vec![]));
+        assert_eq!(candidates(&[]), Ok(vec![]));
     }
 }

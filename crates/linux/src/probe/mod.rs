@@ -3,7 +3,8 @@
 //! * [`Facts`]: what the kernel tells: caches, hypervisor, huge pages, resctrl;
 //! * [`candidates`]: address bits above the page that would index the caches if their index
 //!   were linear. That they do is a guess: the last levels of today hash it, and inside a
-//!   virtual machine addresses are not those of the memory;
+//!   virtual machine addresses are not those of the memory. Where the number of sets rules it
+//!   out, nothing is measured;
 //! * [`measure`]: what each of these bits does, timed on this computer;
 //! * [`judge`]: the verdict.
 //!
@@ -15,7 +16,7 @@ mod measure;
 mod memory;
 mod verdict;
 
-pub use bits::{Candidate, bytes_of, candidates, last_level, level_two};
+pub use bits::{Candidate, Hashed, bytes_of, candidates, last_level, level_two};
 pub(crate) use facts::available_bytes;
 pub use facts::{Facts, Hypervisor, Resctrl, unsupported};
 pub use measure::{Bench, BitRounds, Crowding, Measured, Plan, Unmeasured, measure};

@@ -205,8 +205,9 @@ impl Kernel {
         .into()
     }
 
-    /// How many frames of these colours each kind of owner has.
-    fn holders_of(&self, set: &ColorSet, program: u16) -> ColorHolders {
+    /// How many frames of these colours each kind of owner has; `program` is the one whose memory is
+    /// its own.
+    pub fn holders_of(&self, set: &ColorSet, program: u16) -> ColorHolders {
         let mut held = ColorHolders::default();
         for frame in (0..self.total_frames()).filter(|f| self.is_in(set, *f as u32)) {
             held.frames += 1;

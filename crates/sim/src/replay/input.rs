@@ -6,13 +6,15 @@ use std::path::PathBuf;
 use piebald_policy::contract::replacement::PageRef;
 use piebald_trace::about::Origin;
 use piebald_trace::block::{
-    BlockError, BlockTrace, Format, Nanos, Op, Options, PageShift, Request, Space, Target,
-    TargetKind,
+    BlockError, Format, Nanos, Notes, Op, Options, PageShift, Request, Space, Target, TargetKind,
 };
 
 use super::cache::{Reference, Use};
-use super::excerpt::{Cutter, Excerpt};
+use piebald_units::Picos;
+
+use super::excerpt::Excerpt;
 use super::index::{PageIndex, PageKey};
+use super::source::Source;
 
 /// Pages of a space that keys can name: 2^40, which is 4 PiB in pages of 4 KiB.
 const PAGE_BITS: u32 = 40;
@@ -104,6 +106,19 @@ pub enum InputError {
         /// Its length.
         pages: u64,
     },
+    /// Too many requests lie within the largest step back of a trace's stamps.
+    #[error(
+        "{trace}: its stamps step back by up to {}, within which lie more than {held} requests: too \
+         many to be sorted by their times; allowed: another --pace, or a sorted trace", picos(*step)
+    )]
+    Unsorted {
+        /// The trace.
+        trace: String,
+        /// The largest step back.
+        step: Nanos,
+        /// Requests that are held back at most.
+        held: usize,
+    },
     /// The stamps of several traces do not count from the same moment.
     #[error(
         "{first} and {other} cannot be merged by their times: {why}; allowed: --align start \
@@ -125,6 +140,10 @@ pub enum InputError {
     },
 }
 
+fn picos(time: Nanos) -> Picos {
+    Picos::from_ns(time.0).unwrap_or(Picos::MAX)
+}
+
 /// Which traces, and how they are read.
 #[derive(Clone, Debug, Default)]
 pub struct InputSetup {
@@ -141,6 +160,9 @@ pub struct InputSetup {
     pub excerpt: Excerpt,
     /// How the times of several traces belong together.
     pub align: Align,
+    /// Largest step back of each trace's stamps ([`Notes`]), if its requests are to come in the
+    /// order of their stamps; empty = they come as they stand there.
+    pub sorted: Vec<Nanos>,
 }
 
 /// How the times of several traces belong together.
@@ -154,19 +176,6 @@ pub enum Align {
     Start,
     /// Each gives a request in turn, whatever their times are.
     Turn,
-}
-
-/// One trace of the stream.
-struct Source {
-    trace: BlockTrace,
-    cutter: Option<Cutter>,
-    /// What the trace gave last, where it is cut.
-    raw: Vec<Request>,
-    pending: Vec<Request>,
-    next: usize,
-    begin: Option<Nanos>,
-    done: bool,
-    requests: u64,
 }
 
 /// How several traces become one stream.
@@ -209,17 +218,8 @@ impl CallStream {
     /// A trace cannot be opened or its format is not known.
     pub fn open(setup: &InputSetup) -> Result<Self, InputError> {
         let mut sources = Vec::new();
-        for path in &setup.paths {
-            sources.push(Source {
-                trace: BlockTrace::open(path, setup.options.clone())?,
-                cutter: Cutter::new(&setup.excerpt, setup.page),
-                raw: Vec::new(),
-                pending: Vec::new(),
-                next: 0,
-                begin: None,
-                done: false,
-                requests: 0,
-            });
+        for (nth, path) in setup.paths.iter().enumerate() {
+            sources.push(Source::open(path, setup, setup.sorted.get(nth).copied())?);
         }
         let names: Vec<String> = setup
             .paths
@@ -266,6 +266,17 @@ impl CallStream {
     /// Requests read so far of each trace.
     pub fn requests(&self) -> Vec<u64> {
         self.sources.iter().map(|s| s.requests).collect()
+    }
+
+    /// What was noted of each trace so far.
+    pub fn notes(&self) -> Vec<Notes> {
+        self.sources.iter().map(|s| s.trace.notes()).collect()
+    }
+
+    /// Has each trace stamps? Those of some formats are known once its first requests are.
+    pub fn stamped(&self) -> Vec<bool> {
+        let stamped = |s: &Source| s.requests == 0 || s.trace.origin() != Origin::Absent;
+        self.sources.iter().map(stamped).collect()
     }
 
     /// Records of each trace that lenient reading left out, by what was wrong.
@@ -572,47 +583,6 @@ const fn counts_from(origin: Origin) -> &'static str {
         Origin::OfDay => "midnight",
         Origin::Shared => "the clock of a tracing run",
         Origin::Relative => "a moment of this trace alone",
-    }
-}
-
-impl Source {
-    /// Is there a request?
-    fn ready(&mut self) -> Result<bool, BlockError> {
-        if self.next < self.pending.len() {
-            return Ok(true);
-        }
-        self.next = 0;
-        self.pending.clear();
-        while !self.done && self.pending.is_empty() {
-            self.fetch()?;
-        }
-        Ok(!self.pending.is_empty())
-    }
-
-    /// Fills `pending`; nothing may be due yet of what the trace gave.
-    fn fetch(&mut self) -> Result<(), BlockError> {
-        let Some(cutter) = &mut self.cutter else {
-            self.done = !self.trace.next_batch(&mut self.pending)?;
-            return Ok(());
-        };
-        self.raw.clear();
-        let more = self.trace.next_batch(&mut self.raw)?;
-        self.done = !cutter.take(&self.raw, &mut self.pending) || !more;
-        if self.done {
-            cutter.finish(&mut self.pending);
-        }
-        Ok(())
-    }
-
-    /// Stamp of the next request.
-    fn stamp(&self) -> u64 {
-        self.pending[self.next].time.unwrap_or_default().0
-    }
-
-    /// Time of the next request since the first.
-    fn time(&self) -> u64 {
-        let time = self.pending[self.next].time.unwrap_or_default();
-        time.0.saturating_sub(self.begin.unwrap_or(time).0)
     }
 }
 

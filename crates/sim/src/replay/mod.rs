@@ -20,6 +20,8 @@ mod marks;
 mod paging;
 mod sampled;
 mod sized;
+mod sorter;
+mod source;
 mod survey;
 
 pub use cache::{ByteCounts, Cache, HitCounts, Reference, Use};

@@ -188,12 +188,12 @@ impl Sink<'_> {
     /// An opaque block.
     pub fn id(
         &mut self,
-        (time, op): (Option<Nanos>, Op),
+        (time, task, op): (Option<Nanos>, u32, Op),
         id: u64,
         bytes: Option<u32>,
         next: NextUse,
     ) {
-        self.push(time, 0, op, Target::Id { id, bytes, next }, false);
+        self.push(time, task, op, Target::Id { id, bytes, next }, false);
     }
 
     fn push(&mut self, time: Option<Nanos>, task: u32, op: Op, target: Target, empty: bool) {

@@ -45,6 +45,35 @@ fn a_header_is_passed_over_or_names_the_columns() {
 }
 
 #[test]
+fn processes_are_numbers_of_32_bits() {
+    let list = "process=1,id=2,size=3";
+    assert_eq!(
+        told("4294967295 5 9\n0x10 5 9\n", list),
+        ["#0 - 4294967295 read block 5", "#1 - 16 read block 5"]
+    );
+    assert_eq!(
+        told("ff 5 9\n", "process=1:hex,id=2"),
+        ["#0 - 255 read block 5"]
+    );
+    for (text, value) in [("4294967296 5 9\n", "4294967296"), ("-1 5 9\n", "-1")] {
+        let mut trace = open(text.as_bytes(), described(list));
+        let error = trace.next_batch(&mut Vec::new()).expect_err(value);
+        let said = error.to_string();
+        assert!(
+            said.contains("the process") && said.contains(value),
+            "{said}"
+        );
+    }
+    for (list, says) in [
+        ("process=1:s,id=2", "process is"),
+        ("process=1,process=2,id=3", "process is given twice"),
+    ] {
+        let error = list.parse::<Columns>().expect_err(list).to_string();
+        assert!(error.contains(says), "{error}");
+    }
+}
+
+#[test]
 fn lines_of_fiu_are_sectors_between_blanks() {
     // ns, process id, process, sector, sectors, W or R, major, minor, hash of the content.
     let text = "89966000001 4892 logd 904265560 8 W 6 0 531e7798\n\
@@ -52,11 +81,11 @@ fn lines_of_fiu_are_sectors_between_blanks() {
     assert_eq!(
         told(
             text,
-            "time=1:ns,offset=4:sector,size=5:sector,op=6,device=7+8"
+            "time=1:ns,process=2,offset=4:sector,size=5:sector,op=6,device=7+8"
         ),
         [
-            "#0 89966000001 0 write disk 6.0 sectors 904265560+8",
-            "#1 89970000000 0 read disk 8.1 sectors 1000+16",
+            "#0 89966000001 4892 write disk 6.0 sectors 904265560+8",
+            "#1 89970000000 1001 read disk 8.1 sectors 1000+16",
         ]
     );
     // A blank in a name shifts what is behind it, and the line is refused.

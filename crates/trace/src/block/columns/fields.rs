@@ -25,6 +25,8 @@ pub(crate) enum Digits {
 pub(crate) struct Fields<C> {
     pub time: Option<Moment<C>>,
     pub op: Option<Direction<C>>,
+    /// Who asks; everybody is one process without it.
+    pub process: Option<Process<C>>,
     /// Columns that name the volume together; one volume if there are none.
     pub device: Vec<C>,
     pub what: What<C>,
@@ -46,6 +48,13 @@ pub(crate) struct Moment<C> {
     /// Nanoseconds are the number times 10 to the power of this; `None` for a number that gives an
     /// order and no time.
     pub shift: Option<usize>,
+    pub digits: Digits,
+}
+
+/// The number of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Process<C> {
+    pub column: C,
     pub digits: Digits,
 }
 
@@ -139,6 +148,13 @@ impl<C> Fields<C> {
                 Some(op) => Some(Direction {
                     column: place("op", &op.column)?,
                     words: op.words.clone(),
+                }),
+            },
+            process: match &self.process {
+                None => None,
+                Some(process) => Some(Process {
+                    column: place("process", &process.column)?,
+                    digits: process.digits,
                 }),
             },
             device: {

@@ -5,14 +5,15 @@ use std::str::FromStr;
 use piebald_units::Bytes;
 
 use super::fields::{
-    Column, Digits, Direction, Fields, Id, IdKind, Moment, Others, Quantity, Size, What, Words,
+    Column, Digits, Direction, Fields, Id, IdKind, Moment, Others, Process, Quantity, Size, What,
+    Words,
 };
 use super::split::Separator;
 use crate::quote::shorten;
 
 /// Words that a list may begin its items with.
-pub const FIELDS: [&str; 8] = [
-    "time", "op", "offset", "size", "id", "device", "sep", "header",
+pub const FIELDS: [&str; 9] = [
+    "time", "op", "offset", "size", "id", "device", "process", "sep", "header",
 ];
 
 /// A line is no longer than 16384 bytes.
@@ -32,6 +33,7 @@ const ID: &str = "COLUMN for numbers, COLUMN:hex for hexadecimal ones, COLUMN:te
 const OP: &str = "COLUMN, or with other words than r and w COLUMN:READ/WRITE or \
                   COLUMN:READ/WRITE/PASSED, each a word or several with + between them, all of them \
                   different; a PASSED of * is any other word";
+const PROCESS: &str = "COLUMN for numbers, COLUMN:hex for hexadecimal ones";
 const SEPARATOR: &str = "comma, tab, semicolon or blanks";
 const HEADER: &str = "the number of lines before the first record, 0 to 1000; 1 or more if columns \
                       are given by their names";
@@ -125,6 +127,7 @@ struct Draft<'a> {
     size: Option<&'a str>,
     id: Option<Id<Column>>,
     device: Option<Vec<Column>>,
+    process: Option<Process<Column>>,
     separator: Option<Separator>,
     header: Option<u64>,
 }
@@ -157,6 +160,7 @@ impl<'a> Draft<'a> {
             "size" => self.size.replace(says).is_some(),
             "id" => self.id.replace(id(says)?).is_some(),
             "device" => self.device.replace(device(says)?).is_some(),
+            "process" => self.process.replace(process(says)?).is_some(),
             "sep" => self.separator.replace(separator(says)?).is_some(),
             _ => self.header.replace(header(says)?).is_some(),
         };
@@ -172,6 +176,7 @@ impl<'a> Draft<'a> {
             time: self.time,
             op: self.op,
             device: self.device.unwrap_or_default(),
+            process: self.process,
             what,
         };
         let columns = Columns {
@@ -286,6 +291,15 @@ fn moment(says: &str) -> Result<Moment<Column>, ColumnsError> {
         shift,
         digits,
     })
+}
+
+fn process(says: &str) -> Result<Process<Column>, ColumnsError> {
+    let (column, mut words) = parts("process", says)?;
+    let digits = digits(&mut words);
+    match words.is_empty() {
+        true => Ok(Process { column, digits }),
+        false => Err(refuse("process", says, PROCESS)),
+    }
 }
 
 fn unit(words: &[&str]) -> Option<u64> {

@@ -49,6 +49,6 @@ fn line(line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint> {
     let id = plain(word)
         .or_else(|| hex_prefixed("the block", word).ok())
         .ok_or_else(|| Complaint::text("the block", word, BLOCK))?;
-    sink.id((None, Op::Read), id, None, NextUse::Unknown);
+    sink.id((None, 0, Op::Read), id, None, NextUse::Unknown);
     Ok(())
 }

@@ -199,7 +199,7 @@ impl Record {
             None => sink.state.passed.others += 1,
             Some(op) => {
                 let time = Nanos(u64::from(self.seconds) * 1_000_000_000);
-                sink.id((Some(time), op), self.object, Some(size), next);
+                sink.id((Some(time), 0, op), self.object, Some(size), next);
             }
         }
         Ok(())

@@ -105,6 +105,6 @@ const TRAITS: Traits = Traits {
 };
 
 fn take(id: impl Into<u64>, sink: &mut Sink<'_>) -> Result<(), Complaint> {
-    sink.id((None, Op::Read), id.into(), None, NextUse::Unknown);
+    sink.id((None, 0, Op::Read), id.into(), None, NextUse::Unknown);
     Ok(())
 }

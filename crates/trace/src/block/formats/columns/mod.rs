@@ -18,7 +18,7 @@ use fit::{Places, is_comment};
 
 use super::super::columns::Columns;
 use super::super::columns::fields::{
-    Digits, Direction, IdKind, Moment, Others, Quantity, Size, What, Words, usual,
+    Digits, Direction, IdKind, Moment, Others, Process, Quantity, Size, What, Words, usual,
 };
 use super::super::names::MAX_NAME_BYTES;
 use super::super::reader::{Entry, Looks, Parse};
@@ -53,6 +53,10 @@ pub(crate) const ENTRY: Entry = Entry {
                     "length in the unit of the list, or the same for all",
                 ),
                 ("device", "name of the volume; may be missing"),
+                (
+                    "process",
+                    "number of the process that asks, below 2^32; may be missing",
+                ),
             ],
             sample: "0,R,4096,8192,5\n",
         },
@@ -169,19 +173,23 @@ impl Table {
             sink.state.passed.others += 1;
             return Ok(());
         };
+        let task = match &fields.process {
+            Some(process) => process.read(cell(process.column))?,
+            None => 0,
+        };
         let device = fields.device.iter().map(|n| cell(*n));
         match &fields.what {
             What::Place { offset, size } => {
                 let offset = offset.read("the offset", cell(offset.column))?;
                 let size = size.read(cell)?;
                 let device = volume(device, sink)?;
-                sink.bytes((time, 0, op), device, offset, size)
+                sink.bytes((time, task, op), device, offset, size)
             }
             What::Object { id, size } => {
                 let size = size.as_ref().map(|size| size.read(cell)).transpose()?;
                 let bytes = size.map(small).transpose()?;
                 let id = names.object(id.kind, cell(id.column), device)?;
-                sink.id((time, op), id, bytes, NextUse::Unknown);
+                sink.id((time, task, op), id, bytes, NextUse::Unknown);
                 Ok(())
             }
         }
@@ -239,6 +247,14 @@ impl Moment<usize> {
                 .ok_or_else(|| Complaint::text("the time", text, allowed))?,
         };
         Ok(Some(Nanos(time)))
+    }
+}
+
+impl Process<usize> {
+    fn read(&self, text: &[u8]) -> Result<u32, Complaint> {
+        let number = self.digits.read("the process", text)?;
+        let allowed = "a number from 0 to 4294967295";
+        u32::try_from(number).map_err(|_| Complaint::text("the process", text, allowed))
     }
 }
 
