@@ -72,7 +72,7 @@ const GROUP_HEAD: i32 = 22;
 const GROUP_GAP: i32 = 8;
 const AXIS: i32 = 44;
 const TOP: i32 = 4;
-const LABEL_CHARS: usize = 18;
+const LABEL_CHARS: usize = 24;
 /// An interval may stretch the axis to this many times the largest bar; beyond,
 /// it is cut at the edge, since two repetitions have intervals that would make
 /// every bar a dot.

@@ -196,7 +196,8 @@ fn slowdowns(study: &Study, marks: &Marks) -> Result<Option<Section>, ReportErro
         .to_owned();
     let remarks = marks.remarks();
     if !remarks.is_empty() {
-        text += " A hatched bar with a letter is not claimed, for the reason below.";
+        text += " A hatched bar with a letter is not claimed, for the reason below; \
+                 polluters are not judged.";
     }
     let mut out = section("Slowdown", &text, vec![figure], "one");
     out.remarks = remarks;

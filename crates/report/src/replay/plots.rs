@@ -30,14 +30,15 @@ const TIP_STEP: f64 = 1.0 / 50.0;
 /// than this: then the policies could not be told apart.
 const ZOOM: f64 = 0.25;
 
-/// Edges of a curve's fall that do not count, as a share of it.
-const KNEE_EDGE: f64 = 0.05;
+/// Edges of a curve's fall that do not count, as a share of it: its slow beginning would hide the
+/// rest again.
+const KNEE_EDGE: f64 = 0.2;
 /// Least fall of a curve that is worth a picture of its own, in percentage points.
 const KNEE_FALL: f64 = 20.0;
 /// A fall on a larger part of the axis than this is seen without one.
 const KNEE_SHARE: f64 = 0.35;
 /// Room on both sides of a fall, as a share of it.
-const KNEE_MARGIN: f64 = 0.15;
+const KNEE_MARGIN: f64 = 0.3;
 
 /// Pictures and the tables that belong to them.
 pub(super) struct Plots {
@@ -452,7 +453,7 @@ fn curves(grid: &Grid<'_>) -> Result<Section, ReportError> {
     Ok(out)
 }
 
-/// The sizes between which the steepest curve makes nine tenths of its fall, if that is a small
+/// The sizes between which the steepest curve makes most of its fall, if that is a small
 /// part of the axis: the rest of the picture hides what happens there.
 fn knee(lines: &[Line], x: &Axis) -> Option<[f64; 2]> {
     let of = |line: &Line| {
