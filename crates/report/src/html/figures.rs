@@ -5,7 +5,6 @@ use crate::{
     chart::{Bar, BarChart, BarRow, EMPTY, Group, KERNEL, bar_chart, color, miss_curves, set_map},
     course,
     format::{Kind, cell, clean, number, short},
-    marks::Marks,
     rows,
 };
 
@@ -31,12 +30,19 @@ pub(crate) struct Figure {
     pub svg: String,
 }
 
+/// The mark of a slowdown by policy and program, if it is not claimed.
+type Mark<'m> = &'m dyn Fn(&str, &str) -> Option<String>;
+
 const PHASES: &str = "Pale bars: the program alone. Solid bars: beside the others.";
 
 /// All sections that the study has data for.
-pub(crate) fn sections(study: &Study, marks: &Marks) -> Result<Vec<Section>, ReportError> {
+pub(crate) fn sections(
+    study: &Study,
+    mark: Mark<'_>,
+    remarks: Vec<String>,
+) -> Result<Vec<Section>, ReportError> {
     let all = [
-        slowdowns(study, marks)?,
+        slowdowns(study, mark, remarks)?,
         misses(study)?,
         speed_and_memory(study)?,
         curves(study)?,
@@ -66,7 +72,7 @@ fn section(title: &str, text: &str, figures: Vec<Option<Figure>>, layout: &'stat
 /// the bars of a row: the sample and whether it belongs to the phase alone.
 fn groups<'a, F>(
     study: &'a Study,
-    marks: Option<&Marks>,
+    mark: Option<Mark<'_>>,
     kind: &Kind,
     factor: f64,
     pick: F,
@@ -80,7 +86,7 @@ where
         let bars: Vec<Bar> = bars
             .iter()
             .map(|(s, pale)| {
-                let mark = marks.and_then(|m| m.mark(&policy.name, name));
+                let mark = mark.and_then(|mark| mark(&policy.name, name));
                 bar(s, *pale, kind, factor, [&policy.name, name]).marked(mark)
             })
             .collect();
@@ -133,7 +139,7 @@ const HALF: u32 = 530;
 
 fn bars(
     study: &Study,
-    marks: Option<&Marks>,
+    mark: Option<Mark<'_>>,
     width: u32,
     [title, name]: [&str; 2],
     kind: &Kind,
@@ -162,7 +168,7 @@ fn bars(
             format!("{} [{unit}]", clean(name))
         },
         width,
-        groups: groups(study, marks, kind, scale.factor, pick),
+        groups: groups(study, mark, kind, scale.factor, pick),
     };
     Ok(bar_chart(&chart)?.map(|svg| Figure {
         title: clean(title),
@@ -185,16 +191,19 @@ fn both<'a>(
     pairs.collect()
 }
 
-fn slowdowns(study: &Study, marks: &Marks) -> Result<Option<Section>, ReportError> {
+fn slowdowns(
+    study: &Study,
+    mark: Mark<'_>,
+    remarks: Vec<String>,
+) -> Result<Option<Section>, ReportError> {
     let title = "Slowdown of each program beside the others";
     let kind = Kind::Change;
-    let figure = bars(study, Some(marks), WIDE, [title, "slowdown"], &kind, |p| {
+    let figure = bars(study, Some(mark), WIDE, [title, "slowdown"], &kind, |p| {
         p.slowdown.iter().map(|s| (s, false)).collect()
     })?;
     let mut text = "Time together / time alone - 1. Lines over the bars are 95 % intervals; \
                     a bar whose line reaches 0 may be chance."
         .to_owned();
-    let remarks = marks.remarks();
     if !remarks.is_empty() {
         text += " A hatched bar with a letter is not claimed, for the reason below; \
                  polluters are not judged.";

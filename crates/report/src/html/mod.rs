@@ -81,7 +81,11 @@ pub fn to_html(study: &Study) -> Result<String, ReportError> {
             .iter()
             .map(|p| (clean(&p.name), clean(&p.description)))
             .collect(),
-        sections: sections(study, &marks)?,
+        sections: sections(
+            study,
+            &|policy, program| marks.mark(policy, program),
+            marks.remarks(),
+        )?,
         advice: study.advice.iter().flat_map(advice::tables).collect(),
         regions: regions(study, &marks),
         numbers: program_numbers(study, &marks),
