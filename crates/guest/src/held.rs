@@ -65,6 +65,7 @@ pub(crate) fn set_map(
         owners,
         times_ps: level.samples.iter().map(|s| s.time_ps).collect(),
         shares,
+        speeds: Vec::new(),
     })
 }
 

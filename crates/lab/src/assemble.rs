@@ -2,10 +2,10 @@
 
 use piebald_report::{
     LevelMpki, MachineSummary, Metrics, MissCurve, Occupancy, PolicyResult, ProgramResult,
-    RegionCheck, RegionFigures, RegionResult, RegionSet, Sample, SetMap, Study,
+    RegionCheck, RegionFigures, RegionResult, RegionSet, Sample, SetMap, SetMapSpeed, Study,
 };
 use piebald_sim::{
-    Outcome,
+    MapSample, Outcome,
     rooms::hw::{Features, Machine, Options, spec::MachineSpec},
 };
 use piebald_units::{CoreSet, Picos};
@@ -505,8 +505,30 @@ impl Results<'_> {
             owners,
             times_ps: outcome.map.iter().map(|s| s.time.0).collect(),
             shares,
+            speeds: (programs.iter().enumerate())
+                .map(|(place, program)| SetMapSpeed {
+                    program: self.scenario.programs[*program].name.clone(),
+                    instr_per_ns: speeds(&outcome.map, place),
+                })
+                .collect(),
         })
     }
+}
+
+/// Instructions per nanosecond of a program from each sample of a map to the next.
+fn speeds(map: &[MapSample], program: usize) -> Vec<f64> {
+    let speed = |pair: &[MapSample]| {
+        let [before, after] = [&pair[0], &pair[1]].map(|s| s.instructions.get(program));
+        let made = after?.checked_sub(*before?)?;
+        let ps = pair[1]
+            .time
+            .0
+            .checked_sub(pair[0].time.0)
+            .filter(|ps| *ps > 0)?;
+        Some(1e3 * made as f64 / ps as f64)
+    };
+    let speeds = map.windows(2).map(|pair| speed(pair).unwrap_or(f64::NAN));
+    speeds.collect()
 }
 
 /// What the model of this version leaves out.

@@ -102,6 +102,14 @@ fn check_map(study: &Study) {
     assert_eq!(map.owners, ["empty", "kernel", "chase", "scan"]);
     assert!((6..=7).contains(&map.times_ps.len()), "{:?}", map.times_ps);
     assert!(map.times_ps.is_sorted());
+    let programs: Vec<&str> = map.speeds.iter().map(|s| s.program.as_str()).collect();
+    assert_eq!(programs, ["chase", "scan"]);
+    for speed in &map.speeds {
+        assert_eq!(speed.instr_per_ns.len(), map.times_ps.len() - 1);
+        // No core ends more than four instructions in a cycle.
+        let possible = |v: &f64| (1e-4..16.0).contains(v);
+        assert!(speed.instr_per_ns.iter().all(possible), "{speed:?}");
+    }
     for time in 0..map.times_ps.len() {
         for group in 0..map.nr_groups as usize {
             let share = |owner| map.share(time, group, owner).expect("share");

@@ -96,6 +96,7 @@ pub(crate) fn section(study: &Study) -> Result<Option<Section>, ReportError> {
         title: "Programs over time".to_owned(),
         text: text.to_owned(),
         figures,
+        remarks: Vec::new(),
         legend: Vec::new(),
         layout: "two",
     }))

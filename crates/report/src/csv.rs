@@ -1,9 +1,6 @@
 //! Studies as CSV in long format: one line per number.
 
-use crate::{
-    Finding, PolicyResult, ProgramResult, ReportError, Sample, Study, advice, headline::findings,
-    regions::region_lines, rows::rows,
-};
+use crate::{ReportError, Sample, Study, advice, marks::Marks, regions::region_lines, rows::rows};
 
 const HEADER: [&str; 11] = [
     "policy", "program", "role", "phase", "metric", "unit", "mean", "ci95", "n", "status",
@@ -26,12 +23,12 @@ pub fn to_csv(study: &Study) -> Result<String, ReportError> {
     } else {
         "PARTIAL"
     };
-    let findings = findings(study);
+    let marks = Marks::new(study);
     let mut out = ::csv::Writer::from_writer(Vec::new());
     out.write_record(HEADER)?;
     for policy in &study.policies {
         for program in &policy.programs {
-            let verdict = verdict(&findings, policy, program);
+            let verdict = marks.verdict(&policy.name, &program.name);
             let mut line = |phase: &str, metric: &str, unit: &str, s: &Sample| {
                 let verdict = if metric == SLOWDOWN { verdict } else { "" };
                 let mean = plain(Some(s.mean).filter(|_| s.is_known()));
@@ -79,18 +76,6 @@ pub fn to_csv(study: &Study) -> Result<String, ReportError> {
         .into_inner()
         .map_err(|e| ::csv::Error::from(e.into_error()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// What is said of a program's slowdown under a policy, or of its difference from that under the
-/// first one; nothing if nothing is.
-fn verdict<'a>(findings: &'a [Finding], policy: &PolicyResult, program: &ProgramResult) -> &'a str {
-    let of =
-        |f: &&Finding| f.program == program.name && f.policy == policy.name && f.question != "cost";
-    match findings.iter().find(of) {
-        None => "",
-        Some(found) if found.shown => "shown",
-        Some(found) => found.why.as_deref().unwrap_or_default(),
-    }
 }
 
 /// Metric of the lines that have a verdict.

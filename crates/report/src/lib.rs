@@ -33,6 +33,7 @@ mod gate;
 mod headline;
 mod html;
 mod json;
+mod marks;
 mod record;
 mod regions;
 mod replay;
@@ -54,7 +55,7 @@ pub use html::to_html;
 pub use record::{
     ColorUse, Extra, LevelMpki, MachineSummary, Metrics, MissCurve, Occupancy, PolicyResult,
     ProgramResult, RegionCheck, RegionFigures, RegionResult, RegionSet, Role, SCHEMA, SetMap,
-    Study, WAITED,
+    SetMapSpeed, Study, WAITED,
 };
 pub use replay::{
     MissRatioCheck, MissRatioCurve, MissRatioPoint, REPLAY_SCHEMA, Replay, ReplayBytes,

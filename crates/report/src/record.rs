@@ -399,6 +399,20 @@ pub struct SetMap {
     /// Share of the group's lines that the owner holds, in 1/255. Index
     /// `(time * nr_groups + group) * owners.len() + owner`.
     pub shares: Vec<u8>,
+    /// How fast programs were meanwhile; none where nobody looked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub speeds: Vec<SetMapSpeed>,
+}
+
+/// The speed of a program over the times of a set map.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SetMapSpeed {
+    /// The program, one of the map's owners.
+    pub program: String,
+    /// Instructions per nanosecond from each sample to the next; NaN where that is not known.
+    #[serde(with = "crate::json::nullable_vec")]
+    pub instr_per_ns: Vec<f64>,
 }
 
 impl SetMap {

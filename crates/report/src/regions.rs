@@ -24,8 +24,12 @@ pub(crate) enum Detail {
     Intervals,
 }
 
-/// The table of a program that regions stand for.
-pub(crate) fn region_table(program: &ProgramResult, detail: Detail) -> Option<RegionTable> {
+/// The table of a program that regions stand for; `mark` stands at its slowdown.
+pub(crate) fn region_table(
+    program: &ProgramResult,
+    detail: Detail,
+    mark: Option<&str>,
+) -> Option<RegionTable> {
     let set = program.regions.as_ref()?;
     let with_together = program.together.is_some();
     let level = program.alone.mpki.last();
@@ -67,7 +71,11 @@ pub(crate) fn region_table(program: &ProgramResult, detail: Detail) -> Option<Re
         &weighted.each_ref().map(Option::as_ref)[..phases.len()],
         detail,
     ));
-    row.extend(with_together.then(|| slowdown(program.slowdown.as_ref(), detail)));
+    let all = slowdown(program.slowdown.as_ref(), detail);
+    row.extend(with_together.then(|| match mark {
+        Some(mark) => format!("{all} {mark}"),
+        None => all,
+    }));
     rows.push(row);
     if let Some(check) = &set.check {
         let mut row = vec![String::new(); head.len()];

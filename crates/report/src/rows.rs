@@ -90,6 +90,8 @@ pub(crate) const COLORS_AND_PAGES: &str = "colors / pages (4 KiB)";
 pub(crate) struct Line<'a> {
     pub label: String,
     pub kind: Kind,
+    /// Whether it is the slowdown, which the report judges.
+    pub judged: bool,
     /// Alone and together, per column; `None` where a column lacks the quantity.
     pub cells: Vec<[Option<&'a Sample>; 2]>,
 }
@@ -121,6 +123,7 @@ pub(crate) fn lines<'a>(columns: &[&'a ProgramResult]) -> Vec<Line<'a>> {
                     lines.push(Line {
                         label: row.label,
                         kind: row.kind,
+                        judged: false,
                         cells,
                     });
                     keys.len() - 1
@@ -140,6 +143,7 @@ pub(crate) fn lines<'a>(columns: &[&'a ProgramResult]) -> Vec<Line<'a>> {
             Line {
                 label: "slowdown".to_owned(),
                 kind: Kind::Change,
+                judged: true,
                 cells,
             },
         );

@@ -8,6 +8,7 @@ use crate::{
     PolicyResult, ProgramResult, Study, advice, course,
     format::{Kind, cell, clean, grouped, number, short},
     headline,
+    marks::Marks,
     regions::{Detail, region_table},
     rows,
 };
@@ -41,6 +42,8 @@ const RULES: comfy_table::TableStyle = comfy_table::TableStyle::new()
     .bottom_border(LineStyle::none().fill('─').junction('─'));
 /// Sentences of the headline that a terminal shows; the HTML report has all.
 const MAX_SENTENCES: usize = 6;
+/// Reasons of marks that a terminal shows; the HTML report has all.
+const MAX_REMARKS: usize = 8;
 /// Longest program name in a column's head.
 const NAME_CHARS: usize = 24;
 
@@ -80,13 +83,18 @@ pub fn to_table(study: &Study, style: &TableStyle) -> String {
             style.width,
         );
     }
-    let summary = slowdowns(study, style.width);
+    let marks = Marks::new(study);
+    let summary = slowdowns(study, &marks, style.width);
     if !summary.is_empty() {
         let title = heading("Slowdown: time together / time alone - 1, in %");
         let _ = writeln!(out, "\n{title}");
     }
+    let has_summary = !summary.is_empty();
     for table in summary {
         let _ = writeln!(out, "{table}");
+    }
+    if has_summary {
+        remarks(&mut out, &marks, style.width);
     }
     for advice in study.advice.iter().flat_map(advice::tables) {
         let _ = writeln!(out, "\n{}", heading(&advice.title));
@@ -101,7 +109,7 @@ pub fn to_table(study: &Study, style: &TableStyle) -> String {
     for policy in &study.policies {
         let title = format!("Policy {}", clean(&policy.name));
         let _ = writeln!(out, "\n{} {}", heading(&title), clean(&policy.description));
-        for table in blocks(policy, style.width) {
+        for table in blocks(policy, &marks, style.width) {
             let _ = writeln!(out, "{table}");
         }
         if let Some(course) = policy.course.as_ref().filter(|c| !c.events.is_empty()) {
@@ -112,7 +120,8 @@ pub fn to_table(study: &Study, style: &TableStyle) -> String {
             let _ = writeln!(out, "{shown}");
         }
         for program in &policy.programs {
-            let Some(regions) = region_table(program, Detail::Means) else {
+            let mark = marks.mark(&policy.name, &program.name);
+            let Some(regions) = region_table(program, Detail::Means, mark.as_deref()) else {
                 continue;
             };
             let mut shown = table(regions.head);
@@ -211,16 +220,16 @@ pub(crate) fn right(text: String) -> Cell {
 
 /// Policies down, programs across; as many as fit side by side. Empty if nothing
 /// ran together.
-fn slowdowns(study: &Study, width: usize) -> Vec<Table> {
+fn slowdowns(study: &Study, marks: &Marks, width: usize) -> Vec<Table> {
     let mut names = rows::program_names(&study.policies);
     names.retain(|name| {
         let mut found = study.policies.iter().filter_map(|p| rows::find(p, name));
         found.any(|p| p.slowdown.is_some())
     });
-    side_by_side(&names, width, |names| slowdown_table(study, names))
+    side_by_side(&names, width, |names| slowdown_table(study, marks, names))
 }
 
-fn slowdown_table(study: &Study, names: &[&str]) -> Table {
+fn slowdown_table(study: &Study, marks: &Marks, names: &[&str]) -> Table {
     let heads = names.iter().map(|name| {
         let program = study.policies.iter().find_map(|p| rows::find(p, name));
         let role = program.map_or("", |p| p.role.as_str());
@@ -231,17 +240,32 @@ fn slowdown_table(study: &Study, names: &[&str]) -> Table {
     for policy in &study.policies {
         let cells = names.iter().map(|name| {
             let slowdown = rows::find(policy, name).and_then(|p| p.slowdown.as_ref());
-            right(slowdown.map_or_else(|| "-".to_owned(), |s| cell(s, &Kind::Change, &scale)))
+            let shown = |s| marks.marked(&policy.name, name, cell(s, &Kind::Change, &scale));
+            right(slowdown.map_or_else(|| "-".to_owned(), shown))
         });
         out.add_row(std::iter::once(Cell::new(short(&policy.name, NAME_CHARS))).chain(cells));
     }
     out
 }
 
+/// Why the marked slowdowns are not claimed.
+fn remarks(out: &mut String, marks: &Marks, width: usize) {
+    let remarks = marks.remarks();
+    for remark in remarks.iter().take(MAX_REMARKS) {
+        paragraph(out, remark, width);
+    }
+    if remarks.len() > MAX_REMARKS {
+        let rest = remarks.len() - MAX_REMARKS;
+        let _ = writeln!(out, "(further reasons in the HTML report: {rest})");
+    }
+}
+
 /// The policy's tables: alone and together of each program.
-fn blocks(policy: &PolicyResult, width: usize) -> Vec<Table> {
+fn blocks(policy: &PolicyResult, marks: &Marks, width: usize) -> Vec<Table> {
     let programs: Vec<&ProgramResult> = policy.programs.iter().collect();
-    side_by_side(&programs, width, details)
+    side_by_side(&programs, width, |programs| {
+        details(&policy.name, marks, programs)
+    })
 }
 
 /// Tables of as many columns as the width holds, at least one each.
@@ -274,7 +298,7 @@ fn table_width(table: &Table) -> usize {
 }
 
 /// Quantities down; alone and together of each program across.
-fn details(programs: &[&ProgramResult]) -> Table {
+fn details(policy: &str, marks: &Marks, programs: &[&ProgramResult]) -> Table {
     let with_together = |p: &&ProgramResult| p.together.is_some();
     let mut header = vec!["per run".to_owned()];
     for program in programs {
@@ -301,9 +325,11 @@ fn details(programs: &[&ProgramResult]) -> Table {
         for (program, pair) in programs.iter().zip(&line.cells) {
             let phases = 1 + usize::from(with_together(program));
             for sample in &pair[..phases] {
-                cells.push(right(
-                    sample.map_or_else(String::new, |s| cell(s, &line.kind, &scale)),
-                ));
+                let shown = |s| match (cell(s, &line.kind, &scale), line.judged) {
+                    (text, true) => marks.marked(policy, &program.name, text),
+                    (text, false) => text,
+                };
+                cells.push(right(sample.map_or_else(String::new, shown)));
             }
         }
         out.add_row(cells);

@@ -46,7 +46,7 @@ fn captions(replay: &Replay, cdf_sizes: &[u64]) -> Vec<String> {
 fn the_page_has_the_papers_plots_and_the_curves() {
     let replay = sample_replay();
     let titles = captions(&replay, &[]);
-    assert_eq!(titles.len(), 5, "{titles:?}");
+    assert_eq!(titles.len(), 6, "{titles:?}");
     assert_eq!(titles[..2], ["Execution time", "Hit ratio"]);
     let gap = |i: usize| {
         let time = |r: usize| replay.runs[r].io.as_ref().expect("a disk").elapsed_s;
@@ -68,7 +68,24 @@ fn the_page_has_the_papers_plots_and_the_curves() {
         .position(|g| *g == most)
         .expect("it is one of them");
     assert!(titles[3].starts_with(&format!("{}MiB: ", sample::SIZES_MIB[at])));
-    assert_eq!(titles[4], "Miss ratio over memory size");
+    assert_eq!(titles[4..], ["Miss ratio over memory size", KNEE]);
+}
+
+/// A picture of its own for the part of the sizes where a curve falls.
+const KNEE: &str = "Where a curve falls most steeply";
+
+#[test]
+fn only_a_steep_fall_has_a_picture_of_its_own() {
+    let mut replay = without_device();
+    assert_eq!(captions(&replay, &[])[2..], [KNEE]);
+    for curve in &mut replay.curves {
+        let points = curve.points.len() as f64;
+        for (at, point) in curve.points.iter_mut().enumerate() {
+            // As much for each doubling.
+            point.miss_ratio = 1.0 - at as f64 / points;
+        }
+    }
+    assert_eq!(captions(&replay, &[])[1..], ["Miss ratio over memory size"]);
 }
 
 #[test]
@@ -112,7 +129,7 @@ fn every_run_can_be_pointed_at_and_every_number_read() {
 fn sizes_of_the_readers_choice_are_shown_instead() {
     let replay = sample_replay();
     let titles = captions(&replay, &[320 * 256, 5]);
-    assert_eq!(titles.len(), 4, "{titles:?}");
+    assert_eq!(titles.len(), 5, "{titles:?}");
     assert_eq!(titles[2], "320MiB");
     assert_eq!(captions(&replay, &[5]), captions(&replay, &[]));
 }
@@ -122,7 +139,7 @@ fn without_a_device_there_are_hit_ratios_alone() {
     let mut replay = without_device();
     assert_eq!(
         captions(&replay, &[]),
-        ["Hit ratio", "Miss ratio over memory size"]
+        ["Hit ratio", "Miss ratio over memory size", KNEE]
     );
     replay.curves.clear();
     assert_eq!(captions(&replay, &[]), ["Hit ratio"]);
@@ -166,7 +183,8 @@ fn sampled_curves_have_a_band_and_exact_ones_none() {
             .filter(|n| n.tag_name().name() == "polygon")
             .count()
     };
-    assert_eq!(bands(&replay), 2);
+    // In the picture of all sizes, and in that of the steepest fall.
+    assert_eq!(bands(&replay), 2 * 2);
     replay.curves.truncate(1);
     assert_eq!(bands(&replay), 0);
 }
@@ -231,7 +249,7 @@ fn what_comes_from_outside_cannot_break_out() {
             assert_eq!(all(&document, name).count(), 0, "{evil:?}");
         }
         let svgs = all(&document, "svg").count();
-        assert_eq!(svgs, 5, "{evil:?}");
+        assert_eq!(svgs, 6, "{evil:?}");
     }
 }
 

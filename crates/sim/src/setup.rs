@@ -166,6 +166,8 @@ pub struct MapSample {
     pub time: Picos,
     /// `[bucket][owner]` lines.
     pub lines: Vec<Vec<u32>>,
+    /// Instructions of each program since the run began, in the order of the programs.
+    pub instructions: Vec<u64>,
 }
 
 /// A whole run.

@@ -344,7 +344,11 @@ fn the_set_map_counts_the_lines_of_each_owner() {
             assert!(bucket.iter().sum::<u32>() <= 512, "{bucket:?}");
         }
     }
-    let last = map.last().expect("samples");
+    let [first, last] = [map.first(), map.last()].map(|s| s.expect("samples"));
+    for program in 0..2 {
+        let of = |s: &piebald_sim::MapSample| s.instructions[program];
+        assert!(map.is_sorted_by_key(of) && of(first) < of(last), "{map:?}");
+    }
     let of = |owner: usize| last.lines.iter().map(|b| b[owner]).sum::<u32>();
     // Each has 1024 lines, which the kernel cleared and no other touched; they fit together,
     // but for conflicts. Page walks are the program's, the kernel's own data are the kernel's.

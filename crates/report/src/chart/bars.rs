@@ -9,8 +9,8 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::{
-    Area, Failure, GRID, INK, MUTED, Overlay, TEXT, color, picture, text_style, text_width, tick,
-    tip,
+    Area, Failure, GRID, HATCHES, INK, MUTED, Overlay, TEXT, color, picture, text_style,
+    text_width, tick, tip,
 };
 use crate::{ReportError, format::short};
 
@@ -25,6 +25,20 @@ pub(crate) struct Bar {
     pub tip: String,
     /// Pale stands for the phase alone.
     pub pale: bool,
+    /// Hatched: the report does not claim what it shows.
+    pub refused: bool,
+}
+
+impl Bar {
+    /// The bar with a mark beside its value, if there is one: it is not claimed then.
+    pub fn marked(mut self, mark: Option<String>) -> Self {
+        if let Some(mark) = mark {
+            self.text = format!("{} {mark}", self.text);
+            self.tip = format!("{}; not claimed {mark}", self.tip);
+            self.refused = true;
+        }
+        self
+    }
 }
 
 /// Bars that belong to one label (a policy).
@@ -58,7 +72,7 @@ const GROUP_HEAD: i32 = 22;
 const GROUP_GAP: i32 = 8;
 const AXIS: i32 = 44;
 const TOP: i32 = 4;
-const LABEL_CHARS: usize = 18;
+const LABEL_CHARS: usize = 24;
 /// An interval may stretch the axis to this many times the largest bar; beyond,
 /// it is cut at the edge, since two repetitions have intervals that would make
 /// every bar a dot.
@@ -148,7 +162,10 @@ fn draw(root: &Area<'_>, chart: &BarChart) -> Result<Vec<Overlay>, Failure> {
         vec![(x(0.0), TOP), (x(0.0), TOP + height)],
         MUTED,
     ))?;
-    let mut tips = Vec::new();
+    let mut tips = vec![];
+    if chart.bars().any(|bar| bar.refused) {
+        tips.push(HATCHES.to_owned());
+    }
     let mut y = TOP;
     for group in &chart.groups {
         let name = short(&group.name, 60);
@@ -176,6 +193,14 @@ fn draw(root: &Area<'_>, chart: &BarChart) -> Result<Vec<Overlay>, Failure> {
         y += GROUP_GAP;
     }
     Ok(tips)
+}
+
+/// Lines over a rectangle, with an edge: what it shows is told from others without colour too.
+fn hatched([(x0, y0), (x1, y1)]: [(i32, i32); 2], RGBColor(r, g, b): RGBColor) -> Overlay {
+    let (width, height) = (x1 - x0, y1 - y0);
+    format!(
+        r##"<rect class="hatch" x="{x0}" y="{y0}" width="{width}" height="{height}" fill="url(#hatch1)" stroke="#{r:02X}{g:02X}{b:02X}"/>"##
+    )
 }
 
 fn label(
@@ -209,7 +234,9 @@ fn draw_bar(
         return Ok(None);
     }
     let (from, to) = (x(bar.value.min(0.0)), x(bar.value.max(0.0)));
-    let fill = color(index).mix(if bar.pale { 0.4 } else { 1.0 }).filled();
+    let fill = color(index)
+        .mix(if bar.pale || bar.refused { 0.4 } else { 1.0 })
+        .filled();
     root.draw(&Rectangle::new(
         [(from, y + 1), (to.max(from + 1), y + BAR - 1)],
         fill,
@@ -229,7 +256,12 @@ fn draw_bar(
         }
         end = end.max(high);
     }
-    let ink = if bar.pale { MUTED } else { INK };
+    let ink = if bar.pale || bar.refused { MUTED } else { INK };
     label(root, &bar.text, (end + 6, y + BAR / 2), HPos::Left, &ink)?;
-    Ok(Some(tip((from, y), (end.max(from + 8), y + BAR), &bar.tip)))
+    let hatched = bar.refused.then(|| {
+        let corners = [(from, y + 1), (to.max(from + 1), y + BAR - 1)];
+        hatched(corners, color(index))
+    });
+    let tip = tip((from, y), (end.max(from + 8), y + BAR), &bar.tip);
+    Ok(Some(hatched.unwrap_or_default() + &tip))
 }

@@ -1,5 +1,6 @@
 //! Which program owns which sets of a cache, over time.
 //!
+//! Below stand each owner's share of all sets and how fast programs were, over the same time.
 //! Each cell shows the owner with the largest share of the group's lines; the
 //! more it holds, the stronger the colour. Neighbouring cells that look the same
 //! become one rectangle, and all rectangles of one look one path, which keeps a
@@ -9,10 +10,10 @@ use std::{collections::BTreeMap, fmt::Write as _, ops::Range};
 
 use plotters::prelude::*;
 
-use super::{Area, Failure, GRID, MUTED, Overlay, escape, picture, text_style, tick};
+use super::{Area, Failure, GRID, HATCHES, MUTED, Overlay, escape, picture, text_style, tick};
 use crate::{
-    ReportError, SetMap,
-    format::{Kind, clean, short},
+    ReportError, SetMap, SetMapSpeed,
+    format::{Kind, clean, number, short},
 };
 
 /// Marker colour of lines that hold nothing.
@@ -21,9 +22,13 @@ pub(crate) const EMPTY: RGBColor = RGBColor(0xc8, 0xcd, 0xd2);
 pub(crate) const KERNEL: RGBColor = RGBColor(0x4a, 0x4f, 0x55);
 
 const WIDTH: u32 = 400;
-/// Height of the map and, below it, of the owners' shares of the whole cache.
+/// Height of the map, of the owners' shares of the whole cache below it, and of the programs'
+/// speed below that.
 const MAP: u32 = 262;
-const SHARES: u32 = 138;
+const SHARES: u32 = 100;
+const SPEED: u32 = 100;
+/// Height of the numbers and the name of time, below the last of them.
+const TIME: u32 = 38;
 /// Steps of the colour's strength.
 const LEVELS: usize = 8;
 /// A finer map is averaged down: nothing finer can be seen.
@@ -53,7 +58,8 @@ pub(crate) fn set_map(map: &SetMap, colors: &[RGBColor]) -> Result<Option<String
         clean(&map.cache),
         clean(&map.policy)
     );
-    picture((WIDTH, MAP + SHARES), &label, |root| {
+    let speed = if has_speeds(map) { SPEED } else { 0 };
+    picture((WIDTH, MAP + SHARES + speed + TIME), &label, |root| {
         draw(root, map, &grid, colors)
     })
     .map(Some)
@@ -154,12 +160,76 @@ fn draw(
     // A map without a number of sets still has groups to count.
     let sets = f64::from(map.nr_sets.max(map.nr_groups));
     let title = format!("set of {}", short(&map.cache, 20));
-    let upper = panel(&upper, grid, sets, &title, None)?;
-    let lower = panel(&lower, grid, 100.0, "lines [%]", Some("time"))?;
+    let upper = panel(&upper, grid, sets, [&title, ""])?;
     let mut out = vec![HATCHES.to_owned()];
     out.extend(paths(&upper, map, colors));
-    out.extend(stack(&lower, map, colors));
+    if !has_speeds(map) {
+        let lower = panel(&lower, grid, 100.0, ["lines [%]", "time"])?;
+        out.extend(stack(&lower, map, colors));
+        return Ok(out);
+    }
+    let (middle, lowest) = lower.split_vertically(SHARES);
+    let middle = panel(&middle, grid, 100.0, ["lines [%]", ""])?;
+    out.extend(stack(&middle, map, colors));
+    let most = map.speeds.iter().flat_map(|s| &s.instr_per_ns);
+    let most = most.copied().filter(|v| v.is_finite()).fold(0.0, f64::max);
+    let top = if most > 0.0 { 1.1 * most } else { 1.0 };
+    let lowest = panel(&lowest, grid, top, ["instr/ns", "time"])?;
+    out.extend(speeds(&lowest, map, colors, top));
     Ok(out)
+}
+
+/// Whether the map has a speed that can be drawn.
+fn has_speeds(map: &SetMap) -> bool {
+    let mut all = map.speeds.iter().flat_map(|s| &s.instr_per_ns);
+    all.any(|v| v.is_finite())
+}
+
+/// The speed of each program, over the same time as the map; dashes tell lines apart as hatches
+/// tell areas.
+fn speeds(panel: &Panel<'_>, map: &SetMap, colors: &[RGBColor], top: f64) -> Vec<Overlay> {
+    let line = |speed: &SetMapSpeed| {
+        let owner = map.owners.iter().position(|o| *o == speed.program)?;
+        let path = speed_path(panel, map, &speed.instr_per_ns, top);
+        let known = speed.instr_per_ns.iter().filter(|v| v.is_finite());
+        let mean = known.clone().sum::<f64>() / known.count().max(1) as f64;
+        let RGBColor(r, g, b) = colors.get(owner).copied().unwrap_or(EMPTY);
+        let dashes = ["none", "6 3", "2 3"][owner.saturating_sub(FIRST_PROGRAM) % 3];
+        let text = format!(
+            "{}: {} instructions per ns on average",
+            short(&speed.program, 40),
+            number(mean)
+        );
+        (!path.is_empty()).then(|| {
+            format!(
+                r##"<path class="speed" fill="none" stroke="#{r:02X}{g:02X}{b:02X}" stroke-width="2" stroke-dasharray="{dashes}" d="{path}"><title>{}</title></path>"##,
+                escape(&text)
+            )
+        })
+    };
+    map.speeds.iter().filter_map(line).collect()
+}
+
+/// A level for each column of the map; a gap where the speed is not known.
+fn speed_path(panel: &Panel<'_>, map: &SetMap, speeds: &[f64], top: f64) -> String {
+    let columns = panel.grid.edges.len() - 1;
+    let mut path = String::new();
+    let mut pen = 'M';
+    for column in 0..columns {
+        let times = part(column, columns, map.times_ps.len());
+        let known = speeds.get(times.start..times.end.min(speeds.len()));
+        let known = known.unwrap_or_default();
+        let known: Vec<f64> = known.iter().copied().filter(|v| v.is_finite()).collect();
+        if known.is_empty() {
+            pen = 'M';
+            continue;
+        }
+        let y = panel.y(known.iter().sum::<f64>() / known.len() as f64 / top);
+        let (x0, x1) = (panel.x(column), panel.x(column + 1));
+        let _ = write!(path, "{pen}{x0:.1} {y:.1}H{x1:.1}");
+        pen = 'L';
+    }
+    path
 }
 
 /// Axes with time across and `0..top` upwards; the time axis has numbers only
@@ -168,30 +238,30 @@ fn panel<'a>(
     area: &Area<'_>,
     grid: &'a Grid,
     top: f64,
-    y_name: &str,
-    x_name: Option<&str>,
+    [y_name, x_name]: [&str; 2],
 ) -> Result<Panel<'a>, Failure> {
     let (start, end) = (grid.edges[0], grid.edges[grid.edges.len() - 1]);
     let scale = Kind::Time.scale(end);
     let (from, to) = (start * scale.factor, end * scale.factor);
     let mut builder = ChartBuilder::on(area);
     builder.margin_top(8).margin_right(14).y_label_area_size(66);
-    builder.x_label_area_size(if x_name.is_some() { 44 } else { 6 });
+    let timed = !x_name.is_empty();
+    builder.x_label_area_size(if timed { TIME as i32 + 6 } else { 6 });
     let mut context = builder.build_cartesian_2d(from..to.max(from + f64::EPSILON), 0.0..top)?;
     let time = |x: &f64| tick(*x, to - from);
-    let level = |y: &f64| format!("{y:.0}");
+    let level = |y: &f64| tick(*y, top);
     let mut mesh = context.configure_mesh();
     mesh.disable_mesh()
         .axis_style(GRID)
         .label_style(text_style(&MUTED))
         .axis_desc_style(text_style(&MUTED))
-        .x_labels(if x_name.is_some() { 6 } else { 0 })
-        .y_labels(if x_name.is_some() { 3 } else { 6 })
+        .x_labels(if timed { 6 } else { 0 })
+        .y_labels(if y_name.starts_with("set") { 6 } else { 3 })
         .x_label_formatter(&time)
         .y_label_formatter(&level)
         .y_desc(y_name);
-    if let Some(name) = x_name {
-        mesh.x_desc(format!("{name} [{}]", scale.unit));
+    if timed {
+        mesh.x_desc(format!("{x_name} [{}]", scale.unit));
     }
     mesh.draw()?;
     let (left, bottom) = context.backend_coord(&(from, 0.0));
@@ -234,14 +304,6 @@ fn stack(panel: &Panel<'_>, map: &SetMap, colors: &[RGBColor]) -> Vec<Overlay> {
     }
     out
 }
-
-/// Lines over the colours of owners, so that two are told apart by more than their hue.
-const HATCHES: &str = concat!(
-    r#"<defs><pattern id="hatch1" width="7" height="7" patternUnits="userSpaceOnUse" "#,
-    r##"patternTransform="rotate(45)"><path stroke="#1F2328" stroke-opacity="0.45" d="M0 0V7"/></pattern>"##,
-    r#"<pattern id="hatch2" width="7" height="7" patternUnits="userSpaceOnUse" "#,
-    r##"patternTransform="rotate(-45)"><path stroke="#1F2328" stroke-opacity="0.45" d="M0 0V7"/></pattern></defs>"##,
-);
 
 /// The lines over an owner's area: none over the first program's, one of two kinds over others.
 fn hatch(owner: usize, path: &str) -> Option<Overlay> {
@@ -312,7 +374,33 @@ mod tests {
             owners: vec!["empty".to_owned(), "kernel".to_owned(), "scan".to_owned()],
             times_ps: (0..times as u64).map(|t| t * 1000).collect(),
             shares,
+            speeds: Vec::new(),
         }
+    }
+
+    #[test]
+    fn speeds_stand_over_the_time_of_the_map() {
+        let mut m = map(3, 1, [0, 55, 200].repeat(3));
+        m.speeds = vec![SetMapSpeed {
+            program: "scan".to_owned(),
+            instr_per_ns: vec![2.0, 1.0],
+        }];
+        let grid = grid(&m).unwrap();
+        let panel = Panel {
+            corners: (0.0, 0.0, 3.0, 1.0),
+            grid: &grid,
+        };
+        let path = speed_path(&panel, &m, &m.speeds[0].instr_per_ns, 4.0);
+        assert_eq!(path, "M0.0 0.5H1.0L1.0 0.8H2.0");
+        // A gap is a gap.
+        let path = speed_path(&panel, &m, &[2.0, f64::NAN, 2.0], 4.0);
+        assert_eq!(path, "M0.0 0.5H1.0M2.0 0.5H3.0");
+        let svg = set_map(&m, &[EMPTY, EMPTY, EMPTY]).unwrap().unwrap();
+        assert!(svg.contains("scan: 1.50 instructions per ns"), "{svg}");
+        assert!(svg.contains("instr/ns"), "{svg}");
+        m.speeds.clear();
+        let svg = set_map(&m, &[EMPTY, EMPTY, EMPTY]).unwrap().unwrap();
+        assert!(!svg.contains("instr/ns"), "{svg}");
     }
 
     #[test]

@@ -40,7 +40,36 @@ pub(crate) struct Line {
     pub band: Vec<(f64, f64, f64)>,
 }
 
+impl Line {
+    /// The part between two places of the horizontal axis; it is cut at them.
+    pub fn between(&self, [from, to]: [f64; 2]) -> Self {
+        let is_in = |x: f64| (from..=to).contains(&x);
+        let mut points = Vec::new();
+        let mut last: Option<(f64, f64)> = None;
+        for point in &self.points {
+            if let Some(last) = last {
+                let at = |x: f64| last.1 + (x - last.0) / (point.0 - last.0) * (point.1 - last.1);
+                let cut = [from, to]
+                    .into_iter()
+                    .filter(|x| last.0 < *x && *x < point.0);
+                points.extend(cut.map(|x| (x, at(x))));
+            }
+            points.extend(Some(*point).filter(|p| is_in(p.0)));
+            last = Some(*point);
+        }
+        let band = self.band.iter().copied().filter(|b| is_in(b.0));
+        Self {
+            color: self.color,
+            dashed: self.dashed,
+            points,
+            stops: self.stops.iter().filter(|s| is_in(s.x)).cloned().collect(),
+            band: band.collect(),
+        }
+    }
+}
+
 /// A point with a text under the pointer.
+#[derive(Clone)]
 pub(crate) struct Stop {
     pub x: f64,
     pub y: f64,
@@ -145,4 +174,22 @@ fn mark(
         root.draw(&Circle::new((x, y), 3, ink.filled()))?;
     }
     Ok(tip((x - 6, y - 6), (x + 6, y + 6), &stop.tip))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_line_is_cut_at_its_ends() {
+        let line = Line {
+            points: vec![(0.0, 10.0), (10.0, 0.0), (12.0, 0.0)],
+            ..Line::default()
+        };
+        let inner = line.between([4.0, 11.0]).points;
+        assert_eq!(inner, [(4.0, 6.0), (10.0, 0.0), (11.0, 0.0)]);
+        // Both ends between two points.
+        assert_eq!(line.between([2.0, 4.0]).points, [(2.0, 8.0), (4.0, 6.0)]);
+        assert!(line.between([20.0, 30.0]).points.is_empty());
+    }
 }

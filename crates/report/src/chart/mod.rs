@@ -71,6 +71,15 @@ pub(crate) fn text_width(text: &str) -> i32 {
 /// Something to lay over the finished picture: SVG source.
 pub(crate) type Overlay = String;
 
+/// Patterns of lines over colours (`hatch1`, `hatch2`), so that areas are told apart by more than
+/// their hue. A picture that uses them has them in its overlays.
+pub(crate) const HATCHES: &str = concat!(
+    r#"<defs><pattern id="hatch1" width="7" height="7" patternUnits="userSpaceOnUse" "#,
+    r##"patternTransform="rotate(45)"><path stroke="#1F2328" stroke-opacity="0.45" d="M0 0V7"/></pattern>"##,
+    r#"<pattern id="hatch2" width="7" height="7" patternUnits="userSpaceOnUse" "#,
+    r##"patternTransform="rotate(-45)"><path stroke="#1F2328" stroke-opacity="0.45" d="M0 0V7"/></pattern></defs>"##,
+);
+
 /// An invisible rectangle that shows `text` under the pointer.
 pub(crate) fn tip((x0, y0): (i32, i32), (x1, y1): (i32, i32), text: &str) -> Overlay {
     format!(

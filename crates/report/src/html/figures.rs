@@ -14,6 +14,8 @@ pub(crate) struct Section {
     /// How to read them.
     pub text: String,
     pub figures: Vec<Figure>,
+    /// What stands below them, a paragraph each.
+    pub remarks: Vec<String>,
     /// Class of each colour and what it stands for, where the report's own
     /// legend does not say it.
     pub legend: Vec<(String, String)>,
@@ -28,12 +30,19 @@ pub(crate) struct Figure {
     pub svg: String,
 }
 
+/// The mark of a slowdown by policy and program, if it is not claimed.
+type Mark<'m> = &'m dyn Fn(&str, &str) -> Option<String>;
+
 const PHASES: &str = "Pale bars: the program alone. Solid bars: beside the others.";
 
 /// All sections that the study has data for.
-pub(crate) fn sections(study: &Study) -> Result<Vec<Section>, ReportError> {
+pub(crate) fn sections(
+    study: &Study,
+    mark: Mark<'_>,
+    remarks: Vec<String>,
+) -> Result<Vec<Section>, ReportError> {
     let all = [
-        slowdowns(study)?,
+        slowdowns(study, mark, remarks)?,
         misses(study)?,
         speed_and_memory(study)?,
         curves(study)?,
@@ -53,6 +62,7 @@ fn section(title: &str, text: &str, figures: Vec<Option<Figure>>, layout: &'stat
         title: title.to_owned(),
         text: text.to_owned(),
         figures: figures.into_iter().flatten().collect(),
+        remarks: Vec::new(),
         legend: Vec::new(),
         layout,
     }
@@ -60,7 +70,13 @@ fn section(title: &str, text: &str, figures: Vec<Option<Figure>>, layout: &'stat
 
 /// Groups of a bar chart: a program each, with a row per policy. `pick` gives
 /// the bars of a row: the sample and whether it belongs to the phase alone.
-fn groups<'a, F>(study: &'a Study, kind: &Kind, factor: f64, pick: F) -> Vec<Group>
+fn groups<'a, F>(
+    study: &'a Study,
+    mark: Option<Mark<'_>>,
+    kind: &Kind,
+    factor: f64,
+    pick: F,
+) -> Vec<Group>
 where
     F: Fn(&'a crate::ProgramResult) -> Vec<(&'a Sample, bool)>,
 {
@@ -69,7 +85,10 @@ where
         let bars = pick(rows::find(policy, name)?);
         let bars: Vec<Bar> = bars
             .iter()
-            .map(|(s, pale)| bar(s, *pale, kind, factor, [&policy.name, name]))
+            .map(|(s, pale)| {
+                let mark = mark.and_then(|mark| mark(&policy.name, name));
+                bar(s, *pale, kind, factor, [&policy.name, name]).marked(mark)
+            })
             .collect();
         (!bars.is_empty()).then(|| BarRow {
             label: policy.name.clone(),
@@ -110,6 +129,7 @@ fn bar(sample: &Sample, pale: bool, kind: &Kind, factor: f64, [policy, program]:
         ),
         text,
         pale,
+        refused: false,
     }
 }
 
@@ -119,6 +139,7 @@ const HALF: u32 = 530;
 
 fn bars(
     study: &Study,
+    mark: Option<Mark<'_>>,
     width: u32,
     [title, name]: [&str; 2],
     kind: &Kind,
@@ -147,7 +168,7 @@ fn bars(
             format!("{} [{unit}]", clean(name))
         },
         width,
-        groups: groups(study, kind, scale.factor, pick),
+        groups: groups(study, mark, kind, scale.factor, pick),
     };
     Ok(bar_chart(&chart)?.map(|svg| Figure {
         title: clean(title),
@@ -170,14 +191,26 @@ fn both<'a>(
     pairs.collect()
 }
 
-fn slowdowns(study: &Study) -> Result<Option<Section>, ReportError> {
+fn slowdowns(
+    study: &Study,
+    mark: Mark<'_>,
+    remarks: Vec<String>,
+) -> Result<Option<Section>, ReportError> {
     let title = "Slowdown of each program beside the others";
-    let figure = bars(study, WIDE, [title, "slowdown"], &Kind::Change, |p| {
+    let kind = Kind::Change;
+    let figure = bars(study, Some(mark), WIDE, [title, "slowdown"], &kind, |p| {
         p.slowdown.iter().map(|s| (s, false)).collect()
     })?;
-    let text = "Time together / time alone - 1. Lines over the bars are 95 % intervals; \
-                a bar whose line reaches 0 may be chance.";
-    Ok(Some(section("Slowdown", text, vec![figure], "one")))
+    let mut text = "Time together / time alone - 1. Lines over the bars are 95 % intervals; \
+                    a bar whose line reaches 0 may be chance."
+        .to_owned();
+    if !remarks.is_empty() {
+        text += " A hatched bar with a letter is not claimed, for the reason below; \
+                 polluters are not judged.";
+    }
+    let mut out = section("Slowdown", &text, vec![figure], "one");
+    out.remarks = remarks;
+    Ok(Some(out))
 }
 
 fn misses(study: &Study) -> Result<Option<Section>, ReportError> {
@@ -196,6 +229,7 @@ fn misses(study: &Study) -> Result<Option<Section>, ReportError> {
     for level in levels.iter().rev() {
         let figure = bars(
             study,
+            None,
             HALF,
             [&format!("{level} misses"); 2],
             &Kind::PerKilo,
@@ -209,6 +243,7 @@ fn misses(study: &Study) -> Result<Option<Section>, ReportError> {
     }
     let tlb = bars(
         study,
+        None,
         HALF,
         ["TLB walks", "TLB misses with a walk"],
         &Kind::PerKilo,
@@ -222,6 +257,7 @@ fn speed_and_memory(study: &Study) -> Result<Option<Section>, ReportError> {
     let figures = vec![
         bars(
             study,
+            None,
             HALF,
             ["Instructions per cycle", "IPC"],
             &Kind::PerCycle,
@@ -229,6 +265,7 @@ fn speed_and_memory(study: &Study) -> Result<Option<Section>, ReportError> {
         )?,
         bars(
             study,
+            None,
             HALF,
             ["DRAM traffic", "bytes read and written"],
             &Kind::Rate,
@@ -236,6 +273,7 @@ fn speed_and_memory(study: &Study) -> Result<Option<Section>, ReportError> {
         )?,
         bars(
             study,
+            None,
             HALF,
             ["DRAM row hits", "accesses that found their row open"],
             &Kind::Share,
@@ -362,7 +400,7 @@ fn set_maps(study: &Study) -> Result<Option<Section>, ReportError> {
     }
     let text = "For each group of neighbouring sets, the owner of most of its lines; \
                 the stronger the colour, the larger its share. \
-                Below, each owner's share of the whole cache.";
+                Below, each owner's share of the whole cache, and each program's speed in instructions per ns over the same time.";
     let mut out = section("Who owns the cache's sets", text, figures, "three");
     out.legend = legend;
     Ok(Some(out))

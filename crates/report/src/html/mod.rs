@@ -11,6 +11,7 @@ use crate::{
     advice::{self, AdviceTable},
     format::{clean, grouped, number},
     headline,
+    marks::Marks,
     regions::{Detail, RegionTable, region_table},
     rows,
     table::until,
@@ -36,6 +37,8 @@ struct Page {
     /// Policy and table.
     regions: Vec<(String, RegionTable)>,
     numbers: Vec<ProgramNumbers>,
+    /// Why marked slowdowns are not claimed.
+    remarks: Vec<String>,
     machine: String,
     machine_lines: Vec<String>,
     features: Vec<String>,
@@ -63,6 +66,7 @@ pub(crate) struct Legend {
 pub fn to_html(study: &Study) -> Result<String, ReportError> {
     let mut sentences = headline(study).into_iter();
     let first = sentences.next().unwrap_or_else(|| nothing_found(study));
+    let marks = Marks::new(study);
     let page = Page {
         title: clean(&study.title),
         css: include_str!("../../templates/report.css"),
@@ -77,10 +81,15 @@ pub fn to_html(study: &Study) -> Result<String, ReportError> {
             .iter()
             .map(|p| (clean(&p.name), clean(&p.description)))
             .collect(),
-        sections: sections(study)?,
+        sections: sections(
+            study,
+            &|policy, program| marks.mark(policy, program),
+            marks.remarks(),
+        )?,
         advice: study.advice.iter().flat_map(advice::tables).collect(),
-        regions: regions(study),
-        numbers: program_numbers(study),
+        regions: regions(study, &marks),
+        numbers: program_numbers(study, &marks),
+        remarks: marks.remarks(),
         machine: format!(
             "{} ({})",
             clean(&study.machine.title),
@@ -104,11 +113,13 @@ fn nothing_found(study: &Study) -> String {
 }
 
 /// Tables of regions, program by program.
-fn regions(study: &Study) -> Vec<(String, RegionTable)> {
+fn regions(study: &Study, marks: &Marks) -> Vec<(String, RegionTable)> {
     let names = rows::program_names(&study.policies);
     let of_program = |name: &str| -> Vec<(String, RegionTable)> {
         let tables = study.policies.iter().filter_map(|policy| {
-            let table = region_table(rows::find(policy, name)?, Detail::Intervals)?;
+            let mark = marks.mark(&policy.name, name);
+            let program = rows::find(policy, name)?;
+            let table = region_table(program, Detail::Intervals, mark.as_deref())?;
             Some((clean(&policy.name), table))
         });
         tables.collect()

@@ -1,8 +1,9 @@
 //! Every number as a table: one per program, policies across.
 
 use crate::{
-    ProgramResult, Study,
+    ProgramResult, Sample, Study,
     format::{cell, clean},
+    marks::Marks,
     rows,
 };
 
@@ -43,12 +44,12 @@ impl Phase {
 }
 
 /// One table per program.
-pub(crate) fn program_numbers(study: &Study) -> Vec<ProgramNumbers> {
+pub(crate) fn program_numbers(study: &Study, marks: &Marks) -> Vec<ProgramNumbers> {
     let names = rows::program_names(&study.policies);
-    names.iter().map(|name| one(study, name)).collect()
+    names.iter().map(|name| one(study, marks, name)).collect()
 }
 
-fn one(study: &Study, name: &str) -> ProgramNumbers {
+fn one(study: &Study, marks: &Marks, name: &str) -> ProgramNumbers {
     let found: Vec<(&str, &ProgramResult)> = study
         .policies
         .iter()
@@ -71,17 +72,20 @@ fn one(study: &Study, name: &str) -> ProgramNumbers {
             .into_iter()
             .chain(lines.iter().map(|line| {
                 let scale = line.kind.scale(line.largest());
-                let columns = programs.iter().zip(&line.cells);
-                let samples =
-                    columns.flat_map(|(p, pair)| Phase::BOTH.into_iter().zip(pair).take(phases(p)));
+                let columns = found.iter().zip(&line.cells);
+                let samples = columns.flat_map(|((policy, p), pair)| {
+                    let both = Phase::BOTH.into_iter().zip(pair).take(phases(p));
+                    both.map(move |(phase, s)| (*policy, phase, s))
+                });
+                let shown = |policy: &str, s: &Sample| match cell(s, &line.kind, &scale) {
+                    text if line.judged => marks.marked(policy, name, text),
+                    text => text,
+                };
                 NumberRow {
                     label: clean(&line.label),
                     cells: samples
-                        .map(|(phase, s)| {
-                            (
-                                phase,
-                                s.map_or_else(String::new, |s| cell(s, &line.kind, &scale)),
-                            )
+                        .map(|(policy, phase, s)| {
+                            (phase, s.map_or_else(String::new, |s| shown(policy, s)))
                         })
                         .collect(),
                     unit: scale.unit,

@@ -30,6 +30,16 @@ const TIP_STEP: f64 = 1.0 / 50.0;
 /// than this: then the policies could not be told apart.
 const ZOOM: f64 = 0.25;
 
+/// Edges of a curve's fall that do not count, as a share of it: its slow beginning would hide the
+/// rest again.
+const KNEE_EDGE: f64 = 0.2;
+/// Least fall of a curve that is worth a picture of its own, in percentage points.
+const KNEE_FALL: f64 = 20.0;
+/// A fall on a larger part of the axis than this is seen without one.
+const KNEE_SHARE: f64 = 0.35;
+/// Room on both sides of a fall, as a share of it.
+const KNEE_MARGIN: f64 = 0.3;
+
 /// Pictures and the tables that belong to them.
 pub(super) struct Plots {
     pub sections: Vec<Section>,
@@ -75,6 +85,7 @@ fn section(
         title: title.to_owned(),
         text,
         figures: figures.into_iter().flatten().collect(),
+        remarks: Vec::new(),
         legend: Vec::new(),
         layout,
     }
@@ -412,14 +423,26 @@ fn curves(grid: &Grid<'_>) -> Result<Section, ReportError> {
         (class(line.color), format!("{}{dashes}", curve_name(c)))
     });
     let legend = legend.collect();
+    let label = "Miss ratio against the size of memory, by policy";
+    let knee = knee(&lines, &x).map(|at| zoomed(replay, &lines, at));
     let svg = line_chart(&LineChart {
-        label: "Miss ratio against the size of memory, by policy".to_owned(),
+        label: label.to_owned(),
         size: WIDE,
         y: value_axis(&lines, "Misses per reference", "%"),
         x,
         lines,
     })?;
-    let figures = vec![figure("Miss ratio over memory size".to_owned(), svg)];
+    let mut figures = vec![figure("Miss ratio over memory size".to_owned(), svg)];
+    if let Some((x, lines)) = knee {
+        let svg = line_chart(&LineChart {
+            label: format!("{label}, where one falls most steeply"),
+            size: WIDE,
+            y: value_axis(&lines, "Misses per reference", "%"),
+            x,
+            lines,
+        })?;
+        figures.push(figure("Where a curve falls most steeply".to_owned(), svg));
+    }
     let mut out = section(
         "Miss-ratio curves",
         remarks(replay).join(" "),
@@ -428,6 +451,36 @@ fn curves(grid: &Grid<'_>) -> Result<Section, ReportError> {
     );
     out.legend = legend;
     Ok(out)
+}
+
+/// The sizes between which the steepest curve makes most of its fall, if that is a small
+/// part of the axis: the rest of the picture hides what happens there.
+fn knee(lines: &[Line], x: &Axis) -> Option<[f64; 2]> {
+    let of = |line: &Line| {
+        let ys = || line.points.iter().map(|(_, y)| *y);
+        let high = ys().fold(f64::NEG_INFINITY, f64::max);
+        let low = ys().fold(f64::INFINITY, f64::min);
+        let edge = KNEE_EDGE * (high - low);
+        let from = line.points.iter().rev().find(|(_, y)| *y >= high - edge)?;
+        let to = line.points.iter().find(|(_, y)| *y <= low + edge)?;
+        let share = x.share(to.0) - x.share(from.0);
+        (high - low >= KNEE_FALL && share > 0.0).then_some((share, [from.0, to.0]))
+    };
+    let steepest = lines.iter().filter_map(of);
+    let (share, ends) = steepest.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    (share < KNEE_SHARE).then_some(ends)
+}
+
+/// The lines between two sizes, with a margin, and the axis for that.
+fn zoomed(replay: &Replay, lines: &[Line], [from, to]: [f64; 2]) -> (Axis, Vec<Line>) {
+    let margin = KNEE_MARGIN * (to - from);
+    let ends = [(from - margin).max(0.5 * from), to + margin];
+    let axis = match replay.conditions.page_bytes {
+        0 => Axis::linear("memory [pages]", ends, 9),
+        _ => Axis::memory(ends.into_iter(), 9),
+    };
+    let lines = lines.iter().map(|line| line.between(ends));
+    (axis, lines.collect())
 }
 
 fn curve_line(replay: &Replay, curve: &super::MissRatioCurve, color: usize, x: &Axis) -> Line {

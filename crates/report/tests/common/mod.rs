@@ -4,7 +4,7 @@
 use piebald_report::{
     CourseEvent, CourseIpc, CourseProgram, CourseResult, Extra, LevelMpki, MachineSummary, Metrics,
     MissCurve, PolicyResult, ProgramResult, RegionCheck, RegionFigures, RegionResult, RegionSet,
-    Role, Sample, SetMap, Study,
+    Role, Sample, SetMap, SetMapSpeed, Study,
 };
 
 const REPETITIONS: u64 = 5;
@@ -229,6 +229,16 @@ fn set_map(policy: &str, parts: [(f64, f64); 3]) -> SetMap {
             .to_vec(),
         times_ps: (0..times).map(|t| t * 1_200_000_000).collect(),
         shares,
+        speeds: ["bzip2", "mcf", "scan"]
+            .into_iter()
+            .zip([1.9, 0.8, 2.6])
+            .map(|(program, level)| SetMapSpeed {
+                program: program.to_owned(),
+                instr_per_ns: (1..times)
+                    .map(|t| level * (1.0 - 0.3 * (1.0 - (-(t as f64) / 6.0).exp())))
+                    .collect(),
+            })
+            .collect(),
     }
 }
 

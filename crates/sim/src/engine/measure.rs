@@ -114,9 +114,13 @@ impl Engine<'_> {
         self.next_map += step.max(1);
         let group = self.machine.group_of(CoreId(core as u16));
         let owners = self.programs.len() + 1;
+        (0..self.cpus.len()).for_each(|other| self.settle(other));
+        let counters = self.programs.iter().map(|p| p.counters.instructions);
+        let instructions = counters.collect();
         self.map.push(MapSample {
             time: self.cpus[core].now.since(warm.time),
             lines: self.machine.occupancy(group, map.buckets, owners),
+            instructions,
         });
     }
 

@@ -1,0 +1,129 @@
+//! Marks at slowdowns that may not be claimed: the verdicts of the [findings], for tables,
+//! pictures and CSV alike.
+
+use std::collections::BTreeMap;
+
+use crate::{Finding, Study, format::short, headline::findings};
+
+/// Longest name in a remark.
+const NAME_CHARS: usize = 24;
+
+/// What the study says of each slowdown, and a letter for each reason not to claim one.
+pub(crate) struct Marks {
+    /// By policy and program. Only targets are judged.
+    verdicts: BTreeMap<(String, String), Verdict>,
+    /// The first letter's remark first.
+    remarks: Vec<String>,
+}
+
+/// What is said of one slowdown, or of its difference from that under the first policy.
+struct Verdict {
+    /// `shown`, or why no change is claimed.
+    text: String,
+    /// Place among the remarks, if no change is claimed.
+    remark: Option<usize>,
+}
+
+impl Marks {
+    /// The marks of all slowdowns of a study.
+    pub fn new(study: &Study) -> Self {
+        let mut marks = Self {
+            verdicts: BTreeMap::new(),
+            remarks: Vec::new(),
+        };
+        let first = study.policies.first().map_or("", |p| p.name.as_str());
+        let all = findings(study);
+        // In the order of the tables, so that their first mark is the first letter.
+        for policy in &study.policies {
+            for program in &policy.programs {
+                // What a policy costs a program by itself is no slowdown.
+                let of = |f: &&Finding| {
+                    (&f.policy, &f.program) == (&policy.name, &program.name) && f.question != "cost"
+                };
+                if let Some(found) = all.iter().find(of) {
+                    let verdict = marks.judged(found, first);
+                    let place = (policy.name.clone(), program.name.clone());
+                    marks.verdicts.insert(place, verdict);
+                }
+            }
+        }
+        marks
+    }
+
+    fn judged(&mut self, found: &Finding, first: &str) -> Verdict {
+        if found.shown {
+            return Verdict {
+                text: "shown".to_owned(),
+                remark: None,
+            };
+        }
+        let why = found.why.clone().unwrap_or_default();
+        let remark = match found.question.as_str() {
+            "difference" => format!(
+                "the difference from {} is not claimed: {why}.",
+                short(first, NAME_CHARS)
+            ),
+            _ => format!("no change of speed is claimed: {why}."),
+        };
+        let known = self.remarks.iter().position(|r| *r == remark);
+        let at = known.unwrap_or_else(|| {
+            self.remarks.push(remark);
+            self.remarks.len() - 1
+        });
+        Verdict {
+            text: why,
+            remark: Some(at),
+        }
+    }
+
+    /// `shown`, or why no change is claimed; empty where nothing is said.
+    pub fn verdict(&self, policy: &str, program: &str) -> &str {
+        self.of(policy, program).map_or("", |v| v.text.as_str())
+    }
+
+    /// The mark of a slowdown that is not claimed, as `(a)`.
+    pub fn mark(&self, policy: &str, program: &str) -> Option<String> {
+        let remark = self.of(policy, program)?.remark?;
+        Some(format!("({})", letters(remark)))
+    }
+
+    /// The text of a slowdown, with its mark if it has one.
+    pub fn marked(&self, policy: &str, program: &str, text: String) -> String {
+        match self.mark(policy, program) {
+            Some(mark) => format!("{text} {mark}"),
+            None => text,
+        }
+    }
+
+    /// What the marks mean, a line for each.
+    pub fn remarks(&self) -> Vec<String> {
+        let remarks = self.remarks.iter().enumerate();
+        remarks
+            .map(|(at, remark)| format!("({}) {remark}", letters(at)))
+            .collect()
+    }
+
+    fn of(&self, policy: &str, program: &str) -> Option<&Verdict> {
+        self.verdicts.get(&(policy.to_owned(), program.to_owned()))
+    }
+}
+
+/// `a` to `z`, then `aa` and so on.
+fn letters(at: usize) -> String {
+    let last = char::from(b'a' + (at % 26) as u8);
+    match at / 26 {
+        0 => last.to_string(),
+        more => format!("{}{last}", letters(more - 1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::letters;
+
+    #[test]
+    fn every_reason_has_letters_of_its_own() {
+        let of = [0, 25, 26, 51, 52, 701, 702].map(letters);
+        assert_eq!(of, ["a", "z", "aa", "az", "ba", "zz", "aaa"]);
+    }
+}
