@@ -8,6 +8,7 @@
 //! Programs of several threads, with regions, and those that change their colours are not looked at:
 //! what they touch, or where, depends on the run.
 
+use piebald_experiment::{Frames, MemoryState};
 use piebald_report::{Role, Study};
 use piebald_sim::{
     Setup, SimError,
@@ -24,7 +25,7 @@ use crate::{
     jobs::{Job, Phase, groups, members, mix, planned_of, runs_alone},
     kernels::Histories,
     prepare::Prepared,
-    scenario::{Frames, MemoryState, Policy, Scenario},
+    scenario::{Policy, Scenario},
     study::{self, Hooks, Lab, QUANTUM, SKEW, StudyError},
 };
 
