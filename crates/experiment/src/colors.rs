@@ -50,14 +50,17 @@ pub enum PolicyColors {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Keys {
-    count: Option<u32>,
+    count: Option<Whole<1, 0xffff_ffff>>,
     share: Option<String>,
 }
 
 impl Keys {
     fn ask<E: serde::de::Error>(self) -> Result<ColorAsk, E> {
         let (text, given) = match (self.count, self.share) {
-            (Some(count), None) => (format!("count={count}"), format!("{{ count = {count} }}")),
+            (Some(count), None) => {
+                let count = count.get();
+                (format!("count={count}"), format!("{{ count = {count} }}"))
+            }
             (None, Some(share)) if share.contains('%') => {
                 let given = format!("{{ share = \"{share}\" }}");
                 (share, given)
@@ -67,6 +70,7 @@ impl Keys {
                 return Err(refused_value(format!("{{ share = \"{share}\" }}"), allowed));
             }
             (Some(count), Some(share)) => {
+                let count = count.get();
                 let given = format!("{{ count = {count}, share = \"{share}\" }}");
                 return Err(refused_value(given, "exactly one of count and share"));
             }

@@ -211,7 +211,24 @@ impl Experiment {
                 problems.push(Problem::at(at.key("colors").key(name), says));
             }
         }
-        if self.policy.iter().any(|p| p.frames == Frames::Rainbow) {
+        self.check_owners(problems);
+    }
+
+    /// What only some policies ask of programs.
+    fn check_owners(&self, problems: &mut Vec<Problem>) {
+        let has = |frames| self.policy.iter().any(|p| p.frames == frames);
+        if !has(Frames::Hvr) {
+            for (i, _) in self
+                .program
+                .iter()
+                .enumerate()
+                .filter(|(_, p)| p.class.is_some())
+            {
+                let path = KeyPath::of("program").item(i).key("class");
+                problems.push(Problem::at(path, "no policy has frames = \"hvr\""));
+            }
+        }
+        if has(Frames::Rainbow) {
             return;
         }
         for (i, program) in self.program.iter().enumerate() {

@@ -35,7 +35,7 @@ pub struct Hvr {
     /// Hot pages from which on a program is LLCH.
     pub llch_pages: Number,
     /// Weighted page density up to which locality is low, in hundredths of a percent.
-    pub hot_freq_bp: Number,
+    pub hot_freq_bp: Whole<1, 10_000>,
     /// What a program of low locality is.
     pub low_locality: Word<LowLocality>,
     /// Most programs that count as a workload of few.
@@ -69,7 +69,7 @@ impl Default for Hvr {
             reuse_passes: number(thresholds.reuse_passes),
             ccf_pages: number(thresholds.ccf_pages),
             llch_pages: number(thresholds.llch_pages),
-            hot_freq_bp: number(thresholds.hot_freq_bp),
+            hot_freq_bp: Whole::new(thresholds.hot_freq_bp as u64),
             low_locality: Word(thresholds.low_locality),
             few: number(paper.few),
             segregate_from: number(paper.segregate_from),

@@ -10,7 +10,7 @@ use piebald_units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{KeyPath, Problem, Text, value::Notation};
+use crate::{KeyPath, Problem, Text, Whole, value::Notation};
 
 /// The machine that programs run on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,7 +30,7 @@ pub struct Machine {
     pub prefetch: Option<bool>,
     /// Memory controllers that are off, not all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub disabled_controllers: Vec<u16>,
+    pub disabled_controllers: Vec<Whole<0, 0xffff>>,
     /// Masks of address bits that choose the last level's slices, instead of the preset's; `[]`
     /// for none.
     pub slice_hash: Option<Vec<String>>,
@@ -73,8 +73,16 @@ impl Machine {
         Ok((spec, features))
     }
 
+    /// Memory controllers that are off.
+    pub fn controllers_off(&self) -> Vec<u16> {
+        let numbers = self.disabled_controllers.iter();
+        numbers
+            .filter_map(|n| u16::try_from(n.get()).ok())
+            .collect()
+    }
+
     fn check_controllers(&self, spec: &MachineSpec, at: &KeyPath) -> Result<(), Problem> {
-        let off = &self.disabled_controllers;
+        let off = self.controllers_off();
         let last = spec.memory.controllers.saturating_sub(1);
         let options = Options {
             disabled_controllers: off.clone(),

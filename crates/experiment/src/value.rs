@@ -64,6 +64,14 @@ impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Whole<MIN, MAX> {
                 fits.map(Whole).ok_or_else(refuse)
             }
 
+            fn visit_i128<E: Error>(self, given: i128) -> Result<Self::Value, E> {
+                Err(refused_value(given, Whole::<MIN, MAX>::allowed()))
+            }
+
+            fn visit_u128<E: Error>(self, given: u128) -> Result<Self::Value, E> {
+                Err(refused_value(given, Whole::<MIN, MAX>::allowed()))
+            }
+
             fn visit_u64<E: Error>(self, given: u64) -> Result<Self::Value, E> {
                 match (MIN..=MAX).contains(&given) {
                     true => Ok(Whole(given)),

@@ -251,7 +251,7 @@ impl Scenario {
             warmup_refs: experiment.warmup(),
             machine,
             features,
-            disabled_controllers: experiment.machine.disabled_controllers,
+            disabled_controllers: experiment.machine.controllers_off(),
             set_map: experiment.output.set_map.get_u32(),
             miss_curve: experiment.output.miss_curve.get_u32(),
             together: experiment.together,
