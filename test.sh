@@ -32,6 +32,7 @@ STAGES=(
     "clippy:900:lints of the whole workspace, warnings are errors"
     "docs:900:rustdoc of the whole workspace, warnings are errors"
     "build:1200:release build"
+    "install:600:cargo install leaves a command that records, from any folder"
     "tests:1800:unit, property and integration tests"
     "recorder:600:tests of the recorder with real programs, under QEMU"
     "recorder-root:120:tests of the recorder that only root can run"
@@ -127,6 +128,18 @@ stage_docs() {
 stage_build() {
     need_rust
     "$CARGO" build ${locked[@]+"${locked[@]}"} --workspace --release
+}
+
+stage_install() {
+    need_rust
+    need_programs qemu-user
+    local folder=$STAGE_NOTE.installed
+    "$CARGO" install --quiet ${locked[@]+"${locked[@]}"} --path crates/cli --root "$folder" || exit 1
+    cd "$folder" || exit 1
+    [ "$(ls bin)" = piebald ] || { warn "more was installed than the command: $(ls bin)"; exit 1; }
+    env -u PIEBALD_PLUGIN bin/piebald record -o true.pbr -- true || exit 1
+    bin/piebald trace info true.pbr || exit 1
+    bin/piebald man man && bin/piebald completions bash | bash -n
 }
 
 stage_tests() {
@@ -247,7 +260,7 @@ stage_advisories() {
 
 stage_golden() {
     need_rust
-    "$CARGO" build ${locked[@]+"${locked[@]}"} --release -p piebald -p piebald-qemu || exit 1
+    "$CARGO" build ${locked[@]+"${locked[@]}"} --release -p piebald || exit 1
     PYTHONDONTWRITEBYTECODE=1 scripts/golden.py check --piebald "$CARGO_TARGET_DIR/release/piebald"
 }
 
@@ -256,7 +269,7 @@ stage_demo() { ./demo.sh; }
 # Fails if anything was not run; that a number misses the paper's is a result.
 stage_reproduce() {
     need_rust
-    "$CARGO" build ${locked[@]+"${locked[@]}"} --release -p piebald -p piebald-qemu || exit 1
+    "$CARGO" build ${locked[@]+"${locked[@]}"} --release -p piebald || exit 1
     PYTHONDONTWRITEBYTECODE=1 python3 reproduce/dulo/test_inputs.py || exit 1
     reproduce_quick rainbow "$root/out/reproduce/rainbow/inputs" || exit 1
     reproduce_quick dulo "${XDG_CACHE_HOME:-$HOME/.cache}/piebald/reproduce/dulo" || exit 1

@@ -50,6 +50,8 @@ cd "$scratch/clone"
 while IFS= read -r -d '' file; do
     if cmp -s "$root/$file" "$file"; then touch -r "$root/$file" "$file"; fi
 done < <(git ls-files -z)
+# The same for the commit that the command names (crates/cli/build.rs).
+touch -r "$(git -C "$root" rev-parse --path-format=absolute --git-path logs/HEAD)" .git/logs/HEAD
 # As for a user, the program is found under target/; what is built there already
 # is built once only.
 mkdir -p "$CARGO_TARGET_DIR"

@@ -14,6 +14,7 @@ mod live;
 mod load;
 mod machine;
 mod outputs;
+mod plugin;
 mod probe;
 mod programs;
 mod progress;
@@ -24,6 +25,7 @@ mod replay;
 mod reproduce;
 mod run;
 mod running;
+mod shell;
 mod status;
 mod study;
 mod terminal;
@@ -43,7 +45,7 @@ use failure::Failure;
 /// Memory management that knows the machine: record real programs, run them
 /// together on a modelled machine, and see what they do to one another.
 #[derive(Parser)]
-#[command(name = "piebald", version, propagate_version = true)]
+#[command(name = "piebald", version = env!("PIEBALD_VERSION"), propagate_version = true)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -79,9 +81,14 @@ enum Verb {
     Machine(machine::Args),
     /// Look into recordings and traces, and convert traces
     Trace(trace::Args),
+    /// Print what a shell needs to complete this command's verbs and options
+    Completions(shell::CompletionsArgs),
+    /// Write manual pages to a folder
+    Man(shell::ManArgs),
 }
 
 fn main() -> ExitCode {
+    piebald_qemu::recorder::find::carry(plugin::library());
     let words: Vec<OsString> = std::env::args_os().collect();
     match command_line::read::<Cli>(&words).and_then(|cli| run(&cli.verb)) {
         Ok(code) => code,
@@ -105,5 +112,7 @@ fn run(verb: &Verb) -> Result<ExitCode, Failure> {
         Verb::Recolor(args) => run::recolor(args),
         Verb::Machine(args) => machine::run(args),
         Verb::Trace(args) => trace::run(args),
+        Verb::Completions(args) => shell::completions(args),
+        Verb::Man(args) => shell::man(args),
     }
 }
