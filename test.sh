@@ -48,7 +48,7 @@ STAGES=(
     "golden:600:outputs that may not change unless it is meant"
     "demo:900:demo.sh"
     "reproduce:1800:the papers' experiments in their quick form"
-    "readme:1200:the commands of README.md in a fresh clone"
+    "readme:1200:the commands of README.md and of the tutorials in a fresh clone, and what they show"
 )
 LONG_STAGES=(
     "buddy-oracle:1800:a hundred million operations on the coloured buddy, beside its oracle"
