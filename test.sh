@@ -54,6 +54,7 @@ LONG_STAGES=(
     "buddy-oracle:1800:a hundred million operations on the coloured buddy, beside its oracle"
     "large-cache:600:a page cache of a million pages"
     "guest-boots:1800:the machine model in real guests"
+    "package:3600:a release of a clone, its tarball, and its Debian package in a fresh root"
     "debug-kernel:14400:the module in a debugging kernel, with injected failures"
 )
 
@@ -319,6 +320,16 @@ stage_buddy_oracle() { asked_for --release -p piebald-policy --test buddy_oracle
 stage_large_cache() { asked_for --release -p piebald-os-model --test file_large -- --ignored; }
 
 stage_guest_boots() { asked_for --release -p piebald-guest --test boots -- --ignored; }
+
+stage_package() {
+    [ "$(id -u)" = 0 ] || skip "needs to be root"
+    mount_works || skip "root may not mount here"
+    need_programs debootstrap qemu-user
+    need_rust
+    mkdir -p "$STAGE_NOTE.package"
+    scripts/test-release.sh "$STAGE_NOTE.package" || exit 1
+    scripts/test-package.sh "$STAGE_NOTE.package"/*.deb
+}
 
 stage_debug_kernel() { kernel/debug.sh; }
 

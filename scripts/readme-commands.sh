@@ -61,16 +61,8 @@ if [ -n "$list" ]; then
 fi
 
 [ -z "$(git status --porcelain)" ] || say "note: changes that are not committed are not tested here"
-git clone --quiet --no-hardlinks "$root" "$scratch/clone"
+clone_as_built "$root" "$scratch/clone"
 cd "$scratch/clone"
-# What was built of the same files is not built again: cargo goes by the times of files, and a
-# clone's are new. A file that differs keeps its new time, and one that is not committed is
-# missing here, so that what depends on it is built.
-while IFS= read -r -d '' file; do
-    if cmp -s "$root/$file" "$file"; then touch -r "$root/$file" "$file"; fi
-done < <(git ls-files -z)
-# The same for the commit that the command names (crates/cli/build.rs).
-touch -r "$(git -C "$root" rev-parse --path-format=absolute --git-path logs/HEAD)" .git/logs/HEAD
 # As for a user, the program is found under target/; what is built there already
 # is built once only.
 mkdir -p "$CARGO_TARGET_DIR"

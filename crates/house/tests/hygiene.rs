@@ -111,7 +111,10 @@ fn blocks_of_the_readme_and_of_tutorials_say_whether_they_run() {
     for page in pages_that_run() {
         let blocks = markdown::blocks(&read(&page));
         let page = name(&page);
-        assert!(blocks.iter().any(|b| b.mark == "sh"), "no command of {page} is run");
+        assert!(
+            blocks.iter().any(|b| b.mark == "sh"),
+            "no command of {page} is run"
+        );
         let strange = blocks.iter().filter(|b| !MARKS.contains(&b.mark.as_str()));
         let told = |b: &markdown::Block| {
             let (line, mark) = (b.line, &b.mark);
