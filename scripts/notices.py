@@ -59,6 +59,7 @@ def main():
         sys.exit("notices.py: no dependency was found")
     by_text = collections.defaultdict(list)
     print("What is compiled into piebald beside its own code:\n")
+    print("the standard library of Rust: MIT OR Apache-2.0")
     for package in packages:
         name = f"{package['name']} {package['version']}"
         print(f"{name}: {package['license']}")

@@ -66,7 +66,9 @@ case $status:$said in
 esac
 with_proc sh -c 'cd /root && piebald record -o x.pbr -- ls / && piebald trace info x.pbr && rm x.pbr' ||
     fail "nothing was recorded"
-with_proc piebald guest check | grep -F 'ok       the plugin: inside this program' || fail "no plugin"
+# It fails, as there is no QEMU for whole machines.
+said=$(with_proc piebald guest check || true)
+grep -qF 'ok       the plugin: inside this program' <<<"$said" || fail "no plugin: $said"
 with_proc piebald study --quiet --repetitions 1 /usr/share/doc/piebald/examples/scenarios/builtins.toml |
     sed -n 1,12p
 inside bash -c '. /usr/share/bash-completion/completions/piebald && complete -p piebald' ||
