@@ -59,12 +59,12 @@ esac
 say "installed: $(inside piebald --version), $(field Installed-Size) KiB"
 
 status=0
-said=$(inside piebald record -o /root/x.pbr -- true 2>&1) || status=$?
+said=$(inside piebald record -o /x.pbr -- true 2>&1) || status=$?
 case $status:$said in
     "1:piebald: /proc is not mounted"*) ;;
     *) fail "without /proc, record ended with $status and said: $said" ;;
 esac
-with_proc sh -c 'cd /root && piebald record -o x.pbr -- ls / && piebald trace info x.pbr && rm x.pbr' ||
+with_proc sh -c 'cd / && piebald record -o x.pbr -- ls / && piebald trace info x.pbr && rm x.pbr' ||
     fail "nothing was recorded"
 # It fails, as there is no QEMU for whole machines.
 said=$(with_proc piebald guest check || true)
