@@ -40,8 +40,7 @@ if [ -n "$(missing_packages $packages)" ] || ! find_rust; then
 fi
 
 step "building (release)"
-# The recorder is a plugin of QEMU: a library of its own beside the program.
-"$CARGO" build --release -p piebald -p piebald-qemu || fail "the build failed"
+"$CARGO" build --release -p piebald || fail "the build failed"
 
 mkdir -p "$out/input"
 [ -r "$scenario" ] || fail "$scenario: not found"

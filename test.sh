@@ -32,6 +32,7 @@ STAGES=(
     "clippy:900:lints of the whole workspace, warnings are errors"
     "docs:900:rustdoc of the whole workspace, warnings are errors"
     "build:1200:release build"
+    "install:600:cargo install leaves a command that records, from any folder"
     "tests:1800:unit, property and integration tests"
     "recorder:600:tests of the recorder with real programs, under QEMU"
     "recorder-root:120:tests of the recorder that only root can run"
@@ -47,13 +48,14 @@ STAGES=(
     "golden:600:outputs that may not change unless it is meant"
     "demo:900:demo.sh"
     "reproduce:1800:the papers' experiments in their quick form"
-    "readme:1200:the commands of README.md in a fresh clone"
+    "readme:1200:the commands of README.md and of the tutorials in a fresh clone, and what they show"
 )
 LONG_STAGES=(
     "buddy-oracle:1800:a hundred million operations on the coloured buddy, beside its oracle"
     "large-cache:600:a page cache of a million pages"
     "controls:1800:a hundred studies in which nothing can happen, and what they claim"
     "guest-boots:1800:the machine model in real guests"
+    "package:3600:a release of a clone, its tarball, and its Debian package in a fresh root"
     "debug-kernel:14400:the module in a debugging kernel, with injected failures"
 )
 
@@ -128,6 +130,18 @@ stage_docs() {
 stage_build() {
     need_rust
     "$CARGO" build ${locked[@]+"${locked[@]}"} --workspace --release
+}
+
+stage_install() {
+    need_rust
+    need_programs qemu-user
+    local folder=$STAGE_NOTE.installed
+    "$CARGO" install --quiet ${locked[@]+"${locked[@]}"} --path crates/cli --root "$folder" || exit 1
+    cd "$folder" || exit 1
+    [ "$(ls bin)" = piebald ] || { warn "more was installed than the command: $(ls bin)"; exit 1; }
+    env -u PIEBALD_PLUGIN bin/piebald record -o true.pbr -- true || exit 1
+    bin/piebald trace info true.pbr || exit 1
+    bin/piebald man man && bin/piebald completions bash | bash -n
 }
 
 stage_tests() {
@@ -248,7 +262,7 @@ stage_advisories() {
 
 stage_golden() {
     need_rust
-    "$CARGO" build ${locked[@]+"${locked[@]}"} --release -p piebald -p piebald-qemu || exit 1
+    "$CARGO" build ${locked[@]+"${locked[@]}"} --release -p piebald || exit 1
     PYTHONDONTWRITEBYTECODE=1 scripts/golden.py check --piebald "$CARGO_TARGET_DIR/release/piebald"
 }
 
@@ -257,7 +271,7 @@ stage_demo() { ./demo.sh; }
 # Fails if anything was not run; that a number misses the paper's is a result.
 stage_reproduce() {
     need_rust
-    "$CARGO" build ${locked[@]+"${locked[@]}"} --release -p piebald -p piebald-qemu || exit 1
+    "$CARGO" build ${locked[@]+"${locked[@]}"} --release -p piebald || exit 1
     PYTHONDONTWRITEBYTECODE=1 python3 reproduce/dulo/test_inputs.py || exit 1
     reproduce_quick rainbow "$root/out/reproduce/rainbow/inputs" || exit 1
     reproduce_quick dulo "${XDG_CACHE_HOME:-$HOME/.cache}/piebald/reproduce/dulo" || exit 1
@@ -309,6 +323,16 @@ stage_large_cache() { asked_for --release -p piebald-os-model --test file_large 
 stage_controls() { asked_for --release -p piebald-lab --test truth -- --ignored; }
 
 stage_guest_boots() { asked_for --release -p piebald-guest --test boots -- --ignored; }
+
+stage_package() {
+    [ "$(id -u)" = 0 ] || skip "needs to be root"
+    mount_works || skip "root may not mount here"
+    need_programs debootstrap qemu-user
+    need_rust
+    mkdir -p "$STAGE_NOTE.package"
+    scripts/test-release.sh "$STAGE_NOTE.package" || exit 1
+    scripts/test-package.sh "$STAGE_NOTE.package"/*.deb
+}
 
 stage_debug_kernel() { kernel/debug.sh; }
 

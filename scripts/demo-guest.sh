@@ -37,7 +37,7 @@ step "fetching the distribution's kernel and its headers"
 scripts/guest.sh fetch || fail "no kernel to boot"
 
 step "building (release)"
-"$CARGO" build --release -p piebald -p piebald-qemu || fail "the build failed"
+"$CARGO" build --release -p piebald || fail "the build failed"
 step "building the module"
 module=$(kernel/build.sh) || fail "the module was not built"
 say "$module"

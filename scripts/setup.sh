@@ -193,3 +193,30 @@ settle_target_dir() {
     esac
     export CARGO_TARGET_DIR
 }
+
+# The version of the workspace in the current directory.
+workspace_version() {
+    sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Cargo.toml
+}
+
+# The section of a version in CHANGELOG.md of the current directory, without its heading.
+changes_of() { # VERSION
+    awk -v heading="## [$1] - " '
+        index($0, heading) == 1 { found = 1; next }
+        /^## / { found = 0 }
+        found && (NF || any) { any = 1; print }
+    ' CHANGELOG.md
+}
+
+# clone_as_built ROOT DIR: clones the committed state. What was built of the same files is not built
+# again with the same target directory: cargo goes by the times of files, and a clone's are new. A
+# file that differs keeps its new time, and one that is not committed is missing, so that what depends on it
+# is built. The same holds for the commit that the command names (crates/cli/build.rs).
+clone_as_built() {
+    local root=$1 clone=$2 file
+    git clone --quiet --no-hardlinks "$root" "$clone"
+    while IFS= read -r -d '' file; do
+        if cmp -s "$root/$file" "$clone/$file"; then touch -r "$root/$file" "$clone/$file"; fi
+    done < <(git -C "$clone" ls-files -z)
+    touch -r "$(git -C "$root" rev-parse --path-format=absolute --git-path logs/HEAD)" "$clone/.git/logs/HEAD"
+}

@@ -15,6 +15,7 @@ mod live;
 mod load;
 mod machine;
 mod outputs;
+mod plugin;
 mod probe;
 mod programs;
 mod progress;
@@ -25,6 +26,7 @@ mod replay;
 mod reproduce;
 mod run;
 mod running;
+mod shell;
 mod status;
 mod study;
 mod terminal;
@@ -44,7 +46,7 @@ use failure::Failure;
 /// Memory management that knows the machine: record real programs, run them
 /// together on a modelled machine, and see what they do to one another.
 #[derive(Parser)]
-#[command(name = "piebald", version, propagate_version = true)]
+#[command(name = "piebald", version = env!("PIEBALD_VERSION"), propagate_version = true)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -82,9 +84,14 @@ enum Verb {
     Trace(trace::Args),
     /// Show the keys of scenario files: values, defaults, meanings
     Keys(keys::Args),
+    /// Print what a shell needs to complete this command's verbs and options
+    Completions(shell::CompletionsArgs),
+    /// Write manual pages to a folder
+    Man(shell::ManArgs),
 }
 
 fn main() -> ExitCode {
+    piebald_qemu::recorder::find::carry(plugin::library());
     let words: Vec<OsString> = std::env::args_os().collect();
     match command_line::read::<Cli>(&words).and_then(|cli| run(&cli.verb)) {
         Ok(code) => code,
@@ -109,5 +116,7 @@ fn run(verb: &Verb) -> Result<ExitCode, Failure> {
         Verb::Machine(args) => machine::run(args),
         Verb::Trace(args) => trace::run(args),
         Verb::Keys(args) => keys::run(args),
+        Verb::Completions(args) => shell::completions(args),
+        Verb::Man(args) => shell::man(args),
     }
 }

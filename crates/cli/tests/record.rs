@@ -99,6 +99,48 @@ fn a_limit_on_file_sizes_that_leaves_no_room_is_named() {
     assert!(names(dir.path()).is_empty());
 }
 
+/// The command alone, in a folder of its own, has nothing beside it.
+#[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
+fn the_command_alone_records_as_its_plugin_is_inside() {
+    let dir = tempfile::tempdir().expect("folder");
+    let alone = dir.path().join("alone");
+    fs::copy(PIEBALD, &alone).expect("copied");
+    let alone = alone.to_str().expect("UTF-8");
+    // A program that starts another one: QEMU loads the plugin again. The soft limit is below the
+    // plugin's size.
+    let script = format!("ulimit -S -f 8; {alone} record -o x.pbr -- sh -c 'true; exec ls'");
+    let (code, out, err) = run(dir.path(), "bash", &["-c", &script]);
+    assert_eq!((code, out.as_str()), (0, "alone\nx.pbr.partial\n"), "{err}");
+    assert!(err.contains("of 2 processes"), "{err}");
+    let (code, out, err) = run(dir.path(), alone, &["guest", "check"]);
+    assert!(
+        out.contains("ok       the plugin: inside this program"),
+        "{code}: {out}{err}"
+    );
+}
+
+#[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
+fn another_plugin_may_be_named_and_has_to_exist() {
+    let dir = tempfile::tempdir().expect("folder");
+    let mut command = Command::new(PIEBALD);
+    command
+        .env("PIEBALD_PLUGIN", "/no/plugin.so")
+        .current_dir(dir.path());
+    let output = command
+        .args(["record", "-o", "x.pbr", "--", "true"])
+        .output()
+        .expect("runs");
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert!(
+        err.contains("is not found in /no/plugin.so; set PIEBALD_PLUGIN"),
+        "{err}"
+    );
+    assert!(names(dir.path()).is_empty());
+}
+
 #[test]
 #[ignore = "needs qemu-user: ./test.sh recorder"]
 fn what_was_refused_and_which_programs_ran_is_told_at_once_and_later() {

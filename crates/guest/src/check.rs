@@ -50,7 +50,7 @@ pub fn check(plugin: Option<&Path>) -> Vec<Finding> {
     });
     findings.push(Finding {
         what: "the plugin",
-        found: find::plugin(plugin).ok().map(|p| p.display().to_string()),
+        found: find::plugin(plugin).ok().map(|p| find::told(&p)),
         remedy: "cargo build --release",
     });
     findings.push(Finding {

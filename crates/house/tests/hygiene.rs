@@ -95,25 +95,34 @@ fn both_licences_are_there() {
     );
 }
 
+/// The README and the tutorials, whose commands are run.
+fn pages_that_run() -> Vec<PathBuf> {
+    let mut pages = documents();
+    let tutorials = root().join("docs/tutorials");
+    pages.retain(|page| *page == root().join("README.md") || page.starts_with(&tutorials));
+    assert!(pages.len() > 3, "{pages:?}");
+    pages
+}
+
 #[test]
-fn blocks_of_the_readme_say_whether_they_run() {
-    const MARKS: &[&str] = &["sh", "sh stage", "console", "toml", "text"];
-    let blocks = markdown::blocks(&read(&root().join("README.md")));
-    assert!(
-        blocks.iter().any(|b| b.mark == "sh"),
-        "no command of the README is run"
-    );
-    let unknown = blocks.iter().filter(|b| !MARKS.contains(&b.mark.as_str()));
-    none(
-        unknown
-            .map(|b| {
-                format!(
-                    "README.md:{}: mark \"{}\"; allowed: {MARKS:?}",
-                    b.line, b.mark
-                )
-            })
-            .collect(),
-    );
+fn blocks_of_the_readme_and_of_tutorials_say_whether_they_run() {
+    const MARKS: &[&str] = &["sh", "sh stage", "console", "toml", "text", "text near"];
+    let mut unknown = Vec::new();
+    for page in pages_that_run() {
+        let blocks = markdown::blocks(&read(&page));
+        let page = name(&page);
+        assert!(
+            blocks.iter().any(|b| b.mark == "sh"),
+            "no command of {page} is run"
+        );
+        let strange = blocks.iter().filter(|b| !MARKS.contains(&b.mark.as_str()));
+        let told = |b: &markdown::Block| {
+            let (line, mark) = (b.line, &b.mark);
+            format!("{page}:{line}: mark \"{mark}\"; allowed: {MARKS:?}")
+        };
+        unknown.extend(strange.map(told));
+    }
+    none(unknown);
 }
 
 /// Commands that are left out of the README's run because a stage is what they are.

@@ -17,7 +17,9 @@ use super::limits;
 use super::process::{self, Process};
 use crate::shared::{LIVE, REPLACED, Shared, Slot, SlotMap, THREAD};
 
-static COLD: [Mutex<Option<Lane>>; MAX_VCPUS] = [const { Mutex::new(None) }; MAX_VCPUS];
+/// Boxed, so that the empty table is all zeroes: it takes no room in the library's file, and a forked
+/// child, which empties it, touches little memory.
+static COLD: [Mutex<Option<Box<Lane>>>; MAX_VCPUS] = [const { Mutex::new(None) }; MAX_VCPUS];
 
 /// A thread's slot and encoder.
 pub struct Lane {
@@ -29,7 +31,7 @@ pub struct Lane {
 }
 
 /// The cold part of a lane, locked.
-pub fn lane(vcpu: c_uint) -> Option<MutexGuard<'static, Option<Lane>>> {
+pub fn lane(vcpu: c_uint) -> Option<MutexGuard<'static, Option<Box<Lane>>>> {
     let cold = COLD.get(vcpu as usize)?;
     Some(cold.lock().unwrap_or_else(|e| e.into_inner()))
 }
@@ -57,7 +59,7 @@ pub fn make_room(vcpu: c_uint) -> *mut Slot {
     }
     match begin(shared, vcpu) {
         Ok(lane) => {
-            *cold = Some(lane);
+            *cold = Some(Box::new(lane));
             slot_of(vcpu)
         }
         Err(e) => {
@@ -315,7 +317,7 @@ pub fn after_fork(shared: &'static Shared, vcpu: c_uint, process: u32) {
         Ok(mut lane) => {
             set_slot(vcpu, lane.slot.raw_head());
             lane.event(shared, start(Vec::new()));
-            *cold = Some(lane);
+            *cold = Some(Box::new(lane));
         }
         Err(e) => shared.fail(&e),
     }

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::RecordError;
+use super::{RecordError, carried};
 
 /// File name of the plugin.
 pub const PLUGIN: &str = "libpiebald_qemu.so";
@@ -21,13 +21,21 @@ pub fn qemu(given: Option<&Path>) -> Result<PathBuf, RecordError> {
     })
 }
 
-/// The plugin: as given, as `PIEBALD_PLUGIN` says, or near the executable.
+/// A plugin that the executable carries inside: used unless another one is named.
+pub fn carry(library: &'static [u8]) {
+    carried::set(library);
+}
+
+/// The plugin: as given, as `PIEBALD_PLUGIN` says, from [inside](carry) the executable, or near it.
 pub fn plugin(given: Option<&Path>) -> Result<PathBuf, RecordError> {
     let said = given.map(Path::to_owned);
     let said = said.or_else(|| env::var_os("PIEBALD_PLUGIN").map(PathBuf::from));
     let candidates = match said {
         Some(path) => vec![path],
-        None => near_executable(),
+        None => match carried::path()? {
+            Some(path) => return Ok(path.to_owned()),
+            None => near_executable(),
+        },
     };
     if let Some(found) = candidates.iter().find(|c| c.is_file()) {
         return std::path::absolute(found).map_err(super::system(PLUGIN));
@@ -36,6 +44,20 @@ pub fn plugin(given: Option<&Path>) -> Result<PathBuf, RecordError> {
     Err(RecordError::NoPlugin {
         looked: looked.join(", "),
     })
+}
+
+/// Where a plugin was found, for people.
+pub fn told(plugin: &Path) -> String {
+    match carried::path() {
+        Ok(Some(path)) if path == plugin => "inside this program".to_owned(),
+        _ => plugin.display().to_string(),
+    }
+}
+
+/// `/proc`, through which processes of a recording find what the driver holds.
+pub fn proc() -> Result<(), RecordError> {
+    let there = Path::new("/proc/self/fd").exists();
+    there.then_some(()).ok_or(RecordError::NoProc)
 }
 
 fn near_executable() -> Vec<PathBuf> {

@@ -23,6 +23,7 @@
 //! What QEMU does otherwise than the kernel leaves nothing out, but the user has to know: the
 //! header and [`Summary`] name it (`differences`).
 
+mod carried;
 mod differences;
 pub mod find;
 mod finish;
@@ -93,6 +94,9 @@ pub enum RecordError {
         /// Where it was looked for.
         looked: String,
     },
+    /// No `/proc`.
+    #[error("/proc is not mounted, and a recording needs it (as root: mount -t proc proc /proc)")]
+    NoProc,
     /// No command.
     #[error("no command is given")]
     NoCommand,
@@ -257,9 +261,9 @@ impl Recorder {
 
     /// Runs the command, `argv[0]` being looked up in `PATH`, and records it.
     ///
-    /// The plugin, `libpiebald_qemu.so`, is taken from `PIEBALD_PLUGIN`, or looked
-    /// for beside the running executable, in `..`, `deps`, `../deps`, `../lib` and
-    /// `../lib/piebald` from there.
+    /// The plugin is what `PIEBALD_PLUGIN` names, or what the executable
+    /// [carries](find::carry). An executable that carries none has `libpiebald_qemu.so` beside
+    /// it, or in `..`, `deps`, `../deps`, `../lib` or `../lib/piebald` from there.
     ///
     /// # Errors
     /// See [`RecordError`]. That the program fails is none: see
@@ -271,12 +275,14 @@ impl Recorder {
         {
             return Err(RecordError::BadRegion { from, to });
         }
+        find::proc()?;
         let qemu = find::qemu(self.qemu.as_deref())?;
+        // The plugin may be inside this program, and is then a file in memory.
+        let file_size = own_limits::FileSize::raise()?;
         let plugin = find::plugin(self.plugin.as_deref())?;
         let image = find_image(program, argv)?;
         let mut header = header(argv, &image)?;
         header.midway = self.skip > 0 || self.region.is_some();
-        let file_size = own_limits::FileSize::raise()?;
         let output = absolute(&self.output)?;
         let writer = RecordingWriter::create_with_room(&output, header, finish::HEADER_ROOM)?;
         let partial = writer.partial_path().to_owned();
