@@ -60,8 +60,9 @@ served_version() {
             *) misuse "PIEBALD_GUEST_KERNEL=$PIEBALD_GUEST_KERNEL: allowed: $SERIES.*-$FLAVOUR, or one of kernel/debug.sh that was built" ;;
         esac
     fi
-    apt-cache depends "linux-image-$SERIES-$FLAVOUR" 2>/dev/null |
-        sed -n "s/^ *Depends: linux-image-\($SERIES\..*-$FLAVOUR\)$/\1/p" | head -n 1
+    # Debian 12 has this series beside its default one, Debian 13 as its default.
+    apt-cache depends "linux-image-$SERIES-$FLAVOUR" "linux-image-$FLAVOUR" 2>/dev/null |
+        sed -n "s/^ *Depends: linux-image-\($SERIES\..*-$FLAVOUR\)$/\1/p" | sort -V | tail -n 1
 }
 
 # The four packages that a kernel and its headers are.
@@ -86,7 +87,7 @@ fetch() {
         apt update -qq >&2 || warn "apt-get update failed; trying with the package lists as they are"
     fi
     version=$(served_version)
-    [ -n "$version" ] || fail "the distribution serves no supported kernel: no package linux-image-$SERIES-$FLAVOUR"
+    [ -n "$version" ] || fail "the distribution serves no supported kernel: no package linux-image-$SERIES-$FLAVOUR, and linux-image-$FLAVOUR is not of $SERIES"
     if fetched "$version"; then say "$version"; return; fi
     read -r -a wanted <<<"$(packages_of "$version")"
     unpack "$version" "${wanted[@]}"
@@ -115,6 +116,8 @@ unpack() ( # VERSION PACKAGE...
     }
     for package in *.deb; do dpkg-deb -x "$package" .; done
     rm -f ./*.deb log
+    # Debian 13's packages have the modules below usr/lib, which programs look for below lib.
+    [ -e lib ] || ln -s usr/lib lib
     # The headers name their other half by the path of an installation. And without the
     # kernel's image beside them no type information is made for modules, which needs pahole.
     headers=usr/src/linux-headers-$version
