@@ -54,6 +54,7 @@ LONG_STAGES=(
     "large-cache:600:a page cache of a million pages"
     "guest-boots:1800:the machine model in real guests"
     "debug-kernel:14400:the module in a debugging kernel, with injected failures"
+    "debian-13:14400:demo.sh and all of test.sh in a new Debian 13"
 )
 
 # What these need is not to be had everywhere: the database of advisories and traces of
@@ -309,6 +310,8 @@ stage_guest_boots() { asked_for --release -p piebald-guest --test boots -- --ign
 
 stage_debug_kernel() { kernel/debug.sh; }
 
+stage_debian_13() { scripts/debian-13.sh ${RECORDS:+--record}; }
+
 # --- the runner ---------------------------------------------------------------
 
 # Iterations of the loop that takes a second on a quiet machine, and the seconds that it takes
@@ -448,7 +451,7 @@ for name in "${chosen[@]}"; do
     began=$SECONDS
     # timeout makes its own process group, so whatever a stage started ends with it. Guests have
     # limits of their own, in whole multiples.
-    STAGE_NOTE=$scratch/$name PIEBALD_TIME_SCALE=$(((load + 999) / 1000)) timeout --kill-after=10 "$limit" \
+    STAGE_NOTE=$scratch/$name RECORDS=$record_to PIEBALD_TIME_SCALE=$(((load + 999) / 1000)) timeout --kill-after=10 "$limit" \
         bash "$root/test.sh" --stage "$name" </dev/null > >(tee "$scratch/$name.out") 2>&1 &
     child=$!
     wait "$child"

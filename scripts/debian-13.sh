@@ -152,6 +152,7 @@ write_result() { # DIR
     for package in "$dir"/root/.cache/piebald/guest/*/complete; do
         [ ! -e "$package" ] || printf '| kernel in the guest | %s |\n' "$(basename "$(dirname "$package")")"
     done
+    # shellcheck disable=SC2016  # cargo writes these quotation marks
     build=$(sed -n 's/.*Finished `release` profile.* in \(.*\)/\1/p' "$out/demo.log" 2>/dev/null | head -n 1)
     [ -z "$build" ] || printf '\nThe first build, of what demo.sh needs: %s.\n' "$build"
     printf '\n| command | verdict | seconds | processor seconds |\n|---|---|---|---|\n'
@@ -200,6 +201,7 @@ fi
 
 scratch=$(mktemp -d)
 child='' made=''
+# shellcheck disable=SC2317  # a trap calls it
 end() {
     if [ -n "$child" ]; then
         kill -KILL "$child" 2>/dev/null || true
