@@ -152,9 +152,11 @@ write_result() { # DIR
     for package in "$dir"/root/.cache/piebald/guest/*/complete; do
         [ ! -e "$package" ] || printf '| kernel in the guest | %s |\n' "$(basename "$(dirname "$package")")"
     done
-    # shellcheck disable=SC2016  # cargo writes these quotation marks
-    build=$(sed -n 's/.*Finished `release` profile.* in \(.*\)/\1/p' "$out/demo.log" 2>/dev/null | head -n 1)
-    [ -z "$build" ] || printf '\nThe first build, of what demo.sh needs: %s.\n' "$build"
+    if [ -e "$out/demo.log" ]; then
+        # shellcheck disable=SC2016  # cargo writes these quotation marks
+        build=$(sed -n 's/.*Finished `release` profile.* in \(.*\)/\1/p' "$out/demo.log")
+        printf '\nThe first build, of what demo.sh needs: %s.\n' "${build:-not finished}"
+    fi
     printf '\n| command | verdict | seconds | processor seconds |\n|---|---|---|---|\n'
     cat "$out"/*.row
     printf '\n'
@@ -192,8 +194,10 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
+stages=$("$root/test.sh" --list)
 for stage in "$@"; do
-    "$root/test.sh" --list | grep -q "^$stage " || misuse "\"$stage\": no stage of test.sh (./test.sh --list)"
+    grep -q "^$stage  *[0-9]" <<<"$stages" || misuse "\"$stage\": no stage of test.sh (./test.sh --list)"
+    [ "$stage" != debian-13 ] || misuse "debian-13: cannot run inside itself"
 done
 if [ -n "$keep" ] && [ -e "$keep" ] && [ ! -e "$keep/complete" ] && [ -n "$(ls -A "$keep")" ]; then
     misuse "--keep $keep: neither empty nor a root that this script has made"
