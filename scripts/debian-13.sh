@@ -24,7 +24,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/scripts/setup.sh"
 
 SUITE=trixie
-CLONE=/root/piebald
+HOME_DIR=/root
+CLONE=$HOME_DIR/piebald
 out=$root/out/debian-13
 
 cannot_run() {
@@ -102,7 +103,7 @@ enter() { # DIR PROGRAM ARGUMENT...
     for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY CI CARGO_BUILD_JOBS; do
         [ -z "${!name:-}" ] || kept+=("$name=${!name}")
     done
-    chroot "$dir" /usr/bin/env -i HOME=/root TERM=dumb LANG=C.UTF-8 \
+    chroot "$dir" /usr/bin/env -i HOME="$HOME_DIR" TERM=dumb LANG=C.UTF-8 \
         PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
         ${kept[@]+"${kept[@]}"} "$@"
 }
@@ -149,7 +150,7 @@ write_result() { # DIR
         "$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)"
     printf '| package | version |\n|---|---|\n'
     for package in gcc rustc-web qemu-user qemu-system-x86 chromium; do version_of "$dir" "$package"; done
-    for package in "$dir"/root/.cache/piebald/guest/*/complete; do
+    for package in "$dir$HOME_DIR"/.cache/piebald/guest/*/complete; do
         [ ! -e "$package" ] || printf '| kernel in the guest | %s |\n' "$(basename "$(dirname "$package")")"
     done
     if [ -e "$out/demo.log" ]; then
