@@ -123,16 +123,21 @@ timed() {
 }
 
 inside() { # DIR ARCHIVE STAGE...
-    local dir=$1 archive=$2 failed=0
+    local dir=$1 archive=$2 failed=0 origin
     shift 2
-    [ -e "$dir/complete" ] || make_root "$dir" "$archive"
+    if [ -e "$dir/complete" ]; then
+        origin='used before, so that packages were there'
+    else
+        origin=new
+        make_root "$dir" "$archive"
+    fi
     put_clone "$dir"
     mount -t proc proc "$dir/proc"
     mount -t sysfs sysfs "$dir/sys"
     mount --rbind /dev "$dir/dev"
     if [ $# = 0 ]; then timed demo "$dir" ./demo.sh || failed=1; fi
     timed test "$dir" ./test.sh --record "$@" || failed=1
-    write_result "$dir" >"$out/result.md"
+    write_result "$dir" "$origin" >"$out/result.md"
     return "$failed"
 }
 
@@ -143,11 +148,11 @@ version_of() { # DIR PACKAGE
     enter "$1" dpkg-query -W -f '| ${Package} | ${Version} |\n' "$2" 2>/dev/null || true
 }
 
-write_result() { # DIR
+write_result() { # DIR ORIGIN
     local dir=$1 package build
-    printf 'Debian %s, commit %s, %s, %s processors (%s).\n\n' "$(cat "$dir/etc/debian_version")" \
+    printf 'Debian %s, commit %s, %s, %s processors (%s). The root was %s.\n\n' "$(cat "$dir/etc/debian_version")" \
         "$(git -C "$dir$CLONE" rev-parse --short HEAD)" "$(date -u +%F)" "$(nproc)" \
-        "$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)"
+        "$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)" "$2"
     printf '| package | version |\n|---|---|\n'
     for package in gcc rustc-web qemu-user qemu-system-x86 chromium; do version_of "$dir" "$package"; done
     for package in "$dir$HOME_DIR"/.cache/piebald/guest/*/complete; do
