@@ -57,6 +57,7 @@ LONG_STAGES=(
     "guest-boots:1800:the machine model in real guests"
     "package:3600:a release of a clone, its tarball, and its Debian package in a fresh root"
     "debug-kernel:14400:the module in a debugging kernel, with injected failures"
+    "debian-13:14400:demo.sh and all of test.sh in a new Debian 13"
 )
 
 # What these need is not to be had everywhere: the database of advisories and traces of
@@ -336,6 +337,8 @@ stage_package() {
 
 stage_debug_kernel() { kernel/debug.sh; }
 
+stage_debian_13() { scripts/debian-13.sh ${RECORDS:+--record}; }
+
 # --- the runner ---------------------------------------------------------------
 
 # Iterations of the loop that takes a second on a quiet machine, and the seconds that it takes
@@ -475,7 +478,7 @@ for name in "${chosen[@]}"; do
     began=$SECONDS
     # timeout makes its own process group, so whatever a stage started ends with it. Guests have
     # limits of their own, in whole multiples.
-    STAGE_NOTE=$scratch/$name PIEBALD_TIME_SCALE=$(((load + 999) / 1000)) timeout --kill-after=10 "$limit" \
+    STAGE_NOTE=$scratch/$name RECORDS=$record_to PIEBALD_TIME_SCALE=$(((load + 999) / 1000)) timeout --kill-after=10 "$limit" \
         bash "$root/test.sh" --stage "$name" </dev/null > >(tee "$scratch/$name.out") 2>&1 &
     child=$!
     wait "$child"

@@ -11,7 +11,7 @@
 # C side is built by the headers' Makefile and linked with it. A warning of objtool is an
 # error, and so is a panic that can be reached in the object, or a stack frame above 1 KiB.
 #
-# Needs make, gcc 12 and Rust with its library's source (rustup component add rust-src, or
+# Needs make, gcc 12 or 14 (that of the kernel) and Rust with its library's source (rustup component add rust-src, or
 # Debian's rust-web-src): core is compiled with the same flags.
 set -eu
 
@@ -30,6 +30,12 @@ case $release in
     6.12.*) ;;
     *) warn "build: $headers is of kernel ${release:-?}; allowed: 6.12.*"; exit 2 ;;
 esac
+
+# Kbuild makes type information for a module if the kernel's image lies beside its headers.
+if [ -e "$headers/vmlinux" ] && ! have pahole; then
+    warn "build: pahole is needed, as type information is made with these headers (Debian package pahole)"
+    exit 1
+fi
 
 out=$CARGO_TARGET_DIR/kernel
 target=x86_64-unknown-none

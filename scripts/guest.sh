@@ -31,9 +31,9 @@
 #
 # Environment: PIEBALD_TIME_SCALE, a whole number by which --timeout is multiplied (1), for a busy
 # host; PIEBALD_GUEST_KERNEL, a version such as 6.12.117+deb12-cloud-amd64 instead of
-# the newest one that is served; PIEBALD_GUEST_CPU, QEMU's -cpu (max,-erms,-fsrm, so that
-# string copies are single accesses). Everything is kept in
-# ${XDG_CACHE_HOME:-~/.cache}/piebald/guest/VERSION; nothing but tools is installed.
+# the newest 6.12 that is served (the module knows no other series); PIEBALD_GUEST_CPU,
+# QEMU's -cpu (max,-erms,-fsrm, so that string copies are single accesses). Everything is kept
+# in ${XDG_CACHE_HOME:-~/.cache}/piebald/guest/VERSION; nothing but tools is installed.
 #
 # QEMU translates (TCG), one virtual processor after the other: thread=multi corrupts
 # kernel code that is patched while it runs (QEMU 7.2), which is what a module with hooks does.
@@ -56,18 +56,22 @@ misuse() { warn "guest: $*"; exit 2; }
 served_version() {
     if [ -n "${PIEBALD_GUEST_KERNEL:-}" ]; then
         case $PIEBALD_GUEST_KERNEL in
-            "$SERIES".*-"$FLAVOUR") say "$PIEBALD_GUEST_KERNEL"; return ;;
-            *) misuse "PIEBALD_GUEST_KERNEL=$PIEBALD_GUEST_KERNEL: allowed: $SERIES.*-$FLAVOUR, or one of kernel/debug.sh that was built" ;;
+            [1-9]*.*-"$FLAVOUR") say "$PIEBALD_GUEST_KERNEL"; return ;;
+            *) misuse "PIEBALD_GUEST_KERNEL=$PIEBALD_GUEST_KERNEL: allowed: a version that ends in -$FLAVOUR, or one of kernel/debug.sh that was built" ;;
         esac
     fi
-    apt-cache depends "linux-image-$SERIES-$FLAVOUR" 2>/dev/null |
-        sed -n "s/^ *Depends: linux-image-\($SERIES\..*-$FLAVOUR\)$/\1/p" | head -n 1
+    # Debian 12 has this series beside its default one, Debian 13 as its default.
+    apt-cache depends "linux-image-$SERIES-$FLAVOUR" "linux-image-$FLAVOUR" 2>/dev/null |
+        sed -n "s/^ *Depends: linux-image-\($SERIES\..*-$FLAVOUR\)$/\1/p" | sort -V | tail -n 1
 }
 
-# The four packages that a kernel and its headers are.
+# The packages that a kernel and its headers are. From 7.x on the image is an empty package that
+# depends on those that hold the kernel, its configuration and its modules.
 packages_of() { # VERSION
     local base=${1%-"$FLAVOUR"}
     say "linux-image-$1 linux-headers-$1 linux-headers-$base-common linux-kbuild-$base"
+    apt-cache depends --important "linux-image-$1" 2>/dev/null |
+        sed -n "s/^ *Depends: \(linux-.*-$1\)$/\1/p"
 }
 
 fetched() { [ -e "$store/$1/complete" ]; }
@@ -86,16 +90,16 @@ fetch() {
         apt update -qq >&2 || warn "apt-get update failed; trying with the package lists as they are"
     fi
     version=$(served_version)
-    [ -n "$version" ] || fail "the distribution serves no supported kernel: no package linux-image-$SERIES-$FLAVOUR"
+    [ -n "$version" ] || fail "the distribution serves no supported kernel: no package linux-image-$SERIES-$FLAVOUR, and linux-image-$FLAVOUR is not of $SERIES"
     if fetched "$version"; then say "$version"; return; fi
-    read -r -a wanted <<<"$(packages_of "$version")"
+    read -r -d '' -a wanted < <(packages_of "$version") || true
     unpack "$version" "${wanted[@]}"
     say "$version"
 }
 
 newest_fetched() {
     local each
-    for each in "$store"/*-"$FLAVOUR"/complete; do
+    for each in "$store/$SERIES".*-"$FLAVOUR"/complete; do
         [ -e "$each" ] && basename "$(dirname "$each")"
     done | sort -V | tail -n 1
 }
@@ -115,6 +119,13 @@ unpack() ( # VERSION PACKAGE...
     }
     for package in *.deb; do dpkg-deb -x "$package" .; done
     rm -f ./*.deb log
+    # Debian 13's packages have the modules below usr/lib, which programs look for below lib.
+    [ -e lib ] || ln -s usr/lib lib
+    # From 7.x on the kernel and its configuration lie beside them.
+    mkdir -p boot
+    for file in vmlinuz config; do
+        [ -e "boot/$file-$version" ] || ln -s "../lib/modules/$version/$file" "boot/$file-$version"
+    done
     # The headers name their other half by the path of an installation. And without the
     # kernel's image beside them no type information is made for modules, which needs pahole.
     headers=usr/src/linux-headers-$version

@@ -26,6 +26,8 @@ has_package() {
         coinor-clp) have clp ;;
         liblemon-utils) have dimacs-solver ;;
         pocketsphinx) have pocketsphinx_batch ;;
+        # Debian 13 gives it in libelf1t64, which apt knows by this name, too.
+        libelf1) case $(PATH=$PATH:/usr/sbin:/sbin ldconfig -p) in *libelf.so.1*) ;; *) false ;; esac ;;
         grep | zstd | valgrind | chromium | python3 | bzip2 | git | shellcheck) have "$1" ;;
         g++ | xalan | espeak-ng | sox) have "$1" ;;
         *) dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q '^install ok installed' ;;
@@ -151,7 +153,7 @@ cargo_tool() {
 
 # Debian 12 has a recent Rust (the *-web packages) only in its security
 # archive, which a bare debootstrap does not list. Adds it, derived from the
-# mirror that is already in use.
+# mirror that is already in use. Debian 13 has it in its main archive.
 enable_security_archive() {
     local list=/etc/apt/sources.list.d/piebald-security.list suites mirror
     grep -q '^VERSION_CODENAME=bookworm' /etc/os-release 2>/dev/null || return 0
@@ -179,7 +181,7 @@ ensure_rust() {
     say "no Rust 1.$MIN_RUST_MINOR or later found; trying Debian's packages"
     install_rust rustc-web cargo-web rust-web-clippy rustfmt-web && find_rust && return 0
     warn "Rust 1.$MIN_RUST_MINOR or later is needed, and was neither found nor installable here."
-    warn "Install it with rustup, or on Debian 12: sudo apt-get install rustc-web cargo-web"
+    warn "Install it with rustup, or on Debian 12 and 13: sudo apt-get install rustc-web cargo-web"
     return 1
 }
 

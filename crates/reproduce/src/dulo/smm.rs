@@ -74,8 +74,14 @@ fn run(job: &Job, shape: Shape, kernel_mb: u32) -> Result<Figures, String> {
         disk,
     };
     let pages = job.mb.saturating_sub(kernel_mb) * PAGES_PER_MB;
-    let done = paging_with(&policy(&job.policy)?, pages, &side, shape.touches(), begin)
-        .map_err(|e| e.to_string())?;
+    let done = paging_with(
+        &policy(&job.policy)?,
+        pages,
+        &side,
+        &mut shape.touches(),
+        begin,
+    )
+    .map_err(|e| e.to_string())?;
     let stats = done.programs.end.stats;
     Ok(Figures {
         main: done.programs.time.0 as f64 / 1e12,

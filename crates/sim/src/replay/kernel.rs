@@ -2,8 +2,8 @@
 
 use piebald_hw::disk::{Disk, DiskCounters};
 use piebald_os_model::file::{FileConfig, FileError, FileHost, FileTable};
-use piebald_os_model::replace::PolicySpec;
-use piebald_os_model::replace::registry::{BuildError, Setup, Visitor, build_spec};
+use piebald_os_model::replace::registry::{BuildError, Setup};
+use piebald_os_model::replace::{AnyPolicy, PolicySpec};
 use piebald_policy::contract::replacement::{Effort, Replacement};
 use piebald_units::Picos;
 use piebald_units::block::SECTORS_SHIFT;
@@ -67,74 +67,35 @@ pub enum LoopError {
     Broken(String),
 }
 
-/// What is run on the host.
-trait Programs {
-    type Out;
-    fn run<P: Replacement>(
-        self,
-        host: FileHost<P, Disk>,
-    ) -> Result<(Self::Out, FileHost<P, Disk>), DriverError>;
-}
+/// The host of a closed loop. It is compiled once for all policies: a loop does far more for a
+/// page that is used than it asks of the policy.
+type Host = FileHost<AnyPolicy, Disk>;
 
-impl Programs for ClientSetup<'_> {
-    type Out = ClientOutcome;
-    fn run<P: Replacement>(
-        self,
-        host: FileHost<P, Disk>,
-    ) -> Result<(ClientOutcome, FileHost<P, Disk>), DriverError> {
-        run_clients(host, self)
-    }
-}
-
-/// A program that pages, and when it begins.
-struct Pager<I>(I, Picos);
-
-impl<I: IntoIterator<Item = PageTouch>> Programs for Pager<I> {
-    type Out = PagingOutcome;
-    fn run<P: Replacement>(
-        self,
-        host: FileHost<P, Disk>,
-    ) -> Result<(PagingOutcome, FileHost<P, Disk>), DriverError> {
-        run_paging(host, self.0, self.1)
-    }
-}
-
-struct OnHost<'a, R>(&'a FileSide, R);
-
-impl<R: Programs> Visitor for OnHost<'_, R> {
-    type Out = Result<LoopOutcome<R::Out>, LoopError>;
-
-    fn visit<P: Replacement + Send + 'static>(self, policy: P) -> Self::Out {
-        let FileSide {
-            config,
-            files,
-            disk,
-        } = self.0.clone();
-        let host = FileHost::new(config, files, policy, disk)?;
-        let (programs, host) = self.1.run(host)?;
-        host.validate()
-            .map_err(|broken| LoopError::Broken(broken.to_string()))?;
-        let mut figures = Vec::new();
-        host.policy()
-            .figures(&mut |name, value| figures.push((name, value)));
-        Ok(LoopOutcome {
-            programs,
-            disk: host.disk().counters(),
-            figures,
-            effort: host.policy().effort(),
-        })
-    }
-}
-
-fn run<R: Programs>(
+fn run<T>(
     policy: &PolicySpec,
     pages: u32,
     side: &FileSide,
-    programs: R,
-) -> Result<LoopOutcome<R::Out>, LoopError> {
+    programs: impl FnOnce(Host) -> Result<(T, Host), DriverError>,
+) -> Result<LoopOutcome<T>, LoopError> {
     let costs = side.run_costs();
-    let visitor = OnHost(side, programs);
-    build_spec(policy, &Setup::new(pages), Some(&costs), visitor)?
+    let policy = AnyPolicy::build(policy, &Setup::new(pages), Some(&costs))?;
+    let FileSide {
+        config,
+        files,
+        disk,
+    } = side.clone();
+    let (programs, host) = programs(FileHost::new(config, files, policy, disk)?)?;
+    host.validate()
+        .map_err(|broken| LoopError::Broken(broken.to_string()))?;
+    let mut figures = Vec::new();
+    host.policy()
+        .figures(&mut |name, value| figures.push((name, value)));
+    Ok(LoopOutcome {
+        programs,
+        disk: host.disk().counters(),
+        figures,
+        effort: host.policy().effort(),
+    })
 }
 
 /// Clients on a server with so many pages of memory.
@@ -147,7 +108,7 @@ pub fn clients_with(
     side: &FileSide,
     setup: ClientSetup<'_>,
 ) -> Result<LoopOutcome<ClientOutcome>, LoopError> {
-    run(policy, pages, side, setup)
+    run(policy, pages, side, |host| run_clients(host, setup))
 }
 
 /// A program that pages, in so many pages of memory.
@@ -158,8 +119,8 @@ pub fn paging_with(
     policy: &PolicySpec,
     pages: u32,
     side: &FileSide,
-    touches: impl IntoIterator<Item = PageTouch>,
+    touches: &mut dyn Iterator<Item = PageTouch>,
     begin: Picos,
 ) -> Result<LoopOutcome<PagingOutcome>, LoopError> {
-    run(policy, pages, side, Pager(touches, begin))
+    run(policy, pages, side, |host| run_paging(host, touches, begin))
 }

@@ -46,7 +46,7 @@ pub struct PagingOutcome {
 /// [`DriverError::Stuck`].
 pub fn run_paging<P: Replacement, D: BlockPort>(
     mut host: FileHost<P, D>,
-    touches: impl IntoIterator<Item = PageTouch>,
+    touches: &mut dyn Iterator<Item = PageTouch>,
     begin: Picos,
 ) -> Result<(PagingOutcome, FileHost<P, D>), DriverError> {
     let mut outcome = PagingOutcome::default();
@@ -108,7 +108,7 @@ mod tests {
             disk: Disk::new(&by_name("wd400bb").expect("preset")).expect("disk"),
         };
         let policy = PolicySpec::plain(policy);
-        let touches = touches.iter().copied();
+        let touches = &mut touches.iter().copied();
         match paging_with(&policy, capacity, &side, touches, Picos(5)) {
             Ok(done) => Ok(done.programs),
             Err(LoopError::Run(error)) => Err(error),

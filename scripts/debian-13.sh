@@ -1,0 +1,245 @@
+#!/usr/bin/env bash
+# Runs demo.sh and test.sh in a new Debian 13: a root made with debootstrap, and in it a clone of
+# the committed state, with nothing beside it but git.
+#
+#   scripts/debian-13.sh [OPTION...] [STAGE...]
+#
+# Without a STAGE: ./demo.sh, then all of ./test.sh. Otherwise these stages of test.sh, of which
+# `demo` is one.
+#   --keep DIR   makes the root in DIR, or goes on with the one that is there, and leaves it there;
+#                otherwise it lies in ${TMPDIR:-/var/tmp} and is removed at the end
+#   --record     writes the result to bench/debian-13.md
+#
+# The packages come from the archive that apt uses on this machine. The root has this machine's
+# proxies, resolver and additional certificates, and nothing else of it. Its mounts and processes
+# are in namespaces of their own, which end with this script however it ends. Needs root, 10 GB
+# and an hour or two. The output stands in out/debian-13, the result in out/debian-13/result.md.
+#
+# Exit status: 0, or 1 if something failed in the root, 2 for a wrong argument, 77 if it cannot be
+# tried here.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=setup.sh
+. "$root/scripts/setup.sh"
+
+SUITE=trixie
+HOME_DIR=/root
+CLONE=$HOME_DIR/piebald
+out=$root/out/debian-13
+
+cannot_run() {
+    [ -z "${STAGE_NOTE:-}" ] || printf '%s\n' "$*" >"$STAGE_NOTE"
+    say "skipped: $*"
+    exit 77
+}
+
+# --- before the root ------------------------------------------------------------
+
+# archive_of SUITE: the first archive in apt's configuration that serves Debian's SUITE.
+archive_of() {
+    local archive
+    # shellcheck disable=SC2016  # apt fills this in
+    while read -r archive; do
+        if /usr/lib/apt/apt-helper download-file "${archive%/}/dists/$1/InRelease" "$scratch/InRelease" \
+            >/dev/null 2>&1 && grep -qx 'Origin: Debian' "$scratch/InRelease"; then
+            say "$archive"
+            return
+        fi
+    done < <(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -E '^https?:' | sort -u)
+    return 1
+}
+
+check_machine() {
+    [ "$(id -u)" = 0 ] || cannot_run "a root of another Debian can be made and entered by root alone"
+    have apt-get || cannot_run "the archive is taken from apt's configuration, and there is no apt-get here"
+    install_packages debootstrap git || cannot_run "missing: $(missing_packages debootstrap git)"
+    unshare --mount --pid --fork mount -t tmpfs none /mnt 2>/dev/null ||
+        cannot_run "root may not make namespaces and mount in them here"
+    archive=$(archive_of "$SUITE") ||
+        cannot_run "none of the archives in apt's configuration serves Debian 13 ($SUITE)"
+}
+
+# --- the root, in namespaces of its own -----------------------------------------
+
+# What a person who installs Debian 13 here would set, too.
+set_up_network() { # DIR
+    local file
+    for file in /etc/resolv.conf /etc/hosts; do
+        [ ! -e "$file" ] || cp --remove-destination "$file" "$1$file"
+    done
+    mkdir -p "$1/usr/local/share/ca-certificates"
+    [ ! -d /usr/local/share/ca-certificates ] ||
+        cp -r /usr/local/share/ca-certificates "$1/usr/local/share/"
+    apt-config dump | grep -E '^Acquire::((http|https)::Proxy|Check-(Date|Valid-Until)) ' \
+        >"$1/etc/apt/apt.conf.d/80network" || true
+}
+
+make_root() { # DIR ARCHIVE
+    say "making a root of Debian 13 in $1"
+    mkdir -p "$1"
+    debootstrap --variant=minbase --include=git "$SUITE" "$1" "$2" >"$out/debootstrap.log" 2>&1 || {
+        tail -n 20 "$out/debootstrap.log" >&2
+        warn "debian-13: debootstrap failed"
+        return 1
+    }
+    set_up_network "$1"
+    touch "$1/complete"
+}
+
+# A clone that is there already moves to the commit: what was built of unchanged files stays.
+put_clone() { # DIR
+    if [ -d "$1$CLONE/.git" ]; then
+        git -C "$1$CLONE" fetch -q "$root" HEAD
+        git -C "$1$CLONE" reset -q --hard FETCH_HEAD
+    else
+        git clone -q --no-hardlinks "$root" "$1$CLONE"
+    fi
+}
+
+enter() { # DIR PROGRAM ARGUMENT...
+    local dir=$1 name kept=()
+    shift
+    for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY CI CARGO_BUILD_JOBS; do
+        [ -z "${!name:-}" ] || kept+=("$name=${!name}")
+    done
+    chroot "$dir" /usr/bin/env -i HOME="$HOME_DIR" TERM=dumb LANG=C.UTF-8 \
+        PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+        ${kept[@]+"${kept[@]}"} "$@"
+}
+
+# timed NAME DIR PROGRAM ARGUMENT...: in the clone, with the output kept; NAME's verdict and seconds
+# go to $out/NAME.row.
+timed() {
+    local name=$1 dir=$2 verdict=passed
+    shift 2
+    local TIMEFORMAT='%R %U %S'
+    # shellcheck disable=SC2016  # the inner shell's variables
+    { time enter "$dir" /bin/bash -c 'cd "$1" && shift && exec "$@"' - "$CLONE" "$@" \
+        </dev/null > >(tee "$out/$name.log") 2>&1; } 2>"$out/$name.time" || verdict=failed
+    awk -v n="$*" -v v="$verdict" '{ printf "| `%s` | %s | %.0f | %.0f |\n", n, v, $1, $2 + $3 }' \
+        "$out/$name.time" >"$out/$name.row"
+    [ "$verdict" = passed ]
+}
+
+inside() { # DIR ARCHIVE STAGE...
+    local dir=$1 archive=$2 failed=0 origin
+    shift 2
+    if [ -e "$dir/complete" ]; then
+        origin='used before, so that packages were there'
+    else
+        origin=new
+        make_root "$dir" "$archive"
+    fi
+    put_clone "$dir"
+    mount -t proc proc "$dir/proc"
+    mount -t sysfs sysfs "$dir/sys"
+    mount --rbind /dev "$dir/dev"
+    if [ $# = 0 ]; then timed demo "$dir" ./demo.sh || failed=1; fi
+    timed test "$dir" ./test.sh --record "$@" || failed=1
+    write_result "$dir" "$origin" >"$out/result.md"
+    return "$failed"
+}
+
+# --- the result -----------------------------------------------------------------
+
+version_of() { # DIR PACKAGE
+    # shellcheck disable=SC2016  # dpkg-query fills these in
+    enter "$1" dpkg-query -W -f '| ${Package} | ${Version} |\n' "$2" 2>/dev/null || true
+}
+
+write_result() { # DIR ORIGIN
+    local dir=$1 package build
+    printf 'Debian %s, commit %s, %s, %s processors (%s). The root was %s.\n\n' "$(cat "$dir/etc/debian_version")" \
+        "$(git -C "$dir$CLONE" rev-parse --short HEAD)" "$(date -u +%F)" "$(nproc)" \
+        "$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)" "$2"
+    printf '| package | version |\n|---|---|\n'
+    for package in gcc rustc-web qemu-user qemu-system-x86 chromium; do version_of "$dir" "$package"; done
+    for package in "$dir$HOME_DIR"/.cache/piebald/guest/*/complete; do
+        [ ! -e "$package" ] || printf '| kernel in the guest | %s |\n' "$(basename "$(dirname "$package")")"
+    done
+    if [ -e "$out/demo.log" ]; then
+        # shellcheck disable=SC2016  # cargo writes these quotation marks
+        build=$(sed -n 's/.*Finished `release` profile.* in \(.*\)/\1/p' "$out/demo.log")
+        printf '\nThe first build, of what demo.sh needs: %s.\n' "${build:-not finished}"
+    fi
+    printf '\n| command | verdict | seconds | processor seconds |\n|---|---|---|---|\n'
+    cat "$out"/*.row
+    printf '\n'
+    sed '1,/^<!-- recorded -->$/d' "$dir$CLONE/bench/ci.md" | sed -n '/^| stage/,$p'
+}
+
+record() {
+    local file=$root/bench/debian-13.md
+    sed '/^<!-- recorded -->$/q' "$file" >"$scratch/record"
+    { printf '\n'; cat "$out/result.md"; } >>"$scratch/record"
+    cat "$scratch/record" >"$file"
+}
+
+# --- arguments --------------------------------------------------------------------
+
+misuse() { warn "debian-13: $*"; exit 2; }
+
+if [ "${1:-}" = --inside ]; then
+    shift
+    inside "$@"
+    exit
+fi
+keep='' to_record=''
+while [ $# -gt 0 ]; do
+    case $1 in
+        --keep)
+            case ${2:-} in /?*) ;; *) misuse "--keep \"${2:-}\": allowed: a directory from /" ;; esac
+            keep=${2%/}
+            shift
+            ;;
+        --record) to_record=1 ;;
+        -h | --help) sed -n '2,/^set -eu/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit ;;
+        -*) misuse "\"$1\": allowed: --keep DIR, --record, --help" ;;
+        *) break ;;
+    esac
+    shift
+done
+stages=$("$root/test.sh" --list)
+for stage in "$@"; do
+    grep -q "^$stage  *[0-9]" <<<"$stages" || misuse "\"$stage\": no stage of test.sh (./test.sh --list)"
+    [ "$stage" != debian-13 ] || misuse "debian-13: cannot run inside itself"
+done
+if [ -n "$keep" ] && [ -e "$keep" ] && [ ! -e "$keep/complete" ] && [ -n "$(ls -A "$keep")" ]; then
+    misuse "--keep $keep: neither empty nor a root that this script has made"
+fi
+
+scratch=$(mktemp -d)
+child='' made=''
+# shellcheck disable=SC2317  # a trap calls it
+end() {
+    if [ -n "$child" ]; then
+        kill -KILL "$child" 2>/dev/null || true
+        wait "$child" 2>/dev/null || true
+    fi
+    # The mounts are not seen from here, so this removes what lies on the root's own disk alone.
+    # Processes of the root may take a moment to end.
+    [ -z "$made" ] || rm -rf "$made" 2>/dev/null || { sleep 2; rm -rf "$made"; }
+    rm -rf "$scratch"
+}
+trap end EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+check_machine
+[ -z "$(git -C "$root" status --porcelain)" ] || say "note: changes that are not committed are not tested here"
+mkdir -p "$out"
+rm -f "$out"/*
+dir=$keep
+if [ -z "$dir" ]; then
+    dir=$(mktemp -d "${TMPDIR:-/var/tmp}/piebald-debian-13.XXXXXX")
+    made=$dir
+    chmod 755 "$dir"
+fi
+status=0
+unshare --mount --pid --kill-child bash "${BASH_SOURCE[0]}" --inside "$dir" "$archive" "$@" &
+child=$!
+wait "$child" || status=$?
+child=
+[ ! -e "$out/result.md" ] || [ -z "$to_record" ] || record
+exit "$status"
