@@ -7,6 +7,7 @@
 //! * [`recorder`]: the driver; what `piebald record` calls.
 //! * [`plugin`]: what runs inside QEMU user mode.
 //! * [`system`]: what runs inside QEMU system mode: the machine model, watching a guest.
+//! * [`emulator`]: which QEMU there is, and what it takes.
 //! * [`api`], `entry`: what QEMU offers both, and where it enters.
 //! * [`shared`]: the memory through which the two, and all processes of the
 //!   recorded program, talk.
@@ -25,6 +26,7 @@
 //! the file its name.
 
 pub mod api;
+pub mod emulator;
 mod entry;
 pub mod image;
 pub mod plugin;

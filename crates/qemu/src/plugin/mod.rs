@@ -35,7 +35,7 @@ use std::sync::OnceLock;
 
 use piebald_trace::recording::model::{AccessKind, BlockDef, EventKind, Raw};
 
-use crate::api::{self, Api, MEM_RW, NO_REGS};
+use crate::api::{self, Api, Calls, Events, MEM_RW, NO_REGS};
 use crate::shared::Shared;
 use decode::Watch;
 pub use hot::MARGIN;
@@ -111,7 +111,7 @@ pub(crate) fn install(id: api::PluginId, info: &api::Info, args: &[String]) -> R
         }
     }
     let state = state.ok_or("argument state=PATH is missing; start it by piebald record")?;
-    let api = Api::load().map_err(|name| format!("this QEMU has no function {name}"))?;
+    let api = Api::load(info).map_err(|name| format!("this QEMU has no function {name}"))?;
     let shared = Shared::open(Path::new(&state))
         .map_err(|e| format!("{state}: {e}; has the recording driver ended?"))?;
     // First the new slot, so that at no time the process has none: the driver
@@ -133,10 +133,8 @@ fn register(id: api::PluginId) {
     // SAFETY: QEMU's functions with callbacks of the declared types; the fork
     // handlers are static functions.
     unsafe {
-        (api.on_tb_trans)(id, on_translate);
-        (api.on_syscall)(id, on_syscall);
-        (api.on_syscall_ret)(id, on_syscall_ret);
-        (api.on_exit)(id, on_exit, core::ptr::null_mut());
+        api.subscribe::<Recording>(id);
+        api.subscribe_calls::<Recording>(id);
         libc::pthread_atfork(
             Some(process::before_fork),
             Some(process::after_fork_in_parent),
@@ -145,7 +143,40 @@ fn register(id: api::PluginId) {
     }
 }
 
-unsafe extern "C" fn on_translate(_: api::PluginId, tb: *mut api::Tb) {
+/// What is done when QEMU calls.
+struct Recording;
+
+impl Events for Recording {
+    unsafe fn translate(tb: *mut api::Tb) {
+        // SAFETY: the caller's word.
+        unsafe { translate(tb) }
+    }
+
+    fn exit() {
+        lane::end_all(calls::exit_status());
+        if let Some(shared) = shared() {
+            process::end(shared);
+        }
+    }
+}
+
+impl Calls for Recording {
+    fn begin(vcpu: c_uint, number: i64, args: [u64; 6]) {
+        if let Some(shared) = shared() {
+            calls::begin(shared, vcpu, number, args);
+        }
+    }
+
+    fn end(vcpu: c_uint, number: i64, ret: i64) {
+        if let Some(shared) = shared() {
+            calls::end(shared, vcpu, number, ret);
+        }
+    }
+}
+
+/// # Safety
+/// The block must be under translation.
+unsafe fn translate(tb: *mut api::Tb) {
     let (Some(api), Some(shared)) = (API.get(), shared()) else {
         return;
     };
@@ -182,9 +213,7 @@ unsafe fn read_block(api: &Api, tb: *mut api::Tb) -> (u64, Vec<u8>, Vec<u8>) {
         let mut lengths = Vec::with_capacity(n);
         for i in 0..n {
             let insn = (api.tb_get_insn)(tb, i);
-            let size = (api.insn_size)(insn);
-            code.extend_from_slice(core::slice::from_raw_parts((api.insn_data)(insn), size));
-            lengths.push(size as u8);
+            lengths.push(api.append_bytes(insn, &mut code) as u8);
             if i == 0 {
                 let host = (api.insn_haddr)(insn) as u64;
                 GUEST_BASE.store(host.wrapping_sub(addr), Relaxed);
@@ -240,36 +269,5 @@ unsafe extern "C" fn on_mark(vcpu: c_uint, data: *mut c_void) {
         } else {
             lane.event(shared, EventKind::Mark(number));
         }
-    }
-}
-
-unsafe extern "C" fn on_syscall(
-    _: api::PluginId,
-    vcpu: c_uint,
-    number: i64,
-    a: u64,
-    b: u64,
-    c: u64,
-    d: u64,
-    e: u64,
-    f: u64,
-    _: u64,
-    _: u64,
-) {
-    if let Some(shared) = shared() {
-        calls::begin(shared, vcpu, number, [a, b, c, d, e, f]);
-    }
-}
-
-unsafe extern "C" fn on_syscall_ret(_: api::PluginId, vcpu: c_uint, number: i64, ret: i64) {
-    if let Some(shared) = shared() {
-        calls::end(shared, vcpu, number, ret);
-    }
-}
-
-unsafe extern "C" fn on_exit(_: api::PluginId, _: *mut c_void) {
-    lane::end_all(calls::exit_status());
-    if let Some(shared) = shared() {
-        process::end(shared);
     }
 }

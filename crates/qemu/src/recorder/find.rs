@@ -1,4 +1,4 @@
-//! Finding QEMU, the plugin and the program.
+//! Finding the plugin, the program, and where things are kept.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -10,16 +10,6 @@ use super::RecordError;
 
 /// File name of the plugin.
 pub const PLUGIN: &str = "libpiebald_qemu.so";
-const QEMU: &str = "qemu-x86_64";
-
-/// QEMU: as given, or from `PATH`.
-pub fn qemu(given: Option<&Path>) -> Result<PathBuf, RecordError> {
-    let name = given.map_or(OsStr::new(QEMU), Path::as_os_str);
-    let found = program(name).and_then(|p| std::path::absolute(p).ok());
-    found.ok_or_else(|| RecordError::NoQemu {
-        what: name.to_string_lossy().into_owned(),
-    })
-}
 
 /// The plugin: as given, as `PIEBALD_PLUGIN` says, or near the executable.
 pub fn plugin(given: Option<&Path>) -> Result<PathBuf, RecordError> {
@@ -27,7 +17,7 @@ pub fn plugin(given: Option<&Path>) -> Result<PathBuf, RecordError> {
     let said = said.or_else(|| env::var_os("PIEBALD_PLUGIN").map(PathBuf::from));
     let candidates = match said {
         Some(path) => vec![path],
-        None => near_executable(),
+        None => near_executable(PLUGIN),
     };
     if let Some(found) = candidates.iter().find(|c| c.is_file()) {
         return std::path::absolute(found).map_err(super::system(PLUGIN));
@@ -38,16 +28,25 @@ pub fn plugin(given: Option<&Path>) -> Result<PathBuf, RecordError> {
     })
 }
 
-fn near_executable() -> Vec<PathBuf> {
+/// Where a file may be that comes with the running program.
+pub fn near_executable(name: &str) -> Vec<PathBuf> {
     let executable = env::current_exe().unwrap_or_default();
     let mut found = Vec::new();
     if let Some(dir) = executable.parent() {
         // `deps` is where cargo puts it for a dependent executable.
         for place in [".", "..", "deps", "../deps", "../lib", "../lib/piebald"] {
-            found.push(dir.join(place).join(PLUGIN));
+            found.push(dir.join(place).join(name));
         }
     }
     found
+}
+
+/// The folder of what can be made again; `None` if neither `XDG_CACHE_HOME` nor `HOME` says.
+pub fn cache_folder() -> Option<PathBuf> {
+    let home = || env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache"));
+    let base = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let absolute = base.filter(|p| p.is_absolute());
+    Some(absolute.or_else(home)?.join("piebald"))
 }
 
 /// A program, as a shell finds it. A name with a slash is taken as it is.

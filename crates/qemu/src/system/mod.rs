@@ -35,7 +35,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use crate::api::{self, ADD_U64, Api, CpuApi, MEM_RW, NO_REGS, SystemApi};
+use crate::api::{self, Api, Counting, CpuApi, Events, MEM_RW, NO_REGS, SystemApi};
 use address::{Addresses, Place};
 pub use args::{MAX_MEMORY, QUANTUM, TURN};
 use decode::Nature;
@@ -53,8 +53,10 @@ static THREAD: AtomicI64 = AtomicI64::new(0);
 /// Everything that the callbacks change.
 struct State {
     watching: bool,
-    /// Instructions of all virtual processors; QEMU adds to it.
-    counted: Box<UnsafeCell<u64>>,
+    /// Where QEMU counts instructions.
+    counting: Counting,
+    /// The processor that was heard of last, where it is counted, and what the others have.
+    counted: (c_uint, *const u64, u64),
     stores: api::MemInfo,
     sizes: SizeBits,
     addresses: Addresses,
@@ -97,8 +99,9 @@ pub(crate) fn install(id: api::PluginId, info: &api::Info, words: &[String]) -> 
     }
     let args = args::read(words)?;
     let missing = |name| format!("this QEMU has no function {name}");
-    let api = Api::load().map_err(missing)?;
+    let api = Api::load(info).map_err(missing)?;
     let system = SystemApi::load().map_err(missing)?;
+    let counting = Counting::load(info).map_err(missing)?;
     let vcpus = usize::try_from(info.smp_vcpus).unwrap_or(0).max(1);
     let watcher = Watcher::new(&args, vcpus)?;
     let empty = Results {
@@ -124,7 +127,8 @@ pub(crate) fn install(id: api::PluginId, info: &api::Info, words: &[String]) -> 
     empty.write(&args.output)?;
     let new = State {
         watching: false,
-        counted: Box::new(UnsafeCell::new(0)),
+        counting,
+        counted: (c_uint::MAX, core::ptr::null(), 0),
         stores: api.store_bits(),
         sizes: SizeBits::ask(&api)?,
         addresses: Addresses::new(args.memory),
@@ -143,10 +147,9 @@ pub(crate) fn install(id: api::PluginId, info: &api::Info, words: &[String]) -> 
         return Err("it is loaded twice".into());
     }
     if let Some((api, _)) = API.get() {
-        // SAFETY: QEMU's functions with callbacks of the declared types.
+        // SAFETY: QEMU's name for this plugin.
         unsafe {
-            (api.on_tb_trans)(id, on_translate);
-            (api.on_exit)(id, on_exit, core::ptr::null_mut());
+            api.subscribe::<Watching>(id);
         }
     }
     Ok(())
@@ -187,11 +190,23 @@ impl SizeBits {
 }
 
 impl State {
-    /// Instructions up to one that has `behind` others after it in its block.
+    /// Instructions of all processors, up to the one that this processor is at, which has `behind`
+    /// others after it in its block.
     #[inline(always)]
-    fn counted(&self, behind: u64) -> u64 {
+    fn counted(&mut self, vcpu: c_uint, behind: u64) -> u64 {
+        if self.counted.0 != vcpu {
+            self.now_runs(vcpu);
+        }
+        let (_, own, others) = self.counted;
         // SAFETY: QEMU's code for the block has added to it and does not do so now.
-        unsafe { *self.counted.get() }.wrapping_sub(behind)
+        unsafe { *own }.wrapping_add(others).wrapping_sub(behind)
+    }
+
+    #[cold]
+    fn now_runs(&mut self, vcpu: c_uint) {
+        // SAFETY: the thread of the virtual processors, of which this one runs.
+        let (own, others) = unsafe { self.counting.of(vcpu) };
+        self.counted = (vcpu, own, others);
     }
 
     fn mark(&mut self, vcpu: usize, counted: u64, mark: Mark) {
@@ -298,23 +313,41 @@ fn check_thread() {
     }
 }
 
-unsafe extern "C" fn on_translate(_: api::PluginId, tb: *mut api::Tb) {
+/// What is done when QEMU calls.
+struct Watching;
+
+impl Events for Watching {
+    unsafe fn translate(tb: *mut api::Tb) {
+        // SAFETY: the caller's word.
+        unsafe { translate(tb) }
+    }
+
+    fn exit() {
+        // SAFETY: the virtual processors have stopped.
+        if let Some(state) = unsafe { state() } {
+            state.finish();
+        }
+    }
+}
+
+/// # Safety
+/// The block must be under translation.
+unsafe fn translate(tb: *mut api::Tb) {
     check_thread();
     // SAFETY: QEMU's thread of virtual processors.
-    let (Some((api, system)), Some(state)) = (API.get(), (unsafe { state() })) else {
+    let (Some((api, _)), Some(state)) = (API.get(), (unsafe { state() })) else {
         return;
     };
-    // SAFETY: the block and its instructions are valid during this call; the counter lives
-    // as long as the process.
+    let mut bytes = Vec::new();
+    // SAFETY: the block and its instructions are valid during this call.
     unsafe {
         let n = (api.tb_n_insns)(tb);
-        let counter = state.counted.get().cast();
-        (system.on_tb_exec_inline)(tb, ADD_U64, counter, n as u64);
+        state.counting.add(tb, n as u64);
         for i in 0..n {
             let insn = (api.tb_get_insn)(tb, i);
-            let size = (api.insn_size)(insn);
-            let bytes = core::slice::from_raw_parts((api.insn_data)(insn), size);
-            watch(api, insn, bytes, (n - 1 - i).min(BEHIND));
+            bytes.clear();
+            api.append_bytes(insn, &mut bytes);
+            watch(api, insn, &bytes, (n - 1 - i).min(BEHIND));
         }
     }
 }
@@ -385,7 +418,7 @@ unsafe fn access(
     // SAFETY: as above.
     match unsafe { state.addresses.find(system, info, addr) } {
         Place::Memory(phys) => {
-            let counted = state.counted(data as u64);
+            let counted = state.counted(vcpu, data as u64);
             let kind = if info & state.stores != 0 {
                 store
             } else {
@@ -415,7 +448,7 @@ unsafe extern "C" fn on_wait(vcpu: c_uint, data: *mut c_void) {
     if let Some(state) = unsafe { state() }
         && state.watching
     {
-        let counted = state.counted(data as u64);
+        let counted = state.counted(vcpu, data as u64);
         state.lanes.wait(vcpu as usize, counted);
     }
 }
@@ -428,14 +461,7 @@ unsafe extern "C" fn on_mark(vcpu: c_uint, data: *mut c_void) {
         return;
     };
     if let Some(mark) = Mark::from_code((data >> BEHIND_BITS) as u16) {
-        let counted = state.counted((data & BEHIND) as u64);
+        let counted = state.counted(vcpu, (data & BEHIND) as u64);
         state.mark(vcpu as usize, counted, mark);
-    }
-}
-
-unsafe extern "C" fn on_exit(_: api::PluginId, _: *mut c_void) {
-    // SAFETY: the virtual processors have stopped.
-    if let Some(state) = unsafe { state() } {
-        state.finish();
     }
 }
