@@ -53,6 +53,7 @@ LONG_STAGES=(
     "buddy-oracle:1800:a hundred million operations on the coloured buddy, beside its oracle"
     "large-cache:600:a page cache of a million pages"
     "guest-boots:1800:the machine model in real guests"
+    "recorder-qemu:1200:QEMU built from its source package, and the recorder's tests under it"
     "debug-kernel:14400:the module in a debugging kernel, with injected failures"
 )
 
@@ -157,8 +158,35 @@ stage_recorder() {
     need_programs qemu-user valgrind build-essential
     need_rust
     "$CARGO" build -q ${locked[@]+"${locked[@]}"} -p piebald-qemu || exit 1
+    # Tests keep caches of their own, where no QEMU was built.
+    local qemu newest
+    qemu=$(recorder_qemu) || exit 1
+    record_under "$qemu"
+    # A newer one is built by the long stage, and tested here where that was done.
+    newest=$(scripts/qemu.sh path) || newest=$qemu
+    [ "$newest" = "$qemu" ] || record_under "$newest"
+}
+
+# record_under QEMU: what recording promises, under this one.
+record_under() {
+    say "recording under $("$1" --version | head -n 1)"
+    export PIEBALD_QEMU=$1
     asked_for -p piebald-qemu --tests -- --ignored --skip as_root
     asked_for -p piebald --test study --test record -- --ignored
+}
+
+# The oldest suite whose QEMU the distribution builds without plugins.
+NEWER_QEMU=trixie
+
+# stage_recorder tests what this leaves behind.
+stage_recorder_qemu() {
+    need_programs valgrind build-essential
+    have apt-get || skip "QEMU is built from Debian's source package, and there is no apt-get"
+    local newest
+    newest=$(scripts/qemu.sh build "$NEWER_QEMU") || exit 1
+    need_rust
+    "$CARGO" build -q ${locked[@]+"${locked[@]}"} -p piebald-qemu || exit 1
+    record_under "$newest"
 }
 
 stage_recorder_root() {

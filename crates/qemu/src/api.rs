@@ -270,6 +270,12 @@ impl Api {
         }
     }
 
+    /// Does the watch of an instruction that leaves its block end with the block, and may a repeated
+    /// string instruction be one execution of its block? So it is from QEMU 9 on.
+    pub fn ends_watches(&self) -> bool {
+        self.version >= SCOREBOARDS
+    }
+
     /// Appends the bytes of an instruction; how many there are.
     ///
     /// # Safety

@@ -11,6 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use crate::api::declared;
 use crate::emulator::Emulator;
 use crate::sanitizer;
 
@@ -264,6 +265,11 @@ fn long(h: &[u8; PHDR_BYTES], at: usize) -> u64 {
 /// microcode that counts one access per byte.
 pub const CPU: &str = "max,-erms,-fsrm";
 
+/// What QEMU adds to a program's addresses. Up to 8.2 it places programs from 0x4000000000 up.
+/// Newer ones would put them among their own mappings, and, as the kernel places these at
+/// random, somewhere else in each run.
+const GUEST_BASE: &str = "0x100000000000";
+
 /// The command that runs an image under QEMU with the plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
@@ -281,6 +287,9 @@ pub struct Command {
 pub fn command(emulator: &Emulator, state: &Path, image: &Image, env: Vec<OsString>) -> Command {
     let qemu = emulator.qemu.as_os_str();
     let mut argv: Vec<OsString> = vec![qemu.into(), "-cpu".into(), CPU.into()];
+    if emulator.api > declared::OLDEST {
+        argv.extend(["-B".into(), GUEST_BASE.into()]);
+    }
     let option = emulator.option(&[("state", state.as_os_str())]);
     argv.extend(["-plugin".into(), option]);
     let (passed, kept): (Vec<_>, Vec<_>) = env.into_iter().partition(|v| {

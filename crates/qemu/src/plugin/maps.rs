@@ -1,16 +1,18 @@
 //! What is mapped before the first instruction.
 //!
-//! The kernel's map of the process shows QEMU and the program together. QEMU
-//! places programs from 0x4000000000 up, or at their linked address, with the
-//! stack and the loader beside them; its own image, libraries and buffers lie
-//! where the kernel puts images (0x55..., 0x7f...). So everything below the lowest
-//! mapping that existed when the plugin was loaded, which is before the program
-//! is, belongs to the program.
+//! The kernel's map of the process shows QEMU and the program together. What was mapped when
+//! the plugin was loaded, which is before the program is, belongs to QEMU. Of the rest QEMU up to
+//! 8.2 places programs below all that is its own. Newer ones let the kernel choose, as it
+//! does for themselves; then these are the program's: mappings of files, which QEMU no longer
+//! makes; what goes on where one of these ends (memory that begins as zeroes); the page of
+//! functions that QEMU gives to programs, which is the only one without a file that cannot be
+//! written; and the stack, which holds the program's name.
 //!
 //! QEMU maps guest code without the right to execute it; that right is taken
 //! from the segments of the mapped ELF file.
 
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::OnceLock;
 
@@ -18,50 +20,72 @@ use piebald_trace::recording::model::{EventKind, FileIdent};
 
 use crate::image::{Elf, Segment};
 
-static LOWEST: OnceLock<u64> = OnceLock::new();
+/// QEMU's own mappings: first byte, and the one behind the last.
+static QEMU: OnceLock<Vec<(u64, u64)>> = OnceLock::new();
 
-/// Remembers where QEMU begins. To be called before the program is loaded.
+/// Least bytes of a stack.
+const MIN_STACK: u64 = 64 << 10;
+
+/// Remembers what QEMU has mapped. To be called before the program is loaded.
 pub fn remember_qemu() {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    let lowest = maps
-        .lines()
-        .filter_map(|l| Some(Line::parse(l)?.addr))
-        .min();
-    let _ = LOWEST.set(lowest.unwrap_or(0));
+    let lines = maps.lines().filter_map(Line::parse);
+    let _ = QEMU.set(lines.map(|l| (l.addr, l.end)).collect());
 }
 
 /// The program's mappings, now.
 pub fn initial() -> Vec<EventKind> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    let lowest = LOWEST.get().copied().unwrap_or(0);
+    let qemu = QEMU.get().map_or(&[][..], Vec::as_slice);
     let base = super::guest_base();
     let lines = maps.lines().filter_map(Line::parse);
-    let guest = lines.filter(|l| l.addr >= base && l.addr - base < lowest && l.accessible);
-    let mut found: Vec<_> = guest.flat_map(|l| l.events(base)).collect();
-    name_stack(&mut found);
+    let all: Vec<Line> = lines.filter(|l| l.addr >= base && l.accessible).collect();
+    let stack = stack(&all, qemu, base);
+    let mut found = Vec::new();
+    let mut writable_end = 0;
+    for line in &all {
+        let goes_on = line.write && line.addr == writable_end;
+        let Some(name) = line.role(qemu, stack, goes_on) else {
+            continue;
+        };
+        if line.write {
+            writable_end = line.end;
+        }
+        let mut events = line.events(base);
+        rename(&mut events, name);
+        found.extend(events);
+    }
     found
 }
 
-/// QEMU's stack for the program is the only large anonymous mapping that no
-/// file's mapping touches from below.
-fn name_stack(events: &mut [EventKind]) {
-    let mut end = 0;
+/// Gives mappings of no file a name; code that QEMU provides may be executed.
+fn rename(events: &mut [EventKind], new: &str) {
     for event in events {
-        if let EventKind::Initial {
-            addr,
-            len,
-            write,
-            file,
-            name,
-            ..
-        } = event
+        if let EventKind::Initial { name, exec, .. } = event
+            && !new.is_empty()
         {
-            if *write && file.is_none() && *addr != end && *len >= 64 << 10 {
-                *name = "[stack]".into();
-            }
-            end = *addr + *len;
+            new.clone_into(name);
+            *exec |= new == VDSO;
         }
     }
+}
+
+const STACK: &str = "[stack]";
+const VDSO: &str = "[vdso]";
+
+/// The first address of the stack: of the mapping at whose end the program's name stands.
+fn stack(all: &[Line], qemu: &[(u64, u64)], base: u64) -> Option<u64> {
+    let name = super::process::image_name()?;
+    let candidates = all
+        .iter()
+        .filter(|l| l.write && l.path.is_empty() && l.end - l.addr >= MIN_STACK && !l.is_of(qemu));
+    let mut holding = candidates.filter(|l| {
+        let mut top = vec![0; 2 * PAGE as usize];
+        let from = l.end - top.len() as u64 - base;
+        let n = super::guest::read(from, &mut top);
+        top[..n].windows(name.len()).any(|w| w == name.as_bytes())
+    });
+    holding.next().map(|l| l.addr)
 }
 
 struct Line<'a> {
@@ -88,6 +112,27 @@ impl<'a> Line<'a> {
             offset: u64::from_str_radix(offset, 16).ok()?,
             path,
         })
+    }
+
+    /// Was it there before the program?
+    fn is_of(&self, qemu: &[(u64, u64)]) -> bool {
+        qemu.iter().any(|q| self.addr < q.1 && q.0 < self.end)
+    }
+
+    /// A name if it is the program's, empty for what has one or needs none. `goes_on`: it begins where
+    /// another of the program's ends, and both can be written.
+    fn role(&self, qemu: &[(u64, u64)], stack: Option<u64>, goes_on: bool) -> Option<&'static str> {
+        if stack == Some(self.addr) {
+            return Some(STACK);
+        }
+        let lowest = qemu.iter().map(|q| q.0).min().unwrap_or(0);
+        let placed_low = self.end <= lowest;
+        let of_file = self.path.starts_with('/') && !self.is_of(qemu);
+        if placed_low || of_file || goes_on && self.path.is_empty() {
+            return Some("");
+        }
+        let provided = self.path.is_empty() && !self.write && !self.is_of(qemu);
+        provided.then_some(VDSO)
     }
 
     /// The mapping, divided where the segments of its file differ in the right

@@ -36,7 +36,7 @@ use std::sync::OnceLock;
 use piebald_trace::recording::model::{AccessKind, BlockDef, EventKind, Raw};
 
 use crate::api::{self, Api, Calls, Events, MEM_RW, NO_REGS};
-use crate::shared::Shared;
+use crate::shared::{Areas, Shared};
 use decode::Watch;
 pub use hot::MARGIN;
 #[cfg(test)]
@@ -84,6 +84,13 @@ fn dropped() {
 /// Is a reported access a store (or a store too)?
 fn is_store(info: api::MemInfo) -> bool {
     info & STORE_BITS.load(Relaxed) != 0
+}
+
+/// Counts an instruction that accesses a whole area, or a report of it.
+fn count_areas(which: impl Fn(&Areas) -> &AtomicU64) {
+    if let Some(shared) = shared() {
+        which(&shared.tally().areas).fetch_add(1, Relaxed);
+    }
 }
 
 /// Bytes of a reported access.
@@ -227,9 +234,23 @@ unsafe fn read_block(api: &Api, tb: *mut api::Tb) -> (u64, Vec<u8>, Vec<u8>) {
 /// The instruction must belong to the block under translation.
 unsafe fn watch(api: &Api, insn: *mut api::Insn, hook: &decode::Hook, block: u32, def: &BlockDef) {
     let own = def.accesses.iter().filter(|a| a.insn == hook.insn);
-    let last = hook.insn + 1 == def.instrs;
+    let newer = api.ends_watches();
+    let last = hook.insn + 1 == def.instrs && !newer;
+    if newer && hook.area {
+        // SAFETY: the caller's word.
+        unsafe { (api.on_insn_exec)(insn, hot::before_area, NO_REGS, core::ptr::null_mut()) };
+    }
     let loads = own.clone().all(|a| a.kind == AccessKind::Load);
     let (callback, low): (api::Mem, u64) = match hook.watch {
+        Watch::Join(size) if newer && hook.area => (hot::on_small_area, size.into()),
+        Watch::Pieces if newer && hook.area => (hot::on_area, 0),
+        Watch::Plain if newer && hook.repeated => (hot::on_repeated, 0),
+        Watch::LoadStore(store) if newer && hook.repeated => {
+            (hot::on_repeated_load_store, store.into())
+        }
+        Watch::Alternate(second) if newer && hook.repeated => {
+            (hot::on_repeated_alternate, second.into())
+        }
         Watch::Plain if last => (hot::on_last, block.into()),
         Watch::LoadStore(store) if last && own.count() == 2 => {
             (hot::on_last_load_store, hot::last_pair(store, block))

@@ -32,7 +32,7 @@ mod tally;
 
 pub use handover::Piece;
 pub use slot::*;
-pub use tally::{NR_LIMITS, Tally};
+pub use tally::{Areas, NR_LIMITS, Tally};
 
 const MAGIC: u64 = 0x3254_4853_4442_4c50;
 const HEADER_BYTES: usize = 64 << 10;
