@@ -13,7 +13,7 @@
 //! | QEMU | serves | what is different |
 //! |---|---|---|
 //! | 7.2 to 8.2 | up to 1 | |
-//! | 9.0 | 2 | inline operations work on scoreboards, which have an entry for each processor |
+//! | 9.0 | 2 | inline operations work on numbers that each processor has of its own |
 //! | 9.1 to 10.2 | 2 to 3, 4 and 5 | the bytes of an instruction are copied |
 //! | 11.0 | up to 6 | (nothing that is used here) |
 //! | 11.1 | 7 | callbacks are given no id, but a pointer of the plugin's at their end |
@@ -59,20 +59,8 @@ pub enum Tb {}
 pub enum Insn {}
 /// Where an access went, in terms of the emulated machine; valid during the callback only.
 pub enum HwAddr {}
-/// Numbers for each virtual processor, to which translated code adds.
-pub enum Scoreboard {}
 /// Packed description of one memory access.
 pub type MemInfo = u32;
-
-/// A number of 64 bits in each entry of a scoreboard.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Entry {
-    /// The scoreboard.
-    pub scoreboard: *mut Scoreboard,
-    /// Bytes from the beginning of an entry.
-    pub offset: usize,
-}
 
 /// Called when a block or an instruction is executed.
 pub type Exec = unsafe extern "C" fn(c_uint, *mut c_void);
@@ -276,6 +264,12 @@ impl Api {
         self.version >= SCOREBOARDS
     }
 
+    /// Are callbacks of processors that take turns given the number of the one for which the block was
+    /// translated, rather than of the one that runs? So it is from QEMU 9.1 on.
+    pub fn mistakes_processors(&self) -> bool {
+        self.version >= SCOREBOARDS
+    }
+
     /// Appends the bytes of an instruction; how many there are.
     ///
     /// # Safety
@@ -391,85 +385,47 @@ functions! {
 }
 
 functions! {
-    /// Additions that translated code makes itself, before version 2.
+    /// Additions that translated code makes itself, before version 2. Those of later versions work
+    /// on a number for each processor, and are not used: where processors take turns on one thread,
+    /// QEMU 10.0 to 11.1 change a constant of the program by them (on all but the first processor), so that
+    /// its kernel crashes.
     Additions:
     /// Registers an addition for every execution of a block.
-    on_tb_exec = "qemu_plugin_register_vcpu_tb_exec_inline":
+    on_tb_exec_inline = "qemu_plugin_register_vcpu_tb_exec_inline":
         unsafe extern "C" fn(*mut Tb, c_int, *mut c_void, u64);
 }
 
-functions! {
-    /// Additions that translated code makes itself, from version 2 on.
-    Scoreboards:
-    /// Makes a scoreboard whose entries have so many bytes, zero at first.
-    new = "qemu_plugin_scoreboard_new": unsafe extern "C" fn(usize) -> *mut Scoreboard;
-    /// Where the entry of a processor is, until there are more processors.
-    find = "qemu_plugin_scoreboard_find":
-        unsafe extern "C" fn(*mut Scoreboard, c_uint) -> *mut c_void;
-    /// Sum over all processors.
-    sum = "qemu_plugin_u64_sum": unsafe extern "C" fn(Entry) -> u64;
-    /// Registers an addition for every execution of a block.
-    on_tb_exec = "qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu":
-        unsafe extern "C" fn(*mut Tb, c_int, Entry, u64);
-}
-
-/// How translated code counts.
+/// How executions of blocks are counted: in a word that lives as long as the process.
 pub enum Counting {
-    /// All processors in one word.
-    Together(Additions, *mut u64),
-    /// Each processor in its own.
-    Apart(Scoreboards, Entry),
+    /// By translated code.
+    Inline(Additions),
+    /// By a callback, which adds the number that it is given.
+    Called(Exec),
 }
 
 impl Counting {
-    /// Finds the way that this QEMU has.
+    /// Finds the way that this QEMU has; `add` is the callback for the other one.
     ///
     /// # Errors
     /// The name of the first function that this QEMU does not have.
-    pub fn load(info: &Info) -> Result<Self, &'static str> {
-        if info.version_cur < SCOREBOARDS {
-            // It lives as long as the process.
-            return Ok(Self::Together(Additions::load()?, Box::leak(Box::new(0))));
+    pub fn load(info: &Info, add: Exec) -> Result<Self, &'static str> {
+        match info.version_cur < SCOREBOARDS {
+            true => Ok(Self::Inline(Additions::load()?)),
+            false => Ok(Self::Called(add)),
         }
-        let functions = Scoreboards::load()?;
-        // SAFETY: QEMU's function on a number.
-        let scoreboard = unsafe { (functions.new)(size_of::<u64>()) };
-        Ok(Self::Apart(
-            functions,
-            Entry {
-                scoreboard,
-                offset: 0,
-            },
-        ))
     }
 
-    /// Has `n` added for every execution of a block.
+    /// Has `n` added to the word for every execution of a block.
     ///
     /// # Safety
-    /// The block must be the one under translation.
-    pub unsafe fn add(&self, tb: *mut Tb, n: u64) {
-        // SAFETY: the caller's word; word and scoreboard live as long as the process.
+    /// The block must be the one under translation, and the word live as long as the process.
+    pub unsafe fn add(&self, api: &Api, tb: *mut Tb, word: *mut u64, n: u64) {
+        // SAFETY: the caller's word.
         unsafe {
             match self {
-                Self::Together(f, word) => (f.on_tb_exec)(tb, ADD_U64, word.cast(), n),
-                Self::Apart(f, entry) => (f.on_tb_exec)(tb, ADD_U64, *entry, n),
+                Self::Inline(f) => (f.on_tb_exec_inline)(tb, ADD_U64, word.cast(), n),
+                Self::Called(add) => (api.on_tb_exec)(tb, *add, NO_REGS, n as *mut c_void),
             }
-        }
-    }
-
-    /// Where a processor that runs is counted, and what all others were counted in elsewhere.
-    ///
-    /// # Safety
-    /// To be called on the thread of the virtual processors, for one that there is. It holds
-    /// until another one runs.
-    pub unsafe fn of(&self, vcpu: c_uint) -> (*const u64, u64) {
-        match self {
-            Self::Together(_, word) => (*word, 0),
-            // SAFETY: the caller's word: nobody adds meanwhile.
-            Self::Apart(f, entry) => unsafe {
-                let own: *const u64 = (f.find)(entry.scoreboard, vcpu).cast();
-                (own, (f.sum)(*entry).wrapping_sub(*own))
-            },
         }
     }
 }
@@ -484,4 +440,10 @@ functions! {
     get_cpu = "qemu_get_cpu": unsafe extern "C" fn(c_int) -> *mut Cpu;
     /// Makes a virtual processor leave its code at the next block, as an interrupt would.
     exit = "cpu_exit": unsafe extern "C" fn(*mut Cpu);
+}
+
+/// QEMU's thread-local variable that points to the virtual processor that runs, for the calling
+/// thread. `None` if it is not exported.
+pub fn current_cpu() -> Option<*const *mut Cpu> {
+    Some(look_up("current_cpu\0")?.cast_const().cast())
 }

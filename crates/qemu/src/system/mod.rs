@@ -25,6 +25,7 @@ mod lanes;
 mod mark;
 pub mod published;
 pub mod results;
+mod running;
 mod watcher;
 mod word;
 
@@ -42,6 +43,7 @@ use decode::Nature;
 use lanes::{Lanes, Next};
 pub use mark::{Mark, Op};
 use results::{Results, SCHEMA, Work};
+use running::Running;
 use watcher::Watcher;
 use word::Kind;
 
@@ -53,10 +55,10 @@ static THREAD: AtomicI64 = AtomicI64::new(0);
 /// Everything that the callbacks change.
 struct State {
     watching: bool,
-    /// Where QEMU counts instructions.
     counting: Counting,
-    /// The processor that was heard of last, where it is counted, and what the others have.
-    counted: (c_uint, *const u64, u64),
+    /// Instructions of all virtual processors.
+    counted: Box<UnsafeCell<u64>>,
+    running: Running,
     stores: api::MemInfo,
     sizes: SizeBits,
     addresses: Addresses,
@@ -101,7 +103,8 @@ pub(crate) fn install(id: api::PluginId, info: &api::Info, words: &[String]) -> 
     let missing = |name| format!("this QEMU has no function {name}");
     let api = Api::load(info).map_err(missing)?;
     let system = SystemApi::load().map_err(missing)?;
-    let counting = Counting::load(info).map_err(missing)?;
+    let counting = Counting::load(info, add_instructions).map_err(missing)?;
+    let running = Running::new(&api, usize::try_from(info.smp_vcpus).unwrap_or(1))?;
     let vcpus = usize::try_from(info.smp_vcpus).unwrap_or(0).max(1);
     let watcher = Watcher::new(&args, vcpus)?;
     let empty = Results {
@@ -128,7 +131,8 @@ pub(crate) fn install(id: api::PluginId, info: &api::Info, words: &[String]) -> 
     let new = State {
         watching: false,
         counting,
-        counted: (c_uint::MAX, core::ptr::null(), 0),
+        counted: Box::new(UnsafeCell::new(0)),
+        running,
         stores: api.store_bits(),
         sizes: SizeBits::ask(&api)?,
         addresses: Addresses::new(args.memory),
@@ -190,23 +194,11 @@ impl SizeBits {
 }
 
 impl State {
-    /// Instructions of all processors, up to the one that this processor is at, which has `behind`
-    /// others after it in its block.
+    /// Instructions up to one that has `behind` others after it in its block.
     #[inline(always)]
-    fn counted(&mut self, vcpu: c_uint, behind: u64) -> u64 {
-        if self.counted.0 != vcpu {
-            self.now_runs(vcpu);
-        }
-        let (_, own, others) = self.counted;
-        // SAFETY: QEMU's code for the block has added to it and does not do so now.
-        unsafe { *own }.wrapping_add(others).wrapping_sub(behind)
-    }
-
-    #[cold]
-    fn now_runs(&mut self, vcpu: c_uint) {
-        // SAFETY: the thread of the virtual processors, of which this one runs.
-        let (own, others) = unsafe { self.counting.of(vcpu) };
-        self.counted = (vcpu, own, others);
+    fn counted(&self, behind: u64) -> u64 {
+        // SAFETY: what counts the block has added to it and does not do so now.
+        unsafe { *self.counted.get() }.wrapping_sub(behind)
     }
 
     fn mark(&mut self, vcpu: usize, counted: u64, mark: Mark) {
@@ -342,7 +334,8 @@ unsafe fn translate(tb: *mut api::Tb) {
     // SAFETY: the block and its instructions are valid during this call.
     unsafe {
         let n = (api.tb_n_insns)(tb);
-        state.counting.add(tb, n as u64);
+        let word = state.counted.get();
+        state.counting.add(api, tb, word, n as u64);
         for i in 0..n {
             let insn = (api.tb_get_insn)(tb, i);
             bytes.clear();
@@ -415,10 +408,11 @@ unsafe fn access(
     let Some((_, system)) = API.get() else {
         return;
     };
+    let vcpu = state.running.of(vcpu);
     // SAFETY: as above.
     match unsafe { state.addresses.find(system, info, addr) } {
         Place::Memory(phys) => {
-            let counted = state.counted(vcpu, data as u64);
+            let counted = state.counted(data as u64);
             let kind = if info & state.stores != 0 {
                 store
             } else {
@@ -442,13 +436,22 @@ unsafe fn access(
     }
 }
 
+/// Runs for each execution of a block where QEMU does not count by itself.
+unsafe extern "C" fn add_instructions(_: c_uint, n: *mut c_void) {
+    // SAFETY: QEMU's thread of virtual processors.
+    if let Some(state) = unsafe { state() } {
+        *state.counted.get_mut() += n as u64;
+    }
+}
+
 /// Runs before an instruction that waits.
 unsafe extern "C" fn on_wait(vcpu: c_uint, data: *mut c_void) {
     // SAFETY: QEMU's thread of virtual processors.
     if let Some(state) = unsafe { state() }
         && state.watching
     {
-        let counted = state.counted(vcpu, data as u64);
+        let vcpu = state.running.of(vcpu);
+        let counted = state.counted(data as u64);
         state.lanes.wait(vcpu as usize, counted);
     }
 }
@@ -461,7 +464,8 @@ unsafe extern "C" fn on_mark(vcpu: c_uint, data: *mut c_void) {
         return;
     };
     if let Some(mark) = Mark::from_code((data >> BEHIND_BITS) as u16) {
-        let counted = state.counted(vcpu, (data & BEHIND) as u64);
+        let vcpu = state.running.of(vcpu);
+        let counted = state.counted((data & BEHIND) as u64);
         state.mark(vcpu as usize, counted, mark);
     }
 }
