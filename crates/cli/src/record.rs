@@ -8,7 +8,8 @@ use std::{
     process::ExitCode,
 };
 
-use piebald_qemu::recorder::{RecordError, Recorder, Summary, find, own_qemu};
+use piebald_qemu::find;
+use piebald_qemu::recorder::{RecordError, Recorder, Summary, own_qemu};
 use piebald_reproduce::Wanted;
 use piebald_trace::recording::{MAJOR, MINOR};
 use piebald_units::Count;

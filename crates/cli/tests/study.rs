@@ -10,7 +10,7 @@ use std::{
 };
 
 use piebald_qemu::emulator::{Emulator, Sort};
-use piebald_qemu::recorder::find;
+use piebald_qemu::find;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -12,7 +12,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use piebald_qemu::{
     emulator::{Emulator, Sort},
-    recorder::find,
+    find,
     system::{MAX_MEMORY, results::Results},
 };
 use piebald_report::Role;

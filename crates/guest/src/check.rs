@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use piebald_qemu::emulator::{Emulator, Sort};
-use piebald_qemu::recorder::find;
+use piebald_qemu::find;
 
 /// One thing that is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::api::declared::{NEWEST, OLDEST};
-use crate::recorder::find;
+use crate::find;
 
 pub(crate) use ask::{answer, is_question};
 

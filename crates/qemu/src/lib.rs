@@ -7,7 +7,7 @@
 //! * [`recorder`]: the driver; what `piebald record` calls.
 //! * [`plugin`]: what runs inside QEMU user mode.
 //! * [`system`]: what runs inside QEMU system mode: the machine model, watching a guest.
-//! * [`emulator`]: which QEMU there is, and what it takes.
+//! * [`emulator`]: which QEMU there is, and what it takes; [`find`]: where things are.
 //! * [`api`], `entry`: what QEMU offers both, and where it enters.
 //! * [`shared`]: the memory through which the two, and all processes of the
 //!   recorded program, talk.
@@ -28,6 +28,7 @@
 pub mod api;
 pub mod emulator;
 mod entry;
+pub mod find;
 pub mod image;
 pub mod plugin;
 pub mod recorder;

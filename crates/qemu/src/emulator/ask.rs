@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::{Sort, Unfit, plugin_option};
 use crate::api::Info;
 use crate::api::declared::{NEWEST, OLDEST};
-use crate::recorder::find;
+use crate::find;
 
 /// The argument with which the plugin answers and ends QEMU.
 const QUESTION: (&str, &str) = ("ask", "versions");

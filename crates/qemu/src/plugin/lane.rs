@@ -90,7 +90,8 @@ fn begin(shared: &'static Shared, vcpu: c_uint) -> io::Result<Lane> {
     let argv = if first { process::argv() } else { Vec::new() };
     lane.event(shared, start(argv));
     if first {
-        for kind in super::maps::initial() {
+        let name = process::image_name();
+        for kind in super::maps::initial(&name, super::guest_base(), super::guest::read) {
             lane.event(shared, kind);
         }
     }

@@ -11,6 +11,7 @@
 //! QEMU maps guest code without the right to execute it; that right is taken
 //! from the segments of the mapped ELF file.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -33,14 +34,17 @@ pub fn remember_qemu() {
     let _ = QEMU.set(lines.map(|l| (l.addr, l.end)).collect());
 }
 
-/// The program's mappings, now.
-pub fn initial() -> Vec<EventKind> {
+/// Copies from a guest address; how many bytes could be read.
+type Read = fn(u64, &mut [u8]) -> usize;
+
+/// The program's mappings, now. `name`: the program's, as QEMU was given it; `base`: what is to be added
+/// to a guest address.
+pub fn initial(name: &OsStr, base: u64, read: Read) -> Vec<EventKind> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let qemu = QEMU.get().map_or(&[][..], Vec::as_slice);
-    let base = super::guest_base();
     let lines = maps.lines().filter_map(Line::parse);
     let all: Vec<Line> = lines.filter(|l| l.addr >= base && l.accessible).collect();
-    let stack = stack(&all, qemu, base);
+    let stack = stack(&all, qemu, |at, to| read(at - base, to), name);
     let mut found = Vec::new();
     let mut writable_end = 0;
     for line in &all {
@@ -74,15 +78,18 @@ const STACK: &str = "[stack]";
 const VDSO: &str = "[vdso]";
 
 /// The first address of the stack: of the mapping at whose end the program's name stands.
-fn stack(all: &[Line], qemu: &[(u64, u64)], base: u64) -> Option<u64> {
-    let name = super::process::image_name()?;
+fn stack(
+    all: &[Line],
+    qemu: &[(u64, u64)],
+    read: impl Fn(u64, &mut [u8]) -> usize,
+    name: &OsStr,
+) -> Option<u64> {
     let candidates = all
         .iter()
         .filter(|l| l.write && l.path.is_empty() && l.end - l.addr >= MIN_STACK && !l.is_of(qemu));
     let mut holding = candidates.filter(|l| {
         let mut top = vec![0; 2 * PAGE as usize];
-        let from = l.end - top.len() as u64 - base;
-        let n = super::guest::read(from, &mut top);
+        let n = read(l.end - top.len() as u64, &mut top);
         top[..n].windows(name.len()).any(|w| w == name.as_bytes())
     });
     holding.next().map(|l| l.addr)

@@ -100,8 +100,8 @@ pub fn argv() -> Vec<String> {
 }
 
 /// Path of the image, as QEMU was given it.
-pub fn image_name() -> Option<std::ffi::OsString> {
-    with(|p| p.image.path.clone().into_os_string())
+pub fn image_name() -> std::ffi::OsString {
+    with(|p| p.image.path.clone().into_os_string()).unwrap_or_default()
 }
 
 /// Absolute path of the image.

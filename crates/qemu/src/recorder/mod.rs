@@ -24,7 +24,6 @@
 //! header and [`Summary`] name it (`differences`).
 
 mod differences;
-pub mod find;
 mod finish;
 mod hush;
 mod leftovers;
@@ -49,6 +48,7 @@ use piebald_trace::recording::{
 use sha2::{Digest, Sha256};
 
 use crate::emulator::{Emulator, NoEmulator, Sort};
+use crate::find::{self, NoPlugin};
 use crate::image::{self, Image, Verdict};
 use crate::shared::{EARLY, Setup, Shared};
 
@@ -84,14 +84,8 @@ pub enum RecordError {
     #[error(transparent)]
     NoQemu(#[from] NoEmulator),
     /// No plugin.
-    #[error(
-        "the plugin {name} is not found in {looked}; set PIEBALD_PLUGIN to its path",
-        name = find::PLUGIN
-    )]
-    NoPlugin {
-        /// Where it was looked for.
-        looked: String,
-    },
+    #[error(transparent)]
+    NoPlugin(#[from] NoPlugin),
     /// No command.
     #[error("no command is given")]
     NoCommand,

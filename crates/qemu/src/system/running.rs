@@ -84,9 +84,11 @@ impl Own {
         let Some(current) = current else {
             return told;
         };
-        // SAFETY: as above; QEMU's function on a number.
+        // SAFETY: as above.
         let cpu = unsafe { *current };
-        let is = |i: &usize| unsafe { (self.cpus.get_cpu)(*i as i32) } == cpu;
+        let get = self.cpus.get_cpu;
+        // SAFETY: QEMU's function on a number.
+        let is = |i: &usize| unsafe { get(*i as i32) } == cpu;
         let vcpu = (0..self.vcpus).find(is).map_or(told, |i| i as c_uint);
         (self.last, self.vcpu) = (cpu, vcpu);
         vcpu

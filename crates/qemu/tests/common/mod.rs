@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use piebald_qemu::emulator::{Emulator, Sort};
-use piebald_qemu::recorder::{RecordError, Recorder, Summary, find};
+use piebald_qemu::find;
+use piebald_qemu::recorder::{RecordError, Recorder, Summary};
 use piebald_trace::recording::Recording;
 use piebald_trace::recording::model::{AccessKind, BlockDef, Entry, Event, EventKind};
 

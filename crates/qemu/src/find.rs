@@ -6,24 +6,31 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::RecordError;
+/// The plugin is not found.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the plugin {PLUGIN} is not found in {looked}; set PIEBALD_PLUGIN to its path")]
+pub struct NoPlugin {
+    /// Where it was looked for.
+    pub looked: String,
+}
 
 /// File name of the plugin.
 pub const PLUGIN: &str = "libpiebald_qemu.so";
 
 /// The plugin: as given, as `PIEBALD_PLUGIN` says, or near the executable.
-pub fn plugin(given: Option<&Path>) -> Result<PathBuf, RecordError> {
+pub fn plugin(given: Option<&Path>) -> Result<PathBuf, NoPlugin> {
     let said = given.map(Path::to_owned);
     let said = said.or_else(|| env::var_os("PIEBALD_PLUGIN").map(PathBuf::from));
     let candidates = match said {
         Some(path) => vec![path],
         None => near_executable(PLUGIN),
     };
-    if let Some(found) = candidates.iter().find(|c| c.is_file()) {
-        return std::path::absolute(found).map_err(super::system(PLUGIN));
+    let mut files = candidates.iter().filter(|c| c.is_file());
+    if let Some(found) = files.find_map(|c| std::path::absolute(c).ok()) {
+        return Ok(found);
     }
     let looked: Vec<_> = candidates.iter().map(|c| c.display().to_string()).collect();
-    Err(RecordError::NoPlugin {
+    Err(NoPlugin {
         looked: looked.join(", "),
     })
 }
