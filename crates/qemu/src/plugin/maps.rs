@@ -43,16 +43,20 @@ pub fn initial(name: &OsStr, base: u64, read: Read) -> Vec<EventKind> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let qemu = QEMU.get().map_or(&[][..], Vec::as_slice);
     let lines = maps.lines().filter_map(Line::parse);
-    let all: Vec<Line> = lines.filter(|l| l.addr >= base && l.accessible).collect();
+    let lines = lines.filter(|l| l.addr >= base && l.accessible);
+    // The kernel joins neighbours without a file.
+    let ends: Vec<u64> = qemu.iter().flat_map(|q| [q.0, q.1]).collect();
+    let all: Vec<Line> = lines.flat_map(|l| l.divided(&ends)).collect();
     let stack = stack(&all, qemu, |at, to| read(at - base, to), name);
+    let ends: Vec<u64> = stack.iter().flat_map(|s| [s.0, s.1]).collect();
     let mut found = Vec::new();
     let mut writable_end = 0;
-    for line in &all {
+    for line in all.iter().flat_map(|l| l.divided(&ends)) {
         let goes_on = line.write && line.addr == writable_end;
         let Some(name) = line.role(qemu, stack, goes_on) else {
             continue;
         };
-        if line.write {
+        if line.write && name != STACK {
             writable_end = line.end;
         }
         let mut events = line.events(base);
@@ -77,29 +81,51 @@ fn rename(events: &mut [EventKind], new: &str) {
 const STACK: &str = "[stack]";
 const VDSO: &str = "[vdso]";
 
-/// The first address of the stack: of the mapping at whose end the program's name stands.
+/// The stack: the mapping at whose end the program's name stands, up to there.
 fn stack(
     all: &[Line],
     qemu: &[(u64, u64)],
     read: impl Fn(u64, &mut [u8]) -> usize,
     name: &OsStr,
-) -> Option<u64> {
-    let candidates = all
-        .iter()
-        .filter(|l| l.write && l.path.is_empty() && l.end - l.addr >= MIN_STACK && !l.is_of(qemu));
-    let mut holding = candidates.filter(|l| {
-        let mut top = vec![0; 2 * PAGE as usize];
-        let n = read(l.end - top.len() as u64, &mut top);
-        top[..n].windows(name.len()).any(|w| w == name.as_bytes())
-    });
-    holding.next().map(|l| l.addr)
+) -> Option<(u64, u64)> {
+    let ended = [name.as_bytes(), &[0]].concat();
+    let is_candidate = |l: &&Line| {
+        let plain = l.write && !l.exec && l.path.is_empty() && !l.is_of(qemu);
+        plain && l.end - l.addr >= MIN_STACK
+    };
+    let mut candidates = all.iter().filter(is_candidate);
+    candidates.find_map(|l| {
+        let place = last(l.addr, l.end, &read, &ended)?;
+        // Behind the name there is a word of zeroes.
+        let end = (place + ended.len() as u64 + 8).next_multiple_of(PAGE);
+        Some((l.addr, end.min(l.end)))
+    })
 }
 
+/// The last place of some bytes in memory.
+fn last(from: u64, to: u64, read: impl Fn(u64, &mut [u8]) -> usize, bytes: &[u8]) -> Option<u64> {
+    const PIECE: u64 = 64 << 10;
+    let mut piece = vec![0; PIECE as usize + bytes.len()];
+    let mut at = to;
+    while at > from {
+        at = at.saturating_sub(PIECE).max(from);
+        let want = piece.len().min((to - at) as usize);
+        let n = read(at, &mut piece[..want]);
+        let found = piece[..n].windows(bytes.len()).rposition(|w| w == bytes);
+        if let Some(found) = found {
+            return Some(at + found as u64);
+        }
+    }
+    None
+}
+
+#[derive(Clone, Copy)]
 struct Line<'a> {
     addr: u64,
     end: u64,
     accessible: bool,
     write: bool,
+    exec: bool,
     offset: u64,
     path: &'a str,
 }
@@ -116,6 +142,7 @@ impl<'a> Line<'a> {
             end: u64::from_str_radix(end, 16).ok()?,
             accessible: rights.first() == Some(&b'r'),
             write: rights.get(1) == Some(&b'w'),
+            exec: rights.get(2) == Some(&b'x'),
             offset: u64::from_str_radix(offset, 16).ok()?,
             path,
         })
@@ -126,16 +153,36 @@ impl<'a> Line<'a> {
         qemu.iter().any(|q| self.addr < q.1 && q.0 < self.end)
     }
 
+    /// Its pieces between these addresses, if it is of no file.
+    fn divided(self, ends: &[u64]) -> Vec<Self> {
+        let inside = |e: &u64| self.path.is_empty() && self.addr < *e && *e < self.end;
+        let mut places: Vec<u64> = ends.iter().copied().filter(inside).collect();
+        places.extend([self.addr, self.end]);
+        places.sort_unstable();
+        places.dedup();
+        let piece = |p: &[u64]| Self {
+            addr: p[0],
+            end: p[1],
+            ..self
+        };
+        places.windows(2).map(piece).collect()
+    }
+
     /// A name if it is the program's, empty for what has one or needs none. `goes_on`: it begins where
     /// another of the program's ends, and both can be written.
-    fn role(&self, qemu: &[(u64, u64)], stack: Option<u64>, goes_on: bool) -> Option<&'static str> {
-        if stack == Some(self.addr) {
+    fn role(
+        &self,
+        qemu: &[(u64, u64)],
+        stack: Option<(u64, u64)>,
+        goes_on: bool,
+    ) -> Option<&'static str> {
+        if stack == Some((self.addr, self.end)) {
             return Some(STACK);
         }
         let lowest = qemu.iter().map(|q| q.0).min().unwrap_or(0);
         let placed_low = self.end <= lowest;
         let of_file = self.path.starts_with('/') && !self.is_of(qemu);
-        if placed_low || of_file || goes_on && self.path.is_empty() {
+        if placed_low || of_file || goes_on && self.path.is_empty() && !self.is_of(qemu) {
             return Some("");
         }
         let provided = self.path.is_empty() && !self.write && !self.is_of(qemu);
@@ -203,4 +250,66 @@ fn segments(path: &str) -> Vec<Segment> {
     let read = file.read_exact_at(&mut head, 0);
     let elf = read.ok().and_then(|()| Elf::parse(&head));
     elf.map_or(Vec::new(), |e| e.segments(&file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAPS: &str = "\
+655555556000-655555557000 r--p 00000000 fe:00 1 /bin/p
+655555557000-655555558000 rw-p 00001000 fe:00 1 /bin/p
+655555558000-655555559000 rw-p 00000000 00:00 0
+7f0000000000-7f0000100000 rw-p 00000000 00:00 0
+7f0000200000-7f0000201000 r--p 00000000 00:00 0
+7f0000300000-7f0000340000 rwxp 00000000 00:00 0
+7f0000400000-7f0000401000 r--p 00000000 fe:00 2 /lib/libqemu.so
+";
+
+    /// Roles of the lines when QEMU had mapped what lies at the end of the large one, and the
+    /// program's name stands before that.
+    #[test]
+    fn the_programs_mappings_are_told_from_qemus() {
+        let qemu = [
+            (0x5555_0000_0000, 0x5555_0000_1000),
+            (0x7f00_000f_0000, 0x7f00_0010_0000),
+            (0x7f00_0040_0000, 0x7f00_0040_1000),
+        ];
+        let ends = [qemu[1].0, qemu[1].1];
+        let lines = MAPS.lines().filter_map(Line::parse);
+        let all: Vec<Line> = lines.flat_map(|l| l.divided(&ends)).collect();
+        let name = 0x7f00_0008_0ff0;
+        let read = |at: u64, to: &mut [u8]| {
+            to.fill(0);
+            for (k, b) in b"/bin/p".iter().enumerate() {
+                if let Some(i) = (name + k as u64).checked_sub(at)
+                    && let Some(to) = to.get_mut(i as usize)
+                {
+                    *to = *b;
+                }
+            }
+            to.len()
+        };
+        let found = stack(&all, &qemu, read, OsStr::new("/bin/p"));
+        // The name and what follows end in the next page.
+        assert_eq!(found, Some((0x7f00_0000_0000, 0x7f00_0008_1000)));
+        assert_eq!(stack(&all, &qemu, read, OsStr::new("/bin/q")), None);
+        let ends = [0x7f00_0000_0000, 0x7f00_0008_1000];
+        let pieces = all.iter().flat_map(|l| l.divided(&ends));
+        let roles: Vec<_> = pieces
+            .map(|l| l.role(&qemu, found, l.addr == 0x6555_5555_8000))
+            .collect();
+        let expected = [
+            Some(""),
+            Some(""),
+            Some(""),
+            Some(STACK),
+            None,
+            None,
+            Some(VDSO),
+            None,
+            None,
+        ];
+        assert_eq!(roles, expected);
+    }
 }
