@@ -56,6 +56,7 @@ LONG_STAGES=(
     "controls:1800:a hundred studies in which nothing can happen, and what they claim"
     "guest-boots:1800:the machine model in real guests"
     "package:3600:a release of a clone, its tarball, and its Debian package in a fresh root"
+    "recorder-qemu:1200:QEMU built from its source package, and the recorder's tests under it"
     "debug-kernel:14400:the module in a debugging kernel, with injected failures"
     "debian-13:14400:demo.sh and all of test.sh in a new Debian 13"
 )
@@ -173,8 +174,35 @@ stage_recorder() {
     need_programs qemu-user valgrind build-essential
     need_rust
     "$CARGO" build -q ${locked[@]+"${locked[@]}"} -p piebald-qemu || exit 1
+    # Tests keep caches of their own, where no QEMU was built.
+    local qemu newest
+    qemu=$(recorder_qemu) || exit 1
+    record_under "$qemu"
+    # A newer one is built by the long stage, and tested here where that was done.
+    newest=$(scripts/qemu.sh path) || newest=$qemu
+    [ "$newest" = "$qemu" ] || record_under "$newest"
+}
+
+# record_under QEMU: what recording promises, under this one.
+record_under() {
+    say "recording under $("$1" --version | head -n 1)"
+    export PIEBALD_QEMU=$1
     asked_for -p piebald-qemu --tests -- --ignored --skip as_root
     asked_for -p piebald --test study --test record -- --ignored
+}
+
+# The oldest suite whose QEMU the distribution builds without plugins.
+NEWER_QEMU=trixie
+
+# stage_recorder tests what this leaves behind.
+stage_recorder_qemu() {
+    need_programs valgrind build-essential
+    have apt-get || skip "QEMU is built from Debian's source package, and there is no apt-get"
+    local newest
+    newest=$(scripts/qemu.sh build "$NEWER_QEMU") || exit 1
+    need_rust
+    "$CARGO" build -q ${locked[@]+"${locked[@]}"} -p piebald-qemu || exit 1
+    record_under "$newest"
 }
 
 stage_recorder_root() {

@@ -32,8 +32,9 @@
 # Environment: PIEBALD_TIME_SCALE, a whole number by which --timeout is multiplied (1), for a busy
 # host; PIEBALD_GUEST_KERNEL, a version such as 6.12.117+deb12-cloud-amd64 instead of
 # the newest 6.12 that is served (the module knows no other series); PIEBALD_GUEST_CPU,
-# QEMU's -cpu (max,-erms,-fsrm, so that string copies are single accesses). Everything is kept
-# in ${XDG_CACHE_HOME:-~/.cache}/piebald/guest/VERSION; nothing but tools is installed.
+# QEMU's -cpu (max,-erms,-fsrm, so that string copies are single accesses); PIEBALD_QEMU_SYSTEM,
+# the emulator, instead of qemu-system-x86_64 of PATH. Everything is kept in
+# ${XDG_CACHE_HOME:-~/.cache}/piebald/guest/VERSION; nothing but tools is installed.
 #
 # QEMU translates (TCG), one virtual processor after the other: thread=multi corrupts
 # kernel code that is patched while it runs (QEMU 7.2), which is what a module with hooks does.
@@ -254,6 +255,9 @@ pack() { # OUT
 
 COMPLAINTS='BUG:|WARNING:|Oops|general protection fault|Kernel panic|soft lockup|hard LOCKUP|rcu.*stall|hung_task|blocked for more than|list_(add|del) corruption|Bad page state|Bad rss-counter'
 
+# QEMU system mode; another than that of PATH for tests.
+emulator=${PIEBALD_QEMU_SYSTEM:-qemu-system-x86_64}
+
 boot() { # INITRD
     local kernel machine disk n=0 code=0 status
     limit=$((limit * ${PIEBALD_TIME_SCALE:-1}))
@@ -274,11 +278,11 @@ boot() { # INITRD
     done
     : >"$scratch/status"
     if [ "$quiet" = 1 ]; then
-        timeout --kill-after=5 "$limit" qemu-system-x86_64 "${machine[@]}" ${qemu[@]+"${qemu[@]}"} \
+        timeout --kill-after=5 "$limit" "$emulator" "${machine[@]}" ${qemu[@]+"${qemu[@]}"} \
             </dev/null >"$scratch/console" || code=$?
     else
         set +e
-        timeout --foreground --kill-after=5 "$limit" qemu-system-x86_64 "${machine[@]}" ${qemu[@]+"${qemu[@]}"} \
+        timeout --foreground --kill-after=5 "$limit" "$emulator" "${machine[@]}" ${qemu[@]+"${qemu[@]}"} \
             </dev/null | tee "$scratch/console"
         code=${PIPESTATUS[0]}
         set -e

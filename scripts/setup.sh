@@ -20,7 +20,7 @@ has_package() {
         python3-venv) have python3 && python3 -c 'import ensurepip, venv' 2>/dev/null ;;
         python3-dev) have python3 && [ -e "$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" ] ;;
         pkg-config) have pkg-config ;;
-        qemu-user) have qemu-x86_64 ;;
+        qemu-user) recorder_qemu >/dev/null ;;
         ca-certificates) [ -e /etc/ssl/certs/ca-certificates.crt ] || [ -d /etc/pki ] ;;
         coreutils) have sort && have timeout ;;
         coinor-clp) have clp ;;
@@ -32,6 +32,29 @@ has_package() {
         g++ | xalan | espeak-ng | sox) have "$1" ;;
         *) dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q '^install ok installed' ;;
     esac
+}
+
+# Can this QEMU load plugins? Debian's user mode is linked statically from 10.0 on, and cannot.
+takes_plugins() { [[ $("$1" --help 2>/dev/null) == *$'\n'-plugin* ]]; }
+
+# Prints the QEMU that `piebald record` finds, but for one that lies beside the program.
+recorder_qemu() {
+    local each
+    for each in "${PIEBALD_QEMU:-qemu-x86_64}" \
+        "${XDG_CACHE_HOME:-${HOME:-/root}/.cache}"/piebald/tools/qemu-*/bin/qemu-x86_64; do
+        if have "$each" && takes_plugins "$each"; then
+            command -v "$each"
+            return
+        fi
+    done
+    return 1
+}
+
+# Does the qemu-user that apt would install load plugins?
+packaged_qemu_suffices() {
+    local major
+    major=$(apt-cache policy qemu-user 2>/dev/null | sed -n 's/^ *Candidate: \([0-9]*:\)\{0,1\}\([0-9]*\)\..*/\2/p')
+    [ "${major:-0}" -lt 10 ]
 }
 
 missing_packages() {
@@ -72,6 +95,12 @@ install_packages() {
     local missing
     missing=$(missing_packages "$@")
     [ -n "$missing" ] || return 0
+    if [[ " $missing" == *" qemu-user "* ]] && ! packaged_qemu_suffices; then
+        say "QEMU of this distribution takes no plugins; building one"
+        "$(dirname "${BASH_SOURCE[0]}")/qemu.sh" build || return 1
+        missing=$(missing_packages "$@")
+        [ -n "$missing" ] || return 0
+    fi
     if ! can_install; then
         warn "missing: $missing"
         warn "install them with: sudo apt-get install --no-install-recommends $missing"

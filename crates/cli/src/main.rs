@@ -91,7 +91,7 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    piebald_qemu::recorder::find::carry(plugin::library());
+    piebald_qemu::find::carry(plugin::library());
     let words: Vec<OsString> = std::env::args_os().collect();
     match command_line::read::<Cli>(&words).and_then(|cli| run(&cli.verb)) {
         Ok(code) => code,

@@ -8,7 +8,8 @@ use std::{
     process::ExitCode,
 };
 
-use piebald_qemu::recorder::{RecordError, Recorder, Summary};
+use piebald_qemu::find;
+use piebald_qemu::recorder::{RecordError, Recorder, Summary, own_qemu};
 use piebald_reproduce::Wanted;
 use piebald_trace::recording::{MAJOR, MINOR};
 use piebald_units::Count;
@@ -18,10 +19,16 @@ use crate::{failure::Failure, programs, running};
 
 /// Arguments of `piebald record`.
 #[derive(clap::Args)]
+#[command(after_help = HELP)]
 pub(crate) struct Args {
     /// File to write
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        required_unless_present = "build_qemu"
+    )]
+    output: Option<PathBuf>,
     /// References of all processes together to pass over first, such as 50M
     #[arg(long, value_name = "REFS")]
     skip: Option<Count>,
@@ -39,10 +46,23 @@ pub(crate) struct Args {
     /// No summary
     #[arg(short, long)]
     quiet: bool,
+    /// Instead of recording: build a QEMU that takes the recorder's plugin from the source package
+    /// of this Debian, or of another suite, where the installed one takes none
+    #[arg(long, value_name = "SUITE", num_args = 0..=1, require_equals = true,
+          default_missing_value = "", exclusive = true)]
+    build_qemu: Option<String>,
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    #[arg(
+        required_unless_present = "build_qemu",
+        trailing_var_arg = true,
+        value_name = "CMD"
+    )]
     command: Vec<OsString>,
 }
+
+const HELP: &str = "Needs QEMU user mode from 7.2 on, built with plugins: Debian 12's qemu-user is, those of later \
+    ones are not. The first that takes the plugin is used: the one that PIEBALD_QEMU names, one beside this \
+    program, qemu-x86_64 of PATH, or one that --build-qemu has built.";
 
 fn region(text: &str) -> Result<(u32, u32), String> {
     let (from, to) = text.split_once(':').ok_or("allowed: FROM:TO, as in 1:2")?;
@@ -54,7 +74,17 @@ fn region(text: &str) -> Result<(u32, u32), String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let mut recorder = Recorder::new(&args.output);
+    if let Some(suite) = &args.build_qemu {
+        let suite = (!suite.is_empty()).then_some(suite.as_str());
+        println!(
+            "{}",
+            own_qemu::build(suite).map_err(Failure::failed)?.display()
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    // Not without `--output`, as the arguments are declared.
+    let output = args.output.as_deref().unwrap_or(Path::new(""));
+    let mut recorder = Recorder::new(output);
     recorder.skip = args.skip.map_or(0, |n| n.0);
     recorder.limit = args.limit.map(|n| n.0);
     recorder.stop_at_limit = args.stop_at_limit;
@@ -64,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         eprintln!("piebald: warning: {warning}");
     }
     if !args.quiet {
-        eprint!("{}", describe(&args.output, &summary));
+        eprint!("{}", describe(output, &summary));
     }
     let ended = summary.status.success() || args.stop_at_limit;
     if let Some(signal) = summary.interrupted {
@@ -181,13 +211,8 @@ fn unfit(words: &[String], summary: &Summary) -> Option<NotCached> {
 }
 
 pub(crate) fn cache_folder() -> Result<PathBuf, String> {
-    let home = || std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache"));
-    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let absolute = base.filter(|p| p.is_absolute());
-    let base = absolute
-        .or_else(home)
-        .ok_or("neither XDG_CACHE_HOME nor HOME is set: no place for recordings")?;
-    Ok(base.join("piebald"))
+    find::cache_folder()
+        .ok_or_else(|| "neither XDG_CACHE_HOME nor HOME is set: no place for recordings".into())
 }
 
 /// Records a program that stands in for another in the folder of its inputs, as a command of

@@ -9,6 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use piebald_qemu::emulator::{Emulator, Sort};
+use piebald_qemu::find;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -44,8 +46,9 @@ fn folder() -> TempDir {
 /// # Panics
 /// If QEMU is absent.
 fn recorder_folder() -> TempDir {
-    if let Err(error) = Command::new("qemu-x86_64").arg("--version").output() {
-        panic!("qemu-x86_64: {error} (Debian package qemu-user)");
+    let plugin = find::plugin(None).expect("the plugin is built");
+    if let Err(error) = Emulator::find(Sort::Program, None, &plugin) {
+        panic!("{error}");
     }
     folder()
 }

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use piebald_qemu::{
-    recorder::find,
+    emulator::{Emulator, Sort},
+    find,
     system::{MAX_MEMORY, results::Results},
 };
 use piebald_report::Role;
@@ -68,7 +69,7 @@ pub enum BootError {
     /// A program of this computer is needed and not there.
     #[error("{0}: no such program (see piebald guest check)")]
     NoProgram(String),
-    /// The plugin was not found.
+    /// The plugin was not found, or no QEMU that takes it.
     #[error("{0}")]
     NoPlugin(String),
     /// A tool failed.
@@ -99,7 +100,7 @@ pub enum BootError {
 #[derive(Debug)]
 pub struct Tools {
     folder: tempfile::TempDir,
-    plugin: PathBuf,
+    emulator: Emulator,
     image: Option<PathBuf>,
     /// Programs of this computer, by the names that commands have.
     found: Vec<(String, PathBuf)>,
@@ -112,13 +113,15 @@ impl Tools {
     /// What is missing or failed.
     pub fn prepare(scenario: &Scenario, plugin: Option<&Path>) -> Result<Self, BootError> {
         let plugin = find::plugin(plugin).map_err(|e| BootError::NoPlugin(e.to_string()))?;
+        let emulator = Emulator::find(Sort::Machine, None, &plugin);
+        let emulator = emulator.map_err(|e| BootError::NoPlugin(e.to_string()))?;
         let folder = tempfile::tempdir().map_err(|source| BootError::File {
             path: std::env::temp_dir(),
             source,
         })?;
         let mut tools = Self {
             folder,
-            plugin,
+            emulator,
             image: None,
             found: Vec::new(),
         };
@@ -259,6 +262,7 @@ impl Tools {
         bash.args(["--qemu", "-plugin", "--qemu"]);
         bash.arg(self.plugin_argument(scenario, &output));
         bash.env("PIEBALD_GUEST_CPU", CPU);
+        bash.env(Sort::Machine.variable(), &self.emulator.qemu);
         let ended = output_of(&mut bash)?;
         if !ended.status.success() {
             let why = reason(ended.status);
@@ -317,16 +321,14 @@ impl Tools {
         options
     }
 
-    /// The plugin and its arguments, as QEMU separates them: commas in paths are doubled.
-    fn plugin_argument(&self, scenario: &Scenario, output: &Path) -> String {
-        let escaped = |path: &str| path.replace(',', ",,");
-        format!(
-            "{},machine={},memory={},output={}",
-            escaped(&self.plugin.display().to_string()),
-            escaped(&scenario.machine_name),
-            scenario.guest.memory.min(MAX_MEMORY),
-            escaped(&output.display().to_string()),
-        )
+    /// The plugin and its arguments, as QEMU separates them.
+    fn plugin_argument(&self, scenario: &Scenario, output: &Path) -> OsString {
+        let memory = scenario.guest.memory.min(MAX_MEMORY).to_string();
+        self.emulator.option(&[
+            ("machine", OsStr::new(&scenario.machine_name)),
+            ("memory", OsStr::new(&memory)),
+            ("output", output.as_os_str()),
+        ])
     }
 }
 

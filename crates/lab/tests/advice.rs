@@ -218,8 +218,18 @@ fn wrong_keys_are_refused_with_line_value_and_range() {
             11,
             "advise.within = \"0%\": is no slowdown in percent; allowed: more than 0% to 1000%",
         ),
-        ("10%", "abc", 11, "advise.within = \"abc\": allowed"),
-        ("10%", "1001%", 11, "advise.within = \"1001%\": allowed"),
+        (
+            "10%",
+            "abc",
+            11,
+            "advise.within = \"abc\": is no slowdown in percent; allowed",
+        ),
+        (
+            "10%",
+            "1001%",
+            11,
+            "advise.within = \"1001%\": is no slowdown in percent; allowed",
+        ),
         (
             "\"10%\"",
             "\"10%\"\ngoal = \"speed\"",

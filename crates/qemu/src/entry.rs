@@ -5,7 +5,8 @@
 
 use core::ffi::{CStr, c_char, c_int};
 
-use crate::{api, plugin, system};
+use crate::api::declared;
+use crate::{api, emulator, plugin, system};
 
 /// Called by QEMU when it loads the plugin; not 0 makes QEMU give up.
 ///
@@ -25,6 +26,13 @@ pub unsafe extern "C" fn qemu_plugin_install(
     let args: Vec<String> = args.map(|a| a.into_owned()).collect();
     // SAFETY: QEMU passes a valid structure.
     let info = unsafe { &*info };
+    if emulator::is_question(&args) {
+        emulator::answer(info);
+    }
+    let args: Vec<String> = args
+        .into_iter()
+        .filter(|a| !declared::is_argument(a))
+        .collect();
     let (who, installed) = match info.system_emulation {
         true => ("piebald guest", system::install(id, info, &args)),
         false => ("piebald recorder", plugin::install(id, info, &args)),

@@ -11,6 +11,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use crate::api::declared;
+use crate::emulator::Emulator;
 use crate::sanitizer;
 
 /// Interpreters of interpreters that the kernel follows (`fs/exec.c` allows
@@ -263,6 +265,11 @@ fn long(h: &[u8; PHDR_BYTES], at: usize) -> u64 {
 /// microcode that counts one access per byte.
 pub const CPU: &str = "max,-erms,-fsrm";
 
+/// What QEMU adds to a program's addresses. Up to 8.2 it places programs from 0x4000000000 up.
+/// Newer ones would put them among their own mappings, and, as the kernel places these at
+/// random, somewhere else in each run.
+const GUEST_BASE: &str = "0x100000000000";
+
 /// The command that runs an image under QEMU with the plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
@@ -277,17 +284,13 @@ pub struct Command {
 /// Variables of the dynamic loader are meant for the program; QEMU, a dynamic
 /// program itself, gets them as an option to pass on. `state` is
 /// [`Shared::path`](crate::shared::Shared::path).
-pub fn command(
-    qemu: &Path,
-    plugin: &Path,
-    state: &Path,
-    image: &Image,
-    env: Vec<OsString>,
-) -> Command {
+pub fn command(emulator: &Emulator, state: &Path, image: &Image, env: Vec<OsString>) -> Command {
+    let qemu = emulator.qemu.as_os_str();
     let mut argv: Vec<OsString> = vec![qemu.into(), "-cpu".into(), CPU.into()];
-    let mut option = OsString::from_vec(escaped(plugin));
-    option.push(",state=");
-    option.push(OsStr::from_bytes(&escaped(state)));
+    if emulator.api > declared::OLDEST {
+        argv.extend(["-B".into(), GUEST_BASE.into()]);
+    }
+    let option = emulator.option(&[("state", state.as_os_str())]);
     argv.extend(["-plugin".into(), option]);
     let (passed, kept): (Vec<_>, Vec<_>) = env.into_iter().partition(|v| {
         // QEMU splits the option's value at commas.
@@ -317,16 +320,4 @@ pub fn image_of(argv: &[OsString]) -> Option<Image> {
         path: path.into(),
         argv: args,
     })
-}
-
-/// QEMU's option syntax doubles commas.
-fn escaped(path: &Path) -> Vec<u8> {
-    let mut out = Vec::new();
-    for &b in path.as_os_str().as_bytes() {
-        out.push(b);
-        if b == b',' {
-            out.push(b);
-        }
-    }
-    out
 }

@@ -7,6 +7,7 @@
 //! * [`recorder`]: the driver; what `piebald record` calls.
 //! * [`plugin`]: what runs inside QEMU user mode.
 //! * [`system`]: what runs inside QEMU system mode: the machine model, watching a guest.
+//! * [`emulator`]: which QEMU there is, and what it takes; [`find`]: where things are.
 //! * [`api`], `entry`: what QEMU offers both, and where it enters.
 //! * [`shared`]: the memory through which the two, and all processes of the
 //!   recorded program, talk.
@@ -25,7 +26,10 @@
 //! the file its name.
 
 pub mod api;
+mod carried;
+pub mod emulator;
 mod entry;
+pub mod find;
 pub mod image;
 pub mod plugin;
 pub mod recorder;

@@ -12,25 +12,25 @@ const SPIN: &str = "int main(void) { for (volatile int i = 0; i < 9999; i++) ; }
 #[ignore = "needs qemu-user: ./test.sh recorder"]
 fn refused_calls_are_named_with_counts_unless_the_kernel_refuses_them_too() {
     let dir = bench();
-    // openat2 is in every kernel since 5.6 and in no QEMU up to 9; 400 is a gap in the table.
+    // process_madvise is in every kernel since 5.10 and in no QEMU up to 11; 400 is a gap in the table.
     let source = r#"
 #include <sys/syscall.h>
 #include <unistd.h>
 int main(void) {
-    for (int i = 0; i < 3; i++) syscall(437, -1, "x", 0, 0);
+    for (int i = 0; i < 3; i++) syscall(440, -1, 0, 0, 0, 0);
     syscall(400); syscall(99999);
     return 0;
 }"#;
     let program = cc(dir.path(), "refused", source, &[]);
     let seen = record(dir.path(), &[program.to_str().expect("path")]);
     assert!(seen.summary.complete, "{:?}", seen.summary.warnings);
-    let openat2 = RefusedCall {
-        number: 437,
-        name: "openat2".into(),
+    let madvise = RefusedCall {
+        number: 440,
+        name: "process_madvise".into(),
         count: 3,
     };
     let refused = &seen.summary.refused;
-    assert!(refused.contains(&openat2), "{refused:?}");
+    assert!(refused.contains(&madvise), "{refused:?}");
     assert!(
         refused.iter().all(|r| ![400, 99_999].contains(&r.number)),
         "{refused:?}"
@@ -41,7 +41,9 @@ int main(void) {
     let told = &seen.summary.warnings;
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(
-        told[0].contains("kernel has: openat2 (3 times); the program may have gone another way"),
+        told[0].contains(
+            "kernel has: process_madvise (3 times); the program may have gone another way"
+        ),
         "{told:?}"
     );
     assert_eq!(&header.remarks, told);

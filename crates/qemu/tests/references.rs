@@ -108,6 +108,36 @@ fn instructions_with_several_accesses_are_taken_apart() {
 
 #[test]
 #[ignore = "needs qemu-user: ./test.sh recorder"]
+fn a_repeated_instruction_is_recorded_whole_however_long() {
+    let dir = bench();
+    // More references than a slot holds: of one execution, from QEMU 10 on.
+    const WORDS: usize = 3 << 20;
+    let source = format!(
+        r#"
+__attribute__((section(".fixed"), aligned(4096))) long area[{WORDS}] = {{1}};
+int main(void) {{
+    void *to = area, *from = area;
+    unsigned long n = {WORDS};
+    asm volatile("rep stosq" : "+D"(to), "+c"(n) : "a"(0) : "memory");
+    to = area + 512; n = {WORDS} - 512;
+    asm volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(n) :: "memory");
+    return 0;
+}}"#
+    );
+    let program = cc(dir.path(), "repeats", &source, &FIXED);
+    let seen = record(dir.path(), &[program.to_str().expect("path")]);
+    assert!(seen.summary.complete, "{:?}", seen.summary.warnings);
+    let inside = |r: &Ref| (0x1000_0000..0x1000_0000 + 8 * WORDS as u64).contains(&r.2);
+    let words: Vec<Ref> = seen.refs(0).0.into_iter().filter(inside).collect();
+    let at = |i: usize| 0x1000_0000 + 8 * i as u64;
+    let moves = (0..WORDS - 512).flat_map(|i| [(Load, 8, at(i)), (Store, 8, at(i + 512))]);
+    let expected = (0..WORDS).map(|i| (Store, 8, at(i))).chain(moves);
+    assert_eq!(words.len(), WORDS + 2 * (WORDS - 512));
+    assert!(words.into_iter().eq(expected));
+}
+
+#[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
 fn atomic_updates_of_threads_are_one_reference_each() {
     let dir = bench();
     let source = r#"

@@ -12,8 +12,8 @@
 //! before `[rsi]`.
 
 use iced_x86::{
-    Code, Decoder, DecoderOptions, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic,
-    OpAccess, OpKind, Register, UsedMemory,
+    Code, Decoder, DecoderOptions, Instruction, InstructionInfo, InstructionInfoFactory,
+    MemorySize, Mnemonic, OpAccess, OpKind, Register, UsedMemory,
 };
 use piebald_trace::recording::model::{AccessDef, AccessKind, BlockDef, NR_REGS, RegOut, Sources};
 
@@ -58,6 +58,10 @@ pub struct Hook {
     pub access: u16,
     /// How reports become entries.
     pub watch: Watch,
+    /// A repeated string instruction: there may be any number of such reports.
+    pub repeated: bool,
+    /// QEMU may access a whole area at once, of which from 9.1 on it does not tell everybody.
+    pub area: bool,
 }
 
 /// A block with all that the recorder needs to know about it.
@@ -208,6 +212,8 @@ impl Pass {
             insn: place.insn,
             access,
             watch,
+            repeated: false,
+            area: false,
         });
     }
 
@@ -235,7 +241,14 @@ impl Pass {
             (0, _) => Watch::Pieces,
             _ => Watch::Alternate(index(1)),
         };
-        self.hook(place, index(0), watch);
+        let rep = insn.has_rep_prefix() || insn.has_repne_prefix();
+        self.out.hooks.push(Hook {
+            insn: place.insn,
+            access: index(0),
+            watch,
+            repeated: rep && insn.is_string_instruction(),
+            area: is_area(insn),
+        });
     }
 
     fn loads_since(&self, first: usize) -> Sources {
@@ -412,6 +425,19 @@ fn row(register: Register) -> Option<usize> {
 /// Does a write to this register leave part of the full register as it was?
 fn is_part(register: Register) -> bool {
     register.is_gpr8() || register.is_gpr16()
+}
+
+/// Does it load or store an x87 number of 80 bits, or a state of registers?
+fn is_area(insn: &Instruction) -> bool {
+    use Mnemonic::*;
+    match insn.mnemonic() {
+        Fld | Fstp => insn.memory_size() == MemorySize::Float80,
+        Fbld | Fbstp | Fldenv | Fnstenv | Frstor | Fnsave => true,
+        Fxsave | Fxsave64 | Fxrstor | Fxrstor64 => true,
+        Xsave | Xsave64 | Xsaveopt | Xsaveopt64 | Xsavec | Xsavec64 => true,
+        Xrstor | Xrstor64 => true,
+        _ => false,
+    }
 }
 
 fn is_compare_string(insn: &Instruction) -> bool {

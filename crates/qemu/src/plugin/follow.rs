@@ -86,7 +86,7 @@ fn own_image(path: PathBuf) -> PathBuf {
 }
 
 fn replace(shared: &'static Shared, vcpu: c_uint, call: Event, image: &Image, env: Vec<OsString>) {
-    let command = image::command(shared.qemu(), shared.plugin(), shared.path(), image, env);
+    let command = image::command(&shared.emulator(), shared.path(), image, env);
     let (Some(argv), Some(env)) = (c_strings(command.argv), c_strings(command.env)) else {
         return;
     };

@@ -10,14 +10,16 @@
 //! the watch of an instruction that leaves its block (`ret`, `call`) is never
 //! disarmed, so such reports come after the block, in its name or in that of
 //! blocks that follow. The watch of a last instruction therefore knows its block
-//! and how many reports there will be; others of them are dropped.
+//! and how many reports there will be; others of them are dropped. From QEMU 9 on a watch
+//! ends with its block; but there a repeated string instruction is one execution of a block,
+//! with thousands of reports.
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_uint, c_void};
 
 use piebald_trace::recording::model::Raw;
 
-use super::lane::make_room;
+use super::lane::{make_room, make_room_within};
 use crate::api;
 use crate::shared::Slot;
 
@@ -197,6 +199,108 @@ pub unsafe extern "C" fn on_piece(vcpu: c_uint, _: api::MemInfo, addr: u64, data
         // SAFETY: the slot belongs to this thread.
         unsafe { push_checked(slot, data as u64 | addr & ADDR) }
     }
+}
+
+/// Runs for the accesses of a repeated string instruction that makes one at a time, as
+/// [`on_plain`].
+///
+/// # Safety
+/// As [`on_plain`].
+pub unsafe extern "C" fn on_repeated(vcpu: c_uint, _: api::MemInfo, addr: u64, data: *mut c_void) {
+    // SAFETY: there is room, or no slot.
+    unsafe {
+        let slot = slot_within(vcpu);
+        if !slot.is_null() {
+            push(slot, data as u64 | addr & ADDR);
+        }
+    }
+}
+
+/// Runs for the accesses of a repeated move, as [`on_load_store`].
+///
+/// # Safety
+/// As [`on_plain`].
+pub unsafe extern "C" fn on_repeated_load_store(
+    vcpu: c_uint,
+    info: api::MemInfo,
+    addr: u64,
+    data: *mut c_void,
+) {
+    // SAFETY: the caller's word.
+    unsafe {
+        slot_within(vcpu);
+        on_load_store(vcpu, info, addr, data);
+    }
+}
+
+/// Runs for the loads of a repeated comparison, as [`on_alternate`].
+///
+/// # Safety
+/// As [`on_plain`].
+pub unsafe extern "C" fn on_repeated_alternate(
+    vcpu: c_uint,
+    info: api::MemInfo,
+    addr: u64,
+    data: *mut c_void,
+) {
+    let slot = slot_of(vcpu);
+    // SAFETY: the slot belongs to this thread; `next` lies behind at least the entry of the
+    // block.
+    unsafe {
+        let first = data as u64 & !ADDR;
+        // Not between the two loads: the second is told by the first before it.
+        if !slot.is_null() && *(((*slot).next - 8) as *const u64) & !ADDR != first {
+            slot_within(vcpu);
+        }
+        on_alternate(vcpu, info, addr, data);
+    }
+}
+
+/// The slot, with room for what a report adds in the middle of a block; null if there is
+/// none.
+///
+/// # Safety
+/// As [`on_plain`].
+unsafe fn slot_within(vcpu: c_uint) -> *mut Slot {
+    let slot = slot_of(vcpu);
+    // SAFETY: a slot that is set stays mapped while its thread runs.
+    match slot.is_null() || unsafe { (*slot).next < (*slot).soft_end } {
+        true => slot,
+        false => make_room_within(vcpu),
+    }
+}
+
+/// Runs before an instruction that accesses a whole area.
+///
+/// # Safety
+/// As [`on_plain`].
+pub unsafe extern "C" fn before_area(_: c_uint, _: *mut c_void) {
+    super::count_areas(|areas| &areas.executed);
+}
+
+/// Runs for each piece of an area of at most 64 bytes, as [`on_join`].
+///
+/// # Safety
+/// As [`on_plain`].
+pub unsafe extern "C" fn on_small_area(
+    vcpu: c_uint,
+    info: api::MemInfo,
+    addr: u64,
+    data: *mut c_void,
+) {
+    super::count_areas(|areas| &areas.reports);
+    // SAFETY: the caller's word.
+    unsafe { on_join(vcpu, info, addr, data) }
+}
+
+/// Runs for each piece of a larger area, as [`on_piece`].
+///
+/// # Safety
+/// As [`on_plain`].
+pub unsafe extern "C" fn on_area(vcpu: c_uint, info: api::MemInfo, addr: u64, data: *mut c_void) {
+    super::count_areas(|areas| &areas.reports);
+    // SAFETY: the caller's word.
+    unsafe { on_piece(vcpu, info, addr, data) }
 }
 
 /// Runs for the load and the store of an update; `data` is the raw entry without

@@ -69,6 +69,22 @@ pub fn make_room(vcpu: c_uint) -> *mut Slot {
     }
 }
 
+/// As [`make_room`], in the middle of a block that may have any number of entries. What it
+/// still does counts as an execution of its own, unless the slot could grow.
+#[cold]
+pub fn make_room_within(vcpu: c_uint) -> *mut Slot {
+    let (Some(shared), Some(mut cold)) = (super::shared(), lane(vcpu)) else {
+        return core::ptr::null_mut();
+    };
+    let Some(lane) = cold.as_mut() else {
+        return core::ptr::null_mut();
+    };
+    if shared.ended_early() || !lane.slot.grow() && !lane.split(shared, true) {
+        set_slot(vcpu, core::ptr::null_mut());
+    }
+    slot_of(vcpu)
+}
+
 fn begin(shared: &'static Shared, vcpu: c_uint) -> io::Result<Lane> {
     let (number, first) = process::begin_thread();
     let mut lane = Lane::claim(shared, number)?;
@@ -76,7 +92,8 @@ fn begin(shared: &'static Shared, vcpu: c_uint) -> io::Result<Lane> {
     let argv = if first { process::argv() } else { Vec::new() };
     lane.event(shared, start(argv));
     if first {
-        for kind in super::maps::initial() {
+        let name = process::image_name();
+        for kind in super::maps::initial(&name, super::guest_base(), super::guest::read) {
             lane.event(shared, kind);
         }
     }
@@ -189,8 +206,8 @@ impl Lane {
 
     /// Ends what was gathered up to here, in the middle of a block: writes it or,
     /// unless `keep`, forgets its references. What the block still does counts as
-    /// an execution of its own.
-    pub fn split(&mut self, shared: &'static Shared, keep: bool) {
+    /// an execution of its own. As [`flush`](Self::flush).
+    pub fn split(&mut self, shared: &'static Shared, keep: bool) -> bool {
         let is_block = |e: &&u64| Raw(**e).index() == Raw::NO_INDEX;
         let block = self.slot.raw().iter().rfind(is_block).copied();
         if !keep {
@@ -200,11 +217,12 @@ impl Lane {
                 self.span(shared, event);
             }
         }
-        self.flush(shared);
-        if let Some(block) = block {
+        let emptied = self.flush(shared);
+        if let Some(block) = block.filter(|_| emptied) {
             // SAFETY: the slot belongs to this thread and was just emptied.
             unsafe { push_checked(self.slot.raw_head(), block) };
         }
+        emptied
     }
 
     /// Between `begin_writing` and `done_writing` of the slot. `false` if it was not written.

@@ -144,8 +144,7 @@ mod tests {
     fn shared(stop_at_limit: bool) -> (Shared, std::os::fd::OwnedFd) {
         let setup = Setup {
             slots: 8,
-            qemu: "qemu".into(),
-            plugin: "plugin".into(),
+            emulator: crate::emulator::Emulator::example(),
             skip: 0,
             limit: Some(1),
             region: None,

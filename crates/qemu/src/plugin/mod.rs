@@ -35,8 +35,8 @@ use std::sync::OnceLock;
 
 use piebald_trace::recording::model::{AccessKind, BlockDef, EventKind, Raw};
 
-use crate::api::{self, Api, MEM_RW, NO_REGS};
-use crate::shared::Shared;
+use crate::api::{self, Api, Calls, Events, MEM_RW, NO_REGS};
+use crate::shared::{Areas, Shared};
 use decode::Watch;
 pub use hot::MARGIN;
 #[cfg(test)]
@@ -86,6 +86,13 @@ fn is_store(info: api::MemInfo) -> bool {
     info & STORE_BITS.load(Relaxed) != 0
 }
 
+/// Counts an instruction that accesses a whole area, or a report of it.
+fn count_areas(which: impl Fn(&Areas) -> &AtomicU64) {
+    if let Some(shared) = shared() {
+        which(&shared.tally().areas).fetch_add(1, Relaxed);
+    }
+}
+
 /// Bytes of a reported access.
 fn access_bytes(info: api::MemInfo) -> u64 {
     // SAFETY: QEMU's function on QEMU's value.
@@ -111,7 +118,7 @@ pub(crate) fn install(id: api::PluginId, info: &api::Info, args: &[String]) -> R
         }
     }
     let state = state.ok_or("argument state=PATH is missing; start it by piebald record")?;
-    let api = Api::load().map_err(|name| format!("this QEMU has no function {name}"))?;
+    let api = Api::load(info).map_err(|name| format!("this QEMU has no function {name}"))?;
     let shared = Shared::open(Path::new(&state))
         .map_err(|e| format!("{state}: {e}; has the recording driver ended?"))?;
     // First the new slot, so that at no time the process has none: the driver
@@ -133,10 +140,8 @@ fn register(id: api::PluginId) {
     // SAFETY: QEMU's functions with callbacks of the declared types; the fork
     // handlers are static functions.
     unsafe {
-        (api.on_tb_trans)(id, on_translate);
-        (api.on_syscall)(id, on_syscall);
-        (api.on_syscall_ret)(id, on_syscall_ret);
-        (api.on_exit)(id, on_exit, core::ptr::null_mut());
+        api.subscribe::<Recording>(id);
+        api.subscribe_calls::<Recording>(id);
         libc::pthread_atfork(
             Some(process::before_fork),
             Some(process::after_fork_in_parent),
@@ -145,7 +150,40 @@ fn register(id: api::PluginId) {
     }
 }
 
-unsafe extern "C" fn on_translate(_: api::PluginId, tb: *mut api::Tb) {
+/// What is done when QEMU calls.
+struct Recording;
+
+impl Events for Recording {
+    unsafe fn translate(tb: *mut api::Tb) {
+        // SAFETY: the caller's word.
+        unsafe { translate(tb) }
+    }
+
+    fn exit() {
+        lane::end_all(calls::exit_status());
+        if let Some(shared) = shared() {
+            process::end(shared);
+        }
+    }
+}
+
+impl Calls for Recording {
+    fn begin(vcpu: c_uint, number: i64, args: [u64; 6]) {
+        if let Some(shared) = shared() {
+            calls::begin(shared, vcpu, number, args);
+        }
+    }
+
+    fn end(vcpu: c_uint, number: i64, ret: i64) {
+        if let Some(shared) = shared() {
+            calls::end(shared, vcpu, number, ret);
+        }
+    }
+}
+
+/// # Safety
+/// The block must be under translation.
+unsafe fn translate(tb: *mut api::Tb) {
     let (Some(api), Some(shared)) = (API.get(), shared()) else {
         return;
     };
@@ -182,9 +220,7 @@ unsafe fn read_block(api: &Api, tb: *mut api::Tb) -> (u64, Vec<u8>, Vec<u8>) {
         let mut lengths = Vec::with_capacity(n);
         for i in 0..n {
             let insn = (api.tb_get_insn)(tb, i);
-            let size = (api.insn_size)(insn);
-            code.extend_from_slice(core::slice::from_raw_parts((api.insn_data)(insn), size));
-            lengths.push(size as u8);
+            lengths.push(api.append_bytes(insn, &mut code) as u8);
             if i == 0 {
                 let host = (api.insn_haddr)(insn) as u64;
                 GUEST_BASE.store(host.wrapping_sub(addr), Relaxed);
@@ -198,9 +234,23 @@ unsafe fn read_block(api: &Api, tb: *mut api::Tb) -> (u64, Vec<u8>, Vec<u8>) {
 /// The instruction must belong to the block under translation.
 unsafe fn watch(api: &Api, insn: *mut api::Insn, hook: &decode::Hook, block: u32, def: &BlockDef) {
     let own = def.accesses.iter().filter(|a| a.insn == hook.insn);
-    let last = hook.insn + 1 == def.instrs;
+    let newer = api.ends_watches();
+    let last = hook.insn + 1 == def.instrs && !newer;
+    if newer && hook.area {
+        // SAFETY: the caller's word.
+        unsafe { (api.on_insn_exec)(insn, hot::before_area, NO_REGS, core::ptr::null_mut()) };
+    }
     let loads = own.clone().all(|a| a.kind == AccessKind::Load);
     let (callback, low): (api::Mem, u64) = match hook.watch {
+        Watch::Join(size) if newer && hook.area => (hot::on_small_area, size.into()),
+        Watch::Pieces if newer && hook.area => (hot::on_area, 0),
+        Watch::Plain if newer && hook.repeated => (hot::on_repeated, 0),
+        Watch::LoadStore(store) if newer && hook.repeated => {
+            (hot::on_repeated_load_store, store.into())
+        }
+        Watch::Alternate(second) if newer && hook.repeated => {
+            (hot::on_repeated_alternate, second.into())
+        }
         Watch::Plain if last => (hot::on_last, block.into()),
         Watch::LoadStore(store) if last && own.count() == 2 => {
             (hot::on_last_load_store, hot::last_pair(store, block))
@@ -240,36 +290,5 @@ unsafe extern "C" fn on_mark(vcpu: c_uint, data: *mut c_void) {
         } else {
             lane.event(shared, EventKind::Mark(number));
         }
-    }
-}
-
-unsafe extern "C" fn on_syscall(
-    _: api::PluginId,
-    vcpu: c_uint,
-    number: i64,
-    a: u64,
-    b: u64,
-    c: u64,
-    d: u64,
-    e: u64,
-    f: u64,
-    _: u64,
-    _: u64,
-) {
-    if let Some(shared) = shared() {
-        calls::begin(shared, vcpu, number, [a, b, c, d, e, f]);
-    }
-}
-
-unsafe extern "C" fn on_syscall_ret(_: api::PluginId, vcpu: c_uint, number: i64, ret: i64) {
-    if let Some(shared) = shared() {
-        calls::end(shared, vcpu, number, ret);
-    }
-}
-
-unsafe extern "C" fn on_exit(_: api::PluginId, _: *mut c_void) {
-    lane::end_all(calls::exit_status());
-    if let Some(shared) = shared() {
-        process::end(shared);
     }
 }

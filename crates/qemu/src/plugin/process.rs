@@ -99,6 +99,11 @@ pub fn argv() -> Vec<String> {
     with(text).unwrap_or_default()
 }
 
+/// Path of the image, as QEMU was given it.
+pub fn image_name() -> std::ffi::OsString {
+    with(|p| p.image.path.clone().into_os_string()).unwrap_or_default()
+}
+
 /// Absolute path of the image.
 pub fn exe() -> Option<std::path::PathBuf> {
     with(|p| p.exe.clone())

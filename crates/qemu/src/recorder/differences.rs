@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering::Acquire;
 use piebald_trace::recording::RefusedCall;
 
 use super::names::name;
-use crate::shared::Shared;
+use crate::shared::{Shared, Tally};
 
 /// Calls that the C library tries at the start of a process or thread, and does without in the
 /// same way: `set_robust_list`, `rseq`, `clone3`. They are in the header, but nobody is warned of
@@ -68,12 +68,26 @@ pub fn remarks(shared: &Shared, refused: &[RefusedCall]) -> Vec<String> {
             }
         ));
     }
+    told.extend(areas(tally));
     told.extend(limits(shared));
     told
 }
 
 fn times(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// What QEMU did without reporting it.
+fn areas(tally: &Tally) -> Option<String> {
+    let executed = tally.areas.executed.load(Acquire);
+    let unseen = executed != 0 && tally.areas.reports.load(Acquire) == 0;
+    unseen.then(|| {
+        format!(
+            "this QEMU does not report what {} with x87 numbers of 80 bits or register states \
+             accessed; the one that piebald record --build-qemu builds does",
+            times(executed, "instruction")
+        )
+    })
 }
 
 fn limits(shared: &Shared) -> Vec<String> {

@@ -267,8 +267,7 @@ mod tests {
         let writer = RecordingWriter::create(&dir.path().join("out.pbr"), header).unwrap();
         let setup = Setup {
             slots: 8,
-            qemu: "qemu".into(),
-            plugin: "plugin".into(),
+            emulator: crate::emulator::Emulator::example(),
             skip: 0,
             limit: None,
             region: None,

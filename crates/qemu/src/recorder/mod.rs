@@ -23,14 +23,13 @@
 //! What QEMU does otherwise than the kernel leaves nothing out, but the user has to know: the
 //! header and [`Summary`] name it (`differences`).
 
-mod carried;
 mod differences;
-pub mod find;
 mod finish;
 mod hush;
 mod leftovers;
 mod names;
 mod own_limits;
+pub mod own_qemu;
 mod signals;
 mod spool;
 
@@ -48,6 +47,8 @@ use piebald_trace::recording::{
 };
 use sha2::{Digest, Sha256};
 
+use crate::emulator::{Emulator, NoEmulator, Sort};
+use crate::find::{self, NoPlugin};
 use crate::image::{self, Image, Verdict};
 use crate::shared::{EARLY, Setup, Shared};
 
@@ -70,7 +71,7 @@ pub struct Recorder {
     /// shown; the end of its standard error is kept for messages
     /// ([`Summary::said`]).
     pub quiet: bool,
-    /// QEMU; found in `PATH` if `None`.
+    /// QEMU; found as [`Emulator::find`] says if `None`.
     pub qemu: Option<PathBuf>,
     /// The plugin; found as [`Recorder::run`] says if `None`.
     pub plugin: Option<PathBuf>,
@@ -79,21 +80,12 @@ pub struct Recorder {
 /// Why nothing was recorded. `FILE` is then as it was before.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// No QEMU.
-    #[error("{what} is not found; install QEMU user mode (Debian: apt install qemu-user)")]
-    NoQemu {
-        /// What was looked for.
-        what: String,
-    },
+    /// No QEMU that takes the plugin.
+    #[error(transparent)]
+    NoQemu(#[from] NoEmulator),
     /// No plugin.
-    #[error(
-        "the plugin {name} is not found in {looked}; set PIEBALD_PLUGIN to its path",
-        name = find::PLUGIN
-    )]
-    NoPlugin {
-        /// Where it was looked for.
-        looked: String,
-    },
+    #[error(transparent)]
+    NoPlugin(#[from] NoPlugin),
     /// No `/proc`.
     #[error("/proc is not mounted, and a recording needs it (as root: mount -t proc proc /proc)")]
     NoProc,
@@ -275,11 +267,13 @@ impl Recorder {
         {
             return Err(RecordError::BadRegion { from, to });
         }
-        find::proc()?;
-        let qemu = find::qemu(self.qemu.as_deref())?;
+        if !find::has_proc() {
+            return Err(RecordError::NoProc);
+        }
         // The plugin may be inside this program, and is then a file in memory.
         let file_size = own_limits::FileSize::raise()?;
         let plugin = find::plugin(self.plugin.as_deref())?;
+        let emulator = Emulator::find(Sort::Program, self.qemu.as_deref(), &plugin)?;
         let image = find_image(program, argv)?;
         let mut header = header(argv, &image)?;
         header.midway = self.skip > 0 || self.region.is_some();
@@ -288,8 +282,7 @@ impl Recorder {
         let partial = writer.partial_path().to_owned();
         let setup = Setup {
             slots: file_size.slots(),
-            qemu,
-            plugin,
+            emulator,
             skip: self.skip,
             limit: self.limit,
             region: self.region,
@@ -339,7 +332,7 @@ impl Recorder {
         file_size.leave_to(&mut command);
         let mut child = command
             .spawn()
-            .map_err(system(&setup.qemu.display().to_string()))?;
+            .map_err(system(&setup.emulator.qemu.display().to_string()))?;
         let hushed = hush::Hushed::listen(child.stderr.take());
         signals.forward_to(child.id());
         let status = wait(&mut child, &signals).map_err(system("wait"))?;
@@ -396,9 +389,8 @@ fn command(setup: &Setup, shared: &Shared, image: &Image, quiet: bool) -> Comman
         name.push(value);
         name
     });
-    let (qemu, plugin) = (&setup.qemu, &setup.plugin);
-    let line = image::command(qemu, plugin, shared.path(), image, env.collect());
-    let mut command = Command::new(qemu);
+    let line = image::command(&setup.emulator, shared.path(), image, env.collect());
+    let mut command = Command::new(&setup.emulator.qemu);
     command.args(&line.argv[1..]).env_clear();
     command.envs(line.env.iter().filter_map(split_variable));
     if quiet {

@@ -140,8 +140,7 @@ mod tests {
     fn shared() -> (Shared, std::os::fd::OwnedFd) {
         let setup = Setup {
             slots: 8,
-            qemu: "qemu".into(),
-            plugin: "plugin".into(),
+            emulator: crate::emulator::Emulator::example(),
             skip: 0,
             limit: None,
             region: None,

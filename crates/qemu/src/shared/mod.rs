@@ -24,13 +24,15 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::emulator::Emulator;
+
 mod handover;
 mod slot;
 mod tally;
 
 pub use handover::Piece;
 pub use slot::*;
-pub use tally::{NR_LIMITS, Tally};
+pub use tally::{Areas, NR_LIMITS, Tally};
 
 const MAGIC: u64 = 0x3254_4853_4442_4c50;
 const HEADER_BYTES: usize = 64 << 10;
@@ -98,6 +100,8 @@ pub struct Header {
     notices: AtomicU32,
     ends: AtomicU32,
     end: [AtomicU64; NR_ENDS],
+    /// Interface version that the plugin declares.
+    api: i32,
     qemu: [u8; MAX_PATH],
     plugin: [u8; MAX_PATH],
     notice: [[u8; NOTICE_BYTES]; NR_NOTICES],
@@ -113,10 +117,8 @@ pub const EARLY: u32 = 2;
 pub struct Setup {
     /// Slots that there are, at most [`MAX_SLOTS`].
     pub slots: u32,
-    /// QEMU, for processes that replace their image.
-    pub qemu: PathBuf,
-    /// The plugin, for the same.
-    pub plugin: PathBuf,
+    /// QEMU and the plugin, for processes that replace their image.
+    pub emulator: Emulator,
     /// References to pass over.
     pub skip: u64,
     /// References to keep.
@@ -175,8 +177,9 @@ impl Shared {
         h.open = AtomicU32::new(setup.region.is_none() as u32);
         h.opened = AtomicU32::new(setup.region.is_none() as u32);
         h.stop_at_limit = AtomicU32::new(setup.stop_at_limit as u32);
-        put_path(&mut h.qemu, &setup.qemu)?;
-        put_path(&mut h.plugin, &setup.plugin)?;
+        put_path(&mut h.qemu, &setup.emulator.qemu)?;
+        put_path(&mut h.plugin, &setup.emulator.plugin)?;
+        h.api = setup.emulator.api;
         Ok((Self { header, path }, fd))
     }
 
@@ -202,14 +205,13 @@ impl Shared {
         &self.path
     }
 
-    /// QEMU's path.
-    pub fn qemu(&self) -> &Path {
-        get_path(&self.qemu)
-    }
-
-    /// The plugin's path.
-    pub fn plugin(&self) -> &Path {
-        get_path(&self.plugin)
+    /// QEMU and the plugin.
+    pub fn emulator(&self) -> Emulator {
+        Emulator {
+            qemu: get_path(&self.qemu).to_owned(),
+            plugin: get_path(&self.plugin).to_owned(),
+            api: self.api,
+        }
     }
 
     /// Does recording go on?

@@ -56,8 +56,20 @@ pub struct Tally {
     pub shared_clones: AtomicU64,
     /// Children of `vfork` that ended without starting a program.
     pub vfork_ends: AtomicU64,
+    /// Instructions that access a whole area.
+    pub areas: Areas,
     /// By resource (`RLIMIT_...`): how often the program limited it.
     pub limits: [AtomicU64; NR_LIMITS],
+}
+
+/// Loads and stores of x87 numbers of 80 bits and of states of registers. From QEMU 9.1 on a
+/// program's are reported only by one that was built with a correction (`scripts/qemu.sh`).
+#[repr(C)]
+pub struct Areas {
+    /// Instructions executed.
+    pub executed: AtomicU64,
+    /// Accesses reported, several for each.
+    pub reports: AtomicU64,
 }
 
 /// `RLIM_NLIMITS`: resources that can be limited.

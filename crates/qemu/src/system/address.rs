@@ -2,7 +2,8 @@
 //!
 //! The public interface searches QEMU's memory blocks for each access, which takes longer
 //! than everything else. What it starts from is a host address that stands in a structure
-//! of QEMU 7.2 behind two flags ([`Private`]). This room reads it there, and trusts it only
+//! of QEMU 7.2 behind two flags ([`Private`]); newer ones have the physical address there, which is
+//! a host address with base 0 to this room. This room reads it there, and trusts it only
 //! as far as the public interface confirms it: at the first accesses to the machine's
 //! memory, then at one of [`CHECK_EACH`]. After one contradiction it asks the public
 //! interface for good.
@@ -16,12 +17,12 @@ const CHECK_EACH: u32 = 1 << 14;
 /// Below this address of a PC lies memory that is mapped more than once.
 const LOW: u64 = 1 << 20;
 
-/// The first words of QEMU 7.2's own `struct qemu_plugin_hwaddr`.
+/// The first words of QEMU's own `struct qemu_plugin_hwaddr`.
 #[repr(C)]
 struct Private {
     is_io: bool,
     is_store: bool,
-    /// Host address, or the memory region of a device.
+    /// Host address, or the memory region of a device (7.2); physical address (10.0).
     host: u64,
 }
 
@@ -79,6 +80,7 @@ impl Addresses {
     pub const fn way(&self) -> &'static str {
         match self.way {
             Way::Trying { .. } => "public interface (not enough accesses to decide)",
+            Way::Structure { base: 0, .. } => "physical address of a structure",
             Way::Structure { .. } => "host address",
             Way::Public => "public interface",
         }

@@ -25,6 +25,7 @@ mod lanes;
 mod mark;
 pub mod published;
 pub mod results;
+mod running;
 mod watcher;
 mod word;
 
@@ -35,13 +36,14 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use crate::api::{self, ADD_U64, Api, CpuApi, MEM_RW, NO_REGS, SystemApi};
+use crate::api::{self, Api, Counting, CpuApi, Events, MEM_RW, NO_REGS, SystemApi};
 use address::{Addresses, Place};
 pub use args::{MAX_MEMORY, QUANTUM, TURN};
 use decode::Nature;
 use lanes::{Lanes, Next};
 pub use mark::{Mark, Op};
 use results::{Results, SCHEMA, Work};
+use running::Running;
 use watcher::Watcher;
 use word::Kind;
 
@@ -53,8 +55,10 @@ static THREAD: AtomicI64 = AtomicI64::new(0);
 /// Everything that the callbacks change.
 struct State {
     watching: bool,
-    /// Instructions of all virtual processors; QEMU adds to it.
+    counting: Counting,
+    /// Instructions of all virtual processors.
     counted: Box<UnsafeCell<u64>>,
+    running: Running,
     stores: api::MemInfo,
     sizes: SizeBits,
     addresses: Addresses,
@@ -97,8 +101,10 @@ pub(crate) fn install(id: api::PluginId, info: &api::Info, words: &[String]) -> 
     }
     let args = args::read(words)?;
     let missing = |name| format!("this QEMU has no function {name}");
-    let api = Api::load().map_err(missing)?;
+    let api = Api::load(info).map_err(missing)?;
     let system = SystemApi::load().map_err(missing)?;
+    let counting = Counting::load(info, add_instructions).map_err(missing)?;
+    let running = Running::new(&api, usize::try_from(info.smp_vcpus).unwrap_or(1))?;
     let vcpus = usize::try_from(info.smp_vcpus).unwrap_or(0).max(1);
     let watcher = Watcher::new(&args, vcpus)?;
     let empty = Results {
@@ -124,7 +130,9 @@ pub(crate) fn install(id: api::PluginId, info: &api::Info, words: &[String]) -> 
     empty.write(&args.output)?;
     let new = State {
         watching: false,
+        counting,
         counted: Box::new(UnsafeCell::new(0)),
+        running,
         stores: api.store_bits(),
         sizes: SizeBits::ask(&api)?,
         addresses: Addresses::new(args.memory),
@@ -143,10 +151,9 @@ pub(crate) fn install(id: api::PluginId, info: &api::Info, words: &[String]) -> 
         return Err("it is loaded twice".into());
     }
     if let Some((api, _)) = API.get() {
-        // SAFETY: QEMU's functions with callbacks of the declared types.
+        // SAFETY: QEMU's name for this plugin.
         unsafe {
-            (api.on_tb_trans)(id, on_translate);
-            (api.on_exit)(id, on_exit, core::ptr::null_mut());
+            api.subscribe::<Watching>(id);
         }
     }
     Ok(())
@@ -190,7 +197,7 @@ impl State {
     /// Instructions up to one that has `behind` others after it in its block.
     #[inline(always)]
     fn counted(&self, behind: u64) -> u64 {
-        // SAFETY: QEMU's code for the block has added to it and does not do so now.
+        // SAFETY: what counts the block has added to it and does not do so now.
         unsafe { *self.counted.get() }.wrapping_sub(behind)
     }
 
@@ -298,23 +305,42 @@ fn check_thread() {
     }
 }
 
-unsafe extern "C" fn on_translate(_: api::PluginId, tb: *mut api::Tb) {
+/// What is done when QEMU calls.
+struct Watching;
+
+impl Events for Watching {
+    unsafe fn translate(tb: *mut api::Tb) {
+        // SAFETY: the caller's word.
+        unsafe { translate(tb) }
+    }
+
+    fn exit() {
+        // SAFETY: the virtual processors have stopped.
+        if let Some(state) = unsafe { state() } {
+            state.finish();
+        }
+    }
+}
+
+/// # Safety
+/// The block must be under translation.
+unsafe fn translate(tb: *mut api::Tb) {
     check_thread();
     // SAFETY: QEMU's thread of virtual processors.
-    let (Some((api, system)), Some(state)) = (API.get(), (unsafe { state() })) else {
+    let (Some((api, _)), Some(state)) = (API.get(), (unsafe { state() })) else {
         return;
     };
-    // SAFETY: the block and its instructions are valid during this call; the counter lives
-    // as long as the process.
+    let mut bytes = Vec::new();
+    // SAFETY: the block and its instructions are valid during this call.
     unsafe {
         let n = (api.tb_n_insns)(tb);
-        let counter = state.counted.get().cast();
-        (system.on_tb_exec_inline)(tb, ADD_U64, counter, n as u64);
+        let word = state.counted.get();
+        state.counting.add(api, tb, word, n as u64);
         for i in 0..n {
             let insn = (api.tb_get_insn)(tb, i);
-            let size = (api.insn_size)(insn);
-            let bytes = core::slice::from_raw_parts((api.insn_data)(insn), size);
-            watch(api, insn, bytes, (n - 1 - i).min(BEHIND));
+            bytes.clear();
+            api.append_bytes(insn, &mut bytes);
+            watch(api, insn, &bytes, (n - 1 - i).min(BEHIND));
         }
     }
 }
@@ -382,6 +408,7 @@ unsafe fn access(
     let Some((_, system)) = API.get() else {
         return;
     };
+    let vcpu = state.running.of(vcpu);
     // SAFETY: as above.
     match unsafe { state.addresses.find(system, info, addr) } {
         Place::Memory(phys) => {
@@ -409,12 +436,21 @@ unsafe fn access(
     }
 }
 
+/// Runs for each execution of a block where QEMU does not count by itself.
+unsafe extern "C" fn add_instructions(_: c_uint, n: *mut c_void) {
+    // SAFETY: QEMU's thread of virtual processors.
+    if let Some(state) = unsafe { state() } {
+        *state.counted.get_mut() += n as u64;
+    }
+}
+
 /// Runs before an instruction that waits.
 unsafe extern "C" fn on_wait(vcpu: c_uint, data: *mut c_void) {
     // SAFETY: QEMU's thread of virtual processors.
     if let Some(state) = unsafe { state() }
         && state.watching
     {
+        let vcpu = state.running.of(vcpu);
         let counted = state.counted(data as u64);
         state.lanes.wait(vcpu as usize, counted);
     }
@@ -428,14 +464,8 @@ unsafe extern "C" fn on_mark(vcpu: c_uint, data: *mut c_void) {
         return;
     };
     if let Some(mark) = Mark::from_code((data >> BEHIND_BITS) as u16) {
+        let vcpu = state.running.of(vcpu);
         let counted = state.counted((data & BEHIND) as u64);
         state.mark(vcpu as usize, counted, mark);
-    }
-}
-
-unsafe extern "C" fn on_exit(_: api::PluginId, _: *mut c_void) {
-    // SAFETY: the virtual processors have stopped.
-    if let Some(state) = unsafe { state() } {
-        state.finish();
     }
 }

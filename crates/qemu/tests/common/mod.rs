@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use piebald_qemu::emulator::{Emulator, Sort};
+use piebald_qemu::find;
 use piebald_qemu::recorder::{RecordError, Recorder, Summary};
 use piebald_trace::recording::Recording;
 use piebald_trace::recording::model::{AccessKind, BlockDef, Entry, Event, EventKind};
@@ -12,9 +14,12 @@ use piebald_trace::recording::model::{AccessKind, BlockDef, Entry, Event, EventK
 /// A directory for one test.
 ///
 /// # Panics
-/// If QEMU is absent.
+/// If no QEMU takes the plugin. `PIEBALD_QEMU` chooses one.
 pub fn bench() -> tempfile::TempDir {
-    need("qemu-x86_64", "qemu-user");
+    let plugin = find::plugin(None).expect("the plugin is built");
+    if let Err(error) = Emulator::find(Sort::Program, None, &plugin) {
+        panic!("{error}");
+    }
     tempfile::tempdir().expect("temporary directory")
 }
 

@@ -10,8 +10,6 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::RecordError;
-
 static LIBRARY: OnceLock<&'static [u8]> = OnceLock::new();
 
 /// The file, and its name; made when it is first asked for.
@@ -27,14 +25,13 @@ pub fn set(library: &'static [u8]) {
 ///
 /// # Errors
 /// The system's, if there is no memory for the file.
-pub fn path() -> Result<Option<&'static Path>, RecordError> {
+pub fn path() -> io::Result<Option<&'static Path>> {
     let Some(library) = LIBRARY.get() else {
         return Ok(None);
     };
     let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     if FILE.get().is_none() {
-        let made = file(library).map_err(super::system("the plugin inside this program"))?;
-        let _ = FILE.set(made);
+        let _ = FILE.set(file(library)?);
     }
     Ok(FILE.get().map(|(_, path)| path.as_path()))
 }
