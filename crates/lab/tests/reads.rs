@@ -6,6 +6,8 @@ use std::path::Path;
 
 use piebald_lab::scenario::Scenario;
 use piebald_report::{Metrics, Study};
+use piebald_sim::rooms::policy::mfc;
+use piebald_units::{Bytes, Picos};
 
 /// The values of a figure of the record, one for each repetition.
 fn figure<'a>(metrics: &'a Metrics, name: &str) -> &'a [f64] {
@@ -66,4 +68,113 @@ fn figures_of_reads_are_shown_only_beside_a_policy_that_moves_threads() {
     let study = kit::run(&format!("{text}balance = true\n")).expect("runs");
     assert_eq!(of(&study, "a", "read by calls").len(), 1);
     assert_eq!(of(&study, "a", "threads that changed their core"), [0.0]);
+}
+
+/// A scenario whose policy has no keys yet.
+const TEXT: &str = r#"schema = 1
+[machine]
+preset = "w3540"
+[[program]]
+builtin = "mergesort:1MiB"
+cores = "0"
+[[policy]]
+name = "policy"
+"#;
+
+#[test]
+fn reads_that_mfc_places_have_its_parameters_or_the_published_ones() {
+    let with = |keys: &str| kit::parse(&format!("{TEXT}{keys}\n"));
+    let threads = |keys: &str| with(keys).expect("good").policies[0].threads.clone();
+    let none = threads("");
+    assert!(none.reads.is_none() && !none.balance);
+    assert!(none.migration.iter().all(|t| t.0 == 0));
+    let paper = [9_200_000, 10_500_000, 11_700_000, 12_900_000];
+    let plain = threads("reads = \"mfc\"");
+    assert_eq!(plain.migration.map(|t| t.0), paper);
+    let reads = plain.reads.expect("placed");
+    assert_eq!((reads.access.0, reads.assignment.0), (495_000, 4_101_000));
+    assert_eq!(reads.config, mfc::Config::PAPER);
+    assert_eq!(reads.switches, mfc::Switches::ALL);
+    assert_eq!(threads("balance = true").migration.map(|t| t.0), paper);
+    let own = threads(
+        "reads = \"mfc\"\nmigration_us = [1, 2.5]\nmfc = { min_read = \"break-even\", copies = false, \
+         second = \"ignore\", busy = 2, idle = 3, lfu_factor = 4, decay_ms = 0.5, \
+         competitive = \"core\", chunk = \"64KiB\", files = 100, off_chip_bytes_per_us = 1000, \
+         on_chip_bytes_per_us = 2000, access_us = 0, assignment_us = 1.5 }",
+    );
+    assert_eq!(
+        own.migration.map(|t| t.0),
+        [1_000_000, 2_500_000, 2_500_000, 2_500_000]
+    );
+    let reads = own.reads.expect("placed");
+    let config = mfc::Config {
+        min_read: mfc::MinRead::BreakEven,
+        busy: 2,
+        idle: 3,
+        lfu_factor: 4,
+        period: Picos(500_000_000),
+        competitive: mfc::Competitive::PerCore,
+        chunk: Bytes(64 << 10),
+        off_chip_bytes_per_us: 1000,
+        on_chip_bytes_per_us: 2000,
+        migration: own.migration,
+        ..mfc::Config::PAPER
+    };
+    assert_eq!(reads.config, config);
+    assert_eq!(
+        (reads.files, reads.access, reads.assignment),
+        (100, Picos(0), Picos(1_500_000))
+    );
+    assert!(!reads.switches.copies && reads.switches.second == mfc::Second::Ignore);
+    for (keys, parts) in [
+        (
+            "mfc = {}",
+            "policy[0].mfc: allowed only with reads = \"mfc\"",
+        ),
+        (
+            "migration_us = []",
+            "policy[0].migration_us = []: allowed: 1 to 4 times",
+        ),
+        (
+            "migration_us = [-1]",
+            "policy[0].migration_us[0] = -1: allowed: 0 to",
+        ),
+        ("migration_us = [nan]", "policy[0].migration_us[0] = NaN"),
+        (
+            "reads = \"mfc\"\nmfc = { busy = -1 }",
+            "policy[0].mfc.busy = -1: allowed: 0 to",
+        ),
+        (
+            "reads = \"mfc\"\nmfc = { files = 0 }",
+            "policy[0].mfc.files = 0: allowed: 1 to",
+        ),
+        (
+            "reads = \"mfc\"\nmfc = { decay_ms = 0 }",
+            "policy[0].mfc.decay_ms = 0: allowed: 0.001 to",
+        ),
+        (
+            "reads = \"mfc\"\nmfc = { min_read = \"much\" }",
+            "policy[0].mfc.min_read = \"much\"",
+        ),
+        (
+            "reads = \"mfc\"\nmfc = { chunk = \"1KiB\" }",
+            "policy[0].mfc.chunk = 1KiB: allowed: 4KiB to 1GiB",
+        ),
+        (
+            "reads = \"mfc\"\nmfc = { second = \"x\" }",
+            "policy[0].mfc.second = \"x\"",
+        ),
+        (
+            "reads = \"mfc\"\nmfc = { competitive = \"x\" }",
+            "\"file\", \"core\", \"off\"",
+        ),
+        (
+            "reads = \"mfc\"\nmfc = { on_chip_bytes_per_us = 1000 }",
+            "policy[0].mfc: on_chip_bytes_per_us is 1000; allowed: above",
+        ),
+        ("reads = \"mfc\"\nmfc = { period = 1 }", "period"),
+    ] {
+        let error = with(keys).expect_err(keys);
+        assert!(error.contains(parts), "{keys}: {error}");
+    }
 }

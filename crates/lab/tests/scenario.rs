@@ -11,8 +11,7 @@ use std::{
 use mutate::{Random, budget, mutated};
 use piebald_lab::scenario::{Input, Scenario};
 use piebald_report::Role;
-use piebald_sim::rooms::{hw::presets, policy::mfc};
-use piebald_units::{Bytes, Picos};
+use piebald_sim::rooms::hw::presets;
 
 const GOOD: &str = r#"schema = 1
 title = "Merge sort beside a scan"
@@ -347,104 +346,6 @@ fn words_are_chosen_from_lists() {
         "window,tbl",
         &["machine.features", "\"tbl\"", "tlb", "none"],
     );
-}
-
-#[test]
-fn reads_that_mfc_places_have_its_parameters_or_the_published_ones() {
-    let with = |keys: &str| parse(&GOOD.replace("reads = \"none\"", keys));
-    let threads = |keys: &str| with(keys).expect("good").policies[0].threads.clone();
-    let none = threads("");
-    assert!(none.reads.is_none() && !none.balance);
-    assert!(none.migration.iter().all(|t| t.0 == 0));
-    let paper = [9_200_000, 10_500_000, 11_700_000, 12_900_000];
-    let plain = threads("reads = \"mfc\"");
-    assert_eq!(plain.migration.map(|t| t.0), paper);
-    let reads = plain.reads.expect("placed");
-    assert_eq!((reads.access.0, reads.assignment.0), (495_000, 4_101_000));
-    assert_eq!(reads.config, mfc::Config::PAPER);
-    assert_eq!(reads.switches, mfc::Switches::ALL);
-    assert_eq!(threads("balance = true").migration.map(|t| t.0), paper);
-    let own = threads(
-        "reads = \"mfc\"\nmigration_us = [1, 2.5]\nmfc = { min_read = \"break-even\", copies = false, \
-         second = \"ignore\", busy = 2, idle = 3, lfu_factor = 4, decay_ms = 0.5, \
-         competitive = \"core\", chunk = \"64KiB\", files = 100, off_chip_bytes_per_us = 1000, \
-         on_chip_bytes_per_us = 2000, access_us = 0, assignment_us = 1.5 }",
-    );
-    assert_eq!(
-        own.migration.map(|t| t.0),
-        [1_000_000, 2_500_000, 2_500_000, 2_500_000]
-    );
-    let reads = own.reads.expect("placed");
-    let config = mfc::Config {
-        min_read: mfc::MinRead::BreakEven,
-        busy: 2,
-        idle: 3,
-        lfu_factor: 4,
-        period: Picos(500_000_000),
-        competitive: mfc::Competitive::PerCore,
-        chunk: Bytes(64 << 10),
-        off_chip_bytes_per_us: 1000,
-        on_chip_bytes_per_us: 2000,
-        migration: own.migration,
-        ..mfc::Config::PAPER
-    };
-    assert_eq!(reads.config, config);
-    assert_eq!(
-        (reads.files, reads.access, reads.assignment),
-        (100, Picos(0), Picos(1_500_000))
-    );
-    assert!(!reads.switches.copies && reads.switches.second == mfc::Second::Ignore);
-    for (keys, parts) in [
-        (
-            "mfc = {}",
-            "policy[0].mfc: allowed only with reads = \"mfc\"",
-        ),
-        (
-            "migration_us = []",
-            "policy[0].migration_us = []: allowed: 1 to 4 times",
-        ),
-        (
-            "migration_us = [-1]",
-            "policy[0].migration_us[0] = -1: allowed: 0 to",
-        ),
-        ("migration_us = [nan]", "policy[0].migration_us[0] = NaN"),
-        (
-            "reads = \"mfc\"\nmfc = { busy = -1 }",
-            "policy[0].mfc.busy = -1: allowed: 0 to",
-        ),
-        (
-            "reads = \"mfc\"\nmfc = { files = 0 }",
-            "policy[0].mfc.files = 0: allowed: 1 to",
-        ),
-        (
-            "reads = \"mfc\"\nmfc = { decay_ms = 0 }",
-            "policy[0].mfc.decay_ms = 0: allowed: 0.001 to",
-        ),
-        (
-            "reads = \"mfc\"\nmfc = { min_read = \"much\" }",
-            "policy[0].mfc.min_read = \"much\"",
-        ),
-        (
-            "reads = \"mfc\"\nmfc = { chunk = \"1KiB\" }",
-            "policy[0].mfc.chunk = 1KiB: allowed: 4KiB to 1GiB",
-        ),
-        (
-            "reads = \"mfc\"\nmfc = { second = \"x\" }",
-            "policy[0].mfc.second = \"x\"",
-        ),
-        (
-            "reads = \"mfc\"\nmfc = { competitive = \"x\" }",
-            "\"file\", \"core\", \"off\"",
-        ),
-        (
-            "reads = \"mfc\"\nmfc = { on_chip_bytes_per_us = 1000 }",
-            "policy[0].mfc: on_chip_bytes_per_us is 1000; allowed: above",
-        ),
-        ("reads = \"mfc\"\nmfc = { period = 1 }", "period"),
-    ] {
-        let error = with(keys).expect_err(keys);
-        assert!(error.contains(parts), "{keys}: {error}");
-    }
 }
 
 #[test]
