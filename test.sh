@@ -53,6 +53,7 @@ STAGES=(
 LONG_STAGES=(
     "buddy-oracle:1800:a hundred million operations on the coloured buddy, beside its oracle"
     "large-cache:600:a page cache of a million pages"
+    "fuzz-long:3600:fuzz targets on ten times as much random input"
     "controls:1800:a hundred studies in which nothing can happen, and what they claim"
     "guest-boots:1800:the machine model in real guests"
     "package:3600:a release of a clone, its tarball, and its Debian package in a fresh root"
@@ -249,7 +250,7 @@ stage_fuzz() {
     local log=$STAGE_NOTE.log
     # The programs of the stage `tests`, nothing is built for this: they have overflow checks
     # and debug assertions, which a release build would leave out.
-    PIEBALD_FUZZ_CASES=${PIEBALD_FUZZ_CASES:-20000} \
+    PIEBALD_FUZZ_CASES=${PIEBALD_FUZZ_CASES:-10000} \
         "$CARGO" test ${locked[@]+"${locked[@]}"} --workspace --tests -- fuzz_ 2>&1 | tee "$log"
     [ "${PIPESTATUS[0]}" = 0 ] || exit 1
     local targets
@@ -257,6 +258,8 @@ stage_fuzz() {
     say "fuzz targets run: $targets"
     [ "$targets" -gt 0 ]
 }
+
+stage_fuzz_long() { PIEBALD_FUZZ_CASES=100000 stage_fuzz; }
 
 stage_bare_metal() { scripts/bare-metal.sh; }
 
