@@ -253,7 +253,7 @@ fn a_wrong_scenario_exits_with_2_and_its_line() {
     with(
         "chase:64KiB",
         "chase:1B",
-        &["s.toml:14: ", "program \"chase\"", "\"1B\"", "allowed"],
+        &["s.toml:14: ", "program[0]: \"chase\"", "\"1B\"", "allowed"],
     );
     with(
         "builtin = \"chase:64KiB\"",

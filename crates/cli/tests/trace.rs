@@ -373,7 +373,7 @@ fn threads_and_traces_have_no_regions_in_a_study() {
     for (input, parts) in [
         (
             "recording = \"two.pbr\"\nregions = 2",
-            ["program \"p\": regions: ", "2 threads; allowed"],
+            ["\"p\": regions: ", "2 threads; allowed"],
         ),
         (
             "trace = \"in\"\nregions = 2",

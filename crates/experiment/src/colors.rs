@@ -40,6 +40,10 @@ pub struct Colors(pub ColorAsk);
 
 /// Colors of a program under a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a policy has one for each program at most; they lie in no array"
+)]
 pub enum PolicyColors {
     /// It owns none.
     None,

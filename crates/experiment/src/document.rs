@@ -50,7 +50,7 @@ impl Document {
         let from = toml::de::Deserializer::from(tables);
         let read: Result<Experiment, _> = serde_path_to_error::deserialize(from);
         let experiment = read.map_err(|e| {
-            let message = e.inner().message().trim().replace('\n', " ");
+            let message = one_line(e.inner().message());
             let hint = hint_of(&message);
             let problem = Problem::of_message(KeyPath::from(e.path()), &(message + &hint));
             match e.inner().span() {
@@ -82,7 +82,7 @@ impl Document {
     }
 
     fn no_toml(&self, error: &toml::de::Error) -> Refused {
-        let mut says = error.message().trim().replace('\n', " ");
+        let mut says = one_line(error.message());
         let line = error.span().map(|span| self.line_at(span.start));
         let text = line.and_then(|line| self.text.lines().nth(line - 1));
         if let Some(text) = text.map(str::trim).filter(|text| !text.is_empty()) {
@@ -113,6 +113,14 @@ impl Document {
         let before = self.text.as_bytes().iter().take(offset);
         1 + before.filter(|byte| **byte == b'\n').count()
     }
+}
+
+/// A message of the parser without its line breaks, and without the key that it adds to
+/// errors from inside a value: the path says that better.
+fn one_line(message: &str) -> String {
+    let lines = message.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("in `"));
+    lines.collect::<Vec<_>>().join(" ")
 }
 
 /// What a value holds.

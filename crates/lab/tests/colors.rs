@@ -226,7 +226,7 @@ fn what_cannot_be_is_refused_with_line_key_value_and_range() {
             "colors = \"0-14\"\n",
             "",
             14,
-            "program[0].colors is missing",
+            "program[0].mode: colors is missing",
         ),
         (
             "\"rainbow\"",

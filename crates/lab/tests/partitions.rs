@@ -203,7 +203,7 @@ fn what_cannot_be_is_refused_with_line_key_value_and_what_is_allowed() {
             "{ count = 1 }\non",
             "{ count = 0 }\non",
             14,
-            "program[0].colors = { count = 0 }: allowed: a count of 1 or more",
+            "program[0].colors.count = 0: allowed: 1 to",
         ),
         (
             "{ count = 1 }\non",
@@ -305,7 +305,7 @@ fn what_cannot_be_is_refused_with_line_key_value_and_what_is_allowed() {
             "cores = \"0\"\ncolors = { count = 1 }",
             "cores = \"0\"",
             15,
-            "program[0].colors is missing: change says how colors change",
+            "program[0].change: colors is missing: change says how colors change",
         ),
         (
             "cores = \"0\"\n",

@@ -7,6 +7,10 @@ use crate::{ColorSet, MAX_COLORS};
 /// Colors that a program asks for. One notation serves files, command lines and the kernel:
 /// `0-3,8` (these), `count=4` (so many), `25%` or `12.5%` (a share of all).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "each program has a few of these; they lie in no array"
+)]
 pub enum ColorAsk {
     /// So many, at least 1.
     Count(u32),
