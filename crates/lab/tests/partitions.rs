@@ -233,7 +233,7 @@ fn what_cannot_be_is_refused_with_line_key_value_and_what_is_allowed() {
             "{ count = 1 }\non",
             "4\non",
             14,
-            "unknown field `number`, expected `count` or `share`",
+            "expected a set of colors such as",
         ),
         (
             "12.5%",
@@ -293,7 +293,7 @@ fn what_cannot_be_is_refused_with_line_key_value_and_what_is_allowed() {
             "recolor = true",
             "recolor = \"yes\"",
             19,
-            "wrong type: allowed: true, false, or a number of pages",
+            "expected true, false, or at least 1 page",
         ),
         (
             "recolor = true",
