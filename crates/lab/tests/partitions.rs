@@ -250,7 +250,7 @@ fn what_cannot_be_is_refused_with_line_key_value_and_what_is_allowed() {
             "12.5%",
             "100%",
             25,
-            "program[1].colors = { share = \"100%\" }: policy \"colors\": 16 more colors asked for; 13 can be reserved",
+            "program[1].colors = \"100%\": policy \"colors\": 16 more colors asked for; 13 can be reserved",
         ),
         (
             "{ share = \"12.5%\" }",
@@ -317,7 +317,7 @@ fn what_cannot_be_is_refused_with_line_key_value_and_what_is_allowed() {
             "b = { count = 1 }",
             "b = { share = \"90%\" }",
             44,
-            "policy[2].colors.b = { share = \"90%\" }: policy \"changed\": 15 more colors",
+            "policy[2].colors.b = \"90%\": policy \"changed\": 15 more colors",
         ),
     ];
     refused(TEXT, &cases);
