@@ -18,8 +18,8 @@ use crate::{KeyPath, Problem, Text, Whole, value::Notation};
 pub struct Machine {
     /// A machine that comes with Piebald (`piebald machine list`); or `file`.
     pub preset: Option<String>,
-    /// A machine file of one's own (`piebald machine derive`), relative to the experiment's
-    /// folder; or `preset`.
+    /// A file that describes a machine (`piebald machine derive` writes one), relative to the
+    /// experiment's folder; or `preset`.
     pub file: Option<PathBuf>,
     /// Memory, instead of the preset's: a multiple of 4MiB, at least 64MiB, that suits its
     /// channels.

@@ -36,7 +36,7 @@ pub struct Mfc {
     pub lfu_factor: Whole<1, MOST>,
     /// How often uses are halved, in milliseconds.
     pub decay_ms: Period,
-    /// Whose moves are counted before a file comes to its reader.
+    /// Which moves of threads count against copying a file to its reader.
     pub competitive: Word<Competitive>,
     /// Parts of a large file: 4KiB to 1GiB.
     pub chunk: Text<Bytes>,

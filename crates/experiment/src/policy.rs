@@ -44,9 +44,9 @@ words! {
 }
 
 words! {
-    /// Who says where reads are done.
+    /// Which policy places reads.
     pub enum ReadPlaces {
-        /// Nobody: where the reader is.
+        /// None: a read is done where the reader runs.
         None = "none",
         /// MFC: readers are moved to the caches that hold the file.
         Mfc = "mfc",
@@ -86,7 +86,7 @@ pub struct Policy {
     pub files: Option<Zone>,
     /// Parameters of `frames = "hvr"`.
     pub hvr: Option<Hvr>,
-    /// Who says where reads are done.
+    /// Which policy places reads.
     #[serde(default)]
     pub reads: ReadPlaces,
     /// Parameters of `reads = "mfc"`.

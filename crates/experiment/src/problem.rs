@@ -117,9 +117,10 @@ impl fmt::Display for Refused {
             if i > 0 {
                 f.write_str("\n")?;
             }
-            match is_stdin {
-                true => f.write_str("standard input")?,
-                false => write!(f, "{}", self.path.display())?,
+            if is_stdin {
+                f.write_str("standard input")?;
+            } else {
+                write!(f, "{}", self.path.display())?;
             }
             if let Some(line) = line {
                 write!(f, ":{line}")?;

@@ -53,9 +53,10 @@ fn add(
     for (key, value) in keys {
         let of = resolved(value, definitions);
         let is_list = value["type"] == "array";
-        let item = match is_list {
-            true => resolved(&value["items"], definitions),
-            false => of.clone(),
+        let item = if is_list {
+            resolved(&value["items"], definitions)
+        } else {
+            of.clone()
         };
         if item["properties"].is_object() {
             inner.push((path(name, key), is_list, item));
@@ -76,9 +77,10 @@ fn add(
         text,
     });
     for (name, is_list, item) in inner {
-        let title = match is_list {
-            true => format!("`[[{name}]]`"),
-            false => format!("`[{name}]`"),
+        let title = if is_list {
+            format!("`[[{name}]]`")
+        } else {
+            format!("`[{name}]`")
         };
         add(tables, (&name, &title), &item, definitions);
     }

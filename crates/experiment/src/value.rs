@@ -73,9 +73,10 @@ impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Whole<MIN, MAX> {
             }
 
             fn visit_u64<E: Error>(self, given: u64) -> Result<Self::Value, E> {
-                match (MIN..=MAX).contains(&given) {
-                    true => Ok(Whole(given)),
-                    false => Err(refused_value(given, Whole::<MIN, MAX>::allowed())),
+                if (MIN..=MAX).contains(&given) {
+                    Ok(Whole(given))
+                } else {
+                    Err(refused_value(given, Whole::<MIN, MAX>::allowed()))
                 }
             }
         }
@@ -151,9 +152,10 @@ impl<'de, T: Notation> Deserialize<'de> for Text<T> {
             fn visit_str<E: Error>(self, given: &str) -> Result<Self::Value, E> {
                 given.parse().map(Text).map_err(|e: T::Err| {
                     let says = e.to_string();
-                    let allowed = match says.contains("allowed: ") {
-                        true => String::new(),
-                        false => format!("; allowed: {}", T::WHAT),
+                    let allowed = if says.contains("allowed: ") {
+                        String::new()
+                    } else {
+                        format!("; allowed: {}", T::WHAT)
                     };
                     of_value(format!("\"{given}\""), says + &allowed)
                 })
@@ -195,9 +197,10 @@ impl<const MIN: u64> Refs<MIN> {
 impl<'de, const MIN: u64> Deserialize<'de> for Refs<MIN> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let Text(count) = Text::<Count>::deserialize(from)?;
-        match (MIN..=MAX_REFS).contains(&count.0) {
-            true => Ok(Self(count.0)),
-            false => Err(refused_value(count, Self::allowed())),
+        if (MIN..=MAX_REFS).contains(&count.0) {
+            Ok(Self(count.0))
+        } else {
+            Err(refused_value(count, Self::allowed()))
         }
     }
 }
@@ -248,9 +251,10 @@ impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Micros<MIN, MAX> 
             }
 
             fn visit_f64<E: Error>(self, given: f64) -> Result<Self::Value, E> {
-                match (MIN as f64..=MAX as f64).contains(&(given * 1e3)) {
-                    true => Ok(Micros(given)),
-                    false => Err(refused_value(given, Micros::<MIN, MAX>::allowed())),
+                if (MIN as f64..=MAX as f64).contains(&(given * 1e3)) {
+                    Ok(Micros(given))
+                } else {
+                    Err(refused_value(given, Micros::<MIN, MAX>::allowed()))
                 }
             }
 

@@ -40,7 +40,7 @@ struct Need {
     colors: ColorSet,
     /// Frames that it takes up to the end of its measured part.
     frames: u64,
-    /// Who has them when a run begins.
+    /// What holds their frames when a run begins.
     before: ColorHolders,
 }
 

@@ -224,15 +224,15 @@ impl Scenario {
         if problems.is_empty() {
             colors::check(&experiment, &machine, (&programs, &policies), &mut problems);
         }
-        match problems.is_empty() {
-            true => Ok(Self::with(
-                document,
-                experiment,
-                (machine, features),
-                (files, programs, policies),
-            )),
-            false => Err(document.refuse(problems)),
+        if !problems.is_empty() {
+            return Err(document.refuse(problems));
         }
+        Ok(Self::with(
+            document,
+            experiment,
+            (machine, features),
+            (files, programs, policies),
+        ))
     }
 
     fn with(

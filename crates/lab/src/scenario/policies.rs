@@ -26,9 +26,10 @@ pub(super) fn policies(
     problems: &mut Vec<Problem>,
 ) -> Vec<Policy> {
     let stock = [experiment::Policy::stock()];
-    let tables = match experiment.policy.is_empty() {
-        true => &stock[..],
-        false => &experiment.policy,
+    let tables = if experiment.policy.is_empty() {
+        &stock[..]
+    } else {
+        &experiment.policy
     };
     let mut policies = Vec::new();
     for (i, table) in tables.iter().enumerate() {

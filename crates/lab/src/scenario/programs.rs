@@ -41,13 +41,11 @@ pub(super) fn programs(
 
 fn cores(program: &Program, threads: u32, at: &KeyPath) -> Result<CoreSet, Problem> {
     let Text(cores) = program.cores;
-    match cores.is_empty() || cores.bits() & !CoreSet::first(threads).bits() != 0 {
-        true => {
-            let allowed = format!("cores of this machine, 0-{}", threads - 1);
-            Err(Problem::refuse(at.key("cores"), cores, allowed))
-        }
-        false => Ok(cores),
+    if cores.is_empty() || cores.bits() & !CoreSet::first(threads).bits() != 0 {
+        let allowed = format!("cores of this machine, 0-{}", threads - 1);
+        return Err(Problem::refuse(at.key("cores"), cores, allowed));
     }
+    Ok(cores)
 }
 
 fn input(program: &Program, folder: &Path, at: &KeyPath) -> Result<Input, Problem> {

@@ -25,7 +25,7 @@ pub(crate) enum Digits {
 pub(crate) struct Fields<C> {
     pub time: Option<Moment<C>>,
     pub op: Option<Direction<C>>,
-    /// Who asks; everybody is one process without it.
+    /// The process that makes the request; without it, one process makes all of them.
     pub process: Option<Process<C>>,
     /// Columns that name the volume together; one volume if there are none.
     pub device: Vec<C>,
