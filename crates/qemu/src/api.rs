@@ -387,8 +387,8 @@ functions! {
 functions! {
     /// Additions that translated code makes itself, before version 2. Those of later versions work
     /// on a number for each processor, and are not used: where processors take turns on one thread,
-    /// QEMU 10.0 to 11.1 change a constant of the program by them (on all but the first processor), so that
-    /// its kernel crashes.
+    /// QEMU changes a constant of the program by them (on all but the first processor): the kernel of a
+    /// guest with two processors crashed on 11.1.3, and the source of 10.0.13 has the same.
     Additions:
     /// Registers an addition for every execution of a block.
     on_tb_exec_inline = "qemu_plugin_register_vcpu_tb_exec_inline":
