@@ -74,7 +74,12 @@ impl FromStr for ColorAsk {
 
 /// A share as in `12.5`, in hundredths of a percent.
 fn share(number: &str) -> Option<u32> {
-    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    // By bytes: the search for a letter in text can panic, and kernels use this crate.
+    let point = number.bytes().position(|b| b == b'.');
+    let (whole, part) = match point {
+        Some(at) => (number.get(..at)?, number.get(at + 1..)?),
+        None => (number, ""),
+    };
     let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
     if whole.is_empty() || !digits(whole) || !digits(part) || part.len() > 2 {
         return None;
