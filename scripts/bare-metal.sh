@@ -47,7 +47,10 @@ find_rust_with_source || {
 
 # Unstable flags (-Z) on a release compiler; only this stage uses them.
 export RUSTC_BOOTSTRAP=1
-build_std=(--release --target "$target" -Zbuild-std=core --target-dir "$out")
+# In pieces, whatever the workspace's profile says: compiled in one piece, with dead code kept, a crate
+# also holds methods that core gives to every type (clamp, step_by) and that nothing calls.
+build_std=(--release --target "$target" -Zbuild-std=core --target-dir "$out"
+    --config profile.release.lto=false --config profile.release.codegen-units=16)
 
 library() { # CRATE: compile with nothing left out, so that all of it can be seen
     "$CARGO" rustc -q -p "$1" --lib "${build_std[@]}" \

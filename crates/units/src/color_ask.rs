@@ -64,11 +64,14 @@ impl FromStr for ColorAsk {
                 .map(Self::Share)
                 .ok_or(NotAsked::Share);
         }
-        let set: ColorSet = text.parse().map_err(|_| NotAsked::Set)?;
-        match set.is_empty() {
-            true => Err(NotAsked::Empty),
-            false => Ok(Self::Exactly(set)),
+        let mut asked = Self::Exactly(ColorSet::EMPTY);
+        if let Self::Exactly(set) = &mut asked {
+            set.read(text).map_err(|_| NotAsked::Set)?;
+            if set.is_empty() {
+                return Err(NotAsked::Empty);
+            }
         }
+        Ok(asked)
     }
 }
 

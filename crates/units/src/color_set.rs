@@ -228,19 +228,27 @@ pub(crate) fn print_ranges(
     }
 }
 
+impl ColorSet {
+    /// Adds the colors that a text names. In place: a set takes half a kibibyte, and a kernel's
+    /// stack has no room for many.
+    pub(crate) fn read(&mut self, text: &str) -> Result<(), ParseError> {
+        if text.trim() == "none" {
+            return Ok(());
+        }
+        parse_ranges(text, MAX_COLORS as u32 - 1, RANGE, |low, high| {
+            for c in low..=high {
+                self.insert(Color(c as u16));
+            }
+        })
+    }
+}
+
 impl FromStr for ColorSet {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let mut set = Self::EMPTY;
-        if text.trim() == "none" {
-            return Ok(set);
-        }
-        parse_ranges(text, MAX_COLORS as u32 - 1, RANGE, |low, high| {
-            for c in low..=high {
-                set.insert(Color(c as u16));
-            }
-        })?;
+        set.read(text)?;
         Ok(set)
     }
 }
