@@ -2,8 +2,10 @@
 
 use std::ops::{Add, Sub};
 
+use serde::{Deserialize, Serialize};
+
 /// References that reached a level, and those that it did not have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LevelCount {
     /// Demand references (loads, stores, fetches; no prefetches).
     pub accesses: u64,
@@ -15,7 +17,7 @@ macro_rules! counters {
     ($($(#[$doc:meta])* $field:ident),* $(,)?) => {
         /// Counters of one hardware thread. Subtraction gives a
         /// region, addition joins the threads of a program.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         pub struct Counters {
             $($(#[$doc])* pub $field: u64,)*
             /// First-level instruction cache.

@@ -1,5 +1,6 @@
 //! What a run needs, and what it gives.
 
+use serde::{Deserialize, Serialize};
 use std::sync::{Arc, atomic::AtomicBool};
 
 use piebald_hw::{LevelFill, MissCurve, SpecError, spec::MachineSpec};
@@ -160,7 +161,7 @@ pub struct CurveRequest {
 
 /// The last level at one moment: lines by group of sets and owner (0 = kernel,
 /// then the programs in order).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MapSample {
     /// When.
     pub time: Picos,
@@ -210,7 +211,7 @@ pub struct Progress {
 }
 
 /// What one program did.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramOutcome {
     /// Its measured part.
     pub region: Region,
@@ -226,7 +227,7 @@ pub struct ProgramOutcome {
 }
 
 /// The memory of a program at the end of its measured part.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryUse {
     /// The colours that it has reserved.
     pub own: Option<ColorSet>,
@@ -244,7 +245,7 @@ pub struct MemoryUse {
 }
 
 /// What a run gave.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     /// One for each program, in order.
     pub programs: Vec<ProgramOutcome>,

@@ -1,5 +1,6 @@
 //! What a program did up to some moment, and between two moments.
 
+use serde::{Deserialize, Serialize};
 use piebald_hw::Counters;
 use piebald_os_model::kernel::{PageReads, Usage};
 use piebald_units::Picos;
@@ -30,7 +31,7 @@ pub struct Snapshot {
 
 /// What a program did with files and pages, and how long it waited for them. All zero
 /// without paging.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoUse {
     /// Pages of files that its reads and writes came to.
     pub pages: u64,
@@ -72,7 +73,7 @@ impl IoUse {
 }
 
 /// What a program read by calls, and how it moved between cores.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadUse {
     /// Read calls.
     pub calls: u64,
@@ -103,7 +104,7 @@ impl ReadUse {
 }
 
 /// What programs did since the look before, or the beginning.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeSample {
     /// When, from the beginning of the run.
     pub time: Picos,
@@ -116,7 +117,7 @@ pub struct TimeSample {
 }
 
 /// The measured part of a program's run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Region {
     /// Duration.
     pub time: Picos,

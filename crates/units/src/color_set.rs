@@ -253,6 +253,34 @@ impl FromStr for ColorSet {
     }
 }
 
+/// As it prints.
+#[cfg(feature = "serde")]
+impl serde::Serialize for ColorSet {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+/// As it is read.
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for ColorSet {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl serde::de::Visitor<'_> for Text {
+            type Value = ColorSet;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("colors, as in 0-3,8")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<ColorSet, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        from.deserialize_str(Text)
+    }
+}
+
 impl fmt::Display for ColorSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         print_ranges(f, self.iter().map(|c| u32::from(c.0)))

@@ -13,6 +13,7 @@ use crate::number::{ParseError, Unit, parse_scaled, print_scaled};
 ///
 /// Addition saturates: a clock that has reached the end of time stays there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Picos(pub u64);
 
 const UNITS: &[Unit] = &[

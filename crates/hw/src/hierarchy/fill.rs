@@ -1,5 +1,6 @@
 //! How full the sets are that a program uses: what tells a warm cache from a cold one.
 
+use serde::{Deserialize, Serialize};
 use super::Hierarchy;
 use crate::topology::MAX_LEVELS;
 
@@ -15,7 +16,7 @@ pub struct SetFill {
 
 /// How full the sets of one level were at two moments: those sets that held a line of the
 /// program at either.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LevelFill {
     /// Lines that these sets have room for.
     pub room: u64,

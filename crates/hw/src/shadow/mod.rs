@@ -29,6 +29,7 @@
 mod places;
 mod tags;
 
+use serde::{Deserialize, Serialize};
 use piebald_units::{CoreSet, LINE_SHIFT, PAGE_SHIFT, Pfn};
 
 use crate::{
@@ -55,7 +56,7 @@ pub struct ShadowRequest {
 }
 
 /// Misses of the last level against the size of a partition of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissCurve {
     /// Demands that reached the last level.
     pub accesses: u64,
@@ -73,7 +74,7 @@ pub struct MissCurve {
 
 /// What a partition of one size would have had. Figures are scaled up from the sets
 /// that were looked at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CurvePoint {
     /// Number of its colors.
     pub colors: u32,

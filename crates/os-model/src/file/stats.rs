@@ -1,9 +1,10 @@
 //! What the page cache counts.
 
+use serde::{Deserialize, Serialize};
 use piebald_units::Picos;
 
 /// References to pages and what they found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Uses {
     /// Pages asked for; a page once per call.
     pub references: u64,
@@ -28,7 +29,7 @@ impl Uses {
 
 /// Counters of a [`FileHost`](super::FileHost). `references = hits + waited +
 /// misses` for every kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
     /// By read calls.
     pub reads: Uses,

@@ -1,5 +1,6 @@
 //! Configuration of the queue: every threshold, and presets by kernel version.
 
+use serde::{Deserialize, Serialize};
 use piebald_units::Picos;
 use thiserror::Error;
 
@@ -157,7 +158,7 @@ pub struct IoConfigError {
 }
 
 /// What the queue did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoStats {
     /// Pages that were read.
     pub pages_read: u64,

@@ -47,6 +47,7 @@ mod translate;
 mod usage;
 mod validate;
 
+use serde::{Deserialize, Serialize};
 use piebald_policy::{contract::FrameCounters, hvr::ProgramId, rainbow::PartitionId};
 use piebald_units::{
     Asid, Bytes, CoreId, FileId, MAX_CORES, Order, Pfn, TaskId, Vpn, memory::PhysRef, op::MemRef,
@@ -88,7 +89,7 @@ const TASK_FRAMES: usize = 4;
 const NO_PAGE: Vpn = Vpn(u64::MAX);
 
 /// Events that the kernel counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Faults resolved, of every kind.
     pub faults: u64,

@@ -1,9 +1,10 @@
 //! What each program uses and what was done to its pages.
 
+use serde::{Deserialize, Serialize};
 use super::{Kernel, Process};
 
 /// Pages of files that a program's read calls came to, if memory is paged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageReads {
     /// All of them.
     pub pages: u64,
@@ -14,7 +15,7 @@ pub struct PageReads {
 }
 
 /// A program's use of memory since the kernel started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// 4 KiB pages that its processes have mapped now, the zero page's apart; a
     /// frame that two of them share counts twice.

@@ -5,6 +5,7 @@ use core::fmt;
 /// How a program uses the last-level cache, from the most susceptible to the most
 /// assaulting: the order is the priority of section 5.1, LLCT > LLCH > LLCM > CCF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Class {
     /// Core cache fitting: lives in its core's private caches.
     Ccf,

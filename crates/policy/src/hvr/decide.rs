@@ -57,6 +57,7 @@ impl fmt::Display for Mix {
 
 /// Why a policy was decided for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Rule {
     /// No rule speaks: no classified programs, only CCF, or only LLCT. Bank-only, with
     /// which HVR starts: only LLCTs gain less than 1 % by parts of the cache, only CCFs

@@ -25,6 +25,7 @@ impl PageRecord {
 
 /// Number of pages by how often they were used: the ranges of section 4.3.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Distribution {
     /// VL, L, M, H and VH: used 1 to 9, 10 to 63, 64 to 99, 100 to 149, and 150 to 200
     /// times with the published bounds. A range begins with its lower bound and ends
@@ -51,6 +52,7 @@ impl Distribution {
 
 /// What a window of JOB2 came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Window {
     /// Pages by how often they were used.
     pub distribution: Distribution,

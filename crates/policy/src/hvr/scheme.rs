@@ -16,6 +16,7 @@ pub const MAX_KEY: usize = 6;
 
 /// What is partitioned (Table 1, sections 3.3 and 5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Policy {
     /// Nothing: every program has every colour. What stock allocators do.
     Shared,

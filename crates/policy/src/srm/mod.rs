@@ -177,6 +177,7 @@ use zone::{Books, Walk, list};
 
 /// What SRM-buffer did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Counters {
     /// Free frames that came into the zone.
     pub filled: u64,

@@ -11,6 +11,7 @@
 
 mod sysmon;
 
+use serde::{Deserialize, Serialize};
 use piebald_policy::{
     color_map::ColorMap,
     contract::Mode,
@@ -47,7 +48,7 @@ pub enum Known {
 }
 
 /// What happened to a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
     /// It began.
     Arrived,
@@ -62,7 +63,7 @@ pub enum What {
 }
 
 /// An event that HVR decided upon, and who has which colours since.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HvrEvent {
     /// When.
     pub time: Picos,

@@ -8,6 +8,7 @@
 //! translations that have to be dropped, without which a page that is still in a TLB would
 //! not be seen again.
 
+use serde::{Deserialize, Serialize};
 use piebald_policy::hvr::{MonitorConfig, PageRecord, Pass, ProgramId, Sample, Sampler, Window};
 use piebald_units::{Asid, CoreId, Pfn, Picos, TaskId, Vpn, op::RefKind};
 
@@ -43,7 +44,7 @@ impl Default for SysMonConfig {
 }
 
 /// What a job found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observation {
     /// When the window ended.
     pub time: Picos,
@@ -56,7 +57,7 @@ pub struct Observation {
 }
 
 /// What was seen in a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Observed {
     /// JOB1: hot pages.
     Hot(u32),

@@ -35,6 +35,7 @@ mod transfer;
 mod validate;
 mod zone;
 
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 use piebald_policy::contract::replacement::PageRef;
@@ -180,7 +181,7 @@ impl Pool {
 }
 
 /// What a kernel with paging knows of its pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PagingState {
     /// Pages in memory.
     pub resident: u32,

@@ -5,6 +5,7 @@
 //! through the colours. A frame of the zone is free (granted by the allocator, without
 //! user) or holds a page that the file side has taken out of its order of replacement.
 
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 use piebald_policy::{
@@ -32,7 +33,7 @@ const GIVE_BACK: u32 = 32;
 type Room = Srm<Slices<ColorMap, Vec<Link>, Vec<List>, Box<Sets>>>;
 
 /// How the zone stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ZoneState {
     /// Frames in it.
     pub pages: u32,
