@@ -28,6 +28,7 @@ mod run;
 mod running;
 mod shell;
 mod status;
+mod store;
 mod study;
 mod terminal;
 mod trace;
@@ -84,6 +85,8 @@ enum Verb {
     Trace(trace::Args),
     /// Show the keys of scenario files: values, defaults, meanings
     Keys(keys::Args),
+    /// Show what the store of outcomes holds, or make room in it
+    Store(store::Args),
     /// Print what a shell needs to complete this command's verbs and options
     Completions(shell::CompletionsArgs),
     /// Write manual pages to a folder
@@ -116,6 +119,7 @@ fn run(verb: &Verb) -> Result<ExitCode, Failure> {
         Verb::Machine(args) => machine::run(args),
         Verb::Trace(args) => trace::run(args),
         Verb::Keys(args) => keys::run(args),
+        Verb::Store(args) => store::run(args),
         Verb::Completions(args) => shell::completions(args),
         Verb::Man(args) => shell::man(args),
     }

@@ -18,7 +18,7 @@ use piebald_units::Count;
 use serde_json::json;
 
 use crate::{
-    failure::Failure, json::Json, outputs::table_style, progress, record, running, terminal,
+    failure::Failure, json::Json, outputs::table_style, progress, record, running, store, terminal,
 };
 
 /// Arguments of `piebald reproduce`.
@@ -54,10 +54,11 @@ pub(crate) struct Args {
     /// The first N mixes of each list of programs, instead of the form's number: hvr
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "guest")]
     mixes: Option<u64>,
-    /// Keep every run in this folder, and take from it those that the same program has made of
-    /// the same inputs: hvr
-    #[arg(long, value_name = "DIR", conflicts_with = "guest")]
-    keep: Option<PathBuf>,
+    /// Folder where outcomes of runs are kept: what is there of the same code and inputs is not run
+    /// again, so that a reproduction that was interrupted goes on. none = nothing is kept
+    /// [default: in the cache folder]
+    #[arg(long, value_name = "DIR", alias = "keep", conflicts_with = "guest")]
+    store: Option<String>,
     /// Measured references of each program and run, such as 20M
     #[arg(long, value_name = "REFS")]
     budget: Option<Count>,
@@ -127,18 +128,23 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             false => default_inputs(system),
         }),
         mixes: args.mixes,
-        keep: args.keep.clone(),
+    };
+    let store = match args.guest {
+        true => None,
+        false => store::open(args.store.as_deref(), store::Default::Cache)?,
     };
     let hooks = Hooks {
         stop: Some(&stop),
         progress: Some(&show),
         record: &recorder,
+        store: store.as_ref(),
     };
     let result = match args.guest {
         false => reproduce(system, &options, hooks),
         true => reproduce_guest(system, &options, &module(args)?, hooks),
     };
     bar.finish_and_clear();
+    store::tell(store.as_ref(), args.quiet);
     let mut found = result.map_err(Failure::failed)?;
     found.command = Some(command(args, system));
     show_results(args, &found)?;
@@ -227,7 +233,9 @@ fn check(args: &Args, system: System) -> Result<(), Failure> {
     }
     if let Some(mixes) = args.mixes {
         let Some(most) = system.mixes() else {
-            let having = having(|s| s.mixes().is_some());
+            let having = System::ALL.into_iter().filter(|s| s.mixes().is_some());
+            let having: Vec<&str> = having.map(System::name).collect();
+            let having = having.join(", ");
             let text = format!("{} --mixes: allowed: {having}", system.name());
             return Err(Failure::usage(text));
         };
@@ -237,11 +245,6 @@ fn check(args: &Args, system: System) -> Result<(), Failure> {
             )));
         }
     }
-    if args.keep.is_some() && !system.keeps() {
-        let having = having(System::keeps);
-        let text = format!("{} --keep: allowed: {having}", system.name());
-        return Err(Failure::usage(text));
-    }
     if let Some(budget) = args.budget
         && !(100..=1_000_000_000_000).contains(&budget.0)
     {
@@ -250,12 +253,6 @@ fn check(args: &Args, system: System) -> Result<(), Failure> {
         )));
     }
     Ok(())
-}
-
-/// Names of the systems that have something.
-fn having(has: impl Fn(System) -> bool) -> String {
-    let names = System::ALL.into_iter().filter(|s| has(*s));
-    names.map(System::name).collect::<Vec<_>>().join(", ")
 }
 
 fn command(args: &Args, system: System) -> String {

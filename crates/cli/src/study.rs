@@ -4,6 +4,7 @@ use piebald_experiment::{Advise, MAX_REFS, Text, Within};
 use std::{cell::RefCell, io::IsTerminal, path::PathBuf, process::ExitCode};
 
 use piebald_lab::{Hooks, scenario::Scenario, study};
+use piebald_sim::Model;
 use piebald_units::Count;
 
 use crate::{
@@ -11,7 +12,7 @@ use crate::{
     outputs::Outputs,
     progress,
     record::{self, NotCached},
-    running,
+    running, store,
 };
 
 /// Arguments of `piebald study`.
@@ -38,6 +39,10 @@ pub(crate) struct Args {
     /// Runs at a time; results do not depend on it [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+    /// Folder where outcomes of runs are kept: what is there of the same code and inputs is not run
+    /// again. cache = in the cache folder, none = nothing is kept [default: none]
+    #[arg(long, value_name = "DIR")]
+    store: Option<String>,
     /// No progress bar
     #[arg(short, long)]
     quiet: bool,
@@ -73,13 +78,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         bar.set_length(planned);
         bar.set_position(done);
     };
+    let store = store::open(args.store.as_deref(), store::Default::Nowhere)?;
+    // Runs are taken repetition by repetition, after a look at every policy.
+    let states = rayon::current_num_threads() + scenario.policies.len();
+    let model = Model::keeping(states).with_store(store.clone());
     let hooks = Hooks {
         stop: Some(&stop),
         progress: Some(&report),
-        ..Hooks::default()
+        model: Some(&model),
     };
     let result = study(&scenario, &inputs, hooks);
     bar.finish_and_clear();
+    store::tell(store.as_ref(), args.quiet);
     let mut study = result.map_err(|e| match e {
         piebald_lab::StudyError::Run { .. } | piebald_lab::StudyError::Kernel { .. } => {
             Failure::failed(e)

@@ -64,8 +64,7 @@ fn what_cannot_be_is_refused_with_what_is_allowed() {
         (&["mfc", "--mixes", "3"], "mfc --mixes: allowed: hvr"),
         (&["hvr", "--mixes", "215"], "--mixes 215: allowed: 1 to 214"),
         (&["hvr", "--mixes", "0"], "--mixes <N>"),
-        (&["srm", "--keep", "kept"], "srm --keep: allowed: hvr"),
-        (&["srm", "--guest", "--keep", "kept"], "--guest"),
+        (&["srm", "--guest", "--store", "kept"], "--guest"),
     ] {
         let done = piebald(&folder(), args);
         assert_eq!(done.status.code(), Some(2), "{args:?}");
@@ -145,12 +144,14 @@ fn programs_that_cannot_be_recorded_leave_their_targets_not_run_with_the_reason(
 }
 
 #[test]
-fn what_was_kept_and_cannot_be_read_is_named() {
+fn a_store_that_cannot_be_is_named() {
     let folder = folder();
-    std::fs::create_dir(folder.path().join("kept")).expect("a folder");
-    std::fs::write(folder.path().join("kept/hvr.jsonl"), "no line\n").expect("a file");
-    let done = piebald(&folder, &["hvr", "--only", "H-12", "--keep", "kept"]);
-    assert_eq!(done.status.code(), Some(1));
-    let said = text(&done.stderr);
-    assert!(said.contains("hvr.jsonl: line 1: "), "{said}");
+    std::fs::write(folder.path().join("kept"), "").expect("a file");
+    // The older name of the option.
+    for option in ["--store", "--keep"] {
+        let done = piebald(&folder, &["hvr", "--only", "H-12", option, "kept"]);
+        assert_eq!(done.status.code(), Some(2));
+        let said = text(&done.stderr);
+        assert!(said.contains("--store: kept/v1: "), "{said}");
+    }
 }

@@ -2,23 +2,19 @@
 
 use piebald_experiment::{Frames, PolicyColors};
 use piebald_sim::{
-    ColorSetup,
+    ColorSetup, RAINBOW,
     rooms::{
         hw::{
             dram::bank_masks,
             spec::{CacheSpec, MachineSpec},
         },
-        os_model::kernel::{Actions, Kernel, KernelError},
         policy::{
             color_map::{ColorMap, Geometry, IndexedCache, PrivateL2},
-            rainbow::{
-                self, Balance, MAX_PARTITIONS, Partition, PartitionId, Refusal, Registry,
-                Reservation, WhenFull,
-            },
+            rainbow::{MAX_PARTITIONS, Partition, PartitionId, Refusal, Registry, Reservation},
         },
     },
 };
-use piebald_units::{ColorAsk, ColorSet, CoreId, LINE_SHIFT};
+use piebald_units::{ColorAsk, ColorSet, LINE_SHIFT};
 
 use crate::scenario::{Policy, ProgramEntry, Scenario};
 
@@ -125,15 +121,6 @@ pub(crate) fn owned(program: &ProgramEntry, policy: &Policy) -> Option<ColorAsk>
     }
 }
 
-/// The choices about partitions in a study: the thesis's, but a partition keeps what the
-/// scenario says even if that leaves no colour to the others, and a partition that changes
-/// uses all of its colours at once.
-pub(crate) const RAINBOW: rainbow::Config = rainbow::Config {
-    when_full: WhenFull::Others,
-    balance: Balance::Spread,
-    ..rainbow::Config::PAPER
-};
-
 /// A program that cannot have what it asks for.
 pub(crate) struct Conflict {
     /// Its place in the scenario.
@@ -197,40 +184,26 @@ fn shares(scenario: &Scenario, policy: usize) -> Option<(Vec<Option<ColorSet>>, 
     Some((own, colors))
 }
 
-/// Reserves the colours of programs that are not in a run, so that those that are have the
-/// memory that they would have beside them. A program that changes its colours may need any
+/// The colours of programs that are not in a run, which are reserved, so that those that are have
+/// the memory that they would have beside them. A program that changes its colours may need any
 /// of these, so nothing is kept from it.
-///
-/// # Errors
-/// What the kernel says.
-pub(crate) fn hold(
-    scenario: &Scenario,
-    members: &[usize],
-    policy: usize,
-    kernel: &mut Kernel,
-) -> Result<(), KernelError> {
+pub(crate) fn held(scenario: &Scenario, members: &[usize], policy: usize) -> Vec<ColorSet> {
     let Some((own, _)) = shares(scenario, policy) else {
-        return Ok(());
+        return Vec::new();
     };
     let changes = |at: &usize| !scenario.programs[*at].changes.is_empty();
     if members.iter().any(changes) {
-        return Ok(());
+        return Vec::new();
     }
-    let mut held: Vec<&ColorSet> = members.iter().filter_map(|at| own[*at].as_ref()).collect();
-    for set in (0..own.len()).filter_map(|at| own[at].as_ref()) {
-        if held.contains(&set) {
-            continue;
+    let mine: Vec<&ColorSet> = members.iter().filter_map(|at| own[*at].as_ref()).collect();
+    let mut held = Vec::new();
+    for set in own.iter().flatten() {
+        if !mine.contains(&set) && !held.contains(set) {
+            held.push(set.clone());
         }
-        held.push(set);
-        let task = kernel.start(NOBODY)?;
-        let want = ColorAsk::Exactly(set.clone());
-        kernel.reserve(task, CoreId(0), &want, &mut Actions::new())?;
     }
-    Ok(())
+    held
 }
-
-/// Program number of those that hold colours for programs that are not in a run.
-const NOBODY: u16 = 0;
 
 fn slices(cache: &CacheSpec) -> Result<Vec<u64>, String> {
     let read = |text: &String| {

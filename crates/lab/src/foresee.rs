@@ -11,22 +11,18 @@
 use piebald_experiment::{Frames, MemoryState};
 use piebald_report::{Role, Study};
 use piebald_sim::{
-    Setup, SimError,
-    rooms::{
-        hw::Options,
-        os_model::kernel::{ColorHolders, KernelError, OnLimit},
-    },
+    CaseError, Model, SimError, Watch,
+    rooms::os_model::kernel::{ColorHolders, KernelError, OnLimit},
 };
 use piebald_units::ColorSet;
 use rayon::prelude::*;
 
 use crate::{
     colors,
-    jobs::{Job, Phase, groups, members, mix, planned_of, runs_alone},
-    kernels::Histories,
+    jobs::{Job, Phase, groups, members, planned_of, runs_alone},
     prepare::Prepared,
     scenario::{Policy, Scenario},
-    study::{self, Hooks, Lab, QUANTUM, SKEW, StudyError},
+    study::{self, Hooks, Lab, StudyError},
 };
 
 /// Of the references that a program makes at least, the part that is left out: the last ones of a
@@ -61,12 +57,12 @@ pub fn study(
         return study::study(scenario, inputs, hooks);
     }
     // Ageing memory takes longer than looking: the study begins with the same states.
-    let own = Histories::keeping(owners);
+    let own = Model::keeping(owners + rayon::current_num_threads());
     let hooks = Hooks {
-        histories: hooks.histories.or(Some(&own)),
+        model: hooks.model.or(Some(&own)),
         ..hooks
     };
-    let foreseen = foresee(&Lab::new(scenario, inputs, hooks, &[]))?;
+    let foreseen = foresee(&Lab::new(scenario, inputs, hooks, (&[], &own)))?;
     let mut study = study::study(scenario, inputs, hooks)?;
     study.warnings.extend(foreseen);
     Ok(study)
@@ -82,7 +78,6 @@ fn foresee(lab: &Lab<'_>) -> Result<Vec<String>, StudyError> {
     let jobs: Vec<Job> = (0..scenario.policies.len())
         .flat_map(|policy| bound(lab, policy).map(move |program| alone(policy, program)))
         .collect();
-    lab.kernels().expect(&jobs);
     let needs = jobs.par_iter().map(|job| need(lab, *job));
     let needs: Vec<Result<Option<Need>, StudyError>> = needs.collect();
     let needs = needs.into_iter().filter_map(Result::transpose);
@@ -170,46 +165,24 @@ fn dry_run(
     program: usize,
     colors: &ColorSet,
 ) -> Result<(u64, ColorHolders), StudyError> {
-    let scenario = lab.scenario();
-    let policy = &scenario.policies[job.policy];
-    let refuse = |problem: String| StudyError::Kernel {
-        policy: policy.name.clone(),
-        problem,
-    };
-    let mut kernel = lab.kernels().take(&job).map_err(refuse)?;
-    let held = colors::hold(scenario, &[program], job.policy, &mut kernel);
-    held.map_err(|e| refuse(e.to_string()))?;
+    let mut case = lab.case(job, None)?;
+    let failed = |error| lab.failure(job, error);
+    let kernel = lab.model().boot(&case.machine, &case.boot);
+    let kernel = kernel.map_err(|problem| failed(CaseError::Kernel(problem)))?;
     let before = kernel.holders_of(colors, u16::MAX);
-    let draw = mix(&[scenario.seed, u64::from(job.repetition)]);
-    let mut setup = lab.program(program, &job, draw);
+    drop(kernel);
     let refs = planned_of(&job, lab.inputs(), program).total();
-    setup.skip = (refs - refs / LEFT_OUT).saturating_sub(setup.prime).max(1);
-    (setup.marks_ready, setup.warmup, setup.budget) = (false, 0, 1);
-    (setup.waits, setup.measured) = (false, true);
-    let outcome = piebald_sim::run(Setup {
-        machine: &scenario.machine,
-        options: Options {
-            features: scenario.features,
-            seed: mix(&[draw, 1]),
-            disabled_controllers: scenario.disabled_controllers.clone(),
-            shadow: None,
-        },
-        kernel,
-        programs: vec![setup],
-        threads: policy.threads.clone(),
-        map: None,
-        fill: false,
-        curve: None,
-        course: None,
-        quantum: QUANTUM,
-        skew: SKEW,
+    for setup in &mut case.programs {
+        setup.skip = (refs - refs / LEFT_OUT).saturating_sub(setup.prime).max(1);
+        (setup.marks_ready, setup.warmup, setup.budget) = (false, 0, 1);
+        (setup.waits, setup.measured) = (false, true);
+    }
+    (case.map, case.fill) = (None, false);
+    let watch = Watch {
         stop: lab.stop(),
         progress: None,
-    });
-    let outcome = outcome.map_err(|error| StudyError::Run {
-        policy: policy.name.clone(),
-        error,
-    })?;
+    };
+    let outcome = lab.model().run(&case, watch).map_err(failed)?;
     // Pages of files stay when they are read; those that are mapped are among both.
     let mapped = outcome.programs[0].memory.usage.peak_pages;
     let own = mapped.saturating_sub(outcome.kernel.file_faults);
@@ -230,8 +203,7 @@ fn footprint(lab: &Lab<'_>, job: Job) -> u64 {
         stop: lab.stop(),
         ..Hooks::default()
     };
-    let lab = Lab::new(&free, lab.inputs(), hooks, &[]);
-    lab.kernels().expect(&[job]);
+    let lab = Lab::new(&free, lab.inputs(), hooks, (&[], lab.model()));
     let program = members(&free, job.phase)[0];
     let found = dry_run(&lab, job, program, &ColorSet::default());
     found.map_or(0, |(frames, _)| frames)

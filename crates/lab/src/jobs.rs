@@ -226,16 +226,6 @@ pub(crate) fn narrow_last_level(spec: &mut MachineSpec, ways: u16) {
     }
 }
 
-/// A number that depends on all its parts (SplitMix64's finaliser).
-pub(crate) fn mix(parts: &[u64]) -> u64 {
-    parts.iter().fold(0x9E37_79B9_7F4A_7C15, |h, p| {
-        let mut z = (h ^ p).wrapping_add(0x9E37_79B9_7F4A_7C15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;

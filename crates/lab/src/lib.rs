@@ -6,16 +6,15 @@
 
 mod advise;
 mod assemble;
+mod boot;
 pub mod colors;
 mod course;
 mod describe;
 mod failures;
 mod foresee;
 mod jobs;
-mod kernels;
 mod memory;
 mod meter;
-pub mod mixes;
 mod near;
 mod parts;
 mod prepare;
@@ -27,7 +26,6 @@ mod tally;
 
 pub use describe::machine_lines;
 pub use foresee::study;
-pub use kernels::Histories;
 pub use parts::Parts;
 pub use prepare::{Prepared, Recorder, opened, prepare};
 pub use study::{Hooks, StudyError};

@@ -22,13 +22,10 @@ mod lines;
 use std::sync::Arc;
 
 use piebald_sim::{
-    ColorSetup, Outcome, ProgramSetup, Setup, SimError, Stay, Threads,
+    Boot, Case, CaseError, ColorSetup, FrameRule, Model, Outcome, ProgramSetup, SimError, Stay,
+    Watch,
     rooms::{
         hw::{Features, Machine, Options, SpecError, spec::MachineSpec},
-        os_model::{
-            frames::{Flavour, Stock, StockConfig},
-            kernel::{Kernel, KernelConfig, Thp},
-        },
         trace::recording::{
             ChunkEntry, ProgramThread, ReadError, Recording, ReplayOptions, ThreadVectors,
             VectorBudget,
@@ -37,7 +34,7 @@ use piebald_sim::{
         workload::{ProgramError, Recorded},
     },
 };
-use piebald_units::{CoreSet, PAGE_SHIFT, Picos};
+use piebald_units::{CoreSet, Picos};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -344,53 +341,30 @@ impl Lab<'_> {
     }
 
     fn run(&self, entry: Entry) -> Result<(Figures, u64), RegionError> {
-        let outcome = piebald_sim::run(Setup {
-            machine: self.machine,
-            options: Options {
-                features: Features::ALL,
-                seed: 1,
-                disabled_controllers: Vec::new(),
-                shadow: None,
-            },
-            kernel: self.kernel()?,
-            programs: vec![ProgramSetup {
-                name: entry.program.name().to_owned(),
-                input: entry.program,
-                cores: CoreSet::first(1),
-                colors: ColorSetup::default(),
-                waits: false,
-                measured: true,
-                stay: Stay::default(),
-                start: Picos(0),
-                skip: 0,
-                prime: entry.prime,
-                marks_ready: false,
-                warmup: entry.warmup,
-                budget: entry.budget,
-                each: false,
-            }],
-            threads: Threads::default(),
-            map: None,
-            fill: false,
-            curve: None,
-            course: None,
-            quantum: crate::study::QUANTUM,
-            skew: crate::study::SKEW,
-            stop: None,
-            progress: None,
+        let setup = ProgramSetup {
+            name: entry.program.name().to_owned(),
+            input: entry.program,
+            cores: CoreSet::first(1),
+            colors: ColorSetup::default(),
+            waits: false,
+            measured: true,
+            stay: Stay::default(),
+            start: Picos(0),
+            skip: 0,
+            prime: entry.prime,
+            marks_ready: false,
+            warmup: entry.warmup,
+            budget: entry.budget,
+            each: false,
+        };
+        let boot = Boot::new(FrameRule::Stock, None);
+        let case = Case::new(self.machine, boot, vec![setup], 1);
+        let outcome = Model::keeping(0).run(&case, Watch::default());
+        let outcome = outcome.map_err(|error| match error {
+            CaseError::Run(error) => RegionError::from(error),
+            other => RegionError::Kernel(other.to_string()),
         })?;
         Ok((self.figures(&outcome), outcome.refs))
-    }
-
-    fn kernel(&self) -> Result<Kernel, RegionError> {
-        let core = &self.machine.core;
-        let threads = core.sockets * core.per_socket * core.smt;
-        let frames = self.machine.memory.size.0 >> PAGE_SHIFT;
-        let stock = Stock::new(&StockConfig::new(frames, threads, Flavour::default()))
-            .map_err(|e| RegionError::Kernel(e.to_string()))?;
-        let mut config = KernelConfig::new(threads);
-        config.thp = Thp::Never;
-        Kernel::new(config, Box::new(stock)).map_err(|e| RegionError::Kernel(e.to_string()))
     }
 
     fn figures(&self, outcome: &Outcome) -> Figures {

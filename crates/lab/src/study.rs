@@ -16,8 +16,8 @@ use std::{
 
 use piebald_report::{Role, Study};
 use piebald_sim::{
-    CurveRequest, MapRequest, Outcome, ProgramSetup, Progress, Setup, SimError, Stay,
-    rooms::{hw::Options, os_model::kernel::ColorLimit},
+    Case, CaseError, CurveRequest, MapRequest, Model, Outcome, ProgramSetup, Progress, SimError,
+    Stay, Watch, mix, rooms::os_model::kernel::ColorLimit,
 };
 use piebald_units::Picos;
 use rayon::prelude::*;
@@ -25,10 +25,10 @@ use rayon::prelude::*;
 use crate::{
     advise,
     assemble::{MAP_BUCKETS, Results, assemble},
+    boot::boot,
     colors,
     failures::Failures,
-    jobs::{Focus, Job, Phase, group_of, groups, jobs, members, mix, narrow_last_level},
-    kernels::{Histories, Kernels},
+    jobs::{Focus, Job, Phase, group_of, groups, jobs, members, narrow_last_level},
     meter::{Meter, Shown},
     prepare::Prepared,
     scenario::Scenario,
@@ -36,11 +36,6 @@ use crate::{
 
 /// Programs start within this time of one another.
 const START_SPREAD_PS: u64 = 100_000_000;
-/// How far a thread may run ahead inside its private caches (design: 1 us).
-pub(crate) const QUANTUM: Picos = Picos(1_000_000);
-/// How far requests to shared levels may be out of order: about one memory
-/// latency, so that a core is not switched away from for every reference.
-pub(crate) const SKEW: Picos = Picos(50_000);
 
 /// What a study needs from outside.
 #[derive(Clone, Copy, Default)]
@@ -50,8 +45,9 @@ pub struct Hooks<'a> {
     /// Called with references done and references planned, which is an estimate until all runs
     /// have ended: only then are both equal.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
-    /// Aged memory that this study has in common with others before and after it.
-    pub histories: Option<&'a Histories>,
+    /// Runs the study's runs, if it is to be the same that runs others before and after it: it
+    /// keeps states of aged memory, and may have a store.
+    pub model: Option<&'a Model>,
 }
 
 /// Why a study failed.
@@ -105,7 +101,7 @@ pub struct Lab<'a> {
     scenario: &'a Scenario,
     inputs: &'a [Prepared],
     hooks: Hooks<'a>,
-    kernels: Kernels<'a>,
+    model: &'a Model,
     meter: Meter<'a>,
 }
 
@@ -133,7 +129,9 @@ pub(crate) fn run_all(
 ) -> Result<Study, StudyError> {
     let start = Instant::now();
     let jobs = jobs(scenario, inputs);
-    let lab = Lab::new(scenario, inputs, hooks, &jobs);
+    // Runs are taken repetition by repetition: there are at most as many states at once.
+    let own = Model::keeping(rayon::current_num_threads() + 1);
+    let lab = Lab::new(scenario, inputs, hooks, (&jobs, &own));
     // Runs are taken in the list's order, whoever takes them, so that a stop
     // leaves whole repetitions.
     let next = AtomicUsize::new(0);
@@ -171,18 +169,18 @@ pub(crate) fn run_all(
 }
 
 impl<'a> Lab<'a> {
-    /// For these runs.
+    /// For these runs, on this model unless the hooks have one.
     pub(crate) fn new(
         scenario: &'a Scenario,
         inputs: &'a [Prepared],
         hooks: Hooks<'a>,
-        jobs: &'a [Job],
+        (jobs, model): (&'a [Job], &'a Model),
     ) -> Self {
         Self {
             scenario,
             inputs,
             hooks,
-            kernels: Kernels::new(scenario, jobs, hooks.histories),
+            model: hooks.model.unwrap_or(model),
             meter: Meter::new(scenario, inputs, jobs),
         }
     }
@@ -195,8 +193,8 @@ impl<'a> Lab<'a> {
         self.inputs
     }
 
-    pub(crate) const fn kernels(&self) -> &Kernels<'a> {
-        &self.kernels
+    pub(crate) const fn model(&self) -> &'a Model {
+        self.model
     }
 
     /// What ends the study early.
@@ -242,62 +240,74 @@ impl<'a> Lab<'a> {
         report: &(dyn Fn(Progress) + Sync),
         curve: Option<CurveRequest>,
     ) -> Result<Outcome, StudyError> {
+        let watch = Watch {
+            stop: self.hooks.stop,
+            progress: Some(report),
+        };
+        let outcome = self.model.run(&self.case(job, curve)?, watch);
+        outcome.map_err(|error| self.failure(job, error))
+    }
+
+    /// What a run is made of.
+    ///
+    /// # Errors
+    /// The policy cannot be had on the machine.
+    pub(crate) fn case(&self, job: Job, curve: Option<CurveRequest>) -> Result<Case, StudyError> {
         let policy = &self.scenario.policies[job.policy];
         let draw = mix(&[self.scenario.seed, u64::from(job.repetition)]);
-        let kernel = self.kernels.take(&job);
-        let refuse = |problem| StudyError::Kernel {
-            policy: policy.name.clone(),
-            problem,
-        };
-        let mut kernel = kernel.map_err(refuse)?;
         let chosen = members(self.scenario, job.phase);
-        let held = colors::hold(self.scenario, &chosen, job.policy, &mut kernel);
-        held.map_err(|e| refuse(e.to_string()))?;
+        let held = colors::held(self.scenario, &chosen, job.policy);
+        let boot = boot(self.scenario, policy, draw, held);
+        let boot = boot.map_err(|problem| self.failure(job, CaseError::Kernel(problem)))?;
         let programs = chosen.iter().map(|p| self.program(*p, &job, draw));
-        let programs = programs.collect();
         let mut machine = self.scenario.machine.clone();
         if let Phase::Curve(_, ways) = job.phase {
             narrow_last_level(&mut machine, ways);
         }
-        let shown = map_job(self.scenario, self.inputs, job.policy);
-        let target = chosen.iter().position(|p| match job.focus {
-            Some(focus) => focus.program == *p,
-            None => self.is_target(*p),
-        });
-        let map = MapRequest {
-            program: target.unwrap_or(0),
-            samples: self.scenario.set_map,
-            buckets: MAP_BUCKETS,
-        };
         let course = match job.phase {
             Phase::Together(_) => self.scenario.course,
             _ => None,
         };
-        // A map needs a measured part that ends by references.
-        let wants_map = self.scenario.set_map > 0 && shown == Some(job) && course.is_none();
-        piebald_sim::run(Setup {
-            machine: &machine,
-            options: Options {
-                features: self.scenario.features,
-                seed: mix(&[draw, 1]),
-                disabled_controllers: self.scenario.disabled_controllers.clone(),
-                shadow: None,
-            },
-            kernel,
-            programs,
+        Ok(Case {
+            features: self.scenario.features,
+            disabled_controllers: self.scenario.disabled_controllers.clone(),
             threads: policy.threads.clone(),
-            map: wants_map.then_some(map),
-            fill: matches!(job.phase, Phase::Alone(_) | Phase::Together(_)),
+            map: self.map(job, &chosen),
             curve,
+            fill: matches!(job.phase, Phase::Alone(_) | Phase::Together(_)),
             course,
-            quantum: QUANTUM,
-            skew: SKEW,
-            stop: self.hooks.stop,
-            progress: Some(report),
+            ..Case::new(&machine, boot, programs.collect(), mix(&[draw, 1]))
         })
-        .map_err(|error| StudyError::Run {
-            policy: policy.name.clone(),
-            error,
+    }
+
+    /// Why a run has no outcome.
+    pub(crate) fn failure(&self, job: Job, error: CaseError) -> StudyError {
+        let policy = self.scenario.policies[job.policy].name.clone();
+        match error {
+            CaseError::Run(error) => StudyError::Run { policy, error },
+            CaseError::Kernel(problem) => StudyError::Kernel { policy, problem },
+            differs @ CaseError::Differs(_) => StudyError::Kernel {
+                policy,
+                problem: differs.to_string(),
+            },
+        }
+    }
+
+    /// The set map that is taken from a run.
+    fn map(&self, job: Job, chosen: &[usize]) -> Option<MapRequest> {
+        // A map needs a measured part that ends by references.
+        let by_time = matches!(job.phase, Phase::Together(_)) && self.scenario.course.is_some();
+        if self.scenario.set_map == 0 || by_time {
+            return None;
+        }
+        let target = chosen.iter().position(|p| match job.focus {
+            Some(focus) => focus.program == *p,
+            None => self.is_target(*p),
+        });
+        (map_job(self.scenario, self.inputs, job.policy) == Some(job)).then_some(MapRequest {
+            program: target.unwrap_or(0),
+            samples: self.scenario.set_map,
+            buckets: MAP_BUCKETS,
         })
     }
 

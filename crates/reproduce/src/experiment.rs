@@ -2,11 +2,12 @@
 
 use std::{
     path::Path,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use piebald_lab::{Histories, Hooks as StudyHooks, prepare, scenario::Scenario, study};
+use piebald_lab::{Hooks as StudyHooks, prepare, scenario::Scenario, study};
 use piebald_report::{Metrics, PolicyResult, ProgramResult, Sample, Study};
+use piebald_sim::{Case, Model, Outcome, Watch, mix};
 
 use crate::Hooks;
 
@@ -17,15 +18,15 @@ const KEPT_HISTORIES: usize = 6;
 /// Runs studies and adds up what they cost.
 pub(crate) struct Bench<'a> {
     hooks: Hooks<'a>,
-    histories: Histories,
+    model: Model,
     refs: AtomicU64,
 }
 
 impl<'a> Bench<'a> {
-    pub(crate) const fn new(hooks: Hooks<'a>) -> Self {
+    pub(crate) fn new(hooks: Hooks<'a>) -> Self {
         Self {
             hooks,
-            histories: Histories::keeping(KEPT_HISTORIES),
+            model: hooks.model(KEPT_HISTORIES),
             refs: AtomicU64::new(0),
         }
     }
@@ -59,7 +60,7 @@ impl<'a> Bench<'a> {
         let hooks = StudyHooks {
             stop: self.hooks.stop,
             progress: Some(&show),
-            histories: Some(&self.histories),
+            model: Some(&self.model),
         };
         let study = study(&scenario, &inputs, hooks).map_err(|e| e.to_string())?;
         self.refs.fetch_add(study.simulated_refs, Ordering::Relaxed);
@@ -68,6 +69,32 @@ impl<'a> Bench<'a> {
             false => Err("interrupted".to_owned()),
         }
     }
+}
+
+/// What a case comes to.
+///
+/// # Errors
+/// Why there is no outcome, in words.
+pub(crate) fn outcome(
+    model: &Model,
+    case: &Case,
+    (stop, refs): (Option<&AtomicBool>, &AtomicU64),
+) -> Result<Outcome, String> {
+    if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+        return Err("interrupted".to_owned());
+    }
+    let watch = Watch {
+        stop,
+        progress: None,
+    };
+    let outcome = model.run(case, watch).map_err(|e| e.to_string())?;
+    refs.fetch_add(outcome.refs, Ordering::Relaxed);
+    Ok(outcome)
+}
+
+/// The seed of a run's machine.
+pub(crate) fn machine_seed(seed: u64) -> u64 {
+    mix(&[seed, 1])
 }
 
 /// A policy's results.

@@ -13,7 +13,6 @@ mod dulo;
 mod experiment;
 mod guest;
 mod hvr;
-mod kept;
 mod mfc;
 mod programs;
 mod rainbow;
@@ -23,10 +22,12 @@ pub mod verdict;
 
 use std::{
     path::{Path, PathBuf},
-    sync::atomic::AtomicBool,
+    sync::{Arc, atomic::AtomicBool},
 };
 
 use piebald_report::Reproduction;
+use piebald_sim::Model;
+use piebald_store::Store;
 
 pub use guest::{guest_targets, reproduce_guest};
 pub use programs::{ProgramsError, StandIn, Wanted, stand_ins};
@@ -99,11 +100,6 @@ impl System {
         }
     }
 
-    /// Whether its runs can be kept from one command to the next.
-    pub const fn keeps(self) -> bool {
-        matches!(self, Self::Hvr)
-    }
-
     /// Programs that stand in for the paper's and are recorded; none if its inputs are traces, or
     /// in a list of its own.
     ///
@@ -135,9 +131,6 @@ pub struct Options {
     /// Mixes of a list that a row takes, the first ones, instead of the form's number; only of
     /// systems with [`System::mixes`].
     pub mixes: Option<u64>,
-    /// The folder where runs are kept from one command to the next; only of systems with
-    /// [`System::keeps`].
-    pub keep: Option<PathBuf>,
 }
 
 impl Options {
@@ -162,6 +155,15 @@ pub struct Hooks<'a> {
     pub progress: Option<&'a Show<'a>>,
     /// Gets recordings of stand-ins.
     pub record: &'a Recorder<'a>,
+    /// Where outcomes of runs are kept from one command to the next.
+    pub store: Option<&'a Arc<Store>>,
+}
+
+impl Hooks<'_> {
+    /// A model that keeps so many states of aged memory, with the store.
+    pub(crate) fn model(&self, histories: usize) -> Model {
+        Model::keeping(histories).with_store(self.store.cloned())
+    }
 }
 
 /// Why a reproduction failed as a whole.
@@ -173,9 +175,6 @@ pub enum ReproduceError {
     /// The list of inputs is wrong.
     #[error("{0}")]
     Inputs(String),
-    /// The runs that were kept cannot be read.
-    #[error("--keep: {0}")]
-    Kept(String),
     /// A machine cannot be built.
     #[error("machine: {0}")]
     Machine(String),

@@ -3,7 +3,7 @@
 use piebald_hw::spec::MachineSpec;
 use piebald_units::{CoreId, CoreSet, Picos};
 
-use crate::reads::Reads;
+use crate::{draws::step, reads::Reads};
 
 /// Distances that have a cost of their own: 0 to 3 hops. What is farther costs as 3.
 pub const NR_HOPS: usize = 4;
@@ -33,13 +33,7 @@ impl Threads {
             return CoreId(0);
         };
         let parts = [program as u64, u64::from(thread)];
-        let drawn = parts.into_iter().fold(seed, |h, part| {
-            // SplitMix64's finaliser.
-            let mut z = (h ^ part).wrapping_add(0x9E37_79B9_7F4A_7C15);
-            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            z ^ (z >> 31)
-        });
+        let drawn = parts.into_iter().fold(seed, step);
         let nth = drawn % u64::from(cores.len()).max(1);
         cores.iter().nth(nth as usize).unwrap_or(CoreId(0))
     }

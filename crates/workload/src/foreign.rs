@@ -1,5 +1,7 @@
 //! Memory traces of other tools as programs.
 
+use std::sync::OnceLock;
+
 use piebald_trace::foreign::{ForeignThread, ForeignTrace, Identity};
 use piebald_units::op::{Filled, MemRef, Next, OpSource, RefKind, SpawnKind, SysOp};
 
@@ -21,6 +23,7 @@ pub struct Foreign {
     trace: ForeignTrace,
     identities: Vec<Identity>,
     refs: u64,
+    identity: OnceLock<Option<String>>,
 }
 
 impl Foreign {
@@ -35,6 +38,7 @@ impl Foreign {
             trace,
             identities: Vec::new(),
             refs: 0,
+            identity: OnceLock::new(),
         };
         for thread in 0..program.trace.threads() {
             let mut source = program.source(thread)?;
@@ -105,6 +109,11 @@ impl Foreign {
 }
 
 impl Program for Foreign {
+    fn identity(&self) -> Option<String> {
+        let known = || self.trace.identity().ok().map(|text| format!("trace {text}"));
+        self.identity.get_or_init(known).clone()
+    }
+
     fn name(&self) -> &str {
         &self.name
     }

@@ -54,4 +54,11 @@ pub trait Program: Send + Sync {
     fn files(&self) -> Vec<(FileId, u64)> {
         Vec::new()
     }
+
+    /// All that its threads' references and calls depend on, besides the code of the rooms from here
+    /// down: inputs by the sums of their bytes, and options. A program whose code lies elsewhere adds
+    /// that, too. `None` = it is not known, and outcomes with this program are not kept.
+    fn identity(&self) -> Option<String> {
+        None
+    }
 }

@@ -90,6 +90,12 @@ impl Program for Recorded {
         Ok(Box::new(source))
     }
 
+    fn identity(&self) -> Option<String> {
+        // One that cannot be read now fails when it is run.
+        let digest = self.recording.digest().ok()?;
+        Some(format!("recording {digest} {:?}", self.options))
+    }
+
     fn files(&self) -> Vec<(FileId, u64)> {
         let files = self.recording.files().unwrap_or_default();
         files.iter().map(|f| (f.file, f.ident.size)).collect()

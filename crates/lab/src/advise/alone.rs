@@ -2,7 +2,7 @@
 
 use piebald_experiment::{Alone, Goal, PolicyColors};
 use piebald_sim::{
-    CurveRequest, Outcome, Progress, SimError,
+    CurveRequest, Model, Outcome, Progress, SimError,
     rooms::{
         hw::MissCurve,
         os_model::kernel::{KernelError, OnLimit},
@@ -204,7 +204,8 @@ impl Runs<'_> {
         }
         let job = alone(self.program);
         let jobs = [job];
-        let lab = Lab::new(&scenario, question.inputs, self.hooks, &jobs);
+        let own = Model::keeping(1);
+        let lab = Lab::new(&scenario, question.inputs, self.hooks, (&jobs, &own));
         let report = |p: Progress| (self.show)(p.refs);
         match lab.simulate(job, &report, curve) {
             Err(StudyError::Run {

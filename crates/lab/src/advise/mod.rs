@@ -19,9 +19,12 @@ use piebald_experiment::{Advise, Frames, Goal, PolicyColors};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use piebald_report::{Role, Study};
-use piebald_sim::rooms::{
-    hw::{Machine, Options, spec::MachineSpec},
-    policy::color_map::ColorMap,
+use piebald_sim::{
+    Model,
+    rooms::{
+        hw::{Machine, Options, spec::MachineSpec},
+        policy::color_map::ColorMap,
+    },
 };
 use piebald_units::{Color, ColorAsk, ColorSet, LINE_SHIFT};
 use rayon::prelude::*;
@@ -30,7 +33,6 @@ use self::alone::Found;
 use crate::{
     colors::map_of,
     jobs::{Job, Phase, groups, jobs, members, planned_refs},
-    kernels::Histories,
     prepare::Prepared,
     scenario::{Policy, Scenario},
     study::{Hooks, StudyError, run_all},
@@ -67,9 +69,9 @@ pub(crate) fn study(
 ) -> Result<Study, StudyError> {
     let mut question = Question::new(scenario, inputs, request)?;
     // All runs alone begin with one history.
-    let own_history = Histories::keeping(1);
+    let own = Model::keeping(rayon::current_num_threads() + 1);
     let hooks = Hooks {
-        histories: hooks.histories.or(Some(&own_history)),
+        model: hooks.model.or(Some(&own)),
         ..hooks
     };
     let programs = question.programs();

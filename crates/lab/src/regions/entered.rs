@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use piebald_sim::rooms::workload::{Program, ProgramError, Recorded};
+use piebald_store::digest;
 use piebald_units::{
     PAGE_SIZE, VirtAddr,
     op::{Backing, Filled, MemRef, Next, OpSource, RefKind, SysOp},
@@ -62,6 +63,14 @@ impl Entered {
 }
 
 impl Program for Entered {
+    fn identity(&self) -> Option<String> {
+        // Its code lies outside the rooms that an epoch stands for.
+        let code = digest(include_bytes!("entered.rs"));
+        let touches = digest(format!("{:?}", self.touches).as_bytes());
+        let inner = self.inner.identity()?;
+        Some(format!("entered {code} {touches} {} {inner}", self.midway))
+    }
+
     fn name(&self) -> &str {
         self.inner.name()
     }

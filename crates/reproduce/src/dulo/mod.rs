@@ -205,6 +205,7 @@ mod tests {
             stop: None,
             progress: None,
             record: &record,
+            store: None,
         };
         let done = reproduce(&options, hooks).unwrap_or_else(|e| panic!("{e}"));
         let ids: Vec<&str> = done.targets.iter().map(|t| t.id.as_str()).collect();

@@ -224,6 +224,7 @@ mod tests {
             stop: None,
             progress: None,
             record: &none,
+            store: None,
         };
         let options = Options::default();
         for (system, part) in [

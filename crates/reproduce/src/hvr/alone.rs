@@ -7,22 +7,19 @@ use std::{
 };
 
 use piebald_lab::{
-    Histories,
     colors::color_map,
-    mixes::{
-        ColorSetup, MixFrames, MixMachine, MixMemory, ProgramSetup, Region, Stay, kernel, together,
-    },
     rooms::{
-        hw::{Features, spec::MachineSpec},
+        hw::spec::MachineSpec,
         policy::hvr::{Borders, Class, Timed},
     },
 };
 use piebald_report::Sample;
+use piebald_sim::{Boot, Case, ColorSetup, FrameRule, Model, ProgramSetup, Region, Stay};
 use piebald_units::{ColorAsk, ColorSet, CoreSet, Picos};
 use rayon::prelude::*;
 
 use super::programs::{Program, Ready};
-use crate::experiment::{draw, share_of};
+use crate::experiment::{draw, machine_seed, outcome, share_of};
 
 /// Parts of the cache that programs are given.
 pub const EIGHTHS: u32 = 8;
@@ -158,7 +155,7 @@ pub fn profiles(
     (stop, refs): (Option<&AtomicBool>, &AtomicU64),
     show: &Show<'_>,
 ) -> Vec<Result<Profile, String>> {
-    let histories = Histories::keeping(form.repetitions as usize + 1);
+    let model = Model::keeping(form.repetitions as usize + 1);
     let jobs: Vec<(usize, u32)> = (0..programs.len())
         .flat_map(|p| (0..form.repetitions).map(move |r| (p, r)))
         .collect();
@@ -167,7 +164,7 @@ pub fn profiles(
         let sweep = Sweep {
             spec,
             form,
-            histories: &histories,
+            model: &model,
             stop,
             refs,
         };
@@ -195,7 +192,7 @@ pub fn profiles(
 struct Sweep<'a> {
     spec: &'a MachineSpec,
     form: &'a Form,
-    histories: &'a Histories,
+    model: &'a Model,
     stop: Option<&'a AtomicBool>,
     refs: &'a AtomicU64,
 }
@@ -225,9 +222,6 @@ impl Sweep<'_> {
         seed: u64,
         eighths: u32,
     ) -> Result<Region, String> {
-        if self.stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
-            return Err("interrupted".to_owned());
-        }
         let map = color_map(self.spec)?;
         let all = map.colors();
         if all % EIGHTHS != 0 {
@@ -236,9 +230,6 @@ impl Sweep<'_> {
                 self.spec.name
             ));
         }
-        let memory = MixMemory::Aged(draw(seed, "memory", 0));
-        let frames = MixFrames::Reserved(Box::new(map));
-        let kernel = kernel(self.spec, &frames, memory, None, None, self.histories)?;
         let own = ColorSet::first(all / EIGHTHS * eighths);
         let refs = self.form.warmup_refs + self.form.budget_refs;
         // A program that is met late must not end: it is met where this much is left.
@@ -265,10 +256,9 @@ impl Sweep<'_> {
             budget: self.form.budget_refs,
             each: false,
         };
-        let machine = MixMachine::new(self.spec, Features::ALL);
-        let outcome = together(machine, kernel, [Vec::new(), vec![setup]], seed, self.stop);
-        let outcome = outcome.map_err(|e| e.to_string())?;
-        self.refs.fetch_add(outcome.refs, Ordering::Relaxed);
+        let boot = Boot::new(FrameRule::Owned(map), Some(draw(seed, "memory", 0)));
+        let case = Case::new(self.spec, boot, vec![setup], machine_seed(seed));
+        let outcome = outcome(self.model, &case, (self.stop, self.refs))?;
         let first = outcome.programs.into_iter().next();
         first
             .map(|p| p.region)

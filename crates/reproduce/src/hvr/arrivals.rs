@@ -1,18 +1,11 @@
 //! Programs that come and go (H-14), and what HVR costs (H-16).
 
-use std::sync::atomic::Ordering;
-
-use piebald_lab::{
-    mixes::{
-        Course, MixFrames, MixMachine, MixMemory, Observed, Outcome, ProgramSetup, Stay,
-        SysMonConfig, kernel, together,
-    },
-    rooms::{
-        hw::Features,
-        policy::hvr::{Class, MonitorConfig, Policy},
-    },
+use piebald_lab::rooms::{
+    os_model::kernel::{Observed, SysMonConfig},
+    policy::hvr::{Class, MonitorConfig, Policy},
 };
 use piebald_report::{PaperFigure, Published, Sample, TargetKind};
+use piebald_sim::{Boot, Case, Course, FrameRule, Outcome, ProgramSetup, Stay};
 use piebald_units::Picos;
 use rayon::prelude::*;
 
@@ -23,7 +16,7 @@ use super::{
     ways::{Way, frames},
 };
 use crate::{
-    experiment::draw,
+    experiment::{draw, machine_seed},
     row::{Found, Row, curve, figure, mean},
 };
 
@@ -159,7 +152,7 @@ pub(super) fn run(
         ..Course::default()
     };
     let mut frames = frames(way);
-    if let (MixFrames::Managed(managed), Classes::Found) = (&mut frames, classes) {
+    if let (FrameRule::Managed(managed), Classes::Found) = (&mut frames, classes) {
         managed.sysmon = Some(SysMonConfig {
             time_scale: u32::try_from(scale).map_err(|e| e.to_string())?,
             seed,
@@ -171,24 +164,17 @@ pub(super) fn run(
 
 fn course(
     runs: &Runs<'_>,
-    frames: &MixFrames,
+    frames: &FrameRule,
     setups: Vec<ProgramSetup>,
     (seed, course): (u64, Course),
 ) -> Result<Outcome, String> {
     let bench = &runs.bench;
-    if bench.stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
-        return Err("interrupted".to_owned());
-    }
-    let memory = MixMemory::Aged(draw(seed, "memory", 0));
-    let kernel = kernel(bench.spec, frames, memory, None, None, &bench.histories)?;
-    let machine = MixMachine {
+    let boot = Boot::new(frames.clone(), Some(draw(seed, "memory", 0)));
+    let case = Case {
         course: Some(course),
-        ..MixMachine::new(bench.spec, Features::ALL)
+        ..Case::new(bench.spec, boot, setups, machine_seed(seed))
     };
-    let outcome = together(machine, kernel, [Vec::new(), setups], seed, bench.stop);
-    let outcome = outcome.map_err(|e| e.to_string())?;
-    bench.refs.fetch_add(outcome.refs, Ordering::Relaxed);
-    Ok(outcome)
+    bench.outcome(&case)
 }
 
 /// Instructions of each program for one of its references, over a whole run.
@@ -496,7 +482,7 @@ fn walk_of(runs: &Runs<'_>, name: &str) -> Result<(f64, f64), String> {
     let bench = &runs.bench;
     let at = bench.programs.iter().position(|p| p.name == name);
     let at = at.ok_or_else(|| format!("{name}: no such program"))?;
-    let MixFrames::Managed(mut managed) = frames(Way::Hvr) else {
+    let FrameRule::Managed(mut managed) = frames(Way::Hvr) else {
         return Err("HVR has no manager: a defect".to_owned());
     };
     managed.sysmon = Some(SysMonConfig {
@@ -504,7 +490,7 @@ fn walk_of(runs: &Runs<'_>, name: &str) -> Result<(f64, f64), String> {
         seed: bench.seed,
         ..SysMonConfig::default()
     });
-    let frames = MixFrames::Managed(managed);
+    let frames = FrameRule::Managed(managed);
     let interval = SAMPLE.0 / TIME_SCALE;
     let watched = |until: u64| -> Result<Outcome, String> {
         let refs = until / 1000 * REFS_EACH_NS;

@@ -4,34 +4,35 @@ use std::{
     collections::HashMap,
     path::PathBuf,
     sync::{
-        Mutex, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
 use piebald_lab::{
-    Histories,
     colors::vertical_map,
-    mixes::{ColorSetup, MixFrames, MixMachine, MixMemory, ProgramSetup, Stay, kernel, together},
     rooms::{
-        hw::{Features, spec::MachineSpec},
+        hw::spec::MachineSpec,
         os_model::kernel::OnLimit,
         policy::hvr::Class,
     },
 };
 use piebald_report::Sample;
+use piebald_sim::{
+    Boot, Case, ColorSetup, FrameRule, Model, Outcome, ProgramSetup, Stay,
+};
+use piebald_store::Store;
 use piebald_units::{ColorAsk, ColorSet, CoreSet, Picos};
 use rayon::prelude::*;
 
 use super::{
     alone::per_mille,
-    keep::Keeper,
     programs::{Program, Ready},
     today, utility,
     ways::{Way, by_eighths, eighths_of_cache, frames, with_bus},
 };
 use crate::{
-    experiment::{draw, share_of},
+    experiment::{draw, machine_seed, outcome, share_of},
     row::Found,
 };
 
@@ -151,15 +152,15 @@ pub(super) struct Bench<'a> {
     pub seed: u64,
     pub stop: Option<&'a AtomicBool>,
     pub progress: Option<&'a crate::Show<'a>>,
-    pub histories: Histories,
+    pub model: Model,
+    /// Where the outcomes of its runs are kept.
+    pub store: Option<&'a Arc<Store>>,
     pub done: Mutex<HashMap<Key, Known>>,
     /// Programs that are ready, by their place, the seed and the references that are wanted.
     pub ready: Mutex<HashMap<(usize, u64, u64), Ready>>,
     pub refs: AtomicU64,
     /// Programs alone have their miss curves measured, by the colours of the paper's machine.
     pub curves: bool,
-    /// Where runs are kept from one command to the next.
-    pub keep: Option<&'a Keeper>,
 }
 
 impl<'a> Bench<'a> {
@@ -167,7 +168,7 @@ impl<'a> Bench<'a> {
     pub(super) fn anew(&self) -> Bench<'a> {
         Bench {
             inputs: self.inputs.clone(),
-            histories: Histories::keeping(4),
+            model: Model::keeping(4).with_store(self.store.cloned()),
             done: Mutex::default(),
             ready: Mutex::default(),
             refs: AtomicU64::new(0),
@@ -215,16 +216,18 @@ impl Bench<'_> {
         });
         let ended = AtomicU64::new(0);
         keys.par_iter().with_max_len(1).for_each(|key| {
-            let found = match self.keep {
-                Some(keeper) => keeper.of_run(self, key, || self.run(key)),
-                None => self.run(key),
-            };
+            let found = self.run(key);
             self.lock().insert(key.clone(), found);
             let ended = ended.fetch_add(1, Ordering::Relaxed) + 1;
             if let Some(show) = self.progress {
                 show("mixes", ended, keys.len() as u64);
             }
         });
+    }
+
+    /// What a case comes to.
+    pub(super) fn outcome(&self, case: &Case) -> Result<Outcome, String> {
+        outcome(&self.model, case, (self.stop, &self.refs))
     }
 
     /// References performed so far.
@@ -341,8 +344,6 @@ impl Bench<'_> {
         let seed = self.seed.wrapping_add(u64::from(*repetition));
         let spec = with_bus(self.spec, *bus);
         let (frames, own) = self.frames_of(*way, mix, &spec)?;
-        let memory = MixMemory::Aged(draw(seed, "memory", 0));
-        let kernel = kernel(&spec, &frames, memory, None, None, &self.histories)?;
         let mut places: Vec<u16> = CORES[..mix.members.len().max(4)].to_vec();
         let mut setups = Vec::new();
         let refs = self.warmup + self.budget;
@@ -367,13 +368,11 @@ impl Bench<'_> {
             };
         }
         let is_curve = self.curves && mix.members.len() == 1 && !is_threaded;
-        let machine = MixMachine {
+        let boot = Boot::new(frames, Some(draw(seed, "memory", 0)));
+        let outcome = self.outcome(&Case {
             curve: is_curve.then(utility::request),
-            ..MixMachine::new(&spec, Features::ALL)
-        };
-        let outcome = together(machine, kernel, [Vec::new(), setups], seed, self.stop);
-        let outcome = outcome.map_err(|e| e.to_string())?;
-        self.refs.fetch_add(outcome.refs, Ordering::Relaxed);
+            ..Case::new(&spec, boot, setups, machine_seed(seed))
+        })?;
         let cycle_ps = 1e12 / spec.core.clock.0 as f64;
         let regions = outcome.programs.iter().map(|p| &p.region);
         let did = regions.map(|r| {
@@ -408,7 +407,7 @@ impl Bench<'_> {
         way: Way,
         mix: &Mix,
         spec: &MachineSpec,
-    ) -> Result<(MixFrames, Vec<(ColorSet, bool)>), String> {
+    ) -> Result<(FrameRule, Vec<(ColorSet, bool)>), String> {
         let (map, own) = match way {
             Way::Cut(cut) => {
                 let map = vertical_map(spec)?;
@@ -422,7 +421,7 @@ impl Bench<'_> {
             }
             _ => return Ok((frames(way), Vec::new())),
         };
-        Ok((MixFrames::Reserved(Box::new(map)), own))
+        Ok((FrameRule::Owned(map), own))
     }
 
     /// The colours of each program of a mix by the curves of its programs alone.
@@ -508,10 +507,95 @@ fn is_apart(parts: &[(Option<Class>, ColorSet)]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use std::path::Path;
+
+    use piebald_lab::rooms::hw::presets;
+    use piebald_sim::EPOCH;
     use piebald_units::Color;
 
     use super::*;
+    use crate::{
+        Hooks, Options,
+        hvr::{
+            form::Form,
+            programs::{Program, parse},
+            rows::Runs,
+            ways::{BUS, Way},
+        },
+    };
+
+    /// Two built-in programs, one that fits everywhere and a stream.
+    pub(in super::super) fn programs() -> Vec<Program> {
+        let entry = |name: &str, builtin: &str| {
+            format!(
+                "[[program]]\nname = \"{name}\"\nstands_for = \"\"\nclass = \"\"\n\
+                 builtin = \"{builtin}\"\nwhy = \"small enough to be run in a test\"\n"
+            )
+        };
+        let [a, b] = [entry("small", "gups:64KiB"), entry("stream", "triad:1MiB")];
+        parse(&format!("schema = 1\n{a}{b}")).expect("a list")
+    }
+
+    /// All that the mix of both programs gives with these settings.
+    fn ran(store: Option<&Arc<Store>>, spec: &MachineSpec, seed: u64) -> String {
+        let programs = programs();
+        let options = Options {
+            quick: true,
+            seed,
+            budget_refs: Some(2000),
+            ..Options::default()
+        };
+        let nobody = |_: &crate::Wanted<'_>, _: &Path| Err("nothing is recorded".to_owned());
+        let hooks = Hooks {
+            stop: None,
+            progress: None,
+            record: &nobody,
+            store,
+        };
+        let classes = [Some(Class::Ccf), Some(Class::Llct)];
+        let list = (&programs[..], &classes[..], &[1.0, 0.5][..]);
+        let form = Form::new(&options);
+        let runs = Runs::new(spec, list, form, &options, hooks);
+        let mix = Mix {
+            name: "t",
+            number: 0,
+            members: vec![(0, 0), (1, 0)],
+        };
+        let ways = [Way::Linux, Way::Hvr];
+        runs.bench.prepare(std::slice::from_ref(&mix), &ways, BUS);
+        let alone = mix.members.iter().map(|m| (Way::Linux, Mix::alone(*m)));
+        let keys = ways.map(|way| (way, mix.clone())).into_iter().chain(alone);
+        let done = runs.bench.done.lock().expect("no run failed");
+        let of = |(way, mix)| done[&(way, mix, 0, BUS)].clone().expect("it ran");
+        let all: Vec<Ran> = keys.map(of).collect();
+        assert!(all[1].parts.len() == 2 && all[0].did.len() == 2, "{all:?}");
+        format!("{all:?} {}", runs.refs())
+    }
+
+    #[test]
+    fn what_was_kept_is_what_was_run_and_only_of_the_same_code_and_settings() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let spec = presets::load("i7-860").expect("the machine");
+        let open = |epoch| Arc::new(Store::open(folder.path(), epoch).expect("a store"));
+        let found = |store: &Store| (store.tally().found, store.tally().kept);
+        let without = ran(None, &spec, 1);
+        let store = open(EPOCH);
+        assert_eq!(ran(Some(&store), &spec, 1), without);
+        assert_eq!(found(&store), (0, 4));
+        let store = open(EPOCH);
+        assert_eq!(ran(Some(&store), &spec, 1), without);
+        assert_eq!(found(&store), (4, 0));
+        let seeded = ran(Some(&store), &spec, 2);
+        assert_ne!(seeded, without);
+        let mut other = spec.clone();
+        other.cache[1].ways *= 2;
+        assert_ne!(ran(Some(&store), &other, 1), without);
+        assert_eq!(found(&store), (4, 8));
+        let store = open("other code");
+        assert_eq!(ran(Some(&store), &spec, 1), without);
+        assert_eq!(found(&store), (0, 4));
+    }
 
     #[test]
     fn mixes_have_what_is_wanted_and_repeat_only_what_is_short() {

@@ -18,7 +18,6 @@ mod counters;
 mod eighths;
 mod fit;
 mod form;
-mod keep;
 mod mixes;
 mod moves;
 mod online;
@@ -41,7 +40,6 @@ use piebald_report::{PaperFigure, REPRODUCTION_SCHEMA, Reproduction, Target, Tar
 
 use crate::{Hooks, Options, ReproduceError, System, row::Row};
 use form::Form;
-use keep::Keeper;
 use rows::Runs;
 
 /// Ids of the targets, in order.
@@ -150,15 +148,8 @@ pub(crate) fn reproduce(
     let spec = presets::load("i7-860").map_err(|e| ReproduceError::Machine(e.to_string()))?;
     let form = Form::new(options);
     let shares: Vec<f64> = paces.iter().map(|p| form.share(*p)).collect();
-    let keeper = options.keep.as_deref().map(Keeper::open).transpose();
-    let keeper = keeper.map_err(ReproduceError::Kept)?;
-    let runs = Runs::new(
-        &spec,
-        (&list, &classes, &shares),
-        form,
-        options,
-        (hooks, keeper.as_ref()),
-    );
+    let list = (&list[..], &classes[..], &shares[..]);
+    let runs = Runs::new(&spec, list, form, options, hooks);
     let mut figures = Vec::new();
     let not_run = |(id, title, kind): &Named, why: &str| {
         let mut row = Row::new(id, title, *kind);
@@ -189,7 +180,7 @@ pub(crate) fn reproduce(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         budget_refs: form.budget,
         warmup_refs: form.warmup,
-        conditions: conditions(&form, keeper.as_ref()),
+        conditions: conditions(&form),
         targets: in_order.filter_map(|id| targets.remove(*id)).collect(),
         figures,
         simulated_refs: runs.refs(),
@@ -199,7 +190,7 @@ pub(crate) fn reproduce(
     })
 }
 
-fn conditions(form: &Form, keeper: Option<&Keeper>) -> Vec<String> {
+fn conditions(form: &Form) -> Vec<String> {
     let mut all = vec![
         "i7-860 as it is; Linux: the stock allocator after ageing; the policies: the coloured buddy \
          over bits 14, 15, 16, 21 and 22 (cache-only: 16 to 18), aged alike."
@@ -221,7 +212,6 @@ fn conditions(form: &Form, keeper: Option<&Keeper>) -> Vec<String> {
     all.extend(
         (form.most).map(|n| format!("Of each list of mixes no more than the first {n} are run.")),
     );
-    all.extend(keeper.map(|k| k.tally().told()));
     all
 }
 

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::{
         Hooks, Options, Wanted,
-        hvr::{form::Form, keep::tests::programs},
+        hvr::{form::Form, mixes::tests::programs},
     };
 
     #[test]
@@ -150,10 +150,11 @@ mod tests {
             stop: None,
             progress: None,
             record: &nobody,
+            store: None,
         };
         let list = (&programs[..], &[Some(Class::Ccf); 2][..], &[1.0; 2][..]);
         let form = Form::new(&options);
-        let runs = Runs::new(&spec, list, form, &options, (hooks, None));
+        let runs = Runs::new(&spec, list, form, &options, hooks);
         let mix = Mix {
             name: "t",
             number: 0,

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashSet,
-    path::{Path, PathBuf},
+    path::Path,
     sync::Arc,
 };
 
@@ -201,16 +201,6 @@ fn count(key: &str, text: Option<&str>) -> Result<u64, String> {
 }
 
 impl Program {
-    /// Where its recording is; `None` if it is built in.
-    pub fn recording(&self, inputs: &Path) -> Option<PathBuf> {
-        match self.source {
-            Source::Recorded { .. } => {
-                Some(inputs.join(RECORDED).join(format!("{}.pbr", self.name)))
-            }
-            Source::Builtin(_) => None,
-        }
-    }
-
     /// Makes it ready to be run: opens its recording, or executes it, with `seed` and `refs`
     /// references of each thread after its set-up. Recordings depend on neither.
     ///
@@ -403,7 +393,6 @@ mod tests {
         let list = list();
         let find = |name: &str| list.iter().find(|p| p.name == name);
         let chase = find("gups-middle").unwrap_or_else(|| panic!("no gups-middle"));
-        assert_eq!(chase.recording(Path::new("x")), None);
         let ready = chase.ready(Path::new("/nowhere"), 7, 1000);
         let ready = ready.unwrap_or_else(|e| panic!("{e}"));
         assert!(!ready.marks_ready && ready.prime > 0 && ready.spread == 0);

@@ -8,19 +8,15 @@ use std::{
     },
 };
 
-use piebald_lab::{
-    Histories,
-    rooms::{
-        hw::spec::MachineSpec,
-        policy::hvr::{Class, Policy},
-    },
+use piebald_lab::rooms::{
+    hw::spec::MachineSpec,
+    policy::hvr::{Class, Policy},
 };
 use piebald_report::{PaperFigure, Sample, TargetKind};
 
 use super::{
     Given,
     form::Form,
-    keep::Keeper,
     mixes::{Bench, Mix},
     moves,
     programs::Program,
@@ -54,7 +50,7 @@ impl<'a> Runs<'a> {
         (programs, classes, shares): (&'a [Program], &'a [Option<Class>], &'a [f64]),
         form: Form,
         options: &Options,
-        (hooks, keep): (Hooks<'a>, Option<&'a Keeper>),
+        hooks: Hooks<'a>,
     ) -> Self {
         Self {
             bench: Bench {
@@ -70,12 +66,12 @@ impl<'a> Runs<'a> {
                 seed: options.seed,
                 stop: hooks.stop,
                 progress: hooks.progress,
-                histories: Histories::keeping(KEPT),
+                model: hooks.model(KEPT),
+                store: hooks.store,
                 done: Mutex::new(HashMap::new()),
                 ready: Mutex::new(HashMap::new()),
                 refs: AtomicU64::new(0),
                 curves: true,
-                keep,
             },
             form,
         }

@@ -1,13 +1,11 @@
 //! Utility-based partitioning (UVP) of a mix: curves of its programs at their drawn places, and
 //! the colours that follow from them (protocol).
 
-use piebald_lab::{
-    mixes::{CurveRequest, ProgramOutcome},
-    rooms::policy::{
-        color_map::{BitClass, ColorMap},
-        hvr::utility::{Groups, divide},
-    },
+use piebald_lab::rooms::policy::{
+    color_map::{BitClass, ColorMap},
+    hvr::utility::{Groups, divide},
 };
+use piebald_sim::{CurveRequest, ProgramOutcome};
 use piebald_units::ColorSet;
 
 /// Of each `1 << SHIFT` sets of a group one is looked at: 32 of 256.

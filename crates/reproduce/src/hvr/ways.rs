@@ -1,15 +1,13 @@
 //! What mixes can be run under, and the frames and colours of each way.
 
-use piebald_lab::{
-    mixes::{Managed, MixFrames},
-    rooms::{
-        hw::spec::MachineSpec,
-        policy::{
-            color_map::{BitClass, ColorMap},
-            hvr::{Config, Framework, Interleave, Policy},
-        },
+use piebald_lab::rooms::{
+    hw::spec::MachineSpec,
+    policy::{
+        color_map::{BitClass, ColorMap},
+        hvr::{Config, Framework, Interleave, Policy},
     },
 };
+use piebald_sim::{FrameRule, Managed};
 use piebald_units::{ColorSet, Picos};
 
 use super::{today::Cut, utility};
@@ -51,19 +49,19 @@ impl Way {
 pub(super) const BUS: u32 = 1333;
 
 /// The frames of a way.
-pub(super) fn frames(way: Way) -> MixFrames {
+pub(super) fn frames(way: Way) -> FrameRule {
     let (framework, map) = match way {
         // The second and third have colours that `frames_of` gives.
-        Way::Linux | Way::Eighths(_) | Way::Cut(_) => return MixFrames::Stock,
+        Way::Linux | Way::Eighths(_) | Way::Cut(_) => return FrameRule::Stock,
         // Its three bits do not fit into the allocator's 32 colours.
         Way::Fixed(Policy::CacheOnly) => (Framework::Fixed(Policy::CacheOnly), by_eighths()),
         Way::Fixed(policy) | Way::Among(policy) => (Framework::Fixed(policy), colors(&[16])),
-        Way::Uvp => return MixFrames::Reserved(Box::new(utility::map())),
+        Way::Uvp => return FrameRule::Owned(utility::map()),
         Way::Svp => (Framework::Static, colors(&[16])),
         Way::Coalescing => (Framework::Coalescing, colors(&[16])),
         Way::Hvr => (Framework::Hvr, colors(&[16])),
     };
-    MixFrames::Managed(Box::new(Managed {
+    FrameRule::Managed(Box::new(Managed {
         map,
         config: Config {
             framework,
@@ -147,7 +145,7 @@ mod tests {
     #[test]
     fn every_way_has_the_colors_that_it_needs() {
         for policy in Policy::ALL {
-            let MixFrames::Managed(managed) = frames(Way::Fixed(policy)) else {
+            let FrameRule::Managed(managed) = frames(Way::Fixed(policy)) else {
                 panic!("{policy}");
             };
             let colors = if policy == Policy::CacheOnly { 128 } else { 32 };

@@ -2,6 +2,7 @@
 //! emptied.
 
 use piebald_lab::rooms::workload::{Program, ProgramError};
+use piebald_store::digest;
 use piebald_units::{
     FileId, VirtAddr,
     op::{Access, Backing, Filled, MemRef, Next, OpSource, RefKind, SysOp},
@@ -66,6 +67,11 @@ impl Once {
 }
 
 impl Program for Once {
+    fn identity(&self) -> Option<String> {
+        let code = digest(include_bytes!("once.rs"));
+        Some(format!("once {code} {} {}", self.size, self.emptied))
+    }
+
     fn name(&self) -> &str {
         "once"
     }

@@ -10,26 +10,24 @@ use std::{
 };
 
 use piebald_lab::{
-    Histories,
-    mixes::{
-        self, ColorSetup, MixFrames, MixMachine, MixMemory, ProgramSetup, Reads, Region, Stay,
-        Threads,
-    },
     rooms::{
-        hw::{Features, spec::MachineSpec},
+        hw::spec::MachineSpec,
         policy::mfc::{Config, MinRead, Second},
         trace::recording::ReplayOptions,
         workload::{Builtin, Library, Program},
     },
 };
 use piebald_report::Sample;
+use piebald_sim::{
+    Boot, Case as Run, ColorSetup, FrameRule, Model, ProgramSetup, Reads, Region, Stay, Threads,
+};
 use piebald_units::{CoreSet, Picos};
 use rayon::prelude::*;
 
 use super::{form::Form, inputs::List, inputs::Work, once::Once};
 use crate::{
     Hooks, Options,
-    experiment::draw,
+    experiment::{draw, machine_seed, outcome},
     row::{Found, change},
 };
 
@@ -198,7 +196,7 @@ pub(super) struct Runs<'a> {
     hooks: Hooks<'a>,
     seed: u64,
     spec: MachineSpec,
-    histories: Histories,
+    model: Model,
     done: BTreeMap<(Case, u32), Result<Did, String>>,
     refs: AtomicU64,
 }
@@ -218,7 +216,7 @@ impl<'a> Runs<'a> {
             hooks,
             seed: options.seed,
             spec: list.machine()?,
-            histories: Histories::keeping(KEPT_HISTORIES),
+            model: hooks.model(KEPT_HISTORIES),
             done: BTreeMap::new(),
             refs: AtomicU64::new(0),
         })
@@ -322,24 +320,6 @@ impl<'a> Runs<'a> {
         (program, marks_ready): (Arc<dyn Program>, bool),
         [warmup, budget]: [u64; 2],
     ) -> Result<Did, String> {
-        if self.hooks.stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
-            return Err("interrupted".to_owned());
-        }
-        let memory = MixMemory::Aged(draw(seed, "memory", 0));
-        let frames = MixFrames::Stock;
-        let kernel = mixes::kernel(
-            &self.spec,
-            &frames,
-            memory,
-            Some(TICK),
-            None,
-            &self.histories,
-        )?;
-        let machine = MixMachine {
-            disabled_controllers: (case.controllers..CONTROLLERS).collect(),
-            threads: case.system.threads(seed),
-            ..MixMachine::new(&self.spec, Features::ALL)
-        };
         let core = &self.spec.core;
         let setup = ProgramSetup {
             name: format!("{case:?}"),
@@ -357,10 +337,16 @@ impl<'a> Runs<'a> {
             budget,
             each: true,
         };
-        let programs = [Vec::new(), vec![setup]];
-        let outcome = mixes::together(machine, kernel, programs, seed, self.hooks.stop);
-        let outcome = outcome.map_err(|e| e.to_string())?;
-        self.refs.fetch_add(outcome.refs, Ordering::Relaxed);
+        let boot = Boot {
+            tick: Some(TICK),
+            ..Boot::new(FrameRule::Stock, Some(draw(seed, "memory", 0)))
+        };
+        let run = Run {
+            disabled_controllers: (case.controllers..CONTROLLERS).collect(),
+            threads: case.system.threads(seed),
+            ..Run::new(&self.spec, boot, vec![setup], machine_seed(seed))
+        };
+        let outcome = outcome(&self.model, &run, (self.hooks.stop, &self.refs))?;
         match outcome.programs.first() {
             Some(p) if !p.region.ended_early => Ok(Did::from(&p.region)),
             _ => Err("the program ended before its measured part was over".to_owned()),
@@ -399,6 +385,7 @@ mod tests {
             stop: None,
             progress: None,
             record: &record,
+            store: None,
         };
         let mut runs = Runs::new(&list, &form, &options, hooks).unwrap_or_else(|e| panic!("{e}"));
         // Less memory: ageing 16 GiB takes its time.

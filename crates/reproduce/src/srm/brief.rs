@@ -5,6 +5,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use piebald_lab::rooms::workload::{Program, ProgramError};
+use piebald_store::digest;
 use piebald_units::{
     FileId, PAGE_SIZE,
     op::{Filled, MemRef, Next, OpSource, RefKind},
@@ -15,6 +16,8 @@ pub(super) struct Kept {
     name: String,
     files: Vec<(FileId, u64)>,
     steps: Arc<Steps>,
+    /// What they were taken from, and how.
+    identity: Option<String>,
 }
 
 /// What a thread does.
@@ -31,7 +34,7 @@ impl Kept {
     /// # Errors
     /// It cannot be read.
     pub(super) fn whole(program: &dyn Program) -> Result<Self, String> {
-        Self::filtered(program, |_| true, || {})
+        Self::filtered(program, "whole", |_| true, || {})
     }
 
     /// What counts of it if it costs nothing: each call, and each page that it touches, again after
@@ -44,14 +47,16 @@ impl Kept {
         let touched = std::cell::RefCell::new(Touched::default());
         Self::filtered(
             program,
+            "free",
             |r| touched.borrow_mut().counts(r),
             || touched.borrow_mut().forget(),
         )
     }
 
-    /// The references that `wanted` says; `event` is told of each event.
+    /// The references that `wanted` says, `how` in a word; `event` is told of each event.
     fn filtered(
         program: &dyn Program,
+        how: &str,
         wanted: impl Fn(&MemRef) -> bool,
         event: impl Fn(),
     ) -> Result<Self, String> {
@@ -77,6 +82,10 @@ impl Kept {
             name: program.name().to_owned(),
             files: program.files(),
             steps: Arc::new(steps),
+            identity: program.identity().map(|of| {
+                // Its code lies outside the rooms that an epoch stands for.
+                format!("{how} {} {of}", digest(include_bytes!("brief.rs")))
+            }),
         })
     }
 }
@@ -117,6 +126,10 @@ impl Touched {
 }
 
 impl Program for Kept {
+    fn identity(&self) -> Option<String> {
+        self.identity.clone()
+    }
+
     fn name(&self) -> &str {
         &self.name
     }

@@ -9,22 +9,22 @@ use std::{
 };
 
 use piebald_lab::{
-    Histories, colors,
-    mixes::{
-        self, ColorSetup, Files, IoUse, MixFrames, MixMachine, MixMemory, Outcome, ProgramSetup,
-        Region, Stay, Zone,
-    },
+    colors,
     rooms::{
         hw::{Features, disk, spec::MachineSpec},
         os_model::{
             file::{FileConfig, Layout},
-            kernel::{Kernel, OnLimit},
+            kernel::OnLimit,
             replace::PolicySpec,
         },
         policy::srm::Config,
     },
 };
 use piebald_report::Sample;
+use piebald_sim::{
+    Boot, Case as Run, ColorSetup, Files, FrameRule, IoUse, Model, Outcome, ProgramSetup, Region,
+    Stay, Zone,
+};
 use piebald_units::{Bytes, ColorAsk, CoreSet, Lba, Picos};
 use rayon::prelude::*;
 
@@ -36,7 +36,7 @@ use super::{
 };
 use crate::{
     Hooks, Options,
-    experiment::draw,
+    experiment::{draw, machine_seed, outcome},
     row::{Found, change},
 };
 
@@ -165,7 +165,7 @@ pub(super) struct Runs<'a> {
     shelf: Shelf<'a>,
     hooks: Hooks<'a>,
     seed: u64,
-    histories: Histories,
+    model: Model,
     done: BTreeMap<(Case, u32), Result<Done, String>>,
     refs: AtomicU64,
 }
@@ -203,7 +203,7 @@ impl<'a> Runs<'a> {
             shelf: Shelf::new(list, options, hooks),
             hooks,
             seed: options.seed,
-            histories: Histories::keeping(KEPT_HISTORIES),
+            model: hooks.model(KEPT_HISTORIES),
             done: BTreeMap::new(),
             refs: AtomicU64::new(0),
         }
@@ -296,7 +296,6 @@ impl<'a> Runs<'a> {
         if let Some(memory) = case.memory {
             spec.memory.size = Bytes(memory);
         }
-        let kernel = self.kernel(&spec, case, seed)?;
         let before = case.before.iter().map(|s| self.before(s, case, seed));
         let before = before.collect::<Result<Vec<_>, _>>()?;
         let alone = case.members.len() == 1;
@@ -314,22 +313,20 @@ impl<'a> Runs<'a> {
         if case.memory.is_some() {
             hardware.memory.size = Bytes(spec.memory.size.0.next_power_of_two());
         }
-        let machine = MixMachine::new(&hardware, features);
-        let outcome = mixes::together(machine, kernel, [before, members], seed, self.hooks.stop);
-        let outcome = outcome.map_err(|e| e.to_string())?;
-        self.refs.fetch_add(outcome.refs, Ordering::Relaxed);
+        let run = Run {
+            features,
+            before,
+            ..Run::new(&hardware, self.boot(&spec, case, seed)?, members, machine_seed(seed))
+        };
+        let outcome = outcome(&self.model, &run, (self.hooks.stop, &self.refs))?;
         done(&spec, &outcome)
     }
 
     /// The kernel with files: the seam between the systems.
-    fn kernel(&self, spec: &MachineSpec, case: &Case, seed: u64) -> Result<Kernel, String> {
-        let memory = match case.memory {
-            None => MixMemory::Aged(draw(seed, "memory", 0)),
-            Some(_) => MixMemory::Fresh,
-        };
+    fn boot(&self, spec: &MachineSpec, case: &Case, seed: u64) -> Result<Boot, String> {
         let frames = match case.setting {
-            Setting::Vanilla | Setting::Srm(_) | Setting::Bits(_) => MixFrames::Stock,
-            Setting::OneColor => MixFrames::Reserved(Box::new(colors::all_colors(spec)?)),
+            Setting::Vanilla | Setting::Srm(_) | Setting::Bits(_) => FrameRule::Stock,
+            Setting::OneColor => FrameRule::Owned(colors::all_colors(spec)?),
         };
         let mut known = spec.clone();
         if let Setting::Bits(_) = case.setting {
@@ -345,8 +342,12 @@ impl<'a> Runs<'a> {
             }),
             Setting::Vanilla | Setting::OneColor => None,
         };
-        let files = Files { zone, ..files()? };
-        mixes::kernel(spec, &frames, memory, None, Some(&files), &self.histories)
+        let aged = (case.memory.is_none()).then(|| draw(seed, "memory", 0));
+        Ok(Boot {
+            memory: Some(spec.memory.size),
+            files: Some(Files { zone, ..files()? }),
+            ..Boot::new(frames, aged)
+        })
     }
 
     fn before(&self, source: &Source, case: &Case, seed: u64) -> Result<ProgramSetup, String> {
@@ -564,6 +565,7 @@ mod tests {
             stop: None,
             progress: None,
             record: &record,
+            store: None,
         };
         let mut runs = Runs::new(&list, &form, &options, hooks);
         let case = case(setting);
@@ -598,6 +600,7 @@ mod tests {
             stop: None,
             progress: None,
             record: &record,
+            store: None,
         };
         let runs = Runs::new(&list, &form, &options, hooks);
         let source = Source::Builtin("smm:1000,nz=10000".to_owned());
@@ -628,6 +631,7 @@ mod tests {
             stop: None,
             progress: None,
             record: &record,
+            store: None,
         };
         let mut runs = Runs::new(&list, &form, &options, hooks);
         let mut case = case(Setting::Srm(16)).alone(0);

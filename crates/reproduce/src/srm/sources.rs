@@ -4,10 +4,16 @@
 use std::sync::Arc;
 
 use piebald_lab::rooms::workload::{Program, ProgramError, memory::mark};
+use piebald_store::digest;
 use piebald_units::{
     FileId, VirtAddr,
     op::{Access, Backing, Filled, MemRef, Next, OpSource, SysOp},
 };
+
+/// Stands for the code of these programs, which lies outside the rooms that an epoch stands for.
+fn code() -> String {
+    digest(include_bytes!("sources.rs"))
+}
 
 /// A program, and what is done to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,6 +39,11 @@ pub(super) enum Source {
 pub(super) struct Again(pub(super) Arc<dyn Program>);
 
 impl Program for Again {
+    fn identity(&self) -> Option<String> {
+        let code = code();
+        Some(format!("again {code} {}", self.0.identity()?))
+    }
+
     fn name(&self) -> &str {
         self.0.name()
     }
@@ -99,6 +110,10 @@ const BUFFER: VirtAddr = VirtAddr(0x1000_0000);
 pub(super) struct Reader(pub(super) Vec<(FileId, u64)>);
 
 impl Program for Reader {
+    fn identity(&self) -> Option<String> {
+        Some(format!("reader {} {:?}", code(), self.0))
+    }
+
     fn name(&self) -> &str {
         "reader"
     }
@@ -170,6 +185,11 @@ impl OpSource for ReaderSource {
 pub(super) struct Transactions(pub(super) Arc<dyn Program>);
 
 impl Program for Transactions {
+    fn identity(&self) -> Option<String> {
+        let code = code();
+        Some(format!("transactions {code} {}", self.0.identity()?))
+    }
+
     fn name(&self) -> &str {
         self.0.name()
     }
@@ -245,6 +265,11 @@ fn renumbered(file: FileId, number: u32) -> FileId {
 }
 
 impl Program for Own {
+    fn identity(&self) -> Option<String> {
+        let code = code();
+        Some(format!("own {code} {} {}", self.1, self.0.identity()?))
+    }
+
     fn name(&self) -> &str {
         self.0.name()
     }

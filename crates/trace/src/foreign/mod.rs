@@ -175,6 +175,21 @@ pub struct ForeignTrace {
 }
 
 impl ForeignTrace {
+    /// What its references depend on: format, options, and the sums of its files' bytes (BLAKE3),
+    /// all of which are read.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn identity(&self) -> std::io::Result<String> {
+        let mut text = format!("{:?} {:?}", self.format, self.options);
+        for path in &self.files {
+            let mut hasher = blake3::Hasher::new();
+            std::io::copy(&mut std::fs::File::open(path)?, &mut hasher)?;
+            text += &format!(" {}", hasher.finalize().to_hex());
+        }
+        Ok(text)
+    }
+
     /// Names the files of a trace; thread *n* is the *n*-th file.
     ///
     /// A directory stands for the files in it whose names contain `.trace`, sorted by name (and

@@ -36,6 +36,9 @@ impl Unpacker {
     }
 }
 
+/// Bytes that are read at a time when all are.
+const PART: u64 = 1 << 20;
+
 /// Named bytes with bounds-checked reads.
 pub(crate) struct Data {
     store: Store,
@@ -101,6 +104,19 @@ impl Data {
     /// A flaw of the record at `offset`.
     pub(crate) fn flaw(&self, offset: u64, (at, what): Flaw) -> ReadError {
         self.corrupt(offset.saturating_add(at as u64), what)
+    }
+
+    /// Hands over all bytes, part by part.
+    pub(crate) fn each_part(&self, mut take: impl FnMut(&[u8])) -> Result<(), ReadError> {
+        let mut buffer = Vec::new();
+        let mut at = 0;
+        while at < self.len {
+            let len = (self.len - at).min(PART) as usize;
+            self.read_into(at, len, &mut buffer)?;
+            take(&buffer);
+            at += len as u64;
+        }
+        Ok(())
     }
 
     /// Reads exactly these bytes.

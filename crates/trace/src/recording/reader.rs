@@ -31,6 +31,7 @@ pub(crate) struct Inner {
     index: Index,
     dictionaries: Mutex<HashMap<u32, Arc<Dictionary>>>,
     pub(crate) analysis: OnceLock<Arc<Analysis>>,
+    digest: OnceLock<String>,
 }
 
 impl std::fmt::Debug for Recording {
@@ -125,7 +126,25 @@ impl Recording {
             index,
             dictionaries: Mutex::default(),
             analysis: OnceLock::new(),
+            digest: OnceLock::new(),
         }))
+    }
+
+    /// The sum of its bytes (BLAKE3, in hexadecimal). All of them are read when it is first asked
+    /// for.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn digest(&self) -> Result<&str, ReadError> {
+        if let Some(known) = self.0.digest.get() {
+            return Ok(known);
+        }
+        let mut hasher = blake3::Hasher::new();
+        self.0.data.each_part(|part| {
+            hasher.update(part);
+        })?;
+        let digest = hasher.finalize().to_hex().to_string();
+        Ok(self.0.digest.get_or_init(|| digest))
     }
 
     /// Its name in messages: the path it was opened by.

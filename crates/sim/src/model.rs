@@ -1,0 +1,274 @@
+//! The model as a host: it makes the kernel that a case asks for, and runs the case.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, OnceLock, PoisonError, atomic::AtomicBool},
+};
+
+use piebald_hw::spec::MachineSpec;
+use piebald_os_model::{
+    frames::{
+        Age, BinHopping, BinHoppingConfig, Colored, ColoredConfig, Flavour, OwnedFrames,
+        RandomFrames, Stock, StockConfig,
+    },
+    kernel::{Actions, ColorConfig, Kernel, KernelConfig, Thp},
+};
+use piebald_policy::{
+    color_map::ColorMap,
+    rainbow::{self, Balance, WhenFull},
+};
+use piebald_store::{Key, Store};
+use piebald_units::{ColorAsk, CoreId, PAGE_SHIFT, Picos};
+
+use crate::{
+    case::{Boot, Case, FrameRule, hardware_threads},
+    engine,
+    setup::{Outcome, Progress, Setup, SimError},
+};
+
+/// How far a thread may run ahead inside its private caches (design: 1 us).
+const QUANTUM: Picos = Picos(1_000_000);
+/// How far requests to shared levels may be out of order: about one memory latency, so that a core
+/// is not switched away from for every reference.
+const SKEW: Picos = Picos(50_000);
+/// Free memory of an aged machine, in 1/1000: enough for every program, little enough that large
+/// blocks are rare.
+const AGED_FREE_PERMILLE: u32 = 400;
+/// Of so many outcomes that are found in a store, one is made once more and compared.
+const CHECKED: u8 = 64;
+/// Program number of those that hold colors for programs that are not in a run.
+const NOBODY: u16 = 0;
+
+/// The choices about partitions: the thesis's, but a partition keeps what is asked for even if that
+/// leaves no color to the others, and a partition that changes uses all of its colors at once.
+pub const RAINBOW: rainbow::Config = rainbow::Config {
+    when_full: WhenFull::Others,
+    balance: Balance::Spread,
+    ..rainbow::Config::PAPER
+};
+
+/// Stands for the code that outcomes depend on: the sources of this room and of those below it, the
+/// versions of libraries, and the compiler.
+pub const EPOCH: &str = env!("PIEBALD_EPOCH");
+
+/// Who waits for a run.
+#[derive(Clone, Copy, Default)]
+pub struct Watch<'a> {
+    /// Set to end it early.
+    pub stop: Option<&'a AtomicBool>,
+    /// Called now and then.
+    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+}
+
+/// Why a case has no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum CaseError {
+    /// The kernel, its allocator or its files cannot be built.
+    #[error("{0}")]
+    Kernel(String),
+    /// The run failed.
+    #[error(transparent)]
+    Run(#[from] SimError),
+    /// An outcome of the store is not what the run gives.
+    #[error(
+        "entry {0} of the store is not what its run gives: the code changed without its epoch, or \
+         the model depends on something that is no part of a case; --store none runs without it"
+    )]
+    Differs(Key),
+}
+
+/// A state of aged memory, made by the first run that needs it.
+type History = Arc<OnceLock<Result<Kernel, String>>>;
+
+/// Runs cases. Any number of threads may use one.
+///
+/// Ageing memory takes as long as simulating millions of references, and runs that follow one another
+/// often begin with the same history: the states that were used last are kept, and runs get
+/// copies. Outcomes do not depend on what is kept.
+pub struct Model {
+    kept: usize,
+    /// By what they depend on; the one that was used last is at the end.
+    histories: Mutex<VecDeque<(String, History)>>,
+    store: Option<Arc<Store>>,
+}
+
+impl Model {
+    /// One that keeps so many states of aged memory. Each holds tens of bytes for every frame.
+    pub const fn keeping(histories: usize) -> Self {
+        Self {
+            kept: histories,
+            histories: Mutex::new(VecDeque::new()),
+            store: None,
+        }
+    }
+
+    /// The same with a store: what is there is not run, and what is run is kept.
+    #[must_use]
+    pub fn with_store(self, store: Option<Arc<Store>>) -> Self {
+        Self { store, ..self }
+    }
+
+    /// What a case comes to.
+    ///
+    /// # Errors
+    /// See [`CaseError`].
+    pub fn run(&self, case: &Case, watch: Watch<'_>) -> Result<Outcome, CaseError> {
+        let known = self.store.as_deref().zip(case.identity());
+        let Some((store, text)) = known else {
+            return self.simulate(case, watch);
+        };
+        if let Some(found) = store.get(&text) {
+            return self.found(found, case, watch, (store, &text));
+        }
+        let lease = store.lease(&text, watch.stop);
+        // Somebody else has made it in the meantime.
+        if let Some(found) = store.get(&text) {
+            return Ok(found);
+        }
+        let outcome = self.simulate(case, watch)?;
+        store.put(&text, &outcome);
+        drop(lease);
+        Ok(outcome)
+    }
+
+    /// An outcome that was found, which some of the time is made once more.
+    fn found(
+        &self,
+        found: Outcome,
+        case: &Case,
+        watch: Watch<'_>,
+        (store, text): (&Store, &str),
+    ) -> Result<Outcome, CaseError> {
+        let key = store.key(text);
+        if key.is_one_in(CHECKED) {
+            if self.simulate(case, watch)? != found {
+                return Err(CaseError::Differs(key));
+            }
+            store.count_check();
+        }
+        Ok(found)
+    }
+
+    fn simulate(&self, case: &Case, watch: Watch<'_>) -> Result<Outcome, CaseError> {
+        let kernel = self.boot(&case.machine, &case.boot);
+        let kernel = kernel.map_err(CaseError::Kernel)?;
+        let outcome = engine::run_after(
+            case.before.clone(),
+            Setup {
+                machine: &case.machine,
+                options: case.options(),
+                kernel,
+                programs: case.programs.clone(),
+                threads: case.threads.clone(),
+                map: case.map,
+                curve: case.curve.clone(),
+                fill: case.fill,
+                course: case.course,
+                quantum: QUANTUM,
+                skew: SKEW,
+                stop: watch.stop,
+                progress: watch.progress,
+            },
+        );
+        Ok(outcome?)
+    }
+
+    /// A kernel as it is asked for. Blocks while another thread makes the same history.
+    ///
+    /// # Errors
+    /// What the kernel, its allocator or its files say.
+    pub fn boot(&self, machine: &MachineSpec, boot: &Boot) -> Result<Kernel, String> {
+        // Fresh memory costs nothing until it is used; a copy of it would.
+        let mut kernel = match boot.aged {
+            None => bare(machine, boot)?,
+            Some(_) => {
+                let history = self.history(boot.history(machine));
+                history.get_or_init(|| bare(machine, boot)).clone()?
+            }
+        };
+        if let Some(files) = &boot.files {
+            files.install(&mut kernel).map_err(|e| e.to_string())?;
+        }
+        for set in &boot.held {
+            let task = kernel.start(NOBODY).map_err(|e| e.to_string())?;
+            let want = ColorAsk::Exactly(set.clone());
+            let reserved = kernel.reserve(task, CoreId(0), &want, &mut Actions::new());
+            reserved.map_err(|e| e.to_string())?;
+        }
+        Ok(kernel)
+    }
+
+    /// The place of a state, which may be still to be made.
+    fn history(&self, key: String) -> History {
+        let all = self.histories.lock();
+        let mut all = all.unwrap_or_else(PoisonError::into_inner);
+        let known = all.iter().position(|(k, _)| *k == key);
+        let known = known.and_then(|at| all.remove(at));
+        let (key, place) = known.unwrap_or_else(|| (key, History::default()));
+        all.push_back((key, place.clone()));
+        while all.len() > self.kept {
+            all.pop_front();
+        }
+        place
+    }
+}
+
+/// Without files and held colors, so that histories are shared whatever comes on top.
+fn bare(machine: &MachineSpec, boot: &Boot) -> Result<Kernel, String> {
+    let frames = boot.memory.unwrap_or(machine.memory.size).0 >> PAGE_SHIFT;
+    let threads = hardware_threads(machine);
+    let allocator = allocator(&boot.frames, frames, threads)?;
+    let mut config = KernelConfig::new(threads);
+    config.tick = boot.tick.unwrap_or(config.tick);
+    config.thp = if boot.thp { Thp::Always } else { Thp::Never };
+    let (map, managed) = match &boot.frames {
+        FrameRule::Owned(map) => (Some(map), None),
+        FrameRule::Managed(managed) => (Some(&managed.map), Some(managed)),
+        _ => (None, None),
+    };
+    config.colors = map.map(|map| ColorConfig {
+        map: map.clone(),
+        rainbow: RAINBOW,
+        hvr: managed.map(|managed| managed.config),
+    });
+    let mut kernel = Kernel::new(config, allocator).map_err(|e| e.to_string())?;
+    if let Some(seed) = boot.aged {
+        let age = Age::new(seed, AGED_FREE_PERMILLE, threads);
+        kernel.age(&age).map_err(|e| e.to_string())?;
+    }
+    if let Some(sysmon) = managed.and_then(|managed| managed.sysmon) {
+        kernel.monitor(sysmon).map_err(|e| e.to_string())?;
+    }
+    Ok(kernel)
+}
+
+fn allocator(rule: &FrameRule, frames: u64, threads: u16) -> Result<Box<dyn OwnedFrames>, String> {
+    let colored = |map: &ColorMap, like_virtual| {
+        let config = ColoredConfig {
+            like_virtual,
+            ..ColoredConfig::new(frames, threads, map.clone())
+        };
+        Colored::new(&config).map_err(|e| e.to_string())
+    };
+    Ok(match rule {
+        FrameRule::Stock => {
+            let config = StockConfig::new(frames, threads, Flavour::default());
+            Box::new(Stock::new(&config).map_err(|e| e.to_string())?)
+        }
+        FrameRule::Random(seed) => {
+            let frames = RandomFrames::new(frames, *seed);
+            Box::new(frames.map_err(|e| e.to_string())?)
+        }
+        FrameRule::BinHopping(bins) => {
+            let config = BinHoppingConfig {
+                frames,
+                bins: *bins,
+                shift: 0,
+            };
+            Box::new(BinHopping::new(&config).map_err(|e| e.to_string())?)
+        }
+        FrameRule::PageColoring(map) => Box::new(colored(map, true)?),
+        FrameRule::Owned(map) => Box::new(colored(map, false)?),
+        FrameRule::Managed(managed) => Box::new(colored(&managed.map, false)?),
+    })
+}
