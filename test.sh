@@ -325,7 +325,8 @@ reproduce_quick() {
     shift 2
     if [ $# -gt 0 ]; then only=(--only "$1"); shift; fi
     PIEBALD=$CARGO_TARGET_DIR/release/piebald scripts/stand-ins.sh "$system" "$inputs" "$@" || return 1
-    "$CARGO_TARGET_DIR/release/piebald" reproduce "$system" --quick ${only[@]+"${only[@]}"} \
+    # All of it is run here, whatever was kept before.
+    "$CARGO_TARGET_DIR/release/piebald" reproduce "$system" --quick --store none ${only[@]+"${only[@]}"} \
         --inputs "$inputs" --output "$out" || return 1
     python3 - "$out/results.json" ${only[@]+"${only[@]}"} <<'PY'
 import json

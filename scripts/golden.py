@@ -174,7 +174,7 @@ def reproduce(paper, case, dir, options):
         found = json.loads(out.read_text(encoding="utf-8"))
     else:
         out = dir / "results.json"
-        command = [options.piebald, "reproduce", paper, "--quick", "--quiet", "--json", out,
+        command = [options.piebald, "reproduce", paper, "--quick", "--quiet", "--store", "none", "--json", out,
                    "--threads", options.threads]
         found = run_json(command + (["--only", ",".join(case["only"])] if "only" in case else []), out)
     rows = {row["id"]: row for row in found["targets"]}

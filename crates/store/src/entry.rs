@@ -1,6 +1,6 @@
 //! Keys, and what a file of the store holds.
 
-use std::{fmt, io::Read};
+use std::{fmt, fs::File, io::Read, path::Path};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -46,6 +46,16 @@ impl fmt::Debug for Key {
 /// The sum of some bytes, in hexadecimal: what a key's text says of an input.
 pub fn digest(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
+}
+
+/// The same of a file's bytes.
+///
+/// # Errors
+/// It cannot be read.
+pub fn digest_of_file(path: &Path) -> std::io::Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    std::io::copy(&mut File::open(path)?, &mut hasher)?;
+    Ok(hasher.finalize().to_hex().to_string())
 }
 
 #[derive(Serialize, Deserialize)]

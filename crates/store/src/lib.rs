@@ -18,6 +18,6 @@ mod entry;
 mod folder;
 mod gc;
 
-pub use entry::{Key, digest};
+pub use entry::{Key, digest, digest_of_file};
 pub use folder::{Lease, Store, StoreError, Tally};
 pub use gc::{Contents, Removed};

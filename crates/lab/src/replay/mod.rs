@@ -6,6 +6,7 @@
 //! run all policies and sizes side by side, batch by batch, on all cores. Results do
 //! not depend on how many there are.
 
+mod code;
 mod curves;
 mod disk;
 mod fill;
@@ -16,7 +17,7 @@ mod sized;
 mod sizes;
 mod timed;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use piebald_report::Replay;
 use piebald_sim::replay::{DriverError, InputError, InstanceError};
@@ -26,6 +27,7 @@ use piebald_units::Picos;
 
 use crate::{near, study::Hooks};
 
+pub use code::code;
 pub(crate) use disk::kernel;
 pub use disk::{DeviceChoice, LayoutChoice, READAHEADS, SCHEDULERS};
 pub use loops::{Queries, QueryFile};
@@ -70,6 +72,24 @@ pub struct ReplayRequest {
     pub start: Start,
     /// Seed of all draws.
     pub seed: u64,
+}
+
+impl ReplayRequest {
+    /// The file that the device is read from.
+    pub fn device_file(&self) -> Option<&Path> {
+        match &self.device {
+            DeviceChoice::File(path) => Some(path),
+            DeviceChoice::None | DeviceChoice::Preset(_) => None,
+        }
+    }
+
+    /// The file that the layout is read from.
+    pub fn layout_file(&self) -> Option<&Path> {
+        match &self.layout {
+            LayoutChoice::File(path) => Some(path),
+            _ => None,
+        }
+    }
 }
 
 /// What a repetition may draw about the disk: how the same data and the same requests meet

@@ -2,14 +2,16 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use piebald_lab::Hooks as StudyHooks;
 use piebald_lab::replay::{
-    DeviceChoice, InputSetup, LayoutChoice, Pace, ReplayRequest, SizeError, replay,
+    DeviceChoice, InputSetup, LayoutChoice, Pace, ReplayRequest, SizeError, code, replay,
 };
 use piebald_lab::rooms::os_model::replace::SpecError;
 use piebald_report::{Replay, ReplayRun, Sample};
+use piebald_store::digest_of_file;
 
 use super::draws::{self, DEVICE, Places};
 use super::inputs::{Counts, Folder};
@@ -142,7 +144,19 @@ impl Bench<'_> {
         if self.hooks.stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
             return Err("interrupted".to_owned());
         }
-        let done = replay(request, hooks).map_err(|e| format!("{name}: {e}"))?;
+        let text = self.hooks.store.map(|_| identity(request)).transpose()?;
+        let known = self.hooks.store.zip(text.as_deref());
+        let found = known.and_then(|(store, text)| store.get(text));
+        let done = match found {
+            Some(done) => done,
+            None => {
+                let made = replay(request, hooks).map_err(|e| format!("{name}: {e}"))?;
+                if let Some((store, text)) = known.filter(|_| made.complete) {
+                    store.put(text, &made);
+                }
+                made
+            }
+        };
         let refs: u64 = done.runs.iter().map(|r| r.references).sum();
         self.refs.set(self.refs.get() + refs);
         match done.complete {
@@ -185,6 +199,20 @@ impl Bench<'_> {
             seed,
         })
     }
+}
+
+/// All that a replay's outcome depends on, besides the code of the model.
+fn identity(request: &ReplayRequest) -> Result<String, String> {
+    let sum =
+        |path: &Path| digest_of_file(path).map_err(|e| format!("{}: {e}", path.display()));
+    let mut text = format!("replay {} {request:?}", code());
+    for path in &request.input.paths {
+        text += &format!(" {}", sum(path)?);
+    }
+    for path in [request.device_file(), request.layout_file()].into_iter().flatten() {
+        text += &format!(" {}", sum(path)?);
+    }
+    Ok(text)
 }
 
 /// Sizes that want the same policies together, so that a trace is read once for them.
