@@ -83,7 +83,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         None => {
             let contents = store.contents().map_err(Failure::failed)?;
             let text = format!("{}: {}\n", folder.display(), words(contents));
-            (text, json!({ "schema": 1, "folder": folder, "holds": value(contents) }))
+            (
+                text,
+                json!({ "schema": 1, "folder": folder, "holds": value(contents) }),
+            )
         }
         Some(most) => {
             let done = store.keep(most.0).map_err(Failure::failed)?;

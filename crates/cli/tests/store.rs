@@ -52,7 +52,16 @@ fn folder() -> tempfile::TempDir {
 fn command(folder: &Path, store: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_piebald"));
     command
-        .args(["study", "s.toml", "--threads", "2", "--quiet", "--json", "--store", store])
+        .args([
+            "study",
+            "s.toml",
+            "--threads",
+            "2",
+            "--quiet",
+            "--json",
+            "--store",
+            store,
+        ])
         .current_dir(folder)
         .env("XDG_CACHE_HOME", folder.join("cache"));
     command
@@ -74,7 +83,9 @@ fn entries(store: &Path) -> usize {
     let parts = std::fs::read_dir(store.join("v1")).into_iter().flatten();
     let files = parts.flat_map(|part| std::fs::read_dir(part.expect("a part").path()));
     let names = files.flatten().map(|file| file.expect("a file").path());
-    names.filter(|path| path.extension().is_some_and(|e| e == "zst")).count()
+    names
+        .filter(|path| path.extension().is_some_and(|e| e == "zst"))
+        .count()
 }
 
 fn kill(mut child: Child) {
@@ -92,7 +103,11 @@ fn a_study_that_is_killed_again_and_again_ends_with_the_same_numbers() {
         let before = entries(&store);
         let quiet = Stdio::null;
         let mut command = command(folder.path(), "kept");
-        let mut child = command.stdout(quiet()).stderr(quiet()).spawn().expect("it starts");
+        let mut child = command
+            .stdout(quiet())
+            .stderr(quiet())
+            .spawn()
+            .expect("it starts");
         // Until it has kept something more, and then at some moment of the next run.
         while entries(&store) == before && child.try_wait().expect("its state").is_none() {
             std::thread::sleep(Duration::from_millis(1));
@@ -135,7 +150,11 @@ fn a_store_says_what_it_holds_and_makes_room() {
             .current_dir(folder.path())
             .output()
             .expect("it starts");
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        assert!(
+            done.status.success(),
+            "{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
         serde_json::from_slice::<Value>(&done.stdout).expect("JSON")
     };
     assert_eq!(store(&[])["holds"]["runs"], RUNS);
@@ -147,7 +166,9 @@ fn a_store_says_what_it_holds_and_makes_room() {
 #[test]
 fn a_place_where_nothing_can_be_kept_is_named() {
     let folder = folder();
-    let done = command(folder.path(), "s.toml").output().expect("it starts");
+    let done = command(folder.path(), "s.toml")
+        .output()
+        .expect("it starts");
     assert_eq!(done.status.code(), Some(2));
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     assert!(said.contains("--store: s.toml/v1: "), "{said}");

@@ -1,9 +1,9 @@
 //! What a program did up to some moment, and between two moments.
 
-use serde::{Deserialize, Serialize};
 use piebald_hw::Counters;
 use piebald_os_model::kernel::{PageReads, Usage};
 use piebald_units::Picos;
+use serde::{Deserialize, Serialize};
 
 /// State of a program's counters at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -80,11 +80,20 @@ fn who_shares_a_history_gets_the_frames_that_it_would_get_with_its_own() {
                 thp,
                 ..Boot::new(rule.clone(), Some(seed))
             };
-            let own = |seed| frames(Model::keeping(0).boot(&machine, &boot(seed)).expect("boots"));
+            let own = |seed| {
+                frames(
+                    Model::keeping(0)
+                        .boot(&machine, &boot(seed))
+                        .expect("boots"),
+                )
+            };
             let shared = |seed| frames(model.boot(&machine, &boot(seed)).expect("boots"));
             let first = own(1);
             assert!(first.len() >= 1000, "{rule:?}");
-            assert_eq!([shared(1), shared(1), shared(1)], [&first; 3].map(Clone::clone));
+            assert_eq!(
+                [shared(1), shared(1), shared(1)],
+                [&first; 3].map(Clone::clone)
+            );
             assert_ne!(shared(2), first, "{rule:?}");
             assert_eq!(shared(2), own(2), "{rule:?}");
         }
@@ -93,9 +102,8 @@ fn who_shares_a_history_gets_the_frames_that_it_would_get_with_its_own() {
     let boot = Boot::new(FrameRule::Stock, Some(1));
     let mut larger = machine.clone();
     larger.memory.size = Bytes(256 << 20);
-    let frames_of = |machine: &MachineSpec, boot: &Boot| {
-        frames(model.boot(machine, boot).expect("boots"))
-    };
+    let frames_of =
+        |machine: &MachineSpec, boot: &Boot| frames(model.boot(machine, boot).expect("boots"));
     let smaller = Boot {
         memory: Some(machine.memory.size),
         ..boot.clone()
@@ -243,10 +251,12 @@ fn a_found_outcome_that_is_wrong_is_told() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Arc::new(Store::open(folder.path(), "e").expect("a store"));
     let model = Model::keeping(1).with_store(Some(store.clone()));
-    let sampled = (0..2000u64).map(|seed| Case { seed, ..case() }).find(|case| {
-        let text = case.identity().expect("it is known");
-        store.key(&text).is_one_in(64)
-    });
+    let sampled = (0..2000u64)
+        .map(|seed| Case { seed, ..case() })
+        .find(|case| {
+            let text = case.identity().expect("it is known");
+            store.key(&text).is_one_in(64)
+        });
     let sampled = sampled.expect("one of two thousand");
     let right = run(&model, &sampled);
     assert_eq!(run(&model, &sampled), right);

@@ -67,7 +67,11 @@ struct Entry<T> {
 }
 
 /// The bytes of an entry.
-pub(crate) fn write<T: Serialize>(epoch: &str, text: &str, outcome: &T) -> std::io::Result<Vec<u8>> {
+pub(crate) fn write<T: Serialize>(
+    epoch: &str,
+    text: &str,
+    outcome: &T,
+) -> std::io::Result<Vec<u8>> {
     let entry = Entry {
         epoch: epoch.to_owned(),
         text: text.to_owned(),

@@ -189,7 +189,11 @@ impl Store {
 /// In words.
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "runs found in the store: {}, kept there now: {}", self.found, self.kept)?;
+        write!(
+            f,
+            "runs found in the store: {}, kept there now: {}",
+            self.found, self.kept
+        )?;
         if self.checked > 0 {
             write!(f, "; run once more and the same: {}", self.checked)?;
         }

@@ -125,7 +125,10 @@ fn what_was_used_longest_ago_makes_room_first() {
     let none = store.keep(all.bytes).expect("kept");
     assert_eq!((none.removed, none.left), (Contents::default(), all));
     let half = store.keep(all.bytes / 2).expect("kept");
-    assert!(half.left.bytes <= all.bytes / 2 && half.left.entries >= 4, "{half:?}");
+    assert!(
+        half.left.bytes <= all.bytes / 2 && half.left.entries >= 4,
+        "{half:?}"
+    );
     assert_eq!(store.contents().expect("counted"), half.left);
     assert_eq!(store.keep(0).expect("kept").left, Contents::default());
 }

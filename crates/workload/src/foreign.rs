@@ -110,7 +110,12 @@ impl Foreign {
 
 impl Program for Foreign {
     fn identity(&self) -> Option<String> {
-        let known = || self.trace.identity().ok().map(|text| format!("trace {text}"));
+        let known = || {
+            self.trace
+                .identity()
+                .ok()
+                .map(|text| format!("trace {text}"))
+        };
         self.identity.get_or_init(known).clone()
     }
 

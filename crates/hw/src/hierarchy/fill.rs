@@ -1,8 +1,8 @@
 //! How full the sets are that a program uses: what tells a warm cache from a cold one.
 
-use serde::{Deserialize, Serialize};
 use super::Hierarchy;
 use crate::topology::MAX_LEVELS;
+use serde::{Deserialize, Serialize};
 
 /// What each set of some caches held at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -29,8 +29,8 @@
 mod places;
 mod tags;
 
-use serde::{Deserialize, Serialize};
 use piebald_units::{CoreSet, LINE_SHIFT, PAGE_SHIFT, Pfn};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     cache::{Cache, Line},

@@ -1,7 +1,7 @@
 //! What the page cache counts.
 
-use serde::{Deserialize, Serialize};
 use piebald_units::Picos;
+use serde::{Deserialize, Serialize};
 
 /// References to pages and what they found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

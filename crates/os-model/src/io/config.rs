@@ -1,7 +1,7 @@
 //! Configuration of the queue: every threshold, and presets by kernel version.
 
-use serde::{Deserialize, Serialize};
 use piebald_units::Picos;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Which request goes to the disk next.

@@ -47,11 +47,11 @@ mod translate;
 mod usage;
 mod validate;
 
-use serde::{Deserialize, Serialize};
 use piebald_policy::{contract::FrameCounters, hvr::ProgramId, rainbow::PartitionId};
 use piebald_units::{
     Asid, Bytes, CoreId, FileId, MAX_CORES, Order, Pfn, TaskId, Vpn, memory::PhysRef, op::MemRef,
 };
+use serde::{Deserialize, Serialize};
 
 pub use action::{Action, Actions, DIRECT_MAP, direct_address};
 pub use boot::KernelSpace;

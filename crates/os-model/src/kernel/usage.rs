@@ -1,7 +1,7 @@
 //! What each program uses and what was done to its pages.
 
-use serde::{Deserialize, Serialize};
 use super::{Kernel, Process};
+use serde::{Deserialize, Serialize};
 
 /// Pages of files that a program's read calls came to, if memory is paged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

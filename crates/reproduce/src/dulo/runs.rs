@@ -203,13 +203,15 @@ impl Bench<'_> {
 
 /// All that a replay's outcome depends on, besides the code of the model.
 fn identity(request: &ReplayRequest) -> Result<String, String> {
-    let sum =
-        |path: &Path| digest_of_file(path).map_err(|e| format!("{}: {e}", path.display()));
+    let sum = |path: &Path| digest_of_file(path).map_err(|e| format!("{}: {e}", path.display()));
     let mut text = format!("replay {} {request:?}", code());
     for path in &request.input.paths {
         text += &format!(" {}", sum(path)?);
     }
-    for path in [request.device_file(), request.layout_file()].into_iter().flatten() {
+    for path in [request.device_file(), request.layout_file()]
+        .into_iter()
+        .flatten()
+    {
         text += &format!(" {}", sum(path)?);
     }
     Ok(text)

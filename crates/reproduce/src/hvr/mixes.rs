@@ -11,16 +11,10 @@ use std::{
 
 use piebald_lab::{
     colors::vertical_map,
-    rooms::{
-        hw::spec::MachineSpec,
-        os_model::kernel::OnLimit,
-        policy::hvr::Class,
-    },
+    rooms::{hw::spec::MachineSpec, os_model::kernel::OnLimit, policy::hvr::Class},
 };
 use piebald_report::Sample;
-use piebald_sim::{
-    Boot, Case, ColorSetup, FrameRule, Model, Outcome, ProgramSetup, Stay,
-};
+use piebald_sim::{Boot, Case, ColorSetup, FrameRule, Model, Outcome, ProgramSetup, Stay};
 use piebald_store::Store;
 use piebald_units::{ColorAsk, ColorSet, CoreSet, Picos};
 use rayon::prelude::*;

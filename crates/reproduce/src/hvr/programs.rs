@@ -1,10 +1,6 @@
 //! The programs (`reproduce/hvr/programs.toml`), and where their recordings are.
 
-use std::{
-    collections::HashSet,
-    path::Path,
-    sync::Arc,
-};
+use std::{collections::HashSet, path::Path, sync::Arc};
 
 use piebald_lab::{
     opened,

@@ -9,13 +9,11 @@ use std::{
     },
 };
 
-use piebald_lab::{
-    rooms::{
-        hw::spec::MachineSpec,
-        policy::mfc::{Config, MinRead, Second},
-        trace::recording::ReplayOptions,
-        workload::{Builtin, Library, Program},
-    },
+use piebald_lab::rooms::{
+    hw::spec::MachineSpec,
+    policy::mfc::{Config, MinRead, Second},
+    trace::recording::ReplayOptions,
+    workload::{Builtin, Library, Program},
 };
 use piebald_report::Sample;
 use piebald_sim::{

@@ -316,7 +316,12 @@ impl<'a> Runs<'a> {
         let run = Run {
             features,
             before,
-            ..Run::new(&hardware, self.boot(&spec, case, seed)?, members, machine_seed(seed))
+            ..Run::new(
+                &hardware,
+                self.boot(&spec, case, seed)?,
+                members,
+                machine_seed(seed),
+            )
         };
         let outcome = outcome(&self.model, &run, (self.hooks.stop, &self.refs))?;
         done(&spec, &outcome)

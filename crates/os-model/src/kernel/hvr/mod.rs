@@ -11,7 +11,6 @@
 
 mod sysmon;
 
-use serde::{Deserialize, Serialize};
 use piebald_policy::{
     color_map::ColorMap,
     contract::Mode,
@@ -20,6 +19,7 @@ use piebald_policy::{
     },
 };
 use piebald_units::{Asid, Color, ColorSet, CoreId, Pfn, Picos, TaskId, Vpn};
+use serde::{Deserialize, Serialize};
 
 use super::{
     Action, Actions, Kernel, KernelError, Move, Moved, Path, Process, colors::Colors, fault::Site,

@@ -8,9 +8,9 @@
 //! translations that have to be dropped, without which a page that is still in a TLB would
 //! not be seen again.
 
-use serde::{Deserialize, Serialize};
 use piebald_policy::hvr::{MonitorConfig, PageRecord, Pass, ProgramId, Sample, Sampler, Window};
 use piebald_units::{Asid, CoreId, Pfn, Picos, TaskId, Vpn, op::RefKind};
+use serde::{Deserialize, Serialize};
 
 use super::{Vertical, What};
 use crate::{
