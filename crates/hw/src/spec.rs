@@ -333,6 +333,19 @@ pub enum Protocol {
     Moesi,
 }
 
+/// Who sends a line that a miss asks for, while other caches hold it unmodified. A line that
+/// is modified comes from the cache that has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clean {
+    /// A cache that holds it, as the forward state of MESIF allows.
+    #[default]
+    Cache,
+    /// Memory, which is read while the caches are probed: they only say that they share it. So
+    /// do parts with MESI or MOESI alone, such as front-side buses and AMD's families 0Fh and 10h.
+    Memory,
+}
+
 /// Latencies and bandwidths between caches, sockets and memory.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -347,6 +360,12 @@ pub struct LinkSpec {
     pub same_socket_transfer: Option<u32>,
     /// Load-to-use cycles of a line that another socket holds; none = memory latency.
     pub other_socket_transfer: Option<u32>,
+    /// Who sends a clean line that only other caches behind the same last level hold.
+    pub same_group_clean: Clean,
+    /// Who sends a clean line that another last-level group of the same socket holds.
+    pub same_socket_clean: Clean,
+    /// Who sends a clean line that another socket holds.
+    pub other_socket_clean: Clean,
     /// Cycles that each hop to another socket's memory adds.
     pub hop_latency: u32,
     /// Hops between sockets: `hops[from][to]`; empty = 1 between any two.

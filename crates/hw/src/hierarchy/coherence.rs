@@ -3,7 +3,7 @@
 use super::{Hierarchy, Source, bits};
 use crate::{
     cache::{Line, State},
-    spec::Inclusion,
+    spec::{Clean, Inclusion, LinkSpec},
 };
 
 /// What probing other caches found.
@@ -12,6 +12,8 @@ pub(super) struct Probe {
     pub(super) held: bool,
     pub(super) dirty: bool,
     pub(super) source: Source,
+    /// Somebody sends the line; else it comes from memory.
+    pub(super) sends: bool,
 }
 
 impl Probe {
@@ -20,6 +22,30 @@ impl Probe {
             held: false,
             dirty: false,
             source: Source::SameGroup,
+            sends: false,
+        }
+    }
+
+    /// Does one of the caches that were probed send the line?
+    const fn sends(self, clean: Clean) -> bool {
+        self.dirty || self.held && matches!(clean, Clean::Cache)
+    }
+}
+
+/// Who sends clean lines: another cache, or memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Senders {
+    same_group: Clean,
+    same_socket: Clean,
+    other_socket: Clean,
+}
+
+impl Senders {
+    pub(super) fn of(links: &LinkSpec) -> Self {
+        Self {
+            same_group: links.same_group_clean,
+            same_socket: links.same_socket_clean,
+            other_socket: links.other_socket_clean,
         }
     }
 }
@@ -140,6 +166,16 @@ impl Hierarchy {
         result
     }
 
+    /// Asks the other cores of the group for a line that the last level does not have.
+    pub(super) fn probe_group_mates(&mut self, core: usize, line: Line, write: bool) -> Probe {
+        let mates = self.group_mates(core);
+        let probe = self.probe_cores(core, mates, line, write);
+        Probe {
+            sends: probe.sends(self.senders.same_group),
+            ..probe
+        }
+    }
+
     fn probe_cache(&mut self, cache: usize, line: Line, write: bool, result: &mut Probe) {
         let held = &mut self.topology.caches[cache];
         let Some(slot) = held.find_physical(line) else {
@@ -178,15 +214,24 @@ impl Hierarchy {
             .fold(0, |set, other| set | 1 << other);
         let close = self.probe_cores(core, near, line, write);
         let far = self.probe_cores(core, others & !near, line, write);
-        let source = match (far.held && (write || !close.held), close.held) {
-            (true, _) => Source::OtherSocket,
-            (false, true) => Source::SameSocket,
-            (false, false) => return None,
+        if !close.held && !far.held {
+            return None;
+        }
+        let close_sends = close.sends(self.senders.same_socket);
+        // A reader waits for the nearest that sends, a writer for the farthest that loses it.
+        let far_away = match write {
+            true => far.held,
+            false => !close_sends,
         };
         Some(Probe {
             held: true,
             dirty: close.dirty || far.dirty,
-            source,
+            source: if far_away {
+                Source::OtherSocket
+            } else {
+                Source::SameSocket
+            },
+            sends: close_sends || far.sends(self.senders.other_socket),
         })
     }
 }

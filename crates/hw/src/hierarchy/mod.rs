@@ -18,10 +18,12 @@ mod fill;
 pub(crate) use express::Express;
 pub use fill::{LevelFill, SetFill};
 
+use coherence::Senders;
+
 use crate::{
     cache::{Evicted, Info, Line, Meta, Slot, State},
     shadow::Shadow,
-    spec::Inclusion,
+    spec::{Inclusion, LinkSpec, Protocol},
     topology::{Level, MAX_LEVELS, Topology},
 };
 
@@ -30,13 +32,13 @@ use crate::{
 pub(crate) enum Source {
     /// In the own path: 0 = first level.
     Level(u8),
-    /// Modified in an inner cache of another core of the group.
+    /// In an inner cache of another core of the group, which sends it.
     SameGroup,
     /// In another group of the socket.
     SameSocket,
     /// In another socket.
     OtherSocket,
-    /// Nowhere.
+    /// In memory, and in no cache that would send it.
     Memory,
 }
 
@@ -119,6 +121,7 @@ pub(crate) struct Hierarchy {
     express: bool,
     coherent: bool,
     moesi: bool,
+    senders: Senders,
     /// Dirty lines on their way to memory, to be taken by the caller.
     pub(crate) writebacks: Vec<Line>,
     /// Rises whenever a cache loses or shares a line for another core's sake.
@@ -128,7 +131,7 @@ pub(crate) struct Hierarchy {
 }
 
 impl Hierarchy {
-    pub(crate) fn new(topology: Topology, coherent: bool, moesi: bool) -> Self {
+    pub(crate) fn new(topology: Topology, coherent: bool, links: &LinkSpec) -> Self {
         let cores = topology.paths.len();
         Self {
             rules: Rules::of(&topology.levels),
@@ -138,7 +141,8 @@ impl Hierarchy {
             active: 0,
             owner: vec![0; cores],
             coherent,
-            moesi,
+            moesi: links.protocol == Protocol::Moesi,
+            senders: Senders::of(links),
             writebacks: Vec::with_capacity(64),
             disturbed: 0,
             shadow: None,
@@ -315,10 +319,11 @@ impl Hierarchy {
             // An inclusive last level that misses proves that no core of the group
             // holds the line.
             if self.topology.levels[last].inclusion != Inclusion::Inclusive {
-                let mates = self.group_mates(core);
-                let probe = self.probe_cores(core, mates, want.line, want.write);
-                if probe.held {
+                let probe = self.probe_group_mates(core, want.line, want.write);
+                if probe.sends {
                     source = Source::SameGroup;
+                }
+                if probe.held {
                     state = State::Shared;
                     if probe.dirty && !want.write && !self.moesi {
                         self.writebacks.push(want.line);
@@ -326,7 +331,10 @@ impl Hierarchy {
                 }
             }
             if let Some(probe) = self.probe_other_groups(core, want.line, want.write) {
-                source = probe.source;
+                // A writer that has its data still waits until the others have lost theirs.
+                if probe.sends || want.write && source != Source::Memory {
+                    source = probe.source;
+                }
                 state = State::Shared;
                 if probe.dirty && !want.write && !self.moesi {
                     self.writebacks.push(want.line);

@@ -20,7 +20,7 @@ use crate::{
     memory::Memory,
     prefetch::Prefetcher,
     shadow::ShadowRequest,
-    spec::{CoreSpec, MachineSpec, Protocol},
+    spec::{CoreSpec, MachineSpec},
     tlb::Tlb,
     topology::Topology,
     window::{Q8, Slots, Window},
@@ -178,9 +178,8 @@ impl Machine {
             running: false,
         };
         let memory = Memory::new(spec, cycle, &options.disabled_controllers)?;
-        let moesi = spec.links.protocol == Protocol::Moesi;
         let mut machine = Self {
-            hierarchy: Hierarchy::new(topology, features.coherence, moesi),
+            hierarchy: Hierarchy::new(topology, features.coherence, &spec.links),
             memory,
             threads: vec![thread; cores * usize::from(spec.core.smt)],
             cores: vec![core; cores],
