@@ -12,6 +12,7 @@ pub mod dram;
 mod error;
 mod features;
 mod hierarchy;
+mod lane;
 mod machine;
 mod memory;
 pub mod nearest;

@@ -10,6 +10,7 @@ use crate::{
     cache::{Line, MAX_LINES},
     dram::{Dram, RowOutcome},
     error::SpecError,
+    lane::Lane,
     spec::{LinkSpec, MachineSpec, Spread},
     window::Q8,
 };
@@ -22,45 +23,25 @@ pub(crate) struct Fetched {
     pub(crate) row: RowOutcome,
 }
 
-/// Transfers of a bus that are remembered; the older half is forgotten when
-/// there are so many.
-const BOOKED: usize = 64;
-
 /// A bus that moves one line at a time.
 #[derive(Clone, Debug)]
 struct Bus {
     /// Time that a line takes.
     line: Q8,
-    /// Starts of transfers, sorted. Requests do not come in the order of their
-    /// data: one that is late at its bank must not hold up those before it.
-    booked: Vec<Q8>,
-    /// No new transfer before this: what was booked there is forgotten.
-    floor: Q8,
+    lane: Lane,
 }
 
 impl Bus {
     fn new(line: Q8) -> Self {
         Self {
             line,
-            booked: Vec::with_capacity(BOOKED),
-            floor: 0,
+            lane: Lane::new(),
         }
     }
 
-    /// Takes the first gap from `now` on; returns the end of the transfer.
+    /// Moves a line from `now` on, or when the bus is free; returns the end.
     fn pass(&mut self, now: Q8) -> Q8 {
-        if self.booked.len() == BOOKED {
-            self.floor = self.booked[BOOKED / 2 - 1] + self.line;
-            self.booked.drain(..BOOKED / 2);
-        }
-        let mut start = now.max(self.floor);
-        let mut at = self.booked.partition_point(|b| b + self.line <= start);
-        while self.booked.get(at).is_some_and(|b| *b < start + self.line) {
-            start = self.booked[at] + self.line;
-            at += 1;
-        }
-        self.booked.insert(at, start);
-        start + self.line
+        self.lane.pass(now, self.line)
     }
 }
 
