@@ -191,6 +191,12 @@ pub struct CacheSpec {
     pub ways: u16,
     /// Load-to-use latency of a hit in core cycles.
     pub latency: u32,
+    /// Core cycles for which a line that comes from this level into the first one occupies the
+    /// core's way in: 64 B over the bandwidth with which a core reads what this level holds. What
+    /// comes from beyond the last level takes as long as from the last. 0 = no limit, as in
+    /// level 1, which is where the way leads.
+    #[serde(default)]
+    pub line_cycles: u32,
     /// Physical cores that share one instance; divides the cores of a socket.
     #[serde(default = "one_u16")]
     pub shared_by: u16,
