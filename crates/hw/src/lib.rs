@@ -13,6 +13,7 @@ mod error;
 mod features;
 mod hierarchy;
 mod lane;
+mod links;
 mod machine;
 mod memory;
 pub mod nearest;

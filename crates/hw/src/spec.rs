@@ -352,6 +352,17 @@ pub enum Clean {
     Memory,
 }
 
+/// What a miss sends over links beside its request and its data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Probes {
+    /// Nothing: its home knows who has the line.
+    #[default]
+    None,
+    /// Its home asks every other socket, and each of them answers to the one that asked.
+    Broadcast,
+}
+
 /// Latencies and bandwidths between caches, sockets and memory.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -376,10 +387,32 @@ pub struct LinkSpec {
     pub hop_latency: u32,
     /// Hops between sockets: `hops[from][to]`; empty = 1 between any two.
     pub hops: Vec<Vec<u16>>,
+    /// Bytes per second of a link between two sockets that are one hop apart, in one direction;
+    /// none = links have no limit.
+    #[serde(deserialize_with = "written_option")]
+    pub link_bytes_per_second: Option<Bytes>,
+    /// Who is asked for a line that misses, if links have a limit.
+    pub probes: Probes,
     /// Bytes per second of the bus that a socket's misses cross (front-side bus);
     /// none = no such bus.
     #[serde(deserialize_with = "written_option")]
     pub socket_bus_bytes_per_second: Option<Bytes>,
+    /// Lines that pass from one last-level group to another cross that bus too: once between
+    /// two groups of a socket, the buses of both between sockets. Off = they cost it nothing, but
+    /// a modified one is written to memory over it.
+    pub socket_bus_transfers: bool,
+}
+
+impl LinkSpec {
+    /// Hops from one socket to another; 0 to itself.
+    pub(crate) fn hops_between(&self, from: usize, to: usize) -> u32 {
+        if from == to {
+            return 0;
+        }
+        let row = self.hops.get(from);
+        row.and_then(|row| row.get(to))
+            .map_or(1, |hops| u32::from(*hops))
+    }
 }
 
 /// Nehalem has 32, Core 2 has 20, later parts 36 to 64.

@@ -14,6 +14,8 @@ pub(super) struct Probe {
     pub(super) source: Source,
     /// Somebody sends the line; else it comes from memory.
     pub(super) sends: bool,
+    /// Socket of the one that sends it if any does.
+    pub(super) holder: u16,
 }
 
 impl Probe {
@@ -23,6 +25,7 @@ impl Probe {
             dirty: false,
             source: Source::SameGroup,
             sends: false,
+            holder: 0,
         }
     }
 
@@ -151,6 +154,7 @@ impl Hierarchy {
         let mut result = Probe::nothing();
         for other in bits(cores) {
             let path = self.topology.paths[other];
+            let before = result;
             for k in 0..self.levels() {
                 if path.data[k] != own.data[k] {
                     self.probe_cache(usize::from(path.data[k]), line, write, &mut result);
@@ -161,6 +165,10 @@ impl Hierarchy {
             // cache, and must not be exclusive elsewhere then.
             if path.fetch != path.data[0] {
                 self.probe_cache(usize::from(path.fetch), line, write, &mut result);
+            }
+            // The one that has it modified, or else the first.
+            if (result.held, result.dirty) != (before.held, before.dirty) {
+                result.holder = path.socket;
             }
         }
         result
@@ -232,6 +240,7 @@ impl Hierarchy {
                 Source::SameSocket
             },
             sends: close_sends || far.sends(self.senders.other_socket),
+            holder: if close_sends { socket } else { far.holder },
         })
     }
 }

@@ -49,6 +49,24 @@ pub(crate) struct Found {
     pub(crate) pending: bool,
     /// A demand is the first to use what a prefetch brought there.
     pub(crate) prefetched: bool,
+    /// Socket of the other core's cache that sends the line.
+    pub(crate) from: Option<u16>,
+    /// The line was there, but others had to lose it first.
+    pub(crate) upgraded: bool,
+}
+
+/// A dirty line on its way to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WriteBack {
+    pub(crate) line: Line,
+    /// It passes from a cache of this socket to another group, and memory takes it over.
+    pub(crate) passes: Option<u16>,
+}
+
+impl WriteBack {
+    const fn leaving(line: Line) -> Self {
+        Self { line, passes: None }
+    }
 }
 
 /// A line that some path wants.
@@ -123,7 +141,7 @@ pub(crate) struct Hierarchy {
     moesi: bool,
     senders: Senders,
     /// Dirty lines on their way to memory, to be taken by the caller.
-    pub(crate) writebacks: Vec<Line>,
+    pub(crate) writebacks: Vec<WriteBack>,
     /// Rises whenever a cache loses or shares a line for another core's sake.
     pub(crate) disturbed: u64,
     /// Sees what reaches the last level from some cores.
@@ -256,7 +274,8 @@ impl Hierarchy {
                 state = State::Shared;
             }
         }
-        if self.coherent && want.write && !meta.state().alone() {
+        let upgraded = self.coherent && want.write && !meta.state().alone();
+        if upgraded {
             if level_private {
                 self.invalidate_group_mates(core, want.line);
             }
@@ -273,12 +292,12 @@ impl Hierarchy {
             transient = false;
             let gone = self.topology.caches[cache].remove(slot);
             if mates_dirty {
-                self.writebacks.push(want.line);
+                self.writebacks.push(WriteBack::leaving(want.line));
             }
             state = match (gone.info.meta().dirty() && !mates_dirty, state) {
                 // MESI has no owner: the data goes to memory as well.
                 (true, State::Shared) if !self.moesi => {
-                    self.writebacks.push(want.line);
+                    self.writebacks.push(WriteBack::leaving(want.line));
                     State::Shared
                 }
                 (true, State::Shared) => State::Owned,
@@ -307,6 +326,8 @@ impl Hierarchy {
             source,
             pending,
             prefetched: meta.prefetched() && !want.prefetch,
+            from: None,
+            upgraded,
         }
     }
 
@@ -314,6 +335,7 @@ impl Hierarchy {
         self.looked_up(core, want);
         let last = self.levels() - 1;
         let mut source = Source::Memory;
+        let mut from = None;
         let mut state = State::Exclusive;
         if self.coherent {
             // An inclusive last level that misses proves that no core of the group
@@ -322,11 +344,12 @@ impl Hierarchy {
                 let probe = self.probe_group_mates(core, want.line, want.write);
                 if probe.sends {
                     source = Source::SameGroup;
+                    from = Some(probe.holder);
                 }
                 if probe.held {
                     state = State::Shared;
                     if probe.dirty && !want.write && !self.moesi {
-                        self.writebacks.push(want.line);
+                        self.writebacks.push(WriteBack::leaving(want.line));
                     }
                 }
             }
@@ -335,9 +358,15 @@ impl Hierarchy {
                 if probe.sends || want.write && source != Source::Memory {
                     source = probe.source;
                 }
+                if probe.sends {
+                    from = Some(probe.holder);
+                }
                 state = State::Shared;
                 if probe.dirty && !want.write && !self.moesi {
-                    self.writebacks.push(want.line);
+                    self.writebacks.push(WriteBack {
+                        line: want.line,
+                        passes: Some(probe.holder),
+                    });
                 }
             }
             if want.write {
@@ -350,6 +379,8 @@ impl Hierarchy {
             source,
             pending: false,
             prefetched: false,
+            from,
+            upgraded: false,
         }
     }
 
@@ -424,7 +455,7 @@ impl Hierarchy {
         let dirty = meta.dirty();
         if k + 1 == self.levels() {
             if dirty {
-                self.writebacks.push(gone.line);
+                self.writebacks.push(WriteBack::leaving(gone.line));
             }
             return;
         }

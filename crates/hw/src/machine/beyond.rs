@@ -6,7 +6,7 @@ use super::{InFlight, NO_LINE, run::Run};
 use crate::{
     cache::Line,
     dram::RowOutcome,
-    hierarchy::{Express, Found, Source, Want},
+    hierarchy::{Express, Found, Source, Want, WriteBack},
     machine::in_flight_index,
     prefetch::{Pair, Wishes},
     tlb::Lookup,
@@ -233,10 +233,27 @@ impl Run<'_> {
             true => self.has_come(want.line, at),
             false => at,
         };
-        let done = leaves + latency;
+        let done = match self.memory.carries_transfers() {
+            true => self.carried(want.line, found, leaves, latency),
+            false => leaves + latency,
+        };
         match found.pending {
             true => done.max(self.has_come(want.line, at)),
             false => done,
+        }
+    }
+
+    /// When a line that some cache has arrives, if the request leaves at `leaves` and buses or
+    /// links may be in its way.
+    fn carried(&mut self, line: Line, found: Found, leaves: Q8, latency: Q8) -> Q8 {
+        let to = self.path.socket;
+        let in_group = matches!(found.source, Source::Level(_) | Source::SameGroup);
+        match found.from {
+            Some(from) => self
+                .memory
+                .transfer((from, to), !in_group, line, leaves, latency),
+            None if found.upgraded => self.memory.upgrade(to, in_group, line, leaves, latency),
+            None => leaves + latency,
         }
     }
 
@@ -279,8 +296,11 @@ impl Run<'_> {
 
     #[inline(never)]
     fn write_lines(&mut self, at: Q8) {
-        while let Some(line) = self.hierarchy.writebacks.pop() {
-            self.memory.write(self.path.socket, line, at);
+        while let Some(WriteBack { line, passes }) = self.hierarchy.writebacks.pop() {
+            match passes {
+                Some(from) => self.memory.take_over((from, self.path.socket), line, at),
+                None => self.memory.write(self.path.socket, line, at),
+            }
             self.thread.counters.memory_writes += 1;
         }
     }
