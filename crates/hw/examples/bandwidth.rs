@@ -11,7 +11,7 @@
 mod stream_kit;
 
 use piebald_hw::presets;
-use stream_kit::{Kernel, bandwidth, chase};
+use stream_kit::{Kernel, bandwidth, chase, steady};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut names: Vec<String> = std::env::args().skip(1).collect();
@@ -26,9 +26,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for n in [1, 2, 3, 4, 8, 16].into_iter().filter(|n| *n <= cores) {
             let triad = bandwidth(&spec, "all", Kernel::Triad, n, 30_000);
             let wide = bandwidth(&spec, "all", Kernel::WideTriad, n, 30_000);
+            let last = steady(&spec, Kernel::Triad, n, 30_000);
             println!(
-                "  triad {n:2} cores {:6.2} GB/s asked for, {:6.2} GB/s on the pins; 16 B wide {:6.2} GB/s",
-                triad.asked, triad.pins, wide.asked
+                "  triad {n:2} cores {:6.2} GB/s asked for; 16 B wide {:6.2} GB/s; with caches full \
+                 of it {:6.2} GB/s, {:6.2} GB/s on the pins",
+                triad.asked, wide.asked, last.asked, last.pins
             );
         }
         for (label, kernel) in [

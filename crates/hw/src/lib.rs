@@ -12,6 +12,8 @@ pub mod dram;
 mod error;
 mod features;
 mod hierarchy;
+mod lane;
+mod links;
 mod machine;
 mod memory;
 pub mod nearest;

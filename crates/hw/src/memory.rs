@@ -10,6 +10,7 @@ use crate::{
     cache::{Line, MAX_LINES},
     dram::{Dram, RowOutcome},
     error::SpecError,
+    links::{Links, Transfer, Upgrade},
     spec::{LinkSpec, MachineSpec, Spread},
     window::Q8,
 };
@@ -20,48 +21,6 @@ pub(crate) struct Fetched {
     /// When the line is at the core.
     pub(crate) ready: Q8,
     pub(crate) row: RowOutcome,
-}
-
-/// Transfers of a bus that are remembered; the older half is forgotten when
-/// there are so many.
-const BOOKED: usize = 64;
-
-/// A bus that moves one line at a time.
-#[derive(Clone, Debug)]
-struct Bus {
-    /// Time that a line takes.
-    line: Q8,
-    /// Starts of transfers, sorted. Requests do not come in the order of their
-    /// data: one that is late at its bank must not hold up those before it.
-    booked: Vec<Q8>,
-    /// No new transfer before this: what was booked there is forgotten.
-    floor: Q8,
-}
-
-impl Bus {
-    fn new(line: Q8) -> Self {
-        Self {
-            line,
-            booked: Vec::with_capacity(BOOKED),
-            floor: 0,
-        }
-    }
-
-    /// Takes the first gap from `now` on; returns the end of the transfer.
-    fn pass(&mut self, now: Q8) -> Q8 {
-        if self.booked.len() == BOOKED {
-            self.floor = self.booked[BOOKED / 2 - 1] + self.line;
-            self.booked.drain(..BOOKED / 2);
-        }
-        let mut start = now.max(self.floor);
-        let mut at = self.booked.partition_point(|b| b + self.line <= start);
-        while self.booked.get(at).is_some_and(|b| *b < start + self.line) {
-            start = self.booked[at] + self.line;
-            at += 1;
-        }
-        self.booked.insert(at, start);
-        start + self.line
-    }
 }
 
 /// All memory of a machine.
@@ -77,7 +36,9 @@ pub(crate) struct Memory {
     /// Half of the time over the links and of the fixed part, for every controller
     /// of the first socket, then of the second.
     way: Vec<Q8>,
-    buses: Vec<Bus>,
+    links: Links,
+    /// Controllers of a socket.
+    per_socket: usize,
 }
 
 impl Memory {
@@ -109,18 +70,6 @@ impl Memory {
             .map(|_| Dram::new(&memory.dram, part, "memory.dram"))
             .collect::<Result<_, _>>()
             .map_err(|cause| sizes::in_words(memory, enabled.len(), cause))?;
-        check_hops(&spec.links, sockets)?;
-        let buses = match spec.links.socket_bus_bytes_per_second {
-            None => Vec::new(),
-            Some(rate) if rate.0 == 0 => {
-                let field = "links.socket_bus_bytes_per_second";
-                return Err(SpecError::new(field, rate, "more than 0"));
-            }
-            Some(rate) => {
-                let line = (64_000_000_000_000u128 << 8) / u128::from(rate.0);
-                vec![Bus::new(line as Q8); sockets]
-            }
-        };
         Ok(Self {
             drams,
             enabled,
@@ -128,7 +77,8 @@ impl Memory {
             part,
             size,
             way: ways(memory.fixed_latency.0 << 8, &spec.links, cycle, sockets, n),
-            buses,
+            links: Links::new(&spec.links, sockets, cycle)?,
+            per_socket: n.div_ceil(sockets),
         })
     }
 
@@ -169,16 +119,67 @@ impl Memory {
     #[inline]
     pub(crate) fn read(&mut self, socket: u16, line: Line, now: Q8) -> Fetched {
         let (controller, addr) = self.home(line);
+        let home = self.socket_of(controller);
+        let asked = self.links.ask(socket, home, line, now);
         let way = self.way[usize::from(socket) * self.drams.len() + controller];
-        let done = self.drams[controller].read(addr, Picos((now + way) >> 8));
-        let mut ready = (done.ready.0 << 8) + way;
-        if let Some(bus) = self.buses.get_mut(usize::from(socket)) {
-            ready = ready.max(bus.pass(ready - bus.line));
-        }
+        let done = self.drams[controller].read(addr, Picos((asked.leaves + way) >> 8));
+        let ready = (done.ready.0 << 8) + way;
         Fetched {
-            ready,
+            ready: self.links.bring(home, socket, line, ready).max(asked.heard),
             row: done.row,
         }
+    }
+
+    /// Socket of a controller. Where there are fewer of these, the first sockets have one each.
+    #[inline]
+    const fn socket_of(&self, controller: usize) -> u16 {
+        (controller / self.per_socket) as u16
+    }
+
+    /// Do buses or links take part in what passes from cache to cache?
+    #[inline]
+    pub(crate) const fn carries_transfers(&self) -> bool {
+        self.links.carries_transfers()
+    }
+
+    /// A cache's line comes to a core of another group or of the same, in `latency` if nothing is
+    /// in its way; the request leaves at `now`.
+    pub(crate) fn transfer(
+        &mut self,
+        (from, to): (u16, u16),
+        leaves_group: bool,
+        line: Line,
+        now: Q8,
+        latency: Q8,
+    ) -> Q8 {
+        let home = self.socket_of(self.home(line).0);
+        let asked = self.links.ask(to, home, line, now);
+        let way = Transfer {
+            from,
+            to,
+            home,
+            leaves_group,
+        };
+        let ready = self.links.transfer(way, line, asked.leaves + latency);
+        ready.max(asked.heard)
+    }
+
+    /// A core that holds a line asks that all others lose it, as [`transfer`](Self::transfer).
+    pub(crate) fn upgrade(
+        &mut self,
+        socket: u16,
+        alone: bool,
+        line: Line,
+        now: Q8,
+        latency: Q8,
+    ) -> Q8 {
+        let way = Upgrade {
+            socket,
+            home: self.socket_of(self.home(line).0),
+            alone,
+        };
+        let asked = self.links.upgrade(way, line, now);
+        asked.heard.max(asked.leaves + latency)
     }
 
     /// Writes a line that comes from a device: no socket's bus is in its way.
@@ -196,10 +197,21 @@ impl Memory {
     /// Writes a line back; nobody waits for it, but it takes bus and bank time.
     pub(crate) fn write(&mut self, socket: u16, line: Line, now: Q8) {
         let (controller, addr) = self.home(line);
-        if let Some(bus) = self.buses.get_mut(usize::from(socket)) {
-            bus.pass(now);
-        }
+        let home = self.socket_of(controller);
+        self.links.write(socket, home, line, now);
         self.drams[controller].write(addr, Picos(now >> 8));
+    }
+
+    /// Takes over a line that passes from a cache of one socket to one of another or the same.
+    pub(crate) fn take_over(&mut self, (from, to): (u16, u16), line: Line, now: Q8) {
+        if self.links.bus_carries_transfers() {
+            // The bus moves it once, for the one that asked and for memory.
+            self.device_write(line, now);
+        } else if self.links.carries_transfers() {
+            self.write(from, line, now);
+        } else {
+            self.write(to, line, now);
+        }
     }
 }
 
@@ -212,29 +224,10 @@ fn part(size: u64, enabled: usize) -> u64 {
 /// crossed there and back, half each way.
 fn ways(fixed: Q8, links: &LinkSpec, cycle: Q8, sockets: usize, controllers: usize) -> Vec<Q8> {
     let per_socket = controllers.div_ceil(sockets);
-    let hops = |from: usize, to: usize| match from == to {
-        true => 0,
-        false => {
-            let row = links.hops.get(from);
-            row.and_then(|row| row.get(to)).copied().unwrap_or(1)
-        }
-    };
+    let hops = |from: usize, to: usize| links.hops_between(from, to);
     let hop = Q8::from(links.hop_latency) * cycle;
     (0..sockets * controllers)
         .map(|i| (i / controllers, i % controllers / per_socket))
         .map(|(from, to)| (fixed + hop * Q8::from(hops(from, to))) / 2)
         .collect()
-}
-
-fn check_hops(links: &LinkSpec, sockets: usize) -> Result<(), SpecError> {
-    if links.hops.is_empty() {
-        return Ok(());
-    }
-    let square = links.hops.len() == sockets && links.hops.iter().all(|r| r.len() == sockets);
-    if !square {
-        let value = format!("{:?}", links.hops);
-        let allowed = format!("{sockets} rows of {sockets} numbers");
-        return Err(SpecError::new("links.hops", value, allowed));
-    }
-    Ok(())
 }

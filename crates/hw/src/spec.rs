@@ -191,6 +191,12 @@ pub struct CacheSpec {
     pub ways: u16,
     /// Load-to-use latency of a hit in core cycles.
     pub latency: u32,
+    /// Core cycles for which a line that comes from this level into the first one occupies the
+    /// core's way in: 64 B over the bandwidth with which a core reads what this level holds. What
+    /// comes from beyond the last level takes as long as from the last. 0 = no limit, as in
+    /// level 1, which is where the way leads.
+    #[serde(default)]
+    pub line_cycles: u32,
     /// Physical cores that share one instance; divides the cores of a socket.
     #[serde(default = "one_u16")]
     pub shared_by: u16,
@@ -333,6 +339,30 @@ pub enum Protocol {
     Moesi,
 }
 
+/// Who sends a line that a miss asks for, while other caches hold it unmodified. A line that
+/// is modified comes from the cache that has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clean {
+    /// A cache that holds it, as the forward state of MESIF allows.
+    #[default]
+    Cache,
+    /// Memory, which is read while the caches are probed: they only say that they share it. So
+    /// do parts with MESI or MOESI alone, such as front-side buses and AMD's families 0Fh and 10h.
+    Memory,
+}
+
+/// What a miss sends over links beside its request and its data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Probes {
+    /// Nothing: its home knows who has the line.
+    #[default]
+    None,
+    /// Its home asks every other socket, and each of them answers to the one that asked.
+    Broadcast,
+}
+
 /// Latencies and bandwidths between caches, sockets and memory.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -347,14 +377,42 @@ pub struct LinkSpec {
     pub same_socket_transfer: Option<u32>,
     /// Load-to-use cycles of a line that another socket holds; none = memory latency.
     pub other_socket_transfer: Option<u32>,
+    /// Who sends a clean line that only other caches behind the same last level hold.
+    pub same_group_clean: Clean,
+    /// Who sends a clean line that another last-level group of the same socket holds.
+    pub same_socket_clean: Clean,
+    /// Who sends a clean line that another socket holds.
+    pub other_socket_clean: Clean,
     /// Cycles that each hop to another socket's memory adds.
     pub hop_latency: u32,
     /// Hops between sockets: `hops[from][to]`; empty = 1 between any two.
     pub hops: Vec<Vec<u16>>,
+    /// Bytes per second of a link between two sockets that are one hop apart, in one direction;
+    /// none = links have no limit.
+    #[serde(deserialize_with = "written_option")]
+    pub link_bytes_per_second: Option<Bytes>,
+    /// Who is asked for a line that misses, if links have a limit.
+    pub probes: Probes,
     /// Bytes per second of the bus that a socket's misses cross (front-side bus);
     /// none = no such bus.
     #[serde(deserialize_with = "written_option")]
     pub socket_bus_bytes_per_second: Option<Bytes>,
+    /// Lines that pass from one last-level group to another cross that bus too: once between
+    /// two groups of a socket, the buses of both between sockets. Off = they cost it nothing, but
+    /// a modified one is written to memory over it.
+    pub socket_bus_transfers: bool,
+}
+
+impl LinkSpec {
+    /// Hops from one socket to another; 0 to itself.
+    pub(crate) fn hops_between(&self, from: usize, to: usize) -> u32 {
+        if from == to {
+            return 0;
+        }
+        let row = self.hops.get(from);
+        row.and_then(|row| row.get(to))
+            .map_or(1, |hops| u32::from(*hops))
+    }
 }
 
 /// Nehalem has 32, Core 2 has 20, later parts 36 to 64.

@@ -9,6 +9,9 @@ use crate::{
 /// Cache levels that a machine can have.
 pub(crate) const MAX_LEVELS: usize = 3;
 
+/// A line a microsecond and slower: no core has such caches.
+const MAX_LINE_CYCLES: u32 = 1000;
+
 /// One physical core's way to memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
@@ -29,6 +32,8 @@ pub(crate) struct Path {
 pub(crate) struct Level {
     pub(crate) name: String,
     pub(crate) latency: u32,
+    /// Core cycles that a line takes from here into the first level; 0 = no limit.
+    pub(crate) line_cycles: u32,
     pub(crate) inclusion: Inclusion,
     /// One core per instance.
     pub(crate) private: bool,
@@ -144,6 +149,7 @@ fn level_of(cache: &CacheSpec, spec: &MachineSpec) -> Level {
     Level {
         name: cache.name.clone(),
         latency: cache.latency,
+        line_cycles: cache.line_cycles,
         inclusion: cache.inclusion,
         private: cache.shared_by == 1 || spec.core.sockets * spec.core.per_socket == 1,
     }
@@ -183,6 +189,19 @@ fn choose_levels(caches: &[CacheSpec]) -> Result<Chosen, SpecError> {
         let field = |name: &str| format!("cache[{i}].{name}");
         if !(1..=MAX_LEVELS as u8).contains(&cache.level) {
             return Err(SpecError::new(field("level"), cache.level, "1..=3"));
+        }
+        if cache.level == 1 && cache.line_cycles != 0 {
+            let value = cache.line_cycles;
+            let allowed = "0 at level 1: the levels behind it have such limits";
+            return Err(SpecError::new(field("line_cycles"), value, allowed));
+        }
+        if cache.line_cycles > MAX_LINE_CYCLES {
+            let allowed = format!("0..={MAX_LINE_CYCLES}");
+            return Err(SpecError::new(
+                field("line_cycles"),
+                cache.line_cycles,
+                allowed,
+            ));
         }
         if cache.level > 1 && cache.holds != Holds::Unified {
             let held = cache.holds.name();

@@ -3,7 +3,7 @@
 use super::{Hierarchy, Source, bits};
 use crate::{
     cache::{Line, State},
-    spec::Inclusion,
+    spec::{Clean, Inclusion, LinkSpec},
 };
 
 /// What probing other caches found.
@@ -12,6 +12,10 @@ pub(super) struct Probe {
     pub(super) held: bool,
     pub(super) dirty: bool,
     pub(super) source: Source,
+    /// Somebody sends the line; else it comes from memory.
+    pub(super) sends: bool,
+    /// Socket of the one that sends it if any does.
+    pub(super) holder: u16,
 }
 
 impl Probe {
@@ -20,6 +24,31 @@ impl Probe {
             held: false,
             dirty: false,
             source: Source::SameGroup,
+            sends: false,
+            holder: 0,
+        }
+    }
+
+    /// Does one of the caches that were probed send the line?
+    const fn sends(self, clean: Clean) -> bool {
+        self.dirty || self.held && matches!(clean, Clean::Cache)
+    }
+}
+
+/// Who sends clean lines: another cache, or memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Senders {
+    same_group: Clean,
+    same_socket: Clean,
+    other_socket: Clean,
+}
+
+impl Senders {
+    pub(super) fn of(links: &LinkSpec) -> Self {
+        Self {
+            same_group: links.same_group_clean,
+            same_socket: links.same_socket_clean,
+            other_socket: links.other_socket_clean,
         }
     }
 }
@@ -125,6 +154,7 @@ impl Hierarchy {
         let mut result = Probe::nothing();
         for other in bits(cores) {
             let path = self.topology.paths[other];
+            let before = result;
             for k in 0..self.levels() {
                 if path.data[k] != own.data[k] {
                     self.probe_cache(usize::from(path.data[k]), line, write, &mut result);
@@ -136,8 +166,22 @@ impl Hierarchy {
             if path.fetch != path.data[0] {
                 self.probe_cache(usize::from(path.fetch), line, write, &mut result);
             }
+            // The one that has it modified, or else the first.
+            if (result.held, result.dirty) != (before.held, before.dirty) {
+                result.holder = path.socket;
+            }
         }
         result
+    }
+
+    /// Asks the other cores of the group for a line that the last level does not have.
+    pub(super) fn probe_group_mates(&mut self, core: usize, line: Line, write: bool) -> Probe {
+        let mates = self.group_mates(core);
+        let probe = self.probe_cores(core, mates, line, write);
+        Probe {
+            sends: probe.sends(self.senders.same_group),
+            ..probe
+        }
     }
 
     fn probe_cache(&mut self, cache: usize, line: Line, write: bool, result: &mut Probe) {
@@ -178,15 +222,25 @@ impl Hierarchy {
             .fold(0, |set, other| set | 1 << other);
         let close = self.probe_cores(core, near, line, write);
         let far = self.probe_cores(core, others & !near, line, write);
-        let source = match (far.held && (write || !close.held), close.held) {
-            (true, _) => Source::OtherSocket,
-            (false, true) => Source::SameSocket,
-            (false, false) => return None,
+        if !close.held && !far.held {
+            return None;
+        }
+        let close_sends = close.sends(self.senders.same_socket);
+        // A reader waits for the nearest that sends, a writer for the farthest that loses it.
+        let far_away = match write {
+            true => far.held,
+            false => !close_sends,
         };
         Some(Probe {
             held: true,
             dirty: close.dirty || far.dirty,
-            source,
+            source: if far_away {
+                Source::OtherSocket
+            } else {
+                Source::SameSocket
+            },
+            sends: close_sends || far.sends(self.senders.other_socket),
+            holder: if close_sends { socket } else { far.holder },
         })
     }
 }

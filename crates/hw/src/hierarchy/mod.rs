@@ -18,10 +18,12 @@ mod fill;
 pub(crate) use express::Express;
 pub use fill::{LevelFill, SetFill};
 
+use coherence::Senders;
+
 use crate::{
     cache::{Evicted, Info, Line, Meta, Slot, State},
     shadow::Shadow,
-    spec::Inclusion,
+    spec::{Inclusion, LinkSpec, Protocol},
     topology::{Level, MAX_LEVELS, Topology},
 };
 
@@ -30,13 +32,13 @@ use crate::{
 pub(crate) enum Source {
     /// In the own path: 0 = first level.
     Level(u8),
-    /// Modified in an inner cache of another core of the group.
+    /// In an inner cache of another core of the group, which sends it.
     SameGroup,
     /// In another group of the socket.
     SameSocket,
     /// In another socket.
     OtherSocket,
-    /// Nowhere.
+    /// In memory, and in no cache that would send it.
     Memory,
 }
 
@@ -47,6 +49,24 @@ pub(crate) struct Found {
     pub(crate) pending: bool,
     /// A demand is the first to use what a prefetch brought there.
     pub(crate) prefetched: bool,
+    /// Socket of the other core's cache that sends the line.
+    pub(crate) from: Option<u16>,
+    /// The line was there, but others had to lose it first.
+    pub(crate) upgraded: bool,
+}
+
+/// A dirty line on its way to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WriteBack {
+    pub(crate) line: Line,
+    /// It passes from a cache of this socket to another group, and memory takes it over.
+    pub(crate) passes: Option<u16>,
+}
+
+impl WriteBack {
+    const fn leaving(line: Line) -> Self {
+        Self { line, passes: None }
+    }
 }
 
 /// A line that some path wants.
@@ -119,8 +139,9 @@ pub(crate) struct Hierarchy {
     express: bool,
     coherent: bool,
     moesi: bool,
+    senders: Senders,
     /// Dirty lines on their way to memory, to be taken by the caller.
-    pub(crate) writebacks: Vec<Line>,
+    pub(crate) writebacks: Vec<WriteBack>,
     /// Rises whenever a cache loses or shares a line for another core's sake.
     pub(crate) disturbed: u64,
     /// Sees what reaches the last level from some cores.
@@ -128,7 +149,7 @@ pub(crate) struct Hierarchy {
 }
 
 impl Hierarchy {
-    pub(crate) fn new(topology: Topology, coherent: bool, moesi: bool) -> Self {
+    pub(crate) fn new(topology: Topology, coherent: bool, links: &LinkSpec) -> Self {
         let cores = topology.paths.len();
         Self {
             rules: Rules::of(&topology.levels),
@@ -138,7 +159,8 @@ impl Hierarchy {
             active: 0,
             owner: vec![0; cores],
             coherent,
-            moesi,
+            moesi: links.protocol == Protocol::Moesi,
+            senders: Senders::of(links),
             writebacks: Vec::with_capacity(64),
             disturbed: 0,
             shadow: None,
@@ -252,7 +274,8 @@ impl Hierarchy {
                 state = State::Shared;
             }
         }
-        if self.coherent && want.write && !meta.state().alone() {
+        let upgraded = self.coherent && want.write && !meta.state().alone();
+        if upgraded {
             if level_private {
                 self.invalidate_group_mates(core, want.line);
             }
@@ -269,12 +292,12 @@ impl Hierarchy {
             transient = false;
             let gone = self.topology.caches[cache].remove(slot);
             if mates_dirty {
-                self.writebacks.push(want.line);
+                self.writebacks.push(WriteBack::leaving(want.line));
             }
             state = match (gone.info.meta().dirty() && !mates_dirty, state) {
                 // MESI has no owner: the data goes to memory as well.
                 (true, State::Shared) if !self.moesi => {
-                    self.writebacks.push(want.line);
+                    self.writebacks.push(WriteBack::leaving(want.line));
                     State::Shared
                 }
                 (true, State::Shared) => State::Owned,
@@ -303,6 +326,8 @@ impl Hierarchy {
             source,
             pending,
             prefetched: meta.prefetched() && !want.prefetch,
+            from: None,
+            upgraded,
         }
     }
 
@@ -310,26 +335,38 @@ impl Hierarchy {
         self.looked_up(core, want);
         let last = self.levels() - 1;
         let mut source = Source::Memory;
+        let mut from = None;
         let mut state = State::Exclusive;
         if self.coherent {
             // An inclusive last level that misses proves that no core of the group
             // holds the line.
             if self.topology.levels[last].inclusion != Inclusion::Inclusive {
-                let mates = self.group_mates(core);
-                let probe = self.probe_cores(core, mates, want.line, want.write);
-                if probe.held {
+                let probe = self.probe_group_mates(core, want.line, want.write);
+                if probe.sends {
                     source = Source::SameGroup;
+                    from = Some(probe.holder);
+                }
+                if probe.held {
                     state = State::Shared;
                     if probe.dirty && !want.write && !self.moesi {
-                        self.writebacks.push(want.line);
+                        self.writebacks.push(WriteBack::leaving(want.line));
                     }
                 }
             }
             if let Some(probe) = self.probe_other_groups(core, want.line, want.write) {
-                source = probe.source;
+                // A writer that has its data still waits until the others have lost theirs.
+                if probe.sends || want.write && source != Source::Memory {
+                    source = probe.source;
+                }
+                if probe.sends {
+                    from = Some(probe.holder);
+                }
                 state = State::Shared;
                 if probe.dirty && !want.write && !self.moesi {
-                    self.writebacks.push(want.line);
+                    self.writebacks.push(WriteBack {
+                        line: want.line,
+                        passes: Some(probe.holder),
+                    });
                 }
             }
             if want.write {
@@ -342,6 +379,8 @@ impl Hierarchy {
             source,
             pending: false,
             prefetched: false,
+            from,
+            upgraded: false,
         }
     }
 
@@ -416,7 +455,7 @@ impl Hierarchy {
         let dirty = meta.dirty();
         if k + 1 == self.levels() {
             if dirty {
-                self.writebacks.push(gone.line);
+                self.writebacks.push(WriteBack::leaving(gone.line));
             }
             return;
         }

@@ -6,10 +6,11 @@ use super::{InFlight, NO_LINE, run::Run};
 use crate::{
     cache::Line,
     dram::RowOutcome,
-    hierarchy::{Express, Found, Source, Want},
+    hierarchy::{Express, Found, Source, Want, WriteBack},
     machine::in_flight_index,
     prefetch::{Pair, Wishes},
     tlb::Lookup,
+    topology::MAX_LEVELS,
     window::Q8,
 };
 
@@ -98,10 +99,11 @@ impl Run<'_> {
                 second.accesses += 1;
                 self.thread.counters.useful_prefetches += u64::from(meta.prefetched());
                 let done = at + self.latency.level[1];
-                match meta.pending() {
+                let done = match meta.pending() {
                     true => done.max(self.has_come(line, at)),
                     false => done,
-                }
+                };
+                self.through_port(Source::Level(1), 0, done)
             }
             Express::Memory => {
                 second.accesses += 1;
@@ -109,7 +111,8 @@ impl Run<'_> {
                 third.accesses += 1;
                 third.misses += 1;
                 self.thread.counters.memory_reads += 1;
-                self.ask_memory(line, at)
+                let done = self.ask_memory(line, at);
+                self.through_port(Source::Memory, 0, done)
             }
         };
         self.core.fills.hold(done);
@@ -128,6 +131,7 @@ impl Run<'_> {
         let at = at.max(self.core.fills.first_free());
         let found = self.hierarchy.miss(self.physical, &want);
         let done = self.arrival(want, found, at);
+        let done = self.through_port(found.source, 0, done);
         self.core.fills.hold(done);
         self.note_fill(want.line, done);
         self.write_back(at);
@@ -170,6 +174,20 @@ impl Run<'_> {
         let prefetch = &mut self.core.prefetch;
         prefetch.second_level(line, hit, &mut wishes);
         self.prefetch(&wishes, at);
+    }
+
+    /// When a line that could be there at `done` is, if it has to wait on the way in.
+    #[inline]
+    fn through_port(&mut self, source: Source, into: usize, done: Q8) -> Q8 {
+        let from = match source {
+            Source::Level(k) => usize::from(k).min(MAX_LEVELS),
+            _ => MAX_LEVELS,
+        };
+        let takes = self.latency.port[into.min(MAX_LEVELS - 1)][from];
+        match takes {
+            0 => done,
+            _ => self.core.port.pass(done.saturating_sub(takes), takes),
+        }
     }
 
     #[inline]
@@ -215,10 +233,27 @@ impl Run<'_> {
             true => self.has_come(want.line, at),
             false => at,
         };
-        let done = leaves + latency;
+        let done = match self.memory.carries_transfers() {
+            true => self.carried(want.line, found, leaves, latency),
+            false => leaves + latency,
+        };
         match found.pending {
             true => done.max(self.has_come(want.line, at)),
             false => done,
+        }
+    }
+
+    /// When a line that some cache has arrives, if the request leaves at `leaves` and buses or
+    /// links may be in its way.
+    fn carried(&mut self, line: Line, found: Found, leaves: Q8, latency: Q8) -> Q8 {
+        let to = self.path.socket;
+        let in_group = matches!(found.source, Source::Level(_) | Source::SameGroup);
+        match found.from {
+            Some(from) => self
+                .memory
+                .transfer((from, to), !in_group, line, leaves, latency),
+            None if found.upgraded => self.memory.upgrade(to, in_group, line, leaves, latency),
+            None => leaves + latency,
         }
     }
 
@@ -261,8 +296,11 @@ impl Run<'_> {
 
     #[inline(never)]
     fn write_lines(&mut self, at: Q8) {
-        while let Some(line) = self.hierarchy.writebacks.pop() {
-            self.memory.write(self.path.socket, line, at);
+        while let Some(WriteBack { line, passes }) = self.hierarchy.writebacks.pop() {
+            match passes {
+                Some(from) => self.memory.take_over((from, self.path.socket), line, at),
+                None => self.memory.write(self.path.socket, line, at),
+            }
             self.thread.counters.memory_writes += 1;
         }
     }
@@ -301,6 +339,7 @@ impl Run<'_> {
             };
             let found = self.hierarchy.miss(self.physical, &want);
             let done = self.arrival(want, found, at);
+            let done = self.through_port(found.source, level, done);
             self.note_fill(wish.line, done);
             self.write_back(at);
             if level == 0 && self.core.watches_l2 {

@@ -17,12 +17,13 @@ use crate::{
     error::SpecError,
     features::Features,
     hierarchy::{Hierarchy, SetFill},
+    lane::Lane,
     memory::Memory,
     prefetch::Prefetcher,
     shadow::ShadowRequest,
-    spec::{CoreSpec, MachineSpec, Protocol},
+    spec::{CoreSpec, MachineSpec},
     tlb::Tlb,
-    topology::Topology,
+    topology::{Level, MAX_LEVELS, Topology},
     window::{Q8, Slots, Window},
 };
 
@@ -81,6 +82,8 @@ struct Core {
     watches_l2: bool,
     fills: Slots,
     shared_fills: Slots,
+    /// The way in, which lines pass one after the other.
+    port: Lane,
 }
 
 #[derive(Clone, Copy)]
@@ -100,6 +103,9 @@ struct Latencies {
     same_socket: Option<Q8>,
     other_socket: Option<Q8>,
     second_tlb: Q8,
+    /// Time that a line is on the way into a core, by the level that it goes into and the one
+    /// that it comes from; what is beyond the last level has the last place.
+    port: [[Q8; MAX_LEVELS + 1]; MAX_LEVELS],
 }
 
 /// A modelled machine.
@@ -167,6 +173,7 @@ impl Machine {
             prefetch,
             fills: Slots::new(spec.core.l1_fill_buffers),
             shared_fills: Slots::new(spec.core.shared_fill_buffers),
+            port: Lane::new(),
         };
         let thread = Thread {
             window: Window::new(&spec.core, cycle, features.window),
@@ -178,9 +185,8 @@ impl Machine {
             running: false,
         };
         let memory = Memory::new(spec, cycle, &options.disabled_controllers)?;
-        let moesi = spec.links.protocol == Protocol::Moesi;
         let mut machine = Self {
-            hierarchy: Hierarchy::new(topology, features.coherence, moesi),
+            hierarchy: Hierarchy::new(topology, features.coherence, &spec.links),
             memory,
             threads: vec![thread; cores * usize::from(spec.core.smt)],
             cores: vec![core; cores],
@@ -355,8 +361,21 @@ impl Latencies {
             same_socket: links.same_socket_transfer.map(cycles),
             other_socket: links.other_socket_transfer.map(cycles),
             second_tlb: spec.tlb.map_or(0, |t| cycles(t.l2_latency)),
+            port: ports(&topology.levels, cycle),
         }
     }
+}
+
+/// Time on the way into a core, `[into][from]`. A line that a prefetch leaves in an outer level
+/// has the rest of its way before it, so that both together take as long as without prefetch.
+fn ports(levels: &[Level], cycle: Q8) -> [[Q8; MAX_LEVELS + 1]; MAX_LEVELS] {
+    let whole = |from: usize| levels[from.min(levels.len() - 1)].line_cycles;
+    std::array::from_fn(|into| {
+        std::array::from_fn(|from| {
+            let rest = whole(from).saturating_sub(whole(into));
+            Q8::from(rest) * cycle
+        })
+    })
 }
 
 fn check_core(spec: &MachineSpec) -> Result<(), SpecError> {

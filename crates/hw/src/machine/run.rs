@@ -448,12 +448,19 @@ impl Run<'_> {
         }
         let told = self.hierarchy.upgrade(self.physical, line);
         self.thread.counters.upgrades += 1;
-        let latency = self.latency;
-        match told {
-            Source::Level(k) => start + latency.level[usize::from(k).min(2)],
-            Source::SameGroup => start + latency.same_group,
-            Source::SameSocket => start + latency.same_socket.unwrap_or(latency.same_group),
-            _ => start + latency.other_socket.unwrap_or(latency.same_group),
+        let times = self.latency;
+        let latency = match told {
+            Source::Level(k) => times.level[usize::from(k).min(2)],
+            Source::SameGroup => times.same_group,
+            Source::SameSocket => times.same_socket.unwrap_or(times.same_group),
+            _ => times.other_socket.unwrap_or(times.same_group),
+        };
+        let alone = matches!(told, Source::Level(_) | Source::SameGroup);
+        match self.memory.carries_transfers() {
+            true => self
+                .memory
+                .upgrade(self.path.socket, alone, line, start, latency),
+            false => start + latency,
         }
     }
 

@@ -94,6 +94,16 @@ fn odd_cache(spec: &MachineSpec, at: usize, odd: &mut Vec<SpecError>) {
         let why = format!("no more than {} inside it takes", near.name);
         note("latency", &cache.latency, why);
     }
+    if let Some(near) = caches
+        .iter()
+        .find(|c| c.level < cache.level && c.line_cycles > cache.line_cycles)
+    {
+        let why = format!(
+            "less than the {} of {}, through which it comes into the core",
+            near.line_cycles, near.name
+        );
+        note("line_cycles", &cache.line_cycles, why);
+    }
     if let Some(why) = smaller_than_inside(caches, cache) {
         note("size", &cache.size, why);
     }

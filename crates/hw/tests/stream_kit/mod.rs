@@ -37,6 +37,12 @@ const THREAD: u64 = (128 << 20) + 0xd_2000;
 /// What a thread does for each element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
+    /// `c[i] = a[i]`, 16 bytes in 4 instructions.
+    WideCopy,
+    /// `b[i] = s * c[i]`, 16 bytes in 5 instructions.
+    WideScale,
+    /// `c[i] = a[i] + b[i]`, 16 bytes in 5 instructions.
+    WideAdd,
     /// `a[i] = b[i] + s * c[i]` of 8 bytes in 6 instructions.
     Triad,
     /// The same, 16 bytes in 6 instructions.
@@ -54,8 +60,8 @@ pub enum Kernel {
 impl Kernel {
     const fn width(self) -> u64 {
         match self {
-            Self::WideTriad | Self::WideRead => 16,
-            _ => 8,
+            Self::Triad | Self::Read | Self::Write | Self::Copy => 8,
+            _ => 16,
         }
     }
 
@@ -63,9 +69,10 @@ impl Kernel {
     const fn bytes(self) -> u64 {
         match self {
             Self::Triad => 24,
-            Self::WideTriad => 48,
+            Self::WideTriad | Self::WideAdd => 48,
             Self::Read | Self::Write => 8,
             Self::WideRead | Self::Copy => 16,
+            Self::WideCopy | Self::WideScale => 32,
         }
     }
 
@@ -92,7 +99,16 @@ impl Kernel {
             }
             Self::Read | Self::WideRead => push(RefKind::Load, 0, 3),
             Self::Write => push(RefKind::Store, 0, 3),
-            Self::Copy => {
+            Self::WideAdd => {
+                push(RefKind::Load, 0, 1);
+                push(RefKind::Load, 1, 1);
+                push(RefKind::Store, 2, 3);
+            }
+            Self::WideScale => {
+                push(RefKind::Load, 0, 1);
+                push(RefKind::Store, 1, 4);
+            }
+            Self::Copy | Self::WideCopy => {
                 push(RefKind::Load, 0, 1);
                 push(RefKind::Store, 1, 3);
             }
@@ -110,13 +126,35 @@ pub struct Rates {
 }
 
 /// Lets `cores` cores run a kernel over `elements` elements each, after a
-/// quarter of it as warm-up.
+/// quarter of it as warm-up. Caches are empty before it, so that little of what is stored
+/// leaves them: see [`steady`].
 pub fn bandwidth(
     spec: &MachineSpec,
     features: &str,
     kernel: Kernel,
     cores: usize,
     elements: u64,
+) -> Rates {
+    measure(spec, features, kernel, (cores, elements), |_, _, _| ())
+}
+
+/// As [`bandwidth`], with caches that are full of what the kernel has read and stored before.
+pub fn steady(spec: &MachineSpec, kernel: Kernel, cores: usize, elements: u64) -> Rates {
+    measure(
+        spec,
+        "all",
+        kernel,
+        (cores, elements),
+        |machine, threads, spec| fill_caches(machine, threads, (spec, kernel)),
+    )
+}
+
+fn measure(
+    spec: &MachineSpec,
+    features: &str,
+    kernel: Kernel,
+    (cores, elements): (usize, u64),
+    prepare: impl Fn(&mut Machine, &mut [Thread], &MachineSpec),
 ) -> Rates {
     let options = Options {
         features: features.parse().expect("features"),
@@ -130,6 +168,7 @@ pub fn bandwidth(
     for thread in &threads {
         machine.set_running(CoreId(thread.core), Some(1));
     }
+    prepare(&mut machine, &mut threads, spec);
     while let Some((at, horizon)) = next(&threads, total) {
         threads[at].go(&mut machine, kernel, elements / 4, total, horizon);
     }
@@ -145,6 +184,53 @@ pub fn bandwidth(
         rates.pins += pins as f64 / ps * 1e3;
     }
     rates
+}
+
+/// Fills the caches with what the kernel has worked on before, a reference for each line: of what
+/// it reads and stores from then on, each line drives one of those out.
+fn fill_caches(
+    machine: &mut Machine,
+    threads: &mut [Thread],
+    (spec, kernel): (&MachineSpec, Kernel),
+) {
+    let mut lines = cache_of_each(spec, threads.len()) / 64;
+    let step = 64 / kernel.width();
+    // Behind what is measured.
+    let mut element = (16 << 20) / kernel.width();
+    while lines > 0 {
+        let mut arrays = 1;
+        for thread in threads.iter_mut() {
+            let mut refs = Vec::new();
+            for n in 0..64 {
+                kernel.element(thread.base, element + n * step, &mut refs);
+            }
+            arrays = refs.len() as u64 / 64;
+            let core = CoreId(thread.core);
+            thread.now = machine
+                .run(core, &Identity, &refs, thread.now, Picos::MAX)
+                .now;
+        }
+        element += 64 * step;
+        lines = lines.saturating_sub(64 * arrays);
+    }
+    let start = threads.iter().map(|t| t.now.0).max().unwrap_or(0);
+    for (at, thread) in threads.iter_mut().enumerate() {
+        thread.now = Picos(start + 1_000_000 + at as u64 * 1000);
+    }
+}
+
+/// Bytes of all levels that a thread has, if `threads` of them share what can be shared.
+fn cache_of_each(spec: &MachineSpec, threads: usize) -> u64 {
+    let all = usize::from(spec.core.sockets * spec.core.per_socket);
+    let size = |c: &piebald_hw::spec::CacheSpec| {
+        let cores = match threads <= usize::from(spec.core.per_socket) {
+            true => threads,
+            false => all,
+        };
+        let instances = cores.div_ceil(usize::from(c.shared_by));
+        c.size.0 * instances as u64 / threads as u64
+    };
+    spec.cache.iter().map(size).sum()
 }
 
 struct Thread {
@@ -254,6 +340,54 @@ pub fn chase(spec: &MachineSpec, loads: u64) -> f64 {
             .now;
     }
     machine.drain(CoreId(0), now).0 as f64 / loads as f64 / 1000.0
+}
+
+/// GB/s of the matrix, 12 bytes an entry, in products of a sparse matrix and a vector by one core:
+/// rows of 16 entries at random columns of a band of 4096, the row's own among them; a product
+/// before the one that counts. All in compressed rows of 8-byte values and 4-byte columns.
+pub fn sparse_product(spec: &MachineSpec, rows: u64) -> f64 {
+    let mut machine = Machine::new(spec, &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+    machine.set_running(CoreId(0), Some(1));
+    let mut now = Picos(0);
+    let mut start = now;
+    for product in 0..2 {
+        start = now;
+        let mut random = 0x2545_F491_4F6C_DD1D_u64;
+        for row in 0..rows {
+            let mut refs = Vec::with_capacity(50);
+            for entry in row * 16..(row + 1) * 16 {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                let column = (row + (random >> 20) % 4096) % rows;
+                refs.push(sparse(RefKind::Load, 0, entry * 8, 8, (1, 0)));
+                refs.push(sparse(RefKind::Load, 2, entry * 4, 4, (1, 0)));
+                // Where it is stands in the load before.
+                refs.push(sparse(RefKind::Load, 3, column * 8, 8, (2, 1)));
+            }
+            refs.push(sparse(RefKind::Store, 4, row * 8, 8, (3, 0)));
+            now = machine
+                .run(CoreId(0), &Identity, &refs, now, Picos::MAX)
+                .now;
+        }
+        now = machine.drain(CoreId(0), now);
+        assert!(product == 0 || now > start);
+    }
+    (rows * 16 * 12) as f64 / (now.0 - start.0) as f64 * 1e3
+}
+
+/// A reference of [`sparse_product`] to one of its arrays.
+fn sparse(kind: RefKind, array: u64, offset: u64, size: u8, (gap, dep): (u32, u16)) -> PhysRef {
+    let addr = array * ARRAY + offset;
+    PhysRef {
+        vaddr: VirtAddr(addr),
+        frame: (addr >> 12) as u32,
+        site: 1 + array as u32,
+        gap,
+        dep,
+        size,
+        kind,
+    }
 }
 
 /// GB/s of copying file pages to a buffer of 256 KiB that stays on the chip, as
