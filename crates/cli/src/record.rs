@@ -15,7 +15,10 @@ use piebald_trace::recording::{MAJOR, MINOR};
 use piebald_units::Count;
 use sha2::{Digest, Sha256};
 
-use crate::{failure::Failure, programs, running};
+use crate::{
+    failure::{Failure, print},
+    programs, running,
+};
 
 /// Arguments of `piebald record`.
 #[derive(clap::Args)]
@@ -76,10 +79,8 @@ fn region(text: &str) -> Result<(u32, u32), String> {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(suite) = &args.build_qemu {
         let suite = (!suite.is_empty()).then_some(suite.as_str());
-        println!(
-            "{}",
-            own_qemu::build(suite).map_err(Failure::failed)?.display()
-        );
+        let built = own_qemu::build(suite).map_err(Failure::failed)?;
+        print(&format!("{}\n", built.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
     // Not without `--output`, as the arguments are declared.

@@ -91,7 +91,7 @@ pub(crate) fn section(study: &Study) -> Result<Option<Section>, ReportError> {
     }
     let text = "The first repetition. A program's lane is filled where it has colors, the first at the \
                 bottom; above it stands what it was taken for. Under the pointer stands what \
-                happened, and the colors. Who shares colors has them at the same height.";
+                happened, and the colors. Programs that share colors have them at the same height.";
     Ok((!figures.is_empty()).then(|| Section {
         title: "Programs over time".to_owned(),
         text: text.to_owned(),

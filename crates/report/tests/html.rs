@@ -62,6 +62,28 @@ fn hostile(evil: &str) -> Study {
 }
 
 #[test]
+fn the_legend_of_set_maps_has_the_lines_of_its_areas() {
+    let html = to_html(&sample_study()).unwrap();
+    let document = parse(&html);
+    let legend = all(&document, "ul").find(|list| {
+        let of_maps = list.attribute("class") == Some("legend");
+        of_maps && text(*list).contains("kernel")
+    });
+    let chips: Vec<&str> = legend
+        .expect("a legend")
+        .descendants()
+        .filter_map(|n| n.attribute("class")?.strip_prefix("chip "))
+        .collect();
+    assert_eq!(chips, ["empty", "kernel", "p0", "p1 h1", "p2 h2"]);
+    for kind in ["hatch1", "hatch2"] {
+        assert!(html.contains(&format!("fill=\"url(#{kind})\"")), "{kind}");
+    }
+    for class in [".chip.h1 {", ".chip.h2 {"] {
+        assert!(html.contains(class), "{class}");
+    }
+}
+
+#[test]
 fn the_report_is_well_formed_and_has_every_picture() {
     let html = to_html(&sample_study()).unwrap();
     let document = parse(&html);
