@@ -11,7 +11,7 @@ use std::{
 use piebald_qemu::find;
 use piebald_qemu::recorder::{RecordError, Recorder, Summary, own_qemu};
 use piebald_reproduce::Wanted;
-use piebald_trace::recording::{MAJOR, MINOR};
+use piebald_trace::recording::{MAJOR, MINOR, WriteError};
 use piebald_units::Count;
 use sha2::{Digest, Sha256};
 
@@ -110,6 +110,7 @@ fn failure(error: RecordError) -> Failure {
         | RecordError::NotExecutable { .. }
         | RecordError::NotRecordable { .. }
         | RecordError::NoCommand
+        | RecordError::Write(WriteError::Taken { .. })
         | RecordError::BadRegion { .. } => Failure::usage(error),
         _ => Failure::failed(error),
     }

@@ -50,7 +50,12 @@ fn replay(folder: &Path, more: &[&str]) -> (Option<i32>, String, String) {
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("a folder");
     let mut names: Vec<String> = entries
-        .map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned())
+        .map(|e| {
+            e.expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
         .collect();
     names.sort();
     names
@@ -69,7 +74,10 @@ fn an_output_without_a_place_is_refused_before_anything_is_read() {
         (&["--html", "none/x.html"], "none/x.html: cannot write"),
         (&["--html", "."], "is a directory"),
         (&["-o", "file"], "file: cannot write: not a directory"),
-        (&["-o", "file/below"], "file/below: cannot write: not a directory"),
+        (
+            &["-o", "file/below"],
+            "file/below: cannot write: not a directory",
+        ),
     ] {
         let (code, out, err) = replay(path, more);
         assert_eq!((code, out.as_str()), (Some(2), ""), "{more:?}: {err}");
@@ -91,8 +99,14 @@ fn no_output_replaces_a_trace() {
     ] {
         let (code, _, err) = piebald(path, words);
         assert!(code.is_some_and(|code| code != 0), "{words:?}: {err}");
-        assert!(err.contains("a.spc") && err.contains("allowed: a new file"), "{words:?}: {err}");
-        assert_eq!(fs::read_to_string(path.join("a.spc")).expect("there"), TRACE);
+        assert!(
+            err.contains("a.spc") && err.contains("allowed: a new file"),
+            "{words:?}: {err}"
+        );
+        assert_eq!(
+            fs::read_to_string(path.join("a.spc")).expect("there"),
+            TRACE
+        );
     }
     let (code, _, err) = piebald(path, &["trace", "convert", "a.log", "-"]);
     assert!(code != Some(0) && err.contains("standard output"), "{err}");
@@ -108,10 +122,16 @@ fn links_stay_links() {
         symlink(target, path.join(link)).expect("a link");
     }
     assert_eq!(replay(path, &["--json=x.json"]).0, Some(0));
-    assert_eq!(piebald(path, &["trace", "convert", "a.log", "x.pbr"]).0, Some(0));
+    assert_eq!(
+        piebald(path, &["trace", "convert", "a.log", "x.pbr"]).0,
+        Some(0)
+    );
     for (link, target) in [("x.json", "real.json"), ("x.pbr", "real.pbr")] {
         assert!(path.join(link).is_symlink(), "{link}");
-        assert!(fs::metadata(path.join(target)).expect("there").len() > 100, "{target}");
+        assert!(
+            fs::metadata(path.join(target)).expect("there").len() > 100,
+            "{target}"
+        );
     }
 }
 
@@ -122,7 +142,11 @@ fn a_pipe_takes_json_and_stays_a_pipe() {
     let made = Command::new("mkfifo").arg(&pipe).status();
     assert!(made.expect("mkfifo runs").success());
     // Open at both ends, so that neither side waits for the other.
-    let mut reader = OpenOptions::new().read(true).write(true).open(&pipe).expect("open");
+    let mut reader = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&pipe)
+        .expect("open");
     assert_eq!(replay(folder.path(), &["--json=pipe"]).0, Some(0));
     let kind = fs::symlink_metadata(&pipe).expect("there").file_type();
     assert!(kind.is_fifo());
@@ -131,8 +155,16 @@ fn a_pipe_takes_json_and_stays_a_pipe() {
     assert_eq!(&begin, b"{");
     // A recording cannot go there.
     let (code, _, err) = piebald(folder.path(), &["trace", "convert", "a.log", "pipe"]);
-    assert!(code != Some(0) && err.contains("a device or a pipe"), "{err}");
-    assert!(fs::symlink_metadata(&pipe).expect("there").file_type().is_fifo());
+    assert!(
+        code != Some(0) && err.contains("a device or a pipe"),
+        "{err}"
+    );
+    assert!(
+        fs::symlink_metadata(&pipe)
+            .expect("there")
+            .file_type()
+            .is_fifo()
+    );
 }
 
 #[test]
@@ -162,7 +194,10 @@ fn a_full_standard_output_is_an_error_of_every_verb() {
         &REPLAY,
     ];
     for words in verbs {
-        let full = File::options().write(true).open("/dev/full").expect("a device");
+        let full = File::options()
+            .write(true)
+            .open("/dev/full")
+            .expect("a device");
         let output = Command::new(env!("CARGO_BIN_EXE_piebald"))
             .args(words)
             .current_dir(folder.path())
@@ -171,6 +206,9 @@ fn a_full_standard_output_is_an_error_of_every_verb() {
             .expect("piebald runs");
         let err = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{words:?}: {err}");
-        assert!(err.contains("standard output: No space left"), "{words:?}: {err}");
+        assert!(
+            err.contains("standard output: No space left"),
+            "{words:?}: {err}"
+        );
     }
 }

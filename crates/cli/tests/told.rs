@@ -30,12 +30,25 @@ impl Folder {
             .output()
             .expect("piebald runs");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (output.status.code(), text(&output.stdout), text(&output.stderr))
+        (
+            output.status.code(),
+            text(&output.stdout),
+            text(&output.stderr),
+        )
     }
 
     /// LRU without a disk, at a size.
     fn replay(&self, size: &str, words: &[&str]) -> Result<Value, (Option<i32>, String)> {
-        let usual = ["--policy", "lru", "--size", size, "--readahead", "none", "-q", "--json"];
+        let usual = [
+            "--policy",
+            "lru",
+            "--size",
+            size,
+            "--readahead",
+            "none",
+            "-q",
+            "--json",
+        ];
         let (code, out, err) = self.piebald(&[&["replay"], words, &usual].concat());
         match code {
             Some(0) => Ok(serde_json::from_str(&out).expect("JSON")),
@@ -90,14 +103,20 @@ fn what_a_log_does_not_tell_is_told_by_name() {
 fn traces_without_a_reference_are_refused_with_what_they_hold_instead() {
     let header = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n";
     let folder = Folder::new(&[
-        ("s.log", b"1 read(3, \"x\"..., 4096) = 4096\n1 read(3, \"x\", 9) = 1\n"),
+        (
+            "s.log",
+            b"1 read(3, \"x\"..., 4096) = 4096\n1 read(3, \"x\", 9) = 1\n",
+        ),
         ("h.csv", header.as_bytes()),
     ]);
     for size in ["4KiB", "10%"] {
         for (file, words) in [("s.log", "2 to files not named"), ("h.csv", "1 comments")] {
             let (code, err) = folder.replay(size, &[file]).expect_err("nothing to count");
             assert_eq!(code, Some(2), "{err}");
-            assert!(err.contains(words) && err.contains("at least one reference"), "{err}");
+            assert!(
+                err.contains(words) && err.contains("at least one reference"),
+                "{err}"
+            );
         }
     }
 }
@@ -109,7 +128,9 @@ fn the_largest_number_of_a_block_counts() {
     let replay = folder.replay("8KiB", &["a.ids"]).expect("a replay");
     assert_eq!(hits(&replay), (1, 3));
     // Beside another trace, too, whose keys have fewer bits left for numbers.
-    let replay = folder.replay("16KiB", &["a.ids", "b.ids"]).expect("a replay");
+    let replay = folder
+        .replay("16KiB", &["a.ids", "b.ids"])
+        .expect("a replay");
     assert_eq!(hits(&replay), (1, 4));
     let (_, out, _) = folder.piebald(&["trace", "info", "a.ids"]);
     assert!(out.contains("3 references to 2 pages"), "{out}");
@@ -121,7 +142,9 @@ fn a_file_is_given_twice_by_whatever_name() {
     let folder = Folder::new(&[("a.spc", b"0,0,4096,r,0.0\n0,8,4096,r,0.5\n")]);
     std::os::unix::fs::symlink("a.spc", folder.path().join("b.spc")).expect("a link");
     for other in ["a.spc", "./a.spc", "b.spc"] {
-        let (code, err) = folder.replay("4KiB", &["a.spc", other]).expect_err("the same file");
+        let (code, err) = folder
+            .replay("4KiB", &["a.spc", other])
+            .expect_err("the same file");
         assert_eq!(code, Some(2), "{err}");
         assert!(err.contains("is given twice"), "{other}: {err}");
     }
@@ -141,13 +164,21 @@ fn objects_of_one_name_are_the_same_in_traces_of_one_clock_and_where_that_is_ask
         (&[][..], 1, "are the same"),
         (&["--objects", "apart"], 0, "are different"),
         (&["--align", "start"], 0, "are different"),
-        (&["--align", "start", "--objects", "same"], 1, "are the same"),
+        (
+            &["--align", "start", "--objects", "same"],
+            1,
+            "are the same",
+        ),
         (&["--align", "turn", "--objects", "same"], 1, "are the same"),
     ] {
         let replay = folder.replay("64KiB", &[&columns, more].concat());
         let replay = replay.unwrap_or_else(|error| panic!("{more:?}: {error:?}"));
         assert_eq!(hits(&replay), (expected, 4), "{more:?}");
-        assert!(notes(&replay).contains(told), "{more:?}: {}", notes(&replay));
+        assert!(
+            notes(&replay).contains(told),
+            "{more:?}: {}",
+            notes(&replay)
+        );
     }
 }
 
@@ -159,7 +190,9 @@ fn objects_with_numbers_follow_the_same_rule() {
     ]);
     let columns = ["a.csv", "b.csv", "--columns", "time=1:s,id=2"];
     for (more, expected) in [(&[][..], 1), (&["--objects", "apart"], 0)] {
-        let replay = folder.replay("64KiB", &[&columns, more].concat()).expect("a replay");
+        let replay = folder
+            .replay("64KiB", &[&columns, more].concat())
+            .expect("a replay");
         assert_eq!(hits(&replay), (expected, 4), "{more:?}");
     }
 }
@@ -168,11 +201,24 @@ fn objects_with_numbers_follow_the_same_rule() {
 fn counts_of_all_traces_together_stand_with_the_first_alone() {
     let folder = Folder::new(&PARTS);
     let (code, out, err) = folder.piebald(&[
-        "replay", "a.csv", "b.csv", "--columns", "time=1:s,id=2:text", "--policy", "lru", "--size",
-        "64KiB", "--readahead", "none", "-q",
+        "replay",
+        "a.csv",
+        "b.csv",
+        "--columns",
+        "time=1:s,id=2:text",
+        "--policy",
+        "lru",
+        "--size",
+        "64KiB",
+        "--readahead",
+        "none",
+        "-q",
     ]);
     assert_eq!(code, Some(0), "{err}");
-    let row = out.lines().find(|line| line.contains(" b.csv ")).expect("a row");
+    let row = out
+        .lines()
+        .find(|line| line.contains(" b.csv "))
+        .expect("a row");
     let words: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(words, ["b.csv", "columns", "2"], "{out}");
 }

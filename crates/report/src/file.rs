@@ -81,6 +81,10 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    if !folder.exists() {
+        let problem = format!("there is no folder {}", folder.display());
+        return Err(io::Error::new(ErrorKind::NotFound, problem));
+    }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".piebald-");
     // Temporary files are private by default; a report is an ordinary file, and

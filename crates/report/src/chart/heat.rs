@@ -308,7 +308,9 @@ fn stack(panel: &Panel<'_>, map: &SetMap, colors: &[RGBColor]) -> Vec<Overlay> {
 /// The lines over an owner's area: none over the first program's, one of two kinds over others.
 fn hatch(owner: usize, path: &str) -> Option<Overlay> {
     let kind = hatch_kind(owner)?;
-    Some(format!(r##"<path class="hatch" fill="url(#hatch{kind})" d="{path}"/>"##))
+    Some(format!(
+        r##"<path class="hatch" fill="url(#hatch{kind})" d="{path}"/>"##
+    ))
 }
 
 /// Which of the two kinds of lines lies over an owner's areas, for legends: 1 or 2.

@@ -105,7 +105,16 @@ pub(super) fn trace_rows(replay: &Replay) -> Vec<[String; 8]> {
         if nth > 0 {
             let empty = String::new;
             let requests = grouped(t.requests);
-            return [path, format, requests, empty(), empty(), empty(), empty(), empty()];
+            return [
+                path,
+                format,
+                requests,
+                empty(),
+                empty(),
+                empty(),
+                empty(),
+                empty(),
+            ];
         }
         [
             path,
@@ -123,7 +132,8 @@ pub(super) fn trace_rows(replay: &Replay) -> Vec<[String; 8]> {
         ]
     };
     let head = std::iter::once(head.map(str::to_owned));
-    head.chain(replay.traces.iter().enumerate().map(row)).collect()
+    head.chain(replay.traces.iter().enumerate().map(row))
+        .collect()
 }
 
 /// Device and all that belongs to it in one paragraph.
