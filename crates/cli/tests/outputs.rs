@@ -93,7 +93,6 @@ fn no_output_replaces_a_trace() {
     let path = folder.path();
     for words in [
         &["trace", "convert", "a.log", "a.spc"][..],
-        &["record", "-q", "-o", "a.spc", "--", "true"],
         &["replay", "a.log", "--html", "a.spc"],
         &["replay", "a.log", "--json=a.spc"],
     ] {
