@@ -8,9 +8,10 @@
 use std::{ffi::OsString, path::Path};
 
 use clap::{Command, CommandFactory, Parser};
+use piebald_report::check_file;
 use piebald_trace::{detect::detect, recording::is_recording};
 
-use crate::{failure::Failure, json::STDOUT};
+use crate::{failure::Failure, json::STDOUT, outputs::is_stdout};
 
 /// Options whose file is optional, and how a word ends that is their file.
 const OUTPUTS: [(&str, &str); 2] = [("--json", ".json"), ("--csv", ".csv")];
@@ -37,16 +38,13 @@ pub(crate) fn read<C: Parser + CommandFactory>(words: &[OsString]) -> Result<C, 
             }
         }
     };
-    if outputs(&words, end)
-        .filter(|(_, file)| *file == STDOUT)
-        .count()
-        > 1
-    {
+    let printed = outputs(&words, end).filter(|(_, file)| is_stdout(Path::new(file)));
+    if printed.count() > 1 {
         return Err(Failure::usage(
             "--json and --csv: both go to standard output; allowed: one, and the other with =FILE",
         ));
     }
-    outputs(&words, end).try_for_each(|(option, file)| check(option, Path::new(file)))?;
+    outputs(&words, end).try_for_each(|(option, file)| check_output(option, Path::new(file)))?;
     Ok(command)
 }
 
@@ -157,8 +155,13 @@ fn outputs(words: &[OsString], end: usize) -> impl Iterator<Item = (&'static str
     })
 }
 
-/// An output may replace an older output, never a trace or another file.
-fn check(option: &str, path: &Path) -> Result<(), Failure> {
+/// An output may replace an older output, never a trace or another file; and there must be a place
+/// for it before the work begins.
+pub(crate) fn check_output(option: &str, path: &Path) -> Result<(), Failure> {
+    if is_stdout(path) {
+        return Ok(());
+    }
+    check_file(path).map_err(|e| Failure::usage(format!("{option} {e}")))?;
     let metadata = std::fs::metadata(path);
     if !metadata.is_ok_and(|m| m.is_file() && m.len() > 0) {
         return Ok(());

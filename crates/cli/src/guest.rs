@@ -58,6 +58,7 @@ fn study(args: &RunArgs) -> Result<ExitCode, Failure> {
     if let Some(repetitions) = args.repetitions {
         scenario.repetitions = repetitions;
     }
+    args.outputs.check()?;
     let stop = running::stop_flag()?;
     let tools = Tools::prepare(&scenario, args.plugin.as_deref()).map_err(failure)?;
     let all = boots(&scenario);

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use piebald_report::write_atomically;
 use serde::Serialize;
 
-use crate::failure::{Failure, print};
+use crate::{
+    failure::{Failure, print},
+    outputs::is_stdout,
+};
 
 /// The name that stands for standard output.
 pub(crate) const STDOUT: &str = "-";
@@ -27,7 +30,7 @@ impl Json {
 
     /// JSON takes the place of what is for people.
     pub(crate) fn on_stdout(&self) -> bool {
-        self.path() == Some(Path::new(STDOUT))
+        self.path().is_some_and(is_stdout)
     }
 
     /// Prints `text`, or JSON in its place; writes the file that JSON goes to, whole or not at all.

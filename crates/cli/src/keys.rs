@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args as Arguments;
 use piebald_experiment::{reference, tables};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, print};
 
 /// Arguments of the verb.
 #[derive(Arguments)]
@@ -36,6 +36,6 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             })?
         }
     };
-    print!("{text}");
+    print(&text)?;
     Ok(ExitCode::SUCCESS)
 }

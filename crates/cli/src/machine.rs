@@ -23,6 +23,7 @@ use serde_json::json;
 use crate::{
     failure::{Failure, print},
     json::Json,
+    outputs::is_stdout,
 };
 
 /// Arguments of `piebald machine`.
@@ -404,6 +405,9 @@ fn derive(
     let Some(output) = output else {
         return print(&text);
     };
+    if is_stdout(output) {
+        return print(&text);
+    }
     write_atomically(output, text.as_bytes()).map_err(Failure::failed)?;
     let values = text.lines().filter(|line| line.contains(" = "));
     let (mut told, mut generic) = (0, 0);

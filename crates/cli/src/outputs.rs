@@ -1,10 +1,16 @@
 //! How the result of a study is shown and kept.
 
-use std::path::{Path, PathBuf};
+use std::{
+    os::{fd::AsFd, unix::fs::MetadataExt},
+    path::{Path, PathBuf},
+};
 
-use piebald_report::{Study, TableStyle, to_csv, to_html, to_json, to_table, write_atomically};
+use piebald_report::{
+    Study, TableStyle, check_folder, to_csv, to_html, to_json, to_table, write_atomically,
+};
 
 use crate::{
+    command_line::check_output,
     failure::{Failure, print},
     json::{Json, STDOUT},
     terminal,
@@ -28,10 +34,14 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
+    /// Looks whether there is a place for the files asked for.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        check(self.output.as_deref(), self.html.as_deref())
+    }
+
     /// Prints the table, unless a machine-readable form goes to standard output, and
     /// writes the files asked for.
     pub(crate) fn show(&self, study: &Study) -> Result<(), Failure> {
-        let stdout = Path::new(STDOUT);
         let json = to_json(study).map_err(Failure::failed)?;
         let csv = to_csv(study).map_err(Failure::failed)?;
         let html = to_html(study).map_err(Failure::failed)?;
@@ -45,8 +55,6 @@ impl Outputs {
             outputs.extend(path.map(|p| (p.to_owned(), text.as_str())));
         }
         if let Some(folder) = &self.output {
-            std::fs::create_dir_all(folder)
-                .map_err(|e| Failure::failed(format!("{}: {e}", folder.display())))?;
             for (name, text) in [
                 ("report.html", &html),
                 ("study.json", &json),
@@ -55,17 +63,53 @@ impl Outputs {
                 outputs.push((folder.join(name), text));
             }
         }
-        if !outputs.iter().any(|(path, _)| path == stdout) {
-            print(&to_table(study, &table_style()))?;
-        }
-        for (path, text) in outputs {
-            match path == stdout {
-                true => print(text)?,
-                false => write_atomically(&path, text.as_bytes()).map_err(Failure::failed)?,
-            }
-        }
-        Ok(())
+        write(self.output.as_deref(), &outputs, || {
+            to_table(study, &table_style())
+        })
     }
+}
+
+/// Does a name lead to standard output: `-`, `/dev/stdout`, or the file that it was sent to?
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    let same = || {
+        let out = std::io::stdout().as_fd().try_clone_to_owned().ok()?;
+        let out = std::fs::File::from(out).metadata().ok()?;
+        let named = std::fs::metadata(path).ok()?;
+        Some((out.dev(), out.ino()) == (named.dev(), named.ino()))
+    };
+    path == Path::new(STDOUT) || same().unwrap_or(false)
+}
+
+/// Looks, before anything is computed, whether there is a place for a folder of outputs and a page.
+pub(crate) fn check(folder: Option<&Path>, html: Option<&Path>) -> Result<(), Failure> {
+    folder.map_or(Ok(()), |folder| {
+        check_folder(folder).map_err(Failure::usage)
+    })?;
+    html.map_or(Ok(()), |html| check_output("--html", html))
+}
+
+/// Makes the folder, prints what goes to standard output (the table, if nothing else does), and
+/// writes the files. All are tried, whichever fails.
+pub(crate) fn write(
+    folder: Option<&Path>,
+    outputs: &[(PathBuf, &str)],
+    table: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    let (printed, files): (Vec<_>, Vec<_>) = outputs.iter().partition(|(path, _)| is_stdout(path));
+    let printed = match printed.is_empty() {
+        true => print(&table()),
+        false => printed.iter().try_for_each(|(_, text)| print(text)),
+    };
+    let made = match folder {
+        None => Ok(()),
+        Some(folder) => std::fs::create_dir_all(folder)
+            .map_err(|e| Failure::failed(format!("{}: {e}", folder.display()))),
+    };
+    files
+        .iter()
+        .map(|(path, text)| write_atomically(path, text.as_bytes()).map_err(Failure::failed))
+        .fold(made, Result::and)
+        .and(printed)
 }
 
 /// Tables for standard output as it is: bold where it takes that.

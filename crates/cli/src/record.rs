@@ -11,11 +11,14 @@ use std::{
 use piebald_qemu::find;
 use piebald_qemu::recorder::{RecordError, Recorder, Summary, own_qemu};
 use piebald_reproduce::Wanted;
-use piebald_trace::recording::{MAJOR, MINOR};
+use piebald_trace::recording::{MAJOR, MINOR, WriteError};
 use piebald_units::Count;
 use sha2::{Digest, Sha256};
 
-use crate::{failure::Failure, programs, running};
+use crate::{
+    failure::{Failure, print},
+    programs, running,
+};
 
 /// Arguments of `piebald record`.
 #[derive(clap::Args)]
@@ -76,10 +79,8 @@ fn region(text: &str) -> Result<(u32, u32), String> {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(suite) = &args.build_qemu {
         let suite = (!suite.is_empty()).then_some(suite.as_str());
-        println!(
-            "{}",
-            own_qemu::build(suite).map_err(Failure::failed)?.display()
-        );
+        let built = own_qemu::build(suite).map_err(Failure::failed)?;
+        print(&format!("{}\n", built.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
     // Not without `--output`, as the arguments are declared.
@@ -109,6 +110,7 @@ fn failure(error: RecordError) -> Failure {
         | RecordError::NotExecutable { .. }
         | RecordError::NotRecordable { .. }
         | RecordError::NoCommand
+        | RecordError::Write(WriteError::Taken { .. })
         | RecordError::BadRegion { .. } => Failure::usage(error),
         _ => Failure::failed(error),
     }

@@ -22,16 +22,16 @@ use piebald_lab::{
 };
 use piebald_report::{
     Replay, replay_curves_to_csv, replay_sequences_to_csv, replay_to_csv, replay_to_html,
-    replay_to_json, replay_to_table, write_atomically,
+    replay_to_json, replay_to_table,
 };
 
 use piebald_units::{Bytes, Count};
 
 use crate::{
     columns,
-    failure::{Failure, print},
+    failure::Failure,
     json::{Json, STDOUT},
-    outputs::table_style,
+    outputs::{self, table_style},
     progress, running,
     trace::refuse_scenario,
     trace_formats::named_block,
@@ -93,6 +93,10 @@ pub(crate) struct Args {
     /// How the times of several traces belong together
     #[arg(long, value_enum, default_value_t = AlignName::Stamps)]
     align: AlignName,
+    /// Are objects of one name the same in several traces of one format? [default: same where the
+    /// traces are merged by their stamps, else apart]
+    #[arg(long, value_enum)]
+    objects: Option<ObjectsName>,
     /// When requests are made
     #[arg(long, value_enum, default_value_t = PaceName::Serial)]
     pace: PaceName,
@@ -137,6 +141,15 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
+/// What objects of one name are in several traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ObjectsName {
+    /// The same, as in parts of one log
+    Same,
+    /// Different, as in logs of different services
+    Apart,
+}
+
 /// How the times of several traces belong together.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum AlignName {
@@ -164,6 +177,7 @@ enum PaceName {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     args.traces.iter().try_for_each(|path| is_a_trace(path))?;
     let request = request(args)?;
+    outputs::check(args.output.as_deref(), args.html.as_deref())?;
     running::threads(args.threads)?;
     let stop = running::stop_flag()?;
     let bar = progress::bar(args.quiet);
@@ -247,6 +261,7 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
                 AlignName::Start => Align::Start,
                 AlignName::Turn => Align::Turn,
             },
+            same_objects: args.objects.map(|objects| objects == ObjectsName::Same),
             sorted: Vec::new(),
         },
         policies: policies(args.policy.as_deref(), &POLICIES, || {
@@ -352,7 +367,6 @@ fn layout(name: Option<&str>) -> LayoutChoice {
 /// Prints the table, unless a machine-readable form goes to standard output, and
 /// writes the files asked for.
 fn show(args: &Args, replay: &Replay) -> Result<(), Failure> {
-    let stdout = Path::new(STDOUT);
     let json = replay_to_json(replay).map_err(Failure::failed)?;
     let csv = replay_to_csv(replay).map_err(Failure::failed)?;
     let html = replay_to_html(replay).map_err(Failure::failed)?;
@@ -368,8 +382,6 @@ fn show(args: &Args, replay: &Replay) -> Result<(), Failure> {
         outputs.extend(path.map(|p| (p.to_owned(), text.as_str())));
     }
     if let Some(folder) = &args.output {
-        std::fs::create_dir_all(folder)
-            .map_err(|e| Failure::failed(format!("{}: {e}", folder.display())))?;
         for (name, text) in [
             ("report.html", &html),
             ("replay.json", &json),
@@ -382,14 +394,7 @@ fn show(args: &Args, replay: &Replay) -> Result<(), Failure> {
             outputs.push((folder.join("curves.csv"), &curves));
         }
     }
-    if !outputs.iter().any(|(path, _)| path == stdout) {
-        print(&replay_to_table(replay, &table_style()))?;
-    }
-    for (path, text) in outputs {
-        match path == stdout {
-            true => print(text)?,
-            false => write_atomically(&path, text.as_bytes()).map_err(Failure::failed)?,
-        }
-    }
-    Ok(())
+    outputs::write(args.output.as_deref(), &outputs, || {
+        replay_to_table(replay, &table_style())
+    })
 }

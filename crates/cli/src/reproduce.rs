@@ -9,7 +9,6 @@ use std::{
 use piebald_hw::nearest::did_you_mean;
 use piebald_report::{
     Reproduction, Verdict, reproduction_to_html, reproduction_to_json, reproduction_to_table,
-    write_atomically,
 };
 use piebald_reproduce::{
     Hooks, Options, System, Wanted, guest_targets, reproduce, reproduce_guest,
@@ -18,7 +17,10 @@ use piebald_units::Count;
 use serde_json::json;
 
 use crate::{
-    failure::Failure, json::Json, outputs::table_style, progress, record, running, store, terminal,
+    failure::Failure,
+    json::Json,
+    outputs::{self, table_style},
+    progress, record, running, store, terminal,
 };
 
 /// Arguments of `piebald reproduce`.
@@ -87,6 +89,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         return list(&args.json);
     };
     check(args, system)?;
+    outputs::check(args.output.as_deref(), None)?;
     running::threads(args.threads)?;
     let stop = running::stop_flag()?;
     let bar = progress::bar(args.quiet);
@@ -280,18 +283,18 @@ fn command(args: &Args, system: System) -> String {
 
 fn show_results(args: &Args, found: &Reproduction) -> Result<(), Failure> {
     let json = reproduction_to_json(found).map_err(Failure::failed)?;
-    let mut outputs: Vec<(PathBuf, String)> = Vec::new();
+    let html = reproduction_to_html(found).map_err(Failure::failed)?;
+    let mut files: Vec<(PathBuf, &str)> = Vec::new();
+    files.extend(
+        args.json
+            .path()
+            .map(|path| (path.to_owned(), json.as_str())),
+    );
     if let Some(folder) = &args.output {
-        std::fs::create_dir_all(folder)
-            .map_err(|e| Failure::failed(format!("{}: {e}", folder.display())))?;
-        let html = reproduction_to_html(found).map_err(Failure::failed)?;
-        outputs.push((folder.join("report.html"), html));
-        outputs.push((folder.join("results.json"), json.clone()));
+        files.push((folder.join("report.html"), &html));
+        files.push((folder.join("results.json"), &json));
     }
-    let table = reproduction_to_table(found, &table_style());
-    args.json.show_text(&table, || Ok(json))?;
-    for (path, text) in outputs {
-        write_atomically(&path, text.as_bytes()).map_err(Failure::failed)?;
-    }
-    Ok(())
+    outputs::write(args.output.as_deref(), &files, || {
+        reproduction_to_table(found, &table_style())
+    })
 }

@@ -51,6 +51,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut scenario = Scenario::read(&args.scenario).map_err(Failure::usage)?;
     apply(args, &mut scenario)?;
+    args.outputs.check()?;
     running::threads(args.threads)?;
     let chooses = scenario.programs.iter().any(|p| p.regions.is_some());
     if chooses && !args.quiet && std::io::stderr().is_terminal() {

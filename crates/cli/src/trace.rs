@@ -13,7 +13,7 @@ use piebald_trace::{
     convert::{self, ConvertError, Converted},
     detect::{TraceFormat, detect},
     foreign::{ForeignTrace, Format, Options},
-    recording::{Recording, Recovered, ReplayOptions},
+    recording::{Recording, Recovered, ReplayOptions, WriteError},
 };
 use piebald_units::op::OpSource;
 use serde::Serialize;
@@ -233,7 +233,9 @@ fn convert(
         )));
     }
     let made = convert::convert(&[input], format, output).map_err(|e| match e {
-        ConvertError::Open(_) | ConvertError::SameFile { .. } => Failure::usage(e),
+        ConvertError::Open(_)
+        | ConvertError::SameFile { .. }
+        | ConvertError::Write(WriteError::Taken { .. }) => Failure::usage(e),
         _ => Failure::failed(e),
     })?;
     let value = with_schema(&made)?;

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, path::Path};
 
 use piebald_trace::block::{self, BlockTrace, Options, PageShift, Summary, TargetKind, Times};
-use piebald_units::{Bytes, Picos};
+use piebald_units::Bytes;
 
 use crate::{
     failure::{Failure, print},
@@ -105,35 +105,13 @@ fn describe(file: &Path, sum: &Summary) -> String {
 }
 
 fn passed(sum: &Summary, line: &mut impl FnMut(String)) {
-    let (passed, notes) = (&sum.passed, &sum.notes);
-    let step = Picos::from_ns(notes.largest_step_back_ns).unwrap_or(Picos::MAX);
-    let backward = format!("earlier than one before them, by up to {step}");
-    let told = |counts: &[(u64, &str)]| {
-        let told = counts.iter().filter(|c| c.0 > 0);
-        let told: Vec<String> = told.map(|(n, what)| format!("{n} {what}")).collect();
-        told.join(", ")
-    };
-    let over = told(&[
-        (passed.comments, "comments"),
-        (passed.flushes, "flushes"),
-        (passed.discards, "discards"),
-        (passed.empty, "of no length"),
-        (passed.others, "others"),
-        (passed.elsewhere, "to what is no file on a disk"),
-        (passed.unresolved, "to files not named"),
-    ]);
-    if !over.is_empty() {
-        line(format!("passed over: {over}"));
-    }
-    let noted = told(&[
-        (notes.widened, "widened to whole sectors"),
-        (notes.backward, &backward),
-        (notes.assumed_offsets, "at an offset not known, taken as 0"),
-        (notes.unclipped_maps, "mappings with an unknown end of file"),
-        (notes.unended_lines, "last lines without a line feed"),
-        (notes.byte_order_marks, "byte order marks"),
-    ]);
-    if !noted.is_empty() {
-        line(format!("noted: {noted}"));
+    for (what, told) in [
+        ("passed over", sum.passed.told()),
+        ("left out, as their data is not told", sum.left_out.told()),
+        ("noted", sum.notes.told()),
+    ] {
+        if !told.is_empty() {
+            line(format!("{what}: {}", told.join(", ")));
+        }
     }
 }

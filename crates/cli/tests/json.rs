@@ -184,7 +184,7 @@ fn two_documents_do_not_share_standard_output() {
 fn an_output_that_cannot_be_written_leaves_nothing_behind() {
     let folder = folder();
     let (code, _, err) = run(folder.path(), "machine list --json=none/x.json");
-    assert_eq!(code, 1, "{err}");
+    assert_eq!(code, 2, "{err}");
     assert!(err.contains("none/x.json"), "{err}");
     assert!(!folder.path().join("none").exists());
 }

@@ -93,7 +93,7 @@ const fn repetitions() -> Whole<1, 1000> {
 pub struct Output {
     /// Samples of the cache's sets over time; 0 = no map.
     pub set_map: Whole<0, 1000>,
-    /// Cache sizes of the miss curves; 0 = no curves.
+    /// Cache sizes of the miss curves, up to the ways of the last level; 0 = no curves.
     pub miss_curve: Whole<0, 1000>,
 }
 

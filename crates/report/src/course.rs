@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ReportError, Study,
-    chart::{Axis, Lane, LaneChart, Line, LineChart, Span, lane_chart, line_chart},
+    chart::{Axis, Lane, LaneChart, Line, LineChart, PALETTE, Span, lane_chart, line_chart},
     format::{clean, number, short},
     html::{Figure, Section},
     json::nullable_vec,
@@ -91,15 +91,32 @@ pub(crate) fn section(study: &Study) -> Result<Option<Section>, ReportError> {
     }
     let text = "The first repetition. A program's lane is filled where it has colors, the first at the \
                 bottom; above it stands what it was taken for. Under the pointer stands what \
-                happened, and the colors. Who shares colors has them at the same height.";
+                happened, and the colors. Programs that share colors have them at the same height.";
     Ok((!figures.is_empty()).then(|| Section {
         title: "Programs over time".to_owned(),
         text: text.to_owned(),
         figures,
         remarks: Vec::new(),
-        legend: Vec::new(),
+        legend: legend(study, &names),
         layout: "two",
     }))
+}
+
+/// The programs whose speeds are drawn: the lines have no names beside them.
+fn legend(study: &Study, names: &[&str]) -> Vec<(String, String)> {
+    let courses = study.policies.iter().filter_map(|p| p.course.as_ref());
+    let mut programs: Vec<&str> = Vec::new();
+    for line in courses.flat_map(|c| &c.ipc) {
+        if !programs.contains(&line.program.as_str()) {
+            programs.push(&line.program);
+        }
+    }
+    programs.sort_by_key(|name| place(names, name));
+    let entry = |name: &&str| {
+        let class = format!("p{}", place(names, name) % PALETTE.len());
+        (class, clean(name))
+    };
+    programs.iter().map(entry).collect()
 }
 
 const SIZE: (u32, u32) = (530, 280);

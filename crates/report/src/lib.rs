@@ -48,7 +48,7 @@ pub use advice::{
 };
 pub use course::{CourseEvent, CourseIpc, CourseProgram, CourseResult};
 pub use csv::to_csv;
-pub use file::write_atomically;
+pub use file::{check_file, check_folder, write_atomically};
 pub use finding::Finding;
 pub use headline::{findings, headline};
 pub use html::to_html;

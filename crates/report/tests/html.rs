@@ -62,6 +62,51 @@ fn hostile(evil: &str) -> Study {
 }
 
 #[test]
+fn the_legend_of_set_maps_has_the_lines_of_its_areas() {
+    let html = to_html(&sample_study()).unwrap();
+    let document = parse(&html);
+    let legend = all(&document, "ul").find(|list| {
+        let of_maps = list.attribute("class") == Some("legend");
+        of_maps && text(*list).contains("kernel")
+    });
+    let chips: Vec<&str> = legend
+        .expect("a legend")
+        .descendants()
+        .filter_map(|n| n.attribute("class")?.strip_prefix("chip "))
+        .collect();
+    assert_eq!(chips, ["empty", "kernel", "p0", "p1 h1", "p2 h2"]);
+    for kind in ["hatch1", "hatch2"] {
+        assert!(html.contains(&format!("fill=\"url(#{kind})\"")), "{kind}");
+    }
+    for class in [".chip.h1 {", ".chip.h2 {"] {
+        assert!(html.contains(class), "{class}");
+    }
+}
+
+#[test]
+fn lines_of_speeds_have_a_legend_beside_them() {
+    let study = sample_study();
+    let html = to_html(&study).unwrap();
+    let document = parse(&html);
+    let section = all(&document, "section").find(|s| text(*s).contains("Programs over time"));
+    let legend = section.expect("a section").descendants();
+    let legend: Vec<String> = legend
+        .filter(|n| n.attribute("class") == Some("legend"))
+        .flat_map(|list| list.descendants().filter(|n| n.tag_name().name() == "li"))
+        .map(text)
+        .collect();
+    let courses = study.policies.iter().filter_map(|p| p.course.as_ref());
+    let lines: Vec<&str> = courses
+        .flat_map(|c| &c.ipc)
+        .map(|line| line.program.as_str())
+        .collect();
+    assert!(!lines.is_empty());
+    for line in lines {
+        assert!(legend.iter().any(|name| name == line), "{line}: {legend:?}");
+    }
+}
+
+#[test]
 fn the_report_is_well_formed_and_has_every_picture() {
     let html = to_html(&sample_study()).unwrap();
     let document = parse(&html);

@@ -159,7 +159,21 @@ pub(super) fn notes(replay: &mut Replay, stream: &CallStream, survey: &Survey, j
             .push("the traces give a request each in turn, whatever times they have".to_owned()),
     }
     if replay.traces.len() > 1 && stream.targets().contains(&TargetKind::Id) {
-        notes.push("objects of different traces are different, whatever their names".to_owned());
+        notes.push(match stream.same_objects() {
+            true => "objects of the same name in traces of one format are the same (--objects \
+                     apart: they are different)"
+                .to_owned(),
+            false => "objects of different traces are different, whatever their names (--objects \
+                      same: those of one format are the same by name)"
+                .to_owned(),
+        });
+    }
+    for (trace, doubts) in replay.traces.iter().zip(stream.doubts()) {
+        notes.extend(
+            doubts
+                .iter()
+                .map(|doubt| format!("{}: {doubt}", trace.path)),
+        );
     }
     if !survey.pages.is_exact() {
         notes.push(

@@ -182,10 +182,15 @@ pub fn replay(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, Repla
     passes::run(request, hooks)
 }
 
-/// A trace that is merged with itself makes each of its requests twice, the second one a hit.
+/// A trace that is merged with itself makes each of its requests twice, the second one a hit,
+/// whatever the name or the link by which it is found.
 fn check_twice(input: &InputSetup) -> Result<(), ReplayError> {
     let paths = &input.paths;
-    let twice = (1..paths.len()).find(|at| paths[..*at].contains(&paths[*at]));
+    let files: Vec<PathBuf> = paths
+        .iter()
+        .map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()))
+        .collect();
+    let twice = (1..files.len()).find(|at| files[..*at].contains(&files[*at]));
     match twice.filter(|_| input.align == Align::Stamps) {
         None => Ok(()),
         Some(at) => Err(ReplayError::Choice {

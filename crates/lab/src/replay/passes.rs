@@ -69,6 +69,7 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
         return Err(ReplayError::Stopped);
     }
     if complete {
+        check_references(request, &stream, &survey)?;
         check_warmup(request.warmup, survey.references)?;
     }
     let mut replay = Replay {
@@ -119,6 +120,7 @@ fn plan(
         false => None,
     };
     if let Some(known) = &known {
+        check_references(request, &known.stream, &known.survey)?;
         check_warmup(request.warmup, known.survey.references)?;
     }
     let footprint = known.as_ref().map_or(0, |k| k.survey.pages.count());
@@ -225,6 +227,28 @@ fn check_pace(request: &ReplayRequest, spec: Option<&DiskSpec>) -> Result<(), Re
         what: "pace",
         value: value.to_owned(),
         problem: "calls take no time without a device; allowed with --device none: serial".into(),
+    })
+}
+
+/// Refuses traces without a reference: every share of nothing would be printed as one of 0 %.
+fn check_references(
+    request: &ReplayRequest,
+    stream: &CallStream,
+    survey: &Survey,
+) -> Result<(), ReplayError> {
+    if survey.references > 0 {
+        return Ok(());
+    }
+    let passed = stream.passed();
+    let told: Vec<String> = passed.iter().flat_map(|passed| passed.told()).collect();
+    let over = match told.is_empty() {
+        true => String::new(),
+        false => format!(" (passed over: {})", told.join(", ")),
+    };
+    Err(ReplayError::Choice {
+        what: "traces",
+        value: super::title(&request.input.paths),
+        problem: format!("refer to no page{over}; allowed: at least one reference"),
     })
 }
 

@@ -220,6 +220,7 @@ impl Scenario {
             kept(files::files(table, seed), &mut problems)
         });
         let policies = policies::policies(&experiment, &machine, &mut problems);
+        problems.extend(curve_problem(&experiment, &machine));
         // Colors are checked for programs and policies that exist.
         if problems.is_empty() {
             colors::check(&experiment, &machine, (&programs, &policies), &mut problems);
@@ -269,6 +270,19 @@ impl Scenario {
             document,
         }
     }
+}
+
+/// A curve has a point for each number of ways at most: more would be the same points again.
+fn curve_problem(experiment: &Experiment, machine: &MachineSpec) -> Option<Problem> {
+    let (points, ways) = (
+        experiment.output.miss_curve.get_u32(),
+        machine.last_level().ways,
+    );
+    (points > u32::from(ways)).then(|| {
+        let path = KeyPath::of("output").key("miss_curve");
+        let allowed = format!("0 to {ways}, the ways of the last level");
+        Problem::refuse(path, points, allowed)
+    })
 }
 
 /// A value, or the problem in the list.

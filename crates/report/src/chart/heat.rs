@@ -307,8 +307,16 @@ fn stack(panel: &Panel<'_>, map: &SetMap, colors: &[RGBColor]) -> Vec<Overlay> {
 
 /// The lines over an owner's area: none over the first program's, one of two kinds over others.
 fn hatch(owner: usize, path: &str) -> Option<Overlay> {
+    let kind = hatch_kind(owner)?;
+    Some(format!(
+        r##"<path class="hatch" fill="url(#hatch{kind})" d="{path}"/>"##
+    ))
+}
+
+/// Which of the two kinds of lines lies over an owner's areas, for legends: 1 or 2.
+pub(crate) fn hatch_kind(owner: usize) -> Option<usize> {
     let kind = owner.checked_sub(FIRST_PROGRAM)? % 3;
-    (kind > 0).then(|| format!(r##"<path class="hatch" fill="url(#hatch{kind})" d="{path}"/>"##))
+    (kind > 0).then_some(kind)
 }
 
 /// Place of the first program among the owners of a map, behind empty lines and the kernel.

@@ -13,6 +13,8 @@ const HEIGHT: u32 = 270;
 const REACH: f64 = 0.5;
 /// Curves beside one another over a name, as a share of a place.
 const BESIDE: f64 = 0.12;
+/// Curves beside one another over a number, as a share of what the numbers span.
+const LITTLE: f64 = 0.012;
 
 /// What all panels of a figure share.
 #[derive(Default)]
@@ -41,7 +43,11 @@ pub(crate) fn panel(of: &Panel, axes: &PanelAxes<'_>) -> Result<Option<String>, 
         size: (WIDTH, HEIGHT),
         x: x_axis(of, axes),
         y: y_axis(of, axes),
-        lines: of.curves.iter().map(|c| line(c, axes)).collect(),
+        lines: of
+            .curves
+            .iter()
+            .map(|c| line(c, axes, step(of, axes)))
+            .collect(),
     })
 }
 
@@ -71,7 +77,7 @@ fn x_axis(of: &Panel, axes: &PanelAxes<'_>) -> Axis {
         true => [left, right],
         false => [left - 1.0, right + 1.0],
     };
-    let pad = (right - left) * 0.03;
+    let pad = (right - left) * 0.03 + step(of, axes) * axes.names.len() as f64 / 2.0;
     // Small counts have no halves.
     let counts = known(of).all(|p| p.x.fract() == 0.0) && right - left <= 8.0;
     let most = if counts {
@@ -106,21 +112,40 @@ pub(crate) fn is_cut(of: &Panel) -> bool {
     known(of).map(ends).any(|(a, b)| a < low || b > high)
 }
 
-fn line(curve: &Curve, axes: &PanelAxes<'_>) -> Line {
+/// How far curves stand beside one another, so that none hides another's intervals: between names
+/// far, between numbers by little, and only where intervals would lie over one another.
+fn step(of: &Panel, axes: &PanelAxes<'_>) -> f64 {
+    if !axes.x_names.is_empty() {
+        return BESIDE;
+    }
+    let mut places: Vec<f64> = known(of)
+        .filter(|p| p.ci95.is_some())
+        .map(|p| p.x)
+        .collect();
+    places.sort_by(f64::total_cmp);
+    let shared = places.windows(2).any(|two| two[0] == two[1]);
+    let [left, right] = range(known(of).map(|p| p.x));
+    match shared && left < right {
+        true => (right - left) * LITTLE,
+        false => 0.0,
+    }
+}
+
+fn line(curve: &Curve, axes: &PanelAxes<'_>, step: f64) -> Line {
     let place = axes.names.iter().position(|n| *n == curve.name);
     let known = |p: &&CurvePoint| p.x.is_finite() && p.y.is_finite();
     let points = || curve.points.iter().filter(known);
     let place = place.unwrap_or(0);
+    // Names have no order to join.
     let is_named = !axes.x_names.is_empty();
-    // Names have no order to join: curves stand beside one another there.
-    let beside = (place as f64 - (axes.names.len() as f64 - 1.0) / 2.0) * BESIDE;
-    let moved = |p: &CurvePoint| if is_named { p.x + beside } else { p.x };
+    let beside = (place as f64 - (axes.names.len() as f64 - 1.0) / 2.0) * step;
+    let moved = |p: &CurvePoint| p.x + beside;
     Line {
         color: place,
         dashed: curve.dashed,
         points: match is_named {
             true => Vec::new(),
-            false => points().map(|p| (p.x, p.y)).collect(),
+            false => points().map(|p| (moved(p), p.y)).collect(),
         },
         stops: points()
             .map(|p| Stop {
@@ -145,5 +170,59 @@ fn stop(curve: &Curve, p: &CurvePoint, axes: &PanelAxes<'_>) -> Stop {
         ends: Some(ends(p)),
         dot: !curve.dashed,
         tip: format!("{name}: {}{half} at {at}", number(p.y)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(name: &str, ci95: Option<f64>, places: &[f64]) -> Curve {
+        let point = |x: &f64| CurvePoint {
+            x: *x,
+            y: 1.0,
+            ci95,
+        };
+        Curve {
+            name: name.to_owned(),
+            points: places.iter().map(point).collect(),
+            ..Curve::default()
+        }
+    }
+
+    /// Where the dots of two curves stand.
+    fn places(ci95: Option<f64>, [a, b]: [&[f64]; 2]) -> [Vec<f64>; 2] {
+        let of = Panel {
+            curves: vec![curve("a", ci95, a), curve("b", ci95, b)],
+            ..Panel::default()
+        };
+        let axes = PanelAxes {
+            names: &["a", "b"],
+            ..PanelAxes::default()
+        };
+        [0, 1].map(|nth| {
+            let line = line(&of.curves[nth], &axes, step(&of, &axes));
+            // Line and dots go together.
+            assert!(
+                line.stops
+                    .iter()
+                    .map(|s| s.x)
+                    .eq(line.points.iter().map(|p| p.0))
+            );
+            line.stops.iter().map(|s| s.x).collect()
+        })
+    }
+
+    #[test]
+    fn intervals_over_one_number_do_not_hide_each_other() {
+        let [a, b] = places(Some(0.5), [&[0.0, 8.0, 100.0], &[8.0]]);
+        assert!(a[1] < 8.0 && 8.0 < b[0] && b[0] - a[1] < 2.0, "{a:?} {b:?}");
+        // Where nothing hides another, dots stand where they are.
+        for (ci95, two) in [
+            (None, [&[0.0, 8.0][..], &[8.0]]),
+            (Some(0.5), [&[0.0, 8.0], &[9.0]]),
+        ] {
+            assert_eq!(places(ci95, two), two.map(<[f64]>::to_vec));
+        }
     }
 }

@@ -2,7 +2,10 @@
 
 use crate::{
     Metrics, ReportError, Sample, SetMap, Study, advice,
-    chart::{Bar, BarChart, BarRow, EMPTY, Group, KERNEL, bar_chart, color, miss_curves, set_map},
+    chart::{
+        Bar, BarChart, BarRow, EMPTY, Group, KERNEL, bar_chart, color, hatch_kind, miss_curves,
+        set_map,
+    },
     course,
     format::{Kind, cell, clean, number, short},
     rows,
@@ -388,7 +391,11 @@ fn set_maps(study: &Study) -> Result<Option<Section>, ReportError> {
             continue;
         };
         for (i, name) in map.owners.iter().enumerate() {
-            let entry = (place(i, name), clean(name));
+            let mut class = place(i, name);
+            if let Some(kind) = hatch_kind(i) {
+                class += &format!(" h{kind}");
+            }
+            let entry = (class, clean(name));
             if !legend.contains(&entry) {
                 legend.push(entry);
             }

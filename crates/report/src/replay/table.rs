@@ -94,15 +94,31 @@ pub(super) fn trace_rows(replay: &Replay) -> Vec<[String; 8]> {
         "size of\nthese",
         "sequential\n[%]",
     ];
-    let row = |t: &super::ReplayTrace| {
+    let row = |(nth, t): (usize, &super::ReplayTrace)| {
         let writes = 100.0 * t.writes as f64 / t.references as f64;
         let percent = |v: f64| match v.is_finite() {
             true => format!("{v:.1}"),
             false => number(v),
         };
+        let [path, format] = [&t.path, &t.format].map(|text| short(text, PATH_CHARS));
+        // What is counted of all traces together stands with the first.
+        if nth > 0 {
+            let empty = String::new;
+            let requests = grouped(t.requests);
+            return [
+                path,
+                format,
+                requests,
+                empty(),
+                empty(),
+                empty(),
+                empty(),
+                empty(),
+            ];
+        }
         [
-            short(&t.path, PATH_CHARS),
-            short(&t.format, PATH_CHARS),
+            path,
+            format,
             grouped(t.requests),
             grouped(t.references),
             percent(writes),
@@ -116,7 +132,8 @@ pub(super) fn trace_rows(replay: &Replay) -> Vec<[String; 8]> {
         ]
     };
     let head = std::iter::once(head.map(str::to_owned));
-    head.chain(replay.traces.iter().map(row)).collect()
+    head.chain(replay.traces.iter().enumerate().map(row))
+        .collect()
 }
 
 /// Device and all that belongs to it in one paragraph.

@@ -152,7 +152,8 @@ fn figures(r: &Reproduction) -> Result<Vec<Figure>, ReportError> {
         figures.push(Figure {
             name: clean(&figure.name),
             text: match figure.panels.iter().any(is_cut) {
-                true => format!("{} {CUT}", clean(&figure.text)),
+                true if figure.text.is_empty() => CUT.to_owned(),
+                true => format!("{}. {CUT}", clean(&figure.text).trim_end_matches('.')),
                 false => clean(&figure.text),
             },
             legend,

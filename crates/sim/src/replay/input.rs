@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use piebald_policy::contract::replacement::PageRef;
 use piebald_trace::about::Origin;
 use piebald_trace::block::{
-    BlockError, Format, Nanos, Notes, Op, Options, PageShift, Request, Space, Target, TargetKind,
+    BlockError, Format, Nanos, Notes, Op, Options, PageShift, Passed, Request, Space, Target,
+    TargetKind,
 };
 
 use super::cache::{Reference, Use};
@@ -160,6 +161,9 @@ pub struct InputSetup {
     pub excerpt: Excerpt,
     /// How the times of several traces belong together.
     pub align: Align,
+    /// Are objects of one name the same in several traces of one format? `None`: if they are merged
+    /// by their stamps, as files and disks are.
+    pub same_objects: Option<bool>,
     /// Largest step back of each trace's stamps ([`Notes`]), if its requests are to come in the
     /// order of their stamps; empty = they come as they stand there.
     pub sorted: Vec<Nanos>,
@@ -198,6 +202,7 @@ pub struct CallStream {
     names: Vec<String>,
     page: PageShift,
     merge: Merge,
+    same_objects: bool,
     turn: usize,
     /// The first stamp of all traces, where they are merged by stamps.
     begin: Option<Nanos>,
@@ -231,11 +236,15 @@ impl CallStream {
             [one] => one.trace.traits().target == TargetKind::Id && !setup.number_ids,
             _ => false,
         };
+        // Of several traces keys hold the trace, too, which leaves too few bits for any number.
+        let several = sources.len() > 1;
+        let number_ids = setup.number_ids || several;
         Ok(Self {
             sources,
             names,
             page: setup.page,
             merge,
+            same_objects: setup.same_objects.unwrap_or(merge == Merge::ByStamp),
             begin: None,
             common: HashMap::new(),
             turn: 0,
@@ -243,13 +252,18 @@ impl CallStream {
             infos: Vec::new(),
             last: None,
             plain_ids,
-            numbers: setup.number_ids.then(|| PageIndex::with_room(1 << 12)),
+            numbers: number_ids.then(|| PageIndex::with_room(1 << 12)),
         })
     }
 
     /// How the traces are merged.
     pub fn merge(&self) -> Merge {
         self.merge
+    }
+
+    /// Are objects of one name the same in all traces of one format?
+    pub fn same_objects(&self) -> bool {
+        self.same_objects
     }
 
     /// Format of each trace.
@@ -271,6 +285,16 @@ impl CallStream {
     /// What was noted of each trace so far.
     pub fn notes(&self) -> Vec<Notes> {
         self.sources.iter().map(|s| s.trace.notes()).collect()
+    }
+
+    /// Why the requests so far of each trace may not be all, or elsewhere than they are said to be.
+    pub fn doubts(&self) -> Vec<Vec<String>> {
+        self.sources.iter().map(|s| s.trace.doubts()).collect()
+    }
+
+    /// What each trace has passed over so far.
+    pub fn passed(&self) -> Vec<Passed> {
+        self.sources.iter().map(|s| s.trace.passed()).collect()
     }
 
     /// Has each trace stamps? Those of some formats are known once its first requests are.
@@ -370,15 +394,13 @@ impl CallStream {
         let mut span = request.pages(self.page);
         let space = self.space(nth, span.space)?;
         if let (Space::Ids, Some(numbers)) = (span.space, &mut self.numbers) {
-            span.first = number_of(numbers, nth, span.first);
+            span.first = number_of(numbers, space, span.first);
         }
         let info = &mut self.infos[space.0 as usize];
-        let end = match kind {
-            CallKind::Delete => span.end().min(info.pages),
-            _ => span.end(),
-        };
-        let first = span.first.min(end);
-        let pages = end - first;
+        if kind == CallKind::Delete {
+            span.count = span.end().min(info.pages).saturating_sub(span.first);
+        }
+        let (first, pages, end) = (span.first, span.count, span.end());
         if pages == 0 {
             return Ok(());
         }
@@ -429,7 +451,7 @@ impl CallStream {
             key: PageKey(base.wrapping_add(page)),
             what,
         };
-        batch.references.extend((first..end).map(reference));
+        batch.references.extend(span.iter().map(reference));
         Ok(())
     }
 
@@ -490,6 +512,9 @@ impl CallStream {
     /// By what other traces name the same file or disk. Traces of one clock are of one machine or
     /// one collection: what has the same name there is the same.
     fn common_name(&self, space: Space, name: Option<&str>) -> Option<Common> {
+        if space == Space::Ids {
+            return self.same_objects.then_some(Common::Objects);
+        }
         if self.merge != Merge::ByStamp {
             return None;
         }
@@ -508,6 +533,8 @@ enum Common {
     Name(String),
     /// The number of a disk.
     Number(u32),
+    /// Blocks without address.
+    Objects,
 }
 
 /// How traces become one stream.
@@ -587,9 +614,9 @@ const fn counts_from(origin: Origin) -> &'static str {
 }
 
 /// The place of a block among all blocks without address, by first use. Blocks of
-/// different traces differ, but for a chance of 2^-64 per pair.
-fn number_of(numbers: &mut PageIndex, trace: usize, id: u64) -> u64 {
-    let salt = (trace as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+/// different spaces differ, but for a chance of 2^-64 per pair.
+fn number_of(numbers: &mut PageIndex, space: SpaceId, id: u64) -> u64 {
+    let salt = u64::from(space.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let key = PageKey(id ^ salt);
     match numbers.get(key) {
         Some(number) => u64::from(number.0),

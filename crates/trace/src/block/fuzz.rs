@@ -176,7 +176,7 @@ fn check(trace: &BlockTrace, request: &Request) {
         } => {
             assert!(trace.files().get(file).is_some());
             match request.op {
-                Op::Delete => assert_eq!(length, u64::MAX - offset),
+                Op::Delete if length == u64::MAX - offset => {}
                 _ => assert!(length > 0 && offset + length <= 1 << 63),
             }
             TargetKind::File
@@ -245,7 +245,10 @@ fn round_trip(options: &Options, bytes: &[u8]) {
         let span = r.pages(PageShift::PAGE_4K);
         (r.op, r.task, span.first, span.count)
     };
-    let (before, after) = (before.iter().map(pages), after.requests.iter().map(pages));
+    // A hole with no whole page in it is not written.
+    let some = |of: &(Op, u32, u64, u64)| of.3 > 0;
+    let before = before.iter().map(pages).filter(some);
+    let after = after.requests.iter().map(pages).filter(some);
     assert!(
         before.eq(after),
         "{:?}: .fpt changes the pages",

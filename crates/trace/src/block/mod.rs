@@ -34,6 +34,7 @@ pub mod fuzz;
 mod layout;
 mod names;
 pub(crate) mod reader;
+mod remarks;
 mod request;
 pub(crate) mod sink;
 mod summary;
@@ -45,12 +46,13 @@ use std::str::FromStr;
 pub use columns::{Columns, ColumnsError, FIELDS};
 pub use error::BlockError;
 pub(crate) use error::names;
+pub use formats::columns::Objects;
 pub use formats::fpt::FptWriter;
 pub use layout::{Extent, Layout};
 pub use names::{Devices, FileInfo, Files, MAX_DEVICES, MAX_FILES, MAX_NAME_BYTES};
 pub use reader::{BATCH, BlockTrace, Requests};
 pub use request::{FileKey, Nanos, NextUse, Op, PageShift, PageSpan, Request, Space, Target};
-pub use sink::{Notes, Passed, Skipped};
+pub use sink::{LeftOut, Notes, Passed, Skipped};
 pub use summary::{Summary, head, summarize};
 
 use crate::about::About;
@@ -245,6 +247,8 @@ pub struct Options {
     pub lenient: bool,
     /// The stage that `blktrace` and `blkparse` yield.
     pub stage: Stage,
+    /// Where the objects of a text are numbered by their names ([`Format::Columns`]).
+    pub objects: Objects,
     /// Only files whose paths begin with one of these (`strace`); all if there are none.
     pub under: Vec<String>,
 }

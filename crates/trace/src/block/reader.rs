@@ -5,7 +5,7 @@ use std::path::Path;
 use super::error::BlockError;
 use super::names::{Devices, Files};
 use super::request::Request;
-use super::sink::{Notes, Passed, Sink, Skipped, State};
+use super::sink::{LeftOut, Notes, Passed, Sink, Skipped, State};
 use super::{Format, Options, Traits};
 use crate::about::{About, Origin};
 use crate::detect;
@@ -254,6 +254,11 @@ impl BlockTrace {
     /// Records so far that became no request.
     pub const fn passed(&self) -> Passed {
         self.state.passed
+    }
+
+    /// Those among them that ask for data, by name.
+    pub const fn left_out(&self) -> &LeftOut {
+        &self.state.left_out
     }
 
     /// What was done to requests so far.

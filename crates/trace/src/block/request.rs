@@ -30,7 +30,8 @@ pub enum Op {
     /// The range is mapped into memory to be read there; which of its pages are touched, and when,
     /// is not known.
     Map,
-    /// The range leaves its file: all of it when the file is removed, the end of it when it is cut.
+    /// The range leaves its file: all of it when the file is removed, the end of it when it is cut,
+    /// a part of it where a hole is made.
     Delete,
 }
 
@@ -87,7 +88,7 @@ pub enum Target {
         /// First byte.
         offset: u64,
         /// Number of bytes, at least 1. The end is at most 2^63, except that a
-        /// [`Delete`](Op::Delete) has `u64::MAX - offset`: to the end, whatever that is.
+        /// [`Delete`](Op::Delete) may have `u64::MAX - offset`: to the end, whatever that is.
         length: u64,
     },
     /// A block or an object known only by a number, which says nothing about where it lies.
@@ -170,9 +171,16 @@ impl PageSpan {
         self.first.saturating_add(self.count)
     }
 
-    /// Each page, in rising order.
-    pub const fn iter(&self) -> std::ops::Range<u64> {
-        self.first..self.end()
+    /// Each page, in rising order. An opaque block may have the largest number there is, which has
+    /// no page behind it.
+    pub fn iter(&self) -> impl Iterator<Item = u64> + use<> {
+        let first = self.first;
+        (0..self.count).map(move |n| first.wrapping_add(n))
+    }
+
+    /// The last page; the first, if there is none.
+    pub const fn last(&self) -> u64 {
+        self.first.saturating_add(self.count.saturating_sub(1))
     }
 }
 
@@ -180,8 +188,8 @@ impl Request {
     /// The pages that the request touches, wholly or in part: bytes `a..b` touch pages
     /// `floor(a/size)..ceil(b/size)`, so a request that is as long as a page but not aligned
     /// touches two. An opaque block is one page, whatever its size. For a
-    /// [`Delete`](Op::Delete) these are the pages that are gone: those that began at or behind its
-    /// first byte, up to the largest number there is.
+    /// [`Delete`](Op::Delete) these are the pages that are gone: those that lie wholly in it, up to
+    /// the largest number there is where it goes to the end.
     pub const fn pages(&self, page: PageShift) -> PageSpan {
         let (space, from, end) = match self.target {
             Target::Id { id, .. } => {
@@ -210,10 +218,14 @@ impl Request {
             Op::Delete => pages_up_to(from, page),
             _ => from >> page.0,
         };
+        let behind = match self.op {
+            Op::Delete if end < u64::MAX => end >> page.0,
+            _ => pages_up_to(end, page),
+        };
         PageSpan {
             space,
             first,
-            count: pages_up_to(end, page).saturating_sub(first),
+            count: behind.saturating_sub(first),
         }
     }
 
@@ -291,6 +303,46 @@ mod tests {
         assert_eq!([first(0), first(1), first(4096), first(4097)], [0, 1, 1, 2]);
         assert_eq!(cut(1).pages(PageShift::PAGE_4K).end(), 1 << 52);
         assert_eq!(cut(1).bytes(), Some(0));
+    }
+
+    #[test]
+    fn a_hole_takes_the_pages_that_lie_wholly_in_it() {
+        let hole = |offset, length| Request {
+            time: None,
+            task: 0,
+            op: Op::Delete,
+            target: Target::File {
+                file: FileKey(0),
+                offset,
+                length,
+            },
+        };
+        let pages = |offset, length| {
+            let span = hole(offset, length).pages(PageShift::PAGE_4K);
+            span.iter().collect::<Vec<_>>()
+        };
+        assert_eq!(pages(0, 8192), [0, 1]);
+        assert_eq!(pages(1, 8192), [1]);
+        assert!(pages(1, 8190).is_empty());
+        assert!(pages(4096, 4095).is_empty());
+        assert_eq!(pages(4000, 96 + 4096 + 1), [1]);
+    }
+
+    #[test]
+    fn the_largest_number_of_a_block_is_one_as_any_other() {
+        let block = Request {
+            time: None,
+            task: 0,
+            op: Op::Read,
+            target: Target::Id {
+                id: u64::MAX,
+                bytes: None,
+                next: NextUse::Unknown,
+            },
+        };
+        let span = block.pages(PageShift::PAGE_4K);
+        assert_eq!(span.iter().collect::<Vec<_>>(), [u64::MAX]);
+        assert_eq!(span.last(), u64::MAX);
     }
 
     #[test]

@@ -54,6 +54,32 @@ pub struct Notes {
     pub byte_order_marks: u64,
 }
 
+/// Records that ask for data of files, or load and drop their pages, and become no request, since
+/// the trace does not say which data.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(transparent)]
+pub struct LeftOut {
+    by_name: BTreeMap<&'static str, u64>,
+}
+
+impl LeftOut {
+    /// Counts some under the name of a call, and of what it did where that matters.
+    pub(crate) fn count(&mut self, name: &'static str, times: u64) {
+        *self.by_name.entry(name).or_default() += times;
+    }
+
+    /// Was nothing left out?
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    /// Each with its number, as in `io_uring_enter 12`.
+    pub fn told(&self) -> Vec<String> {
+        let all = self.by_name.iter();
+        all.map(|(name, n)| format!("{name} {n}")).collect()
+    }
+}
+
 /// Records that lenient reading left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Skipped {
@@ -81,6 +107,7 @@ pub(crate) struct State {
     /// What the stamps of this file count from, where only the file tells.
     pub origin: Option<Origin>,
     pub passed: Passed,
+    pub left_out: LeftOut,
     pub notes: Notes,
     pub files: Files,
     pub devices: Devices,
@@ -182,6 +209,24 @@ impl Sink<'_> {
             length: u64::MAX - offset,
         };
         self.push(time, task, Op::Delete, target, false);
+        Ok(())
+    }
+
+    /// The pages that lie wholly in a range of a file go away; the file goes on behind it.
+    pub fn punch(
+        &mut self,
+        (time, task): (Option<Nanos>, u32),
+        file: FileKey,
+        offset: u64,
+        length: u64,
+    ) -> Result<(), Complaint> {
+        end_of(offset, length)?;
+        let target = Target::File {
+            file,
+            offset,
+            length,
+        };
+        self.push(time, task, Op::Delete, target, length == 0);
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::hash::BuildHasherDefault;
 use super::error::BlockError;
 use super::reader::BlockTrace;
 use super::request::{Nanos, Op, PageShift, PageSpan, Request, Space, Target};
-use super::sink::{Notes, Passed, Skipped};
+use super::sink::{LeftOut, Notes, Passed, Skipped};
 use super::{Format, Traits};
 use crate::foreign::Distinct;
 use crate::foreign::set::Mix;
@@ -58,6 +58,9 @@ pub struct Summary {
     pub latest: Option<Nanos>,
     /// Records that became no request.
     pub passed: Passed,
+    /// Those among them that ask for data, by name.
+    #[serde(skip_serializing_if = "LeftOut::is_empty")]
+    pub left_out: LeftOut,
     /// What was done to requests that were kept.
     pub notes: Notes,
     /// Records that lenient reading left out.
@@ -189,7 +192,7 @@ impl Counter {
         let inside = span.count.saturating_sub(1);
         sum.next_page_references += inside + u64::from(follows && span.first > 0);
         sum.sequential_requests += u64::from(self.last_end == Some((space, start)));
-        let last = span.end().saturating_sub(1);
+        let last = span.last();
         let (low, high) = sum.page_range.unwrap_or((span.first, last));
         sum.page_range = Some((low.min(span.first), high.max(last)));
         self.last_page = Some((space, last));
@@ -243,6 +246,7 @@ pub fn summarize(
     sum.disks = distinct(counter.disks.len(), counter.disks.len() >= MAX_SPACES);
     sum.files = distinct(counter.files.len(), counter.files.len() >= MAX_SPACES);
     sum.passed = trace.passed();
+    sum.left_out = trace.left_out().clone();
     sum.notes = trace.notes();
     sum.skipped = trace.skipped().clone();
     sum.unpacked_bytes = trace.offset();
@@ -271,6 +275,7 @@ fn empty(trace: &BlockTrace, page: PageShift) -> Summary {
         earliest: None,
         latest: None,
         passed: Passed::default(),
+        left_out: LeftOut::default(),
         notes: Notes::default(),
         skipped: Skipped::default(),
         unpacked_bytes: 0,
@@ -312,7 +317,9 @@ fn row(index: usize, request: &Request, trace: &BlockTrace) -> String {
             let path = trace.files().get(file);
             let path = path.map_or(file.0.to_string().into(), |f| f.path());
             match request.op {
-                Op::Delete => format!("file {path} from byte {offset}"),
+                Op::Delete if length == u64::MAX - offset => {
+                    format!("file {path} from byte {offset}")
+                }
                 _ => format!("file {path} bytes {offset}+{length}"),
             }
         }

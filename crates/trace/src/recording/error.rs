@@ -88,6 +88,17 @@ pub enum WriteError {
         /// The file.
         path: PathBuf,
     },
+    /// The output is there already, and is nothing that a recording may replace.
+    #[error(
+        "{}: {what}; allowed: a new file, an empty one, or a recording, which is replaced",
+        path.display()
+    )]
+    Taken {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
     /// What was written is not a recording.
     #[error(transparent)]
     Read(#[from] ReadError),

@@ -15,6 +15,7 @@ use super::{
     data::Data,
     error::WriteError,
     file::{FileHeader, Index},
+    is_recording,
     scan::{self, Recovered},
 };
 
@@ -62,7 +63,7 @@ impl RecordingWriter {
     /// that it is not complete.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Those of the operating system, or something at `path` that a recording may not replace.
     pub fn create(path: &Path, header: FileHeader) -> Result<Self, WriteError> {
         Self::create_with_room(path, header, 0)
     }
@@ -70,12 +71,15 @@ impl RecordingWriter {
     /// As [`Self::create`], with space for `room` bytes of text that come to the header later.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// As for [`Self::create`].
     pub fn create_with_room(
         path: &Path,
         header: FileHeader,
         room: usize,
     ) -> Result<Self, WriteError> {
+        check_old(path)?;
+        // A link stays one: the file that it leads to is replaced.
+        let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let mut name = path.as_os_str().to_owned();
         name.push(".partial");
         let partial = PathBuf::from(name);
@@ -174,6 +178,25 @@ impl RecordingWriter {
             header: self.header,
             found,
         })
+    }
+}
+
+/// Refuses to replace what is no recording: a file of another kind, a device, a folder.
+fn check_old(path: &Path) -> Result<(), WriteError> {
+    let refuse = |what| {
+        let path = path.to_owned();
+        Err(WriteError::Taken { path, what })
+    };
+    if path == Path::new("-") {
+        return refuse("a recording cannot go to standard output");
+    }
+    match std::fs::metadata(path) {
+        Ok(old) if old.is_dir() => refuse("this is a folder"),
+        Ok(old) if !old.is_file() => refuse("this is a device or a pipe"),
+        Ok(old) if old.len() > 0 && !is_recording(path).unwrap_or(false) => {
+            refuse("this file is there and is no recording")
+        }
+        _ => Ok(()),
     }
 }
 

@@ -35,8 +35,8 @@ pub(crate) const ENTRY: Entry = Entry {
                 ("W pid id first_page pages", "they are written"),
                 ("M pid id first_page pages", "they are mapped"),
                 (
-                    "D pid id [first_page 0]",
-                    "the file is removed, or cut before first_page",
+                    "D pid id [first_page pages]",
+                    "the file is removed, cut before first_page (0 pages), or loses these pages",
                 ),
             ],
             sample: "F 0 10000 /data/a\nR 697 0 0 3\n",
@@ -132,8 +132,8 @@ impl Fpt {
         }
         match op {
             Op::Delete if pages > 0 => {
-                let allowed = "0 in a deletion: all to the end";
-                Err(Complaint::number("the pages", pages, allowed))
+                let (offset, length) = (first << PAGE_SHIFT, pages << PAGE_SHIFT);
+                sink.punch((None, pid), file, offset, length)
             }
             Op::Delete => sink.cut((None, pid), file, first << PAGE_SHIFT),
             _ => sink.file(
@@ -244,7 +244,10 @@ impl<W: Write> FptWriter<W> {
             Op::Read => ('R', span.count),
             Op::Write => ('W', span.count),
             Op::Map => ('M', span.count),
-            Op::Delete => ('D', 0),
+            Op::Delete if span.end() > MAX_PAGE => ('D', 0),
+            // A hole with no whole page in it takes none.
+            Op::Delete if span.count == 0 => return Ok(()),
+            Op::Delete => ('D', span.count),
         };
         let (pid, id, first) = (request.task, file.0, span.first);
         writeln!(self.out, "{letter} {pid} {id} {first} {pages}").map_err(failed)

@@ -7,20 +7,20 @@
 //!
 //! The times of merged logs step back, so [`Times::Loose`](crate::block::Times) is what is promised.
 //! Objects with names, or of several volumes, are numbered in the order in which they appear; what
-//! that takes is about 80 B and the name for each, up to [`MAX_NAME_BYTES`] of names.
+//! that takes is about 80 B and the name for each, up to [`MAX_NAME_BYTES`](crate::block::MAX_NAME_BYTES) of names.
 
 mod fit;
+mod objects;
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use fit::{Places, is_comment};
+pub use objects::Objects;
 
 use super::super::columns::Columns;
 use super::super::columns::fields::{
-    Digits, Direction, IdKind, Moment, Others, Process, Quantity, Size, What, Words, usual,
+    Digits, Direction, Moment, Others, Process, Quantity, Size, What, Words, usual,
 };
-use super::super::names::MAX_NAME_BYTES;
 use super::super::reader::{Entry, Looks, Parse};
 use super::super::request::{Nanos, NextUse, Op};
 use super::super::sink::Sink;
@@ -73,6 +73,7 @@ pub(crate) const ENTRY: Entry = Entry {
     parser: |options| {
         Box::new(Reader {
             columns: options.columns.clone(),
+            objects: options.objects.clone(),
             table: None,
         })
     },
@@ -88,6 +89,7 @@ fn origin(first: Nanos) -> Origin {
 
 struct Reader {
     columns: Option<Columns>,
+    objects: Objects,
     /// `None` before the beginning was seen, and if there is no record in the file.
     table: Option<Table>,
 }
@@ -102,7 +104,7 @@ impl Parse for Reader {
             unexplained: columns.header.is_none() && places.header == 0,
             places,
             cells: Vec::new(),
-            names: Names::default(),
+            objects: self.objects.clone(),
         });
         Ok(())
     }
@@ -125,7 +127,7 @@ struct Table {
     /// The next record is the first, and nothing was said of a header.
     unexplained: bool,
     cells: Vec<Range<usize>>,
-    names: Names,
+    objects: Objects,
 }
 
 impl Table {
@@ -146,7 +148,7 @@ impl Table {
         let Self {
             places,
             cells,
-            names,
+            objects,
             ..
         } = self;
         places.separator.split(line, cells);
@@ -188,7 +190,7 @@ impl Table {
             What::Object { id, size } => {
                 let size = size.as_ref().map(|size| size.read(cell)).transpose()?;
                 let bytes = size.map(small).transpose()?;
-                let id = names.object(id.kind, cell(id.column), device)?;
+                let id = objects.number(id.kind, cell(id.column), device)?;
                 sink.id((time, task, op), id, bytes, NextUse::Unknown);
                 Ok(())
             }
@@ -344,69 +346,4 @@ fn put(room: &mut [u8], text: &[u8], part: &[u8]) -> Result<usize, Complaint> {
     })?;
     place.copy_from_slice(text);
     Ok(text.len())
-}
-
-/// Objects in order of their first appearance.
-#[derive(Default)]
-struct Names {
-    numbers: HashMap<Box<[u8]>, u64>,
-    bytes: usize,
-    key: Vec<u8>,
-}
-
-impl Names {
-    fn object<'a>(
-        &mut self,
-        kind: IdKind,
-        text: &[u8],
-        device: impl Iterator<Item = &'a [u8]>,
-    ) -> Result<u64, Complaint> {
-        self.key.clear();
-        for part in device {
-            // Where a part ends must be told: "a" and "bc" are not "ab" and "c".
-            self.key.extend(part.len().to_le_bytes());
-            self.key.extend(part);
-        }
-        match kind {
-            IdKind::Text if text.is_empty() => {
-                return Err(Complaint::text(
-                    "the id",
-                    text,
-                    "at least one letter or digit",
-                ));
-            }
-            IdKind::Text => self.key.extend(text),
-            IdKind::Number(digits) => {
-                let allowed = |c: Complaint| Complaint {
-                    allowed: c.allowed + "; :text behind its column takes any name",
-                    ..c
-                };
-                let number = digits.read("the id", text).map_err(allowed)?;
-                if self.key.is_empty() {
-                    return Ok(number);
-                }
-                self.key.extend(number.to_le_bytes());
-            }
-        }
-        self.number()
-    }
-
-    /// The number of `key`.
-    fn number(&mut self) -> Result<u64, Complaint> {
-        if let Some(number) = self.numbers.get(self.key.as_slice()) {
-            return Ok(*number);
-        }
-        let number = self.numbers.len() as u64;
-        if self.bytes + self.key.len() > MAX_NAME_BYTES {
-            let allowed = "objects whose names have up to 1 GiB together";
-            return Err(Complaint::number(
-                "the number of objects",
-                number + 1,
-                allowed,
-            ));
-        }
-        self.bytes += self.key.len();
-        self.numbers.insert(self.key.as_slice().into(), number);
-        Ok(number)
-    }
 }

@@ -51,7 +51,7 @@ impl<'a> Context<'a, '_> {
             self.job(job)?;
         }
         if left > 0 {
-            self.strace.left_out.count(NOT_PRINTED, left);
+            self.sink.state.left_out.count(NOT_PRINTED, left);
         }
         Ok(())
     }

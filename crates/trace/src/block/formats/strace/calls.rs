@@ -117,7 +117,7 @@ impl<'a> Context<'a, '_> {
 
     /// A call that moves data and becomes no request.
     pub fn left_out(&mut self, name: &'static str) -> Done {
-        self.strace.left_out.count(name, 1);
+        self.sink.state.left_out.count(name, 1);
         Ok(())
     }
 

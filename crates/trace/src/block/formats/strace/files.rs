@@ -114,9 +114,9 @@ impl Context<'_, '_> {
         self.sink.cut((self.time, self.pid), file, length)
     }
 
-    /// `fallocate`. A hole that reaches the end takes all behind its beginning away; one in the middle
-    /// is left out. A range that is taken out or put in moves all behind it to other pages, so none
-    /// of the old ones are left.
+    /// `fallocate`. A hole that reaches the end takes all behind its beginning away, one in the middle
+    /// its own pages: Linux drops them for a range of zeroes, too. A range that is taken out or put
+    /// in moves all behind it to other pages, so none of the old ones are left.
     pub fn allocate(&mut self) -> Done {
         let Some(file) = self.file_behind(self.call.arg(0))? else {
             return Ok(());
@@ -131,7 +131,11 @@ impl Context<'_, '_> {
             Some((_, _, Change::TakesOut)) => (size.map(|s| s.saturating_sub(length)), None),
             Some((_, _, Change::PutsIn)) => (size.map(|s| s.saturating_add(length)), None),
             Some((_, _, Change::Empties)) if size.is_some_and(|s| s <= end) => (Some(end), None),
-            Some((_, name, _)) => (size.map(|s| s.max(end)), Some(*name)),
+            Some((_, _, Change::Empties)) => {
+                let who = (self.time, self.pid);
+                return self.sink.punch(who, file, offset, length);
+            }
+            Some((_, name, Change::Rewrites)) => (size.map(|s| s.max(end)), Some(*name)),
         };
         if let Some(name) = name {
             self.left_out(name)?;

@@ -48,7 +48,6 @@ mod descriptors;
 mod events;
 mod files;
 mod known;
-mod left_out;
 mod line;
 mod process;
 mod reader;
@@ -63,7 +62,6 @@ use super::super::{Options, TargetKind, Times, Traits};
 use crate::about::{About, Form, Stamps};
 use crate::foreign::error::Complaint;
 use clock::Calendar;
-use left_out::LeftOut;
 use process::Processes;
 use torn::{Pending, Place, Torn};
 use who::Who;
@@ -102,8 +100,7 @@ pub(crate) const ENTRY: Entry = Entry {
              otherwise absent",
         ),
         left_out: "data moved by io_uring, vmsplice and tee; pages that readahead, posix_fadvise and \
-                   execve load; extents that ioctl(FICLONE) shares; holes in the middle of a file; \
-                   calls that failed; pipes, sockets, and files in /proc, /sys and /dev",
+                   execve load; extents that ioctl(FICLONE) shares; calls that failed; pipes, sockets, and files in /proc, /sys and /dev",
     },
     traits: Traits {
         target: TargetKind::File,
@@ -140,7 +137,6 @@ struct Strace {
     messages: u64,
     /// What to say of the first line if none is strace's.
     foreword: Option<Complaint>,
-    left_out: LeftOut,
 }
 
 impl Strace {
@@ -164,7 +160,6 @@ impl Strace {
             lines: 0,
             messages: 0,
             foreword: None,
-            left_out: LeftOut::default(),
         }
     }
 }

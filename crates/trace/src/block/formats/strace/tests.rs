@@ -29,7 +29,9 @@ fn under(text: &str, under: &[&str]) -> (Vec<String>, BlockTrace) {
             };
             let path = trace.files().get(file).expect("a file").path();
             all.push(match r.op {
-                Op::Delete => format!("delete {} {path} {offset}", r.task),
+                Op::Delete if length == u64::MAX - offset => {
+                    format!("delete {} {path} {offset}", r.task)
+                }
                 op => format!("{} {} {path} {offset} {length}", op.name(), r.task),
             });
         }

@@ -1,0 +1,213 @@
+//! Where outputs go: to whatever their names lead to, whole, and found out before the work.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Read as _;
+use std::os::unix::fs::{FileTypeExt as _, symlink};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const TRACE: &str = "0,0,4096,r,0.0\n0,8,4096,w,0.5\n0,0,4096,r,1.0\n";
+const LACKEY: &str = "I  04000000,3\n L 1ffeff0010,8\n";
+/// A replay of the trace, without a disk below.
+const REPLAY: [&str; 9] = [
+    "replay",
+    "a.spc",
+    "--policy",
+    "lru",
+    "--size",
+    "4KiB",
+    "--readahead",
+    "none",
+    "-q",
+];
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("a.spc"), TRACE).expect("a trace");
+    fs::write(folder.path().join("a.log"), LACKEY).expect("a trace");
+    folder
+}
+
+/// Exit code, standard output, standard error.
+fn piebald(folder: &Path, words: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_piebald"))
+        .args(words)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .expect("piebald runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let err = text(&output.stderr);
+    assert!(!err.contains("panicked"), "{words:?}: {err}");
+    (output.status.code(), text(&output.stdout), err)
+}
+
+fn replay(folder: &Path, more: &[&str]) -> (Option<i32>, String, String) {
+    piebald(folder, &[&REPLAY, more].concat())
+}
+
+/// Names in a folder.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let mut names: Vec<String> = entries
+        .map(|e| {
+            e.expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn an_output_without_a_place_is_refused_before_anything_is_read() {
+    let folder = folder();
+    let path = folder.path();
+    // A trace that is not there would be the error if the replay had begun.
+    fs::remove_file(path.join("a.spc")).expect("removed");
+    fs::write(path.join("file"), "x").expect("written");
+    for (more, words) in [
+        (&["--json=none/x.json"][..], "none/x.json: cannot write"),
+        (&["--csv=none/x.csv"], "none/x.csv: cannot write"),
+        (&["--html", "none/x.html"], "none/x.html: cannot write"),
+        (&["--html", "."], "is a directory"),
+        (&["-o", "file"], "file: cannot write: not a directory"),
+        (
+            &["-o", "file/below"],
+            "file/below: cannot write: not a directory",
+        ),
+    ] {
+        let (code, out, err) = replay(path, more);
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{more:?}: {err}");
+        assert!(err.contains(words), "{more:?}: {err}");
+        assert!(!err.contains("a.spc"), "{more:?}: {err}");
+    }
+    assert_eq!(names(path), ["a.log", "file"]);
+}
+
+#[test]
+fn no_output_replaces_a_trace() {
+    let folder = folder();
+    let path = folder.path();
+    for words in [
+        &["trace", "convert", "a.log", "a.spc"][..],
+        &["replay", "a.log", "--html", "a.spc"],
+        &["replay", "a.log", "--json=a.spc"],
+    ] {
+        let (code, _, err) = piebald(path, words);
+        assert!(code.is_some_and(|code| code != 0), "{words:?}: {err}");
+        assert!(
+            err.contains("a.spc") && err.contains("allowed: a new file"),
+            "{words:?}: {err}"
+        );
+        assert_eq!(
+            fs::read_to_string(path.join("a.spc")).expect("there"),
+            TRACE
+        );
+    }
+    let (code, _, err) = piebald(path, &["trace", "convert", "a.log", "-"]);
+    assert!(code != Some(0) && err.contains("standard output"), "{err}");
+    assert_eq!(names(path), ["a.log", "a.spc"]);
+}
+
+#[test]
+fn links_stay_links() {
+    let folder = folder();
+    let path = folder.path();
+    for (link, target) in [("x.json", "real.json"), ("x.pbr", "real.pbr")] {
+        fs::write(path.join(target), "").expect("written");
+        symlink(target, path.join(link)).expect("a link");
+    }
+    assert_eq!(replay(path, &["--json=x.json"]).0, Some(0));
+    assert_eq!(
+        piebald(path, &["trace", "convert", "a.log", "x.pbr"]).0,
+        Some(0)
+    );
+    for (link, target) in [("x.json", "real.json"), ("x.pbr", "real.pbr")] {
+        assert!(path.join(link).is_symlink(), "{link}");
+        assert!(
+            fs::metadata(path.join(target)).expect("there").len() > 100,
+            "{target}"
+        );
+    }
+}
+
+#[test]
+fn a_pipe_takes_json_and_stays_a_pipe() {
+    let folder = folder();
+    let pipe = folder.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo runs").success());
+    // Open at both ends, so that neither side waits for the other.
+    let mut reader = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&pipe)
+        .expect("open");
+    assert_eq!(replay(folder.path(), &["--json=pipe"]).0, Some(0));
+    let kind = fs::symlink_metadata(&pipe).expect("there").file_type();
+    assert!(kind.is_fifo());
+    let mut begin = [0; 1];
+    reader.read_exact(&mut begin).expect("text");
+    assert_eq!(&begin, b"{");
+    // A recording cannot go there.
+    let (code, _, err) = piebald(folder.path(), &["trace", "convert", "a.log", "pipe"]);
+    assert!(
+        code != Some(0) && err.contains("a device or a pipe"),
+        "{err}"
+    );
+    assert!(
+        fs::symlink_metadata(&pipe)
+            .expect("there")
+            .file_type()
+            .is_fifo()
+    );
+}
+
+#[test]
+fn other_names_of_standard_output_are_standard_output() {
+    let folder = folder();
+    for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+        let (code, out, err) = replay(folder.path(), &[&format!("--json={name}")]);
+        assert_eq!(code, Some(0), "{err}");
+        serde_json::from_str::<serde_json::Value>(&out).expect("JSON and nothing else");
+    }
+    let (code, _, err) = replay(folder.path(), &["--json=/dev/stdout", "--csv"]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("both go to standard output"), "{err}");
+}
+
+#[test]
+fn a_full_standard_output_is_an_error_of_every_verb() {
+    let folder = folder();
+    let verbs: [&[&str]; 8] = [
+        &["keys"],
+        &["keys", "policy"],
+        &["trace", "info", "a.spc"],
+        &["trace", "head", "a.spc"],
+        &["trace", "formats"],
+        &["machine", "list"],
+        &["completions", "bash"],
+        &REPLAY,
+    ];
+    for words in verbs {
+        let full = File::options()
+            .write(true)
+            .open("/dev/full")
+            .expect("a device");
+        let output = Command::new(env!("CARGO_BIN_EXE_piebald"))
+            .args(words)
+            .current_dir(folder.path())
+            .stdout(full)
+            .output()
+            .expect("piebald runs");
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {err}");
+        assert!(
+            err.contains("standard output: No space left"),
+            "{words:?}: {err}"
+        );
+    }
+}

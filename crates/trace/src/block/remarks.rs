@@ -1,0 +1,78 @@
+//! What a reader of a trace's numbers must know, in words.
+
+use piebald_units::Picos;
+
+use super::reader::BlockTrace;
+use super::sink::{Notes, Passed};
+
+impl Passed {
+    /// Each kind that there was, with its number.
+    pub fn told(&self) -> Vec<String> {
+        told(&[
+            (self.comments, "comments"),
+            (self.flushes, "flushes"),
+            (self.discards, "discards"),
+            (self.empty, "of no length"),
+            (self.others, "others"),
+            (self.elsewhere, "to what is no file on a disk"),
+            (self.unresolved, "to files not named"),
+        ])
+    }
+}
+
+impl Notes {
+    /// Each kind that there was, with its number.
+    pub fn told(&self) -> Vec<String> {
+        let step = Picos::from_ns(self.largest_step_back_ns).unwrap_or(Picos::MAX);
+        let backward = format!("earlier than one before them, by up to {step}");
+        told(&[
+            (self.widened, "widened to whole sectors"),
+            (self.backward, &backward),
+            (self.assumed_offsets, "at an offset not known, taken as 0"),
+            (self.unclipped_maps, "mappings with an unknown end of file"),
+            (self.unended_lines, "last lines without a line feed"),
+            (self.byte_order_marks, "byte order marks"),
+        ])
+    }
+}
+
+fn told(counts: &[(u64, &str)]) -> Vec<String> {
+    let told = counts.iter().filter(|c| c.0 > 0);
+    told.map(|(n, what)| format!("{n} {what}")).collect()
+}
+
+impl BlockTrace {
+    /// Why its requests so far may not be all, or not be where they are said to be; a sentence
+    /// without its end for each reason.
+    pub fn doubts(&self) -> Vec<String> {
+        let (passed, notes) = (self.passed(), self.notes());
+        let mut doubts = Vec::new();
+        let mut add = |n: u64, what: &str| {
+            if n > 0 {
+                doubts.push(format!("{n} {what}"));
+            }
+        };
+        add(
+            passed.unresolved,
+            "requests are left out, as the trace does not name their files",
+        );
+        add(
+            notes.assumed_offsets,
+            "files are first used at an offset that is not known, and taken as 0",
+        );
+        add(
+            notes.unclipped_maps,
+            "mappings may reach behind the end of their file, which is not known",
+        );
+        if notes.unended_lines > 0 {
+            doubts.push("the last line has no line feed: it is taken as whole".to_owned());
+        }
+        if !self.left_out().is_empty() {
+            doubts.push(format!(
+                "left out, as the trace does not say which data they move: {}",
+                self.left_out().told().join(", ")
+            ));
+        }
+        doubts
+    }
+}
