@@ -43,7 +43,7 @@ pub(crate) fn color_use(repetitions: &[MemoryParts<'_>]) -> Option<ColorUse> {
 /// What was done to pages for want or change of colours, as far as anything was.
 pub(crate) fn extras(repetitions: &[MemoryParts<'_>]) -> Vec<Extra> {
     type Figure = (&'static str, &'static str, fn(&MemoryUse) -> f64);
-    let figures: [Figure; 6] = [
+    let figures: [Figure; 7] = [
         ("pages swapped out", "", |m| m.usage.swap_outs as f64),
         ("pages swapped in", "", |m| m.usage.swap_ins as f64),
         ("file pages dropped", "", |m| m.usage.file_drops as f64),
@@ -74,7 +74,7 @@ pub(crate) fn extras(repetitions: &[MemoryParts<'_>]) -> Vec<Extra> {
 /// What the disk was needed for, as far as it was.
 pub(crate) fn io_extras(tallies: &[Tally]) -> Vec<Extra> {
     type Figure = (&'static str, &'static str, fn(&Tally) -> f64);
-    let figures: [Figure; 6] = [
+    let figures: [Figure; 7] = [
         (WAITED, "ms", |t| t.blocked_ps * 1e-9),
         ("faults that waited", "", |t| t.major_faults),
         ("file pages read and written", "", |t| t.io_pages),
@@ -102,12 +102,15 @@ pub(crate) fn io_extras(tallies: &[Tally]) -> Vec<Extra> {
 /// moves threads: then for all its policies, so that they can be compared.
 pub(crate) fn read_extras(scenario: &Scenario, tallies: &[Tally]) -> Vec<Extra> {
     type Figure = (&'static str, &'static str, fn(&Tally) -> f64);
-    let figures: [Figure; 6] = [
+    let figures: [Figure; 7] = [
         ("read by calls", "MB", |t| t.read_bytes * 1e-6),
         ("read by calls in a second", "MB/s", |t| {
             t.read_bytes * 1e-6 / (t.time_ps * 1e-12)
         }),
         ("from memory for each byte read", "B", |t| {
+            64.0 * t.memory_lines / t.read_bytes
+        }),
+        ("of these, by demands", "B", |t| {
             64.0 * t.demand_lines / t.read_bytes
         }),
         ("read past the caches", "%", |t| {
@@ -119,7 +122,7 @@ pub(crate) fn read_extras(scenario: &Scenario, tallies: &[Tally]) -> Vec<Extra> 
     let moves = |p: &Policy| p.threads.reads.is_some() || p.threads.balance;
     let wanted = scenario.policies.iter().any(moves);
     let reads = tallies.iter().all(|t| t.read_bytes > 0.0);
-    let (of_reads, of_threads) = figures.split_at(4);
+    let (of_reads, of_threads) = figures.split_at(5);
     let shown = match (wanted, reads) {
         (false, _) => [].iter().chain(&[]),
         (true, true) => of_reads.iter().chain(of_threads),
