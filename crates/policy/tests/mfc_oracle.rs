@@ -9,7 +9,7 @@ use mfc_kit::{
 };
 use piebald_policy::{
     contract::reads::{Among, Read, ReadOutcome, ReadPlacement, ReadRequest, Reader},
-    mfc::{Competitive, Config, DomainId, Elsewhere, Here, MinRead, Second, Switches, Uses, Why},
+    mfc::{CallBuffer, Competitive, Config, DomainId, Elsewhere, Here, MinRead, Second, Switches, Uses, Why},
 };
 use piebald_units::{Bytes, CoreId, CoreSet, FileId, Picos};
 
@@ -79,6 +79,7 @@ impl Pair {
                 0 => self.random.below(size + size / 8 + 1),
                 _ => 0,
             },
+            len: Bytes(self.random.below(size * 2)),
             among: match self.random.below(20) {
                 0 => Among::Second,
                 _ => Among::First,
@@ -274,6 +275,12 @@ fn the_papers_machine() {
         ..Config::PAPER
     };
     compare(&opteron(), config, 4);
+    let config = Config {
+        competitive: Competitive::PerFile,
+        call_buffer: CallBuffer::Counted,
+        ..config
+    };
+    compare(&opteron(), config, 9);
 }
 
 #[test]
