@@ -43,7 +43,7 @@ pub(crate) fn color_use(repetitions: &[MemoryParts<'_>]) -> Option<ColorUse> {
 /// What was done to pages for want or change of colours, as far as anything was.
 pub(crate) fn extras(repetitions: &[MemoryParts<'_>]) -> Vec<Extra> {
     type Figure = (&'static str, &'static str, fn(&MemoryUse) -> f64);
-    let figures: [Figure; 7] = [
+    let figures: [Figure; 6] = [
         ("pages swapped out", "", |m| m.usage.swap_outs as f64),
         ("pages swapped in", "", |m| m.usage.swap_ins as f64),
         ("file pages dropped", "", |m| m.usage.file_drops as f64),
@@ -74,7 +74,7 @@ pub(crate) fn extras(repetitions: &[MemoryParts<'_>]) -> Vec<Extra> {
 /// What the disk was needed for, as far as it was.
 pub(crate) fn io_extras(tallies: &[Tally]) -> Vec<Extra> {
     type Figure = (&'static str, &'static str, fn(&Tally) -> f64);
-    let figures: [Figure; 7] = [
+    let figures: [Figure; 6] = [
         (WAITED, "ms", |t| t.blocked_ps * 1e-9),
         ("faults that waited", "", |t| t.major_faults),
         ("file pages read and written", "", |t| t.io_pages),

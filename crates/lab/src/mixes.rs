@@ -18,7 +18,7 @@ pub use piebald_sim::rooms::os_model::kernel::{
     HvrEvent, Observation, Observed, SysMonConfig, What,
 };
 pub use piebald_sim::{
-    ColorSetup, Course, CurveRequest, Files, FilesError, IoUse, Outcome, ProgramOutcome,
+    ColorSetup, Course, CurveRequest, Domains, Files, FilesError, IoUse, Outcome, ProgramOutcome,
     ProgramSetup, Progress, Reads, Region, SimError, Stay, Threads, TimeSample, Zone,
 };
 

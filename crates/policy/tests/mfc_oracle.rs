@@ -9,7 +9,10 @@ use mfc_kit::{
 };
 use piebald_policy::{
     contract::reads::{Among, Read, ReadOutcome, ReadPlacement, ReadRequest, Reader},
-    mfc::{CallBuffer, Competitive, Config, DomainId, Elsewhere, Here, MinRead, Second, Switches, Uses, Why},
+    mfc::{
+        CallBuffer, Competitive, Config, DomainId, Elsewhere, Here, MinRead, Second, Switches,
+        Uses, Why,
+    },
 };
 use piebald_units::{Bytes, CoreId, CoreSet, FileId, Picos};
 

@@ -10,7 +10,8 @@ use piebald_policy::{
         Among, Load::Caching, Load::NonCaching, ObjectId, ReadPlacement, ReadRequest, Reader,
     },
     mfc::{
-        CallBuffer, Competitive, Config, DomainId, Elsewhere, Here, MinRead, Second, Sizes, Switches, Uses, Why,
+        CallBuffer, Competitive, Config, DomainId, Elsewhere, Here, MinRead, Second, Sizes,
+        Switches, Uses, Why,
     },
 };
 use piebald_units::{Bytes, CoreId, CoreSet, FileId, Picos};

@@ -191,7 +191,8 @@ impl Config {
         for (migration, (move_ns, pays_above)) in self.migration.iter().zip(ways) {
             let whole = (migration.0 / 1000).saturating_add(set_ns);
             *move_ns = u32::try_from(whole).unwrap_or(u32::MAX);
-            *pays_above = pays_above_of(whole, self.on_chip_bytes_per_us, self.off_chip_bytes_per_us);
+            *pays_above =
+                pays_above_of(whole, self.on_chip_bytes_per_us, self.off_chip_bytes_per_us);
         }
         costs.min_read = match self.min_read {
             MinRead::Fixed(bytes) => bytes.0,
