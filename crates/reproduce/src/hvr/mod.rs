@@ -27,6 +27,7 @@ mod programs;
 mod rows;
 mod rules;
 mod threads;
+mod tlb;
 mod today;
 mod told;
 mod utility;
