@@ -18,8 +18,8 @@ use crate::kept::{Kept, Tally, executable, sum_of_file, sum_of_text};
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stored {
-    /// Of each program: pace, instructions per cycle, row hits, faults, moving, lines.
-    did: Vec<[u64; 6]>,
+    /// Of each program: pace, instructions per cycle, row hits, faults, moving, lines, pages.
+    did: Vec<[u64; 7]>,
     curve: Vec<u64>,
     parts: Vec<(Option<String>, String)>,
 }
@@ -27,8 +27,12 @@ struct Stored {
 impl Stored {
     fn of(ran: &Ran) -> Self {
         let did = ran.did.iter();
-        let did =
-            did.map(|d| [d.pace, d.ipc, d.row_hits, d.faults, d.moving, d.lines].map(f64::to_bits));
+        let did = did.map(|d| {
+            let all = [
+                d.pace, d.ipc, d.row_hits, d.faults, d.moving, d.lines, d.pages,
+            ];
+            all.map(f64::to_bits)
+        });
         let parts = ran.parts.iter();
         let parts = parts.map(|(class, own)| (class.map(|c| c.name().to_owned()), own.to_string()));
         Self {
@@ -40,7 +44,7 @@ impl Stored {
 
     fn ran(self) -> Result<Ran, String> {
         let did = self.did.into_iter().map(|bits| {
-            let [pace, ipc, row_hits, faults, moving, lines] = bits.map(f64::from_bits);
+            let [pace, ipc, row_hits, faults, moving, lines, pages] = bits.map(f64::from_bits);
             Did {
                 pace,
                 ipc,
@@ -48,6 +52,7 @@ impl Stored {
                 faults,
                 moving,
                 lines,
+                pages,
             }
         });
         let parts = self.parts.into_iter().map(|(class, own)| {
@@ -260,6 +265,7 @@ pub(super) mod tests {
             faults: v,
             moving: v,
             lines: -v,
+            pages: v,
         });
         let ran = Ran {
             did: did.to_vec(),
