@@ -508,9 +508,10 @@ pub(super) fn frameworks(runs: &Runs<'_>) -> Given {
     for (name, found) in ["SVP", "UVP", "HVR"].iter().zip(&means) {
         row.show(&format!("{name} over Linux, mean"), found, "%");
     }
-    let charged = mixes
-        .iter()
-        .map(|m| runs.bench.uvp_charged(m, MonitorConfig::PAPER.interval.0 as f64, BUS));
+    let charged = mixes.iter().map(|m| {
+        runs.bench
+            .uvp_charged(m, MonitorConfig::PAPER.interval.0 as f64, BUS)
+    });
     row.show(
         "UVP over Linux, mean, if it moved its pages once in 3 s",
         &mean(&charged.collect::<Vec<_>>()),
