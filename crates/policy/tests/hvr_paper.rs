@@ -234,12 +234,12 @@ fn ccf_programs_are_kept_apart_when_they_dominate() {
     assert_eq!(apart(baseline, [0, 0, 3, 5]), (true, Policy::CVp));
     assert_eq!(
         apart(baseline, [0, 1, 1, 5]),
-        (false, Policy::BankOnly8),
+        (false, Policy::BankOnly4),
         "seven"
     );
     assert_eq!(
         apart(baseline, [0, 0, 0, 8]),
-        (false, Policy::BankOnly8),
+        (false, Policy::BankOnly4),
         "alone"
     );
     assert_eq!(apart(Framework::Hvr, [0, 2, 1, 5]), (true, Policy::CurveVp));

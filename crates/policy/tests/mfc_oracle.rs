@@ -258,7 +258,13 @@ const COMMON: &[Why] = &[
 fn plain_caches_as_in_the_text() {
     let seen = compare(&plain(4, MIB), Config::PAPER, 1);
     all_seen(&seen, COMMON);
-    all_seen(&seen, &[Why::Copied, Why::Brought]);
+    all_seen(&seen, &[Why::Copied]);
+    // One sum for each file brings files often.
+    let config = Config {
+        competitive: Competitive::PerFile,
+        ..Config::PAPER
+    };
+    all_seen(&compare(&plain(4, MIB), config, 1), &[Why::Brought]);
 }
 
 #[test]

@@ -190,10 +190,16 @@ impl Slow {
                     (Zone::Large, together(&rest)),
                 ])
             }
-            Rule::Three | Rule::Modest if self.number(Class::Ccf) > 0 => Zones::from([
-                (Zone::Fitting, vec![cells[last].clone()]),
-                (Zone::Large, cells[..last].to_vec()),
-            ]),
+            Rule::Three | Rule::Modest
+                if policy != Policy::BankOnly4
+                    && policy != Policy::BankOnly8
+                    && self.number(Class::Ccf) > 0 =>
+            {
+                Zones::from([
+                    (Zone::Fitting, vec![cells[last].clone()]),
+                    (Zone::Large, cells[..last].to_vec()),
+                ])
+            }
             _ => Zones::from([(Zone::Large, cells)]),
         }
     }
