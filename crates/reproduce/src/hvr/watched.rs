@@ -397,7 +397,14 @@ fn classifier(w: &Watched<'_, '_>) -> Row {
         let found = reuse_of(w.runs, &w.seen, class).and_then(number);
         row.show(&format!("re-use time of {class}"), &found, "passes");
     }
-    for (words, look) in readings() {
+    let readings = readings();
+    // The quick form has the one that has all.
+    let first = if w.runs.form.quick {
+        readings.len() - 1
+    } else {
+        0
+    };
+    for (words, look) in readings.into_iter().skip(first) {
         let seen = all(w.runs, &look, TIME_SCALE);
         let found = right(w.runs, &seen).and_then(|(share, _)| number(share));
         row.show(&words, &found, "%");
