@@ -9,16 +9,16 @@ use piebald_sim::rooms::{
         frames::{Age, Colored, ColoredConfig, Flavour, OwnedFrames, Stock, StockConfig},
         kernel::{ColorConfig, Kernel, KernelConfig},
     },
-    policy::{color_map::ColorMap, hvr},
+    policy::{color_map::ColorMap, hvr, mfc},
 };
-use piebald_sim::{Setup, run_after};
+use piebald_sim::{Domains, Setup, run_after};
 use piebald_units::Picos;
 
 pub use piebald_sim::rooms::os_model::kernel::{
     HvrEvent, Observation, Observed, SysMonConfig, What,
 };
 pub use piebald_sim::{
-    ColorSetup, Course, CurveRequest, Domains, Files, FilesError, IoUse, Outcome, ProgramOutcome,
+    ColorSetup, Course, CurveRequest, Files, FilesError, IoUse, Outcome, ProgramOutcome,
     ProgramSetup, Progress, Reads, Region, SimError, Stay, Threads, TimeSample, Zone,
 };
 
@@ -29,6 +29,20 @@ use crate::{
     kernels::AGED_FREE_PERMILLE,
     study::{QUANTUM, SKEW},
 };
+
+/// Bytes that MFC keeps for so many files on a machine, beside what it keeps for the machine itself.
+///
+/// # Errors
+/// Why there is no MFC on it.
+pub fn bytes_of_files(
+    spec: &MachineSpec,
+    config: &mfc::Config,
+    files: u32,
+) -> Result<usize, String> {
+    let domains = Domains::of(spec);
+    let sizes = mfc::Sizes::of(&domains.topology(), config, files);
+    Ok(sizes.map_err(|e| e.to_string())?.file_bytes())
+}
 
 /// Which frames a page may get.
 #[derive(Clone, Debug, PartialEq)]

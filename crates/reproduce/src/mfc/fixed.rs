@@ -1,9 +1,6 @@
 //! Rows that need no runs of programs: M-10, M-11, M-12 and M-16; and M-13, single reads.
 
-use piebald_lab::{
-    mixes::Domains,
-    rooms::policy::mfc::{Config, Sizes},
-};
+use piebald_lab::{mixes::bytes_of_files, rooms::policy::mfc::Config};
 use piebald_report::{PaperFigure, Published, Sample, Target, TargetKind, Value, Verdict};
 
 use super::{once::Emptied, runs::Runs};
@@ -51,9 +48,7 @@ pub(super) fn copied() -> Target {
 
 /// M-12: bytes alone. Times would be those of the computer that this runs on.
 pub(super) fn metadata(runs: &mut Runs<'_>) -> Result<Done, String> {
-    let domains = Domains::of(runs.spec());
-    let sizes = Sizes::of(&domains.topology(), &Config::PAPER, FILES);
-    let bytes = sizes.map_err(|e| e.to_string())?.file_bytes() as f64 / f64::from(FILES);
+    let bytes = bytes_of_files(runs.spec(), &Config::PAPER, FILES)? as f64 / f64::from(FILES);
     let mut row = Row::new("M-12", "Figure 11: metadata", TargetKind::O).plain();
     let paper = Published::Text(format!("at most {MOST_BYTES}"));
     let found = Ok(Sample::new(vec![bytes]));
