@@ -85,8 +85,8 @@ pub(crate) struct Args {
     /// I/O scheduler: noop, deadline-2.6.11, anticipatory, deadline or mq-deadline
     #[arg(long, value_name = "NAME", default_value = "mq-deadline")]
     scheduler: String,
-    /// Where pages lie on the disk, where the traces do not say it: packed, slots, scatter,
-    /// first-touch, or a file with lines PATH PAGE PAGE_ON_DISK PAGES [default: files
+    /// Where pages lie on the disk, where the traces do not say it: packed, slots, inodes,
+    /// scatter, first-touch, or a file with lines PATH PAGE PAGE_ON_DISK PAGES [default: files
     /// packed, blocks without address scattered]
     #[arg(long, value_name = "RULE|FILE")]
     layout: Option<String>,
@@ -358,6 +358,7 @@ fn layout(name: Option<&str>) -> LayoutChoice {
         None => LayoutChoice::Auto,
         Some("packed") => LayoutChoice::Packed,
         Some("slots") => LayoutChoice::Slots,
+        Some("inodes") => LayoutChoice::Inodes,
         Some("scatter") => LayoutChoice::Scatter,
         Some("first-touch") => LayoutChoice::FirstTouch,
         Some(path) => LayoutChoice::File(path.into()),

@@ -3,8 +3,8 @@
 use piebald_policy::{
     contract::Mode,
     hvr::{
-        BankGroups, Class, Config, Framework, Interleave, LowLocality, Mixed, OtherRegions,
-        Policy as Scheme, Spare,
+        BankGroups, Class, Config, FewMiddle, Framework, Interleave, LowLocality, Mixed,
+        OtherRegions, Policy as Scheme, Spare, Watched,
     },
 };
 use schemars::JsonSchema;
@@ -36,6 +36,8 @@ pub struct Hvr {
     pub llch_pages: Number,
     /// Weighted page density up to which locality is low, in hundredths of a percent.
     pub hot_freq_bp: Whole<1, 10_000>,
+    /// Which page's re-use time is taken in a window of watching.
+    pub watched: Word<Watched>,
     /// What a program of low locality is.
     pub low_locality: Word<LowLocality>,
     /// Most programs that count as a workload of few.
@@ -44,6 +46,8 @@ pub struct Hvr {
     pub segregate_from: Number,
     /// What bank-only partitioning is for more than `few` programs.
     pub bank_groups: Word<BankGroups>,
+    /// What few programs have of which some are LLCM and none LLCT or LLCH.
+    pub few_middle: Word<FewMiddle>,
     /// What one program of several threads means for the others.
     pub mixed: Word<Mixed>,
     /// The rest of the bank group that the small region lies in.
@@ -70,10 +74,12 @@ impl Default for Hvr {
             ccf_pages: number(thresholds.ccf_pages),
             llch_pages: number(thresholds.llch_pages),
             hot_freq_bp: Whole::new(thresholds.hot_freq_bp as u64),
+            watched: Word(paper.monitor.watched),
             low_locality: Word(thresholds.low_locality),
             few: number(paper.few),
             segregate_from: number(paper.segregate_from),
             bank_groups: Word(paper.bank_groups),
+            few_middle: Word(paper.few_middle),
             mixed: Word(paper.mixed),
             other_regions: Word(paper.other_regions),
             spare: Word(paper.spare),
@@ -93,10 +99,12 @@ impl Hvr {
         thresholds.llch_pages = self.llch_pages.get_u32();
         thresholds.hot_freq_bp = self.hot_freq_bp.get_u32();
         thresholds.low_locality = self.low_locality.0;
+        config.monitor.watched = self.watched.0;
         config.framework = self.framework.0;
         config.few = self.few.get_u32();
         config.segregate_from = self.segregate_from.get_u32();
         config.bank_groups = self.bank_groups.0;
+        config.few_middle = self.few_middle.0;
         config.mixed = self.mixed.0;
         config.other_regions = self.other_regions.0;
         config.spare = self.spare.0;
@@ -176,8 +184,42 @@ impl Words for LowLocality {
 
 impl Words for BankGroups {
     const WORDS: &'static [(&'static str, Self, &'static str)] = &[
-        ("8", Self::ByPrograms, "Eight, as Table 1 says."),
-        ("4", Self::Four, "Four: all programs have the whole cache."),
+        (
+            "8",
+            Self::ByPrograms,
+            "Eight, as Table 1 says; they halve the cache.",
+        ),
+        (
+            "4",
+            Self::Four,
+            "Four: all programs have the whole cache (section 5.2).",
+        ),
+    ];
+}
+
+impl Words for FewMiddle {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        (
+            "bank-only",
+            Self::BankOnly,
+            "Banks alone are partitioned (section 5.2).",
+        ),
+        (
+            "a-vp",
+            Self::AVp,
+            "A-VP (the third finding of section 5.1).",
+        ),
+    ];
+}
+
+impl Words for Watched {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("mapped", Self::Mapped, "Any page that the program has."),
+        (
+            "used",
+            Self::Used,
+            "One of those used in the window's first pass.",
+        ),
     ];
 }
 

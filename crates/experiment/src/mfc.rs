@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use piebald_policy::mfc::{Competitive, Config, MinRead, Second, Switches};
+use piebald_policy::mfc::{CallBuffer, Competitive, Config, MinRead, Second, Switches};
 use piebald_units::{Bytes, Picos};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,8 @@ pub struct Mfc {
     pub decay_ms: Period,
     /// Which moves of threads count against copying a file to its reader.
     pub competitive: Word<Competitive>,
+    /// Does a moved thread take along what its call fills, beside 4 KiB?
+    pub call_buffer: Word<CallBuffer>,
     /// Parts of a large file: 4KiB to 1GiB.
     pub chunk: Text<Bytes>,
     /// Files and chunks that it can tell apart.
@@ -64,6 +66,7 @@ impl Default for Mfc {
             lfu_factor: Whole::new(paper.lfu_factor.into()),
             decay_ms: Picos(paper.period.0 / 1000).into(),
             competitive: Word(paper.competitive),
+            call_buffer: Word(paper.call_buffer),
             chunk: Text(paper.chunk),
             files: Whole::new(4096),
             off_chip_bytes_per_us: Whole::new(paper.off_chip_bytes_per_us.into()),
@@ -85,6 +88,7 @@ impl Mfc {
         config.lfu_factor = self.lfu_factor.get_u32();
         config.period = Picos(self.decay_ms.picos().0.saturating_mul(1000));
         config.competitive = self.competitive.0;
+        config.call_buffer = self.call_buffer.0;
         config.chunk = self.chunk.0;
         config.off_chip_bytes_per_us = self.off_chip_bytes_per_us.get_u32();
         config.on_chip_bytes_per_us = self.on_chip_bytes_per_us.get_u32();
@@ -145,6 +149,17 @@ impl Words for Competitive {
             "Those made for the file from the reader's core, halved each period.",
         ),
         ("off", Self::Off, "Nobody's: threads always move."),
+    ];
+}
+
+impl Words for CallBuffer {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("left", Self::Left, "No, as the paper has it."),
+        (
+            "counted",
+            Self::Counted,
+            "Yes: moving it costs as much more as loading those bytes from memory.",
+        ),
     ];
 }
 

@@ -102,12 +102,15 @@ pub(crate) fn io_extras(tallies: &[Tally]) -> Vec<Extra> {
 /// moves threads: then for all its policies, so that they can be compared.
 pub(crate) fn read_extras(scenario: &Scenario, tallies: &[Tally]) -> Vec<Extra> {
     type Figure = (&'static str, &'static str, fn(&Tally) -> f64);
-    let figures: [Figure; 6] = [
+    let figures: [Figure; 7] = [
         ("read by calls", "MB", |t| t.read_bytes * 1e-6),
         ("read by calls in a second", "MB/s", |t| {
             t.read_bytes * 1e-6 / (t.time_ps * 1e-12)
         }),
         ("from memory for each byte read", "B", |t| {
+            64.0 * t.memory_lines / t.read_bytes
+        }),
+        ("of these, by demands", "B", |t| {
             64.0 * t.demand_lines / t.read_bytes
         }),
         ("read past the caches", "%", |t| {
@@ -119,7 +122,7 @@ pub(crate) fn read_extras(scenario: &Scenario, tallies: &[Tally]) -> Vec<Extra> 
     let moves = |p: &Policy| p.threads.reads.is_some() || p.threads.balance;
     let wanted = scenario.policies.iter().any(moves);
     let reads = tallies.iter().all(|t| t.read_bytes > 0.0);
-    let (of_reads, of_threads) = figures.split_at(4);
+    let (of_reads, of_threads) = figures.split_at(5);
     let shown = match (wanted, reads) {
         (false, _) => [].iter().chain(&[]),
         (true, true) => of_reads.iter().chain(of_threads),

@@ -37,7 +37,9 @@ pub(crate) struct Tally {
     /// Threads that came to another core, and those of them that a read was the reason for.
     pub(crate) migrations: f64,
     pub(crate) read_moves: f64,
-    /// Lines that demands had to get from memory.
+    /// Lines that came from memory, and those of them that demands waited for: the others were
+    /// prefetched.
+    pub(crate) memory_lines: f64,
     pub(crate) demand_lines: f64,
     /// Of each level of the data path, how full the sets that it used were; of regions, the
     /// mean by weight.
@@ -98,6 +100,7 @@ impl Tally {
             (&mut self.past_bytes, other.past_bytes),
             (&mut self.migrations, other.migrations),
             (&mut self.read_moves, other.read_moves),
+            (&mut self.memory_lines, other.memory_lines),
             (&mut self.demand_lines, other.demand_lines),
         ];
         for (sum, value) in sums {
@@ -165,6 +168,7 @@ impl From<&Region> for Tally {
             past_bytes: r.reads.past as f64,
             migrations: r.reads.migrations as f64,
             read_moves: r.reads.moves as f64,
+            memory_lines: (c.memory_reads + c.prefetch_reads) as f64,
             demand_lines: c.memory_reads as f64,
             fill: [Fill::default(); 3],
         }

@@ -33,6 +33,7 @@ fn the_example_moves_its_reader_and_loads_less_from_memory() {
         "read by calls",
         "read by calls in a second",
         "from memory for each byte read",
+        "of these, by demands",
         "read past the caches",
         "threads moved for a read",
         "threads that changed their core",
@@ -54,6 +55,12 @@ fn the_example_moves_its_reader_and_loads_less_from_memory() {
     assert!(
         linux.iter().zip(mfc).all(|(l, m)| m < l),
         "{linux:?} {mfc:?}"
+    );
+    // The cores' prefetchers bring lines of a file as well.
+    let [demanded, _] = both("of these, by demands");
+    assert!(
+        linux.iter().zip(demanded).all(|(all, some)| some < all),
+        "{linux:?} {demanded:?}"
     );
 }
 

@@ -11,7 +11,7 @@ use piebald_os_model::{
 use piebald_policy::{
     color_map::BitClass,
     contract::Mode,
-    hvr::{self, Class, Policy, Rule},
+    hvr::{self, Class, Policy, Rule, Watched},
     rainbow,
 };
 use piebald_units::ColorAsk;
@@ -325,6 +325,8 @@ fn what_a_program_is_shows_in_its_access_bits() {
         let mut config = small();
         // A count of eight is a little, in a window of 200 passes of such a program.
         config.monitor.bounds[0] = 5;
+        // Most of the pages that they have are never used again.
+        config.monitor.watched = Watched::Used;
         let mut k = kernel(config);
         k.monitor(SysMonConfig::default()).unwrap();
         let a = start(&mut k, 1, None);

@@ -129,6 +129,7 @@ fn request(core: u16, file: u64) -> ReadRequest {
         file: FileId(file),
         size: FILE,
         offset: 0,
+        len: FILE,
         among: Among::First,
     }
 }

@@ -8,7 +8,7 @@ use hvr_kit::{Hvr, Random, arrive, hvr, setting, window};
 use piebald_policy::hvr::{
     Arrival, Class, Config, ConfigError, Distribution, Facts, LowLocality, Mean, MonitorConfig,
     NeverReused, PageRecord, Pass, Policy, Profile, Rule, Sample, Sampler, Thresholds, Unfinished,
-    Watched, Window, Wpd,
+    Unseen, Watched, Window, Wpd,
 };
 use piebald_units::{Picos, TaskId};
 
@@ -17,6 +17,12 @@ type VecSampler = Sampler<Vec<PageRecord>>;
 fn sampler(records: usize, config: MonitorConfig) -> VecSampler {
     Sampler::new(vec![PageRecord::UNUSED; records], config).unwrap()
 }
+
+/// As published, with one of the used pages watched.
+const USED: MonitorConfig = MonitorConfig {
+    watched: Watched::Used,
+    ..MonitorConfig::PAPER
+};
 
 /// A window in which page `p` is used in the passes (from 1) that `used` names.
 fn run(sampler: &mut VecSampler, used: &[Vec<u8>], random: u64) -> Window {
@@ -65,7 +71,7 @@ fn ranges_begin_with_their_lower_bound() {
 
 #[test]
 fn reuse_is_the_mean_distance_of_the_watched_page() {
-    let mut sampler = sampler(4, MonitorConfig::PAPER);
+    let mut sampler = sampler(4, USED);
     let used = [vec![], vec![1, 6, 16], first(200), vec![3]];
     // From page 0 on, page 1 is the first that is used in the first pass.
     assert_eq!(run(&mut sampler, &used, 0).reuse_centi, Some(750));
@@ -73,11 +79,15 @@ fn reuse_is_the_mean_distance_of_the_watched_page() {
     assert_eq!(run(&mut sampler, &used, 2).reuse_centi, Some(100));
     // From page 3 on, beginning again: page 3 is not used in the first pass.
     assert_eq!(run(&mut sampler, &used, 7).reuse_centi, Some(750));
+    // Of all pages: 1, and 3, which is used once.
+    let mut sampler = self::sampler(4, MonitorConfig::PAPER);
+    assert_eq!(run(&mut sampler, &used, 1).reuse_centi, Some(750));
+    assert_eq!(run(&mut sampler, &used, 7).reuse_centi, Some(20_000));
 }
 
 #[test]
 fn a_page_is_chosen_in_the_first_pass_that_uses_any() {
-    let mut sampler = sampler(4, MonitorConfig::PAPER);
+    let mut sampler = sampler(4, USED);
     let used = [vec![], vec![9, 29], vec![10, 11], vec![]];
     assert_eq!(run(&mut sampler, &used, 2).reuse_centi, Some(2000));
     assert_eq!(sampler.watched(), Some(1));
@@ -145,7 +155,7 @@ fn sampler_without_records() -> VecSampler {
 
 #[test]
 fn what_is_said_twice_or_beyond_the_window_does_not_count() {
-    let mut sampler = sampler(4, MonitorConfig::PAPER);
+    let mut sampler = sampler(4, USED);
     assert_eq!(sampler.begin(9, 0), 4, "more pages than records");
     for _ in 0..300 {
         sampler.touched(2);
@@ -455,6 +465,43 @@ fn windows_of_a_sleeping_program_say_nothing() {
         profile.window(&CONFIG, &Window::default());
     }
     assert_eq!(profile, before);
+}
+
+#[test]
+fn who_ran_without_being_seen_fits_its_core() {
+    let config = MonitorConfig {
+        unseen: Unseen::Ran,
+        ..MonitorConfig::PAPER
+    };
+    let mut profile = Profile::NEW;
+    let mut sampler = sampler(4, config);
+    for n in 1..=3 {
+        profile.hot_pages(&config, 0);
+        let idle = run(&mut sampler, &[vec![], vec![]], n);
+        assert!(idle.is_idle());
+        profile.window(&config, &idle);
+        assert_eq!(profile.class().is_some(), n == 3);
+    }
+    assert_eq!(profile.class(), Some(Class::Ccf));
+}
+
+/// The least weight is 0.1: a WPD of 10.00 % needs every page to be used seldom.
+#[test]
+fn one_page_that_is_used_often_does_not_lift_a_stream_above_the_margin() {
+    let pages = [1999, 0, 0, 0, 1];
+    let wpd = Distribution { pages }.wpd(&MonitorConfig::PAPER.weights);
+    assert_eq!(wpd.bp(), Some(1009));
+    let facts = Facts {
+        hot_pages: Mean::of(400),
+        reuse_centi: Mean::of(4000),
+        wpd,
+    };
+    assert_eq!(Thresholds::PAPER.classify(&facts), Class::Llct);
+    let exact = Thresholds {
+        hot_freq_bp: 1000,
+        ..Thresholds::PAPER
+    };
+    assert_eq!(exact.classify(&facts), Class::Llcm);
 }
 
 #[test]

@@ -12,8 +12,8 @@ use hvr_kit::{
     setting, x_buddy,
 };
 use piebald_policy::hvr::{
-    Arrival, BankGroups, Change, Class, Config, Framework, Gone, Manager, Mixed, OtherRegions,
-    Policy, Profile, Program, ProgramId, Reach, Refusal, Spare,
+    Arrival, BankGroups, Change, Class, Config, FewMiddle, Framework, Gone, Manager, Mixed,
+    OtherRegions, Policy, Profile, Program, ProgramId, Reach, Refusal, Spare,
 };
 use piebald_units::TaskId;
 
@@ -51,6 +51,7 @@ fn random_config(random: &mut Random) -> Config {
         few: pick(random, &[1, 4, 4, 6]),
         segregate_from: pick(random, &[2, 5, 8]),
         bank_groups: pick(random, &[BankGroups::ByPrograms, BankGroups::Four]),
+        few_middle: pick(random, &[FewMiddle::BankOnly, FewMiddle::AVp]),
         mixed: pick(random, &[Mixed::Everyone, Mixed::Alone]),
         small_region: pick(random, &[0, 0, 3, 5, 7, 255]),
         other_regions: pick(random, &[OtherRegions::Used, OtherRegions::Left]),

@@ -9,8 +9,8 @@ use hvr_kit::{Hvr, arrive, colors, figure_2, hvr, mix_of, parts, window, with, x
 use piebald_policy::{
     color_map::BitClass,
     hvr::{
-        Arrival, BankGroups, Change, Class, Config, Framework, Mix, Mixed, OtherRegions, Policy,
-        ProgramId, Rule, Scheme, SchemeError, Spare, Zone, decide, utility,
+        Arrival, BankGroups, Change, Class, Config, FewMiddle, Framework, Mix, Mixed, OtherRegions,
+        Policy, ProgramId, Rule, Scheme, SchemeError, Spare, Zone, decide, utility,
     },
 };
 use piebald_units::{Color, ColorSet, Pfn, TaskId};
@@ -180,10 +180,11 @@ fn rules_1_to_3_in_the_order_of_their_priority() {
     assert_eq!(baseline([1, 0, 0, 1]), (Policy::AVp, Rule::One));
     assert_eq!(baseline([2, 2, 2, 2]), (Policy::CVp, Rule::One));
     assert_eq!(baseline([0, 2, 2, 0]), (Policy::BankOnly4, Rule::Two));
-    assert_eq!(baseline([0, 1, 3, 4]), (Policy::BankOnly8, Rule::Two));
+    assert_eq!(baseline([0, 1, 3, 4]), (Policy::BankOnly4, Rule::Two));
     assert_eq!(baseline([0, 0, 4, 4]), (Policy::BVp, Rule::Three));
     assert_eq!(baseline([0, 0, 8, 0]), (Policy::BVp, Rule::Three));
-    assert_eq!(baseline([0, 0, 3, 1]), (Policy::AVp, Rule::Modest));
+    assert_eq!(baseline([0, 0, 3, 1]), (Policy::BankOnly4, Rule::Modest));
+    assert_eq!(baseline([0, 0, 4, 0]), (Policy::BankOnly4, Rule::Modest));
     assert_eq!(baseline([0, 0, 0, 4]), (Policy::BankOnly4, Rule::Start));
     assert_eq!(baseline([4, 0, 0, 0]), (Policy::BankOnly4, Rule::Start));
     assert_eq!(baseline([0, 0, 0, 0]), (Policy::BankOnly4, Rule::Start));
@@ -197,15 +198,21 @@ fn rules_1_to_3_in_the_order_of_their_priority() {
     assert_eq!(svp([0, 4, 0, 0]), (Policy::AVp, Rule::Fixed));
     assert_eq!(svp([0, 4, 4, 0]), (Policy::BVp, Rule::Fixed));
     assert_eq!(svp([1, 4, 3, 0]), (Policy::CVp, Rule::Fixed));
-    let four = Config {
-        bank_groups: BankGroups::Four,
+    let other = Config {
+        bank_groups: BankGroups::ByPrograms,
+        few_middle: FewMiddle::AVp,
         ..Config::PAPER
     };
-    let mix = Mix {
-        classes: [0, 0, 8, 0],
-        ..Mix::default()
-    };
-    assert_eq!(decide(&mix, &four).policy, Policy::BankOnly4);
+    for (classes, policy) in [
+        ([0, 0, 8, 0], Policy::BankOnly8),
+        ([1, 3, 0, 0], Policy::AVp),
+    ] {
+        let mix = Mix {
+            classes,
+            ..Mix::default()
+        };
+        assert_eq!(decide(&mix, &other).policy, policy);
+    }
 }
 
 /// Section 8: "8-programmed", "more than half of the applications are CCF".
@@ -227,12 +234,12 @@ fn ccf_programs_are_kept_apart_when_they_dominate() {
     assert_eq!(apart(baseline, [0, 0, 3, 5]), (true, Policy::CVp));
     assert_eq!(
         apart(baseline, [0, 1, 1, 5]),
-        (false, Policy::BankOnly8),
+        (false, Policy::BankOnly4),
         "seven"
     );
     assert_eq!(
         apart(baseline, [0, 0, 0, 8]),
-        (false, Policy::BankOnly8),
+        (false, Policy::BankOnly4),
         "alone"
     );
     assert_eq!(apart(Framework::Hvr, [0, 2, 1, 5]), (true, Policy::CurveVp));
@@ -410,8 +417,11 @@ fn a_trace_of_arrivals_and_departures() {
     }
     // mcf ends: LLCM and CCF are left.
     let c = hvr.exit(mcf).unwrap();
-    assert_eq!(short(c), (Policy::AVp, Rule::Modest, 2));
-    assert_eq!(hvr.program(hmmer).unwrap().zone(), Zone::Fitting);
+    assert_eq!(short(c).0, Policy::BankOnly4);
+    assert_eq!(
+        (c.rule, hvr.program(hmmer).unwrap().zone()),
+        (Rule::Modest, Zone::Large)
+    );
     // bzip2 ends; the last has everything.
     let c = hvr.exit(bzip2).unwrap();
     assert_eq!(short(c), (Policy::BankOnly4, Rule::Start, 1));

@@ -9,7 +9,10 @@ use mfc_kit::{
 };
 use piebald_policy::{
     contract::reads::{Among, Read, ReadOutcome, ReadPlacement, ReadRequest, Reader},
-    mfc::{Competitive, Config, DomainId, Elsewhere, Here, MinRead, Second, Switches, Uses, Why},
+    mfc::{
+        CallBuffer, Competitive, Config, DomainId, Elsewhere, Here, MinRead, Second, Switches,
+        Uses, Why,
+    },
 };
 use piebald_units::{Bytes, CoreId, CoreSet, FileId, Picos};
 
@@ -79,6 +82,7 @@ impl Pair {
                 0 => self.random.below(size + size / 8 + 1),
                 _ => 0,
             },
+            len: Bytes(self.random.below(size * 2)),
             among: match self.random.below(20) {
                 0 => Among::Second,
                 _ => Among::First,
@@ -254,7 +258,13 @@ const COMMON: &[Why] = &[
 fn plain_caches_as_in_the_text() {
     let seen = compare(&plain(4, MIB), Config::PAPER, 1);
     all_seen(&seen, COMMON);
-    all_seen(&seen, &[Why::Copied, Why::Brought]);
+    all_seen(&seen, &[Why::Copied]);
+    // One sum for each file brings files often.
+    let config = Config {
+        competitive: Competitive::PerFile,
+        ..Config::PAPER
+    };
+    all_seen(&compare(&plain(4, MIB), config, 1), &[Why::Brought]);
 }
 
 #[test]
@@ -274,6 +284,12 @@ fn the_papers_machine() {
         ..Config::PAPER
     };
     compare(&opteron(), config, 4);
+    let config = Config {
+        competitive: Competitive::PerFile,
+        call_buffer: CallBuffer::Counted,
+        ..config
+    };
+    compare(&opteron(), config, 9);
 }
 
 #[test]

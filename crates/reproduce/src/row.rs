@@ -47,6 +47,12 @@ impl Row {
         self
     }
 
+    /// The paper's numbers of this row chose an input, so that it is shown and never judged.
+    pub(crate) fn calibrated(mut self) -> Self {
+        self.target.calibrated = true;
+        self
+    }
+
     /// A number that is judged by `rule`.
     pub(crate) fn judge(
         &mut self,
@@ -93,6 +99,17 @@ impl Row {
             Err(why) => {
                 self.unshown.get_or_insert_with(|| why.clone());
             }
+        }
+    }
+
+    /// A number that is shown beside the paper's and not judged: the paper's chose an input.
+    pub(crate) fn informed(&mut self, name: &str, paper: f64, found: &Found, unit: &str) {
+        match found {
+            Ok(sample) => {
+                let value = value(name, Published::Number(paper), sample, unit);
+                self.target.values.push(value);
+            }
+            Err(why) => self.missing(why),
         }
     }
 
@@ -170,6 +187,9 @@ impl Row {
                 verdict::with_statements(numbers, predicates)
             }
         };
+        if self.target.calibrated && self.target.verdict != Verdict::NotRun {
+            self.target.verdict = Verdict::Given;
+        }
         if let Some(why) = self.missing.take() {
             self.note(&why);
         }
@@ -357,6 +377,23 @@ mod tests {
         assert_eq!(row.finish().verdict, Verdict::Match);
         let mut row = Row::new("S-12", "t", TargetKind::S);
         row.states("it holds", Err("no tape".to_owned()));
+        assert_eq!(row.finish().verdict, Verdict::NotRun);
+    }
+
+    #[test]
+    fn numbers_that_chose_an_input_are_shown_and_not_judged() {
+        let row = || {
+            let mut row = Row::new("M-1", "t", TargetKind::H);
+            row.informed("a", 20.0, &sample(90.0), "%");
+            row.headline("b", 20.0, sample(21.0));
+            row
+        };
+        let judged = row().finish();
+        assert_eq!((judged.verdict, judged.values.len()), (Verdict::Match, 2));
+        let given = row().calibrated().finish();
+        assert_eq!((given.verdict, given.calibrated), (Verdict::Given, true));
+        let mut row = row().calibrated();
+        row.informed("c", 20.0, &Err("no tape".to_owned()), "%");
         assert_eq!(row.finish().verdict, Verdict::NotRun);
     }
 

@@ -122,6 +122,7 @@ fn request(word: u64) -> ReadRequest {
         file: FileId(word >> 8),
         size: Bytes(word >> 3),
         offset: word >> 5,
+        len: Bytes(word >> 7),
         among: Among::First,
     }
 }

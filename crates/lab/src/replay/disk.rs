@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use piebald_sim::mix;
 use piebald_sim::replay::{DiskSide, Pace, SpaceInfo};
 use piebald_sim::rooms::hw::disk::{self, Disk, DiskSpec};
 use piebald_sim::rooms::hw::nearest::did_you_mean;
@@ -15,6 +16,16 @@ use piebald_units::block::SECTORS_SHIFT;
 use piebald_units::{FileId, Lba};
 
 use super::{ReplayError, Start};
+
+/// A place of AccuSim's: 1 MiB.
+const SLOT_SECTORS: u64 = 2048;
+/// Inodes of a file system that are drawn from: one for each 8 KiB of 16 GiB, more than a drive of
+/// 9 GB has \[ours\].
+const MOST_INODES: u64 = 1 << 21;
+/// What is drawn for them.
+const INODES: u64 = 0x696e_6f64_6573;
+const BY_INODES: &str = "every file begins at its inode's number times 1 MiB, modulo the disk, and is \
+                         contiguous; inodes are drawn";
 
 /// Longest run whose cost policies may ask for, in pages: DULO's longest sequence.
 const LONGEST_RUN: u64 = 128;
@@ -61,8 +72,12 @@ pub enum LayoutChoice {
     Auto,
     /// Files one after another in the order of their first use.
     Packed,
-    /// Every file at the next multiple of 1 MiB (AccuSim).
+    /// Every file at the next multiple of 1 MiB: AccuSim's rule for files whose inodes have
+    /// numbers that follow one another.
     Slots,
+    /// Every file from its inode's number times 1 MiB on, modulo the disk: AccuSim's rule for
+    /// files that are some of a large file system's. The numbers are drawn.
+    Inodes,
     /// Pages scattered at random.
     Scatter,
     /// Pages in the order of their first use: the most sequential layout there is.
@@ -202,19 +217,27 @@ fn files(parts: &Parts<'_>, sectors: u64) -> Result<(FileTable, String), ReplayE
         },
         (LayoutChoice::Auto, TargetKind::Id) | (LayoutChoice::Scatter, _) => scatter,
         (LayoutChoice::Auto, TargetKind::File) | (LayoutChoice::Packed, _) => packed,
-        (LayoutChoice::File(_), _) => packed,
+        (LayoutChoice::File(_) | LayoutChoice::Inodes, _) => packed,
         (LayoutChoice::Slots, _) => Layout::Slots {
-            slot_sectors: 2048,
+            slot_sectors: SLOT_SECTORS,
             capacity_sectors: sectors,
         },
         (LayoutChoice::FirstTouch, _) => Layout::FirstTouch { start: Lba(0) },
     };
     let placed = match parts.layout {
-        LayoutChoice::File(path) => Some((path, placed(path, parts, disk_pages)?)),
+        LayoutChoice::File(path) => {
+            let placed = placed(path, parts, disk_pages)?;
+            let sentence = placed.describe(path, parts.spaces.len());
+            Some((placed, sentence))
+        }
+        LayoutChoice::Inodes => {
+            let placed = by_inodes(parts.spaces, parts.seed, disk_pages);
+            Some((placed, BY_INODES.to_owned()))
+        }
         _ => None,
     };
     let layout = match &placed {
-        Some((_, placed)) => Layout::Packed {
+        Some((placed, _)) => Layout::Packed {
             start: Lba(placed.end << SECTORS_SHIFT),
             gap_pages: 0,
         },
@@ -222,9 +245,9 @@ fn files(parts: &Parts<'_>, sectors: u64) -> Result<(FileTable, String), ReplayE
     };
     let mut table = FileTable::new(layout).map_err(wrong)?;
     let sentence = match &placed {
-        Some((path, placed)) => {
+        Some((placed, sentence)) => {
             placed.add_to(&mut table, parts.spaces).map_err(wrong)?;
-            placed.describe(path, parts.spaces.len())
+            sentence.clone()
         }
         None => layout.describe(),
     };
@@ -328,6 +351,32 @@ fn placed(path: &Path, parts: &Parts<'_>, disk_pages: u64) -> Result<Placed, Rep
     })
 }
 
+/// Files by AccuSim's rule, with an inode drawn for each. Two may share places, as they do
+/// there, and a file that reaches the disk's end goes on at its start.
+fn by_inodes(spaces: &[SpaceInfo], seed: u64, disk_pages: u64) -> Placed {
+    let slot = SLOT_SECTORS >> SECTORS_SHIFT;
+    let extents = |(n, space): (usize, &SpaceInfo)| {
+        let inode = mix(&[seed, INODES, n as u64]) % MOST_INODES;
+        let at = inode * slot % disk_pages.max(1);
+        let first = space.pages.min(disk_pages - at);
+        let part = |page, at: u64, pages| Extent {
+            page,
+            lba: Lba(at << SECTORS_SHIFT),
+            pages,
+        };
+        let rest = (space.pages - first).min(at);
+        let all = [part(0, at, first), part(first, 0, rest)];
+        all.into_iter().filter(|e| e.pages > 0).collect()
+    };
+    Placed {
+        base: 0,
+        shift: 0,
+        end: 0,
+        missing: 0,
+        extents: spaces.iter().enumerate().map(extents).collect(),
+    }
+}
+
 /// Do sorted extents cover a file from its first page on, without holes?
 fn is_whole(extents: &[trace::Extent]) -> bool {
     let mut end = 0;
@@ -367,5 +416,52 @@ impl Placed {
             );
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use piebald_sim::rooms::trace::block::Space;
+
+    use super::*;
+
+    #[test]
+    fn files_by_inode_begin_at_drawn_places_and_go_round_the_disk() {
+        let space = |pages| SpaceInfo {
+            trace: 0,
+            space: Space::Ids,
+            name: None,
+            pages,
+        };
+        let pages = [1, 3, 700, 5000, 0, 40, 40, 40];
+        let spaces: Vec<SpaceInfo> = pages.into_iter().map(space).collect();
+        let disk = 1000;
+        let starts = |seed| {
+            let placed = by_inodes(&spaces, seed, disk);
+            assert_eq!(placed.extents.len(), spaces.len());
+            for (extents, space) in placed.extents.iter().zip(&spaces) {
+                // All of a file up to the disk's size, without holes, on the disk.
+                let sum: u64 = extents.iter().map(|e| e.pages).sum();
+                assert_eq!(sum, space.pages.min(disk));
+                let mut page = 0;
+                for e in extents {
+                    assert_eq!(e.page, page);
+                    page += e.pages;
+                    assert!((e.lba.0 >> SECTORS_SHIFT) + e.pages <= disk);
+                }
+                if let [first, second] = extents[..] {
+                    let end = (first.lba.0 >> SECTORS_SHIFT) + first.pages;
+                    assert_eq!((end, second.lba.0), (disk, 0));
+                }
+            }
+            let firsts = placed.extents.iter().filter_map(|e| e.first());
+            firsts.map(|e| e.lba.0).collect::<Vec<u64>>()
+        };
+        assert_eq!(starts(1), starts(1));
+        assert_ne!(starts(1), starts(2));
+        // 256 pages times a number, modulo 1000: multiples of 8 pages.
+        assert!(starts(3).iter().all(|s| s % (8 << SECTORS_SHIFT) == 0));
+        let distinct: std::collections::BTreeSet<u64> = starts(4).into_iter().collect();
+        assert!(distinct.len() > 4, "{distinct:?}");
     }
 }

@@ -60,6 +60,9 @@ pub struct ReadRequest {
     pub size: Bytes,
     /// Where the read starts, in bytes from the file's start.
     pub offset: u64,
+    /// How many bytes it fills in the program's buffer at most; 0 if that is not known, or it
+    /// fills none.
+    pub len: Bytes,
     /// The part that the file plays for the thread.
     pub among: Among,
 }

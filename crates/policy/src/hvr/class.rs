@@ -137,7 +137,8 @@ pub struct Thresholds {
     /// `ccf_threshold`: hot pages up to which a program fits its core's caches. 100.
     pub ccf_pages: u32,
     /// `hot_freq_threshold`: WPD up to which locality is low, in hundredths of a percent.
-    /// 1000, which is 10 %.
+    /// Published: 10 %. 1010: the least weight is 0.1, so that no WPD is below 10.00 %, and
+    /// one page of code or stack that is used often lifts that of a stream above it.
     pub hot_freq_bp: u32,
     /// `llch_threshold`: hot pages from which on a program is LLCH. 1000.
     pub llch_pages: u32,
@@ -150,7 +151,7 @@ impl Thresholds {
     pub const PAPER: Self = Self {
         reuse_passes: 20,
         ccf_pages: 100,
-        hot_freq_bp: 1000,
+        hot_freq_bp: 1010,
         llch_pages: 1000,
         low_locality: LowLocality::Llct,
     };

@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::{
     class::Class,
-    config::{BankGroups, Config, Framework, Mixed},
+    config::{BankGroups, Config, FewMiddle, Framework, Mixed},
     scheme::Policy,
 };
 
@@ -70,8 +70,7 @@ pub enum Rule {
     Two,
     /// Rule 3: many programs, LLCM without LLCT and LLCH. B-VP.
     Three,
-    /// As rule 3 with few programs: "a modest cache partitioning scheme" (section 5.1).
-    /// A-VP.
+    /// As rule 3 with few programs: see [`FewMiddle`].
     Modest,
     /// Rule 4: several threads. Random.
     Four,
@@ -154,7 +153,10 @@ fn with_coalescing(mix: &Mix, config: &Config) -> Decision {
         () if segregate => apart(Rule::Fitting),
         () if llct == 0 && llch > 0 => bank_only(is_many, config, Rule::Two),
         () if llct == 0 && llcm > 0 && is_many => Decision::plain(Policy::BVp, Rule::Three),
-        () if llct == 0 && llcm > 0 => Decision::plain(Policy::AVp, Rule::Modest),
+        () if llct == 0 && llcm > 0 => match config.few_middle {
+            FewMiddle::BankOnly => bank_only(is_many, config, Rule::Modest),
+            FewMiddle::AVp => Decision::plain(Policy::AVp, Rule::Modest),
+        },
         () => bank_only(is_many, config, Rule::Start),
     }
 }

@@ -102,7 +102,7 @@ impl Layout {
             (Policy::Shared | Policy::Random, _) => whole,
             (Policy::CurveVp, _) => Self::curve(whole, decision, config),
             (_, Rule::One | Rule::Fitting) => Self::coalesced(whole, decision, config),
-            (_, Rule::Three | Rule::Modest) => Self::modest(each, mix),
+            (Policy::AVp | Policy::BVp, Rule::Three | Rule::Modest) => Self::modest(each, mix),
             _ => each,
         }
     }

@@ -65,16 +65,20 @@
 //!   [`NeverReused`], [`Watched`]. The time depends on footprint and speed; a scan of 64 MB
 //!   comes round in 40 passes on a fast machine. The threshold is a parameter.
 //! * *Averages* are over three windows that ran; WPD is the last window's. A window in
-//!   which the program slept tells nothing.
+//!   which the program slept tells nothing; one without a page may also mean that the
+//!   processor had all translations ([`Unseen`]).
+//! * *WPD <= 10 %* cannot hold for a program with any page that is used often, as the least
+//!   weight is 0.1: [`Thresholds::hot_freq_bp`] has a margin.
 //! * *Programs that change class in every window* would be moved for ever; see
 //!   [`Profile`].
 //! * *The tree* (Figure 10) is not readable; it is made from rules 1 to 4 and their order.
-//!   Few programs with LLCM only get A-VP ([`Rule::Modest`]); only LLCT or only CCF keep
-//!   bank-only. Programs that are not classified yet trigger no rule.
+//!   Few programs with LLCM, without LLCT and LLCH, keep bank-only ([`FewMiddle`]), as do
+//!   only LLCT or only CCF. Programs that are not classified yet trigger no rule.
 //! * *Rules 3 and 5* contradict each other for LLCMs. Rule 3 was found without sharing, and
 //!   section 7.3 says of such workloads that HVR finds the partition that SVP has:
 //!   each LLCM has its quota, CCFs share one.
-//! * *Bank-Only (8)* halves the cache, against "share the entire cache" ([`BankGroups`]).
+//! * *Bank-Only (8)* of Table 1 halves the cache, against "share the entire cache": HVR has
+//!   four groups ([`BankGroups`]).
 //! * *Region 100* lies in the bank group of region 000 ([`OtherRegions`]).
 //! * *More programs than lots*: lots are shared, as evenly as can be. Fewer: [`Spare`].
 //! * *Threads beside single-threaded programs*: [`Mixed`].
@@ -127,8 +131,8 @@ use core::borrow::Borrow;
 
 pub use class::{Class, Facts, LowLocality, Mean, Thresholds, Wpd};
 pub use config::{
-    BankGroups, Config, ConfigError, Framework, Interleave, Mixed, MonitorConfig, NeverReused,
-    OtherRegions, Spare, Watched,
+    BankGroups, Config, ConfigError, FewMiddle, Framework, Interleave, Mixed, MonitorConfig,
+    NeverReused, OtherRegions, Spare, Unseen, Watched,
 };
 pub use decide::{Decision, Mix, Rule, decide};
 pub use error::{Broken, Gone, Refusal};

@@ -3,7 +3,7 @@
 use piebald_units::Picos;
 
 use super::{
-    Window,
+    Unseen, Window,
     class::{Class, Facts, Mean, Wpd},
     config::MonitorConfig,
 };
@@ -108,11 +108,11 @@ impl Profile {
         }
     }
 
-    /// JOB1: pages that were used in a window of some microseconds. 0 says that the
-    /// program did not run, and nothing about it. If the average leads to another class
+    /// JOB1: pages that were used in a window of some microseconds; of 0 see
+    /// [`Unseen`](super::Unseen). If the average leads to another class
     /// than the program has, JOB2 is due at its base interval again.
     pub fn hot_pages(&mut self, config: &MonitorConfig, pages: u32) {
-        if pages == 0 {
+        if pages == 0 && config.unseen == Unseen::Slept {
             return;
         }
         self.hot.push(pages, config.averaged);
@@ -121,9 +121,10 @@ impl Profile {
         }
     }
 
-    /// JOB2: a window. An idle one says nothing. Returns whether the class changed.
+    /// JOB2: a window; of an idle one see [`Unseen`](super::Unseen). Returns whether the
+    /// class changed.
     pub fn window(&mut self, config: &MonitorConfig, window: &Window) -> bool {
-        if window.is_idle() {
+        if window.is_idle() && config.unseen == Unseen::Slept {
             return false;
         }
         self.wpd = window.distribution.wpd(&config.weights);
@@ -139,7 +140,8 @@ impl Profile {
     /// The class that the averages lead to; `None` before there are enough hot pages.
     fn named(&self, config: &MonitorConfig) -> Option<Class> {
         let facts = self.facts(config);
-        let is_known = facts.hot_pages.nr > 0 && self.wpd.used > 0 && self.has_reuse(config);
+        let was_seen = self.wpd.used > 0 || config.unseen == Unseen::Ran;
+        let is_known = facts.hot_pages.nr > 0 && was_seen && self.has_reuse(config);
         is_known.then(|| config.thresholds.classify(&facts))
     }
 

@@ -21,6 +21,17 @@ pub struct Verdict {
     pub why: Why,
 }
 
+/// What is read.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted {
+    /// The file, chunk or object, if it can be known.
+    pub key: Option<Key>,
+    /// Its size.
+    pub bytes: u64,
+    /// Bytes of the call's buffer that a thread that is moved takes along.
+    pub buffer: u64,
+}
+
 /// The reader, and the file that it is about to read.
 #[derive(Clone, Copy)]
 struct Asked {
@@ -30,6 +41,8 @@ struct Asked {
     here: DomainId,
     file: u32,
     bytes: u32,
+    /// What it takes along of the call's buffer, in bytes.
+    buffer: u32,
 }
 
 /// The holder that would serve a read.
@@ -76,9 +89,9 @@ pub(super) const fn stay(core: CoreId, load: Load, why: Why) -> Verdict {
 }
 
 impl Room<'_> {
-    /// The verdict on a read of a file, chunk or object of so many bytes.
-    pub fn access(&self, reader: Reader, key: Option<Key>, bytes: u64) -> Verdict {
-        let verdict = self.decide(reader, key, bytes);
+    /// The verdict on a read.
+    pub fn access(&self, reader: Reader, wanted: Wanted) -> Verdict {
+        let verdict = self.decide(reader, wanted);
         self.note(reader.core, Event::Verdict(verdict.why));
         if verdict.read.core != reader.core {
             self.note(reader.core, Event::Moved);
@@ -86,7 +99,8 @@ impl Room<'_> {
         verdict
     }
 
-    fn decide(&self, reader: Reader, key: Option<Key>, bytes: u64) -> Verdict {
+    fn decide(&self, reader: Reader, wanted: Wanted) -> Verdict {
+        let Wanted { key, bytes, buffer } = wanted;
         let core = reader.core;
         let cores = self.online() & reader.allowed.bits();
         let here = self.domain_of(core);
@@ -117,6 +131,7 @@ impl Room<'_> {
             here,
             file,
             bytes: short,
+            buffer: u32::try_from(buffer).unwrap_or(u32::MAX),
         };
         self.verdict(&asked, self.choose(&asked))
     }
@@ -213,7 +228,8 @@ impl Room<'_> {
     }
 
     fn pay(&self, asked: &Asked, to: DomainId) {
-        let cost = self.machine.costs.move_ns(self.hops(asked.here, to));
+        let hops = self.hops(asked.here, to);
+        let cost = self.machine.costs.move_ns(hops, asked.buffer);
         self.paid(asked.file, |paid| {
             add(paid, cost);
         });
@@ -236,8 +252,8 @@ impl Room<'_> {
             return true;
         }
         let hops = self.hops(asked.here, to);
-        let pays = self.machine.costs.pays(asked.bytes.into(), hops);
-        pays && !self.open(asked, to).is_empty()
+        let costs = &self.machine.costs;
+        costs.pays(asked.bytes.into(), hops, asked.buffer) && !self.open(asked, to).is_empty()
     }
 
     fn reach(&self, asked: &Asked) -> u64 {
@@ -441,7 +457,8 @@ impl Room<'_> {
             Competitive::PerCore => {
                 let moved = self.cell(asked.here, asked.file);
                 let moved = moved.map_or(0, |c| c.moved.load(Relaxed));
-                let each = self.machine.costs.move_ns(self.hops(asked.here, holder.id));
+                let hops = self.hops(asked.here, holder.id);
+                let each = self.machine.costs.move_ns(hops, asked.buffer);
                 u64::from(moved).saturating_mul(each.into())
             }
         };

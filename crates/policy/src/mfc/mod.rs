@@ -29,8 +29,8 @@
 //!    this one has in sum, it gives way; else the file is read past the caches.
 //! 5. (31-40) Some core holds it: if the one with least to do is busy, the thread's core is
 //!    idle, and holds a file with less than half the uses, a copy takes its place.
-//! 6. (section 4.5) If moving threads for the file has cost as much as loading it, the
-//!    file comes to the thread ([`Competitive`]).
+//! 6. (section 4.5) If moving threads from here for the file has cost as much as loading
+//!    it, the file comes to the thread ([`Competitive`]).
 //! 7. (42, 43) Else the thread goes to the file.
 //!
 //! Uses are halved every period (45-47). Room is what a core's caches have minus the
@@ -57,6 +57,9 @@
 //!   account).
 //! * What migration costs (section 4.5) is also asked for each target: a core too far for
 //!   the size of the file is no target. Of equal ones the nearest is taken.
+//! * The working set of that cost is 4 KB whatever a call fills. A call that fills 256 KB
+//!   leaves as many dirty lines behind, which follow the thread; [`CallBuffer::Counted`]
+//!   adds them.
 //! * When a thread goes from one holder to another for less load, no rule brings the file.
 //! * The file that comes by rule 6 leaves the core that the thread would have gone to. If
 //!   what is less popular on the thread's core does not make room, the thread moves.
@@ -114,7 +117,7 @@ use core::fmt;
 use piebald_units::{Bytes, CoreId, FileId, Picos};
 
 pub use access::Verdict;
-pub use config::{Competitive, Config, ConfigError, Elsewhere, Here, MinRead, Uses};
+pub use config::{CallBuffer, Competitive, Config, ConfigError, Elsewhere, Here, MinRead, Uses};
 pub use host::{Counters, Misses, Second, Switches};
 pub use room::DomainId;
 pub use store::{
@@ -129,7 +132,7 @@ pub use validate::Broken;
 use crate::contract::reads::{
     Among, Load, ObjectId, Read, ReadOutcome, ReadPlacement, ReadRequest, Reader,
 };
-use access::stay;
+use access::{Wanted, stay};
 use room::{Event, Machine, Room};
 use store::{NONE, facts};
 use sync::{AtomicU32, AtomicU64, Relaxed};
@@ -242,7 +245,16 @@ impl<S: Store> Mfc<S> {
             return stay(reader.core, Load::Caching, why);
         }
         let part = self.part(request);
-        let mut verdict = self.room().access(reader, part.key, part.bytes);
+        let buffer = match self.machine.config.call_buffer {
+            CallBuffer::Left => 0,
+            CallBuffer::Counted => part.left.min(request.len.0),
+        };
+        let wanted = Wanted {
+            key: part.key,
+            bytes: part.bytes,
+            buffer,
+        };
+        let mut verdict = self.room().access(reader, wanted);
         verdict.read.until = part.until;
         verdict
     }
@@ -269,8 +281,12 @@ impl<S: Store> Mfc<S> {
         if !self.switches().on {
             return Read::stay(reader.core);
         }
-        let key = Some(Key::object(object.0));
-        self.room().access(reader, key, bytes.0).read
+        let wanted = Wanted {
+            key: Some(Key::object(object.0)),
+            bytes: bytes.0,
+            buffer: 0,
+        };
+        self.room().access(reader, wanted).read
     }
 
     /// The part of a file that is treated as one (section 4.7).
@@ -279,6 +295,7 @@ impl<S: Store> Mfc<S> {
         let whole = Part {
             key: Some(Key::whole(request.file.0)),
             bytes: size,
+            left: size.saturating_sub(offset),
             until: u64::MAX,
         };
         if offset >= size {
@@ -294,6 +311,7 @@ impl<S: Store> Mfc<S> {
         Part {
             key: Key::chunk(request.file.0, number),
             bytes: left.min(chunk),
+            left: start.saturating_add(left.min(chunk)).saturating_sub(offset),
             until: match left > chunk {
                 true => start.saturating_add(chunk),
                 false => u64::MAX,
@@ -331,6 +349,7 @@ impl<S: Store> Mfc<S> {
             file,
             size,
             offset,
+            len: Bytes(0),
             among: Among::First,
         };
         self.part(&request).key.and_then(|k| self.room().find(k))
@@ -360,10 +379,12 @@ impl<S: Store> Mfc<S> {
     }
 }
 
-/// What is treated as one file: its name, its size, and where the next one begins.
+/// What is treated as one file: its name, its size, what is left of it from the offset on,
+/// and where the next one begins.
 struct Part {
     key: Option<Key>,
     bytes: u64,
+    left: u64,
     until: u64,
 }
 

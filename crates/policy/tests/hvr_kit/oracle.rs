@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use piebald_policy::hvr::{
-    BankGroups, Class, Config, Framework, Mixed, OtherRegions, Policy, Reach, Rule, Spare, Zone,
+    BankGroups, Class, Config, FewMiddle, Framework, Mixed, OtherRegions, Policy, Reach, Rule,
+    Spare, Zone,
 };
 
 pub type Colors = BTreeSet<u16>;
@@ -135,7 +136,11 @@ impl Slow {
         } else if has(Class::Llcm) && self.is_many() {
             (Policy::BVp, Rule::Three, false)
         } else if has(Class::Llcm) {
-            (Policy::AVp, Rule::Modest, false)
+            let policy = match self.config.few_middle {
+                FewMiddle::BankOnly => bank_only,
+                FewMiddle::AVp => Policy::AVp,
+            };
+            (policy, Rule::Modest, false)
         } else {
             (bank_only, Rule::Start, false)
         }
@@ -185,10 +190,16 @@ impl Slow {
                     (Zone::Large, together(&rest)),
                 ])
             }
-            Rule::Three | Rule::Modest if self.number(Class::Ccf) > 0 => Zones::from([
-                (Zone::Fitting, vec![cells[last].clone()]),
-                (Zone::Large, cells[..last].to_vec()),
-            ]),
+            Rule::Three | Rule::Modest
+                if policy != Policy::BankOnly4
+                    && policy != Policy::BankOnly8
+                    && self.number(Class::Ccf) > 0 =>
+            {
+                Zones::from([
+                    (Zone::Fitting, vec![cells[last].clone()]),
+                    (Zone::Large, cells[..last].to_vec()),
+                ])
+            }
             _ => Zones::from([(Zone::Large, cells)]),
         }
     }

@@ -122,6 +122,7 @@ pub fn read(core: u16, file: u64, size: u64) -> ReadRequest {
         file: FileId(file),
         size: Bytes(size),
         offset: 0,
+        len: Bytes(size),
         among: Among::First,
     }
 }

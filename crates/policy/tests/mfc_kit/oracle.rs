@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use piebald_policy::{
     contract::reads::{Among, Load, ReadRequest},
-    mfc::{Competitive, Config, Elsewhere, Here, MinRead, Second, Switches, Uses, Why},
+    mfc::{CallBuffer, Competitive, Config, Elsewhere, Here, MinRead, Second, Switches, Uses, Why},
 };
 
 use super::Plan;
@@ -49,6 +49,8 @@ struct Asked {
     cores: u64,
     key: Key,
     bytes: u64,
+    /// Bytes of the call's buffer that the thread takes along.
+    buffer: u64,
 }
 
 impl Oracle {
@@ -122,23 +124,34 @@ impl Oracle {
         self.plan.hops[node(from) * usize::from(self.plan.nodes) + node(to)]
     }
 
-    fn move_ns(&self, hops: u8) -> u64 {
-        let set = self.config.working_set.0 * 1000 / u64::from(self.config.off_chip_bytes_per_us);
-        self.config.migration[usize::from(hops)].0 / 1000 + set
+    fn move_ns(&self, hops: u8, buffer: u64) -> u64 {
+        let off = u64::from(self.config.off_chip_bytes_per_us);
+        let copied = self.config.working_set.0 * 1000 / off + buffer * 1000 / off;
+        self.config.migration[usize::from(hops)].0 / 1000 + copied
+    }
+
+    /// What a call fills of a file or chunk of so many bytes.
+    fn carried(&self, request: &ReadRequest, (_, chunk): Key, bytes: u64) -> u64 {
+        let start = chunk.unwrap_or(0) * self.config.chunk.0;
+        let left = bytes.saturating_sub(request.offset.saturating_sub(start));
+        match self.config.call_buffer {
+            CallBuffer::Left => 0,
+            CallBuffer::Counted => left.min(request.len.0),
+        }
     }
 
     /// bytes / off > bytes / on + t
-    fn pays(&self, bytes: u64, hops: u8) -> bool {
+    fn pays(&self, bytes: u64, hops: u8, buffer: u64) -> bool {
         let on = u128::from(self.config.on_chip_bytes_per_us);
         let off = u128::from(self.config.off_chip_bytes_per_us);
-        let t = u128::from(self.move_ns(hops));
+        let t = u128::from(self.move_ns(hops, buffer));
         u128::from(bytes) * 1000 * on > u128::from(bytes) * 1000 * off + t * on * off
     }
 
     fn is_small(&self, bytes: u64) -> bool {
         match self.config.min_read {
             MinRead::Fixed(least) => bytes < least.0,
-            MinRead::BreakEven => !(0..4).any(|hops| self.pays(bytes, hops)),
+            MinRead::BreakEven => !(0..4).any(|hops| self.pays(bytes, hops, 0)),
         }
     }
 
@@ -148,7 +161,8 @@ impl Oracle {
 
     fn in_reach(&self, asked: &Asked, d: usize) -> bool {
         d == asked.here
-            || self.open(asked, d) != 0 && self.pays(asked.bytes, self.hops(asked.here, d))
+            || self.open(asked, d) != 0
+                && self.pays(asked.bytes, self.hops(asked.here, d), asked.buffer)
     }
 
     fn reach(&self, asked: &Asked) -> Vec<usize> {
@@ -225,11 +239,12 @@ impl Oracle {
             cores: self.online & request.reader.allowed.bits(),
             key,
             bytes,
+            buffer: self.carried(request, key, bytes),
         };
         let (to, load, why) = self.mfc_access(&asked);
         self.uses_follow(&asked, to, why);
         let core = self.best_core(&asked, to);
-        let cost = self.move_ns(self.hops(asked.here, to));
+        let cost = self.move_ns(self.hops(asked.here, to), asked.buffer);
         let file = self.files.get_mut(&key).unwrap();
         file.used[to] += 1;
         if matches!(why, Why::RoomHere | Why::RoomElsewhere | Why::Replaced) {
@@ -369,7 +384,9 @@ impl Oracle {
         let paid = match self.config.competitive {
             Competitive::Off => 0,
             Competitive::PerFile => f.paid_ns,
-            Competitive::PerCore => f.moved[here] * self.move_ns(self.hops(here, new)),
+            Competitive::PerCore => {
+                f.moved[here] * self.move_ns(self.hops(here, new), asked.buffer)
+            }
         };
         if copies
             && paid > load_ns

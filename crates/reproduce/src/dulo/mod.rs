@@ -173,14 +173,14 @@ fn kernel_rows(options: &Options, hooks: Hooks<'_>) -> Vec<(&'static str, Target
 fn conditions(form: &Form) -> Vec<String> {
     vec![
         "Seagate ST39102LW, one request outstanding; Deadline and readahead of Linux 2.6.11; the \
-         files lie where a file system put them; accesses in the order of the trace, a miss stops \
-         its own program only; no processor time between accesses."
+         each file begins 1 MiB times the number of its inode, which is drawn, modulo the drive \
+         (AccuSim's rule); accesses in the order of the trace, a miss stops its own program only; no processor time between accesses."
             .to_owned(),
         "CLOCK against DULO on CLOCK: bank of 8 MB and evicting section of 64 MB, below 80 MB of \
          memory 4 and 16 MB; block = page = 4 KiB."
             .to_owned(),
         format!(
-            "{} repetitions; each draws the layout's cylinder, the platter's angle, what of each \
+            "{} repetitions; each draws the files' inodes, the platter's angle, what of each \
              program is passed over, and leads of programs. Intervals: 95 %, Student t, of paired \
              differences.",
             form.repetitions

@@ -82,8 +82,19 @@ impl Runs {
     }
 }
 
+/// Where files lie on the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Files {
+    /// By the rule of AccuSim, the simulator that the paper's traces were made for: 1 MiB times
+    /// the inode's number, modulo the drive.
+    ByInode,
+    /// As a file system laid them out (`inputs.toml`).
+    Ext3,
+}
+
 /// Runs replays.
 pub(super) struct Bench<'a> {
+    pub files: Files,
     pub hooks: Hooks<'a>,
     pub folder: &'a Folder,
     pub places: &'a Places,
@@ -191,7 +202,10 @@ impl Bench<'_> {
             device: DeviceChoice::Preset(DEVICE.to_owned()),
             readahead: "2.6.11".to_owned(),
             scheduler: "deadline-2.6.11".to_owned(),
-            layout: LayoutChoice::File(self.folder.layout()),
+            layout: match self.files {
+                Files::ByInode => LayoutChoice::Inodes,
+                Files::Ext3 => LayoutChoice::File(self.folder.layout()),
+            },
             pace: Pace::Ordered,
             warmup: 0,
             curves: None,
@@ -244,6 +258,14 @@ pub(super) fn seconds(run: &ReplayRun) -> Option<f64> {
 /// Hits per access, in percent.
 pub(super) fn hits(run: &ReplayRun) -> Option<f64> {
     run.hit_ratio().map(|r| 100.0 * r)
+}
+
+/// The same without the first uses of what was read ahead.
+pub(super) fn hits_again(run: &ReplayRun) -> Option<f64> {
+    let io = run.io.as_ref()?;
+    let first = io.prefetched.saturating_sub(io.prefetched_unused);
+    let hits = run.hits.saturating_sub(first) as f64;
+    (run.references > 0).then(|| 100.0 * hits / run.references as f64)
 }
 
 /// Share of the requested blocks in runs of more than so many, in percent.

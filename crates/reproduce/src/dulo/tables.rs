@@ -99,7 +99,7 @@ fn column(
     sizes.iter().filter_map(mean).collect()
 }
 
-/// Shows times over the one at a size, in percent, beside the paper's.
+/// Shows times in seconds, and over the one at a size in percent, beside the paper's.
 fn show(
     t: &mut Target,
     table: &[(u32, [f64; 4])],
@@ -108,6 +108,15 @@ fn show(
     to: u32,
     what: &str,
 ) {
+    for (mb, time) in times {
+        t.values.push(Value {
+            name: format!("{input}: time with {what} of {mb} MB"),
+            paper: printed(table, input, *mb).map_or(Published::Nothing, Published::Number),
+            measured: Some(*time),
+            ci95: None,
+            unit: "s".to_owned(),
+        });
+    }
     let Some((base, paper_base)) = times.get(&to).copied().zip(printed(table, input, to)) else {
         return;
     };

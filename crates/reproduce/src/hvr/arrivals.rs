@@ -440,6 +440,7 @@ fn overheads(runs: &Runs<'_>, guests: &[Guest], hvr: &[Outcome], scale: u64) -> 
             (_, found) => found.map(|s| Sample::new(vec![s])),
         };
     }
+    by_printed_walk(runs, &mut row);
     // One run: there is no interval to keep the bound with.
     let keeps = |bound: f64| {
         move |s: &Sample| match s.mean <= bound {
@@ -448,7 +449,8 @@ fn overheads(runs: &Runs<'_>, guests: &[Guest], hvr: &[Outcome], scale: u64) -> 
         }
     };
     let text = |t: &str| Published::Text(t.to_owned());
-    row.judge("JOB2, most", text("<= 0.6"), worst, "% of 3 s", keeps(0.6));
+    let name = "JOB2, most, by the stand-ins' walks";
+    row.judge(name, text("<= 0.6"), worst, "% of 3 s", keeps(0.6));
     // Time that programs are there, not scaled.
     let time = present(guests) as f64 * SAMPLE.0 as f64;
     let cost = |outcome: &Outcome| 100.0 * outcome.kernel.followed as f64 * 3e6 / time;
@@ -474,6 +476,41 @@ fn overheads(runs: &Runs<'_>, guests: &[Guest], hvr: &[Outcome], scale: u64) -> 
         "what the coloured buddy takes longer than Linux's is not modelled: both are charged alike",
     );
     row
+}
+
+/// What the walk that the paper prints for mcf comes to: a stand-in of a twenty-fifth of its size
+/// says nothing of the bound.
+fn by_printed_walk(runs: &Runs<'_>, row: &mut Row) {
+    let mcf = runs.bench.programs.iter().find(|p| p.name == "mcf");
+    let Some(walk) = mcf.and_then(|p| p.walk) else {
+        return;
+    };
+    let window = (u64::from(MonitorConfig::PAPER.passes) + 1) as f64 * walk.0 as f64;
+    let longest = MonitorConfig::PAPER.max_interval.0 as f64;
+    for (name, value, unit) in [
+        (
+            "a window of JOB2 by the paper's walk of mcf",
+            100.0 * window / SAMPLE.0 as f64,
+            "% of 3 s",
+        ),
+        (
+            "the same at the longest interval",
+            100.0 * window / longest,
+            "% of 60 s",
+        ),
+        (
+            "the interval at which it is 0.6 %",
+            window / 0.006 * 1e-12,
+            "s",
+        ),
+    ] {
+        row.show(name, &Ok(Sample::new(vec![value])), unit);
+    }
+    row.note(
+        "the paper's 0.6 % cannot be its walk of mcf, 200 times each 3 s, on the program's own time; it holds \
+         if windows of JOB2 are minutes apart by then, or if the walks are on another hardware thread and \
+         the program's slowdown is meant",
+    );
 }
 
 /// The time of a walk of a program's pages in milliseconds, and the number of these: JOB1 and one

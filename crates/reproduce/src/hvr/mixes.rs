@@ -11,7 +11,11 @@ use std::{
 
 use piebald_lab::{
     colors::vertical_map,
-    rooms::{hw::spec::MachineSpec, os_model::kernel::OnLimit, policy::hvr::Class},
+    rooms::{
+        hw::spec::MachineSpec,
+        os_model::kernel::OnLimit,
+        policy::hvr::{Class, Config},
+    },
 };
 use piebald_report::Sample;
 use piebald_sim::{Boot, Case, ColorSetup, FrameRule, Model, Outcome, ProgramSetup, Stay};
@@ -115,6 +119,8 @@ pub(super) struct Did {
     pub moving: f64,
     /// Lines read from memory for 1000 instructions, by demands and prefetches.
     pub lines: f64,
+    /// Pages that it had at the end.
+    pub pages: f64,
 }
 
 /// What a run gave.
@@ -270,6 +276,26 @@ impl Bench<'_> {
         }))
     }
 
+    /// Gain of UVP over Linux in percent, if once in so many picoseconds it moved what lies between
+    /// equal parts, where it starts, and its division (footnote 2 of the paper), at what a page's
+    /// move takes.
+    pub(super) fn uvp_charged(&self, mix: &Mix, every_ps: f64, bus: u32) -> Found {
+        let relative = self.relative(mix, Way::Uvp, bus)?;
+        let mut sums = Vec::new();
+        for repetition in 0..self.repetitions {
+            let own = self.divided(mix, repetition, bus)?;
+            let ran = self.known(&(Way::Uvp, mix.clone(), repetition, bus))?;
+            let each = relative.iter().zip(&ran.did).zip(&own);
+            sums.push(each.fold(0.0, |sum, ((speed, did), (own, _))| {
+                let moved = did.pages * utility::moved(own.len(), mix.members.len());
+                let left = 1.0 - moved * Config::PAPER.move_cost.0 as f64 / every_ps;
+                sum + speed.values[repetition as usize] * left.max(0.0)
+            }));
+        }
+        let linux = self.weighted(mix, Way::Linux, bus)?;
+        crate::row::change(&linux, &Sample::new(sums))
+    }
+
     /// Share of the first program's accesses to memory that found their row open; NaN without any.
     pub(super) fn row_hits(&self, mix: &Mix, way: Way, bus: u32) -> Result<f64, String> {
         let mut all = Vec::new();
@@ -380,6 +406,7 @@ impl Bench<'_> {
                 faults: 1000.0 * r.faults as f64 / r.refs as f64,
                 moving: r.following.0 as f64 / r.time.0 as f64,
                 lines: per_mille(r, c.memory_reads + c.prefetch_reads),
+                pages: r.pages as f64,
             }
         });
         let parts = outcome.hvr.last().map(|event| &event.programs);

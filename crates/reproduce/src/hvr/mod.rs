@@ -26,6 +26,7 @@ mod programs;
 mod rows;
 mod rules;
 mod threads;
+mod tlb;
 mod today;
 mod told;
 mod utility;

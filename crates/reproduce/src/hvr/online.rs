@@ -18,6 +18,7 @@ use super::{
     rows::{Runs, number, share},
     watched::{TIME_SCALE, all, cases},
     ways::{BUS, Way},
+    windows::Look,
 };
 use crate::row::Row;
 
@@ -28,7 +29,7 @@ type Classes = Vec<Option<Class>>;
 
 /// What SysMon finds with the paper's thresholds, and with those fitted to all other programs.
 fn found(runs: &Runs<'_>) -> Result<[Classes; 3], String> {
-    let seen = all(runs, &MonitorConfig::PAPER, TIME_SCALE);
+    let seen = all(runs, &Look::PAPER, TIME_SCALE);
     let (places, cases) = cases(runs, &seen)?;
     let told = |thresholds: &[Thresholds]| {
         let mut classes: Classes = runs.bench.classes.to_vec();

@@ -10,7 +10,7 @@ use piebald_lab::{
     },
 };
 use piebald_units::{
-    Count,
+    Count, Picos,
     op::{MemRef, Next},
 };
 use serde::Deserialize;
@@ -25,6 +25,9 @@ const RECORDED: &str = "recorded";
 
 /// Most threads of a program.
 const MOST_THREADS: u32 = 64;
+
+/// Longest walk of a page table, in microseconds: a second.
+const MOST_WALK_US: u64 = 1_000_000;
 
 /// Share of its references that a recording of several threads may lack: what a thread had not
 /// handed over when the recorder ended the program.
@@ -46,6 +49,8 @@ pub struct Program {
     pub source: Source,
     /// Threads that work.
     pub threads: u32,
+    /// How long a walk of its page table takes by the paper, if it says so.
+    pub walk: Option<Picos>,
     /// Why this program.
     pub why: String,
 }
@@ -96,6 +101,7 @@ struct Entry {
     builtin: Option<String>,
     stdin: Option<String>,
     threads: Option<u32>,
+    walk_us: Option<u64>,
     #[serde(default, rename = "packages")]
     _packages: Vec<String>,
     skip: Option<String>,
@@ -178,12 +184,17 @@ impl Entry {
             }
             _ => return Err("allowed: a command, or else a builtin".to_owned()),
         };
+        let walk = self.walk_us;
+        if let Some(us) = walk.filter(|us| !(1..=MOST_WALK_US).contains(us)) {
+            return Err(format!("walk_us = {us}: allowed: 1 to {MOST_WALK_US}"));
+        }
         Ok(Program {
             name: self.name,
             stands_for: self.stands_for,
             class: self.class,
             source,
             threads,
+            walk: walk.map(|us| Picos(us * 1_000_000)),
             why: self.why,
         })
     }
@@ -305,6 +316,11 @@ mod tests {
             assert!(printed.contains(&p.class.as_str()), "{}", p.name);
             assert!(p.class.is_empty() || !p.stands_for.is_empty(), "{}", p.name);
         }
+        let walks = list
+            .iter()
+            .filter_map(|p| Some((p.name.as_str(), p.walk?.0)));
+        let printed = [("tachyon", 5_000_000), ("mcf", 4_460_000_000)];
+        assert_eq!(walks.collect::<Vec<_>>(), printed);
     }
 
     #[test]
@@ -313,6 +329,7 @@ mod tests {
             ("schema = 1", "schema = 2", "schema = 2: allowed: 1"),
             ("name = \"tachyon\"", "name = \"hmmer\"", "name = \"hmmer\""),
             ("name = \"tachyon\"", "name = \"../x\"", "name = \"../x\""),
+            ("walk_us = 5\n", "walk_us = 0\n", "walk_us = 0: allowed: 1"),
             (
                 "skip = \"40M\"",
                 "skip = \"40Q\"",

@@ -10,7 +10,7 @@ use std::{
 
 use piebald_lab::rooms::{
     hw::spec::MachineSpec,
-    policy::hvr::{Class, Policy},
+    policy::hvr::{Class, MonitorConfig, Policy},
 };
 use piebald_report::{PaperFigure, Sample, TargetKind};
 
@@ -504,6 +504,15 @@ pub(super) fn frameworks(runs: &Runs<'_>) -> Given {
     for (name, found) in ["SVP", "UVP", "HVR"].iter().zip(&means) {
         row.show(&format!("{name} over Linux, mean"), found, "%");
     }
+    let charged = mixes.iter().map(|m| {
+        runs.bench
+            .uvp_charged(m, MonitorConfig::PAPER.interval.0 as f64, BUS)
+    });
+    row.show(
+        "UVP over Linux, mean, if it moved its pages once in 3 s",
+        &mean(&charged.collect::<Vec<_>>()),
+        "%",
+    );
     let means = means.into_iter().collect::<Result<Vec<_>, _>>();
     row.states(
         "HVR gains more on average than SVP and UVP",

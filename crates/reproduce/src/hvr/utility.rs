@@ -49,6 +49,14 @@ pub(super) fn curve(program: &ProgramOutcome) -> Vec<u64> {
         .collect()
 }
 
+/// Share of a program's pages that lie elsewhere after a step from an equal part of the colours to
+/// so many: those of the colours that it lost, or what belongs into those that it gained.
+pub(super) fn moved(colors: u32, programs: usize) -> f64 {
+    let equal = f64::from(map().colors()) / programs.max(1) as f64;
+    let own = f64::from(colors);
+    (own - equal).abs() / own.max(equal)
+}
+
 /// The colours of each program.
 ///
 /// # Errors
@@ -70,6 +78,15 @@ pub(super) fn divided(curves: &[Vec<u64>]) -> Result<Vec<ColorSet>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_moves_is_what_a_program_loses_or_gains() {
+        // An equal part of four is 8 of 32 colours.
+        for (colors, share) in [(8, 0.0), (4, 0.5), (2, 0.75), (16, 0.5), (32, 0.75)] {
+            assert_eq!(moved(colors, 4), share, "{colors}");
+        }
+        assert_eq!(moved(8, 8), 0.5);
+    }
 
     #[test]
     fn programs_have_colours_as_their_misses_fall_and_all_are_dealt_out() {

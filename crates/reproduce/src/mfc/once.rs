@@ -1,5 +1,5 @@
 //! A program that reads one file once more (M-13): from the caches, or after they were
-//! emptied.
+//! emptied. It reads as the benchmark does: by calls that fill the same buffer again and again.
 
 use piebald_lab::rooms::workload::{Program, ProgramError};
 use piebald_store::digest;
@@ -19,13 +19,26 @@ const OTHERS: u64 = 128;
 /// Reads before the one that is measured: the first one brings its buffer in.
 const BEFORE: u64 = 3;
 
+/// What empties the caches before the read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Emptied {
+    /// Nothing.
+    Not,
+    /// Other files, read into the same buffer, which is in the caches then.
+    Around,
+    /// Other files, read into another buffer, so that the first is in memory as well.
+    WithBuffer,
+}
+
 /// Reads its file [`BEFORE`] times, then perhaps others, then its file. A reference comes before
 /// the measured read and one after it.
 pub(super) struct Once {
     /// Bytes of each file.
     pub size: u64,
-    /// Others are read in between.
-    pub emptied: bool,
+    /// Bytes of a call.
+    pub call: u64,
+    /// What is read in between.
+    pub emptied: Emptied,
 }
 
 impl Once {
@@ -34,13 +47,24 @@ impl Once {
         [1, 1]
     }
 
+    /// How many others are read in between.
+    const fn others(&self) -> u64 {
+        match self.emptied {
+            Emptied::Not => 0,
+            Emptied::Around | Emptied::WithBuffer => OTHERS,
+        }
+    }
+
     fn steps(&self) -> Vec<Step> {
+        let call = self.call.clamp(1, self.size.max(1));
         let read = |file: u64, buffer| {
-            Step::Call(SysOp::Read {
-                file: FileId(file),
-                offset: 0,
-                len: self.size,
-                buffer,
+            (0..self.size).step_by(call as usize).map(move |offset| {
+                Step::Call(SysOp::Read {
+                    file: FileId(file),
+                    offset,
+                    len: call.min(self.size - offset),
+                    buffer,
+                })
             })
         };
         let map = |addr| {
@@ -55,13 +79,18 @@ impl Once {
                 shared: false,
             })
         };
-        let others = if self.emptied { OTHERS } else { 0 };
+        let other = match self.emptied {
+            Emptied::WithBuffer => OTHER,
+            Emptied::Not | Emptied::Around => BUFFER,
+        };
         [BUFFER, OTHER, MARK]
             .map(map)
             .into_iter()
-            .chain((0..BEFORE).map(|_| read(0, BUFFER)))
-            .chain((1..=others).map(|f| read(f, OTHER)))
-            .chain([Step::Mark, read(0, BUFFER), Step::Mark])
+            .chain((0..BEFORE).flat_map(|_| read(0, BUFFER)))
+            .chain((1..=self.others()).flat_map(|f| read(f, other)))
+            .chain([Step::Mark])
+            .chain(read(0, BUFFER))
+            .chain([Step::Mark])
             .collect()
     }
 }
@@ -69,7 +98,12 @@ impl Once {
 impl Program for Once {
     fn identity(&self) -> Option<String> {
         let code = digest(include_bytes!("once.rs"));
-        Some(format!("once {code} {} {}", self.size, self.emptied))
+        let Self {
+            size,
+            call,
+            emptied,
+        } = self;
+        Some(format!("once {code} {size} {call} {emptied:?}"))
     }
 
     fn name(&self) -> &str {
@@ -87,8 +121,9 @@ impl Program for Once {
     }
 
     fn files(&self) -> Vec<(FileId, u64)> {
-        let others = if self.emptied { OTHERS } else { 0 };
-        (0..=others).map(|f| (FileId(f), self.size)).collect()
+        (0..=self.others())
+            .map(|f| (FileId(f), self.size))
+            .collect()
     }
 }
 
@@ -136,21 +171,35 @@ mod tests {
 
     #[test]
     fn one_read_lies_between_the_marks() {
-        for (emptied, reads) in [(false, 4), (true, 132)] {
+        for (emptied, call, reads) in [
+            (Emptied::Not, 1 << 18, 4),
+            (Emptied::Around, 1 << 18, 132),
+            (Emptied::WithBuffer, 1 << 16, 132),
+            (Emptied::Around, 100_000, 132),
+        ] {
+            let size: u64 = 1 << 18;
             let once = Once {
-                size: 1 << 18,
+                size,
+                call,
                 emptied,
             };
+            let calls = size.div_ceil(call) as usize;
             let steps = once.steps();
-            let is_read = |s: &&Step| matches!(s, Step::Call(SysOp::Read { .. }));
-            assert_eq!(steps.iter().filter(is_read).count(), reads);
+            let bytes = |s: &Step| match s {
+                Step::Call(SysOp::Read { len, .. }) => Some(*len),
+                _ => None,
+            };
+            let all: Vec<u64> = steps.iter().filter_map(bytes).collect();
+            assert_eq!(all.len(), reads * calls);
+            assert_eq!(all.iter().sum::<u64>(), reads as u64 * size);
             let marks: Vec<usize> = (0..steps.len())
                 .filter(|i| steps[*i] == Step::Mark)
                 .collect();
             let &[first, second] = &marks[..] else {
                 panic!("{marks:?}");
             };
-            assert_eq!(steps[first + 1..second].iter().filter(is_read).count(), 1);
+            let measured = steps[first + 1..second].iter().filter_map(bytes);
+            assert_eq!(measured.sum::<u64>(), size);
             assert_eq!(once.files().len() as u64, 1 + (reads as u64 - 4));
             let mut source = once.open(0).unwrap_or_else(|e| panic!("{e}"));
             let mut out = [MemRef::default(); 8];

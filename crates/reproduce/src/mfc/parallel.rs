@@ -26,6 +26,8 @@ struct Says {
     figure: &'static str,
     read: &'static [(u64, f64)],
     largest: [(&'static str, f64); 3],
+    /// Programs whose work was chosen by these numbers (protocol).
+    informed: &'static [&'static str],
     field: Field,
 }
 
@@ -37,9 +39,12 @@ pub(super) fn uniform(runs: &mut Runs<'_>) -> Result<Done, String> {
         figure: "figure 6",
         read: &[(4, 163.0), (8, 281.0), (16, 150.0)],
         largest: [("grep", 15.0), ("wc", 10.0), ("md5sum", 6.0)],
+        informed: &[],
         field: Field::parallel(false),
     };
-    all_programs(runs, &says).map(|(row, drawn)| (vec![row.finish()], drawn))
+    let (mut row, drawn) = all_programs(runs, &says)?;
+    points::by_call(runs, &mut row, "figure 6, other calls", says.field)?;
+    Ok((vec![row.finish()], drawn))
 }
 
 /// M-6.
@@ -50,6 +55,7 @@ pub(super) fn by_zipf(runs: &mut Runs<'_>) -> Result<Done, String> {
         figure: "figure 7",
         read: &[(4, 65.0), (8, 79.0), (16, 71.0)],
         largest: [("grep", 14.0), ("wc", 6.0), ("md5sum", 5.0)],
+        informed: &[],
         field: Field::parallel(true),
     };
     all_programs(runs, &says).map(|(row, drawn)| (vec![row.finish()], drawn))
@@ -63,6 +69,7 @@ pub(super) fn one_controller(runs: &mut Runs<'_>) -> Result<Done, String> {
         figure: "figure 9",
         read: &[(4, 308.0), (8, 427.0)],
         largest: [("grep", 97.0), ("wc", 32.0), ("md5sum", 7.0)],
+        informed: &["grep", "wc"],
         field: Field {
             controllers: 1,
             ..Field::parallel(false)
@@ -80,11 +87,17 @@ fn all_programs(runs: &mut Runs<'_>, says: &Says) -> Result<(Row, Vec<PaperFigur
         headline(&mut row, &points, "read", *mb, *paper);
     }
     for (program, paper) in says.largest {
-        row.headline(
-            &format!("{program}, largest"),
-            paper,
-            largest(&points, program),
-        );
+        let (name, found) = (format!("{program}, largest"), largest(&points, program));
+        match says.informed.contains(&program) {
+            true => row.informed(&name, paper, &found, "%"),
+            false => row.headline(&name, paper, found),
+        }
+    }
+    if !says.informed.is_empty() {
+        let names = says.informed.join(" and ");
+        row.note(&format!(
+            "{names} are not judged: these numbers chose their work (log.md, 6)"
+        ));
     }
     if runs.form().quick {
         row.note("sizes of this form: 8 and 16 MB for read, 8 MB for the others");
@@ -107,7 +120,8 @@ fn largest(points: &[Point], program: &str) -> Found {
 
 /// M-9.
 pub(super) fn bandwidth(runs: &mut Runs<'_>) -> Result<Done, String> {
-    let mut row = Row::new("M-9", "Section 6.5.1: bandwidth", TargetKind::H);
+    let mut row = Row::new("M-9", "Section 6.5.1: bandwidth", TargetKind::H).calibrated();
+    row.note("the work of grep was chosen by the paper's 97 % (log.md, 6)");
     let mut found = Vec::new();
     for (controllers, paper) in [(1, 97.0), (2, 37.0), (CONTROLLERS, 15.0)] {
         let field = Field {

@@ -94,6 +94,29 @@ pub(super) fn points(
     Ok(all.into_iter().map(point).collect())
 }
 
+/// Sizes of calls that `read` is run with beside the one that is judged.
+const CALLS: [u64; 3] = [4 << 10, 16 << 10, 256 << 10];
+/// Working set that they are run with.
+const CALLS_AT: u64 = 8 << 20;
+
+/// Shows what `read` gains at 8 MB by calls of other sizes.
+pub(super) fn by_call(
+    runs: &mut Runs<'_>,
+    row: &mut Row,
+    stage: &str,
+    field: Field,
+) -> Result<(), String> {
+    let files = u32::try_from(CALLS_AT / runs.list().size()?).unwrap_or(1);
+    let read = runs.list().work("read")?;
+    let cases = CALLS.map(|call| (call, field.cases(read.by(call), files)));
+    runs.run(stage, &cases.iter().flat_map(|c| c.1).collect::<Vec<_>>());
+    for (call, [linux, mfc]) in &cases {
+        let name = format!("read, 8 MB, calls of {} KB", call >> 10);
+        row.show(&name, &runs.gain(linux, mfc), "%");
+    }
+    Ok(())
+}
+
 /// A program's gain at so many MB, if this form runs it.
 pub(super) fn at<'p>(points: &'p [Point], program: &str, mb: u64) -> Option<&'p Found> {
     let is = |p: &&Point| p.program == program && p.bytes == mb << 20;

@@ -22,7 +22,11 @@ use piebald_sim::{
 use piebald_units::{CoreSet, Picos};
 use rayon::prelude::*;
 
-use super::{form::Form, inputs::List, inputs::Work, once::Once};
+use super::{
+    form::Form,
+    inputs::{List, Work},
+    once::{Emptied, Once},
+};
 use crate::{
     Hooks, Options,
     experiment::{draw, machine_seed, outcome},
@@ -290,14 +294,18 @@ impl<'a> Runs<'a> {
         self.perform(case, seed, (Arc::new(program), true), marks)
     }
 
-    /// One read of a file that the core's caches hold, or that no cache holds, in microseconds.
+    /// One read of a file, by calls of so many bytes, that the core's caches hold, or that no cache holds, in microseconds.
     ///
     /// # Errors
     /// Why the run failed.
-    pub(super) fn read_once(&self, size: u64, emptied: bool) -> Found {
+    pub(super) fn read_once(&self, size: u64, call: u64, emptied: Emptied) -> Found {
         let one = |repetition: u32| {
             let seed = self.seed.wrapping_add(u64::from(repetition));
-            let once = Once { size, emptied };
+            let once = Once {
+                size,
+                call,
+                emptied,
+            };
             let case = Case::read(Work::READ, 1, 1);
             let marks = once.marks();
             let did = self.perform(&case, seed, (Arc::new(once), false), marks)?;

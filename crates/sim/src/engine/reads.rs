@@ -185,6 +185,7 @@ impl Engine<'_> {
             file: reading.file,
             size: Bytes(placing.sizes.get(&reading.file).copied().unwrap_or(0)),
             offset: reading.offset,
+            len: Bytes(reading.end.saturating_sub(reading.offset)),
             among: reading.among,
         };
         let read = placing.mfc.before(&request, now);
