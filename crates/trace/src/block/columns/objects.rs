@@ -3,8 +3,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::foreign::error::Complaint;
-
 /// Bytes that all names may have together.
 const MAX_BYTES: usize = 1 << 30;
 
@@ -30,7 +28,10 @@ impl Eq for Objects {}
 
 impl Objects {
     /// The number of a name.
-    pub(crate) fn number(&self, name: &[u8]) -> Result<u64, Complaint> {
+    ///
+    /// # Errors
+    /// How many names there would be, if they had more than 1 GiB together.
+    pub(crate) fn number(&self, name: &[u8]) -> Result<u64, u64> {
         // Nothing panics while it is locked that leaves a name half entered.
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(number) = names.numbers.get(name) {
@@ -38,11 +39,7 @@ impl Objects {
         }
         let number = names.numbers.len() as u64;
         if names.bytes + name.len() > MAX_BYTES {
-            return Err(Complaint::number(
-                "the number of objects",
-                number + 1,
-                "objects whose names have up to 1 GiB together",
-            ));
+            return Err(number + 1);
         }
         names.bytes += name.len();
         names.numbers.insert(name.into(), number);

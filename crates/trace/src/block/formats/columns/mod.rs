@@ -364,7 +364,6 @@ fn object<'a>(
             let allowed = "at least one letter or digit";
             return Err(Complaint::text("the id", text, allowed));
         }
-        IdKind::Text if key.is_empty() => return objects.number(text),
         IdKind::Text => key.extend(text),
         IdKind::Number(digits) => {
             let allowed = |c: Complaint| Complaint {
@@ -378,5 +377,8 @@ fn object<'a>(
             key.extend(number.to_le_bytes());
         }
     }
-    objects.number(&key)
+    objects.number(&key).map_err(|many| {
+        let allowed = "objects whose names have up to 1 GiB together";
+        Complaint::number("the number of objects", many, allowed)
+    })
 }
