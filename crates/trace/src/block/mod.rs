@@ -43,10 +43,9 @@ mod text;
 use std::fmt;
 use std::str::FromStr;
 
-pub use columns::{Columns, ColumnsError, FIELDS};
+pub use columns::{Columns, ColumnsError, FIELDS, Objects};
 pub use error::BlockError;
 pub(crate) use error::names;
-pub use formats::columns::Objects;
 pub use formats::fpt::FptWriter;
 pub use layout::{Extent, Layout};
 pub use names::{Devices, FileInfo, Files, MAX_DEVICES, MAX_FILES, MAX_NAME_BYTES};

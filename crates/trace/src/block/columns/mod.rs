@@ -3,9 +3,11 @@
 
 pub(crate) mod fields;
 mod list;
+mod objects;
 pub(crate) mod split;
 mod suggest;
 
 pub(crate) use fields::Column;
 pub use list::{Columns, ColumnsError, FIELDS};
+pub use objects::Objects;
 pub(crate) use suggest::suggest;

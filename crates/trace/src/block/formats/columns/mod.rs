@@ -7,20 +7,18 @@
 //!
 //! The times of merged logs step back, so [`Times::Loose`](crate::block::Times) is what is promised.
 //! Objects with names, or of several volumes, are numbered in the order in which they appear; what
-//! that takes is about 80 B and the name for each, up to [`MAX_NAME_BYTES`](crate::block::MAX_NAME_BYTES) of names.
+//! that takes is about 80 B and the name for each, up to 1 GiB of names.
 
 mod fit;
-mod objects;
 
 use std::ops::Range;
 
 use fit::{Places, is_comment};
-pub use objects::Objects;
 
-use super::super::columns::Columns;
 use super::super::columns::fields::{
-    Digits, Direction, Moment, Others, Process, Quantity, Size, What, Words, usual,
+    Digits, Direction, IdKind, Moment, Others, Process, Quantity, Size, What, Words, usual,
 };
+use super::super::columns::{Columns, Objects};
 use super::super::reader::{Entry, Looks, Parse};
 use super::super::request::{Nanos, NextUse, Op};
 use super::super::sink::Sink;
@@ -190,7 +188,7 @@ impl Table {
             What::Object { id, size } => {
                 let size = size.as_ref().map(|size| size.read(cell)).transpose()?;
                 let bytes = size.map(small).transpose()?;
-                let id = objects.number(id.kind, cell(id.column), device)?;
+                let id = object(objects, id.kind, cell(id.column), device)?;
                 sink.id((time, task, op), id, bytes, NextUse::Unknown);
                 Ok(())
             }
@@ -346,4 +344,41 @@ fn put(room: &mut [u8], text: &[u8], part: &[u8]) -> Result<usize, Complaint> {
     })?;
     place.copy_from_slice(text);
     Ok(text.len())
+}
+
+/// The number of an object: its own, or that of its name among all.
+fn object<'a>(
+    objects: &Objects,
+    kind: IdKind,
+    text: &[u8],
+    device: impl Iterator<Item = &'a [u8]>,
+) -> Result<u64, Complaint> {
+    let mut key = Vec::new();
+    for part in device {
+        // Where a part ends must be told: "a" and "bc" are not "ab" and "c".
+        key.extend(part.len().to_le_bytes());
+        key.extend(part);
+    }
+    match kind {
+        IdKind::Text if text.is_empty() => {
+            let allowed = "at least one letter or digit";
+            return Err(Complaint::text("the id", text, allowed));
+        }
+        IdKind::Text => key.extend(text),
+        IdKind::Number(digits) => {
+            let allowed = |c: Complaint| Complaint {
+                allowed: c.allowed + "; :text behind its column takes any name",
+                ..c
+            };
+            let number = digits.read("the id", text).map_err(allowed)?;
+            if key.is_empty() {
+                return Ok(number);
+            }
+            key.extend(number.to_le_bytes());
+        }
+    }
+    objects.number(&key).map_err(|many| {
+        let allowed = "objects whose names have up to 1 GiB together";
+        Complaint::number("the number of objects", many, allowed)
+    })
 }
