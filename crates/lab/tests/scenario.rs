@@ -394,12 +394,12 @@ fn machine_file(old: &str, new: &str) -> String {
 fn machine_files_are_checked_whole() {
     assert_eq!(machine_file("4 cores", "four cores"), "");
     let error = machine_file("sockets = 1 ", "sockets = 0 ");
-    for part in ["s.toml:10: ", "M:16: ", "core.sockets = 0", "1..=64"] {
+    for part in ["s.toml:10: ", "M:18: ", "core.sockets = 0", "1..=64"] {
         assert!(error.contains(part), "{error}");
     }
     // Products of these would not fit their type.
     let error = machine_file("per_socket = 4 ", "per_socket = 65535 ");
-    assert!(error.contains("M:17: core.per_socket = 65535"), "{error}");
+    assert!(error.contains("M:19: core.per_socket = 65535"), "{error}");
     let error = machine_file("smt = 1 ", "smt = 60000 ");
     assert!(error.contains("core.smt = 60000"), "{error}");
     let error = machine_file("ways = 16 ", "ways = 60000 ");
