@@ -3,7 +3,7 @@
 use super::{Hierarchy, Source, bits};
 use crate::{
     cache::{Line, State},
-    spec::{Clean, Inclusion, LinkSpec},
+    spec::{Clean, Inclusion},
 };
 
 /// What probing other caches found.
@@ -32,24 +32,6 @@ impl Probe {
     /// Does one of the caches that were probed send the line?
     const fn sends(self, clean: Clean) -> bool {
         self.dirty || self.held && matches!(clean, Clean::Cache)
-    }
-}
-
-/// Who sends clean lines: another cache, or memory.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Senders {
-    same_group: Clean,
-    same_socket: Clean,
-    other_socket: Clean,
-}
-
-impl Senders {
-    pub(super) fn of(links: &LinkSpec) -> Self {
-        Self {
-            same_group: links.same_group_clean,
-            same_socket: links.same_socket_clean,
-            other_socket: links.other_socket_clean,
-        }
     }
 }
 

@@ -14,11 +14,12 @@ mod check;
 mod coherence;
 mod express;
 mod fill;
+mod senders;
 
 pub(crate) use express::Express;
 pub use fill::{LevelFill, SetFill};
 
-use coherence::Senders;
+use senders::Senders;
 
 use crate::{
     cache::{Evicted, Info, Line, Meta, Slot, State},

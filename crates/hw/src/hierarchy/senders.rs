@@ -1,0 +1,21 @@
+//! Who sends clean lines, by how far away they are held.
+
+use crate::spec::{Clean, LinkSpec};
+
+/// Who sends clean lines: another cache, or memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Senders {
+    pub(super) same_group: Clean,
+    pub(super) same_socket: Clean,
+    pub(super) other_socket: Clean,
+}
+
+impl Senders {
+    pub(super) fn of(links: &LinkSpec) -> Self {
+        Self {
+            same_group: links.same_group_clean,
+            same_socket: links.same_socket_clean,
+            other_socket: links.other_socket_clean,
+        }
+    }
+}
