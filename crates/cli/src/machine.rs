@@ -12,7 +12,7 @@ use piebald_hw::{
     dram::bank_masks,
     nearest::did_you_mean,
     presets::{self, check::oddities, derive::CpuList},
-    spec::{CacheSpec, MachineSpec},
+    spec::{CacheSpec, MachineSpec, PrefetchInto},
 };
 use piebald_lab::machine_lines;
 use piebald_policy::color_map::{ColorMap, Geometry, IndexedCache, PrivateL2};
@@ -233,6 +233,7 @@ fn prefetchers(spec: &MachineSpec) -> String {
         ("stride", on.dcu_ip_stride),
         ("streamer", on.l2_streamer),
         ("adjacent line", on.l2_adjacent_line),
+        ("consecutive lines", on.consecutive != PrefetchInto::Off),
     ];
     let names: Vec<&str> = flags.iter().filter(|f| f.1).map(|f| f.0).collect();
     match names.is_empty() {

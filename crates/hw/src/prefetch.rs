@@ -1,10 +1,14 @@
-//! The four hardware prefetchers of Intel parts, each a flag of the preset.
+//! The four hardware prefetchers of Intel parts, and AMD's of consecutive lines, each a key of the
+//! preset.
 //!
 //! Their published descriptions say what triggers them, not every number; the
 //! numbers chosen here are named constants. All of them stay inside the 4 KiB
 //! page that they see.
 
-use crate::{cache::Line, spec::PrefetchSpec};
+use crate::{
+    cache::Line,
+    spec::{PrefetchInto, PrefetchSpec},
+};
 
 /// Lines of a page.
 const PAGE_LINES: Line = 64;
@@ -16,6 +20,8 @@ const SITES: usize = 256;
 const REACH: i64 = 20;
 /// Lines that one access makes it fetch.
 const BURST: usize = 2;
+/// Lines that the prefetcher of consecutive lines is ahead (publication 25112, section 5.6).
+const AHEAD: i64 = 2;
 /// Longest stride of the first-level stride prefetcher, in bytes.
 const MAX_STRIDE: i64 = 2048;
 
@@ -103,6 +109,8 @@ pub(crate) struct Prefetcher {
     last_load: Line,
     strides: Box<[Stride; SITES]>,
     streams: Vec<Stream>,
+    /// Page and line of the last accesses, most recent first, for consecutive lines.
+    recent: Vec<(Line, i64)>,
 }
 
 impl Prefetcher {
@@ -112,6 +120,7 @@ impl Prefetcher {
             last_load: 0,
             strides: Box::new([Stride::default(); SITES]),
             streams: vec![Stream::default(); STREAMS],
+            recent: vec![(NONE, 0); STREAMS],
         }
     }
 
@@ -122,7 +131,35 @@ impl Prefetcher {
 
     /// Does anything watch the second level?
     pub(crate) const fn watches_l2(&self) -> bool {
-        self.on.l2_streamer || self.on.l2_adjacent_line
+        self.on.l2_streamer
+            || self.on.l2_adjacent_line
+            || !matches!(self.on.consecutive, PrefetchInto::Off)
+    }
+
+    /// Does it have to see the first use of a line that it brought into the first level?
+    pub(crate) const fn watches_first_use(&self) -> bool {
+        matches!(self.on.consecutive, PrefetchInto::L1)
+    }
+
+    /// A demand missed the first level, or is the first to use what came there by prefetch.
+    pub(crate) fn demand(&mut self, line: Line, wishes: &mut Wishes) {
+        let into = match self.on.consecutive {
+            PrefetchInto::Off => return,
+            PrefetchInto::L1 => 0,
+            PrefetchInto::L2 => 1,
+        };
+        let page = line / PAGE_LINES;
+        let at = i64::from(line % PAGE_LINES);
+        let place = self.recent.iter().position(|r| r.0 == page);
+        self.recent[..=place.unwrap_or(STREAMS - 1)].rotate_right(1);
+        let (_, last) = std::mem::replace(&mut self.recent[0], (page, at));
+        let step = at - last;
+        if place.is_some() && step.abs() == 1 {
+            let next = in_page(line, i64::from(line) + AHEAD * step);
+            if next != NONE {
+                wishes.push(next, into);
+            }
+        }
     }
 
     /// A load reached the first level.

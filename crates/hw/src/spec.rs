@@ -249,7 +249,20 @@ impl CacheSpec {
     }
 }
 
-/// The four Intel prefetchers (MSR 0x1A4, facts of machines section 2).
+/// The level into which a prefetcher brings its lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PrefetchInto {
+    /// None: it is off.
+    #[default]
+    Off,
+    /// The first.
+    L1,
+    /// The second.
+    L2,
+}
+
+/// The four Intel prefetchers (MSR 0x1A4, facts of machines section 2), and AMD's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PrefetchSpec {
@@ -261,6 +274,9 @@ pub struct PrefetchSpec {
     pub l2_streamer: bool,
     /// L2: the other half of a 128 B pair.
     pub l2_adjacent_line: bool,
+    /// AMD's: an access to line l and one to l+1 fetch l+3; likewise downwards. It sees what misses
+    /// the first level, and the first use of what it has brought there.
+    pub consecutive: PrefetchInto,
 }
 
 /// One translation buffer.

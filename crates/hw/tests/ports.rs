@@ -148,9 +148,10 @@ fn stores_and_fetches_pass_the_same_port() {
 fn limits_that_no_level_has_are_refused_by_name() {
     let text = presets::get("w3540").unwrap();
     let with = |behind: &str, value: &str| {
-        let at = text.find(behind).expect("the cache");
-        let line = text[at..].find("latency = ").expect("its latency") + at;
-        let text = format!("{}line_cycles = {value}\n{}", &text[..line], &text[line..]);
+        let start = text.find(behind).expect("the cache");
+        let at = start + text[start..].find("line_cycles = ").expect("its limit");
+        let end = at + text[at..].find('#').expect("its source");
+        let text = format!("{}line_cycles = {value} {}", &text[..at], &text[end..]);
         presets::parse(&text, "w.toml").map(|spec| Machine::new(&spec, &Options::default()).err())
     };
     let error = with("name = \"L1D\"", "4").unwrap().unwrap().to_string();

@@ -129,7 +129,7 @@ fn every_value_names_a_source_that_its_file_explains() {
 fn every_key_of_the_schema_is_written_out() {
     let keys = "sockets per_socket smt clock base_cpi width window l1_fill_buffers \
         shared_fill_buffers store_buffer string_bytes protocol level holds size ways latency line_cycles shared_by index slice_hash replacement \
-        inclusion dcu_next_line dcu_ip_stride l2_streamer l2_adjacent_line l1 l1_huge l1i l2 \
+        inclusion dcu_next_line dcu_ip_stride l2_streamer l2_adjacent_line consecutive l1 l1_huge l1i l2 \
         l2_latency walk_cache fixed_latency controllers spread channels ranks banks row_size \
         bus_bytes page_policy refresh write_queue tck cl cwl bl rcd rp ras rc ccd rrd faw wr wtr \
         rtp rtrs rfc refi same_group_transfer same_socket_transfer other_socket_transfer \

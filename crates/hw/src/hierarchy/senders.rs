@@ -1,4 +1,4 @@
-//! Which caches send lines that they have not changed.
+//! Who sends clean lines, by how far away they are held.
 
 use crate::spec::{Clean, LinkSpec};
 

@@ -119,7 +119,7 @@ impl Run<'_> {
         self.note_fill(line, done);
         self.write_back(at);
         if self.core.watches_l2 {
-            self.second_level_prefetch(line, way != Express::Memory, at);
+            self.second_level_prefetch((line, line), way != Express::Memory, at);
         }
         self.settle();
         Some(done)
@@ -139,7 +139,8 @@ impl Run<'_> {
         self.thread.counters.useful_prefetches += u64::from(found.prefetched);
         // Streams that pass the caches by must not be brought there by prefetchers.
         if self.core.watches_l2 && !want.fetch && !want.transient {
-            self.second_level_prefetch(want.line, found.source == Source::Level(1), at);
+            let lines = (want.line, want.index_line);
+            self.second_level_prefetch(lines, found.source == Source::Level(1), at);
         }
         if want.fetch {
             self.thread.last = NO_LINE;
@@ -167,13 +168,23 @@ impl Run<'_> {
         self.hierarchy.disturbed += u64::from(self.smt);
     }
 
-    /// The second level's prefetchers see a miss of the first.
+    /// The second level's prefetchers see a miss of the first: the line, and the one by which the
+    /// first level finds its set.
     #[inline(never)]
-    fn second_level_prefetch(&mut self, line: Line, hit: bool, at: Q8) {
+    fn second_level_prefetch(&mut self, (line, index): (Line, Line), hit: bool, at: Q8) {
         let mut wishes = Wishes::default();
         let prefetch = &mut self.core.prefetch;
         prefetch.second_level(line, hit, &mut wishes);
-        self.prefetch(&wishes, at);
+        prefetch.demand(line, &mut wishes);
+        self.prefetch(&wishes, Some(index), at);
+    }
+
+    /// A demand is the first to use a line that came into the first level by prefetch.
+    #[inline(never)]
+    pub(super) fn first_use(&mut self, (line, index): (Line, Line), at: Q8) {
+        let mut wishes = Wishes::default();
+        self.core.prefetch.demand(line, &mut wishes);
+        self.prefetch(&wishes, Some(index), at);
     }
 
     /// When a line that could be there at `done` is, if it has to wait on the way in.
@@ -310,12 +321,13 @@ impl Run<'_> {
     pub(super) fn prefetch_pair(&mut self, pair: Pair, at: Q8) {
         let mut wishes = Wishes::default();
         pair.iter().for_each(|line| wishes.push(line, 0));
-        self.prefetch(&wishes, at);
+        self.prefetch(&wishes, None, at);
     }
 
-    /// Carries out prefetches for which a buffer is free.
+    /// Carries out prefetches for which a buffer is free. `index` finds the set of the line in whose
+    /// page they all are, if the first level's index is virtual.
     #[inline(never)]
-    fn prefetch(&mut self, wishes: &Wishes, at: Q8) {
+    fn prefetch(&mut self, wishes: &Wishes, index: Option<Line>, at: Q8) {
         for wish in wishes.iter() {
             let level = usize::from(wish.into).min(self.levels - 1);
             let caches = &self.hierarchy.topology.caches;
@@ -330,7 +342,7 @@ impl Run<'_> {
             }
             let want = Want {
                 line: wish.line,
-                index_line: wish.line,
+                index_line: index.map_or(wish.line, |index| index & !63 | wish.line & 63),
                 write: false,
                 fetch: false,
                 transient: false,
@@ -348,7 +360,7 @@ impl Run<'_> {
                 let hit = found.source == Source::Level(1);
                 let prefetch = &mut self.core.prefetch;
                 prefetch.second_level(wish.line, hit, &mut further);
-                self.prefetch(&further, at);
+                self.prefetch(&further, None, at);
             }
             self.thread.counters.prefetches += 1;
             self.thread.last = NO_LINE;

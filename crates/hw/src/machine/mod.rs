@@ -80,6 +80,8 @@ struct Core {
     /// Some prefetcher watches the first level, the second level.
     watches_l1: bool,
     watches_l2: bool,
+    /// Some prefetcher waits for the first use of what it brought into the first level.
+    watches_first_use: bool,
     fills: Slots,
     shared_fills: Slots,
     /// The way in, which lines pass one after the other.
@@ -170,6 +172,7 @@ impl Machine {
             tlb,
             watches_l1: prefetch.watches_l1(),
             watches_l2: prefetch.watches_l2(),
+            watches_first_use: prefetch.watches_first_use(),
             prefetch,
             fills: Slots::new(spec.core.l1_fill_buffers),
             shared_fills: Slots::new(spec.core.shared_fill_buffers),

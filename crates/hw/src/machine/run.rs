@@ -225,7 +225,8 @@ impl Run<'_> {
                 Met::Unsettled(slot) => {
                     let start = self.dispatch(r);
                     let start = self.translate(r.vaddr, start, false);
-                    self.unsettled_hit(r.kind, slot, line_of(r), start);
+                    let lines = (line_of(r), self.index_line(r));
+                    self.unsettled_hit(r.kind, slot, lines, start);
                     self.watch(r, start);
                 }
                 _ => self.one(r),
@@ -394,13 +395,14 @@ impl Run<'_> {
             return;
         };
         cache.touch(slot);
-        self.unsettled_hit(kind, slot, line, start);
+        self.unsettled_hit(kind, slot, (line, index_line), start);
     }
 
     /// The first level holds the line, but its data may still be on its way, or
     /// the right to store to it is missing.
     #[inline(never)]
-    fn unsettled_hit(&mut self, kind: RefKind, slot: Slot, line: Line, start: Q8) {
+    fn unsettled_hit(&mut self, kind: RefKind, slot: Slot, lines: (Line, Line), start: Q8) {
+        let (line, _) = lines;
         let write = kind.writes();
         let disturbed = self.hierarchy.disturbed;
         let at_once = start + self.latency.level[0];
@@ -408,6 +410,7 @@ impl Run<'_> {
         let first = usize::from(self.path.data[0]);
         let cache = &mut self.hierarchy.topology.caches[first];
         let mut meta = cache.meta(slot);
+        let first_use = meta.prefetched();
         if !meta.is_settled() {
             self.thread.counters.useful_prefetches += u64::from(meta.prefetched());
             ready = self.has_come(line, ready);
@@ -439,6 +442,9 @@ impl Run<'_> {
             (true, true) => window.finish(ready),
             (false, true) => window.store(ready),
             (false, false) => {}
+        }
+        if first_use && self.core.watches_first_use {
+            self.first_use(lines, start);
         }
     }
 
