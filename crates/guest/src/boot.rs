@@ -236,19 +236,7 @@ impl Tools {
         together: bool,
         repetition: u32,
     ) -> Result<Results, BootError> {
-        let mut resolved = scenario.clone();
-        for program in &mut resolved.programs {
-            let found = self
-                .found
-                .iter()
-                .find(|(name, _)| *name == program.command[0]);
-            if let Some((_, path)) = found {
-                program.command[0] = path.display().to_string();
-            } else if program.role == Role::Polluter {
-                let name = &program.command[0];
-                program.command[0] = format!("{PROGRAMS_DIR}/{UNMARKED}/{name}");
-            }
-        }
+        let resolved = self.resolved(scenario);
         if scenario.guest.scratch > 0 {
             self.make_scratch(scenario.guest.scratch)?;
         }
@@ -274,6 +262,24 @@ impl Tools {
             true => Ok(results),
             false => Err(BootError::Results("the guest's end was not seen".into())),
         }
+    }
+
+    /// The scenario with the programs' paths in the guest.
+    fn resolved(&self, scenario: &Scenario) -> Scenario {
+        let mut resolved = scenario.clone();
+        for program in &mut resolved.programs {
+            let found = self
+                .found
+                .iter()
+                .find(|(name, _)| *name == program.command[0]);
+            if let Some((_, path)) = found {
+                program.command[0] = path.display().to_string();
+            } else if program.role == Role::Polluter {
+                let name = &program.command[0];
+                program.command[0] = format!("{PROGRAMS_DIR}/{UNMARKED}/{name}");
+            }
+        }
+        resolved
     }
 
     fn options(&self, scenario: &Scenario, policy: &Policy) -> Vec<OsString> {
@@ -454,6 +460,10 @@ fn last_lines(bytes: &[u8]) -> String {
     let lines: Vec<String> = text.lines().map(clean).filter(|l| !l.is_empty()).collect();
     lines[lines.len().saturating_sub(8)..].join("\n  ")
 }
+
+#[cfg(test)]
+#[path = "boot_golden.rs"]
+mod golden;
 
 #[cfg(test)]
 mod tests {
