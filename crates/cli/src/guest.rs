@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
+use piebald_experiment::Whole;
 use piebald_guest::{BootError, Finding, Hooks, Scenario, Tools, boots, check, run as run_guests};
 use piebald_lab::machine_lines;
 use serde_json::json;
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 fn study(args: &RunArgs) -> Result<ExitCode, Failure> {
     let mut scenario = Scenario::read(&args.scenario).map_err(Failure::usage)?;
     if let Some(repetitions) = args.repetitions {
-        scenario.repetitions = repetitions;
+        scenario.experiment.repetitions = Whole::new(repetitions.into());
     }
     let stop = running::stop_flag()?;
     let tools = Tools::prepare(&scenario, args.plugin.as_deref()).map_err(failure)?;

@@ -6,8 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Advise, Course, Files, Frames, KeyPath, MAX_REFS, Machine, OnLimit, Policy, Problem, Program,
-    Refs, Role, Whole, words::words,
+    Advise, Course, Files, Frames, Guest, KeyPath, MAX_REFS, Machine, MadeFile, Memory, On, OnLimit,
+    Policy, Problem, Program, Refs, Role, Sweep, Tree, Whole,
+    guest::{check_files, check_trees},
+    words::words,
 };
 
 /// References of a program and run if the file does not say.
@@ -42,7 +44,7 @@ words! {
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
     /// Version of the file's layout.
-    pub schema: Whole<1, 1>,
+    pub schema: Whole<1, 2>,
     /// Title of the report. Default: the file's name.
     pub title: Option<String>,
     /// Seed of all draws.
@@ -52,8 +54,10 @@ pub struct Experiment {
     #[serde(default = "repetitions")]
     pub repetitions: Whole<1, 1000>,
     /// References of each program and run that are measured. Default: `"20M"`.
+    #[schemars(extend("x-hosts" = "model"))]
     pub budget_refs: Option<Refs<1>>,
     /// References before them. Default: a fifth of the budget.
+    #[schemars(extend("x-hosts" = "model"))]
     pub warmup_refs: Option<Refs<0>>,
     /// Which programs run together.
     #[serde(default)]
@@ -63,20 +67,51 @@ pub struct Experiment {
     pub alone: Alone,
     /// The machine that programs run on.
     pub machine: Machine,
+    /// The memory that the kernel has.
+    #[serde(default)]
+    #[schemars(extend("x-hosts" = "guest"))]
+    pub memory: Memory,
     /// What is looked at beside times and counts.
     #[serde(default)]
+    #[schemars(extend("x-hosts" = "model"))]
     pub output: Output,
     /// Advice on shares of the last level. Default: none is given.
+    #[schemars(extend("x-hosts" = "model"))]
     pub advise: Option<Advise>,
     /// Runs that end by time. Default: runs end when every target's measured part has.
+    #[schemars(extend("x-hosts" = "model"))]
     pub course: Option<Course>,
     /// A disk, and one memory for files and programs. Default: files cost no time.
+    #[schemars(extend("x-hosts" = "model"))]
     pub files: Option<Files>,
+    /// Files that are made before anything runs. Programs find them in /data.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-hosts" = "guest"))]
+    pub file: Vec<MadeFile>,
+    /// Directories of this computer that the guest has as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-hosts" = "guest"))]
+    pub tree: Vec<Tree>,
+    /// How a guest is booted. The model has no use for it.
+    #[serde(default)]
+    pub guest: Guest,
     /// Programs, 1 to 250.
     pub program: Vec<Program>,
     /// Policies. Default: one, stock.
     #[serde(default)]
     pub policy: Vec<Policy>,
+    /// Axes: keys and the values that each takes in turn; the study is run for all of their
+    /// combinations.
+    #[serde(default, skip_serializing_if = "no_axes")]
+    pub sweep: Sweep,
+    /// What holds for one host alone: `[on.model]` and `[on.guest]` have keys of the file, which
+    /// are laid over the others.
+    #[serde(default, skip_serializing)]
+    pub on: On,
+}
+
+fn no_axes(sweep: &Sweep) -> bool {
+    sweep.0.is_empty()
 }
 
 const fn seed() -> Whole<0, { i64::MAX as u64 }> {
@@ -129,6 +164,9 @@ impl Experiment {
         if self.files.is_some() {
             self.check_paged(&mut problems);
         }
+        check_files(&self.file, &mut problems);
+        check_trees(&self.tree, self.guest.scratch.is_some(), &mut problems);
+        self.guest.check(&mut problems);
         problems
     }
 

@@ -94,18 +94,40 @@ pub enum Zone {
     /// The allocator's.
     Allocator,
     /// SRM-buffer's.
-    Srm(srm::Config),
+    Srm(SrmOptions),
 }
 
-/// What an option of SRM-buffer changes.
-type Set = fn(&mut srm::Config, u32);
+/// Options of SRM-buffer that a file gives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SrmOptions {
+    /// T_l in pages.
+    pub threshold: Option<u32>,
+    /// Most pages of the zone.
+    pub max_pages: Option<u32>,
+    /// Ticks after which a sequence is idle.
+    pub idle_after: Option<u32>,
+}
 
-/// SRM-buffer's options.
-const OPTIONS: [(&str, Set); 3] = [
-    ("threshold", |config, n| config.threshold = n),
-    ("max_pages", |config, n| config.max_pages = Some(n)),
-    ("idle_after", |config, n| config.idle_after = Some(n.into())),
-];
+impl SrmOptions {
+    /// The configuration that they change.
+    pub fn config(self) -> srm::Config {
+        let paper = srm::Config::PAPER;
+        srm::Config {
+            threshold: self.threshold.unwrap_or(paper.threshold),
+            max_pages: self.max_pages.or(paper.max_pages),
+            idle_after: self.idle_after.map(u64::from).or(paper.idle_after),
+        }
+    }
+
+    fn option(&mut self, name: &str) -> Option<&mut Option<u32>> {
+        match name {
+            "threshold" => Some(&mut self.threshold),
+            "max_pages" => Some(&mut self.max_pages),
+            "idle_after" => Some(&mut self.idle_after),
+            _ => None,
+        }
+    }
+}
 
 /// What [`Zone`] may be.
 const WHAT: &str = "\"none\", \"srm\", or \"srm:OPTION=NUMBER,...\" with threshold, max_pages, \
@@ -117,15 +139,14 @@ impl Zone {
         if text == "none" {
             return Some(Self::Allocator);
         }
-        let mut config = srm::Config::PAPER;
+        let mut given = SrmOptions::default();
         let (name, options) = text.split_once(':').unwrap_or((text, ""));
         let options = options.split(',').filter(|_| text.contains(':'));
         for option in options {
             let (name, number) = option.split_once('=')?;
-            let (_, set) = OPTIONS.iter().find(|(known, _)| *known == name.trim())?;
-            set(&mut config, number.trim().parse().ok()?);
+            *given.option(name.trim())? = Some(number.trim().parse().ok()?);
         }
-        (name.trim() == "srm").then_some(Self::Srm(config))
+        (name.trim() == "srm").then_some(Self::Srm(given))
     }
 }
 
@@ -149,19 +170,21 @@ impl<'de> Deserialize<'de> for Zone {
 
 impl Serialize for Zone {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let Self::Srm(config) = self else {
+        let Self::Srm(given) = self else {
             return to.serialize_str("none");
         };
-        let most = config
-            .max_pages
-            .map_or(String::new(), |n| format!(",max_pages={n}"));
-        let idle = config
-            .idle_after
-            .map_or(String::new(), |n| format!(",idle_after={n}"));
-        to.collect_str(&format_args!(
-            "srm:threshold={}{most}{idle}",
-            config.threshold
-        ))
+        let options = [
+            ("threshold", given.threshold),
+            ("max_pages", given.max_pages),
+            ("idle_after", given.idle_after),
+        ];
+        let options = options.iter().filter_map(|(name, n)| Some(format!("{name}={}", (*n)?)));
+        let options: Vec<String> = options.collect();
+        if options.is_empty() {
+            to.serialize_str("srm")
+        } else {
+            to.collect_str(&format_args!("srm:{}", options.join(",")))
+        }
     }
 }
 
@@ -173,15 +196,14 @@ mod tests {
 
     #[test]
     fn options_of_srm_buffer_are_read_and_written() {
-        let paper = srm::Config::PAPER;
-        let full = srm::Config {
-            threshold: 128,
+        let full = SrmOptions {
+            threshold: Some(128),
             max_pages: Some(20_000),
             idle_after: Some(9),
         };
         for (text, zone) in [
             ("none", Zone::Allocator),
-            ("srm", Zone::Srm(paper)),
+            ("srm", Zone::Srm(SrmOptions::default())),
             (
                 "srm:threshold=128,max_pages=20000,idle_after=9",
                 Zone::Srm(full),

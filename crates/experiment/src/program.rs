@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_untagged::UntaggedEnumVisitor;
 
 use crate::{
-    Binding, Change, KeyPath, OnLimit, Problem, RegionRequest, Text, Word,
+    Binding, Change, KeyPath, Measure, OnLimit, Problem, RegionRequest, Text, Word,
     colors::{Colors, check_changes},
     course::RunTime,
     value::described,
@@ -39,16 +39,21 @@ pub struct Program {
     /// Its name, not empty, and no other program's. Default: from the input.
     pub name: Option<String>,
     /// A file of `piebald record`, relative to the experiment's folder.
+    #[schemars(extend("x-hosts" = "model"))]
     pub recording: Option<PathBuf>,
     /// A program and its arguments, recorded first.
     pub command: Option<Vec<String>>,
     /// A program that comes with Piebald.
+    #[schemars(extend("x-hosts" = "model"))]
     pub builtin: Option<Builtin>,
     /// A memory trace of another tool, relative to the experiment's folder.
+    #[schemars(extend("x-hosts" = "model"))]
     pub trace: Option<PathBuf>,
     /// The trace's format. Default: it is found out.
+    #[schemars(extend("x-hosts" = "model"))]
     pub format: Option<String>,
-    /// RegionRequest that stand for a long program. Default: it is run from its beginning.
+    /// Regions that stand for a long program. Default: it is run from its beginning.
+    #[schemars(extend("x-hosts" = "model"))]
     pub regions: Option<RegionRequest>,
     /// Hardware threads that it may use.
     pub cores: Text<CoreSet>,
@@ -57,18 +62,29 @@ pub struct Program {
     /// Do its colors bind? Default: `"hard"`.
     pub mode: Option<Binding>,
     /// What happens when the colors that bind it are used up. Default: `"fail"`.
+    #[schemars(extend("x-hosts" = "model"))]
     pub on_limit: Option<OnLimit>,
     /// How its colors change while it runs, by rising `at`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-hosts" = "model"))]
     pub change: Vec<Change>,
     /// Why it is there.
     #[serde(default)]
     pub role: Role,
+    /// What of it counts, if it is a target. Default: `"second-run"`.
+    #[schemars(extend("x-hosts" = "guest"))]
+    pub measure: Option<Measure>,
+    /// Programs of this computer that it starts, by absolute paths: a guest has no others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
     /// What it is to HVR. Default: HVR watches it.
+    #[schemars(extend("x-hosts" = "model"))]
     pub class: Option<Word<Class>>,
     /// When it comes, in microseconds of a course.
+    #[schemars(extend("x-hosts" = "model"))]
     pub arrives_us: Option<RunTime>,
     /// When it goes, in microseconds of a course; later than it comes.
+    #[schemars(extend("x-hosts" = "model"))]
     pub leaves_us: Option<RunTime>,
 }
 

@@ -56,7 +56,7 @@ map = ["15", "16 21"]
 name = "owned"
 module = "piebald.ko"
 map = ["15", "16"]
-colors = { walk = "0-1 hard", scan = "25%", again = "2,3" }
+colors = { walk = "0-1 hard", scan = "25%", again = "2-3" }
 [[policy]]
 name = "owned and SRM"
 module = "piebald.ko"
@@ -83,7 +83,7 @@ fn tools(scenario: &Scenario) -> Tools {
         image: None,
         found: vec![("grep".into(), "/usr/bin/grep".into())],
     };
-    if !scenario.files.is_empty() {
+    if !scenario.experiment.file.is_empty() {
         tools.image = Some(tools.path("data.img"));
     }
     tools
@@ -93,7 +93,7 @@ fn tools(scenario: &Scenario) -> Tools {
 fn boots(text: &mut String, name: &str, scenario: &Scenario) {
     let tools = tools(scenario);
     let resolved = tools.resolved(scenario);
-    for policy in &scenario.policies {
+    for policy in scenario.policies() {
         let _ = writeln!(text, "== {name}, {}", policy.name);
         let options = tools.options(scenario, policy);
         let plugin = tools.plugin_argument(scenario, Path::new("results.json"));
@@ -103,7 +103,7 @@ fn boots(text: &mut String, name: &str, scenario: &Scenario) {
             let _ = writeln!(text, "{word}");
         }
         for &together in scenario.phases() {
-            for repetition in 0..scenario.repetitions {
+            for repetition in 0..scenario.repetitions() {
                 let _ = writeln!(text, "-- together: {together}, repetition {repetition}");
                 *text += &script::script(&resolved, policy, together, repetition);
             }
@@ -118,11 +118,11 @@ fn scripts_and_arguments_of_guest_files_are_those_that_are_kept() {
     for name in PUBLISHED {
         let path = root.join(format!("testdata/fixtures/v1/scenarios/{name}.toml"));
         let text = std::fs::read_to_string(path).expect("is there");
-        let scenario = Scenario::parse(&text, Path::new("there"));
+        let scenario = Scenario::parse(&text, Path::new("there/guest.toml"));
         let scenario = scenario.unwrap_or_else(|e| panic!("{e}"));
         boots(&mut made, name, &scenario);
     }
-    let others = Scenario::parse(OTHERS, Path::new("there"));
+    let others = Scenario::parse(OTHERS, Path::new("there/guest.toml"));
     boots(&mut made, "others", &others.unwrap_or_else(|e| panic!("{e}")));
     let kept = root.join("crates/guest/tests/boots.txt");
     if std::env::var("PIEBALD_BLESS").as_deref() == Ok("1") {

@@ -19,5 +19,5 @@ mod study;
 
 pub use boot::{BootError, Tools, compile, has_program, write_files};
 pub use check::{Finding, check};
-pub use scenario::{Guest, Input, Measure, Policy, Program, Scenario, ScenarioError, Tree};
+pub use scenario::Scenario;
 pub use study::{Hooks, Progress, boots, run};

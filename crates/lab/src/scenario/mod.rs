@@ -13,7 +13,7 @@ mod source;
 use std::path::{Path, PathBuf};
 
 use piebald_experiment::{
-    Advise, Alone, Document, Experiment, Frames, KeyPath, MemoryState, PolicyColors, Problem,
+    Advise, Alone, Document, Experiment, Frames, HostName, KeyPath, MemoryState, PolicyColors, Problem,
     Refused, RegionRequest, Together,
 };
 use piebald_report::Role;
@@ -31,7 +31,7 @@ use piebald_sim::{
 };
 use piebald_units::{ColorAsk, CoreSet};
 
-pub use self::source::is_scenario;
+pub use self::source::{document, is_scenario};
 
 /// A checked scenario.
 #[derive(Clone, Debug)]
@@ -207,7 +207,12 @@ impl Scenario {
         Self::of(Document::new(path, text))
     }
 
-    fn of(document: Document) -> Result<Self, Refused> {
+    /// Checks the experiment of a document.
+    ///
+    /// # Errors
+    /// As [`Scenario::read`].
+    pub fn of(document: Document) -> Result<Self, Refused> {
+        let document = document.on(HostName::Model);
         let experiment = document.experiment()?;
         let machine = experiment
             .machine
