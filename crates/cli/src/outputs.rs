@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use piebald_report::{Study, TableStyle, to_csv, to_html, to_json, to_table, write_atomically};
+use piebald_report::{
+    Study, TableStyle, sweep_to_csv, sweep_to_json, sweep_to_table, to_csv, to_html, to_json,
+    to_table, write_atomically,
+};
 
 use crate::{
     failure::{Failure, print},
@@ -28,35 +31,63 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
+    /// Can so many studies be written as asked?
+    pub(crate) fn check(&self, studies: usize) -> Result<(), Failure> {
+        match (&self.html, studies) {
+            (Some(_), 2..) => Err(Failure::usage(
+                "--html: a report is of one study, and the scenario has a sweep; allowed: \
+                 --output, which writes a report of each point, --json and --csv",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Prints the table, unless a machine-readable form goes to standard output, and
-    /// writes the files asked for.
-    pub(crate) fn show(&self, study: &Study) -> Result<(), Failure> {
+    /// writes the files asked for; of the points of a sweep one table, one list, and a folder for
+    /// each report.
+    pub(crate) fn show(&self, studies: &[Study]) -> Result<(), Failure> {
         let stdout = Path::new(STDOUT);
-        let json = to_json(study).map_err(Failure::failed)?;
-        let csv = to_csv(study).map_err(Failure::failed)?;
-        let html = to_html(study).map_err(Failure::failed)?;
+        let single = match studies {
+            [study] if study.axes.is_empty() => Some(study),
+            _ => None,
+        };
+        let (json, csv) = match single {
+            Some(study) => (to_json(study), to_csv(study)),
+            None => (sweep_to_json(studies), sweep_to_csv(studies)),
+        };
+        let (json, csv) = (
+            json.map_err(Failure::failed)?,
+            csv.map_err(Failure::failed)?,
+        );
+        let pages: Result<Vec<String>, _> = studies.iter().map(to_html).collect();
+        let pages = pages.map_err(Failure::failed)?;
         let mut outputs: Vec<(PathBuf, &str)> = Vec::new();
-        let (csv_path, html_path) = (self.csv.as_deref(), self.html.as_deref());
-        for (path, text) in [
-            (self.json.path(), &json),
-            (csv_path, &csv),
-            (html_path, &html),
-        ] {
+        let html_path = self.html.as_deref();
+        for (path, text) in [(self.json.path(), &json), (self.csv.as_deref(), &csv)]
+            .into_iter()
+            .chain(pages.iter().map(|page| (html_path, page)))
+        {
             outputs.extend(path.map(|p| (p.to_owned(), text.as_str())));
         }
         if let Some(folder) = &self.output {
-            std::fs::create_dir_all(folder)
-                .map_err(|e| Failure::failed(format!("{}: {e}", folder.display())))?;
-            for (name, text) in [
-                ("report.html", &html),
-                ("study.json", &json),
-                ("study.csv", &csv),
-            ] {
-                outputs.push((folder.join(name), text));
+            make(folder)?;
+            outputs.push((folder.join("study.json"), &json));
+            outputs.push((folder.join("study.csv"), &csv));
+            for (number, page) in pages.iter().enumerate() {
+                let at = match single {
+                    Some(_) => folder.clone(),
+                    None => folder.join(format!("point-{}", number + 1)),
+                };
+                make(&at)?;
+                outputs.push((at.join("report.html"), page));
             }
         }
         if !outputs.iter().any(|(path, _)| path == stdout) {
-            print(&to_table(study, &table_style()))?;
+            let style = table_style();
+            print(&match single {
+                Some(study) => to_table(study, &style),
+                None => sweep_to_table(studies, &style),
+            })?;
         }
         for (path, text) in outputs {
             match path == stdout {
@@ -66,6 +97,11 @@ impl Outputs {
         }
         Ok(())
     }
+}
+
+fn make(folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder)
+        .map_err(|e| Failure::failed(format!("{}: {e}", folder.display())))
 }
 
 /// Tables for standard output as it is: bold where it takes that.

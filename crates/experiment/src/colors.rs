@@ -122,7 +122,11 @@ impl<'de> Deserialize<'de> for PolicyColors {
                     asked(colors).map(|colors| Self::Asks(colors, binding))
                 }
             })
-            .map(|map| map.deserialize::<Keys>()?.ask().map(|ask| Self::Asks(ask, None)))
+            .map(|map| {
+                map.deserialize::<Keys>()?
+                    .ask()
+                    .map(|ask| Self::Asks(ask, None))
+            })
             .deserialize(from)
     }
 }

@@ -113,7 +113,8 @@ impl Document {
         };
         let key: KeyPath = key.trim().parse().map_err(refuse)?;
         let value = value.trim();
-        let is_value = DeTable::parse(&format!("v = {value}")).is_ok_and(|t| t.get_ref().len() == 1);
+        let is_value =
+            DeTable::parse(&format!("v = {value}")).is_ok_and(|t| t.get_ref().len() == 1);
         let text = if is_value {
             format!("v = {value}")
         } else {
@@ -217,10 +218,7 @@ impl Document {
     }
 
     /// What the file says for this host alone.
-    fn of_host<'a>(
-        &self,
-        on: Node<'a>,
-    ) -> Result<Vec<(String, Node<'a>)>, Vec<Problem>> {
+    fn of_host<'a>(&self, on: Node<'a>) -> Result<Vec<(String, Node<'a>)>, Vec<Problem>> {
         let at = KeyPath::of(ON);
         let table_at = |path: KeyPath, value: Node<'a>| match value.into_inner() {
             DeValue::Table(table) => Ok(table),

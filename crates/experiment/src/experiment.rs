@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Advise, Course, Files, Frames, Guest, KeyPath, MAX_REFS, Machine, MadeFile, Memory, On, OnLimit,
-    Policy, Problem, Program, Refs, Role, Sweep, Tree, Whole,
+    Advise, Course, Files, Frames, Guest, KeyPath, MAX_REFS, Machine, MadeFile, Memory, On,
+    OnLimit, Policy, Problem, Program, Refs, Role, Sweep, Tree, Whole,
     guest::{check_files, check_trees},
     words::words,
 };
@@ -86,7 +86,6 @@ pub struct Experiment {
     pub files: Option<Files>,
     /// Files that are made before anything runs. Programs find them in /data.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-hosts" = "guest"))]
     pub file: Vec<MadeFile>,
     /// Directories of this computer that the guest has as well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -178,7 +178,9 @@ impl Serialize for Zone {
             ("max_pages", given.max_pages),
             ("idle_after", given.idle_after),
         ];
-        let options = options.iter().filter_map(|(name, n)| Some(format!("{name}={}", (*n)?)));
+        let options = options
+            .iter()
+            .filter_map(|(name, n)| Some(format!("{name}={}", (*n)?)));
         let options: Vec<String> = options.collect();
         if options.is_empty() {
             to.serialize_str("srm")

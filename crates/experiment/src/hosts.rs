@@ -24,7 +24,13 @@ words! {
 pub(crate) fn not_of(host: HostName, file: &DeTable<'_>) -> Vec<Problem> {
     let schemas = Schemas::new();
     let mut problems = Vec::new();
-    look(&schemas, host, (&KeyPath::default(), file), &schemas.root, &mut problems);
+    look(
+        &schemas,
+        host,
+        (&KeyPath::default(), file),
+        &schemas.root,
+        &mut problems,
+    );
     problems
 }
 
@@ -70,7 +76,13 @@ fn inside(
         }
         DeValue::Array(items) => {
             for (i, item) in items.iter().enumerate() {
-                inside(schemas, host, (&at.item(i), item), &schema["items"], problems);
+                inside(
+                    schemas,
+                    host,
+                    (&at.item(i), item),
+                    &schema["items"],
+                    problems,
+                );
             }
         }
         _ => {}

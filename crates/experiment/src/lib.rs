@@ -32,6 +32,7 @@ mod program;
 mod reference;
 mod regions;
 mod sweep;
+mod upgrade;
 mod value;
 mod version;
 mod words;

@@ -67,7 +67,11 @@ impl FromStr for KeyPath {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("\"{text}\" is no key; allowed: such as files.replace, program.NAME.cores or program[0].cores");
+        let wrong = || {
+            format!(
+                "\"{text}\" is no key; allowed: such as files.replace, program.NAME.cores or program[0].cores"
+            )
+        };
         let mut path = Self::default();
         let mut rest = text;
         loop {
@@ -81,8 +85,7 @@ impl FromStr for KeyPath {
             }
             path = path.key(key);
             rest = after;
-            while let Some((index, after)) =
-                rest.strip_prefix('[').and_then(|r| r.split_once(']'))
+            while let Some((index, after)) = rest.strip_prefix('[').and_then(|r| r.split_once(']'))
             {
                 path = path.item(index.parse().map_err(|_| wrong())?);
                 rest = after;

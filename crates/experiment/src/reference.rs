@@ -65,12 +65,7 @@ pub fn tables() -> Vec<KeyTable> {
 }
 
 /// Adds a table and those inside it.
-fn add(
-    tables: &mut Vec<KeyTable>,
-    (name, title): (&str, &str),
-    schema: &Value,
-    schemas: &Schemas,
-) {
+fn add(tables: &mut Vec<KeyTable>, (name, title): (&str, &str), schema: &Value, schemas: &Schemas) {
     let Some(keys) = keys_of(schema) else {
         return;
     };

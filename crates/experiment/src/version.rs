@@ -17,10 +17,22 @@ use crate::{
 /// Keys of earlier versions, what they are now, and as in which example.
 const MOVED: [(&str, &str, &str); 5] = [
     ("program[].vcpu", "program[].cores", "cores = \"0\""),
-    ("guest.memory", "memory.size", "memory = { size = \"1GiB\" }"),
-    ("policy[].map", "policy[].color_map", "color_map = [\"15\", \"16\"]"),
+    (
+        "guest.memory",
+        "memory.size",
+        "memory = { size = \"1GiB\" }",
+    ),
+    (
+        "policy[].map",
+        "policy[].color_map",
+        "color_map = [\"15\", \"16\"]",
+    ),
     ("policy[].srm", "policy[].files", "files = \"srm\""),
-    ("policy[].threshold", "policy[].files", "files = \"srm:threshold=256\""),
+    (
+        "policy[].threshold",
+        "policy[].files",
+        "files = \"srm:threshold=256\"",
+    ),
 ];
 
 /// Virtual processors of a guest whose file of schema 1 did not say how many.
@@ -52,7 +64,9 @@ pub(crate) fn written(path: &KeyPath) -> KeyPath {
     let mut was = KeyPath::default();
     for key in old.split('.') {
         was = was.key(key.trim_end_matches("[]"));
-        if let (true, Some(Part::Item(at))) = (key.ends_with("[]"), items.next()) {
+        if key.ends_with("[]")
+            && let Some(Part::Item(at)) = items.next()
+        {
             was = was.item(*at);
         }
     }
@@ -64,15 +78,19 @@ pub(crate) fn written(path: &KeyPath) -> KeyPath {
     })
 }
 
-/// Is this a file of guests of schema 1? Such a file gives each program a `vcpu`; where the host
-/// is known to be a guest, no other language had schema 1.
-pub(crate) fn is_of_guests(root: &DeTable<'_>, host: Option<HostName>) -> bool {
+/// Is this a file of schema 1?
+pub(crate) fn is_first(root: &DeTable<'_>) -> bool {
     let schema = root.get("schema").map(|schema| schema.get_ref());
-    let is_first = schema
-        .and_then(DeValue::as_integer)
-        .is_some_and(|n| n.as_str() == "1");
-    let has_vcpu = || tables(root, "program").iter().any(|(_, t)| t.contains_key("vcpu"));
-    is_first && (host == Some(HostName::Guest) || has_vcpu())
+    let number = schema.and_then(DeValue::as_integer);
+    number.is_some_and(|number| number.as_str() == "1")
+}
+
+/// Is this a file of guests of schema 1? Such a file gives programs a `vcpu`, one of studies gives
+/// them `cores`.
+pub(crate) fn is_of_guests(root: &DeTable<'_>, host: Option<HostName>) -> bool {
+    let programs = tables(root, "program");
+    let has = |key: &str| programs.iter().any(|(_, program)| program.contains_key(key));
+    is_first(root) && (has("vcpu") || host == Some(HostName::Guest) && !has("cores"))
 }
 
 /// A change of a file: a value is taken from somewhere, or comes anew, and goes somewhere, or
@@ -199,13 +217,16 @@ pub(crate) fn edits(root: &DeTable<'_>) -> Result<Vec<Edit>, Vec<Problem>> {
             None => problems.push(Problem::at(at, "allowed: true, false")),
         }
     }
+    new_keys(root, &KeyPath::default(), &["memory", "sweep", "on"], &mut problems);
     let memory = KeyPath::of("guest").key("memory");
     if find(root, &memory).is_some() {
         let to = KeyPath::of("memory").key("size");
         edits.push(Edit::new(Some(memory), Some(to), None));
     }
     let vcpus = find(root, &KeyPath::of("guest").key("vcpus"));
-    let vcpus = vcpus.map_or(Some(VCPUS), |n| number(n.get_ref(), 1..=u32::from(u16::MAX)));
+    let vcpus = vcpus.map_or(Some(VCPUS), |n| {
+        number(n.get_ref(), 1..=u32::from(u16::MAX))
+    });
     for (at, program) in tables(root, "program") {
         of_program(program, vcpus, &at, &mut edits, &mut problems);
     }
@@ -223,6 +244,14 @@ pub(crate) fn edits(root: &DeTable<'_>) -> Result<Vec<Edit>, Vec<Problem>> {
     }
 }
 
+/// Keys that files of guests have since schema 2: half an upgrade would mean something else.
+fn new_keys(table: &DeTable<'_>, at: &KeyPath, keys: &[&str], problems: &mut Vec<Problem>) {
+    for key in keys.iter().filter(|key| table.contains_key(**key)) {
+        let says = "a file of guests has this key with schema = 2 only";
+        problems.push(Problem::at(at.key(key), says));
+    }
+}
+
 fn of_program(
     table: &DeTable<'_>,
     vcpus: Option<u32>,
@@ -230,6 +259,7 @@ fn of_program(
     edits: &mut Vec<Edit>,
     problems: &mut Vec<Problem>,
 ) {
+    new_keys(table, at, &["cores"], problems);
     let mut need = |key: &str| {
         if !table.contains_key(key) {
             problems.push(Problem::at(at.clone(), format!("missing field `{key}`")));
@@ -261,17 +291,27 @@ fn of_policy(
     edits: &mut Vec<Edit>,
     problems: &mut Vec<Problem>,
 ) {
+    new_keys(table, at, &["frames", "color_map", "files"], problems);
     let has_module = table.contains_key("module");
-    for key in ["map", "colors"].into_iter().filter(|key| table.contains_key(*key)) {
+    for key in ["map", "colors"]
+        .into_iter()
+        .filter(|key| table.contains_key(*key))
+    {
         if !has_module {
             problems.push(Problem::at(at.key(key), "allowed with a module only"));
         }
     }
     if table.contains_key("map") {
-        edits.push(Edit::new(Some(at.key("map")), Some(at.key("color_map")), None));
+        edits.push(Edit::new(
+            Some(at.key("map")),
+            Some(at.key("color_map")),
+            None,
+        ));
     }
     let is_srm = of_zone(table, at, edits, problems);
-    let colors = table.get("colors").and_then(|colors| colors.get_ref().as_table());
+    let colors = table
+        .get("colors")
+        .and_then(|colors| colors.get_ref().as_table());
     for (name, text) in colors.into_iter().flatten() {
         // Without a word behind them colors were hints.
         let text = text.get_ref().as_str();
@@ -301,7 +341,11 @@ fn of_zone(
     }
     let is_srm = srm.flatten().unwrap_or(false);
     if is_srm && !table.contains_key("module") {
-        problems.push(Problem::refuse(at.key("srm"), true, "false without a module"));
+        problems.push(Problem::refuse(
+            at.key("srm"),
+            true,
+            "false without a module",
+        ));
     }
     let (from, text) = match table.get("threshold") {
         None => (at.key("srm"), "srm".to_owned()),
@@ -316,9 +360,14 @@ fn of_zone(
         }
     };
     if is_srm {
-        edits.push(Edit::new(Some(from), Some(at.key("files")), Some(New::Text(text))));
+        edits.push(Edit::new(
+            Some(from),
+            Some(at.key("files")),
+            Some(New::Text(text)),
+        ));
     }
-    if table.contains_key("srm") {
+    let is_moved = is_srm && !table.contains_key("threshold");
+    if table.contains_key("srm") && !is_moved {
         edits.push(Edit::new(Some(at.key("srm")), None, None));
     }
     is_srm

@@ -10,12 +10,12 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
+use piebald_experiment::{MadeFile, Policy, Program, Role, Tree};
 use piebald_qemu::{
     emulator::{Emulator, Sort},
     find,
     system::{MAX_MEMORY, results::Results},
 };
-use piebald_experiment::{MadeFile, Policy, Program, Role, Tree};
 
 use crate::{
     inputs,
@@ -137,7 +137,11 @@ impl Tools {
                 tools.compile_unmarked(source)?;
             }
         }
-        for module in scenario.policies().iter().filter_map(|p| scenario.module(p)) {
+        for module in scenario
+            .policies()
+            .iter()
+            .filter_map(|p| scenario.module(p))
+        {
             File::open(&module).map_err(|source| BootError::File {
                 path: module,
                 source,
@@ -274,10 +278,7 @@ impl Tools {
             let Some(first) = program.command.as_mut().and_then(|c| c.first_mut()) else {
                 continue;
             };
-            let found = self
-                .found
-                .iter()
-                .find(|(name, _)| name == first);
+            let found = self.found.iter().find(|(name, _)| name == first);
             if let Some((_, path)) = found {
                 *first = path.display().to_string();
             } else if is_polluter {
@@ -391,6 +392,17 @@ fn compile_one(
 /// Is it a program that comes with Piebald, or is on this computer?
 pub fn has_program(name: &str) -> bool {
     own(name).is_some() || find::program(OsStr::new(name)).is_some()
+}
+
+/// Does it come with Piebald?
+pub fn own_program(name: &str) -> bool {
+    own(name).is_some()
+}
+
+/// The texts that [`compile`] compiles.
+pub fn sources() -> impl Iterator<Item = &'static str> {
+    let programs = PROGRAMS.iter().map(|(_, text)| *text);
+    programs.chain([MARKS.1, POSTMARK.1])
 }
 
 /// The source of a program that comes with Piebald.

@@ -3,10 +3,19 @@
 
 use std::fmt::Write as _;
 
+use piebald_experiment::Document;
+
 use super::*;
 
 /// Files of version 1, as they were published.
 const PUBLISHED: [&str; 3] = ["guest", "guest-module", "guest-srm"];
+
+/// As [`PUBLISHED`], the files of today, which say the same.
+fn of_today(name: &str) -> Scenario {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let path = root.join(format!("scenarios/{name}.toml"));
+    Scenario::read(&path).unwrap_or_else(|e| panic!("{e}"))
+}
 
 /// What the published files have not.
 const OTHERS: &str = r#"
@@ -123,7 +132,11 @@ fn scripts_and_arguments_of_guest_files_are_those_that_are_kept() {
         boots(&mut made, name, &scenario);
     }
     let others = Scenario::parse(OTHERS, Path::new("there/guest.toml"));
-    boots(&mut made, "others", &others.unwrap_or_else(|e| panic!("{e}")));
+    boots(
+        &mut made,
+        "others",
+        &others.unwrap_or_else(|e| panic!("{e}")),
+    );
     let kept = root.join("crates/guest/tests/boots.txt");
     if std::env::var("PIEBALD_BLESS").as_deref() == Ok("1") {
         std::fs::write(&kept, &made).expect("is written");
@@ -133,4 +146,35 @@ fn scripts_and_arguments_of_guest_files_are_those_that_are_kept() {
     let differs = pairs.clone().find(|(made, kept)| made != kept);
     assert_eq!(differs, None, "made, kept");
     assert_eq!(made.len(), kept.len());
+}
+
+#[test]
+fn rewritten_files_and_those_of_today_lead_to_the_same_boots() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |name: &str| {
+        let path = root.join(format!("testdata/fixtures/v1/scenarios/{name}.toml"));
+        std::fs::read_to_string(path).expect("is there")
+    };
+    let of = |scenario: &Scenario| {
+        let mut text = String::new();
+        boots(&mut text, "", scenario);
+        text
+    };
+    let published = PUBLISHED.map(|name| (name, read(name)));
+    let others = [("others", OTHERS.to_owned())];
+    for (name, text) in published.into_iter().chain(others) {
+        let path = Path::new("there/guest.toml");
+        let old = Scenario::parse(&text, path).unwrap_or_else(|e| panic!("{e}"));
+        let new = Document::new(path, text).upgraded();
+        let new = new
+            .unwrap_or_else(|e| panic!("{e}"))
+            .expect("is of schema 1");
+        let new = Scenario::parse(&new, path).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(of(&new), of(&old), "{name}");
+        if name != "others" {
+            let module =
+                |text: String| text.replace(&root.join("scenarios").display().to_string(), "there");
+            assert_eq!(module(of(&of_today(name))), of(&old), "{name}, of today");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! From the lines that the last level held to the picture of who had which sets.
 
-use piebald_qemu::system::{held::LastLevel, results::Results};
 use piebald_experiment::Policy;
+use piebald_qemu::system::{held::LastLevel, results::Results};
 use piebald_report::SetMap;
 
 use crate::scenario::{Scenario, vcpu};

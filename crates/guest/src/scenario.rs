@@ -229,7 +229,7 @@ impl Scenario {
         let words = program.command.as_deref().unwrap_or_default();
         let is_line = |word: &String| !word.contains(['\n', '\0']);
         let is_good = words.first().is_some_and(|word| is_command(word));
-        if !words.is_empty() && !(is_good && words.iter().all(is_line)) {
+        if !is_good || !words.iter().all(is_line) {
             let allowed = "a program's name or absolute path, and arguments of one line";
             refuse("command", format!("{words:?}"), allowed);
         }
@@ -242,7 +242,11 @@ impl Scenario {
         let core = &self.machine.core;
         let threads = core.sockets * core.per_socket * core.smt;
         let given = self.experiment.guest.vcpus.is_some();
-        let most = if given { self.vcpus() } else { threads.min(MAX_VCPUS) };
+        let most = if given {
+            self.vcpus()
+        } else {
+            threads.min(MAX_VCPUS)
+        };
         if cores.len() != 1 || vcpu(program) >= most {
             let last = most.saturating_sub(1);
             let allowed = if given {

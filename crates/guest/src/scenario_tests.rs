@@ -54,7 +54,10 @@ fn it_is_said_what_is_run_alone_and_what_together() {
     let (_, after) = rest.split_once("[[policy]]").expect("is there");
     let single = format!("{before}[[policy]]{after}").replace("colors = { grep = \"0\" }", "");
     let said = of(&single).expect_err("nothing is run").to_string();
-    assert!(said.contains("alone = \"none\": allowed: \"all\" or \"targets\""), "{said}");
+    assert!(
+        said.contains("alone = \"none\": allowed: \"all\" or \"targets\""),
+        "{said}"
+    );
     assert_eq!(of(&single.replace("alone = false", "")), Ok(&[false][..]));
 }
 
@@ -87,7 +90,11 @@ fn directories_are_on_the_disk_or_in_memory() {
             "",
             "tree[0].to = \"/scratch/star\": allowed: /scratch/NAME, with",
         ),
-        ("/scratch/star", "/scratch/a/b", "tree[0].to = \"/scratch/a/b\""),
+        (
+            "/scratch/star",
+            "/scratch/a/b",
+            "tree[0].to = \"/scratch/a/b\"",
+        ),
         ("/scratch/star", "/scratch/..", "tree[0].to"),
         ("/scratch/star", "/data/star", "tree[0].to"),
         ("/scratch/star", "/opt//star", "tree[0].to"),
@@ -105,7 +112,9 @@ fn directories_are_on_the_disk_or_in_memory() {
     ] {
         assert!(text.contains(from), "{from}");
         let changed = text.replacen(from, to, 1);
-        let error = Scenario::parse(&changed, Path::new("guest.toml")).expect_err(to).to_string();
+        let error = Scenario::parse(&changed, Path::new("guest.toml"))
+            .expect_err(to)
+            .to_string();
         assert!(error.contains(said), "{from} -> {to}: {error}");
     }
 }
@@ -113,9 +122,21 @@ fn directories_are_on_the_disk_or_in_memory() {
 #[test]
 fn what_cannot_be_run_is_named_with_what_is_allowed() {
     for (from, to, said) in [
-        ("schema = 1", "schema = 3", "guest.toml:23: policy[1].map: is now"),
-        ("w3540", "pdp11", "guest.toml:4: machine.preset = \"pdp11\": allowed: "),
-        ("preset = \"w3540\"", "", "machine: give either preset or file"),
+        (
+            "schema = 1",
+            "schema = 3",
+            "guest.toml:23: policy[1].map: is now",
+        ),
+        (
+            "w3540",
+            "pdp11",
+            "guest.toml:4: machine.preset = \"pdp11\": allowed: ",
+        ),
+        (
+            "preset = \"w3540\"",
+            "",
+            "machine: give either preset or file",
+        ),
         ("24MiB", "24 pounds", "file[0].size = \"24 pounds\""),
         ("24MiB", "1B", "file[0].size = 1B: allowed: 4KiB or more"),
         ("name = \"text\"", "name = \"../text\"", "file[0].name"),
@@ -130,7 +151,11 @@ fn what_cannot_be_run_is_named_with_what_is_allowed() {
             "program: 2 targets; allowed: exactly one",
         ),
         ("\"mergesort\"", "\"./mergesort\"", "program[0].command"),
-        ("\"marks\"", "\"all\"", "guest.toml:12: program[0].measure = \"all\": allowed: \"second-run\", \"marks\""),
+        (
+            "\"marks\"",
+            "\"all\"",
+            "guest.toml:12: program[0].measure = \"all\": allowed: \"second-run\", \"marks\"",
+        ),
         (
             "role =",
             "measure = \"marks\"\nrole =",
@@ -143,7 +168,11 @@ fn what_cannot_be_run_is_named_with_what_is_allowed() {
             "policy[1].colors.grip: no program has this name: allowed: sort, grep",
         ),
         ("grep = \"0\"", "grep = \"$(reboot)\"", "policy[1].colors"),
-        ("module = \"piebald.ko\"", "", "policy[1].colors: allowed with a module only"),
+        (
+            "module = \"piebald.ko\"",
+            "",
+            "policy[1].colors: allowed with a module only",
+        ),
         ("map = [\"15\", \"16\"]", "", "policy[1]: needs color_map"),
         (
             "name = \"stock\"",
@@ -155,7 +184,11 @@ fn what_cannot_be_run_is_named_with_what_is_allowed() {
             "schema = 1\nrepetitions = 0",
             "repetitions = 0",
         ),
-        ("schema = 1", "schema = 1\ncolour = 0", "guest.toml:3: colour: unknown field"),
+        (
+            "schema = 1",
+            "schema = 1\ncolour = 0",
+            "guest.toml:3: colour: unknown field",
+        ),
         (
             "[[file]]",
             "[guest]\nmemory = \"3GiB\"\n[[file]]",
@@ -174,7 +207,9 @@ fn what_cannot_be_run_is_named_with_what_is_allowed() {
     ] {
         assert!(GOOD.contains(from), "{from}");
         let text = GOOD.replacen(from, to, 1);
-        let error = Scenario::parse(&text, Path::new("guest.toml")).expect_err(to).to_string();
+        let error = Scenario::parse(&text, Path::new("guest.toml"))
+            .expect_err(to)
+            .to_string();
         assert!(error.contains(said), "{from} -> {to}: {error}");
     }
 }

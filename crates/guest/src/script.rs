@@ -62,7 +62,11 @@ pub fn script(scenario: &Scenario, policy: &Policy, together: bool, repetition: 
     };
     // Once through, so that what they read lies in the page cache, in their colours.
     for program in &others {
-        let _ = writeln!(text, "{}; ended $? 104", launch(scenario, program, policy, "once"));
+        let _ = writeln!(
+            text,
+            "{}; ended $? 104",
+            launch(scenario, program, policy, "once")
+        );
     }
     for program in &others {
         let _ = writeln!(text, "{} &", launch(scenario, program, policy, "forever"));
@@ -73,7 +77,11 @@ pub fn script(scenario: &Scenario, policy: &Policy, together: bool, repetition: 
         Measure::SecondRun => "measured",
         Measure::Marks => "once",
     };
-    let _ = writeln!(text, "{}; ended $? 104", launch(scenario, target, policy, how));
+    let _ = writeln!(
+        text,
+        "{}; ended $? 104",
+        launch(scenario, target, policy, how)
+    );
     // One that is there no more is asked how it ended.
     text += "for each in $others; do\n";
     text += "kill \"$each\" || { wait \"$each\"; ended $? 103; exit 103; }\ndone\n";

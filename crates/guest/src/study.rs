@@ -73,7 +73,11 @@ pub fn run(scenario: &Scenario, tools: &Tools, hooks: &Hooks<'_>) -> Result<Stud
 fn run_with(scenario: &Scenario, hooks: &Hooks<'_>, boot: Boot<'_>) -> Result<Study, BootError> {
     let begun = Instant::now();
     let mut study = empty(scenario);
-    let mut all: Vec<Boots> = scenario.policies().iter().map(|_| Boots::default()).collect();
+    let mut all: Vec<Boots> = scenario
+        .policies()
+        .iter()
+        .map(|_| Boots::default())
+        .collect();
     let mut first_failure = None;
     let mut number = 0;
     let mut cpu_seconds = 0.0;
@@ -241,7 +245,11 @@ fn policy_result(scenario: &Scenario, policy: &Policy, boots: &Boots) -> PolicyR
                 "" => "",
                 _ => &format!("; colors: {colors}"),
             };
-            let zone = if srm(policy).is_some() { "; SRM-buffer" } else { "" };
+            let zone = if srm(policy).is_some() {
+                "; SRM-buffer"
+            } else {
+                ""
+            };
             format!("with the module{zone}{colors}")
         }
     };

@@ -99,7 +99,10 @@ fn figures_are_those_of_the_programs_own_processor() {
 fn every_policy_repetition_and_phase_is_a_boot() {
     let mut scenario = scenario();
     assert_eq!(boots(&scenario), 4);
-    scenario.experiment.policy.push(scenario.policies()[0].clone());
+    scenario
+        .experiment
+        .policy
+        .push(scenario.policies()[0].clone());
     assert_eq!(boots(&scenario), 8);
     scenario.experiment.program.truncate(1);
     assert_eq!(boots(&scenario), 4);

@@ -13,8 +13,8 @@ mod source;
 use std::path::{Path, PathBuf};
 
 use piebald_experiment::{
-    Advise, Alone, Document, Experiment, Frames, HostName, KeyPath, MemoryState, PolicyColors, Problem,
-    Refused, RegionRequest, Together,
+    Advise, Alone, Document, Experiment, Frames, HostName, KeyPath, MadeFile, MemoryState,
+    PolicyColors, Problem, Refused, RegionRequest, Together,
 };
 use piebald_report::Role;
 use piebald_sim::{
@@ -68,6 +68,8 @@ pub struct Scenario {
     pub advise: Option<Advise>,
     /// A disk and one memory for files and programs; `None` = neither disk nor reclaim.
     pub files: Option<Files>,
+    /// Files that commands read, made before they are recorded.
+    pub made: Vec<MadeFile>,
     /// Programs, in the file's order.
     pub programs: Vec<ProgramEntry>,
     /// Policies, in the file's order; at least one.
@@ -269,6 +271,7 @@ impl Scenario {
             }),
             advise: experiment.advise,
             files,
+            made: experiment.file,
             programs,
             policies,
             document,
