@@ -71,13 +71,22 @@ pub(crate) struct Sets {
 }
 
 impl Sets {
-    /// The points of a scenario file with these values.
-    pub(crate) fn points(&self, path: &Path, host: HostName) -> Result<Vec<Point>, Failure> {
-        let document = scenario::document(path).map_err(Failure::usage)?.on(host);
+    /// A scenario file with these values.
+    pub(crate) fn document(&self, path: &Path) -> Result<Document, Failure> {
+        let document = scenario::document(path).map_err(Failure::usage)?;
         let set = |document: Document, pair: &String| document.set(pair);
         let document = self.pairs.iter().try_fold(document, set);
-        let points = document.and_then(|document| document.points());
-        points.map_err(Failure::usage)
+        document.map_err(Failure::usage)
+    }
+
+    /// Its points for a host.
+    pub(crate) fn points(&self, path: &Path, host: HostName) -> Result<Vec<Point>, Failure> {
+        let document = self.document(path)?.on(host);
+        document.points().map_err(Failure::usage)
+    }
+
+    pub(crate) fn is_given(&self) -> bool {
+        !self.pairs.is_empty()
     }
 
     /// As they are given on a command line.

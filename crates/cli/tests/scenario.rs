@@ -63,7 +63,12 @@ fn axes_give_one_table_and_a_list_of_records() {
     for word in ["program.sort.builtin", "mergesort:64KiB", "scan:64KiB"] {
         assert!(table.contains(word), "{word}: {table}");
     }
-    for file in ["study.json", "study.csv", "point-1/report.html", "point-2/report.html"] {
+    for file in [
+        "study.json",
+        "study.csv",
+        "point-1/report.html",
+        "point-2/report.html",
+    ] {
         assert!(at.join("out").join(file).is_file(), "{file}");
     }
     let list = json(at, &["study", "s.toml", "-q", "--json"]);
@@ -74,7 +79,16 @@ fn axes_give_one_table_and_a_list_of_records() {
     fs::write(at.join("s.toml"), STUDY).expect("written");
     let single = json(at, &["study", "s.toml", "-q", "--json", "--set", pair]);
     assert_eq!(single["policies"], list[1]["policies"]);
-    let html = piebald(at, &["study", "s.toml", "--set", "sweep.seed=[1,2]", "--html=a.html"]);
+    let html = piebald(
+        at,
+        &[
+            "study",
+            "s.toml",
+            "--set",
+            "sweep.seed=[1,2]",
+            "--html=a.html",
+        ],
+    );
     assert_eq!(html.status.code(), Some(2), "{}", said(&html));
     assert!(!at.join("a.html").exists());
 }
@@ -113,4 +127,100 @@ fn an_upgrade_keeps_comments_and_is_made_once() {
     let refused = piebald(at, &["scenario", "upgrade", "s.toml", "wrong.toml"]);
     assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
     assert_eq!(read(), STUDY);
+}
+
+/// Requests on two devices, again and again.
+fn requests(folder: &Path) -> String {
+    let mut text = String::from("time,process,device,op,offset,size\n");
+    for i in 0..400u64 {
+        let (device, page) = (i % 2, i * 7 % 50);
+        text += &format!("{},1,{device},R,{},4096\n", i * 1000, page * 4096);
+    }
+    let path = folder.join("t.csv");
+    fs::write(&path, text).expect("written");
+    path.display().to_string()
+}
+
+/// The result of a replay without what differs between two runs.
+fn counted(mut replay: Value) -> Value {
+    for key in ["command", "host_seconds", "seconds", "cpu_seconds"] {
+        if let Some(value) = replay.get_mut(key) {
+            *value = Value::Null;
+        }
+    }
+    replay
+}
+
+#[test]
+fn a_replay_that_is_saved_runs_the_same() {
+    let folder = folder("");
+    let at = folder.path();
+    let trace = requests(at);
+    let columns = "time=1:us,process=2,device=3,op=4,offset=5:B,size=6:B,header=1";
+    let asked: Vec<Vec<&str>> = vec![
+        vec![
+            "--columns",
+            columns,
+            "--policy",
+            "lru,s3-fifo:rule=paper",
+            "--size",
+            "10%,64KiB",
+        ],
+        vec![
+            "--columns",
+            columns,
+            "--device",
+            "none",
+            "--warmup",
+            "20",
+            "--seed",
+            "7",
+        ],
+        vec![
+            "--columns",
+            columns,
+            "--pace",
+            "ordered",
+            "--layout",
+            "slots",
+            "--size",
+            "50%",
+        ],
+    ];
+    for options in asked {
+        let words = [&["replay", &trace][..], &options].concat();
+        let direct = json(at, &[&words[..], &["-q", "--json"]].concat());
+        run(at, &[&words[..], &["--save", "r.toml"]].concat());
+        let saved = json(at, &["replay", "r.toml", "-q", "--json"]);
+        assert_eq!(counted(saved), counted(direct), "{options:?}");
+    }
+    let refused = piebald(at, &["replay", "r.toml", "--policy", "lru"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        said(&refused).contains("--policy: r.toml says it; allowed: --set"),
+        "{}",
+        said(&refused)
+    );
+    let other = json(
+        at,
+        &[
+            "replay",
+            "r.toml",
+            "-q",
+            "--json",
+            "--set",
+            "sweep.\"memory.size\"=[\"20%\"]",
+        ],
+    );
+    assert!(other["policies"].is_array());
+    let wrong = piebald(at, &["replay", "r.toml", "--set", "program[0].pace=fast"]);
+    let error = "--set program[0].pace=fast: program[0].pace = \"fast\": allowed: ";
+    assert!(said(&wrong).contains(error), "{}", said(&wrong));
+    let study = piebald(at, &["study", "r.toml"]);
+    assert_eq!(study.status.code(), Some(2));
+    assert!(
+        said(&study).contains("program[0].requests: `piebald replay FILE` runs"),
+        "{}",
+        said(&study)
+    );
 }

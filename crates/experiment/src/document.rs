@@ -6,13 +6,14 @@ use std::{
 };
 
 use piebald_hw::nearest::{did_you_mean, hint_of};
+use serde::{Deserialize as _, de::IntoDeserializer as _};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
 };
 
 use crate::{
-    Experiment, HostName, KeyPath, Place, Problem, Refused, Words,
+    Experiment, HostName, KeyPath, Place, Problem, Refused, Whole, Words,
     hosts::not_of,
     merge::{Node, find, lay, shifted, step},
     problem::STDIN,
@@ -21,6 +22,8 @@ use crate::{
 
 /// Letters of a line that a message shows.
 const LONGEST_SHOWN: usize = 60;
+/// Versions of the layout.
+pub(crate) type Schema = Whole<1, 2>;
 /// The table of patches for hosts.
 const ON: &str = "on";
 /// The table of axes.
@@ -146,7 +149,8 @@ impl Document {
             let now = version::is_now(&path).filter(|_| message.starts_with("unknown field"));
             let message = now.unwrap_or_else(|| {
                 let hint = hint_of(&message);
-                message + &hint
+                let near = version::near(&path).filter(|_| hint.is_empty());
+                message + &near.unwrap_or(hint)
             });
             let problem = Problem::of_message(path, &message);
             match e.inner().span() {
@@ -156,7 +160,8 @@ impl Document {
                 _ => refuse(vec![problem]),
             }
         })?;
-        let mut problems = experiment.check();
+        let mut problems = needed(tables);
+        problems.extend(experiment.check());
         if let Some(host) = self.host {
             problems.extend(not_of(host, tables));
         }
@@ -172,9 +177,20 @@ impl Document {
         let mut root = DeTable::parse(&self.text).map_err(|e| self.no_toml(&e))?;
         let written = root.clone();
         let refuse = |problems| self.placed(written.get_ref(), false, problems);
-        if !root.get_ref().contains_key("schema") {
-            let missing = Problem::at(KeyPath::default(), "missing field `schema`");
-            return Err(refuse(vec![missing]));
+        // What the keys are depends on the version.
+        let number = root.get_ref().get("schema").cloned();
+        let number = number.map(|number| Schema::deserialize(number.into_deserializer()));
+        match number {
+            Some(Ok(_)) => {}
+            Some(Err(e)) => {
+                let says = one_line(e.message());
+                let wrong = Problem::of_message(KeyPath::of("schema"), &says);
+                return Err(refuse(vec![wrong]));
+            }
+            None => {
+                let missing = Problem::at(KeyPath::default(), "missing field `schema`");
+                return Err(refuse(vec![missing]));
+            }
         }
         let is_old = version::is_of_guests(root.get_ref(), self.host);
         if is_old {
@@ -335,6 +351,34 @@ impl Document {
     }
 }
 
+/// What all programs but requests need.
+fn needed(root: &DeTable<'_>) -> Vec<Problem> {
+    let programs = root
+        .get("program")
+        .and_then(|list| list.get_ref().as_array());
+    let programs = programs
+        .map(|list| list.as_ref())
+        .unwrap_or_default()
+        .iter();
+    let programs = programs.enumerate().filter_map(|(i, program)| {
+        let program = program.get_ref().as_table()?;
+        (!program.contains_key("requests")).then_some((i, program))
+    });
+    let mut problems = Vec::new();
+    let mut has_programs = false;
+    for (i, program) in programs {
+        has_programs = true;
+        if !program.contains_key("cores") {
+            let at = KeyPath::of("program").item(i);
+            problems.push(Problem::at(at, "missing field `cores`"));
+        }
+    }
+    if has_programs && !root.contains_key("machine") {
+        problems.push(Problem::at(KeyPath::default(), "missing field `machine`"));
+    }
+    problems
+}
+
 /// Where a key's value begins, or what is there of its path.
 fn offset_in(root: &DeTable<'_>, path: &KeyPath) -> usize {
     let mut parts = path.parts().iter();
@@ -360,6 +404,14 @@ fn parsed(text: &str, begins: usize) -> Node<'_> {
     let value = value.and_then(|table| table.into_inner().remove("v"));
     let value = value.unwrap_or(Spanned::new(0..0, DeValue::Boolean(false)));
     shifted(value, begins)
+}
+
+/// A value as a message shows it.
+pub(crate) fn shown(value: &Node<'_>) -> String {
+    match value.get_ref() {
+        DeValue::String(text) => format!("\"{text}\""),
+        _ => label(value),
+    }
 }
 
 /// A value of an axis, in few words.

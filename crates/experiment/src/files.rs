@@ -1,7 +1,8 @@
 //! The table `[files]`: a disk, and one memory for files and programs.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap, path::PathBuf};
 
+use piebald_hw::nearest::did_you_mean;
 use piebald_policy::srm;
 use piebald_units::Bytes;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -10,13 +11,16 @@ use serde::{
     de::{Error, Visitor},
 };
 
-use crate::{Text, problem::refused_value, value::described, words::words};
+use serde_untagged::UntaggedEnumVisitor;
+
+use crate::{KeyPath, Problem, Text, problem::refused_value, value::described, words::words};
 
 /// A disk, and one memory for files and programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Files {
-    /// The drive that files are on , one of docs/disks.md; the default is of the papers' time.
+    /// The drive that files are on, one of docs/disks.md; the default is of the papers' time.
+    /// Requests also take `"none"`, and a file that ends in .toml.
     pub device: String,
     /// Which page leaves memory, as `piebald replay --policy` spells it, without `min`.
     pub replace: String,
@@ -76,15 +80,91 @@ words! {
     }
 }
 
-words! {
-    /// Where files lie on a drive.
-    pub enum LayoutRule {
-        /// One after another from the drive's beginning.
-        Packed = "packed",
-        /// Each file in places of 1 MiB of its own, all over the drive.
-        Slots = "slots",
-        /// Page by page at random.
-        Scatter = "scatter",
+/// Where files lie on a drive.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LayoutRule {
+    /// One after another from the drive's beginning.
+    #[default]
+    Packed,
+    /// Each file in places of 1 MiB of its own, all over the drive.
+    Slots,
+    /// Page by page at random.
+    Scatter,
+    /// As requests say it; else files one after another, and blocks without address scattered.
+    Auto,
+    /// In the order of their first use.
+    FirstTouch,
+    /// As a file says it: lines PATH PAGE PAGE_ON_DISK PAGES.
+    File(PathBuf),
+}
+
+/// Words of [`LayoutRule`].
+const LAYOUTS: [(&str, LayoutRule); 5] = [
+    ("packed", LayoutRule::Packed),
+    ("slots", LayoutRule::Slots),
+    ("scatter", LayoutRule::Scatter),
+    ("auto", LayoutRule::Auto),
+    ("first-touch", LayoutRule::FirstTouch),
+];
+
+/// What it may be: in a study, and for requests.
+const LAYOUT: &str = "\"packed\", \"slots\", \"scatter\"";
+const LAYOUT_ALL: &str = "\"packed\" (one after another from the drive's beginning), \"slots\" (each in \
+                          places of 1 MiB of its own, all over the drive), \"scatter\" (page by page \
+                          at random); for requests also \"auto\" (as they say it), \"first-touch\" (in \
+                          the order of first use), or { file = \"x.layout\" }";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LayoutFile {
+    file: PathBuf,
+}
+
+impl<'de> Deserialize<'de> for LayoutRule {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        UntaggedEnumVisitor::new()
+            .expecting(LAYOUT)
+            .string(|text| {
+                let found = LAYOUTS.iter().find(|(word, _)| *word == text);
+                let near = did_you_mean(text, LAYOUTS.iter().map(|(word, _)| *word));
+                let refuse = || refused_value(format!("\"{text}\""), format!("{LAYOUT}{near}"));
+                found.map(|(_, rule)| rule.clone()).ok_or_else(refuse)
+            })
+            .map(|map| Ok(Self::File(map.deserialize::<LayoutFile>()?.file)))
+            .deserialize(from)
+    }
+}
+
+impl Serialize for LayoutRule {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        if let Self::File(file) = self {
+            return [("file", file)]
+                .into_iter()
+                .collect::<BTreeMap<_, _>>()
+                .serialize(to);
+        }
+        let found = LAYOUTS.iter().find(|(_, rule)| rule == self);
+        to.serialize_str(found.map_or("packed", |(word, _)| word))
+    }
+}
+
+described!(() LayoutRule, "string", LAYOUT_ALL);
+
+impl Files {
+    /// What only requests have.
+    pub(crate) fn check(&self, problems: &mut Vec<Problem>) {
+        let path = KeyPath::of("files").key("layout");
+        let value = match &self.layout {
+            LayoutRule::Packed | LayoutRule::Slots | LayoutRule::Scatter => return,
+            LayoutRule::Auto => "\"auto\"".to_owned(),
+            LayoutRule::FirstTouch => "\"first-touch\"".to_owned(),
+            LayoutRule::File(file) => format!("{{ file = {file:?} }}"),
+        };
+        problems.push(Problem::refuse(
+            path,
+            value,
+            format!("{LAYOUT}; others for requests only"),
+        ));
     }
 }
 

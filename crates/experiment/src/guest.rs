@@ -6,7 +6,7 @@ use piebald_units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{KeyPath, Problem, Text, Whole, words::words};
+use crate::{KeyPath, MemorySize, Problem, Text, Whole, words::words};
 
 /// Most bytes of all made files, and of the disk that programs write to.
 const MAX_FILES: u64 = 1 << 30;
@@ -20,11 +20,12 @@ pub const SCRATCH: &str = "/scratch/";
 const TREES: [&str; 3] = ["/usr/share/", "/opt/", "/srv/"];
 
 /// The memory that a kernel has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Memory {
-    /// Its size: from 256MiB, in whole MiB. Default: `"1GiB"`.
-    pub size: Option<Text<Bytes>>,
+    /// Its size: in a guest from 256MiB, in whole MiB, by default `"1GiB"`; for requests any, or a
+    /// share of the footprint. Modelled programs have the machine's memory.
+    pub size: Option<Text<MemorySize>>,
 }
 
 /// How a guest is booted.

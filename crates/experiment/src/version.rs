@@ -3,6 +3,7 @@
 //! A file of guests, schema 1, had keys of its own. It is changed in memory before it is read,
 //! by the same [`edits`] that `piebald scenario upgrade` makes in the file.
 
+use piebald_hw::nearest::did_you_mean;
 use piebald_units::ColorAsk;
 use toml::{
     Spanned,
@@ -11,6 +12,7 @@ use toml::{
 
 use crate::{
     HostName, KeyPath, Part, Problem,
+    document::shown,
     merge::{find, lay},
 };
 
@@ -47,6 +49,15 @@ pub(crate) fn is_now(path: &KeyPath) -> Option<String> {
     Some(format!(
         "is now {now}, as in {example}; `piebald scenario upgrade FILE` rewrites a file of schema 1"
     ))
+}
+
+/// An earlier key that an unknown one is like, to end a message with.
+pub(crate) fn near(path: &KeyPath) -> Option<String> {
+    let pattern = path.pattern();
+    let (above, name) = pattern.rsplit_once('.')?;
+    let old = MOVED.iter().filter_map(|(old, ..)| old.rsplit_once('.'));
+    let here = old.filter(|(of, _)| *of == above).map(|(_, old)| old);
+    Some(did_you_mean(name, here)).filter(|near| !near.is_empty())
 }
 
 /// The key that an older file has for this one.
@@ -89,7 +100,11 @@ pub(crate) fn is_first(root: &DeTable<'_>) -> bool {
 /// them `cores`.
 pub(crate) fn is_of_guests(root: &DeTable<'_>, host: Option<HostName>) -> bool {
     let programs = tables(root, "program");
-    let has = |key: &str| programs.iter().any(|(_, program)| program.contains_key(key));
+    let has = |key: &str| {
+        programs
+            .iter()
+            .any(|(_, program)| program.contains_key(key))
+    };
     is_first(root) && (has("vcpu") || host == Some(HostName::Guest) && !has("cores"))
 }
 
@@ -214,10 +229,15 @@ pub(crate) fn edits(root: &DeTable<'_>) -> Result<Vec<Edit>, Vec<Problem>> {
                 let word = Some(New::Text(word.to_owned()));
                 edits.push(Edit::new(Some(at.clone()), Some(at), word));
             }
-            None => problems.push(Problem::at(at, "allowed: true, false")),
+            None => problems.push(Problem::refuse(at, shown(alone), "true, false")),
         }
     }
-    new_keys(root, &KeyPath::default(), &["memory", "sweep", "on"], &mut problems);
+    new_keys(
+        root,
+        &KeyPath::default(),
+        &["memory", "sweep", "on"],
+        &mut problems,
+    );
     let memory = KeyPath::of("guest").key("memory");
     if find(root, &memory).is_some() {
         let to = KeyPath::of("memory").key("size");
@@ -281,7 +301,7 @@ fn of_program(
             let text = Some(New::Text(vcpu.to_string()));
             edits.push(Edit::new(Some(path), Some(at.key("cores")), text));
         }
-        None => problems.push(Problem::at(path, "allowed: a whole number from 0")),
+        None => problems.push(Problem::refuse(path, shown(vcpu), "a whole number from 0")),
     }
 }
 
@@ -335,11 +355,12 @@ fn of_zone(
     edits: &mut Vec<Edit>,
     problems: &mut Vec<Problem>,
 ) -> bool {
-    let srm = table.get("srm").map(|srm| srm.get_ref().as_bool());
-    if srm == Some(None) {
-        problems.push(Problem::at(at.key("srm"), "allowed: true, false"));
+    let srm = table.get("srm");
+    let is_srm = srm.and_then(|srm| srm.get_ref().as_bool());
+    if let (Some(srm), None) = (srm, is_srm) {
+        problems.push(Problem::refuse(at.key("srm"), shown(srm), "true, false"));
     }
-    let is_srm = srm.flatten().unwrap_or(false);
+    let is_srm = is_srm.unwrap_or(false);
     if is_srm && !table.contains_key("module") {
         problems.push(Problem::refuse(
             at.key("srm"),
@@ -352,8 +373,8 @@ fn of_zone(
         Some(given) => {
             let pages = number(given.get_ref(), 1..=MAX_THRESHOLD).filter(|_| is_srm);
             if pages.is_none() {
-                let says = format!("allowed: 1 to {MAX_THRESHOLD} pages, with srm = true only");
-                problems.push(Problem::at(at.key("threshold"), says));
+                let allowed = format!("1 to {MAX_THRESHOLD} pages, with srm = true only");
+                problems.push(Problem::refuse(at.key("threshold"), shown(given), allowed));
             }
             let text = format!("srm:threshold={}", pages.unwrap_or(1));
             (at.key("threshold"), text)

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use piebald_experiment::{
-    Alone, Binding, Document, Experiment, Frames, HostName, KeyPath, Measure, Policy, PolicyColors,
-    Problem, Program, Refused, Role, SrmOptions, Text, Words, Zone, is_command,
+    Alone, Binding, Document, Experiment, Frames, HostName, KeyPath, Measure, MemorySize, Policy,
+    PolicyColors, Problem, Program, Refused, Role, SrmOptions, Text, Words, Zone, is_command,
 };
 use piebald_hw::spec::MachineSpec;
 use piebald_qemu::system::MAX_MEMORY;
+use piebald_units::Bytes;
 
 /// Most virtual processors.
 const MAX_VCPUS: u16 = 16;
@@ -126,8 +127,10 @@ impl Scenario {
 
     /// Bytes of the guest's memory.
     pub fn memory(&self) -> u64 {
-        let size = self.experiment.memory.size;
-        size.map_or(MEMORY, |Text(size)| size.0)
+        match self.experiment.memory.size {
+            Some(Text(MemorySize::Bytes(size))) => size.0,
+            Some(Text(MemorySize::Share(_))) | None => MEMORY,
+        }
     }
 
     /// The guest's virtual processors.
@@ -205,9 +208,9 @@ impl Scenario {
             problems.push(Problem::refuse(alone, "\"all\"", "\"targets\", \"none\""));
         }
         let most = MAX_MEMORY.min(self.machine.memory.size.0);
-        if let Some(Text(size)) = experiment.memory.size
-            && !((MIN_MEMORY..=most).contains(&size.0) && size.0.is_multiple_of(1 << 20))
-        {
+        let size = experiment.memory.size.map(|Text(size)| size);
+        let size = size.unwrap_or(MemorySize::Bytes(Bytes(MEMORY)));
+        if !is_memory(size, most) {
             let allowed = format!("256MiB to {}MiB, in whole MiB", most >> 20);
             let path = KeyPath::of("memory").key("size");
             problems.push(Problem::refuse(path, size, allowed));
@@ -289,6 +292,14 @@ impl Scenario {
         };
         problems.push(Problem::at(at.clone(), missing));
     }
+}
+
+/// May a guest have this memory?
+fn is_memory(size: MemorySize, most: u64) -> bool {
+    let MemorySize::Bytes(size) = size else {
+        return false;
+    };
+    (MIN_MEMORY..=most).contains(&size.0) && size.0.is_multiple_of(1 << 20)
 }
 
 /// The virtual processor that a program runs on.

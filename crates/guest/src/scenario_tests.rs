@@ -125,7 +125,7 @@ fn what_cannot_be_run_is_named_with_what_is_allowed() {
         (
             "schema = 1",
             "schema = 3",
-            "guest.toml:23: policy[1].map: is now",
+            "guest.toml:2: schema = 3: allowed: 1 to 2",
         ),
         (
             "w3540",

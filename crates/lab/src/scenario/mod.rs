@@ -216,6 +216,17 @@ impl Scenario {
     pub fn of(document: Document) -> Result<Self, Refused> {
         let document = document.on(HostName::Model);
         let experiment = document.experiment()?;
+        if let Some(i) = experiment.program.iter().position(|p| p.requests.is_some()) {
+            let path = KeyPath::of("program").item(i).key("requests");
+            let says = "`piebald replay FILE` runs requests";
+            return Err(document.refuse(vec![Problem::at(path, says)]));
+        }
+        if experiment.memory.size.is_some() {
+            let path = KeyPath::of("memory").key("size");
+            let says = "modelled programs have the machine's memory; allowed: machine.memory, or in a \
+                        table [on.guest]";
+            return Err(document.refuse(vec![Problem::at(path, says)]));
+        }
         let machine = experiment
             .machine
             .build(document.folder(), &KeyPath::of("machine"));

@@ -4,10 +4,9 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
+use piebald_experiment::NotMemory;
 use piebald_lab::Hooks as StudyHooks;
-use piebald_lab::replay::{
-    DeviceChoice, InputSetup, LayoutChoice, Pace, ReplayRequest, SizeError, replay,
-};
+use piebald_lab::replay::{DeviceChoice, InputSetup, LayoutChoice, Pace, ReplayRequest, replay};
 use piebald_lab::rooms::os_model::replace::SpecError;
 use piebald_report::{Replay, ReplayRun, Sample};
 
@@ -173,7 +172,7 @@ impl Bench<'_> {
             policies: policies.map_err(|e: SpecError| e.to_string())?,
             object_policies: Vec::new(),
             ignore_sizes: false,
-            sizes: sizes.map_err(|e: SizeError| e.to_string())?,
+            sizes: sizes.map_err(|e: NotMemory| e.to_string())?,
             device: DeviceChoice::Preset(DEVICE.to_owned()),
             readahead: "2.6.11".to_owned(),
             scheduler: "deadline-2.6.11".to_owned(),
