@@ -44,19 +44,14 @@ say "$module"
 
 mkdir -p "$out"
 # Scenarios name the module where it is built unless CARGO_TARGET_DIR says otherwise.
+set --
 if [ "$CARGO_TARGET_DIR" != "$root/target" ]; then
-    while IFS= read -r line; do
-        case $line in
-            module\ =*) printf 'module = "%s"\n' "$module" ;;
-            *) printf '%s\n' "$line" ;;
-        esac
-    done <"$scenario" >"$out/scenario.toml"
-    scenario=out/demo-guest/scenario.toml
+    set -- --set "guest.module=$module"
 fi
 
 step "booting it four times: $scenario"
-printf '$ piebald guest run %s --output out/demo-guest/report\n' "$scenario"
-"$piebald" guest run "$scenario" --output "$out/report" || fail "the guests gave no results"
+printf '$ piebald guest run %s --output out/demo-guest/report\n' "$scenario${*:+ $*}"
+"$piebald" guest run "$scenario" "$@" --output "$out/report" || fail "the guests gave no results"
 report=$out/report/report.html
 [ -s "$report" ] || fail "$report: no report was written"
 

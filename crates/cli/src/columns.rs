@@ -3,6 +3,23 @@
 use piebald_hw::nearest::did_you_mean;
 use piebald_trace::block::{Columns, ColumnsError, FIELDS};
 
+/// Columns, and the text that gave them.
+#[derive(Clone, Debug)]
+pub(crate) struct Given {
+    pub text: String,
+    pub columns: Columns,
+}
+
+/// Reads a list of columns and keeps its text.
+///
+/// # Errors
+/// As [`parse`].
+pub(crate) fn given(list: &str) -> Result<Given, String> {
+    let columns = parse(list)?;
+    let text = list.to_owned();
+    Ok(Given { text, columns })
+}
+
 /// Reads a list of columns.
 ///
 /// # Errors

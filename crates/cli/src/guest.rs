@@ -1,12 +1,20 @@
 //! `piebald guest`: a stock kernel under QEMU with the machine model attached.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::atomic::Ordering::Relaxed,
+};
 
+use piebald_experiment::{HostName, Whole};
 use piebald_guest::{BootError, Finding, Hooks, Scenario, Tools, boots, check, run as run_guests};
 use piebald_lab::machine_lines;
 use serde_json::json;
 
-use crate::{failure::Failure, json::Json, outputs::Outputs, running};
+use crate::{failure::Failure, json::Json, outputs::Outputs, running, study::Sets};
+
+/// Most boots of a policy and phase.
+const MAX_REPETITIONS: u32 = 100;
 
 /// Arguments of `piebald guest`.
 #[derive(clap::Args)]
@@ -34,6 +42,8 @@ struct RunArgs {
     /// Scenario file (TOML)
     scenario: PathBuf,
     #[command(flatten)]
+    sets: Sets,
+    #[command(flatten)]
     outputs: Outputs,
     /// Boots of each policy and phase, instead of the scenario's number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -53,29 +63,89 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
 }
 
+/// What `guest run` and `study --host guest` are asked.
+pub(crate) struct Request<'a> {
+    pub scenario: &'a Path,
+    pub sets: &'a Sets,
+    pub outputs: &'a Outputs,
+    pub repetitions: Option<u32>,
+    pub seed: Option<u64>,
+    pub plugin: Option<&'a Path>,
+    pub quiet: bool,
+    /// How the command line begins.
+    pub verb: &'static str,
+}
+
 fn study(args: &RunArgs) -> Result<ExitCode, Failure> {
-    let mut scenario = Scenario::read(&args.scenario).map_err(Failure::usage)?;
-    if let Some(repetitions) = args.repetitions {
-        scenario.repetitions = repetitions;
-    }
-    args.outputs.check()?;
-    let stop = running::stop_flag()?;
-    let tools = Tools::prepare(&scenario, args.plugin.as_deref()).map_err(failure)?;
-    let all = boots(&scenario);
-    let progress = |number: u32, what: &str| {
-        if !args.quiet {
-            eprintln!("piebald: guest {} of {all}: {what}", number + 1);
+    run_file(&Request {
+        scenario: &args.scenario,
+        sets: &args.sets,
+        outputs: &args.outputs,
+        repetitions: args.repetitions,
+        seed: None,
+        plugin: args.plugin.as_deref(),
+        quiet: args.quiet,
+        verb: "guest run",
+    })
+}
+
+/// Runs a scenario in guests, at all points of its axes.
+pub(crate) fn run_file(asked: &Request<'_>) -> Result<ExitCode, Failure> {
+    let points = asked.sets.points(asked.scenario, HostName::Guest)?;
+    // All of them are read before any is run.
+    let mut scenarios = Vec::new();
+    for point in points {
+        let mut scenario = Scenario::of(point.document).map_err(Failure::usage)?;
+        if let Some(repetitions) = asked.repetitions {
+            let range = 1..=MAX_REPETITIONS;
+            if !range.contains(&repetitions) {
+                let allowed = format!("allowed: 1 to {MAX_REPETITIONS} in a guest");
+                return Err(Failure::usage(format!(
+                    "--repetitions {repetitions}: {allowed}"
+                )));
+            }
+            scenario.experiment.repetitions = Whole::new(repetitions.into());
         }
-    };
-    let hooks = Hooks {
-        stop: Some(&stop),
-        progress: Some(&progress),
-    };
-    let mut study = run_guests(&scenario, &tools, &hooks).map_err(failure)?;
-    study.machine.lines = machine_lines(&scenario.machine);
-    study.command = Some(format!("piebald guest run {}", args.scenario.display()));
-    args.outputs.show(&study)?;
-    Ok(running::ended(study.complete))
+        if let Some(seed) = asked.seed {
+            let most = i64::MAX as u64;
+            if seed > most {
+                return Err(Failure::usage(format!(
+                    "--seed {seed}: allowed: 0 to {most}"
+                )));
+            }
+            scenario.experiment.seed = Whole::new(seed);
+        }
+        scenarios.push((point.axes, scenario));
+    }
+    asked.outputs.check(scenarios.len())?;
+    let stop = running::stop_flag()?;
+    let mut studies = Vec::new();
+    for (axes, scenario) in &scenarios {
+        let tools = Tools::prepare(scenario, asked.plugin).map_err(failure)?;
+        let all = boots(scenario);
+        let progress = |number: u32, what: &str| {
+            if !asked.quiet {
+                eprintln!("piebald: guest {} of {all}: {what}", number + 1);
+            }
+        };
+        let hooks = Hooks {
+            stop: Some(&stop),
+            progress: Some(&progress),
+        };
+        let mut study = run_guests(scenario, &tools, &hooks).map_err(failure)?;
+        study.machine.lines = machine_lines(&scenario.machine);
+        let file = asked.scenario.display();
+        let (verb, sets) = (asked.verb, asked.sets.words());
+        study.command = Some(format!("piebald {verb} {file}{sets}"));
+        study.axes = axes.iter().cloned().collect();
+        studies.push(study);
+        if stop.load(Relaxed) {
+            break;
+        }
+    }
+    asked.outputs.show(&studies)?;
+    let all = studies.len() == scenarios.len() && studies.iter().all(|study| study.complete);
+    Ok(running::ended(all))
 }
 
 fn failure(error: BootError) -> Failure {

@@ -14,6 +14,7 @@ mod keys;
 mod live;
 mod load;
 mod machine;
+mod made;
 mod outputs;
 mod plugin;
 mod probe;
@@ -26,6 +27,7 @@ mod replay;
 mod reproduce;
 mod run;
 mod running;
+mod scenario;
 mod shell;
 mod status;
 mod store;
@@ -87,6 +89,8 @@ enum Verb {
     Keys(keys::Args),
     /// Show what the store of outcomes holds, or make room in it
     Store(store::Args),
+    /// Rewrite scenario files of earlier versions
+    Scenario(scenario::Args),
     /// Print what a shell needs to complete this command's verbs and options
     Completions(shell::CompletionsArgs),
     /// Write manual pages to a folder
@@ -120,6 +124,7 @@ fn run(verb: &Verb) -> Result<ExitCode, Failure> {
         Verb::Trace(args) => trace::run(args),
         Verb::Keys(args) => keys::run(args),
         Verb::Store(args) => store::run(args),
+        Verb::Scenario(args) => scenario::run(args),
         Verb::Completions(args) => shell::completions(args),
         Verb::Man(args) => shell::man(args),
     }

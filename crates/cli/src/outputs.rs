@@ -6,7 +6,8 @@ use std::{
 };
 
 use piebald_report::{
-    Study, TableStyle, check_folder, to_csv, to_html, to_json, to_table, write_atomically,
+    Study, TableStyle, check_folder, sweep_to_csv, sweep_to_json, sweep_to_table, to_csv, to_html,
+    to_json, to_table, write_atomically,
 };
 
 use crate::{
@@ -34,37 +35,63 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// Looks whether there is a place for the files asked for.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
+    /// Can so many studies be written as asked, and is there a place for them?
+    pub(crate) fn check(&self, studies: usize) -> Result<(), Failure> {
+        if self.html.is_some() && studies > 1 {
+            return Err(Failure::usage(
+                "--html: a report is of one study, and the scenario has a sweep; allowed: \
+                 --output, which writes a report of each point, --json and --csv",
+            ));
+        }
         check(self.output.as_deref(), self.html.as_deref())
     }
 
     /// Prints the table, unless a machine-readable form goes to standard output, and
-    /// writes the files asked for.
-    pub(crate) fn show(&self, study: &Study) -> Result<(), Failure> {
-        let json = to_json(study).map_err(Failure::failed)?;
-        let csv = to_csv(study).map_err(Failure::failed)?;
-        let html = to_html(study).map_err(Failure::failed)?;
+    /// writes the files asked for; of the points of a sweep one table, one list, and a folder for
+    /// each report.
+    pub(crate) fn show(&self, studies: &[Study]) -> Result<(), Failure> {
+        let single = match studies {
+            [study] if study.axes.is_empty() => Some(study),
+            _ => None,
+        };
+        let (json, csv) = match single {
+            Some(study) => (to_json(study), to_csv(study)),
+            None => (sweep_to_json(studies), sweep_to_csv(studies)),
+        };
+        let (json, csv) = (
+            json.map_err(Failure::failed)?,
+            csv.map_err(Failure::failed)?,
+        );
+        let pages: Result<Vec<String>, _> = studies.iter().map(to_html).collect();
+        let pages = pages.map_err(Failure::failed)?;
         let mut outputs: Vec<(PathBuf, &str)> = Vec::new();
-        let (csv_path, html_path) = (self.csv.as_deref(), self.html.as_deref());
-        for (path, text) in [
-            (self.json.path(), &json),
-            (csv_path, &csv),
-            (html_path, &html),
-        ] {
+        let html_path = self.html.as_deref();
+        for (path, text) in [(self.json.path(), &json), (self.csv.as_deref(), &csv)]
+            .into_iter()
+            .chain(pages.iter().map(|page| (html_path, page)))
+        {
             outputs.extend(path.map(|p| (p.to_owned(), text.as_str())));
         }
+        let mut folders: Vec<PathBuf> = self.output.iter().cloned().collect();
         if let Some(folder) = &self.output {
-            for (name, text) in [
-                ("report.html", &html),
-                ("study.json", &json),
-                ("study.csv", &csv),
-            ] {
-                outputs.push((folder.join(name), text));
+            outputs.push((folder.join("study.json"), &json));
+            outputs.push((folder.join("study.csv"), &csv));
+            for (number, page) in pages.iter().enumerate() {
+                let at = match single {
+                    Some(_) => folder.clone(),
+                    None => folder.join(format!("point-{}", number + 1)),
+                };
+                folders.push(at.clone());
+                outputs.push((at.join("report.html"), page));
             }
         }
-        write(self.output.as_deref(), &outputs, || {
-            to_table(study, &table_style())
+        let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
+        write(&folders, &outputs, || {
+            let style = table_style();
+            match single {
+                Some(study) => to_table(study, &style),
+                None => sweep_to_table(studies, &style),
+            }
         })
     }
 }
@@ -88,10 +115,10 @@ pub(crate) fn check(folder: Option<&Path>, html: Option<&Path>) -> Result<(), Fa
     html.map_or(Ok(()), |html| check_output("--html", html))
 }
 
-/// Makes the folder, prints what goes to standard output (the table, if nothing else does), and
+/// Makes the folders, prints what goes to standard output (the table, if nothing else does), and
 /// writes the files. All are tried, whichever fails.
 pub(crate) fn write(
-    folder: Option<&Path>,
+    folders: &[&Path],
     outputs: &[(PathBuf, &str)],
     table: impl FnOnce() -> String,
 ) -> Result<(), Failure> {
@@ -100,11 +127,10 @@ pub(crate) fn write(
         true => print(&table()),
         false => printed.iter().try_for_each(|(_, text)| print(text)),
     };
-    let made = match folder {
-        None => Ok(()),
-        Some(folder) => std::fs::create_dir_all(folder)
-            .map_err(|e| Failure::failed(format!("{}: {e}", folder.display()))),
-    };
+    let made = folders.iter().try_for_each(|folder| {
+        std::fs::create_dir_all(folder)
+            .map_err(|e| Failure::failed(format!("{}: {e}", folder.display())))
+    });
     files
         .iter()
         .map(|(path, text)| write_atomically(path, text.as_bytes()).map_err(Failure::failed))

@@ -10,39 +10,37 @@ use piebald_lab::{
     Hooks,
     replay::{
         Align, CurveRequest, DeviceChoice, Excerpt, InputSetup, LayoutChoice, MIN, MemorySize,
-        OBJECT_POLICIES, Pace, ReplayRequest, Start, replay,
+        OBJECT_POLICIES, POLICIES, Pace, ReplayRequest, SIZES, Start, USUAL_FOR_OBJECTS, asked,
+        is_replay, replay,
     },
     rooms::{
         os_model::replace::{PolicySpec, registry},
         trace::{
-            block::{Columns, Options, PageShift},
+            block::{Options, PageShift},
             recording::is_recording,
         },
     },
 };
 use piebald_report::{
     Replay, replay_curves_to_csv, replay_sequences_to_csv, replay_to_csv, replay_to_html,
-    replay_to_json, replay_to_table,
+    replay_to_json, replay_to_table, write_atomically,
 };
 
+use piebald_lab::scenario::is_scenario;
 use piebald_units::{Bytes, Count};
+use toml::{Table, Value};
 
 use crate::{
     columns,
-    failure::Failure,
+    failure::{Failure, print},
     json::{Json, STDOUT},
     outputs::{self, table_style},
     progress, running,
+    study::Sets,
     trace::refuse_scenario,
     trace_formats::named_block,
 };
 
-/// Policies that are replayed unless others are named.
-const POLICIES: [&str; 5] = ["clock", "dulo", "arc", "s3-fifo", "lirs"];
-/// Policies for objects of different sizes, likewise.
-const USUAL_FOR_OBJECTS: [&str; 5] = ["lru", "fifo", "clock", "s3-fifo", "sieve"];
-/// Sizes that are replayed unless others are given.
-const SIZES: [&str; 5] = ["1%", "2%", "5%", "10%", "25%"];
 /// The disk below unless another is named.
 const DEVICE: &str = "sata-7200";
 /// Extension of device files.
@@ -52,7 +50,8 @@ const DEVICE_FILE: &str = "toml";
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Block or file traces, plain or packed by gzip, bzip2, xz or zstd; several are
-    /// replayed together; - is standard input
+    /// replayed together; - is standard input. Or a scenario file (TOML) with requests, which
+    /// says the rest
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
     /// Format of the traces, instead of finding out from their content
@@ -60,8 +59,8 @@ pub(crate) struct Args {
     format: Option<String>,
     /// What is in the columns of texts of other forms (docs/replay.md), such as
     /// time=1:us,op=2,offset=3:B,size=4:B
-    #[arg(long, value_name = "LIST", value_parser = columns::parse, conflicts_with = "format")]
-    columns: Option<Columns>,
+    #[arg(long, value_name = "LIST", value_parser = columns::given, conflicts_with = "format")]
+    columns: Option<columns::Given>,
     /// Leave out wrong records and count them, instead of ending with the first
     #[arg(long)]
     lenient: bool,
@@ -79,33 +78,34 @@ pub(crate) struct Args {
     /// [default: sata-7200; none with --readahead none]
     #[arg(long, value_name = "NAME|FILE")]
     device: Option<String>,
-    /// Readahead: none, 2.4, 2.6.11, 2.6.30 or 6.x (versions of Linux)
-    #[arg(long, value_name = "NAME", default_value = "6.x")]
-    readahead: String,
+    /// Readahead: none, 2.4, 2.6.11, 2.6.30 or 6.x (versions of Linux) [default: 6.x]
+    #[arg(long, value_name = "NAME")]
+    readahead: Option<String>,
     /// I/O scheduler: noop, deadline-2.6.11, anticipatory, deadline or mq-deadline
-    #[arg(long, value_name = "NAME", default_value = "mq-deadline")]
-    scheduler: String,
+    /// [default: mq-deadline]
+    #[arg(long, value_name = "NAME")]
+    scheduler: Option<String>,
     /// Where pages lie on the disk, where the traces do not say it: packed, slots, inodes,
     /// scatter, first-touch, or a file with lines PATH PAGE PAGE_ON_DISK PAGES [default: files
     /// packed, blocks without address scattered]
     #[arg(long, value_name = "RULE|FILE")]
     layout: Option<String>,
-    /// How the times of several traces belong together
-    #[arg(long, value_enum, default_value_t = AlignName::Stamps)]
-    align: AlignName,
+    /// How the times of several traces belong together [default: stamps]
+    #[arg(long, value_enum)]
+    align: Option<AlignName>,
     /// Are objects of one name the same in several traces of one format? [default: same where the
     /// traces are merged by their stamps, else apart]
     #[arg(long, value_enum)]
     objects: Option<ObjectsName>,
-    /// When requests are made
-    #[arg(long, value_enum, default_value_t = PaceName::Serial)]
-    pace: PaceName,
-    /// Bytes of a page (with a device: 4KiB)
-    #[arg(long, value_name = "SIZE", default_value = "4KiB")]
-    page: Bytes,
-    /// References before counting begins
-    #[arg(long, value_name = "REFS", default_value = "0")]
-    warmup: Count,
+    /// When requests are made [default: serial]
+    #[arg(long, value_enum)]
+    pace: Option<PaceName>,
+    /// Bytes of a page (with a device: 4KiB) [default: 4KiB]
+    #[arg(long, value_name = "SIZE")]
+    page: Option<Bytes>,
+    /// References before counting begins [default: 0]
+    #[arg(long, value_name = "REFS")]
+    warmup: Option<Count>,
     /// Let each object take a page although a trace says different sizes
     #[arg(long)]
     ignore_sizes: bool,
@@ -117,9 +117,15 @@ pub(crate) struct Args {
     /// [default: by the number of pages]
     #[arg(long, value_name = "SHARE", requires = "mrc")]
     mrc_rate: Option<f64>,
-    /// Seed of all draws
-    #[arg(long, default_value_t = 42)]
-    seed: u64,
+    /// Seed of all draws [default: 42]
+    #[arg(long)]
+    seed: Option<u64>,
+    #[command(flatten)]
+    sets: Sets,
+    /// Run nothing, but write what the command line asks for as a scenario file, which
+    /// `piebald replay FILE` runs
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
     /// Write report.html, replay.json, replay.csv, sequences.csv and, with --mrc, curves.csv to
     /// this folder
     #[arg(short, long, value_name = "DIR")]
@@ -175,8 +181,24 @@ enum PaceName {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    args.traces.iter().try_for_each(|path| is_a_trace(path))?;
-    let request = request(args)?;
+    let request = match of_file(args)? {
+        Some(request) => request,
+        None => {
+            args.traces.iter().try_for_each(|path| is_a_trace(path))?;
+            if args.sets.is_given() {
+                let says = "--set: for a scenario file; allowed for traces: the other options";
+                return Err(Failure::usage(says));
+            }
+            request(args)?
+        }
+    };
+    if let Some(path) = &args.save {
+        let text = saved(args, &request)?;
+        write_atomically(path, text.as_bytes()).map_err(Failure::failed)?;
+        let path = path.display();
+        print(&format!("{path}: `piebald replay {path}` runs it\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     outputs::check(args.output.as_deref(), args.html.as_deref())?;
     running::threads(args.threads)?;
     let stop = running::stop_flag()?;
@@ -199,6 +221,148 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     replay.command = Some(command());
     show(args, &replay)?;
     Ok(running::ended(replay.complete))
+}
+
+/// The replay that a scenario file asks for, if one is given.
+fn of_file(args: &Args) -> Result<Option<ReplayRequest>, Failure> {
+    let [path] = &args.traces[..] else {
+        return Ok(None);
+    };
+    if !is_scenario(path) {
+        return Ok(None);
+    }
+    let document = args.sets.document(path)?;
+    let point = document.points().map_err(Failure::usage)?;
+    let first = point.first().map(|point| point.document.experiment());
+    let first = first.transpose().map_err(Failure::usage)?;
+    if !first.is_some_and(|experiment| is_replay(&experiment)) {
+        // It says what runs it.
+        return Ok(None);
+    }
+    let others = [
+        ("--format", args.format.is_some()),
+        ("--columns", args.columns.is_some()),
+        ("--lenient", args.lenient),
+        ("--policy", args.policy.is_some()),
+        ("--size", args.size.is_some()),
+        ("--device", args.device.is_some()),
+        ("--readahead", args.readahead.is_some()),
+        ("--scheduler", args.scheduler.is_some()),
+        ("--layout", args.layout.is_some()),
+        ("--align", args.align.is_some()),
+        ("--objects", args.objects.is_some()),
+        ("--pace", args.pace.is_some()),
+        ("--page", args.page.is_some()),
+        ("--warmup", args.warmup.is_some()),
+        ("--ignore-sizes", args.ignore_sizes),
+        ("--mrc", args.mrc),
+        ("--seed", args.seed.is_some()),
+        ("--save", args.save.is_some()),
+    ];
+    if let Some((option, _)) = others.iter().find(|(_, is_given)| *is_given) {
+        let file = path.display();
+        return Err(Failure::usage(format!(
+            "{option}: {file} says it; allowed: --set KEY=VALUE, as `piebald keys` has them"
+        )));
+    }
+    asked(&document).map(Some).map_err(Failure::usage)
+}
+
+/// The command line as a scenario file.
+fn saved(args: &Args, request: &ReplayRequest) -> Result<String, Failure> {
+    let seed = i64::try_from(request.seed).map_err(|_| {
+        Failure::usage(format!(
+            "--seed {}: allowed with --save: 0 to {}",
+            request.seed,
+            i64::MAX
+        ))
+    })?;
+    let mut paths = Vec::new();
+    for path in &request.input.paths {
+        if path == Path::new(STDOUT) {
+            return Err(Failure::usage(
+                "-: standard input; allowed with --save: files",
+            ));
+        }
+        let absolute = std::path::absolute(path);
+        let absolute = absolute.map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+        paths.push(absolute.display().to_string());
+    }
+    let mut program = Table::new();
+    let mut put = |key: &str, value: Option<Value>| {
+        program.extend(value.map(|value| (key.to_owned(), value)));
+    };
+    put("requests", Some(paths.into()));
+    put("format", args.format.clone().map(Value::from));
+    put(
+        "columns",
+        args.columns.as_ref().map(|c| c.text.clone().into()),
+    );
+    put("lenient", args.lenient.then(|| true.into()));
+    put("align", args.align.as_ref().and_then(word));
+    put("objects", args.objects.as_ref().and_then(word));
+    put("pace", args.pace.as_ref().and_then(word));
+    put("page", args.page.map(|page| page.to_string().into()));
+    put("ignore_sizes", args.ignore_sizes.then(|| true.into()));
+    let mut file = Table::new();
+    file.insert("schema".to_owned(), 2.into());
+    file.insert("seed".to_owned(), seed.into());
+    if let Some(warmup) = args.warmup.filter(|warmup| warmup.0 > 0) {
+        file.insert("warmup_refs".to_owned(), warmup.to_string().into());
+    }
+    file.insert("program".to_owned(), vec![Value::from(program)].into());
+    if args.policy.is_some() {
+        let policy = |policy: &PolicySpec| {
+            let text = Value::from(policy.to_string());
+            Value::from(Table::from_iter(
+                ["name", "replace"].map(|key| (key.to_owned(), text.clone())),
+            ))
+        };
+        let policies: Vec<Value> = request.policies.iter().map(policy).collect();
+        file.insert("policy".to_owned(), policies.into());
+    }
+    file.insert("files".to_owned(), saved_files(args, request)?.into());
+    let sizes: Vec<Value> = request.sizes.iter().map(|s| s.to_string().into()).collect();
+    let axes = Table::from_iter([("memory.size".to_owned(), sizes.into())]);
+    file.insert("sweep".to_owned(), axes.into());
+    if let Some(curves) = request.curves {
+        let ratio = curves.rate.map_or(Value::from(true), Value::from);
+        let output = Table::from_iter([("miss_ratio".to_owned(), ratio)]);
+        file.insert("output".to_owned(), output.into());
+    }
+    toml::to_string(&file).map_err(Failure::failed)
+}
+
+/// The disk below, as a scenario file has it.
+fn saved_files(args: &Args, request: &ReplayRequest) -> Result<Table, Failure> {
+    let absolute = |path: &Path| match std::path::absolute(path) {
+        Ok(path) => Ok(path.display().to_string()),
+        Err(e) => Err(Failure::usage(format!("{}: {e}", path.display()))),
+    };
+    let device = match &request.device {
+        DeviceChoice::None => "none".to_owned(),
+        DeviceChoice::Preset(name) => name.clone(),
+        DeviceChoice::File(path) => absolute(path)?,
+    };
+    let layout: Value = match (&request.layout, &args.layout) {
+        (LayoutChoice::File(path), _) => {
+            Table::from_iter([("file".to_owned(), absolute(path)?.into())]).into()
+        }
+        (_, Some(rule)) => rule.clone().into(),
+        (_, None) => "auto".into(),
+    };
+    Ok(Table::from_iter([
+        ("device".to_owned(), device.into()),
+        ("readahead".to_owned(), request.readahead.clone().into()),
+        ("scheduler".to_owned(), request.scheduler.clone().into()),
+        ("layout".to_owned(), layout),
+    ]))
+}
+
+/// The word of an option.
+fn word(name: &impl ValueEnum) -> Option<Value> {
+    let value = name.to_possible_value()?;
+    Some(value.get_name().into())
 }
 
 /// Scenarios and recordings are named as what they are.
@@ -233,13 +397,14 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
         Some(name) => Some(named_block(name).map_err(Failure::usage)?),
         None => None,
     };
-    let page = PageShift::from_bytes(args.page).ok_or_else(|| {
+    let page = args.page.unwrap_or(Bytes(4096));
+    let page = PageShift::from_bytes(page).ok_or_else(|| {
         Failure::usage(format!(
-            "--page {}: allowed: a power of two from 512 B to 1 GiB",
-            args.page
+            "--page {page}: allowed: a power of two from 512 B to 1 GiB"
         ))
     })?;
-    let default = match args.readahead.as_str() {
+    let readahead = args.readahead.as_deref().unwrap_or("6.x");
+    let default = match readahead {
         "none" => "none",
         _ => DEVICE,
     };
@@ -249,14 +414,14 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
             paths: args.traces.clone(),
             options: Options {
                 format,
-                columns: args.columns.clone(),
+                columns: args.columns.as_ref().map(|given| given.columns.clone()),
                 lenient: args.lenient,
                 ..Options::default()
             },
             page,
             number_ids: false,
             excerpt: Excerpt::default(),
-            align: match args.align {
+            align: match args.align.unwrap_or(AlignName::Stamps) {
                 AlignName::Stamps => Align::Stamps,
                 AlignName::Start => Align::Start,
                 AlignName::Turn => Align::Turn,
@@ -276,21 +441,21 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
         ignore_sizes: args.ignore_sizes,
         sizes: sizes(args.size.as_deref())?,
         device,
-        readahead: args.readahead.clone(),
-        scheduler: args.scheduler.clone(),
+        readahead: readahead.to_owned(),
+        scheduler: args.scheduler.clone().unwrap_or("mq-deadline".into()),
         layout: layout(args.layout.as_deref()),
-        pace: match args.pace {
+        pace: match args.pace.unwrap_or(PaceName::Serial) {
             PaceName::Serial => Pace::Serial,
             PaceName::Ordered => Pace::Ordered,
             PaceName::Tasks => Pace::Tasks,
             PaceName::Timed => Pace::Timed,
         },
-        warmup: args.warmup.0,
+        warmup: args.warmup.map_or(0, |warmup| warmup.0),
         curves: args.mrc.then_some(CurveRequest {
             rate: args.mrc_rate,
         }),
         start: Start::default(),
-        seed: args.seed,
+        seed: args.seed.unwrap_or(42),
     })
 }
 
@@ -336,7 +501,10 @@ fn sizes(list: Option<&str>) -> Result<Vec<MemorySize>, Failure> {
         None => SIZES.to_vec(),
         Some(list) => list.split(',').map(str::trim).collect(),
     };
-    let parse = |text: &&str| text.parse().map_err(Failure::usage);
+    let parse = |text: &&str| {
+        let size = text.parse::<MemorySize>();
+        size.map_err(|e| Failure::usage(format!("size \"{text}\" {e}")))
+    };
     texts.iter().map(parse).collect()
 }
 
@@ -395,7 +563,9 @@ fn show(args: &Args, replay: &Replay) -> Result<(), Failure> {
             outputs.push((folder.join("curves.csv"), &curves));
         }
     }
-    outputs::write(args.output.as_deref(), &outputs, || {
-        replay_to_table(replay, &table_style())
-    })
+    outputs::write(
+        &args.output.as_deref().into_iter().collect::<Vec<_>>(),
+        &outputs,
+        || replay_to_table(replay, &table_style()),
+    )
 }

@@ -294,7 +294,9 @@ fn show_results(args: &Args, found: &Reproduction) -> Result<(), Failure> {
         files.push((folder.join("report.html"), &html));
         files.push((folder.join("results.json"), &json));
     }
-    outputs::write(args.output.as_deref(), &files, || {
-        reproduction_to_table(found, &table_style())
-    })
+    outputs::write(
+        &args.output.as_deref().into_iter().collect::<Vec<_>>(),
+        &files,
+        || reproduction_to_table(found, &table_style()),
+    )
 }

@@ -1,14 +1,27 @@
 //! `piebald study SCENARIO.toml`
 
-use piebald_experiment::{Advise, MAX_REFS, Text, Within};
-use std::{cell::RefCell, io::IsTerminal, path::PathBuf, process::ExitCode};
+use piebald_experiment::{Advise, Document, HostName, MAX_REFS, Point, Text, Within, Words};
+use std::{
+    cell::RefCell,
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+};
 
-use piebald_lab::{Hooks, scenario::Scenario, study};
+use piebald_hw::nearest::did_you_mean;
+use piebald_lab::{
+    Hooks,
+    scenario::{self, Scenario},
+    study,
+};
+use piebald_report::Study;
 use piebald_sim::Model;
 use piebald_units::Count;
 
 use crate::{
     failure::Failure,
+    guest, made,
     outputs::Outputs,
     progress,
     record::{self, NotCached},
@@ -20,6 +33,11 @@ use crate::{
 pub(crate) struct Args {
     /// Scenario file (TOML); - is standard input
     scenario: PathBuf,
+    /// What runs it: the modelled kernel (model), or a real one in a guest (guest)
+    #[arg(long, value_name = "HOST", default_value = "model", value_parser = host)]
+    host: HostName,
+    #[command(flatten)]
+    sets: Sets,
     #[command(flatten)]
     outputs: Outputs,
     /// Runs with different draws, instead of the scenario's number
@@ -48,11 +66,117 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
+/// `--set`, of every verb that runs a scenario.
+#[derive(clap::Args)]
+pub(crate) struct Sets {
+    /// A key of the scenario and what it is instead, such as program.sort.cores='"1"' or
+    /// policy[0].memory=fresh; may be given again
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pairs: Vec<String>,
+}
+
+impl Sets {
+    /// A scenario file with these values.
+    pub(crate) fn document(&self, path: &Path) -> Result<Document, Failure> {
+        let document = scenario::document(path).map_err(Failure::usage)?;
+        let set = |document: Document, pair: &String| document.set(pair);
+        let document = self.pairs.iter().try_fold(document, set);
+        document.map_err(Failure::usage)
+    }
+
+    /// Its points for a host.
+    pub(crate) fn points(&self, path: &Path, host: HostName) -> Result<Vec<Point>, Failure> {
+        let document = self.document(path)?.on(host);
+        document.points().map_err(Failure::usage)
+    }
+
+    pub(crate) fn is_given(&self) -> bool {
+        !self.pairs.is_empty()
+    }
+
+    /// As they are given on a command line.
+    pub(crate) fn words(&self) -> String {
+        let word = |pair: &String| format!(" --set '{}'", pair.replace('\'', "'\\''"));
+        self.pairs.iter().map(word).collect()
+    }
+}
+
+fn host(text: &str) -> Result<HostName, String> {
+    let known = || HostName::WORDS.iter().map(|(word, ..)| *word);
+    let found = HostName::WORDS.iter().find(|(word, ..)| *word == text);
+    found.map(|(_, host, _)| *host).ok_or_else(|| {
+        let all: Vec<&str> = known().collect();
+        format!("allowed: {}{}", all.join(", "), did_you_mean(text, known()))
+    })
+}
+
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let mut scenario = Scenario::read(&args.scenario).map_err(Failure::usage)?;
-    apply(args, &mut scenario)?;
-    args.outputs.check()?;
+    match args.host {
+        HostName::Model => model(args),
+        HostName::Guest => in_guest(args),
+    }
+}
+
+/// The same scenario in a real kernel.
+fn in_guest(args: &Args) -> Result<ExitCode, Failure> {
+    let others = [
+        ("--budget", args.budget.is_some()),
+        ("--advise", args.advise.is_some()),
+        ("--threads", args.threads.is_some()),
+    ];
+    if let Some((option, _)) = others.iter().find(|(_, is_given)| *is_given) {
+        return Err(Failure::usage(format!(
+            "{option} is for --host model; guests run programs to their end, one boot at a time"
+        )));
+    }
+    guest::run_file(&guest::Request {
+        scenario: &args.scenario,
+        sets: &args.sets,
+        outputs: &args.outputs,
+        repetitions: args.repetitions,
+        seed: args.seed,
+        plugin: None,
+        quiet: args.quiet,
+        verb: "study --host guest",
+    })
+}
+
+fn model(args: &Args) -> Result<ExitCode, Failure> {
+    let points = args.sets.points(&args.scenario, HostName::Model)?;
+    // All of them are read before any is run.
+    let mut scenarios = Vec::new();
+    for point in points {
+        let mut scenario = Scenario::of(point.document).map_err(Failure::usage)?;
+        apply(args, &mut scenario)?;
+        scenarios.push((point.axes, scenario));
+    }
+    args.outputs.check(scenarios.len())?;
     running::threads(args.threads)?;
+    let mut stop = None;
+    let nr_points = scenarios.len();
+    let mut studies = Vec::new();
+    for (number, (axes, scenario)) in scenarios.iter().enumerate() {
+        if !args.quiet && nr_points > 1 && std::io::stderr().is_terminal() {
+            eprintln!("piebald: point {} of {nr_points}", number + 1);
+        }
+        let mut done = one(args, scenario, &mut stop)?;
+        done.axes = axes.iter().cloned().collect();
+        let file = args.scenario.display();
+        done.command = Some(format!("piebald study {file}{}", args.sets.words()));
+        studies.push(done);
+        if stop.as_ref().is_some_and(|stop| stop.load(Relaxed)) {
+            break;
+        }
+    }
+    args.outputs.show(&studies)?;
+    let all = studies.len() == nr_points && studies.iter().all(|study| study.complete);
+    Ok(running::ended(all))
+}
+
+/// Signals are caught once all inputs are there.
+type Stop = Option<std::sync::Arc<AtomicBool>>;
+
+fn one(args: &Args, scenario: &Scenario, stop: &mut Stop) -> Result<Study, Failure> {
     let chooses = scenario.programs.iter().any(|p| p.regions.is_some());
     if chooses && !args.quiet && std::io::stderr().is_terminal() {
         // It reads whole recordings, before there is a bar.
@@ -60,7 +184,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let interrupted = RefCell::new(None);
     let recorder = |words: &[String], refs: u64| {
-        record::cached(words, refs).map_err(|e| match e {
+        let words = made::here(words, &scenario.made)?;
+        record::cached(&words, refs).map_err(|e| match e {
             NotCached::Failed(problem) => problem,
             NotCached::Interrupted(problem) => {
                 *interrupted.borrow_mut() = Some(problem.clone());
@@ -68,12 +193,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             }
         })
     };
-    let inputs = piebald_lab::prepare(&scenario, &recorder);
+    let inputs = piebald_lab::prepare(scenario, &recorder);
     if let Some(problem) = interrupted.into_inner() {
         return Err(Failure::failed(problem));
     }
     let inputs = inputs.map_err(Failure::usage)?;
-    let stop = running::stop_flag()?;
+    if stop.is_none() {
+        *stop = Some(running::stop_flag()?);
+    }
     let bar = progress::bar(args.quiet);
     let report = |done: u64, planned: u64| {
         bar.set_length(planned);
@@ -84,14 +211,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let states = rayon::current_num_threads() + scenario.policies.len();
     let model = Model::keeping(states).with_store(store.clone());
     let hooks = Hooks {
-        stop: Some(&stop),
+        stop: stop.as_deref(),
         progress: Some(&report),
         model: Some(&model),
     };
-    let result = study(&scenario, &inputs, hooks);
+    let result = study(scenario, &inputs, hooks);
     bar.finish_and_clear();
     store::tell(store.as_ref(), args.quiet);
-    let mut study = result.map_err(|e| match e {
+    result.map_err(|e| match e {
         piebald_lab::StudyError::Run { .. } | piebald_lab::StudyError::Kernel { .. } => {
             Failure::failed(e)
         }
@@ -99,10 +226,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         piebald_lab::StudyError::Advise { .. } | piebald_lab::StudyError::Colors { .. } => {
             Failure::usage(e)
         }
-    })?;
-    study.command = Some(format!("piebald study {}", args.scenario.display()));
-    args.outputs.show(&study)?;
-    Ok(running::ended(study.complete))
+    })
 }
 
 /// Replaces what the command line overrides.

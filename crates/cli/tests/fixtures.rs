@@ -115,7 +115,7 @@ fn scenarios_of_studies_are_still_read() {
 fn scenarios_of_guests_are_still_read() {
     for path in fixtures("scenarios", "guest", 3) {
         let scenario = piebald_guest::Scenario::read(&path).unwrap_or_else(|e| panic!("{e}"));
-        assert!(!scenario.policies.is_empty(), "{}", path.display());
+        assert!(!scenario.policies().is_empty(), "{}", path.display());
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_untagged::UntaggedEnumVisitor;
 
 use crate::{
-    KeyPath, Problem, Refs, Whole, problem::refused_value, value::described, words::words,
+    KeyPath, Problem, Refs, Whole, Words, problem::refused_value, value::described, words::words,
 };
 
 words! {
@@ -47,8 +47,8 @@ pub struct Colors(pub ColorAsk);
 pub enum PolicyColors {
     /// It owns none.
     None,
-    /// It asks for these.
-    Asks(ColorAsk),
+    /// It asks for these. Whether they bind, if not as the program says.
+    Asks(ColorAsk, Option<Binding>),
 }
 
 #[derive(Deserialize)]
@@ -90,6 +90,17 @@ fn asked<E: serde::de::Error>(text: &str) -> Result<ColorAsk, E> {
         .map_err(|e| refused_value(format!("\"{text}\""), e))
 }
 
+/// Parts a word behind colors from them: do they bind?
+fn parted(text: &str) -> (&str, Option<Binding>) {
+    let last = text.trim_end().rsplit_once(' ');
+    let binding = last.and_then(|(colors, word)| {
+        let mut words = Binding::WORDS.iter();
+        let (_, binding, _) = words.find(|(known, ..)| *known == word)?;
+        Some((colors, Some(*binding)))
+    });
+    binding.unwrap_or((text, None))
+}
+
 impl<'de> Deserialize<'de> for Colors {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         UntaggedEnumVisitor::new()
@@ -106,9 +117,16 @@ impl<'de> Deserialize<'de> for PolicyColors {
             .expecting(WHAT)
             .string(|text| match text {
                 "none" => Ok(Self::None),
-                _ => asked(text).map(Self::Asks),
+                _ => {
+                    let (colors, binding) = parted(text);
+                    asked(colors).map(|colors| Self::Asks(colors, binding))
+                }
             })
-            .map(|map| map.deserialize::<Keys>()?.ask().map(Self::Asks))
+            .map(|map| {
+                map.deserialize::<Keys>()?
+                    .ask()
+                    .map(|ask| Self::Asks(ask, None))
+            })
             .deserialize(from)
     }
 }
@@ -123,13 +141,16 @@ impl Serialize for PolicyColors {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::None => to.serialize_str("none"),
-            Self::Asks(ask) => to.collect_str(ask),
+            Self::Asks(ask, None) => to.collect_str(ask),
+            Self::Asks(ask, Some(binding)) => {
+                to.collect_str(&format_args!("{ask} {}", binding.word()))
+            }
         }
     }
 }
 
 described!(() Colors, "string", WHAT);
-described!(() PolicyColors, "string", format!("{WHAT}, or \"none\""));
+described!(() PolicyColors, "string", format!("{WHAT}, or \"none\"; \"0-3 hard\" and \"0-3 hint\" say whether they bind"));
 
 /// A change of a program's colors while it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,25 +1,59 @@
-//! A file, and the lines of its keys.
+//! A file, what is laid over it, and the lines of its keys.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
-use piebald_hw::nearest::hint_of;
+use piebald_hw::nearest::{did_you_mean, hint_of};
+use serde::{Deserialize as _, de::IntoDeserializer as _};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
 };
 
-use crate::{Experiment, KeyPath, Part, Problem, Refused, problem::STDIN};
+use crate::{
+    Experiment, HostName, KeyPath, Place, Problem, Refused, Whole, Words,
+    hosts::not_of,
+    merge::{Node, find, lay, shifted, step},
+    problem::STDIN,
+    version,
+};
 
 /// Letters of a line that a message shows.
 const LONGEST_SHOWN: usize = 60;
+/// Versions of the layout.
+pub(crate) type Schema = Whole<1, 2>;
+/// The table of patches for hosts.
+const ON: &str = "on";
+/// The table of axes.
+pub(crate) const SWEEP: &str = "sweep";
 
-/// The text of an experiment, and where it was read.
+/// The text of an experiment, where it was read, and what is laid over it.
 #[derive(Clone, Debug)]
 pub struct Document {
     /// The file.
     pub path: PathBuf,
     /// Its text.
     pub text: String,
+    host: Option<HostName>,
+    patches: Vec<Patch>,
+}
+
+/// What is laid over a file.
+#[derive(Clone, Debug)]
+enum Patch {
+    /// `KEY=VALUE` of a command line, its key, and TOML that has the value under the key `v`.
+    Set(String, KeyPath, String),
+    /// A value of an axis, which the file has.
+    Axis(KeyPath, KeyPath),
+}
+
+/// What a file and its patches say together.
+struct Merged<'a> {
+    root: Spanned<DeTable<'a>>,
+    /// Was it written in the keys that files of guests had?
+    is_old: bool,
 }
 
 impl Document {
@@ -28,7 +62,23 @@ impl Document {
         Self {
             path: path.to_owned(),
             text: text.into(),
+            host: None,
+            patches: Vec::new(),
         }
+    }
+
+    /// The document of a file; `-` is standard input.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn read(path: &Path) -> Result<Self, Refused> {
+        let text = if Self::is_stdin(path) {
+            io::read_to_string(io::stdin())
+        } else {
+            fs::read_to_string(path)
+        };
+        let text = text.map_err(|e| Refused::unread(path, format!("cannot be read: {e}")))?;
+        Ok(Self::new(path, text))
     }
 
     /// Does this path stand for standard input?
@@ -41,40 +91,223 @@ impl Document {
         self.path.parent().unwrap_or(Path::new(""))
     }
 
+    /// The same for a host: what the file says under `[on.HOST]` is laid over the rest, and keys
+    /// that the host does not have are refused.
+    #[must_use]
+    pub fn on(mut self, host: HostName) -> Self {
+        self.host = Some(host);
+        self
+    }
+
+    /// The same with a value of a command line, `KEY=VALUE`. The value is TOML, or else text.
+    ///
+    /// # Errors
+    /// It is no such pair.
+    pub fn set(mut self, pair: &str) -> Result<Self, Refused> {
+        let refuse = |says: String| Refused {
+            path: self.path.clone(),
+            problems: vec![(
+                Place::Set(pair.to_owned()),
+                Problem::at(KeyPath::default(), says),
+            )],
+        };
+        let Some((key, value)) = pair.split_once('=') else {
+            return Err(refuse("allowed: KEY=VALUE".to_owned()));
+        };
+        let key: KeyPath = key.trim().parse().map_err(refuse)?;
+        let value = value.trim();
+        let is_value =
+            DeTable::parse(&format!("v = {value}")).is_ok_and(|t| t.get_ref().len() == 1);
+        let text = if is_value {
+            format!("v = {value}")
+        } else {
+            format!("v = {}", toml::Value::from(value))
+        };
+        self.patches.push(Patch::Set(pair.to_owned(), key, text));
+        Ok(self)
+    }
+
+    /// The same with a value of an axis.
+    pub(crate) fn at(mut self, key: KeyPath, value: KeyPath) -> Self {
+        self.patches.push(Patch::Axis(key, value));
+        self
+    }
+
     /// Reads and checks the experiment.
     ///
     /// # Errors
     /// The place where the text is none, or all that is wrong with what its keys say.
     pub fn experiment(&self) -> Result<Experiment, Refused> {
-        let tables = DeTable::parse(&self.text).map_err(|e| self.no_toml(&e))?;
-        let from = toml::de::Deserializer::from(tables);
+        let Merged { root, is_old } = self.merged()?;
+        let tables = root.get_ref();
+        let refuse = |problems| self.placed(tables, is_old, problems);
+        let from = toml::de::Deserializer::from(root.clone());
         let read: Result<Experiment, _> = serde_path_to_error::deserialize(from);
         let experiment = read.map_err(|e| {
+            let path = KeyPath::from(e.path());
             let message = one_line(e.inner().message());
-            let hint = hint_of(&message);
-            let problem = Problem::of_message(KeyPath::from(e.path()), &(message + &hint));
+            let now = version::is_now(&path).filter(|_| message.starts_with("unknown field"));
+            let message = now.unwrap_or_else(|| {
+                let hint = hint_of(&message);
+                let near = version::near(&path).filter(|_| hint.is_empty());
+                message + &near.unwrap_or(hint)
+            });
+            let problem = Problem::of_message(path, &message);
             match e.inner().span() {
                 Some(span) if problem.path.is_root() => {
-                    self.refused(vec![(Some(self.line_at(span.start)), problem)])
+                    self.refused(vec![(self.place(span.start), problem)])
                 }
-                _ => self.refuse(vec![problem]),
+                _ => refuse(vec![problem]),
             }
         })?;
-        match experiment.check() {
-            problems if problems.is_empty() => Ok(experiment),
-            problems => Err(self.refuse(problems)),
+        let mut problems = needed(tables);
+        problems.extend(experiment.check());
+        if let Some(host) = self.host {
+            problems.extend(not_of(host, tables));
+        }
+        if problems.is_empty() {
+            Ok(experiment)
+        } else {
+            Err(refuse(problems))
         }
     }
 
-    /// Adds file and lines to problems, in the order of their lines.
+    /// The file's tables with all that is laid over them.
+    fn merged(&self) -> Result<Merged<'_>, Refused> {
+        let mut root = DeTable::parse(&self.text).map_err(|e| self.no_toml(&e))?;
+        let written = root.clone();
+        let refuse = |problems| self.placed(written.get_ref(), false, problems);
+        // What the keys are depends on the version.
+        let number = root.get_ref().get("schema").cloned();
+        let number = number.map(|number| Schema::deserialize(number.into_deserializer()));
+        match number {
+            Some(Ok(_)) => {}
+            Some(Err(e)) => {
+                let says = one_line(e.message());
+                let wrong = Problem::of_message(KeyPath::of("schema"), &says);
+                return Err(refuse(vec![wrong]));
+            }
+            None => {
+                let missing = Problem::at(KeyPath::default(), "missing field `schema`");
+                return Err(refuse(vec![missing]));
+            }
+        }
+        let is_old = version::is_of_guests(root.get_ref(), self.host);
+        if is_old {
+            for edit in version::edits(root.get_ref()).map_err(refuse)? {
+                edit.apply(root.get_mut());
+            }
+        }
+        let on = root.get_mut().remove(ON);
+        if let Some(patch) = on.map(|on| self.of_host(on)).transpose().map_err(refuse)? {
+            for (key, value) in patch {
+                let path = KeyPath::of(&key);
+                let laid = lay(root.get_mut(), path.parts(), value);
+                laid.map_err(|says| refuse(vec![Problem::at(path, says)]))?;
+            }
+        }
+        let mut begins = self.text.len() + 1;
+        for patch in &self.patches {
+            let (laid, place) = match patch {
+                Patch::Set(pair, key, text) => {
+                    let value = parsed(text, begins);
+                    begins += text.len() + 1;
+                    let laid = lay(root.get_mut(), key.parts(), value);
+                    (laid.map_err(|says| (key, says)), Place::Set(pair.clone()))
+                }
+                Patch::Axis(key, from) => {
+                    let value = find(written.get_ref(), from).cloned();
+                    let laid = value.map(|value| lay(root.get_mut(), key.parts(), value));
+                    let laid = laid.unwrap_or(Ok(()));
+                    let line = self.line_in(written.get_ref(), from);
+                    (laid.map_err(|says| (key, says)), Place::Line(line))
+                }
+            };
+            laid.map_err(|(key, says)| {
+                self.refused(vec![(place, Problem::at(key.clone(), says))])
+            })?;
+        }
+        if self.patches.iter().any(|p| matches!(p, Patch::Axis(..))) {
+            root.get_mut().remove(SWEEP);
+        }
+        Ok(Merged { root, is_old })
+    }
+
+    /// What the file says for this host alone.
+    fn of_host<'a>(&self, on: Node<'a>) -> Result<Vec<(String, Node<'a>)>, Vec<Problem>> {
+        let at = KeyPath::of(ON);
+        let table_at = |path: KeyPath, value: Node<'a>| match value.into_inner() {
+            DeValue::Table(table) => Ok(table),
+            other => {
+                let says = format!("allowed: a table, not {}", other.type_str());
+                Err(vec![Problem::at(path, says)])
+            }
+        };
+        let hosts = HostName::WORDS.iter().map(|(word, ..)| *word);
+        let mut found = Vec::new();
+        for (name, patch) in table_at(at.clone(), on)? {
+            let name = name.into_inner();
+            let path = at.key(&name);
+            if !hosts.clone().any(|host| host == name) {
+                let known: Vec<&str> = hosts.clone().collect();
+                let says = format!("no host; allowed: {}", known.join(", "));
+                let near = did_you_mean(&name, hosts.clone());
+                return Err(vec![Problem::at(path, says + &near)]);
+            }
+            let patch = table_at(path, patch)?;
+            if self.host.is_some_and(|host| host.word() == name) {
+                found = patch
+                    .into_iter()
+                    .map(|(key, value)| (key.into_inner().into_owned(), value))
+                    .collect();
+            }
+        }
+        Ok(found)
+    }
+
+    /// Does the file, or what is laid over it, give this key?
+    pub fn gives(&self, path: &KeyPath) -> bool {
+        let merged = self.merged();
+        merged.is_ok_and(|merged| find(merged.root.get_ref(), path).is_some())
+    }
+
+    /// Values of the axes, as the file gives them: paths of the lists and how many values
+    /// each has.
+    pub(crate) fn axes(&self) -> Result<Vec<(KeyPath, Vec<String>)>, Refused> {
+        let merged = self.merged()?;
+        let at = KeyPath::of(SWEEP);
+        let axes = find(merged.root.get_ref(), &at).and_then(|axes| axes.get_ref().as_table());
+        let axis = |(key, values): (&Spanned<_>, &Node<'_>)| {
+            let key: &std::borrow::Cow<'_, str> = key.get_ref();
+            let values = values.get_ref().as_array().map(|v| v.as_ref());
+            let labels = values.unwrap_or_default().iter();
+            (at.key(key), labels.map(label).collect())
+        };
+        Ok(axes.into_iter().flatten().map(axis).collect())
+    }
+
+    /// Adds places to problems, in the order of the places.
     pub fn refuse(&self, problems: Vec<Problem>) -> Refused {
-        let line = |problem: &Problem| Some(self.line(&problem.path));
-        let mut placed: Vec<_> = problems.into_iter().map(|p| (line(&p), p)).collect();
-        placed.sort_by_key(|(line, _)| *line);
+        match self.merged() {
+            Ok(merged) => self.placed(merged.root.get_ref(), merged.is_old, problems),
+            Err(refused) => refused,
+        }
+    }
+
+    fn placed(&self, root: &DeTable<'_>, is_old: bool, problems: Vec<Problem>) -> Refused {
+        let place = |mut problem: Problem| {
+            let place = self.place(offset_in(root, &problem.path));
+            if is_old {
+                problem.path = version::written(&problem.path);
+            }
+            (place, problem)
+        };
+        let mut placed: Vec<_> = problems.into_iter().map(place).collect();
+        placed.sort_by(|(a, _), (b, _)| a.cmp(b));
         self.refused(placed)
     }
 
-    fn refused(&self, problems: Vec<(Option<usize>, Problem)>) -> Refused {
+    fn refused(&self, problems: Vec<(Place, Problem)>) -> Refused {
         Refused {
             path: self.path.clone(),
             problems,
@@ -89,29 +322,116 @@ impl Document {
             let shown: String = text.chars().take(LONGEST_SHOWN).collect();
             says += &format!(", in `{shown}`");
         }
-        self.refused(vec![(line, Problem::at(KeyPath::default(), says))])
+        let place = line.map_or(Place::File, Place::Line);
+        self.refused(vec![(place, Problem::at(KeyPath::default(), says))])
     }
 
-    /// The line of a key, or of what is there of its path.
-    pub fn line(&self, path: &KeyPath) -> usize {
-        let Ok(tables) = DeTable::parse(&self.text) else {
-            return 1;
-        };
-        let mut at = tables.span().start;
-        let mut inner = Inner::Table(tables.get_ref());
-        for part in path.parts() {
-            let Some(value) = inner.part(part) else {
-                break;
-            };
-            at = value.span().start;
-            inner = Inner::of(value.get_ref());
+    /// The place of an offset: the file's text, and that of each `--set` behind it.
+    fn place(&self, offset: usize) -> Place {
+        let mut begins = self.text.len() + 1;
+        for patch in &self.patches {
+            if let Patch::Set(pair, _, text) = patch {
+                let ends = begins + text.len() + 1;
+                if (begins..ends).contains(&offset) {
+                    return Place::Set(pair.clone());
+                }
+                begins = ends;
+            }
         }
-        self.line_at(at)
+        Place::Line(self.line_at(offset))
+    }
+
+    fn line_in(&self, root: &DeTable<'_>, path: &KeyPath) -> usize {
+        self.line_at(offset_in(root, path))
     }
 
     fn line_at(&self, offset: usize) -> usize {
         let before = self.text.as_bytes().iter().take(offset);
         1 + before.filter(|byte| **byte == b'\n').count()
+    }
+}
+
+/// What all programs but requests need.
+fn needed(root: &DeTable<'_>) -> Vec<Problem> {
+    let programs = root
+        .get("program")
+        .and_then(|list| list.get_ref().as_array());
+    let programs = programs
+        .map(|list| list.as_ref())
+        .unwrap_or_default()
+        .iter();
+    let programs = programs.enumerate().filter_map(|(i, program)| {
+        let program = program.get_ref().as_table()?;
+        (!program.contains_key("requests")).then_some((i, program))
+    });
+    let mut problems = Vec::new();
+    let mut has_programs = false;
+    for (i, program) in programs {
+        has_programs = true;
+        if !program.contains_key("cores") {
+            let at = KeyPath::of("program").item(i);
+            problems.push(Problem::at(at, "missing field `cores`"));
+        }
+    }
+    if has_programs && !root.contains_key("machine") {
+        problems.push(Problem::at(KeyPath::default(), "missing field `machine`"));
+    }
+    problems
+}
+
+/// Where a key's value begins, or what is there of its path.
+fn offset_in(root: &DeTable<'_>, path: &KeyPath) -> usize {
+    let mut parts = path.parts().iter();
+    let first = parts.next().and_then(|part| match part {
+        crate::Part::Key(key) => root.get(key.as_str()),
+        crate::Part::Item(_) => None,
+    });
+    let Some(mut at) = first else {
+        return 0;
+    };
+    for part in parts {
+        let Some(inner) = step(at, part) else {
+            break;
+        };
+        at = inner;
+    }
+    at.span().start
+}
+
+/// The value of a `--set`, whose text begins `begins` bytes behind the file's beginning.
+fn parsed(text: &str, begins: usize) -> Node<'_> {
+    let value = DeTable::parse(text).ok();
+    let value = value.and_then(|table| table.into_inner().remove("v"));
+    let value = value.unwrap_or(Spanned::new(0..0, DeValue::Boolean(false)));
+    shifted(value, begins)
+}
+
+/// A value as a message shows it.
+pub(crate) fn shown(value: &Node<'_>) -> String {
+    match value.get_ref() {
+        DeValue::String(text) => format!("\"{text}\""),
+        _ => label(value),
+    }
+}
+
+/// A value of an axis, in few words.
+fn label(value: &Node<'_>) -> String {
+    match value.get_ref() {
+        DeValue::String(text) => text.to_string(),
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Float(number) => number.to_string(),
+        DeValue::Boolean(is) => is.to_string(),
+        DeValue::Datetime(time) => time.to_string(),
+        DeValue::Array(items) => {
+            let items: Vec<String> = items.iter().map(label).collect();
+            format!("[{}]", items.join(", "))
+        }
+        DeValue::Table(table) => {
+            let pairs = table
+                .iter()
+                .map(|(key, value)| format!("{} = {}", key.get_ref(), label(value)));
+            pairs.collect::<Vec<_>>().join(", ")
+        }
     }
 }
 
@@ -121,32 +441,4 @@ fn one_line(message: &str) -> String {
     let lines = message.lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("in `"));
     lines.collect::<Vec<_>>().join(" ")
-}
-
-/// What a value holds.
-enum Inner<'a> {
-    Table(&'a DeTable<'a>),
-    List(&'a [Spanned<DeValue<'a>>]),
-    Nothing,
-}
-
-impl<'a> Inner<'a> {
-    fn of(value: &'a DeValue<'a>) -> Self {
-        match value {
-            DeValue::Table(table) => Self::Table(table),
-            DeValue::Array(items) => Self::List(items),
-            _ => Self::Nothing,
-        }
-    }
-
-    fn part(&self, part: &Part) -> Option<&'a Spanned<DeValue<'a>>> {
-        match (self, part) {
-            (Self::Table(table), Part::Key(key)) => {
-                let mut entries = table.iter();
-                entries.find(|(k, _)| k.get_ref() == key).map(|(_, v)| v)
-            }
-            (Self::List(items), Part::Item(index)) => items.get(*index),
-            _ => None,
-        }
-    }
 }

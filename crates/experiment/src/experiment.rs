@@ -1,13 +1,19 @@
 //! The whole file.
 
-use std::collections::HashSet;
+use std::{borrow::Cow, collections::HashSet};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_untagged::UntaggedEnumVisitor;
 
 use crate::{
-    Advise, Course, Files, Frames, KeyPath, MAX_REFS, Machine, OnLimit, Policy, Problem, Program,
-    Refs, Role, Whole, words::words,
+    Advise, Course, Files, Frames, Guest, KeyPath, MAX_REFS, Machine, MadeFile, Memory, On,
+    OnLimit, Policy, Problem, Program, Refs, Role, Sweep, Tree, Whole,
+    document::Schema as Version,
+    guest::{check_files, check_trees},
+    problem::refused_value,
+    value::described,
+    words::words,
 };
 
 /// References of a program and run if the file does not say.
@@ -42,7 +48,7 @@ words! {
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
     /// Version of the file's layout.
-    pub schema: Whole<1, 1>,
+    pub schema: Version,
     /// Title of the report. Default: the file's name.
     pub title: Option<String>,
     /// Seed of all draws.
@@ -52,8 +58,10 @@ pub struct Experiment {
     #[serde(default = "repetitions")]
     pub repetitions: Whole<1, 1000>,
     /// References of each program and run that are measured. Default: `"20M"`.
+    #[schemars(extend("x-hosts" = "model"))]
     pub budget_refs: Option<Refs<1>>,
     /// References before them. Default: a fifth of the budget.
+    #[schemars(extend("x-hosts" = "model"))]
     pub warmup_refs: Option<Refs<0>>,
     /// Which programs run together.
     #[serde(default)]
@@ -61,22 +69,56 @@ pub struct Experiment {
     /// Which programs run alone, too.
     #[serde(default)]
     pub alone: Alone,
-    /// The machine that programs run on.
+    /// The machine that programs run on; needed, but for requests.
+    #[serde(default, skip_serializing_if = "is_none")]
     pub machine: Machine,
+    /// The memory that the kernel has.
+    #[serde(default)]
+    pub memory: Memory,
     /// What is looked at beside times and counts.
     #[serde(default)]
+    #[schemars(extend("x-hosts" = "model"))]
     pub output: Output,
     /// Advice on shares of the last level. Default: none is given.
+    #[schemars(extend("x-hosts" = "model"))]
     pub advise: Option<Advise>,
     /// Runs that end by time. Default: runs end when every target's measured part has.
+    #[schemars(extend("x-hosts" = "model"))]
     pub course: Option<Course>,
     /// A disk, and one memory for files and programs. Default: files cost no time.
+    #[schemars(extend("x-hosts" = "model"))]
     pub files: Option<Files>,
+    /// Files that are made before anything runs. Programs find them in /data.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub file: Vec<MadeFile>,
+    /// Directories of this computer that the guest has as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-hosts" = "guest"))]
+    pub tree: Vec<Tree>,
+    /// How a guest is booted. The model has no use for it.
+    #[serde(default)]
+    pub guest: Guest,
     /// Programs, 1 to 250.
     pub program: Vec<Program>,
     /// Policies. Default: one, stock.
     #[serde(default)]
     pub policy: Vec<Policy>,
+    /// Axes: keys and the values that each takes in turn; the study is run for all of their
+    /// combinations.
+    #[serde(default, skip_serializing_if = "no_axes")]
+    pub sweep: Sweep,
+    /// What holds for one host alone: `[on.model]` and `[on.guest]` have keys of the file, which
+    /// are laid over the others.
+    #[serde(default, skip_serializing)]
+    pub on: On,
+}
+
+fn is_none(machine: &Machine) -> bool {
+    *machine == Machine::default()
+}
+
+fn no_axes(sweep: &Sweep) -> bool {
+    sweep.0.is_empty()
 }
 
 const fn seed() -> Whole<0, { i64::MAX as u64 }> {
@@ -88,20 +130,78 @@ const fn repetitions() -> Whole<1, 1000> {
 }
 
 /// What is looked at beside times and counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Output {
     /// Samples of the cache's sets over time; 0 = no map.
     pub set_map: Whole<0, 1000>,
     /// Cache sizes of the miss curves, up to the ways of the last level; 0 = no curves.
     pub miss_curve: Whole<0, 1000>,
+    /// Miss-ratio curves of requests: true, or the share of the pages in a sample, up to 0.25, or 1
+    /// for full runs at all sizes. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub miss_ratio: Option<MissRatio>,
 }
+
+/// Miss-ratio curves, and the share of the pages in a sample if it is not by their number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MissRatio {
+    /// By the number of pages.
+    Auto,
+    /// This share.
+    Rate(f64),
+}
+
+impl MissRatio {
+    /// The share, if it is given.
+    pub const fn rate(self) -> Option<f64> {
+        match self {
+            Self::Auto => None,
+            Self::Rate(rate) => Some(rate),
+        }
+    }
+}
+
+/// What [`MissRatio`] may be.
+const MISS_RATIO: &str = "true, or a share above 0 and up to 0.25, or 1";
+
+impl<'de> Deserialize<'de> for MissRatio {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let rate = |rate: f64| {
+            let is_one = rate > 0.0 && rate <= 0.25 || rate == 1.0;
+            is_one
+                .then_some(Self::Rate(rate))
+                .ok_or_else(|| refused_value(rate, MISS_RATIO))
+        };
+        UntaggedEnumVisitor::new()
+            .expecting(MISS_RATIO)
+            .bool(|is| {
+                is.then_some(Self::Auto)
+                    .ok_or_else(|| refused_value(is, MISS_RATIO))
+            })
+            .f64(rate)
+            .i64(move |n| rate(n as f64))
+            .deserialize(from)
+    }
+}
+
+impl Serialize for MissRatio {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Auto => to.serialize_bool(true),
+            Self::Rate(rate) => to.serialize_f64(*rate),
+        }
+    }
+}
+
+described!(() MissRatio, "number", MISS_RATIO);
 
 impl Default for Output {
     fn default() -> Self {
         Self {
             set_map: Whole::new(60),
             miss_curve: Whole::new(0),
+            miss_ratio: None,
         }
     }
 }
@@ -129,6 +229,17 @@ impl Experiment {
         if self.files.is_some() {
             self.check_paged(&mut problems);
         }
+        let is_replay = self.program.iter().any(|p| p.requests.is_some());
+        if let Some(files) = self.files.as_ref().filter(|_| !is_replay) {
+            files.check(&mut problems);
+        }
+        if !is_replay && self.output.miss_ratio.is_some() {
+            let path = KeyPath::of("output").key("miss_ratio");
+            problems.push(Problem::at(path, "only requests have such curves"));
+        }
+        check_files(&self.file, &mut problems);
+        check_trees(&self.tree, self.guest.scratch.is_some(), &mut problems);
+        self.guest.check(&mut problems);
         problems
     }
 
@@ -156,7 +267,7 @@ impl Experiment {
             let is_new = names.insert(name.clone());
             // What has no input has no name by default, and is refused for that.
             let has_name = program.name.is_some() || !name.is_empty();
-            if has_name && (name.is_empty() || !is_new) {
+            if has_name && (name.trim().is_empty() || !is_new) {
                 problems.push(Problem {
                     path: at.key("name"),
                     value: Some(format!("\"{name}\"")),
@@ -192,7 +303,7 @@ impl Experiment {
         for (i, policy) in self.policy.iter().enumerate() {
             let at = all.item(i);
             let name = &policy.name;
-            if name.is_empty() || !names.insert(name) {
+            if name.trim().is_empty() || !names.insert(name) {
                 let allowed = "unique names that are not empty";
                 problems.push(Problem::refuse(
                     at.key("name"),
@@ -200,7 +311,8 @@ impl Experiment {
                     allowed,
                 ));
             }
-            policy.check(self.files.is_some(), &at, problems);
+            let is_replay = self.program.iter().any(|p| p.requests.is_some());
+            policy.check(self.files.is_some() || is_replay, &at, problems);
             let known: Vec<_> = self.program.iter().map(Program::name).collect();
             for name in policy
                 .colors

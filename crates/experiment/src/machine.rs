@@ -23,16 +23,21 @@ pub struct Machine {
     pub file: Option<PathBuf>,
     /// Memory, instead of the preset's: a multiple of 4MiB, at least 64MiB, that suits its
     /// channels.
+    #[schemars(extend("x-hosts" = "model"))]
     pub memory: Option<Text<Bytes>>,
     /// Parts of the model that are on. Default: `"all"`.
+    #[schemars(extend("x-hosts" = "model"))]
     pub features: Option<Text<Features>>,
     /// Are hardware prefetchers on? Instead of what `features` says.
+    #[schemars(extend("x-hosts" = "model"))]
     pub prefetch: Option<bool>,
     /// Memory controllers that are off, not all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-hosts" = "model"))]
     pub disabled_controllers: Vec<Whole<0, 0xffff>>,
     /// Masks of address bits that choose the last level's slices, instead of the preset's; `[]`
     /// for none.
+    #[schemars(extend("x-hosts" = "model"))]
     pub slice_hash: Option<Vec<String>>,
 }
 

@@ -1,6 +1,6 @@
 //! Paths of keys, as messages print them: `program[1].regions.interval`.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,9 +42,59 @@ impl KeyPath {
         &self.0
     }
 
+    /// The path without places in lists: `program[].regions`.
+    pub fn pattern(&self) -> String {
+        let mut text = String::new();
+        for part in &self.0 {
+            match part {
+                Part::Key(key) if text.is_empty() => text += key,
+                Part::Key(key) => text += &format!(".{key}"),
+                Part::Item(_) => text += "[]",
+            }
+        }
+        text
+    }
+
     /// Is it the whole file?
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+/// As a person writes it: keys and names separated by dots, in quotation marks where they need
+/// them, and places in lists: `program.grep.cores`, `policy."one color".files`, `program[1].cores`.
+impl FromStr for KeyPath {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "\"{text}\" is no key; allowed: such as files.replace, program.NAME.cores or program[0].cores"
+            )
+        };
+        let mut path = Self::default();
+        let mut rest = text;
+        loop {
+            let quoted = rest.strip_prefix('"').and_then(|r| r.split_once('"'));
+            let (key, after) = quoted.unwrap_or_else(|| {
+                let end = rest.find(['.', '[']).unwrap_or(rest.len());
+                rest.split_at(end)
+            });
+            if key.is_empty() {
+                return Err(wrong());
+            }
+            path = path.key(key);
+            rest = after;
+            while let Some((index, after)) = rest.strip_prefix('[').and_then(|r| r.split_once(']'))
+            {
+                path = path.item(index.parse().map_err(|_| wrong())?);
+                rest = after;
+            }
+            if rest.is_empty() {
+                return Ok(path);
+            }
+            rest = rest.strip_prefix('.').ok_or_else(wrong)?;
+        }
     }
 }
 

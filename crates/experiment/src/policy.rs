@@ -1,6 +1,6 @@
 //! The tables `[[policy]]`.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use piebald_policy::color_map::ColorMap;
 use schemars::JsonSchema;
@@ -69,9 +69,11 @@ pub struct Policy {
     pub frames: Frames,
     /// State of memory when programs start.
     #[serde(default)]
+    #[schemars(extend("x-hosts" = "model"))]
     pub memory: MemoryState,
     /// 2 MiB pages for anonymous memory.
     #[serde(default)]
+    #[schemars(extend("x-hosts" = "model"))]
     pub thp: bool,
     /// Address bits that make the colors, instead of the machine's: a text of each color bit,
     /// whose address bits are XORed, such as `["15", "16 21"]`.
@@ -81,22 +83,31 @@ pub struct Policy {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub colors: BTreeMap<String, PolicyColors>,
     /// Which page leaves memory, instead of what `[files]` says.
+    #[schemars(extend("x-hosts" = "model"))]
     pub replace: Option<String>,
     /// Which frames file pages get. Default: those of the allocator.
     pub files: Option<Zone>,
     /// Parameters of `frames = "hvr"`.
+    #[schemars(extend("x-hosts" = "model"))]
     pub hvr: Option<Hvr>,
+    /// The kernel module that does this in a guest, relative to the experiment's folder. Default:
+    /// that of `[guest]`.
+    pub module: Option<PathBuf>,
     /// Which policy places reads.
     #[serde(default)]
+    #[schemars(extend("x-hosts" = "model"))]
     pub reads: ReadPlaces,
     /// Parameters of `reads = "mfc"`.
+    #[schemars(extend("x-hosts" = "model"))]
     pub mfc: Option<Mfc>,
     /// Are run queues evened out at timer ticks?
     #[serde(default)]
+    #[schemars(extend("x-hosts" = "model"))]
     pub balance: bool,
     /// What moving a thread takes, in microseconds, for 0 hops, 1 hop and so on: 1 to 4 times;
     /// the last one holds for more hops. Default: MFC's published times where threads move by
     /// `reads` or `balance`, else none.
+    #[schemars(extend("x-hosts" = "model"))]
     pub migration_us: Option<Vec<Move>>,
 }
 
@@ -116,6 +127,7 @@ impl Policy {
             colors: BTreeMap::new(),
             replace: None,
             files: None,
+            module: None,
             hvr: None,
             reads: ReadPlaces::None,
             mfc: None,
@@ -127,7 +139,7 @@ impl Policy {
     /// SRM-buffer's parameters, if file pages go through it.
     pub fn zone(&self) -> Option<piebald_policy::srm::Config> {
         match self.files {
-            Some(Zone::Srm(config)) => Some(config),
+            Some(Zone::Srm(options)) => Some(options.config()),
             Some(Zone::Allocator) | None => None,
         }
     }
@@ -179,13 +191,6 @@ impl Policy {
         };
         if self.thp && has_files {
             refuse("thp", true.to_string(), "false beside [files]");
-        }
-        if self.zone().is_some() && !has_files {
-            refuse(
-                "files",
-                "\"srm\"".to_owned(),
-                "\"none\" without a table [files]",
-            );
         }
         let replace = self.replace.as_ref().filter(|r| !has_files && *r != "none");
         if let Some(replace) = replace {

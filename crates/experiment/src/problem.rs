@@ -83,13 +83,24 @@ impl fmt::Display for Problem {
     }
 }
 
+/// Where a problem was written.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// The file as a whole.
+    File,
+    /// A line of the file, from 1.
+    Line(usize),
+    /// The command line: what follows `--set`.
+    Set(String),
+}
+
 /// Why a file was refused: all of its problems.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Refused {
     /// The file.
     pub path: PathBuf,
-    /// Problems and their lines, from 1.
-    pub problems: Vec<(Option<usize>, Problem)>,
+    /// Problems and their places, in the order of the places.
+    pub problems: Vec<(Place, Problem)>,
 }
 
 impl Refused {
@@ -97,13 +108,16 @@ impl Refused {
     pub fn unread(path: &Path, says: impl Into<String>) -> Self {
         Self {
             path: path.to_owned(),
-            problems: vec![(None, Problem::at(KeyPath::default(), says))],
+            problems: vec![(Place::File, Problem::at(KeyPath::default(), says))],
         }
     }
 
     /// Line of the first problem.
     pub fn line(&self) -> Option<usize> {
-        self.problems.first().and_then(|(line, _)| *line)
+        match self.problems.first() {
+            Some((Place::Line(line), _)) => Some(*line),
+            _ => None,
+        }
     }
 }
 
@@ -113,16 +127,16 @@ pub(crate) const STDIN: &str = "-";
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_stdin = self.path == Path::new(STDIN);
-        for (i, (line, problem)) in self.problems.iter().enumerate() {
+        for (i, (place, problem)) in self.problems.iter().enumerate() {
             if i > 0 {
                 f.write_str("\n")?;
             }
-            if is_stdin {
-                f.write_str("standard input")?;
-            } else {
-                write!(f, "{}", self.path.display())?;
+            match place {
+                Place::Set(given) => write!(f, "--set {given}")?,
+                _ if is_stdin => f.write_str("standard input")?,
+                _ => write!(f, "{}", self.path.display())?,
             }
-            if let Some(line) = line {
+            if let Place::Line(line) = place {
                 write!(f, ":{line}")?;
             }
             write!(f, ": {problem}")?;

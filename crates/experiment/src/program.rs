@@ -8,13 +8,14 @@ use std::{
 };
 
 use piebald_policy::hvr::Class;
-use piebald_units::CoreSet;
+use piebald_units::{Bytes, CoreSet};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_untagged::UntaggedEnumVisitor;
 
 use crate::{
-    Binding, Change, KeyPath, OnLimit, Problem, RegionRequest, Text, Word,
+    Align, Binding, Change, KeyPath, Measure, Objects, OnLimit, Pace, Problem, RegionRequest, Text,
+    Word,
     colors::{Colors, check_changes},
     course::RunTime,
     value::described,
@@ -39,37 +40,95 @@ pub struct Program {
     /// Its name, not empty, and no other program's. Default: from the input.
     pub name: Option<String>,
     /// A file of `piebald record`, relative to the experiment's folder.
+    #[schemars(extend("x-hosts" = "model"))]
     pub recording: Option<PathBuf>,
     /// A program and its arguments, recorded first.
     pub command: Option<Vec<String>>,
     /// A program that comes with Piebald.
+    #[schemars(extend("x-hosts" = "model"))]
     pub builtin: Option<Builtin>,
     /// A memory trace of another tool, relative to the experiment's folder.
+    #[schemars(extend("x-hosts" = "model"))]
     pub trace: Option<PathBuf>,
+    /// Block or file traces, relative to the experiment's folder: `piebald replay` runs them,
+    /// without a machine.
+    #[schemars(extend("x-hosts" = "model"))]
+    pub requests: Option<Vec<PathBuf>>,
+    /// What is in the columns of requests of another form, such as
+    /// `"time=1:us,op=2,offset=3:B,size=4:B"`.
+    #[schemars(extend("x-hosts" = "model"))]
+    pub columns: Option<String>,
+    /// Are wrong requests left out and counted, instead of ending with the first?
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[schemars(extend("x-hosts" = "model"))]
+    pub lenient: bool,
+    /// When requests are made. Default: `"serial"`.
+    #[schemars(extend("x-hosts" = "model"))]
+    pub pace: Option<Pace>,
+    /// How the times of several traces of requests belong together. Default: `"stamps"`.
+    #[schemars(extend("x-hosts" = "model"))]
+    pub align: Option<Align>,
+    /// Are objects of one name the same in several traces of one format? Default: `"same"` where
+    /// the traces are merged by their stamps, else `"apart"`.
+    #[schemars(extend("x-hosts" = "model"))]
+    pub objects: Option<Objects>,
+    /// Bytes of a page of requests: a power of two from 512B to 1GiB. Default: `"4KiB"`.
+    #[schemars(extend("x-hosts" = "model"))]
+    pub page: Option<Text<Bytes>>,
+    /// Does each object take a page although the requests say different sizes?
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[schemars(extend("x-hosts" = "model"))]
+    pub ignore_sizes: bool,
     /// The trace's format. Default: it is found out.
+    #[schemars(extend("x-hosts" = "model"))]
     pub format: Option<String>,
-    /// RegionRequest that stand for a long program. Default: it is run from its beginning.
+    /// Regions that stand for a long program. Default: it is run from its beginning.
+    #[schemars(extend("x-hosts" = "model"))]
     pub regions: Option<RegionRequest>,
-    /// Hardware threads that it may use.
+    /// Hardware threads that it may use; needed, but for requests.
+    #[serde(default = "no_cores", skip_serializing_if = "has_no_cores")]
     pub cores: Text<CoreSet>,
     /// Page colors that it owns under `frames = "rainbow"`.
     pub colors: Option<Colors>,
     /// Do its colors bind? Default: `"hard"`.
     pub mode: Option<Binding>,
     /// What happens when the colors that bind it are used up. Default: `"fail"`.
+    #[schemars(extend("x-hosts" = "model"))]
     pub on_limit: Option<OnLimit>,
     /// How its colors change while it runs, by rising `at`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-hosts" = "model"))]
     pub change: Vec<Change>,
     /// Why it is there.
     #[serde(default)]
     pub role: Role,
+    /// What of it counts, if it is a target. Default: `"second-run"`.
+    #[schemars(extend("x-hosts" = "guest"))]
+    pub measure: Option<Measure>,
+    /// Programs of this computer that it starts, by absolute paths: a guest has no others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
     /// What it is to HVR. Default: HVR watches it.
+    #[schemars(extend("x-hosts" = "model"))]
     pub class: Option<Word<Class>>,
     /// When it comes, in microseconds of a course.
+    #[schemars(extend("x-hosts" = "model"))]
     pub arrives_us: Option<RunTime>,
     /// When it goes, in microseconds of a course; later than it comes.
+    #[schemars(extend("x-hosts" = "model"))]
     pub leaves_us: Option<RunTime>,
+}
+
+const fn no_cores() -> Text<CoreSet> {
+    Text(CoreSet::EMPTY)
+}
+
+fn has_no_cores(cores: &Text<CoreSet>) -> bool {
+    cores.0.is_empty()
+}
+
+const fn is_false(is: &bool) -> bool {
+    !*is
 }
 
 /// A built-in program as it is written.
@@ -161,18 +220,23 @@ pub enum Input<'a> {
     Builtin(&'a Builtin),
     /// A memory trace of another tool, and its format if it is given.
     Trace(&'a Path, Option<&'a str>),
+    /// Block or file traces.
+    Requests(&'a [PathBuf]),
 }
 
 impl Program {
     /// Where its references come from; `None` if that is not said exactly once.
     pub fn input(&self) -> Option<Input<'_>> {
-        match (&self.recording, &self.command, &self.builtin, &self.trace) {
-            (Some(path), None, None, None) => Some(Input::Recording(path)),
-            (None, Some(words), None, None) => Some(Input::Command(words)),
-            (None, None, Some(builtin), None) => Some(Input::Builtin(builtin)),
-            (None, None, None, Some(path)) => Some(Input::Trace(path, self.format.as_deref())),
-            _ => None,
-        }
+        let format = self.format.as_deref();
+        let all = [
+            self.recording.as_deref().map(Input::Recording),
+            self.command.as_deref().map(Input::Command),
+            self.builtin.as_ref().map(Input::Builtin),
+            self.trace.as_deref().map(|path| Input::Trace(path, format)),
+            self.requests.as_deref().map(Input::Requests),
+        ];
+        let mut given = all.into_iter().flatten();
+        given.next().filter(|_| given.next().is_none())
     }
 
     /// Its name: given, or from the input.
@@ -189,6 +253,9 @@ impl Program {
         match self.input() {
             None => "".into(),
             Some(Input::Recording(path) | Input::Trace(path, _)) => stem(path).into(),
+            Some(Input::Requests(paths)) => {
+                paths.first().map_or_else(String::new, |p| stem(p)).into()
+            }
             Some(Input::Command(words)) => {
                 let program = Path::new(words.first().map_or("", String::as_str));
                 let file = program.file_name().unwrap_or_default();
@@ -234,8 +301,29 @@ impl Program {
             }
             Some(_) => {}
         }
-        if self.format.is_some() && self.trace.is_none() {
+        if self.format.is_some() && self.trace.is_none() && self.requests.is_none() {
             problems.push(Problem::at(at.key("format"), "only a trace has one"));
+        }
+        if self.requests.as_ref().is_some_and(Vec::is_empty) {
+            problems.push(Problem::refuse(
+                at.key("requests"),
+                "[]",
+                "at least one trace",
+            ));
+        }
+        let of_requests = [
+            ("columns", self.columns.is_some()),
+            ("lenient", self.lenient),
+            ("pace", self.pace.is_some()),
+            ("align", self.align.is_some()),
+            ("objects", self.objects.is_some()),
+            ("page", self.page.is_some()),
+            ("ignore_sizes", self.ignore_sizes),
+        ];
+        for (key, is_given) in of_requests {
+            if is_given && self.requests.is_none() {
+                problems.push(Problem::at(at.key(key), "only requests have this key"));
+            }
         }
     }
 

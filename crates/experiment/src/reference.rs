@@ -22,27 +22,51 @@ pub fn reference() -> String {
     tables.collect::<Vec<_>>().join("\n")
 }
 
+/// The schema of a file, and those that it refers to.
+pub(crate) struct Schemas {
+    /// The file's own.
+    pub root: Value,
+    definitions: Map<String, Value>,
+}
+
+impl Schemas {
+    /// From the types.
+    pub fn new() -> Self {
+        let settings = SchemaSettings::draft2020_12();
+        let root = settings
+            .into_generator()
+            .into_root_schema_for::<Experiment>();
+        let root = Value::from(root);
+        let definitions = root["$defs"].as_object().cloned().unwrap_or_default();
+        Self { root, definitions }
+    }
+
+    /// The schema that a value refers to, without "or nothing".
+    pub fn resolved(&self, value: &Value) -> Value {
+        let either = value["anyOf"].as_array().and_then(|either| either.first());
+        let inner = either.unwrap_or(value);
+        let target = inner["$ref"].as_str().and_then(|r| r.rsplit('/').next());
+        let target = target.and_then(|name| self.definitions.get(name));
+        target.unwrap_or(inner).clone()
+    }
+}
+
+/// The keys of a table's schema, and theirs.
+pub(crate) fn keys_of(schema: &Value) -> Option<&Map<String, Value>> {
+    schema["properties"].as_object()
+}
+
 /// The keys of each table, the file's own first.
 pub fn tables() -> Vec<KeyTable> {
-    let settings = SchemaSettings::draft2020_12();
-    let root = settings
-        .into_generator()
-        .into_root_schema_for::<Experiment>();
-    let root = Value::from(root);
-    let definitions = root["$defs"].as_object().cloned().unwrap_or_default();
+    let schemas = Schemas::new();
     let mut tables = Vec::new();
-    add(&mut tables, ("", "The file"), &root, &definitions);
+    add(&mut tables, ("", "The file"), &schemas.root, &schemas);
     tables
 }
 
 /// Adds a table and those inside it.
-fn add(
-    tables: &mut Vec<KeyTable>,
-    (name, title): (&str, &str),
-    schema: &Value,
-    definitions: &Map<String, Value>,
-) {
-    let Some(keys) = schema["properties"].as_object() else {
+fn add(tables: &mut Vec<KeyTable>, (name, title): (&str, &str), schema: &Value, schemas: &Schemas) {
+    let Some(keys) = keys_of(schema) else {
         return;
     };
     let needed = schema["required"].as_array().cloned().unwrap_or_default();
@@ -51,10 +75,10 @@ fn add(
     let mut words = String::new();
     let mut inner = Vec::new();
     for (key, value) in keys {
-        let of = resolved(value, definitions);
+        let of = schemas.resolved(value);
         let is_list = value["type"] == "array";
         let item = if is_list {
-            resolved(&value["items"], definitions)
+            schemas.resolved(&value["items"])
         } else {
             of.clone()
         };
@@ -62,10 +86,12 @@ fn add(
             inner.push((path(name, key), is_list, item));
         }
         let is_needed = needed.iter().any(|k| k == key);
+        let host = value["x-hosts"].as_str();
+        let host = host.map_or(String::new(), |host| format!(" Host `{host}` only."));
         let cells = [
             values(value, &of),
             default(value, is_needed),
-            described(value),
+            described(value) + &host,
         ];
         let cells = cells.map(|cell| cell.replace('|', "\\|"));
         let _ = writeln!(text, "| `{key}` | {} |", cells.join(" | "));
@@ -82,7 +108,7 @@ fn add(
         } else {
             format!("`[{name}]`")
         };
-        add(tables, (&name, &title), &item, definitions);
+        add(tables, (&name, &title), &item, schemas);
     }
 }
 
@@ -92,15 +118,6 @@ fn path(outer: &str, key: &str) -> String {
         "" => key.to_owned(),
         _ => format!("{outer}.{key}"),
     }
-}
-
-/// The schema that a value refers to, without "or nothing".
-fn resolved(value: &Value, definitions: &Map<String, Value>) -> Value {
-    let either = value["anyOf"].as_array().and_then(|either| either.first());
-    let inner = either.unwrap_or(value);
-    let target = inner["$ref"].as_str().and_then(|r| r.rsplit('/').next());
-    let target = target.and_then(|name| definitions.get(name));
-    target.unwrap_or(inner).clone()
 }
 
 /// What a key may be.

@@ -44,6 +44,12 @@ impl<const MIN: u64, const MAX: u64> Whole<MIN, MAX> {
     }
 }
 
+impl<const MAX: u64> Default for Whole<0, MAX> {
+    fn default() -> Self {
+        Self(0)
+    }
+}
+
 /// The largest whole number that a file can hold: a range up to it has no end.
 const LARGEST: u64 = i64::MAX as u64;
 

@@ -10,16 +10,16 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
+use piebald_experiment::{MadeFile, Policy, Program, Role, Tree};
 use piebald_qemu::{
     emulator::{Emulator, Sort},
     find,
     system::{MAX_MEMORY, results::Results},
 };
-use piebald_report::Role;
 
 use crate::{
     inputs,
-    scenario::{Input, Policy, Program, Scenario, Tree},
+    scenario::{Scenario, command},
     script::{self, CODES},
 };
 
@@ -129,25 +129,30 @@ impl Tools {
             write(tools.folder.path(), name, text)?;
         }
         compile(tools.folder.path())?;
-        for program in &scenario.programs {
+        for program in &scenario.experiment.program {
             tools.find(program)?;
         }
         for program in scenario.polluters() {
-            if let Some(source) = own(&program.command[0]) {
+            if let Some(source) = own(&command(program)[0]) {
                 tools.compile_unmarked(source)?;
             }
         }
-        for module in scenario.policies.iter().filter_map(|p| p.module.as_ref()) {
-            File::open(module).map_err(|source| BootError::File {
-                path: module.clone(),
+        for module in scenario
+            .policies()
+            .iter()
+            .filter_map(|p| scenario.module(p))
+        {
+            File::open(&module).map_err(|source| BootError::File {
+                path: module,
                 source,
             })?;
         }
-        if !scenario.files.is_empty() {
+        if !scenario.experiment.file.is_empty() {
             tools.image = Some(tools.make_image(scenario)?);
         }
-        for tree in &scenario.trees {
-            tools.take(tree)?;
+        for tree in &scenario.experiment.tree {
+            let from = scenario.document.folder().join(&tree.from);
+            tools.take(tree, &from)?;
         }
         Ok(tools)
     }
@@ -158,15 +163,15 @@ impl Tools {
 
     /// Copies a directory that the scratch disk begins with, once for all boots; one that is
     /// packed must be there.
-    fn take(&self, tree: &Tree) -> Result<(), BootError> {
-        std::fs::read_dir(&tree.from).map_err(|e| failed(&tree.from, e))?;
+    fn take(&self, tree: &Tree, from: &Path) -> Result<(), BootError> {
+        std::fs::read_dir(from).map_err(|e| failed(from, e))?;
         let Some(name) = tree.on_disk() else {
             return Ok(());
         };
         let all = self.path(TREES);
         std::fs::create_dir_all(&all).map_err(|e| failed(&all, e))?;
         let mut copy = Command::new("cp");
-        copy.arg("-a").arg("--").arg(&tree.from).arg(all.join(name));
+        copy.arg("-a").arg("--").arg(from).arg(all.join(name));
         run("cp", &mut copy)
     }
 
@@ -177,7 +182,7 @@ impl Tools {
             let path = path.ok_or_else(|| BootError::NoProgram(needed.clone()))?;
             self.found.push((needed.clone(), path));
         }
-        let name = &program.command[0];
+        let name = &command(program)[0];
         if own(name).is_some() {
             return Ok(());
         }
@@ -200,9 +205,10 @@ impl Tools {
 
     fn make_image(&self, scenario: &Scenario) -> Result<PathBuf, BootError> {
         let folder = self.path("data");
-        write_files(&scenario.files, &folder)?;
+        let files = &scenario.experiment.file;
+        write_files(files, &folder)?;
         let image = self.path("data.img");
-        let bytes: u64 = scenario.files.iter().map(|f| f.size).sum();
+        let bytes: u64 = files.iter().map(|f| f.size.0.0).sum();
         let folder = [OsStr::new("-d"), folder.as_os_str()];
         make_disk(&image, bytes + bytes / 16 + SPARE, &folder)?;
         Ok(image)
@@ -236,21 +242,9 @@ impl Tools {
         together: bool,
         repetition: u32,
     ) -> Result<Results, BootError> {
-        let mut resolved = scenario.clone();
-        for program in &mut resolved.programs {
-            let found = self
-                .found
-                .iter()
-                .find(|(name, _)| *name == program.command[0]);
-            if let Some((_, path)) = found {
-                program.command[0] = path.display().to_string();
-            } else if program.role == Role::Polluter {
-                let name = &program.command[0];
-                program.command[0] = format!("{PROGRAMS_DIR}/{UNMARKED}/{name}");
-            }
-        }
-        if scenario.guest.scratch > 0 {
-            self.make_scratch(scenario.guest.scratch)?;
+        let resolved = self.resolved(scenario);
+        if scenario.scratch() > 0 {
+            self.make_scratch(scenario.scratch())?;
         }
         let text = script::script(&resolved, policy, together, repetition);
         let script = write(self.folder.path(), "run.sh", &text)?;
@@ -276,15 +270,33 @@ impl Tools {
         }
     }
 
+    /// The scenario with the programs' paths in the guest.
+    fn resolved(&self, scenario: &Scenario) -> Scenario {
+        let mut resolved = scenario.clone();
+        for program in &mut resolved.experiment.program {
+            let is_polluter = program.role == Role::Polluter;
+            let Some(first) = program.command.as_mut().and_then(|c| c.first_mut()) else {
+                continue;
+            };
+            let found = self.found.iter().find(|(name, _)| name == first);
+            if let Some((_, path)) = found {
+                *first = path.display().to_string();
+            } else if is_polluter {
+                *first = format!("{PROGRAMS_DIR}/{UNMARKED}/{first}");
+            }
+        }
+        resolved
+    }
+
     fn options(&self, scenario: &Scenario, policy: &Policy) -> Vec<OsString> {
-        let guest = &scenario.guest;
+        let guest = &scenario.experiment.guest;
         let mut options: Vec<OsString> = [
             "--memory".into(),
-            format!("{}M", guest.memory >> 20),
+            format!("{}M", scenario.memory() >> 20),
             "--cpus".into(),
-            guest.vcpus.to_string(),
+            scenario.vcpus().to_string(),
             "--timeout".into(),
-            guest.timeout.to_string(),
+            guest.timeout.get().to_string(),
             "--append".into(),
             guest.append.clone(),
             "--qemu".into(),
@@ -304,13 +316,15 @@ impl Tools {
         for (_, path) in &self.found {
             add("--program", path.into());
         }
-        for tree in scenario.trees.iter().filter(|t| t.on_disk().is_none()) {
-            add("--file", pair(&tree.from, &tree.to));
+        let trees = scenario.experiment.tree.iter();
+        for tree in trees.filter(|t| t.on_disk().is_none()) {
+            let from = scenario.document.folder().join(&tree.from);
+            add("--file", pair(&from, &tree.to));
         }
-        if let Some(module) = &policy.module {
-            add("--file", pair(module, "/piebald/policy.ko"));
+        if let Some(module) = scenario.module(policy) {
+            add("--file", pair(&module, "/piebald/policy.ko"));
         }
-        let scratch = (guest.scratch > 0).then(|| self.path(SCRATCH));
+        let scratch = (scenario.scratch() > 0).then(|| self.path(SCRATCH));
         let disks: Vec<&PathBuf> = self.image.iter().chain(&scratch).collect();
         if !disks.is_empty() {
             add("--module", "virtio_blk".into());
@@ -323,7 +337,7 @@ impl Tools {
 
     /// The plugin and its arguments, as QEMU separates them.
     fn plugin_argument(&self, scenario: &Scenario, output: &Path) -> OsString {
-        let memory = scenario.guest.memory.min(MAX_MEMORY).to_string();
+        let memory = scenario.memory().min(MAX_MEMORY).to_string();
         self.emulator.option(&[
             ("machine", OsStr::new(&scenario.machine_name)),
             ("memory", OsStr::new(&memory)),
@@ -380,6 +394,17 @@ pub fn has_program(name: &str) -> bool {
     own(name).is_some() || find::program(OsStr::new(name)).is_some()
 }
 
+/// Does it come with Piebald?
+pub fn own_program(name: &str) -> bool {
+    own(name).is_some()
+}
+
+/// The texts that [`compile`] compiles.
+pub fn sources() -> impl Iterator<Item = &'static str> {
+    let programs = PROGRAMS.iter().map(|(_, text)| *text);
+    programs.chain([MARKS.1, POSTMARK.1])
+}
+
 /// The source of a program that comes with Piebald.
 fn own(name: &str) -> Option<&'static (&'static str, &'static str)> {
     PROGRAMS.iter().find(|(ours, _)| *ours == name)
@@ -399,7 +424,7 @@ fn make_disk(image: &Path, bytes: u64, options: &[&OsStr]) -> Result<(), BootErr
 ///
 /// # Errors
 /// Those of the file system.
-pub fn write_files(files: &[Input], folder: &Path) -> Result<(), BootError> {
+pub fn write_files(files: &[MadeFile], folder: &Path) -> Result<(), BootError> {
     std::fs::create_dir_all(folder).map_err(|e| failed(folder, e))?;
     for input in files {
         let path = folder.join(&input.name);
@@ -454,6 +479,10 @@ fn last_lines(bytes: &[u8]) -> String {
     let lines: Vec<String> = text.lines().map(clean).filter(|l| !l.is_empty()).collect();
     lines[lines.len().saturating_sub(8)..].join("\n  ")
 }
+
+#[cfg(test)]
+#[path = "boot_golden.rs"]
+mod golden;
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,10 @@
 //! From the lines that the last level held to the picture of who had which sets.
 
+use piebald_experiment::Policy;
 use piebald_qemu::system::{held::LastLevel, results::Results};
 use piebald_report::SetMap;
 
-use crate::scenario::{Policy, Scenario};
+use crate::scenario::{Scenario, vcpu};
 
 /// Who held which sets of the last level that the target's processor has, over the whole boot;
 /// `None` if nothing was sampled.
@@ -14,27 +15,28 @@ pub(crate) fn set_map(
     results: &Results,
 ) -> Option<SetMap> {
     let target = scenario.target();
-    let shares_it = |level: &&LastLevel| level.vcpus.contains(&target.vcpu);
+    let shares_it = |level: &&LastLevel| level.vcpus.contains(&vcpu(target));
     let level = results.last_levels.iter().find(shares_it)?;
     let ranges = level.samples.first()?.lines.len();
     let capacity = f64::from(level.lines) / ranges.max(1) as f64;
     // What a processor without a program brings in is the kernel's.
     let mut owners = vec!["empty".to_owned(), "kernel".to_owned()];
-    let mut of_vcpu = vec![1usize; usize::from(scenario.guest.vcpus)];
+    let mut of_vcpu = vec![1usize; usize::from(scenario.vcpus())];
     let running = scenario
-        .programs
+        .experiment
+        .program
         .iter()
-        .filter(|p| together || p.name == target.name);
+        .filter(|p| together || p.name() == target.name());
     for program in running {
-        let place = of_vcpu.get_mut(usize::from(program.vcpu))?;
+        let place = of_vcpu.get_mut(usize::from(vcpu(program)))?;
         match *place {
             1 => {
                 *place = owners.len();
-                owners.push(program.name.clone());
+                owners.push(program.name().into_owned());
             }
             shared => {
                 owners[shared].push_str(" + ");
-                owners[shared].push_str(&program.name);
+                owners[shared].push_str(&program.name());
             }
         }
     }
@@ -59,7 +61,7 @@ pub(crate) fn set_map(
     Some(SetMap {
         policy: policy.name.clone(),
         cache: last.name.clone(),
-        place: (!together).then(|| format!("{} alone", target.name)),
+        place: (!together).then(|| format!("{} alone", target.name())),
         nr_sets: level.sets,
         nr_groups: ranges as u32,
         owners,
@@ -96,7 +98,7 @@ mod tests {
             [[policy]]
             name = "stock"
         "#;
-        Scenario::parse(text, Path::new(".")).expect("a scenario")
+        Scenario::parse(text, Path::new("guest.toml")).expect("a scenario")
     }
 
     fn results(lines: Vec<Vec<u32>>) -> Results {
@@ -116,7 +118,7 @@ mod tests {
     fn lines_are_those_of_the_programs_on_a_processor() {
         let scenario = scenario();
         let results = results(vec![vec![512, 0, 0], vec![128, 256, 64]]);
-        let map = set_map(&scenario, &scenario.policies[0], true, &results).expect("a map");
+        let map = set_map(&scenario, &scenario.policies()[0], true, &results).expect("a map");
         assert_eq!(map.owners, ["empty", "kernel", "sort", "scan"]);
         assert_eq!((map.nr_sets, map.nr_groups), (128, 2));
         assert_eq!(map.times_ps, [7]);
@@ -125,7 +127,7 @@ mod tests {
         assert_eq!(of(0), [Some(0.0), Some(0.0), Some(0.0), Some(8.0)]);
         assert_eq!(of(1), [Some(1.0), Some(1.0), Some(4.0), Some(2.0)]);
         // Alone, what the other processor holds is the kernel's.
-        let alone = set_map(&scenario, &scenario.policies[0], false, &results).expect("a map");
+        let alone = set_map(&scenario, &scenario.policies()[0], false, &results).expect("a map");
         assert_eq!(alone.owners, ["empty", "kernel", "sort"]);
         assert_eq!(alone.share(0, 0, 1), Some(1.0));
     }
@@ -134,7 +136,7 @@ mod tests {
     fn what_was_not_sampled_gives_no_map() {
         let scenario = scenario();
         let mut results = results(vec![vec![1, 1, 1]; 2]);
-        let policy = &scenario.policies[0];
+        let policy = &scenario.policies()[0];
         results.last_levels[0].samples.push(HeldAt::default());
         assert!(set_map(&scenario, policy, true, &results).is_none());
         results.last_levels[0].samples.clear();

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::scenario::Input;
+use piebald_experiment::MadeFile;
 
 /// Words of the vocabulary.
 const WORDS: u64 = 4096;
@@ -15,10 +15,10 @@ const LAST: &[u8] = b"here ends the marmalade\n";
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write(input: &Input, to: &mut impl Write) -> io::Result<()> {
-    let mut random = Random(input.seed);
+pub fn write(input: &MadeFile, to: &mut impl Write) -> io::Result<()> {
+    let mut random = Random(input.seed.get());
     let vocabulary: Vec<Vec<u8>> = (0..WORDS).map(|_| word(&mut random)).collect();
-    let mut left = input.size - LAST.len() as u64;
+    let mut left = input.size.0.0 - LAST.len() as u64;
     let mut line = Vec::new();
     while left > 0 {
         line.clear();
@@ -61,12 +61,19 @@ impl Random {
 
 #[cfg(test)]
 mod tests {
+    use piebald_experiment::{Text, Whole};
+    use piebald_units::Bytes;
+
     use super::*;
 
     fn text(size: u64, seed: u64) -> Vec<u8> {
         let mut out = Vec::new();
-        let name = "text".into();
-        write(&Input { name, size, seed }, &mut out).expect("memory takes all");
+        let input = MadeFile {
+            name: "text".into(),
+            size: Text(Bytes(size)),
+            seed: Whole::new(seed),
+        };
+        write(&input, &mut out).expect("memory takes all");
         out
     }
 

@@ -17,7 +17,7 @@ mod scenario;
 mod script;
 mod study;
 
-pub use boot::{BootError, Tools, compile, has_program, write_files};
+pub use boot::{BootError, Tools, compile, has_program, own_program, sources, write_files};
 pub use check::{Finding, check};
-pub use scenario::{Guest, Input, Measure, Policy, Program, Scenario, ScenarioError, Tree};
+pub use scenario::Scenario;
 pub use study::{Hooks, Progress, boots, run};

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::scenario::{Measure, Policy, Program, Scenario};
+use piebald_experiment::{Measure, Policy, Program};
+
+use crate::scenario::{Scenario, command, srm, vcpu};
 
 /// Most pages of 4 KiB that ageing takes.
 const MAX_AGE: u64 = 8192;
@@ -31,13 +33,13 @@ fn ended() -> String {
 pub fn script(scenario: &Scenario, policy: &Policy, together: bool, repetition: u32) -> String {
     let mut text = String::from("#!/bin/sh\nPATH=/piebald/programs:$PATH\n");
     text += &ended();
-    if !scenario.files.is_empty() {
+    if !scenario.experiment.file.is_empty() {
         text += "mkdir /data && mount -t ext4 -o ro /dev/vda /data || exit 101\n";
     }
-    if scenario.guest.scratch > 0 {
+    if scenario.scratch() > 0 {
         // A file that is cut to nothing and written again is written to the disk at once otherwise.
         let options = "-t ext4 -o noatime,noauto_da_alloc";
-        let disk = match scenario.files.is_empty() {
+        let disk = match scenario.experiment.file.is_empty() {
             true => "/dev/vda",
             false => "/dev/vdb",
         };
@@ -46,10 +48,10 @@ pub fn script(scenario: &Scenario, policy: &Policy, together: bool, repetition: 
             "mkdir /scratch && mount {options} {disk} /scratch || exit 101"
         );
     }
-    if policy.module.is_some() {
+    if scenario.module(policy).is_some() {
         load(&mut text, policy);
     }
-    let pages = age(scenario.seed, repetition);
+    let pages = age(scenario.experiment.seed.get(), repetition);
     let _ = writeln!(
         text,
         "dd if=/dev/zero of=/tmp/age bs=4096 count={pages} 2>/dev/null"
@@ -60,18 +62,26 @@ pub fn script(scenario: &Scenario, policy: &Policy, together: bool, repetition: 
     };
     // Once through, so that what they read lies in the page cache, in their colours.
     for program in &others {
-        let _ = writeln!(text, "{}; ended $? 104", launch(program, policy, "once"));
+        let _ = writeln!(
+            text,
+            "{}; ended $? 104",
+            launch(scenario, program, policy, "once")
+        );
     }
     for program in &others {
-        let _ = writeln!(text, "{} &", launch(program, policy, "forever"));
+        let _ = writeln!(text, "{} &", launch(scenario, program, policy, "forever"));
         text += "others=\"$others $!\"\n";
     }
     let target = scenario.target();
-    let how = match target.measure {
+    let how = match target.measure.unwrap_or_default() {
         Measure::SecondRun => "measured",
         Measure::Marks => "once",
     };
-    let _ = writeln!(text, "{}; ended $? 104", launch(target, policy, how));
+    let _ = writeln!(
+        text,
+        "{}; ended $? 104",
+        launch(scenario, target, policy, how)
+    );
     // One that is there no more is asked how it ended.
     text += "for each in $others; do\n";
     text += "kill \"$each\" || { wait \"$each\"; ended $? 103; exit 103; }\ndone\n";
@@ -88,26 +98,28 @@ fn age(seed: u64, repetition: u32) -> u64 {
 }
 
 fn load(text: &mut String, policy: &Policy) {
-    let map = policy.map.join("\\n");
+    let map = policy.color_map.as_deref().unwrap_or_default();
+    let map = map.join("\\n");
     *text += "insmod /piebald/policy.ko || exit 102\n";
     let _ = writeln!(text, "printf '{map}\\n' >/proc/piebald/map || exit 102");
-    if let Some(threshold) = policy.threshold {
+    let zone = srm(policy);
+    if let Some(threshold) = zone.and_then(|zone| zone.threshold) {
         let _ = writeln!(
             text,
             "echo {threshold} >/proc/piebald/threshold || exit 102"
         );
     }
-    if policy.srm {
+    if zone.is_some() {
         *text += "echo 1 >/proc/piebald/srm || exit 102\n";
     }
     *text += "echo 1 >/proc/piebald/on || exit 102\n";
 }
 
 /// The command that runs a program on its processor, in its colours.
-fn launch(program: &Program, policy: &Policy, how: &str) -> String {
-    let words: Vec<String> = program.command.iter().map(|w| quote(w)).collect();
-    let command = format!("launch {} {how} {}", program.vcpu, words.join(" "));
-    match policy.colors.get(&program.name) {
+fn launch(scenario: &Scenario, program: &Program, policy: &Policy, how: &str) -> String {
+    let words: Vec<String> = command(program).iter().map(|w| quote(w)).collect();
+    let command = format!("launch {} {how} {}", vcpu(program), words.join(" "));
+    match scenario.colors(policy, program) {
         None => command,
         Some(colors) => {
             let enter = format!(
@@ -127,6 +139,9 @@ fn quote(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+
+    use piebald_experiment::{SrmOptions, Text, Zone};
+    use piebald_units::Bytes;
 
     use super::*;
 
@@ -156,13 +171,13 @@ mod tests {
             map = ["15", "16"]
             colors = { grep = "0 hard" }
         "#;
-        Scenario::parse(text, Path::new(".")).expect("is good")
+        Scenario::parse(text, Path::new("guest.toml")).expect("is good")
     }
 
     #[test]
     fn alone_means_alone() {
         let scenario = scenario();
-        let alone = script(&scenario, &scenario.policies[0], false, 0);
+        let alone = script(&scenario, &scenario.policies()[0], false, 0);
         assert!(
             !alone.contains("grep") && !alone.contains("insmod"),
             "{alone}"
@@ -173,18 +188,18 @@ mod tests {
     #[test]
     fn who_writes_has_a_disk_of_its_own() {
         let mut scenario = scenario();
-        let of = |s: &Scenario| script(s, &s.policies[0], true, 0);
+        let of = |s: &Scenario| script(s, &s.policies()[0], true, 0);
         assert!(!of(&scenario).contains("/scratch"));
-        scenario.guest.scratch = 1 << 28;
+        scenario.experiment.guest.scratch = Some(Text(Bytes(1 << 28)));
         assert!(of(&scenario).contains("/dev/vdb /scratch || exit 101"));
-        scenario.files.clear();
+        scenario.experiment.file.clear();
         assert!(of(&scenario).contains("/dev/vda /scratch || exit 101"));
     }
 
     #[test]
     fn arguments_reach_programs_as_they_are() {
         let scenario = scenario();
-        let both = script(&scenario, &scenario.policies[0], true, 0);
+        let both = script(&scenario, &scenario.policies()[0], true, 0);
         let line = r"launch 1 forever 'grep' '-c' 'it'\''s $HOME' '/data/text' &";
         assert!(both.lines().any(|l| l == line), "{both}");
         assert!(!both.contains("/proc/piebald"), "{both}");
@@ -193,7 +208,7 @@ mod tests {
     #[test]
     fn programs_with_colors_enter_them_first() {
         let scenario = scenario();
-        let both = script(&scenario, &scenario.policies[1], true, 0);
+        let both = script(&scenario, &scenario.policies()[1], true, 0);
         assert!(
             both.contains(r"printf '15\n16\n' >/proc/piebald/map"),
             "{both}"
@@ -208,11 +223,13 @@ mod tests {
     fn the_zone_is_switched_on_where_it_is_asked_for() {
         let mut scenario = scenario();
         let zone = "echo 1 >/proc/piebald/srm || exit 102";
-        let without = script(&scenario, &scenario.policies[1], true, 0);
+        let without = script(&scenario, &scenario.policies()[1], true, 0);
         assert!(!without.contains("srm"), "{without}");
-        scenario.policies[1].srm = true;
-        scenario.policies[1].threshold = Some(64);
-        let with = script(&scenario, &scenario.policies[1], true, 0);
+        scenario.experiment.policy[1].files = Some(Zone::Srm(SrmOptions {
+            threshold: Some(64),
+            ..SrmOptions::default()
+        }));
+        let with = script(&scenario, &scenario.policies()[1], true, 0);
         let threshold = "echo 64 >/proc/piebald/threshold || exit 102";
         let at = |line: &str| with.lines().position(|l| l == line);
         assert!(
@@ -224,7 +241,7 @@ mod tests {
     #[test]
     fn repetitions_begin_with_other_free_memory() {
         let scenario = scenario();
-        let of = |r| script(&scenario, &scenario.policies[0], true, r);
+        let of = |r| script(&scenario, &scenario.policies()[0], true, r);
         assert_eq!(of(0), of(0));
         assert_ne!(of(0), of(1));
         let ages: Vec<u64> = (0..100).map(|r| age(1, r)).collect();

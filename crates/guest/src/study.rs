@@ -3,15 +3,16 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
+use piebald_experiment::{self as experiment, Policy, Program};
 use piebald_qemu::system::results::{Results, VcpuCounts};
 use piebald_report::{
-    Extra, LevelMpki, MachineSummary, Metrics, PolicyResult, ProgramResult, Sample, Study,
+    Extra, LevelMpki, MachineSummary, Metrics, PolicyResult, ProgramResult, Role, Sample, Study,
 };
 
 use crate::{
     boot::{BootError, Tools},
     held,
-    scenario::{Policy, Program, Scenario},
+    scenario::{Scenario, command, srm, vcpu},
 };
 
 /// Number of the region that targets count in.
@@ -49,7 +50,7 @@ type Boot<'a> = &'a dyn Fn(&Policy, bool, u32) -> Result<(Vec<VcpuCounts>, Resul
 /// Boots that [`run`] makes.
 pub fn boots(scenario: &Scenario) -> u32 {
     let phases = scenario.phases().len() as u32;
-    phases * scenario.repetitions * scenario.policies.len() as u32
+    phases * scenario.repetitions() * scenario.policies().len() as u32
 }
 
 /// Runs everything.
@@ -72,13 +73,17 @@ pub fn run(scenario: &Scenario, tools: &Tools, hooks: &Hooks<'_>) -> Result<Stud
 fn run_with(scenario: &Scenario, hooks: &Hooks<'_>, boot: Boot<'_>) -> Result<Study, BootError> {
     let begun = Instant::now();
     let mut study = empty(scenario);
-    let mut all: Vec<Boots> = scenario.policies.iter().map(|_| Boots::default()).collect();
+    let mut all: Vec<Boots> = scenario
+        .policies()
+        .iter()
+        .map(|_| Boots::default())
+        .collect();
     let mut first_failure = None;
     let mut number = 0;
     let mut cpu_seconds = 0.0;
     let stops = || hooks.stop.is_some_and(|stop| stop.load(Relaxed));
-    for repetition in 0..scenario.repetitions {
-        for (policy, seen) in scenario.policies.iter().zip(&mut all) {
+    for repetition in 0..scenario.repetitions() {
+        for (policy, seen) in scenario.policies().iter().zip(&mut all) {
             for &together in scenario.phases() {
                 if stops() || seen.has_failed {
                     study.complete = false;
@@ -121,7 +126,7 @@ fn run_with(scenario: &Scenario, hooks: &Hooks<'_>, boot: Boot<'_>) -> Result<St
         return Err(error);
     }
     study.policies = scenario
-        .policies
+        .policies()
         .iter()
         .zip(&all)
         .map(|(policy, boots)| policy_result(scenario, policy, boots))
@@ -193,11 +198,11 @@ fn weigh(study: &mut Study, results: &Results) {
 
 fn empty(scenario: &Scenario) -> Study {
     let mut warnings = Vec::new();
-    if scenario.repetitions == 1 {
+    if scenario.repetitions() == 1 {
         warnings.push("one repetition: no interval can be given".to_owned());
     }
     Study {
-        title: scenario.title.clone(),
+        title: scenario.title(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         machine: MachineSummary {
             name: scenario.machine.name.clone(),
@@ -220,24 +225,31 @@ fn empty(scenario: &Scenario) -> Study {
         .map(str::to_owned)
         .to_vec(),
         warnings,
-        seed: scenario.seed,
-        repetitions: scenario.repetitions,
-        scenario: Some(scenario.text.clone()),
+        seed: scenario.experiment.seed.get(),
+        repetitions: scenario.repetitions(),
+        scenario: Some(scenario.document.text.clone()),
         ..Study::default()
     }
 }
 
 fn policy_result(scenario: &Scenario, policy: &Policy, boots: &Boots) -> PolicyResult {
-    let description = match &policy.module {
+    let description = match scenario.module(policy) {
         None => "the stock kernel".to_owned(),
         Some(_) => {
-            let colors = policy.colors.iter().map(|(name, c)| format!("{name} {c}"));
+            let colors = scenario.experiment.program.iter().filter_map(|program| {
+                let colors = scenario.colors(policy, program)?;
+                Some(format!("{} {colors}", program.name()))
+            });
             let colors = colors.collect::<Vec<_>>().join(", ");
             let colors = match colors.as_str() {
                 "" => "",
                 _ => &format!("; colors: {colors}"),
             };
-            let zone = if policy.srm { "; SRM-buffer" } else { "" };
+            let zone = if srm(policy).is_some() {
+                "; SRM-buffer"
+            } else {
+                ""
+            };
             format!("with the module{zone}{colors}")
         }
     };
@@ -245,7 +257,7 @@ fn policy_result(scenario: &Scenario, policy: &Policy, boots: &Boots) -> PolicyR
     PolicyResult {
         name: policy.name.clone(),
         description,
-        programs: scenario.programs.iter().map(program).collect(),
+        programs: scenario.experiment.program.iter().map(program).collect(),
         course: None,
     }
 }
@@ -259,10 +271,10 @@ fn program_result(
     let of = |seen: &[Seen]| {
         let counts = seen
             .iter()
-            .filter_map(|s| s.vcpus.get(usize::from(program.vcpu)));
+            .filter_map(|s| s.vcpus.get(usize::from(vcpu(program))));
         metrics(scenario, &counts.collect::<Vec<_>>())
     };
-    let is_target = program.name == scenario.target().name;
+    let is_target = program.name() == scenario.target().name();
     let alone = match is_target {
         true => of(&boots.alone),
         false => Metrics::default(),
@@ -274,11 +286,14 @@ fn program_result(
         .filter(|_| is_target)
         .and_then(|t| alone.time_ps.slowdown(&t.time_ps));
     ProgramResult {
-        name: program.name.clone(),
-        role: program.role,
-        cores: program.vcpu.to_string(),
-        colors: policy.colors.get(&program.name).cloned(),
-        input: program.command.join(" "),
+        name: program.name().into_owned(),
+        role: match program.role {
+            experiment::Role::Target => Role::Target,
+            experiment::Role::Polluter => Role::Polluter,
+        },
+        cores: vcpu(program).to_string(),
+        colors: scenario.colors(policy, program),
+        input: command(program).join(" "),
         beside: None,
         alone,
         together,

@@ -24,7 +24,7 @@ fn scenario() -> Scenario {
         [[policy]]
         name = "stock"
     "#;
-    Scenario::parse(text, Path::new(".")).expect("is good")
+    Scenario::parse(text, Path::new("guest.toml")).expect("is good")
 }
 
 fn counts(instructions: u64, time_ps: u64, misses: u64) -> VcpuCounts {
@@ -75,7 +75,7 @@ fn figures_are_those_of_the_programs_own_processor() {
         together: vec![seen(counts(1_000_000, 1_500_000_000, 9000))],
         has_failed: false,
     };
-    let result = policy_result(&scenario, &scenario.policies[0], &boots);
+    let result = policy_result(&scenario, &scenario.policies()[0], &boots);
     let [sort, scan] = &result.programs[..] else {
         panic!("two programs");
     };
@@ -99,9 +99,12 @@ fn figures_are_those_of_the_programs_own_processor() {
 fn every_policy_repetition_and_phase_is_a_boot() {
     let mut scenario = scenario();
     assert_eq!(boots(&scenario), 4);
-    scenario.policies.push(scenario.policies[0].clone());
+    scenario
+        .experiment
+        .policy
+        .push(scenario.policies()[0].clone());
     assert_eq!(boots(&scenario), 8);
-    scenario.programs.truncate(1);
+    scenario.experiment.program.truncate(1);
     assert_eq!(boots(&scenario), 4);
 }
 
@@ -122,9 +125,9 @@ fn a_region_that_was_not_written_is_an_error() {
 #[test]
 fn a_policy_that_fails_takes_nothing_from_the_others() {
     let mut scenario = scenario();
-    let mut other = scenario.policies[0].clone();
+    let mut other = scenario.policies()[0].clone();
     other.name = "other".into();
-    scenario.policies.push(other);
+    scenario.experiment.policy.push(other);
     let asked = std::cell::RefCell::new(Vec::new());
     let boot = |policy: &Policy, together: bool, repetition: u32| {
         asked

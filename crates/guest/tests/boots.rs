@@ -48,7 +48,7 @@ fn differs(a: f64, b: f64) -> f64 {
 #[test]
 #[ignore = "boots four guests"]
 fn grep_takes_the_shared_cache_from_a_sort_and_two_runs_agree() {
-    let scenario = Scenario::parse(SCENARIO, Path::new(".")).expect("is good");
+    let scenario = Scenario::parse(SCENARIO, Path::new("guest.toml")).expect("is good");
     let (first, second) = (study(&scenario), study(&scenario));
     assert!(first.complete && second.complete);
     for study in [&first, &second] {
@@ -86,7 +86,7 @@ fn grep_takes_the_shared_cache_from_a_sort_and_two_runs_agree() {
 #[ignore = "boots two guests"]
 fn a_program_that_fails_in_the_guest_is_told() {
     let text = SCENARIO.replace("786432", "1");
-    let scenario = Scenario::parse(&text, Path::new(".")).expect("is good");
+    let scenario = Scenario::parse(&text, Path::new("guest.toml")).expect("is good");
     let tools = Tools::prepare(&scenario, None).expect("prepares");
     let error = run(&scenario, &tools, &Hooks::default()).expect_err("mergesort refuses");
     let error = error.to_string();
@@ -130,7 +130,7 @@ fn a_client_is_answered_from_directories_of_this_computer() {
     let folder = tempfile::tempdir().expect("a folder");
     let tree = folder.path().join("tree");
     std::fs::create_dir(&tree).expect("made");
-    let scenario = Scenario::parse(CLIENT, folder.path()).expect("is good");
+    let scenario = Scenario::parse(CLIENT, &folder.path().join("guest.toml")).expect("is good");
     std::fs::write(tree.join("answer"), "yes\n").expect("written");
     let answered = study(&scenario);
     assert!(answered.complete, "{:?}", answered.warnings);

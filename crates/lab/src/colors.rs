@@ -1,6 +1,6 @@
 //! Page colours of a machine, and which of them each program gets.
 
-use piebald_experiment::{Frames, PolicyColors};
+use piebald_experiment::{Binding, Frames, PolicyColors};
 use piebald_sim::{
     ColorSetup, RAINBOW,
     rooms::{
@@ -8,6 +8,7 @@ use piebald_sim::{
             dram::bank_masks,
             spec::{CacheSpec, MachineSpec},
         },
+        os_model::kernel::OnLimit,
         policy::{
             color_map::{ColorMap, Geometry, IndexedCache, PrivateL2},
             rainbow::{MAX_PARTITIONS, Partition, PartitionId, Refusal, Registry, Reservation},
@@ -117,7 +118,7 @@ pub(crate) fn owned(program: &ProgramEntry, policy: &Policy) -> Option<ColorAsk>
     match policy.colors.get(&program.name) {
         None => program.colors.clone(),
         Some(PolicyColors::None) => None,
-        Some(PolicyColors::Asks(asked)) => Some(asked.clone()),
+        Some(PolicyColors::Asks(asked, _)) => Some(asked.clone()),
     }
 }
 
@@ -237,9 +238,20 @@ pub(crate) fn setup(scenario: &Scenario, program: usize, policy: usize) -> Color
             Some(_) => entry.changes.clone(),
             None => Vec::new(),
         },
-        on_limit: entry.on_limit,
+        on_limit: on_limit(entry, &scenario.policies[policy]),
         shared: true,
         reserve,
+    }
+}
+
+/// What happens when a program's colours are used up, which a policy may say.
+fn on_limit(entry: &ProgramEntry, policy: &Policy) -> OnLimit {
+    match policy.colors.get(&entry.name) {
+        Some(PolicyColors::Asks(_, Some(Binding::Hint))) => OnLimit::Borrow,
+        Some(PolicyColors::Asks(_, Some(Binding::Hard))) if entry.on_limit == OnLimit::Borrow => {
+            OnLimit::Fail
+        }
+        _ => entry.on_limit,
     }
 }
 

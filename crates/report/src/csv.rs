@@ -18,14 +18,34 @@ const HEADER: [&str; 11] = [
 /// # Errors
 /// [`ReportError::Csv`] if the writer refuses.
 pub fn to_csv(study: &Study) -> Result<String, ReportError> {
+    csv_of(std::slice::from_ref(study))
+}
+
+/// The same of several points of a sweep, with the axes before the other columns.
+pub(crate) fn csv_of(studies: &[Study]) -> Result<String, ReportError> {
+    let mut out = ::csv::Writer::from_writer(Vec::new());
+    let axes = studies
+        .first()
+        .into_iter()
+        .flat_map(|study| study.axes.keys());
+    out.write_record(axes.map(String::as_str).chain(HEADER))?;
+    for study in studies {
+        write(study, &mut out)?;
+    }
+    let bytes = out
+        .into_inner()
+        .map_err(|e| ::csv::Error::from(e.into_error()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn write(study: &Study, out: &mut ::csv::Writer<Vec<u8>>) -> Result<(), ReportError> {
     let status = if study.complete {
         "complete"
     } else {
         "PARTIAL"
     };
+    let axes = || study.axes.values().map(String::as_str);
     let marks = Marks::new(study);
-    let mut out = ::csv::Writer::from_writer(Vec::new());
-    out.write_record(HEADER)?;
     for policy in &study.policies {
         for program in &policy.programs {
             let verdict = marks.verdict(&policy.name, &program.name);
@@ -45,7 +65,7 @@ pub fn to_csv(study: &Study) -> Result<String, ReportError> {
                     status,
                     verdict,
                 ];
-                out.write_record(fields)
+                out.write_record(axes().chain(fields))
             };
             if let Some(slowdown) = &program.slowdown {
                 line("together", SLOWDOWN, "1", slowdown)?;
@@ -68,14 +88,12 @@ pub fn to_csv(study: &Study) -> Result<String, ReportError> {
         let mean = plain(Some(sample.mean).filter(|_| sample.is_known()));
         let n = sample.n().to_string();
         let role = role.as_str();
-        out.write_record([
+        let fields = [
             "advice", &program, role, "alone", &metric, unit, &mean, "", &n, status, "",
-        ])?;
+        ];
+        out.write_record(axes().chain(fields))?;
     }
-    let bytes = out
-        .into_inner()
-        .map_err(|e| ::csv::Error::from(e.into_error()))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(())
 }
 
 /// Metric of the lines that have a verdict.

@@ -1,5 +1,7 @@
 //! What a study measured: plain records, filled by whoever measures.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -21,6 +23,9 @@ pub struct Study {
     pub schema: u32,
     /// What the study is called.
     pub title: String,
+    /// Of a point of a sweep: keys of the axes, and the value of each.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub axes: BTreeMap<String, String>,
     /// Version of the program that measured.
     pub version: String,
     /// False if it was interrupted, or a part of it failed: every output then says PARTIAL.
@@ -76,6 +81,7 @@ impl Default for Study {
         Self {
             schema: SCHEMA,
             title: String::new(),
+            axes: BTreeMap::new(),
             version: String::new(),
             complete: true,
             machine: MachineSummary::default(),

@@ -190,7 +190,7 @@ impl Runs<'_> {
         policy.colors = owners(question.scenario);
         let asked = ColorAsk::Exactly(ColorSet::first(colors));
         let name = question.scenario.programs[self.program].name.clone();
-        policy.colors.insert(name, PolicyColors::Asks(asked));
+        policy.colors.insert(name, PolicyColors::Asks(asked, None));
         let mut scenario = Scenario {
             policies: vec![policy],
             alone: Alone::All,

@@ -328,7 +328,7 @@ impl<'a> Question<'a> {
             let mut colors = owners(self.scenario);
             for (program, set) in self.mix.iter().zip(runs(&split.colors)) {
                 let name = with.programs[*program].name.clone();
-                colors.insert(name, PolicyColors::Asks(ColorAsk::Exactly(set)));
+                colors.insert(name, PolicyColors::Asks(ColorAsk::Exactly(set), None));
             }
             with.policies.push(Policy {
                 name: split.policy.clone(),

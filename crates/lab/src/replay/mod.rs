@@ -6,6 +6,7 @@
 //! run all policies and sizes side by side, batch by batch, on all cores. Results do
 //! not depend on how many there are.
 
+mod asked;
 mod code;
 mod curves;
 mod disk;
@@ -27,10 +28,12 @@ use piebald_units::Picos;
 
 use crate::{near, study::Hooks};
 
+pub use asked::{POLICIES, SIZES, USUAL_FOR_OBJECTS, asked, is_replay};
 pub use code::code;
 pub(crate) use disk::kernel;
 pub use disk::{DeviceChoice, LayoutChoice, READAHEADS, SCHEDULERS};
 pub use loops::{Queries, QueryFile};
+pub use piebald_experiment::MemorySize;
 pub use piebald_sim::replay::{Align, Excerpt, InputSetup, Pace, TaskPart};
 /// Closed loops: clients of a server, and a program that pages.
 pub use piebald_sim::replay::{
@@ -39,7 +42,7 @@ pub use piebald_sim::replay::{
 };
 pub use plan::MIN;
 pub use sized::OBJECT_POLICIES;
-pub use sizes::{MemorySize, SizeError};
+pub use sizes::SizeError;
 
 /// What is asked.
 #[derive(Clone, Debug)]

@@ -114,7 +114,7 @@ fn plan(
     let kind = kind(&first);
     let whole_first = spec.is_some()
         || request.curves.is_some()
-        || request.sizes.iter().any(|s| s.needs_footprint());
+        || request.sizes.iter().any(|s| sizes::needs_footprint(*s));
     let known = match whole_first {
         true => Some(survey(first, hooks)?),
         false => None,

@@ -103,7 +103,7 @@ impl Owners<'_> {
             .iter()
             .find(|p| p.name == self.policy.name);
         match changed.and_then(|policy| policy.colors.get(name)) {
-            Some(PolicyColors::None | PolicyColors::Asks(_)) => self.at.key("colors").key(name),
+            Some(PolicyColors::None | PolicyColors::Asks(..)) => self.at.key("colors").key(name),
             None => KeyPath::of("program").item(program).key("colors"),
         }
     }

@@ -41,7 +41,7 @@ pub(super) fn files(table: &experiment::Files, seed: u64) -> Result<Files, Probl
     Ok(Files {
         replace: replacement(&table.replace, &at.key("replace"))?,
         config,
-        layout: layout(table.layout, seed, &disk, swap_pages, &at)?,
+        layout: layout(&table.layout, seed, &disk, swap_pages, &at)?,
         disk,
         swap_pages,
         reserve: None,
@@ -59,7 +59,7 @@ fn swap(size: Bytes, at: &KeyPath) -> Result<u32, Problem> {
 }
 
 fn layout(
-    rule: LayoutRule,
+    rule: &LayoutRule,
     seed: u64,
     spec: &DiskSpec,
     swap: u32,
@@ -73,7 +73,12 @@ fn layout(
         return Err(Problem::at(at.key("swap"), says));
     };
     Ok(match rule {
-        LayoutRule::Packed => Layout::Packed {
+        // The others are refused where the file is read.
+        LayoutRule::Packed
+        | LayoutRule::Auto
+        | LayoutRule::Inodes
+        | LayoutRule::FirstTouch
+        | LayoutRule::File(_) => Layout::Packed {
             start: Lba(0),
             gap_pages: 0,
         },

@@ -13,8 +13,8 @@ mod source;
 use std::path::{Path, PathBuf};
 
 use piebald_experiment::{
-    Advise, Alone, Document, Experiment, Frames, KeyPath, MemoryState, PolicyColors, Problem,
-    Refused, RegionRequest, Together,
+    Advise, Alone, Document, Experiment, Frames, HostName, KeyPath, MadeFile, MemoryState,
+    PolicyColors, Problem, Refused, RegionRequest, Together,
 };
 use piebald_report::Role;
 use piebald_sim::{
@@ -31,7 +31,7 @@ use piebald_sim::{
 };
 use piebald_units::{ColorAsk, CoreSet};
 
-pub use self::source::is_scenario;
+pub use self::source::{document, is_scenario};
 
 /// A checked scenario.
 #[derive(Clone, Debug)]
@@ -68,6 +68,8 @@ pub struct Scenario {
     pub advise: Option<Advise>,
     /// A disk and one memory for files and programs; `None` = neither disk nor reclaim.
     pub files: Option<Files>,
+    /// Files that commands read, made before they are recorded.
+    pub made: Vec<MadeFile>,
     /// Programs, in the file's order.
     pub programs: Vec<ProgramEntry>,
     /// Policies, in the file's order; at least one.
@@ -207,8 +209,24 @@ impl Scenario {
         Self::of(Document::new(path, text))
     }
 
-    fn of(document: Document) -> Result<Self, Refused> {
+    /// Checks the experiment of a document.
+    ///
+    /// # Errors
+    /// As [`Scenario::read`].
+    pub fn of(document: Document) -> Result<Self, Refused> {
+        let document = document.on(HostName::Model);
         let experiment = document.experiment()?;
+        if let Some(i) = experiment.program.iter().position(|p| p.requests.is_some()) {
+            let path = KeyPath::of("program").item(i).key("requests");
+            let says = "`piebald replay FILE` runs requests";
+            return Err(document.refuse(vec![Problem::at(path, says)]));
+        }
+        if experiment.memory.size.is_some() {
+            let path = KeyPath::of("memory").key("size");
+            let says = "modelled programs have the machine's memory; allowed: machine.memory, or in a \
+                        table [on.guest]";
+            return Err(document.refuse(vec![Problem::at(path, says)]));
+        }
         let machine = experiment
             .machine
             .build(document.folder(), &KeyPath::of("machine"));
@@ -265,6 +283,7 @@ impl Scenario {
             }),
             advise: experiment.advise,
             files,
+            made: experiment.file,
             programs,
             policies,
             document,

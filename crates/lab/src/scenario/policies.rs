@@ -35,6 +35,11 @@ pub(super) fn policies(
     for (i, table) in tables.iter().enumerate() {
         let at = KeyPath::of("policy").item(i);
         let has_files = experiment.files.is_some();
+        if table.zone().is_some() && !has_files {
+            let allowed = "\"none\" without a table [files]";
+            problems.push(Problem::refuse(at.key("files"), "\"srm\"", allowed));
+            continue;
+        }
         let replace = kept(replace(table, has_files, &at), problems).flatten();
         let threads = kept(threads(table, machine, &at), problems);
         let color_map = kept(table.map(&at), problems);

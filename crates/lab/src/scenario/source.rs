@@ -1,6 +1,6 @@
 //! The text of a scenario.
 
-use std::{io::Read as _, path::Path};
+use std::path::Path;
 
 use piebald_experiment::{Document, Refused};
 use piebald_sim::rooms::trace::{detect::detect, recording::is_recording};
@@ -10,13 +10,14 @@ const MOST_BYTES: u64 = 1 << 20;
 
 /// A scenario's file, or standard input. What is something else that Piebald knows is called
 /// by its name.
-pub(super) fn document(path: &Path) -> Result<Document, Refused> {
+///
+/// # Errors
+/// It cannot be read, or is something else.
+pub fn document(path: &Path) -> Result<Document, Refused> {
     let refuse = |says: String| Refused::unread(path, says);
     let unread = |e: std::io::Error| refuse(format!("cannot be read: {e}"));
     if Document::is_stdin(path) {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map_err(unread)?;
-        return Ok(Document::new(path, text));
+        return Document::read(path);
     }
     let file = path.display();
     if path.is_file() && is_recording(path).map_err(unread)? {

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use piebald_experiment::NotMemory;
 use piebald_lab::Hooks as StudyHooks;
 use piebald_lab::replay::{
-    DeviceChoice, InputSetup, LayoutChoice, Pace, ReplayRequest, SizeError, code, replay,
+    DeviceChoice, InputSetup, LayoutChoice, Pace, ReplayRequest, code, replay,
 };
 use piebald_lab::rooms::os_model::replace::SpecError;
 use piebald_report::{Replay, ReplayRun, Sample};
@@ -198,7 +199,7 @@ impl Bench<'_> {
             policies: policies.map_err(|e: SpecError| e.to_string())?,
             object_policies: Vec::new(),
             ignore_sizes: false,
-            sizes: sizes.map_err(|e: SizeError| e.to_string())?,
+            sizes: sizes.map_err(|e: NotMemory| e.to_string())?,
             device: DeviceChoice::Preset(DEVICE.to_owned()),
             readahead: "2.6.11".to_owned(),
             scheduler: "deadline-2.6.11".to_owned(),

@@ -353,7 +353,7 @@ impl Case {
                 Way::Srm(pages) => text += &format!("srm = true\nthreshold = {pages}\n"),
             }
         }
-        Real::parse(&text, Path::new("/"))
+        Real::parse(&text, Path::new("/guest.toml")).map_err(|e| e.to_string())
     }
 
     fn owned(&self, colors: &[String; 2]) -> String {

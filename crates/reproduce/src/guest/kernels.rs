@@ -192,7 +192,7 @@ impl Kernels {
             std::fs::write(&path, machine)
                 .map_err(|e| said(&format!("{}: {e}", path.display())))?;
             let at = options.inputs.join(case.folder());
-            write_files(&real.files, &at).map_err(|e| said(&e))?;
+            write_files(&real.experiment.file, &at).map_err(|e| said(&e))?;
             if let Some(folder) = case.scratch() {
                 let at = options.inputs.join(folder);
                 std::fs::create_dir_all(&at)

@@ -1,0 +1,61 @@
+//! `piebald scenario`: scenario files themselves.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use piebald_experiment::Document;
+use piebald_lab::scenario;
+use piebald_report::write_atomically;
+
+use crate::failure::{Failure, print};
+
+/// Arguments of `piebald scenario`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// Rewrite files of schema 1 as files of schema 2, which say the same; comments stay
+    Upgrade {
+        /// Scenario files (TOML); - reads standard input and prints what it becomes
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Write nothing; fail if a file is of schema 1
+        #[arg(long)]
+        check: bool,
+    },
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let Verb::Upgrade { files, check } = &args.verb;
+    // All of them are rewritten in memory before any is written.
+    let mut changed = Vec::new();
+    for file in files {
+        let document = scenario::document(file).map_err(Failure::usage)?;
+        let upgraded = document.upgraded().map_err(Failure::usage)?;
+        match upgraded {
+            Some(text) => changed.push((file, text)),
+            None if Document::is_stdin(file) && !check => print(&document.text)?,
+            None => {}
+        }
+    }
+    for (file, text) in &changed {
+        let name = file.display();
+        if *check {
+            print(&format!(
+                "{name}: is of schema 1; `piebald scenario upgrade {name}` rewrites it\n"
+            ))?;
+        } else if Document::is_stdin(file) {
+            print(text)?;
+        } else {
+            write_atomically(file, text.as_bytes()).map_err(Failure::failed)?;
+            print(&format!("{name}: is of schema 2 now\n"))?;
+        }
+    }
+    Ok(match *check && !changed.is_empty() {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    })
+}

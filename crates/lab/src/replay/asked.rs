@@ -1,0 +1,206 @@
+//! Replays as experiments: a file whose program is block or file requests.
+
+use piebald_experiment::{
+    self as experiment, Document, Experiment, HostName, KeyPath, LayoutRule, MemorySize, Point,
+    Problem, Program, Refused, Text, Words,
+};
+use piebald_sim::replay::{Align, Excerpt, InputSetup, Pace};
+use piebald_sim::rooms::{
+    hw::nearest::did_you_mean,
+    os_model::replace::PolicySpec,
+    trace::block::{Columns, Format, Options, PageShift},
+};
+use piebald_units::Bytes;
+
+use super::{CurveRequest, DeviceChoice, LayoutChoice, ReplayRequest, Start};
+
+/// Policies that are replayed unless others are named.
+pub const POLICIES: [&str; 5] = ["clock", "dulo", "arc", "s3-fifo", "lirs"];
+/// Policies for objects of different sizes, likewise.
+pub const USUAL_FOR_OBJECTS: [&str; 5] = ["lru", "fifo", "clock", "s3-fifo", "sieve"];
+/// Sizes that are replayed unless others are given.
+pub const SIZES: [&str; 5] = ["1%", "2%", "5%", "10%", "25%"];
+/// The axis that a replay has.
+const SIZE: &str = "memory.size";
+/// No device.
+const NONE: &str = "none";
+
+/// Is this the file of a replay?
+pub fn is_replay(experiment: &Experiment) -> bool {
+    experiment.program.iter().any(|p| p.requests.is_some())
+}
+
+/// The replay that a file asks for.
+///
+/// # Errors
+/// All that a replay has not, with file, line and key.
+pub fn asked(document: &Document) -> Result<ReplayRequest, Refused> {
+    let document = document.clone().on(HostName::Model);
+    let points = document.points()?;
+    let mut sizes = Vec::new();
+    for Point { document, axes } in &points {
+        if let Some((axis, _)) = axes.iter().find(|(axis, _)| axis != SIZE) {
+            let path = KeyPath::of("sweep").key(axis);
+            let says = format!("allowed: the axis {SIZE} alone for requests");
+            return Err(document.refuse(vec![Problem::at(path, says)]));
+        }
+        let experiment = document.experiment()?;
+        sizes.extend(experiment.memory.size.map(|Text(size)| size));
+    }
+    if sizes.is_empty() {
+        sizes = SIZES.iter().filter_map(|size| size.parse().ok()).collect();
+    }
+    let document = points.first().map_or(&document, |point| &point.document);
+    let experiment = document.experiment()?;
+    request(document, &experiment, sizes).map_err(|problems| document.refuse(problems))
+}
+
+fn request(
+    document: &Document,
+    experiment: &Experiment,
+    sizes: Vec<MemorySize>,
+) -> Result<ReplayRequest, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let at = KeyPath::of("program");
+    let [program] = &experiment.program[..] else {
+        let says = "allowed: a single program that has requests";
+        return Err(vec![Problem::at(at, says)]);
+    };
+    let at = at.item(0);
+    let policies = policies(experiment, &mut problems);
+    let input = input(document, program, &at, &mut problems);
+    let (Some(input), true) = (input, problems.is_empty()) else {
+        return Err(problems);
+    };
+    let usual = |names: &[&str]| names.iter().filter_map(|name| name.parse().ok()).collect();
+    let files = experiment.files.as_ref();
+    let folder = document.folder();
+    Ok(ReplayRequest {
+        input,
+        object_policies: policies
+            .clone()
+            .unwrap_or_else(|| usual(&USUAL_FOR_OBJECTS)),
+        policies: policies.unwrap_or_else(|| usual(&POLICIES)),
+        ignore_sizes: program.ignore_sizes,
+        sizes,
+        device: match files.map(|files| files.device.as_str()) {
+            None | Some(NONE) => DeviceChoice::None,
+            Some(file) if file.ends_with(".toml") => DeviceChoice::File(folder.join(file)),
+            Some(name) => DeviceChoice::Preset(name.to_owned()),
+        },
+        readahead: files
+            .map_or(NONE, |files| files.readahead.word())
+            .to_owned(),
+        scheduler: files
+            .map_or("mq-deadline", |f| f.scheduler.word())
+            .to_owned(),
+        layout: match files.map(|files| &files.layout) {
+            None | Some(LayoutRule::Auto) => LayoutChoice::Auto,
+            Some(LayoutRule::Packed) => LayoutChoice::Packed,
+            Some(LayoutRule::Slots) => LayoutChoice::Slots,
+            Some(LayoutRule::Inodes) => LayoutChoice::Inodes,
+            Some(LayoutRule::Scatter) => LayoutChoice::Scatter,
+            Some(LayoutRule::FirstTouch) => LayoutChoice::FirstTouch,
+            Some(LayoutRule::File(file)) => LayoutChoice::File(folder.join(file)),
+        },
+        pace: match program.pace.unwrap_or_default() {
+            experiment::Pace::Serial => Pace::Serial,
+            experiment::Pace::Ordered => Pace::Ordered,
+            experiment::Pace::Tasks => Pace::Tasks,
+            experiment::Pace::Timed => Pace::Timed,
+        },
+        warmup: experiment.warmup_refs.map_or(0, |refs| refs.get()),
+        curves: experiment
+            .output
+            .miss_ratio
+            .map(|ratio| CurveRequest { rate: ratio.rate() }),
+        start: Start::default(),
+        seed: experiment.seed.get(),
+    })
+}
+
+fn policies(experiment: &Experiment, problems: &mut Vec<Problem>) -> Option<Vec<PolicySpec>> {
+    let mut specs: Vec<PolicySpec> = Vec::new();
+    for (i, policy) in experiment.policy.iter().enumerate() {
+        let path = KeyPath::of("policy").item(i).key("replace");
+        let Some(text) = &policy.replace else {
+            problems.push(Problem::at(path, "is missing: which page leaves memory"));
+            continue;
+        };
+        match text.parse::<PolicySpec>() {
+            Ok(spec) if specs.contains(&spec) => {
+                problems.push(Problem::refuse(
+                    path,
+                    format!("\"{text}\""),
+                    "each policy once",
+                ));
+            }
+            Ok(spec) => specs.push(spec),
+            Err(e) => problems.push(Problem {
+                path,
+                value: Some(format!("\"{text}\"")),
+                says: e.to_string(),
+            }),
+        }
+    }
+    (!specs.is_empty()).then_some(specs)
+}
+
+fn input(
+    document: &Document,
+    program: &Program,
+    at: &KeyPath,
+    problems: &mut Vec<Problem>,
+) -> Option<InputSetup> {
+    let Some(paths) = &program.requests else {
+        problems.push(Problem::at(
+            at.clone(),
+            "has no requests; `piebald study` runs it",
+        ));
+        return None;
+    };
+    let refuse = |key: &str, text: &str, says: String| Problem {
+        path: at.key(key),
+        value: Some(format!("\"{text}\"")),
+        says,
+    };
+    let format = program.format.as_deref().and_then(|name| {
+        let near = did_you_mean(name, Format::ALL.into_iter().map(Format::name));
+        let read = name.parse::<Format>();
+        read.map_err(|e| problems.push(refuse("format", name, format!("{e}{near}"))))
+            .ok()
+    });
+    let columns = program.columns.as_deref().and_then(|text| {
+        let read = text.parse::<Columns>();
+        read.map_err(|e| problems.push(refuse("columns", text, e.to_string())))
+            .ok()
+    });
+    let page = program.page.map_or(Bytes(4096), |Text(page)| page);
+    let page = PageShift::from_bytes(page).or_else(|| {
+        let allowed = "a power of two from 512 B to 1 GiB";
+        problems.push(Problem::refuse(at.key("page"), page, allowed));
+        None
+    })?;
+    let folder = document.folder();
+    Some(InputSetup {
+        paths: paths.iter().map(|path| folder.join(path)).collect(),
+        options: Options {
+            format,
+            columns,
+            lenient: program.lenient,
+            ..Options::default()
+        },
+        page,
+        number_ids: false,
+        excerpt: Excerpt::default(),
+        align: match program.align.unwrap_or_default() {
+            experiment::Align::Stamps => Align::Stamps,
+            experiment::Align::Start => Align::Start,
+            experiment::Align::Turn => Align::Turn,
+        },
+        same_objects: program
+            .objects
+            .map(|objects| objects == experiment::Objects::Same),
+        sorted: Vec::new(),
+    })
+}
