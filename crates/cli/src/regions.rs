@@ -2,10 +2,8 @@
 
 use std::{fmt::Write as _, path::PathBuf};
 
-use piebald_lab::{
-    regions::{Check, Figures, RegionError, Span, check, plan},
-    rooms::hw::presets,
-};
+use piebald_hw::presets;
+use piebald_lab::regions::{Check, Figures, RegionError, Span, check, plan};
 use piebald_trace::recording::{
     ReadError, Recording, VectorBudget,
     regions::{RegionOptions, Regions, choose},

@@ -6,24 +6,23 @@ use std::{
 };
 
 use clap::ValueEnum;
+use piebald_experiment::MemorySize;
 use piebald_lab::{
     Hooks,
     replay::{
-        Align, CurveRequest, DeviceChoice, Excerpt, InputSetup, LayoutChoice, MIN, MemorySize,
-        OBJECT_POLICIES, POLICIES, Pace, ReplayRequest, SIZES, Start, USUAL_FOR_OBJECTS, asked,
-        is_replay, replay,
-    },
-    rooms::{
-        os_model::replace::{PolicySpec, registry},
-        trace::{
-            block::{Options, PageShift},
-            recording::is_recording,
-        },
+        CurveRequest, DeviceChoice, LayoutChoice, MIN, OBJECT_POLICIES, POLICIES, ReplayRequest,
+        SIZES, Start, USUAL_FOR_OBJECTS, asked, is_replay, replay,
     },
 };
+use piebald_os_model::replace::{PolicySpec, registry};
 use piebald_report::{
     Replay, replay_curves_to_csv, replay_sequences_to_csv, replay_to_csv, replay_to_html,
     replay_to_json, replay_to_table, write_atomically,
+};
+use piebald_sim::replay::{Align, Excerpt, InputSetup, Pace};
+use piebald_trace::{
+    block::{Options, PageShift},
+    recording::is_recording,
 };
 
 use piebald_lab::scenario::is_scenario;

@@ -1,13 +1,11 @@
 //! From the outcomes of runs to the record of results.
 
+use piebald_hw::{Features, Machine, Options, spec::MachineSpec};
 use piebald_report::{
     LevelMpki, MachineSummary, Metrics, MissCurve, Occupancy, PolicyResult, ProgramResult,
     RegionCheck, RegionFigures, RegionResult, RegionSet, Sample, SetMap, SetMapSpeed, Study,
 };
-use piebald_sim::{
-    MapSample, Outcome,
-    rooms::hw::{Features, Machine, Options, spec::MachineSpec},
-};
+use piebald_sim::{MapSample, Outcome};
 use piebald_units::{CoreSet, Picos};
 
 use crate::{

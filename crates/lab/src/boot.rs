@@ -1,10 +1,9 @@
 //! The kernel of a run, from what a policy says.
 
 use piebald_experiment::{Frames, MemoryState};
-use piebald_sim::{
-    Boot, Files, FrameRule, Managed, Zone, mix,
-    rooms::{hw::spec::MachineSpec, os_model::kernel::SysMonConfig},
-};
+use piebald_hw::spec::MachineSpec;
+use piebald_os_model::kernel::SysMonConfig;
+use piebald_sim::{Boot, Files, FrameRule, Managed, Zone, mix};
 use piebald_units::ColorSet;
 
 use crate::{

@@ -1,20 +1,16 @@
 //! Page colours of a machine, and which of them each program gets.
 
 use piebald_experiment::{Binding, Frames, PolicyColors};
-use piebald_sim::{
-    ColorSetup, RAINBOW,
-    rooms::{
-        hw::{
-            dram::bank_masks,
-            spec::{CacheSpec, MachineSpec},
-        },
-        os_model::kernel::OnLimit,
-        policy::{
-            color_map::{ColorMap, Geometry, IndexedCache, PrivateL2},
-            rainbow::{MAX_PARTITIONS, Partition, PartitionId, Refusal, Registry, Reservation},
-        },
-    },
+use piebald_hw::{
+    dram::bank_masks,
+    spec::{CacheSpec, MachineSpec},
 };
+use piebald_os_model::kernel::OnLimit;
+use piebald_policy::{
+    color_map::{ColorMap, Geometry, IndexedCache, PrivateL2},
+    rainbow::{MAX_PARTITIONS, Partition, PartitionId, Refusal, Registry, Reservation},
+};
+use piebald_sim::{ColorSetup, RAINBOW};
 use piebald_units::{ColorAsk, ColorSet, LINE_SHIFT};
 
 use crate::scenario::{Policy, ProgramEntry, Scenario};
@@ -286,7 +282,7 @@ pub(crate) fn description(scenario: &Scenario, policy: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use piebald_sim::rooms::hw::presets;
+    use piebald_hw::presets;
 
     use super::*;
 

@@ -1,10 +1,8 @@
 //! The course of a run, for the record.
 
+use piebald_os_model::kernel::{HvrEvent, What};
 use piebald_report::{CourseEvent, CourseIpc, CourseProgram, CourseResult};
-use piebald_sim::{
-    Course, Outcome,
-    rooms::os_model::kernel::{HvrEvent, What},
-};
+use piebald_sim::{Course, Outcome};
 
 use piebald_units::Picos;
 

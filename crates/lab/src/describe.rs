@@ -1,6 +1,6 @@
 //! A machine in words.
 
-use piebald_sim::rooms::hw::spec::{CacheSpec, Holds, Inclusion, MachineSpec};
+use piebald_hw::spec::{CacheSpec, Holds, Inclusion, MachineSpec};
 
 /// One line per part of a machine: cores, each cache, translation, memory.
 pub fn machine_lines(spec: &MachineSpec) -> Vec<String> {

@@ -9,11 +9,9 @@
 //! what they touch, or where, depends on the run.
 
 use piebald_experiment::{Frames, MemoryState};
+use piebald_os_model::kernel::{ColorHolders, KernelError, OnLimit};
 use piebald_report::{Role, Study};
-use piebald_sim::{
-    CaseError, Model, SimError, Watch,
-    rooms::os_model::kernel::{ColorHolders, KernelError, OnLimit},
-};
+use piebald_sim::{CaseError, Model, SimError, Watch};
 use piebald_units::ColorSet;
 use rayon::prelude::*;
 

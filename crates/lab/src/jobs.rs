@@ -1,8 +1,8 @@
 //! The runs that a study consists of.
 
 use piebald_experiment::{Alone, Together};
+use piebald_hw::{Machine, Options, spec::MachineSpec};
 use piebald_report::Role;
-use piebald_sim::rooms::hw::{Machine, Options, spec::MachineSpec};
 use piebald_units::Bytes;
 
 use crate::{prepare::Prepared, scenario::Scenario};
@@ -231,7 +231,7 @@ pub(crate) fn narrow_last_level(spec: &mut MachineSpec, ways: u16) {
 mod tests {
     use std::path::Path;
 
-    use piebald_sim::rooms::hw::presets;
+    use piebald_hw::presets;
 
     use super::*;
 

@@ -29,6 +29,3 @@ pub use foresee::study;
 pub use parts::Parts;
 pub use prepare::{Prepared, Recorder, opened, prepare};
 pub use study::{Hooks, StudyError};
-
-/// The rooms below, for those who show machines and features.
-pub use piebald_sim::rooms;

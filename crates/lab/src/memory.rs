@@ -1,11 +1,9 @@
 //! What programs did with their page colours, for the record.
 
 use piebald_experiment::Frames;
+use piebald_os_model::kernel::{OnLimit, SwapConfig};
 use piebald_report::{ColorUse, Extra, Sample, WAITED};
-use piebald_sim::{
-    MemoryUse,
-    rooms::os_model::kernel::{OnLimit, SwapConfig},
-};
+use piebald_sim::MemoryUse;
 use piebald_units::Picos;
 
 use crate::scenario::{Policy, Scenario};

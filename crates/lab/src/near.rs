@@ -1,13 +1,9 @@
 //! "Did you mean ...?" for errors of rooms that do not know how names are compared.
 
-use piebald_sim::{
-    replay::InstanceError,
-    rooms::{
-        hw::nearest::did_you_mean,
-        os_model::replace::registry::{self, BuildError},
-        workload::BuiltinError,
-    },
-};
+use piebald_hw::nearest::did_you_mean;
+use piebald_os_model::replace::registry::{self, BuildError};
+use piebald_sim::replay::InstanceError;
+use piebald_workload::BuiltinError;
 
 /// The names of all replacement policies.
 pub(crate) fn policy_names() -> impl Iterator<Item = &'static str> {

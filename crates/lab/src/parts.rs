@@ -1,7 +1,7 @@
 //! Programs that regions stand for.
 
 use piebald_experiment::{Refs, RegionRequest};
-use piebald_sim::rooms::trace::recording::{
+use piebald_trace::recording::{
     Recording, ReplayOptions,
     regions::{RegionOptions, Regions},
 };

@@ -6,13 +6,11 @@ use std::{
     sync::Arc,
 };
 
-use piebald_sim::rooms::{
-    trace::{
-        foreign::{Fetches, ForeignTrace, Format, Options},
-        recording::{Recording, ReplayOptions},
-    },
-    workload::{Builtin, Foreign, Library, Program, Recorded},
+use piebald_trace::{
+    foreign::{Fetches, ForeignTrace, Format, Options},
+    recording::{Recording, ReplayOptions},
 };
+use piebald_workload::{Builtin, Foreign, Library, Program, Recorded};
 
 use crate::{
     near,

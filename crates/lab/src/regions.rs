@@ -21,20 +21,17 @@ mod lines;
 
 use std::sync::Arc;
 
+use piebald_hw::{Features, Machine, Options, SpecError, spec::MachineSpec};
 use piebald_sim::{
     Boot, Case, CaseError, ColorSetup, FrameRule, Model, Outcome, ProgramSetup, SimError, Stay,
     Watch,
-    rooms::{
-        hw::{Features, Machine, Options, SpecError, spec::MachineSpec},
-        trace::recording::{
-            ChunkEntry, ProgramThread, ReadError, Recording, ReplayOptions, ThreadVectors,
-            VectorBudget,
-            regions::{RegionOptions, Regions, choose},
-        },
-        workload::{ProgramError, Recorded},
-    },
+};
+use piebald_trace::recording::{
+    ChunkEntry, ProgramThread, ReadError, Recording, ReplayOptions, ThreadVectors, VectorBudget,
+    regions::{RegionOptions, Regions, choose},
 };
 use piebald_units::{CoreSet, Picos};
+use piebald_workload::{ProgramError, Recorded};
 use rayon::prelude::*;
 use serde::Serialize;
 

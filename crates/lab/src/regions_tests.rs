@@ -1,13 +1,11 @@
 //! Tests of regions: what they cost and what they refuse.
 
-use piebald_sim::rooms::{
-    hw::presets,
-    workload::{Builtin, record},
-};
+use piebald_hw::presets;
 use piebald_units::{
     FileId, VirtAddr,
     op::{Access, Backing, SysOp},
 };
+use piebald_workload::{Builtin, record};
 
 use super::{
     entered::{Behind, Mapped},

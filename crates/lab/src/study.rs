@@ -14,10 +14,11 @@ use std::{
     time::Instant,
 };
 
+use piebald_os_model::kernel::ColorLimit;
 use piebald_report::{Role, Study};
 use piebald_sim::{
     Case, CaseError, CurveRequest, MapRequest, Model, Outcome, ProgramSetup, Progress, SimError,
-    Stay, Watch, mix, rooms::os_model::kernel::ColorLimit,
+    Stay, Watch, mix,
 };
 use piebald_units::Picos;
 use rayon::prelude::*;

@@ -1,6 +1,7 @@
 //! What a program did, measured or put together from its regions.
 
-use piebald_sim::{Region, rooms::hw::LevelFill};
+use piebald_hw::LevelFill;
+use piebald_sim::Region;
 
 /// Sums over a program's measured part. Those of a program that regions stand for are estimates
 /// for all of it.

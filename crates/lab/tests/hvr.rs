@@ -6,8 +6,8 @@ use piebald_experiment::Frames;
 use std::path::Path;
 
 use piebald_lab::scenario::Scenario;
+use piebald_policy::hvr::{Class, Framework, Policy};
 use piebald_report::{TableStyle, to_html, to_json, to_table};
-use piebald_sim::rooms::policy::hvr::{Class, Framework, Policy};
 use piebald_units::Picos;
 
 const GOOD: &str = r#"schema = 1

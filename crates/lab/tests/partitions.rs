@@ -6,7 +6,7 @@ mod mutate;
 
 use kit::{parse, refused, run};
 use mutate::{Random, budget, mutated};
-use piebald_lab::rooms::os_model::kernel::OnLimit;
+use piebald_os_model::kernel::OnLimit;
 use piebald_report::{Metrics, Study, to_json, to_table};
 use piebald_units::ColorAsk;
 

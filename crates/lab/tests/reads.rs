@@ -5,8 +5,8 @@ mod kit;
 use std::path::Path;
 
 use piebald_lab::scenario::Scenario;
+use piebald_policy::mfc;
 use piebald_report::{Metrics, Study};
-use piebald_sim::rooms::policy::mfc;
 use piebald_units::{Bytes, Picos};
 
 /// The values of a figure of the record, one for each repetition.

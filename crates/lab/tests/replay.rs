@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use piebald_lab::Hooks;
 use piebald_lab::replay::{
-    Align, CurveRequest, DeviceChoice, InputSetup, LayoutChoice, OBJECT_POLICIES, Pace,
-    ReplayError, ReplayRequest, Start, replay,
+    CurveRequest, DeviceChoice, LayoutChoice, OBJECT_POLICIES, ReplayError, ReplayRequest, Start,
+    replay,
 };
+use piebald_os_model::replace::PolicySpec;
+use piebald_os_model::replace::registry::POLICIES;
 use piebald_report::{Replay, ReplayRun};
-use piebald_sim::rooms::os_model::replace::PolicySpec;
-use piebald_sim::rooms::os_model::replace::registry::POLICIES;
+use piebald_sim::replay::{Align, InputSetup, Pace};
 use tempfile::TempDir;
 
 struct Bench {

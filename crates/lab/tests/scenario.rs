@@ -9,9 +9,9 @@ use std::{
 };
 
 use mutate::{Random, budget, mutated};
+use piebald_hw::presets;
 use piebald_lab::scenario::{Input, Scenario};
 use piebald_report::Role;
-use piebald_sim::rooms::hw::presets;
 
 const GOOD: &str = r#"schema = 1
 title = "Merge sort beside a scan"

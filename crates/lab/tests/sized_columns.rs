@@ -3,14 +3,14 @@
 
 use std::{collections::HashMap, fmt::Write as _, path::Path};
 
+use piebald_experiment::MemorySize;
 use piebald_lab::{
     Hooks,
-    replay::{
-        DeviceChoice, InputSetup, LayoutChoice, MemorySize, Pace, ReplayRequest, Start, replay,
-    },
+    replay::{DeviceChoice, LayoutChoice, ReplayRequest, Start, replay},
 };
 use piebald_report::Replay;
-use piebald_sim::rooms::trace::block::Options;
+use piebald_sim::replay::{InputSetup, Pace};
+use piebald_trace::block::Options;
 
 struct Draws(u64);
 

@@ -4,12 +4,10 @@ use std::{fmt::Write as _, path::PathBuf};
 
 use piebald_lab::{
     Hooks,
-    replay::{
-        Align, DeviceChoice, InputSetup, LayoutChoice, Pace, ReplayError, ReplayRequest, Start,
-        replay,
-    },
+    replay::{DeviceChoice, LayoutChoice, ReplayError, ReplayRequest, Start, replay},
 };
 use piebald_report::Replay;
+use piebald_sim::replay::{Align, InputSetup, Pace};
 
 /// Requests of a disk: microseconds, page, pages.
 type Request = (u64, u64, u64);

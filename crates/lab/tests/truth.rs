@@ -6,9 +6,10 @@ mod kit;
 use kit::run;
 use piebald_lab::{
     Hooks,
-    replay::{DeviceChoice, InputSetup, LayoutChoice, Pace, ReplayRequest, Start, replay},
+    replay::{DeviceChoice, LayoutChoice, ReplayRequest, Start, replay},
 };
 use piebald_report::{Study, findings, headline};
+use piebald_sim::replay::{InputSetup, Pace};
 
 fn text(machine: &str, refs: [&str; 2], programs: &[[&str; 2]], policies: &str) -> String {
     let mut text = format!(

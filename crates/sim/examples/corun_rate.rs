@@ -16,17 +16,12 @@ use std::{
     time::Instant,
 };
 
-use piebald_sim::{
-    ColorSetup, ProgramSetup, Setup, Stay, Threads,
-    rooms::{
-        hw::{Features, Options, presets},
-        os_model::{
-            frames::{Flavour, Stock, StockConfig},
-            kernel::{Kernel, KernelConfig},
-        },
-    },
-    run,
+use piebald_hw::{Features, Options, presets};
+use piebald_os_model::{
+    frames::{Flavour, Stock, StockConfig},
+    kernel::{Kernel, KernelConfig},
 };
+use piebald_sim::{ColorSetup, ProgramSetup, Setup, Stay, Threads, run};
 use piebald_trace::recording::{Recording, ReplayOptions};
 use piebald_units::{CoreId, CoreSet, Picos};
 use piebald_workload::{Builtin, Library, Recorded};

@@ -8,9 +8,9 @@
 
 use std::{env, fs, process::ExitCode, sync::LazyLock, time::Instant};
 
+use piebald_os_model::replace::registry::{Setup, Visitor, build};
 use piebald_policy::contract::replacement::Replacement;
 use piebald_sim::replay::{Cache, LruCurve, PageKey, Reference, Use};
-use piebald_sim::rooms::os_model::replace::registry::{Setup, Visitor, build};
 
 /// Seconds of processor time of this thread, as Linux counts it; elsewhere those passed.
 fn seconds() -> f64 {

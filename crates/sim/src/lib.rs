@@ -38,12 +38,3 @@ pub use setup::{
 };
 pub use snapshot::{IoUse, ReadUse, Region, Snapshot, TimeSample};
 pub use threads::{NR_HOPS, Threads};
-
-/// The rooms below, for those who build a [`Setup`].
-pub mod rooms {
-    pub use piebald_hw as hw;
-    pub use piebald_os_model as os_model;
-    pub use piebald_policy as policy;
-    pub use piebald_trace as trace;
-    pub use piebald_workload as workload;
-}

@@ -1,14 +1,10 @@
 //! One program: its curve, its times, and the smallest share within the limit.
 
 use piebald_experiment::{Alone, Goal, PolicyColors};
-use piebald_sim::{
-    CurveRequest, Model, Outcome, Progress, SimError,
-    rooms::{
-        hw::MissCurve,
-        os_model::kernel::{KernelError, OnLimit},
-        policy::hvr::{Borders, Class, Timed},
-    },
-};
+use piebald_hw::MissCurve;
+use piebald_os_model::kernel::{KernelError, OnLimit};
+use piebald_policy::hvr::{Borders, Class, Timed};
+use piebald_sim::{CurveRequest, Model, Outcome, Progress, SimError};
 use piebald_units::{ColorAsk, ColorSet};
 
 use super::{

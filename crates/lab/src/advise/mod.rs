@@ -18,14 +18,10 @@ use std::collections::BTreeMap;
 use piebald_experiment::{Advise, Frames, Goal, PolicyColors};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use piebald_hw::{Machine, Options, spec::MachineSpec};
+use piebald_policy::color_map::ColorMap;
 use piebald_report::{Role, Study};
-use piebald_sim::{
-    Model,
-    rooms::{
-        hw::{Machine, Options, spec::MachineSpec},
-        policy::color_map::ColorMap,
-    },
-};
+use piebald_sim::Model;
 use piebald_units::{Color, ColorAsk, ColorSet, LINE_SHIFT};
 use rayon::prelude::*;
 
@@ -384,7 +380,7 @@ fn one_group(machine: &Machine, scenario: &Scenario, names: &[&String]) -> bool 
 
 #[cfg(test)]
 mod tests {
-    use piebald_sim::rooms::hw::{Options, ShadowRequest, presets};
+    use piebald_hw::{Options, ShadowRequest, presets};
     use piebald_units::CoreSet;
 
     use super::*;

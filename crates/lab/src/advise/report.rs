@@ -1,11 +1,11 @@
 //! Advice as a record for the report.
 
 use piebald_experiment::{Frames, Words};
+use piebald_policy::rainbow::{Ask, Config, Partition, Registry, Reservation};
 use piebald_report::{
     Advice, AdvicePoint, MixAdvice, MixPolicy, ProgramAdvice, ProgramResult, Sample, ShareAdvice,
     SplitAdvice, Study,
 };
-use piebald_sim::rooms::policy::rainbow::{Ask, Config, Partition, Registry, Reservation};
 use piebald_units::PAGE_SIZE;
 
 use super::{Found, Question, Split, runs};
@@ -35,7 +35,7 @@ pub(super) fn advice(
 fn program(question: &Question<'_>, found: &Found) -> ProgramAdvice {
     let entry = &question.scenario.programs[found.program];
     let per_kilo = |n: u64| 1000.0 * n as f64 / found.instructions.max(1) as f64;
-    let point = |p: &piebald_sim::rooms::hw::CurvePoint| AdvicePoint {
+    let point = |p: &piebald_hw::CurvePoint| AdvicePoint {
         colors: p.colors,
         mpki: per_kilo(p.misses),
         error: per_kilo(p.error),

@@ -2,17 +2,13 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use piebald_sim::{
-    SimError,
-    rooms::{
-        trace::recording::{ProgramThread, Recording, ReplayOptions, regions::Region},
-        workload::{Program, Recorded, memory::mark},
-    },
-};
+use piebald_sim::SimError;
+use piebald_trace::recording::{ProgramThread, Recording, ReplayOptions, regions::Region};
 use piebald_units::{
     PAGE_SHIFT, VirtAddr,
     op::{MemRef, Next, OpSource, RefKind},
 };
+use piebald_workload::{Program, Recorded, memory::mark};
 
 use rayon::prelude::*;
 

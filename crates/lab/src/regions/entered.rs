@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use piebald_sim::rooms::workload::{Program, ProgramError, Recorded};
 use piebald_store::digest;
 use piebald_units::{
     PAGE_SIZE, VirtAddr,
     op::{Backing, Filled, MemRef, Next, OpSource, RefKind, SysOp},
 };
+use piebald_workload::{Program, ProgramError, Recorded};
 
 type Touches = Vec<(VirtAddr, RefKind)>;
 

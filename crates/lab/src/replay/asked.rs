@@ -4,12 +4,10 @@ use piebald_experiment::{
     self as experiment, Document, Experiment, HostName, KeyPath, LayoutRule, MemorySize, Point,
     Problem, Program, Refused, Text, Words,
 };
+use piebald_hw::nearest::did_you_mean;
+use piebald_os_model::replace::PolicySpec;
 use piebald_sim::replay::{Align, Excerpt, InputSetup, Pace};
-use piebald_sim::rooms::{
-    hw::nearest::did_you_mean,
-    os_model::replace::PolicySpec,
-    trace::block::{Columns, Format, Options, PageShift},
-};
+use piebald_trace::block::{Columns, Format, Options, PageShift};
 use piebald_units::Bytes;
 
 use super::{CurveRequest, DeviceChoice, LayoutChoice, ReplayRequest, Start};

@@ -1,13 +1,13 @@
 //! Miss-ratio curves: LRU's exact one, and those of all policies, from full runs where these
 //! cost no more than samples, else from samples that are held against full runs.
 
+use piebald_os_model::replace::PolicySpec;
+use piebald_os_model::replace::registry::{Setup, needs_neighbours};
 use piebald_report::{MissRatioCheck, MissRatioCurve, MissRatioPoint};
 use piebald_sim::replay::{
     Batch, HitCounts, Instance, LruCurve, Reference, Sampler, Survey, cache_instance,
     sampled_points,
 };
-use piebald_sim::rooms::os_model::replace::PolicySpec;
-use piebald_sim::rooms::os_model::replace::registry::{Setup, needs_neighbours};
 use rayon::prelude::*;
 
 use super::{CurveRequest, ReplayError};

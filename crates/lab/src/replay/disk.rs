@@ -2,16 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use piebald_hw::disk::{self, Disk, DiskSpec};
+use piebald_hw::nearest::did_you_mean;
+use piebald_os_model::file::readahead::ReadaheadConfig;
+use piebald_os_model::file::{Extent, FileConfig, FileTable, Layout, LayoutError, WriteBack};
+use piebald_os_model::io::IoConfig;
 use piebald_sim::mix;
 use piebald_sim::replay::{DiskSide, Pace, SpaceInfo};
-use piebald_sim::rooms::hw::disk::{self, Disk, DiskSpec};
-use piebald_sim::rooms::hw::nearest::did_you_mean;
-use piebald_sim::rooms::os_model::file::readahead::ReadaheadConfig;
-use piebald_sim::rooms::os_model::file::{
-    Extent, FileConfig, FileTable, Layout, LayoutError, WriteBack,
-};
-use piebald_sim::rooms::os_model::io::IoConfig;
-use piebald_sim::rooms::trace::block::{self as trace, TargetKind};
+use piebald_trace::block::{self as trace, TargetKind};
 use piebald_units::block::SECTORS_SHIFT;
 use piebald_units::{FileId, Lba};
 
@@ -421,7 +419,7 @@ impl Placed {
 
 #[cfg(test)]
 mod tests {
-    use piebald_sim::rooms::trace::block::Space;
+    use piebald_trace::block::Space;
 
     use super::*;
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use piebald_hw::disk::DiskSpec;
+use piebald_os_model::replace::PolicySpec;
 use piebald_report::{Replay, ReplayBytes, ReplayConditions, ReplayIo, ReplayRun, ReplayTrace};
 use piebald_sim::replay::{CallStream, DiskOutcome, Merge, Pace, Survey};
-use piebald_sim::rooms::hw::disk::DiskSpec;
-use piebald_sim::rooms::os_model::replace::PolicySpec;
-use piebald_sim::rooms::trace::block::TargetKind;
+use piebald_trace::block::TargetKind;
 
 use super::ReplayRequest;
 use super::plan::Job;

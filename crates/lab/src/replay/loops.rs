@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use piebald_hw::disk::Disk;
+use piebald_os_model::file::{Extent, FileConfig, FileTable, Layout};
 use piebald_sim::replay::{
     Batch, CallKind, CallStream, FileSide, InputSetup, Query, QueryRead, SpaceInfo,
 };
-use piebald_sim::rooms::hw::disk::Disk;
-use piebald_sim::rooms::os_model::file::{Extent, FileConfig, FileTable, Layout};
-use piebald_sim::rooms::trace::block::{self as trace};
+use piebald_trace::block as trace;
 use piebald_units::block::SECTORS_SHIFT;
 use piebald_units::{Bytes, FileId, Lba};
 
@@ -161,7 +161,7 @@ fn moved(extent: &trace::Extent, shift: u64) -> Extent {
 
 #[cfg(test)]
 mod tests {
-    use piebald_sim::rooms::hw::disk::by_name;
+    use piebald_hw::disk::by_name;
 
     use super::*;
 

@@ -20,9 +20,10 @@ mod timed;
 
 use std::path::{Path, PathBuf};
 
+use piebald_experiment::MemorySize;
+use piebald_os_model::replace::PolicySpec;
 use piebald_report::Replay;
-use piebald_sim::replay::{DriverError, InputError, InstanceError};
-use piebald_sim::rooms::os_model::replace::PolicySpec;
+use piebald_sim::replay::{Align, DriverError, InputError, InputSetup, InstanceError, Pace};
 
 use piebald_units::Picos;
 
@@ -33,13 +34,6 @@ pub use code::code;
 pub(crate) use disk::kernel;
 pub use disk::{DeviceChoice, LayoutChoice, READAHEADS, SCHEDULERS};
 pub use loops::{Queries, QueryFile};
-pub use piebald_experiment::MemorySize;
-pub use piebald_sim::replay::{Align, Excerpt, InputSetup, Pace, TaskPart};
-/// Closed loops: clients of a server, and a program that pages.
-pub use piebald_sim::replay::{
-    ClientOutcome, ClientSetup, FileSide, LoopError, LoopOutcome, PageTouch, PagingOutcome, Query,
-    QueryRead, clients_with, paging_with,
-};
 pub use plan::MIN;
 pub use sized::OBJECT_POLICIES;
 pub use sizes::SizeError;

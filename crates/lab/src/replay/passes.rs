@@ -2,16 +2,16 @@
 
 use std::time::Instant;
 
+use piebald_hw::disk::DiskSpec;
+use piebald_hw::nearest::did_you_mean;
+use piebald_os_model::replace::PolicySpec;
+use piebald_os_model::replace::registry::{self, Setup};
 use piebald_report::{REPLAY_SCHEMA, Replay, ReplayPolicy};
 use piebald_sim::replay::{
     Batch, CallStream, DriverError, InputSetup, InstanceError, Pace, Survey, cache_instance,
     disk_instance, next_uses,
 };
-use piebald_sim::rooms::hw::disk::DiskSpec;
-use piebald_sim::rooms::hw::nearest::did_you_mean;
-use piebald_sim::rooms::os_model::replace::PolicySpec;
-use piebald_sim::rooms::os_model::replace::registry::{self, Setup};
-use piebald_sim::rooms::trace::block::TargetKind;
+use piebald_trace::block::TargetKind;
 use rayon::prelude::*;
 
 use super::curves::Curves;

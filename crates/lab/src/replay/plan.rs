@@ -2,10 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
+use piebald_os_model::replace::PolicySpec;
+use piebald_os_model::replace::registry::Row;
 use piebald_report::ReplayPolicy;
 use piebald_sim::replay::{CallStream, DriverError, Instance, Survey};
-use piebald_sim::rooms::os_model::replace::PolicySpec;
-use piebald_sim::rooms::os_model::replace::registry::Row;
 
 use super::curves::Curves;
 use crate::study::Hooks;

@@ -1,13 +1,13 @@
 //! Replays of objects that take their bytes.
 
+use piebald_os_model::replace::PolicySpec;
+use piebald_os_model::replace::registry::Row;
 use piebald_report::Replay;
 use piebald_sim::replay::{
     BELADY_SIZE, Batch, CallStream, InputSetup, ObjectSurvey, PFOO_L, SIZED_POLICIES, SizeSpread,
     SizedSetup, Survey, sized_instance,
 };
-use piebald_sim::rooms::os_model::replace::PolicySpec;
-use piebald_sim::rooms::os_model::replace::registry::Row;
-use piebald_sim::rooms::trace::block::TargetKind;
+use piebald_trace::block::TargetKind;
 use piebald_units::Bytes;
 
 use super::plan::{Job, Known, MIN, Plan, described, stopped};

@@ -2,7 +2,7 @@
 
 use piebald_report::Replay;
 use piebald_sim::replay::{Batch, CallStream, InputSetup, Pace};
-use piebald_sim::rooms::trace::block::Nanos;
+use piebald_trace::block::Nanos;
 use piebald_units::Picos;
 
 use super::plan::stopped;

@@ -1,7 +1,8 @@
 //! Checks what programs and policies ask for against the machine's colors.
 
 use piebald_experiment::{Experiment, Frames, KeyPath, PolicyColors, Problem};
-use piebald_sim::rooms::{hw::spec::MachineSpec, policy::color_map::ColorMap};
+use piebald_hw::spec::MachineSpec;
+use piebald_policy::color_map::ColorMap;
 use piebald_units::ColorAsk;
 
 use super::{Policy, ProgramEntry};

@@ -1,24 +1,20 @@
 //! The disk of an experiment, as the model runs it.
 
 use piebald_experiment::{self as experiment, KeyPath, LayoutRule, Problem, Words};
-use piebald_sim::{
-    Files,
-    rooms::{
-        hw::{
-            disk::{self, DiskSpec},
-            nearest::did_you_mean,
-            spec::MachineSpec,
-        },
-        os_model::{
-            file::Layout,
-            replace::{
-                PolicySpec, SpecError,
-                registry::{self, BuildError, Setup, Visitor},
-            },
-        },
-        policy::contract::replacement::Replacement,
+use piebald_hw::{
+    disk::{self, DiskSpec},
+    nearest::did_you_mean,
+    spec::MachineSpec,
+};
+use piebald_os_model::{
+    file::Layout,
+    replace::{
+        PolicySpec, SpecError,
+        registry::{self, BuildError, Setup, Visitor},
     },
 };
+use piebald_policy::contract::replacement::Replacement;
+use piebald_sim::Files;
 use piebald_units::{Bytes, Lba, block::SECTORS_SHIFT};
 
 use super::Policy;

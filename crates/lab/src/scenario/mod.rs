@@ -16,19 +16,15 @@ use piebald_experiment::{
     Advise, Alone, Document, Experiment, Frames, HostName, KeyPath, MadeFile, MemoryState,
     PolicyColors, Problem, Refused, RegionRequest, Together,
 };
-use piebald_report::Role;
-use piebald_sim::{
-    ColorChange, Course, Files, Stay, Threads,
-    rooms::{
-        hw::{Features, spec::MachineSpec},
-        os_model::{
-            kernel::{OnLimit, SysMonConfig},
-            replace::PolicySpec,
-        },
-        policy::{color_map::ColorMap, hvr, srm},
-        trace::foreign::Format,
-    },
+use piebald_hw::{Features, spec::MachineSpec};
+use piebald_os_model::{
+    kernel::{OnLimit, SysMonConfig},
+    replace::PolicySpec,
 };
+use piebald_policy::{color_map::ColorMap, hvr, srm};
+use piebald_report::Role;
+use piebald_sim::{ColorChange, Course, Files, Stay, Threads};
+use piebald_trace::foreign::Format;
 use piebald_units::{ColorAsk, CoreSet};
 
 pub use self::source::{document, is_scenario};

@@ -3,17 +3,13 @@
 use piebald_experiment::{
     self as experiment, Experiment, Frames, KeyPath, Mfc, Problem, ReadPlaces,
 };
-use piebald_sim::{
-    NR_HOPS, Reads, Threads,
-    rooms::{
-        hw::spec::MachineSpec,
-        os_model::{kernel::SysMonConfig, replace::PolicySpec},
-        policy::{
-            hvr::{Manager, Program},
-            mfc,
-        },
-    },
+use piebald_hw::spec::MachineSpec;
+use piebald_os_model::{kernel::SysMonConfig, replace::PolicySpec};
+use piebald_policy::{
+    hvr::{Manager, Program},
+    mfc,
 };
+use piebald_sim::{NR_HOPS, Reads, Threads};
 use piebald_units::Picos;
 
 use super::{HvrPolicy, Policy, files, kept};

@@ -5,15 +5,11 @@ use std::path::Path;
 use piebald_experiment::{
     self as experiment, Binding, Experiment, Input as Written, KeyPath, Problem, Program, Text,
 };
+use piebald_hw::{nearest::did_you_mean, spec::MachineSpec};
+use piebald_os_model::kernel::OnLimit;
 use piebald_report::Role;
-use piebald_sim::{
-    ColorChange, Recolor, Stay,
-    rooms::{
-        hw::{nearest::did_you_mean, spec::MachineSpec},
-        os_model::kernel::OnLimit,
-        trace::foreign::Format,
-    },
-};
+use piebald_sim::{ColorChange, Recolor, Stay};
+use piebald_trace::foreign::Format;
 use piebald_units::CoreSet;
 
 use super::{Input, ProgramEntry, kept};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use piebald_experiment::{Document, Refused};
-use piebald_sim::rooms::trace::{detect::detect, recording::is_recording};
+use piebald_trace::{detect::detect, recording::is_recording};
 
 /// No scenario is longer.
 const MOST_BYTES: u64 = 1 << 20;

@@ -3,11 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use piebald_lab::replay::{Excerpt, Start, TaskPart};
-use piebald_lab::rooms::{
-    hw::disk::{Disk, by_name},
-    trace::block::Layout,
-};
+use piebald_hw::disk::{Disk, by_name};
+use piebald_lab::replay::Start;
+use piebald_sim::replay::{Excerpt, TaskPart};
+use piebald_trace::block::Layout;
 use piebald_units::{Picos, block::SECTORS_SHIFT};
 
 use super::inputs::{Counts, Folder};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use piebald_lab::rooms::trace::block::{BlockTrace, Options, PageShift, PageSpan, Space};
+use piebald_trace::block::{BlockTrace, Options, PageShift, PageSpan, Space};
 use serde::Deserialize;
 
 /// As it is in the repository.
@@ -148,7 +148,7 @@ pub(super) fn count(path: &Path, on: &dyn Fn(u64) -> bool) -> Result<Counts, Str
 
 #[cfg(test)]
 mod tests {
-    use piebald_lab::rooms::policy::dulo::Config;
+    use piebald_policy::dulo::Config;
 
     use super::*;
 

@@ -4,13 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use piebald_lab::rooms::{
-    hw::disk::{Disk, by_name},
-    os_model::{
-        file::FileConfig,
-        io::IoConfig,
-        replace::{PolicySpec, SpecError},
-    },
+use piebald_hw::disk::{Disk, by_name};
+use piebald_os_model::{
+    file::FileConfig,
+    io::IoConfig,
+    replace::{PolicySpec, SpecError},
 };
 use piebald_report::{Predicate, Published, Sample, Target, TargetKind, Value, Verdict};
 use piebald_units::{Picos, block::SECTORS_SHIFT};

@@ -3,9 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use piebald_lab::replay::{ClientSetup, Queries, clients_with};
-use piebald_lab::rooms::{hw::disk::Disk, os_model::file::CpuCost, trace::block::Layout};
+use piebald_hw::disk::Disk;
+use piebald_lab::replay::Queries;
+use piebald_os_model::file::CpuCost;
 use piebald_report::{Sample, Target, TargetKind};
+use piebald_sim::replay::{ClientSetup, clients_with};
+use piebald_trace::block::Layout;
 use piebald_units::{Bytes, Picos, block::SECTORS_SHIFT};
 
 use super::kernel::{

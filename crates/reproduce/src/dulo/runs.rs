@@ -7,11 +7,10 @@ use std::sync::atomic::Ordering;
 
 use piebald_experiment::NotMemory;
 use piebald_lab::Hooks as StudyHooks;
-use piebald_lab::replay::{
-    DeviceChoice, InputSetup, LayoutChoice, Pace, ReplayRequest, code, replay,
-};
-use piebald_lab::rooms::os_model::replace::SpecError;
+use piebald_lab::replay::{DeviceChoice, LayoutChoice, ReplayRequest, code, replay};
+use piebald_os_model::replace::SpecError;
 use piebald_report::{Replay, ReplayRun, Sample};
+use piebald_sim::replay::{InputSetup, Pace};
 use piebald_store::digest_of_file;
 
 use super::draws::{self, DEVICE, Places};

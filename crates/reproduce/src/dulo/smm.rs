@@ -1,8 +1,8 @@
 //! D-13: figure 6, a sparse matrix multiplication in less memory than it has data.
 
-use piebald_lab::replay::{FileSide, paging_with};
-use piebald_lab::rooms::os_model::file::{FileConfig, FileTable, Layout, SwapArea};
+use piebald_os_model::file::{FileConfig, FileTable, Layout, SwapArea};
 use piebald_report::{Sample, Target, TargetKind};
+use piebald_sim::replay::{FileSide, paging_with};
 use piebald_units::{Lba, Picos, block::SECTORS_SHIFT};
 
 use super::kernel::{

@@ -7,7 +7,7 @@
 //! grouped by windows of rows, in which the elements' values stay on one page: a window has
 //! every page that its rows touch once, in order of the first touch.
 
-use piebald_lab::replay::PageTouch;
+use piebald_sim::replay::PageTouch;
 use piebald_units::{PAGE_SIZE, Picos};
 
 const DOUBLE: u64 = 8;

@@ -5,13 +5,11 @@
 //! that the table shows: every four blocks are sequenced at once, and a used block goes to the
 //! top of its sequence ([`Hits::Restore`]).
 
-use piebald_lab::rooms::{
-    hw::disk::{Disk, by_name},
-    policy::{
-        contract::replacement::{Fetch, Insert, PageRef, Replacement, State, Touch},
-        dulo::{self, Bucket, Cost, Dulo, Hits, Sequence, Sizes, TableNode},
-        replacement::{Config, Link, Lru, Slots},
-    },
+use piebald_hw::disk::{Disk, by_name};
+use piebald_policy::{
+    contract::replacement::{Fetch, Insert, PageRef, Replacement, State, Touch},
+    dulo::{self, Bucket, Cost, Dulo, Hits, Sequence, Sizes, TableNode},
+    replacement::{Config, Link, Lru, Slots},
 };
 use piebald_report::{Predicate, Target, Verdict};
 use piebald_units::{

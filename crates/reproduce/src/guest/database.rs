@@ -149,15 +149,17 @@ mod tests {
             for case in &cases {
                 let real = case.real(&form, Path::new("/m.ko"), Path::new("/inputs"));
                 let real = real.unwrap_or_else(|e| panic!("{e}"));
-                let disks: Vec<_> = real.trees.iter().filter_map(|t| t.on_disk()).collect();
+                let asked = &real.experiment;
+                let disks: Vec<_> = asked.tree.iter().filter_map(|t| t.on_disk()).collect();
                 assert_eq!(disks, [case.name.as_str(), SCAN]);
                 assert!(
-                    real.trees
+                    asked
+                        .tree
                         .iter()
                         .take(2)
                         .all(|t| t.from == Path::new("/inputs/star"))
                 );
-                assert!(real.programs.iter().all(|p| p.needs.len() == 1));
+                assert!(asked.program.iter().all(|p| p.needs.len() == 1));
                 assert_eq!(case.recorded().len(), 2);
             }
         }

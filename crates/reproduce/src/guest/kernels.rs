@@ -9,7 +9,7 @@ use std::{
 use piebald_guest::{
     Hooks as BootHooks, Scenario as Real, Tools, boots, compile, has_program, write_files,
 };
-use piebald_lab::rooms::hw::presets;
+use piebald_hw::presets;
 use piebald_report::{Metrics, ProgramResult, Sample, Study};
 use rayon::prelude::*;
 

@@ -6,13 +6,9 @@ use std::{
     sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 
-use piebald_lab::{
-    colors::color_map,
-    rooms::{
-        hw::spec::MachineSpec,
-        policy::hvr::{Borders, Class, Timed},
-    },
-};
+use piebald_hw::spec::MachineSpec;
+use piebald_lab::colors::color_map;
+use piebald_policy::hvr::{Borders, Class, Timed};
 use piebald_report::Sample;
 use piebald_sim::{Boot, Case, ColorSetup, FrameRule, Model, ProgramSetup, Region, Stay};
 use piebald_units::{ColorAsk, ColorSet, CoreSet, Picos};
@@ -296,7 +292,7 @@ pub(super) fn per_mille(region: &Region, events: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use piebald_lab::rooms::hw::presets;
+    use piebald_hw::presets;
 
     use super::*;
     use crate::hvr::programs::parse;

@@ -1,9 +1,7 @@
 //! Programs that come and go (H-14), and what HVR costs (H-16).
 
-use piebald_lab::rooms::{
-    os_model::kernel::{Observed, SysMonConfig},
-    policy::hvr::{Class, MonitorConfig, Policy},
-};
+use piebald_os_model::kernel::{Observed, SysMonConfig};
+use piebald_policy::hvr::{Class, MonitorConfig, Policy};
 use piebald_report::{PaperFigure, Published, Sample, TargetKind};
 use piebald_sim::{Boot, Case, Course, FrameRule, Outcome, ProgramSetup, Stay};
 use piebald_units::Picos;

@@ -1,10 +1,8 @@
 //! H-B3, beyond the paper's row: the arrivals and departures of H-14 with nothing told. HVR watches
 //! the programs that come and go, and finds their classes.
 
-use piebald_lab::rooms::{
-    os_model::kernel::HvrEvent,
-    policy::hvr::{Class, Policy},
-};
+use piebald_os_model::kernel::HvrEvent;
+use piebald_policy::hvr::{Class, Policy};
 use piebald_report::{Sample, TargetKind};
 use piebald_sim::Outcome;
 use piebald_units::Picos;
@@ -171,7 +169,8 @@ fn held_for(events: &[HvrEvent], programs: usize, until: Picos) -> Vec<[f64; HEL
 
 #[cfg(test)]
 mod tests {
-    use piebald_lab::rooms::{os_model::kernel::What, policy::hvr::Rule};
+    use piebald_os_model::kernel::What;
+    use piebald_policy::hvr::Rule;
     use piebald_units::ColorSet;
 
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use piebald_lab::rooms::policy::hvr::Class;
+use piebald_policy::hvr::Class;
 use serde::Deserialize;
 
 use super::programs::Program;

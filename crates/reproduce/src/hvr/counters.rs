@@ -2,7 +2,7 @@
 //! alone where it is met, one run (protocol, H-B2). Of a program that a mix has twice, both have the
 //! class of the first copy's place.
 
-use piebald_lab::rooms::policy::hvr::{Borders, Class, Counts};
+use piebald_policy::hvr::{Borders, Class, Counts};
 
 use super::{
     fit::{line, search},

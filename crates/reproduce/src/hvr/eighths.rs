@@ -1,6 +1,6 @@
 //! H-3: each program alone at eight sizes of the cache, and the class that it has by that.
 
-use piebald_lab::rooms::policy::hvr::Class;
+use piebald_policy::hvr::Class;
 use piebald_report::{Curve, PaperFigure, Sample, TargetKind};
 
 use super::{

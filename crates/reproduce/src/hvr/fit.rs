@@ -4,7 +4,7 @@
 //! A *case* is a program with the facts of its windows and its measured class. Thresholds are
 //! searched on a grid around the paper's; one is as far from these as the steps that lead to it.
 
-use piebald_lab::rooms::policy::hvr::{Class, Facts, LowLocality, Thresholds};
+use piebald_policy::hvr::{Class, Facts, LowLocality, Thresholds};
 
 /// What a program's windows told when it was first classified, and what it was measured as.
 #[derive(Clone, Copy, Debug)]
@@ -168,7 +168,7 @@ pub(super) fn words(t: &Thresholds) -> String {
 
 #[cfg(test)]
 mod tests {
-    use piebald_lab::rooms::policy::hvr::{Mean, Wpd};
+    use piebald_policy::hvr::{Mean, Wpd};
 
     use super::*;
 

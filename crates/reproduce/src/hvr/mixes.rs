@@ -9,14 +9,10 @@ use std::{
     },
 };
 
-use piebald_lab::{
-    colors::vertical_map,
-    rooms::{
-        hw::spec::MachineSpec,
-        os_model::kernel::OnLimit,
-        policy::hvr::{Class, Config},
-    },
-};
+use piebald_hw::spec::MachineSpec;
+use piebald_lab::colors::vertical_map;
+use piebald_os_model::kernel::OnLimit;
+use piebald_policy::hvr::{Class, Config};
 use piebald_report::Sample;
 use piebald_sim::{Boot, Case, ColorSetup, FrameRule, Model, Outcome, ProgramSetup, Stay};
 use piebald_store::Store;
@@ -531,7 +527,7 @@ fn is_apart(parts: &[(Option<Class>, ColorSet)]) -> bool {
 pub(super) mod tests {
     use std::path::Path;
 
-    use piebald_lab::rooms::hw::presets;
+    use piebald_hw::presets;
     use piebald_sim::EPOCH;
     use piebald_units::Color;
 

@@ -36,7 +36,7 @@ mod windows;
 
 use std::{collections::HashMap, time::Instant};
 
-use piebald_lab::rooms::hw::presets;
+use piebald_hw::presets;
 use piebald_report::{PaperFigure, REPRODUCTION_SCHEMA, Reproduction, Target, TargetKind};
 
 use crate::{Hooks, Options, ReproduceError, System, row::Row};

@@ -8,7 +8,7 @@
 
 use std::sync::atomic::Ordering;
 
-use piebald_lab::rooms::policy::hvr::{Class, MonitorConfig, Thresholds};
+use piebald_policy::hvr::{Class, MonitorConfig, Thresholds};
 use piebald_report::{Sample, TargetKind};
 
 use super::{
@@ -130,7 +130,7 @@ pub(super) fn told(runs: &Runs<'_>) -> Given {
 mod tests {
     use std::path::Path;
 
-    use piebald_lab::rooms::hw::presets;
+    use piebald_hw::presets;
 
     use super::*;
     use crate::{

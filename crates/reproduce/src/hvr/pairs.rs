@@ -1,6 +1,6 @@
 //! Rows of mixes that are drawn by class: H-8, H-10, H-11, H-17 and H-20.
 
-use piebald_lab::rooms::policy::hvr::{Class, Policy};
+use piebald_policy::hvr::{Class, Policy};
 use piebald_report::{Published, Sample, TargetKind};
 
 use super::{

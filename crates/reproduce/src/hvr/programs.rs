@@ -2,17 +2,13 @@
 
 use std::{collections::HashSet, path::Path, sync::Arc};
 
-use piebald_lab::{
-    opened,
-    rooms::{
-        trace::recording::{Recording, ReplayOptions},
-        workload::{Builtin, Library, Program as Input, memory::mark},
-    },
-};
+use piebald_lab::opened;
+use piebald_trace::recording::{Recording, ReplayOptions};
 use piebald_units::{
     Count, Picos,
     op::{MemRef, Next},
 };
+use piebald_workload::{Builtin, Library, Program as Input, memory::mark};
 use serde::Deserialize;
 
 use crate::programs::ProgramsError;

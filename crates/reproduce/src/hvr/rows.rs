@@ -8,10 +8,8 @@ use std::{
     },
 };
 
-use piebald_lab::rooms::{
-    hw::spec::MachineSpec,
-    policy::hvr::{Class, MonitorConfig, Policy},
-};
+use piebald_hw::spec::MachineSpec;
+use piebald_policy::hvr::{Class, MonitorConfig, Policy};
 use piebald_report::{PaperFigure, Sample, TargetKind};
 
 use super::{

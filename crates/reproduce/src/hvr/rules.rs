@@ -1,6 +1,6 @@
 //! H-6: what the rules say of mixes, and what is best for them (sections 5.1 and 5.2).
 
-use piebald_lab::rooms::policy::hvr::Policy;
+use piebald_policy::hvr::Policy;
 use piebald_report::{Published, Sample, TargetKind};
 
 use super::{

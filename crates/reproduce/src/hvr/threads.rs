@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use piebald_lab::rooms::policy::hvr::Policy;
+use piebald_policy::hvr::Policy;
 use piebald_report::TargetKind;
 
 use super::{

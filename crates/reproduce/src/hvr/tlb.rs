@@ -1,7 +1,7 @@
 //! The translation buffers of one hardware thread, as far as they decide which uses of pages set
 //! an access bit: those that find no translation in them.
 
-use piebald_lab::rooms::hw::spec::{TlbLevelSpec, TlbSpec};
+use piebald_hw::spec::{TlbLevelSpec, TlbSpec};
 use piebald_units::op::RefKind;
 
 /// A set-associative buffer with LRU: sets one after the other, each with the page used last first.

@@ -5,12 +5,10 @@
 
 use std::sync::atomic::Ordering;
 
-use piebald_lab::rooms::{
-    hw::{presets, spec::MachineSpec},
-    policy::{
-        color_map::{BitClass, ColorMap},
-        hvr::Class,
-    },
+use piebald_hw::{presets, spec::MachineSpec};
+use piebald_policy::{
+    color_map::{BitClass, ColorMap},
+    hvr::Class,
 };
 use piebald_report::{Sample, TargetKind};
 use piebald_units::{Bytes, ColorSet};
@@ -188,10 +186,8 @@ fn show(runs: &Runs<'_>, row: &mut Row, machine: &str, rule: usize) {
 
 #[cfg(test)]
 mod tests {
-    use piebald_lab::{
-        colors::vertical_map,
-        rooms::hw::{Machine, Options},
-    };
+    use piebald_hw::{Machine, Options};
+    use piebald_lab::colors::vertical_map;
 
     use super::*;
 

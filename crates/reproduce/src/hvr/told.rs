@@ -77,7 +77,7 @@ pub(super) fn tell_by_bus(runs: &Runs<'_>, row: &mut Row, mixes: &[Mix], ways: &
 
 #[cfg(test)]
 mod tests {
-    use piebald_lab::rooms::policy::hvr::Policy;
+    use piebald_policy::hvr::Policy;
 
     use super::*;
     use crate::hvr::today::Cut;

@@ -1,7 +1,7 @@
 //! Utility-based partitioning (UVP) of a mix: curves of its programs at their drawn places, and
 //! the colours that follow from them (protocol).
 
-use piebald_lab::rooms::policy::{
+use piebald_policy::{
     color_map::{BitClass, ColorMap},
     hvr::utility::{Groups, divide},
 };

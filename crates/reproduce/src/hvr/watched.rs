@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use piebald_lab::rooms::policy::hvr::{
+use piebald_policy::hvr::{
     Class, LowLocality, MonitorConfig, Unseen, Watched as PageChoice, Window,
 };
 use piebald_report::{Published, Sample, TargetKind};

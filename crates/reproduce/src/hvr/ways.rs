@@ -1,11 +1,9 @@
 //! What mixes can be run under, and the frames and colours of each way.
 
-use piebald_lab::rooms::{
-    hw::spec::MachineSpec,
-    policy::{
-        color_map::{BitClass, ColorMap},
-        hvr::{Config, Framework, Interleave, Policy},
-    },
+use piebald_hw::spec::MachineSpec;
+use piebald_policy::{
+    color_map::{BitClass, ColorMap},
+    hvr::{Config, Framework, Interleave, Policy},
 };
 use piebald_sim::{FrameRule, Managed};
 use piebald_units::{ColorSet, Picos};
@@ -137,7 +135,7 @@ pub(super) fn with_bus(spec: &MachineSpec, bus: u32) -> MachineSpec {
 
 #[cfg(test)]
 mod tests {
-    use piebald_lab::rooms::hw::{Machine, Options, presets};
+    use piebald_hw::{Machine, Options, presets};
     use piebald_units::Color;
 
     use super::*;

@@ -7,11 +7,9 @@
 
 use std::collections::HashMap;
 
-use piebald_lab::rooms::{
-    hw::spec::TlbSpec,
-    policy::hvr::{
-        Class, Facts, MonitorConfig, PageRecord, Pass, Profile, Sampler, Unseen, Window,
-    },
+use piebald_hw::spec::TlbSpec;
+use piebald_policy::hvr::{
+    Class, Facts, MonitorConfig, PageRecord, Pass, Profile, Sampler, Unseen, Window,
 };
 use piebald_units::{
     Hertz, Picos,
@@ -316,11 +314,9 @@ impl Watch<'_> {
 mod tests {
     use std::sync::Arc;
 
-    use piebald_lab::rooms::{
-        hw::spec::TlbLevelSpec,
-        workload::{Program, ProgramError},
-    };
+    use piebald_hw::spec::TlbLevelSpec;
     use piebald_units::{VirtAddr, op::Filled};
+    use piebald_workload::{Program, ProgramError};
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Rows that need no runs of programs: M-10, M-11, M-12 and M-16; and M-13, single reads.
 
-use piebald_lab::rooms::policy::mfc::{Config, Sizes};
+use piebald_policy::mfc::{Config, Sizes};
 use piebald_report::{PaperFigure, Published, Sample, Target, TargetKind, Value, Verdict};
 use piebald_sim::Domains;
 

@@ -1,10 +1,8 @@
 //! The programs and files (`reproduce/mfc/inputs.toml`).
 
-use piebald_lab::rooms::{
-    hw::{presets, spec::MachineSpec},
-    workload::Builtin,
-};
+use piebald_hw::{presets, spec::MachineSpec};
 use piebald_units::Bytes;
+use piebald_workload::Builtin;
 use serde::Deserialize;
 
 /// As it is in the repository.

@@ -1,12 +1,12 @@
 //! A program that reads one file once more (M-13): from the caches, or after they were
 //! emptied. It reads as the benchmark does: by calls that fill the same buffer again and again.
 
-use piebald_lab::rooms::workload::{Program, ProgramError};
 use piebald_store::digest;
 use piebald_units::{
     FileId, VirtAddr,
     op::{Access, Backing, Filled, MemRef, Next, OpSource, RefKind, SysOp},
 };
+use piebald_workload::{Program, ProgramError};
 
 /// Where it reads to: the file, and what empties the caches.
 const BUFFER: VirtAddr = VirtAddr(0x1000_0000);

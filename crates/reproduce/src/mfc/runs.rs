@@ -9,17 +9,15 @@ use std::{
     },
 };
 
-use piebald_lab::rooms::{
-    hw::spec::MachineSpec,
-    policy::mfc::{Config, MinRead, Second},
-    trace::recording::ReplayOptions,
-    workload::{Builtin, Library, Program},
-};
+use piebald_hw::spec::MachineSpec;
+use piebald_policy::mfc::{Config, MinRead, Second};
 use piebald_report::Sample;
 use piebald_sim::{
     Boot, Case as Run, ColorSetup, FrameRule, Model, ProgramSetup, Reads, Region, Stay, Threads,
 };
+use piebald_trace::recording::ReplayOptions;
 use piebald_units::{CoreSet, Picos};
+use piebald_workload::{Builtin, Library, Program};
 use rayon::prelude::*;
 
 use super::{

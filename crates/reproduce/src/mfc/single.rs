@@ -1,6 +1,6 @@
 //! One thread: M-1 to M-4, M-7, M-15 and M-17.
 
-use piebald_lab::rooms::policy::mfc::{Config, MinRead};
+use piebald_policy::mfc::{Config, MinRead};
 use piebald_report::{PaperFigure, Published, Sample, Target, TargetKind};
 
 use super::{

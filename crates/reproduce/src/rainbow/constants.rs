@@ -1,12 +1,8 @@
 //! what follows from the machine, or is cited.
 
-use piebald_lab::{
-    colors::color_map,
-    rooms::{
-        hw::spec::{CacheSpec, MachineSpec},
-        policy::rainbow::{Ask, Config, Partition, Registry, Reservation},
-    },
-};
+use piebald_hw::spec::{CacheSpec, MachineSpec};
+use piebald_lab::colors::color_map;
+use piebald_policy::rainbow::{Ask, Config, Partition, Registry, Reservation};
 use piebald_report::{Predicate, Published, Target, TargetKind, Value, Verdict};
 use piebald_units::{Bytes, LINE_SHIFT, PAGE_SHIFT};
 
@@ -147,7 +143,7 @@ fn least_colors(bytes: u64) -> Result<(u32, u64), String> {
 
 #[cfg(test)]
 mod tests {
-    use piebald_lab::rooms::hw::presets;
+    use piebald_hw::presets;
 
     use super::*;
 

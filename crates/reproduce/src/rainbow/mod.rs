@@ -186,8 +186,8 @@ pub(crate) fn reproduce(
 ) -> Result<Reproduction, ReproduceError> {
     let start = Instant::now();
     let form = Form::new(options);
-    let machine = piebald_lab::rooms::hw::presets::load("w3540")
-        .map_err(|e| ReproduceError::Machine(e.to_string()))?;
+    let machine =
+        piebald_hw::presets::load("w3540").map_err(|e| ReproduceError::Machine(e.to_string()))?;
     let bench = Bench::new(hooks);
     let subjects = subjects(options, &form, hooks)?;
     let mut targets: HashMap<String, Target> = HashMap::new();

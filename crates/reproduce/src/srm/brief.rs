@@ -4,12 +4,12 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use piebald_lab::rooms::workload::{Program, ProgramError};
 use piebald_store::digest;
 use piebald_units::{
     FileId, PAGE_SIZE,
     op::{Filled, MemRef, Next, OpSource, RefKind},
 };
+use piebald_workload::{Program, ProgramError};
 
 /// A program of one thread, in memory.
 pub(super) struct Kept {
@@ -180,11 +180,9 @@ impl OpSource for KeptSource {
 
 #[cfg(test)]
 mod tests {
-    use piebald_lab::rooms::{
-        trace::recording::ReplayOptions,
-        workload::{Builtin, Library},
-    };
+    use piebald_trace::recording::ReplayOptions;
     use piebald_units::VirtAddr;
+    use piebald_workload::{Builtin, Library};
 
     use super::*;
 

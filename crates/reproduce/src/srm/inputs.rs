@@ -2,14 +2,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use piebald_lab::rooms::{
-    hw::{
-        Machine as Built, Options, presets,
-        spec::{Inclusion, MachineSpec},
-    },
-    workload::Builtin,
+use piebald_hw::{
+    Machine as Built, Options, presets,
+    spec::{Inclusion, MachineSpec},
 };
 use piebald_units::{Bytes, Count};
+use piebald_workload::Builtin;
 use serde::Deserialize;
 
 /// As it is in the repository.

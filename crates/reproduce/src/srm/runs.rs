@@ -8,18 +8,14 @@ use std::{
     },
 };
 
-use piebald_lab::{
-    colors,
-    rooms::{
-        hw::{Features, disk, spec::MachineSpec},
-        os_model::{
-            file::{FileConfig, Layout},
-            kernel::OnLimit,
-            replace::PolicySpec,
-        },
-        policy::srm::Config,
-    },
+use piebald_hw::{Features, disk, spec::MachineSpec};
+use piebald_lab::colors;
+use piebald_os_model::{
+    file::{FileConfig, Layout},
+    kernel::OnLimit,
+    replace::PolicySpec,
 };
+use piebald_policy::srm::Config;
 use piebald_report::Sample;
 use piebald_sim::{
     Boot, Case as Run, ColorSetup, Files, FrameRule, IoUse, Model, Outcome, ProgramSetup, Region,

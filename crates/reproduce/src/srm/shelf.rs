@@ -6,10 +6,8 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use piebald_lab::rooms::{
-    trace::recording::{Recording, ReplayOptions},
-    workload::{Builtin, Library, Program, Recorded},
-};
+use piebald_trace::recording::{Recording, ReplayOptions};
+use piebald_workload::{Builtin, Library, Program, Recorded};
 
 use super::{
     brief::Kept,

@@ -1,6 +1,7 @@
 //! One program at a time: S-4, S-17 and S-19; and the rows of the database, S-5 to S-7.
 
-use piebald_lab::{colors::all_colors, rooms::os_model::kernel::PageReads};
+use piebald_lab::colors::all_colors;
+use piebald_os_model::kernel::PageReads;
 use piebald_report::{PaperFigure, Published, Sample, Target, TargetKind, Verdict};
 use piebald_units::Bytes;
 

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use piebald_lab::rooms::workload::{Program, ProgramError, memory::mark};
 use piebald_store::digest;
 use piebald_units::{
     FileId, VirtAddr,
     op::{Access, Backing, Filled, MemRef, Next, OpSource, SysOp},
 };
+use piebald_workload::{Program, ProgramError, memory::mark};
 
 /// Stands for the code of these programs, which lies outside the rooms that an epoch stands for.
 fn code() -> String {
@@ -381,10 +381,8 @@ pub(super) fn places(program: &dyn Program) -> Result<Places, String> {
 
 #[cfg(test)]
 mod tests {
-    use piebald_lab::rooms::{
-        trace::recording::ReplayOptions,
-        workload::{Builtin, Library},
-    };
+    use piebald_trace::recording::ReplayOptions;
+    use piebald_workload::{Builtin, Library};
 
     use super::*;
 
