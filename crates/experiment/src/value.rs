@@ -279,3 +279,6 @@ impl<const MIN: u64, const MAX: u64> Serialize for Micros<MIN, MAX> {
 }
 
 described!((const MIN: u64, const MAX: u64) Micros<MIN, MAX>, "number", Self::allowed());
+
+/// Versions of the layout.
+pub(crate) type Version = Whole<1, 2>;

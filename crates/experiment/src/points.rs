@@ -1,0 +1,63 @@
+//! The points of a file's axes.
+
+use crate::{Document, KeyPath, Problem, Refused};
+
+/// Most points of all axes together.
+const MAX_POINTS: usize = 10_000;
+
+/// One point of a sweep.
+pub struct Point {
+    /// The file with the values of this point laid over it.
+    pub document: Document,
+    /// Keys of the axes, and the value of each.
+    pub axes: Vec<(String, String)>,
+}
+
+impl Document {
+    /// The points of the file's axes, the last axis fastest; without axes the file itself.
+    ///
+    /// # Errors
+    /// An axis without values, or too many points.
+    pub fn points(&self) -> Result<Vec<Point>, Refused> {
+        let axes = self.axes()?;
+        let mut points = vec![Point {
+            document: self.clone(),
+            axes: Vec::new(),
+        }];
+        let mut problems = Vec::new();
+        for (at, values) in axes {
+            let name = match at.parts().last() {
+                Some(crate::Part::Key(name)) => name.clone(),
+                _ => continue,
+            };
+            let key: KeyPath = match name.parse() {
+                Ok(key) => key,
+                Err(says) => {
+                    problems.push(Problem::at(at, says));
+                    continue;
+                }
+            };
+            if values.is_empty() {
+                problems.push(Problem::at(at, "allowed: a list of at least one value"));
+            } else if points.len() * values.len() > MAX_POINTS {
+                let says = format!("allowed: {MAX_POINTS} points of all axes together");
+                problems.push(Problem::at(at, says));
+            } else {
+                let with = |point: &Point, i: usize, value: &String| Point {
+                    document: point.document.clone().at(key.clone(), at.item(i)),
+                    axes: [&point.axes[..], &[(name.clone(), value.clone())]].concat(),
+                };
+                let each = |point: &Point| -> Vec<Point> {
+                    let values = values.iter().enumerate();
+                    values.map(|(i, value)| with(point, i, value)).collect()
+                };
+                points = points.iter().flat_map(each).collect();
+            }
+        }
+        if problems.is_empty() {
+            Ok(points)
+        } else {
+            Err(self.refuse(problems))
+        }
+    }
+}
