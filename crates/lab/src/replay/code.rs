@@ -4,7 +4,8 @@
 use piebald_store::digest;
 
 /// The files of this room.
-const FILES: [(&str, &[u8]); 11] = [
+const FILES: [(&str, &[u8]); 12] = [
+    ("asked.rs", include_bytes!("asked.rs")),
     ("code.rs", include_bytes!("code.rs")),
     ("curves.rs", include_bytes!("curves.rs")),
     ("disk.rs", include_bytes!("disk.rs")),
