@@ -12,7 +12,7 @@
 
 struct pb_core;
 
-/* Where a process stands; only the core looks inside. */
+/* A colour set, and where its round stands; only the core looks inside. */
 struct pb_seat {
 	u64 words[4];
 };
@@ -46,7 +46,7 @@ struct pb_given {
 /* In the order of the names in counters.c. */
 struct pb_core_counters {
 	u64 grants, fallbacks, failures, splits, merges;
-	u64 reserved, freed, resized, joined, left, refused;
+	u64 reserved, freed, resized, refused;
 };
 
 size_t pb_core_bytes(void);
@@ -92,12 +92,15 @@ u32 pb_core_free_of(struct pb_core *core, u32 color);
 void pb_seat_clear(struct pb_seat *seat);
 int pb_core_reserve(struct pb_core *core, struct pb_seat *seat, const char *ask, size_t ask_len,
 		    char *why, size_t why_len);
-int pb_core_inherit(struct pb_core *core, const struct pb_seat *parent, struct pb_seat *child);
 void pb_core_leave(struct pb_core *core, struct pb_seat *seat);
 size_t pb_core_print_colors(struct pb_core *core, const struct pb_seat *seat, char *out, size_t len);
 
 void pb_core_counters(struct pb_core *core, struct pb_core_counters *out);
 /* Does the process have colours, and the frame none of them? */
+/* Do two sets have a colour in common? */
+bool pb_core_overlap(struct pb_core *core, const struct pb_seat *one, const struct pb_seat *other);
+/* 1 for each of len frames that has a colour of the set, else 0. */
+void pb_core_mark(struct pb_core *core, const struct pb_seat *seat, u64 first, u8 *out, size_t len);
 bool pb_core_misplaced(struct pb_core *core, const struct pb_seat *seat, u64 pfn);
 /*
  * SRM-buffer's zone, which all frames for processes come out of while it is there. Its memory

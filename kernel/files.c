@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /proc/piebald: what an administrator reads and writes (docs/kernel.md). For root alone: the
- * files show where memory lies and decide who gets which.
+ * /proc/piebald: what an administrator reads and writes (docs/kernel.md), beside the sets, which
+ * have directories of their own (setfs.c). For root alone: the files show where memory lies and
+ * decide who gets which.
  *
  * A write that is refused leaves the reason in the file error and in the kernel's log.
  */
@@ -17,6 +18,22 @@
 #define MAX_WRITE 2048
 
 static char reason[PB_TEXT];	/* with pb_switch held */
+
+char *pb_reason_begin(void)
+{
+	mutex_lock(&pb_switch);
+	memset(reason, 0, sizeof(reason));
+	return reason;
+}
+
+/* What was written may be in the reason: nothing of it is to look like a line of the log's own. */
+void pb_reason_end(const char *directory, const char *file, int error)
+{
+	if (error)
+		pr_warn_ratelimited("%s%s%s: %*pE\n", directory, *directory ? "/" : "", file,
+				    (int)strlen(reason), reason);
+	mutex_unlock(&pb_switch);
+}
 
 /* --- what the files say ------------------------------------------------------ */
 
@@ -170,11 +187,22 @@ static int write_map(char *text)
 
 static int write_tasks(char *text)
 {
-	int error = pb_tasks_write(text, reason);
+	return pb_tasks_write(text, reason);
+}
 
-	/* What was refused leaves nobody with colours, perhaps. */
-	pb_switch_settle_later();
-	return error;
+static int show_others(struct seq_file *m, void *unused)
+{
+	char *text = kmalloc(PB_TEXT, GFP_KERNEL);
+	size_t len;
+
+	if (!text)
+		return -ENOMEM;
+	spin_lock(&pb_lock);
+	len = pb_core_print_colors(pb_core, NULL, text, PB_TEXT);
+	spin_unlock(&pb_lock);
+	seq_printf(m, "%.*s\n", (int)len, text);
+	kfree(text);
+	return 0;
 }
 
 static int write_recolor(char *text)
@@ -215,6 +243,7 @@ static const struct entry {
 	{ "on", show_on, write_on },
 	{ "map", show_map, write_map },
 	{ "colors", show_colors },
+	{ "others", show_others },
 	{ "free", show_free },
 	{ "tasks", pb_tasks_show, write_tasks },
 	{ "recolor", show_nothing, write_recolor },
@@ -253,12 +282,9 @@ static ssize_t write_entry(struct file *file, const char __user *from, size_t le
 	text = memdup_user_nul(from, len);
 	if (IS_ERR(text))
 		return PTR_ERR(text);
-	mutex_lock(&pb_switch);
-	memset(reason, 0, sizeof(reason));
+	pb_reason_begin();
 	error = entry->write(strim(text));
-	if (error)
-		pr_warn("%s: %s\n", entry->name, reason);
-	mutex_unlock(&pb_switch);
+	pb_reason_end("", entry->name, error);
 	kfree(text);
 	*at += len;
 	return error ?: len;

@@ -77,7 +77,8 @@ out:
 static int __init piebald_init(void)
 {
 	int error = refuse_unknown() ?: pb_symbols_set_up() ?: pb_hooks_find() ?:
-		    pb_recolor_set_up() ?: pb_cold_set_up() ?: pb_pick_set_up();
+		    pb_recolor_set_up() ?: pb_cold_set_up() ?: pb_pick_set_up() ?:
+		    pb_shortage_set_up();
 
 	if (error)
 		return error;
@@ -93,9 +94,14 @@ static int __init piebald_init(void)
 	error = pb_files_set_up();
 	if (error)
 		goto no_files;
-	pr_info("loaded; colors are set in /proc/" KBUILD_MODNAME "\n");
+	error = pb_setfs_set_up();
+	if (error)
+		goto no_sets;
+	pr_info("loaded; switched in /proc/" KBUILD_MODNAME ", sets in configfs\n");
 	return 0;
 
+no_sets:
+	pb_files_end();
 no_files:
 	pb_tasks_end();
 	pb_switch_end();
@@ -106,10 +112,13 @@ no_tasks:
 
 static void __exit piebald_exit(void)
 {
+	pb_setfs_end();
 	pb_files_end();
 	pb_tasks_end();
 	pb_switch_end();
 	pb_pool_end();
+	/* Records of groups may be waiting for their end. */
+	rcu_barrier();
 	pr_info("unloaded\n");
 }
 

@@ -2,10 +2,10 @@
 /*
  * What is switched on, and what has to be replaced for it.
  *
- * Colouring that nobody uses costs nothing: while no process has colours and SRM-buffer is off,
+ * Colouring that nobody uses costs nothing: while no set has colours and SRM-buffer is off,
  * everybody may have every frame, which is what the kernel does by itself. So the functions of
- * the kernel are replaced when the first process gets colours, and put back some time after the
- * last one has ended. Until then frames go round through all colours as before: right after a
+ * the kernel are replaced when the first set gets colours, and put back some time after the
+ * last one has lost them. Until then frames go round through all colours as before: right after a
  * process with colours, what the kernel has at hand is mostly of the others.
  */
 #include "piebald.h" /* first: it says how messages begin */
@@ -19,7 +19,7 @@
 DEFINE_MUTEX(pb_switch);
 /* With pb_switch held, but for looks. */
 static bool on;
-static bool expecting;	/* a process is about to get colours */
+static bool expecting;	/* a set is about to get colours */
 static char unheard[PB_TEXT];	/* reasons that nobody reads */
 
 static void settle_now(struct work_struct *unused);
@@ -45,7 +45,7 @@ static int replace(enum pb_hook_group group, bool wanted, const char *what, char
 /* Replaces what the switches need, and only that. */
 static int settle(char *why)
 {
-	bool frames = on && (expecting || pb_tasks_any() || pb_zone_is_on());
+	bool frames = on && (expecting || pb_sets_any() || pb_zone_is_on());
 	bool files = on && pb_zone_is_on();
 	int error;
 
@@ -63,14 +63,14 @@ static void settle_now(struct work_struct *unused)
 {
 	mutex_lock(&pb_switch);
 	/* Nothing is replaced here that is not yet. */
-	if (!pb_tasks_any() && !pb_zone_is_on())
+	if (!pb_sets_any() && !pb_zone_is_on())
 		settle(unheard);
 	mutex_unlock(&pb_switch);
 }
 
 void pb_switch_settle_later(void)
 {
-	if (READ_ONCE(on) && !pb_tasks_any())
+	if (READ_ONCE(on) && !pb_sets_any())
 		mod_delayed_work(system_wq, &calm, CALM);
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests the kernel module in a guest: builds it, boots the distribution's kernel with it, and
-# runs kernel/test/run.sh there, which reads srm.sh.
+# runs kernel/test/run.sh there, which reads groups.sh and srm.sh.
 #
 #   kernel/test.sh [RUNS [OPTION...]]    RUNS: how often, one after the other (1); OPTIONs of
 #                                        `scripts/guest.sh boot`, such as --cpus 4
@@ -23,14 +23,17 @@ module=$("$root/kernel/build.sh")
 work=$CARGO_TARGET_DIR/kernel/test
 mkdir -p "$work"
 cc -O2 -Wall -Wextra -Werror -static -pthread -o "$work/frames" "$root/kernel/test/frames.c"
-cc -O2 -Wall -Wextra -Werror -static -o "$work/sequences" "$root/kernel/test/sequences.c"
+for program in sequences held; do
+    cc -O2 -Wall -Wextra -Werror -static -o "$work/$program" "$root/kernel/test/$program.c"
+done
 printf 'root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n' >"$work/passwd"
-"$root/scripts/guest.sh" pack "$work/initrd" --run "$root/kernel/test/run.sh" --module virtio_blk \
+"$root/scripts/guest.sh" pack "$work/initrd" --run "$root/kernel/test/run.sh" --module virtio_blk --module configfs \
     --file "$module:/piebald.ko" --file "$work/frames:/bin/frames" --file "$work/passwd:/etc/passwd" \
-    --file "$work/sequences:/bin/sequences" --file "$root/kernel/test/srm.sh:/srm.sh"
+    --file "$work/sequences:/bin/sequences" --file "$work/held:/bin/held" \
+    --file "$root/kernel/test/srm.sh:/srm.sh" --file "$root/kernel/test/groups.sh:/groups.sh"
 for run in $(seq "$runs"); do
     rm -f "$work/disk"
-    truncate -s 64M "$work/disk"
+    truncate -s 400M "$work/disk"
     PATH=$PATH:/usr/sbin:/sbin mke2fs -q -F -t ext4 "$work/disk"
     rm -f "$work/swap"
     truncate -s 256M "$work/swap"

@@ -23,7 +23,6 @@
 #include <linux/mman.h>
 #include <linux/pagemap.h>
 #include <linux/percpu.h>
-#include <linux/sched/signal.h>
 #include <linux/static_call.h>
 
 static DEFINE_PER_CPU(long, inside);
@@ -70,11 +69,12 @@ static bool is_default(const struct mempolicy *policy)
 	return policy->mode == MPOL_PREFERRED && policy->flags & MPOL_F_MORON;
 }
 
-/* A single page for the running process. */
-static enum pb_answer take(gfp_t gfp, bool is_file, struct folio **folio)
+/* A single page for the running task, which the group of this memory is charged for. */
+static enum pb_answer take(gfp_t gfp, struct mm_struct *mm, bool is_file, struct folio **folio)
 {
 	const struct pb_request request = {
 		.tgid = current->tgid,
+		.set = pb_set_of_current(mm),
 		.gfp = gfp,
 		.is_file = is_file,
 	};
@@ -88,9 +88,6 @@ static enum pb_answer take(gfp_t gfp, bool is_file, struct folio **folio)
 	answer = pb_pool_take(&request, &page);
 	if (answer == PB_PAGE)
 		*folio = page_folio(page);
-	/* Who cannot do without a page gets one of another colour. */
-	if (answer == PB_REFUSE && gfp & __GFP_NOFAIL)
-		answer = PB_PASS;
 	if (answer == PB_PASS)
 		pb_count(other_frames);
 	return answer;
@@ -107,18 +104,6 @@ static bool refuses(gfp_t gfp)
 	return false;
 }
 
-/*
- * A fault that gets no page is tried again for ever, so the process ends as it does where a
- * group's memory is used up: it is killed.
- */
-static void kill_current(void)
-{
-	pb_count(hard_kills);
-	pr_warn_ratelimited("process %d (%s) has used up its colors, which are hard: killed\n",
-			    current->tgid, current->comm);
-	send_sig(SIGKILL, current, 1);
-}
-
 struct folio *file_prototype(gfp_t gfp, unsigned int order);
 DEFINE_STATIC_CALL_NULL(original_file, file_prototype);
 
@@ -132,14 +117,11 @@ static struct folio *file_folio(gfp_t gfp, unsigned int order)
 	} else if (!is_default(current->mempolicy)) {
 		pb_count(policy_passed);
 	} else {
-		switch (take(gfp, true, &folio)) {
+		switch (take(gfp, NULL, true, &folio)) {
 		case PB_PAGE:
 			pb_count(file_pages);
 			return folio;
 		case PB_REFUSE:
-			/* What is read ahead can be done without. */
-			if (!(gfp & __GFP_NORETRY))
-				kill_current();
 			return NULL;
 		case PB_PASS:
 			break;
@@ -181,12 +163,11 @@ static struct folio *anon_folio(gfp_t gfp, int order, struct vm_area_struct *vma
 	if (vma->vm_policy || !is_default(current->mempolicy)) {
 		pb_count(policy_passed);
 	} else {
-		switch (take(gfp, false, &folio)) {
+		switch (take(gfp, vma->vm_mm, false, &folio)) {
 		case PB_PAGE:
 			pb_count(anon_pages);
 			return folio;
 		case PB_REFUSE:
-			kill_current();
 			return NULL;
 		case PB_PASS:
 			break;
@@ -227,12 +208,11 @@ static struct folio *mpol_folio(gfp_t gfp, unsigned int order, struct mempolicy 
 		pb_count(large_refused);
 		return NULL;
 	} else {
-		switch (take(gfp, false, &folio)) {
+		switch (take(gfp, NULL, false, &folio)) {
 		case PB_PAGE:
 			pb_count(swap_and_shmem_pages);
 			return folio;
 		case PB_REFUSE:
-			kill_current();
 			return NULL;
 		case PB_PASS:
 			break;

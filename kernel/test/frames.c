@@ -10,7 +10,7 @@
  *   fork MIB     anonymous memory of a child
  *   cow MIB      memory of a parent that the child writes to: copies
  *   stay MIB     anonymous memory that says "touched", and is looked at when standard input ends
- *   moved MIB    anonymous memory that was there before the process got colours 2 and 3
+ *   moved MIB    anonymous memory that was there before the process came into the group /cgroup/moved
  *   parted MIB   the same, which a child has too when its move is asked for first, and not the second time
  *   swapped MIB  anonymous memory that was on the disk in between
  *   merged MIB   anonymous memory, many pages of it equal, that the kernel is asked to merge
@@ -18,6 +18,7 @@
  *   read PATH    a file's pages, read        mapped PATH the same, by faults alone
  *   written PATH a file of 4 MiB that is written
  *   within PATH  a file's pages, read, which need not have all of the colours
+ *   random PATH  a file's pages, by faults in no order: reads all, prints colours of those that stayed
  *
  * Colour = bits 12-15 of the physical address, as run.sh sets the map. Prints how many pages
  * of each colour there are; fails if a page has another colour than expected, is missing, belongs
@@ -164,15 +165,15 @@ static void say(const char *file, const char *text)
 	close(fd);
 }
 
-/* Memory of a process that has got colours 2 and 3 since. */
+/* Memory of a process that has come into a group with colours since. */
 static volatile char *old_memory(size_t len)
 {
 	volatile char *at = map(len, MAP_ANONYMOUS | MAP_PRIVATE, -1);
 	char text[64];
 
 	touch(at, len, 1);
-	snprintf(text, sizeof(text), "%d 2-3 hard", getpid());
-	say("/proc/piebald/tasks", text);
+	snprintf(text, sizeof(text), "%d", getpid());
+	say("/cgroup/moved/cgroup.procs", text);
 	return at;
 }
 
@@ -319,6 +320,26 @@ static int file(const char *path, unsigned int expected, int reads)
 	return check(at, info.st_size, expected);
 }
 
+/* Every page of a file that need not fit into memory; 7919 is prime to the number of pages. */
+static int in_no_order(const char *path)
+{
+	struct stat info;
+	int fd = open(path, O_RDONLY);
+	volatile char *at, sink = 0;
+	size_t pages;
+
+	if (fd < 0 || fstat(fd, &info))
+		die(path);
+	pages = info.st_size / PAGE;
+	at = map(info.st_size, MAP_SHARED, fd);
+	if (madvise((void *)at, info.st_size, MADV_RANDOM))
+		die("madvise");
+	for (size_t i = 0; i < pages; i++)
+		sink += at[i * 7919 % pages * PAGE];
+	check(at, info.st_size, 0);
+	return 0;
+}
+
 static int written(const char *path, unsigned int expected)
 {
 	static char buffer[65536];
@@ -417,6 +438,8 @@ int main(int argc, char **argv)
 		any_share = 1;
 		return file(argv[2], expected, 1);
 	}
+	if (!strcmp(kind, "random"))
+		return in_no_order(argv[2]);
 	if (!strcmp(kind, "written"))
 		return written(argv[2], expected);
 	if (!strcmp(kind, "storm"))
