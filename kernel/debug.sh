@@ -91,6 +91,6 @@ cc -O2 -Wall -Wextra -Werror -static -o "$work/inject" "$root/kernel/test/inject
 rm -f "$work/disk"
 truncate -s 64M "$work/disk"
 PATH=$PATH:/usr/sbin:/sbin mke2fs -q -F -t ext4 "$work/disk"
-"$root/scripts/guest.sh" run --run "$root/kernel/test/inject.sh" --module virtio_blk \
+"$root/scripts/guest.sh" run --run "$root/kernel/test/inject.sh" --module virtio_blk --module configfs \
     --file "$module:/piebald.ko" --file "$work/inject:/bin/inject" \
     --disk "$work/disk" --memory 768M --cpus 1 --timeout 3000

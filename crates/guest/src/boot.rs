@@ -309,6 +309,7 @@ impl Tools {
         }
         if let Some(module) = &policy.module {
             add("--file", pair(module, "/piebald/policy.ko"));
+            add("--module", "configfs".into());
         }
         let scratch = (guest.scratch > 0).then(|| self.path(SCRATCH));
         let disks: Vec<&PathBuf> = self.image.iter().chain(&scratch).collect();

@@ -9,7 +9,7 @@ const MAX_AGE: u64 = 8192;
 
 /// Exit codes of the script beside those of programs.
 pub const CODES: [(i32, &str); 4] = [
-    (101, "the disks could not be mounted"),
+    (101, "the disks or the control groups could not be mounted"),
     (
         102,
         "the module could not be loaded or did not take its colours",
@@ -20,6 +20,9 @@ pub const CODES: [(i32, &str); 4] = [
 
 /// There once the module has refused colours: programs may end with any status.
 const REFUSED: &str = "/tmp/refused";
+
+/// Where the module has its colour sets.
+const SETS: &str = "/sys/kernel/config/piebald";
 
 /// What the end of a program means: nothing, colours that the module refused, or a failure.
 fn ended() -> String {
@@ -89,6 +92,11 @@ fn age(seed: u64, repetition: u32) -> u64 {
 
 fn load(text: &mut String, policy: &Policy) {
     let map = policy.map.join("\\n");
+    if !policy.colors.is_empty() {
+        *text += "mkdir /groups && mount -t cgroup2 cgroup2 /groups && \
+                  mount -t configfs configfs /sys/kernel/config || exit 101\n";
+        *text += "echo +memory >/groups/cgroup.subtree_control || exit 101\n";
+    }
     *text += "insmod /piebald/policy.ko || exit 102\n";
     let _ = writeln!(text, "printf '{map}\\n' >/proc/piebald/map || exit 102");
     if let Some(threshold) = policy.threshold {
@@ -103,16 +111,25 @@ fn load(text: &mut String, policy: &Policy) {
     *text += "echo 1 >/proc/piebald/on || exit 102\n";
 }
 
-/// The command that runs a program on its processor, in its colours.
+/// The command that runs a program on its processor, in a group with its colours. The group and its
+/// set are made when the program is started first.
 fn launch(program: &Program, policy: &Policy, how: &str) -> String {
     let words: Vec<String> = program.command.iter().map(|w| quote(w)).collect();
     let command = format!("launch {} {how} {}", program.vcpu, words.join(" "));
     match policy.colors.get(&program.name) {
         None => command,
         Some(colors) => {
+            let (colors, mode) = colors.split_once(' ').unwrap_or((colors, "hint"));
+            let (set, group) = (
+                format!("{SETS}/{}", program.name),
+                format!("/groups/{}", program.name),
+            );
             let enter = format!(
-                "echo \"$$ {colors}\" >/proc/piebald/tasks || \
-                 {{ cat /proc/piebald/error; : >{REFUSED}; exit 1; }}; exec \"$@\""
+                "[ -e {set} ] || {{ mkdir {group} {set} && echo {mode} >{set}/mode && \
+                 echo {colors} >{set}/colors && echo /{name} >{set}/attach; }} || \
+                 {{ cat /proc/piebald/error; : >{REFUSED}; exit 1; }}; \
+                 echo $$ >{group}/cgroup.procs && exec \"$@\"",
+                name = program.name
             );
             format!("sh -c {} sh {command}", quote(&enter))
         }
@@ -198,8 +215,15 @@ mod tests {
             both.contains(r"printf '15\n16\n' >/proc/piebald/map"),
             "{both}"
         );
-        let line = r#"sh -c 'echo "$$ 0 hard" >/proc/piebald/tasks || { cat /proc/piebald/error; : >/tmp/refused; exit 1; }; exec "$@"' sh launch 1 once"#;
-        assert!(both.contains(line), "{both}");
+        for part in [
+            "mount -t cgroup2 cgroup2 /groups",
+            "echo hard >/sys/kernel/config/piebald/grep/mode && ",
+            "echo 0 >/sys/kernel/config/piebald/grep/colors && ",
+            "echo /grep >/sys/kernel/config/piebald/grep/attach; } || { cat /proc/piebald/error; : >/tmp/refused; exit 1; }; ",
+            r#"echo $$ >/groups/grep/cgroup.procs && exec "$@"' sh launch 1 once"#,
+        ] {
+            assert!(both.contains(part), "{part}: {both}");
+        }
         let target = both.lines().find(|l| l.contains("mergesort"));
         assert!(target.is_some_and(|l| l.starts_with("launch 0 once")));
     }

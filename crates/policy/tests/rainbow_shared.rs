@@ -20,7 +20,10 @@ fn set(text: &str) -> ColorSet {
     text.parse().expect("colors")
 }
 
-fn exactly(registry: &mut Small, text: &str) -> Result<piebald_policy::rainbow::PartitionId, Refusal> {
+fn exactly(
+    registry: &mut Small,
+    text: &str,
+) -> Result<piebald_policy::rainbow::PartitionId, Refusal> {
     let made = registry.reserve(&Reservation::of(Ask::Exactly(&set(text))));
     registry.validate().expect("the books are right");
     made
