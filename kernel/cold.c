@@ -70,6 +70,17 @@ static bool is_limited(struct mem_cgroup *group)
 	return false;
 }
 
+/* A set's own reclaim must find its pages as well. */
+static bool has_colors(struct mem_cgroup *group)
+{
+	u64 set;
+
+	rcu_read_lock();
+	set = pb_set_of_group(group);
+	rcu_read_unlock();
+	return set;
+}
+
 static bool is_cold(struct folio *folio)
 {
 	return !folio_test_large(folio) && folio_is_file_lru(folio) &&
@@ -186,7 +197,7 @@ static void pull_from_groups(struct pull *pull, unsigned int len)
 	struct mem_cgroup *group = NULL;
 
 	while ((group = static_call(next_group)(NULL, group, &cookie))) {
-		if (!is_limited(group))
+		if (!is_limited(group) && !has_colors(group))
 			pull_from(group, pull, len);
 		if (pull->n < len)
 			continue;

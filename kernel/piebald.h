@@ -69,6 +69,7 @@ enum pb_answer {
 struct pb_request {
 	pid_t tgid;	/* for whom */
 	u64 set;	/* the number of the set whose colours it may have; 0: those that no set has */
+	struct mm_struct *mm;	/* whose group is charged; NULL: that of the running task */
 	gfp_t gfp;
 	bool is_file;	/* a block of a file, for the running task */
 	bool own_only;	/* no frame rather than one of another colour, whatever the mode */
@@ -215,8 +216,8 @@ u64 pb_set_of_group(struct mem_cgroup *memory);
 u64 pb_set_of_current(struct mm_struct *mm);
 /* Does the running process have colours? */
 bool pb_current_is_colored(void);
-/* The group above the running task's that has its colours, with a reference, or none. */
-struct mem_cgroup *pb_owner_of_current(void);
+/* The group that a page of this memory has its colours of, with a reference, or none. */
+struct mem_cgroup *pb_owner_of_current(struct mm_struct *mm);
 /* The next group that owns a colour of the set, with a reference, or none; *last begins at 0. */
 struct mem_cgroup *pb_next_owner(u64 number, u64 *last);
 void pb_set_event(u64 number, enum pb_event event, u64 n);
@@ -246,9 +247,9 @@ bool pb_may_relieve(gfp_t gfp);
 /* Rounds in which nothing was found before it gives up. */
 unsigned int pb_patience(gfp_t gfp, bool hard);
 /* Frees some pages of those who own a set's colours, or makes others leave; how many. */
-unsigned long pb_relieve(u64 set, gfp_t gfp, unsigned int idle);
-/* Ends a process of the running task's group; false if none can be. */
-bool pb_out_of_memory(gfp_t gfp);
+unsigned long pb_relieve(const struct pb_request *r, unsigned int idle);
+/* Ends a process of the group that the request is for; false if none can be. */
+bool pb_out_of_memory(const struct pb_request *r);
 
 /* --- survey.c ------------------------------------------------------------- */
 

@@ -149,7 +149,7 @@ static bool relieve(struct look *l)
 
 	while (idle < patience && !fatal_signal_pending(current)) {
 		migrate_disable();
-		freed = pb_relieve(l->r->set, l->r->gfp, idle);
+		freed = pb_relieve(l->r, idle);
 		take_freed(l, freed);
 		migrate_enable();
 		/* Most of it may have had other colours, or lie elsewhere. */
@@ -205,7 +205,7 @@ static enum pb_answer without(struct look *l)
 			return PB_PAGE;
 		if (!l->hard)
 			return PB_PASS;
-		if (!pb_out_of_memory(r->gfp)) {
+		if (!pb_out_of_memory(r)) {
 			pb_set_event(r->set, PB_E_fallback_unkillable, 1);
 			return PB_PASS;
 		}

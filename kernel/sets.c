@@ -128,13 +128,13 @@ bool pb_current_is_colored(void)
 
 /* --- the groups of a set -------------------------------------------------------- */
 
-struct mem_cgroup *pb_owner_of_current(void)
+struct mem_cgroup *pb_owner_of_current(struct mm_struct *mm)
 {
 	struct mem_cgroup *memory = NULL;
 	struct pb_group *group;
 
 	rcu_read_lock();
-	group = colored_above(charged(NULL));
+	group = colored_above(charged(mm));
 	if (group && css_tryget_online(&group->memory->css))
 		memory = group->memory;
 	rcu_read_unlock();

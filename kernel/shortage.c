@@ -80,15 +80,15 @@ static unsigned long reclaim(struct mem_cgroup *memory, gfp_t gfp)
 	return freed;
 }
 
-static unsigned long reclaim_owners(u64 set, gfp_t gfp, unsigned int idle)
+static unsigned long reclaim_owners(const struct pb_request *r, gfp_t gfp, unsigned int idle)
 {
-	struct mem_cgroup *own = pb_owner_of_current(), *other;
+	struct mem_cgroup *own = pb_owner_of_current(r->mm), *other;
 	unsigned long freed = 0;
 	u64 last = 0;
 
 	if (own)
 		freed = reclaim(own, gfp);
-	while (!freed && (other = pb_next_owner(set, &last))) {
+	while (!freed && (other = pb_next_owner(r->set, &last))) {
 		if (other != own && !keeps_all(other, idle))
 			freed = reclaim(other, gfp);
 		css_put(&other->css);
@@ -108,25 +108,25 @@ static void wait_for_writing(gfp_t gfp)
 	io_schedule_timeout(WRITING);
 }
 
-unsigned long pb_relieve(u64 set, gfp_t gfp, unsigned int idle)
+unsigned long pb_relieve(const struct pb_request *r, unsigned int idle)
 {
-	gfp_t flags = gfp & ~(__GFP_ZERO | __GFP_NOFAIL);
+	gfp_t flags = r->gfp & ~(__GFP_ZERO | __GFP_NOFAIL);
 	unsigned long freed;
 
-	if (idle && !(gfp & __GFP_NORETRY))
-		wait_for_writing(gfp);
-	freed = reclaim_owners(set, flags, idle);
+	if (idle && !(flags & __GFP_NORETRY))
+		wait_for_writing(flags);
+	freed = reclaim_owners(r, flags, idle);
 	if (freed) {
-		pb_set_event(set, PB_E_reclaimed, freed);
+		pb_set_event(r->set, PB_E_reclaimed, freed);
 		return freed;
 	}
-	return pb_vacate_some(set, PB_RELIEF, flags);
+	return pb_vacate_some(r->set, PB_RELIEF, flags);
 }
 
-bool pb_out_of_memory(gfp_t gfp)
+bool pb_out_of_memory(const struct pb_request *r)
 {
-	struct mem_cgroup *memory = pb_owner_of_current();
-	struct oom_control control = { .memcg = memory, .gfp_mask = gfp };
+	struct mem_cgroup *memory = pb_owner_of_current(r->mm);
+	struct oom_control control = { .memcg = memory, .gfp_mask = r->gfp };
 	bool somebody_ends = true;
 
 	/* Its colours were taken away meanwhile. */

@@ -75,6 +75,7 @@ static enum pb_answer take(gfp_t gfp, struct mm_struct *mm, bool is_file, struct
 	const struct pb_request request = {
 		.tgid = current->tgid,
 		.set = pb_set_of_current(mm),
+		.mm = mm,
 		.gfp = gfp,
 		.is_file = is_file,
 	};

@@ -40,6 +40,18 @@ check "and by a descriptor" sh -c "echo /s >$C/s/detach && echo 9 >$C/s/attach 9
 mkdir $C/t
 refuse "a group has one set" "the set s already" say t/attach /s
 mkdir /cgroup/plain
+errno() { # NAME WORDS COMMAND...: what the shell says of a write that fails
+    name=$1 words=$2
+    shift 2
+    check "$name" sh -c "! sh -c '$*' 2>/tmp/said && grep -q '$words' /tmp/said"
+}
+errno "EBUSY for a group of another set" "Device or resource busy" "echo /s >$C/t/attach"
+errno "EEXIST for a group that has it" "File exists" "echo /s >$C/s/attach"
+errno "ENOENT for no group" "No such file" "echo /none >$C/t/attach"
+errno "EBADF for no descriptor" "Bad file descriptor" "echo 77 >$C/t/attach"
+errno "EINVAL for no color" "Invalid argument" "echo 16 >$C/t/colors"
+errno "ENOSPC for all colors" "No space left" "echo 0-15 >$C/t/colors"
+errno "EOPNOTSUPP for tasks" "Operation not supported" "echo 1 3 >$P/tasks"
 refuse "without the controller there are no pages" "no memory controller" sh -c "
     mkdir /cgroup/plain/below && echo /plain/below >$C/t/attach"
 rmdir /cgroup/plain/below /cgroup/plain
