@@ -15,7 +15,8 @@
  *   zone.c      SRM-buffer's zone between the pool and the processes
  *   cold.c      cold pages for the zone, from the kernel's lists and back
  *   reading.c   which file a task reads or writes when it asks for a frame
- *   sets.c      colour sets, and which control groups have them
+ *   sets.c      colour sets
+ *   groups.c    which control groups have them, and so which colours a page has
  *   setfs.c     their directories in configfs
  *   survey.c    who holds the frames of a set's colours; pages of others that leave them
  *   recolor.c   moves pages: of a process to its colours, and for survey.c
@@ -208,6 +209,16 @@ bool pb_sets_any(void);
 void pb_sets_forget(void);
 /* The set of a number, or none. With pb_lock held. */
 struct pb_set *pb_set_find(u64 number);
+void pb_set_event(u64 number, enum pb_event event, u64 n);
+
+/* What follows is for setfs.c, with pb_switch held. */
+void pb_set_add(struct pb_set *set);
+void pb_set_end(struct pb_set *set);
+int pb_set_color(struct pb_set *set, const char *colors, char *why);
+size_t pb_set_print_colors(struct pb_set *set, char *out, size_t len);
+
+/* --- groups.c ------------------------------------------------------------- */
+
 /* Is it a group still, not one that was removed? */
 bool pb_group_lives(struct mem_cgroup *memory);
 /* The set whose colours the pages of a group have, or 0. Under RCU. */
@@ -220,16 +231,13 @@ bool pb_current_is_colored(void);
 struct mem_cgroup *pb_owner_of_current(struct mm_struct *mm);
 /* The next group that owns a colour of the set, with a reference, or none; *last begins at 0. */
 struct mem_cgroup *pb_next_owner(u64 number, u64 *last);
-void pb_set_event(u64 number, enum pb_event event, u64 n);
 
-/* What follows is for setfs.c, with pb_switch held. */
-void pb_set_add(struct pb_set *set);
-void pb_set_end(struct pb_set *set);
-int pb_set_color(struct pb_set *set, const char *colors, char *why);
+/* What follows is for setfs.c and sets.c, with pb_switch held. */
 int pb_set_attach(struct pb_set *set, const char *name, char *why);
 int pb_set_detach(struct pb_set *set, const char *name, char *why);
 size_t pb_set_print_groups(struct pb_set *set, char *out, size_t len);
-size_t pb_set_print_colors(struct pb_set *set, char *out, size_t len);
+/* Lets go of the groups of a set that were removed, or of all. */
+void pb_groups_release(struct pb_set *set, bool removed_only);
 
 /* --- setfs.c -------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Fork and exit, by tracepoints: SRM-buffer's zone keeps where each process stands in its round
- * through the colours. Colours are no matter of processes but of their groups (sets.c).
+ * through the colours. Colours are no matter of processes but of their groups (groups.c).
  *
  * The file tasks, by which processes had colours before, says for one release how it is done now.
  */

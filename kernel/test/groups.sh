@@ -3,7 +3,7 @@
 # on, and has the checks. A colour is a sixteenth of the guest's memory.
 P=/proc/piebald
 C=/sys/kernel/config/piebald
-share=$((total / 16))	# MiB of a colour, by name: some of it is the kernel's
+share=$((${total:?} / 16))	# MiB of a colour, by name: some of it is the kernel's
 
 event() { sed -n "s/^$2 //p" "$C/$1/events"; }
 of_kernel() { sed -n "s/^$2 //p" "/cgroup/$1/memory.events"; }
@@ -33,6 +33,13 @@ refuse "a word is no group" "allowed: the path" say s/attach none
 refuse "no such descriptor" "no control group" say s/attach 77
 refuse "the root group has no colors" "everyone else" say s/attach /
 refuse "what is not attached cannot be detached" "does not have this set" say s/detach /s
+for file in colors mode foreign attach detach; do
+    for n in 1 2 7 40 400 4000 5000; do
+        head -c $n /dev/urandom >$C/s/$file 2>/dev/null
+    done
+done
+check "garbage is refused, and the books are right" grep -qx ok $P/check
+for each in colors=none mode=hint foreign=migrate; do echo "${each#*=}" >"$C/s/${each%=*}"; done
 check "by a path" say s/attach /s
 check "it is listed" grep -qx /s $C/s/groups
 refuse "once is enough" "already" say s/attach /s
@@ -237,6 +244,7 @@ take_down back
 set_up files 5 hard
 echo "$((share))M" >/cgroup/files/memory.max
 mkdir /disk/many
+# shellcheck disable=SC2016  # the inner shell's variables
 check "a group makes 3000 files" inside files sh -c 'i=0; while [ $i -lt 3000 ]; do : >/disk/many/$i; i=$((i + 1)); done'
 check "nobody suffers" nobody_suffered files
 rm -r /disk/many

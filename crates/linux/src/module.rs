@@ -7,15 +7,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use piebald_policy::contract::Mode;
 use piebald_units::ColorSet;
 
 use crate::{
-    ask::{MapBits, Wanted},
+    ask::MapBits,
     error::ModuleError,
     sets::Set,
     text::{self, Fault},
-    transient::{self, Transient},
 };
 
 /// The module, found in its files. Every method opens its file anew: nothing is held, and the
@@ -131,23 +129,6 @@ impl Module {
     /// Refused while colouring is on, or if the map has only one colour.
     pub fn set_map(&self, map: &MapBits) -> Result<(), ModuleError> {
         self.write("map", &map.as_lines())
-    }
-
-    /// Gives a running process colours of its own, or other ones than it has: it moves to a group of
-    /// its own, unless its group has a set already, which then changes. Its pages stay where they are.
-    ///
-    /// # Errors
-    /// Refused if there is no such process, or the colours do not exist or are too many.
-    pub fn give(&self, pid: u32, wanted: &Wanted, mode: Mode) -> Result<(), ModuleError> {
-        Transient::enter(self, pid, Some((wanted, mode))).map(drop)
-    }
-
-    /// Takes the colours of a process's group away.
-    ///
-    /// # Errors
-    /// If there is no such process, or its group has no set of its own.
-    pub fn take_away(&self, pid: u32) -> Result<(), ModuleError> {
-        transient::take_away(self, pid)
     }
 
     /// Moves the anonymous pages of a process to its colours, and waits until that is done.

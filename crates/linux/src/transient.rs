@@ -84,15 +84,29 @@ impl<'a> Transient<'a> {
     }
 }
 
-/// Takes the colours of a process's group away.
-pub(crate) fn take_away(module: &Module, pid: u32) -> Result<(), ModuleError> {
-    let own = Groups::find(module.root())?.of(pid)?;
-    match module.set_of_group(&own.path)? {
-        Some(set) => module.set(&set.name)?.end(),
-        None => Err(ModuleError::Uncolored {
-            pid,
-            group: own.path,
-        }),
+impl Module {
+    /// Gives a running process colours of its own, or other ones than it has: it moves to a group of
+    /// its own, unless its group has a set already, which then changes. Its pages stay where they are.
+    ///
+    /// # Errors
+    /// Refused if there is no such process, or the colours do not exist or are too many.
+    pub fn give(&self, pid: u32, wanted: &Wanted, mode: Mode) -> Result<(), ModuleError> {
+        Transient::enter(self, pid, Some((wanted, mode))).map(drop)
+    }
+
+    /// Takes the colours of a process's group away.
+    ///
+    /// # Errors
+    /// If there is no such process, or its group has no set of its own.
+    pub fn take_away(&self, pid: u32) -> Result<(), ModuleError> {
+        let own = Groups::find(self.root())?.of(pid)?;
+        match self.set_of_group(&own.path)? {
+            Some(set) => self.set(&set.name)?.end(),
+            None => Err(ModuleError::Uncolored {
+                pid,
+                group: own.path,
+            }),
+        }
     }
 }
 
