@@ -6,7 +6,8 @@
  *   held COLORS GROUP        COLORS: a hexadecimal mask; GROUP: a directory of cgroup2. Prints numbers of frames
  *                            by name: all, of the group, of others, of slabs, page tables, hugetlbfs and
  *                            reserved ones; and of the group outside the colours
- *   held inside COLORS GROUP fails if the group has frames outside the colours, or none inside
+ *   held inside COLORS GROUP fails if the group has frames outside the colours, but for a few blocks of a
+ *                            file system's own, or none inside
  *   held compare COLORS GROUP FILE
  *                            FILE: the set's file frames. Fails if it says other numbers; some frames come
  *                            and go while the two are read
@@ -27,6 +28,8 @@
 #define AT_ONCE 1024
 /* Frames that may differ between two looks at a memory that is in use. */
 #define SLACK 96
+/* Blocks of a file system's own (ext4's extents) cannot move, so they have any color, and are charged too. */
+#define OF_FILE_SYSTEM 8
 /* Bits of kpageflags (Documentation/admin-guide/mm/pagemap.rst). */
 #define LRU 5
 #define SLAB 7
@@ -155,7 +158,7 @@ int main(int argc, char **argv)
 	       held.total, held.own, held.foreign, held.slab, held.page_tables, held.hugetlb,
 	       held.reserved, held.outside);
 	if (!strcmp(what, "inside"))
-		return held.outside || !held.own;
+		return held.outside > OF_FILE_SYSTEM || !held.own;
 	if (!strcmp(what, "none"))
 		return held.own > SLACK / 8;
 	if (!strcmp(what, "compare") && argc > 4)
