@@ -21,7 +21,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let status = match Module::attach(&root) {
         Ok(module) => module.status().map_err(live::failure)?,
         Err(ModuleError::NotLoaded { .. }) if args.json.path().is_some() => {
-            let absent = json!({ "schema": 1, "loaded": false });
+            let absent = json!({ "schema": 2, "loaded": false });
             args.json.show("", &absent)?;
             return Ok(ExitCode::FAILURE);
         }
@@ -58,7 +58,7 @@ fn as_json(status: &Status) -> Value {
         .map(|(name, number)| (name.clone(), json!(number)))
         .collect();
     json!({
-        "schema": 1,
+        "schema": 2,
         "loaded": true,
         "on": status.on,
         "map": status.map.as_ref().map(ToString::to_string),

@@ -253,7 +253,7 @@ fn the_status_is_told_to_people_and_programs() {
     let (output, out, _) = piebald(none.path(), &["status", "--json"]);
     assert_eq!(
         (output.status.code(), out.as_str()),
-        (Some(1), "{\n  \"loaded\": false,\n  \"schema\": 1\n}\n")
+        (Some(1), "{\n  \"loaded\": false,\n  \"schema\": 2\n}\n")
     );
     let (status, err) = code(none.path(), &["status"]);
     assert_eq!(status, Some(1));
