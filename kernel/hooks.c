@@ -5,7 +5,9 @@
  * Each has an ftrace operation that changes the instruction pointer at its entry, unless the
  * caller is this module: so a replacement can call the original, as long as that is no tail
  * call. (A live patch would act on each task only when it leaves the kernel, and hide the
- * original.) Switched off, the kernel runs as if the module were not there.
+ * original.) Switched off, the kernel runs as if the module were not there. While a function is
+ * replaced, nobody can switch ftrace off (the sysctl kernel.ftrace_enabled), which would end colouring
+ * without a word.
  *
  * A replacement may sleep, so code of the module may be on a task's stack when the hooks are
  * taken off. Who enters counts itself (user.c). After the last hook is off, nobody new is
@@ -41,7 +43,7 @@ static void notrace redirect(unsigned long ip, unsigned long parent_ip, struct f
 	.name = function,							\
 	.ops = {								\
 		.func = redirect,						\
-		.flags = FTRACE_OPS_FL_IPMODIFY,				\
+		.flags = FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT,	\
 	},									\
 }
 
@@ -50,7 +52,7 @@ static struct pb_hook hooks[PB_NR_HOOKS] = {
 	[PB_HOOK_ANON] = HOOK("vma_alloc_folio_noprof"),
 	[PB_HOOK_MPOL] = HOOK("folio_alloc_mpol_noprof"),
 	[PB_HOOK_THP] = HOOK("__thp_vma_allowable_orders"),
-	[PB_HOOK_COMPACTION] = HOOK("compaction_alloc"),
+	[PB_HOOK_COMPACTION] = HOOK("migrate_pages"),
 	[PB_HOOK_MERGEABLE] = HOOK("ksm_madvise"),
 	[PB_HOOK_ALL_MERGEABLE] = HOOK("ksm_enable_merge_any"),
 	[PB_HOOK_READAHEAD] = HOOK("page_cache_ra_unbounded"),
@@ -122,7 +124,7 @@ int pb_hooks_on(enum pb_hook_group group)
 	for (i = groups[group].first; i < groups[group].end; i++) {
 		error = register_ftrace_function(&hooks[i].ops);
 		if (error) {
-			pr_err("function %s is replaced by someone else already: error %d\n",
+			pr_err("function %s cannot be replaced: error %d; a live patch may have replaced it, or the sysctl kernel.ftrace_enabled is 0\n",
 			       hooks[i].name, error);
 			take_off(groups[group].first, i);
 			return error;

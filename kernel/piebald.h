@@ -8,6 +8,7 @@
  *   symbols.c   functions of the kernel that are not exported
  *   hooks.c     functions of the kernel that are replaced while colouring is on
  *   user.c      the replacements: frames for anonymous memory and the page cache
+ *   compaction.c  the replacement for compaction
  *   pool.c      frames between the kernel and the processes; memory of the core
  *   hand.c      a few frames on each processor
  *   zone.c      SRM-buffer's zone between the pool and the processes
@@ -176,8 +177,8 @@ bool pb_tasks_any(void);
 void pb_tasks_forget(void);
 /* The entry of a process, or none. With pb_lock held. */
 struct pb_task *pb_task_of(pid_t tgid);
-/* Does the running process have colours? */
-bool pb_current_is_colored(void);
+/* Does a process have colours? */
+bool pb_is_colored(const struct task_struct *process);
 /* The process that a number names, with a reference, or none and the reason. */
 struct task_struct *pb_process(pid_t number, char *why);
 int pb_tasks_write(char *line, char *why);
@@ -233,7 +234,9 @@ enum pb_hook_id {
 
 void *pb_replacement(enum pb_hook_id hook);
 void pb_set_original(enum pb_hook_id hook, void *original);
-/* The same for the hooks of reading.c. */
+/* The same for the hooks of compaction.c and reading.c. */
+void *pb_compaction_replacement(void);
+void pb_compaction_set_original(void *original);
 void *pb_reading_replacement(enum pb_hook_id hook);
 void pb_reading_set_original(enum pb_hook_id hook, void *original);
 /* Who runs a replacement is inside from its beginning to its end. */

@@ -35,7 +35,8 @@ static int replace(enum pb_hook_group group, bool wanted, const char *what, char
 	if (!wanted)
 		pb_hooks_off(group);
 	else if (!pb_hooks_are_on(group) && pb_hooks_on(group)) {
-		snprintf(why, PB_TEXT, "%s: a function of the kernel cannot be replaced; see the log",
+		snprintf(why, PB_TEXT,
+			 "%s: a function of the kernel cannot be replaced: the sysctl kernel.ftrace_enabled is 0, or a live patch has replaced it; see the log",
 			 what);
 		return -EBUSY;
 	}

@@ -42,12 +42,14 @@ bool pb_tasks_any(void)
 	return READ_ONCE(nr_tasks);
 }
 
-bool pb_current_is_colored(void)
+bool pb_is_colored(const struct task_struct *process)
 {
 	bool it;
 
+	if (!READ_ONCE(nr_tasks))
+		return false;
 	spin_lock(&pb_lock);
-	it = pb_task_of(current->tgid);
+	it = pb_task_of(process->tgid);
 	spin_unlock(&pb_lock);
 	return it;
 }
@@ -73,10 +75,25 @@ static void take_out(struct pb_task *task)
 
 /* --- fork and exit ----------------------------------------------------------- */
 
+/*
+ * A child without an entry would get frames of any color. Where its parent's colors bind, it ends
+ * before it runs instead, as if memory were out.
+ */
+static void fail_child(struct task_struct *child, bool hard)
+{
+	pb_count(inherit_failed);
+	if (!hard)
+		return;
+	pb_count(hard_kills);
+	pr_warn_ratelimited("process %d (%s) did not get its parent's colors, which are hard: killed\n",
+			    child->tgid, child->comm);
+	send_sig(SIGKILL, child, 1);
+}
+
 static void at_fork(void *unused, struct task_struct *parent, struct task_struct *child)
 {
 	struct pb_task *entry, *of_parent;
-	bool colored;
+	bool colored, hard, failed;
 
 	if (child->tgid == parent->tgid)
 		return;
@@ -90,20 +107,21 @@ static void at_fork(void *unused, struct task_struct *parent, struct task_struct
 		return;
 	/* Tracepoints do not sleep. */
 	entry = kzalloc(sizeof(*entry), GFP_ATOMIC | __GFP_NOWARN);
-	if (!entry) {
-		pb_count(inherit_failed);
-		return;
-	}
 	spin_lock(&pb_lock);
 	of_parent = pb_task_of(parent->tgid);
-	if (of_parent && !pb_core_inherit(pb_core, &of_parent->seat, &entry->seat)) {
+	hard = of_parent && of_parent->hard;
+	failed = of_parent &&
+		 (!entry || pb_core_inherit(pb_core, &of_parent->seat, &entry->seat));
+	if (of_parent && !failed) {
 		entry->tgid = child->tgid;
-		entry->hard = of_parent->hard;
+		entry->hard = hard;
 		insert(entry);
 		entry = NULL;
 	}
 	spin_unlock(&pb_lock);
 	kfree(entry);
+	if (failed)
+		fail_child(child, hard);
 }
 
 static void at_exit(void *unused, struct task_struct *task)

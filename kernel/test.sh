@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Tests the kernel module in a guest: builds it, boots the distribution's kernel with it, and
-# runs kernel/test/run.sh there, which reads srm.sh.
+# runs kernel/test/run.sh there, which reads
+# contracts.sh and srm.sh beside it.
 #
 #   kernel/test.sh [RUNS [OPTION...]]    RUNS: how often, one after the other (1); OPTIONs of
 #                                        `scripts/guest.sh boot`, such as --cpus 4
@@ -27,7 +28,8 @@ cc -O2 -Wall -Wextra -Werror -static -o "$work/sequences" "$root/kernel/test/seq
 printf 'root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n' >"$work/passwd"
 "$root/scripts/guest.sh" pack "$work/initrd" --run "$root/kernel/test/run.sh" --module virtio_blk \
     --file "$module:/piebald.ko" --file "$work/frames:/bin/frames" --file "$work/passwd:/etc/passwd" \
-    --file "$work/sequences:/bin/sequences" --file "$root/kernel/test/srm.sh:/srm.sh"
+    --file "$work/sequences:/bin/sequences" --file "$root/kernel/test/srm.sh:/srm.sh" \
+    --file "$root/kernel/test/contracts.sh:/contracts.sh"
 for run in $(seq "$runs"); do
     rm -f "$work/disk"
     truncate -s 64M "$work/disk"
