@@ -262,6 +262,22 @@ static bool reclaim(struct folio *folio)
 	return true;
 }
 
+void pb_cold_push_out(struct folio *folio)
+{
+	LIST_HEAD(list);
+	bool isolated;
+
+	pb_recolor_drain();
+	isolated = static_call(cold_isolate)(folio);
+	/* That takes a reference too; ours would keep the page. */
+	folio_put(folio);
+	if (!isolated)
+		return;
+	list_add(&folio->lru, &list);
+	static_call(reclaim_list)(&list);
+	barrier();
+}
+
 /* Has the page's group got a limit or a guarantee since the page came? */
 static bool has_become_bound(struct folio *folio)
 {

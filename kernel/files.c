@@ -165,7 +165,7 @@ static int write_map(char *text)
 		strscpy(reason, "map: it cannot change while coloring is on", PB_TEXT);
 		return -EBUSY;
 	}
-	return pb_pool_set_map(text, strlen(text), reason);
+	return pb_switch_quiet(reason) ?: pb_pool_set_map(text, strlen(text), reason);
 }
 
 static int write_tasks(char *text)
@@ -253,7 +253,11 @@ static ssize_t write_entry(struct file *file, const char __user *from, size_t le
 	text = memdup_user_nul(from, len);
 	if (IS_ERR(text))
 		return PTR_ERR(text);
-	mutex_lock(&pb_switch);
+	error = pb_switch_lock();
+	if (error) {
+		kfree(text);
+		return error;
+	}
 	memset(reason, 0, sizeof(reason));
 	error = entry->write(strim(text));
 	if (error)

@@ -48,6 +48,11 @@ int pb_recolor_set_up(void)
 	return 0;
 }
 
+void pb_recolor_drain(void)
+{
+	static_call(drain)();
+}
+
 /* Pages that were found, and where to go on. */
 struct batch {
 	struct list_head pages;
@@ -143,7 +148,7 @@ static int recolor(struct mm_struct *mm, pid_t tgid, char *why)
 	int status;
 
 	/* Pages on their way to the lists of the kernel cannot be isolated. */
-	static_call(drain)();
+	pb_recolor_drain();
 	do {
 		INIT_LIST_HEAD(&batch.pages);
 		batch.n = 0;

@@ -2,6 +2,7 @@
 # What must hold for everyone else, and against everyone else, while somebody has colours; run.sh reads
 # it, with colouring on, and has the checks. The control groups are mounted at /cgroup.
 P=/proc/piebald
+: "${total:?}" "${huge_at_first:?}"
 huge=/sys/kernel/mm/transparent_hugepage/enabled
 until_touched() { # FILE
     for _ in $(seq 300); do
@@ -130,7 +131,7 @@ wait $stay
 write on 0
 stock() {
     for _ in $(seq 120); do
-        [ -s /sys/kernel/tracing/enabled_functions ] || return 0
+        [ -n "$(cat /sys/kernel/tracing/enabled_functions)" ] || return 0
         sleep 1
     done
     cat /sys/kernel/tracing/enabled_functions
@@ -140,10 +141,52 @@ mount -t tracefs trace /sys/kernel/tracing 2>/dev/null
 check "off: no function is replaced" stock
 check "off: huge pages" frames large 16 0
 check "off: ftrace can be switched off" sh -c "echo 0 >$ftrace"
-write on 1 2>/dev/null
-refuse "no colors without ftrace" "ftrace" write tasks "$$ 2-3"
-write on 0
+refuse "no colors without ftrace" "ftrace" write on 1
+check "it stays off" grep -qx 0 $P/on
 echo 1 >$ftrace
 check "with it again" write on 1
 echo "$huge_at_first" >$huge
+check "the books are right" grep -qx ok $P/check
+
+# --- tasks that wait inside a replacement ---------------------------------------------------
+
+# The disk gives one group almost nothing, so its reader waits, and so does who writes to the page that
+# is being read: inside the kernel's lookup of pages, which SRM-buffer replaces.
+disk=$(cat /sys/block/vda/dev)
+echo +io >/cgroup/cgroup.subtree_control
+mkdir /cgroup/slow
+echo "$disk rbps=1024" >/cgroup/slow/io.max
+write srm 1
+dd if=/dev/zero of=/disk/slow bs=64k count=16 2>/dev/null
+sync
+forget_cache
+waits() { grep -q folio_wait "/proc/$1/wchan"; }
+until_it_waits() { # PID
+    for _ in $(seq 300); do
+        waits "$1" && return 0
+        sleep 0.1
+    done
+    return 1
+}
+sh -c "echo \$\$ >/cgroup/slow/cgroup.procs && exec cat /disk/slow" >/dev/null &
+reader=$!
+until_it_waits $reader
+dd if=/dev/zero of=/disk/slow bs=1 count=1 conv=notrunc 2>/dev/null &
+writer=$!
+check "a task waits inside" until_it_waits $writer
+check "switches SRM-buffer off meanwhile" write srm 0
+check "and coloring" write on 0
+check "the task waits still" waits $writer
+check "who sets a map waits for it, and can be killed" sh -c "
+    ! timeout -s KILL 2 sh -c 'echo 12 >$P/map' && grep -q . $P/colors"
+check "switches on again" write on 1
+check "and works" with "2-3 hard" frames anon 4 000c
+check "the task waits all the time" waits $writer
+write on 0
+echo "$disk rbps=max" >/cgroup/slow/io.max
+wait $reader $writer
+check "a map can be set when it has ended" write map "$(printf '12\n13\n14\n15\n')"
+write on 1
+rmdir /cgroup/slow
+rm /disk/slow
 check "the books are right" grep -qx ok $P/check

@@ -92,6 +92,17 @@ check "without the module pages have other colors: file" sh -c "! frames read /d
 echo 1 >/sys/kernel/mm/ksm/run
 echo 10000 >/sys/kernel/mm/ksm/pages_to_scan
 check "without the module equal pages are merged" sh -c "! frames merged 4 ffff"
+check "a kernel with another function than is known is refused" sh -c "! insmod /other.ko"
+check "which is named, with what was found and what is allowed" sh -c "
+    dmesg | grep 'piebald: function migrate_pages of this kernel is .* enum migrate_mode, int, .*; allowed: .* enum migrate_mode, long int, '"
+cat /tmp/output
+check "and nothing of it stays" sh -c "test ! -e $P && ! grep -q '^piebald ' /proc/modules"
+check "a kernel that goes another way to a frame is found" sh -c "! insmod /unseen.ko map='12;13;14;15' on=1"
+check "loads nevertheless" insmod /unseen.ko "map=12;13;14;15"
+refuse "but does not switch on, and says which way" "shared memory does not call folio_alloc_mpol_noprof" write on 1
+check "it is off" grep -qx 0 $P/on
+check "and all is as without the module" sh -c "! frames anon 4 000c"
+rmmod piebald
 check "loads" insmod /piebald.ko
 check "off at first" grep -qx 0 $P/on
 refuse "no switching on without a map" "no map" write on 1
