@@ -173,8 +173,13 @@ static int read_back(unsigned long address)
 	if (error)
 		return error;
 	folio = folio_at(address);
+	/* A huge page would take many others along. */
 	if (!folio || !folio_try_get(folio))
 		return NOT_TRIED;
+	if (folio_test_large(folio)) {
+		folio_put(folio);
+		return NOT_TRIED;
+	}
 	pb_cold_push_out(folio);
 	if (folio_try_get(folio)) {
 		if (folio_test_swapcache(folio)) {
