@@ -166,6 +166,29 @@ u32 pb_zone_pages(struct pb_core *core);
 void pb_zone_color(struct pb_core *core, u32 color, struct pb_zone_color *out);
 void pb_zone_counters(struct pb_core *core, struct pb_zone_counters *out);
 
+/*
+ * A kernel's type information; the four that follow need no lock.
+ */
+struct pb_btf {
+	const void *parts[6];
+};
+
+struct pb_btf_field {
+	u64 bit;	/* from the beginning of its structure */
+	u64 bytes;
+};
+
+/* Number of types, 0 if the data cannot be read. */
+size_t pb_btf_types(const u8 *data, size_t len);
+/* index: a place for each type; it stays as long as what is opened. False: it cannot be read. */
+bool pb_btf_open(const u8 *data, size_t len, u32 *index, size_t types, struct pb_btf *btf);
+/* Length of the text, 0: there is no such function, or the text is longer than that. */
+size_t pb_btf_signature(const struct pb_btf *btf, const char *name, size_t name_len, char *out,
+			size_t len);
+bool pb_btf_field(const struct pb_btf *btf, const char *type, size_t type_len, const char *name,
+		  size_t name_len, struct pb_btf_field *out);
+bool pb_btf_value(const struct pb_btf *btf, const char *name, size_t name_len, s64 *out);
+
 /* 0, or the length of a text that says what does not hold. */
 size_t pb_core_check(struct pb_core *core, char *out, size_t len);
 

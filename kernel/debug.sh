@@ -36,7 +36,7 @@ make=(make -s -j"$(nproc)" -C "$debug/$PACKAGE" O="$debug/build" LOCALVERSION=-p
 
 build_kernel() {
     local line version served
-    install_packages build-essential e2fsprogs flex bison bc libelf-dev libssl-dev kmod xz-utils >&2
+    install_packages build-essential e2fsprogs flex bison bc libelf-dev libssl-dev kmod xz-utils pahole >&2
     if can_install; then enable_security_archive >&2; fi
     served=$(apt-cache policy "$PACKAGE" | sed -n 's/^ *Candidate: //p')
     case $served in '' | '(none)') warn "debug: the distribution serves no $PACKAGE"; exit 1 ;; esac

@@ -19,10 +19,17 @@
 
 static char reason[PB_TEXT];	/* with pb_switch held */
 
-char *pb_reason_begin(void)
+int pb_reason_begin(void)
 {
-	mutex_lock(&pb_switch);
-	memset(reason, 0, sizeof(reason));
+	int error = pb_switch_lock();
+
+	if (!error)
+		memset(reason, 0, sizeof(reason));
+	return error;
+}
+
+char *pb_reason(void)
+{
 	return reason;
 }
 
@@ -182,7 +189,7 @@ static int write_map(char *text)
 		strscpy(reason, "map: it cannot change while coloring is on", PB_TEXT);
 		return -EBUSY;
 	}
-	return pb_pool_set_map(text, strlen(text), reason);
+	return pb_switch_quiet(reason) ?: pb_pool_set_map(text, strlen(text), reason);
 }
 
 static int write_tasks(char *text)
@@ -282,7 +289,11 @@ static ssize_t write_entry(struct file *file, const char __user *from, size_t le
 	text = memdup_user_nul(from, len);
 	if (IS_ERR(text))
 		return PTR_ERR(text);
-	pb_reason_begin();
+	error = pb_reason_begin();
+	if (error) {
+		kfree(text);
+		return error;
+	}
 	error = entry->write(strim(text));
 	pb_reason_end("", entry->name, error);
 	kfree(text);

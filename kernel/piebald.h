@@ -5,11 +5,14 @@
  *   main.c      loading and unloading; refuses machines and kernels that it does not know
  *   files.c     /proc/piebald
  *   switch.c    what is switched on, and what has to be replaced for it
+ *   trial.c     do the kernel's ways to a frame come by the functions that are replaced?
+ *   known.c     compares the kernel with those that the module was written for
  *   symbols.c   functions of the kernel that are not exported
  *   hooks.c     functions of the kernel that are replaced while colouring is on
  *   user.c      the replacements: frames for anonymous memory and the page cache
  *   serve.c     which frame a request gets, and what is tried for it
  *   shortage.c  colours without free frames: reclaim, and the out-of-memory killer of a group
+ *   compaction.c  the replacement for compaction
  *   pool.c      frames between the kernel and the processes; memory of the core
  *   hand.c      a few frames on each processor
  *   zone.c      SRM-buffer's zone between the pool and the processes
@@ -165,6 +168,8 @@ unsigned int pb_cold_pull(struct folio **folios, unsigned int len);
 bool pb_cold_evict(struct folio *folio);
 /* Puts a page back into the kernel's lists, and its reference. */
 void pb_cold_return(struct folio *folio);
+/* Has the kernel reclaim a page of which there is a reference, which goes. */
+void pb_cold_push_out(struct folio *folio);
 
 /* --- reading.c -------------------------------------------------------------- */
 
@@ -296,8 +301,20 @@ int pb_tasks_show(struct seq_file *m, void *unused);
 /* --- symbols.c ------------------------------------------------------------ */
 
 int pb_symbols_set_up(void);
-/* The address of a function, or NULL and a message. */
+/* The address of a symbol, or 0. */
+unsigned long pb_lookup(const char *name);
+/* The address of a function that is known, or NULL and a message. */
 void *pb_symbol(const char *name);
+
+/* --- known.c --------------------------------------------------------------- */
+
+/* Reads the kernel's type information and compares what is not a function. */
+int pb_known_begin(void);
+/* Which variant of a function this kernel has, a number of known.tsv; less than 0, and a message: none. */
+int pb_known_variant(const char *function);
+/* 0 if all callers of a function call it, and no part that was made of it. */
+int pb_known_whole(const char *function);
+void pb_known_end(void);
 
 /* --- pick.c ---------------------------------------------------------------- */
 
@@ -329,16 +346,16 @@ void pb_drain_lists(void);
 
 /* --- hooks.c, user.c ------------------------------------------------------- */
 
-/* A function that is replaced. */
-struct pb_hook;
-
-/* Those of Rainbow, and those that SRM-buffer needs besides. */
-enum pb_hook_group { PB_GROUP_FRAMES, PB_GROUP_FILES, PB_NR_GROUPS };
-
 int pb_hooks_find(void);
-int pb_hooks_on(enum pb_hook_group group);
-void pb_hooks_off(enum pb_hook_group group);
-bool pb_hooks_are_on(enum pb_hook_group group);
+/* Replaces Rainbow's functions, and SRM-buffer's or not. With pb_switch held, as the next two. */
+int pb_hooks_on(bool files);
+/* Lets the kernel's functions act by themselves again, but for tasks that are inside. */
+void pb_hooks_rest(void);
+bool pb_hooks_are_on(void);
+/* Takes out what sends tasks here; waits. Nobody else may call hooks.c meanwhile. */
+void pb_hooks_out(void);
+/* The same, and waits until nobody is inside. */
+void pb_hooks_end(void);
 
 enum pb_hook_id {
 	PB_HOOK_FILE,
@@ -355,9 +372,26 @@ enum pb_hook_id {
 	PB_NR_HOOKS,
 };
 
+/* From here to pb_hooks_tried(), calls of the functions by the running task are counted. */
+int pb_hooks_try(void);
+void pb_hooks_tried(void);
+/* How many since this was asked last. */
+unsigned int pb_hooks_seen(enum pb_hook_id hook);
+const char *pb_hook_name(enum pb_hook_id hook);
+
+/* --- trial.c ---------------------------------------------------------------- */
+
+/* Goes each way to a frame once; less than 0 if one does not come by the functions. */
+int pb_trial(char *why);
+void pb_trial_end(void);
+
+/* --- the replacements ---------------------------------------------------------- */
+
 void *pb_replacement(enum pb_hook_id hook);
 void pb_set_original(enum pb_hook_id hook, void *original);
-/* The same for the hooks of reading.c. */
+/* The same for the hooks of compaction.c and reading.c. */
+void *pb_compaction_replacement(void);
+void pb_compaction_set_original(void *original);
 void *pb_reading_replacement(enum pb_hook_id hook);
 void pb_reading_set_original(enum pb_hook_id hook, void *original);
 /* Who runs a replacement is inside from its beginning to its end. */
@@ -370,14 +404,20 @@ long pb_inside(void);
 
 int pb_files_set_up(void);
 void pb_files_end(void);
-/* Takes pb_switch, and empties the reason that is left if a write is refused. */
-char *pb_reason_begin(void);
+/* Takes pb_switch, and empties the reason that is left if a write is refused; -EINTR: killed. */
+int pb_reason_begin(void);
+/* The reason, PB_TEXT long, to be written between these two. */
+char *pb_reason(void);
 /* Puts the reason into the log, if there was an error, and pb_switch back. */
 void pb_reason_end(const char *directory, const char *file, int error);
 
 /* --- switch.c ------------------------------------------------------------- */
 
 extern struct mutex pb_switch;
+/* Takes pb_switch where functions can be replaced; -EINTR: killed while it waited. */
+int pb_switch_lock(void);
+/* With pb_switch held: waits, without it, until nobody gets memory from the module. */
+int pb_switch_quiet(char *why);
 bool pb_switch_is_on(void);
 /* With pb_switch held: switch everything, or SRM-buffer, on or off. */
 int pb_switch_on(bool to, char *why);

@@ -24,7 +24,7 @@ typedef int (*action)(struct pb_set *set, char *line, char *why);
 static ssize_t act(struct config_item *item, const char *file, const char *text, size_t len,
 		   action action)
 {
-	char *line, *why;
+	char *line;
 	int error;
 
 	if (!capable(CAP_SYS_ADMIN))
@@ -32,9 +32,11 @@ static ssize_t act(struct config_item *item, const char *file, const char *text,
 	line = kstrndup(text, len, GFP_KERNEL);
 	if (!line)
 		return -ENOMEM;
-	why = pb_reason_begin();
-	error = action(set_of(item), strim(line), why);
-	pb_reason_end(config_item_name(item), file, error);
+	error = pb_reason_begin();
+	if (!error) {
+		error = action(set_of(item), strim(line), pb_reason());
+		pb_reason_end(config_item_name(item), file, error);
+	}
 	kfree(line);
 	return error ?: len;
 }

@@ -37,7 +37,10 @@ int pb_shortage_set_up(void)
 	void *reclaim = pb_symbol("try_to_free_mem_cgroup_pages");
 	void *kill = pb_symbol("out_of_memory"), *wake = pb_symbol("wakeup_flusher_threads");
 
-	kernel_oom_lock = pb_symbol("oom_lock");
+	/* It is no function, and so has no signature. */
+	kernel_oom_lock = (struct mutex *)pb_lookup("oom_lock");
+	if (!kernel_oom_lock)
+		pr_err("this kernel has no mutex oom_lock\n");
 	if (!reclaim || !kill || !wake || !kernel_oom_lock)
 		return -EOPNOTSUPP;
 	static_call_update(reclaim_group, reclaim);

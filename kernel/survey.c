@@ -265,7 +265,7 @@ static int vacate_at(u64 number, unsigned long first)
 {
 	u8 marks[BLOCK];
 
-	if (mutex_lock_killable(&pb_switch))
+	if (pb_switch_lock())
 		return -EINTR;
 	if (pb_switch_is_on() && mark(number, first, marks))
 		vacate_block(number, first, GFP_KERNEL, MIGRATE_SYNC, marks);

@@ -6,14 +6,14 @@
  * What is left to the kernel's own function:
  *   - memory that may not move or that a device needs (unmovable_passed): its frames stay for
  *     long and are not the process's alone;
- *   - requests under a memory policy that somebody set (policy_passed): the policy says where
- *     the memory is to be;
+ *   - requests under a memory policy that does not allow this machine's node (policy_passed);
  *   - whatever the pool cannot serve (other_frames), which then reclaims, waits or calls the
  *     out-of-memory killer as without the module.
  *
- * Blocks of more than a page hold several colours, so they are refused as if memory were too
- * fragmented, and callers go on with single pages. A file system with blocks larger than a
- * page cannot; its last try is the one without __GFP_NORETRY, which is passed on.
+ * Blocks of more than a page hold several colours, so a process with colours is refused them as if
+ * memory were too fragmented, and goes on with single pages. A file system with blocks larger than a
+ * page cannot; its last try is the one without __GFP_NORETRY, which is passed on. Processes without
+ * colours have large blocks as ever, from what is left.
  */
 #include "piebald.h" /* first: it says how messages begin */
 
@@ -61,12 +61,14 @@ static bool is_movable(gfp_t gfp)
 	return (gfp & needed) == needed && !(gfp & special);
 }
 
-/* The policies that the kernel uses where nobody set one: local memory. */
-static bool is_default(const struct mempolicy *policy)
+/*
+ * Does a policy allow the machine's node? There is one (main.c), so every such policy asks for what
+ * everybody gets. To set one needs no right, so it must not lead out of the colours.
+ */
+static bool allows_node(const struct mempolicy *policy)
 {
-	if (!policy || policy->mode == MPOL_LOCAL)
-		return true;
-	return policy->mode == MPOL_PREFERRED && policy->flags & MPOL_F_MORON;
+	return !policy || policy->mode == MPOL_LOCAL ||
+	       node_isset(first_online_node, policy->nodes);
 }
 
 /* A single page for the running task, which the group of this memory is charged for. */
@@ -94,10 +96,21 @@ static enum pb_answer take(gfp_t gfp, struct mm_struct *mm, bool is_file, struct
 	return answer;
 }
 
-/* Is a block of several pages refused? */
-static bool refuses(gfp_t gfp)
+/* Is a block of several pages of a file refused? SRM-buffer has all files in single pages. */
+static bool refuses_large_file(gfp_t gfp)
 {
-	if (gfp & __GFP_NORETRY) {
+	if (gfp & __GFP_NORETRY && (pb_zone_is_on() || pb_current_is_colored())) {
+		pb_count(large_refused);
+		return true;
+	}
+	pb_count(large_passed);
+	return false;
+}
+
+/* And one of memory, which the group of this mm is charged for, or (NULL) the running task's? */
+static bool refuses_large(struct mm_struct *mm)
+{
+	if (pb_set_of_current(mm)) {
 		pb_count(large_refused);
 		return true;
 	}
@@ -113,9 +126,9 @@ static struct folio *file_folio(gfp_t gfp, unsigned int order)
 	struct folio *folio = NULL;
 
 	if (order) {
-		if (refuses(gfp))
+		if (refuses_large_file(gfp))
 			return NULL;
-	} else if (!is_default(current->mempolicy)) {
+	} else if (!allows_node(current->mempolicy)) {
 		pb_count(policy_passed);
 	} else {
 		switch (take(gfp, NULL, true, &folio)) {
@@ -158,10 +171,9 @@ static struct folio *anon_folio(gfp_t gfp, int order, struct vm_area_struct *vma
 
 	if (order) {
 		/* Every caller goes on with less, down to one page. */
-		pb_count(large_refused);
-		return NULL;
-	}
-	if (vma->vm_policy || !is_default(current->mempolicy)) {
+		if (refuses_large(vma->vm_mm))
+			return NULL;
+	} else if (!allows_node(vma->vm_policy ?: current->mempolicy)) {
 		pb_count(policy_passed);
 	} else {
 		switch (take(gfp, vma->vm_mm, false, &folio)) {
@@ -203,11 +215,11 @@ static struct folio *mpol_folio(gfp_t gfp, unsigned int order, struct mempolicy 
 {
 	struct folio *folio = NULL;
 
-	if (!is_default(policy)) {
+	if (order) {
+		if (refuses_large(NULL))
+			return NULL;
+	} else if (!allows_node(policy)) {
 		pb_count(policy_passed);
-	} else if (order) {
-		pb_count(large_refused);
-		return NULL;
 	} else {
 		switch (take(gfp, NULL, false, &folio)) {
 		case PB_PAGE:
@@ -235,26 +247,24 @@ static noinline struct folio *replace_mpol(gfp_t gfp, unsigned int order,
 	return folio;
 }
 
-/* No huge pages, neither by faults nor by khugepaged nor because a program asks for them. */
+DEFINE_STATIC_CALL_NULL(original_thp, __thp_vma_allowable_orders);
+
+/*
+ * No huge pages for processes with colours, neither by faults nor by khugepaged nor because a program
+ * asks for them.
+ */
 static noinline unsigned long replace_thp(struct vm_area_struct *vma, unsigned long vm_flags,
 					  unsigned long tva_flags, unsigned long orders)
 {
-	pb_enter();
-	pb_count(thp_refused);
-	pb_leave();
-	return 0;
-}
+	unsigned long allowed = 0;
 
-/*
- * Compaction would move pages to frames of any colour, so it finds no place for them and ends;
- * who needs a large block then has what is free.
- */
-static noinline struct folio *replace_compaction(struct folio *from, unsigned long data)
-{
 	pb_enter();
-	pb_count(compaction_refused);
+	if (pb_set_of_current(vma->vm_mm))
+		pb_count(thp_refused);
+	else
+		allowed = static_call(original_thp)(vma, vm_flags, tva_flags, orders);
 	pb_leave();
-	return NULL;
+	return allowed;
 }
 
 DEFINE_STATIC_CALL_NULL(original_mergeable, ksm_madvise);
@@ -307,7 +317,7 @@ void *pb_replacement(enum pb_hook_id hook)
 	case PB_HOOK_THP:
 		return replace_thp;
 	case PB_HOOK_COMPACTION:
-		return replace_compaction;
+		return pb_compaction_replacement();
 	case PB_HOOK_MERGEABLE:
 		return replace_mergeable;
 	case PB_HOOK_ALL_MERGEABLE:
@@ -336,8 +346,11 @@ void pb_set_original(enum pb_hook_id hook, void *original)
 		static_call_update(original_all_mergeable, original);
 		break;
 	case PB_HOOK_THP:
+		static_call_update(original_thp, original);
+		break;
 	case PB_HOOK_COMPACTION:
-		break; /* never called */
+		pb_compaction_set_original(original);
+		break;
 	default:
 		pb_reading_set_original(hook, original);
 	}
