@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Compaction while processes have colours.
+ * Compaction while control groups have colours.
  *
  * It gathers pages and free frames, and moves the pages to the frames. Pages in a colour that
  * somebody owns stay where they are: they are put back, as if somebody used them. The others move, but
@@ -9,7 +9,7 @@
  * on, pages of files stay as well.
  *
  * Whose page it is, is not known here: the colour of its frame says enough. Pages of more than one
- * frame belong to processes without colours.
+ * frame belong to groups without colours.
  */
 #include "piebald.h" /* first: it says how messages begin */
 

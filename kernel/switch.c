@@ -6,7 +6,7 @@
  * everybody may have every frame, which is what the kernel does by itself. So the functions of
  * the kernel are replaced when the first set gets colours, and act by themselves again some time
  * after the last one has lost them. Until then frames go round through all colours as before: right after a
- * process with colours, what the kernel has at hand is mostly of the others.
+ * set with colours, what the kernel has at hand is mostly of the others.
  *
  * Switching does not wait for tasks that are inside a replacement: they may wait for a disk, or for
  * ever for a server. They finish by themselves, and what they leave in the pool is cleared up

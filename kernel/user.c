@@ -10,9 +10,9 @@
  *   - whatever the pool cannot serve (other_frames), which then reclaims, waits or calls the
  *     out-of-memory killer as without the module.
  *
- * Blocks of more than a page hold several colours, so a process with colours is refused them as if
+ * Blocks of more than a page hold several colours, so a group with colours is refused them as if
  * memory were too fragmented, and goes on with single pages. A file system with blocks larger than a
- * page cannot; its last try is the one without __GFP_NORETRY, which is passed on. Processes without
+ * page cannot; its last try is the one without __GFP_NORETRY, which is passed on. Groups without
  * colours have large blocks as ever, from what is left.
  */
 #include "piebald.h" /* first: it says how messages begin */
@@ -250,7 +250,7 @@ static noinline struct folio *replace_mpol(gfp_t gfp, unsigned int order,
 DEFINE_STATIC_CALL_NULL(original_thp, __thp_vma_allowable_orders);
 
 /*
- * No huge pages for processes with colours, neither by faults nor by khugepaged nor because a program
+ * No huge pages for groups with colours, neither by faults nor by khugepaged nor because a program
  * asks for them.
  */
 static noinline unsigned long replace_thp(struct vm_area_struct *vma, unsigned long vm_flags,
