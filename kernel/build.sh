@@ -11,6 +11,8 @@
 # C side is built by the headers' Makefile and linked with it. A warning of objtool is an
 # error, and so is a panic that can be reached in the object, or a stack frame above 1 KiB.
 #
+# PIEBALD_KNOWN=FILE is a table other than kernel/known.tsv, for tests; the module is made beside the other.
+#
 # Needs make, gcc 12 or 14 (that of the kernel) and Rust with its library's source (rustup component add rust-src, or
 # Debian's rust-web-src): core is compiled with the same flags.
 set -eu
@@ -26,10 +28,12 @@ esac
 headers=${1:-$("$root/scripts/guest.sh" path headers)}
 [ -e "$headers/Module.symvers" ] || { warn "build: $headers: no kernel headers there"; exit 2; }
 release=$(sed -n 's/^#define UTS_RELEASE "\(.*\)"$/\1/p' "$headers/include/generated/utsrelease.h")
-case $release in
-    6.12.*) ;;
-    *) warn "build: $headers is of kernel ${release:-?}; allowed: 6.12.*"; exit 2 ;;
-esac
+[ -n "$release" ] || { warn "build: $headers: no kernel headers there (include/generated/utsrelease.h)"; exit 2; }
+# Which kernels the module runs on, it decides when it is loaded (known.c). These never:
+if grep -qx 'CONFIG_PREEMPT_RT=y' "$headers/include/config/auto.conf"; then
+    warn "build: $headers is of kernel $release, a real-time one (PREEMPT_RT); allowed: kernels without that"
+    exit 2
+fi
 
 # Kbuild makes type information for a module if the kernel's image lies beside its headers.
 if [ -e "$headers/vmlinux" ] && ! have pahole; then
@@ -39,7 +43,12 @@ fi
 
 out=$CARGO_TARGET_DIR/kernel
 target=x86_64-unknown-none
-mkdir -p "$out/module"
+# Another table of what kernels have makes another module, for tests.
+known=${PIEBALD_KNOWN:-$root/kernel/known.tsv}
+[ -r "$known" ] || { warn "build: PIEBALD_KNOWN=$known: no such file; allowed: a table as kernel/known.tsv"; exit 2; }
+dir=$out/module
+[ -z "${PIEBALD_KNOWN:-}" ] || dir=$out/module-known
+mkdir -p "$dir"
 
 # --- the policy core ----------------------------------------------------------
 
@@ -92,15 +101,22 @@ fi
 # Kbuild writes beside its sources, so it gets copies.
 rsync_like() { cmp -s "$1" "$2" || cp "$1" "$2"; }
 for file in "$root"/kernel/*.c "$root"/kernel/*.h "$root/kernel/Kbuild"; do
-    rsync_like "$file" "$out/module/$(basename "$file")"
+    rsync_like "$file" "$dir/$(basename "$file")"
 done
-rsync_like "$object" "$out/module/core.o_shipped"
-: >"$out/module/.core.o.cmd"
+# Signatures that the module has code for; the others of the table are only known to exist.
+awk -F '\t' '$2 ~ /^[0-9]+$/ { printf "{ \"%s\", %s, \"%s\" },\n", $1, $2, $3 }' "$known" >"$out/known.h"
+rsync_like "$out/known.h" "$dir/known.h"
+rsync_like "$object" "$dir/core.o_shipped"
+: >"$dir/.core.o.cmd"
 log=$out/make.log
-make -C "$headers" M="$out/module" modules >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+make -C "$headers" M="$dir" modules >"$log" 2>&1 || {
+    cat "$log" >&2
+    warn "build: the module does not compile for kernel $release; it is written for those in the last column of kernel/known.tsv"
+    exit 1
+}
 if grep -E 'warning:' "$log" >&2; then
     warn "build: warnings are errors"
-    rm -f "$out/module/piebald.ko"
+    rm -f "$dir/piebald.ko"
     exit 1
 fi
-say "$out/module/piebald.ko"
+say "$dir/piebald.ko"

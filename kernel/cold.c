@@ -5,9 +5,10 @@
  * the lists, with a reference of ours. Who uses one leaves a mark on it, which is seen when its
  * frame is wanted: then it goes back to the lists, as one that is in use.
  *
- * Taken are single clean pages that nobody maps or locks. Pages of groups with a limit stay
- * where they are, since the group's own reclaim must find them. Which pages are cold, the
- * kernel's lists say: the tail of the inactive list, or of the older generations.
+ * Taken are single clean pages that nobody maps or locks. Pages of groups with a limit or a
+ * guarantee (memory.max, high, low, min) stay where they are, and go back there if the group gets one
+ * later. Which pages are cold, the kernel's lists say: the tail of the inactive list, or of the older
+ * generations.
  */
 #include "piebald.h" /* first: it says how messages begin */
 
@@ -61,13 +62,30 @@ struct pull {
 	unsigned int n, most;
 };
 
-static bool is_limited(struct mem_cgroup *group)
+/*
+ * Do limits or guarantees bind the pages of a group? The group's own reclaim must find them, or
+ * nobody's may take them. A guarantee holds up to its size alone, but pages in the zone count as the
+ * group's until they are ended, so what is above it cannot be told here.
+ */
+static bool is_bound(struct mem_cgroup *group)
 {
 	for (; group; group = parent_mem_cgroup(group))
 		if (READ_ONCE(group->memory.max) != PAGE_COUNTER_MAX ||
-		    READ_ONCE(group->memory.high) != PAGE_COUNTER_MAX)
+		    READ_ONCE(group->memory.high) != PAGE_COUNTER_MAX ||
+		    READ_ONCE(group->memory.min) || READ_ONCE(group->memory.low))
 			return true;
 	return false;
+}
+
+/* A set's own reclaim must find its pages as well. */
+static bool has_colors(struct mem_cgroup *group)
+{
+	u64 set;
+
+	rcu_read_lock();
+	set = pb_set_of_group(group);
+	rcu_read_unlock();
+	return set;
 }
 
 static bool is_cold(struct folio *folio)
@@ -186,7 +204,7 @@ static void pull_from_groups(struct pull *pull, unsigned int len)
 	struct mem_cgroup *group = NULL;
 
 	while ((group = static_call(next_group)(NULL, group, &cookie))) {
-		if (!is_limited(group))
+		if (!is_bound(group) && !has_colors(group))
 			pull_from(group, pull, len);
 		if (pull->n < len)
 			continue;
@@ -255,6 +273,33 @@ static bool reclaim(struct folio *folio)
 	return true;
 }
 
+void pb_cold_push_out(struct folio *folio)
+{
+	LIST_HEAD(list);
+	bool isolated;
+
+	pb_drain_lists();
+	isolated = static_call(cold_isolate)(folio);
+	/* That takes a reference too; ours would keep the page. */
+	folio_put(folio);
+	if (!isolated)
+		return;
+	list_add(&folio->lru, &list);
+	static_call(reclaim_list)(&list);
+	barrier();
+}
+
+/* Has the page's group got a limit, a guarantee or a set since the page came? */
+static bool has_become_bound(struct folio *folio)
+{
+	bool bound;
+
+	rcu_read_lock();
+	bound = is_bound(folio_memcg(folio)) || pb_set_of_group(folio_memcg(folio));
+	rcu_read_unlock();
+	return bound;
+}
+
 /* Waits for nothing: it may be called in the middle of the work of a file system. */
 bool pb_cold_evict(struct folio *folio)
 {
@@ -266,7 +311,8 @@ bool pb_cold_evict(struct folio *folio)
 	}
 	if (folio_test_referenced(folio) || folio_mapped(folio))
 		pb_count(cold_used);
-	else if (!folio_test_dirty(folio) && !folio_test_writeback(folio))
+	else if (!folio_test_dirty(folio) && !folio_test_writeback(folio) &&
+		 !has_become_bound(folio))
 		return reclaim(folio);
 	pb_cold_return(folio);
 	return false;

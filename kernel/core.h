@@ -12,7 +12,7 @@
 
 struct pb_core;
 
-/* Where a process stands; only the core looks inside. */
+/* A colour set, and where its round stands; only the core looks inside. */
 struct pb_seat {
 	u64 words[4];
 };
@@ -46,7 +46,7 @@ struct pb_given {
 /* In the order of the names in counters.c. */
 struct pb_core_counters {
 	u64 grants, fallbacks, failures, splits, merges;
-	u64 reserved, freed, resized, joined, left, refused;
+	u64 reserved, freed, resized, refused;
 };
 
 size_t pb_core_bytes(void);
@@ -92,12 +92,15 @@ u32 pb_core_free_of(struct pb_core *core, u32 color);
 void pb_seat_clear(struct pb_seat *seat);
 int pb_core_reserve(struct pb_core *core, struct pb_seat *seat, const char *ask, size_t ask_len,
 		    char *why, size_t why_len);
-int pb_core_inherit(struct pb_core *core, const struct pb_seat *parent, struct pb_seat *child);
 void pb_core_leave(struct pb_core *core, struct pb_seat *seat);
 size_t pb_core_print_colors(struct pb_core *core, const struct pb_seat *seat, char *out, size_t len);
 
 void pb_core_counters(struct pb_core *core, struct pb_core_counters *out);
 /* Does the process have colours, and the frame none of them? */
+/* Do two sets have a colour in common? */
+bool pb_core_overlap(struct pb_core *core, const struct pb_seat *one, const struct pb_seat *other);
+/* 1 for each of len frames that has a colour of the set, else 0. */
+void pb_core_mark(struct pb_core *core, const struct pb_seat *seat, u64 first, u8 *out, size_t len);
 bool pb_core_misplaced(struct pb_core *core, const struct pb_seat *seat, u64 pfn);
 /*
  * SRM-buffer's zone, which all frames for processes come out of while it is there. Its memory
@@ -162,6 +165,29 @@ void pb_zone_exit(struct pb_core *core, const struct pb_key *process);
 u32 pb_zone_pages(struct pb_core *core);
 void pb_zone_color(struct pb_core *core, u32 color, struct pb_zone_color *out);
 void pb_zone_counters(struct pb_core *core, struct pb_zone_counters *out);
+
+/*
+ * A kernel's type information; the four that follow need no lock.
+ */
+struct pb_btf {
+	const void *parts[6];
+};
+
+struct pb_btf_field {
+	u64 bit;	/* from the beginning of its structure */
+	u64 bytes;
+};
+
+/* Number of types, 0 if the data cannot be read. */
+size_t pb_btf_types(const u8 *data, size_t len);
+/* index: a place for each type; it stays as long as what is opened. False: it cannot be read. */
+bool pb_btf_open(const u8 *data, size_t len, u32 *index, size_t types, struct pb_btf *btf);
+/* Length of the text, 0: there is no such function, or the text is longer than that. */
+size_t pb_btf_signature(const struct pb_btf *btf, const char *name, size_t name_len, char *out,
+			size_t len);
+bool pb_btf_field(const struct pb_btf *btf, const char *type, size_t type_len, const char *name,
+		  size_t name_len, struct pb_btf_field *out);
+bool pb_btf_value(const struct pb_btf *btf, const char *name, size_t name_len, s64 *out);
 
 /* 0, or the length of a text that says what does not hold. */
 size_t pb_core_check(struct pb_core *core, char *out, size_t len);

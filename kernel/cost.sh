@@ -31,7 +31,7 @@ if [ -n "${1:-}" ]; then
     options+=(--qemu -plugin --qemu "$1,machine=w3540,memory=$((512 << 20)),output=$work/results.json,counters=$work/counters")
     options+=(--qemu -object --qemu "$memory" --qemu -device --qemu "ivshmem-plain,memdev=counters")
 fi
-"$root/scripts/guest.sh" run --run "$root/kernel/test/cost.sh" --file "$module:/piebald.ko" \
+"$root/scripts/guest.sh" run --run "$root/kernel/test/cost.sh" --module configfs --file "$module:/piebald.ko" \
     --file "$work/cost:/bin/cost" --cpus 1 --memory 512M --timeout 1500 "${options[@]}" \
     --qemu -icount --qemu shift=0,sleep=off |
     tr -d '\r' | grep -a ': new'

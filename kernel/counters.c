@@ -15,8 +15,7 @@ static const char *const names[] = { PB_COUNTERS(PB_NAME) };
 
 static const char *const core_names[] = {
 	"core_grants", "core_fallbacks", "core_failures", "core_splits", "core_merges",
-	"sets_reserved", "sets_freed", "sets_resized", "processes_joined", "processes_left",
-	"requests_refused",
+	"sets_reserved", "sets_freed", "sets_resized", "requests_refused",
 };
 
 static_assert(sizeof(struct pb_core_counters) == ARRAY_SIZE(core_names) * sizeof(u64));

@@ -36,7 +36,7 @@ make=(make -s -j"$(nproc)" -C "$debug/$PACKAGE" O="$debug/build" LOCALVERSION=-p
 
 build_kernel() {
     local line version served
-    install_packages build-essential e2fsprogs flex bison bc libelf-dev libssl-dev kmod xz-utils >&2
+    install_packages build-essential e2fsprogs flex bison bc libelf-dev libssl-dev kmod xz-utils pahole >&2
     if can_install; then enable_security_archive >&2; fi
     served=$(apt-cache policy "$PACKAGE" | sed -n 's/^ *Candidate: //p')
     case $served in '' | '(none)') warn "debug: the distribution serves no $PACKAGE"; exit 1 ;; esac
@@ -91,6 +91,6 @@ cc -O2 -Wall -Wextra -Werror -static -o "$work/inject" "$root/kernel/test/inject
 rm -f "$work/disk"
 truncate -s 64M "$work/disk"
 PATH=$PATH:/usr/sbin:/sbin mke2fs -q -F -t ext4 "$work/disk"
-"$root/scripts/guest.sh" run --run "$root/kernel/test/inject.sh" --module virtio_blk \
+"$root/scripts/guest.sh" run --run "$root/kernel/test/inject.sh" --module virtio_blk --module configfs \
     --file "$module:/piebald.ko" --file "$work/inject:/bin/inject" \
     --disk "$work/disk" --memory 768M --cpus 1 --timeout 3000

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /proc/piebald: what an administrator reads and writes (docs/kernel.md). For root alone: the
- * files show where memory lies and decide who gets which.
+ * /proc/piebald: what an administrator reads and writes (docs/kernel.md), beside the sets, which
+ * have directories of their own (setfs.c). For root alone: the files show where memory lies and
+ * decide who gets which.
  *
  * A write that is refused leaves the reason in the file error and in the kernel's log.
  */
@@ -17,6 +18,29 @@
 #define MAX_WRITE 2048
 
 static char reason[PB_TEXT];	/* with pb_switch held */
+
+int pb_reason_begin(void)
+{
+	int error = pb_switch_lock();
+
+	if (!error)
+		memset(reason, 0, sizeof(reason));
+	return error;
+}
+
+char *pb_reason(void)
+{
+	return reason;
+}
+
+/* What was written may be in the reason: nothing of it is to look like a line of the log's own. */
+void pb_reason_end(const char *directory, const char *file, int error)
+{
+	if (error)
+		pr_warn_ratelimited("%s%s%s: %*pE\n", directory, *directory ? "/" : "", file,
+				    (int)strlen(reason), reason);
+	mutex_unlock(&pb_switch);
+}
 
 /* --- what the files say ------------------------------------------------------ */
 
@@ -165,16 +189,27 @@ static int write_map(char *text)
 		strscpy(reason, "map: it cannot change while coloring is on", PB_TEXT);
 		return -EBUSY;
 	}
-	return pb_pool_set_map(text, strlen(text), reason);
+	return pb_switch_quiet(reason) ?: pb_pool_set_map(text, strlen(text), reason);
 }
 
 static int write_tasks(char *text)
 {
-	int error = pb_tasks_write(text, reason);
+	return pb_tasks_write(text, reason);
+}
 
-	/* What was refused leaves nobody with colours, perhaps. */
-	pb_switch_settle_later();
-	return error;
+static int show_others(struct seq_file *m, void *unused)
+{
+	char *text = kmalloc(PB_TEXT, GFP_KERNEL);
+	size_t len;
+
+	if (!text)
+		return -ENOMEM;
+	spin_lock(&pb_lock);
+	len = pb_core_print_colors(pb_core, NULL, text, PB_TEXT);
+	spin_unlock(&pb_lock);
+	seq_printf(m, "%.*s\n", (int)len, text);
+	kfree(text);
+	return 0;
 }
 
 static int write_recolor(char *text)
@@ -215,6 +250,7 @@ static const struct entry {
 	{ "on", show_on, write_on },
 	{ "map", show_map, write_map },
 	{ "colors", show_colors },
+	{ "others", show_others },
 	{ "free", show_free },
 	{ "tasks", pb_tasks_show, write_tasks },
 	{ "recolor", show_nothing, write_recolor },
@@ -253,12 +289,13 @@ static ssize_t write_entry(struct file *file, const char __user *from, size_t le
 	text = memdup_user_nul(from, len);
 	if (IS_ERR(text))
 		return PTR_ERR(text);
-	mutex_lock(&pb_switch);
-	memset(reason, 0, sizeof(reason));
+	error = pb_reason_begin();
+	if (error) {
+		kfree(text);
+		return error;
+	}
 	error = entry->write(strim(text));
-	if (error)
-		pr_warn("%s: %s\n", entry->name, reason);
-	mutex_unlock(&pb_switch);
+	pb_reason_end("", entry->name, error);
 	kfree(text);
 	*at += len;
 	return error ?: len;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The hands: a few frames on each processor, dealt for the processes of one colour set.
+ * The hands: a few frames on each processor, dealt for one colour set.
  *
  * A process takes its frames out of its processor's hand, without the lock of the core. They are
  * dealt in the order of its round through the colours, from two places:
@@ -29,11 +29,9 @@
 
 struct hand {
 	spinlock_t lock;	/* before pb_lock */
-	/* Who asked last, and has this set, if the sets are still those of this number. */
-	pid_t tgid;
-	u64 since;
-	u64 version;
+	/* The set that it is dealt for, if the sets are still those of this version. */
 	u64 set;
+	u64 version;
 	unsigned int rest;
 	unsigned int deal;	/* frames at the next fill from the pool alone */
 	unsigned int n;
@@ -60,26 +58,16 @@ static void put_all(struct hand *hand)
 		put(hand->frames[--hand->n].pfn);
 }
 
-/* Makes the hand the running process's. */
-static void take_over(struct hand *hand)
+/* Makes the hand that of a set. */
+static void take_over(struct hand *hand, u64 set)
 {
-	struct pb_task *task;
-	u64 set, version;
-
 	spin_lock(&pb_lock);
-	task = pb_task_of(current->tgid);
-	set = pb_core_set_of(pb_core, task ? &task->seat : NULL);
-	version = pb_core_version(pb_core);
-	if (set != hand->set || version != hand->version) {
-		put_all(hand);
-		hand->rest = 0;
-		hand->deal = 1;
-	}
+	put_all(hand);
+	hand->version = pb_core_version(pb_core);
 	spin_unlock(&pb_lock);
+	hand->rest = 0;
+	hand->deal = 1;
 	hand->set = set;
-	hand->version = version;
-	hand->tgid = current->tgid;
-	hand->since = current->group_leader->start_boottime;
 }
 
 /*
@@ -92,8 +80,8 @@ static void fill(struct hand *hand)
 	unsigned int i, came = 0, used;
 	size_t nr_spare = 0, may;
 	struct pb_marks marks;
-	struct pb_task *task;
 	struct pb_seat *seat;
+	struct pb_set *set;
 
 	if (!hand->rest) {
 		pb_note_marks(&marks);
@@ -101,11 +89,12 @@ static void fill(struct hand *hand)
 		pb_restore_marks(&marks);
 	}
 	spin_lock(&pb_lock);
-	task = pb_task_of(hand->tgid);
-	seat = task ? &task->seat : NULL;
+	set = pb_set_find(hand->set);
+	seat = set ? &set->seat : NULL;
 	for (i = 0; i < came; i++) {
 		struct pb_given *given = &hand->spare[nr_spare];
 
+		pb_mark_free(pages[i]);
 		given->pfn = page_to_pfn(pages[i]);
 		if (pb_core_may_have(pb_core, seat, given))
 			nr_spare++;
@@ -135,7 +124,7 @@ static void fill(struct hand *hand)
 	pb_pool_grown();
 }
 
-bool pb_hand_take(struct pb_given *given)
+bool pb_hand_take(u64 set, struct pb_given *given)
 {
 	struct hand *hand;
 	bool found;
@@ -143,9 +132,8 @@ bool pb_hand_take(struct pb_given *given)
 	/* On whichever processor this runs on later, the lock is the hand's. */
 	hand = raw_cpu_ptr(&hands);
 	spin_lock(&hand->lock);
-	if (hand->tgid != current->tgid || hand->version != READ_ONCE(pb_version) ||
-	    hand->since != current->group_leader->start_boottime)
-		take_over(hand);
+	if (hand->set != set || hand->version != READ_ONCE(pb_version))
+		take_over(hand, set);
 	if (!hand->n)
 		fill(hand);
 	found = hand->n;
@@ -166,7 +154,6 @@ void pb_hand_put_all(void)
 		spin_lock(&pb_lock);
 		put_all(hand);
 		spin_unlock(&pb_lock);
-		hand->tgid = 0;
 		spin_unlock(&hand->lock);
 	}
 }

@@ -2,55 +2,49 @@
 /*
  * Functions of the kernel that are replaced while colouring is on.
  *
- * Each has an ftrace operation that changes the instruction pointer at its entry, unless the
+ * One ftrace operation changes the instruction pointer at the entry of all of them, unless the
  * caller is this module: so a replacement can call the original, as long as that is no tail
  * call. (A live patch would act on each task only when it leaves the kernel, and hide the
- * original.) Switched off, the kernel runs as if the module were not there.
+ * original.) Whether it does so is a static key, which turns in milliseconds; to put the operation in
+ * takes some more, and to take it out waits until every task has left the kernel or slept, which may
+ * take seconds. So it stays for a while after the last use (switch.c).
  *
- * A replacement may sleep, so code of the module may be on a task's stack when the hooks are
- * taken off. Who enters counts itself (user.c). After the last hook is off, nobody new is
- * sent here; a task that was sent and has not counted itself yet, or has uncounted itself and
- * not returned yet, does not sleep there, and synchronize_rcu_tasks() waits for it.
+ * While a function is replaced, nobody can switch ftrace off (the sysctl kernel.ftrace_enabled), which
+ * would end colouring without a word.
+ *
+ * A replacement may sleep, so code of the module may be on a task's stack when it is unloaded.
+ * Who enters counts itself (user.c). After the operation is out, nobody new is sent here; a task that
+ * was sent and has not counted itself yet, or has uncounted itself and not returned yet, does not sleep
+ * there, and synchronize_rcu_tasks() waits for it.
  */
 #include "piebald.h" /* first: it says how messages begin */
 
 #include <linux/delay.h>
 #include <linux/ftrace.h>
+#include <linux/jump_label.h>
 #include <linux/module.h>
+#include <linux/sched.h>
 
-struct pb_hook {
+/* A test of the self-test builds the module with one that is not looked after. */
+#ifndef PB_UNSEEN
+#define PB_UNSEEN PB_NR_HOOKS
+#endif
+
+/* Bytes from a function's beginning to where ftrace is called: a landing mark at most. */
+#define MARK 4
+
+static struct pb_hook {
 	const char *name;
 	unsigned long address;
-	void *replacement;
-	struct ftrace_ops ops;
-};
-
-/* The code of this module. */
-static unsigned long text_start, text_size;
-
-static void notrace redirect(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
-			     struct ftrace_regs *regs)
-{
-	struct pb_hook *hook = container_of(ops, struct pb_hook, ops);
-
-	if (parent_ip - text_start >= text_size)
-		ftrace_regs_set_instruction_pointer(regs, (unsigned long)hook->replacement);
-}
-
-#define HOOK(function) {							\
-	.name = function,							\
-	.ops = {								\
-		.func = redirect,						\
-		.flags = FTRACE_OPS_FL_IPMODIFY,				\
-	},									\
-}
-
-static struct pb_hook hooks[PB_NR_HOOKS] = {
+	unsigned long replacement;
+	unsigned int seen;	/* times that the task that tries them came by */
+} hooks[PB_NR_HOOKS] = {
+#define HOOK(function) { .name = function }
 	[PB_HOOK_FILE] = HOOK("filemap_alloc_folio_noprof"),
 	[PB_HOOK_ANON] = HOOK("vma_alloc_folio_noprof"),
 	[PB_HOOK_MPOL] = HOOK("folio_alloc_mpol_noprof"),
 	[PB_HOOK_THP] = HOOK("__thp_vma_allowable_orders"),
-	[PB_HOOK_COMPACTION] = HOOK("compaction_alloc"),
+	[PB_HOOK_COMPACTION] = HOOK("migrate_pages"),
 	[PB_HOOK_MERGEABLE] = HOOK("ksm_madvise"),
 	[PB_HOOK_ALL_MERGEABLE] = HOOK("ksm_enable_merge_any"),
 	[PB_HOOK_READAHEAD] = HOOK("page_cache_ra_unbounded"),
@@ -58,19 +52,57 @@ static struct pb_hook hooks[PB_NR_HOOKS] = {
 	[PB_HOOK_GET_FOLIO] = HOOK("__filemap_get_folio"),
 };
 
-/* The hooks of a group, first and behind the last. */
-static const struct {
-	unsigned int first, end;
-} groups[PB_NR_GROUPS] = {
-	[PB_GROUP_FRAMES] = { 0, PB_NR_FRAME_HOOKS },
-	[PB_GROUP_FILES] = { PB_NR_FRAME_HOOKS, PB_NR_HOOKS },
+/* The code of this module. */
+static unsigned long text_start, text_size;
+static DEFINE_STATIC_KEY_FALSE(redirecting);
+/* Who tries whether the functions are called at all. */
+static const struct task_struct *trying;
+/* Functions that the operation is in, from the first: 0, those of frames, or all. With pb_switch held. */
+static unsigned int nr_in;
+
+static struct pb_hook *hook_at(unsigned long ip)
+{
+	struct pb_hook *hook;
+
+	for (hook = hooks; hook < hooks + PB_NR_HOOKS; hook++)
+		if (ip - hook->address <= MARK)
+			return hook;
+	return NULL;
+}
+
+static void notrace redirect(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+			     struct ftrace_regs *regs)
+{
+	struct pb_hook *hook;
+
+	if (static_branch_likely(&redirecting)) {
+		if (parent_ip - text_start < text_size)
+			return;
+		hook = hook_at(ip);
+		if (hook)
+			ftrace_regs_set_instruction_pointer(regs, hook->replacement);
+	} else if (READ_ONCE(trying) == current) {
+		hook = hook_at(ip);
+		if (hook)
+			hook->seen++;
+	}
+}
+
+static struct ftrace_ops operation = {
+	.func = redirect,
+	.flags = FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT,
 };
 
-static bool are_on[PB_NR_GROUPS];
-
-bool pb_hooks_are_on(enum pb_hook_group group)
+/* Has the operation look after the first n functions and no others. */
+static int look_after(unsigned int n)
 {
-	return READ_ONCE(are_on[group]);
+	unsigned long at[PB_NR_HOOKS];
+	unsigned int i, len = 0;
+
+	for (i = 0; i < n; i++)
+		if (i != PB_UNSEEN)
+			at[len++] = hooks[i].address;
+	return ftrace_set_filter_ips(&operation, at, len, 0, 1);
 }
 
 int pb_hooks_find(void)
@@ -83,15 +115,12 @@ int pb_hooks_find(void)
 	for (i = 0; i < PB_NR_HOOKS; i++) {
 		struct pb_hook *hook = &hooks[i];
 
-		hook->replacement = pb_replacement(i);
+		hook->replacement = (unsigned long)pb_replacement(i);
 		hook->address = (unsigned long)pb_symbol(hook->name);
-		if (!hook->address)
+		if (!hook->address || pb_known_whole(hook->name))
 			return -EOPNOTSUPP;
 		pb_set_original(i, (void *)hook->address);
-		/* With indirect branch tracking the place is behind the landing mark. */
-		error = ftrace_set_filter_ip(&hook->ops, hook->address + 4, 0, 0);
-		if (error)
-			error = ftrace_set_filter_ip(&hook->ops, hook->address, 0, 0);
+		error = ftrace_set_filter_ip(&operation, hook->address, 0, 0);
 		if (error) {
 			pr_err("function %s of this kernel cannot be replaced: error %d\n",
 			       hook->name, error);
@@ -101,41 +130,83 @@ int pb_hooks_find(void)
 	return 0;
 }
 
-static void take_off(unsigned int first, unsigned int end)
+/* Puts the operation into frames' functions, and into those of files or not. */
+static int put_in(bool files)
 {
-	while (end-- > first) {
-		int error = unregister_ftrace_function(&hooks[end].ops);
+	unsigned int n = files ? PB_NR_HOOKS : PB_NR_FRAME_HOOKS;
+	int error;
 
-		WARN_ONCE(error, "hook %s cannot be taken off: %d\n", hooks[end].name, error);
-	}
+	if (nr_in == n)
+		return 0;
+	error = look_after(n) ?: nr_in ? 0 : register_ftrace_function(&operation);
+	if (error)
+		pr_err("functions cannot be replaced: error %d; a live patch may have replaced one, or the sysctl kernel.ftrace_enabled is 0\n",
+		       error);
+	else
+		nr_in = n;
+	return error;
+}
+
+int pb_hooks_on(bool files)
+{
+	int error = put_in(files);
+
+	if (!error)
+		static_branch_enable(&redirecting);
+	return error;
+}
+
+void pb_hooks_rest(void)
+{
+	static_branch_disable(&redirecting);
+}
+
+bool pb_hooks_are_on(void)
+{
+	return static_branch_unlikely(&redirecting);
+}
+
+int pb_hooks_try(void)
+{
+	int error = put_in(true);
+
+	if (!error)
+		WRITE_ONCE(trying, current);
+	return error;
+}
+
+void pb_hooks_tried(void)
+{
+	WRITE_ONCE(trying, NULL);
+}
+
+unsigned int pb_hooks_seen(enum pb_hook_id hook)
+{
+	unsigned int seen = hooks[hook].seen;
+
+	hooks[hook].seen = 0;
+	return seen;
+}
+
+const char *pb_hook_name(enum pb_hook_id hook)
+{
+	return hooks[hook].name;
+}
+
+void pb_hooks_out(void)
+{
+	int error = nr_in ? unregister_ftrace_function(&operation) : 0;
+
+	WARN_ONCE(error, "the functions cannot be put back: %d\n", error);
+	nr_in = 0;
 	synchronize_rcu_tasks();
+}
+
+void pb_hooks_end(void)
+{
+	pb_hooks_out();
 	while (pb_inside())
 		msleep(10);
 	synchronize_rcu_tasks();
-}
-
-int pb_hooks_on(enum pb_hook_group group)
-{
-	unsigned int i;
-	int error;
-
-	for (i = groups[group].first; i < groups[group].end; i++) {
-		error = register_ftrace_function(&hooks[i].ops);
-		if (error) {
-			pr_err("function %s is replaced by someone else already: error %d\n",
-			       hooks[i].name, error);
-			take_off(groups[group].first, i);
-			return error;
-		}
-	}
-	WRITE_ONCE(are_on[group], true);
-	return 0;
-}
-
-void pb_hooks_off(enum pb_hook_group group)
-{
-	if (!are_on[group])
-		return;
-	WRITE_ONCE(are_on[group], false);
-	take_off(groups[group].first, groups[group].end);
+	ftrace_free_filter(&operation);
 }

@@ -6,13 +6,6 @@
 #include <linux/nodemask.h>
 #include <linux/string.h>
 #include <linux/utsname.h>
-#include <linux/version.h>
-
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0) || LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
-#error "Piebald knows the kernels 6.12.*; the functions that it replaces differ in others"
-#endif
-
-#define SERIES "6.12."
 
 static char *map = "";
 module_param(map, charp, 0400);
@@ -22,12 +15,12 @@ static bool on;
 module_param(on, bool, 0400);
 MODULE_PARM_DESC(on, "start with coloring on (needs map)");
 
-static int refuse_unknown(void)
+static int refuse_machine(void)
 {
-	const char *release = init_utsname()->release;
-
-	if (strncmp(release, SERIES, strlen(SERIES))) {
-		pr_err("kernel %s is unknown; known: " SERIES "*\n", release);
+	/* Its spinlocks sleep, and they are taken here where that is not allowed. */
+	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
+		pr_err("kernel %s is a real-time one (PREEMPT_RT), which this module cannot run on\n",
+		       init_utsname()->release);
 		return -EOPNOTSUPP;
 	}
 	if (num_online_nodes() != 1) {
@@ -74,10 +67,23 @@ out:
 	return error;
 }
 
+/* Finds all functions of the kernel, if they are those that the module was written for. */
+static int refuse_unknown(void)
+{
+	int error = pb_symbols_set_up() ?: pb_known_begin() ?: pb_hooks_find() ?:
+		    pb_recolor_set_up() ?: pb_cold_set_up() ?: pb_pick_set_up() ?:
+		    pb_shortage_set_up();
+
+	if (error == -EOPNOTSUPP)
+		pr_err("kernel %s is none that this module was written for\n",
+		       init_utsname()->release);
+	pb_known_end();
+	return error;
+}
+
 static int __init piebald_init(void)
 {
-	int error = refuse_unknown() ?: pb_symbols_set_up() ?: pb_hooks_find() ?:
-		    pb_recolor_set_up() ?: pb_cold_set_up() ?: pb_pick_set_up();
+	int error = refuse_machine() ?: refuse_unknown();
 
 	if (error)
 		return error;
@@ -93,12 +99,18 @@ static int __init piebald_init(void)
 	error = pb_files_set_up();
 	if (error)
 		goto no_files;
-	pr_info("loaded; colors are set in /proc/" KBUILD_MODNAME "\n");
+	error = pb_setfs_set_up();
+	if (error)
+		goto no_sets;
+	pr_info("loaded; switched in /proc/" KBUILD_MODNAME ", sets in configfs\n");
 	return 0;
 
+no_sets:
+	pb_files_end();
 no_files:
 	pb_tasks_end();
 	pb_switch_end();
+	pb_trial_end();
 no_tasks:
 	pb_pool_end();
 	return error;
@@ -106,10 +118,14 @@ no_tasks:
 
 static void __exit piebald_exit(void)
 {
+	pb_setfs_end();
 	pb_files_end();
 	pb_tasks_end();
 	pb_switch_end();
+	pb_trial_end();
 	pb_pool_end();
+	/* Records of groups may be waiting for their end. */
+	rcu_barrier();
 	pr_info("unloaded\n");
 }
 

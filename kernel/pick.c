@@ -52,20 +52,29 @@ static bool is_of_use(const struct pb_seat *seat, unsigned long pfn, unsigned in
 	return false;
 }
 
+/* A zone's free blocks of a kind of memory, and how the kernel is asked for one of them. */
+struct lists {
+	struct zone *zone;
+	enum migratetype kind;
+	gfp_t gfp;
+};
+
 /* Looks at the blocks in front of a list; how many. Those of use are in front afterwards. */
-static unsigned int sift(struct zone *zone, unsigned int order, pid_t tgid, unsigned int *found)
+static unsigned int sift(const struct lists *lists, unsigned int order, u64 number,
+			 unsigned int *found)
 {
-	struct list_head *blocks = &zone->free_area[order].free_list[MIGRATE_MOVABLE];
-	struct pb_task *task;
+	struct zone *zone = lists->zone;
+	struct list_head *blocks = &zone->free_area[order].free_list[lists->kind];
 	struct pb_seat *seat;
+	struct pb_set *set;
 	unsigned int looked, most = clamp(HELD_FRAMES >> order, 1, HELD);
 	unsigned long flags;
 	LIST_HEAD(useful);
 
 	*found = 0;
 	spin_lock(&pb_lock);
-	task = pb_task_of(tgid);
-	seat = task ? &task->seat : NULL;
+	set = pb_set_find(number);
+	seat = set ? &set->seat : NULL;
 	spin_lock_irqsave(&zone->lock, flags);
 	for (looked = 0; looked < most && *found < WANTED && !list_empty(blocks); looked++) {
 		struct page *page = list_first_entry(blocks, struct page, buddy_list);
@@ -103,35 +112,54 @@ static unsigned long take(gfp_t gfp, unsigned int order, unsigned int blocks)
 	return came;
 }
 
-static unsigned long pick_from(struct zone *zone, gfp_t gfp, pid_t tgid, bool thorough)
+static unsigned long pick_from(const struct lists *lists, u64 number, bool thorough)
 {
 	int order;
 
-	/* What lies about for this processor would come before what is in front of the lists. */
-	preempt_disable();
-	static_call(drain_local)(zone);
-	preempt_enable();
 	for (order = PB_REFILL_ORDER; order >= 0; order--) {
 		/* Blocks of all kinds: at least as many as are looked at. */
-		unsigned long left = READ_ONCE(zone->free_area[order].nr_free);
+		unsigned long left = READ_ONCE(lists->zone->free_area[order].nr_free);
 		unsigned int looked, found = 0;
 
 		if (!thorough)
 			left = min(left, PB_SIFTED);
 		for (; left && !found; left -= min_t(unsigned long, left, looked)) {
-			looked = sift(zone, order, tgid, &found);
+			looked = sift(lists, order, number, &found);
 			if (!looked)
 				break;
 			if (thorough)
 				cond_resched();
 		}
 		if (found)
-			return take(gfp, order, found);
+			return take(lists->gfp, order, found);
 	}
 	return 0;
 }
 
-unsigned long pb_pick(pid_t tgid, bool thorough)
+/*
+ * What lies in blocks of the kernel's own kinds of memory is looked at last: pages that were given to
+ * a process there, when there was no other, are free again in a place that no movable request finds.
+ */
+static unsigned long pick_kinds(struct zone *zone, gfp_t gfp, u64 number, bool thorough)
+{
+	const struct lists kinds[] = {
+		{ zone, MIGRATE_MOVABLE, gfp | __GFP_MOVABLE },
+		{ zone, MIGRATE_RECLAIMABLE, gfp | __GFP_RECLAIMABLE },
+		{ zone, MIGRATE_UNMOVABLE, gfp },
+	};
+	unsigned int i, last = thorough && zone_idx(zone) != ZONE_MOVABLE ? ARRAY_SIZE(kinds) : 1;
+	unsigned long came = 0;
+
+	/* What lies about for this processor would come before what is in front of the lists. */
+	preempt_disable();
+	static_call(drain_local)(zone);
+	preempt_enable();
+	for (i = 0; i < last && !came; i++)
+		came = pick_from(&kinds[i], number, thorough);
+	return came;
+}
+
+unsigned long pb_pick(u64 number, bool thorough)
 {
 	/* The largest memory zone that a request may have comes first. */
 	static const struct {
@@ -144,7 +172,7 @@ unsigned long pb_pick(pid_t tgid, bool thorough)
 		{ ZONE_DMA32, __GFP_DMA32 },
 #endif
 	};
-	const gfp_t gfp = (PB_BLOCK_GFP & ~GFP_ZONEMASK) | __GFP_MOVABLE;
+	const gfp_t gfp = PB_BLOCK_GFP & ~(GFP_ZONEMASK | __GFP_MOVABLE);
 	struct pglist_data *node = NODE_DATA(first_online_node);
 	unsigned long came = 0;
 	unsigned int i;
@@ -153,7 +181,7 @@ unsigned long pb_pick(pid_t tgid, bool thorough)
 		struct zone *zone = &node->node_zones[zones[i].type];
 
 		if (populated_zone(zone))
-			came = pick_from(zone, gfp | zones[i].gfp, tgid, thorough);
+			came = pick_kinds(zone, gfp | zones[i].gfp, number, thorough);
 	}
 	pb_count_many(PB_C_picked, came);
 	return came;

@@ -5,22 +5,31 @@
  *   main.c      loading and unloading; refuses machines and kernels that it does not know
  *   files.c     /proc/piebald
  *   switch.c    what is switched on, and what has to be replaced for it
+ *   trial.c     do the kernel's ways to a frame come by the functions that are replaced?
+ *   known.c     compares the kernel with those that the module was written for
  *   symbols.c   functions of the kernel that are not exported
  *   hooks.c     functions of the kernel that are replaced while colouring is on
  *   user.c      the replacements: frames for anonymous memory and the page cache
+ *   serve.c     which frame a request gets, and what is tried for it
+ *   shortage.c  colours without free frames: reclaim, and the out-of-memory killer of a group
+ *   compaction.c  the replacement for compaction
  *   pool.c      frames between the kernel and the processes; memory of the core
  *   hand.c      a few frames on each processor
  *   zone.c      SRM-buffer's zone between the pool and the processes
  *   cold.c      cold pages for the zone, from the kernel's lists and back
  *   reading.c   which file a task reads or writes when it asks for a frame
- *   tasks.c     which process has which colours; fork and exit
- *   recolor.c   moves the pages of a process to its colours
+ *   sets.c      colour sets
+ *   groups.c    which control groups have them, and so which colours a page has
+ *   setfs.c     their directories in configfs
+ *   survey.c    who holds the frames of a set's colours; pages of others that leave them
+ *   recolor.c   moves pages: of a process to its colours, and for survey.c
+ *   tasks.c     fork and exit
  *   counters.c  what was done
  *   trace.h     tracepoints
  *
- * Locks: pb_switch (a mutex) is held to switch on or off and to change the map, and before
- * pb_lock. pb_lock (a spinlock, taken in process context only) guards the core and the table
- * of processes. Under it nothing is slept for, and no other lock of the module is taken; the lock
+ * Locks: pb_switch (a mutex) is held to switch on or off and to change the map, sets and groups, and
+ * before pb_lock. pb_lock (a spinlock, taken in process context only) guards the core and the table
+ * of sets. Under it nothing is slept for, and no other lock of the module is taken; the lock
  * of a hand (hand.c) is taken before it, and those of buckets in reading.c by themselves.
  */
 #ifndef PIEBALD_H
@@ -28,6 +37,8 @@
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/configfs.h>
+#include <linux/migrate_mode.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/seq_file.h>
@@ -56,24 +67,29 @@ void pb_pool_drain(void);
 enum pb_answer {
 	PB_PAGE,	/* a page was found */
 	PB_PASS,	/* the kernel's own function shall serve it */
-	PB_REFUSE,	/* the process's own colours are used up, and they bind */
+	PB_REFUSE,	/* the set's colours are used up, and they bind */
 };
 
 struct pb_request {
 	pid_t tgid;	/* for whom */
+	u64 set;	/* the number of the set whose colours it may have; 0: those that no set has */
+	struct mm_struct *mm;	/* whose group is charged; NULL: that of the running task */
 	gfp_t gfp;
 	bool is_file;	/* a block of a file, for the running task */
 	bool own_only;	/* no frame rather than one of another colour, whatever the mode */
 };
 
+/* serve.c */
 enum pb_answer pb_pool_take(const struct pb_request *request, struct page **page);
+/* With pb_lock held: the map is new, what was not found may be there. */
+void pb_serve_afresh(void);
 
 /* pb_core_version(), to be looked at without a lock. */
 extern u64 pb_version;
 /* Brings it up to date; with pb_lock held, after the colour sets may have changed. */
 void pb_new_version(void);
 
-/* What follows is for hand.c and zone.c. */
+/* What follows is for hand.c, zone.c and serve.c. */
 
 /* Frames that are taken from the kernel one by one. */
 #define PB_SINGLE_GFP ((GFP_HIGHUSER_MOVABLE & ~__GFP_DIRECT_RECLAIM) | \
@@ -107,6 +123,13 @@ void pb_pool_grown(void);
 bool pb_pool_refill_block(void);
 /* Takes some frames into the pool, wherever they lie; false if there are none. */
 bool pb_pool_refill_singles(void);
+/* Blocks, or else single frames; false if the kernel has none to spare. */
+bool pb_pool_refill(void);
+/* Takes up to so many single frames into the pool; how many. */
+unsigned int pb_pool_collect(gfp_t gfp, unsigned int most);
+/* A frame that is free, though the kernel gave it out: it carries a mark. */
+void pb_mark_free(struct page *page);
+bool pb_is_marked(const struct page *page);
 /* Gives back what the pool has too much of. */
 void pb_pool_trim(void);
 /* Makes a frame ready for a process. */
@@ -115,8 +138,8 @@ struct page *pb_prepared(u64 pfn, gfp_t gfp);
 /* --- hand.c ----------------------------------------------------------------- */
 
 void pb_hand_set_up(void);
-/* A frame for the running process out of its processor's hand; false if there is none. */
-bool pb_hand_take(struct pb_given *given);
+/* A frame of a set out of this processor's hand; false if there is none. */
+bool pb_hand_take(u64 set, struct pb_given *given);
 /* Puts the frames of all hands into the pool. */
 void pb_hand_put_all(void);
 
@@ -145,76 +168,194 @@ unsigned int pb_cold_pull(struct folio **folios, unsigned int len);
 bool pb_cold_evict(struct folio *folio);
 /* Puts a page back into the kernel's lists, and its reference. */
 void pb_cold_return(struct folio *folio);
+/* Has the kernel reclaim a page of which there is a reference, which goes. */
+void pb_cold_push_out(struct folio *folio);
 
 /* --- reading.c -------------------------------------------------------------- */
 
 /* The file that the running task gets a block of: its name and blocks; false if unknown. */
 bool pb_reading(struct pb_key *file, u64 *blocks);
 
-/* --- tasks.c -------------------------------------------------------------- */
+/* --- sets.c --------------------------------------------------------------- */
 
-/* Until when (jiffies) colours are not searched for, since they were not found. 0: at once. */
+/* Until when (jiffies) something is not searched for, since it was not found. 0: at once. */
+enum pb_pause_of { PB_PAUSE_TURN, PB_PAUSE_OWN, PB_PAUSE_SPENT, PB_NR_PAUSES };
 struct pb_pause {
-	unsigned long turn;	/* the colour whose turn it is */
-	unsigned long own;	/* the process's own colours */
+	/* The colour whose turn it is; free frames of the colours; those that others have. */
+	unsigned long until[PB_NR_PAUSES];
 };
 
-/* A process with colours. */
-struct pb_task {
+#define PB_EVENTS(X) \
+	X(reclaimed) X(moved_out) X(move_failed) \
+	X(fallback_spent) X(fallback_nowait) X(fallback_forced) X(fallback_unkillable) \
+	X(refused) X(oom)
+
+#define PB_EVENT_ENUM(name) PB_E_##name,
+enum pb_event { PB_EVENTS(PB_EVENT_ENUM) PB_NR_EVENTS };
+#undef PB_EVENT_ENUM
+
+/* A colour set. */
+struct pb_set {
+	struct config_item item;	/* its directory */
 	struct hlist_node node;
-	pid_t tgid;
-	bool hard;			/* its colours bind */
+	u64 number;			/* not 0, and of no other set ever */
+	bool colored;			/* it has colours */
+	bool hard;			/* they bind */
+	bool migrates;			/* pages of other groups leave them */
+	unsigned long cursor;		/* the frame where such pages are looked for next */
 	struct pb_pause pause;
 	struct pb_seat seat;
+	u64 events[PB_NR_EVENTS];
 };
+
+/* Does any set have colours? */
+bool pb_sets_any(void);
+/* Takes the colours of all sets away. */
+void pb_sets_forget(void);
+/* The set of a number, or none. With pb_lock held. */
+struct pb_set *pb_set_find(u64 number);
+void pb_set_event(u64 number, enum pb_event event, u64 n);
+
+/* What follows is for setfs.c, with pb_switch held. */
+void pb_set_add(struct pb_set *set);
+void pb_set_end(struct pb_set *set);
+int pb_set_color(struct pb_set *set, const char *colors, char *why);
+size_t pb_set_print_colors(struct pb_set *set, char *out, size_t len);
+
+/* --- groups.c ------------------------------------------------------------- */
+
+/* Is it a group still, not one that was removed? */
+bool pb_group_lives(struct mem_cgroup *memory);
+/* The set whose colours the pages of a group have, or 0. Under RCU. */
+u64 pb_set_of_group(struct mem_cgroup *memory);
+/* The same for a page that the running task asks for, of this memory or (NULL) of a file. */
+u64 pb_set_of_current(struct mm_struct *mm);
+/* Does the running process have colours? */
+bool pb_current_is_colored(void);
+/* The group that a page of this memory has its colours of, with a reference, or none. */
+struct mem_cgroup *pb_owner_of_current(struct mm_struct *mm);
+/* The next group that owns a colour of the set, with a reference, or none; *last begins at 0. */
+struct mem_cgroup *pb_next_owner(u64 number, u64 *last);
+
+/* What follows is for setfs.c and sets.c, with pb_switch held. */
+int pb_set_attach(struct pb_set *set, const char *name, char *why);
+int pb_set_detach(struct pb_set *set, const char *name, char *why);
+size_t pb_set_print_groups(struct pb_set *set, char *out, size_t len);
+/* Lets go of the groups of a set that were removed, or of all. */
+void pb_groups_release(struct pb_set *set, bool removed_only);
+
+/* --- setfs.c -------------------------------------------------------------- */
+
+int pb_setfs_set_up(void);
+void pb_setfs_end(void);
+
+/* --- shortage.c ----------------------------------------------------------- */
+
+/* Pages that are reclaimed or moved at a time. */
+#define PB_RELIEF 32UL
+
+int pb_shortage_set_up(void);
+/* May a request of these flags wait for reclaim? */
+bool pb_may_relieve(gfp_t gfp);
+/* Rounds in which nothing was found before it gives up. */
+unsigned int pb_patience(gfp_t gfp, bool hard);
+/* Frees some pages of those who own a set's colours, or makes others leave; how many. */
+unsigned long pb_relieve(const struct pb_request *r, unsigned int idle);
+/* Ends a process of the group that the request is for; false if none can be. */
+bool pb_out_of_memory(const struct pb_request *r);
+
+/* --- survey.c ------------------------------------------------------------- */
+
+/*
+ * The frames of a set's colours: all; those that nobody has; of its groups; of other sets that have the
+ * colour too; of other groups; of groups that were removed; pinned, whosever; and of the kernel. The
+ * last four are parts of what is the kernel's.
+ */
+#define PB_HELD(X) \
+	X(total) X(free) X(own) X(sharing) X(others) X(dying) X(pinned) X(kernel) \
+	X(slab) X(page_tables) X(hugetlb) X(reserved)
+
+#define PB_HELD_ENUM(name) PB_H_##name,
+enum pb_held_by { PB_HELD(PB_HELD_ENUM) PB_NR_HELD };
+#undef PB_HELD_ENUM
+
+struct pb_held {
+	u64 frames[PB_NR_HELD];
+};
+
+/* Counts the frames of a set's colours by their holder; -EINTR if the caller is killed. */
+int pb_survey(u64 number, struct pb_held *found);
+/* How many of them memory of processes can ever have. */
+u64 pb_capacity(const struct pb_held *found);
+/* Moves pages of other groups out of a set's colours, if it wants that: all, or some. */
+int pb_set_vacate(u64 number);
+unsigned long pb_vacate_some(u64 number, unsigned long want, gfp_t gfp);
+
+/* --- tasks.c -------------------------------------------------------------- */
 
 int pb_tasks_set_up(void);
 void pb_tasks_end(void);
-/* Does any process have colours? */
-bool pb_tasks_any(void);
-/* Takes the colours of all processes away. */
-void pb_tasks_forget(void);
-/* The entry of a process, or none. With pb_lock held. */
-struct pb_task *pb_task_of(pid_t tgid);
-/* Does the running process have colours? */
-bool pb_current_is_colored(void);
-/* The process that a number names, with a reference, or none and the reason. */
-struct task_struct *pb_process(pid_t number, char *why);
 int pb_tasks_write(char *line, char *why);
 int pb_tasks_show(struct seq_file *m, void *unused);
 
 /* --- symbols.c ------------------------------------------------------------ */
 
 int pb_symbols_set_up(void);
-/* The address of a function, or NULL and a message. */
+/* The address of a symbol, or 0. */
+unsigned long pb_lookup(const char *name);
+/* The address of a function that is known, or NULL and a message. */
 void *pb_symbol(const char *name);
+
+/* --- known.c --------------------------------------------------------------- */
+
+/* Reads the kernel's type information and compares what is not a function. */
+int pb_known_begin(void);
+/* Which variant of a function this kernel has, a number of known.tsv; less than 0, and a message: none. */
+int pb_known_variant(const char *function);
+/* 0 if all callers of a function call it, and no part that was made of it. */
+int pb_known_whole(const char *function);
+void pb_known_end(void);
 
 /* --- pick.c ---------------------------------------------------------------- */
 
 int pb_pick_set_up(void);
 /*
- * Takes some of the kernel's blocks that have a frame for the process into the pool; how many
+ * Takes some of the kernel's blocks that have a frame of a set's colours into the pool; how many
  * frames. If it is to be thorough it looks at all and may sleep.
  */
-unsigned long pb_pick(pid_t tgid, bool thorough);
+unsigned long pb_pick(u64 number, bool thorough);
 
 /* --- recolor.c ------------------------------------------------------------- */
 
+/* Pages that are to move, and what became of those before. */
+struct pb_move {
+	struct list_head pages;
+	unsigned int n;
+	u64 set;	/* to its colours; 0: to those of the group that is charged for the page */
+	enum migrate_mode mode;
+	unsigned long moved, failed;
+};
+
 int pb_recolor_set_up(void);
 int pb_recolor(pid_t number, char *why);
+/* Takes a page, of which the caller has a reference, off the kernel's lists, to be moved. */
+bool pb_isolate(struct folio *folio, struct pb_move *move);
+void pb_move_pages(struct pb_move *move);
+/* Puts pages that are on their way to the kernel's lists there: else they cannot be moved. */
+void pb_drain_lists(void);
 
 /* --- hooks.c, user.c ------------------------------------------------------- */
 
-/* A function that is replaced. */
-struct pb_hook;
-
-/* Those of Rainbow, and those that SRM-buffer needs besides. */
-enum pb_hook_group { PB_GROUP_FRAMES, PB_GROUP_FILES, PB_NR_GROUPS };
-
 int pb_hooks_find(void);
-int pb_hooks_on(enum pb_hook_group group);
-void pb_hooks_off(enum pb_hook_group group);
-bool pb_hooks_are_on(enum pb_hook_group group);
+/* Replaces Rainbow's functions, and SRM-buffer's or not. With pb_switch held, as the next two. */
+int pb_hooks_on(bool files);
+/* Lets the kernel's functions act by themselves again, but for tasks that are inside. */
+void pb_hooks_rest(void);
+bool pb_hooks_are_on(void);
+/* Takes out what sends tasks here; waits. Nobody else may call hooks.c meanwhile. */
+void pb_hooks_out(void);
+/* The same, and waits until nobody is inside. */
+void pb_hooks_end(void);
 
 enum pb_hook_id {
 	PB_HOOK_FILE,
@@ -231,9 +372,26 @@ enum pb_hook_id {
 	PB_NR_HOOKS,
 };
 
+/* From here to pb_hooks_tried(), calls of the functions by the running task are counted. */
+int pb_hooks_try(void);
+void pb_hooks_tried(void);
+/* How many since this was asked last. */
+unsigned int pb_hooks_seen(enum pb_hook_id hook);
+const char *pb_hook_name(enum pb_hook_id hook);
+
+/* --- trial.c ---------------------------------------------------------------- */
+
+/* Goes each way to a frame once; less than 0 if one does not come by the functions. */
+int pb_trial(char *why);
+void pb_trial_end(void);
+
+/* --- the replacements ---------------------------------------------------------- */
+
 void *pb_replacement(enum pb_hook_id hook);
 void pb_set_original(enum pb_hook_id hook, void *original);
-/* The same for the hooks of reading.c. */
+/* The same for the hooks of compaction.c and reading.c. */
+void *pb_compaction_replacement(void);
+void pb_compaction_set_original(void *original);
 void *pb_reading_replacement(enum pb_hook_id hook);
 void pb_reading_set_original(enum pb_hook_id hook, void *original);
 /* Who runs a replacement is inside from its beginning to its end. */
@@ -246,17 +404,27 @@ long pb_inside(void);
 
 int pb_files_set_up(void);
 void pb_files_end(void);
+/* Takes pb_switch, and empties the reason that is left if a write is refused; -EINTR: killed. */
+int pb_reason_begin(void);
+/* The reason, PB_TEXT long, to be written between these two. */
+char *pb_reason(void);
+/* Puts the reason into the log, if there was an error, and pb_switch back. */
+void pb_reason_end(const char *directory, const char *file, int error);
 
 /* --- switch.c ------------------------------------------------------------- */
 
 extern struct mutex pb_switch;
+/* Takes pb_switch where functions can be replaced; -EINTR: killed while it waited. */
+int pb_switch_lock(void);
+/* With pb_switch held: waits, without it, until nobody gets memory from the module. */
+int pb_switch_quiet(char *why);
 bool pb_switch_is_on(void);
 /* With pb_switch held: switch everything, or SRM-buffer, on or off. */
 int pb_switch_on(bool to, char *why);
 int pb_switch_srm(bool to, char *why);
-/* The same: makes everything ready for a process that gets colours. */
+/* The same: makes everything ready for a set that gets colours. */
 int pb_switch_expect(char *why);
-/* If nobody has colours, puts the kernel's functions back after a while. From any context. */
+/* If no set has colours, puts the kernel's functions back after a while. From any context. */
 void pb_switch_settle_later(void);
 void pb_switch_end(void);
 
@@ -265,9 +433,9 @@ void pb_switch_end(void);
 #define PB_COUNTERS(X) \
 	X(anon_pages) X(file_pages) X(swap_and_shmem_pages) \
 	X(other_frames) X(policy_passed) X(unmovable_passed) X(large_refused) X(large_passed) \
-	X(thp_refused) X(compaction_refused) X(merging_refused) X(hard_failures) X(hard_kills) \
+	X(thp_refused) X(compaction_refused) X(merging_refused) X(hard_failures) \
 	X(refills) X(refill_frames) X(refill_failed) X(picked) X(recycled) X(hand_returned) \
-	X(given_back) X(reclaimed) X(marks_restored) X(inherit_failed) \
+	X(given_back) X(reclaimed) X(marks_restored) \
 	X(switched_on) X(recolored) X(recolor_failed) X(recolor_shared) \
 	X(srm_file_frames) X(srm_memory_frames) X(srm_unknown_file) X(srm_passed) \
 	X(cold_evicted) X(cold_elsewhere) X(cold_used) X(cold_returned) X(cold_reclaimed) \

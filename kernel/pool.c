@@ -3,23 +3,17 @@
  * The pool: free frames between the kernel's buddy and the processes, by colour.
  *
  * It takes blocks from the kernel when it has no frame that the asking process may have, hands
- * out single frames, and forgets them: a process's frame goes back to the kernel's own lists
- * when it is freed. What the pool has beyond pb_pool_max goes back as well, and so does
+ * out single frames (serve.c), and forgets them: a process's frame goes back to the kernel's own
+ * lists when it is freed. What the pool has beyond pb_pool_max goes back as well, and so does
  * everything that the kernel asks for under pressure (a shrinker).
  *
  * Blocks are split into single pages when they come, so every page in the pool has a count of
- * one and can go to a process or to the kernel by itself.
- *
- * Nothing here sleeps, but for hard colours that are used up, which wait for reclaim. A pool
- * that takes the whole memory for a colour would never end, so each request tries a few blocks,
- * looks at some more (pick.c) and then does without; the colours are not searched for again for a
- * while.
+ * one and can go to a process or to the kernel by itself. Each carries a mark, by which a survey of
+ * the memory (survey.c) tells it from what the kernel uses.
  */
 #include "piebald.h" /* first: it says how messages begin */
 
 #include <linux/gfp.h>
-#include <linux/highmem.h>
-#include <linux/jiffies.h>
 #include <linux/mmzone.h>
 #include <linux/nodemask.h>
 #include <linux/sched.h>
@@ -31,20 +25,12 @@
 
 /* Colour sets at a time. */
 #define NR_SLOTS 256
-/* Blocks that one request takes before it does without. */
-#define TRIES 8
 /* Single frames that are taken where the kernel has no blocks. */
 #define SINGLES 64
-/* Times that blocks are picked for one request: others may be faster. */
-#define PICKS 4
-/* Rounds of reclaim for hard colours. */
-#define ROUNDS 16
 /* The part of a pool that is too large that goes back at once. */
 #define PART 16
 /* Frames of the largest block that goes back so. */
 #define LARGEST 64
-/* How long colours that were not found are not searched for. */
-#define PAUSE (HZ / 10)
 
 DEFINE_SPINLOCK(pb_lock);
 struct pb_core *pb_core;
@@ -55,7 +41,6 @@ static struct pb_memory memory;
 static void *lists;
 static u64 *words;
 static struct shrinker *shrinker;
-static struct pb_pause others;	/* of all processes without colours */
 static bool grown;		/* blocks came since the pool was trimmed last */
 
 void pb_new_version(void)
@@ -130,10 +115,23 @@ void pb_pool_grown(void)
 	WRITE_ONCE(grown, true);
 }
 
+void pb_mark_free(struct page *page)
+{
+	set_page_private(page, (unsigned long)&pb_core);
+}
+
+bool pb_is_marked(const struct page *page)
+{
+	return READ_ONCE(page->private) == (unsigned long)&pb_core;
+}
+
 unsigned long pb_pool_add_block(struct page *page, unsigned int order)
 {
+	unsigned long i;
 	int error;
 
+	for (i = 0; i < 1UL << order; i++)
+		pb_mark_free(page + i);
 	spin_lock(&pb_lock);
 	error = pb_core_add(pb_core, page_to_pfn(page), order);
 	spin_unlock(&pb_lock);
@@ -147,20 +145,6 @@ unsigned long pb_pool_add_block(struct page *page, unsigned int order)
 	trace_piebald_refill(1UL << order);
 	pb_count_many(PB_C_refill_frames, 1UL << order);
 	return 1UL << order;
-}
-
-static bool add_singles(gfp_t gfp, unsigned int most)
-{
-	unsigned int got = 0;
-
-	while (most--) {
-		struct page *page = alloc_pages(gfp, 0);
-
-		if (!page)
-			break;
-		got += pb_pool_add_block(page, 0);
-	}
-	return got;
 }
 
 bool pb_pool_refill_block(void)
@@ -179,13 +163,26 @@ bool pb_pool_refill_block(void)
 	return pb_pool_add_block(page, order);
 }
 
-bool pb_pool_refill_singles(void)
+unsigned int pb_pool_collect(gfp_t gfp, unsigned int most)
 {
-	return add_singles(PB_SINGLE_GFP, SINGLES);
+	unsigned int got = 0;
+
+	while (most--) {
+		struct page *page = alloc_pages(gfp, 0);
+
+		if (!page)
+			break;
+		got += pb_pool_add_block(page, 0);
+	}
+	return got;
 }
 
-/* Takes frames from the kernel; false if it has none to spare. */
-static bool refill(void)
+bool pb_pool_refill_singles(void)
+{
+	return pb_pool_collect(PB_SINGLE_GFP, SINGLES);
+}
+
+bool pb_pool_refill(void)
 {
 	pb_count(refills);
 	return pb_pool_refill_block() || pb_pool_refill_singles();
@@ -300,173 +297,6 @@ static unsigned long scan_objects(struct shrinker *s, struct shrink_control *sc)
 	return done ?: SHRINK_STOP;
 }
 
-/* --- for processes ---------------------------------------------------------- */
-
-/* What looks into the pool found, for one request. */
-struct look {
-	pid_t tgid;
-	struct pb_given given;
-	bool found;
-	bool hard;			/* the process's colours bind */
-	bool turn_pauses, own_pauses;	/* no search for these just now */
-};
-
-static bool pauses(unsigned long until)
-{
-	return until && time_before(jiffies, until);
-}
-
-/* The entry of a process is looked up anew each time: its colours may be taken away meanwhile. */
-static bool look(struct look *l, enum pb_reach reach)
-{
-	struct pb_task *task;
-	struct pb_pause *pause;
-
-	spin_lock(&pb_lock);
-	task = pb_task_of(l->tgid);
-	pause = task ? &task->pause : &others;
-	l->hard = task && task->hard;
-	l->turn_pauses = pauses(pause->turn);
-	l->own_pauses = pauses(pause->own);
-	l->found = !pb_core_take(pb_core, task ? &task->seat : NULL, reach, &l->given);
-	spin_unlock(&pb_lock);
-	return l->found;
-}
-
-static void pause_search(pid_t tgid, bool own)
-{
-	struct pb_task *task;
-	struct pb_pause *pause;
-	unsigned long until = (jiffies + PAUSE) | 1;
-
-	spin_lock(&pb_lock);
-	task = pb_task_of(tgid);
-	pause = task ? &task->pause : &others;
-	pause->turn = until;
-	if (own)
-		pause->own = until;
-	spin_unlock(&pb_lock);
-}
-
-/*
- * The colour whose turn it is. If the pool has none, fresh blocks come first: what is in the
- * pool is what others had no use for, and whoever lived on that would get few colours.
- */
-static bool take_turn(struct look *l)
-{
-	if (look(l, PB_TURN))
-		return true;
-	if (l->turn_pauses)
-		return false;
-	if (refill() && look(l, PB_TURN))
-		return true;
-	pause_search(l->tgid, false);
-	return false;
-}
-
-/* Is a frame of another colour no use, as of the last look? */
-static bool binds(const struct look *l, const struct pb_request *r)
-{
-	return l->hard || r->own_only;
-}
-
-/* Searches what the kernel gives next. */
-static void search(struct look *l)
-{
-	unsigned int tries;
-
-	for (tries = 0; tries < TRIES && refill(); tries++)
-		if (look(l, PB_OWN))
-			return;
-}
-
-/*
- * Searches what the kernel has at hand for blocks that have the colours. Who cannot do without has
- * all of them looked at.
- */
-static void pick(struct look *l, const struct pb_request *r)
-{
-	bool thorough = binds(l, r) && gfpflags_allow_blocking(r->gfp);
-	unsigned int tries;
-
-	for (tries = 0; tries < PICKS && pb_pick(l->tgid, thorough); tries++)
-		if (look(l, PB_OWN))
-			return;
-}
-
-/* Searches what the kernel can make free, short of killing somebody. */
-static void reclaim(struct look *l, gfp_t gfp)
-{
-	unsigned int rounds;
-
-	gfp &= ~(__GFP_ZERO | __GFP_NOFAIL);
-	for (rounds = 0; rounds < ROUNDS; rounds++) {
-		if (!add_singles(gfp | __GFP_NORETRY | __GFP_NOWARN | __GFP_NOMEMALLOC, SINGLES))
-			return;
-		if (look(l, PB_OWN))
-			return;
-	}
-}
-
-struct page *pb_prepared(u64 pfn, gfp_t gfp)
-{
-	struct page *page = pfn_to_page(pfn);
-
-	set_page_private(page, 0);
-	page->mapping = NULL;
-	/* With init_on_alloc the kernel cleared it when the pool got it. */
-	if (gfp & __GFP_ZERO && !want_init_on_alloc(0))
-		clear_highpage(page);
-	return page;
-}
-
-/* One of the process's own colours, whichever. */
-static bool take_own(struct look *l, const struct pb_request *r)
-{
-	if (look(l, PB_OWN))
-		return true;
-	if (l->own_pauses && !binds(l, r))
-		return false;
-	search(l);
-	if (!l->found)
-		pick(l, r);
-	if (!l->found && binds(l, r) && gfpflags_allow_blocking(r->gfp))
-		reclaim(l, r->gfp);
-	if (!l->found)
-		pause_search(l->tgid, true);
-	return l->found;
-}
-
-enum pb_answer pb_pool_take(const struct pb_request *r, struct page **page)
-{
-	struct look l = { .tgid = r->tgid };
-	bool found;
-
-	if (!r->own_only && pb_zone_is_on()) {
-		if (pb_zone_serve(r, page) == PB_PAGE)
-			return PB_PAGE;
-	} else if (!r->own_only && pb_hand_take(&l.given)) {
-		pb_pool_trim();
-		trace_piebald_frame(r->tgid, l.given.pfn, l.given.color, l.given.fallback);
-		*page = pb_prepared(l.given.pfn, r->gfp);
-		return PB_PAGE;
-	}
-	found = take_turn(&l) || take_own(&l, r);
-	if (!found && !binds(&l, r))
-		found = look(&l, PB_ANY);
-	pb_pool_trim();
-	if (found) {
-		trace_piebald_frame(r->tgid, l.given.pfn, l.given.color, l.given.fallback);
-		*page = pb_prepared(l.given.pfn, r->gfp);
-		return PB_PAGE;
-	}
-	trace_piebald_no_frame(r->tgid, binds(&l, r));
-	if (!binds(&l, r))
-		return PB_PASS;
-	pb_count(hard_failures);
-	return PB_REFUSE;
-}
-
 /* --- memory of the core ------------------------------------------------------ */
 
 int pb_pool_set_map(const char *map, size_t len, char *why)
@@ -489,14 +319,14 @@ int pb_pool_set_map(const char *map, size_t len, char *why)
 		strscpy(why, "no memory for the lists", PB_TEXT);
 		return -ENOMEM;
 	}
-	pb_tasks_forget();
+	pb_sets_forget();
 	spin_lock(&pb_lock);
 	memset(memory.states, 0, memory.frames);
 	memset(memory.pageblocks, 0, memory.nr_pageblocks * sizeof(u32));
 	error = pb_core_set_map(pb_core, &needs, new_lists, new_words);
 	swap(lists, new_lists);
 	swap(words, new_words);
-	others = (struct pb_pause){ 0 };
+	pb_serve_afresh();
 	pb_new_version();
 	spin_unlock(&pb_lock);
 	kvfree(new_lists);

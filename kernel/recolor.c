@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Moves the pages of a process to its colours.
+ * Moves pages: those of a process to the colours of its group, and those that survey.c finds.
  *
- * Which pages have to move, the core says; where to, the process's round through its colours,
+ * Which pages have to move, the core says; where to, the set's round through its colours,
  * as for new pages; how, the kernel's own page migration, which waits until nobody uses a page,
- * copies it and redirects its users. Moved are single pages of anonymous memory that the
+ * copies it and redirects its users. Of a process, moved are single pages of anonymous memory that the
  * process has for itself. Pages of files, shared pages, huge pages and pages that are pinned
  * stay where they are. All pages of a process are shared while a child that it forked has not
  * begun a program of its own: what is left for that is counted.
@@ -12,9 +12,12 @@
 #include "piebald.h" /* first: it says how messages begin */
 
 #include <linux/ksm.h>
+#include <linux/list.h>
+#include <linux/memcontrol.h>
 #include <linux/migrate.h>
 #include <linux/mm_inline.h>
 #include <linux/pagewalk.h>
+#include <linux/pid.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
@@ -48,24 +51,35 @@ int pb_recolor_set_up(void)
 	return 0;
 }
 
-/* Pages that were found, and where to go on. */
+/* Pages of a process, and where to go on. */
 struct batch {
-	struct list_head pages;
-	unsigned int n;
+	struct pb_move move;
 	unsigned long next;
-	pid_t tgid;
 };
 
-static bool is_misplaced(pid_t tgid, unsigned long pfn)
+static bool is_misplaced(u64 number, unsigned long pfn)
 {
-	struct pb_task *task;
+	struct pb_set *set;
 	bool misplaced;
 
 	spin_lock(&pb_lock);
-	task = pb_task_of(tgid);
-	misplaced = task && pb_core_misplaced(pb_core, &task->seat, pfn);
+	set = pb_set_find(number);
+	misplaced = set && pb_core_misplaced(pb_core, &set->seat, pfn);
 	spin_unlock(&pb_lock);
 	return misplaced;
+}
+
+bool pb_isolate(struct folio *folio, struct pb_move *move)
+{
+	if (!static_call(isolate)(folio)) {
+		move->failed++;
+		return false;
+	}
+	node_stat_mod_folio(folio, NR_ISOLATED_ANON + folio_is_file_lru(folio),
+			    folio_nr_pages(folio));
+	list_add_tail(&folio->lru, &move->pages);
+	move->n++;
+	return true;
 }
 
 /* Called with the page table locked, which keeps the page. */
@@ -80,19 +94,14 @@ static int visit(pte_t *entry, unsigned long address, unsigned long end, struct 
 		return 0;
 	folio = page_folio(pte_page(pte));
 	if (!folio_test_anon(folio) || folio_test_ksm(folio) || folio_test_large(folio) ||
-	    !is_misplaced(batch->tgid, folio_pfn(folio)))
+	    !is_misplaced(batch->move.set, folio_pfn(folio)))
 		return 0;
 	if (folio_likely_mapped_shared(folio)) {
 		pb_count(recolor_shared);
 		return 0;
 	}
-	if (!static_call(isolate)(folio)) {
-		pb_count(recolor_failed);
-		return 0;
-	}
-	node_stat_mod_folio(folio, NR_ISOLATED_ANON, 1);
-	list_add_tail(&folio->lru, &batch->pages);
-	return ++batch->n == BATCH;
+	pb_isolate(folio, &batch->move);
+	return batch->move.n == BATCH;
 }
 
 /* Leaves out what has no pages of its own. */
@@ -109,78 +118,126 @@ static const struct mm_walk_ops walk_ops = {
 	.walk_lock = PGWALK_RDLOCK,
 };
 
+/* The colours that a page is to have. */
+static u64 set_for(const struct pb_move *move, const struct folio *folio)
+{
+	struct mem_cgroup *memory;
+	u64 number;
+
+	if (move->set)
+		return move->set;
+	rcu_read_lock();
+	memory = folio_memcg_check((struct folio *)folio);
+	number = memory ? pb_set_of_group(memory) : 0;
+	rcu_read_unlock();
+	return number;
+}
+
+/* None for a large page: the kernel then splits it, and asks for its parts. */
 static struct folio *new_home(struct folio *from, unsigned long private)
 {
-	const struct batch *batch = (const struct batch *)private;
 	const struct pb_request request = {
-		.tgid = batch->tgid,
+		.tgid = current->tgid,
+		.set = set_for((const struct pb_move *)private, from),
 		.gfp = GFP_HIGHUSER_MOVABLE | __GFP_NOWARN,
 		.own_only = true,
 	};
 	struct page *page;
 
-	if (pb_pool_take(&request, &page) != PB_PAGE)
+	if (folio_test_large(from) || pb_pool_take(&request, &page) != PB_PAGE)
 		return NULL;
 	return page_folio(page);
 }
 
-static void move(struct batch *batch)
+void pb_move_pages(struct pb_move *move)
 {
-	unsigned int moved = 0;
+	unsigned int moved = 0, failed;
 
-	static_call(migrate)(&batch->pages, new_home, NULL, (unsigned long)batch, MIGRATE_SYNC,
+	if (!move->n)
+		return;
+	static_call(migrate)(&move->pages, new_home, NULL, (unsigned long)move, move->mode,
 			     MR_SYSCALL, &moved);
-	if (!list_empty(&batch->pages))
-		static_call(put_back)(&batch->pages);
-	trace_piebald_recolor(batch->tgid, moved, batch->n - moved);
-	pb_count_many(PB_C_recolored, moved);
-	pb_count_many(PB_C_recolor_failed, batch->n - moved);
+	failed = list_count_nodes(&move->pages);
+	if (failed)
+		static_call(put_back)(&move->pages);
+	barrier();
+	trace_piebald_recolor(move->set, moved, failed);
+	move->moved += moved;
+	move->failed += failed;
+	move->n = 0;
 }
 
-static int recolor(struct mm_struct *mm, pid_t tgid, char *why)
+void pb_drain_lists(void)
 {
-	struct batch batch = { .tgid = tgid };
-	int status;
-
-	/* Pages on their way to the lists of the kernel cannot be isolated. */
 	static_call(drain)();
+	barrier();
+}
+
+static int recolor(struct mm_struct *mm, u64 set, char *why)
+{
+	struct batch batch = { .move = { .set = set, .mode = MIGRATE_SYNC } };
+	int status, error = 0;
+
+	INIT_LIST_HEAD(&batch.move.pages);
+	pb_drain_lists();
 	do {
-		INIT_LIST_HEAD(&batch.pages);
-		batch.n = 0;
 		mmap_read_lock(mm);
 		status = static_call(walk)(mm, batch.next, TASK_SIZE, &walk_ops, &batch);
 		mmap_read_unlock(mm);
-		if (batch.n)
-			move(&batch);
+		pb_move_pages(&batch.move);
 		cond_resched();
 		if (fatal_signal_pending(current)) {
 			strscpy(why, "recolor: killed half-way", PB_TEXT);
-			return -EINTR;
+			error = -EINTR;
 		}
-	} while (status > 0);
-	return 0;
+	} while (status > 0 && !error);
+	pb_count_many(PB_C_recolored, batch.move.moved);
+	pb_count_many(PB_C_recolor_failed, batch.move.failed);
+	return error;
+}
+
+/* The process that a number names, with a reference, or none and the reason. */
+static struct task_struct *process_of(pid_t number, char *why)
+{
+	struct task_struct *task;
+	struct pid *pid = find_get_pid(number);
+
+	rcu_read_lock();
+	task = pid_task(pid, PIDTYPE_PID);
+	if (task)
+		get_task_struct(task);
+	rcu_read_unlock();
+	put_pid(pid);
+	if (!task) {
+		snprintf(why, PB_TEXT, "there is no process %d", number);
+	} else if (task->flags & PF_KTHREAD) {
+		snprintf(why, PB_TEXT, "%d is the kernel's own", number);
+		put_task_struct(task);
+		task = NULL;
+	}
+	return task;
 }
 
 int pb_recolor(pid_t number, char *why)
 {
-	struct task_struct *process = pb_process(number, why);
+	struct task_struct *process = process_of(number, why);
 	struct mm_struct *mm;
-	bool colored;
+	u64 set = 0;
 	int error;
 
 	if (!process)
 		return -ESRCH;
-	spin_lock(&pb_lock);
-	colored = pb_task_of(process->tgid);
-	spin_unlock(&pb_lock);
-	mm = colored ? get_task_mm(process) : NULL;
-	if (mm) {
-		error = recolor(mm, process->tgid, why);
-		mmput(mm);
+	mm = get_task_mm(process);
+	if (mm)
+		set = pb_set_of_current(mm);
+	if (set) {
+		error = recolor(mm, set, why);
 	} else {
-		snprintf(why, PB_TEXT, "process %d has no %s", number, colored ? "memory" : "colors");
+		snprintf(why, PB_TEXT, "process %d has no %s", number, mm ? "colors" : "memory");
 		error = -EINVAL;
 	}
+	if (mm)
+		mmput(mm);
 	put_task_struct(process);
 	return error;
 }

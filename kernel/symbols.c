@@ -28,11 +28,18 @@ int pb_symbols_set_up(void)
 	return 0;
 }
 
+unsigned long pb_lookup(const char *name)
+{
+	return static_call(lookup)(name);
+}
+
 void *pb_symbol(const char *name)
 {
-	unsigned long address = static_call(lookup)(name);
+	unsigned long address = pb_lookup(name);
 
 	if (!address)
 		pr_err("this kernel has no function %s\n", name);
+	else if (pb_known_variant(name) < 0)
+		return NULL;
 	return (void *)address;
 }

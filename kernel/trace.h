@@ -56,38 +56,38 @@ DECLARE_EVENT_CLASS(piebald_frames,
 DEFINE_EVENT(piebald_frames, piebald_refill, TP_PROTO(u64 frames), TP_ARGS(frames));
 DEFINE_EVENT(piebald_frames, piebald_give_back, TP_PROTO(u64 frames), TP_ARGS(frames));
 
-/* A process got colours or other ones, or lost them. */
+/* A set got colours or other ones, or lost them. */
 TRACE_EVENT(piebald_colors,
-	TP_PROTO(pid_t tgid, bool has, bool hard),
-	TP_ARGS(tgid, has, hard),
+	TP_PROTO(u64 set, bool has, bool hard),
+	TP_ARGS(set, has, hard),
 	TP_STRUCT__entry(
-		__field(pid_t, tgid)
+		__field(u64, set)
 		__field(bool, has)
 		__field(bool, hard)
 	),
 	TP_fast_assign(
-		__entry->tgid = tgid;
+		__entry->set = set;
 		__entry->has = has;
 		__entry->hard = hard;
 	),
-	TP_printk("tgid=%d has=%d hard=%d", __entry->tgid, __entry->has, __entry->hard)
+	TP_printk("set=%llu has=%d hard=%d", __entry->set, __entry->has, __entry->hard)
 );
 
-/* Pages of a process were moved to its colours. */
+/* Pages were moved to the colors of a set, or (0) of the groups that are charged for them. */
 TRACE_EVENT(piebald_recolor,
-	TP_PROTO(pid_t tgid, u32 moved, u32 failed),
-	TP_ARGS(tgid, moved, failed),
+	TP_PROTO(u64 set, u32 moved, u32 failed),
+	TP_ARGS(set, moved, failed),
 	TP_STRUCT__entry(
-		__field(pid_t, tgid)
+		__field(u64, set)
 		__field(u32, moved)
 		__field(u32, failed)
 	),
 	TP_fast_assign(
-		__entry->tgid = tgid;
+		__entry->set = set;
 		__entry->moved = moved;
 		__entry->failed = failed;
 	),
-	TP_printk("tgid=%d moved=%u failed=%u", __entry->tgid, __entry->moved, __entry->failed)
+	TP_printk("set=%llu moved=%u failed=%u", __entry->set, __entry->moved, __entry->failed)
 );
 
 /* A process got a frame out of SRM-buffer's zone: how its color was found. */

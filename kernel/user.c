@@ -6,14 +6,14 @@
  * What is left to the kernel's own function:
  *   - memory that may not move or that a device needs (unmovable_passed): its frames stay for
  *     long and are not the process's alone;
- *   - requests under a memory policy that somebody set (policy_passed): the policy says where
- *     the memory is to be;
+ *   - requests under a memory policy that does not allow this machine's node (policy_passed);
  *   - whatever the pool cannot serve (other_frames), which then reclaims, waits or calls the
  *     out-of-memory killer as without the module.
  *
- * Blocks of more than a page hold several colours, so they are refused as if memory were too
- * fragmented, and callers go on with single pages. A file system with blocks larger than a
- * page cannot; its last try is the one without __GFP_NORETRY, which is passed on.
+ * Blocks of more than a page hold several colours, so a group with colours is refused them as if
+ * memory were too fragmented, and goes on with single pages. A file system with blocks larger than a
+ * page cannot; its last try is the one without __GFP_NORETRY, which is passed on. Groups without
+ * colours have large blocks as ever, from what is left.
  */
 #include "piebald.h" /* first: it says how messages begin */
 
@@ -23,7 +23,6 @@
 #include <linux/mman.h>
 #include <linux/pagemap.h>
 #include <linux/percpu.h>
-#include <linux/sched/signal.h>
 #include <linux/static_call.h>
 
 static DEFINE_PER_CPU(long, inside);
@@ -62,19 +61,23 @@ static bool is_movable(gfp_t gfp)
 	return (gfp & needed) == needed && !(gfp & special);
 }
 
-/* The policies that the kernel uses where nobody set one: local memory. */
-static bool is_default(const struct mempolicy *policy)
+/*
+ * Does a policy allow the machine's node? There is one (main.c), so every such policy asks for what
+ * everybody gets. To set one needs no right, so it must not lead out of the colours.
+ */
+static bool allows_node(const struct mempolicy *policy)
 {
-	if (!policy || policy->mode == MPOL_LOCAL)
-		return true;
-	return policy->mode == MPOL_PREFERRED && policy->flags & MPOL_F_MORON;
+	return !policy || policy->mode == MPOL_LOCAL ||
+	       node_isset(first_online_node, policy->nodes);
 }
 
-/* A single page for the running process. */
-static enum pb_answer take(gfp_t gfp, bool is_file, struct folio **folio)
+/* A single page for the running task, which the group of this memory is charged for. */
+static enum pb_answer take(gfp_t gfp, struct mm_struct *mm, bool is_file, struct folio **folio)
 {
 	const struct pb_request request = {
 		.tgid = current->tgid,
+		.set = pb_set_of_current(mm),
+		.mm = mm,
 		.gfp = gfp,
 		.is_file = is_file,
 	};
@@ -88,18 +91,15 @@ static enum pb_answer take(gfp_t gfp, bool is_file, struct folio **folio)
 	answer = pb_pool_take(&request, &page);
 	if (answer == PB_PAGE)
 		*folio = page_folio(page);
-	/* Who cannot do without a page gets one of another colour. */
-	if (answer == PB_REFUSE && gfp & __GFP_NOFAIL)
-		answer = PB_PASS;
 	if (answer == PB_PASS)
 		pb_count(other_frames);
 	return answer;
 }
 
-/* Is a block of several pages refused? */
-static bool refuses(gfp_t gfp)
+/* Is a block of several pages of a file refused? SRM-buffer has all files in single pages. */
+static bool refuses_large_file(gfp_t gfp)
 {
-	if (gfp & __GFP_NORETRY) {
+	if (gfp & __GFP_NORETRY && (pb_zone_is_on() || pb_current_is_colored())) {
 		pb_count(large_refused);
 		return true;
 	}
@@ -107,16 +107,15 @@ static bool refuses(gfp_t gfp)
 	return false;
 }
 
-/*
- * A fault that gets no page is tried again for ever, so the process ends as it does where a
- * group's memory is used up: it is killed.
- */
-static void kill_current(void)
+/* And one of memory, which the group of this mm is charged for, or (NULL) the running task's? */
+static bool refuses_large(struct mm_struct *mm)
 {
-	pb_count(hard_kills);
-	pr_warn_ratelimited("process %d (%s) has used up its colors, which are hard: killed\n",
-			    current->tgid, current->comm);
-	send_sig(SIGKILL, current, 1);
+	if (pb_set_of_current(mm)) {
+		pb_count(large_refused);
+		return true;
+	}
+	pb_count(large_passed);
+	return false;
 }
 
 struct folio *file_prototype(gfp_t gfp, unsigned int order);
@@ -127,19 +126,16 @@ static struct folio *file_folio(gfp_t gfp, unsigned int order)
 	struct folio *folio = NULL;
 
 	if (order) {
-		if (refuses(gfp))
+		if (refuses_large_file(gfp))
 			return NULL;
-	} else if (!is_default(current->mempolicy)) {
+	} else if (!allows_node(current->mempolicy)) {
 		pb_count(policy_passed);
 	} else {
-		switch (take(gfp, true, &folio)) {
+		switch (take(gfp, NULL, true, &folio)) {
 		case PB_PAGE:
 			pb_count(file_pages);
 			return folio;
 		case PB_REFUSE:
-			/* What is read ahead can be done without. */
-			if (!(gfp & __GFP_NORETRY))
-				kill_current();
 			return NULL;
 		case PB_PASS:
 			break;
@@ -175,18 +171,16 @@ static struct folio *anon_folio(gfp_t gfp, int order, struct vm_area_struct *vma
 
 	if (order) {
 		/* Every caller goes on with less, down to one page. */
-		pb_count(large_refused);
-		return NULL;
-	}
-	if (vma->vm_policy || !is_default(current->mempolicy)) {
+		if (refuses_large(vma->vm_mm))
+			return NULL;
+	} else if (!allows_node(vma->vm_policy ?: current->mempolicy)) {
 		pb_count(policy_passed);
 	} else {
-		switch (take(gfp, false, &folio)) {
+		switch (take(gfp, vma->vm_mm, false, &folio)) {
 		case PB_PAGE:
 			pb_count(anon_pages);
 			return folio;
 		case PB_REFUSE:
-			kill_current();
 			return NULL;
 		case PB_PASS:
 			break;
@@ -221,18 +215,17 @@ static struct folio *mpol_folio(gfp_t gfp, unsigned int order, struct mempolicy 
 {
 	struct folio *folio = NULL;
 
-	if (!is_default(policy)) {
+	if (order) {
+		if (refuses_large(NULL))
+			return NULL;
+	} else if (!allows_node(policy)) {
 		pb_count(policy_passed);
-	} else if (order) {
-		pb_count(large_refused);
-		return NULL;
 	} else {
-		switch (take(gfp, false, &folio)) {
+		switch (take(gfp, NULL, false, &folio)) {
 		case PB_PAGE:
 			pb_count(swap_and_shmem_pages);
 			return folio;
 		case PB_REFUSE:
-			kill_current();
 			return NULL;
 		case PB_PASS:
 			break;
@@ -254,26 +247,24 @@ static noinline struct folio *replace_mpol(gfp_t gfp, unsigned int order,
 	return folio;
 }
 
-/* No huge pages, neither by faults nor by khugepaged nor because a program asks for them. */
+DEFINE_STATIC_CALL_NULL(original_thp, __thp_vma_allowable_orders);
+
+/*
+ * No huge pages for groups with colours, neither by faults nor by khugepaged nor because a program
+ * asks for them.
+ */
 static noinline unsigned long replace_thp(struct vm_area_struct *vma, unsigned long vm_flags,
 					  unsigned long tva_flags, unsigned long orders)
 {
-	pb_enter();
-	pb_count(thp_refused);
-	pb_leave();
-	return 0;
-}
+	unsigned long allowed = 0;
 
-/*
- * Compaction would move pages to frames of any colour, so it finds no place for them and ends;
- * who needs a large block then has what is free.
- */
-static noinline struct folio *replace_compaction(struct folio *from, unsigned long data)
-{
 	pb_enter();
-	pb_count(compaction_refused);
+	if (pb_set_of_current(vma->vm_mm))
+		pb_count(thp_refused);
+	else
+		allowed = static_call(original_thp)(vma, vm_flags, tva_flags, orders);
 	pb_leave();
-	return NULL;
+	return allowed;
 }
 
 DEFINE_STATIC_CALL_NULL(original_mergeable, ksm_madvise);
@@ -326,7 +317,7 @@ void *pb_replacement(enum pb_hook_id hook)
 	case PB_HOOK_THP:
 		return replace_thp;
 	case PB_HOOK_COMPACTION:
-		return replace_compaction;
+		return pb_compaction_replacement();
 	case PB_HOOK_MERGEABLE:
 		return replace_mergeable;
 	case PB_HOOK_ALL_MERGEABLE:
@@ -355,8 +346,11 @@ void pb_set_original(enum pb_hook_id hook, void *original)
 		static_call_update(original_all_mergeable, original);
 		break;
 	case PB_HOOK_THP:
+		static_call_update(original_thp, original);
+		break;
 	case PB_HOOK_COMPACTION:
-		break; /* never called */
+		pb_compaction_set_original(original);
+		break;
 	default:
 		pb_reading_set_original(hook, original);
 	}

@@ -157,6 +157,7 @@ static void keep(struct page *page)
 	int error = -EINVAL;
 
 	pb_count(refill_frames);
+	pb_mark_free(page);
 	spin_lock(&pb_lock);
 	if (on)
 		error = pb_zone_add(pb_core, page_to_pfn(page), false);
@@ -194,13 +195,13 @@ static struct page *frame_of(const struct pb_zone_found *found, gfp_t gfp)
 static int find(const struct pb_request *r, const struct pb_zone_ask *ask,
 		struct pb_zone_found *found)
 {
-	struct pb_task *task;
+	struct pb_set *set;
 	int status = -ENOMEM;
 
 	spin_lock(&pb_lock);
 	if (on) {
-		task = pb_task_of(r->tgid);
-		status = pb_zone_take(pb_core, task ? &task->seat : NULL, ask, found);
+		set = pb_set_find(r->set);
+		status = pb_zone_take(pb_core, set ? &set->seat : NULL, ask, found);
 	}
 	spin_unlock(&pb_lock);
 	return status;

@@ -2,6 +2,7 @@
 # Measures the module's cost inside the guest; kernel/cost.sh starts it. Huge pages are off in
 # all rows: they are refused while colouring is on, and would hide what a page costs.
 P=/proc/piebald
+C=/sys/kernel/config/piebald
 set -e
 echo never >/sys/kernel/mm/transparent_hugepage/enabled
 sleep 10
@@ -14,6 +15,15 @@ EACH
 chmod +x /tmp/each
 /tmp/each warm-up >/dev/null
 /tmp/each "without the module"
+mount -t configfs configfs /sys/kernel/config
+mkdir /cgroup
+mount -t cgroup2 cgroup /cgroup
+echo +memory >/cgroup/cgroup.subtree_control
+mkdir /cgroup/four
+# The kernel's own accounting of a group's memory costs something as well.
+sh -c "
+    echo \$\$ >/cgroup/four/cgroup.procs
+    /tmp/each 'without the module, in a control group'"
 insmod /piebald.ko 'map=12;13;14;15'
 /tmp/each "loaded, off"
 echo 1 >$P/on
@@ -21,12 +31,13 @@ echo 1 >$P/on
 echo 1 >$P/srm
 /tmp/each "on, SRM-buffer"
 echo 0 >$P/srm
-sleep 1000 &
-echo "$! 0-3" >$P/tasks
+mkdir $C/four
+echo hard >$C/four/mode
+echo /four >$C/four/attach
+echo 0-3 >$C/four/colors
 /tmp/each "on, others have 4 of 16 colors"
-echo "$! none" >$P/tasks
 sh -c "
-    echo \"\$\$ 0-3 hard\" >$P/tasks
+    echo \$\$ >/cgroup/four/cgroup.procs
     /tmp/each 'on, with 4 of 16 colors, after others'
     /tmp/each 'on, with 4 of 16 colors'"
 echo 0 >$P/on

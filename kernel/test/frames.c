@@ -10,14 +10,19 @@
  *   fork MIB     anonymous memory of a child
  *   cow MIB      memory of a parent that the child writes to: copies
  *   stay MIB     anonymous memory that says "touched", and is looked at when standard input ends
- *   moved MIB    anonymous memory that was there before the process got colours 2 and 3
+ *   moved MIB    anonymous memory that was there before the process came into the group /cgroup/moved
  *   parted MIB   the same, which a child has too when its move is asked for first, and not the second time
  *   swapped MIB  anonymous memory that was on the disk in between
  *   merged MIB   anonymous memory, many pages of it equal, that the kernel is asked to merge
- *   bound MIB    anonymous memory under a memory policy that somebody set
+ *   bound MIB    anonymous memory under a memory policy that names the machine's node
+ *   keep MIB     the same, which says "touched" and is kept until standard input ends
+ *   large MIB    anonymous memory that has to be all in huge pages, by faults and by asking for them
+ *   holes MIB    anonymous memory of which every other page is given back, as "stay" otherwise; looked at
+ *                is what is left, for pages of other colours alone
  *   read PATH    a file's pages, read        mapped PATH the same, by faults alone
  *   written PATH a file of 4 MiB that is written
  *   within PATH  a file's pages, read, which need not have all of the colours
+ *   random PATH  a file's pages, by faults in no order: reads all, prints colours of those that stayed
  *
  * Colour = bits 12-15 of the physical address, as run.sh sets the map. Prints how many pages
  * of each colour there are; fails if a page has another colour than expected, is missing, belongs
@@ -41,6 +46,7 @@
 #include <unistd.h>
 
 #define PAGE 4096UL
+#define HUGE (2UL << 20)
 #define NR_COLORS 16
 
 static void die(const char *what)
@@ -51,6 +57,9 @@ static void die(const char *what)
 
 #ifndef MADV_PAGEOUT
 #define MADV_PAGEOUT 21
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
 #endif
 
 static volatile char *map(size_t len, int flags, int fd)
@@ -98,6 +107,24 @@ static unsigned int nr_merged(void)
 	return (unsigned int)atoi(text);
 }
 
+/* Pages of a range that are there and have other colours than expected. */
+static unsigned int nr_outside(volatile char *at, size_t len, unsigned int expected)
+{
+	int pagemap = open("/proc/self/pagemap", O_RDONLY);
+	unsigned int outside = 0;
+
+	if (pagemap < 0)
+		die("/proc/self/pagemap");
+	for (size_t i = 0; i < len; i += PAGE) {
+		uint64_t entry = entry_of(pagemap, ((uintptr_t)at + i) / PAGE);
+
+		if (entry >> 63)
+			outside += !(expected >> (entry & ((1ULL << 55) - 1)) % NR_COLORS & 1);
+	}
+	close(pagemap);
+	return outside;
+}
+
 /* Compares the frames of a range with what is expected. */
 static int check(volatile char *at, size_t len, unsigned int expected)
 {
@@ -142,18 +169,42 @@ static int anon(size_t len, unsigned int expected, int flags, int advice)
 	return check(at, len, expected);
 }
 
-static int stay(size_t len, unsigned int expected)
+static void wait_for_end(void)
 {
-	volatile char *at = map(len, MAP_ANONYMOUS | MAP_PRIVATE, -1);
 	char word;
 
-	touch(at, len, 1);
 	puts("touched");
 	fflush(stdout);
 	while (read(0, &word, 1) > 0)
 		;
+}
+
+static int stay(size_t len, unsigned int expected)
+{
+	volatile char *at = map(len, MAP_ANONYMOUS | MAP_PRIVATE, -1);
+
+	touch(at, len, 1);
+	wait_for_end();
 	return check(at, len, expected);
 }
+
+/* The pages that are left lie where compaction put them, in none of the colours that others own. */
+static int holes(size_t len, unsigned int expected)
+{
+	volatile char *at = map(len, MAP_ANONYMOUS | MAP_PRIVATE, -1);
+	unsigned int before, after;
+
+	touch(at, len, 1);
+	for (size_t i = PAGE; i < len; i += 2 * PAGE)
+		if (madvise((void *)(at + i), PAGE, MADV_DONTNEED))
+			die("madvise");
+	before = nr_outside(at, len, expected);
+	wait_for_end();
+	after = nr_outside(at, len, expected);
+	printf("pages outside: %u before, %u after\n", before, after);
+	return after > before;
+}
+
 
 static void say(const char *file, const char *text)
 {
@@ -164,15 +215,15 @@ static void say(const char *file, const char *text)
 	close(fd);
 }
 
-/* Memory of a process that has got colours 2 and 3 since. */
+/* Memory of a process that has come into a group with colours since. */
 static volatile char *old_memory(size_t len)
 {
 	volatile char *at = map(len, MAP_ANONYMOUS | MAP_PRIVATE, -1);
 	char text[64];
 
 	touch(at, len, 1);
-	snprintf(text, sizeof(text), "%d 2-3 hard", getpid());
-	say("/proc/piebald/tasks", text);
+	snprintf(text, sizeof(text), "%d", getpid());
+	say("/cgroup/moved/cgroup.procs", text);
 	return at;
 }
 
@@ -294,13 +345,66 @@ static int merged(size_t len, unsigned int expected)
 	return check(at, len, expected);
 }
 
-static int bound(size_t len, unsigned int expected)
+static void bind(void)
 {
 	unsigned long node0 = 1;
 
 	if (syscall(SYS_set_mempolicy, 2 /* MPOL_BIND */, &node0, 8 * sizeof(node0)))
 		die("set_mempolicy");
+}
+
+static int bound(size_t len, unsigned int expected)
+{
+	bind();
 	return anon(len, expected, MAP_PRIVATE, 0);
+}
+
+static int keep(size_t len)
+{
+	bind();
+	touch(map(len, MAP_ANONYMOUS | MAP_PRIVATE, -1), len, 1);
+	wait_for_end();
+	return 0;
+}
+
+/* Kilobytes of this process that are in huge pages. */
+static unsigned long huge_kib(void)
+{
+	FILE *file = fopen("/proc/self/smaps_rollup", "r");
+	unsigned long kib = 0;
+	char line[256];
+
+	if (!file)
+		die("/proc/self/smaps_rollup");
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "AnonHugePages: %lu", &kib) == 1)
+			break;
+	fclose(file);
+	return kib;
+}
+
+/* By faults first; then of single pages, which the kernel is asked to put together. */
+static int large(size_t len)
+{
+	volatile char *at = map(len + HUGE, MAP_ANONYMOUS | MAP_PRIVATE, -1);
+	unsigned long by_faults, by_asking;
+	int error;
+
+	at += HUGE - (uintptr_t)at % HUGE;
+	if (madvise((void *)at, len, MADV_HUGEPAGE))
+		die("madvise");
+	touch(at, len, 1);
+	by_faults = huge_kib();
+	if (madvise((void *)at, len, MADV_DONTNEED) || madvise((void *)at, len, MADV_NOHUGEPAGE))
+		die("madvise");
+	touch(at, len, 1);
+	if (huge_kib() || madvise((void *)at, len, MADV_HUGEPAGE))
+		die("madvise");
+	error = madvise((void *)at, len, MADV_COLLAPSE);
+	by_asking = huge_kib();
+	printf("%lu KiB in huge pages by faults, %lu by asking (%s), of %zu\n", by_faults, by_asking,
+	       error ? strerror(errno) : "done", len >> 10);
+	return error || by_faults < len >> 10 || by_asking < len >> 10;
 }
 
 static int file(const char *path, unsigned int expected, int reads)
@@ -317,6 +421,26 @@ static int file(const char *path, unsigned int expected, int reads)
 	at = map(info.st_size, MAP_SHARED, fd);
 	touch(at, info.st_size, 0);
 	return check(at, info.st_size, expected);
+}
+
+/* Every page of a file that need not fit into memory; 7919 is prime to the number of pages. */
+static int in_no_order(const char *path)
+{
+	struct stat info;
+	int fd = open(path, O_RDONLY);
+	volatile char *at, sink = 0;
+	size_t pages;
+
+	if (fd < 0 || fstat(fd, &info))
+		die(path);
+	pages = info.st_size / PAGE;
+	at = map(info.st_size, MAP_SHARED, fd);
+	if (madvise((void *)at, info.st_size, MADV_RANDOM))
+		die("madvise");
+	for (size_t i = 0; i < pages; i++)
+		sink += at[i * 7919 % pages * PAGE];
+	check(at, info.st_size, 0);
+	return 0;
 }
 
 static int written(const char *path, unsigned int expected)
@@ -411,12 +535,20 @@ int main(int argc, char **argv)
 		return merged(len, expected);
 	if (!strcmp(kind, "bound"))
 		return bound(len, expected);
+	if (!strcmp(kind, "keep"))
+		return keep(len);
+	if (!strcmp(kind, "holes"))
+		return holes(len, expected);
+	if (!strcmp(kind, "large"))
+		return large(len);
 	if (!strcmp(kind, "read") || !strcmp(kind, "mapped"))
 		return file(argv[2], expected, kind[0] == 'r');
 	if (!strcmp(kind, "within")) {
 		any_share = 1;
 		return file(argv[2], expected, 1);
 	}
+	if (!strcmp(kind, "random"))
+		return in_no_order(argv[2]);
 	if (!strcmp(kind, "written"))
 		return written(argv[2], expected);
 	if (!strcmp(kind, "storm"))

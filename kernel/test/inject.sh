@@ -3,6 +3,7 @@
 # starts it. Every check prints a line that begins with "ok" or "FAILED".
 
 P=/proc/piebald
+C=/sys/kernel/config/piebald
 F=/sys/kernel/debug
 checks=0 failed=0
 
@@ -18,10 +19,13 @@ check() { # NAME COMMAND...: the command must succeed
         sed 's/^/    /' /tmp/output
     fi
 }
-as() { # COLORS COMMAND...: as a process with these colours
-    colors=$1
-    shift
-    sh -c "echo \"\$\$ $colors\" >$P/tasks && exec \"\$@\"" sh "$@"
+as() { # "COLORS [MODE]" COMMAND...: in the group with these colours
+    # shellcheck disable=SC2086  # a word for the mode or none
+    set -- $1 -- "$@"
+    echo "$1" >$C/own/colors
+    case $2 in --) echo hint >$C/own/mode ;; *) echo "$2" >$C/own/mode; shift ;; esac
+    shift 3
+    sh -c "echo \$\$ >/cgroup/own/cgroup.procs && exec \"\$@\"" sh "$@"
 }
 free_frames() {
     for _ in 1 2; do
@@ -59,11 +63,20 @@ insmod /piebald.ko "$map" || exit 1
 check "a map" inject write $P/map "$(printf '12\n13\n14\n15\n')"
 check "on, without users" inject write $P/on 1 0
 echo 1 >$P/on
+mount -t configfs configfs /sys/kernel/config
+mkdir /cgroup
+mount -t cgroup2 cgroup /cgroup
+echo +memory >/cgroup/cgroup.subtree_control
+mkdir /cgroup/set /cgroup/own $C/set $C/own
+echo /own >$C/own/attach
+check "a group of a set" inject write $C/set/attach /set
+check "colors of a set" inject write $C/set/colors 4-5 none
+echo 4-5 >$C/set/colors
+check "colors that change" inject write $C/set/colors 6-7
+check "who holds them" sh -c "cat $C/set/frames >/dev/null"
 sleep 10000 &
 sleeper=$!
-check "colors of a process" inject write $P/tasks "$sleeper 4-5" "$sleeper none"
-echo "$sleeper 4-5" >$P/tasks
-check "colors that change" inject write $P/tasks "$sleeper 6-7"
+echo $sleeper >/cgroup/set/cgroup.procs
 check "pages that move" inject write $P/recolor $sleeper
 for colors in "0-3" "0-3 hard"; do
     check "fork with $colors" as "$colors" inject fork
@@ -87,6 +100,7 @@ check "the books are right" grep -qx ok $P/check
 cat $P/counters >/tmp/counters
 kill $sleeper
 check "on, with users" sh -c "echo 0 >$P/on && inject write $P/on 1 0"
+rmdir $C/set $C/own
 check "unloads" rmmod piebald
 after=$(free_frames)
 check "no frame is missing: $before free before, $after after" test "$after" -ge $((before - 256))

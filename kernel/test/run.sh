@@ -4,8 +4,10 @@
 # Every check prints a line that begins with "ok" or "FAILED"; the status is 0 only if all are ok
 # and as many ran as the last line says.
 # The map of colours is address bits 12-15: sixteen colours, the low bits of the frame number.
+# A group's directory is /cgroup/NAME, its set's $C/NAME.
 
 P=/proc/piebald
+C=/sys/kernel/config/piebald
 T=/sys/kernel/debug/tracing
 checks=0 failed=0
 
@@ -39,10 +41,35 @@ refuse() { # NAME WORD COMMAND...: the command must fail and $P/error then say W
 
 write() { echo "$2" >"$P/$1"; }
 count() { sed -n "s/^$1 //p" $P/counters; }
-with() { # COLORS COMMAND...: as a process with these colours
-    colors=$1
+set_up() { # NAME COLORS [MODE]: a group with a set
+    mkdir -p "/cgroup/$1" "$C/$1" || return 1
+    echo "${3:-hint}" >"$C/$1/mode" && echo "$2" >"$C/$1/colors" && echo "/$1" >"$C/$1/attach"
+}
+take_down() { # NAME: the set, and the group when it is empty
+    rmdir "$C/$1"
+    for _ in $(seq 50); do
+        rmdir "/cgroup/$1" 2>/dev/null && return
+        sleep 0.1
+    done
+    echo "group $1 stays"
+    return 1
+}
+inside() { # NAME COMMAND...: in a group
+    group=$1
     shift
-    sh -c "echo \"\$\$ $colors\" >$P/tasks && exec \"\$@\"" sh "$@"
+    sh -c "echo \$\$ >/cgroup/$group/cgroup.procs && exec \"\$@\"" sh "$@"
+}
+groups=0
+with() { # "COLORS [MODE]" COMMAND...: in a group of its own with these colours
+    groups=$((groups + 1))
+    own=g$$-$groups colors=$1
+    shift
+    # shellcheck disable=SC2086  # a word for the mode or none
+    set_up $own $colors || return 99
+    inside $own "$@"
+    result=$?
+    take_down $own || return 98
+    return $result
 }
 # Frames that nobody has: on the kernel's lists, and on those of its processors. Those of the
 # kernel's slabs, page tables and stacks count as well, since it keeps more of them after a
@@ -64,13 +91,16 @@ free_frames() {
         $1 == "nr_kernel_stack" { n += $2 / 4 }
         END { printf "%d\n", n }' /proc/zoneinfo /proc/vmstat
 }
-others_are() { grep -qx "others $1 hint" $P/tasks; }
+others_are() { grep -qx "$1" $P/others; }
 forget_cache() { echo 3 >/proc/sys/vm/drop_caches; }
 
 # --- loading, and the files -------------------------------------------------
 
 mkdir /disk /cgroup
 mount -t ext4 /dev/vda /disk || exit 1
+mount -t configfs configfs /sys/kernel/config || exit 1
+mount -t cgroup2 cgroup /cgroup || exit 1
+echo +memory >/cgroup/cgroup.subtree_control
 swapon /dev/vdb || exit 1
 total=$(awk '/^MemTotal:/ { print int($2 / 1024) }' /proc/meminfo)
 dd if=/dev/zero of=/disk/file bs=64k count=128 2>/dev/null
@@ -80,6 +110,7 @@ warm_up() {
     frames hog $((total * 3 / 4)) 0
     frames read /disk/file ffff
     frames swapped 16 ffff
+    for i in 1 2 3; do mkdir /cgroup/warm; inside warm frames anon 4 ffff; rmdir /cgroup/warm; done
     echo 1 >/proc/sys/vm/compact_memory
     echo 1 >$T/events/sched/sched_process_exit/enable
     echo 0 >$T/events/sched/sched_process_exit/enable
@@ -92,6 +123,17 @@ check "without the module pages have other colors: file" sh -c "! frames read /d
 echo 1 >/sys/kernel/mm/ksm/run
 echo 10000 >/sys/kernel/mm/ksm/pages_to_scan
 check "without the module equal pages are merged" sh -c "! frames merged 4 ffff"
+check "a kernel with another function than is known is refused" sh -c "! insmod /other.ko"
+check "which is named, with what was found and what is allowed" sh -c "
+    dmesg | grep 'piebald: function migrate_pages of this kernel is .* enum migrate_mode, int, .*; allowed: .* enum migrate_mode, long int, '"
+cat /tmp/output
+check "and nothing of it stays" sh -c "test ! -e $P && ! grep -q '^piebald ' /proc/modules"
+check "a kernel that goes another way to a frame is found" sh -c "! insmod /unseen.ko map='12;13;14;15' on=1"
+check "loads nevertheless" insmod /unseen.ko "map=12;13;14;15"
+refuse "but does not switch on, and says which way" "shared memory does not call folio_alloc_mpol_noprof" write on 1
+check "it is off" grep -qx 0 $P/on
+check "and all is as without the module" sh -c "! frames anon 4 000c"
+rmmod piebald
 check "loads" insmod /piebald.ko
 check "off at first" grep -qx 0 $P/on
 refuse "no switching on without a map" "no map" write on 1
@@ -105,13 +147,9 @@ check "others may not" sh -c "! su nobody -s /bin/sh -c 'cat $P/tasks'"
 check "off: pages have other colors still" sh -c "! frames anon 4 000c"
 check "switches on" write on 1
 refuse "no new map while on" "while" write map 12
-refuse "no such process" "no process" write tasks "4000000 0"
-refuse "kernel threads have no colors" "kernel's own" write tasks "2 0"
-refuse "no such color" "15" write tasks "$$ 16"
-refuse "no such mode" "allowed: hard, hint" write tasks "$$ 3 soft"
-refuse "the first process is not killed" "allowed for it" write tasks "1 0 hard"
-refuse "one color stays for the others" "can be reserved" write tasks "$$ 0-15"
-refuse "a word is no process" "PID COLORS" write tasks "me 3"
+refuse "tasks says the new way" "mkdir /sys/kernel/config/piebald" write tasks "$$ 3 hard"
+check "and when it is read" grep -q "mkdir /sys/kernel/config/piebald" $P/tasks
+refuse "no such process" "no process" write recolor 4000000
 refuse "a pool has a size" "1024" write pool_max 3
 check "no one has colors yet" others_are 0-15
 # Where there is more memory than half a gigabyte, huge pages are what the kernel does.
@@ -135,9 +173,9 @@ check "and the pool has nothing to do" test "$(count anon_pages)" = "$given"
 
 # --- frames -------------------------------------------------------------------
 
+check "uncolored: all other colors, anonymous" with "5" sh -c "
+    echo \$\$ >/cgroup/cgroup.procs && exec frames anon 16 ffdf"
 echo "$huge_at_first" >$huge
-check "uncolored: all colors, anonymous" with "5" sh -c "
-    sh -c 'echo \"\$\$ none\" >$P/tasks && exec frames anon 16 ffff'"
 for kind in anon huge shared thread fork cow swapped; do
     check "colors 2-3: $kind" with "2-3 hard" frames $kind 4 000c
 done
@@ -154,12 +192,14 @@ rm -f /tmp/new /disk/new
 
 # Huge pages of the time before stay where they are.
 echo never >$huge
+set_up moved 2-3 hard
 check "memory moves to the colors of its process" frames moved 8 000c
 echo "$huge_at_first" >$huge
 check "and the moves are counted" test "$(count recolored)" -ge 1500
 shared=$(count recolor_shared)
 check "memory that a child has too moves when the child is gone" frames parted 8 000c
 check "and what was left is counted" test "$(count recolor_shared)" -ge $((shared + 1500))
+take_down moved
 refuse "who has no colors has none to move to" "no colors" write recolor $$
 refuse "a word is not moved" "no process" write recolor me
 
@@ -170,93 +210,79 @@ cp $T/trace /tmp/trace
 echo >$T/trace
 check "frames can be traced" grep -q 'piebald_frame: .* color=5 fallback=0' /tmp/trace
 
-# Someone holds colours 0-7: others must stay out.
-sleep 1000 &
-holder=$!
-check "a process reserves 0-7" write tasks "$holder 0-7 hard"
-check "its colors are listed" grep -qx "$holder 0-7 hard" $P/tasks
+# Someone holds colours 0-7: others must stay out, but for huge pages.
+echo never >$huge
+check "a set reserves 0-7" set_up holder 0-7 hard
 check "others have the rest" others_are 8-15
 check "others stay out: anon" frames anon 16 ff00
 check "others stay out: fork" frames fork 4 ff00
 forget_cache
 check "others stay out: file" frames read /disk/file ff00
-refuse "reserved colors are taken" "belongs to" write tasks "$$ 7-8"
-check "the set can change" write tasks "$holder 0-3 hard"
+check "the set can change" sh -c "echo 0-3 >$C/holder/colors"
 check "others get what was given back" others_are 4-15
 check "and use it" frames anon 16 fff0
-kill $holder
-wait $holder 2>/dev/null
-check "a killed process's colors are free" others_are 0-15
+check "a set ends with its directory" take_down holder
+check "its colors are free" others_are 0-15
+echo "$huge_at_first" >$huge
 
-passed=$(count policy_passed)
-check "memory policies go to the kernel" sh -c "
-    echo \"\$\$ 2-3 hard\" >$P/tasks
-    ! frames bound 4 000c"
-check "and are counted" test "$(count policy_passed)" -ge $((passed + 1024))
 check "colors 2-3: pages that are equal" with "2-3 hard" frames merged 4 000c
 check "are not merged" test "$(count merging_refused)" -gt 0
 echo 2 >/sys/kernel/mm/ksm/run
-check "huge pages were refused" test "$(count thp_refused)" -gt 0
 check "the books are right" grep -qx ok $P/check
 
 # --- limits -------------------------------------------------------------------
 
-check "hint: more than the color has, falls back" with "3 hint" frames hog $((total / 8)) 0
-check "fallbacks are counted" test "$(count core_fallbacks)" -gt 0
+check "hint: more than the color has, is swapped" with "3 hint" frames hog $((total / 8)) 0
+check "without a frame of another color" test "$(count core_fallbacks)" = 0
 swapoff /dev/vdb
-kills=$(count hard_kills)
-check "hard: more than the color has, is killed" sh -c "! sh -c 'echo \"\$\$ 3 hard\" >$P/tasks; exec frames hog $((total / 8)) 0'"
-check "the kill is counted" test "$(count hard_kills)" -gt "$kills"
+set_up small 3
+check "hint, without swap: falls back" inside small frames hog $((total / 8)) 0
+check "fallbacks are counted" grep -q 'fallback_spent [1-9]' $C/small/events
+take_down small
+set_up small 3 hard
+check "hard: more than the color has, is killed" sh -c "
+    ! sh -c 'echo \$\$ >/cgroup/small/cgroup.procs; exec frames hog $((total / 8)) 0'"
+check "by its group's own out-of-memory killer" grep -qx 'oom_kill 1' /cgroup/small/memory.events
+check "which is counted" grep -qx 'oom 1' $C/small/events
+take_down small
 # Without the frames of a used-up color the kernel has but small blocks, and their colors lie one
 # behind the other: who searches a little finds always the same ones.
 for color in 0 4 8 10 15; do
     used=$(((color + 8) % 16))
-    check "after a used-up color, hard: half of color $color" sh -c "
-        ! sh -c 'echo \"\$\$ $used hard\" >$P/tasks; exec frames hog $((total / 8)) 0' &&
-        sh -c 'echo \"\$\$ $color hard\" >$P/tasks; exec frames anon $((total / 32)) $(printf %x $((1 << color)))'"
+    with "$used hard" frames hog $((total / 8)) 0 >/dev/null
+    check "after a used-up color, hard: half of color $color" with "$color hard" \
+        frames anon $((total / 32)) "$(printf %x $((1 << color)))"
 done
 check "the pool keeps its limit" sh -c "test \$(awk '{ n += \$2 } END { print n }' $P/free) -le \$(cat $P/pool_max)"
 check "most of the memory can be used" frames hog $((total * 3 / 4)) 0
 check "the kernel got frames back under pressure" test "$(count reclaimed)" -gt 0
-mount -t cgroup2 cgroup /cgroup
-echo +memory >/cgroup/cgroup.subtree_control
 mkdir /cgroup/small
 echo $((16 << 20)) >/cgroup/small/memory.max
 check "a group's limit holds" sh -c "
     ! sh -c 'echo \$\$ >/cgroup/small/cgroup.procs; exec frames hog 64 0' &&
     grep -qx 'oom_kill 1' /cgroup/small/memory.events"
-check "in a group: colors 2-3" sh -c "
-    echo \$\$ >/cgroup/small/cgroup.procs
-    echo \"\$\$ 2-3 hard\" >$P/tasks
-    exec frames anon 8 000c"
-rmdir /cgroup/small
-mkfifo /tmp/until
-with "12-13 hard" frames stay 4 3000 </tmp/until >/tmp/stay &
-exec 9>/tmp/until
-for _ in $(seq 300); do
-    grep -q touched /tmp/stay && break
-    sleep 1
-done
-echo 1 >/proc/sys/vm/compact_memory
-exec 9>&-
-wait
-check "compaction leaves colors alone" grep -q 'outside 0 missing 0' /tmp/stay
-check "and was refused" test "$(count compaction_refused)" -gt 0
+set_up small 2-3 hard
+check "with a limit: colors 2-3" inside small frames anon 8 000c
+take_down small
+# shellcheck source-path=SCRIPTDIR source=contracts.sh
+. /contracts.sh
 check "the books are right" grep -qx ok $P/check
 
 # --- storms -------------------------------------------------------------------
 
-joined=$(count processes_joined)
-check "10,000 children of a process with colors" with "1-2" frames storm 10000 0
-check "each inherited" test "$(count processes_joined)" -ge $((joined + 10000))
-check "all have left" others_are 0-15
-check "nobody is listed" sh -c "test \$(wc -l <$P/tasks) = 1"
+check "10,000 children of a group with colors" with "1-2" frames storm 10000 0
+check "the colors are free again" others_are 0-15
 check "on and off under load" sh -c "
     frames storm 3000 0 &
     frames hog 64 0 &
     for i in 1 2 3 4 5; do echo 0 >$P/on; echo 1 >$P/on; done
     wait"
 check "the books are right" grep -qx ok $P/check
+
+# --- groups -----------------------------------------------------------------------
+
+# shellcheck source-path=SCRIPTDIR source=groups.sh
+. /groups.sh
 
 # --- SRM-buffer -----------------------------------------------------------------
 
@@ -273,15 +299,23 @@ cp $P/counters /tmp/counters
 check "switches on again" write on 1
 check "and SRM-buffer" write srm 1
 frames storm 3000 0 &
-with "1-2" frames storm 3000 0 &
+set_up one 1-2
+set_up other 4-5
+inside one frames storm 3000 0 &
 forget_cache
-with "4-5" frames read /disk/file ffff >/dev/null &
+inside other frames read /disk/file ffff >/dev/null &
 sleep 1
+check "a set holds the module" sh -c "! rmmod piebald"
+check "sets end under load" rmdir $C/one $C/other
 check "unloads under load" rmmod piebald
 wait
-check "the tree is gone" test ! -e $P
+rmdir /cgroup/one /cgroup/other
+check "the tree is gone" test ! -e $P -a ! -e $C
 check "memory works as before" frames hog 64 0
 check "and has any color" sh -c "! frames anon 4 000c"
+echo madvise >$huge
+check "unloaded: huge pages" frames large 16 0
+echo "$huge_at_first" >$huge
 for i in 1 2 3 4 5; do
     check "loads and unloads, round $i" sh -c "
         insmod /piebald.ko map='12;13;14;15' on=1 srm=1 && frames anon 4 ffff && rmmod piebald"

@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # SRM-buffer's part of the module's test; run.sh reads it, with colouring on, and has the checks.
-# The guest has 512 MiB, so T_l is 128 pages at first. /disk has 64 MiB.
+# The guest has 512 MiB, so T_l is 128 pages at first. /disk has 400 MiB.
 P=/proc/piebald
 T=/sys/kernel/debug/tracing
 
@@ -48,14 +48,11 @@ write threshold 128
 check "srm: colors 2-3: memory" with "2-3 hard" frames anon 4 000c
 forget_cache
 check "srm: colors 4-5: file" with "4-5 hard" frames within /disk/file 0030
-sleep 1000 &
-holder=$!
-check "srm: a process reserves 0-7" write tasks "$holder 0-7 hard"
+check "srm: a set reserves 0-7" set_up holder 0-7 hard
 check "srm: others stay out: memory" frames anon 16 ff00
 forget_cache
 check "srm: others stay out: file" frames within /disk/file ff00
-kill $holder
-wait $holder 2>/dev/null
+take_down holder
 echo 1 >$T/events/piebald/enable
 forget_cache
 sequences read /disk/a 128 >/dev/null

@@ -40,12 +40,6 @@ pub(crate) fn failure(error: ModuleError) -> Failure {
     Failure::failed(error)
 }
 
-/// The name of a process's program, if it can be told.
-pub(crate) fn name_of(root: &Path, pid: u32) -> Option<String> {
-    let text = std::fs::read_to_string(root.join(format!("proc/{pid}/comm"))).ok()?;
-    Some(text.trim_end().to_owned())
-}
-
 /// Which colours are asked for.
 #[derive(Clone, Debug, clap::Args)]
 #[group(multiple = false)]

@@ -7,7 +7,7 @@ use std::{
 
 use piebald_linux::{
     BuildError, MapBits, Module, ModuleError, Parameters, build_module, checkout_above, headers_of,
-    load, memory_end, unload, unsupported,
+    load, memory_end, mount_configfs, unload, unsupported,
 };
 
 use crate::{
@@ -73,7 +73,13 @@ fn first(root: &Path, args: &Args) -> Result<(), Failure> {
     let parameters = Parameters {
         map: args.map.clone(),
     };
-    load(&file, &parameters).map_err(Failure::failed)
+    load(&file, &parameters).map_err(Failure::failed)?;
+    // Colour sets are directories there.
+    if !root.join("sys/kernel/config/piebald").is_dir() {
+        mount_configfs()
+            .map_err(|e| Failure::failed(format!("/sys/kernel/config: configfs: {e}")))?;
+    }
+    Ok(())
 }
 
 /// Before anything is built: the module takes few kernels and machines.
@@ -117,10 +123,13 @@ fn build(root: &Path) -> Result<PathBuf, BuildError> {
 
 pub(crate) fn take_out() -> Result<ExitCode, Failure> {
     // A kernel that knows no modules at all would refuse in words that say nothing of that.
-    if let Err(ModuleError::NotLoaded { .. }) = Module::attach(&live::root()) {
-        return Err(Failure::failed(
-            "the module is not loaded, so there is nothing to unload",
-        ));
+    match Module::attach(&live::root()) {
+        Err(ModuleError::NotLoaded { .. }) => {
+            return Err(Failure::failed(
+                "the module is not loaded, so there is nothing to unload",
+            ));
+        }
+        module => module.and_then(|m| m.end_sets()).map_err(live::failure)?,
     }
     unload().map_err(Failure::failed)?;
     print("unloaded\n")?;

@@ -1,6 +1,6 @@
 //! `piebald status`: what the module in the kernel does.
 
-use std::{fmt::Write as _, path::Path, process::ExitCode};
+use std::{fmt::Write as _, process::ExitCode};
 
 use piebald_linux::{Module, ModuleError, Status};
 use piebald_policy::contract::Mode;
@@ -21,14 +21,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let status = match Module::attach(&root) {
         Ok(module) => module.status().map_err(live::failure)?,
         Err(ModuleError::NotLoaded { .. }) if args.json.path().is_some() => {
-            let absent = json!({ "schema": 1, "loaded": false });
+            let absent = json!({ "schema": 2, "loaded": false });
             args.json.show("", &absent)?;
             return Ok(ExitCode::FAILURE);
         }
         Err(error) => return Err(live::failure(error)),
     };
-    args.json
-        .show(&as_text(&status, &root), &as_json(&status, &root))?;
+    args.json.show(&as_text(&status), &as_json(&status))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -39,17 +38,16 @@ const fn word(mode: Mode) -> &'static str {
     }
 }
 
-fn as_json(status: &Status, root: &Path) -> Value {
-    let processes: Vec<Value> = status
-        .tasks
-        .tasks
+fn as_json(status: &Status) -> Value {
+    let sets: Vec<Value> = status
+        .sets
         .iter()
-        .map(|task| {
+        .map(|set| {
             json!({
-                "pid": task.pid,
-                "name": live::name_of(root, task.pid),
-                "colors": task.colors.to_string(),
-                "mode": word(task.mode),
+                "name": set.name,
+                "colors": set.colors.to_string(),
+                "mode": word(set.mode),
+                "groups": set.groups,
             })
         })
         .collect();
@@ -60,20 +58,20 @@ fn as_json(status: &Status, root: &Path) -> Value {
         .map(|(name, number)| (name.clone(), json!(number)))
         .collect();
     json!({
-        "schema": 1,
+        "schema": 2,
         "loaded": true,
         "on": status.on,
         "map": status.map.as_ref().map(ToString::to_string),
         "colors": status.colors,
-        "processes": processes,
-        "others": status.tasks.others.to_string(),
+        "sets": sets,
+        "others": status.others.to_string(),
         "free_frames": status.free,
         "pool_max_frames": status.pool_max,
         "counters": counters,
     })
 }
 
-fn as_text(status: &Status, root: &Path) -> String {
+fn as_text(status: &Status) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
     let mut line = |name: &str, what: String| {
@@ -100,13 +98,21 @@ fn as_text(status: &Status, root: &Path) -> String {
             status.pool_max
         ),
     );
-    for task in &status.tasks.tasks {
-        let name = live::name_of(root, task.pid).unwrap_or_default();
-        let what = format!("{} {} {name}", task.colors, word(task.mode));
-        line(&task.pid.to_string(), what.trim_end().to_owned());
+    for set in &status.sets {
+        let groups = match set.groups.is_empty() {
+            true => "no group".to_owned(),
+            false => set.groups.join(", "),
+        };
+        let what = format!(
+            "{} {} of {groups} ({})",
+            set.colors,
+            word(set.mode),
+            set.name
+        );
+        line("set", what);
     }
     if status.colors > 0 {
-        line("others", status.tasks.others.to_string());
+        line("others", status.others.to_string());
     }
     out.push_str("counters (only those that are not 0)\n");
     for (name, number) in status.counters.0.iter().filter(|(_, number)| *number > 0) {

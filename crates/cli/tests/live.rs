@@ -15,7 +15,7 @@ fn tree(loaded: bool) -> tempfile::TempDir {
         ("on", "1\n"),
         ("map", "12\n13\n14\n15\n"),
         ("colors", "16\n"),
-        ("tasks", "812 0-3 hard\nothers 4-15 hint\n"),
+        ("others", "4-15\n"),
         ("free", "0 10\n1 20\n"),
         ("pool_max", "16384\n"),
         ("counters", "anon_pages 7\nrecolored 5\nrecolor_failed 1\n"),
@@ -27,14 +27,39 @@ fn tree(loaded: bool) -> tempfile::TempDir {
         for (name, text) in files {
             fs::write(dir.join(name), text).expect("written");
         }
-        fs::create_dir_all(root.path().join("proc/812")).expect("made");
-        fs::write(root.path().join("proc/812/comm"), "bzip2\n").expect("written");
+        let files = [
+            ("sys/kernel/config/piebald/web", "colors", "0-3\n"),
+            ("sys/kernel/config/piebald/web", "mode", "hard\n"),
+            ("sys/kernel/config/piebald/web", "groups", "/web\n"),
+            ("proc/self", "mounts", "cgroup2 /cg cgroup2 rw 0 0\n"),
+            ("proc/self", "cgroup", "0::/shell\n"),
+            ("proc/77", "cgroup", "0::/shell\n"),
+            ("proc/78", "cgroup", "0::/web\n"),
+            ("cg/shell", "cgroup.procs", ""),
+        ];
+        for (dir, name, text) in files {
+            let dir = root.path().join(dir);
+            fs::create_dir_all(&dir).expect("made");
+            fs::write(dir.join(name), text).expect("written");
+        }
     }
     root
 }
 
 fn file(root: &Path, name: &str) -> PathBuf {
     root.join("proc/piebald").join(name)
+}
+
+/// What is in a file of the set that a process got for itself: the only one of its kind.
+fn own_set(root: &Path, name: &str) -> Option<String> {
+    let sets = fs::read_dir(root.join("sys/kernel/config/piebald")).expect("read");
+    let mut own = sets.flatten().filter(|set| {
+        let set = set.file_name();
+        set.to_string_lossy().starts_with("piebald-run-")
+    });
+    let found = fs::read_to_string(own.next()?.path().join(name)).ok();
+    assert!(own.next().is_none());
+    found
 }
 
 fn piebald(root: &Path, args: &[&str]) -> (Output, String, String) {
@@ -67,16 +92,15 @@ fn the_program_keeps_its_status_its_signals_and_its_output() {
         (output.status.code(), out.as_str()),
         (Some(37), "to stdout\n")
     );
-    let written = fs::read_to_string(file(root.path(), "tasks")).expect("read");
-    let (pid, rest) = written.split_once(' ').expect("a number first");
-    assert_eq!(rest, "0-3,8 hard");
-    assert!(pid.parse::<u32>().is_ok(), "{pid}");
+    let written = ["colors", "mode"].map(|name| own_set(root.path(), name));
+    assert_eq!(written, [Some("0-3,8".into()), Some("hard".into())]);
 
+    let root = tree(true);
     let args = ["run", "--share", "25%", "--", "sh", "-c", "kill -USR1 $$"];
     let (output, _, _) = piebald(root.path(), &args);
     assert_eq!(output.status.signal(), Some(10));
-    let written = fs::read_to_string(file(root.path(), "tasks")).expect("read");
-    assert!(written.ends_with(" 25% hint"), "{written}");
+    let written = ["colors", "mode"].map(|name| own_set(root.path(), name));
+    assert_eq!(written, [Some("25%".into()), Some("hint".into())]);
 }
 
 #[test]
@@ -84,8 +108,14 @@ fn what_is_started_is_the_process_that_was_given_colors() {
     let root = tree(true);
     let args = ["run", "--colors", "1", "--", "sh", "-c", "echo $$"];
     let (_, out, _) = piebald(root.path(), &args);
-    let written = fs::read_to_string(file(root.path(), "tasks")).expect("read");
-    assert_eq!(written, format!("{} 1 hint", out.trim()));
+    let group = own_set(root.path(), "attach").expect("a group");
+    assert_eq!(group, format!("/piebald-run-{}", out.trim()));
+    let procs = root
+        .path()
+        .join("cg")
+        .join(&group[1..])
+        .join("cgroup.procs");
+    assert_eq!(fs::read_to_string(procs).expect("read"), out.trim());
 }
 
 #[test]
@@ -95,11 +125,12 @@ fn failures_of_run_cannot_be_taken_for_the_program_s() {
     let (status, err) = start("no-such-program");
     assert_eq!(status, Some(127), "{err}");
     assert!(err.contains("no-such-program: "), "{err}");
+    // The colours were given back.
+    assert_eq!(own_set(root.path(), "colors").as_deref(), Some("none"));
+    let root = tree(true);
+    let start = |program: &str| code(root.path(), &["run", "--colors", "0", "--", program]);
     let dir = root.path().to_str().expect("UTF-8");
     assert_eq!(start(dir).0, Some(126));
-    // The colours were taken back.
-    let written = fs::read_to_string(file(root.path(), "tasks")).expect("read");
-    assert!(written.ends_with(" none"), "{written}");
 
     let none = tree(false);
     let (status, err) = code(none.path(), &["run", "--colors", "0", "--", "true"]);
@@ -118,29 +149,45 @@ fn failures_of_run_cannot_be_taken_for_the_program_s() {
 #[test]
 fn a_refusal_of_the_module_is_told_in_its_words() {
     let root = tree(true);
-    fs::remove_file(file(root.path(), "tasks")).expect("removed");
-    symlink("/dev/full", file(root.path(), "tasks")).expect("linked");
-    fs::write(file(root.path(), "error"), "color 3 belongs to bzip2\n").expect("written");
+    fs::remove_file(file(root.path(), "recolor")).expect("removed");
+    symlink("/dev/full", file(root.path(), "recolor")).expect("linked");
+    fs::write(file(root.path(), "error"), "process 77 has no colors\n").expect("written");
+    let (status, err) = code(root.path(), &["recolor", "77"]);
+    assert_eq!(status, Some(1));
+    assert!(
+        err.contains("\"77\" refused: process 77 has no colors"),
+        "{err}"
+    );
+    // Without its directories there are no sets.
+    fs::remove_dir_all(root.path().join("sys")).expect("removed");
     let (status, err) = code(root.path(), &["run", "--colors", "3", "--", "true"]);
     assert_eq!(status, Some(125));
-    assert!(err.contains("color 3 belongs to bzip2"), "{err}");
-    let (status, err) = code(root.path(), &["run", "--colors", "3", "--pid", "77"]);
-    assert_eq!(status, Some(1));
-    assert!(err.contains("\"77 3 hint\" refused"), "{err}");
+    assert!(err.contains("mount -t configfs"), "{err}");
 }
 
 #[test]
 fn running_processes_get_and_lose_colors() {
     let root = tree(true);
-    let tasks = || fs::read_to_string(file(root.path(), "tasks")).expect("read");
-    let args = ["run", "--pid", "77", "--share", "12.5%"];
+    let web = root.path().join("sys/kernel/config/piebald/web/colors");
+    let of_web = || fs::read_to_string(&web).expect("read");
+    let args = ["run", "--pid", "78", "--colors", "4-5"];
     assert_eq!(code(root.path(), &args), (Some(0), String::new()));
-    assert_eq!(tasks(), "77 12.5% hint");
+    assert_eq!(of_web(), "4-5");
+    let (status, err) = code(root.path(), &["run", "--pid", "77", "--none"]);
+    assert_eq!(status, Some(1));
+    assert!(err.contains("no colors of its own"), "{err}");
     assert_eq!(
-        code(root.path(), &["run", "--pid", "77", "--none"]).0,
+        code(root.path(), &["run", "--pid", "78", "--none"]).0,
         Some(0)
     );
-    assert_eq!(tasks(), "77 none");
+    assert_eq!(of_web(), "none");
+    let args = ["run", "--pid", "77", "--share", "12.5%"];
+    assert_eq!(code(root.path(), &args), (Some(0), String::new()));
+    assert_eq!(own_set(root.path(), "colors").as_deref(), Some("12.5%"));
+    assert_eq!(
+        own_set(root.path(), "attach").as_deref(),
+        Some("/piebald-run-77")
+    );
     let (_, out, _) = piebald(root.path(), &["recolor", "77"]);
     assert_eq!(
         out,
@@ -187,7 +234,7 @@ fn the_status_is_told_to_people_and_programs() {
         "coloring  on",
         "colors    16, from address bits 12,13,14,15",
         "30 frames free (120KiB) of at most 16384; 10 to 20 of a color",
-        "812       0-3 hard bzip2",
+        "set       0-3 hard of /web (web)",
         "others    4-15",
         "anon_pages            7",
     ] {
@@ -195,7 +242,7 @@ fn the_status_is_told_to_people_and_programs() {
     }
     let (_, out, _) = piebald(root.path(), &["status", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&out).expect("JSON");
-    assert_eq!(json["processes"][0]["name"], "bzip2");
+    assert_eq!(json["sets"][0]["groups"][0], "/web");
     assert_eq!(
         (&json["others"], &json["on"]),
         (&"4-15".into(), &true.into())
@@ -206,7 +253,7 @@ fn the_status_is_told_to_people_and_programs() {
     let (output, out, _) = piebald(none.path(), &["status", "--json"]);
     assert_eq!(
         (output.status.code(), out.as_str()),
-        (Some(1), "{\n  \"loaded\": false,\n  \"schema\": 1\n}\n")
+        (Some(1), "{\n  \"loaded\": false,\n  \"schema\": 2\n}\n")
     );
     let (status, err) = code(none.path(), &["status"]);
     assert_eq!(status, Some(1));
@@ -289,8 +336,7 @@ fn a_program_that_does_not_care_shows_no_effect() {
     let faults = out.lines().find(|l| l.starts_with("page faults from disk"));
     assert!(faults.expect("a line").ends_with("no effect"), "{out}");
     // The colours were taken for the runs, and given back.
-    let tasks = fs::read_to_string(file(root.path(), "tasks")).expect("read");
-    assert!(tasks.ends_with(" none"), "{tasks}");
+    assert_eq!(own_set(root.path(), "colors").as_deref(), Some("none"));
 }
 
 #[test]

@@ -323,6 +323,7 @@ impl Tools {
         }
         if let Some(module) = scenario.module(policy) {
             add("--file", pair(&module, "/piebald/policy.ko"));
+            add("--module", "configfs".into());
         }
         let scratch = (scenario.scratch() > 0).then(|| self.path(SCRATCH));
         let disks: Vec<&PathBuf> = self.image.iter().chain(&scratch).collect();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use piebald_experiment::{
-    Alone, Binding, Document, Experiment, Frames, HostName, KeyPath, Measure, MemorySize, Policy,
+    Alone, Document, Experiment, Frames, HostName, KeyPath, Measure, MemorySize, Policy,
     PolicyColors, Problem, Program, Refused, Role, SrmOptions, Text, Words, Zone, is_command,
 };
 use piebald_hw::spec::MachineSpec;
@@ -156,8 +156,8 @@ impl Scenario {
         Some(self.document.folder().join(module))
     }
 
-    /// The colors of a program under a policy, as the module reads them.
-    pub fn colors(&self, policy: &Policy, program: &Program) -> Option<String> {
+    /// The colors of a program under a policy, as the module reads them, and how they bind.
+    pub fn colors(&self, policy: &Policy, program: &Program) -> Option<[String; 2]> {
         if policy.frames != Frames::Rainbow {
             return None;
         }
@@ -167,10 +167,15 @@ impl Scenario {
             None => (&program.colors.as_ref()?.0, None),
         };
         let binding = binding.or(program.mode).unwrap_or_default();
-        // Without a word behind them the module takes colors as hints.
-        Some(match binding {
-            Binding::Hard => format!("{asked} {}", binding.word()),
-            Binding::Hint => asked.to_string(),
+        Some([asked.to_string(), binding.word().to_owned()])
+    }
+
+    /// The same in words: colors that are hints need none.
+    pub fn colors_in_words(&self, policy: &Policy, program: &Program) -> Option<String> {
+        let [colors, mode] = self.colors(policy, program)?;
+        Some(match mode.as_str() {
+            "hint" => colors,
+            mode => format!("{colors} {mode}"),
         })
     }
 

@@ -11,7 +11,7 @@ const MAX_AGE: u64 = 8192;
 
 /// Exit codes of the script beside those of programs.
 pub const CODES: [(i32, &str); 4] = [
-    (101, "the disks could not be mounted"),
+    (101, "the disks or the control groups could not be mounted"),
     (
         102,
         "the module could not be loaded or did not take its colours",
@@ -22,6 +22,9 @@ pub const CODES: [(i32, &str); 4] = [
 
 /// There once the module has refused colours: programs may end with any status.
 const REFUSED: &str = "/tmp/refused";
+
+/// Where the module has its colour sets.
+const SETS: &str = "/sys/kernel/config/piebald";
 
 /// What the end of a program means: nothing, colours that the module refused, or a failure.
 fn ended() -> String {
@@ -49,7 +52,7 @@ pub fn script(scenario: &Scenario, policy: &Policy, together: bool, repetition: 
         );
     }
     if scenario.module(policy).is_some() {
-        load(&mut text, policy);
+        load(&mut text, scenario, policy);
     }
     let pages = age(scenario.experiment.seed.get(), repetition);
     let _ = writeln!(
@@ -97,9 +100,15 @@ fn age(seed: u64, repetition: u32) -> u64 {
     1 + (mixed >> 32) % MAX_AGE
 }
 
-fn load(text: &mut String, policy: &Policy) {
+fn load(text: &mut String, scenario: &Scenario, policy: &Policy) {
     let map = policy.color_map.as_deref().unwrap_or_default();
     let map = map.join("\\n");
+    let mut programs = scenario.experiment.program.iter();
+    if programs.any(|program| scenario.colors(policy, program).is_some()) {
+        *text += "mkdir /groups && mount -t cgroup2 cgroup2 /groups && \
+                  mount -t configfs configfs /sys/kernel/config || exit 101\n";
+        *text += "echo +memory >/groups/cgroup.subtree_control || exit 101\n";
+    }
     *text += "insmod /piebald/policy.ko || exit 102\n";
     let _ = writeln!(text, "printf '{map}\\n' >/proc/piebald/map || exit 102");
     let zone = srm(policy);
@@ -115,16 +124,21 @@ fn load(text: &mut String, policy: &Policy) {
     *text += "echo 1 >/proc/piebald/on || exit 102\n";
 }
 
-/// The command that runs a program on its processor, in its colours.
+/// The command that runs a program on its processor, in a group with its colours. The group and its
+/// set are made when the program is started first.
 fn launch(scenario: &Scenario, program: &Program, policy: &Policy, how: &str) -> String {
     let words: Vec<String> = command(program).iter().map(|w| quote(w)).collect();
     let command = format!("launch {} {how} {}", vcpu(program), words.join(" "));
     match scenario.colors(policy, program) {
         None => command,
-        Some(colors) => {
+        Some([colors, mode]) => {
+            let name = program.name();
+            let (set, group) = (format!("{SETS}/{name}"), format!("/groups/{name}"));
             let enter = format!(
-                "echo \"$$ {colors}\" >/proc/piebald/tasks || \
-                 {{ cat /proc/piebald/error; : >{REFUSED}; exit 1; }}; exec \"$@\""
+                "[ -e {set} ] || {{ mkdir {group} {set} && echo {mode} >{set}/mode && \
+                 echo {colors} >{set}/colors && echo /{name} >{set}/attach; }} || \
+                 {{ cat /proc/piebald/error; : >{REFUSED}; exit 1; }}; \
+                 echo $$ >{group}/cgroup.procs && exec \"$@\""
             );
             format!("sh -c {} sh {command}", quote(&enter))
         }
@@ -213,8 +227,15 @@ mod tests {
             both.contains(r"printf '15\n16\n' >/proc/piebald/map"),
             "{both}"
         );
-        let line = r#"sh -c 'echo "$$ 0 hard" >/proc/piebald/tasks || { cat /proc/piebald/error; : >/tmp/refused; exit 1; }; exec "$@"' sh launch 1 once"#;
-        assert!(both.contains(line), "{both}");
+        for part in [
+            "mount -t cgroup2 cgroup2 /groups",
+            "echo hard >/sys/kernel/config/piebald/grep/mode && ",
+            "echo 0 >/sys/kernel/config/piebald/grep/colors && ",
+            "echo /grep >/sys/kernel/config/piebald/grep/attach; } || { cat /proc/piebald/error; : >/tmp/refused; exit 1; }; ",
+            r#"echo $$ >/groups/grep/cgroup.procs && exec "$@"' sh launch 1 once"#,
+        ] {
+            assert!(both.contains(part), "{part}: {both}");
+        }
         let target = both.lines().find(|l| l.contains("mergesort"));
         assert!(target.is_some_and(|l| l.starts_with("launch 0 once")));
     }

@@ -237,7 +237,7 @@ fn policy_result(scenario: &Scenario, policy: &Policy, boots: &Boots) -> PolicyR
         None => "the stock kernel".to_owned(),
         Some(_) => {
             let colors = scenario.experiment.program.iter().filter_map(|program| {
-                let colors = scenario.colors(policy, program)?;
+                let colors = scenario.colors_in_words(policy, program)?;
                 Some(format!("{} {colors}", program.name()))
             });
             let colors = colors.collect::<Vec<_>>().join(", ");
@@ -292,7 +292,7 @@ fn program_result(
             experiment::Role::Polluter => Role::Polluter,
         },
         cores: vcpu(program).to_string(),
-        colors: scenario.colors(policy, program),
+        colors: scenario.colors_in_words(policy, program),
         input: command(program).join(" "),
         beside: None,
         alone,

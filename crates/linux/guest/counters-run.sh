@@ -14,6 +14,7 @@ between() { # LEAST MOST LINE...: the number at the end of the line that begins 
     return 1
 }
 
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
 unit=/sys/bus/event_source/devices/piebald_model
 check "loads" insmod /piebald_model.ko
 check "says which machine" sh -c 'dmesg | grep -q "counters of the modelled machine w3540"'

@@ -38,6 +38,7 @@ while read -r library; do
     libraries+=(--file "$library:$library")
 done < <(ldd "$piebald" | sed -n 's/^[^/]*\(\/[^ ]*\) (.*/\1/p')
 "$root/scripts/guest.sh" pack "$work/initrd" --run "$root/crates/linux/guest/counters-run.sh" \
+    --module configfs \
     --file "$root/crates/linux/guest/checks.sh:/checks.sh" --file "$module:/piebald.ko" \
     --file "$(dirname "$module")/piebald_model.ko:/piebald_model.ko" \
     --file "$work/counters:/bin/counters" --file "$work/walk:/bin/walk" \

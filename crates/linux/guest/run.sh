@@ -10,6 +10,7 @@
 
 echo 'root:x:0:0::/:/bin/sh
 nobody:x:65534:65534::/:/bin/sh' >/etc/passwd
+mount -t cgroup2 cgroup2 /sys/fs/cgroup || exit 1
 fails "no status without the module" 1 "not loaded" piebald status
 fails "no colors without the module" 125 "piebald load" piebald run --colors 0 -- true
 fails "nothing to unload" 1 "not loaded" piebald unload
@@ -46,20 +47,36 @@ fails "a signal is the program's" 143 "" sh -c 'piebald run --colors 1 -- sh -c 
 fails "no such program" 127 "no-such-program" piebald run --colors 1 -- no-such-program
 fails "no such color" 125 "refused" piebald run --colors 16 -- true
 fails "used-up hard colors kill" 137 "" sh -c 'piebald run --colors 1 --hard -- frames hog 128 0'
+# Sets and groups go with their last process; somebody waits for that beside it.
+gone() {
+    for _ in $(seq 100); do
+        [ -z "$(ls /sys/kernel/config/piebald)$(ls -d /sys/fs/cgroup/piebald-run-* 2>/dev/null)" ] && return
+        sleep 0.1
+    done
+    ls /sys/kernel/config/piebald /sys/fs/cgroup
+    return 1
+}
+check "sets and groups are gone" gone
 check "the colors are free again" says "others    0-15" piebald status
+check "its processes inherit" piebald run --colors 2 -- sh -c "sh -c 'frames anon 2 0004' & wait \$!"
+check "a child that goes on keeps the colors" piebald run --colors 3 -- sh -c 'sleep 3 </dev/null >/dev/null 2>&1 &'
+check "as long as it lives" says "others    0-2,4-15" piebald status
+check "and no longer" gone
 
 # --- running processes ------------------------------------------------------------
 
 sleep 1000 &
 pid=$!
 check "a running process gets colors" piebald run --pid "$pid" --colors 0-7 --hard
-check "it is listed" says "0-7 hard sleep" piebald status
+check "it is listed" says "0-7 hard of /piebald-run-$pid" piebald status
 check "in JSON as well" says "\"colors\": \"0-7\"" piebald status --json
+check "it is in its group" grep -qx "$pid" "/sys/fs/cgroup/piebald-run-$pid/cgroup.procs"
 check "others stay out" frames anon 8 ff00
-fails "its colors are taken" 125 "belong" piebald run --colors 7-8 -- true
+check "others may share its colors" piebald run --colors 7-8 -- frames anon 4 0180
 check "and loses them" piebald run --pid "$pid" --none
 check "others have all" frames anon 8 ffff
 fails "it has no colors to move to" 1 "no colors" piebald recolor "$pid"
+fails "nor colors to lose" 1 "no colors of its own" piebald run --pid "$pid" --none
 kill "$pid"
 wait "$pid" 2>/dev/null
 fails "no such process" 1 "no process 4000000" piebald run --pid 4000000 --colors 1
@@ -103,6 +120,7 @@ check "nobody has colors" says "others    0-15" piebald status
 # --- the end ----------------------------------------------------------------------
 
 check "the books are right" grep -qx ok /proc/piebald/check
-check "unloads" says "unloaded" piebald unload
-check "the tree is gone" test ! -e /proc/piebald
+check "a set of somebody's own" mkdir /sys/kernel/config/piebald/mine
+check "goes with the module" says "unloaded" piebald unload
+check "the tree is gone" test ! -e /proc/piebald -a ! -e /sys/kernel/config/piebald
 ends

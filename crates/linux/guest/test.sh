@@ -34,7 +34,7 @@ while read -r library; do
     libraries+=(--file "$library:$library")
 done < <(ldd "$piebald" | sed -n 's/^[^/]*\(\/[^ ]*\) (.*/\1/p')
 "$root/scripts/guest.sh" pack "$work/initrd" --run "$root/crates/linux/guest/run.sh" \
-    --file "$root/crates/linux/guest/checks.sh:/checks.sh" --file "$module:/piebald.ko" \
+    --module configfs --file "$root/crates/linux/guest/checks.sh:/checks.sh" --file "$module:/piebald.ko" \
     --file "$work/frames:/bin/frames" \
     --file "$work/piebald:/bin/piebald" ${libraries[@]+"${libraries[@]}"}
 "$root/scripts/guest.sh" boot "$work/initrd" --memory 512M --timeout 300 "$@"

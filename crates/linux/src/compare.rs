@@ -17,6 +17,7 @@ use piebald_units::PAGE_SIZE;
 
 use crate::{
     Module, ModuleError, ask::Wanted, counters::EventCounters, probe::available_bytes, sys,
+    transient::Transient,
 };
 
 /// What is compared.
@@ -182,9 +183,20 @@ pub fn compare(
     let mut counters = EventCounters::open();
     // Bytes of the largest process of all runs so far.
     let mut largest = 0;
+    // Children are in the group of this process, which has colours while coloring is on.
+    let own = match trial.wanted {
+        Some(_) => Some(Transient::enter(module, std::process::id(), None)?),
+        None => None,
+    };
     let mut once = |on: bool| match stop.load(Ordering::Relaxed) {
         true => Err(CompareError::Stopped),
-        false => run(module, trial, on, &mut counters, &mut largest),
+        false => run(
+            module,
+            trial,
+            (on, own.as_ref()),
+            &mut counters,
+            &mut largest,
+        ),
     };
     let (mut off, mut on) = (Vec::new(), Vec::new());
     once(false)?;
@@ -199,6 +211,9 @@ pub fn compare(
             if mode { &mut on } else { &mut off }.push(done);
         }
         progress(pair + 1);
+    }
+    if let Some(own) = own {
+        own.end()?;
     }
     let names = NAMES.into_iter();
     let names = names.chain(counters.names().map(|name| (name, "")));
@@ -229,7 +244,7 @@ fn quantities(
 fn run(
     module: &Module,
     trial: &Trial,
-    on: bool,
+    (on, own): (bool, Option<&Transient<'_>>),
     counters: &mut EventCounters,
     largest: &mut u64,
 ) -> Result<Run, CompareError> {
@@ -246,10 +261,8 @@ fn run(
     let mut command = Command::new(program);
     command.args(arguments);
     command.stdin(Stdio::null()).stdout(Stdio::null());
-    // Children inherit colours, so this process takes them for the moment.
-    let own = std::process::id();
-    if let (true, Some((wanted, mode))) = (on, &trial.wanted) {
-        module.give(own, wanted, *mode)?;
+    if let (true, Some(own), Some((wanted, mode))) = (on, own, &trial.wanted) {
+        own.color(Some((wanted, *mode)))?;
     }
     let counted = counters.over(|| {
         let began = Instant::now();
@@ -263,8 +276,8 @@ fn run(
             vec![wall, used.user_s + used.system_s, used.system_s, faults],
         ))
     });
-    if on && trial.wanted.is_some() {
-        module.take_away(own)?;
+    if let (true, Some(own)) = (on, own) {
+        own.color(None)?;
     }
     let ((status, mut run), counts) = counted.map_err(|source| CompareError::Program {
         program: program.clone(),

@@ -9,7 +9,7 @@ use std::{
 
 use piebald_policy::contract::Mode;
 
-use crate::{Module, ModuleError, ask::Wanted};
+use crate::{Module, ModuleError, ask::Wanted, transient::Transient};
 
 /// Why a program was not started in colours of its own.
 #[derive(Debug, thiserror::Error)]
@@ -27,8 +27,8 @@ pub enum LaunchError {
     },
 }
 
-/// Turns this process into another program in colours of its own: it takes the colours and
-/// then calls `exec`, so that the program's status and signals are its own. Comes back only
+/// Turns this process into another program in colours of its own: it moves to a group that has
+/// them and then calls `exec`, so that the program's status and signals are its own. Comes back only
 /// with an error; colours that were taken are then given back.
 pub fn become_program(
     module: &Module,
@@ -37,13 +37,13 @@ pub fn become_program(
     program: &OsStr,
     arguments: &[OsString],
 ) -> LaunchError {
-    let pid = std::process::id();
-    if let Err(error) = module.give(pid, wanted, mode) {
-        return error.into();
-    }
+    let own = match Transient::enter(module, std::process::id(), Some((wanted, mode))) {
+        Ok(own) => own,
+        Err(error) => return error.into(),
+    };
     let source = Command::new(program).args(arguments).exec();
     // The process ends soon, and its colours with it; what matters is why.
-    let _ = module.take_away(pid);
+    let _ = own.end();
     LaunchError::Program {
         program: program.to_owned(),
         source,

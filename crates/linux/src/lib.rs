@@ -1,7 +1,7 @@
 //! All that touches a live Linux.
 //!
-//! * [`Module`] is `/proc/piebald` with types: the files of the kernel module
-//!   (`docs/kernel.md`), each value checked on its way in and out;
+//! * [`Module`] is `/proc/piebald` and the colour sets in configfs with types: the files of the
+//!   kernel module (`docs/kernel.md`), each value checked on its way in and out;
 //! * [`load`] and [`unload`] put the module into the kernel and take it out;
 //!   [`build_module`] makes it for the kernel that runs;
 //! * [`become_program`] starts a program in colours of its own (the thesis's `rlaunch`,
@@ -21,14 +21,17 @@ mod compare;
 mod counters;
 mod error;
 mod firmware;
+mod group;
 mod launch;
 mod load;
 mod log;
 mod module;
 mod probe;
+mod sets;
 #[allow(unsafe_code)]
 mod sys;
 mod text;
+mod transient;
 
 pub use ask::{AskError, BitsError, MapBits, Share, Wanted, parse_mode};
 pub use build::{BuildError, build_module, checkout_above, headers_of};
@@ -38,10 +41,11 @@ pub use error::ModuleError;
 pub use firmware::memory_end;
 pub use launch::{LaunchError, become_program};
 pub use load::{LoadError, Parameters, load, unload};
-pub use module::{Counters, Module, Moved, Status, Task, Tasks};
+pub use module::{Counters, Module, Moved, Status};
 pub use probe::{
     Bench, BitRounds, BitVerdict, Candidate, Crowding, Effect, Facts, Hashed, Hypervisor, Measured,
     Memory, MemoryError, Outlook, Plan, Resctrl, Unmeasured, Verdict, bytes_of, candidates,
     effect_of, judge, last_level, level_two, measure, unsupported,
 };
-pub use sys::{hypervisor_name, release};
+pub use sets::Set;
+pub use sys::{hypervisor_name, mount_configfs, release};

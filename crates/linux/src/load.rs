@@ -5,6 +5,7 @@ use std::{
     fs::File,
     io,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use crate::{ask::MapBits, log::Log, sys};
@@ -59,12 +60,21 @@ pub fn load(path: &Path, parameters: &Parameters) -> Result<(), LoadError> {
         path: path.to_owned(),
         source,
     })?;
+    prepare();
     let log = Log::from_now(Path::new("/"));
     let loaded = sys::text(&parameters.text()).and_then(|text| sys::load_module(&file, &text));
     loaded.map_err(|error| LoadError::Load {
         path: path.to_owned(),
         why: with_log(meaning_of_load(&error), &log.of_module()),
     })
+}
+
+/// The module's directories are in configfs, which may be a module itself. Where that cannot be had,
+/// loading says so.
+fn prepare() {
+    if !Path::new("/sys/module/configfs").is_dir() && !Path::new("/sys/kernel/config").is_dir() {
+        let _ = Command::new("modprobe").arg("configfs").status();
+    }
 }
 
 /// Takes the module out. Colouring ends, and every process's memory is as without it.
@@ -78,7 +88,9 @@ pub fn unload() -> Result<(), LoadError> {
     };
     Err(LoadError::Unload(match error.raw_os_error() {
         Some(libc::ENOENT) => "the module is not loaded".to_owned(),
-        Some(libc::EAGAIN) => "somebody uses it: a file of /proc/piebald is open".to_owned(),
+        Some(libc::EAGAIN) => {
+            "somebody uses it: a color set is there, or a file of the module is open".to_owned()
+        }
         Some(libc::EPERM) => "not permitted; root with CAP_SYS_MODULE is needed".to_owned(),
         Some(libc::ENOSYS) => "this kernel has no modules that can be taken out".to_owned(),
         _ => error.to_string(),
@@ -88,6 +100,10 @@ pub fn unload() -> Result<(), LoadError> {
 fn meaning_of_load(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EPERM) => "not permitted; root with CAP_SYS_MODULE is needed".to_owned(),
+        Some(libc::ENOENT) => {
+            "the kernel lacks something that it needs; `modprobe configfs` loads what it has"
+                .to_owned()
+        }
         Some(libc::EEXIST) => "a module of this name is loaded already".to_owned(),
         Some(libc::ENOEXEC) => format!(
             "no module of the running kernel {}; `piebald load` without a file builds one",

@@ -1,4 +1,5 @@
-//! `/proc/piebald` with types. What the files mean is said in `docs/kernel.md`.
+//! `/proc/piebald` with types. What the files mean is said in `docs/kernel.md`. The sets beside it
+//! are in `sets`.
 
 use std::{
     fs::{self, OpenOptions},
@@ -6,12 +7,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use piebald_policy::contract::Mode;
 use piebald_units::ColorSet;
 
 use crate::{
-    ask::{MapBits, Wanted, mode_word},
+    ask::MapBits,
     error::ModuleError,
+    sets::Set,
     text::{self, Fault},
 };
 
@@ -19,27 +20,8 @@ use crate::{
 /// module can be unloaded at any time, which then is an error of the next call.
 #[derive(Clone, Debug)]
 pub struct Module {
+    root: PathBuf,
     dir: PathBuf,
-}
-
-/// A process with colours.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Task {
-    /// Its number.
-    pub pid: u32,
-    /// Its colours.
-    pub colors: ColorSet,
-    /// Whether they bind.
-    pub mode: Mode,
-}
-
-/// Who has which colours.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tasks {
-    /// Processes with colours of their own, by rising number.
-    pub tasks: Vec<Task>,
-    /// The colours that nobody owns, for everyone else.
-    pub others: ColorSet,
 }
 
 /// What the module counted; every number only rises while it is loaded.
@@ -77,8 +59,10 @@ pub struct Status {
     pub map: Option<MapBits>,
     /// Number of colours; 0 without a map.
     pub colors: u64,
-    /// Who has which.
-    pub tasks: Tasks,
+    /// The colour sets, by name.
+    pub sets: Vec<Set>,
+    /// The colours that no set has, for everyone else.
+    pub others: ColorSet,
     /// Free frames in the pool, by colour.
     pub free: Vec<u64>,
     /// Most frames that the pool keeps.
@@ -95,9 +79,17 @@ impl Module {
     pub fn attach(root: &Path) -> Result<Self, ModuleError> {
         let dir = root.join("proc/piebald");
         match dir.is_dir() {
-            true => Ok(Self { dir }),
+            true => Ok(Self {
+                root: root.to_owned(),
+                dir,
+            }),
             false => Err(ModuleError::NotLoaded { dir }),
         }
+    }
+
+    /// What the caller named as `/`.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
     }
 
     /// Is colouring on?
@@ -137,30 +129,6 @@ impl Module {
     /// Refused while colouring is on, or if the map has only one colour.
     pub fn set_map(&self, map: &MapBits) -> Result<(), ModuleError> {
         self.write("map", &map.as_lines())
-    }
-
-    /// Who has which colours.
-    ///
-    /// # Errors
-    /// The file cannot be read, or has a line that is none of a process.
-    pub fn tasks(&self) -> Result<Tasks, ModuleError> {
-        self.read("tasks", text::tasks)
-    }
-
-    /// Gives a process colours of its own, or other ones than it has.
-    ///
-    /// # Errors
-    /// Refused if there is no such process, or the colours are of others or do not exist.
-    pub fn give(&self, pid: u32, wanted: &Wanted, mode: Mode) -> Result<(), ModuleError> {
-        self.write("tasks", &format!("{pid} {wanted} {}", mode_word(mode)))
-    }
-
-    /// Takes a process's colours away.
-    ///
-    /// # Errors
-    /// Refused if there is no such process.
-    pub fn take_away(&self, pid: u32) -> Result<(), ModuleError> {
-        self.write("tasks", &format!("{pid} none"))
     }
 
     /// Moves the anonymous pages of a process to its colours, and waits until that is done.
@@ -218,7 +186,8 @@ impl Module {
             on: self.is_on()?,
             map: self.map()?,
             colors: self.read("colors", text::number)?,
-            tasks: self.tasks()?,
+            sets: self.sets()?,
+            others: self.read("others", text::colors)?,
             free: self.read("free", text::free)?,
             pool_max: self.read("pool_max", text::number)?,
             counters: self.counters()?,
@@ -230,26 +199,39 @@ impl Module {
         name: &str,
         parse: impl Fn(&str) -> Result<T, Fault>,
     ) -> Result<T, ModuleError> {
-        let path = self.dir.join(name);
-        let text = fs::read_to_string(&path).map_err(|e| self.failure(name, e))?;
+        self.read_at(&self.dir.join(name), parse)
+    }
+
+    pub(crate) fn read_at<T>(
+        &self,
+        path: &Path,
+        parse: impl Fn(&str) -> Result<T, Fault>,
+    ) -> Result<T, ModuleError> {
+        let text = fs::read_to_string(path).map_err(|e| self.failure(path, e))?;
         parse(&text).map_err(|fault| ModuleError::Content {
-            path,
+            path: path.to_owned(),
             line: fault.line,
             text: fault.text,
             allowed: fault.allowed,
         })
     }
 
-    /// One write for the whole value: the module takes each by itself.
     fn write(&self, name: &str, value: &str) -> Result<(), ModuleError> {
-        let path = self.dir.join(name);
-        let mut file = OpenOptions::new()
+        self.write_at(&self.dir.join(name), value)
+    }
+
+    /// One write for the whole value: the module takes each by itself.
+    pub(crate) fn write_at(&self, path: &Path, value: &str) -> Result<(), ModuleError> {
+        let mut open = OpenOptions::new();
+        let mut file = open
             .write(true)
+            .create(true)
             .truncate(true)
-            .open(&path)
-            .map_err(|e| self.failure(name, e))?;
+            .open(path)
+            .map_err(|e| self.failure(path, e))?;
         file.write_all(value.as_bytes()).map_err(|source| {
             let why = fs::read_to_string(self.dir.join("error")).unwrap_or_default();
+            let path = path.to_owned();
             match why.trim() {
                 "" => ModuleError::Io { path, source },
                 why => ModuleError::Refused {
@@ -262,8 +244,8 @@ impl Module {
     }
 
     /// Why a file was not opened.
-    fn failure(&self, name: &str, source: io::Error) -> ModuleError {
-        let path = self.dir.join(name);
+    fn failure(&self, path: &Path, source: io::Error) -> ModuleError {
+        let path = path.to_owned();
         match source.kind() {
             io::ErrorKind::PermissionDenied => ModuleError::NotPermitted { path },
             _ if !self.dir.is_dir() => ModuleError::NotLoaded {

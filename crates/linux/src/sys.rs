@@ -5,9 +5,10 @@ use std::{
     fs::File,
     io,
     os::{
-        fd::{AsRawFd, FromRawFd as _},
+        fd::{AsRawFd as _, FromRawFd as _, OwnedFd},
         unix::process::ExitStatusExt as _,
     },
+    path::Path,
     process::{Child, ExitStatus},
 };
 
@@ -188,6 +189,85 @@ pub(crate) fn wait_with_use(child: Child) -> io::Result<(ExitStatus, Use)> {
         largest_bytes: used.ru_maxrss.unsigned_abs().saturating_mul(1024),
     };
     Ok((ExitStatus::from_raw(status), used))
+}
+
+/// Runs `work` in a process that nobody waits for: not this one's child, in a session of its own, without
+/// its files. It begins when what is answered is dropped, or this process ends. `work` is told the
+/// process's number. To be called while this process has one thread.
+pub(crate) fn in_background(work: impl FnOnce(u32)) -> io::Result<OwnedFd> {
+    let mut ends = [0; 2];
+    // SAFETY: there is room for both ends.
+    done(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) }.into())?;
+    // SAFETY: both descriptors are new and nobody else's.
+    let [read, write] = ends.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+    // SAFETY: the process has one thread, so the child's memory is in order; it ends by _exit.
+    let child = unsafe { libc::fork() };
+    done(child.into())?;
+    if child > 0 {
+        let mut status = 0;
+        // SAFETY: the place is writable and lives through the call.
+        done(unsafe { libc::waitpid(child, &mut status, 0) }.into())?;
+        return Ok(write);
+    }
+    // SAFETY: plain calls without memory of this program, but for a byte that is there; whoever is not
+    // the last child ends at once. What is closed is not used any more.
+    unsafe {
+        libc::setsid();
+        if libc::fork() != 0 {
+            libc::_exit(0);
+        }
+        let gate = libc::fcntl(read.as_raw_fd(), libc::F_DUPFD, 3) as libc::c_uint;
+        libc::syscall(libc::SYS_close_range, 0, gate - 1, 0);
+        libc::syscall(libc::SYS_close_range, gate + 1, libc::c_uint::MAX, 0);
+        for _ in 0..3 {
+            libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+        }
+        let mut byte = 0u8;
+        libc::read(gate as i32, (&raw mut byte).cast(), 1);
+    }
+    work(std::process::id());
+    // SAFETY: it does not return, so nothing is closed twice.
+    unsafe { libc::_exit(0) }
+}
+
+/// Waits until a group's file `cgroup.events` says that nobody is in it, or is not there.
+pub(crate) fn wait_until_empty(events: &Path) -> io::Result<()> {
+    use std::io::{Read as _, Seek as _};
+
+    let mut file = File::open(events)?;
+    loop {
+        let mut text = String::new();
+        file.rewind()?;
+        file.read_to_string(&mut text)?;
+        if text.lines().any(|line| line == "populated 0") {
+            return Ok(());
+        }
+        let mut event = libc::pollfd {
+            fd: file.as_raw_fd(),
+            events: libc::POLLPRI,
+            revents: 0,
+        };
+        // SAFETY: the record is writable and lives through the call.
+        done(unsafe { libc::poll(&mut event, 1, -1) }.into())?;
+    }
+}
+
+/// Mounts configfs where it is looked for.
+///
+/// # Errors
+/// The kernel's.
+pub fn mount_configfs() -> io::Result<()> {
+    let (name, at) = (c"configfs", c"/sys/kernel/config");
+    // SAFETY: the texts end with 0 and live through the call; there is no data.
+    done(i64::from(unsafe {
+        libc::mount(
+            name.as_ptr(),
+            at.as_ptr(),
+            name.as_ptr(),
+            0,
+            std::ptr::null(),
+        )
+    }))
 }
 
 /// Writes all files to their disks.

@@ -1,11 +1,9 @@
 //! What the module's files say, as values. Pure; the caller reads the files.
 
+use piebald_policy::contract::Mode;
 use piebald_units::ColorSet;
 
-use crate::{
-    ask::parse_mode,
-    module::{Counters, Task, Tasks},
-};
+use crate::{ask::parse_mode, module::Counters};
 
 /// What is wrong with a text: the line, from 1, what is there, and what could be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,40 +61,18 @@ pub(crate) fn number(text: &str) -> Result<u64, Fault> {
     single(text, "a whole number", |line| line.parse().ok())
 }
 
-/// `PID COLORS MODE` for each process; the last line is `others`.
-pub(crate) fn tasks(text: &str) -> Result<Tasks, Fault> {
-    enum Line {
-        Task(Task),
-        Others(ColorSet),
-    }
-    let read = |line: &str| {
-        let mut words = line.split(' ');
-        let (who, colors, mode) = (words.next()?, words.next()?, words.next()?);
-        let mode = parse_mode(mode).filter(|_| words.next().is_none())?;
-        let colors = match colors {
-            // Before a map is set there are none.
-            "" => ColorSet::EMPTY,
-            set => set.parse().ok()?,
-        };
-        Some(match who {
-            "others" => Line::Others(colors),
-            pid => Line::Task(Task {
-                pid: pid.parse().ok()?,
-                colors,
-                mode,
-            }),
-        })
-    };
-    let mut tasks = Tasks::default();
-    for line in lines(text, "PID COLORS hard|hint, or others COLORS hint", read)? {
-        match line {
-            Line::Task(task) => tasks.tasks.push(task),
-            Line::Others(colors) => tasks.others = colors,
-        }
-    }
-    // The module lists them by hash.
-    tasks.tasks.sort_by_key(|task| task.pid);
-    Ok(tasks)
+/// Colours, or `none`.
+pub(crate) fn colors(text: &str) -> Result<ColorSet, Fault> {
+    single(text, "colors, as in 0-3,8, or none", |line| match line {
+        // Before a map is set there are none.
+        "" | "none" => Some(ColorSet::EMPTY),
+        set => set.parse().ok(),
+    })
+}
+
+/// `hard` or `hint`.
+pub(crate) fn mode(text: &str) -> Result<Mode, Fault> {
+    single(text, "hard or hint", parse_mode)
 }
 
 /// `COLOR FRAMES`, colours from 0 on without a gap.
@@ -128,39 +104,26 @@ pub(crate) fn counters(text: &str) -> Result<Counters, Fault> {
 
 #[cfg(test)]
 mod tests {
-    use piebald_policy::contract::Mode;
-
     use super::*;
 
     #[test]
-    fn tasks_are_listed_by_number() {
-        let text = "77 0-3 hard\n12 8,10 hint\nothers 4-7,9,11-15 hint\n";
-        let read = tasks(text).unwrap();
-        let shown: Vec<_> = read
-            .tasks
-            .iter()
-            .map(|t| (t.pid, t.colors.to_string(), t.mode))
-            .collect();
-        let expected = [
-            (12, "8,10".to_owned(), Mode::Hint),
-            (77, "0-3".to_owned(), Mode::Hard),
-        ];
-        assert_eq!(shown, expected);
-        assert_eq!(read.others.to_string(), "4-7,9,11-15");
-        assert!(tasks("others  hint\n").unwrap().others.is_empty());
+    fn colors_and_modes_are_single_words() {
+        assert_eq!(colors("0-3,8\n").map(|c| c.to_string()), Ok("0-3,8".into()));
+        for text in ["none\n", "\n"] {
+            assert!(colors(text).unwrap().is_empty(), "{text:?}");
+        }
+        for text in ["3-0\n", "0\n1\n", "red\n", ""] {
+            assert_eq!(colors(text).map_err(|f| f.line), Err(1), "{text:?}");
+        }
+        assert_eq!(
+            (mode("hard\n"), mode("hint")),
+            (Ok(Mode::Hard), Ok(Mode::Hint))
+        );
+        assert!(mode("soft\n").is_err() && mode("").is_err());
     }
 
     #[test]
     fn a_wrong_line_is_named() {
-        for (text, line) in [
-            ("1 0-3 soft\n", 1),
-            ("others 0 hint\n1 0\n", 2),
-            ("1 0-3 hint more\n", 1),
-            ("x 0 hint\n", 1),
-            ("1 3-0 hint\n", 1),
-        ] {
-            assert_eq!(tasks(text).map_err(|f| f.line), Err(line), "{text}");
-        }
         assert_eq!(free("0 5\n2 5\n").map_err(|f| f.line), Err(2));
         assert_eq!(free("0 5\n1 7\n"), Ok(vec![5, 7]));
         assert_eq!(counters("a 1\nb\n").map_err(|f| f.line), Err(2));

@@ -23,8 +23,8 @@ const CORPUS: &[&str] = &[
     "1\n",
     "12\n13\n14\n15 19\n",
     "B 14 18\nC 16\n",
-    "812 0-3 hard\nothers 4-15 hint\n",
-    "others none hint\n",
+    "hard\n",
+    "/user.slice/web\n/a (deleted)\n",
     "0 10\n1 20\n",
     "anon_pages 7\nrecolored 5\n",
     "00100000-1fffffff : System RAM\n",
@@ -99,32 +99,32 @@ fn fuzz_files_of_the_kernel_are_read_or_refused() {
     let dir = root.path().join("proc/piebald");
     fs::create_dir_all(&dir).expect("made");
     let names = [
-        "on", "map", "colors", "tasks", "free", "pool_max", "counters", "check",
+        "on", "map", "colors", "others", "free", "pool_max", "counters", "check",
     ];
+    let set = root.path().join("sys/kernel/config/piebald/web");
+    fs::create_dir_all(&set).expect("made");
     let mut rng = StdRng::seed_from_u64(2);
     let mut read = 0;
     let module = Module::attach(root.path()).expect("a tree");
     for _ in 0..cases().div_ceil(100) {
         // One file is changed, the others are right.
-        let right = [
-            "1",
-            "12\n13",
-            "4",
-            "others 0-3 hint",
-            "0 1",
-            "1024",
-            "a 1",
-            "ok",
-        ];
+        let right = ["1", "12\n13", "4", "0-3", "0 1", "1024", "a 1", "ok"];
         for (name, text) in names.iter().zip(right) {
             fs::write(dir.join(name), text).expect("written");
         }
-        let changed = names[rng.random_range(0..names.len())];
-        fs::write(dir.join(changed), input(&mut rng)).expect("written");
+        for (name, text) in [("colors", "0-1"), ("mode", "hard"), ("groups", "/web")] {
+            fs::write(set.join(name), text).expect("written");
+        }
+        let of_set = ["colors", "mode", "groups"];
+        let changed = match rng.random_range(0..2) {
+            0 => dir.join(names[rng.random_range(0..names.len())]),
+            _ => set.join(of_set[rng.random_range(0..of_set.len())]),
+        };
+        fs::write(changed, input(&mut rng)).expect("written");
         let _ = module.check();
         match module.status() {
             Ok(_) => read += 1,
-            Err(error) => assert!(error.to_string().contains("proc/piebald/"), "{error}"),
+            Err(error) => assert!(error.to_string().contains("piebald/"), "{error}"),
         }
         let text = input(&mut rng);
         let _ = Facts::read(&text, None, &|_| Some(text.clone()));

@@ -15,7 +15,7 @@ fn tree() -> tempfile::TempDir {
         ("on", "1\n"),
         ("map", "12\n13\n14\n15 19\n"),
         ("colors", "16\n"),
-        ("tasks", "812 0-3 hard\nothers 4-15 hint\n"),
+        ("others", "4-15\n"),
         ("free", &free),
         ("pool_max", "16384\n"),
         (
@@ -28,7 +28,33 @@ fn tree() -> tempfile::TempDir {
     ] {
         fs::write(dir.join(name), text).unwrap();
     }
+    make_set(&root, "web", "0-3", "hard", "/web\n");
+    for (dir, file, text) in [
+        ("proc/self", "mounts", "cgroup2 /cg cgroup2 rw 0 0\n"),
+        ("proc/77", "cgroup", "0::/user/shell\n"),
+        ("proc/self", "cgroup", "0::/user/test\n"),
+        ("cg/user", "cgroup.subtree_control", "memory\n"),
+        ("cg/user/test", "cgroup.procs", ""),
+    ] {
+        let dir = root.path().join(dir);
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join(file), text).unwrap();
+    }
     root
+}
+
+/// A set as the module shows it.
+fn make_set(root: &tempfile::TempDir, name: &str, colors: &str, mode: &str, groups: &str) {
+    let dir = root.path().join("sys/kernel/config/piebald").join(name);
+    fs::create_dir_all(&dir).unwrap();
+    for (file, text) in [("colors", colors), ("mode", mode), ("groups", groups)] {
+        fs::write(dir.join(file), text).unwrap();
+    }
+}
+
+fn set_holds(root: &tempfile::TempDir, set: &str, name: &str) -> String {
+    let dir = root.path().join("sys/kernel/config/piebald");
+    fs::read_to_string(dir.join(set).join(name)).unwrap()
 }
 
 fn file(root: &tempfile::TempDir, name: &str) -> std::path::PathBuf {
@@ -65,10 +91,11 @@ fn the_status_is_what_the_files_say() {
     assert!(status.on);
     assert_eq!((status.colors, status.pool_max), (16, 16384));
     assert_eq!(status.map.unwrap().to_string(), "12,13,14,15^19");
-    assert_eq!(status.tasks.others.to_string(), "4-15");
-    let task = &status.tasks.tasks[0];
-    assert_eq!((task.pid, task.mode), (812, Mode::Hard));
-    assert_eq!(task.colors.to_string(), "0-3");
+    assert_eq!(status.others.to_string(), "4-15");
+    let set = &status.sets[0];
+    assert_eq!((set.name.as_str(), set.mode), ("web", Mode::Hard));
+    assert_eq!(set.colors.to_string(), "0-3");
+    assert_eq!(set.groups, ["/web"]);
     assert_eq!((status.free.len(), status.free[15]), (16, 115));
     assert_eq!(status.counters.get("anon_pages"), Some(7));
     assert_eq!(status.counters.get("no_such"), None);
@@ -78,14 +105,6 @@ fn the_status_is_what_the_files_say() {
 fn writes_have_the_form_that_the_module_reads() {
     let root = tree();
     let module = Module::attach(root.path()).unwrap();
-    let colors = Wanted::colors("0-3,8").unwrap();
-    module.give(77, &colors, Mode::Hard).unwrap();
-    assert_eq!(holds(&root, "tasks"), "77 0-3,8 hard");
-    let share = Wanted::Share("12.5%".parse::<Share>().unwrap());
-    module.give(77, &share, Mode::Hint).unwrap();
-    assert_eq!(holds(&root, "tasks"), "77 12.5% hint");
-    module.take_away(77).unwrap();
-    assert_eq!(holds(&root, "tasks"), "77 none");
     module.switch(false).unwrap();
     assert_eq!(holds(&root, "on"), "0");
     module.set_map(&"15-16,17^20".parse().unwrap()).unwrap();
@@ -105,18 +124,80 @@ fn writes_have_the_form_that_the_module_reads() {
 }
 
 #[test]
+fn a_running_process_gets_a_group_with_a_set_beside_its_own() {
+    let root = tree();
+    let module = Module::attach(root.path()).unwrap();
+    let colors = Wanted::colors("0-3,8").unwrap();
+    module.give(77, &colors, Mode::Hard).unwrap();
+    let set = "piebald-run-77";
+    let found = ["colors", "mode", "attach"].map(|file| set_holds(&root, set, file));
+    assert_eq!(found, ["0-3,8", "hard", "/user/piebald-run-77"]);
+    let procs = root.path().join("cg/user/piebald-run-77/cgroup.procs");
+    assert_eq!(fs::read_to_string(procs).unwrap(), "77");
+}
+
+#[test]
+fn a_group_with_a_set_keeps_it_and_it_changes() {
+    let root = tree();
+    let module = Module::attach(root.path()).unwrap();
+    fs::write(root.path().join("proc/77/cgroup"), "0::/web\n").unwrap();
+    let share = Wanted::Share("12.5%".parse::<Share>().unwrap());
+    module.give(77, &share, Mode::Hint).unwrap();
+    assert_eq!(
+        ["colors", "mode"].map(|file| set_holds(&root, "web", file)),
+        ["12.5%", "hint"]
+    );
+    // The module prints colours, whatever was asked for.
+    make_set(&root, "web", "4-5", "hint", "/web\n");
+    module.take_away(77).unwrap();
+    assert_eq!(set_holds(&root, "web", "colors"), "none");
+}
+
+#[test]
+fn who_has_no_colors_cannot_lose_them() {
+    let root = tree();
+    let module = Module::attach(root.path()).unwrap();
+    let error = module.take_away(77).expect_err("no set").to_string();
+    assert!(
+        error.contains("/user/shell") && error.contains("no colors of its own"),
+        "{error}"
+    );
+    let error = module.take_away(78).expect_err("no process").to_string();
+    assert!(error.contains("no process 78"), "{error}");
+}
+
+#[test]
+fn sets_that_nobody_looked_after_end_with_the_next_program() {
+    let root = tree();
+    let module = Module::attach(root.path()).unwrap();
+    make_set(&root, "piebald-run-5", "9", "hint", "");
+    make_set(&root, "kept", "10", "hint", "");
+    module
+        .give(77, &Wanted::colors("8").unwrap(), Mode::Hint)
+        .unwrap();
+    assert_eq!(set_holds(&root, "piebald-run-5", "colors"), "none");
+    assert_eq!(set_holds(&root, "kept", "colors"), "10");
+}
+
+#[test]
 fn a_refused_write_tells_file_value_and_reason() {
     let root = tree();
     let module = Module::attach(root.path()).unwrap();
-    refuse(&root, "tasks", "colors 0-3 belong to process 812\n");
-    let wanted = Wanted::colors("0-3").unwrap();
-    let error = module.give(77, &wanted, Mode::Hint).expect_err("refused");
-    let ModuleError::Refused { path, value, why } = &error else {
+    let why = "while coloring is on";
+    refuse(&root, "map", why);
+    let error = module
+        .set_map(&"12-13".parse().unwrap())
+        .expect_err("refused");
+    let ModuleError::Refused {
+        path,
+        value,
+        why: said,
+    } = &error
+    else {
         panic!("{error}");
     };
-    assert!(path.ends_with("proc/piebald/tasks"));
-    assert_eq!(value, "77 0-3 hint");
-    assert_eq!(why, "colors 0-3 belong to process 812");
+    assert!(path.ends_with("proc/piebald/map"));
+    assert_eq!((value.as_str(), said.as_str()), ("12; 13", why));
 }
 
 #[test]
@@ -143,13 +224,10 @@ fn a_module_that_goes_away_is_said_to_be_gone() {
 #[test]
 fn files_of_another_version_are_named_with_their_line() {
     let root = tree();
-    fs::write(file(&root, "tasks"), "812 0-3 hard\nothers everything\n").unwrap();
+    fs::write(file(&root, "free"), "0 5\nall\n").unwrap();
     let error = Module::attach(root.path()).unwrap().status();
     let text = error.expect_err("a wrong line").to_string();
-    assert!(
-        text.contains("proc/piebald/tasks:2: \"others everything\""),
-        "{text}"
-    );
+    assert!(text.contains("proc/piebald/free:2: \"all\""), "{text}");
     fs::write(file(&root, "check"), "color 3: 5 listed, 6 counted\n").unwrap();
     let said = Module::attach(root.path()).unwrap().check().unwrap();
     assert_eq!(said.as_deref(), Some("color 3: 5 listed, 6 counted"));
@@ -164,7 +242,7 @@ fn before_a_map_is_set_there_are_no_colors() {
         ("map", ""),
         ("colors", "0\n"),
         ("free", ""),
-        ("tasks", "others none hint\n"),
+        ("others", "none\n"),
     ] {
         fs::write(file(&root, name), text).unwrap();
     }

@@ -5,11 +5,11 @@
 
 use core::{ptr, slice};
 
-use piebald_policy::{color_map::ColorMap, contract::AllocError, rainbow::Partition};
+use piebald_policy::{color_map::ColorMap, contract::AllocError, rainbow::{Partition, Refusal}};
 use piebald_units::{Color, Order, Pfn};
 
 use crate::{
-    host::{Counters, Given, Host, Needs, Reach, Seat},
+    host::{Counters, Fault, Given, Host, Needs, Reach, Seat},
     lent::Lending,
     line::Line,
 };
@@ -51,6 +51,17 @@ pub(crate) const EINVAL: i32 = -22;
 pub(crate) const EAGAIN: i32 = -11;
 /// The pool is empty.
 pub(crate) const ENOMEM: i32 = -12;
+
+/// Too few colours are left, or no place for a set.
+const ENOSPC: i32 = -28;
+
+/// What a fault is as a number of the kernel's.
+const fn number_of(fault: &Fault) -> i32 {
+    match fault {
+        Fault::Refused(Refusal::TooMany { .. } | Refusal::NoSlot { .. }) => ENOSPC,
+        _ => EINVAL,
+    }
+}
 
 /// Bytes of a core.
 #[unsafe(no_mangle)]
@@ -294,7 +305,7 @@ pub unsafe extern "C" fn pb_seat_clear(seat: *mut Seat) {
     unsafe { seat.write(Seat::default()) };
 }
 
-/// Gives a process colours. Answers 0, or less and a reason in `why`.
+/// Gives a set colours, or others than it has. Answers 0, or less and a reason in `why`.
 ///
 /// # Safety
 /// See the module.
@@ -320,35 +331,12 @@ pub unsafe extern "C" fn pb_core_reserve(
         Ok(()) => 0,
         Err(fault) => {
             why.say(&fault);
-            EINVAL
+            number_of(&fault)
         }
     }
 }
 
-/// Writes a seat for a child, which stands where its parent stands. Answers 0, or less if the
-/// parent has no colours.
-///
-/// # Safety
-/// See the module.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pb_core_inherit(
-    core: *mut Core,
-    parent: *const Seat,
-    child: *mut Seat,
-) -> i32 {
-    // SAFETY: the caller's promise.
-    let (host, parent) = unsafe { (host(core), &*parent) };
-    match host.inherit(parent) {
-        Ok(seat) => {
-            // SAFETY: the caller's promise.
-            unsafe { child.write(seat) };
-            0
-        }
-        Err(_) => EINVAL,
-    }
-}
-
-/// Lets a process out of its set, if it is in one.
+/// Ends a colour set, if it is one.
 ///
 /// # Safety
 /// See the module.
@@ -499,6 +487,40 @@ pub unsafe extern "C" fn pb_core_free(core: *mut Core) -> u64 {
 pub unsafe extern "C" fn pb_core_counters(core: *mut Core, out: *mut Counters) {
     // SAFETY: the caller's promise.
     unsafe { out.write(host(core).counters()) };
+}
+
+/// Do two sets have a colour in common?
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_overlap(
+    core: *mut Core,
+    one: *const Seat,
+    other: *const Seat,
+) -> bool {
+    // SAFETY: the caller's promise.
+    let (host, one, other) = unsafe { (host(core), &*one, &*other) };
+    host.overlap(one, other)
+}
+
+/// Writes 1 for each of `len` frames from `first` on that has a colour of the set, else 0.
+///
+/// # Safety
+/// See the module; `out` has `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_mark(
+    core: *mut Core,
+    seat: *const Seat,
+    first: u64,
+    out: *mut u8,
+    len: usize,
+) {
+    // SAFETY: the caller's promise.
+    let (host, seat, out) = unsafe { (host(core), &*seat, slice::from_raw_parts_mut(out, len)) };
+    for (pfn, mark) in (first..).zip(out) {
+        *mark = u8::from(host.owns(seat, Pfn(pfn)));
+    }
 }
 
 /// Does the process have colours, and the frame none of them?

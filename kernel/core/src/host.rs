@@ -9,7 +9,7 @@ use piebald_policy::{
     buddy::{Buddy, List, NewError, RangeError, Sizes},
     color_map::ColorMap,
     contract::{AllocError, Asker, Cause, FrameRequest, Mode, Purpose},
-    rainbow::{self, Config, Gone, Partition, PartitionId, Refusal, Registry, Turn},
+    rainbow::{self, Config, Gone, Partition, PartitionId, Refusal, Registry, Sharing, Turn},
     srm,
 };
 use piebald_units::{Color, CoreId, MAX_COLORS, Order, ParseError, Pfn, TaskId};
@@ -34,7 +34,7 @@ pub enum Reach {
     Any,
 }
 
-/// Where a process stands: its partition, and its round through the colours. Inherited.
+/// A colour set: its partition, and where the round through its colours stands.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seat {
     partition: Option<PartitionId>,
@@ -83,14 +83,10 @@ pub struct Counters {
     pub merges: u64,
     /// Colour sets reserved.
     pub reserved: u64,
-    /// Colour sets whose last process ended.
+    /// Colour sets that ended.
     pub freed: u64,
     /// Colour sets that changed.
     pub resized: u64,
-    /// Processes that inherited a colour set.
-    pub joined: u64,
-    /// Processes that left one.
-    pub left: u64,
     /// Requests for colours that were refused.
     pub refused: u64,
 }
@@ -106,8 +102,6 @@ pub enum Fault {
     Share,
     /// The registry refused.
     Refused(Refusal),
-    /// The process has no colours.
-    NotColored,
     /// The map does not fit the memory that was lent.
     Sizes(NewError),
     /// The map has one colour only.
@@ -141,7 +135,6 @@ impl fmt::Display for Fault {
             Self::Colors(error) => error.fmt(f),
             Self::Share => f.write_str("no share; allowed: 0.01% to 100%"),
             Self::Refused(refusal) => refusal.fmt(f),
-            Self::NotColored => f.write_str("the process has no colors"),
             Self::Sizes(error) => error.fmt(f),
             Self::OneColor => f.write_str("the map has 1 color; allowed: 2 or more"),
             Self::Unreachable { colors, there } => write!(
@@ -166,10 +159,11 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The choices of the thesis, but the last colour stays unreserved, so that everyone else
-/// always has one and nobody's isolation is undone.
+/// The choices of the thesis, but sets may overlap, and the last colour stays unreserved, so that
+/// everyone else always has one and nobody's isolation is undone.
 const CONFIG: Config = Config {
     keep_unreserved: 1,
+    sharing: Sharing::Shared,
     ..Config::PAPER
 };
 
@@ -499,8 +493,7 @@ impl Host {
         }
     }
 
-    /// Gives a process the colours that a text names, or changes those of the set that it is
-    /// in, for all processes in it.
+    /// Gives a set the colours that a text names, or changes those that it has.
     ///
     /// # Errors
     /// What is wrong with the text, or why the registry refuses.
@@ -526,17 +519,7 @@ impl Host {
         }
     }
 
-    /// Lets a child into its parent's set. Answers where it stands.
-    ///
-    /// # Errors
-    /// If the set is gone.
-    pub fn inherit(&mut self, parent: &Seat) -> Result<Seat, Fault> {
-        let id = parent.partition.ok_or(Fault::NotColored)?;
-        self.registry.attach(id).map_err(|_| Fault::NotColored)?;
-        Ok(*parent)
-    }
-
-    /// Lets a process out of its set.
+    /// Ends a set.
     pub fn leave(&mut self, seat: &mut Seat) {
         if let Some(id) = seat.partition.take() {
             // A set that is gone already has nobody to let out.
@@ -555,6 +538,20 @@ impl Host {
     pub fn is_misplaced(&self, seat: &Seat, frame: Pfn) -> bool {
         let color = self.map().color(frame);
         self.colors_of(seat).is_some_and(|own| !own.contains(color))
+    }
+
+    /// Do two sets have a colour in common?
+    pub fn overlap(&self, one: &Seat, other: &Seat) -> bool {
+        let (Some(one), Some(other)) = (self.colors_of(one), self.colors_of(other)) else {
+            return false;
+        };
+        (0..MAX_COLORS / 64).any(|word| one.word(word) & other.word(word) != 0)
+    }
+
+    /// Is the colour of a frame one of the set's?
+    pub fn owns(&self, seat: &Seat, frame: Pfn) -> bool {
+        let color = self.map().color(frame);
+        self.colors_of(seat).is_some_and(|own| own.contains(color))
     }
 
     /// The colour of a frame, and whether a process may have it; `None` is a process without
@@ -611,8 +608,6 @@ impl Host {
             reserved: before.reserved.wrapping_add(sets.reserved),
             freed: before.freed.wrapping_add(sets.freed),
             resized: before.resized.wrapping_add(sets.resized),
-            joined: before.joined.wrapping_add(sets.joined),
-            left: before.left.wrapping_add(sets.left),
             refused: before.refused.wrapping_add(sets.refused),
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! All decisions are `piebald-policy`'s: which frame of which colour (`buddy`), which
 //! colours belong to whom (`rainbow`), which colour a file's blocks have (`srm`). This crate lends it the kernel's memory and gives it C
-//! names; `core.h` is the C side of every function in [`entry`] and [`zone_entry`].
+//! names; `core.h` is the C side of every function in [`entry`], [`zone_entry`] and [`btf_entry`]. The
+//! last is no policy: it reads what a kernel says of its own functions.
 //!
 //! # Memory and locking
 //!
@@ -17,6 +18,10 @@
 #![cfg_attr(target_os = "none", no_std)]
 
 mod ask;
+mod btf;
+pub mod btf_entry;
+#[cfg(test)]
+mod btf_tests;
 pub mod entry;
 mod host;
 mod lent;

@@ -281,37 +281,59 @@ fn who_waits_for_its_turn_does_not_get_what_others_left() {
 }
 
 #[test]
-fn children_share_the_colors_until_the_last_leaves() {
+fn a_set_ends_once_and_gives_its_colors_back() {
     let module = Module::colored(8192);
-    let mut parent = Seat::default();
-    let mut child = Seat::default();
-    module.reserve(&mut parent, "25%").unwrap();
-    assert_eq!(module.colors_of(Some(&parent)), "0-3");
+    let mut seat = Seat::default();
+    module.reserve(&mut seat, "25%").unwrap();
+    assert_eq!(module.colors_of(Some(&seat)), "0-3");
     assert_eq!(module.colors_of(None), "4-15");
-    // SAFETY: the core is set up, both seats are valid.
+    module.reserve(&mut seat, "6-7").unwrap();
+    assert_eq!(module.colors_of(Some(&seat)), "6-7");
+    // SAFETY: the core is set up, the seat is valid.
     unsafe {
-        assert_eq!(entry::pb_core_inherit(module.core, &parent, &mut child), 0);
-        entry::pb_core_leave(module.core, &mut parent);
-        assert_eq!(module.colors_of(Some(&child)), "0-3");
-        entry::pb_core_leave(module.core, &mut child);
-        entry::pb_core_leave(module.core, &mut child);
+        entry::pb_core_leave(module.core, &mut seat);
+        entry::pb_core_leave(module.core, &mut seat);
     }
     assert_eq!(module.colors_of(None), "0-15");
-    assert_eq!(module.colors_of(Some(&child)), "none");
-    let counters = module.counters();
-    assert_eq!((counters.joined, counters.left, counters.freed), (1, 2, 1));
+    assert_eq!(module.colors_of(Some(&seat)), "none");
+    assert_eq!(module.counters().freed, 1);
 }
 
 #[test]
-fn a_set_changes_for_everyone_in_it() {
+fn sets_may_share_a_color_and_both_get_its_frames() {
     let module = Module::colored(8192);
     let (mut one, mut other) = (Seat::default(), Seat::default());
     module.reserve(&mut one, "0-3").unwrap();
-    // SAFETY: the core is set up, both seats are valid.
-    let status = unsafe { entry::pb_core_inherit(module.core, &one, &mut other) };
-    assert_eq!(status, 0);
-    module.reserve(&mut other, "6-7").unwrap();
-    assert_eq!(module.colors_of(Some(&one)), "6-7");
+    module.reserve(&mut other, "3-4").unwrap();
+    assert_eq!(module.colors_of(None), "5-15");
+    assert_eq!(module.add(512, 5), 0); // two frames of each colour
+    let mut colors = |seat: &mut Seat, n: u32| -> Vec<u32> {
+        (0..n)
+            .map(|_| module.take(Some(seat), false).unwrap().color)
+            .collect()
+    };
+    assert_eq!(colors(&mut other, 3), [3, 4, 3]);
+    assert_eq!(colors(&mut one, 3), [0, 1, 2]);
+    // SAFETY: the core is set up, the seat is valid.
+    unsafe { entry::pb_core_leave(module.core, &mut one) };
+    assert_eq!(module.colors_of(None), "0-2,5-15");
+    module.check();
+}
+
+#[test]
+fn frames_are_marked_by_the_colors_of_a_set() {
+    let module = Module::colored(8192);
+    let mut seat = Seat::default();
+    let mut marks = [9u8; 20];
+    // SAFETY: the core is set up, the array has the length beside it.
+    let mut mark = |seat: &Seat| unsafe {
+        entry::pb_core_mark(module.core, seat, 14, marks.as_mut_ptr(), marks.len());
+        let set = (14u64..).zip(marks).filter(|(_, mark)| *mark != 0);
+        set.map(|(pfn, _)| pfn).collect::<Vec<_>>()
+    };
+    assert!(mark(&seat).is_empty());
+    module.reserve(&mut seat, "1,15").unwrap();
+    assert_eq!(mark(&seat), [15, 17, 31, 33]);
 }
 
 #[test]
@@ -337,7 +359,6 @@ fn bad_requests_are_refused_in_words_and_change_nothing() {
         ("16", "15"),
         ("0%", "0.01 %"),
         ("101%", "100 %"),
-        ("0-2", "belongs to"),
         ("x", ""),
         ("12.345%", "share"),
         ("none", "0 colors"),
@@ -564,7 +585,7 @@ fn sets_have_numbers_and_changes_of_them_are_seen() {
     let set_of = |seat: &Seat| unsafe { entry::pb_core_set_of(module.core, seat) };
     // SAFETY: the core is set up.
     let version = || unsafe { entry::pb_core_version(module.core) };
-    let (mut one, mut other, mut child) = (Seat::default(), Seat::default(), Seat::default());
+    let (mut one, mut other) = (Seat::default(), Seat::default());
     assert_eq!(set_of(&one), 0);
     let at_first = version();
     module.reserve(&mut one, "0-3").unwrap();
@@ -572,22 +593,11 @@ fn sets_have_numbers_and_changes_of_them_are_seen() {
     let reserved = version();
     assert_ne!(at_first, reserved);
     assert!(set_of(&one) != 0 && set_of(&other) != 0 && set_of(&one) != set_of(&other));
-    // SAFETY: the core is set up, the seats are valid.
-    unsafe { assert_eq!(entry::pb_core_inherit(module.core, &one, &mut child), 0) };
-    assert_eq!(
-        (version(), set_of(&child)),
-        (reserved, set_of(&one)),
-        "a fork changes no set"
-    );
-    module.reserve(&mut child, "0-2").unwrap();
+    module.reserve(&mut one, "0-2").unwrap();
     let resized = version();
     assert_ne!(reserved, resized);
     // SAFETY: as above.
-    unsafe {
-        entry::pb_core_leave(module.core, &mut one);
-        assert_eq!(version(), resized);
-        entry::pb_core_leave(module.core, &mut child);
-    }
+    unsafe { entry::pb_core_leave(module.core, &mut one) };
     assert_ne!(version(), resized, "the set is gone");
 }
 
@@ -631,11 +641,6 @@ fn random_operations_keep_the_books() {
                 let first = draw(15);
                 let ask = format!("{first}-{}", first + draw(3).min(15 - first));
                 if module.reserve(&mut seat, &ask).is_ok() {
-                    seats.push(seat);
-                } else if let Some(parent) = seats.last().copied() {
-                    // SAFETY: as above.
-                    let status = unsafe { entry::pb_core_inherit(module.core, &parent, &mut seat) };
-                    assert_eq!(status, 0);
                     seats.push(seat);
                 }
             }

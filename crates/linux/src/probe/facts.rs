@@ -111,6 +111,10 @@ pub fn unsupported(release: &str, read: &dyn Fn(&str) -> Option<String>) -> Vec<
     if !release.starts_with(SERIES) {
         why.push(format!("kernel {release}; the module knows {SERIES}*"));
     }
+    // Only such kernels have the file.
+    if read("sys/kernel/realtime").is_some_and(|text| text.trim() == "1") {
+        why.push("a real-time kernel (PREEMPT_RT)".to_owned());
+    }
     if !cfg!(target_arch = "x86_64") {
         why.push("the module knows x86-64 alone".to_owned());
     }
@@ -174,6 +178,7 @@ mod tests {
     fn what_the_module_refuses_is_told_before_it_is_loaded() {
         let files = [
             ("sys/devices/system/node/online", "0-1\n"),
+            ("sys/kernel/realtime", "1\n"),
             (
                 "sys/kernel/security/lockdown",
                 "none [integrity] confidentiality\n",
@@ -183,6 +188,7 @@ mod tests {
         for part in [
             "6.1.0-40-amd64",
             "6.12.*",
+            "PREEMPT_RT",
             "nodes 0-1",
             "lockdown (integrity)",
         ] {

@@ -32,6 +32,17 @@ pub enum Rounding {
     Nearest,
 }
 
+/// Whether partitions may have colours in common.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Sharing {
+    /// A colour belongs to one partition (section 4.4.1).
+    #[default]
+    Exclusive,
+    /// Named colours may belong to several partitions. Colours that are asked for by number or
+    /// share are still such that nobody has.
+    Shared,
+}
+
 /// Who may use every colour while none is unreserved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WhenFull {
@@ -99,6 +110,9 @@ pub struct Config {
     /// 0 up to one less than the number of colours. Listing 5.3 line 17 keeps
     /// none back; default 0.
     pub keep_unreserved: u32,
+    /// Whether partitions may overlap. Section 4.4.1 gives a colour one owner; default
+    /// [`Sharing::Exclusive`].
+    pub sharing: Sharing,
     /// How binding a coloured task's own colours are. Section 4.4.1: it has no
     /// other memory, and swaps or fails; default [`Mode::Hard`].
     pub own_mode: Mode,
@@ -124,6 +138,7 @@ impl Config {
         rounding: Rounding::Up,
         when_full: WhenFull::Everyone,
         keep_unreserved: 0,
+        sharing: Sharing::Exclusive,
         own_mode: Mode::Hard,
         unreserved_mode: Mode::Hard,
         large_blocks: LargeBlocks::AllColors,

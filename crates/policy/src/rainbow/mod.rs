@@ -47,7 +47,8 @@
 //!   colours changes nothing and readers need not exclude one another. Each task
 //!   still goes evenly round. A host that wants one turn per partition keeps one.
 //! * Colours are asked for by number, share or name; the thesis has numbers only.
-//! * Partitions can have names and can be joined and resized.
+//! * Partitions can have names and can be joined and resized, and overlap where the host wants it
+//!   ([`Sharing`]).
 //! * Neighbours are neighbouring numbers. These share blocks if the colour map names
 //!   frame bits in rising order, as every map from a machine's geometry does for
 //!   plain colouring.
@@ -56,8 +57,7 @@
 //!
 //! `allowed`, `prepare`, `attach` and a [`Turn`] take a few steps, whatever the
 //! number of colours and partitions. `reserve`, `resize` and the last `release`
-//! visit each colour at most six times and each slot at most three times, for named
-//! colours with 64 words of each. `find` visits each slot, `validate` compares all
+//! visit each colour at most six times and each slot at most four times, with 64 words of each. `find` visits each slot, `validate` compares all
 //! pairs. A [`Plan`] says its own. No call allocates, recurses or waits.
 //!
 //! Memory: 584 B per slot, and about 700 B for the registry.
@@ -80,14 +80,16 @@ mod validate;
 use piebald_units::{ColorSet, MAX_COLORS};
 
 pub use allow::{Allowed, Turn};
-pub use config::{Balance, Config, ConfigError, Fit, LargeBlocks, Rounding, Turns, WhenFull};
+pub use config::{
+    Balance, Config, ConfigError, Fit, LargeBlocks, Rounding, Sharing, Turns, WhenFull,
+};
 pub use error::{Broken, Gone, JoinError, Refusal};
 pub use name::{MAX_NAME, Name, NameError};
 pub use partition::{Ask, Counters, Left, Partition, PartitionId, Reservation, Resized};
 pub use recolor::{Estimate, Move, Owner, Plan, PlanError, Step};
 
 use partition::count;
-use search::{first_shared, replace, word_of};
+use search::{first_shared, nr_shared, replace, word_of};
 
 /// Most partitions: each has a colour.
 pub const MAX_PARTITIONS: usize = MAX_COLORS;
@@ -259,10 +261,12 @@ impl<P: AsRef<[Partition]> + AsMut<[Partition]>> Registry<P> {
             return Err(Refusal::NoTasks);
         }
         let n = self.wanted(&r.ask)?;
+        let mut takes = n;
         if let Ask::Exactly(set) = r.ask {
             self.check_free(set, None)?;
+            takes = nr_shared(set, &self.unreserved);
         }
-        self.check_left(n, self.left())?;
+        self.check_left(takes, self.left())?;
         if let Some(id) = r.name.and_then(|name| self.find(name.as_str())) {
             return Err(Refusal::NameTaken(id));
         }
@@ -289,7 +293,7 @@ impl<P: AsRef<[Partition]> + AsMut<[Partition]>> Registry<P> {
             (p.nr_colors, p.tasks, p.name) = (n, r.tasks, r.name);
             (p.stamp, p.changed) = (stamp, stamp);
         }
-        self.nr_unreserved = self.nr_unreserved.saturating_sub(n);
+        self.recount_unreserved();
         self.unreserved_changed = stamp;
         self.used = self.used.saturating_add(1);
         count(&mut self.counters.reserved, 1);
@@ -345,8 +349,29 @@ impl<P: AsRef<[Partition]> + AsMut<[Partition]>> Registry<P> {
         }
     }
 
-    /// Refuses a set with a colour of another partition than `own`.
+    /// A word of the colours that partitions have, but for that in the slot `except`.
+    fn reserved_word(&self, word: usize, except: Option<u16>) -> u64 {
+        let others = self.iter().filter(|(id, _)| Some(id.slot) != except);
+        others.fold(0, |all, (_, p)| all | p.colors.word(word))
+    }
+
+    /// Finds the unreserved colours anew: a colour that one partition gives back may be another's
+    /// too. Visits each slot 64 times.
+    fn recount_unreserved(&mut self) {
+        let mut n = 0u32;
+        for word in 0..MAX_COLORS / 64 {
+            let left = word_of(self.colors, word) & !self.reserved_word(word, None);
+            self.unreserved.set_word(word, left);
+            n = n.saturating_add(left.count_ones());
+        }
+        self.nr_unreserved = n;
+    }
+
+    /// Refuses a set with a colour of another partition than `own`, unless partitions may share.
     fn check_free(&self, set: &ColorSet, own: Option<PartitionId>) -> Result<(), Refusal> {
+        if self.config.sharing == Sharing::Shared {
+            return Ok(());
+        }
         let taken = self.iter().filter(|(id, _)| Some(*id) != own);
         let taken = taken.filter_map(|(id, p)| Some((first_shared(set, &p.colors)?, id)));
         match taken.min_by_key(|(color, _)| *color) {
@@ -398,7 +423,7 @@ impl<P: AsRef<[Partition]> + AsMut<[Partition]>> Registry<P> {
             freed = p.nr_colors;
             (p.nr_colors, p.name) = (0, None);
         }
-        self.nr_unreserved = self.nr_unreserved.saturating_add(freed);
+        self.recount_unreserved();
         self.unreserved_changed = stamp;
         self.used = self.used.saturating_sub(1);
         count(&mut self.counters.freed, 1);

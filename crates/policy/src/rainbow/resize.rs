@@ -1,9 +1,11 @@
 //! Partitions that grow and shrink.
 
+use piebald_units::{ColorSet, MAX_COLORS};
+
 use super::{
     Ask, Partition, PartitionId, Refusal, Registry, Resized,
     partition::count,
-    search::{extend, nr_shared, replace, shed},
+    search::{extend, nr_shared, replace, shed, word_of},
 };
 
 impl<P: AsRef<[Partition]> + AsMut<[Partition]>> Registry<P> {
@@ -39,13 +41,32 @@ impl<P: AsRef<[Partition]> + AsMut<[Partition]>> Registry<P> {
             _ => n.min(have),
         };
         let (gained, lost) = (n.saturating_sub(kept), have.saturating_sub(kept));
-        // What it gives back may be kept unreserved in place of what it gains.
-        let after = self.nr_unreserved.saturating_add(lost);
-        let left = after.saturating_sub(self.config.keep_unreserved);
         if gained > 0 {
-            self.check_left(gained, left)?;
+            self.check_left(gained, self.left_to(id.slot, ask, gained, lost))?;
         }
         Ok(Resized { gained, lost })
+    }
+
+    /// How many of the colours that a partition gains can be reserved. Those that others have already
+    /// are no loss, and what it gives back may be kept unreserved in place of what it gains.
+    fn left_to(&self, slot: u16, ask: &Ask<'_>, gained: u32, lost: u32) -> u32 {
+        let keep = self.config.keep_unreserved;
+        match ask {
+            Ask::Exactly(set) => {
+                let after = self.unreserved_beside(slot, set);
+                gained.saturating_sub(keep.saturating_sub(after))
+            }
+            _ => self.nr_unreserved.saturating_add(lost).saturating_sub(keep),
+        }
+    }
+
+    /// Number of colours that nobody would have if the partition in a slot had this set.
+    fn unreserved_beside(&self, slot: u16, set: &ColorSet) -> u32 {
+        let words = (0..MAX_COLORS / 64).map(|word| {
+            let taken = self.reserved_word(word, Some(slot)) | set.word(word);
+            (word_of(self.colors, word) & !taken).count_ones()
+        });
+        words.fold(0, u32::saturating_add)
     }
 
     fn apply(&mut self, slot: u16, ask: &Ask<'_>, resized: Resized) {
@@ -61,8 +82,7 @@ impl<P: AsRef<[Partition]> + AsMut<[Partition]>> Registry<P> {
             p.nr_colors = p.nr_colors.saturating_add(gained).saturating_sub(lost);
             p.changed = stamp;
         }
-        let after = self.nr_unreserved.saturating_add(lost);
-        self.nr_unreserved = after.saturating_sub(gained);
+        self.recount_unreserved();
         self.unreserved_changed = stamp;
         count(&mut self.counters.resized, 1);
         count(&mut self.counters.gained, u64::from(gained));

@@ -2,7 +2,7 @@
 
 use piebald_units::{ColorSet, MAX_COLORS};
 
-use super::{Broken, MAX_PARTITIONS, Partition, Registry, search::word_of};
+use super::{Broken, MAX_PARTITIONS, Partition, Registry, Sharing, search::word_of};
 
 /// Reports a broken rule of a slot.
 fn check(holds: bool, rule: &'static str, slot: Option<usize>) -> Result<(), Broken> {
@@ -72,13 +72,17 @@ impl<P: AsRef<[Partition]> + AsMut<[Partition]>> Registry<P> {
         check(others.all(unlike), "stamps and names differ", at)
     }
 
-    /// Every colour has one owner, and only colours that exist have one.
+    /// Every colour has one owner, or several where they may share, and only colours that exist have one.
     fn check_owners(&self) -> Result<(), Broken> {
         for word in 0..MAX_COLORS / 64 {
             let mut owned = self.unreserved.word(word);
             for (slot, p) in self.partitions.as_ref().iter().enumerate() {
                 let own = p.colors.word(word);
-                check(owned & own == 0, "a color has one owner", Some(slot))?;
+                let others = match self.config.sharing {
+                    Sharing::Exclusive => owned,
+                    Sharing::Shared => self.unreserved.word(word),
+                };
+                check(others & own == 0, "a color has one owner", Some(slot))?;
                 owned |= own;
             }
             let all = owned == word_of(self.colors, word);

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Frames for requests: which one a request gets, and what is tried for it.
+ *
+ * A request of a set without frames at hand goes up a ladder: blocks that the kernel gives next;
+ * some of its free blocks, or all (pick.c); what can be reclaimed in the groups that own the colours,
+ * and what others have in them (shortage.c). Only then a hint is left, and hard colours call the
+ * group's out-of-memory killer.
+ *
+ * A search that found nothing is not repeated for a while, longer if it took long. So a request
+ * may do without a frame that became free in that while. Nobody is killed on such old knowledge.
+ */
+#include "piebald.h" /* first: it says how messages begin */
+
+#include <linux/gfp.h>
+#include <linux/highmem.h>
+#include <linux/jiffies.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+
+#include "trace.h"
+
+/* Blocks that one request takes before it does without. */
+#define TRIES 8
+/* Times that blocks are picked for one request: others may be faster. */
+#define PICKS 4
+/* How long colours that were not found are not searched for, at least. */
+#define PAUSE (HZ / 10)
+/* And so many times as long as the search took. */
+#define PAUSE_FACTOR 10
+
+static struct pb_pause others;	/* of all groups without colours; with pb_lock held */
+
+void pb_serve_afresh(void)
+{
+	others = (struct pb_pause){ 0 };
+}
+
+/* What looks into the pool found, for one request. */
+struct look {
+	const struct pb_request *r;
+	struct pb_given given;
+	bool found;
+	bool hard;			/* the set's colours bind */
+	struct pb_pause pause;		/* as of the last look */
+};
+
+static bool pauses(unsigned long until)
+{
+	return until && time_before(jiffies, until);
+}
+
+/* The set is looked up anew each time: it may end meanwhile. */
+static bool look(struct look *l, enum pb_reach reach)
+{
+	struct pb_set *set;
+
+	spin_lock(&pb_lock);
+	set = pb_set_find(l->r->set);
+	l->hard = set && set->hard;
+	l->pause = set ? set->pause : others;
+	l->found = !pb_core_take(pb_core, set ? &set->seat : NULL, reach, &l->given);
+	spin_unlock(&pb_lock);
+	return l->found;
+}
+
+/* Notes that something was not found by a search that began then. */
+static void note_pause(const struct look *l, size_t which, unsigned long began)
+{
+	unsigned long took = jiffies - began;
+	struct pb_set *set;
+
+	spin_lock(&pb_lock);
+	set = pb_set_find(l->r->set);
+	(set ? &set->pause : &others)->until[which] =
+		(jiffies + max(PAUSE, PAUSE_FACTOR * took)) | 1;
+	spin_unlock(&pb_lock);
+}
+
+/*
+ * The colour whose turn it is. If the pool has none, fresh blocks come first: what is in the
+ * pool is what others had no use for, and whoever lived on that would get few colours.
+ */
+static bool take_turn(struct look *l)
+{
+	unsigned long began = jiffies;
+
+	if (look(l, PB_TURN))
+		return true;
+	if (pauses(l->pause.until[PB_PAUSE_TURN]))
+		return false;
+	if (pb_pool_refill() && look(l, PB_TURN))
+		return true;
+	note_pause(l, PB_PAUSE_TURN, began);
+	return false;
+}
+
+/* Is a frame of another colour no use, as of the last look? */
+static bool binds(const struct look *l)
+{
+	return l->hard || l->r->own_only;
+}
+
+/* Searches what the kernel gives next. */
+static void search(struct look *l)
+{
+	unsigned int tries;
+
+	for (tries = 0; tries < TRIES && pb_pool_refill(); tries++)
+		if (look(l, PB_OWN))
+			return;
+}
+
+/* Searches some of what the kernel has at hand for blocks that have the colours, or all of it. */
+static void pick(struct look *l, bool thorough)
+{
+	unsigned int tries;
+
+	for (tries = 0; tries < PICKS && pb_pick(l->r->set, thorough); tries++)
+		if (look(l, PB_OWN))
+			return;
+}
+
+static bool search_free(struct look *l, bool thorough)
+{
+	unsigned long began = jiffies;
+
+	search(l);
+	if (!l->found)
+		pick(l, thorough);
+	if (!l->found)
+		note_pause(l, PB_PAUSE_OWN, began);
+	return l->found;
+}
+
+/* Takes what came free just now on this processor. */
+static bool take_freed(struct look *l, unsigned long freed)
+{
+	if (freed)
+		pb_pool_collect(PB_BLOCK_GFP, min(freed, 2 * PB_RELIEF));
+	return freed && look(l, PB_OWN);
+}
+
+/* The groups that own the colours give some pages up, or others leave. */
+static bool relieve(struct look *l)
+{
+	unsigned int idle = 0, patience = pb_patience(l->r->gfp, l->hard);
+	unsigned long began = jiffies, freed;
+
+	while (idle < patience && !fatal_signal_pending(current)) {
+		migrate_disable();
+		freed = pb_relieve(l->r, idle);
+		take_freed(l, freed);
+		migrate_enable();
+		/* Most of it may have had other colours, or lie elsewhere. */
+		if (!l->found && freed)
+			pick(l, l->hard);
+		if (l->found)
+			return true;
+		if (!freed)
+			idle++;
+	}
+	note_pause(l, PB_PAUSE_SPENT, began);
+	return false;
+}
+
+/* One of the set's own colours, whichever. */
+static bool take_own(struct look *l)
+{
+	bool can_wait = gfpflags_allow_blocking(l->r->gfp);
+
+	if (look(l, PB_OWN))
+		return true;
+	if (!pauses(l->pause.until[PB_PAUSE_OWN]) && search_free(l, binds(l) && can_wait))
+		return true;
+	if (!l->r->set || l->r->own_only || !pb_may_relieve(l->r->gfp) ||
+	    pauses(l->pause.until[PB_PAUSE_SPENT]))
+		return false;
+	return relieve(l);
+}
+
+/* All of the ladder, whatever was found lately. */
+static bool take_at_last(struct look *l)
+{
+	return search_free(l, true) || relieve(l);
+}
+
+/*
+ * Hard colours are used up: somebody in the group ends, as where a group's memory.max is reached.
+ * Requests that such a limit would let pass, or would refuse, fare alike.
+ */
+static enum pb_answer without(struct look *l)
+{
+	const struct pb_request *r = l->r;
+	const gfp_t may_fail = __GFP_NORETRY | __GFP_RETRY_MAYFAIL;
+
+	if (current->flags & PF_MEMALLOC || r->gfp & __GFP_NOFAIL || fatal_signal_pending(current)) {
+		pb_set_event(r->set, PB_E_fallback_forced, 1);
+		return PB_PASS;
+	}
+	if (!gfpflags_allow_blocking(r->gfp) || r->gfp & may_fail)
+		goto refuse;
+	while (!fatal_signal_pending(current)) {
+		if (take_at_last(l))
+			return PB_PAGE;
+		if (!l->hard)
+			return PB_PASS;
+		if (!pb_out_of_memory(r)) {
+			pb_set_event(r->set, PB_E_fallback_unkillable, 1);
+			return PB_PASS;
+		}
+		pb_set_event(r->set, PB_E_oom, 1);
+		schedule_timeout_killable(1);
+	}
+refuse:
+	pb_set_event(r->set, PB_E_refused, 1);
+	pb_count(hard_failures);
+	return PB_REFUSE;
+}
+
+/* A set without a frame of its colours: which way out? */
+static enum pb_answer settle(struct look *l)
+{
+	if (l->r->own_only)
+		return PB_REFUSE;
+	if (l->hard)
+		return without(l);
+	if (l->r->set)
+		pb_set_event(l->r->set, pb_may_relieve(l->r->gfp) ? PB_E_fallback_spent :
+			     PB_E_fallback_nowait, 1);
+	return look(l, PB_ANY) ? PB_PAGE : PB_PASS;
+}
+
+struct page *pb_prepared(u64 pfn, gfp_t gfp)
+{
+	struct page *page = pfn_to_page(pfn);
+
+	set_page_private(page, 0);
+	page->mapping = NULL;
+	/* With init_on_alloc the kernel cleared it when the pool got it. */
+	if (gfp & __GFP_ZERO && !want_init_on_alloc(0))
+		clear_highpage(page);
+	return page;
+}
+
+enum pb_answer pb_pool_take(const struct pb_request *r, struct page **page)
+{
+	struct look l = { .r = r };
+	enum pb_answer answer = PB_PAGE;
+
+	if (!r->own_only && pb_zone_is_on()) {
+		if (pb_zone_serve(r, page) == PB_PAGE)
+			return PB_PAGE;
+	} else if (!r->own_only) {
+		l.found = pb_hand_take(r->set, &l.given);
+	}
+	if (!l.found && !take_turn(&l) && !take_own(&l))
+		answer = settle(&l);
+	pb_pool_trim();
+	if (answer == PB_PAGE) {
+		trace_piebald_frame(r->tgid, l.given.pfn, l.given.color, l.given.fallback);
+		*page = pb_prepared(l.given.pfn, r->gfp);
+	} else {
+		trace_piebald_no_frame(r->tgid, answer == PB_REFUSE);
+	}
+	return answer;
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What is done where the colours of a set have no free frame: reclaim in the groups that own
+ * them, the asking one's first; then pages of other groups move to colours of their own
+ * (survey.c). At last the out-of-memory killer of the group.
+ *
+ * All of it runs in the context of the request that wants a frame, as the kernel's own reclaim
+ * does: what the request's flags forbid (to wait, to begin input or output, to enter a file
+ * system) is not done.
+ */
+#include "piebald.h" /* first: it says how messages begin */
+
+#include <linux/memcontrol.h>
+#include <linux/oom.h>
+#include <linux/sched/signal.h>
+#include <linux/static_call.h>
+#include <linux/swap.h>
+#include <linux/vmstat.h>
+#include <linux/writeback.h>
+
+/* Rounds without any page before hard colours are taken to be used up, as memory.max has it. */
+#define PATIENCE 16
+/* Before a hint is. */
+#define PATIENCE_OF_HINT 3
+/* From then on what memory.low asks to be kept is no more than asked for. */
+#define LOW_IS_KEPT 8
+/* How long pages that are being written are waited for, each round. */
+#define WRITING (HZ / 50)
+
+DEFINE_STATIC_CALL_NULL(reclaim_group, try_to_free_mem_cgroup_pages);
+DEFINE_STATIC_CALL_NULL(kill, out_of_memory);
+DEFINE_STATIC_CALL_NULL(wake_flushers, wakeup_flusher_threads);
+static struct mutex *kernel_oom_lock;
+
+int pb_shortage_set_up(void)
+{
+	void *reclaim = pb_symbol("try_to_free_mem_cgroup_pages");
+	void *kill = pb_symbol("out_of_memory"), *wake = pb_symbol("wakeup_flusher_threads");
+
+	/* It is no function, and so has no signature. */
+	kernel_oom_lock = (struct mutex *)pb_lookup("oom_lock");
+	if (!kernel_oom_lock)
+		pr_err("this kernel has no mutex oom_lock\n");
+	if (!reclaim || !kill || !wake || !kernel_oom_lock)
+		return -EOPNOTSUPP;
+	static_call_update(reclaim_group, reclaim);
+	static_call_update(kill, kill);
+	static_call_update(wake_flushers, wake);
+	return 0;
+}
+
+bool pb_may_relieve(gfp_t gfp)
+{
+	return gfpflags_allow_blocking(gfp) && !(current->flags & PF_MEMALLOC);
+}
+
+unsigned int pb_patience(gfp_t gfp, bool hard)
+{
+	if (gfp & __GFP_NORETRY)
+		return 1;
+	return hard ? PATIENCE : PATIENCE_OF_HINT;
+}
+
+/*
+ * How much a group gives for another's want: nothing of what memory.min keeps for it, and of what
+ * memory.low keeps only when all else failed. The asking group itself is as at a limit of its own.
+ */
+static bool keeps_all(struct mem_cgroup *memory, unsigned int idle)
+{
+	unsigned long kept = READ_ONCE(memory->memory.min);
+
+	if (idle < LOW_IS_KEPT)
+		kept = max(kept, READ_ONCE(memory->memory.low));
+	return kept && page_counter_read(&memory->memory) <= kept;
+}
+
+static unsigned long reclaim(struct mem_cgroup *memory, gfp_t gfp)
+{
+	unsigned long freed = static_call(reclaim_group)(memory, PB_RELIEF, gfp,
+							 MEMCG_RECLAIM_MAY_SWAP, NULL);
+
+	barrier();
+	return freed;
+}
+
+static unsigned long reclaim_owners(const struct pb_request *r, gfp_t gfp, unsigned int idle)
+{
+	struct mem_cgroup *own = pb_owner_of_current(r->mm), *other;
+	unsigned long freed = 0;
+	u64 last = 0;
+
+	if (own)
+		freed = reclaim(own, gfp);
+	while (!freed && (other = pb_next_owner(r->set, &last))) {
+		if (other != own && !keeps_all(other, idle))
+			freed = reclaim(other, gfp);
+		css_put(&other->css);
+	}
+	if (own)
+		css_put(&own->css);
+	return freed;
+}
+
+/* Pages that are dirty, or being written, cannot be had yet. */
+static void wait_for_writing(gfp_t gfp)
+{
+	if (!(gfp & __GFP_IO) ||
+	    !(global_node_page_state(NR_FILE_DIRTY) + global_node_page_state(NR_WRITEBACK)))
+		return;
+	static_call(wake_flushers)(WB_REASON_VMSCAN);
+	io_schedule_timeout(WRITING);
+}
+
+unsigned long pb_relieve(const struct pb_request *r, unsigned int idle)
+{
+	gfp_t flags = r->gfp & ~(__GFP_ZERO | __GFP_NOFAIL);
+	unsigned long freed;
+
+	if (idle && !(flags & __GFP_NORETRY))
+		wait_for_writing(flags);
+	freed = reclaim_owners(r, flags, idle);
+	if (freed) {
+		pb_set_event(r->set, PB_E_reclaimed, freed);
+		return freed;
+	}
+	return pb_vacate_some(r->set, PB_RELIEF, flags);
+}
+
+bool pb_out_of_memory(const struct pb_request *r)
+{
+	struct mem_cgroup *memory = pb_owner_of_current(r->mm);
+	struct oom_control control = { .memcg = memory, .gfp_mask = r->gfp };
+	bool somebody_ends = true;
+
+	/* Its colours were taken away meanwhile. */
+	if (!memory)
+		return false;
+	if (!mutex_lock_killable(kernel_oom_lock)) {
+		somebody_ends = fatal_signal_pending(current) || static_call(kill)(&control);
+		mutex_unlock(kernel_oom_lock);
+	}
+	css_put(&memory->css);
+	return somebody_ends;
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Walks over the frames of a set's colours: who holds them, and pages of other groups that can move
+ * out of them.
+ *
+ * A page of another group moves to the colours of the group that is charged for it, by the
+ * kernel's own migration: nothing is lost, whatever memory.min, mlock or dirtiness keeps. What
+ * cannot move stays: memory of the kernel (slabs, page tables, stacks, vmalloc), of hugetlbfs, and
+ * pages that are pinned.
+ *
+ * Frames are looked at as they pass by, without locks, as /proc/kpageflags does: a count is of a
+ * memory that goes on changing.
+ */
+#include "piebald.h" /* first: it says how messages begin */
+
+#include <linux/memcontrol.h>
+#include <linux/memory_hotplug.h>
+#include <linux/mm_inline.h>
+#include <linux/nodemask.h>
+#include <linux/page_ref.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+
+/* Frames whose colours are looked up at a time. */
+#define BLOCK 512
+/* Pages that move at a time. */
+#define BATCH 64
+
+/* With 1 for each frame of a block that has a colour of the set; false: there is no such set. */
+static bool mark(u64 number, unsigned long first, u8 *marks)
+{
+	struct pb_set *set;
+
+	spin_lock(&pb_lock);
+	set = pb_set_find(number);
+	if (set)
+		pb_core_mark(pb_core, &set->seat, first, marks, BLOCK);
+	spin_unlock(&pb_lock);
+	return set;
+}
+
+/* Does a set have the colour of a frame? */
+static bool owns(u64 number, unsigned long pfn)
+{
+	struct pb_set *set;
+	bool it;
+
+	spin_lock(&pb_lock);
+	set = pb_set_find(number);
+	it = set && set->colored && !pb_core_misplaced(pb_core, &set->seat, pfn);
+	spin_unlock(&pb_lock);
+	return it;
+}
+
+static void range(unsigned long *first, unsigned long *end)
+{
+	*first = ALIGN_DOWN(node_start_pfn(first_online_node), BLOCK);
+	*end = node_end_pfn(first_online_node);
+}
+
+/* --- who holds them -------------------------------------------------------------------- */
+
+/* Is it memory of processes: on the kernel's lists, or on its way to them or from them? */
+static bool is_of_users(const struct folio *folio)
+{
+	return folio_test_lru(folio) || folio_test_anon(folio) ||
+	       (READ_ONCE(folio->mapping) && !__folio_test_movable(folio));
+}
+
+static enum pb_held_by holder(u64 number, struct folio *folio, unsigned long pfn)
+{
+	enum pb_held_by by = PB_H_others;
+	struct mem_cgroup *memory;
+	u64 set;
+
+	if (folio_maybe_dma_pinned(folio))
+		return PB_H_pinned;
+	rcu_read_lock();
+	memory = folio_memcg_check(folio);
+	set = memory ? pb_set_of_group(memory) : 0;
+	if (set == number)
+		by = PB_H_own;
+	else if (set && owns(set, pfn))
+		by = PB_H_sharing;
+	else if (memory && !pb_group_lives(memory))
+		by = PB_H_dying;
+	rcu_read_unlock();
+	return by;
+}
+
+/* Counts a frame for its holder; a kind of kernel memory that has a line of its own, twice. */
+static void count(u64 number, struct page *page, struct pb_held *found)
+{
+	struct folio *folio = page_folio(page);
+
+	found->frames[PB_H_total]++;
+	if (PageBuddy(page) || pb_is_marked(page) || !folio_ref_count(folio)) {
+		found->frames[PB_H_free]++;
+		return;
+	}
+	if (!PageReserved(page) && !folio_test_slab(folio) && !folio_test_hugetlb(folio) &&
+	    !folio_test_pgtable(folio) && is_of_users(folio)) {
+		found->frames[holder(number, folio, page_to_pfn(page))]++;
+		return;
+	}
+	found->frames[PB_H_kernel]++;
+	if (PageReserved(page))
+		found->frames[PB_H_reserved]++;
+	else if (folio_test_slab(folio))
+		found->frames[PB_H_slab]++;
+	else if (folio_test_pgtable(folio))
+		found->frames[PB_H_page_tables]++;
+	else if (folio_test_hugetlb(folio))
+		found->frames[PB_H_hugetlb]++;
+}
+
+/* Frames of a free block from its first on; the others have no state of their own. */
+static unsigned long free_from(const struct page *page)
+{
+	unsigned long order = READ_ONCE(page->private);
+
+	return order <= MAX_PAGE_ORDER ? 1UL << order : 1;
+}
+
+int pb_survey(u64 number, struct pb_held *found)
+{
+	unsigned long pfn, end, free_until = 0;
+	u8 marks[BLOCK];
+
+	for (range(&pfn, &end); pfn < end; pfn++) {
+		struct page *page;
+
+		if (pfn % BLOCK == 0) {
+			cond_resched();
+			if (fatal_signal_pending(current))
+				return -EINTR;
+			if (!mark(number, pfn, marks))
+				return 0;
+		}
+		page = pfn_to_online_page(pfn);
+		if (!page)
+			continue;
+		if (pfn >= free_until && PageBuddy(page))
+			free_until = pfn + free_from(page);
+		if (!marks[pfn % BLOCK])
+			continue;
+		if (pfn < free_until) {
+			found->frames[PB_H_total]++;
+			found->frames[PB_H_free]++;
+		} else {
+			count(number, page, found);
+		}
+	}
+	return 0;
+}
+
+u64 pb_capacity(const struct pb_held *found)
+{
+	return found->frames[PB_H_total] - found->frames[PB_H_kernel];
+}
+
+/* --- who can leave ---------------------------------------------------------------------- */
+
+/* A page of a group that does not own its colour, with a reference, or none. */
+static struct folio *foreign(u64 number, struct page *page, gfp_t gfp)
+{
+	struct folio *folio = page_folio(page);
+
+	if (!folio_test_lru(folio) || !folio_try_get(folio))
+		return NULL;
+	if (page_folio(page) == folio && folio_test_lru(folio) && !folio_test_hugetlb(folio) &&
+	    (gfp & __GFP_FS || !folio_mapping(folio))) {
+		enum pb_held_by by = holder(number, folio, page_to_pfn(page));
+
+		if (by == PB_H_others || by == PB_H_dying)
+			return folio;
+	}
+	folio_put(folio);
+	return NULL;
+}
+
+/* Moves the pages of a block's marked frames out; how many. */
+static unsigned long vacate_block(u64 number, unsigned long first, gfp_t gfp,
+				  enum migrate_mode mode, const u8 *marks)
+{
+	struct pb_move move = { .mode = mode };
+	unsigned long i;
+
+	INIT_LIST_HEAD(&move.pages);
+	for (i = 0; i < BLOCK; i++) {
+		struct page *page = marks[i] ? pfn_to_online_page(first + i) : NULL;
+		struct folio *folio = page ? foreign(number, page, gfp) : NULL;
+
+		if (!folio)
+			continue;
+		pb_isolate(folio, &move);
+		folio_put(folio);
+		if (move.n == BATCH)
+			pb_move_pages(&move);
+	}
+	pb_move_pages(&move);
+	pb_set_event(number, PB_E_moved_out, move.moved);
+	pb_set_event(number, PB_E_move_failed, move.failed);
+	return move.moved;
+}
+
+/* Where to go on for a set, and whether it wants others to leave at all. */
+static bool vacates(u64 number, unsigned long *at)
+{
+	struct pb_set *set;
+	bool it;
+
+	spin_lock(&pb_lock);
+	set = pb_set_find(number);
+	it = set && set->colored && set->migrates;
+	if (it)
+		*at = set->cursor;
+	spin_unlock(&pb_lock);
+	return it;
+}
+
+static void go_on_at(u64 number, unsigned long at)
+{
+	struct pb_set *set;
+
+	spin_lock(&pb_lock);
+	set = pb_set_find(number);
+	if (set)
+		set->cursor = at;
+	spin_unlock(&pb_lock);
+}
+
+/*
+ * With the flag of reclaim set the kernel waits for no lock of a page: the request may hold some, of
+ * pages that it reads ahead for example.
+ */
+unsigned long pb_vacate_some(u64 number, unsigned long want, gfp_t gfp)
+{
+	enum migrate_mode mode = gfp & __GFP_FS ? MIGRATE_SYNC_LIGHT : MIGRATE_ASYNC;
+	unsigned long at, first, end, left, moved = 0;
+	unsigned int flags;
+	u8 marks[BLOCK];
+
+	if (!vacates(number, &at))
+		return 0;
+	range(&first, &end);
+	if (at < first || at >= end)
+		at = first;
+	flags = memalloc_noreclaim_save();
+	for (left = DIV_ROUND_UP(end - first, BLOCK); left && moved < want; left--) {
+		if (mark(number, at, marks))
+			moved += vacate_block(number, at, gfp, mode, marks);
+		at += BLOCK;
+		if (at >= end)
+			at = first;
+		cond_resched();
+	}
+	memalloc_noreclaim_restore(flags);
+	go_on_at(number, at);
+	return moved;
+}
+
+/* Coloring may be switched off between two blocks, not within one. */
+static int vacate_at(u64 number, unsigned long first)
+{
+	u8 marks[BLOCK];
+
+	if (pb_switch_lock())
+		return -EINTR;
+	if (pb_switch_is_on() && mark(number, first, marks))
+		vacate_block(number, first, GFP_KERNEL, MIGRATE_SYNC, marks);
+	mutex_unlock(&pb_switch);
+	cond_resched();
+	return 0;
+}
+
+int pb_set_vacate(u64 number)
+{
+	unsigned long pfn, end;
+
+	if (!vacates(number, &pfn))
+		return 0;
+	pb_drain_lists();
+	for (range(&pfn, &end); pfn < end; pfn += BLOCK)
+		if (vacate_at(number, pfn))
+			return -EINTR;
+	return 0;
+}

@@ -1,0 +1,191 @@
+# shellcheck shell=sh
+# What must hold for everyone else, and against everyone else, while somebody has colours; run.sh reads
+# it, with colouring on, and has the checks. The control groups are mounted at /cgroup.
+P=/proc/piebald
+: "${total:?}" "${huge_at_first:?}"
+huge=/sys/kernel/mm/transparent_hugepage/enabled
+until_touched() { # FILE
+    for _ in $(seq 300); do
+        grep -q touched "$1" && return 0
+        sleep 1
+    done
+    return 1
+}
+
+# --- memory policies -------------------------------------------------------------
+
+passed=$(count policy_passed)
+check "a policy that names this node: colors 2-3" with "2-3 hard" frames bound 4 000c
+check "is no way out" test "$(count policy_passed)" = "$passed"
+# An owner that has not touched its memory yet, and somebody without rights who binds half of all.
+forget_cache
+swapoff -a
+mkfifo /tmp/go /tmp/stop
+set_up owner 2-3 hard
+inside owner sh -c "read -r _ </tmp/go; exec frames anon $((total / 12)) 000c" >/tmp/owner &
+owner=$!
+su nobody -s /bin/sh -c "frames keep $((total / 2)) 0" </tmp/stop >/tmp/binder &
+binder=$!
+exec 9>/tmp/stop
+until_touched /tmp/binder
+echo >/tmp/go
+check "who binds memory to the node takes no owned color" wait $owner
+cat /tmp/owner
+check "and has nobody killed" grep -qx 'oom_kill 0' /cgroup/owner/memory.events
+take_down owner
+exec 9>&-
+wait $binder
+rm /tmp/go /tmp/stop
+swapon /dev/vdb
+
+# --- guarantees of control groups -------------------------------------------------
+
+# A file in a group with a guarantee, and more of another file than there is memory.
+guaranteed() { # memory.min or memory.low, MiB that have to stay
+    forget_cache
+    mkdir /cgroup/kept
+    echo 120M >/cgroup/kept/"$1"
+    truncate -s 100M /disk/kept
+    truncate -s $((total * 3 / 2))M /disk/hole
+    sh -c "echo \$\$ >/cgroup/kept/cgroup.procs && cat /disk/kept >/dev/null"
+    cat /disk/hole >/dev/null
+    file=$(sed -n 's/^file //p' /cgroup/kept/memory.stat)
+    echo "$1: $file bytes of $((100 << 20)) stayed"
+    rm /disk/kept /disk/hole
+    rmdir /cgroup/kept
+    test "$file" -ge $(($2 << 20))
+}
+write srm 1
+check "srm: pages below memory.min stay" guaranteed memory.min 99
+# The kernel itself takes some of these when nothing else is left.
+check "srm: pages below memory.low stay" guaranteed memory.low 90
+# Pages that are in the zone already when their group gets a guarantee.
+late() {
+    forget_cache
+    mkdir /cgroup/late
+    truncate -s $((total / 2))M /disk/late
+    truncate -s $((total * 3 / 2))M /disk/hole
+    sh -c "echo \$\$ >/cgroup/late/cgroup.procs && cat /disk/late >/dev/null"
+    head -c $((total / 2))M /disk/hole >/dev/null
+    bytes=$(sed -n 's/^file //p' /cgroup/late/memory.stat)
+    echo max >/cgroup/late/memory.min
+    cat /disk/hole >/dev/null
+    file=$(sed -n 's/^file //p' /cgroup/late/memory.stat)
+    echo "$file bytes of $bytes stayed"
+    rm /disk/late /disk/hole
+    rmdir /cgroup/late
+    test "$file" -ge $((bytes - (1 << 20)))
+}
+check "srm: a guarantee that comes late holds as well" late
+write srm 0
+
+# --- large pages and compaction of those without colours ------------------------------
+
+set_up holder 2-3 hard
+check "with an owner: memory has other colors without it" frames anon 4 fff3
+echo madvise >$huge
+forget_cache
+check "huge pages for those without colors" frames large 16 0
+refused=$(count thp_refused)
+check "none for those with colors" with "4-5 hard" frames huge 4 0030
+check "which are counted" test "$(count thp_refused)" -gt "$refused"
+take_down holder
+# Pages with free ones between them, which compaction can put together, and some of an owner.
+moved() { sed -n 's/^pgmigrate_success //p' /proc/vmstat; }
+mkfifo /tmp/until /tmp/until2
+set_up stayer 12-13 hard
+inside stayer frames stay 4 3000 </tmp/until >/tmp/stay &
+stay=$!
+frames holes $((total * 5 / 8)) cfff </tmp/until2 >/tmp/holes &
+holes=$!
+exec 8>/tmp/until2 9>/tmp/until
+until_touched /tmp/stay && until_touched /tmp/holes
+before_move=$(moved)
+echo 1 >/proc/sys/vm/compact_memory
+moves=$(($(moved) - before_move))
+check "compaction moves pages of those without colors" test "$moves" -gt 4000
+echo "$moves pages moved, $(count compaction_refused) stayed"
+exec 8>&- 9>&-
+check "and puts none of them into owned colors" wait $holes
+cat /tmp/holes
+wait $stay
+check "nor those of owners into others" grep -q 'outside 0 missing 0' /tmp/stay
+take_down stayer
+
+# --- ftrace ---------------------------------------------------------------------------
+
+ftrace=/proc/sys/kernel/ftrace_enabled
+set_up stayer 2-3 hard
+inside stayer frames stay 8 000c </tmp/until >/tmp/stay &
+stay=$!
+exec 9>/tmp/until
+until_touched /tmp/stay
+check "ftrace cannot be switched off meanwhile" sh -c "! echo 0 >$ftrace"
+check "and is on" grep -qx 1 $ftrace
+check "so colors bind" with "4-5 hard" frames anon 8 0030
+exec 9>&-
+wait $stay
+take_down stayer
+write on 0
+stock() {
+    for _ in $(seq 120); do
+        [ -n "$(cat /sys/kernel/tracing/enabled_functions)" ] || return 0
+        sleep 1
+    done
+    cat /sys/kernel/tracing/enabled_functions
+    return 1
+}
+mount -t tracefs trace /sys/kernel/tracing 2>/dev/null
+check "off: no function is replaced" stock
+check "off: huge pages" frames large 16 0
+check "off: ftrace can be switched off" sh -c "echo 0 >$ftrace"
+refuse "no colors without ftrace" "ftrace" write on 1
+check "it stays off" grep -qx 0 $P/on
+echo 1 >$ftrace
+check "with it again" write on 1
+echo "$huge_at_first" >$huge
+check "the books are right" grep -qx ok $P/check
+
+# --- tasks that wait inside a replacement ---------------------------------------------------
+
+# The disk gives one group almost nothing, so its reader waits, and so does who writes to the page that
+# is being read: inside the kernel's lookup of pages, which SRM-buffer replaces.
+disk=$(cat /sys/block/vda/dev)
+echo +io >/cgroup/cgroup.subtree_control
+mkdir /cgroup/slow
+echo "$disk rbps=1024" >/cgroup/slow/io.max
+write srm 1
+dd if=/dev/zero of=/disk/slow bs=64k count=16 2>/dev/null
+sync
+forget_cache
+waits() { grep -q folio_wait "/proc/$1/wchan"; }
+until_it_waits() { # PID
+    for _ in $(seq 300); do
+        waits "$1" && return 0
+        sleep 0.1
+    done
+    return 1
+}
+sh -c "echo \$\$ >/cgroup/slow/cgroup.procs && exec cat /disk/slow" >/dev/null &
+reader=$!
+until_it_waits $reader
+dd if=/dev/zero of=/disk/slow bs=1 count=1 conv=notrunc 2>/dev/null &
+writer=$!
+check "a task waits inside" until_it_waits $writer
+check "switches SRM-buffer off meanwhile" write srm 0
+check "and coloring" write on 0
+check "the task waits still" waits $writer
+check "who sets a map waits for it, and can be killed" sh -c "
+    ! timeout -s KILL 2 sh -c 'echo 12 >$P/map' && grep -q . $P/colors"
+check "switches on again" write on 1
+check "and works" with "2-3 hard" frames anon 4 000c
+check "the task waits all the time" waits $writer
+write on 0
+echo "$disk rbps=max" >/cgroup/slow/io.max
+wait $reader $writer
+check "a map can be set when it has ended" write map "$(printf '12\n13\n14\n15\n')"
+write on 1
+rmdir /cgroup/slow
+rm /disk/slow
+check "the books are right" grep -qx ok $P/check
+swapoff -a

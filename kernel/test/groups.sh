@@ -1,0 +1,281 @@
+# shellcheck shell=sh
+# Sets of colours and control groups: that part of the module's test; run.sh reads it, with colouring
+# on, and has the checks. A colour is a sixteenth of the guest's memory.
+P=/proc/piebald
+C=/sys/kernel/config/piebald
+share=$((${total:?} / 16))	# MiB of a colour, by name: some of it is the kernel's
+
+event() { sed -n "s/^$2 //p" "$C/$1/events"; }
+of_kernel() { sed -n "s/^$2 //p" "/cgroup/$1/memory.events"; }
+frames_of() { sed -n "s/^$2 //p" "$C/$1/frames"; }
+say() { echo "$2" >"$C/$1"; }
+# NAME: no frame of another colour was taken, nothing was refused, nobody ended
+nobody_suffered() {
+    awk '/^(fallback|oom)/ { n += $2 } END { exit n != 0 }' "$C/$1/events" &&
+        [ "$(of_kernel "$1" oom_kill)" = 0 ] && return
+    cat "$C/$1/events" "/cgroup/$1/memory.events"
+    return 1
+}
+
+# --- the files --------------------------------------------------------------------
+
+check "a set begins without colors" sh -c "mkdir $C/s /cgroup/s && grep -qx none $C/s/colors"
+check "as a hint" grep -qx hint $C/s/mode
+check "and pages of others leave it" grep -qx migrate $C/s/foreign
+check "for root alone" sh -c "test \$(stat -c %a $C/s/colors) = 600 && test \$(stat -c %a $C/s/frames) = 400"
+refuse "no such color" "15" say s/colors 16
+refuse "a word is no color" "" say s/colors red
+refuse "one color stays for the others" "can be reserved" say s/colors 0-15
+refuse "no such mode" "allowed: hint, hard" say s/mode soft
+refuse "no such rule for others" "allowed: allow, migrate" say s/foreign maybe
+refuse "no such group" "allowed: the path" say s/attach /none
+refuse "a word is no group" "allowed: the path" say s/attach none
+refuse "no such descriptor" "no control group" say s/attach 77
+refuse "the root group has no colors" "everyone else" say s/attach /
+refuse "what is not attached cannot be detached" "does not have this set" say s/detach /s
+for file in colors mode foreign attach detach; do
+    for n in 1 2 7 40 400 4000 5000; do
+        head -c $n /dev/urandom >$C/s/$file 2>/dev/null
+    done
+done
+check "garbage is refused, and the books are right" grep -qx ok $P/check
+for each in colors=none mode=hint foreign=migrate; do echo "${each#*=}" >"$C/s/${each%=*}"; done
+check "by a path" say s/attach /s
+check "it is listed" grep -qx /s $C/s/groups
+refuse "once is enough" "already" say s/attach /s
+check "and by a descriptor" sh -c "echo /s >$C/s/detach && echo 9 >$C/s/attach 9</cgroup/s && grep -qx /s $C/s/groups"
+mkdir $C/t
+refuse "a group has one set" "the set s already" say t/attach /s
+mkdir /cgroup/plain
+errno() { # NAME WORDS COMMAND...: what the shell says of a write that fails
+    name=$1 words=$2
+    shift 2
+    check "$name" sh -c "! sh -c '$*' 2>/tmp/said && grep -q '$words' /tmp/said"
+}
+errno "EBUSY for a group of another set" "Device or resource busy" "echo /s >$C/t/attach"
+errno "EEXIST for a group that has it" "File exists" "echo /s >$C/s/attach"
+errno "ENOENT for no group" "No such file" "echo /none >$C/t/attach"
+errno "EBADF for no descriptor" "Bad file descriptor" "echo 77 >$C/t/attach"
+errno "EINVAL for no color" "Invalid argument" "echo 16 >$C/t/colors"
+errno "ENOSPC for all colors" "No space left" "echo 0-15 >$C/t/colors"
+errno "EOPNOTSUPP for tasks" "Operation not supported" "echo 1 3 >$P/tasks"
+refuse "without the controller there are no pages" "no memory controller" sh -c "
+    mkdir /cgroup/plain/below && echo /plain/below >$C/t/attach"
+rmdir /cgroup/plain/below /cgroup/plain
+rmdir $C/t
+check "a group without colors has those that nobody has" inside s frames anon 8 ffff
+check "colors come later" say s/colors 2-3
+check "in the group" inside s frames anon 4 000c
+check "in a group below, which inherits" sh -c "
+    echo +memory >/cgroup/s/cgroup.subtree_control && mkdir /cgroup/s/below &&
+    sh -c 'echo \$\$ >/cgroup/s/below/cgroup.procs && exec frames anon 4 000c'"
+set_up_below() { mkdir $C/below && echo 9 >$C/below/colors && echo /s/below >$C/below/attach; }
+check "unless it has a set of its own" set_up_below
+check "which is nearer" sh -c "
+    sh -c 'echo \$\$ >/cgroup/s/below/cgroup.procs && exec frames anon 4 0200'"
+rmdir $C/below /cgroup/s/below
+echo -memory >/cgroup/s/cgroup.subtree_control
+check "a group that is removed has no set" sh -c "rmdir /cgroup/s && test -z \"\$(cat $C/s/groups)\""
+check "the colors are reserved without it" others_are 0-1,4-15
+check "colors can be given up" say s/colors none
+check "and are free" others_are 0-15
+rmdir $C/s
+
+# --- more than the colors have ------------------------------------------------------
+
+dd if=/dev/zero of=/disk/large bs=1M count=$((share * 5 / 2)) 2>/dev/null
+sync
+for mode in hint hard; do
+    forget_cache
+    set_up cat 3 $mode
+    check "$mode: a file larger than its colors is read" inside cat sh -c "exec cat /disk/large >/dev/null"
+    check "$mode: nobody suffers" nobody_suffered cat
+    check "$mode: the group's own pages went" test "$(event cat reclaimed)" -gt 0
+    check "$mode: all frames are inside" held inside 0008 /cgroup/cat
+    check "$mode: and are as many as the set says" held compare 0008 /cgroup/cat $C/cat/frames
+    sed 's/^/    /' /tmp/output
+    forget_cache
+    check "$mode: mapped" inside cat frames random /disk/large 0008
+    check "$mode: nobody suffers" nobody_suffered cat
+    check "$mode: all frames are inside" held inside 0008 /cgroup/cat
+    forget_cache
+    check "$mode: such a file is written" inside cat dd if=/dev/zero of=/disk/written bs=64k count=$((share * 32))
+    check "$mode: nobody suffers" nobody_suffered cat
+    rm -f /disk/written
+    sed 's/^/    /' $C/cat/events
+    take_down cat
+done
+check "the books are right" grep -qx ok $P/check
+
+# Less than its name says: some frames are the kernel's for ever.
+set_up few 5 hard
+capacity=$(cat $C/few/capacity)
+check "capacity is at most what the color has: $capacity frames" test "$capacity" -le $((share * 256))
+check "and at least three quarters of it" test "$capacity" -ge $((share * 192))
+usable=$((capacity / 256 - 2))
+check "memory up to the capacity can be had: $usable MiB" inside few frames anon $usable 0020
+check "nobody suffers" nobody_suffered few
+check "more ends the process" sh -c "! sh -c 'echo \$\$ >/cgroup/few/cgroup.procs && exec frames anon $((share + 1)) 0020'"
+check "by the group's killer" test "$(of_kernel few oom_kill)" = 1
+take_down few
+
+# --- other groups ---------------------------------------------------------------------
+
+# A service is started again: its files are charged to a group that is no more.
+forget_cache
+dd if=/dev/zero of=/disk/some bs=1M count=$((share * 5 / 8)) 2>/dev/null
+sync
+forget_cache
+set_up service 3
+inside service cat /disk/some >/dev/null
+take_down service
+set_up service 3 hard
+check "after a restart the colors can be had" inside service frames anon $((share * 3 / 4)) 0008
+check "nobody suffers" nobody_suffered service
+take_down service
+
+# The same with the set kept: then what is left leaves when it is wanted.
+forget_cache
+set_up service 3
+inside service cat /disk/some >/dev/null
+rmdir /cgroup/service
+check "what the old group left is counted" test "$(frames_of service dying)" -gt $((share * 128))
+mkdir /cgroup/service
+echo /service >$C/service/attach
+echo hard >$C/service/mode
+check "a group in its place has the colors" inside service frames anon $((share * 3 / 4)) 0008
+check "nobody suffers" nobody_suffered service
+check "what was left has moved" test "$(event service moved_out)" -gt 0
+take_down service
+
+# A group that memory.min keeps everything for loses nothing, though its pages leave.
+forget_cache
+mkdir /cgroup/kept
+echo $((share * 4))M >/cgroup/kept/memory.min
+inside kept cat /disk/some >/dev/null
+file=$(sed -n 's/^file //p' /cgroup/kept/memory.stat)
+held 0040 /cgroup/kept >/tmp/before
+check "others have pages of the color" sh -c "! held none 0040 /cgroup/kept"
+set_up owner 6 hard
+check "they leave when it is assigned" held none 0040 /cgroup/kept
+check "and are counted" test "$(event owner moved_out)" -gt 0
+check "memory.min kept them" test "$(sed -n 's/^file //p' /cgroup/kept/memory.stat)" = "$file"
+check "the color can be had" inside owner frames anon $((share * 3 / 4)) 0040
+check "nobody suffers" nobody_suffered owner
+check "memory.min kept them still" test "$(sed -n 's/^file //p' /cgroup/kept/memory.stat)" = "$file"
+take_down owner
+
+# Where others may stay, they do.
+forget_cache
+inside kept cat /disk/some >/dev/null
+mkdir $C/lenient
+echo allow >$C/lenient/foreign
+check "colors where others may stay" say lenient/colors 6
+check "they stay" sh -c "! held none 0040 /cgroup/kept"
+check "and are counted" test "$(frames_of lenient others)" -gt 0
+check "until they may not" say lenient/foreign migrate
+check "then they leave" held none 0040 /cgroup/kept
+rmdir $C/lenient /cgroup/kept
+
+# Two groups, one colour: who wants it takes from the other, down to what memory.min keeps.
+forget_cache
+set_up one 3 hard
+set_up other 3,4 hard
+inside one cat /disk/some >/dev/null
+check "a shared color: the other's pages go" inside other frames anon $((share * 3 / 2)) 0018
+check "nobody suffers" nobody_suffered other
+forget_cache
+inside one cat /disk/some >/dev/null
+kept=$(cat /cgroup/one/memory.current)
+echo $((share * 2))M >/cgroup/one/memory.min
+check "a shared color: memory.min keeps its pages" sh -c "
+    ! sh -c 'echo \$\$ >/cgroup/other/cgroup.procs && exec frames anon $((share * 7 / 4)) 0018'"
+check "who has no more colors ends" test "$(of_kernel other oom_kill)" = 1
+check "and the other has what it had" test "$(cat /cgroup/one/memory.current)" -ge $((kept * 31 / 32))
+check "they are counted as shared" test "$(frames_of other sharing)" -gt $((share * 64))
+check "several groups of one set" sh -c "mkdir /cgroup/third && echo /third >$C/one/attach && test \$(wc -l <$C/one/groups) = 2"
+check "have its colors" inside third frames anon 2 0008
+rmdir /cgroup/third
+take_down other
+take_down one
+
+# The set and a limit on the group's memory, which is what the colors have by name: whichever is
+# reached first.
+dd if=/dev/zero of=/disk/large bs=1M count=$((share * 5 / 2)) 2>/dev/null
+sync
+for limit in $share $((share * 7 / 8)) $((share * 5 / 8)); do
+    for mode in hint hard; do
+        forget_cache
+        set_up limited 3 $mode
+        echo "${limit}M" >/cgroup/limited/memory.max
+        check "$mode: a file larger than the limit of $limit MiB" inside limited sh -c "exec cat /disk/large >/dev/null"
+        check "$mode: nobody suffers" nobody_suffered limited
+        take_down limited
+    done
+done
+rm /disk/large
+
+# Groups below one that has the set share its colors; each has a limit above them.
+forget_cache
+set_up top 3 hard
+echo +memory >/cgroup/top/cgroup.subtree_control
+mkdir /cgroup/top/x /cgroup/top/y
+echo "$((share))M" >/cgroup/top/x/memory.max
+echo "$((share))M" >/cgroup/top/y/memory.max
+inside top/x cat /disk/some >/dev/null
+check "groups below share the colors" inside top/y frames anon $((share * 3 / 4)) 0008
+check "nobody suffers" nobody_suffered top
+rmdir /cgroup/top/x /cgroup/top/y
+take_down top
+
+# Reclaim of everything finds what a group that was removed has left.
+forget_cache
+set_up gone 3
+inside gone cat /disk/some >/dev/null
+take_down gone
+set_up back 3 hard
+check "and after reclaim of the root group" sh -c "
+    echo $((share * 3 / 4))M >/cgroup/memory.reclaim 2>/dev/null
+    echo \$\$ >/cgroup/back/cgroup.procs && exec frames anon $((share * 3 / 4)) 0008"
+check "nobody suffers" nobody_suffered back
+take_down back
+
+# The kernel's memory for many files is charged to the group and has any color.
+set_up files 5 hard
+echo "$((share))M" >/cgroup/files/memory.max
+mkdir /disk/many
+# shellcheck disable=SC2016  # the inner shell's variables
+check "a group makes 3000 files" inside files sh -c 'i=0; while [ $i -lt 3000 ]; do : >/disk/many/$i; i=$((i + 1)); done'
+check "nobody suffers" nobody_suffered files
+rm -r /disk/many
+take_down files
+
+# A file that another group has read: its pages stay that group's, in its colours.
+forget_cache
+cat /disk/some >/dev/null
+set_up reader 3 hard
+check "a file of others is mapped" inside reader frames random /disk/some 0008
+check "nobody suffers" nobody_suffered reader
+# Frames that a page table needs, and others that were brought in meanwhile, are few.
+check "it takes nothing of the colors" sh -c "held 0008 /cgroup/reader | awk '\$1 == \"own\" { exit \$2 > 512 }'"
+take_down reader
+
+# Moving a process moves no page; what comes then is of the new group.
+mkfifo /tmp/gate
+frames stay 4 ffff </tmp/gate >/tmp/stay &
+mover=$!
+exec 8>/tmp/gate
+for _ in $(seq 300); do
+    grep -q touched /tmp/stay && break
+    sleep 0.1
+done
+set_up new 4 hard
+echo $mover >/cgroup/new/cgroup.procs
+held 0010 /cgroup/new >/tmp/moved
+exec 8>&-
+wait $mover
+check "a process that is moved keeps its pages" grep -q 'outside 0 missing 0' /tmp/stay
+take_down new
+rm -f /tmp/gate /disk/large /disk/some
+check "the books are right" grep -qx ok $P/check
+check "nobody has colors" others_are 0-15
