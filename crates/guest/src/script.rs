@@ -132,7 +132,10 @@ fn launch(scenario: &Scenario, program: &Program, policy: &Policy, how: &str) ->
     match scenario.colors(policy, program) {
         None => command,
         Some([colors, mode]) => {
-            let name = program.name();
+            // By its place: its name may be anything that a shell has other uses for.
+            let mut all = scenario.experiment.program.iter();
+            let place = all.position(|other| std::ptr::eq(other, program));
+            let name = format!("program-{}", place.unwrap_or(0) + 1);
             let (set, group) = (format!("{SETS}/{name}"), format!("/groups/{name}"));
             let enter = format!(
                 "[ -e {set} ] || {{ mkdir {group} {set} && echo {mode} >{set}/mode && \
