@@ -232,10 +232,10 @@ mod tests {
         );
         for part in [
             "mount -t cgroup2 cgroup2 /groups",
-            "echo hard >/sys/kernel/config/piebald/grep/mode && ",
-            "echo 0 >/sys/kernel/config/piebald/grep/colors && ",
-            "echo /grep >/sys/kernel/config/piebald/grep/attach; } || { cat /proc/piebald/error; : >/tmp/refused; exit 1; }; ",
-            r#"echo $$ >/groups/grep/cgroup.procs && exec "$@"' sh launch 1 once"#,
+            "echo hard >/sys/kernel/config/piebald/program-2/mode && ",
+            "echo 0 >/sys/kernel/config/piebald/program-2/colors && ",
+            "echo /program-2 >/sys/kernel/config/piebald/program-2/attach; } || { cat /proc/piebald/error; : >/tmp/refused; exit 1; }; ",
+            r#"echo $$ >/groups/program-2/cgroup.procs && exec "$@"' sh launch 1 once"#,
         ] {
             assert!(both.contains(part), "{part}: {both}");
         }
