@@ -260,7 +260,10 @@ unsigned long pb_vacate_some(u64 number, unsigned long want, gfp_t gfp)
 	return moved;
 }
 
-/* Coloring may be switched off between two blocks, not within one. */
+/*
+ * Coloring may be switched off between two blocks, not within one. So pages that are being read or
+ * written are not waited for: a disk may be slow, and pb_switch is held.
+ */
 static int vacate_at(u64 number, unsigned long first)
 {
 	u8 marks[BLOCK];
@@ -268,7 +271,7 @@ static int vacate_at(u64 number, unsigned long first)
 	if (pb_switch_lock())
 		return -EINTR;
 	if (pb_switch_is_on() && mark(number, first, marks))
-		vacate_block(number, first, GFP_KERNEL, MIGRATE_SYNC, marks);
+		vacate_block(number, first, GFP_KERNEL, MIGRATE_SYNC_LIGHT, marks);
 	mutex_unlock(&pb_switch);
 	cond_resched();
 	return 0;
