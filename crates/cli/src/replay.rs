@@ -6,12 +6,12 @@ use std::{
 };
 
 use clap::ValueEnum;
+use piebald_experiment::MemorySize;
 use piebald_lab::{
     Hooks,
     replay::{
-        Align, CurveRequest, DeviceChoice, Excerpt, InputSetup, LayoutChoice, MIN, MemorySize,
-        OBJECT_POLICIES, POLICIES, Pace, ReplayRequest, SIZES, Start, USUAL_FOR_OBJECTS, asked,
-        is_replay, replay,
+        Align, CurveRequest, DeviceChoice, Excerpt, InputSetup, LayoutChoice, MIN, OBJECT_POLICIES,
+        POLICIES, Pace, ReplayRequest, SIZES, Start, USUAL_FOR_OBJECTS, asked, is_replay, replay,
     },
     rooms::{
         os_model::replace::{PolicySpec, registry},

@@ -173,6 +173,8 @@ fn a_replay_that_is_saved_runs_the_same() {
             "none",
             "--warmup",
             "20",
+            "--size",
+            "20%,50%",
             "--seed",
             "7",
         ],

@@ -13,17 +13,16 @@ use toml::{
 };
 
 use crate::{
-    Experiment, HostName, KeyPath, Place, Problem, Refused, Whole, Words,
+    Experiment, HostName, KeyPath, Place, Problem, Refused, Words,
     hosts::not_of,
-    merge::{Node, find, lay, shifted, step},
+    merge::{Node, find, label, lay, shifted, step},
     problem::STDIN,
+    value::Version,
     version,
 };
 
 /// Letters of a line that a message shows.
 const LONGEST_SHOWN: usize = 60;
-/// Versions of the layout.
-pub(crate) type Schema = Whole<1, 2>;
 /// The table of patches for hosts.
 const ON: &str = "on";
 /// The table of axes.
@@ -179,7 +178,7 @@ impl Document {
         let refuse = |problems| self.placed(written.get_ref(), false, problems);
         // What the keys are depends on the version.
         let number = root.get_ref().get("schema").cloned();
-        let number = number.map(|number| Schema::deserialize(number.into_deserializer()));
+        let number = number.map(|number| Version::deserialize(number.into_deserializer()));
         match number {
             Some(Ok(_)) => {}
             Some(Err(e)) => {
@@ -216,11 +215,12 @@ impl Document {
                     (laid.map_err(|says| (key, says)), Place::Set(pair.clone()))
                 }
                 Patch::Axis(key, from) => {
-                    let value = find(written.get_ref(), from).cloned();
+                    // What `--set` gives may be an axis as well.
+                    let value = find(root.get_ref(), from).cloned();
+                    let begins = value.as_ref().map_or(0, |value| value.span().start);
                     let laid = value.map(|value| lay(root.get_mut(), key.parts(), value));
                     let laid = laid.unwrap_or(Ok(()));
-                    let line = self.line_in(written.get_ref(), from);
-                    (laid.map_err(|says| (key, says)), Place::Line(line))
+                    (laid.map_err(|says| (key, says)), self.place(begins))
                 }
             };
             laid.map_err(|(key, says)| {
@@ -341,10 +341,6 @@ impl Document {
         Place::Line(self.line_at(offset))
     }
 
-    fn line_in(&self, root: &DeTable<'_>, path: &KeyPath) -> usize {
-        self.line_at(offset_in(root, path))
-    }
-
     fn line_at(&self, offset: usize) -> usize {
         let before = self.text.as_bytes().iter().take(offset);
         1 + before.filter(|byte| **byte == b'\n').count()
@@ -404,35 +400,6 @@ fn parsed(text: &str, begins: usize) -> Node<'_> {
     let value = value.and_then(|table| table.into_inner().remove("v"));
     let value = value.unwrap_or(Spanned::new(0..0, DeValue::Boolean(false)));
     shifted(value, begins)
-}
-
-/// A value as a message shows it.
-pub(crate) fn shown(value: &Node<'_>) -> String {
-    match value.get_ref() {
-        DeValue::String(text) => format!("\"{text}\""),
-        _ => label(value),
-    }
-}
-
-/// A value of an axis, in few words.
-fn label(value: &Node<'_>) -> String {
-    match value.get_ref() {
-        DeValue::String(text) => text.to_string(),
-        DeValue::Integer(number) => number.to_string(),
-        DeValue::Float(number) => number.to_string(),
-        DeValue::Boolean(is) => is.to_string(),
-        DeValue::Datetime(time) => time.to_string(),
-        DeValue::Array(items) => {
-            let items: Vec<String> = items.iter().map(label).collect();
-            format!("[{}]", items.join(", "))
-        }
-        DeValue::Table(table) => {
-            let pairs = table
-                .iter()
-                .map(|(key, value)| format!("{} = {}", key.get_ref(), label(value)));
-            pairs.collect::<Vec<_>>().join(", ")
-        }
-    }
 }
 
 /// A message of the parser without its line breaks, and without the key that it adds to

@@ -9,10 +9,9 @@ use serde_untagged::UntaggedEnumVisitor;
 use crate::{
     Advise, Course, Files, Frames, Guest, KeyPath, MAX_REFS, Machine, MadeFile, Memory, On,
     OnLimit, Policy, Problem, Program, Refs, Role, Sweep, Tree, Whole,
-    document::Schema as Version,
     guest::{check_files, check_trees},
     problem::refused_value,
-    value::described,
+    value::{Version, described},
     words::words,
 };
 

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod advise;
+mod axes;
 mod colors;
 mod course;
 mod document;
@@ -39,6 +40,7 @@ mod version;
 mod words;
 
 pub use advise::{Advise, Goal, NotWithin, Within};
+pub use axes::{On, Sweep};
 pub use colors::{Binding, Change, Colors, OnLimit, PolicyColors, Recolor};
 pub use course::Course;
 pub use document::Document;
@@ -56,6 +58,6 @@ pub use program::{Builtin, Input, Parameter, Program, Role};
 pub use reference::{KeyTable, reference, tables};
 pub use regions::RegionRequest;
 pub use requests::{Align, MemorySize, NotMemory, Pace};
-pub use sweep::{On, Point, Sweep};
-pub use value::{MAX_REFS, Micros, Refs, Text, Whole};
+pub use sweep::Point;
+pub use value::{MAX_REFS, Micros, Refs, Text, Version, Whole};
 pub use words::{Word, Words};

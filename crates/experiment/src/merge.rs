@@ -135,3 +135,32 @@ pub(crate) fn shifted<'a>(value: Node<'a>, by: usize) -> Node<'a> {
     };
     Spanned::new(span.start + by..span.end + by, inner)
 }
+
+/// A value as a message shows it.
+pub(crate) fn shown(value: &Node<'_>) -> String {
+    match value.get_ref() {
+        DeValue::String(text) => format!("\"{text}\""),
+        _ => label(value),
+    }
+}
+
+/// A value of an axis, in few words.
+pub(crate) fn label(value: &Node<'_>) -> String {
+    match value.get_ref() {
+        DeValue::String(text) => text.to_string(),
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Float(number) => number.to_string(),
+        DeValue::Boolean(is) => is.to_string(),
+        DeValue::Datetime(time) => time.to_string(),
+        DeValue::Array(items) => {
+            let items: Vec<String> = items.iter().map(label).collect();
+            format!("[{}]", items.join(", "))
+        }
+        DeValue::Table(table) => {
+            let pairs = table
+                .iter()
+                .map(|(key, value)| format!("{} = {}", key.get_ref(), label(value)));
+            pairs.collect::<Vec<_>>().join(", ")
+        }
+    }
+}

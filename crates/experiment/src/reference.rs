@@ -225,7 +225,8 @@ mod tests {
         let all = reference();
         for line in [
             "| `repetitions` | 1 to 1000 | `3` | Runs of each policy",
-            "| `cores` | hardware threads such as \"0-3,6\" | needed |",
+            "| `cores` | hardware threads such as \"0-3,6\" |  | Hardware threads",
+            "| `name` | text | needed | Its name",
             "| `until_us` | 1 to 60000000 | needed |",
             "- `\"each-target\"`: Each target with all polluters",
             "### `[[program.change]]`",

@@ -1,30 +1,9 @@
-//! Axes of a file: `[sweep]`.
+//! The points of a file's axes.
 
-use std::{borrow::Cow, collections::BTreeMap};
-
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Serialize};
-
-use crate::{Document, KeyPath, Problem, Refused, value::described};
+use crate::{Document, KeyPath, Problem, Refused};
 
 /// Most points of all axes together.
 const MAX_POINTS: usize = 10_000;
-
-/// Axes: keys of the file, and the values that each takes in turn.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Sweep(pub BTreeMap<String, Vec<toml::Value>>);
-
-/// What it may be.
-const WHAT: &str = "keys of this file and lists of values, such as \
-                    { \"program.sort.cores\" = [\"0\", \"1\"] }";
-
-described!(() Sweep, "object", WHAT);
-
-/// What is written under `[on.HOST]`; it is laid over the file before it is read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct On;
-
-described!(() On, "object", "tables `model` and `guest`");
 
 /// One point of a sweep.
 pub struct Point {

@@ -14,6 +14,9 @@ use crate::problem::{of_value, refused_value};
 /// Most references that a part of a run may have: a hundred days of simulation.
 pub const MAX_REFS: u64 = 1_000_000_000_000;
 
+/// Versions of a file's layout.
+pub type Version = Whole<1, 2>;
+
 /// A whole number from `MIN` to `MAX`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Whole<const MIN: u64, const MAX: u64>(u64);

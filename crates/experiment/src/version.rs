@@ -12,8 +12,7 @@ use toml::{
 
 use crate::{
     HostName, KeyPath, Part, Problem,
-    document::shown,
-    merge::{find, lay},
+    merge::{find, lay, shown},
 };
 
 /// Keys of earlier versions, what they are now, and as in which example.

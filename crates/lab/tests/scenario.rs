@@ -211,7 +211,11 @@ fn wrong_types_name_the_key() {
 
 #[test]
 fn values_out_of_range_say_what_is_allowed() {
-    refused("schema = 1", "schema = 3", &["schema = 3", "allowed: 1 to 2"]);
+    refused(
+        "schema = 1",
+        "schema = 3",
+        &["schema = 3", "allowed: 1 to 2"],
+    );
     refused(
         "repetitions = 2",
         "repetitions = 0",

@@ -3,11 +3,10 @@
 
 use std::{collections::HashMap, fmt::Write as _, path::Path};
 
+use piebald_experiment::MemorySize;
 use piebald_lab::{
     Hooks,
-    replay::{
-        DeviceChoice, InputSetup, LayoutChoice, MemorySize, Pace, ReplayRequest, Start, replay,
-    },
+    replay::{DeviceChoice, InputSetup, LayoutChoice, Pace, ReplayRequest, Start, replay},
 };
 use piebald_report::Replay;
 use piebald_sim::rooms::trace::block::Options;

@@ -19,6 +19,7 @@ mod timed;
 
 use std::path::PathBuf;
 
+use piebald_experiment::MemorySize;
 use piebald_report::Replay;
 use piebald_sim::replay::{DriverError, InputError, InstanceError};
 use piebald_sim::rooms::os_model::replace::PolicySpec;
@@ -31,7 +32,6 @@ pub use asked::{POLICIES, SIZES, USUAL_FOR_OBJECTS, asked, is_replay};
 pub(crate) use disk::kernel;
 pub use disk::{DeviceChoice, LayoutChoice, READAHEADS, SCHEDULERS};
 pub use loops::{Queries, QueryFile};
-pub use piebald_experiment::MemorySize;
 pub use piebald_sim::replay::{Align, Excerpt, InputSetup, Pace, TaskPart};
 /// Closed loops: clients of a server, and a program that pages.
 pub use piebald_sim::replay::{
