@@ -149,15 +149,21 @@ mod tests {
             for case in &cases {
                 let real = case.real(&form, Path::new("/m.ko"), Path::new("/inputs"));
                 let real = real.unwrap_or_else(|e| panic!("{e}"));
-                let disks: Vec<_> = real.trees.iter().filter_map(|t| t.on_disk()).collect();
+                let disks: Vec<_> = real
+                    .experiment
+                    .tree
+                    .iter()
+                    .filter_map(|t| t.on_disk())
+                    .collect();
                 assert_eq!(disks, [case.name.as_str(), SCAN]);
                 assert!(
-                    real.trees
+                    real.experiment
+                        .tree
                         .iter()
                         .take(2)
                         .all(|t| t.from == Path::new("/inputs/star"))
                 );
-                assert!(real.programs.iter().all(|p| p.needs.len() == 1));
+                assert!(real.experiment.program.iter().all(|p| p.needs.len() == 1));
                 assert_eq!(case.recorded().len(), 2);
             }
         }
