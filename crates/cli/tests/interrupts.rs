@@ -90,9 +90,9 @@ fn ctrl_c_ends_every_verb_with_130_and_sigterm_with_143() {
 fn a_failure_without_a_signal_keeps_its_code() {
     let folder = folder();
     let output = Command::new(env!("CARGO_BIN_EXE_piebald"))
-        .args(["machine", "list", "--json=no/x.json"])
+        .args(["study", "no-such-scenario.toml"])
         .current_dir(folder.path())
         .output()
         .expect("starts");
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
 }

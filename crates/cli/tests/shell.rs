@@ -59,7 +59,7 @@ fn bash_offers_verbs_options_and_their_values() {
     assert!(script.status.success());
     fs::write(folder.path().join("completions"), script.stdout).expect("written");
     let offered = |words: &[&str]| offered(folder.path(), words);
-    assert_eq!(offered(&["piebald", "st"]), ["study", "status"]);
+    assert_eq!(offered(&["piebald", "st"]), ["study", "status", "store"]);
     assert_eq!(offered(&["piebald", "machine", "der"]), ["derive"]);
     assert_eq!(
         offered(&["piebald", "record", "--stop"]),

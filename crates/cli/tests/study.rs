@@ -195,8 +195,9 @@ fn what_cannot_be_written_fails_and_leaves_nothing() {
         ("--json", "file/x.json"),
         ("-o", "file"),
     ] {
+        // It is found out before anything is run.
         let (code, _, err) = run(dir.path(), &["study", "s.toml", option, path]);
-        assert_eq!(code, 1, "{err}");
+        assert_eq!(code, 2, "{err}");
         assert!(err.starts_with("piebald: ") && err.contains(path), "{err}");
         assert_eq!(names(dir.path()), ["file", "s.toml", "taken"], "{path}");
     }
