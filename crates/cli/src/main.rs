@@ -62,7 +62,7 @@ enum Verb {
     /// Record a program and all its children for use in studies
     Record(record::Args),
     /// Replay block and file traces against buffer-cache policies at many sizes
-    Replay(replay::Args),
+    Replay(Box<replay::Args>),
     /// Rerun the experiments of a paper: its numbers beside ours
     Reproduce(reproduce::Args),
     /// Boot a stock kernel under QEMU with the machine model attached, and run programs in it

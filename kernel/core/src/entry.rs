@@ -5,7 +5,11 @@
 
 use core::{ptr, slice};
 
-use piebald_policy::{color_map::ColorMap, contract::AllocError, rainbow::{Partition, Refusal}};
+use piebald_policy::{
+    color_map::ColorMap,
+    contract::AllocError,
+    rainbow::{Partition, Refusal},
+};
 use piebald_units::{Color, Order, Pfn};
 
 use crate::{

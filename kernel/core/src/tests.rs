@@ -307,7 +307,7 @@ fn sets_may_share_a_color_and_both_get_its_frames() {
     module.reserve(&mut other, "3-4").unwrap();
     assert_eq!(module.colors_of(None), "5-15");
     assert_eq!(module.add(512, 5), 0); // two frames of each colour
-    let mut colors = |seat: &mut Seat, n: u32| -> Vec<u32> {
+    let colors = |seat: &mut Seat, n: u32| -> Vec<u32> {
         (0..n)
             .map(|_| module.take(Some(seat), false).unwrap().color)
             .collect()
