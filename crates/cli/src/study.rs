@@ -70,7 +70,7 @@ pub(crate) struct Args {
 #[derive(clap::Args)]
 pub(crate) struct Sets {
     /// A key of the scenario and what it is instead, such as program.sort.cores='"1"' or
-    /// policy[0].memory=fresh; may be given again
+    /// policy.stock.memory=fresh; may be given again
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pairs: Vec<String>,
 }
