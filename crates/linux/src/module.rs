@@ -180,7 +180,7 @@ impl Module {
     /// All at once.
     ///
     /// # Errors
-    /// As [`Module::tasks`] and the others.
+    /// As the others.
     pub fn status(&self) -> Result<Status, ModuleError> {
         Ok(Status {
             on: self.is_on()?,
