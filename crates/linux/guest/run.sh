@@ -74,8 +74,10 @@ check "it is in its group" grep -qx "$pid" "/sys/fs/cgroup/piebald-run-$pid/cgro
 check "others stay out" frames anon 8 ff00
 check "others may share its colors" piebald run --colors 7-8 -- frames anon 4 0180
 check "and loses them" piebald run --pid "$pid" --none
-# Nobody has colors now: the kernel gives frames in its own order, so few pages would tell little.
-check "others have all" frames anon 64 ffff
+# Nobody has colors now, and the kernel gives frames in its own order: single frames that came back
+# first, which may be of few colors.
+given_back() { frames anon 8 ff00 | grep -q 'outside [1-9]'; }
+check "others have them" given_back
 fails "it has no colors to move to" 1 "no colors" piebald recolor "$pid"
 fails "nor colors to lose" 1 "no colors of its own" piebald run --pid "$pid" --none
 kill "$pid"
