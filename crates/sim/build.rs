@@ -48,9 +48,10 @@ fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
         return;
     };
     for path in entries.flatten().map(|entry| entry.path()) {
-        match path.is_dir() {
-            true => sources(&path, files),
-            false => files.push(path),
+        if path.is_dir() {
+            sources(&path, files)
+        } else {
+            files.push(path)
         }
     }
 }

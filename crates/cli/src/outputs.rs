@@ -123,9 +123,10 @@ pub(crate) fn write(
     table: impl FnOnce() -> String,
 ) -> Result<(), Failure> {
     let (printed, files): (Vec<_>, Vec<_>) = outputs.iter().partition(|(path, _)| is_stdout(path));
-    let printed = match printed.is_empty() {
-        true => print(&table()),
-        false => printed.iter().try_for_each(|(_, text)| print(text)),
+    let printed = if printed.is_empty() {
+        print(&table())
+    } else {
+        printed.iter().try_for_each(|(_, text)| print(text))
     };
     let made = folders.iter().try_for_each(|folder| {
         std::fs::create_dir_all(folder)

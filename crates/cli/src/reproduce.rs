@@ -132,9 +132,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }),
         mixes: args.mixes,
     };
-    let store = match args.guest {
-        true => None,
-        false => store::open(args.store.as_deref(), store::Default::Cache)?,
+    let store = if args.guest {
+        None
+    } else {
+        store::open(args.store.as_deref(), store::Default::Cache)?
     };
     let hooks = Hooks {
         stop: Some(&stop),

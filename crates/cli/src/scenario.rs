@@ -54,8 +54,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             print(&format!("{name}: is of schema 2 now\n"))?;
         }
     }
-    Ok(match *check && !changed.is_empty() {
-        true => ExitCode::FAILURE,
-        false => ExitCode::SUCCESS,
+    Ok(if *check && !changed.is_empty() {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
     })
 }

@@ -99,9 +99,10 @@ fn as_text(status: &Status) -> String {
         ),
     );
     for set in &status.sets {
-        let groups = match set.groups.is_empty() {
-            true => "no group".to_owned(),
-            false => set.groups.join(", "),
+        let groups = if set.groups.is_empty() {
+            "no group".to_owned()
+        } else {
+            set.groups.join(", ")
         };
         let what = format!(
             "{} {} of {groups} ({})",

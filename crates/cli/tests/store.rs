@@ -78,7 +78,7 @@ fn study(folder: &Path, store: &str) -> Value {
     json
 }
 
-/// Whole entries of a store.
+/// Counts the files of a store that are whole entries.
 fn entries(store: &Path) -> usize {
     let parts = std::fs::read_dir(store.join("v1")).into_iter().flatten();
     let files = parts.flat_map(|part| std::fs::read_dir(part.expect("a part").path()));

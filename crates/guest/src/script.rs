@@ -42,9 +42,10 @@ pub fn script(scenario: &Scenario, policy: &Policy, together: bool, repetition: 
     if scenario.scratch() > 0 {
         // A file that is cut to nothing and written again is written to the disk at once otherwise.
         let options = "-t ext4 -o noatime,noauto_da_alloc";
-        let disk = match scenario.experiment.file.is_empty() {
-            true => "/dev/vda",
-            false => "/dev/vdb",
+        let disk = if scenario.experiment.file.is_empty() {
+            "/dev/vda"
+        } else {
+            "/dev/vdb"
         };
         let _ = writeln!(
             text,

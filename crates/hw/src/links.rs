@@ -165,7 +165,7 @@ pub(crate) struct Asked {
     pub(crate) heard: Q8,
 }
 
-/// Who tells the others that they lose a line, by sockets.
+/// A core takes a line away from the others before it stores: its socket, and that of the line's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Upgrade {
     pub(crate) socket: u16,
@@ -178,7 +178,7 @@ pub(crate) struct Upgrade {
 pub(crate) struct Transfer {
     pub(crate) from: u16,
     pub(crate) to: u16,
-    /// Whose memory the line belongs to.
+    /// The socket that the line's memory hangs on.
     pub(crate) home: u16,
     /// The two have no last level in common.
     pub(crate) leaves_group: bool,
@@ -285,9 +285,10 @@ impl Net {
 
     fn ask(&mut self, socket: u16, home: u16, line: Line, now: Q8) -> Asked {
         let takes = self.takes[index_of(REQUEST)];
-        let leaves = match socket == home {
-            true => now,
-            false => self.send(socket, home, line, REQUEST, now + takes) - takes,
+        let leaves = if socket == home {
+            now
+        } else {
+            self.send(socket, home, line, REQUEST, now + takes) - takes
         };
         if !self.broadcast {
             return Asked {

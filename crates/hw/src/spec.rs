@@ -355,8 +355,8 @@ pub enum Protocol {
     Moesi,
 }
 
-/// Who sends a line that a miss asks for, while other caches hold it unmodified. A line that
-/// is modified comes from the cache that has it.
+/// A core misses a line that other caches hold unmodified: where does it come from? A modified line
+/// always comes from the cache that has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Clean {
@@ -393,11 +393,11 @@ pub struct LinkSpec {
     pub same_socket_transfer: Option<u32>,
     /// Load-to-use cycles of a line that another socket holds; none = memory latency.
     pub other_socket_transfer: Option<u32>,
-    /// Who sends a clean line that only other caches behind the same last level hold.
+    /// Source of a clean line that only other caches behind the same last level hold.
     pub same_group_clean: Clean,
-    /// Who sends a clean line that another last-level group of the same socket holds.
+    /// Source of a clean line that another last-level group of the same socket holds.
     pub same_socket_clean: Clean,
-    /// Who sends a clean line that another socket holds.
+    /// Source of a clean line that another socket holds.
     pub other_socket_clean: Clean,
     /// Cycles that each hop to another socket's memory adds.
     pub hop_latency: u32,

@@ -110,9 +110,10 @@ fn every_access_costs_what_the_keys_say_of_its_holders() {
                 let before = rig.counters(core);
                 let cycles = rig.cycles(core, &[access(kind, line * LINE, 0)]);
                 let read = (rig.counters(core) - before).memory_reads == 1;
-                let cycles = match read && protocol == "mesi" && cycles == QUEUED {
-                    true => MEMORY,
-                    false => cycles,
+                let cycles = if read && protocol == "mesi" && cycles == QUEUED {
+                    MEMORY
+                } else {
+                    cycles
                 };
                 let what = format!("{protocol} {clean:?} step {step}: core {core} line {line}");
                 assert_eq!((cycles, read), wanted, "{what}, write {write}");

@@ -79,9 +79,10 @@ impl Groups {
 
     /// The group of a process.
     pub(crate) fn of(&self, pid: u32) -> Result<Group, ModuleError> {
-        let name = match pid == std::process::id() {
-            true => "self".to_owned(),
-            false => pid.to_string(),
+        let name = if pid == std::process::id() {
+            "self".to_owned()
+        } else {
+            pid.to_string()
         };
         let file = self.root.join(format!("proc/{name}/cgroup"));
         let text = fs::read_to_string(file).map_err(|_| ModuleError::NoProcess { pid })?;

@@ -45,9 +45,12 @@ pub fn check_folder(path: &Path) -> Result<(), ReportError> {
         Some(there) => there,
         None => Path::new("."),
     };
-    let check = || match there.is_dir() {
-        true => temporary(there).map(drop),
-        false => Err(ErrorKind::NotADirectory.into()),
+    let check = || {
+        if there.is_dir() {
+            temporary(there).map(drop)
+        } else {
+            Err(ErrorKind::NotADirectory.into())
+        }
     };
     check().map_err(|source| failed(path, source))
 }

@@ -74,10 +74,7 @@ pub unsafe extern "C" fn pb_btf_signature(
         (&*btf, bytes(name, name_len), out)
     };
     let mut line = Line::new(out);
-    match btf.signature(name, &mut line) {
-        true => line.len(),
-        false => 0,
-    }
+    if btf.signature(name, &mut line) { line.len() } else { 0 }
 }
 
 /// Where a field of a structure is; false if there is none.

@@ -209,10 +209,7 @@ impl Hierarchy {
         }
         let close_sends = close.sends(self.senders.same_socket);
         // A reader waits for the nearest that sends, a writer for the farthest that loses it.
-        let far_away = match write {
-            true => far.held,
-            false => !close_sends,
-        };
+        let far_away = if write { far.held } else { !close_sends };
         Some(Probe {
             held: true,
             dirty: close.dirty || far.dirty,

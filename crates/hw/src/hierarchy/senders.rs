@@ -1,8 +1,8 @@
-//! Who sends clean lines, by how far away they are held.
+//! Whether a cache or memory sends a clean line, which depends on how far away it is held.
 
 use crate::spec::{Clean, LinkSpec};
 
-/// Who sends clean lines: another cache, or memory.
+/// For each distance: does the other cache send its clean line, or does memory?
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Senders {
     pub(super) same_group: Clean,

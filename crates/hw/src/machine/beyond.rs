@@ -99,9 +99,10 @@ impl Run<'_> {
                 second.accesses += 1;
                 self.thread.counters.useful_prefetches += u64::from(meta.prefetched());
                 let done = at + self.latency.level[1];
-                let done = match meta.pending() {
-                    true => done.max(self.has_come(line, at)),
-                    false => done,
+                let done = if meta.pending() {
+                    done.max(self.has_come(line, at))
+                } else {
+                    done
                 };
                 self.through_port(Source::Level(1), 0, done)
             }
@@ -244,9 +245,10 @@ impl Run<'_> {
             true => self.has_come(want.line, at),
             false => at,
         };
-        let done = match self.memory.carries_transfers() {
-            true => self.carried(want.line, found, leaves, latency),
-            false => leaves + latency,
+        let done = if self.memory.carries_transfers() {
+            self.carried(want.line, found, leaves, latency)
+        } else {
+            leaves + latency
         };
         match found.pending {
             true => done.max(self.has_come(want.line, at)),

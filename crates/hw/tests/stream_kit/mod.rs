@@ -223,9 +223,10 @@ fn fill_caches(
 fn cache_of_each(spec: &MachineSpec, threads: usize) -> u64 {
     let all = usize::from(spec.core.sockets * spec.core.per_socket);
     let size = |c: &piebald_hw::spec::CacheSpec| {
-        let cores = match threads <= usize::from(spec.core.per_socket) {
-            true => threads,
-            false => all,
+        let cores = if threads <= usize::from(spec.core.per_socket) {
+            threads
+        } else {
+            all
         };
         let instances = cores.div_ceil(usize::from(c.shared_by));
         c.size.0 * instances as u64 / threads as u64

@@ -125,9 +125,10 @@ fn step(of: &Panel, axes: &PanelAxes<'_>) -> f64 {
     places.sort_by(f64::total_cmp);
     let shared = places.windows(2).any(|two| two[0] == two[1]);
     let [left, right] = range(known(of).map(|p| p.x));
-    match shared && left < right {
-        true => (right - left) * LITTLE,
-        false => 0.0,
+    if shared && left < right {
+        (right - left) * LITTLE
+    } else {
+        0.0
     }
 }
 
@@ -143,9 +144,10 @@ fn line(curve: &Curve, axes: &PanelAxes<'_>, step: f64) -> Line {
     Line {
         color: place,
         dashed: curve.dashed,
-        points: match is_named {
-            true => Vec::new(),
-            false => points().map(|p| (moved(p), p.y)).collect(),
+        points: if is_named {
+            Vec::new()
+        } else {
+            points().map(|p| (moved(p), p.y)).collect()
         },
         stops: points()
             .map(|p| Stop {

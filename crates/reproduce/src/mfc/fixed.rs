@@ -57,9 +57,10 @@ pub(super) fn metadata(runs: &mut Runs<'_>) -> Result<Done, String> {
     let paper = Published::Text(format!("at most {MOST_BYTES}"));
     let found = Ok(Sample::new(vec![bytes]));
     row.judge("metadata of a file", paper, found, "B", |s| {
-        match s.mean <= MOST_BYTES {
-            true => Verdict::Match,
-            false => Verdict::Miss,
+        if s.mean <= MOST_BYTES {
+            Verdict::Match
+        } else {
+            Verdict::Miss
         }
     });
     row.note(

@@ -88,9 +88,10 @@ fn all_programs(runs: &mut Runs<'_>, says: &Says) -> Result<(Row, Vec<PaperFigur
     }
     for (program, paper) in says.largest {
         let (name, found) = (format!("{program}, largest"), largest(&points, program));
-        match says.informed.contains(&program) {
-            true => row.informed(&name, paper, &found, "%"),
-            false => row.headline(&name, paper, found),
+        if says.informed.contains(&program) {
+            row.informed(&name, paper, &found, "%")
+        } else {
+            row.headline(&name, paper, found)
         }
     }
     if !says.informed.is_empty() {

@@ -220,14 +220,7 @@ impl Sink<'_> {
         offset: u64,
         length: u64,
     ) -> Result<(), Complaint> {
-        end_of(offset, length)?;
-        let target = Target::File {
-            file,
-            offset,
-            length,
-        };
-        self.push(time, task, Op::Delete, target, length == 0);
-        Ok(())
+        self.file((time, task, Op::Delete), file, offset, length)
     }
 
     /// An opaque block.
