@@ -29,10 +29,14 @@ def maps(report):
 
 
 def owners(report):
-    """Names of programs, in the order of their colours, from the legend above the maps."""
+    """Of each program in the legend above the maps, in the order of their colours: its name, and the
+    number of the lines over its areas, if there are any."""
     section = report[report.index("Who owns the cache") :]
     legend = section[: section.index("</ul>")]
-    return re.findall(r'<span class="chip p\d"></span>([^<]*)</li>', legend)
+    chips = re.findall(r'<span class="chip p\d(?: h(\d))?"></span>([^<]*)</li>', legend)
+    if len(chips) != legend.count('"chip p'):
+        sys.exit("set_map.py: the legend has programs in another form than this script reads")
+    return [(html.unescape(name), hatch) for hatch, name in chips]
 
 
 def text(x, y, size, what, weight="normal"):
@@ -72,8 +76,10 @@ def picture(report):
         out.append(placed)
         left += map_width + GAP
     x = 66
-    for name, color in zip(names + ["kernel", "empty"], PROGRAMS[: len(names)] + [KERNEL, EMPTY]):
-        out.append(f'<rect x="{x}" y="{height - 22}" width="14" height="14" fill="{color}"/>')
+    chips = names + [("kernel", ""), ("empty", "")]
+    for (name, hatch), color in zip(chips, PROGRAMS[: len(names)] + [KERNEL, EMPTY]):
+        for fill in [color] + ([f"url(#m0hatch{hatch})"] if hatch else []):
+            out.append(f'<rect x="{x}" y="{height - 22}" width="14" height="14" fill="{fill}"/>')
         out.append(text(x + 20, height - 10, 14, name))
         x += 44 + 9 * len(name)
     return "\n".join(out + ["</svg>", ""])

@@ -35,7 +35,9 @@ fn main() {
 /// Where cargo leaves the library of `piebald-qemu`, on which the command depends:
 /// `OUT_DIR` is `PROFILE/build/NAME/out`, dependencies are in `PROFILE/deps`.
 fn beside_dependencies(out: &Path) -> PathBuf {
-    let profile = out.ancestors().nth(3).unwrap_or(out);
+    // Another clone may lead to the same target directory by a link, and be gone tomorrow.
+    let out = out.canonicalize().unwrap_or_else(|_| out.to_owned());
+    let profile = out.ancestors().nth(3).unwrap_or(&out);
     profile.join("deps").join(PLUGIN)
 }
 
