@@ -112,8 +112,12 @@ stage_shell() {
 
 stage_fmt() {
     need_rust
-    cargo_tool fmt --all --check || exit 1
-    cargo_tool fmt --manifest-path kernel/core/Cargo.toml --check
+    local alone rc=0
+    cargo_tool fmt --all --check || rc=1
+    for alone in kernel/core scripts/bare-metal bench/buddy; do
+        cargo_tool fmt --manifest-path "$alone/Cargo.toml" --check || rc=1
+    done
+    return "$rc"
 }
 
 stage_clippy() {

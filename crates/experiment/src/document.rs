@@ -298,7 +298,7 @@ impl Document {
         let place = |mut problem: Problem| {
             let place = self.place(offset_in(root, &problem.path));
             if is_old {
-                problem.path = version::written(&problem.path);
+                version::write(&mut problem);
             }
             (place, problem)
         };

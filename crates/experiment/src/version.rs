@@ -59,8 +59,22 @@ pub(crate) fn near(path: &KeyPath) -> Option<String> {
     Some(did_you_mean(name, here)).filter(|near| !near.is_empty())
 }
 
+/// Words of `alone`, and what an older file says instead.
+const ALONE: [(&str, &str); 2] = [("\"none\"", "false"), ("\"all\" or \"targets\"", "true")];
+
+/// A problem in the words of an older file: its key, and a value that was another one there.
+pub(crate) fn write(problem: &mut Problem) {
+    if problem.path == KeyPath::of("alone") {
+        for (now, was) in ALONE {
+            problem.says = problem.says.replace(now, was);
+            problem.value = problem.value.take().map(|value| value.replace(now, was));
+        }
+    }
+    problem.path = written(&problem.path);
+}
+
 /// The key that an older file has for this one.
-pub(crate) fn written(path: &KeyPath) -> KeyPath {
+fn written(path: &KeyPath) -> KeyPath {
     let pattern = path.pattern();
     let moved = MOVED.iter().find(|(_, now, _)| {
         let rest = pattern.strip_prefix(now);

@@ -220,7 +220,11 @@ impl<'a> Btf<'a> {
     fn write_type(&self, id: u32, functions: bool, out: &mut dyn Write) -> fmt::Result {
         let (base, marks) = self.marks(id);
         if let Some(t) = self.get(base).filter(|t| t.kind == PROTOTYPE) {
-            return if functions { self.write_callback(&t, out) } else { out.write_str("function *") };
+            return if functions {
+                self.write_callback(&t, out)
+            } else {
+                out.write_str("function *")
+            };
         }
         let mut marks = marks.iter().rev().skip_while(|&&m| m == 0).peekable();
         while let Some(qualifier) = marks.next_if(|m| matches!(**m, CONST | VOLATILE)) {

@@ -74,7 +74,11 @@ pub unsafe extern "C" fn pb_btf_signature(
         (&*btf, bytes(name, name_len), out)
     };
     let mut line = Line::new(out);
-    if btf.signature(name, &mut line) { line.len() } else { 0 }
+    if btf.signature(name, &mut line) {
+        line.len()
+    } else {
+        0
+    }
 }
 
 /// Where a field of a structure is; false if there is none.

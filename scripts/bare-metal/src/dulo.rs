@@ -16,14 +16,8 @@ use super::Sink;
 
 type Lent<T> = &'static mut [T];
 type Base = Clock<Slots<Lent<replacement::Link>, Lent<u8>>>;
-type Memory = Slices<
-    Lent<Link>,
-    Lent<u64>,
-    Lent<Sequence>,
-    Lent<PageRef>,
-    Lent<Bucket>,
-    Lent<TableNode>,
->;
+type Memory =
+    Slices<Lent<Link>, Lent<u64>, Lent<Sequence>, Lent<PageRef>, Lent<Bucket>, Lent<TableNode>>;
 
 const PAGES: usize = 64;
 
