@@ -193,7 +193,7 @@ record_under() {
     say "recording under $("$1" --version | head -n 1)"
     export PIEBALD_QEMU=$1
     asked_for -p piebald-qemu --tests -- --ignored --skip as_root
-    asked_for -p piebald --test study --test record -- --ignored
+    asked_for -p piebald --test all -- --ignored study:: record::
 }
 
 # The oldest suite whose QEMU the distribution builds without plugins.
@@ -224,12 +224,12 @@ mount_works() {
 
 stage_browser() {
     need_programs chromium
-    asked_for -p piebald-report --test browser -- --ignored
+    asked_for -p piebald-report --test all -- --ignored browser::
 }
 
 stage_simulators() {
     need_programs python3-venv valgrind build-essential
-    asked_for -p piebald-hw --test simulators -- --ignored
+    asked_for -p piebald-hw --test all -- --ignored simulators::
 }
 
 stage_foreign_traces() {
@@ -353,11 +353,11 @@ stage_readme() {
     scripts/readme-commands.sh
 }
 
-stage_buddy_oracle() { asked_for --release -p piebald-policy --test buddy_oracle -- --ignored; }
+stage_buddy_oracle() { asked_for --release -p piebald-policy --test all -- --ignored buddy_oracle::; }
 
-stage_large_cache() { asked_for --release -p piebald-os-model --test file_large -- --ignored; }
+stage_large_cache() { asked_for --release -p piebald-os-model --test all -- --ignored file_large::; }
 
-stage_controls() { asked_for --release -p piebald-lab --test truth -- --ignored; }
+stage_controls() { asked_for --release -p piebald-lab --test all -- --ignored truth::; }
 
 stage_guest_boots() { asked_for --release -p piebald-guest --test boots -- --ignored; }
 

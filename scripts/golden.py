@@ -192,10 +192,10 @@ def hw_cases(_, options):
 def hw_digests(dir):
     """Counters, clocks and occupancy of many runs of the machine model, one number for each."""
     out = dir / "digests"
-    command = [os.environ.get("CARGO", "cargo"), "test", "--quiet", "-p", "piebald-hw", "--test", "digest"]
+    command = [os.environ.get("CARGO", "cargo"), "test", "--quiet", "-p", "piebald-hw", "--test", "all", "digest::"]
     run(command, env={"PIEBALD_DIGESTS": str(out)})
     if not out.exists():
-        raise Failed("cargo test -p piebald-hw --test digest wrote no digests")
+        raise Failed("cargo test -p piebald-hw --test all digest:: wrote no digests")
     return dict(sorted(line.split() for line in out.read_text(encoding="utf-8").splitlines()))
 
 

@@ -8,7 +8,6 @@ use std::{
 
 use piebald_hw::presets;
 
-#[path = "machine/derive.rs"]
 mod derive;
 
 fn run(folder: &Path, args: &[&str]) -> (i32, String, String) {

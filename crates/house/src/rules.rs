@@ -27,6 +27,18 @@ const UNFINISHED: &[&str] = &[
     concat!("XX", "X:"),
 ];
 
+/// Files of a crate's `tests` that no program holds: `all` is the text of `tests/all.rs`, `manifest`
+/// that of `Cargo.toml`, whose programs of tests are listed by hand.
+pub fn tests_left_out(manifest: &str, all: &str, files: &[String]) -> Vec<String> {
+    let is_in = |file: &&String| {
+        let module = file.trim_end_matches(".rs");
+        all.lines()
+            .any(|line| line.trim() == format!("mod {module};"))
+            || manifest.contains(&format!("path = \"tests/{file}\""))
+    };
+    files.iter().filter(|file| !is_in(file)).cloned().collect()
+}
+
 /// Findings in any text file: foreign paths and hosts.
 pub fn text_defects(path: &str, text: &str) -> Vec<String> {
     let mut defects = Vec::new();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use piebald_house::{
     files_below, markdown, read, root,
-    rules::{MAX_LINES, manifest_defects, source_defects, text_defects},
+    rules::{MAX_LINES, manifest_defects, source_defects, tests_left_out, text_defects},
 };
 
 /// Extensions of files that people write.
@@ -81,6 +81,35 @@ fn every_crate_takes_lints_and_licence_from_the_workspace() {
             .unwrap_or_else(|e| vec![format!("{}: {e}", name(path))])
     };
     none(manifests.iter().flat_map(defects).collect());
+}
+
+/// Cargo finds no tests by itself where they are one program: a file that is not named there
+/// would never run.
+#[test]
+fn every_file_of_tests_is_in_a_program() {
+    let mut seen = 0;
+    let mut defects = Vec::new();
+    for all in sources().iter().filter(|f| f.ends_with("tests/all.rs")) {
+        let tests = all.parent().expect("a folder");
+        let files: Vec<String> = files_below(tests)
+            .iter()
+            .filter(|f| f.parent() == Some(tests) && has_extension(f, &["rs"]))
+            .filter_map(|f| Some(f.file_name()?.to_string_lossy().into_owned()))
+            .collect();
+        seen += files.len();
+        let manifest = read(&tests.with_file_name("Cargo.toml"));
+        for file in tests_left_out(&manifest, &read(all), &files) {
+            defects.push(format!("{}: {file} is in no program", name(tests)));
+        }
+    }
+    assert!(seen > 100, "{seen} files");
+    none(defects);
+    let files = ["all.rs", "a.rs", "b.rs", "c.rs"].map(str::to_owned);
+    let manifest = "path = \"tests/all.rs\"\npath = \"tests/b.rs\"";
+    assert_eq!(
+        tests_left_out(manifest, "mod a;\n// mod c;\n", &files),
+        ["c.rs"]
+    );
 }
 
 #[test]

@@ -2,10 +2,8 @@
 //! were not fitted to any bandwidth; tolerances are stated with each figure.
 //! `cargo run --example bandwidth` prints the whole table.
 
-mod stream_kit;
-
+use crate::stream_kit::{Kernel, bandwidth, chase, kernel_copy, steady};
 use piebald_hw::{presets, spec::MachineSpec};
-use stream_kit::{Kernel, bandwidth, chase, kernel_copy, steady};
 
 fn preset(name: &str) -> MachineSpec {
     presets::load(name).unwrap_or_else(|e| panic!("{e}"))

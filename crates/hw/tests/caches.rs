@@ -1,10 +1,7 @@
 //! Caches against closed formulas and against a plain oracle.
 
-mod cache_oracle;
-mod machine_kit;
-
-use cache_oracle::{Kind, Level, Oracle, Policy, Tally};
-use machine_kit::{Build, LINE, Rig, Rng, access, cache, load};
+use crate::cache_oracle::{Kind, Level, Oracle, Policy, Tally};
+use crate::machine_kit::{Build, LINE, Rig, Rng, access, cache, load};
 use piebald_hw::presets;
 use piebald_units::{VirtAddr, memory::PhysRef, op::RefKind};
 

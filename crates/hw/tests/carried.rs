@@ -1,13 +1,10 @@
 //! What passes between caches of different sockets takes time on buses and links, on whole
 //! machines: a cycle is 1 ns and a link carries a byte in it.
 
-mod machine_kit;
-mod stream_kit;
-
-use machine_kit::{Build, LINE, Rig, cache, load, store};
+use crate::machine_kit::{Build, LINE, Rig, cache, load, store};
+use crate::stream_kit::{Kernel, bandwidth};
 use piebald_hw::presets;
 use piebald_units::{Bytes, memory::PhysRef};
-use stream_kit::{Kernel, bandwidth};
 
 /// Two sockets of two groups of two cores, and `more` keys of links.
 fn build(more: &str) -> Build {

@@ -1,9 +1,7 @@
 //! Who sends a line that other caches hold: a cache, or memory. Costs and counters of random
 //! lists of accesses are compared with a machine that knows only who holds what.
 
-mod machine_kit;
-
-use machine_kit::{Build, DRAM, FIXED, LINE, Rig, Rng, access, cache};
+use crate::machine_kit::{Build, DRAM, FIXED, LINE, Rig, Rng, access, cache};
 use piebald_units::op::RefKind;
 
 const OWN: u64 = 4;

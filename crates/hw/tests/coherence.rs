@@ -1,9 +1,7 @@
 //! Coherence: random operations of many cores under every protocol and kind of
 //! inclusion, and what it costs to pass a line around.
 
-mod machine_kit;
-
-use machine_kit::{Build, LINE, Rig, Rng, access, cache, load, store};
+use crate::machine_kit::{Build, LINE, Rig, Rng, access, cache, load, store};
 use piebald_hw::{presets, spec::MachineSpec};
 use piebald_units::{Pfn, memory::MemoryPort, op::RefKind};
 

@@ -1,8 +1,6 @@
 //! AMD's prefetcher of consecutive lines: accesses to l and l+1 fetch l+3.
 
-mod machine_kit;
-
-use machine_kit::{Build, LINE, Rig, Rng, cache, load};
+use crate::machine_kit::{Build, LINE, Rig, Rng, cache, load};
 use piebald_hw::Counters;
 
 fn build(into: &str, first: &str) -> Build {

@@ -1,10 +1,8 @@
 //! Computers that are not a row of equal processors with known caches: virtual machines,
 //! parts of several kinds, processors that are off, many sockets, large last levels.
 
-mod sysfs_kit;
-
+use crate::sysfs_kit::{L1D, L1I, L2, Shape, Tree, caches_of, cores_of};
 use piebald_hw::{presets, spec::Holds};
-use sysfs_kit::{L1D, L1I, L2, Shape, Tree, caches_of, cores_of};
 
 const L3: Shape = (3, "Unified", 16, 8192, "8192K");
 

@@ -10,11 +10,9 @@
 //! hits go before conflicts that wait. Non-caching loads do not start the second level's
 //! prefetchers, which would bring what is to be read past the caches into them.
 
-mod digest_kit;
-
 use std::{io::Write, path::Path};
 
-use digest_kit::{
+use crate::digest_kit::{
     Digest, front_side_bus, machine, one_level, opteron, peers, promising, run_mixed, run_stream,
     sliced, smt, stream,
 };

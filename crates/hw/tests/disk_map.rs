@@ -1,9 +1,7 @@
 //! Where blocks lie and how the arm gets there: against a walk over all sectors, and
 //! against closed formulas.
 
-mod disk_kit;
-
-use disk_kit::{Numbers, close, ms, open, preset, read, spec};
+use crate::disk_kit::{Numbers, close, ms, open, preset, read, spec};
 use piebald_hw::disk::{self, DiskSpec, Run, Spot};
 use piebald_units::{Lba, Picos, block::BlockPort};
 

@@ -1,8 +1,6 @@
 //! The buffer, averages, flash, and the figures of whole disks.
 
-mod disk_kit;
-
-use disk_kit::{Numbers, close, ms, open, preset, read, spec, write};
+use crate::disk_kit::{Numbers, close, ms, open, preset, read, spec, write};
 use piebald_hw::disk::{Disk, DiskSpec, Hit};
 use piebald_units::{
     Picos,

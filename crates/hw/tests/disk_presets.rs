@@ -1,8 +1,6 @@
 //! The disks that come with the model: sources, and what a file's reader is told.
 
-mod disk_kit;
-
-use disk_kit::{preset, spec};
+use crate::disk_kit::{preset, spec};
 use piebald_hw::disk::{self, Disk, DiskError};
 
 #[test]

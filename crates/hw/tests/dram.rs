@@ -1,8 +1,6 @@
 //! Row outcomes, exact to the picosecond, on the DDR3-1333 machine of the HVR paper.
 
-mod dram_kit;
-
-use dram_kit::{GIB, i7, spec};
+use crate::dram_kit::{GIB, i7, spec};
 use piebald_hw::dram::{Dram, RowOutcome};
 use piebald_units::{PhysAddr, Picos};
 

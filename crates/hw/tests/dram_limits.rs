@@ -1,9 +1,7 @@
 //! Closed formulas: bandwidth, bank-bound throughput, the price of refresh, and
 //! what a request pays that is called after later ones.
 
-mod dram_kit;
-
-use dram_kit::{GIB, Rng, at, i7, spec};
+use crate::dram_kit::{GIB, Rng, at, i7, spec};
 use piebald_hw::dram::{Dram, RowOutcome};
 use piebald_units::{PhysAddr, Picos};
 

@@ -1,10 +1,8 @@
 //! Address maps: every line has its own place, and wrong maps are refused by name.
 
-mod dram_kit;
-
 use std::collections::HashSet;
 
-use dram_kit::{GIB, Rng, i7, text};
+use crate::dram_kit::{GIB, Rng, i7, text};
 use piebald_hw::dram::{Dram, DramSpec, Location};
 use piebald_units::PhysAddr;
 

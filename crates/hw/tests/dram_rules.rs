@@ -2,9 +2,7 @@
 //! all pairs over logged random streams, written from the standard's list of
 //! constraints and not from the model.
 
-mod dram_kit;
-
-use dram_kit::{GIB, Rng, spec};
+use crate::dram_kit::{GIB, Rng, spec};
 use piebald_hw::dram::{Command, CommandKind, Dram, spec::TimingSpec};
 use piebald_units::{PhysAddr, Picos};
 

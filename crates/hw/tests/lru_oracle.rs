@@ -2,9 +2,7 @@
 //! What the comparison with other simulators counts, misses and write-backs,
 //! must be the same to the last one.
 
-mod digest_kit;
-
-use digest_kit::{Rng, Space, machine, peers, stream};
+use crate::digest_kit::{Rng, Space, machine, peers, stream};
 use piebald_hw::{Features, spec::Inclusion};
 use piebald_units::{
     CoreId, Picos, VirtAddr,

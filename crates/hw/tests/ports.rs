@@ -1,9 +1,7 @@
 //! The way into a core: what a core reads from a level takes as long as the level's bandwidth
 //! says, by closed formulas, on a machine whose cycle is 1 ns.
 
-mod machine_kit;
-
-use machine_kit::{Build, DRAM, FIXED, LINE, access, cache, load};
+use crate::machine_kit::{Build, DRAM, FIXED, LINE, access, cache, load};
 use piebald_hw::{Machine, Options, presets};
 use piebald_units::{memory::PhysRef, op::RefKind};
 

@@ -1,7 +1,6 @@
 //! Machine files derived from what Linux tells.
 
-mod sysfs_kit;
-
+use crate::sysfs_kit::{L1D, L1I, L2, Tree, cores_of};
 use piebald_hw::{
     dram::Dram,
     presets::{
@@ -11,7 +10,6 @@ use piebald_hw::{
     spec::Holds,
 };
 use piebald_units::{Bytes, Hertz};
-use sysfs_kit::{L1D, L1I, L2, Tree, cores_of};
 
 /// Four cores with two threads each, two L3 groups, and an L3 of 24 slices.
 fn tree() -> Tree {

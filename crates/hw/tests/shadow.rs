@@ -1,11 +1,9 @@
 //! Shadow tags beside the level that they stand for, closed formulas, and a plain model
 //! of lists.
 
-mod machine_kit;
-
 use std::collections::HashMap;
 
-use machine_kit::{Build, Rig, Rng, cache, load, store};
+use crate::machine_kit::{Build, Rig, Rng, cache, load, store};
 use piebald_hw::{Features, MissCurve, Options, ShadowRequest, spec::MachineSpec};
 use piebald_units::{CoreSet, Pfn, memory::PhysRef, op::RefKind};
 

@@ -1,10 +1,8 @@
 //! The same stream through independent cache simulators.
 
-mod machine_kit;
-
 use std::{path::Path, process::Command};
 
-use machine_kit::{Build, Rig, Rng, cache, load};
+use crate::machine_kit::{Build, Rig, Rng, cache, load};
 
 /// Numbers that the script prints.
 ///

@@ -1,8 +1,6 @@
 //! Last levels whose sets are no power of two, in a whole machine, against closed formulas.
 
-mod machine_kit;
-
-use machine_kit::{Build, LINE, Rig, cache, load};
+use crate::machine_kit::{Build, LINE, Rig, cache, load};
 use piebald_hw::presets;
 use piebald_units::{Bytes, memory::PhysRef};
 

@@ -1,11 +1,9 @@
 //! Streams through the presets beside published figures: the table of `docs/machines.md`.
 
-mod stream_kit;
-
 use std::{env, fmt::Write, fs, path::Path};
 
+use crate::stream_kit::{Kernel, Rates, kernel_copy, sparse_product, steady};
 use piebald_hw::{presets, spec::MachineSpec};
-use stream_kit::{Kernel, Rates, kernel_copy, sparse_product, steady};
 
 const BEGIN: &str = "<!-- streams:begin -->\n";
 const END: &str = "<!-- streams:end -->\n";
@@ -152,7 +150,7 @@ fn the_page_of_machines_has_the_streams_as_they_are() {
         return;
     }
     let what = "docs/machines.md is not what the presets give; PIEBALD_BLESS=1 cargo test -p \
-                piebald-hw --test streams writes it";
+                piebald-hw --test all streams:: writes it";
     assert_eq!(there, made, "{what}");
 }
 

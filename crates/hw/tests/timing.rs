@@ -1,9 +1,8 @@
 //! Time of loads, stores, fetches and translations against closed formulas, on a
 //! machine whose cycle is 1 ns and whose DRAM always takes the same time.
 
-mod machine_kit;
-
-use machine_kit::{Build, CYCLE, DRAM, FIXED, LINE, Rig, access, cache, load, store};
+use crate::machine_kit;
+use crate::machine_kit::{Build, CYCLE, DRAM, FIXED, LINE, Rig, access, cache, load, store};
 use piebald_hw::Options;
 use piebald_units::{PageSize, memory::PhysRef, op::RefKind};
 

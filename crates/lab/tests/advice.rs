@@ -1,8 +1,6 @@
 //! Advice on shares of the last level, and what stands against it.
 
-mod kit;
-
-use kit::{parse, refused, run, run_scenario};
+use crate::kit::{parse, refused, run, run_scenario};
 use piebald_lab::{StudyError, scenario::Scenario};
 use piebald_report::{Advice, ProgramAdvice, to_csv, to_html, to_json, to_table};
 

@@ -1,9 +1,7 @@
 //! Programs that own page colours: what a scenario may say, and what it does to
 //! the programs beside them.
 
-mod kit;
-
-use kit::{parse, refused, run};
+use crate::kit::{parse, refused, run};
 use piebald_report::{ProgramResult, Study};
 
 /// A sort that fits fifteen colours of sixteen, beside a scan that fits nothing.

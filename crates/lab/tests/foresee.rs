@@ -1,10 +1,8 @@
 //! Colours that a study is sure to use up are told before its first run.
 
-mod kit;
-
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use kit::parse;
+use crate::kit::parse;
 use piebald_lab::{Hooks, StudyError, prepare, study};
 
 /// A colour of 192 MiB has 12 MiB, of which 40 % are free in aged memory.

@@ -1,7 +1,6 @@
 //! Scenarios whose programs HVR manages: what is refused, and a small one that runs.
 
-mod kit;
-
+use crate::kit;
 use piebald_experiment::Frames;
 use std::path::Path;
 

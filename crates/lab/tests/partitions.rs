@@ -1,11 +1,8 @@
 //! Partitions of colours in a study: by number and share, with limits, and changing while
 //! the programs run.
 
-mod kit;
-mod mutate;
-
-use kit::{parse, refused, run};
-use mutate::{Random, budget, mutated};
+use crate::kit::{parse, refused, run};
+use crate::mutate::{Random, budget, mutated};
 use piebald_os_model::kernel::OnLimit;
 use piebald_report::{Metrics, Study, to_json, to_table};
 use piebald_units::ColorAsk;

@@ -1,7 +1,6 @@
 //! Scenarios whose policies move readers to the files: the example, run as it is.
 
-mod kit;
-
+use crate::kit;
 use std::path::Path;
 
 use piebald_lab::scenario::Scenario;

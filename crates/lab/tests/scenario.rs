@@ -1,14 +1,12 @@
 //! Scenario files: what is refused, and with what words.
 
-mod mutate;
-
 use piebald_experiment::{Frames, MemoryState, Refs, RegionRequest, Together, Whole};
 use std::{
     env,
     path::{Path, PathBuf},
 };
 
-use mutate::{Random, budget, mutated};
+use crate::mutate::{Random, budget, mutated};
 use piebald_hw::presets;
 use piebald_lab::scenario::{Input, Scenario};
 use piebald_report::Role;

@@ -1,9 +1,6 @@
 //! What studies may be said to show: where nothing can happen, and where caches are cold.
 
-#[path = "kit/mod.rs"]
-mod kit;
-
-use kit::run;
+use crate::kit::run;
 use piebald_lab::{
     Hooks,
     replay::{DeviceChoice, LayoutChoice, ReplayRequest, Start, replay},

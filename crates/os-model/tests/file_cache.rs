@@ -1,11 +1,10 @@
 //! The page cache over a disk of two costs (10 ms to seek, 1 ms per page), compared
 //! with closed formulas and with a plain cache simulation.
 
-mod filehost;
-
+use crate::filehost;
 use std::collections::VecDeque;
 
-use filehost::{
+use crate::filehost::{
     disk::TestDisk,
     driver::{self, Do, one, reads},
     host,

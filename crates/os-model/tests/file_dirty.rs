@@ -1,8 +1,6 @@
 //! Writes: what is read first, when dirty pages go out, who waits; and the swap area.
 
-mod filehost;
-
-use filehost::{
+use crate::filehost::{
     Host,
     driver::{self, Do, one, reads},
     host, ms,

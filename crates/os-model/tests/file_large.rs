@@ -1,11 +1,9 @@
 //! A million pages through every kernel. Slow without optimisation: run it with
-//! `cargo test --release -p piebald-os-model --test file_large -- --ignored --nocapture`.
-
-mod filehost;
+//! `cargo test --release -p piebald-os-model --test all file_large:: -- --ignored --nocapture`.
 
 use std::time::Instant;
 
-use filehost::{driver, host};
+use crate::filehost::{driver, host};
 use piebald_os_model::file::{FileConfig, Span};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 

@@ -1,9 +1,7 @@
 //! Random programs on every configuration: the host stays consistent after every
 //! step, every call ends, and every page that went to the queue came back.
 
-mod filehost;
-
-use filehost::{
+use crate::filehost::{
     disk::TestDisk,
     driver::{self, Do},
     lru::Lru,

@@ -1,9 +1,7 @@
 //! One suite for all frame allocators: random operation lists against slow
 //! oracles, distinct errors, fresh and aged memory, memory limits.
 
-mod oracle;
-
-use oracle::{PlainBuddy, Sets};
+use crate::oracle::{PlainBuddy, Sets};
 use piebald_os_model::frames::{
     Age, BinHopping, BinHoppingConfig, ColorMap, Colored, ColoredConfig, CoreListConfig, Flavour,
     FrameAllocator, RandomFrames, Stock, StockConfig, ZoneConfig, age,

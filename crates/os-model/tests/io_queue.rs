@@ -1,12 +1,9 @@
 //! The request queue: merging, plugging, the schedulers' orders, limits.
 
-mod filehost;
-mod io_oracle;
-
 use std::collections::BTreeSet;
 
-use filehost::{disk::TestDisk, ms};
-use io_oracle::Oracle;
+use crate::filehost::{disk::TestDisk, ms};
+use crate::io_oracle::Oracle;
 use piebald_os_model::io::{Done, IoConfig, Queue, Run, RunLengths};
 use piebald_units::{
     Lba, Picos, TaskId,

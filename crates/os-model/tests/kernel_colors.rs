@@ -1,11 +1,10 @@
 //! Colours that processes reserve: what each call allows, moves and costs.
 
-mod colored;
-
+use crate::colored;
 use piebald_units::ColorAsk;
 use std::collections::BTreeSet;
 
-use colored::{
+use crate::colored::{
     CORE, FRAMES, OF_COLOR, colors, exactly, exit, fill_up, kernel, kernel_with, load, map,
     reserve, resize, set, spawn, start, store,
 };

@@ -3,13 +3,11 @@
 //! pages, partitions of colours, swapping and 2 MiB pages; access bits tell what was
 //! touched; nothing leaks.
 
-mod colored;
-mod memory_model;
-
+use crate::colored;
 use piebald_units::ColorAsk;
 use std::collections::{BTreeSet, HashMap};
 
-use memory_model::{ANON, Behind, Frames, Image, Page, Value};
+use crate::memory_model::{ANON, Behind, Frames, Image, Page, Value};
 use piebald_os_model::{
     frames::{Age, Flavour, OwnedFrames, RandomFrames, Stock, StockConfig},
     kernel::{Actions, Kernel, KernelConfig, KernelError, Move, OnLimit, SwapConfig, SysWork, Thp},

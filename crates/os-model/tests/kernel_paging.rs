@@ -1,8 +1,7 @@
 //! Files, programs' memory and the kernel's own data over one memory.
 
-mod paged;
-
-use paged::{Host, Op, plain, random, read, write};
+use crate::paged;
+use crate::paged::{Host, Op, plain, random, read, write};
 use piebald_os_model::{
     file::FileConfig,
     frames::{Flavour, Stock, StockConfig},

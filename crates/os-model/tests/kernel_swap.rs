@@ -1,8 +1,7 @@
 //! Pages that leave memory because colours are used up, and come back.
 
-mod colored;
-
-use colored::{
+use crate::colored;
+use crate::colored::{
     CORE, FRAMES, OF_COLOR, exit, fill_up, kernel, kernel_with, load, map, read, spawn, start,
     store, touch,
 };

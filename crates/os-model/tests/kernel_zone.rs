@@ -1,10 +1,9 @@
 //! SRM-buffer under a kernel with paging: which frames the pages of files and programs
 //! get, and that no frame is lost when memory is short.
 
-mod colored;
-mod paged;
-
-use paged::{Host, Op, plain, random, read};
+use crate::colored;
+use crate::paged;
+use crate::paged::{Host, Op, plain, random, read};
 use piebald_os_model::{
     file::FileConfig,
     kernel::{Kernel, KernelError, PagingConfig, ZoneState},

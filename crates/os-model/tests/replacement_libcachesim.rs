@@ -2,19 +2,14 @@
 //! here with the rule that differs. `bench/libcachesim` has the script that counted, and
 //! writes both as a table.
 
-mod recorded;
-mod replaying;
-mod libcachesim {
-    pub mod traces;
-}
-
+use crate::recorded;
 use std::collections::{BTreeMap, BTreeSet};
 
-use libcachesim::traces::{self, Trace};
+use crate::libcachesim::traces::{self, Trace};
+use crate::replaying::Cache;
 use piebald_os_model::replace::PolicySpec;
 use piebald_os_model::replace::registry::{Setup, Visitor, build_spec};
 use piebald_policy::contract::replacement::Replacement;
-use replaying::Cache;
 
 /// libCacheSim's counts.
 const COUNTS: &str = "testdata/libcachesim/0.3.5.tsv";

@@ -1,21 +1,16 @@
 //! Policies against slow versions of themselves, written straight from the papers
 //! over `Vec` and `VecDeque`: every reference must hit in both or miss in both.
 
-mod replaying;
-mod replacement_oracles {
-    pub mod oracles;
-}
+mod oracles;
 
+use crate::replaying::{Cache, next_uses};
+use oracles::{ArcOracle, LirsOracle, LruKOracle, MinOracle, MqOracle, Oracle};
 use piebald_os_model::replace::{
     Arc, ArcConfig, Lirs, LirsConfig, LruK, LruKConfig, Min, MinConfig, Mq, MqConfig,
 };
 use piebald_policy::contract::replacement::Replacement;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use replacement_oracles::oracles::{
-    ArcOracle, LirsOracle, LruKOracle, MinOracle, MqOracle, Oracle,
-};
-use replaying::{Cache, next_uses};
 
 /// Streams that mix what policies differ in: hot pages, loops longer and shorter
 /// than memory, scans, and a working set that moves.

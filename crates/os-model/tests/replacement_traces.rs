@@ -1,16 +1,13 @@
 //! Policies on recorded traces: what the papers say of them. The traces of `testdata` come
 //! first; `scripts/fetch-traces.sh` gets those of the LIRS paper.
 
-mod recorded;
-mod replaying;
-
 use std::io::Read;
 use std::path::PathBuf;
 
+use crate::recorded::{dense, file_trace, oltp, workspace};
+use crate::replaying::Cache;
 use piebald_os_model::replace::registry::{Setup, Visitor, build};
 use piebald_policy::contract::replacement::Replacement;
-use recorded::{dense, file_trace, oltp, workspace};
-use replaying::Cache;
 
 /// A file that `scripts/fetch-traces.sh` has fetched.
 ///

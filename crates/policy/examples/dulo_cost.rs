@@ -6,7 +6,7 @@
 //! The two run in turns; the fastest run of each counts, in processor time: what it costs
 //! when nobody else uses the core. `PLACES=0` gives pages no place on disk.
 
-#[path = "../tests/kit/random.rs"]
+#[path = "../tests/random.rs"]
 mod random;
 
 use std::{sync::LazyLock, time::Instant};

@@ -9,7 +9,7 @@
 //! that of `before` and `after` alone, on this computer. Each thread has half of the
 //! readers; the fastest run counts.
 
-#[path = "../tests/kit/random.rs"]
+#[path = "../tests/random.rs"]
 mod random;
 
 use std::{

@@ -7,7 +7,7 @@
 //! `FAULTS` (4,000,000) and `RUNS` (5) from the environment. The fastest run counts: what
 //! it costs when nobody else uses the core.
 
-#[path = "../tests/kit/random.rs"]
+#[path = "../tests/random.rs"]
 mod random;
 
 use std::time::Instant;

@@ -1,10 +1,9 @@
 //! What the buddy allocator promises, one by one.
 
-mod kit;
-
+use crate::kit;
 use std::{cell::Cell, rc::Rc};
 
-use kit::{Random, empty_buddy, full_buddy, hard, map_of, plain_map, request};
+use crate::kit::{Random, empty_buddy, full_buddy, hard, map_of, plain_map, request};
 use piebald_policy::{
     buddy::{
         Buddy, List, MigrateType, NewError, Parts, PartsMut, RangeError, Sizes, Slices, Store,

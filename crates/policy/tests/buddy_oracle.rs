@@ -3,11 +3,9 @@
 //! `PIEBALD_BUDDY_OPS` sets the number of operations (default a million per
 //! run); `--ignored` runs a hundred million.
 
-mod kit;
-
 use std::collections::BTreeMap;
 
-use kit::{Random, VecBuddy, empty_buddy, map_of, plain_map, request, setting};
+use crate::kit::{Random, VecBuddy, empty_buddy, map_of, plain_map, request, setting};
 use piebald_policy::{
     buddy::RangeError,
     color_map::ColorMap,

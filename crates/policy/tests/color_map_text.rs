@@ -1,9 +1,7 @@
 //! Reading colour maps from text: what is accepted, what errors name, and that
 //! nothing that is read can break the reader.
 
-mod kit;
-
-use kit::{Random, setting};
+use crate::kit::{Random, setting};
 use piebald_policy::color_map::{BitClass, ColorMap, TextFault};
 
 /// The error of a text as words, with its line and word.

@@ -1,11 +1,9 @@
 //! Per-core lists: what they hold belongs to them alone, in the colours that
 //! were asked for, and goes back whole.
 
-mod kit;
-
 use std::{collections::BTreeMap, sync::Mutex, thread};
 
-use kit::{Random, VecBuddy, full_buddy, hard, map_of, plain_map, request};
+use crate::kit::{Random, VecBuddy, full_buddy, hard, map_of, plain_map, request};
 use piebald_policy::{
     buddy::{CoreError, CoreLists, CoreSlices, Ends, MigrateType, Put, Slot},
     color_map::ColorMap,

@@ -1,10 +1,8 @@
 //! What DULO promises beyond the paper's example and its oracle.
 
-mod dulo_kit;
-
 use std::collections::VecDeque;
 
-use dulo_kit::{
+use crate::dulo_kit::{
     Host, Kind, NOW, Random, Simple, SimpleDulo, VecStore, dulo_on, setting, simple, sizes,
 };
 use piebald_policy::{

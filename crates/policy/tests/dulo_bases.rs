@@ -1,12 +1,9 @@
 //! DULO on the core's own policies.
 
-mod dulo_kit;
-#[path = "kit/policies.rs"]
-mod policies;
-
 use std::collections::BTreeSet;
 
-use dulo_kit::{Host, NOW, Random, VecStore, dulo_on, setting, sizes};
+use crate::dulo_kit::{Host, NOW, Random, VecStore, dulo_on, setting, sizes};
+use crate::policies::{clock, fifo, lru, s3_fifo, sieve, two_lists, two_q};
 use piebald_policy::{
     contract::replacement::{
         Base, Gone, Insert, PageKind, PageRef, Replacement, State, Touch, Via,
@@ -14,7 +11,6 @@ use piebald_policy::{
     dulo::{Config, Cost, Dulo},
 };
 use piebald_units::DiskBlock;
-use policies::{clock, fifo, lru, s3_fifo, sieve, two_lists, two_q};
 
 fn pages<P: Replacement>(policy: &P, which: impl Fn(State) -> bool) -> Vec<PageRef> {
     let fits = |page: &PageRef| which(policy.state(*page));

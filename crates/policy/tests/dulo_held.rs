@@ -1,11 +1,9 @@
 //! DULO under a host that takes pages out of the order before it evicts them, as one with a
 //! coloured zone does, in a memory below capacity.
 
-mod dulo_kit;
-
 use std::collections::VecDeque;
 
-use dulo_kit::{Host, Kind, Random, simple, sizes};
+use crate::dulo_kit::{Host, Kind, Random, simple, sizes};
 use piebald_policy::{
     contract::replacement::{Gone, PageRef, Replacement, State},
     dulo::Config,

@@ -2,9 +2,9 @@
 //!
 //! `PIEBALD_DULO_OPS` sets the number of calls per configuration (default 3,000).
 
-mod dulo_kit;
-
-use dulo_kit::{Kind, NOW, Random, Simple, SimpleDulo, dulo_on, oracle::Oracle, setting, sizes};
+use crate::dulo_kit::{
+    Kind, NOW, Random, Simple, SimpleDulo, dulo_on, oracle::Oracle, setting, sizes,
+};
 use piebald_policy::{
     contract::replacement::{Gone, Insert, PageRef, Replacement, State, Touch, Via},
     dulo::{Config, Cost, Hits, Rest},

@@ -5,9 +5,7 @@
 //! disk takes 6.5 ms for any seek and 3.0 ms for any rotation (Hitachi Ultrastar
 //! 18ZX), and nothing else.
 
-mod dulo_kit;
-
-use dulo_kit::{Host, Kind, Simple, SimpleDulo, simple, sizes};
+use crate::dulo_kit::{Host, Kind, Simple, SimpleDulo, simple, sizes};
 use piebald_policy::{
     contract::replacement::{Fetch, Replacement},
     dulo::{Config, Hits},

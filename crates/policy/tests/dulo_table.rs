@@ -2,11 +2,9 @@
 //!
 //! `PIEBALD_FUZZ_CASES` sets the number of random lists of calls.
 
-mod dulo_kit;
-
 use std::collections::BTreeMap;
 
-use dulo_kit::{Random, setting};
+use crate::dulo_kit::{Random, setting};
 use piebald_policy::dulo::{BLOCK_BITS, BlockTable, MAX_TIME, TableNode};
 use piebald_units::DiskBlock;
 

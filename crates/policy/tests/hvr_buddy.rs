@@ -1,11 +1,10 @@
 //! HVR in a host: one coloured buddy gives every program its frames, whatever the policy;
 //! pages move when they are touched, or by a recolouring plan.
 
-mod hvr_kit;
-
+use crate::hvr_kit;
 use std::collections::BTreeMap;
 
-use hvr_kit::{Hvr, Random, VecBuddy, full_buddy, hvr, x_buddy};
+use crate::hvr_kit::{Hvr, Random, VecBuddy, full_buddy, hvr, x_buddy};
 use piebald_policy::{
     contract::{Cause, FrameRequest, Mode, Purpose},
     hvr::{Arrival, Class, Config, Framework, ProgramId, Reach, Turn},

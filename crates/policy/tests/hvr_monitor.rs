@@ -1,10 +1,8 @@
 //! SysMon: what samples come to, the thresholds of Figure 7, and programs over time.
 
-mod hvr_kit;
-
 use std::collections::BTreeMap;
 
-use hvr_kit::{Hvr, Random, arrive, hvr, setting, window};
+use crate::hvr_kit::{Hvr, Random, arrive, hvr, setting, window};
 use piebald_policy::hvr::{
     Arrival, Class, Config, ConfigError, Distribution, Facts, LowLocality, Mean, MonitorConfig,
     NeverReused, PageRecord, Pass, Policy, Profile, Rule, Sample, Sampler, Thresholds, Unfinished,

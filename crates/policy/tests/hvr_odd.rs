@@ -1,8 +1,7 @@
 //! What can be wrong with machines, parameters, programs and hosts.
 
-mod hvr_kit;
-
-use hvr_kit::{Hvr, arrive, colors, hvr, window, x_buddy};
+use crate::hvr_kit;
+use crate::hvr_kit::{Hvr, arrive, colors, hvr, window, x_buddy};
 use piebald_policy::{
     color_map::ColorMap,
     contract::FrameRequest,

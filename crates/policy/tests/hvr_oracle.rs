@@ -2,11 +2,9 @@
 //!
 //! `PIEBALD_FUZZ_CASES` sets the number of random lists of events.
 
-mod hvr_kit;
-
 use std::collections::{BTreeMap, BTreeSet};
 
-use hvr_kit::{
+use crate::hvr_kit::{
     Hvr, Random,
     oracle::{Colors, Slow},
     setting, x_buddy,

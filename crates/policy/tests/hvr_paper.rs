@@ -1,11 +1,10 @@
 //! The paper's table, figures and worked examples, and traces of arrivals and departures
 //! step by step.
 
-mod hvr_kit;
-
+use crate::hvr_kit;
 use std::collections::BTreeSet;
 
-use hvr_kit::{Hvr, arrive, colors, figure_2, hvr, mix_of, parts, window, with, x_buddy};
+use crate::hvr_kit::{Hvr, arrive, colors, figure_2, hvr, mix_of, parts, window, with, x_buddy};
 use piebald_policy::{
     color_map::BitClass,
     hvr::{

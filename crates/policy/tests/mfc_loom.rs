@@ -8,6 +8,7 @@
 #![cfg(loom)]
 
 mod mfc_kit;
+mod random;
 
 use std::sync::Arc;
 

@@ -1,11 +1,10 @@
 //! What can be wrong with machines, parameters, readers, files and hosts; and many
 //! threads at once.
 
-mod mfc_kit;
-
+use crate::mfc_kit;
 use std::thread;
 
-use mfc_kit::{
+use crate::mfc_kit::{
     FILE, KIB, MIB, Plan, Random, SECOND, VecMfc, VecStore, ask, holders, opteron, pairs, pinned,
     plain, read, short, uses,
 };

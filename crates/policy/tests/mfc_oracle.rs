@@ -2,9 +2,7 @@
 //!
 //! `PIEBALD_MFC_OPS` sets the number of calls per configuration (default 4,000).
 
-mod mfc_kit;
-
-use mfc_kit::{
+use crate::mfc_kit::{
     KIB, MIB, Plan, Random, SECOND, VecMfc, opteron, oracle::Oracle, pairs, plain, setting,
 };
 use piebald_policy::{

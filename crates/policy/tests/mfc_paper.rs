@@ -1,8 +1,7 @@
 //! The paper's algorithm, line by line and section by section.
 
-mod mfc_kit;
-
-use mfc_kit::{
+use crate::mfc_kit;
+use crate::mfc_kit::{
     FILE, KIB, MIB, SECOND, VecMfc, ask, holders, level, opteron, plain, read, short, uses,
 };
 use piebald_policy::{

@@ -1,8 +1,6 @@
 //! Partitions of colours: what is granted, what is refused and how, who is in.
 
-mod kit;
-
-use kit::request;
+use crate::kit::request;
 use piebald_policy::{
     contract::Purpose,
     rainbow::{

@@ -1,8 +1,6 @@
 //! Partitions against a plain list of owners, under random operations.
 
-mod kit;
-
-use kit::{Random, request, setting};
+use crate::kit::{Random, request, setting};
 use piebald_policy::{
     contract::Purpose,
     rainbow::{

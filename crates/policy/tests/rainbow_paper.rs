@@ -1,8 +1,6 @@
 //! The Rainbow thesis step by step: Listings 5.3, 5.6 and 5.7, sections 4.4 and 6.1.
 
-mod kit;
-
-use kit::{Random, full_buddy, plain_map, request};
+use crate::kit::{Random, full_buddy, plain_map, request};
 use piebald_policy::{
     contract::{AllocError, Asker, Cause, FrameRequest, Mode, Purpose},
     rainbow::{

@@ -1,8 +1,6 @@
 //! Which pages move when a partition grows, shrinks or ends, and where to.
 
-mod kit;
-
-use kit::{Random, plain_map, setting};
+use crate::kit::{Random, plain_map, setting};
 use piebald_policy::{
     color_map::ColorMap,
     rainbow::{

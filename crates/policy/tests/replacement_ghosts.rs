@@ -1,18 +1,17 @@
 //! 2Q and S3-FIFO, which remember pages that left, against oracles written from
 //! their papers.
 
-mod replacement_kit;
-
+use crate::replacement_kit;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::replacement_kit::{
+    Memory, NOW, Oracle, agree, coldest, drain, misses, propose, wrong_calls_change_nothing,
+};
 use piebald_policy::{
     contract::replacement::{Base, Fetch, Gone, Insert, PageRef, Replacement, State, Touch, Via},
     replacement::{
         NameLeaves, NewError, S3Fifo, S3FifoConfig, S3FifoRule, Slots, TwoQ, TwoQConfig,
     },
-};
-use replacement_kit::{
-    Memory, NOW, Oracle, agree, coldest, drain, misses, propose, wrong_calls_change_nothing,
 };
 
 /// A queue, newest at the back.

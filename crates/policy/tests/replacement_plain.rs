@@ -1,15 +1,13 @@
 //! FIFO, LRU, CLOCK and SIEVE against oracles, and their worked examples.
 
-mod replacement_kit;
-
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::replacement_kit::{
+    Memory, NOW, Oracle, agree, coldest, misses, propose, readahead, wrong_calls_change_nothing,
+};
 use piebald_policy::{
     contract::replacement::{Base, Fetch, Gone, Insert, PageRef, Replacement, State, Touch, Via},
     replacement::{Clock, ClockConfig, Config, Fifo, Lru, NewError, Sieve, Slots},
-};
-use replacement_kit::{
-    Memory, NOW, Oracle, agree, coldest, misses, propose, readahead, wrong_calls_change_nothing,
 };
 
 /// What the four oracles share: pages with a count of uses, oldest first, and those

@@ -1,17 +1,16 @@
 //! The lists of Linux 2.6.11 against an oracle, and their rules one by one.
 
-mod replacement_kit;
-
+use crate::replacement_kit;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::replacement_kit::{
+    Memory, NOW, Oracle, agree, agree_at, by, coldest, page_of, propose, wrong_calls_change_nothing,
+};
 use piebald_policy::{
     contract::replacement::{
         Base, Fetch, Gone, Insert, PageKind, PageRef, Replacement, State, Via,
     },
     replacement::{Slots, TwoLists, TwoListsConfig},
-};
-use replacement_kit::{
-    Memory, NOW, Oracle, agree, agree_at, by, coldest, page_of, propose, wrong_calls_change_nothing,
 };
 
 #[derive(Clone, Copy, Default, Debug)]

@@ -1,7 +1,8 @@
 //! What SRM-buffer does at its edges: odd input, too many sequences, too little memory.
 
-mod srm_kit;
-
+use crate::srm_kit::{
+    VecSrm, color, frame, large, lengths, more, only, plain_map, small, spent, with_threshold, zone,
+};
 use piebald_policy::{
     color_map::ColorMap,
     contract::{
@@ -15,9 +16,6 @@ use piebald_policy::{
     },
 };
 use piebald_units::{Color, ColorSet, Pfn, Picos};
-use srm_kit::{
-    VecSrm, color, frame, large, lengths, more, only, plain_map, small, spent, with_threshold, zone,
-};
 
 const NOW: Picos = Picos(0);
 

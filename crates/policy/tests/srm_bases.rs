@@ -1,12 +1,14 @@
 //! SRM-buffer on every replacement policy of the core, DULO included: a host with too
 //! little memory, and nothing is lost or stuck.
 
-#[path = "kit/policies.rs"]
-mod policies;
-mod srm_kit;
-
 use std::collections::VecDeque;
 
+use crate::policies::{Memory, clock, fifo, lru, s3_fifo, sieve, two_lists, two_q};
+use crate::srm_kit::{
+    Random,
+    host::{Host, Reader, reader},
+    map_of, plain_map, setting, with_threshold, zone,
+};
 use piebald_policy::{
     contract::{
         Mode,
@@ -17,12 +19,6 @@ use piebald_policy::{
     srm::Config,
 };
 use piebald_units::{Color, ColorSet};
-use policies::{Memory, clock, fifo, lru, s3_fifo, sieve, two_lists, two_q};
-use srm_kit::{
-    Random,
-    host::{Host, Reader, reader},
-    map_of, plain_map, setting, with_threshold, zone,
-};
 
 type DuloMemory = dulo::Slices<
     Vec<dulo::Link>,

@@ -1,10 +1,7 @@
 //! The colored zone over the buddy allocator: free frames come by colour, and go back in
 //! whole blocks.
 
-#[path = "kit/mod.rs"]
-mod kit;
-
-use kit::{VecBuddy, full_buddy, hard, map_of, plain_map, request};
+use crate::kit::{VecBuddy, full_buddy, hard, map_of, plain_map, request};
 use piebald_policy::{
     color_map::ColorMap,
     contract::Purpose,

@@ -2,21 +2,19 @@
 //!
 //! `PIEBALD_FUZZ_CASES` sets the number of random lists of calls.
 
-mod srm_kit;
-
 use std::collections::BTreeSet;
 
+use crate::srm_kit::{
+    Random, VecSrm, map_of,
+    oracle::{Ask, Oracle},
+    plain_map, setting, zone,
+};
 use piebald_policy::{
     color_map::ColorMap,
     contract::Mode,
     srm::{Answer, Config, FileFault, Holds, Limited, Sequence, Supply, VmTurn},
 };
 use piebald_units::{Color, ColorSet, Pfn};
-use srm_kit::{
-    Random, VecSrm, map_of,
-    oracle::{Ask, Oracle},
-    plain_map, setting, zone,
-};
 
 const FILES: usize = 7;
 const WHO: usize = 12;

@@ -1,20 +1,18 @@
 //! The paper's figures and derived figures, step by step (EuroSys'11).
 
-mod srm_kit;
-
 use std::collections::BTreeSet;
 
+use crate::srm_kit::{
+    Random, VecSrm, color, frame,
+    host::{Host, reader},
+    large, lengths, more, plain_map, small, with_threshold, zone,
+};
 use piebald_policy::{
     color_map::{ColorMap, Geometry, IndexedCache, PrivateL2},
     replacement::{Config as Room, Link, Lru, Slots},
     srm::{Answer, Config, FileFault, Holds, How, Sequence, VmTurn},
 };
 use piebald_units::{Color, Pfn};
-use srm_kit::{
-    Random, VecSrm, color, frame,
-    host::{Host, reader},
-    large, lengths, more, plain_map, small, with_threshold, zone,
-};
 
 type Memory = Slots<Vec<Link>, Vec<u8>>;
 

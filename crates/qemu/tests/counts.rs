@@ -1,8 +1,6 @@
 //! Counts compared with an independent tool, valgrind's lackey.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use piebald_trace::recording::model::AccessKind;
 use std::process::Command;
 

@@ -1,8 +1,6 @@
 //! What QEMU does otherwise than the kernel, and what it cannot run, is told.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use piebald_qemu::recorder::RecordError;
 use piebald_trace::recording::RefusedCall;
 

@@ -1,8 +1,6 @@
 //! Limits, root directory and user of the program are its own: the recording does not suffer.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::process::Command;
 
 /// Takes everything from itself that can be taken, and goes on in threads and a child.

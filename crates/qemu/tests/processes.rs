@@ -1,8 +1,6 @@
 //! Processes and images are followed, and what goes wrong is told.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use piebald_qemu::recorder::RecordError;
 use piebald_trace::recording::model::EventKind;
 use std::os::unix::fs::PermissionsExt;

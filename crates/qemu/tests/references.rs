@@ -1,8 +1,6 @@
 //! Every reference of known code is what it should be.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use piebald_trace::recording::model::AccessKind::{Load, Store, Update};
 use piebald_trace::recording::model::{Entry, EventKind};
 

@@ -8,7 +8,7 @@ use piebald_report::{
     replay_to_json, replay_to_table, write_atomically,
 };
 
-#[path = "../tests/common/replay.rs"]
+#[path = "../tests/sample.rs"]
 mod sample;
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -2,6 +2,8 @@
 //!
 //! Needs `chromium` on the path.
 
+use crate::common;
+use crate::sample as replay;
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -10,10 +12,6 @@ use std::{
 };
 
 use piebald_report::{replay_to_html, to_html, write_atomically};
-
-mod common;
-#[path = "common/replay.rs"]
-mod replay;
 
 /// When the browser is not waited for any longer; on a busy machine it may take minutes.
 const HANGS: Duration = Duration::from_secs(600);

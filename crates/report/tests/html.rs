@@ -3,8 +3,7 @@
 use piebald_report::{Study, to_html};
 use roxmltree::{Document, Node, ParsingOptions};
 
-mod common;
-use common::sample_study;
+use crate::common::sample_study;
 
 fn parse(html: &str) -> Document<'_> {
     let options = ParsingOptions {

@@ -2,8 +2,7 @@
 
 use piebald_report::{Sample, Study, TableStyle, to_csv, to_html, to_table};
 
-mod common;
-use common::sample_study;
+use crate::common::sample_study;
 
 /// A study of which one slowdown may be claimed and one may not.
 fn half_claimed() -> Study {

@@ -5,8 +5,7 @@ use piebald_report::{
     to_html, to_json, to_table,
 };
 
-mod common;
-use common::sample_study;
+use crate::common::sample_study;
 
 /// A study whose numbers are missing, infinite or contradictory.
 fn broken_study() -> Study {

@@ -5,9 +5,7 @@ use piebald_report::{
     replay_sequences_to_csv, replay_to_csv, replay_to_html, replay_to_json, replay_to_table,
 };
 
-#[path = "common/replay.rs"]
-mod sample;
-use sample::{SIZES_MIB, sample_replay, without_device};
+use crate::sample::{SIZES_MIB, sample_replay, without_device};
 
 fn table(replay: &Replay) -> String {
     replay_to_table(replay, &TableStyle::default())

@@ -1,11 +1,10 @@
 //! The page of a replay as a document: well-formed, self-contained, with every plot.
 
+use crate::sample;
 use piebald_report::{MissRatioPoint, Replay, replay_to_html, replay_to_html_at};
 use roxmltree::{Document, Node, ParsingOptions};
 
-#[path = "common/replay.rs"]
-mod sample;
-use sample::{sample_replay, without_device};
+use crate::sample::{sample_replay, without_device};
 
 fn parse(html: &str) -> Document<'_> {
     let options = ParsingOptions {

@@ -5,9 +5,7 @@ use piebald_report::{
     replay_to_json, replay_to_table,
 };
 
-#[path = "common/replay.rs"]
-mod sample;
-use sample::without_device;
+use crate::sample::without_device;
 
 /// Objects that take their bytes, under one policy of each kind: misses and bytes missed of 1000.
 fn of_objects(runs: [(&str, u64, u64); 4]) -> Replay {

@@ -1,9 +1,8 @@
 //! Programs with colours of their own: limits, and partitions that change while
 //! their programs run.
 
-mod kit;
-
-use kit::{Bench, FOREVER, Script, loads, post, program, stores, time, wait_for};
+use crate::kit;
+use crate::kit::{Bench, FOREVER, Script, loads, post, program, stores, time, wait_for};
 use piebald_os_model::kernel::{KernelError, OnLimit, SwapConfig};
 use piebald_policy::rainbow::{self, Balance, WhenFull};
 use piebald_sim::{ColorChange, ColorSetup, Outcome, ProgramSetup, Recolor, SimError};

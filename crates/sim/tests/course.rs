@@ -1,8 +1,6 @@
 //! Runs whose times begin after set-up, and measured parts that begin by time.
 
-mod kit;
-
-use kit::{Bench, FOREVER, Script, Step, loads, program, stores};
+use crate::kit::{Bench, FOREVER, Script, Step, loads, program, stores};
 use piebald_sim::{Course, Outcome, ProgramSetup, SimError, Stay};
 use piebald_units::{Picos, op::Next};
 use piebald_workload::memory::mark;

@@ -1,10 +1,11 @@
 //! Threads, processes, and what can go wrong in a run.
 
-mod kit;
-
+use crate::kit;
 use std::sync::{Arc, atomic::AtomicBool};
 
-use kit::{Bench, FOREVER, Script, Step, fails, go, loads, post, program, stores, sys, wait_for};
+use crate::kit::{
+    Bench, FOREVER, Script, Step, fails, go, loads, post, program, stores, sys, wait_for,
+};
 use piebald_os_model::kernel::KernelError;
 use piebald_sim::{ProgramSetup, SimError};
 use piebald_units::{

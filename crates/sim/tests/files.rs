@@ -1,8 +1,6 @@
 //! Programs, files and the disk over one memory and one clock.
 
-mod kit;
-
-use kit::{Bench, FOREVER, Script, Step, loads, program, stores, sys};
+use crate::kit::{Bench, FOREVER, Script, Step, loads, program, stores, sys};
 use piebald_hw::disk;
 use piebald_os_model::{
     file::{FileConfig, Layout},

@@ -1,8 +1,6 @@
 //! Programs that HVR manages: classes, arrivals and departures, jobs that take time.
 
-mod kit;
-
-use kit::{Bench, FOREVER, Script, loads, program, stores, sys};
+use crate::kit::{Bench, FOREVER, Script, loads, program, stores, sys};
 use piebald_os_model::kernel::{Observed, SysMonConfig, What};
 use piebald_policy::hvr::{Class, Config, Framework, Policy};
 use piebald_sim::{Course, Outcome, ProgramSetup, SimError, Stay};

@@ -1,13 +1,11 @@
 //! One program, and several that share the machine or parts of it.
 
-mod kit;
-
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
 
-use kit::{Bench, FOREVER, Script, Step, go, loads, program, stores, time};
+use crate::kit::{Bench, FOREVER, Script, Step, go, loads, program, stores, time};
 use piebald_hw::Features;
 use piebald_sim::MapRequest;
 use piebald_units::{Picos, op::Next};

@@ -3,9 +3,7 @@
 //! Each core has 64 + 256 KiB of its own, each chip 256 KiB more; a file of 300 KiB fits
 //! on a core once.
 
-mod kit;
-
-use kit::{Bench, FOREVER, Script, Step, loads, program, sys};
+use crate::kit::{Bench, FOREVER, Script, Step, loads, program, sys};
 use piebald_hw::{disk, presets, spec::MachineSpec};
 use piebald_os_model::{
     file::{FileConfig, Layout},

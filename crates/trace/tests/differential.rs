@@ -1,13 +1,11 @@
 //! Every reader against a writer that knows nothing of it: random records are written, and read back
 //! they are the same requests or references.
 
-#[path = "differential/memory.rs"]
 mod memory;
-mod writers;
 
+use crate::writers::{Place, Row, Seen, What, write};
 use piebald_trace::block::{BlockTrace, Format, NextUse, Options, Request, Target};
 use proptest::prelude::*;
-use writers::{Place, Row, Seen, What, write};
 
 /// All requests, with names instead of keys.
 fn read(format: Format, bytes: &[u8]) -> Vec<Seen> {

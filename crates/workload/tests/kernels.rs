@@ -1,9 +1,7 @@
 //! Reference counts against closed formulas, limits, addresses, determinism.
 //! The results themselves are checked by every run.
 
-mod common;
-
-use common::Counter;
+use crate::common::Counter;
 use piebald_trace::recording::model::EventKind;
 use piebald_workload::list;
 

@@ -1,7 +1,6 @@
 //! What a tape does with errors.
 
-mod common;
-
+use crate::common;
 use piebald_trace::recording::model::{BlockDef, EventKind, Raw};
 use piebald_workload::memory::{EmitError, Limits, Shape, Sink, Tape};
 use piebald_workload::{Builtin, RunError};

@@ -2,13 +2,11 @@
 //! the disk does.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-#[path = "../filehost/disk.rs"]
-pub mod disk;
 pub mod random;
 
 use std::collections::BTreeMap;
 
-use disk::TestDisk;
+use crate::filehost::disk::TestDisk;
 use piebald_os_model::{
     file::{FileConfig, FileHost, FileTable, Layout, Paging, SwapArea},
     frames::{Flavour, Stock, StockConfig},

@@ -3,8 +3,6 @@
 #![allow(dead_code, unused_imports, reason = "each test uses a part")]
 
 pub mod oracle;
-#[path = "../kit/random.rs"]
-mod random;
 
 use std::collections::BTreeMap;
 
@@ -18,7 +16,7 @@ use piebald_units::{DiskBlock, Picos};
 
 pub const NOW: Picos = Picos(0);
 
-pub use random::{Random, setting};
+pub use crate::random::{Random, setting};
 
 /// How a base orders its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

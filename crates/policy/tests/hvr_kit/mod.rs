@@ -4,10 +4,8 @@
 
 pub mod oracle;
 
-#[path = "../kit/mod.rs"]
-mod kit;
 #[allow(unused_imports, reason = "each test uses a part")]
-pub use kit::{Random, VecBuddy, full_buddy, map_of, setting};
+pub use crate::kit::{Random, VecBuddy, full_buddy, map_of, setting};
 
 use piebald_policy::{
     color_map::ColorMap,

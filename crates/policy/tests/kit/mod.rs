@@ -2,8 +2,6 @@
 
 #![allow(dead_code, unused_imports, reason = "each test uses a part")]
 
-mod random;
-
 use piebald_policy::{
     buddy::{Buddy, List, Sizes, Slices},
     color_map::{BitClass, ColorMap},
@@ -11,7 +9,7 @@ use piebald_policy::{
 };
 use piebald_units::{ColorSet, CoreId, Order, Pfn, TaskId, Vpn};
 
-pub use random::{Random, setting};
+pub use crate::random::{Random, setting};
 
 /// A buddy allocator on vectors.
 pub type VecBuddy = Buddy<Slices<ColorMap, Vec<u8>, Vec<[u32; 2]>, Vec<u32>, Vec<List>, Vec<u64>>>;

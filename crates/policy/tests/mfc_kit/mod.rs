@@ -13,8 +13,6 @@ use piebald_units::{Bytes, CoreId, CoreSet, FileId};
 
 #[cfg(not(loom))]
 pub mod oracle;
-#[path = "../kit/random.rs"]
-mod random;
 
 pub const KIB: u64 = Bytes::KIB;
 pub const MIB: u64 = Bytes::MIB;
@@ -33,7 +31,7 @@ pub type VecStore = Slices<
 >;
 pub type VecMfc = Mfc<VecStore>;
 
-pub use random::{Random, setting};
+pub use crate::random::{Random, setting};
 
 /// A machine that owns its description.
 #[derive(Clone, Debug)]

@@ -13,9 +13,7 @@ use piebald_policy::{
 };
 use piebald_units::Picos;
 
-#[path = "../kit/mod.rs"]
-mod kit;
-pub use kit::{Random, setting};
+pub use crate::kit::{Random, setting};
 
 /// Memory on vectors.
 pub type Memory = Slots<Vec<Link>, Vec<u8>>;

@@ -6,10 +6,8 @@
 pub mod host;
 pub mod oracle;
 
-#[path = "../kit/mod.rs"]
-mod kit;
 #[allow(unused_imports, reason = "each test uses a part")]
-pub use kit::{Random, map_of, plain_map, setting};
+pub use crate::kit::{Random, map_of, plain_map, setting};
 
 use piebald_policy::{
     color_map::ColorMap,

@@ -2,7 +2,7 @@
 
 use piebald_trace::block::{BlockTrace, Columns, Format, Options, Target, TargetKind, Times};
 
-use crate::support::{described, lines, open, read};
+use super::support::{described, lines, open, read};
 
 /// The form of Alibaba's block traces: `device_id,opcode,offset,length,timestamp` in bytes and us.
 const ALIBABA: &str = "device=1,op=2,offset=3:B,size=4:B,time=5:us";

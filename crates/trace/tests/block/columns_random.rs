@@ -5,7 +5,7 @@ use proptest::sample::{Index, select};
 
 use piebald_trace::block::{Nanos, NextUse, Op, Request, Target};
 
-use crate::support::{described, read};
+use super::support::{described, read};
 
 /// A request before it is written down, in the units of its table.
 #[derive(Clone, Debug)]

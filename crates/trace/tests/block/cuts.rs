@@ -2,7 +2,7 @@
 
 use piebald_trace::block::{Format, Options};
 
-use crate::support::{open, options, read, sample};
+use super::support::{open, options, read, sample};
 
 /// Lenient reading gives what strict reading gave before its error.
 fn lenient_agrees(bytes: &[u8], format: Format, requests: usize) {

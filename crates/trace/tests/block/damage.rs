@@ -2,7 +2,7 @@
 
 use piebald_trace::block::{BlockTrace, Format, Options};
 
-use crate::support::{open, options, read, sample};
+use super::support::{open, options, read, sample};
 
 fn lenient(format: Format) -> Options {
     Options {

@@ -3,7 +3,7 @@
 
 use piebald_trace::block::{BlockTrace, Format, Options};
 
-use crate::samples::{Sample, is_no_block_trace};
+use super::samples::{Sample, is_no_block_trace};
 use crate::traces::fetched;
 
 const SAMPLES: [Sample; 17] = [

@@ -8,7 +8,7 @@ use piebald_trace::block::{
 };
 use piebald_trace::foreign::Distinct;
 
-use crate::support::{blktrace, expected, lcs, lines, open, options, sample};
+use super::support::{blktrace, expected, lcs, lines, open, options, sample};
 
 #[test]
 fn every_sample_gives_its_requests() {

@@ -9,7 +9,7 @@ use piebald_trace::convert::convert;
 use piebald_trace::detect::{DetectError, TraceFormat, detect};
 use piebald_trace::foreign;
 
-use crate::support::{lines, open, options, oracle, read};
+use super::support::{lines, open, options, oracle, read};
 
 /// A file in a folder that goes away.
 struct Scratch {
@@ -82,7 +82,7 @@ fn a_last_line_that_does_not_parse_says_why_and_that_it_has_no_end() {
 
 #[test]
 fn a_cut_record_says_how_much_of_it_is_there() {
-    let whole = crate::support::sample(Format::Blktrace);
+    let whole = super::support::sample(Format::Blktrace);
     for (at, told) in [
         (
             47,

@@ -3,7 +3,7 @@
 
 use piebald_trace::block::{Format, fuzz};
 
-use crate::support::{options, sample};
+use super::support::{options, sample};
 
 const SEED: u64 = 0xb10c_f00d;
 const CASES: usize = 400;

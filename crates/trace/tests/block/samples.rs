@@ -9,7 +9,7 @@ use piebald_trace::block::{
 };
 use piebald_trace::foreign::Distinct;
 
-use crate::support::{open, options};
+use super::support::{open, options};
 use crate::traces::packed;
 
 /// A file with its CRC-32, and the integers expected of it.

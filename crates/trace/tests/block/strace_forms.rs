@@ -2,7 +2,7 @@
 
 use piebald_trace::block::{BlockTrace, Format, Options};
 
-use crate::support::{lines, open, options, read};
+use super::support::{lines, open, options, read};
 
 /// The requests without their numbers.
 fn requests(text: &str) -> Vec<String> {

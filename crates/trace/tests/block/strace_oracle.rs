@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use piebald_trace::block::{BlockTrace, Op, Options, Request, Target, fuzz};
 use piebald_trace::block::{Format, Nanos};
 
-use crate::support::options;
+use super::support::options;
 
 /// One process (`one.list`) and several (`many.list`).
 const ONE: [&str; 8] = [

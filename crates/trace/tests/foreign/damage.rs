@@ -3,7 +3,7 @@
 use piebald_trace::foreign::{ForeignThread, Format, Options, detect};
 use piebald_units::op::Next;
 
-use crate::support::{Collected, Scratch, collect, own_bytes, read_bytes};
+use super::support::{Collected, Scratch, collect, own_bytes, read_bytes};
 
 fn read(bytes: &[u8], format: Format) -> Collected {
     read_bytes(bytes, format, Options::default())

@@ -3,7 +3,7 @@
 use piebald_trace::foreign::{Fetches, ForeignTrace, Format, Options};
 use piebald_units::op::{Next, RefKind, SysOp};
 
-use crate::support::{Collected, Scratch, collect, read_bytes};
+use super::support::{Collected, Scratch, collect, read_bytes};
 
 type Entry = (u16, u16, u64);
 

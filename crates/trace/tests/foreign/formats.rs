@@ -3,7 +3,7 @@
 use piebald_trace::foreign::{Ending, Fetches, ForeignTrace, Format, Options, detect};
 use piebald_units::op::{MemRef, Next, RefKind, SysOp};
 
-use crate::support::{Collected, collect, own, read, read_bytes};
+use super::support::{Collected, collect, own, read, read_bytes};
 
 const DATA_ONLY: Options = Options {
     fetches: Fetches::None,

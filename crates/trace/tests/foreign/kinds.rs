@@ -5,7 +5,7 @@ use piebald_trace::foreign::{Fetches, ForeignTrace, Format, Options, detect};
 use piebald_trace::recording::{Recording, ReplayOptions, is_recording};
 use piebald_units::op::{MemRef, Next, OpSource, RefKind};
 
-use crate::support::{Collected, Scratch, read_bytes};
+use super::support::{Collected, Scratch, read_bytes};
 
 const ALL: Options = Options {
     fetches: Fetches::All,

@@ -2,7 +2,7 @@
 
 use piebald_trace::foreign::fuzz;
 
-use crate::support::own_bytes;
+use super::support::own_bytes;
 
 const SEED: u64 = 0x5eed_f00d;
 const ROUNDS: usize = 2000;

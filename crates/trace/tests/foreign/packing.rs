@@ -4,7 +4,7 @@ use std::io::Write;
 
 use piebald_trace::foreign::{Format, Options, detect};
 
-use crate::support::{Scratch, own_bytes, read, read_bytes};
+use super::support::{Scratch, own_bytes, read, read_bytes};
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut w = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

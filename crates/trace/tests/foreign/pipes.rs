@@ -12,7 +12,7 @@ use piebald_trace::recording::{Recording, is_recording};
 use piebald_trace::source::last_pass;
 use piebald_trace::{block, detect::TraceFormat};
 
-use crate::support::{Scratch, own, own_bytes};
+use super::support::{Scratch, own, own_bytes};
 
 /// A path to a pipe that another thread writes the bytes into. The pipe lives as long as the value.
 struct Piped {

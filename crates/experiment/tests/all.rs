@@ -1,0 +1,4 @@
+//! All integration tests of the crate, in one program: it is linked once.
+
+mod docs;
+mod patches;

@@ -1,0 +1,37 @@
+//! All integration tests of the crate, in one program: it is linked once.
+
+mod bandwidth;
+mod cache_oracle;
+mod caches;
+mod carried;
+mod clean_lines;
+mod coherence;
+mod consecutive;
+mod derive_trees;
+mod digest;
+mod digest_kit;
+mod disk_kit;
+mod disk_map;
+mod disk_models;
+mod disk_presets;
+mod disk_queue;
+mod disk_truth;
+mod dram;
+mod dram_kit;
+mod dram_limits;
+mod dram_map;
+mod dram_rules;
+mod lru_oracle;
+mod machine_check;
+mod machine_kit;
+mod memory_sizes;
+mod ports;
+mod presets;
+mod presets_derive;
+mod shadow;
+mod simulators;
+mod slices;
+mod stream_kit;
+mod streams;
+mod sysfs_kit;
+mod timing;

@@ -1,0 +1,18 @@
+//! All integration tests of the crate, in one program: it is linked once.
+
+mod advice;
+mod colors;
+mod files;
+mod foresee;
+mod hvr;
+mod kit;
+mod mutate;
+mod partitions;
+mod reads;
+mod regions;
+mod replay;
+mod scenario;
+mod sized_columns;
+mod study;
+mod timed;
+mod truth;

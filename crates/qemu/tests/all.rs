@@ -1,0 +1,8 @@
+//! All integration tests of the crate, in one program: it is linked once.
+
+mod common;
+mod counts;
+mod differences;
+mod limits;
+mod processes;
+mod references;

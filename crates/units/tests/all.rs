@@ -1,0 +1,6 @@
+//! All integration tests of the crate, in one program: it is linked once.
+
+mod fuzz;
+mod ids;
+mod quantities;
+mod sets;
