@@ -5,7 +5,8 @@
 #   ./test.sh STAGE...     only these
 #   ./test.sh --long       the stages that take too long for each change
 #   ./test.sh --list       names, limits and meanings of both kinds
-#   ./test.sh --record ... writes the stages' times to bench/ci.md or bench/ci-long.md as well
+#   ./test.sh --record ... writes the stages' times to bench/ci.md or bench/ci-long.md as well: a row
+#                          for each stage that was run, those of others stay
 #
 # Installs what is missing (see scripts/setup.sh), goes on after a failing
 # stage, and ends with a table and the line `N passed, N failed`. A stage that
@@ -441,21 +442,23 @@ list() {
 
 list_one() { printf '%-15s %5s s  %s\n' "$1" "$(limit_of "$1" 1000)" "$(stage_field "$1" 3)"; }
 
-# record FILE ROW...: puts the rows, and what they were measured on, behind the file's mark.
+STAGE_TABLE='| stage | verdict | seconds | load at its start | when, commit, processors |'
+
+# record FILE ROW...: puts the rows into the table behind the file's mark. Rows of stages that were not
+# run stay, unless all were.
 record() {
-    local file=$1
+    local file=$1 before=$1
     shift
-    sed '/^<!-- recorded -->$/q' "$file" >"$scratch/record" || return 1
+    [ -z "$complete" ] || before=/dev/null
     {
-        printf '\nOn %s, commit %s, %s processors (%s):\n\n' "$(date -u +%F)" "$(git rev-parse --short HEAD)" \
-            "$(nproc)" "$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)"
-        printf '| stage | verdict | seconds | load at its start |\n|---|---|---|---|\n'
-        printf '%s\n' "$@"
-    } >>"$scratch/record"
+        sed '/^<!-- recorded -->$/q' "$file"
+        printf '\n'
+        table_with "$before" "$STAGE_TABLE" "$@"
+    } >"$scratch/record" || return 1
     cat "$scratch/record" >"$file"
 }
 
-record_to='' long=''
+record_to='' long='' complete=''
 while [ $# -gt 0 ]; do
     case $1 in
         --stage)
@@ -476,6 +479,7 @@ while [ $# -gt 0 ]; do
 done
 
 chosen=("$@")
+[ $# -gt 0 ] || complete=1
 if [ -n "$long" ]; then
     [ -z "$record_to" ] || record_to=bench/ci-long.md
     [ $# -gt 0 ] || mapfile -t chosen < <(stage_names "${LONG_STAGES[@]}")
@@ -549,7 +553,7 @@ for name in "${chosen[@]}"; do
     [ "$verdict" != failed ] || broken+=("$name")
     printf -- '--- %s: %s in %s s%s\n' "$name" "$verdict" "$took" "${note:+ ($note)}"
     rows+=("$(printf '%-15s %-8s %6s s  load %s  %s' "$name" "$verdict" "$took" "$(thousandths "$load")" "$note")")
-    records+=("| \`$name\` | $verdict | $took | $(thousandths "$load") |")
+    records+=("| \`$name\` | $verdict | $took | $(thousandths "$load") | $(measured_here) |")
 done
 
 for name in ${broken[@]+"${broken[@]}"}; do failures "$name"; done
@@ -557,7 +561,8 @@ printf '\n%-15s %-8s %8s\n' stage verdict time
 printf '%s\n' "${rows[@]}"
 printf '%-15s %-8s %6s s\n\n' all '' "$((SECONDS - start))"
 if [ -n "$record_to" ]; then
-    record "$record_to" "${records[@]}" "| all |  | $((SECONDS - start)) |  |" || warn "$record_to: not written"
+    [ -z "$complete" ] || records+=("| all |  | $((SECONDS - start)) |  | $(measured_here) |")
+    record "$record_to" "${records[@]}" || warn "$record_to: not written"
 fi
 if [ "$skipped" -gt 0 ]; then
     printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"

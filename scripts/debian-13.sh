@@ -8,7 +8,7 @@
 # `demo` is one.
 #   --keep DIR   makes the root in DIR, or goes on with the one that is there, and leaves it there;
 #                otherwise it lies in ${TMPDIR:-/var/tmp} and is removed at the end
-#   --record     writes the result to bench/debian-13.md
+#   --record     writes the result to bench/debian-13.md, where rows of stages that were not run stay
 #
 # The packages come from the archive that apt uses on this machine. The root has this machine's
 # proxies, resolver and additional certificates, and nothing else of it. Its mounts and processes
@@ -123,11 +123,9 @@ timed() {
 }
 
 inside() { # DIR ARCHIVE STAGE...
-    local dir=$1 archive=$2 failed=0 origin
+    local dir=$1 archive=$2 failed=0 origin='used before'
     shift 2
-    if [ -e "$dir/complete" ]; then
-        origin='used before, so that packages were there'
-    else
+    if [ ! -e "$dir/complete" ]; then
         origin=new
         make_root "$dir" "$archive"
     fi
@@ -135,9 +133,13 @@ inside() { # DIR ARCHIVE STAGE...
     mount -t proc proc "$dir/proc"
     mount -t sysfs sysfs "$dir/sys"
     mount --rbind /dev "$dir/dev"
-    if [ $# = 0 ]; then timed demo "$dir" ./demo.sh || failed=1; fi
+    # The result of the first is there while the second runs.
+    if [ $# = 0 ]; then
+        timed demo "$dir" ./demo.sh || failed=1
+        write_result "$dir" "$origin"
+    fi
     timed test "$dir" ./test.sh --record "$@" || failed=1
-    write_result "$dir" "$origin" >"$out/result.md"
+    write_result "$dir" "$origin" "$@"
     return "$failed"
 }
 
@@ -148,31 +150,63 @@ version_of() { # DIR PACKAGE
     enter "$1" dpkg-query -W -f '| ${Package} | ${Version} |\n' "$2" 2>/dev/null || true
 }
 
-write_result() { # DIR ORIGIN
-    local dir=$1 package build
-    printf 'Debian %s, commit %s, %s, %s processors (%s). The root was %s.\n\n' "$(cat "$dir/etc/debian_version")" \
-        "$(git -C "$dir$CLONE" rev-parse --short HEAD)" "$(date -u +%F)" "$(nproc)" \
-        "$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)" "$2"
-    printf '| package | version |\n|---|---|\n'
-    for package in gcc rustc-web qemu-user qemu-system-x86 chromium; do version_of "$dir" "$package"; done
-    for package in "$dir$HOME_DIR"/.cache/piebald/guest/*/complete; do
-        [ ! -e "$package" ] || printf '| kernel in the guest | %s |\n' "$(basename "$(dirname "$package")")"
-    done
-    if [ -e "$out/demo.log" ]; then
-        # shellcheck disable=SC2016  # cargo writes these quotation marks
-        build=$(sed -n 's/.*Finished `release` profile.* in \(.*\)/\1/p' "$out/demo.log")
-        printf '\nThe first build, of what demo.sh needs: %s.\n' "${build:-not finished}"
-    fi
-    printf '\n| command | verdict | seconds | processor seconds |\n|---|---|---|---|\n'
-    cat "$out"/*.row
+COMMAND_TABLE='| command | verdict | seconds | processor seconds | root | when, commit, processors |'
+STAGE_TABLE='| stage | verdict | seconds | load at its start | when, commit, processors |'
+
+# Rows of the stages that were run now, from what ./test.sh --record wrote.
+stage_rows() { # DIR STAGE...
+    local stage
+    local table=$1$CLONE/bench/ci.md
+    shift
+    [ -e "$out/test.row" ] || return 0
+    if [ $# = 0 ]; then grep '^| `' "$table"; fi
+    for stage in "$@"; do grep -F "| \`$stage\` |" "$table" || true; done
+}
+
+# What is there, and the rows of commands and stages, to be put into a file together.
+write_result() { # DIR ORIGIN STAGE...
+    local dir=$1 origin=$2 row package build
+    shift 2
+    {
+        printf 'Last: Debian %s.\n\n' "$(cat "$dir/etc/debian_version")"
+        printf '| package | version |\n|---|---|\n'
+        for package in gcc rustc-web qemu-user qemu-system-x86 chromium; do version_of "$dir" "$package"; done
+        for package in "$dir$HOME_DIR"/.cache/piebald/guest/*/complete; do
+            [ ! -e "$package" ] || printf '| kernel in the guest | %s |\n' "$(basename "$(dirname "$package")")"
+        done
+        for package in "$dir$HOME_DIR"/.cache/piebald/tools/qemu-*/complete; do
+            [ ! -e "$package" ] || printf '| QEMU that records, built from source | %s |\n' \
+                "$(sed -n 's/^version //p' "$package")"
+        done
+    } >"$out/packages.md"
+    for row in demo test; do
+        # Stages by name are rows of their own table.
+        if [ -e "$out/$row.row" ] && [ $# = 0 ]; then
+            printf '%s %s | %s |\n' "$(cat "$out/$row.row")" "$origin" "$(cd "$dir$CLONE" && measured_here)"
+        fi
+    done >"$out/commands.rows"
+    # shellcheck disable=SC2016  # cargo writes these quotation marks
+    build=$(sed -n 's/.*Finished `release` profile.* in \(.*\)/\1/p' "$out/demo.log" 2>/dev/null) || true
+    [ -z "$build" ] || sed -i "1s/ | $origin | / | $origin; first build $build | /" "$out/commands.rows"
+    stage_rows "$dir" "$@" >"$out/stages.rows"
+    put_together /dev/null >"$out/result.md"
+}
+
+# put_together FILE: what was found, with the rows that FILE has of what was not run now.
+put_together() {
+    local command_rows=() stage_rows=()
+    mapfile -t command_rows <"$out/commands.rows"
+    mapfile -t stage_rows <"$out/stages.rows"
+    cat "$out/packages.md"
     printf '\n'
-    sed '1,/^<!-- recorded -->$/d' "$dir$CLONE/bench/ci.md" | sed -n '/^| stage/,$p'
+    table_with "$1" "$COMMAND_TABLE" ${command_rows[@]+"${command_rows[@]}"}
+    printf '\n'
+    table_with "$1" "$STAGE_TABLE" ${stage_rows[@]+"${stage_rows[@]}"}
 }
 
 record() {
     local file=$root/bench/debian-13.md
-    sed '/^<!-- recorded -->$/q' "$file" >"$scratch/record"
-    { printf '\n'; cat "$out/result.md"; } >>"$scratch/record"
+    { sed '/^<!-- recorded -->$/q' "$file"; printf '\n'; put_together "$file"; } >"$scratch/record"
     cat "$scratch/record" >"$file"
 }
 

@@ -251,3 +251,27 @@ clone_as_built() {
     done < <(git -C "$clone" ls-files -z)
     touch -r "$(git -C "$root" rev-parse --path-format=absolute --git-path logs/HEAD)" "$clone/.git/logs/HEAD"
 }
+
+# table_with FILE HEADER ROW...: the table below HEADER in FILE, with these rows: each takes the place of the
+# one whose first cell is the same, or stands at the end.
+table_with() {
+    local file=$1 header=$2
+    shift 2
+    printf '%s\n' "$header" "${header//[!|]/-}"
+    printf '%s\n' "$@" | awk -v header="$header" '
+        function key(row, cells) { split(row, cells, "|"); return cells[2] }
+        FILENAME == "-" { if (NF) { new[key($0)] = $0; order[++n] = key($0) } next }
+        $0 == header { inside = 1; next }
+        !/^\|/ { inside = 0 }
+        !inside || /^\|-/ { next }
+        key($0) in new { print new[key($0)]; delete new[key($0)]; next }
+        { print }
+        END { for (i = 1; i <= n; i++) if (order[i] in new) print new[order[i]] }
+    ' - "$file"
+}
+
+# When, of which commit and on what a measurement is made here: the last cell of a row.
+measured_here() {
+    printf '%s, %s, %s x %s' "$(date -u +%F)" "$(git rev-parse --short HEAD)" "$(nproc)" \
+        "$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)"
+}

@@ -26,7 +26,7 @@
 #
 # hvr: what rainbow does, and the same for reproduce/hvr/programs.toml; then records those programs,
 # with the program that PIEBALD names or the release build: some ten minutes of processor time and
-# 1 GB. What was recorded of the same command, inputs and program file is kept; NAMEs are recorded anew, and only they.
+# 1 GB. What was recorded of the same command, inputs, program file and QEMU is kept; NAMEs are recorded anew, and only they.
 set -eu
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -290,9 +290,10 @@ speech() {
 
 # The inputs of HVR, beside those of Rainbow, and the recordings; NAMEs are recorded anew.
 make_hvr() {
-    local file program piebald
+    local file program piebald qemu
     with_packages qemu-user
     piebald=$(recorder) || exit 1
+    qemu=$(recorder_qemu) || exit 1
     for file in $(python3 "$source/inputs.py"); do
         if stale "$file" "$source/inputs.py" "$root/reproduce/rainbow/draw.py"; then
             say "drawing $file"
@@ -318,7 +319,7 @@ make_hvr() {
     fi
     sha256sum --check --quiet --strict "$source/inputs.sha256" ||
         fail "the data above differ from those of $source/inputs.sha256; remove them to have them drawn again"
-    python3 "$source/record.py" "$piebald" "$dir" "$@" || fail "not all programs were recorded"
+    python3 "$source/record.py" "$piebald" "$qemu" "$dir" "$@" || fail "not all programs were recorded"
 }
 
 if [ "$1" = hvr ]; then

@@ -1,10 +1,10 @@
 """Records the programs of programs.toml, each once, into DIR/recorded/NAME.pbr.
 
-    record.py PIEBALD DIR [NAME...]
+    record.py PIEBALD QEMU DIR [NAME...]
 
-PIEBALD is the program that records, DIR has the inputs. A recording is kept if its command,
-its limits, its inputs and the program's file are those of NAME.key beside it; a NAME that is
-given is recorded anew. Ends with a table; its status is 1 if a recording failed.
+PIEBALD is the program that records, QEMU the one that it takes, DIR has the inputs. A recording is
+kept if its command, its limits, its inputs, the program's file and QEMU's are those of NAME.key
+beside it; a NAME that is given is recorded anew. Ends with a table; its status is 1 if a recording failed.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ def digest(path):
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def key_of(program, folder):
+def key_of(qemu, program, folder):
     """What a recording depends on, as text."""
     first = program["command"][0]
     binary = folder / first if first.startswith("./") else shutil.which(first)
@@ -44,14 +44,15 @@ def key_of(program, folder):
         raise Refused(f"inputs = {missing}: not in {folder}")
     parts = {name: digest(folder / name) for name in sorted(names)}
     said = {key: program.get(key) for key in ("command", "stdin", "skip", "limit")}
-    return json.dumps({**said, "program": digest(binary), "inputs": parts}, indent=1) + "\n"
+    return json.dumps({**said, "program": digest(binary), "qemu": digest(qemu), "inputs": parts}, indent=1) + "\n"
 
 
-def record(piebald, program, folder, output):
+def record(piebald, qemu, program, folder, output):
     """Runs the recorder; what it says is in NAME.log."""
     words = [piebald, "record", "--output", output, "--skip", program["skip"]]
     words += ["--limit", program["limit"], "--stop-at-limit", "--", *program["command"]]
     environment = {key: value for key, value in os.environ.items() if key in LEFT} | FIXED
+    environment["PIEBALD_QEMU"] = qemu
     with open(output.with_suffix(".log"), "wb") as log:
         pipe = subprocess.PIPE if "stdin" in program else subprocess.DEVNULL
         with subprocess.Popen(
@@ -80,17 +81,17 @@ def described(piebald, output):
     return counts["references"], counts["instructions"], counts["threads"]
 
 
-def made(piebald, program, folder, anew):
+def made(piebald, qemu, program, folder, anew):
     """The row of the table for a program."""
     name = program["name"]
     output = folder / "recorded" / f"{name}.pbr"
     beside = output.with_suffix(".key")
-    key = key_of(program, folder)
+    key = key_of(qemu, program, folder)
     kept = output.exists() and beside.exists() and beside.read_text() == key and not anew
     if not kept:
         print(f"recording {name}", flush=True)
         beside.unlink(missing_ok=True)
-        record(piebald, program, folder, output)
+        record(piebald, qemu, program, folder, output)
     refs, instructions, threads = described(piebald, output)
     if threads < program.get("threads", 1):
         raise Refused(f"{threads} threads; allowed: {program['threads']} and more")
@@ -99,10 +100,10 @@ def made(piebald, program, folder, anew):
 
 
 def main(words):
-    if len(words) < 2:
-        print("usage: record.py PIEBALD DIR [NAME...]", file=sys.stderr)
+    if len(words) < 3:
+        print("usage: record.py PIEBALD QEMU DIR [NAME...]", file=sys.stderr)
         return 2
-    piebald, folder, wanted = words[0], Path(words[1]).resolve(), words[2:]
+    piebald, qemu, folder, wanted = words[0], words[1], Path(words[2]).resolve(), words[3:]
     programs = [p for p in tomllib.loads(LIST.read_text())["program"] if "command" in p]
     unknown = set(wanted) - {p["name"] for p in programs}
     if unknown:
@@ -115,7 +116,7 @@ def main(words):
         if wanted and program["name"] not in wanted:
             continue
         try:
-            rows.append(made(piebald, program, folder, bool(wanted)))
+            rows.append(made(piebald, qemu, program, folder, bool(wanted)))
         except Refused as why:
             failed.append(f"{program['name']}: {why}")
     print(f"\n{'program':<12} {'M refs':>8} {'M instr':>8} {'threads':>7} {'MB':>8}")

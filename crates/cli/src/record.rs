@@ -8,6 +8,7 @@ use std::{
     process::ExitCode,
 };
 
+use piebald_qemu::emulator::{Emulator, Sort};
 use piebald_qemu::find;
 use piebald_qemu::recorder::{RecordError, Recorder, Summary, own_qemu};
 use piebald_reproduce::Wanted;
@@ -146,7 +147,7 @@ fn describe(output: &Path, summary: &Summary) -> String {
 }
 
 /// Records a command of a scenario into the cache directory, or finds it there:
-/// the key is the command, the program's file, the number of references, and the
+/// the key is the command, the program's file, the number of references, QEMU's file, and the
 /// versions of the program and of the format.
 pub(crate) fn cached(words: &[String], refs: u64) -> Result<PathBuf, NotCached> {
     let folder = cache_folder()?.join("recordings");
@@ -219,7 +220,7 @@ pub(crate) fn cache_folder() -> Result<PathBuf, String> {
 
 /// Records a program that stands in for another in the folder of its inputs, as a command of
 /// its own so that several can be recorded at a time, or finds it in the cache directory. The
-/// key is the command, what it reads, and what is kept.
+/// key is the command, what it reads, QEMU's file, and what is kept.
 pub(crate) fn stand_in(wanted: &Wanted<'_>, inputs: &Path) -> Result<PathBuf, String> {
     let program = wanted.program;
     let inputs = std::path::absolute(inputs).map_err(|e| format!("{}: {e}", inputs.display()))?;
@@ -264,7 +265,8 @@ pub(crate) fn stand_in(wanted: &Wanted<'_>, inputs: &Path) -> Result<PathBuf, St
 }
 
 /// A name for what is recorded: `words`, references to skip and to keep, the folder that it
-/// runs in, and the content of all files.
+/// runs in, the content of all files, and the QEMU that would record it: where libraries lie and what
+/// is an instruction differ between its versions.
 fn key(
     words: &[String],
     refs: [u64; 2],
@@ -280,6 +282,7 @@ fn key(
     hash.update(env!("CARGO_PKG_VERSION"));
     hash.update(MAJOR.to_le_bytes());
     hash.update(MINOR.to_le_bytes());
+    hash.update(qemu_digest()?);
     hash.update(folder.as_os_str().as_encoded_bytes());
     for file in files(words, folder).iter().chain(extra) {
         let mut content = Vec::new();
@@ -296,6 +299,14 @@ fn key(
             let _ = write!(s, "{b:02x}");
             s
         }))
+}
+
+fn qemu_digest() -> Result<String, String> {
+    let plugin = find::plugin(None).map_err(|e| e.to_string())?;
+    let emulator = Emulator::find(Sort::Program, None, &plugin).map_err(|e| e.to_string())?;
+    emulator
+        .digest()
+        .map_err(|e| format!("{}: {e}", emulator.qemu.display()))
 }
 
 /// The program and those arguments that are files: what the recording depends on.

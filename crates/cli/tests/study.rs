@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::Read,
+    io::{Read, Write},
     path::Path,
     process::{Child, Command, Output, Stdio},
     thread::sleep,
@@ -510,6 +510,28 @@ fn a_command_that_is_recorded_is_not_heard() {
     assert_eq!(names(&dir.path().join("cache/piebald/recordings")).len(), 1);
     let (code, again, err) = run(dir.path(), &["study", "s.toml", "--csv", "-"]);
     assert_eq!((code, err.as_str(), again), (0, "", out));
+}
+
+#[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
+fn a_recording_of_one_qemu_does_not_answer_for_another() {
+    let dir = recorder_folder();
+    with_command(dir.path(), r#"["true"]"#, "2M");
+    let recordings = dir.path().join("cache/piebald/recordings");
+    let plugin = find::plugin(None).expect("the plugin is built");
+    let found = Emulator::find(Sort::Program, None, &plugin).expect("QEMU is there");
+    // What lies behind the end of a program changes the file and nothing else.
+    let other = dir.path().join("qemu");
+    fs::copy(&found.qemu, &other).expect("copied");
+    let file = fs::OpenOptions::new().append(true).open(&other);
+    file.and_then(|mut f| f.write_all(b"\n")).expect("written");
+    for (qemu, kept) in [(&found.qemu, 1), (&other, 2), (&other, 2), (&found.qemu, 2)] {
+        let mut command = piebald(dir.path(), &["study", "s.toml", "--csv", "-"]);
+        command.env("PIEBALD_QEMU", qemu);
+        let (code, _, err) = seen(&command.output().expect("starts"));
+        assert_eq!(code, 0, "{err}");
+        assert_eq!(names(&recordings).len(), kept, "{err}");
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod ask;
 use std::env;
 use std::ffi::OsStr;
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::api::declared::{NEWEST, OLDEST};
@@ -85,6 +86,14 @@ impl Emulator {
             named: named(sort, given),
             tried,
         })
+    }
+
+    /// The SHA-256 of QEMU's file, in hexadecimal: what is recorded depends on it.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn digest(&self) -> io::Result<String> {
+        ask::digest(&self.qemu)
     }
 
     /// One that nothing is run with.

@@ -169,19 +169,23 @@ fn number_after(text: &str, words: &str) -> Option<i32> {
     rest[..end.unwrap_or(rest.len())].parse().ok()
 }
 
-/// The file that keeps the answer of this QEMU.
-fn place(qemu: &Path) -> Option<PathBuf> {
+/// The SHA-256 of a QEMU's file, in hexadecimal.
+pub fn digest(qemu: &Path) -> io::Result<String> {
     let mut hash = Sha256::new();
-    let mut file = File::open(qemu).ok()?;
+    let mut file = File::open(qemu)?;
     let mut buffer = vec![0; 1 << 20];
     loop {
-        match file.read(&mut buffer).ok()? {
+        match file.read(&mut buffer)? {
             0 => break,
             n => hash.update(&buffer[..n]),
         }
     }
-    let digest: String = hash.finalize().iter().map(|b| format!("{b:02x}")).collect();
-    Some(find::cache_folder()?.join("qemu").join(digest))
+    Ok(hash.finalize().iter().map(|b| format!("{b:02x}")).collect())
+}
+
+/// The file that keeps the answer of this QEMU.
+fn place(qemu: &Path) -> Option<PathBuf> {
+    Some(find::cache_folder()?.join("qemu").join(digest(qemu).ok()?))
 }
 
 /// What was kept; nothing if it cannot be read.
