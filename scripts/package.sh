@@ -5,7 +5,8 @@
 #                                     DIR/piebald-VERSION-x86_64-linux.tar.gz
 #
 # COMMAND is what `cargo build --profile dist -p piebald` leaves: stripped, with the recorder's plugin
-# inside. The control file is written here rather than by debhelper, which would build the
+# inside. The package names its maintainer: DEBFULLNAME and DEBEMAIL, or the first of `authors` in Cargo.toml.
+# The control file is written here rather than by debhelper, which would build the
 # workspace a second time with a toolchain of its own choice.
 set -euo pipefail
 
@@ -31,6 +32,7 @@ case $("$command" --version) in
     "piebald $version" | "piebald $version ("*) ;;
     *) fail "$1 is $("$command" --version), and the workspace is version $version" ;;
 esac
+maintainer=$(maintainer) || exit 1
 # Same files, same archives: times are those of the commit.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
@@ -77,7 +79,7 @@ deb() {
 Package: piebald
 Version: $version
 Architecture: amd64
-Maintainer: The Piebald authors <piebald@localhost>
+Maintainer: $maintainer
 Installed-Size: $size
 Depends: libc6 (>= $libc), libgcc-s1
 Recommends: qemu-user

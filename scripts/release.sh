@@ -5,8 +5,8 @@
 #
 #   scripts/release.sh [DIR]      DIR defaults to out/release/VERSION
 #
-# Refuses changes that are not committed, a version without a section in CHANGELOG.md, and a tag of this
-# version that names another commit. See docs/releasing.md.
+# Refuses changes that are not committed, a version without a section in CHANGELOG.md, a tag of this
+# version that names another commit, and a package without a maintainer. See docs/releasing.md.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -29,6 +29,7 @@ tagged=$(git rev-parse --quiet --verify "refs/tags/v$version^{commit}" || true)
 [ -z "$tagged" ] || [ "$tagged" = "$(git rev-parse HEAD)" ] ||
     fail "the tag v$version names $tagged, not what is checked out"
 [ ! -e "$out" ] || fail "$out is there already"
+maintainer >/dev/null || exit 1
 find_rust || fail "no Rust 1.$MIN_RUST_MINOR or later: run ./test.sh packages"
 
 say "building piebald $version"

@@ -230,6 +230,19 @@ workspace_version() {
     sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Cargo.toml
 }
 
+# maintainer: who answers for a package, as "NAME <ADDRESS>": DEBFULLNAME and DEBEMAIL, or else the first of
+# `authors` of the workspace in the current directory. Fails, and says what is missing, if that is neither.
+maintainer() {
+    local who form='^[^<>[:cntrl:][:space:]][^<>[:cntrl:]]* <[^<>@[:cntrl:][:space:]]+@[^<>@[:cntrl:][:space:]]+>$'
+    who=$(sed -n '/^\[workspace.package\]/,/^\[/s/^authors = \["\([^"]*\)".*/\1/p' Cargo.toml)
+    [ -z "${DEBFULLNAME:-}${DEBEMAIL:-}" ] || who="${DEBFULLNAME:-} <${DEBEMAIL:-}>"
+    [[ $who =~ $form ]] || {
+        warn "maintainer \"$who\": allowed: NAME <ADDRESS>, from DEBFULLNAME and DEBEMAIL, or from authors = [\"NAME <ADDRESS>\"] in [workspace.package] of Cargo.toml"
+        return 1
+    }
+    say "$who"
+}
+
 # The section of a version in CHANGELOG.md of the current directory, without its heading.
 changes_of() { # VERSION
     awk -v heading="## [$1] - " '

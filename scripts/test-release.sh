@@ -42,8 +42,14 @@ git commit --quiet --all -m "a section"
 git tag --force "v$version" HEAD~1 >/dev/null
 refused "the tag v$version names $(git rev-parse HEAD~1)"
 git tag --force "v$version" HEAD >/dev/null
+export DEBFULLNAME=Tester DEBEMAIL=nobody
+refused "maintainer \"Tester <nobody>\": allowed: NAME <ADDRESS>, from DEBFULLNAME and DEBEMAIL"
+DEBEMAIL=$'test@localhost\nX: y' refused "allowed: NAME <ADDRESS>"
+DEBEMAIL=test@localhost
 
 scripts/release.sh "$scratch/out"
+[ "$(dpkg-deb --field "$scratch/out/"*.deb Maintainer)" = "Tester <test@localhost>" ] ||
+    fail "the package's maintainer is $(dpkg-deb --field "$scratch/out/"*.deb Maintainer)"
 cd "$scratch/out"
 sha256sum --check --quiet SHA256SUMS
 [ "$(find . -type f | wc -l)" = 4 ] || fail "expected four files: $(ls)"
