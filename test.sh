@@ -417,10 +417,11 @@ stage_names() { # ENTRY...
     for entry in "$@"; do printf '%s\n' "${entry%%:*}"; done
 }
 
-# Seconds of a stage on a quiet machine, as they were recorded; 0 = never.
+# Seconds of a stage on a quiet machine: what was recorded, less the load that there was; 0 = never.
 quiet_seconds() { # NAME
-    sed -n "s/^| \`$1\` | [a-z]* | \([0-9]*\) .*/\1/p" bench/ci.md bench/ci-long.md 2>/dev/null |
-        tail -n 1 | grep . || printf '0\n'
+    cat bench/ci.md bench/ci-long.md 2>/dev/null | awk -F'|' -v name=" \`$1\` " '
+        $2 == name { quiet = $5 > 1 ? $4 / $5 : $4 }
+        END { printf "%d\n", quiet }'
 }
 
 # limit_of NAME LOAD: seconds, under a load in thousandths.
