@@ -13,7 +13,8 @@
 #
 # PIEBALD_KNOWN=FILE is a table other than kernel/known.tsv, for tests; the module is made beside the other.
 #
-# Needs make, gcc 12 or 14 (that of the kernel) and Rust with its library's source (rustup component add rust-src, or
+# Needs make, gcc 12 or 14 (that of the kernel; where this system has it not, or the headers' tools do
+# not run here, a small Debian 13 that scripts/guest.sh makes has it) and Rust with its library's source (rustup component add rust-src, or
 # Debian's rust-web-src): core is compiled with the same flags.
 set -eu
 
@@ -106,10 +107,17 @@ done
 # Signatures that the module has code for; the others of the table are only known to exist.
 awk -F '\t' '$2 ~ /^[0-9]+$/ { printf "{ \"%s\", %s, \"%s\" },\n", $1, $2, $3 }' "$known" >"$out/known.h"
 rsync_like "$out/known.h" "$dir/known.h"
-rsync_like "$object" "$dir/core.o_shipped"
+rsync_like "$object" "$dir/core.o"
 : >"$dir/.core.o.cmd"
 log=$out/make.log
-make -C "$headers" M="$dir" modules >"$log" 2>&1 || {
+make=(make)
+# Debian's headers name their compiler.
+compiler=$(sed -n 's/^CC = .*\(gcc-[0-9]*\)$/\1/p' "$headers/.kernelvariables" 2>/dev/null || true)
+if [ "$compiler" = gcc-14 ] &&
+    { ! have gcc-14 || ldd "$headers/scripts/mod/modpost" 2>&1 | grep -q 'not found'; }; then
+    make=("$root/scripts/guest.sh" in-debian-13 make)
+fi
+"${make[@]}" -C "$headers" M="$dir" modules >"$log" 2>&1 || {
     cat "$log" >&2
     warn "build: the module does not compile for kernel $release; it is written for those in the last column of kernel/known.tsv"
     exit 1

@@ -157,8 +157,8 @@ static bool has_another_chance(struct folio *folio, bool by_generation)
 		folio_clear_referenced(folio);
 		return false;
 	}
-	again = folio_lru_refs(folio);
-	set_mask_bits(&folio->flags, LRU_REFS_MASK | LRU_REFS_FLAGS, 0);
+	again = pb_uses_beyond_first(folio);
+	set_mask_bits(pb_flags(folio), LRU_REFS_MASK | LRU_REFS_FLAGS, 0);
 	if (again) {
 		static_call(cold_put_back)(folio);
 		barrier();

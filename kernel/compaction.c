@@ -21,7 +21,7 @@
 /* Frames that are looked at for one page. */
 #define TRIES 256
 
-DEFINE_STATIC_CALL_NULL(original_migrate, migrate_pages);
+PB_ORIGINAL(migrate, migrate_pages)
 
 /* Where compaction gets frames, and puts those that it did not need. */
 struct source {
@@ -84,7 +84,7 @@ static int compact(struct list_head *from, struct source *source, enum migrate_m
 
 	list_for_each_entry_safe(folio, next, from, lru) {
 		/* Pages of drivers are not on lists of memory. */
-		if (__folio_test_movable(folio) || !stays(folio))
+		if (pb_is_of_driver(folio) || !stays(folio))
 			continue;
 		list_move_tail(&folio->lru, &stay);
 		staying++;
@@ -117,12 +117,7 @@ static noinline int replace_migrate(struct list_head *from, new_folio_t get, fre
 	return error;
 }
 
-void *pb_compaction_replacement(void)
-{
-	return replace_migrate;
-}
-
-void pb_compaction_set_original(void *original)
-{
-	static_call_update(original_migrate, original);
-}
+const struct pb_variant pb_compaction_variants[] = {
+	PB_VARIANT(PB_HOOK_COMPACTION, "migrate_pages", 1, migrate),
+	{ }
+};

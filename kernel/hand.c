@@ -85,7 +85,7 @@ static void fill(struct hand *hand)
 
 	if (!hand->rest) {
 		pb_note_marks(&marks);
-		came = alloc_pages_bulk_array(PB_BLOCK_GFP, HAND, pages);
+		came = pb_alloc_bulk(PB_BLOCK_GFP, HAND, pages);
 		pb_restore_marks(&marks);
 	}
 	spin_lock(&pb_lock);

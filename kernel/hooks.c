@@ -24,6 +24,7 @@
 #include <linux/jump_label.h>
 #include <linux/module.h>
 #include <linux/sched.h>
+#include <linux/string.h>
 
 /* A test of the self-test builds the module with one that is not looked after. */
 #ifndef PB_UNSEEN
@@ -34,23 +35,10 @@
 #define MARK 4
 
 static struct pb_hook {
-	const char *name;
+	const struct pb_variant *variant;	/* what is replaced in this kernel, and by what */
 	unsigned long address;
-	unsigned long replacement;
 	unsigned int seen;	/* times that the task that tries them came by */
-} hooks[PB_NR_HOOKS] = {
-#define HOOK(function) { .name = function }
-	[PB_HOOK_FILE] = HOOK("filemap_alloc_folio_noprof"),
-	[PB_HOOK_ANON] = HOOK("vma_alloc_folio_noprof"),
-	[PB_HOOK_MPOL] = HOOK("folio_alloc_mpol_noprof"),
-	[PB_HOOK_THP] = HOOK("__thp_vma_allowable_orders"),
-	[PB_HOOK_COMPACTION] = HOOK("migrate_pages"),
-	[PB_HOOK_MERGEABLE] = HOOK("ksm_madvise"),
-	[PB_HOOK_ALL_MERGEABLE] = HOOK("ksm_enable_merge_any"),
-	[PB_HOOK_READAHEAD] = HOOK("page_cache_ra_unbounded"),
-	[PB_HOOK_LARGE_READAHEAD] = HOOK("page_cache_ra_order"),
-	[PB_HOOK_GET_FOLIO] = HOOK("__filemap_get_folio"),
-};
+} hooks[PB_NR_HOOKS];
 
 /* The code of this module. */
 static unsigned long text_start, text_size;
@@ -80,7 +68,8 @@ static void notrace redirect(unsigned long ip, unsigned long parent_ip, struct f
 			return;
 		hook = hook_at(ip);
 		if (hook)
-			ftrace_regs_set_instruction_pointer(regs, hook->replacement);
+			ftrace_regs_set_instruction_pointer(
+				regs, (unsigned long)hook->variant->replacement);
 	} else if (READ_ONCE(trying) == current) {
 		hook = hook_at(ip);
 		if (hook)
@@ -105,6 +94,39 @@ static int look_after(unsigned int n)
 	return ftrace_set_filter_ips(&operation, at, len, 0, 1);
 }
 
+/* Has this kernel that variant of the function, and whole? Says why not. */
+static bool fits(const struct pb_variant *variant, bool say)
+{
+	if (!pb_lookup(variant->function)) {
+		if (say)
+			pr_err("this kernel has no function %s\n", variant->function);
+		return false;
+	}
+	return pb_known_variant(variant->function, say) == variant->number &&
+	       pb_known_whole(variant->function, say);
+}
+
+/* The first variant of a hook that this kernel has, or NULL; each function that is none is said once. */
+static const struct pb_variant *find_variant(enum pb_hook_id id, bool say)
+{
+	static const struct pb_variant *const tables[] = {
+		pb_user_variants, pb_compaction_variants, pb_reading_variants,
+	};
+	const struct pb_variant *variant;
+	const char *said = "";
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(tables); i++)
+		for (variant = tables[i]; variant->function; variant++) {
+			if (variant->hook != id)
+				continue;
+			if (fits(variant, say && strcmp(variant->function, said)))
+				return variant;
+			said = variant->function;
+		}
+	return NULL;
+}
+
 int pb_hooks_find(void)
 {
 	unsigned int i;
@@ -115,15 +137,15 @@ int pb_hooks_find(void)
 	for (i = 0; i < PB_NR_HOOKS; i++) {
 		struct pb_hook *hook = &hooks[i];
 
-		hook->replacement = (unsigned long)pb_replacement(i);
-		hook->address = (unsigned long)pb_symbol(hook->name);
-		if (!hook->address || pb_known_whole(hook->name))
+		hook->variant = find_variant(i, false) ?: find_variant(i, true);
+		if (!hook->variant)
 			return -EOPNOTSUPP;
-		pb_set_original(i, (void *)hook->address);
+		hook->address = pb_lookup(hook->variant->function);
+		hook->variant->set_original((void *)hook->address);
 		error = ftrace_set_filter_ip(&operation, hook->address, 0, 0);
 		if (error) {
 			pr_err("function %s of this kernel cannot be replaced: error %d\n",
-			       hook->name, error);
+			       hook->variant->function, error);
 			return -EOPNOTSUPP;
 		}
 	}
@@ -190,7 +212,7 @@ unsigned int pb_hooks_seen(enum pb_hook_id hook)
 
 const char *pb_hook_name(enum pb_hook_id hook)
 {
-	return hooks[hook].name;
+	return hooks[hook].variant->function;
 }
 
 void pb_hooks_out(void)

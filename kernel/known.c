@@ -187,7 +187,7 @@ static void list_allowed(const char *function, char *text)
 					 known[i].signature);
 }
 
-static int find_variant(const char *function, char *found, char *allowed)
+static int find_variant(const char *function, char *found, char *allowed, bool say)
 {
 	unsigned int i;
 	size_t len = pb_btf_signature(&btf, function, strlen(function), found, TEXT - 1);
@@ -197,39 +197,42 @@ static int find_variant(const char *function, char *found, char *allowed)
 		if (!strcmp(known[i].function, function) && !strcmp(known[i].signature, found))
 			return known[i].variant;
 	list_allowed(function, allowed);
-	pr_err("function %s of this kernel is \"%s\"; allowed: %s\n", function,
-	       len ? found : "not described", *allowed ? allowed : "nothing");
+	if (say)
+		pr_err("function %s of this kernel is \"%s\"; allowed: %s\n", function,
+		       len ? found : "not described", *allowed ? allowed : "nothing");
 	return -EOPNOTSUPP;
 }
 
-int pb_known_variant(const char *function)
+int pb_known_variant(const char *function, bool say)
 {
 	const struct known *row = row_of(function);
 	char *text;
 	int variant;
 
 	if (row && seen[row - known].times > 1) {
-		pr_err("this kernel has %u functions %s; allowed: 1\n", seen[row - known].times,
-		       function);
+		if (say)
+			pr_err("this kernel has %u functions %s; allowed: 1\n",
+			       seen[row - known].times, function);
 		return -EOPNOTSUPP;
 	}
 	text = kmalloc(3 * TEXT, GFP_KERNEL);
 	if (!text)
 		return -ENOMEM;
-	variant = find_variant(function, text, text + TEXT);
+	variant = find_variant(function, text, text + TEXT, say);
 	kfree(text);
 	return variant;
 }
 
-int pb_known_whole(const char *function)
+bool pb_known_whole(const char *function, bool say)
 {
 	const struct known *row = row_of(function);
 
 	if (!row || !*seen[row - known].split)
-		return 0;
-	pr_err("function %s of this kernel cannot be replaced: some callers may call %s, which the compiler has made of it\n",
-	       function, seen[row - known].split);
-	return -EOPNOTSUPP;
+		return true;
+	if (say)
+		pr_err("function %s of this kernel cannot be replaced: some callers may call %s, which the compiler has made of it\n",
+		       function, seen[row - known].split);
+	return false;
 }
 
 /* --- the whole ------------------------------------------------------------------- */
@@ -261,7 +264,7 @@ int pb_known_begin(void)
 	if (error)
 		return error;
 	each = pb_symbol("kallsyms_on_each_symbol");
-	if (!each || pb_known_variant("kallsyms_lookup_name") < 0)
+	if (!each || pb_known_variant("kallsyms_lookup_name", true) < 0)
 		return -EOPNOTSUPP;
 	static_call_update(each_symbol, (typeof(&each_symbol_prototype))each);
 	static_call(each_symbol)(see, NULL);

@@ -6,7 +6,8 @@
 
 Which functions these are is read from the module's sources. A row has the function, the variant of it
 that the module has code for, its signature, and the kernels that have it. A signature that is new gets
-the variant "-": kernels with it are refused until somebody has written the code and put a number there.
+the variant "-": kernels with it are refused until somebody has written the code and put a number there,
+or has named another function of theirs that is replaced in its place.
 A function that a kernel does not have gets no row of it; the module says so when it is loaded.
 
 Needs cargo, and zstd or lz4 for kernels that are packed so.
@@ -23,7 +24,7 @@ import zlib
 HERE = os.path.dirname(os.path.abspath(__file__))
 TABLE = os.path.join(HERE, "known.tsv")
 HEAD = "# function\tvariant\tsignature\tkernels (made by known.py)\n"
-NAMED = re.compile(r'(?:HOOK|pb_symbol|pb_known_variant)\("(\w+)"')
+NAMED = re.compile(r'(?:PB_VARIANT\(\w+, |pb_symbol\(|pb_known_variant\()"(\w+)"')
 
 
 def fail(text):

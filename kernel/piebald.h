@@ -7,6 +7,7 @@
  *   switch.c    what is switched on, and what has to be replaced for it
  *   trial.c     do the kernel's ways to a frame come by the functions that are replaced?
  *   known.c     compares the kernel with those that the module was written for
+ *   compat.h    what headers of kernels call differently
  *   symbols.c   functions of the kernel that are not exported
  *   hooks.c     functions of the kernel that are replaced while colouring is on
  *   user.c      the replacements: frames for anonymous memory and the page cache
@@ -45,6 +46,7 @@
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
+#include "compat.h"
 #include "core.h"
 
 /* Room for a reason or a colour set as text. */
@@ -310,10 +312,10 @@ void *pb_symbol(const char *name);
 
 /* Reads the kernel's type information and compares what is not a function. */
 int pb_known_begin(void);
-/* Which variant of a function this kernel has, a number of known.tsv; less than 0, and a message: none. */
-int pb_known_variant(const char *function);
-/* 0 if all callers of a function call it, and no part that was made of it. */
-int pb_known_whole(const char *function);
+/* Which variant of a function this kernel has, a number of known.tsv; less than 0: none. Says why. */
+int pb_known_variant(const char *function, bool say);
+/* Do all callers of a function call it, and no part that was made of it? Says why not. */
+bool pb_known_whole(const char *function, bool say);
 void pb_known_end(void);
 
 /* --- pick.c ---------------------------------------------------------------- */
@@ -387,13 +389,29 @@ void pb_trial_end(void);
 
 /* --- the replacements ---------------------------------------------------------- */
 
-void *pb_replacement(enum pb_hook_id hook);
-void pb_set_original(enum pb_hook_id hook, void *original);
-/* The same for the hooks of compaction.c and reading.c. */
-void *pb_compaction_replacement(void);
-void pb_compaction_set_original(void *original);
-void *pb_reading_replacement(enum pb_hook_id hook);
-void pb_reading_set_original(enum pb_hook_id hook, void *original);
+/*
+ * A function that may be what a hook replaces. Of those of a hook the first counts that this kernel has,
+ * whole and with this variant of its signature.
+ */
+struct pb_variant {
+	enum pb_hook_id hook;
+	const char *function;	/* NULL ends a table */
+	int number;		/* in known.tsv */
+	void *replacement;
+	void (*set_original)(void *original);
+};
+
+/* Of a replacement replace_STEM, which calls original_STEM. */
+#define PB_VARIANT(hook, function, number, stem) \
+	{ hook, function, number, replace_##stem, set_original_##stem }
+#define PB_ORIGINAL(stem, prototype) \
+	DEFINE_STATIC_CALL_NULL(original_##stem, prototype); \
+	static void set_original_##stem(void *original) \
+	{ \
+		static_call_update(original_##stem, original); \
+	}
+
+extern const struct pb_variant pb_user_variants[], pb_compaction_variants[], pb_reading_variants[];
 /* Who runs a replacement is inside from its beginning to its end. */
 void pb_enter(void);
 void pb_leave(void);

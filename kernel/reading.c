@@ -88,7 +88,7 @@ bool pb_reading(struct pb_key *file, u64 *blocks)
 	return found;
 }
 
-DEFINE_STATIC_CALL_NULL(original_readahead, page_cache_ra_unbounded);
+PB_ORIGINAL(readahead, page_cache_ra_unbounded)
 
 static noinline void replace_readahead(struct readahead_control *control, unsigned long pages,
 				       unsigned long lookahead)
@@ -103,70 +103,92 @@ static noinline void replace_readahead(struct readahead_control *control, unsign
 	pb_leave();
 }
 
-void large_readahead_prototype(struct readahead_control *control, struct file_ra_state *state,
-			       unsigned int order);
-DEFINE_STATIC_CALL_NULL(original_large_readahead, large_readahead_prototype);
+/* The first variant is told the order of blocks, the second finds it in the state. */
+void large_readahead_1_prototype(struct readahead_control *control, struct file_ra_state *state,
+				 unsigned int order);
+PB_ORIGINAL(large_readahead_1, large_readahead_1_prototype)
 
-static noinline void replace_large_readahead(struct readahead_control *control,
-					     struct file_ra_state *state, unsigned int order)
+static noinline void replace_large_readahead_1(struct readahead_control *control,
+					       struct file_ra_state *state, unsigned int order)
 {
 	struct note note;
 
 	pb_enter();
 	put_note(&note, control->mapping, control->_index);
-	static_call(original_large_readahead)(control, state, order);
+	static_call(original_large_readahead_1)(control, state, order);
 	drop_note(&note);
 	pb_leave();
 }
 
-DEFINE_STATIC_CALL_NULL(original_get_folio, __filemap_get_folio);
+void large_readahead_2_prototype(struct readahead_control *control, struct file_ra_state *state);
+PB_ORIGINAL(large_readahead_2, large_readahead_2_prototype)
+
+static noinline void replace_large_readahead_2(struct readahead_control *control,
+					       struct file_ra_state *state)
+{
+	struct note note;
+
+	pb_enter();
+	put_note(&note, control->mapping, control->_index);
+	static_call(original_large_readahead_2)(control, state);
+	drop_note(&note);
+	pb_leave();
+}
+
+/* The swap cache is no file, and who only looks needs no frame. */
+static bool makes_page(const struct address_space *mapping, fgf_t flags)
+{
+	return flags & FGP_CREAT && mapping->host;
+}
+
+struct folio *get_folio_prototype(struct address_space *mapping, pgoff_t index, fgf_t flags,
+				  gfp_t gfp);
+PB_ORIGINAL(get_folio, get_folio_prototype)
 
 static noinline struct folio *replace_get_folio(struct address_space *mapping, pgoff_t index,
 						fgf_t flags, gfp_t gfp)
 {
+	bool makes = makes_page(mapping, flags);
 	struct folio *folio;
 	struct note note;
 
 	pb_enter();
-	/* The swap cache is no file, and who only looks needs no frame. */
-	if (flags & FGP_CREAT && mapping->host) {
+	if (makes)
 		put_note(&note, mapping, index);
-		folio = static_call(original_get_folio)(mapping, index, flags, gfp);
+	folio = static_call(original_get_folio)(mapping, index, flags, gfp);
+	if (makes)
 		drop_note(&note);
-	} else {
-		folio = static_call(original_get_folio)(mapping, index, flags, gfp);
-	}
 	pb_leave();
 	return folio;
 }
 
-void *pb_reading_replacement(enum pb_hook_id hook)
+struct folio *get_folio_mpol_prototype(struct address_space *mapping, pgoff_t index, fgf_t flags,
+				       gfp_t gfp, struct mempolicy *policy);
+PB_ORIGINAL(get_folio_mpol, get_folio_mpol_prototype)
+
+static noinline struct folio *replace_get_folio_mpol(struct address_space *mapping, pgoff_t index,
+						     fgf_t flags, gfp_t gfp,
+						     struct mempolicy *policy)
 {
-	switch (hook) {
-	case PB_HOOK_READAHEAD:
-		return replace_readahead;
-	case PB_HOOK_LARGE_READAHEAD:
-		return replace_large_readahead;
-	case PB_HOOK_GET_FOLIO:
-		return replace_get_folio;
-	default:
-		return NULL;
-	}
+	bool makes = makes_page(mapping, flags);
+	struct folio *folio;
+	struct note note;
+
+	pb_enter();
+	if (makes)
+		put_note(&note, mapping, index);
+	folio = static_call(original_get_folio_mpol)(mapping, index, flags, gfp, policy);
+	if (makes)
+		drop_note(&note);
+	pb_leave();
+	return folio;
 }
 
-void pb_reading_set_original(enum pb_hook_id hook, void *original)
-{
-	switch (hook) {
-	case PB_HOOK_READAHEAD:
-		static_call_update(original_readahead, original);
-		break;
-	case PB_HOOK_LARGE_READAHEAD:
-		static_call_update(original_large_readahead, original);
-		break;
-	case PB_HOOK_GET_FOLIO:
-		static_call_update(original_get_folio, original);
-		break;
-	default:
-		break;
-	}
-}
+const struct pb_variant pb_reading_variants[] = {
+	PB_VARIANT(PB_HOOK_READAHEAD, "page_cache_ra_unbounded", 1, readahead),
+	PB_VARIANT(PB_HOOK_LARGE_READAHEAD, "page_cache_ra_order", 1, large_readahead_1),
+	PB_VARIANT(PB_HOOK_LARGE_READAHEAD, "page_cache_ra_order", 2, large_readahead_2),
+	PB_VARIANT(PB_HOOK_GET_FOLIO, "__filemap_get_folio", 1, get_folio),
+	PB_VARIANT(PB_HOOK_GET_FOLIO, "__filemap_get_folio_mpol", 1, get_folio_mpol),
+	{ }
+};

@@ -96,7 +96,7 @@ static int visit(pte_t *entry, unsigned long address, unsigned long end, struct 
 	if (!folio_test_anon(folio) || folio_test_ksm(folio) || folio_test_large(folio) ||
 	    !is_misplaced(batch->move.set, folio_pfn(folio)))
 		return 0;
-	if (folio_likely_mapped_shared(folio)) {
+	if (pb_is_mapped_shared(folio)) {
 		pb_count(recolor_shared);
 		return 0;
 	}

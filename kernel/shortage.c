@@ -27,7 +27,9 @@
 /* How long pages that are being written are waited for, each round. */
 #define WRITING (HZ / 50)
 
-DEFINE_STATIC_CALL_NULL(reclaim_group, try_to_free_mem_cgroup_pages);
+unsigned long reclaim_group_prototype(struct mem_cgroup *memory, unsigned long pages, gfp_t gfp,
+				      unsigned int options, int *swappiness);
+DEFINE_STATIC_CALL_NULL(reclaim_group, reclaim_group_prototype);
 DEFINE_STATIC_CALL_NULL(kill, out_of_memory);
 DEFINE_STATIC_CALL_NULL(wake_flushers, wakeup_flusher_threads);
 static struct mutex *kernel_oom_lock;
@@ -77,7 +79,7 @@ static bool keeps_all(struct mem_cgroup *memory, unsigned int idle)
 static unsigned long reclaim(struct mem_cgroup *memory, gfp_t gfp)
 {
 	unsigned long freed = static_call(reclaim_group)(memory, PB_RELIEF, gfp,
-							 MEMCG_RECLAIM_MAY_SWAP, NULL);
+							 PB_MAY_SWAP, NULL);
 
 	barrier();
 	return freed;

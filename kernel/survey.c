@@ -64,7 +64,7 @@ static void range(unsigned long *first, unsigned long *end)
 static bool is_of_users(const struct folio *folio)
 {
 	return folio_test_lru(folio) || folio_test_anon(folio) ||
-	       (READ_ONCE(folio->mapping) && !__folio_test_movable(folio));
+	       (READ_ONCE(folio->mapping) && !pb_is_of_driver(folio));
 }
 
 static enum pb_held_by holder(u64 number, struct folio *folio, unsigned long pfn)

@@ -39,7 +39,7 @@ void *pb_symbol(const char *name)
 
 	if (!address)
 		pr_err("this kernel has no function %s\n", name);
-	else if (pb_known_variant(name) < 0)
+	else if (pb_known_variant(name, true) < 0)
 		return NULL;
 	return (void *)address;
 }

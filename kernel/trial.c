@@ -82,7 +82,7 @@ static int by_cache(void)
 
 static int by_shared_memory(void)
 {
-	struct file *shared = shmem_file_setup(KBUILD_MODNAME, PAGE_SIZE, VM_NORESERVE);
+	struct file *shared = shmem_file_setup(KBUILD_MODNAME, PAGE_SIZE, PB_NORESERVE);
 	int error;
 
 	if (IS_ERR(shared))

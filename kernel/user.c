@@ -99,6 +99,10 @@ static enum pb_answer take(gfp_t gfp, struct mm_struct *mm, bool is_file, struct
 /* Is a block of several pages of a file refused? SRM-buffer has all files in single pages. */
 static bool refuses_large_file(gfp_t gfp)
 {
+	if (!is_movable(gfp)) {
+		pb_count(unmovable_passed);
+		return false;
+	}
 	if (gfp & __GFP_NORETRY && (pb_zone_is_on() || pb_current_is_colored())) {
 		pb_count(large_refused);
 		return true;
@@ -118,143 +122,127 @@ static bool refuses_large(struct mm_struct *mm)
 	return false;
 }
 
-struct folio *file_prototype(gfp_t gfp, unsigned int order);
-DEFINE_STATIC_CALL_NULL(original_file, file_prototype);
-
-static struct folio *file_folio(gfp_t gfp, unsigned int order)
+/*
+ * Is a request answered, by *folio or (NULL) a refusal? If not, the kernel's own function serves it. The
+ * group of this memory is charged, or (NULL) the running task's; `pages` counts what is served.
+ */
+static bool answers(gfp_t gfp, unsigned int order, const struct mempolicy *policy,
+		    struct mm_struct *mm, enum pb_counter pages, struct folio **folio)
 {
-	struct folio *folio = NULL;
+	bool is_file = pages == PB_C_file_pages;
 
-	if (order) {
-		if (refuses_large_file(gfp))
-			return NULL;
-	} else if (!allows_node(current->mempolicy)) {
+	*folio = NULL;
+	if (order)
+		return is_file ? refuses_large_file(gfp) : refuses_large(mm);
+	if (!allows_node(policy)) {
 		pb_count(policy_passed);
-	} else {
-		switch (take(gfp, NULL, true, &folio)) {
-		case PB_PAGE:
-			pb_count(file_pages);
-			return folio;
-		case PB_REFUSE:
-			return NULL;
-		case PB_PASS:
-			break;
-		}
+		return false;
 	}
-	folio = static_call(original_file)(gfp, order);
-	barrier();
-	return folio;
+	switch (take(gfp, mm, is_file, folio)) {
+	case PB_PAGE:
+		pb_count_many(pages, 1);
+		return true;
+	case PB_REFUSE:
+		return true;
+	case PB_PASS:
+		break;
+	}
+	return false;
 }
+
+/*
+ * The page cache's function, or the one below it where the compiler has split that: a part of its
+ * callers then call that alone. What others ask that one for is not movable, and passed on.
+ */
+struct folio *file_prototype(gfp_t gfp, unsigned int order);
+PB_ORIGINAL(file, file_prototype)
 
 static noinline struct folio *replace_file(gfp_t gfp, unsigned int order)
 {
 	struct folio *folio;
 
 	pb_enter();
-	folio = file_folio(gfp, order);
+	if (!answers(gfp, order, current->mempolicy, NULL, PB_C_file_pages, &folio))
+		folio = static_call(original_file)(gfp, order);
 	pb_leave();
 	return folio;
 }
 
-struct folio *anon_prototype(gfp_t gfp, int order, struct vm_area_struct *vma,
-			     unsigned long address, bool hugepage);
-DEFINE_STATIC_CALL_NULL(original_anon, anon_prototype);
-
 /*
  * Areas of shared memory may have policies of their own, which are not asked for: there is one
- * node (main.c), and they can only name that.
+ * node (main.c), and they can only name that. Who asks for a large block goes on with less, down to
+ * one page.
  */
-static struct folio *anon_folio(gfp_t gfp, int order, struct vm_area_struct *vma,
-				unsigned long address, bool hugepage)
+static bool answers_anon(gfp_t gfp, int order, struct vm_area_struct *vma, struct folio **folio)
 {
-	struct folio *folio = NULL;
-
-	if (order) {
-		/* Every caller goes on with less, down to one page. */
-		if (refuses_large(vma->vm_mm))
-			return NULL;
-	} else if (!allows_node(vma->vm_policy ?: current->mempolicy)) {
-		pb_count(policy_passed);
-	} else {
-		switch (take(gfp, vma->vm_mm, false, &folio)) {
-		case PB_PAGE:
-			pb_count(anon_pages);
-			return folio;
-		case PB_REFUSE:
-			return NULL;
-		case PB_PASS:
-			break;
-		}
-	}
-	folio = static_call(original_anon)(gfp, order, vma, address, hugepage);
-	barrier();
-	return folio;
+	return answers(gfp, order, vma->vm_policy ?: current->mempolicy, vma->vm_mm,
+		       PB_C_anon_pages, folio);
 }
 
-static noinline struct folio *replace_anon(gfp_t gfp, int order, struct vm_area_struct *vma,
-					   unsigned long address, bool hugepage)
+/* The first variant is told whether a huge page is asked for. */
+struct folio *anon_1_prototype(gfp_t gfp, int order, struct vm_area_struct *vma,
+			       unsigned long address, bool hugepage);
+PB_ORIGINAL(anon_1, anon_1_prototype)
+
+static noinline struct folio *replace_anon_1(gfp_t gfp, int order, struct vm_area_struct *vma,
+					     unsigned long address, bool hugepage)
 {
 	struct folio *folio;
 
 	pb_enter();
-	folio = anon_folio(gfp, order, vma, address, hugepage);
+	if (!answers_anon(gfp, order, vma, &folio))
+		folio = static_call(original_anon_1)(gfp, order, vma, address, hugepage);
+	pb_leave();
+	return folio;
+}
+
+struct folio *anon_2_prototype(gfp_t gfp, int order, struct vm_area_struct *vma,
+			       unsigned long address);
+PB_ORIGINAL(anon_2, anon_2_prototype)
+
+static noinline struct folio *replace_anon_2(gfp_t gfp, int order, struct vm_area_struct *vma,
+					     unsigned long address)
+{
+	struct folio *folio;
+
+	pb_enter();
+	if (!answers_anon(gfp, order, vma, &folio))
+		folio = static_call(original_anon_2)(gfp, order, vma, address);
 	pb_leave();
 	return folio;
 }
 
 struct folio *mpol_prototype(gfp_t gfp, unsigned int order, struct mempolicy *policy,
 			     pgoff_t ilx, int nid);
-DEFINE_STATIC_CALL_NULL(original_mpol, mpol_prototype);
+PB_ORIGINAL(mpol, mpol_prototype)
 
 /*
  * Shared memory, which goes on with less as anonymous memory does, and what is read back from
  * swap with its neighbours.
  */
-static struct folio *mpol_folio(gfp_t gfp, unsigned int order, struct mempolicy *policy,
-				pgoff_t ilx, int nid)
-{
-	struct folio *folio = NULL;
-
-	if (order) {
-		if (refuses_large(NULL))
-			return NULL;
-	} else if (!allows_node(policy)) {
-		pb_count(policy_passed);
-	} else {
-		switch (take(gfp, NULL, false, &folio)) {
-		case PB_PAGE:
-			pb_count(swap_and_shmem_pages);
-			return folio;
-		case PB_REFUSE:
-			return NULL;
-		case PB_PASS:
-			break;
-		}
-	}
-	folio = static_call(original_mpol)(gfp, order, policy, ilx, nid);
-	barrier();
-	return folio;
-}
-
 static noinline struct folio *replace_mpol(gfp_t gfp, unsigned int order,
 					   struct mempolicy *policy, pgoff_t ilx, int nid)
 {
 	struct folio *folio;
 
 	pb_enter();
-	folio = mpol_folio(gfp, order, policy, ilx, nid);
+	if (!answers(gfp, order, policy, NULL, PB_C_swap_and_shmem_pages, &folio))
+		folio = static_call(original_mpol)(gfp, order, policy, ilx, nid);
 	pb_leave();
 	return folio;
 }
 
-DEFINE_STATIC_CALL_NULL(original_thp, __thp_vma_allowable_orders);
+/* What the third argument is (words of flags, or a number) only the kernel's function asks. */
+unsigned long thp_prototype(struct vm_area_struct *vma, unsigned long vm_flags,
+			    unsigned long why, unsigned long orders);
+PB_ORIGINAL(thp, thp_prototype)
 
 /*
  * No huge pages for groups with colours, neither by faults nor by khugepaged nor because a program
  * asks for them.
  */
 static noinline unsigned long replace_thp(struct vm_area_struct *vma, unsigned long vm_flags,
-					  unsigned long tva_flags, unsigned long orders)
+					  unsigned long why, unsigned long orders)
 {
 	unsigned long allowed = 0;
 
@@ -262,13 +250,10 @@ static noinline unsigned long replace_thp(struct vm_area_struct *vma, unsigned l
 	if (pb_set_of_current(vma->vm_mm))
 		pb_count(thp_refused);
 	else
-		allowed = static_call(original_thp)(vma, vm_flags, tva_flags, orders);
+		allowed = static_call(original_thp)(vma, vm_flags, why, orders);
 	pb_leave();
 	return allowed;
 }
-
-DEFINE_STATIC_CALL_NULL(original_mergeable, ksm_madvise);
-DEFINE_STATIC_CALL_NULL(original_all_mergeable, ksm_enable_merge_any);
 
 /*
  * Equal pages of several processes would become one, which has the colour of any of them. A
@@ -282,8 +267,12 @@ static bool refuses_merging(void)
 	return true;
 }
 
+int mergeable_prototype(struct vm_area_struct *vma, unsigned long start, unsigned long end,
+			int advice, vm_flags_t *vm_flags);
+PB_ORIGINAL(mergeable, mergeable_prototype)
+
 static noinline int replace_mergeable(struct vm_area_struct *vma, unsigned long start,
-				      unsigned long end, int advice, unsigned long *vm_flags)
+				      unsigned long end, int advice, vm_flags_t *vm_flags)
 {
 	int error = 0;
 
@@ -293,6 +282,8 @@ static noinline int replace_mergeable(struct vm_area_struct *vma, unsigned long 
 	pb_leave();
 	return error;
 }
+
+PB_ORIGINAL(all_mergeable, ksm_enable_merge_any)
 
 static noinline int replace_all_mergeable(struct mm_struct *mm)
 {
@@ -305,53 +296,14 @@ static noinline int replace_all_mergeable(struct mm_struct *mm)
 	return error;
 }
 
-void *pb_replacement(enum pb_hook_id hook)
-{
-	switch (hook) {
-	case PB_HOOK_FILE:
-		return replace_file;
-	case PB_HOOK_ANON:
-		return replace_anon;
-	case PB_HOOK_MPOL:
-		return replace_mpol;
-	case PB_HOOK_THP:
-		return replace_thp;
-	case PB_HOOK_COMPACTION:
-		return pb_compaction_replacement();
-	case PB_HOOK_MERGEABLE:
-		return replace_mergeable;
-	case PB_HOOK_ALL_MERGEABLE:
-		return replace_all_mergeable;
-	default:
-		return pb_reading_replacement(hook);
-	}
-}
-
-void pb_set_original(enum pb_hook_id hook, void *original)
-{
-	switch (hook) {
-	case PB_HOOK_FILE:
-		static_call_update(original_file, original);
-		break;
-	case PB_HOOK_ANON:
-		static_call_update(original_anon, original);
-		break;
-	case PB_HOOK_MPOL:
-		static_call_update(original_mpol, original);
-		break;
-	case PB_HOOK_MERGEABLE:
-		static_call_update(original_mergeable, original);
-		break;
-	case PB_HOOK_ALL_MERGEABLE:
-		static_call_update(original_all_mergeable, original);
-		break;
-	case PB_HOOK_THP:
-		static_call_update(original_thp, original);
-		break;
-	case PB_HOOK_COMPACTION:
-		pb_compaction_set_original(original);
-		break;
-	default:
-		pb_reading_set_original(hook, original);
-	}
-}
+const struct pb_variant pb_user_variants[] = {
+	PB_VARIANT(PB_HOOK_FILE, "filemap_alloc_folio_noprof", 1, file),
+	PB_VARIANT(PB_HOOK_FILE, "folio_alloc_noprof", 1, file),
+	PB_VARIANT(PB_HOOK_ANON, "vma_alloc_folio_noprof", 1, anon_1),
+	PB_VARIANT(PB_HOOK_ANON, "vma_alloc_folio_noprof", 2, anon_2),
+	PB_VARIANT(PB_HOOK_MPOL, "folio_alloc_mpol_noprof", 1, mpol),
+	PB_VARIANT(PB_HOOK_THP, "__thp_vma_allowable_orders", 1, thp),
+	PB_VARIANT(PB_HOOK_MERGEABLE, "ksm_madvise", 1, mergeable),
+	PB_VARIANT(PB_HOOK_ALL_MERGEABLE, "ksm_enable_merge_any", 1, all_mergeable),
+	{ }
+};

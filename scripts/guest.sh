@@ -6,6 +6,11 @@
 #   guest.sh path WHAT           prints a path of what was fetched last (fetches if nothing
 #                                was, as do the verbs below). WHAT: root, kernel,
 #                                headers (the directory to give to make -C), config
+#   guest.sh in-debian-13 PROGRAM ARGUMENT...
+#                                runs a program such as make in a small Debian 13, which is made in
+#                                the store when it is used first (root; debootstrap): for headers whose
+#                                tools do not run on an older system. It sees the store and the
+#                                directory CARGO_TARGET_DIR at their paths
 #   guest.sh pack OUT OPTION...  packs an initial file system of busybox and your files
 #   guest.sh boot INITRD OPTION...
 #                                starts it; the console is printed on standard output
@@ -30,8 +35,9 @@
 # WARNING, Oops, a stall), whatever its program said; 1 or 2 if it could not be started.
 #
 # Environment: PIEBALD_TIME_SCALE, a whole number by which --timeout is multiplied (1), for a busy
-# host; PIEBALD_GUEST_KERNEL, a version such as 6.12.117+deb12-cloud-amd64 instead of
-# the newest 6.12 that is served (the module knows no other series); PIEBALD_GUEST_CPU,
+# host; PIEBALD_GUEST_KERNEL, a version such as 6.12.117+deb12-cloud-amd64, or a series such as 7.3
+# for its newest, instead of the newest 6.12 that is served. What apt is not set up for is taken from
+# Debian 13 and its backports, whose lists lie in the store too. PIEBALD_GUEST_CPU,
 # QEMU's -cpu (max,-erms,-fsrm, so that string copies are single accesses); PIEBALD_QEMU_SYSTEM,
 # the emulator, instead of qemu-system-x86_64 of PATH. Everything is kept in
 # ${XDG_CACHE_HOME:-~/.cache}/piebald/guest/VERSION; nothing but tools is installed.
@@ -49,21 +55,55 @@ SERIES=6.12
 FLAVOUR=cloud-amd64
 TOOLS="qemu-system-x86 busybox-static cpio kmod xz-utils build-essential libelf1"
 store=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/piebald/guest
+# How apt is asked: as the system has it, or with lists of our own.
+apt_options=(-q)
 
 fail() { warn "guest: $*"; exit 1; }
 misuse() { warn "guest: $*"; exit 2; }
 
-# The version to use: the one asked for, one that is served, or one fetched before.
-served_version() {
-    if [ -n "${PIEBALD_GUEST_KERNEL:-}" ]; then
-        case $PIEBALD_GUEST_KERNEL in
-            [1-9]*.*-"$FLAVOUR") say "$PIEBALD_GUEST_KERNEL"; return ;;
-            *) misuse "PIEBALD_GUEST_KERNEL=$PIEBALD_GUEST_KERNEL: allowed: a version that ends in -$FLAVOUR, or one of kernel/debug.sh that was built" ;;
-        esac
+# What is asked for: a version, or nothing and a series.
+wanted_version='' series=$SERIES
+settle_version() {
+    local asked=${PIEBALD_GUEST_KERNEL:-}
+    if [ -z "$asked" ]; then return; fi
+    if [[ $asked =~ ^[1-9][0-9]?\.[0-9]{1,3}$ ]]; then
+        series=$asked
+    elif [[ $asked =~ ^[1-9][0-9.]*[^/[:space:]]*-"$FLAVOUR"$ ]] || fetched "$asked"; then
+        wanted_version=$asked
+    else
+        misuse "PIEBALD_GUEST_KERNEL=$asked: allowed: a version that ends in -$FLAVOUR, a series such as 7.3, or a version of kernel/debug.sh that was built"
     fi
-    # Debian 12 has this series beside its default one, Debian 13 as its default.
-    apt-cache depends "linux-image-$SERIES-$FLAVOUR" "linux-image-$FLAVOUR" 2>/dev/null |
-        sed -n "s/^ *Depends: linux-image-\($SERIES\..*-$FLAVOUR\)$/\1/p" | sort -V | tail -n 1
+}
+
+# The version that is served, of what is asked for. Without headers a kernel is of no use.
+served_version() {
+    local pattern="$series\\..*-$FLAVOUR"
+    [ -z "$wanted_version" ] || pattern=${wanted_version//+/\\+}
+    apt-cache "${apt_options[@]}" search --names-only "^linux-headers-$pattern\$" 2>/dev/null |
+        sed 's/ .*//; s/^linux-headers-//' | sort -V | tail -n 1
+}
+
+# The archive of Debian that apt uses here.
+archive() {
+    local codename
+    codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+    # shellcheck disable=SC2016  # apt fills these in
+    apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages' |
+        sed -n "s/^$codename \(http.*[^/]\)\/*$/\1/p" | head -n 1
+}
+
+# Has apt ask for Debian 13, with the kernels of its backports, in lists of our own.
+use_debian_13() {
+    local mirror own=$store/apt
+    mirror=$(archive)
+    [ -n "$mirror" ] || fail "apt's configuration has no archive of Debian, from which other kernels could be fetched"
+    mkdir -p "$own/lists/partial" "$own/cache/archives/partial"
+    printf 'deb %s main\n' "$mirror trixie" "$mirror trixie-backports" "$mirror-security trixie-security" \
+        >"$own/sources.list"
+    apt_options=(-q -o "Dir::Etc::SourceList=$own/sources.list" -o Dir::Etc::SourceParts=/dev/null
+        -o "Dir::State::Lists=$own/lists" -o Dir::State::Status=/dev/null -o "Dir::Cache=$own/cache"
+        -o APT::Sandbox::User=root -o Acquire::Retries=3)
+    apt-get "${apt_options[@]}" update -qq >&2 || warn "apt-get update failed for Debian 13; trying with the package lists as they are"
 }
 
 # The packages that a kernel and its headers are. From 7.x on the image is an empty package that
@@ -71,18 +111,17 @@ served_version() {
 packages_of() { # VERSION
     local base=${1%-"$FLAVOUR"}
     say "linux-image-$1 linux-headers-$1 linux-headers-$base-common linux-kbuild-$base"
-    apt-cache depends --important "linux-image-$1" 2>/dev/null |
+    apt-cache "${apt_options[@]}" depends --important "linux-image-$1" 2>/dev/null |
         sed -n "s/^ *Depends: \(linux-.*-$1\)$/\1/p"
 }
 
 fetched() { [ -e "$store/$1/complete" ]; }
 
 fetch() {
-    local version wanted
+    local found wanted
     # shellcheck disable=SC2086  # a list of package names
     [ -z "$(missing_packages $TOOLS)" ] || install_packages $TOOLS >&2 || exit 1
-    version=${PIEBALD_GUEST_KERNEL:-}
-    if [ -n "$version" ] && fetched "$version"; then say "$version"; return; fi
+    if [ -n "$wanted_version" ] && fetched "$wanted_version"; then say "$wanted_version"; return; fi
     if ! have apt-get || ! have dpkg-deb; then
         fail "kernel packages are fetched with apt-get and dpkg-deb, which are not here"
     fi
@@ -90,17 +129,21 @@ fetch() {
         enable_security_archive >&2
         apt update -qq >&2 || warn "apt-get update failed; trying with the package lists as they are"
     fi
-    version=$(served_version)
-    [ -n "$version" ] || fail "the distribution serves no supported kernel: no package linux-image-$SERIES-$FLAVOUR, and linux-image-$FLAVOUR is not of $SERIES"
-    if fetched "$version"; then say "$version"; return; fi
-    read -r -d '' -a wanted < <(packages_of "$version") || true
-    unpack "$version" "${wanted[@]}"
-    say "$version"
+    found=$(served_version)
+    if [ -z "$found" ] && [ -n "${PIEBALD_GUEST_KERNEL:-}" ]; then
+        use_debian_13
+        found=$(served_version)
+    fi
+    [ -n "$found" ] || fail "neither the distribution nor Debian 13 serves headers of kernel ${wanted_version:-$series}: no package linux-headers-${wanted_version:-$series.*-$FLAVOUR}"
+    if fetched "$found"; then say "$found"; return; fi
+    read -r -d '' -a wanted < <(packages_of "$found") || true
+    unpack "$found" "${wanted[@]}"
+    say "$found"
 }
 
 newest_fetched() {
     local each
-    for each in "$store/$SERIES".*-"$FLAVOUR"/complete; do
+    for each in "$store/$series".*-"$FLAVOUR"/complete; do
         [ -e "$each" ] && basename "$(dirname "$each")"
     done | sort -V | tail -n 1
 }
@@ -114,7 +157,7 @@ unpack() ( # VERSION PACKAGE...
     chmod 755 "$partial"
     cd "$partial"
     warn "guest: fetching kernel $version and its headers"
-    apt-get -o Acquire::Retries=3 download -qq "$@" 2>"$partial/log" || {
+    apt-get "${apt_options[@]}" -o Acquire::Retries=3 download -qq "$@" 2>"$partial/log" || {
         cat "$partial/log" >&2
         fail "the distribution does not serve all of: $*"
     }
@@ -127,11 +170,10 @@ unpack() ( # VERSION PACKAGE...
     for file in vmlinuz config; do
         [ -e "boot/$file-$version" ] || ln -s "../lib/modules/$version/$file" "boot/$file-$version"
     done
-    # The headers name their other half by the path of an installation. And without the
-    # kernel's image beside them no type information is made for modules, which needs pahole.
+    # The headers name themselves and their other half by the paths of an installation. And without
+    # the kernel's image beside them no type information is made for modules, which needs pahole.
     headers=usr/src/linux-headers-$version
-    printf 'include %s\n' "$store/$version/usr/src/linux-headers-${version%-"$FLAVOUR"}-common/Makefile" \
-        >"$headers/Makefile"
+    sed -i "s,/usr/src/,$store/$version/usr/src/," "$headers/Makefile"
     rm -f "$headers/vmlinux"
     "$(tool depmod)" -b "$partial" "$version" || fail "depmod of the fetched modules failed"
     touch complete
@@ -145,10 +187,10 @@ tool() {
 }
 
 current() {
-    local version
-    version=${PIEBALD_GUEST_KERNEL:-$(newest_fetched)}
-    if [ -z "$version" ] || ! fetched "$version"; then version=$(fetch); fi
-    say "$version"
+    local found
+    found=${wanted_version:-$(newest_fetched)}
+    if [ -z "$found" ] || ! fetched "$found"; then found=$(fetch); fi
+    say "$found"
 }
 
 path_of() {
@@ -161,6 +203,50 @@ path_of() {
         config) say "$store/$version/boot/config-$version" ;;
         *) misuse "path \"${1:-}\": allowed: root, kernel, headers, config" ;;
     esac
+}
+
+# --- tools of another distribution ----------------------------------------------
+
+# What the headers' makefiles call; the libraries are those of the programs in linux-kbuild.
+DEBIAN_13_TOOLS=gcc,make,kmod,pahole,libelf1t64,libssl3t64
+
+make_debian_13() ( # DIR
+    mirror=$(archive)
+    [ -n "$mirror" ] || fail "apt's configuration has no archive of Debian, from which a Debian 13 could be made"
+    install_packages debootstrap >&2 || exit 1
+    partial=$(mktemp -d "$store/debian-13.XXXXXX.partial")
+    trap 'rm -rf "$partial"' EXIT
+    warn "guest: making a small Debian 13 in $1"
+    debootstrap --variant=minbase --include="$DEBIAN_13_TOOLS" trixie "$partial/root" "$mirror" >"$partial/log" 2>&1 || {
+        tail -n 20 "$partial/log" >&2
+        fail "debootstrap failed"
+    }
+    touch "$partial/root/complete"
+    rm -rf "${1:?}"
+    mv "$partial/root" "$1"
+)
+
+in_debian_13() { # PROGRAM ARGUMENT...
+    local dir=$store/debian-13
+    [ $# -gt 0 ] || misuse "in-debian-13: a program is needed"
+    [ "$(id -u)" = 0 ] || fail "a Debian 13 can be made and entered by root alone; on Debian 13 itself none is needed"
+    mkdir -p "$store"
+    [ -e "$dir/complete" ] || make_debian_13 "$dir"
+    settle_target_dir "$here/.."
+    # The mounts are seen from inside alone, and end with the program.
+    # shellcheck disable=SC2016  # the inner shell's variables
+    unshare --mount bash -c '
+        set -eu
+        dir=$1
+        shift
+        while [ "$1" != -- ]; do
+            mkdir -p "$dir$1"
+            mount --rbind "$1" "$dir$1"
+            shift
+        done
+        shift
+        exec chroot "$dir" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/ LC_ALL=C KCFLAGS="${KCFLAGS:-}" "$@"
+    ' - "$dir" /dev /proc "$store" "$CARGO_TARGET_DIR" -- "$@"
 }
 
 # --- pack ---------------------------------------------------------------------
@@ -346,9 +432,11 @@ whole() { # OPTION VALUE
 }
 
 verb=${1:-}
+settle_version
 case $verb in
     fetch) fetch; exit ;;
     path) path_of "${2:-}"; exit ;;
+    in-debian-13) shift; in_debian_13 "$@"; exit ;;
     pack | boot)
         [ $# -ge 2 ] || misuse "$verb: a file is needed"
         target=$2
@@ -357,7 +445,7 @@ case $verb in
         ;;
     run) shift; options "pack or boot" "$@" ;;
     -h | --help) sed -n '2,/^set -eu/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit ;;
-    *) misuse "\"$verb\": allowed: fetch, path, pack, boot, run, --help" ;;
+    *) misuse "\"$verb\": allowed: fetch, path, in-debian-13, pack, boot, run, --help" ;;
 esac
 
 scratch=$(mktemp -d)
