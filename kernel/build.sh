@@ -48,7 +48,7 @@ target=x86_64-unknown-none
 known=${PIEBALD_KNOWN:-$root/kernel/known.tsv}
 [ -r "$known" ] || { warn "build: PIEBALD_KNOWN=$known: no such file; allowed: a table as kernel/known.tsv"; exit 2; }
 dir=$out/module
-[ -z "${PIEBALD_KNOWN:-}" ] || dir=$out/module-known
+[ -z "${PIEBALD_KNOWN:-}" ] || dir=$out/module-known${KCFLAGS:+-flags}
 mkdir -p "$dir"
 
 # --- the policy core ----------------------------------------------------------

@@ -45,7 +45,7 @@ static DEFINE_PER_CPU(struct hand, hands);
 static void put(u64 pfn)
 {
 	if (pb_core_add(pb_core, pfn, 0)) {
-		__free_page(pfn_to_page(pfn));
+		pb_free(pfn_to_page(pfn));
 		pb_count(given_back);
 	}
 }

@@ -132,6 +132,8 @@ unsigned int pb_pool_collect(gfp_t gfp, unsigned int most);
 /* A frame that is free, though the kernel gave it out: it carries a mark. */
 void pb_mark_free(struct page *page);
 bool pb_is_marked(const struct page *page);
+/* Gives a frame back to the kernel, without the mark. */
+void pb_free(struct page *page);
 /* Gives back what the pool has too much of. */
 void pb_pool_trim(void);
 /* Makes a frame ready for a process. */

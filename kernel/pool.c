@@ -80,12 +80,29 @@ void pb_restore_marks(const struct pb_marks *marks)
 	}
 }
 
+void pb_mark_free(struct page *page)
+{
+	set_page_private(page, (unsigned long)&pb_core);
+}
+
+bool pb_is_marked(const struct page *page)
+{
+	return READ_ONCE(page->private) == (unsigned long)&pb_core;
+}
+
+/* A mark that stayed would be found when a block that the frame is in by then is freed (from 7.3 on). */
+void pb_free(struct page *page)
+{
+	set_page_private(page, 0);
+	__free_page(page);
+}
+
 static void free_singles(u64 pfn, unsigned int order)
 {
 	u64 end = pfn + (1ULL << order);
 
 	for (; pfn < end; pfn++)
-		__free_page(pfn_to_page(pfn));
+		pb_free(pfn_to_page(pfn));
 }
 
 /*
@@ -97,6 +114,8 @@ static void free_block(u64 pfn, unsigned int order)
 	struct page *page = pfn_to_page(pfn);
 	unsigned long i, n = 1UL << order;
 
+	for (i = 0; i < n; i++)
+		set_page_private(page + i, 0);
 	/* A look at a page by its frame number may have it for a moment. */
 	for (i = 1; i < n; i++)
 		if (!page_ref_freeze(page + i, 1))
@@ -113,16 +132,6 @@ static void free_block(u64 pfn, unsigned int order)
 void pb_pool_grown(void)
 {
 	WRITE_ONCE(grown, true);
-}
-
-void pb_mark_free(struct page *page)
-{
-	set_page_private(page, (unsigned long)&pb_core);
-}
-
-bool pb_is_marked(const struct page *page)
-{
-	return READ_ONCE(page->private) == (unsigned long)&pb_core;
 }
 
 unsigned long pb_pool_add_block(struct page *page, unsigned int order)
@@ -198,7 +207,7 @@ static size_t give_singles(u64 most)
 	n = pb_core_shed_most(pb_core, pfns, min_t(u64, ARRAY_SIZE(pfns), most));
 	spin_unlock(&pb_lock);
 	for (i = 0; i < n; i++)
-		__free_page(pfn_to_page(pfns[i]));
+		pb_free(pfn_to_page(pfns[i]));
 	return n;
 }
 

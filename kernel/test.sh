@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests the kernel module in a guest: builds it, boots the distribution's kernel with it, and
-# runs kernel/test/run.sh there, which reads
-# contracts.sh, groups.sh and srm.sh beside it.
+# runs kernel/test/run.sh there, which reads contracts.sh, groups.sh and srm.sh beside it.
+# PIEBALD_GUEST_KERNEL names another kernel (scripts/guest.sh): a version, or a series such as 7.3.
 #
 #   kernel/test.sh [RUNS [OPTION...]]    RUNS: how often, one after the other (1); OPTIONs of
 #                                        `scripts/guest.sh boot`, such as --cpus 4
@@ -24,7 +24,7 @@ module=$("$root/kernel/build.sh")
 work=$CARGO_TARGET_DIR/kernel/test
 mkdir -p "$work"
 # A module for which one function of the kernel has another argument than it has.
-sed 's/^\(migrate_pages\t.*\), int, /\1, long int, /' "$root/kernel/known.tsv" >"$work/known.tsv"
+sed 's/^\(migrate_pages\t.*\), \(int\|enum migrate_reason\), /\1, long int, /' "$root/kernel/known.tsv" >"$work/known.tsv"
 if cmp -s "$work/known.tsv" "$root/kernel/known.tsv"; then warn "test: kernel/known.tsv has no migrate_pages to alter"; exit 1; fi
 other=$(PIEBALD_KNOWN=$work/known.tsv "$root/kernel/build.sh")
 cp "$other" "$work/other.ko"

@@ -163,7 +163,7 @@ static void keep(struct page *page)
 		error = pb_zone_add(pb_core, page_to_pfn(page), false);
 	spin_unlock(&pb_lock);
 	if (error) {
-		__free_page(page);
+		pb_free(page);
 		pb_count(given_back);
 	}
 }
@@ -287,7 +287,7 @@ static bool give_back(const struct pb_zone_found *found, bool evict)
 	struct page *page = pfn_to_page(found->pfn);
 
 	if (!found->cold) {
-		__free_page(page);
+		pb_free(page);
 		pb_count_many(evict ? PB_C_reclaimed : PB_C_given_back, 1);
 		return true;
 	}
