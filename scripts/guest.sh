@@ -217,13 +217,13 @@ make_debian_13() ( # DIR
     partial=$(mktemp -d "$store/debian-13.XXXXXX.partial")
     trap 'rm -rf "$partial"' EXIT
     warn "guest: making a small Debian 13 in $1"
-    debootstrap --variant=minbase --include="$DEBIAN_13_TOOLS" trixie "$partial/root" "$mirror" >"$partial/log" 2>&1 || {
+    debootstrap --variant=minbase --include="$DEBIAN_13_TOOLS" trixie "$partial/tree" "$mirror" >"$partial/log" 2>&1 || {
         tail -n 20 "$partial/log" >&2
         fail "debootstrap failed"
     }
-    touch "$partial/root/complete"
+    touch "$partial/tree/complete"
     rm -rf "${1:?}"
-    mv "$partial/root" "$1"
+    mv "$partial/tree" "$1"
 )
 
 in_debian_13() { # PROGRAM ARGUMENT...
