@@ -25,6 +25,7 @@ mod recordings;
 mod regions;
 mod replay;
 mod reproduce;
+mod rows_status;
 mod run;
 mod running;
 mod scenario;

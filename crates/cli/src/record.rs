@@ -223,25 +223,12 @@ pub(crate) fn cache_folder() -> Result<PathBuf, String> {
 /// key is the command, what it reads, QEMU's file, and what is kept.
 pub(crate) fn stand_in(wanted: &Wanted<'_>, inputs: &Path) -> Result<PathBuf, String> {
     let program = wanted.program;
-    let inputs = std::path::absolute(inputs).map_err(|e| format!("{}: {e}", inputs.display()))?;
-    for file in &program.inputs {
-        if !inputs.join(file).is_file() {
-            return Err(format!("{}: not there", inputs.join(file).display()));
-        }
-    }
-    let folder = cache_folder()?.join("recordings");
-    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let extra: Vec<PathBuf> = program.inputs.iter().map(|f| inputs.join(f)).collect();
-    let key = key(
-        &program.command,
-        [program.skip, wanted.refs],
-        &inputs,
-        &extra,
-    )?;
-    let path = folder.join(format!("{}-{key}.pbr", program.name));
+    let (path, inputs) = stand_in_at(wanted, inputs)?;
     if path.exists() {
         return Ok(path);
     }
+    let folder = path.parent().unwrap_or(Path::new(""));
+    std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let this = std::env::current_exe().map_err(|e| format!("this program: {e}"))?;
     let done = std::process::Command::new(this)
         .args(["record", "--quiet", "--stop-at-limit", "-o"])
@@ -262,6 +249,36 @@ pub(crate) fn stand_in(wanted: &Wanted<'_>, inputs: &Path) -> Result<PathBuf, St
     let last: Vec<&str> = said.trim().lines().rev().take(3).collect();
     let last: Vec<&str> = last.into_iter().rev().collect();
     Err(format!("recording it failed: {}", last.join("; ")))
+}
+
+/// The recording of such a program, if it was made before.
+pub(crate) fn stand_in_there(wanted: &Wanted<'_>, inputs: &Path) -> Result<PathBuf, String> {
+    let (path, _) = stand_in_at(wanted, inputs)?;
+    let is_there = path.exists();
+    is_there
+        .then_some(path)
+        .ok_or_else(|| "not recorded yet, which running the row does".to_owned())
+}
+
+/// Where its recording belongs, and the folder of its inputs, which are all there.
+fn stand_in_at(wanted: &Wanted<'_>, inputs: &Path) -> Result<(PathBuf, PathBuf), String> {
+    let program = wanted.program;
+    let inputs = std::path::absolute(inputs).map_err(|e| format!("{}: {e}", inputs.display()))?;
+    for file in &program.inputs {
+        if !inputs.join(file).is_file() {
+            return Err(format!("{}: not there", inputs.join(file).display()));
+        }
+    }
+    let folder = cache_folder()?.join("recordings");
+    let extra: Vec<PathBuf> = program.inputs.iter().map(|f| inputs.join(f)).collect();
+    let key = key(
+        &program.command,
+        [program.skip, wanted.refs],
+        &inputs,
+        &extra,
+    )?;
+    let path = folder.join(format!("{}-{key}.pbr", program.name));
+    Ok((path, inputs))
 }
 
 /// A name for what is recorded: `words`, references to skip and to keep, the folder that it

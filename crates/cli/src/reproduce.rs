@@ -20,7 +20,7 @@ use crate::{
     failure::Failure,
     json::Json,
     outputs::{self, table_style},
-    progress, record, running, store, terminal,
+    progress, record, rows_status, running, store, terminal,
 };
 
 /// Arguments of `piebald reproduce`.
@@ -29,6 +29,10 @@ pub(crate) struct Args {
     /// The system; without one, those that can be rerun are listed
     #[arg(value_name = "PAPER", value_parser = system)]
     paper: Option<System>,
+    /// Say what of each row is in the store, what is missing and why, and what it took; runs
+    /// nothing. Without a paper, of all
+    #[arg(long, conflicts_with_all = ["guest", "output"])]
+    status: bool,
     /// Run what the kernel module has in a real kernel under QEMU, beside the same in the
     /// modelled kernel: rainbow, srm
     #[arg(long)]
@@ -85,6 +89,9 @@ fn system(name: &str) -> Result<System, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    if args.status {
+        return rows_status(args);
+    }
     let Some(system) = args.paper else {
         return list(&args.json);
     };
@@ -120,18 +127,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         ));
         record::stand_in(wanted, inputs)
     };
-    let options = Options {
-        quick: args.quick,
-        seed: args.seed,
-        repetitions: args.repetitions,
-        budget_refs: args.budget.map(|n| n.0),
-        only: args.only.clone(),
-        inputs: args.inputs.clone().unwrap_or_else(|| match args.guest {
-            true => guest_inputs(),
-            false => default_inputs(system),
-        }),
-        mixes: args.mixes,
-    };
+    let options = options(args, system);
     let store = if args.guest {
         None
     } else {
@@ -155,6 +151,40 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let silent = |t: &piebald_report::Target| t.verdict == Verdict::NotRun && t.why.is_none();
     let stopped = found.targets.iter().any(silent) || stop.load(Ordering::Relaxed);
     Ok(running::ended(!stopped))
+}
+
+/// Where the rows stand, of one paper or of all.
+fn rows_status(args: &Args) -> Result<ExitCode, Failure> {
+    let papers = match args.paper {
+        Some(system) => vec![system],
+        None if !args.only.is_empty() || args.mixes.is_some() => {
+            let text = "--status: allowed with a paper only: --only, --mixes";
+            return Err(Failure::usage(text));
+        }
+        None => System::ALL.to_vec(),
+    };
+    papers.iter().try_for_each(|system| check(args, *system))?;
+    running::threads(args.threads)?;
+    let papers = papers
+        .into_iter()
+        .map(|system| (system, options(args, system)));
+    rows_status::show(papers, args.store.as_deref(), &args.json)
+}
+
+/// What the command line chooses of a paper.
+fn options(args: &Args, system: System) -> Options {
+    Options {
+        quick: args.quick,
+        seed: args.seed,
+        repetitions: args.repetitions,
+        budget_refs: args.budget.map(|n| n.0),
+        only: args.only.clone(),
+        inputs: args.inputs.clone().unwrap_or_else(|| match args.guest {
+            true => guest_inputs(),
+            false => default_inputs(system),
+        }),
+        mixes: args.mixes,
+    }
 }
 
 /// Where scripts/stand-ins.sh puts them without being told.
@@ -233,7 +263,10 @@ fn check(args: &Args, system: System) -> Result<(), Failure> {
     };
     if let Some(id) = args.only.iter().find(known) {
         let allowed = ids.join(", ");
-        return Err(Failure::usage(format!("--only {id}: allowed: {allowed}")));
+        let near = did_you_mean(&id.to_uppercase(), ids.iter().copied());
+        return Err(Failure::usage(format!(
+            "--only {id}: allowed: {allowed}{near}"
+        )));
     }
     if let Some(mixes) = args.mixes {
         let Some(most) = system.mixes() else {

@@ -18,17 +18,21 @@ pub(crate) enum Default {
     Cache,
 }
 
-/// Opens what `--store` names: a folder, `cache` or `none`.
+/// The folder that `--store` names: a folder, `cache` or `none`.
+pub(crate) fn folder(named: Option<&str>, default: Default) -> Result<Option<PathBuf>, Failure> {
+    Ok(match (named, default) {
+        (Some("none"), _) | (None, Default::Nowhere) => None,
+        (Some("cache"), _) => Some(cache().map_err(Failure::usage)?),
+        (Some(folder), _) => Some(PathBuf::from(folder)),
+        // Nobody asked for it.
+        (None, Default::Cache) => cache().ok(),
+    })
+}
+
+/// Opens it.
 pub(crate) fn open(named: Option<&str>, default: Default) -> Result<Option<Arc<Store>>, Failure> {
-    let folder = match (named, default) {
-        (Some("none"), _) | (None, Default::Nowhere) => return Ok(None),
-        (Some("cache"), _) => cache().map_err(Failure::usage)?,
-        (Some(folder), _) => PathBuf::from(folder),
-        (None, Default::Cache) => match cache() {
-            Ok(folder) => folder,
-            // Nobody asked for it.
-            Err(_) => return Ok(None),
-        },
+    let Some(folder) = folder(named, default)? else {
+        return Ok(None);
     };
     match Store::open(&folder, EPOCH) {
         Ok(store) => Ok(Some(Arc::new(store))),

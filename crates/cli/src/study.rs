@@ -222,7 +222,9 @@ fn one(args: &Args, scenario: &Scenario, stop: &mut Stop) -> Result<Study, Failu
         piebald_lab::StudyError::Run { .. } | piebald_lab::StudyError::Kernel { .. } => {
             Failure::failed(e)
         }
-        piebald_lab::StudyError::Nothing => Failure::failed(e),
+        piebald_lab::StudyError::Nothing | piebald_lab::StudyError::NotKept { .. } => {
+            Failure::failed(e)
+        }
         piebald_lab::StudyError::Advise { .. } | piebald_lab::StudyError::Colors { .. } => {
             Failure::usage(e)
         }

@@ -52,10 +52,11 @@ fn json(text: &str, of: &str) -> Value {
 }
 
 /// Every verb that works here, and the exit code that it has.
-const VERBS: [(&str, i32); 14] = [
+const VERBS: [(&str, i32); 15] = [
     ("study s.toml -q", 0),
     ("replay t.csv -q --device none", 0),
     ("reproduce", 0),
+    ("reproduce rainbow --status --only R-1", 0),
     ("probe --no-measure", 0),
     ("status", 1),
     ("machine list", 0),

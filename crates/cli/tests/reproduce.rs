@@ -65,6 +65,20 @@ fn what_cannot_be_is_refused_with_what_is_allowed() {
         (&["hvr", "--mixes", "215"], "--mixes 215: allowed: 1 to 214"),
         (&["hvr", "--mixes", "0"], "--mixes <N>"),
         (&["srm", "--guest", "--store", "kept"], "--guest"),
+        (&["rainbow", "--only", "R-55"], "; did you mean R-5?"),
+        (&["rainbow", "--status", "--guest"], "--guest"),
+        (
+            &["rainbow", "--status", "--store", "none"],
+            "allowed: --store DIR",
+        ),
+        (
+            &["--status", "--only", "R-1"],
+            "allowed with a paper only: --only",
+        ),
+        (
+            &["rainbow", "--status", "--only", "S-1"],
+            "allowed: R-1, R-2",
+        ),
     ] {
         let done = piebald(&folder(), args);
         assert_eq!(done.status.code(), Some(2), "{args:?}");
@@ -141,6 +155,47 @@ fn programs_that_cannot_be_recorded_leave_their_targets_not_run_with_the_reason(
         "{}",
         text(&done.stdout)
     );
+}
+
+#[test]
+fn the_status_of_rows_tells_what_was_run_and_what_is_missing() {
+    let folder = folder();
+    let status = |options: &[&str]| -> Value {
+        let only = [
+            "rainbow",
+            "--status",
+            "--quick",
+            "--only",
+            "R-1,R-5,R-4",
+            "--json",
+        ];
+        let done = piebald(&folder, &[&only, options].concat());
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        let json: Value = serde_json::from_slice(&done.stdout).expect("JSON");
+        assert_eq!(json["schema"], 1);
+        json["papers"][0]["rows"].clone()
+    };
+    let before = status(&[]);
+    assert!(!folder.path().join("cache").exists(), "nothing was made");
+    let states = |rows: &Value| -> Vec<String> {
+        let rows = rows.as_array().expect("rows").iter();
+        rows.map(|r| format!("{} {}", r["id"], r["state"]))
+            .collect()
+    };
+    let wanted = [
+        r#""R-1" "ready""#,
+        r#""R-4" "missing""#,
+        r#""R-5" "cannot-run""#,
+    ];
+    assert_eq!(states(&before), wanted);
+    let why = before[2]["why"].as_str().unwrap_or_default();
+    assert!(why.contains("scripts/stand-ins.sh rainbow"), "{why}");
+    let done = piebald(&folder, &["rainbow", "--quick", "--only", "R-4", "-q"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let after = status(&[]);
+    let kept = |rows: &Value| rows[1]["kept"]["runs"].as_u64().expect("a number");
+    assert!(kept(&before) == 0 && kept(&after) > 0, "{after}");
+    assert!(after[1]["kept"]["seconds"].as_f64() > Some(0.0), "{after}");
 }
 
 #[test]

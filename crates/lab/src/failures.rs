@@ -25,9 +25,13 @@ impl Failures {
         Self(scenario.policies.iter().map(|_| Mutex::new(None)).collect())
     }
 
-    /// Has a run of the policy failed? Its other runs need not be begun then.
+    /// Has a run of the policy failed? Its other runs need not be begun then; where nothing is run,
+    /// all are looked for.
     pub(crate) fn has(&self, policy: usize) -> bool {
-        self.slot(policy).is_some()
+        let failed = self.slot(policy);
+        failed
+            .as_ref()
+            .is_some_and(|e| !matches!(e, StudyError::NotKept { .. }))
     }
 
     /// A run of the policy failed.

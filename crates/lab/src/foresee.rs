@@ -51,7 +51,9 @@ pub fn study(
 ) -> Result<Study, StudyError> {
     let has_owners = |policy: &&Policy| policy.frames == Frames::Rainbow;
     let owners = scenario.policies.iter().filter(has_owners).count();
-    if owners == 0 {
+    // Where nothing is run, nothing is used up.
+    let only_looks = hooks.model.is_some_and(Model::only_looks);
+    if owners == 0 || only_looks {
         return study::study(scenario, inputs, hooks);
     }
     // Ageing memory takes longer than looking: the study begins with the same states.

@@ -17,8 +17,8 @@ use std::{
 use piebald_os_model::kernel::ColorLimit;
 use piebald_report::{Role, Study};
 use piebald_sim::{
-    Case, CaseError, CurveRequest, MapRequest, Model, Outcome, ProgramSetup, Progress, SimError,
-    Stay, Watch, mix,
+    Case, CaseError, CurveRequest, MapRequest, Model, NOT_KEPT, Outcome, ProgramSetup, Progress,
+    SimError, Stay, Watch, mix,
 };
 use piebald_units::Picos;
 use rayon::prelude::*;
@@ -69,6 +69,12 @@ pub enum StudyError {
         policy: String,
         /// Why.
         problem: String,
+    },
+    /// Runs are looked for and not run, and one is not there.
+    #[error("policy \"{policy}\": {NOT_KEPT}")]
+    NotKept {
+        /// Under this policy.
+        policy: String,
     },
     /// A program is sure to use up its colours. Nothing was run.
     #[error(
@@ -287,6 +293,7 @@ impl<'a> Lab<'a> {
         match error {
             CaseError::Run(error) => StudyError::Run { policy, error },
             CaseError::Kernel(problem) => StudyError::Kernel { policy, problem },
+            CaseError::NotKept => StudyError::NotKept { policy },
             differs @ CaseError::Differs(_) => StudyError::Kernel {
                 policy,
                 problem: differs.to_string(),

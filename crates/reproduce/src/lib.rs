@@ -18,6 +18,7 @@ mod programs;
 mod rainbow;
 mod row;
 mod srm;
+mod status;
 pub mod verdict;
 
 use std::{
@@ -31,6 +32,7 @@ use piebald_store::Store;
 
 pub use guest::{guest_targets, reproduce_guest};
 pub use programs::{ProgramsError, StandIn, Wanted, stand_ins};
+pub use status::{RowStatus, Runs, State, status};
 
 /// A system whose paper can be rerun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -175,6 +177,9 @@ pub enum ReproduceError {
     /// The list of inputs is wrong.
     #[error("{0}")]
     Inputs(String),
+    /// The store cannot be read.
+    #[error("{0}")]
+    Store(String),
     /// A machine cannot be built.
     #[error("machine: {0}")]
     Machine(String),

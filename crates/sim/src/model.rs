@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, OnceLock, PoisonError, atomic::AtomicBool},
+    time::Instant,
 };
 
 use piebald_hw::spec::MachineSpec;
@@ -51,6 +52,9 @@ pub const RAINBOW: rainbow::Config = rainbow::Config {
 /// versions of libraries, and the compiler.
 pub const EPOCH: &str = env!("PIEBALD_EPOCH");
 
+/// What is said of a case whose outcome was looked for and is not there.
+pub const NOT_KEPT: &str = "the store has no outcome of this run";
+
 /// Who waits for a run.
 #[derive(Clone, Copy, Default)]
 pub struct Watch<'a> {
@@ -69,6 +73,9 @@ pub enum CaseError {
     /// The run failed.
     #[error(transparent)]
     Run(#[from] SimError),
+    /// The store is there to look only, and has no outcome of the case.
+    #[error("{NOT_KEPT}")]
+    NotKept,
     /// An outcome of the store is not what the run gives.
     #[error(
         "entry {0} of the store is not what its run gives: the code changed without its epoch, or \
@@ -108,6 +115,11 @@ impl Model {
         Self { store, ..self }
     }
 
+    /// Is its store there to look only? Then it runs nothing.
+    pub fn only_looks(&self) -> bool {
+        self.store.as_ref().is_some_and(|store| store.only_looks())
+    }
+
     /// What a case comes to.
     ///
     /// # Errors
@@ -115,8 +127,14 @@ impl Model {
     pub fn run(&self, case: &Case, watch: Watch<'_>) -> Result<Outcome, CaseError> {
         let known = self.store.as_deref().zip(case.identity());
         let Some((store, text)) = known else {
-            return self.simulate(case, watch);
+            return match self.only_looks() {
+                true => Err(CaseError::NotKept),
+                false => self.simulate(case, watch),
+            };
         };
+        if store.only_looks() {
+            return store.get(&text).ok_or(CaseError::NotKept);
+        }
         if let Some(found) = store.get(&text) {
             return self.found(found, case, watch, (store, &text));
         }
@@ -125,8 +143,9 @@ impl Model {
         if let Some(found) = store.get(&text) {
             return Ok(found);
         }
+        let began = Instant::now();
         let outcome = self.simulate(case, watch)?;
-        store.put(&text, &outcome);
+        store.put(&text, &outcome, began.elapsed());
         drop(lease);
         Ok(outcome)
     }

@@ -1,6 +1,6 @@
 //! The model as a host: kernels by what is asked for, and outcomes that a store keeps.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use piebald_hw::{Features, presets, spec::MachineSpec};
 use piebald_os_model::kernel::{Actions, Fault, Kernel};
@@ -263,7 +263,26 @@ fn a_found_outcome_that_is_wrong_is_told() {
     assert_eq!(store.tally().checked, 1);
     let mut wrong = right;
     wrong.programs[0].region.refs += 1;
-    store.put(&sampled.identity().expect("known"), &wrong);
+    store.put(&sampled.identity().expect("known"), &wrong, Duration::ZERO);
     let refused = model.run(&sampled, Watch::default());
     assert!(matches!(refused, Err(CaseError::Differs(_))), "{refused:?}");
+}
+
+#[test]
+fn a_model_whose_store_is_to_look_only_runs_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let look = || Arc::new(Store::to_look(folder.path(), "e"));
+    let looking = Model::keeping(1).with_store(Some(look()));
+    assert!(looking.only_looks());
+    let found = looking.run(&case(), Watch::default());
+    assert!(matches!(found, Err(CaseError::NotKept)), "{found:?}");
+    let store = Arc::new(Store::open(folder.path(), "e").expect("a store"));
+    let model = Model::keeping(1).with_store(Some(store));
+    assert!(!model.only_looks());
+    let outcome = run(&model, &case());
+    let store = look();
+    let looking = Model::keeping(1).with_store(Some(store.clone()));
+    assert_eq!(run(&looking, &case()), outcome);
+    let looked = store.looked();
+    assert!(looked.len() == 1 && looked[0].seconds.is_some_and(|s| s > 0.0));
 }

@@ -1,8 +1,11 @@
 //! Keys, and what a file of the store holds.
 
-use std::{fmt, fs::File, io::Read, path::Path};
+use std::{fmt, fs::File, io::Read, path::Path, time::Duration};
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 
 /// Largest entry that is read, in bytes of JSON: more is no entry of ours.
 const LARGEST: u64 = 1 << 30;
@@ -10,7 +13,7 @@ const LARGEST: u64 = 1 << 30;
 const LEVEL: i32 = 3;
 
 /// Where an outcome lies: the sum of all that it depends on.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key([u8; 32]);
 
 impl Key {
@@ -63,6 +66,9 @@ pub fn digest_of_file(path: &Path) -> std::io::Result<String> {
 struct Entry<T> {
     epoch: String,
     text: String,
+    /// What it took to make the outcome. Older entries do not say.
+    #[serde(default)]
+    seconds: Option<f64>,
     outcome: T,
 }
 
@@ -70,11 +76,12 @@ struct Entry<T> {
 pub(crate) fn write<T: Serialize>(
     epoch: &str,
     text: &str,
-    outcome: &T,
+    (outcome, took): (&T, Duration),
 ) -> std::io::Result<Vec<u8>> {
     let entry = Entry {
         epoch: epoch.to_owned(),
         text: text.to_owned(),
+        seconds: Some(took.as_secs_f64()),
         outcome,
     };
     let mut encoder = zstd::Encoder::new(Vec::new(), LEVEL)?;
@@ -83,11 +90,25 @@ pub(crate) fn write<T: Serialize>(
     encoder.finish()
 }
 
-/// The outcome of an entry, if it is whole and says what is asked for.
-pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8], epoch: &str, text: &str) -> Option<T> {
+/// The outcome of an entry, if it is whole and says what is asked for, and the seconds that it took.
+pub(crate) fn read<T: DeserializeOwned>(
+    bytes: &[u8],
+    epoch: &str,
+    text: &str,
+) -> Option<(T, Option<f64>)> {
+    let entry: Entry<T> = parse(bytes)?;
+    (entry.epoch == epoch && entry.text == text).then_some((entry.outcome, entry.seconds))
+}
+
+/// Of an entry of whatever epoch: the sum of its text, and the seconds that its outcome took.
+pub(crate) fn read_cost(bytes: &[u8]) -> Option<([u8; 32], Option<f64>)> {
+    let entry: Entry<IgnoredAny> = parse(bytes)?;
+    Some((blake3::hash(entry.text.as_bytes()).into(), entry.seconds))
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Option<Entry<T>> {
     let mut json = Vec::new();
     let decoder = zstd::Decoder::with_buffer(bytes).ok()?;
     decoder.take(LARGEST).read_to_end(&mut json).ok()?;
-    let entry: Entry<T> = serde_json::from_slice(&json).ok()?;
-    (entry.epoch == epoch && entry.text == text).then_some(entry.outcome)
+    serde_json::from_slice(&json).ok()
 }

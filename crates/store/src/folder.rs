@@ -13,10 +13,13 @@ use std::{
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::entry::{self, Key};
+use crate::{
+    entry::{self, Key},
+    look::Looks,
+};
 
 /// Of the form that is described in the crate's documentation.
-const FORM: &str = "v1";
+pub(crate) const FORM: &str = "v1";
 /// How long to wait before a lease is tried once more.
 const PAUSE: Duration = Duration::from_millis(20);
 /// An entry that is used is marked so at most once in this time.
@@ -56,6 +59,8 @@ pub struct Store {
     kept: AtomicU64,
     checked: AtomicU64,
     problem: Mutex<Option<String>>,
+    /// Nothing is made or kept: it is noted what was looked for.
+    looks: Option<Looks>,
 }
 
 /// The right to make an entry, until it is dropped.
@@ -87,14 +92,35 @@ impl Store {
         };
         fs::create_dir_all(&own).map_err(problem)?;
         tempfile::tempfile_in(&own).map_err(problem)?;
-        Ok(Self {
-            folder: own,
+        Ok(Self::of(own, epoch, None))
+    }
+
+    /// The same to look only: nothing is made in the folder, which need not be there, and
+    /// [`looked`](Self::looked) says what was looked for. Whoever has no outcome from it makes none.
+    pub fn to_look(folder: &Path, epoch: &str) -> Self {
+        Self::of(folder.join(FORM), epoch, Some(Looks::default()))
+    }
+
+    fn of(folder: PathBuf, epoch: &str, looks: Option<Looks>) -> Self {
+        Self {
+            folder,
             epoch: epoch.to_owned(),
             found: AtomicU64::new(0),
             kept: AtomicU64::new(0),
             checked: AtomicU64::new(0),
             problem: Mutex::new(None),
-        })
+            looks,
+        }
+    }
+
+    /// Is it there to look only?
+    pub const fn only_looks(&self) -> bool {
+        self.looks.is_some()
+    }
+
+    /// What was looked for in a store that is there to look only; nothing of another.
+    pub fn looked(&self) -> Vec<crate::Look> {
+        self.looks.as_ref().map_or_else(Vec::new, Looks::all)
     }
 
     /// The key of a text.
@@ -104,8 +130,16 @@ impl Store {
 
     /// The outcome of a text, if it is there.
     pub fn get<T: DeserializeOwned>(&self, text: &str) -> Option<T> {
-        let path = self.path(self.key(text), "zst");
-        let outcome = entry::read(&fs::read(&path).ok()?, &self.epoch, text)?;
+        let key = self.key(text);
+        let path = self.path(key, "zst");
+        let bytes = fs::read(&path).ok();
+        let found = bytes.and_then(|bytes| entry::read(&bytes, &self.epoch, text));
+        if let Some(looks) = &self.looks {
+            let seconds = found.as_ref().map(|(_, seconds)| *seconds);
+            looks.note(key, text, seconds);
+            return found.map(|(outcome, _)| outcome);
+        }
+        let (outcome, _) = found?;
         mark_used(&path);
         self.found.fetch_add(1, Ordering::Relaxed);
         Some(outcome)
@@ -133,11 +167,14 @@ impl Store {
         }
     }
 
-    /// Keeps an outcome. A disk that is full is no reason to end: it is said once, in
+    /// Keeps an outcome, and what it took to make it. A disk that is full is no reason to end: it is said once, in
     /// [`Store::tally`].
-    pub fn put<T: Serialize>(&self, text: &str, outcome: &T) {
+    pub fn put<T: Serialize>(&self, text: &str, outcome: &T, took: Duration) {
+        if self.only_looks() {
+            return;
+        }
         let path = self.path(self.key(text), "zst");
-        match self.write(&path, text, outcome) {
+        match self.write(&path, text, (outcome, took)) {
             Ok(()) => {
                 self.kept.fetch_add(1, Ordering::Relaxed);
             }
@@ -174,7 +211,12 @@ impl Store {
         self.folder.join(first).join(format!("{rest}.{ending}"))
     }
 
-    fn write<T: Serialize>(&self, path: &Path, text: &str, outcome: &T) -> io::Result<()> {
+    fn write<T: Serialize>(
+        &self,
+        path: &Path,
+        text: &str,
+        outcome: (&T, Duration),
+    ) -> io::Result<()> {
         let bytes = entry::write(&self.epoch, text, outcome)?;
         let folder = path.parent().unwrap_or(&self.folder);
         fs::create_dir_all(folder)?;

@@ -26,10 +26,10 @@ pub struct Removed {
     pub left: Contents,
 }
 
-struct Found {
+pub(crate) struct Found {
     used: SystemTime,
     bytes: u64,
-    path: PathBuf,
+    pub(crate) path: PathBuf,
 }
 
 impl Store {
@@ -75,14 +75,14 @@ impl Store {
     }
 }
 
-fn problem(path: &Path) -> impl Fn(std::io::Error) -> StoreError + '_ {
+pub(crate) fn problem(path: &Path) -> impl Fn(std::io::Error) -> StoreError + '_ {
     |source| StoreError::Io {
         path: path.to_owned(),
         source,
     }
 }
 
-fn found(folder: &Path) -> Result<Vec<Found>, StoreError> {
+pub(crate) fn found(folder: &Path) -> Result<Vec<Found>, StoreError> {
     let mut found = Vec::new();
     for part in fs::read_dir(folder).map_err(problem(folder))? {
         let part = part.map_err(problem(folder))?.path();

@@ -17,7 +17,9 @@
 mod entry;
 mod folder;
 mod gc;
+mod look;
 
 pub use entry::{Key, digest, digest_of_file};
 pub use folder::{Lease, Store, StoreError, Tally};
 pub use gc::{Contents, Removed};
+pub use look::{Costs, Look};

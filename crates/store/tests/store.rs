@@ -4,9 +4,13 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    time::Duration,
 };
 
-use piebald_store::{Contents, Key, Store};
+use piebald_store::{Contents, Costs, Key, Store};
+
+/// What an outcome took.
+const TOOK: Duration = Duration::from_millis(1500);
 
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
@@ -36,8 +40,8 @@ fn an_outcome_is_found_by_text_and_epoch_alone() {
     let folder = folder();
     let store = open(folder.path());
     assert_eq!(store.get::<u64>("a"), None);
-    store.put("a", &7u64);
-    store.put("b", &u64::MAX);
+    store.put("a", &7u64, TOOK);
+    store.put("b", &u64::MAX, TOOK);
     let again = open(folder.path());
     assert_eq!(again.get("a"), Some(7u64));
     assert_eq!(again.get("b"), Some(u64::MAX));
@@ -53,7 +57,7 @@ fn an_outcome_is_found_by_text_and_epoch_alone() {
 fn an_entry_that_is_not_whole_is_none() {
     let folder = folder();
     let store = open(folder.path());
-    store.put("a", &vec![1u64; 100]);
+    store.put("a", &vec![1u64; 100], TOOK);
     let path = files(folder.path(), "zst").pop().expect("an entry");
     let whole = fs::read(&path).expect("its bytes");
     assert!(store.get::<Vec<u64>>("a").is_some());
@@ -69,11 +73,11 @@ fn an_entry_that_is_not_whole_is_none() {
         assert!(read.is_none_or(|r| r == vec![1; 100]), "byte {at}");
     }
     // The entry of another text in its place.
-    store.put("b", &vec![2u64; 3]);
+    store.put("b", &vec![2u64; 3], TOOK);
     let other = files(folder.path(), "zst").into_iter().find(|p| *p != path);
     fs::copy(other.expect("another"), &path).expect("copied");
     assert_eq!(store.get::<Vec<u64>>("a"), None);
-    store.put("a", &vec![1u64; 100]);
+    store.put("a", &vec![1u64; 100], TOOK);
     assert!(store.get::<Vec<u64>>("a").is_some());
 }
 
@@ -90,7 +94,7 @@ fn of_many_who_want_an_outcome_one_makes_it() {
         let _lease = store.lease(text, None).expect("a lease");
         store.get(text).unwrap_or_else(|| {
             let value = made.fetch_add(1, Ordering::Relaxed);
-            store.put(text, &value);
+            store.put(text, &value, TOOK);
             value
         })
     };
@@ -118,7 +122,7 @@ fn what_was_used_longest_ago_makes_room_first() {
     let folder = folder();
     let store = open(folder.path());
     for n in 0..10u64 {
-        store.put(&n.to_string(), &n);
+        store.put(&n.to_string(), &n, TOOK);
     }
     let all = store.contents().expect("counted");
     assert_eq!(all.entries, 10);
@@ -148,9 +152,50 @@ fn an_outcome_that_cannot_be_kept_is_no_reason_to_end() {
     let store = open(folder.path());
     fs::remove_dir_all(folder.path()).expect("removed");
     fs::write(folder.path(), "").expect("a file in its place");
-    store.put("a", &1u64);
+    store.put("a", &1u64, TOOK);
     let tally = store.tally();
     assert!(tally.kept == 0 && tally.problem.is_some(), "{tally}");
     fs::remove_file(folder.path()).expect("removed");
     fs::create_dir(folder.path()).expect("a folder again");
+}
+
+#[test]
+fn looking_makes_nothing_and_notes_what_was_looked_for() {
+    let folder = folder();
+    let nowhere = folder.path().join("none");
+    let store = Store::to_look(&nowhere, "epoch");
+    assert!(store.only_looks() && store.get::<u64>("a").is_none());
+    store.put("a", &7u64, TOOK);
+    assert_eq!(store.get::<u64>("a"), None);
+    assert!(!nowhere.exists());
+    let looked = store.looked();
+    assert_eq!((looked.len(), looked[0].is_there), (1, false));
+    assert!(
+        Costs::read(&nowhere)
+            .expect("nothing")
+            .of(&looked[0])
+            .is_none()
+    );
+
+    let kept = open(folder.path());
+    kept.put("a", &7u64, TOOK);
+    assert!(!kept.only_looks() && kept.looked().is_empty());
+    let store = Store::to_look(folder.path(), "epoch");
+    assert_eq!(store.get("a"), Some(7u64));
+    let looked = store.looked();
+    assert_eq!((looked.len(), looked[0].is_there), (1, true));
+    assert_eq!(looked[0].seconds, Some(1.5));
+    assert_eq!(looked[0].key, store.key("a"));
+}
+
+#[test]
+fn what_a_run_took_is_known_when_other_code_made_it() {
+    let folder = folder();
+    open(folder.path()).put("a", &7u64, TOOK);
+    let store = Store::to_look(folder.path(), "another");
+    assert_eq!((store.get::<u64>("a"), store.get::<u64>("b")), (None, None));
+    let costs = Costs::read(folder.path()).expect("a store");
+    let mut known: Vec<_> = store.looked().iter().map(|look| costs.of(look)).collect();
+    known.sort_by_key(Option::is_none);
+    assert_eq!(known, [Some(Some(1.5)), None]);
 }

@@ -4,13 +4,17 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use piebald_experiment::NotMemory;
 use piebald_lab::Hooks as StudyHooks;
 use piebald_lab::replay::{DeviceChoice, LayoutChoice, ReplayRequest, code, replay};
 use piebald_os_model::replace::SpecError;
 use piebald_report::{Replay, ReplayRun, Sample};
-use piebald_sim::replay::{InputSetup, Pace};
+use piebald_sim::{
+    NOT_KEPT,
+    replay::{InputSetup, Pace},
+};
 use piebald_store::digest_of_file;
 
 use super::draws::{self, DEVICE, Places};
@@ -160,10 +164,14 @@ impl Bench<'_> {
         let found = known.and_then(|(store, text)| store.get(text));
         let done = match found {
             Some(done) => done,
+            None if known.is_some_and(|(store, _)| store.only_looks()) => {
+                return Err(NOT_KEPT.to_owned());
+            }
             None => {
+                let began = Instant::now();
                 let made = replay(request, hooks).map_err(|e| format!("{name}: {e}"))?;
                 if let Some((store, text)) = known.filter(|_| made.complete) {
-                    store.put(text, &made);
+                    store.put(text, &made, began.elapsed());
                 }
                 made
             }

@@ -147,11 +147,10 @@ pub fn profiles(
     spec: &MachineSpec,
     programs: &[Program],
     inputs: &Path,
-    form: &Form,
+    (form, model): (&Form, &Model),
     (stop, refs): (Option<&AtomicBool>, &AtomicU64),
     show: &Show<'_>,
 ) -> Vec<Result<Profile, String>> {
-    let model = Model::keeping(form.repetitions as usize + 1);
     let jobs: Vec<(usize, u32)> = (0..programs.len())
         .flat_map(|p| (0..form.repetitions).map(move |r| (p, r)))
         .collect();
@@ -160,7 +159,7 @@ pub fn profiles(
         let sweep = Sweep {
             spec,
             form,
-            model: &model,
+            model,
             stop,
             refs,
         };
@@ -381,7 +380,7 @@ mod tests {
             &spec,
             &programs,
             Path::new("/nowhere"),
-            &form,
+            (&form, &Model::keeping(2)),
             (None, &AtomicU64::new(0)),
             &|_, _| {},
         );
@@ -407,7 +406,7 @@ mod tests {
             &spec,
             two,
             Path::new("/nowhere"),
-            &form,
+            (&form, &Model::keeping(2)),
             (Some(&stop), &AtomicU64::new(0)),
             &|_, _| {},
         );

@@ -58,7 +58,7 @@ pub(super) fn programs_alone(runs: &Runs<'_>) -> Given {
         bench.spec,
         &programs,
         &bench.inputs,
-        &form,
+        (&form, &bench.model),
         (bench.stop, &bench.refs),
         &show,
     );
