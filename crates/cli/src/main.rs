@@ -7,6 +7,7 @@
 mod columns;
 mod command_line;
 mod compare;
+mod export;
 mod failure;
 mod guest;
 mod json;

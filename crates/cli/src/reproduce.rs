@@ -17,6 +17,7 @@ use piebald_units::Count;
 use serde_json::json;
 
 use crate::{
+    export,
     failure::Failure,
     json::Json,
     outputs::{self, table_style},
@@ -25,7 +26,10 @@ use crate::{
 
 /// Arguments of `piebald reproduce`.
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
     /// The system; without one, those that can be rerun are listed
     #[arg(value_name = "PAPER", value_parser = system)]
     paper: Option<System>,
@@ -79,6 +83,13 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
+/// What is done with a single row.
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// Print a row's experiments as files that `piebald study` runs
+    Export(export::Args),
+}
+
 fn system(name: &str) -> Result<System, String> {
     let found = System::ALL.into_iter().find(|s| s.name() == name);
     found.ok_or_else(|| {
@@ -89,6 +100,9 @@ fn system(name: &str) -> Result<System, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    if let Some(Verb::Export(args)) = &args.verb {
+        return export::run(args);
+    }
     if args.status {
         return rows_status(args);
     }
@@ -188,7 +202,7 @@ fn options(args: &Args, system: System) -> Options {
 }
 
 /// Where scripts/stand-ins.sh puts them without being told.
-fn default_inputs(system: System) -> PathBuf {
+pub(crate) fn default_inputs(system: System) -> PathBuf {
     if system != System::Rainbow
         && let Ok(cache) = record::cache_folder()
     {

@@ -210,3 +210,63 @@ fn a_store_that_cannot_be_is_named() {
         assert!(said.contains("--store: kept/v1: "), "{said}");
     }
 }
+
+#[test]
+fn an_exported_row_is_an_experiment_that_study_runs() {
+    let folder = folder();
+    let done = piebald(&folder, &["export", "r-b2", "--quick"]);
+    assert_eq!(done.status.code(), Some(2));
+    let said = text(&done.stderr);
+    assert!(
+        said.contains("R-B2: ") && said.contains("scripts/stand-ins.sh rainbow"),
+        "{said}"
+    );
+    let done = piebald(&folder, &["export", "R-4", "-o", "files"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let out = text(&done.stdout);
+    let names: Vec<&str> = out.lines().collect();
+    assert_eq!(
+        (names.len(), names[2]),
+        (3, "files/R-4-3-memory-limit.toml")
+    );
+    let run = |name: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_piebald"));
+        let command = command.args(["study", name, "-q", "--json"]);
+        command
+            .current_dir(folder.path())
+            .output()
+            .expect("it starts")
+    };
+    let fits = run(names[0]);
+    assert!(fits.status.success(), "{}", text(&fits.stderr));
+    // As the row says: two colors are used up.
+    let two = run(names[1]);
+    assert!(
+        text(&two.stderr).contains("used up"),
+        "{}",
+        text(&two.stderr)
+    );
+}
+
+#[test]
+fn what_cannot_be_exported_says_what_can() {
+    for (args, part) in [
+        (&["export", "R-55"][..], "R-55: no such row; allowed: "),
+        (&["export", "R-55"], "; did you mean R-5?"),
+        (
+            &["export", "S-13"],
+            "S-13: its runs are no experiment files; allowed: R-2, R-3",
+        ),
+        (&["export", "R-1"], "R-1: it needs no runs"),
+        (
+            &["export", "R-4"],
+            "R-4 has 3 experiments; allowed: --output DIR",
+        ),
+        (&["export"], "<ROW>"),
+    ] {
+        let done = piebald(&folder(), args);
+        assert_eq!(done.status.code(), Some(2), "{args:?}");
+        let said = text(&done.stderr);
+        assert!(said.contains(part), "{args:?}: {said}");
+    }
+}

@@ -2,14 +2,17 @@
 
 use std::{
     path::Path,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
 };
 
 use piebald_lab::{Hooks as StudyHooks, prepare, scenario::Scenario, study};
 use piebald_report::{Metrics, PolicyResult, ProgramResult, Sample, Study};
 use piebald_sim::{Case, Model, Outcome, Watch, mix};
 
-use crate::Hooks;
+use crate::{Hooks, Written};
 
 /// Aged memories that are kept for the next study: one for each repetition of a mix, with and
 /// without colours.
@@ -20,6 +23,8 @@ pub(crate) struct Bench<'a> {
     hooks: Hooks<'a>,
     model: Model,
     refs: AtomicU64,
+    /// Where experiments are put that are not to be run.
+    written: Option<&'a Mutex<Vec<Written>>>,
 }
 
 impl<'a> Bench<'a> {
@@ -28,6 +33,15 @@ impl<'a> Bench<'a> {
             hooks,
             model: hooks.model(KEPT_HISTORIES),
             refs: AtomicU64::new(0),
+            written: None,
+        }
+    }
+
+    /// One that runs nothing, and writes down what it is asked to run.
+    pub(crate) fn writing(hooks: Hooks<'a>, written: &'a Mutex<Vec<Written>>) -> Self {
+        Self {
+            written: Some(written),
+            ..Self::new(hooks)
         }
     }
 
@@ -50,6 +64,14 @@ impl<'a> Bench<'a> {
             return Err("interrupted".to_owned());
         }
         let scenario = Scenario::parse(text, Path::new(name)).map_err(|e| e.to_string())?;
+        if let Some(written) = self.written {
+            let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
+            written.push(Written {
+                name: name.to_owned(),
+                text: text.to_owned(),
+            });
+            return Err("it is written down and not run".to_owned());
+        }
         let no_commands = |words: &[String], _: u64| Err(format!("{words:?} is not recorded"));
         let inputs = prepare(&scenario, &no_commands).map_err(|e| e.to_string())?;
         let show = |done: u64, planned: u64| {

@@ -168,6 +168,15 @@ impl Hooks<'_> {
     }
 }
 
+/// An experiment that a row runs, as a file of the one language.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// What is under way when it is run.
+    pub name: String,
+    /// The file.
+    pub text: String,
+}
+
 /// Why a reproduction failed as a whole.
 #[derive(Debug, thiserror::Error)]
 pub enum ReproduceError {
@@ -177,6 +186,14 @@ pub enum ReproduceError {
     /// The list of inputs is wrong.
     #[error("{0}")]
     Inputs(String),
+    /// The experiments of a row cannot be written down.
+    #[error("{id}: {why}")]
+    Unwritten {
+        /// The row.
+        id: String,
+        /// Why, and what is allowed.
+        why: String,
+    },
     /// The store cannot be read.
     #[error("{0}")]
     Store(String),
@@ -201,5 +218,91 @@ pub fn reproduce(
         System::Srm => srm::reproduce(options, hooks),
         System::Mfc => mfc::reproduce(options, hooks),
         System::Hvr => hvr::reproduce(options, hooks),
+    }
+}
+
+/// The experiments of one row, for `piebald study`. Nothing is run.
+///
+/// # Errors
+/// The row's runs are no experiments of the one language, or an input is missing.
+pub fn experiments(
+    system: System,
+    options: &Options,
+    hooks: Hooks<'_>,
+    id: &str,
+) -> Result<Vec<Written>, ReproduceError> {
+    let unwritten = |why: String| ReproduceError::Unwritten {
+        id: id.to_owned(),
+        why,
+    };
+    let options = Options {
+        only: vec![id.to_owned()],
+        ..options.clone()
+    };
+    if system != System::Rainbow {
+        let allowed = rainbow::OF_EXPERIMENTS.join(", ");
+        return Err(unwritten(format!(
+            "its runs are no experiment files; allowed: {allowed}"
+        )));
+    }
+    let (written, targets) = rainbow::experiments(&options, hooks)?;
+    if written.is_empty() {
+        let why = targets.into_iter().find_map(|t| t.why);
+        return Err(unwritten(
+            why.unwrap_or_else(|| "it needs no runs".to_owned()),
+        ));
+    }
+    Ok(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use piebald_experiment::{Document, HostName};
+
+    use super::*;
+
+    /// Recordings that stand for all programs: only their headers are read.
+    fn recorded(_: &Wanted<'_>, _: &Path) -> Result<PathBuf, String> {
+        Ok(PathBuf::from("/nowhere/program.pbr"))
+    }
+
+    #[test]
+    fn experiments_of_rows_are_files_that_can_be_read() {
+        let hooks = Hooks {
+            stop: None,
+            progress: None,
+            record: &recorded,
+            store: None,
+        };
+        let options = Options {
+            quick: true,
+            ..Options::default()
+        };
+        let numbers = [1, 1, 3, 1, 10, 4, 2, 1, 4];
+        for (id, number) in rainbow::OF_EXPERIMENTS.into_iter().zip(numbers) {
+            let found = experiments(System::Rainbow, &options, hooks, id);
+            let found = found.unwrap_or_else(|e| panic!("{id}: {e}"));
+            assert_eq!(found.len(), number, "{id}");
+            for one in found {
+                let document = Document::new(Path::new(id), one.text).on(HostName::Model);
+                document.experiment().unwrap_or_else(|e| panic!("{e}"));
+            }
+        }
+        let refused = |system, id| {
+            let found = experiments(system, &options, hooks, id);
+            found.expect_err(id).to_string()
+        };
+        assert_eq!(refused(System::Rainbow, "R-9"), "R-9: it needs no runs");
+        assert!(refused(System::Srm, "S-2").contains("allowed: R-2, R-3"));
+        let none = Hooks {
+            record: &|_, _| Err("no such file".to_owned()),
+            ..hooks
+        };
+        let found = experiments(System::Rainbow, &options, none, "R-5");
+        let why = found.expect_err("no inputs").to_string();
+        assert!(
+            why.contains("no such file") && why.contains("stand-ins.sh"),
+            "{why}"
+        );
     }
 }

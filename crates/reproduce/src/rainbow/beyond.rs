@@ -40,7 +40,7 @@ pub(super) fn hashed(bench: &Bench<'_>, form: &Form) -> Target {
     );
     let text = |hash: &str| {
         format!(
-            "schema = 1\nseed = {}\nrepetitions = {}\n{PAIR_REFS}together = \"each-target\"\n\
+            "schema = 2\nseed = {}\nrepetitions = {}\n{PAIR_REFS}together = \"each-target\"\n\
              alone = \"targets\"\n[machine]\npreset = \"w3540\"\nmemory = \"3GiB\"\nprefetch = false\n\
              {hash}[output]\nset_map = 0\n{PAIR}{policies}",
             form.seed,
@@ -48,8 +48,10 @@ pub(super) fn hashed(bench: &Bench<'_>, form: &Form) -> Target {
         )
     };
     let mut gaps = Vec::new();
-    for (machine, hash) in [("linear LLC", ""), ("hashed LLC", HASH)] {
-        let study = match bench.run(machine, &text(hash)) {
+    let machines = [("linear LLC", ""), ("hashed LLC", HASH)];
+    let studies = machines.map(|(machine, hash)| bench.run(machine, &text(hash)));
+    for ((machine, hash), study) in machines.into_iter().zip(studies) {
+        let study = match study {
             Ok(study) => study,
             Err(why) => {
                 t.why = Some(why);
@@ -121,7 +123,7 @@ pub(super) fn huge_pages(bench: &Bench<'_>, form: &Form, subjects: &[Subject]) -
         return t;
     }
     let mut text = format!(
-        "schema = 1\nseed = {}\nrepetitions = 1\nbudget_refs = \"{}\"\nwarmup_refs = \"{}\"\n\
+        "schema = 2\nseed = {}\nrepetitions = 1\nbudget_refs = \"{}\"\nwarmup_refs = \"{}\"\n\
          together = \"each-target\"\n[machine]\npreset = \"w3540\"\nmemory = \"12GiB\"\n\
          prefetch = false\n[output]\nset_map = 0\n",
         form.seed, form.budget_refs, form.warmup_refs

@@ -19,7 +19,7 @@ const REGAINED: f64 = 0.75;
 /// colour holds 0.1875 GiB.
 fn limited(colors: u32, on_limit: &str) -> String {
     format!(
-        "schema = 1\nrepetitions = 1\nbudget_refs = \"100k\"\nwarmup_refs = \"10k\"\n\
+        "schema = 2\nrepetitions = 1\nbudget_refs = \"100k\"\nwarmup_refs = \"10k\"\n\
          [machine]\npreset = \"w3540\"\nmemory = \"3GiB\"\nprefetch = false\n\
          [output]\nset_map = 0\n\
          [[program]]\nname = \"large\"\nbuiltin = \"triad:460MiB\"\ncores = \"0\"\n\
@@ -71,7 +71,7 @@ fn extra<'m>(metrics: &'m Metrics, name: &str) -> Option<&'m Sample> {
 /// A sort of 6 MiB that owns `colors`, and changes them by `change`.
 fn growing(form: &Form, colors: &str, change: &str) -> String {
     format!(
-        "schema = 1\nseed = {}\nrepetitions = {}\nbudget_refs = \"3M\"\nwarmup_refs = \"1500k\"\n\
+        "schema = 2\nseed = {}\nrepetitions = {}\nbudget_refs = \"3M\"\nwarmup_refs = \"1500k\"\n\
          [machine]\npreset = \"w3540\"\nmemory = \"3GiB\"\nprefetch = false\n\
          [output]\nset_map = 0\n\
          [[program]]\nname = \"mergesort\"\nbuiltin = \"mergesort:3MiB\"\ncores = \"0\"\n\
@@ -110,15 +110,13 @@ pub(super) fn growth(bench: &Bench<'_>, form: &Form) -> Vec<Target> {
         let found = program(&study, "colors", "mergesort").map(|p| p.alone.clone());
         found.ok_or_else(|| "the study lacks results".to_owned())
     };
-    let all = run("0-3", "").and_then(|small| {
-        let large = run("0-13", "")?;
-        let stays = run("0-3", &change("false"))?;
-        let moves = run("0-3", &change("true"))?;
-        Ok([small, large, stays, moves])
-    });
-    let [small, large, stays, moves] = match all {
-        Ok(all) => all,
-        Err(why) => {
+    let small = run("0-3", "");
+    let large = run("0-13", "");
+    let stays = run("0-3", &change("false"));
+    let moves = run("0-3", &change("true"));
+    let (small, large, stays, moves) = match (small, large, stays, moves) {
+        (Ok(small), Ok(large), Ok(stays), Ok(moves)) => (small, large, stays, moves),
+        (Err(why), ..) | (_, Err(why), ..) | (_, _, Err(why), _) | (.., Err(why)) => {
             (page.why, grown.why) = (Some(why.clone()), Some(why));
             return vec![page, grown];
         }

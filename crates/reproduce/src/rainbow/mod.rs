@@ -15,13 +15,18 @@ mod mixes;
 mod profiles;
 
 use piebald_experiment::MAX_REFS;
-use std::{collections::HashMap, path::PathBuf, time::Instant};
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+    time::Instant,
+};
 
 use piebald_report::{REPRODUCTION_SCHEMA, Reproduction, Target, TargetKind, Verdict};
 use rayon::prelude::*;
 
 use crate::{
-    Hooks, Options, ReproduceError, StandIn, System, Wanted, experiment::Bench, stand_ins,
+    Hooks, Options, ReproduceError, StandIn, System, Wanted, Written, experiment::Bench, stand_ins,
 };
 
 /// The stand-ins.
@@ -35,6 +40,11 @@ pub(crate) const TARGETS: [&str; 12] = [
 
 /// Targets for which programs are recorded.
 const OF_PROGRAMS: [&str; 5] = ["R-2", "R-3", "R-5", "R-6", "R-B2"];
+
+/// Targets whose runs are experiments.
+pub(crate) const OF_EXPERIMENTS: [&str; 9] = [
+    "R-2", "R-3", "R-4", "R-5", "R-6", "R-8", "R-B1", "R-B2", "R-B3",
+];
 
 /// Colours of the machine: slices of 512 KiB.
 const COLORS: u32 = 16;
@@ -127,7 +137,7 @@ impl Subject {
 /// The first lines of a scenario.
 fn head(form: &Form, title: &str, repetitions: u32) -> String {
     format!(
-        "schema = 1\ntitle = \"{title}\"\nseed = {}\nrepetitions = {repetitions}\n\
+        "schema = 2\ntitle = \"{title}\"\nseed = {}\nrepetitions = {repetitions}\n\
          budget_refs = \"{}\"\nwarmup_refs = \"{}\"\ntogether = \"each-target\"\n\
          alone = \"targets\"\n[machine]\npreset = \"w3540\"\nmemory = \"12GiB\"\nprefetch = false\n\
          [output]\nset_map = 0\n",
@@ -184,26 +194,44 @@ pub(crate) fn reproduce(
     options: &Options,
     hooks: Hooks<'_>,
 ) -> Result<Reproduction, ReproduceError> {
+    reproduce_on(&Bench::new(hooks), options, hooks)
+}
+
+/// The experiments that a target runs, as files of the one language.
+pub(crate) fn experiments(
+    options: &Options,
+    hooks: Hooks<'_>,
+) -> Result<(Vec<Written>, Vec<Target>), ReproduceError> {
+    let written = Mutex::default();
+    let found = reproduce_on(&Bench::writing(hooks, &written), options, hooks)?;
+    let written = written.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok((written, found.targets))
+}
+
+fn reproduce_on(
+    bench: &Bench<'_>,
+    options: &Options,
+    hooks: Hooks<'_>,
+) -> Result<Reproduction, ReproduceError> {
     let start = Instant::now();
     let form = Form::new(options);
     let machine =
         piebald_hw::presets::load("w3540").map_err(|e| ReproduceError::Machine(e.to_string()))?;
-    let bench = Bench::new(hooks);
     let subjects = subjects(options, &form, hooks)?;
     let mut targets: HashMap<String, Target> = HashMap::new();
     let mut figures = Vec::new();
     let constants = constants::targets(&machine).map_err(ReproduceError::Machine)?;
     targets.extend(constants.into_iter().map(|t| (t.id.clone(), t)));
     if let Some(t) = targets.get_mut("R-4").filter(|_| options.wants("R-4")) {
-        memory::limit(&bench, t);
+        memory::limit(bench, t);
     }
     if ["R-2", "R-3", "R-5"].iter().any(|id| options.wants(id)) {
-        let (found, figure) = profiles::run(&bench, &form, &subjects);
+        let (found, figure) = profiles::run(bench, &form, &subjects);
         targets.extend(found.into_iter().map(|t| (t.id.clone(), t)));
         figures.extend(figure);
     }
     if options.wants("R-6") {
-        let (found, figure) = mixes::run(&bench, &form, &subjects);
+        let (found, figure) = mixes::run(bench, &form, &subjects);
         targets.insert(found.id.clone(), found);
         figures.extend(figure);
     }
@@ -211,13 +239,13 @@ pub(crate) fn reproduce(
         targets.insert(t.id.clone(), t);
     };
     if options.wants("R-8") || options.wants("R-B3") {
-        memory::growth(&bench, &form).into_iter().for_each(&mut add);
+        memory::growth(bench, &form).into_iter().for_each(&mut add);
     }
     if options.wants("R-B1") {
-        add(beyond::hashed(&bench, &form));
+        add(beyond::hashed(bench, &form));
     }
     if options.wants("R-B2") {
-        add(beyond::huge_pages(&bench, &form, &subjects));
+        add(beyond::huge_pages(bench, &form, &subjects));
     }
     let in_order = TARGETS.iter().filter(|id| options.wants(id));
     let targets = in_order.filter_map(|id| targets.remove(*id)).collect();

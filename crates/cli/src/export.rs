@@ -1,0 +1,113 @@
+//! `piebald reproduce export ROW`
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use piebald_hw::nearest::did_you_mean;
+use piebald_reproduce::{Hooks, Options, System, Written, experiments};
+use piebald_units::Count;
+
+use crate::{failure::Failure, outputs, record, reproduce::default_inputs};
+
+/// Arguments of `piebald reproduce export`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The row, such as R-B1
+    #[arg(value_name = "ROW")]
+    row: String,
+    /// Of the form with fewer sizes, repetitions and references
+    #[arg(long)]
+    quick: bool,
+    /// Folder with the inputs that scripts/stand-ins.sh made [default: where it makes them]
+    #[arg(long, value_name = "DIR")]
+    inputs: Option<PathBuf>,
+    /// Write the files to this folder; needed where a row has several
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Repetitions, instead of the form's number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repetitions: Option<u32>,
+    /// Measured references of each program and run, such as 20M
+    #[arg(long, value_name = "REFS")]
+    budget: Option<Count>,
+    /// Seed of all draws
+    #[arg(long, default_value_t = 42)]
+    seed: u64,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let (system, row) = find(&args.row)?;
+    let options = Options {
+        quick: args.quick,
+        seed: args.seed,
+        repetitions: args.repetitions,
+        budget_refs: args.budget.map(|n| n.0),
+        inputs: (args.inputs.clone()).unwrap_or_else(|| default_inputs(system)),
+        ..Options::default()
+    };
+    let hooks = Hooks {
+        stop: None,
+        progress: None,
+        record: &record::stand_in_there,
+        store: None,
+    };
+    outputs::check(args.output.as_deref(), None)?;
+    let found = experiments(system, &options, hooks, row).map_err(Failure::usage)?;
+    let texts: Vec<String> = found.iter().map(|one| headed(args, row, one)).collect();
+    let Some(folder) = &args.output else {
+        let [text] = &texts[..] else {
+            return Err(Failure::usage(format!(
+                "{row} has {} experiments; allowed: --output DIR, where each is a file",
+                texts.len()
+            )));
+        };
+        crate::failure::print(text)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let names = (1..).zip(&found).map(|(n, one)| file(folder, row, n, one));
+    let names: Vec<PathBuf> = names.collect();
+    let files: Vec<(PathBuf, &str)> = (names.iter().cloned())
+        .zip(texts.iter().map(String::as_str))
+        .collect();
+    outputs::write(&[folder], &files, || {
+        names
+            .iter()
+            .map(|name| format!("{}\n", name.display()))
+            .collect()
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The row of some paper, as it is spelled.
+fn find(wanted: &str) -> Result<(System, &'static str), Failure> {
+    let rows = System::ALL.into_iter();
+    let mut rows = rows.flat_map(|s| s.targets().iter().map(move |id| (s, *id)));
+    let found = rows.clone().find(|(_, id)| id.eq_ignore_ascii_case(wanted));
+    found.ok_or_else(|| {
+        let near = did_you_mean(&wanted.to_uppercase(), rows.by_ref().map(|(_, id)| id));
+        Failure::usage(format!(
+            "{wanted}: no such row; allowed: those that `piebald reproduce --status` lists{near}"
+        ))
+    })
+}
+
+/// The file, with what it is of.
+fn headed(args: &Args, row: &str, one: &Written) -> String {
+    let form = if args.quick { "quick" } else { "full" };
+    format!("# {row}, {form} form: {}\n{}", one.name, one.text)
+}
+
+/// Its name: words of the experiment in small letters.
+fn file(folder: &Path, row: &str, number: usize, one: &Written) -> PathBuf {
+    let word = |c: char| {
+        if c.is_ascii_alphanumeric() {
+            c.to_ascii_lowercase()
+        } else {
+            '-'
+        }
+    };
+    let words: String = one.name.chars().map(word).collect();
+    folder.join(format!("{row}-{number}-{words}.toml"))
+}
