@@ -33,8 +33,8 @@ pub(crate) struct Args {
     /// The system; without one, those that can be rerun are listed
     #[arg(value_name = "PAPER", value_parser = system)]
     paper: Option<System>,
-    /// Say what of each row is in the store, what is missing and why, and what it took; runs
-    /// nothing. Without a paper, of all
+    /// Say what of each row is in the store, what is missing and why, and what it took; no run that
+    /// a store keeps is run. Without a paper, of all
     #[arg(long, conflicts_with_all = ["guest", "output"])]
     status: bool,
     /// Run what the kernel module has in a real kernel under QEMU, beside the same in the
