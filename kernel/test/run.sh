@@ -134,6 +134,11 @@ refuse "but does not switch on, and says which way" "shared memory does not call
 check "it is off" grep -qx 0 $P/on
 check "and all is as without the module" sh -c "! frames anon 4 000c"
 rmmod piebald
+check "a function that is not known is replaced one below" insmod /below.ko "map=12;13;14;15" on=1
+forget_cache
+check "where files get their colors as well" with "4-5 hard" frames read /disk/file 0030
+check "and count as files" test "$(count file_pages)" -ge 2048
+rmmod piebald
 check "loads" insmod /piebald.ko
 check "off at first" grep -qx 0 $P/on
 refuse "no switching on without a map" "no map" write on 1
