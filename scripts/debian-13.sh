@@ -153,14 +153,9 @@ version_of() { # DIR PACKAGE
 COMMAND_TABLE='| command | verdict | seconds | processor seconds | root | when, commit, processors |'
 STAGE_TABLE='| stage | verdict | seconds | load at its start | when, commit, processors |'
 
-# Rows of the stages that were run now, from what ./test.sh --record wrote.
-stage_rows() { # DIR STAGE...
-    local stage
-    local table=$1$CLONE/bench/ci.md
-    shift
-    [ -e "$out/test.row" ] || return 0
-    if [ $# = 0 ]; then grep '^| `' "$table"; fi
-    for stage in "$@"; do grep -F "| \`$stage\` |" "$table" || true; done
+# Rows of the stages that were run now: those that ./test.sh --record changed in the clone.
+stage_rows() { # DIR
+    git -C "$1$CLONE" diff --unified=0 -- bench/ci.md | sed -n 's/^+\(| `.*\)/\1/p'
 }
 
 # What is there, and the rows of commands and stages, to be put into a file together.
@@ -188,7 +183,7 @@ write_result() { # DIR ORIGIN STAGE...
     # shellcheck disable=SC2016  # cargo writes these quotation marks
     build=$(sed -n 's/.*Finished `release` profile.* in \(.*\)/\1/p' "$out/demo.log" 2>/dev/null) || true
     [ -z "$build" ] || sed -i "1s/ | $origin | / | $origin; first build $build | /" "$out/commands.rows"
-    stage_rows "$dir" "$@" >"$out/stages.rows"
+    stage_rows "$dir" >"$out/stages.rows"
     put_together /dev/null >"$out/result.md"
 }
 
