@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::Subcommand;
+use piebald_experiment::read_text;
 use piebald_hw::{
     Machine, Options, disk,
     dram::bank_masks,
@@ -143,8 +144,9 @@ fn text(machine: &str) -> Result<(String, String), Failure> {
         return Ok((text.to_owned(), format!("preset {machine}")));
     }
     let path = Path::new(machine);
-    match std::fs::read_to_string(path) {
+    match read_text(path) {
         Ok(text) => Ok((text, machine.to_owned())),
+        Err(e) if !e.is_missing() => Err(Failure::usage(format!("{machine}: {e}"))),
         Err(e) => {
             let near = did_you_mean(machine, presets::names());
             let names: Vec<&str> = presets::names().collect();

@@ -270,7 +270,19 @@ fn a_wrong_scenario_exits_with_2_and_its_line() {
     );
     refused(dir.path(), &["study", "."], 2, &["cannot be read"]);
     fs::write(dir.path().join("b.toml"), b"title = \"\xff\"").expect("written");
-    refused(dir.path(), &["study", "b.toml"], 2, &["b.toml", "UTF-8"]);
+    let says = ["b.toml: is no text: line 1 has the byte 0xff", "UTF-8"];
+    refused(dir.path(), &["study", "b.toml"], 2, &says);
+    refused(dir.path(), &["machine", "check", "b.toml"], 2, &says);
+    let disk = ["replay", "t.csv", "--size", "16KiB", "--device", "b.toml"];
+    fs::write(dir.path().join("t.csv"), "1\n2\n3\n").expect("written");
+    refused(dir.path(), &disk, 2, &["line 1 has the byte 0xff", "UTF-8"]);
+    with(
+        "preset = \"w3540\"",
+        "file = \"b.toml\"",
+        &["b.toml", "line 1 has the byte 0xff"],
+    );
+    fs::write(dir.path().join("b.toml"), b"\xff\xfet\0").expect("written");
+    refused(dir.path(), &["study", "b.toml"], 2, &["b.toml", "UTF-16"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A file, what is laid over it, and the lines of its keys.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -17,6 +17,7 @@ use crate::{
     hosts::not_of,
     merge::{Node, find, label, lay, shifted, step},
     problem::STDIN,
+    text_file::{read_text, read_text_from},
     value::Version,
     version,
 };
@@ -72,11 +73,11 @@ impl Document {
     /// The file cannot be read.
     pub fn read(path: &Path) -> Result<Self, Refused> {
         let text = if Self::is_stdin(path) {
-            io::read_to_string(io::stdin())
+            read_text_from(io::stdin())
         } else {
-            fs::read_to_string(path)
+            read_text(path)
         };
-        let text = text.map_err(|e| Refused::unread(path, format!("cannot be read: {e}")))?;
+        let text = text.map_err(|e| Refused::unread(path, e.to_string()))?;
         Ok(Self::new(path, text))
     }
 

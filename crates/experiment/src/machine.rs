@@ -10,7 +10,7 @@ use piebald_units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{KeyPath, Problem, Text, Whole, value::Notation};
+use crate::{KeyPath, Problem, Text, Whole, text_file::read_text, value::Notation};
 
 /// The machine that programs run on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -116,7 +116,7 @@ fn preset(name: &str, path: KeyPath) -> Result<MachineSpec, Problem> {
 fn from_file(file: &Path, path: &KeyPath) -> Result<MachineSpec, Problem> {
     let says = |e: String| Problem::at(path.clone(), e);
     let name = file.display().to_string();
-    let text = std::fs::read_to_string(file).map_err(|e| Problem {
+    let text = read_text(file).map_err(|e| Problem {
         path: path.clone(),
         value: Some(format!("\"{name}\"")),
         says: e.to_string(),

@@ -116,7 +116,12 @@ impl EventCounters {
     fn read(&mut self) -> io::Result<Vec<Reading>> {
         let read = |(_, file): &mut (_, File)| {
             let mut bytes = [0u8; 24];
-            file.read_exact(&mut bytes)?;
+            file.read_exact(&mut bytes).map_err(|e| match e.kind() {
+                io::ErrorKind::UnexpectedEof => {
+                    io::Error::new(e.kind(), "the kernel gave no value of a counter")
+                }
+                _ => e,
+            })?;
             let mut reading = [0u64; 3];
             for (word, part) in reading.iter_mut().zip(bytes.chunks_exact(8)) {
                 *word = part
@@ -213,6 +218,7 @@ mod tests {
         assert_eq!(failed.expect_err("fails").to_string(), "of the work");
         let ended = counters.over(|| Ok(())).expect_err("no reading is left");
         assert_eq!(ended.kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(ended.to_string(), "the kernel gave no value of a counter");
     }
 
     #[test]

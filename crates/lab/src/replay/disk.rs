@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use piebald_experiment::read_text;
 use piebald_hw::disk::{self, Disk, DiskSpec};
 use piebald_hw::nearest::did_you_mean;
 use piebald_os_model::file::readahead::ReadaheadConfig;
@@ -140,13 +141,15 @@ pub(super) fn device(choice: &DeviceChoice) -> Result<Option<DiskSpec>, ReplayEr
     };
     match choice {
         DeviceChoice::None => Ok(None),
-        DeviceChoice::Preset(name) => disk::by_name(name)
-            .map(Some)
-            .map_err(|e| bad(name.clone(), e.to_string())),
+        DeviceChoice::Preset(name) => disk::by_name(name).map(Some).map_err(|e| {
+            bad(
+                name.clone(),
+                format!("{e}; or a file whose name ends in .toml"),
+            )
+        }),
         DeviceChoice::File(path) => {
             let name = path.display().to_string();
-            let text =
-                std::fs::read_to_string(path).map_err(|e| bad(name.clone(), e.to_string()))?;
+            let text = read_text(path).map_err(|e| bad(name.clone(), e.to_string()))?;
             let spec = disk::parse(&text, &name).map_err(|e| bad(name.clone(), e.to_string()))?;
             Ok(Some(spec))
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use piebald_experiment::{Document, Refused};
+use piebald_experiment::{Document, Refused, read_text};
 use piebald_trace::{detect::detect, recording::is_recording};
 
 /// No scenario is longer.
@@ -26,12 +26,12 @@ pub fn document(path: &Path) -> Result<Document, Refused> {
              [[program]] with recording = \"{file}\""
         )));
     }
-    let text = std::fs::read_to_string(path).map_err(|e| match detect(path) {
+    let text = read_text(path).map_err(|e| match detect(path) {
         Ok(format) if path.is_file() => refuse(format!(
             "is a trace ({}), not a scenario; allowed: a scenario (TOML)",
             format.name()
         )),
-        _ => unread(e),
+        _ => refuse(e.to_string()),
     })?;
     Ok(Document::new(path, text))
 }

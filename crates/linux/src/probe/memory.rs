@@ -91,7 +91,13 @@ impl Memory {
         let mut file = File::open(root.join("proc/self/pagemap"))?;
         file.seek(SeekFrom::Start(first * 8))?;
         let mut entries = vec![0u8; pages * 8];
-        file.read_exact(&mut entries)?;
+        file.read_exact(&mut entries).map_err(|e| match e.kind() {
+            io::ErrorKind::UnexpectedEof => io::Error::new(
+                e.kind(),
+                "it ends before the entry of the last page that was looked up",
+            ),
+            _ => e,
+        })?;
         let entries = entries.chunks_exact(8).map(|bytes| {
             let entry = bytes.iter().rev().fold(0u64, |n, b| n << 8 | u64::from(*b));
             let frame = entry & ((1 << 55) - 1);

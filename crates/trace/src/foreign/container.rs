@@ -21,7 +21,8 @@ const READ_AHEAD: usize = 1 << 15;
 /// library's own, 128 MiB.
 const XZ_MEMORY: u64 = 256 << 20;
 
-const GZIP: &[u8] = &[0x1f, 0x8b];
+/// With its only method.
+const GZIP: &[u8] = &[0x1f, 0x8b, 8];
 const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const BZIP2: &[u8] = b"BZh";
@@ -36,8 +37,9 @@ const REFUSED: [(&[u8], &str); 3] = [
 /// Bytes of a tar header.
 pub(crate) const TAR_BLOCK: usize = 512;
 
-/// The name of the first file in a tar archive; `None` if the bytes do not begin one. The header's
-/// checksum decides, which is older than its magic word.
+/// The name of the first file in a tar archive, or `FILE` for one of a folder that comes first; `None`
+/// if the bytes do not begin an archive. The header's checksum decides, which is older than its magic
+/// word.
 pub(crate) fn tar_member(bytes: &[u8]) -> Option<String> {
     const CHECKSUM: std::ops::Range<usize> = 148..156;
     let header: &[u8; TAR_BLOCK] = bytes.first_chunk()?;
@@ -49,14 +51,33 @@ pub(crate) fn tar_member(bytes: &[u8]) -> Option<String> {
         _ => u32::from(*b),
     });
     let name = header[..100].split(|b| *b == 0).next()?;
-    (counted.sum::<u32>() == written && !name.is_empty()).then(|| name.escape_ascii().to_string())
+    let is_tar = counted.sum::<u32>() == written && !name.is_empty();
+    is_tar.then(|| match name.last() {
+        Some(b'/') => "FILE".to_owned(),
+        _ => name.escape_ascii().to_string(),
+    })
+}
+
+/// What a file is packed by, told by its first bytes; a zip is known otherwise.
+pub(crate) fn packing(head: &[u8]) -> Option<&'static str> {
+    let of = [(GZIP, "gzip"), (XZ, "xz"), (ZSTD, "zstd")];
+    let found = of.iter().find(|(magic, _)| head.starts_with(magic));
+    let bzip2 = is_bzip2(head).then_some("bzip2");
+    found.map(|(_, name)| *name).or(bzip2)
+}
+
+/// The unpacked bytes of a file.
+pub(crate) struct Unpacked {
+    pub reader: Box<dyn Read + Send>,
+    /// What the file is packed by.
+    pub packing: Option<&'static str>,
 }
 
 /// Wraps a file so that reading gives its unpacked bytes.
 pub(crate) fn unpack<R: Read + Seek + Send + 'static>(
     name: &str,
     mut file: R,
-) -> Result<Box<dyn Read + Send>, ForeignError> {
+) -> Result<Unpacked, ForeignError> {
     let failed = |source| ForeignError::Read {
         name: name.to_owned(),
         offset: 0,
@@ -75,22 +96,25 @@ pub(crate) fn unpack<R: Read + Seek + Send + 'static>(
         });
     }
     if magic.starts_with(ZIP) {
-        return Ok(Box::new(Chunks::open(name, file)?));
+        return Ok(Unpacked {
+            reader: Box::new(Chunks::open(name, file)?),
+            packing: Some("zip"),
+        });
     }
+    let packing = packing(&magic);
     let file = BufReader::with_capacity(READ_AHEAD, file);
-    Ok(if magic.starts_with(GZIP) {
-        Box::new(MultiGzDecoder::new(file))
-    } else if magic.starts_with(XZ) {
-        let stream = Stream::new_stream_decoder(XZ_MEMORY, CONCATENATED);
-        let stream = stream.map_err(|e| failed(e.into()))?;
-        Box::new(XzDecoder::new_stream(file, stream))
-    } else if magic.starts_with(ZSTD) {
-        Box::new(zstd::Decoder::with_buffer(file).map_err(failed)?)
-    } else if is_bzip2(&magic) {
-        Box::new(Bunzip2::new(file))
-    } else {
-        Box::new(file)
-    })
+    let reader: Box<dyn Read + Send> = match packing {
+        Some("gzip") => Box::new(MultiGzDecoder::new(file)),
+        Some("xz") => {
+            let stream = Stream::new_stream_decoder(XZ_MEMORY, CONCATENATED);
+            let stream = stream.map_err(|e| failed(e.into()))?;
+            Box::new(XzDecoder::new_stream(file, stream))
+        }
+        Some("zstd") => Box::new(zstd::Decoder::with_buffer(file).map_err(failed)?),
+        Some(_) => Box::new(Bunzip2::new(file)),
+        None => Box::new(file),
+    };
+    Ok(Unpacked { reader, packing })
 }
 
 /// `BZh`, a block size, and a block or an end: text may begin with the first three letters.

@@ -81,7 +81,10 @@ pub enum ForeignError {
         source: io::Error,
     },
     /// Reading or unpacking failed.
-    #[error("{name}: byte {offset} of the unpacked stream cannot be read: {source}")]
+    #[error(
+        "{name}: byte {offset} of the unpacked stream cannot be read: {}",
+        reason(source)
+    )]
     Read {
         /// The file.
         name: String,
@@ -99,6 +102,15 @@ pub enum ForeignError {
         name: String,
         /// What it is.
         found: String,
+    },
+    /// A text in another encoding, where a text is read.
+    #[error(
+        "{name}: this is a text in UTF-16, by its byte order mark; iconv -f UTF-16 -t UTF-8 makes \
+         it readable"
+    )]
+    Utf16 {
+        /// The file.
+        name: String,
     },
     /// An archive of files instead of a trace.
     #[error(
@@ -178,6 +190,19 @@ impl Complaint {
 
     pub fn number(field: &'static str, value: u64, allowed: impl Into<Cow<'static, str>>) -> Self {
         Self::new(field, value.to_string(), allowed)
+    }
+}
+
+/// Why reading or unpacking failed. Unpackers have many words for a file that was cut.
+fn reason(source: &io::Error) -> String {
+    match source.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            "the packed data ends in the middle; the file may have been cut".to_owned()
+        }
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
+            format!("the packed data is damaged ({source})")
+        }
+        _ => source.to_string(),
     }
 }
 

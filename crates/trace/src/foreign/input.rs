@@ -16,6 +16,9 @@ const MAX_LINE: usize = 1 << 14;
 /// The mark that some programs of Windows write before a text in UTF-8. It means nothing.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// How texts in UTF-16 begin, of either byte order.
+const UTF_16: [&[u8]; 2] = [&[0xff, 0xfe], &[0xfe, 0xff]];
+
 /// What a record was, for the place of an error.
 #[derive(Clone, Copy, Debug, Default)]
 struct Last {
@@ -63,14 +66,14 @@ impl Input {
         })?;
         let name = source::name_of(path);
         let medium = opened.medium();
-        let reader = container::unpack(&name, opened)?;
-        Self::new(name, medium, reader).without_tar()
+        let unpacked = container::unpack(&name, opened)?;
+        Self::new(name, medium, unpacked.reader).checked(unpacked.packing)
     }
 
     /// Reads bytes in memory, packed or not.
     pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<Self, ForeignError> {
-        let reader = container::unpack(name, Cursor::new(bytes.to_vec()))?;
-        Self::new(name.to_owned(), "file", reader).without_tar()
+        let unpacked = container::unpack(name, Cursor::new(bytes.to_vec()))?;
+        Self::new(name.to_owned(), "file", unpacked.reader).checked(unpacked.packing)
     }
 
     /// Reads bytes in memory as they are.
@@ -100,9 +103,18 @@ impl Input {
         }
     }
 
-    /// Refuses an archive: its headers would be taken for records.
-    fn without_tar(mut self) -> Result<Self, ForeignError> {
+    /// Refuses an archive, whose headers would be taken for records, and what is packed in a packed
+    /// file.
+    fn checked(mut self, packing: Option<&'static str>) -> Result<Self, ForeignError> {
         self.look(container::TAR_BLOCK);
+        if let Some(outer) = packing
+            && let Some(inner) = container::packing(&self.buffer[..self.end])
+        {
+            return Err(ForeignError::Container {
+                name: self.name,
+                found: format!("this is packed twice, {inner} in {outer}; unpack it once"),
+            });
+        }
         match container::tar_member(&self.buffer[..self.end]) {
             None => Ok(self),
             Some(member) => Err(ForeignError::Tar {
@@ -216,8 +228,21 @@ impl Input {
         }
     }
 
+    /// Refuses a text whose letters have two bytes each. Only who reads a text may ask.
+    pub fn refuse_utf16(&mut self) -> Result<(), ForeignError> {
+        self.look(UTF_16[0].len());
+        let head = &self.buffer[self.start..self.end];
+        match UTF_16.iter().any(|mark| head.starts_with(mark)) {
+            true => Err(ForeignError::Utf16 {
+                name: self.name.clone(),
+            }),
+            false => Ok(()),
+        }
+    }
+
     /// Drops a byte order mark at the beginning of a text.
     fn pass_mark(&mut self) -> Result<(), ForeignError> {
+        self.refuse_utf16()?;
         while self.end - self.start < BYTE_ORDER_MARK.len() {
             if self.refill()? == 0 {
                 return Ok(());

@@ -142,9 +142,15 @@ impl Data {
             Store::File(file) => {
                 buffer.resize(len, 0);
                 let result = file.read_exact_at(buffer, offset);
-                result.map_err(|source| ReadError::Io {
-                    file: self.name.clone(),
-                    source,
+                result.map_err(|source| match source.kind() {
+                    io::ErrorKind::UnexpectedEof => {
+                        let what = "the file became shorter while it was read".to_owned();
+                        self.corrupt(offset, what)
+                    }
+                    _ => ReadError::Io {
+                        file: self.name.clone(),
+                        source,
+                    },
                 })
             }
         }
@@ -229,5 +235,26 @@ impl Data {
     /// Verifies all sections of a record.
     pub(crate) fn verify(&self, offset: u64, layout: &Layout) -> Result<(), ReadError> {
         (0..layout.sections()).try_for_each(|i| self.section(offset, layout, i).map(drop))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_becomes_shorter_is_told_with_the_place() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("x.pbr");
+        std::fs::write(&path, [7; 100]).expect("written");
+        let data = Data::open(&path).expect("a file");
+        let file = File::options().write(true).open(&path).expect("there");
+        file.set_len(60).expect("shorter");
+        assert_eq!(data.read(0, 60).expect("is there").len(), 60);
+        let said = data.read(40, 60).expect_err("is gone").to_string();
+        assert!(
+            said.contains("offset 40: the file became shorter"),
+            "{said}"
+        );
     }
 }

@@ -71,6 +71,46 @@ fn every_packing_gives_the_same_references_and_is_detected() {
 }
 
 #[test]
+fn what_is_packed_twice_is_told() {
+    let text = b"3 64 128\n1 64\n".repeat(9);
+    for (outer, once) in [
+        ("gzip", gzip(&text)),
+        ("xz", xz(&text)),
+        ("zstd", zstd::encode_all(&text[..], 1).expect("packed")),
+    ] {
+        let twice = [("gzip", gzip(&once)), ("xz", xz(&once))];
+        for (name, twice) in twice {
+            let file = Scratch::new("twice", &twice);
+            let error = detect(&file.0).expect_err("no trace").to_string();
+            let says = format!("packed twice, {outer} in {name}; unpack it once");
+            assert!(error.contains(&says), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_cut_file_is_told_in_the_same_words_whatever_packed_it() {
+    let text: String = (0..60_000u64)
+        .map(|n| format!("{} 64\n", n * n % 977))
+        .collect();
+    let zstd = zstd::encode_all(text.as_bytes(), 1).expect("packed");
+    for (name, packed) in [
+        ("gz", gzip(text.as_bytes())),
+        ("xz", xz(text.as_bytes())),
+        ("zst", zstd),
+    ] {
+        for length in [packed.len() / 2, packed.len() - 1, 11] {
+            let got = read_bytes(&packed[..length], Format::RamulatorCpu, Options::default());
+            let failure = got.failure.expect("a reason");
+            assert!(
+                failure.contains("the file may have been cut"),
+                "{name} {length}: {failure}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_wrong_checksum_in_a_zip_is_seen() {
     let mut bytes = zip(&[b"3 64\n", b"4 64\n"], zip::CompressionMethod::Stored);
     let at = bytes
