@@ -47,6 +47,25 @@ pub enum BlockError {
         /// The line that tells the columns, and how many it has.
         line: String,
     },
+    /// A header that is longer than the file.
+    #[error(
+        "{name}: --columns: header is {header}; allowed: 0 to {lines}, the number of lines that are \
+         there"
+    )]
+    HeaderBeyond {
+        /// The file.
+        name: String,
+        /// Its lines before the first record, as the list says.
+        header: u64,
+        /// All of its lines.
+        lines: usize,
+    },
+    /// A text in columns that begins with a long line.
+    #[error("{name}: line 1 has more than 64 KiB; allowed: lines of up to 16384 bytes")]
+    LongLine {
+        /// The file.
+        name: String,
+    },
     /// A text in columns that begins with a long header.
     #[error("{name}: the first 64 KiB hold no record; allowed: less of comments and headers")]
     NoRecord {

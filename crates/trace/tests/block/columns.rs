@@ -45,6 +45,58 @@ fn a_header_is_passed_over_or_names_the_columns() {
 }
 
 #[test]
+fn a_header_longer_than_the_file_is_refused() {
+    let list = |lines| described(&format!("{ALIBABA},header={lines}"));
+    for (text, lines) in [(ALIBABA_TEXT, 3), (&ALIBABA_TEXT[..50], 2), ("# none\n", 1)] {
+        assert_eq!(told_with(text, list(lines)), "", "{text}");
+        let error = told_with(text, list(lines + 1));
+        let says = format!(
+            "header is {}; allowed: 0 to {lines}, the number of lines",
+            lines + 1
+        );
+        assert!(error.contains(&says), "{error}");
+    }
+}
+
+#[test]
+fn a_text_in_utf_16_is_told_whatever_the_format() {
+    let text: Vec<u8> = "419,R,4096,512,1\n"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let marked = [b"\xff\xfe", &text[..]].concat();
+    let by_name = Options {
+        format: Some(Format::Msr),
+        lenient: true,
+        ..Options::default()
+    };
+    for options in [described(ALIBABA), by_name] {
+        let (requests, failure) = read(&marked, options);
+        let failure = failure.expect("a reason");
+        assert!(
+            requests.is_empty() && failure.contains("UTF-16") && failure.contains("iconv"),
+            "{failure}"
+        );
+    }
+}
+
+#[test]
+fn a_first_line_that_is_too_long_is_told() {
+    let line = "1,".repeat(40_000);
+    let error = told_with(&line, described("id=1"));
+    assert!(
+        error.contains("line 1 has more than 64 KiB") && error.contains("16384"),
+        "{error}"
+    );
+}
+
+/// What is said against a text, or nothing.
+fn told_with(text: &str, options: Options) -> String {
+    let opened = BlockTrace::from_bytes("text", text.as_bytes(), options);
+    opened.err().map_or(String::new(), |e| e.to_string())
+}
+
+#[test]
 fn processes_are_numbers_of_32_bits() {
     let list = "process=1,id=2,size=3";
     assert_eq!(

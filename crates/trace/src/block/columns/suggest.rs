@@ -1,13 +1,14 @@
 //! An example of a list of columns for a text of unknown format.
 //!
-//! A guess, which the user has to look at: names in a header tell what they are, then words for reads
-//! and writes, then numbers that never fall (times), then the largest numbers (places). Without reads
-//! and writes there are objects.
+//! A guess, which the user has to look at: names in a header tell what they are and in which unit, then
+//! words for reads and writes, then numbers that never fall (times), then the largest numbers (places).
+//! Without reads and writes there are objects.
 
 use std::cmp::Reverse;
 
 use super::fields::usual;
 use super::split::Separator;
+use crate::foreign::text::hex_prefixed;
 
 /// Lines looked at.
 const LINES: usize = 64;
@@ -17,30 +18,60 @@ const MOST: usize = 64;
 /// What headers call the fields, in the order of trial: `obj_size` is a size, `device_id` a volume.
 const NAMES: [(&str, &[&str]); 6] = [
     ("time", &["time", "ts"]),
-    ("size", &["size", "len", "bytes"]),
+    ("size", &["size", "len", "bytes", "sectors"]),
     ("device", &["dev", "vol", "disk", "lun"]),
     ("op", &["op", "type", "cmd", "rw"]),
     ("offset", &["offset", "lba", "lbn", "sector", "addr"]),
     ("id", &["id", "key", "obj", "block"]),
 ];
 
+/// What headers call units of time and of places, and what the list calls them. `lba` is both the
+/// name of a field and a unit.
+const TIME_UNITS: Units = &[
+    ("s", &["s", "sec", "secs", "second", "seconds"]),
+    ("ms", &["ms", "msec", "msecs", "milliseconds"]),
+    (
+        "us",
+        &["us", "\u{b5}s", "\u{3bc}s", "usec", "usecs", "microseconds"],
+    ),
+    ("ns", &["ns", "nsec", "nsecs", "nanoseconds"]),
+];
+const PLACE_UNITS: Units = &[
+    ("B", &["b", "byte", "bytes"]),
+    ("sector", &["sector", "sectors", "lba", "lbn"]),
+    ("KiB", &["kib", "kb"]),
+    ("page", &["page", "pages"]),
+];
+type Units = &'static [(&'static str, &'static [&'static str])];
+
 /// A list of columns that may fit, and the first record.
 pub(crate) fn suggest(text: &[u8]) -> Option<(String, &[u8])> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let lines = text.split(|b| *b == b'\n').map(<[u8]>::trim_ascii);
-    let lines = lines.filter(|l| !l.is_empty() && !l.starts_with(b"#"));
-    let lines: Vec<&[u8]> = lines.take(LINES).collect();
+    let lines: Vec<&[u8]> = lines.filter(|l| !l.is_empty()).take(LINES).collect();
+    let (comments, lines): (Vec<&[u8]>, Vec<&[u8]>) =
+        lines.into_iter().partition(|l| l.starts_with(b"#"));
     let separator = Separator::of(lines.first()?);
     let mut table: Vec<Vec<&[u8]>> = lines.iter().map(|line| row(separator, line)).collect();
     let has_numbers = |row: &Vec<&[u8]>| row.iter().any(|cell| number(cell).is_some());
     let header = !table.first().is_some_and(has_numbers) && table.get(1).is_some_and(has_numbers);
-    let names = if header { table.remove(0) } else { Vec::new() };
+    let names = match header {
+        true => joined(&table.remove(0)),
+        false => comments
+            .last()
+            .map_or(Vec::new(), |line| joined(&row(separator, &line[1..]))),
+    };
     let width = table.first()?.len();
+    let names = if names.len() == width {
+        &names[..]
+    } else {
+        &[]
+    };
     let even = table.iter().all(|row| row.len() == width);
     if !even || width > MOST || !table.iter().all(has_numbers) {
         return None;
     }
-    let guess = Guess::new(&table, &names);
+    let guess = Guess::new(&table, names);
     let list = guess.list()? + if header { ",header=1" } else { "" };
     Some((list, lines[usize::from(header)]))
 }
@@ -51,7 +82,29 @@ fn row(separator: Separator, line: &[u8]) -> Vec<&[u8]> {
     cells.into_iter().map(|cell| &line[cell]).collect()
 }
 
+/// Names of a header. A separator in brackets, as in `op [put: 0, get: 1]`, is part of its name.
+fn joined(cells: &[&[u8]]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let mut open = false;
+    for cell in cells {
+        let cell = String::from_utf8_lossy(cell).into_owned();
+        match names.last_mut() {
+            Some(name) if open || cell.starts_with(['(', '[']) => {
+                name.push(' ');
+                name.push_str(&cell);
+            }
+            _ => names.push(cell.clone()),
+        }
+        let last = cell.rfind(['(', '[', ')', ']']);
+        open = last.map_or(open, |at| cell[at..].starts_with(['(', '[']));
+    }
+    names
+}
+
 fn whole(digits: &[u8]) -> Option<u64> {
+    if let Ok(number) = hex_prefixed("", digits) {
+        return Some(number);
+    }
     let fine = digits.iter().all(u8::is_ascii_digit);
     let text = std::str::from_utf8(digits).ok().filter(|_| fine);
     text.and_then(|text| text.parse().ok())
@@ -65,8 +118,28 @@ fn number(cell: &[u8]) -> Option<u64> {
     whole(&cell[..point]).filter(|_| fine)
 }
 
+/// The unit that a name in a header tells by one of its words, as in `time_ms`, `Offset (B)` or
+/// `timeUs`; the last such word counts.
+fn unit_of(name: &str, units: Units) -> Option<&'static str> {
+    let named = |word: &str| {
+        let lower = word.to_lowercase();
+        let named = units.iter().find(|(_, called)| called.contains(&&*lower));
+        named.map(|(unit, _)| *unit)
+    };
+    let words = name.rsplit(|c: char| !c.is_alphanumeric());
+    let mut tails = words.flat_map(|word| {
+        let begins = word.char_indices().zip(word.chars().skip(1));
+        let humps = begins.filter(|((_, a), b)| a.is_lowercase() && b.is_uppercase());
+        let humps = humps.map(|((at, a), _)| at + a.len_utf8());
+        std::iter::once(0).chain(humps).map(|at| &word[at..])
+    });
+    tails.find_map(named)
+}
+
 /// A column of the first lines.
 struct Column {
+    /// Its name in the header; empty without one.
+    name: String,
     /// Its numbers, if there are only numbers.
     numbers: Option<Vec<u64>>,
     whole: bool,
@@ -80,11 +153,12 @@ struct Guess {
 }
 
 impl Guess {
-    fn new(table: &[Vec<&[u8]>], names: &[&[u8]]) -> Self {
+    fn new(table: &[Vec<&[u8]>], names: &[String]) -> Self {
         let width = table.first().map_or(0, Vec::len);
         let column = |n: usize| {
             let cells = || table.iter().map(|row| row[n]);
             Column {
+                name: names.get(n).cloned().unwrap_or_default(),
                 numbers: cells().map(number).collect(),
                 whole: cells().all(|cell| whole(cell).is_some()),
                 is_op: cells().all(|cell| usual(cell).is_some()),
@@ -94,14 +168,14 @@ impl Guess {
             columns: (0..width).map(column).collect(),
             fields: vec![None; width],
         };
-        guess.by_names(names);
+        guess.by_names();
         guess.by_content();
         guess
     }
 
-    fn by_names(&mut self, names: &[&[u8]]) {
-        for (n, name) in names.iter().enumerate().take(self.fields.len()) {
-            let name = String::from_utf8_lossy(name).to_lowercase();
+    fn by_names(&mut self) {
+        for n in 0..self.columns.len() {
+            let name = self.columns[n].name.to_lowercase();
             // Short words stand in many longer ones.
             let says =
                 |part: &&str| name.starts_with(*part) || part.len() > 2 && name.contains(*part);
@@ -188,12 +262,8 @@ impl Guess {
 
     /// The list, if there is something that requests can be about.
     fn list(&self) -> Option<String> {
-        let sizes = self.place("size").map(|n| &self.columns[n].numbers);
-        let bytes = sizes.and_then(Option::as_deref).is_none_or(|sizes| {
-            let whole = |size: &u64| size.is_multiple_of(512);
-            sizes.iter().all(whole)
-        });
-        let unit = if bytes { "B" } else { "sector" };
+        let size_unit = self.told("size").unwrap_or_else(|| self.size_unit());
+        let offset_unit = self.told("offset").unwrap_or(size_unit);
         let mut items = Vec::new();
         for field in ["time", "op", "id", "offset", "size", "device"] {
             let Some(n) = self.place(field) else {
@@ -205,8 +275,12 @@ impl Guess {
             let column = n + 1;
             items.push(match field {
                 "time" => format!("time={column}:{}", self.time_unit(n)),
-                "offset" => format!("offset={column}:{unit}"),
-                "size" if self.place("offset").is_some() => format!("size={column}:{unit}"),
+                "offset" => format!("offset={column}:{offset_unit}"),
+                "size" if self.place("offset").is_some() => format!("size={column}:{size_unit}"),
+                "size" => match self.told("size") {
+                    None | Some("B") => format!("size={column}"),
+                    Some(unit) => format!("size={column}:{unit}"),
+                },
                 "id" if !self.columns[n].whole => format!("id={column}:text"),
                 _ => format!("{field}={column}"),
             });
@@ -215,12 +289,33 @@ impl Guess {
         about.map(|_| items.join(","))
     }
 
-    /// Times of our day since 1970 have so many digits; what is less and does not fit as seconds are
-    /// most likely nanoseconds since the tracer began.
+    /// The unit of places or sizes that the header tells.
+    fn told(&self, field: &str) -> Option<&'static str> {
+        let column = &self.columns[self.place(field)?];
+        unit_of(&column.name, PLACE_UNITS)
+    }
+
+    /// Sizes that are no whole sectors count sectors.
+    fn size_unit(&self) -> &'static str {
+        let sizes = self.place("size").map(|n| &self.columns[n].numbers);
+        let bytes = sizes.and_then(Option::as_deref).is_none_or(|sizes| {
+            let whole = |size: &u64| size.is_multiple_of(512);
+            sizes.iter().all(whole)
+        });
+        if bytes { "B" } else { "sector" }
+    }
+
+    /// What the header tells. Without that: times of our day since 1970 have so many digits, and those
+    /// of Windows since 1601 have 18, in a unit that the list does not have; what is less and does not
+    /// fit as seconds are most likely nanoseconds since the tracer began.
     fn time_unit(&self, column: usize) -> &'static str {
+        if let Some(told) = unit_of(&self.columns[column].name, TIME_UNITS) {
+            return told;
+        }
         let first = self.columns[column].numbers.as_deref();
         match first.and_then(|numbers| numbers.first()) {
             Some(1_000_000_000_000_000_000..) => "ns",
+            Some(100_000_000_000_000_000..) => "none",
             Some(1_000_000_000_000_000..) => "us",
             Some(1_000_000_000_000..) => "ms",
             Some(n) if n.checked_mul(1_000_000_000).is_none() => "ns",
@@ -263,12 +358,78 @@ mod tests {
                 "# timestamp (ms), op, object id\n0,1,qa,8371\n103,1,qb,31\n",
                 "time=1:s,id=3:text,size=4",
             ),
+            (
+                "# timestamp (ms), op [Put:0, Get:1], object id, size\n0,1,qa,8371\n103,1,qb,31\n",
+                "time=1:ms,id=3:text,size=4",
+            ),
             ("17 800\n18 900\n17 800\n", "id=1,size=2"),
             ("obj_id\n1\n2\n1\n", "id=1,header=1"),
+            (
+                "0x3e8,R,0x1000,0x200\n0x3e9,W,0x2000,0x200\n",
+                "time=1:s,op=2,offset=3:B,size=4:B",
+            ),
+            // 100 ns since 1601.
+            (
+                "128166372003061629,R,4096,512\n128166372003061630,R,8192,512\n",
+                "time=1:none,op=2,offset=3:B,size=4:B",
+            ),
         ] {
             let found = suggest(text.as_bytes()).map(|(list, _)| list);
             assert_eq!(found.as_deref(), Some(list), "{text}");
         }
+    }
+
+    #[test]
+    fn units_in_a_header_are_taken() {
+        let rows = "7,R,4096,512\n8,W,8192,1024\n";
+        for (header, list) in [
+            (
+                "time_ms,op,offset,size",
+                "time=1:ms,op=2,offset=3:B,size=4:B",
+            ),
+            (
+                "Timestamp(us),op,offset(B),size (sectors)",
+                "time=1:us,op=2,offset=3:B,size=4:sector",
+            ),
+            (
+                "timeNs,op,offset_kb,len [bytes]",
+                "time=1:ns,op=2,offset=3:KiB,size=4:B",
+            ),
+            (
+                "Time in seconds,op,lba,nr_sectors",
+                "time=1:s,op=2,offset=3:sector,size=4:sector",
+            ),
+            (
+                "ts (\u{b5}s),op,LBA,bytes",
+                "time=1:us,op=2,offset=3:sector,size=4:B",
+            ),
+            (
+                "ts,op,first sector,len",
+                "time=1:s,op=2,offset=3:sector,size=4:B",
+            ),
+            (
+                "time,op,offset,pages",
+                "time=1:s,op=2,offset=3:page,size=4:page",
+            ),
+        ] {
+            let found = |text: &str| suggest(text.as_bytes()).map(|(list, _)| list);
+            let with_header = format!("{list},header=1");
+            assert_eq!(
+                found(&format!("{header}\n{rows}")),
+                Some(with_header),
+                "{header}"
+            );
+            // The same as a comment.
+            let commented = found(&format!("# {header}\n{rows}"));
+            assert_eq!(commented.as_deref(), Some(list), "{header}");
+        }
+        let blanks = "time (ms) op offset [B from 0] len\n7 R 4096 512\n8 W 8192 1024\n";
+        let found = suggest(blanks.as_bytes()).map(|(list, _)| list);
+        let list = "time=1:ms,op=2,offset=3:B,size=4:B,header=1";
+        assert_eq!(found.as_deref(), Some(list));
+        let objects = "ts_us,obj_id,size_kib\n1,17,800\n2,18,7\n";
+        let found = suggest(objects.as_bytes()).map(|(list, _)| list);
+        assert_eq!(found.as_deref(), Some("time=1:us,id=2,size=3:KiB,header=1"));
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(super) fn is_comment(line: &[u8]) -> bool {
 /// Finds the columns by the first lines; `None` if the file ends before its first record.
 ///
 /// # Errors
-/// There is no such column, or no record comes for long.
+/// There is no such column, the header is longer than the file, or no record comes for long.
 pub(super) fn fit(
     columns: &Columns,
     name: &str,
@@ -48,6 +48,13 @@ pub(super) fn fit(
         lines.pop();
     }
     let header = header_lines(columns, &lines);
+    if header > lines.len() && !cut {
+        return Err(BlockError::HeaderBeyond {
+            name: name.to_owned(),
+            header: header as u64,
+            lines: lines.len(),
+        });
+    }
     let behind = lines.iter().enumerate().skip(header);
     let first = behind.into_iter().find(|(_, line)| !is_comment(line));
     let names = match columns.has_names() {
@@ -58,6 +65,9 @@ pub(super) fn fit(
     };
     let Some((number, line)) = names.or(first.map(|(n, line)| (n, *line))) else {
         return match cut {
+            true if lines.is_empty() => Err(BlockError::LongLine {
+                name: name.to_owned(),
+            }),
             true => Err(BlockError::NoRecord {
                 name: name.to_owned(),
             }),

@@ -95,6 +95,7 @@ struct Reader {
 impl Parse for Reader {
     fn begin(&mut self, input: &mut Input) -> Result<(), BlockError> {
         let columns = self.columns.as_ref().ok_or(BlockError::Undescribed)?;
+        input.refuse_utf16()?;
         let name = input.name().to_owned();
         let places = fit::fit(columns, &name, input.peek()?)?;
         self.table = places.map(|places| Table {
