@@ -179,10 +179,56 @@ fn other_names_of_standard_output_are_standard_output() {
     assert!(err.contains("both go to standard output"), "{err}");
 }
 
+/// Runs with a disk that takes no byte: a limit on the size of files, whose signal is ignored.
+fn on_a_full_disk(folder: &Path, words: &str) -> (Option<i32>, String) {
+    let line = format!("trap '' XFSZ; ulimit -f 0; exec \"$0\" {words}");
+    let output = Command::new("sh")
+        .args(["-c", &line, env!("CARGO_BIN_EXE_piebald")])
+        .current_dir(folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .output()
+        .expect("a shell");
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), err)
+}
+
+#[test]
+fn a_full_disk_is_told_with_the_name_that_was_given_and_leaves_nothing() {
+    let folder = folder();
+    let names = || {
+        let entries = fs::read_dir(folder.path()).expect("a folder");
+        let mut names: Vec<_> = entries.map(|e| e.expect("an entry").file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    for (words, name) in [
+        ("trace convert a.log x.pbr", "x.pbr.partial: write header"),
+        (
+            "replay a.spc --policy lru --readahead none --size 16KiB -q --json=x.json",
+            "x.json: cannot write: File too large (os error 27)\n",
+        ),
+        (
+            "replay a.spc --policy lru --readahead none --size 16KiB -q --html=x.html",
+            "x.html: cannot write: File too large (os error 27)\n",
+        ),
+    ] {
+        let (code, err) = on_a_full_disk(folder.path(), words);
+        assert_eq!(code, Some(1), "{words}: {err}");
+        assert!(err.contains(name), "{words}: {err}");
+        assert_eq!(names(), before, "{words}");
+    }
+}
+
 #[test]
 fn a_full_standard_output_is_an_error_of_every_verb() {
     let folder = folder();
-    let verbs: [&[&str]; 8] = [
+    let verbs: [&[&str]; 12] = [
+        &["--help"],
+        &["--version"],
+        &["help", "study"],
+        &["machine", "list", "--help"],
         &["keys"],
         &["keys", "policy"],
         &["trace", "info", "a.spc"],

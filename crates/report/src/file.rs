@@ -77,9 +77,10 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(old) = old {
         file.as_file().set_permissions(old.permissions())?;
     }
-    file.write_all(bytes)?;
+    // Errors of the handle itself name no path; the temporary one would say nothing.
+    file.as_file_mut().write_all(bytes)?;
     file.as_file().sync_all()?;
-    file.persist(target)?;
+    file.persist(target).map_err(|e| e.error)?;
     Ok(())
 }
 
@@ -97,7 +98,12 @@ fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    builder.tempfile_in(folder)
+    // The temporary name says nothing to who named the file.
+    builder.tempfile_in(folder).map_err(|e| {
+        let text = e.to_string();
+        let reason = text.split(" at path ").next().unwrap_or(&text);
+        io::Error::new(e.kind(), reason)
+    })
 }
 
 fn folder_of(path: &Path) -> &Path {

@@ -104,7 +104,9 @@ impl RecordingWriter {
             .map_err(fail("create"))?;
         let reserved = header.reserve(room);
         let bytes = header_bytes(&unfinished(&header), reserved, &partial)?;
-        file.write_all(&bytes).map_err(fail("write header"))?;
+        file.write_all(&bytes)
+            .inspect_err(|_| drop(std::fs::remove_file(&partial)))
+            .map_err(fail("write header"))?;
         Ok(Self {
             path: path.into(),
             partial,
