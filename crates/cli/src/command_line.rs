@@ -7,34 +7,49 @@
 
 use std::{ffi::OsString, path::Path};
 
-use clap::{Command, CommandFactory, Parser};
+use clap::{Arg, Command, CommandFactory, Parser};
 use piebald_report::check_file;
 use piebald_trace::{detect::detect, recording::is_recording};
 
-use crate::{failure::Failure, json::STDOUT, outputs::is_stdout};
+use crate::{
+    failure::{Failure, print},
+    json::STDOUT,
+    outputs::is_stdout,
+    terminal::takes_escapes,
+};
 
 /// Options whose file is optional, and how a word ends that is their file.
 const OUTPUTS: [(&str, &str); 2] = [("--json", ".json"), ("--csv", ".csv")];
 /// Verbs whose `--json` and `--csv` always took the next word.
 const TOOK_THE_NEXT: [&str; 3] = ["study", "guest", "reproduce"];
 
-/// Reads the command line; what is wrong with it ends the program as clap does.
+/// Reads the command line; what is wrong with it ends the program as clap does, and so do help and the
+/// version after they were printed.
 ///
 /// # Errors
-/// An output that is somebody's trace or otherwise no output.
+/// An output that is somebody's trace or otherwise no output; help that cannot be printed.
 pub(crate) fn read<C: Parser + CommandFactory>(words: &[OsString]) -> Result<C, Failure> {
     let end = end_of_ours(words, &C::command());
     let by_rule = joined(words, end, is_file_of);
-    let (command, words) = match C::try_parse_from(&by_rule) {
+    let (command, words) = match parse::<C>(&by_rule) {
         Ok(command) => (command, by_rule),
         Err(error) => {
             let (old, note) = old_form(words, end);
-            match C::try_parse_from(&old) {
+            match parse::<C>(&old) {
                 Ok(command) if error.use_stderr() && old != by_rule => {
                     eprintln!("piebald: note: {note}");
                     (command, old)
                 }
-                _ => error.exit(),
+                _ if error.use_stderr() => error.exit(),
+                // Help and the version are output like others.
+                _ => {
+                    let text = error.render();
+                    print(&match takes_escapes(&std::io::stdout()) {
+                        true => text.ansi().to_string(),
+                        false => text.to_string(),
+                    })?;
+                    std::process::exit(0)
+                }
             }
         }
     };
@@ -46,6 +61,26 @@ pub(crate) fn read<C: Parser + CommandFactory>(words: &[OsString]) -> Result<C, 
     }
     outputs(&words, end).try_for_each(|(option, file)| check_output(option, Path::new(file)))?;
     Ok(command)
+}
+
+/// Reads the words with the definitions.
+fn parse<C: Parser + CommandFactory>(words: &[OsString]) -> Result<C, clap::Error> {
+    let mut command = with_negative_values(C::command());
+    let matches = command.try_get_matches_from_mut(words)?;
+    C::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// A negative number is the value of the option before it, which says what is allowed, and no
+/// unknown option.
+fn with_negative_values(command: Command) -> Command {
+    let values = |arg: Arg| match arg.get_action().takes_values() && !arg.is_trailing_var_arg_set()
+    {
+        true => arg.allow_negative_numbers(true),
+        false => arg,
+    };
+    command
+        .mut_args(values)
+        .mut_subcommands(with_negative_values)
 }
 
 /// The rule.
@@ -237,6 +272,70 @@ mod tests {
         ] {
             assert_eq!(by_rule(given), words(read), "{given}");
         }
+    }
+
+    /// The error for a value of an option or operand of a verb.
+    fn refused(verb: &[&str], arg: &Arg, value: &str) -> Option<String> {
+        let mut words: Vec<OsString> = verb.iter().map(OsString::from).collect();
+        match (arg.get_long(), arg.get_short()) {
+            (Some(long), _) => words.push(format!("--{long}={value}").into()),
+            (None, Some(short)) => words.extend([format!("-{short}").into(), value.into()]),
+            (None, None) => words.push(value.into()),
+        }
+        let error = parse::<crate::Cli>(&words).err()?;
+        Some(error.to_string())
+    }
+
+    /// Every verb below `command`, with the words that lead to it.
+    fn verbs<'a>(
+        command: &'a Command,
+        words: &[&'a str],
+        out: &mut Vec<(Vec<&'a str>, &'a Command)>,
+    ) {
+        let words = [words, &[command.get_name()]].concat();
+        for verb in command.get_subcommands() {
+            verbs(verb, &words, out);
+        }
+        out.push((words, command));
+    }
+
+    #[test]
+    fn a_wrong_number_is_told_with_what_is_allowed_and_not_in_words_of_libraries() {
+        let command = crate::Cli::command();
+        let mut all = Vec::new();
+        verbs(&command, &[], &mut all);
+        let mut numbers = 0;
+        for (words, verb) in all {
+            for arg in verb
+                .get_arguments()
+                .filter(|a| a.get_action().takes_values())
+            {
+                for value in ["1x", "99999999999999999999", "-1"] {
+                    let Some(said) = refused(&words, arg, value) else {
+                        continue;
+                    };
+                    for text in [
+                        "invalid digit",
+                        "float literal",
+                        "target type",
+                        "not in ",
+                        "unexpected argument",
+                    ] {
+                        assert!(!said.contains(text), "{words:?} {arg}: {said}");
+                    }
+                    numbers += usize::from(said.contains("allowed: a whole number from"));
+                }
+            }
+        }
+        assert!(numbers > 30, "{numbers} refusals");
+        let seed = crate::Cli::command();
+        let study = seed.find_subcommand("study").expect("a verb");
+        let seed = study.get_arguments().find(|a| a.get_id() == "seed");
+        let said = refused(&["piebald", "study"], seed.expect("an option"), "-1");
+        assert!(
+            said.is_some_and(|said| said.contains("allowed: a whole number from 0 to 184467")),
+            "the range is told"
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use piebald_linux::{CompareError, Comparison, Finding, Quantity, Trial, compare}
 use piebald_report::Sample;
 use serde_json::{Value, json};
 
-use crate::{failure::Failure, json::Json, live, running};
+use crate::{failure::Failure, json::Json, live, numbers, running};
 
 /// Arguments of `piebald compare`.
 #[derive(clap::Args)]
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     #[arg(long)]
     hard: bool,
     /// Pairs of runs, one of each with coloring off and one with it on
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = numbers::whole::<u32>(2..=10_000))]
     pairs: u32,
     /// Empty the page cache before each run, so that files too lie where the run has them
     #[arg(long)]

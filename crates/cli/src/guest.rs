@@ -11,7 +11,7 @@ use piebald_guest::{BootError, Finding, Hooks, Scenario, Tools, boots, check, ru
 use piebald_lab::machine_lines;
 use serde_json::json;
 
-use crate::{failure::Failure, json::Json, outputs::Outputs, running, study::Sets};
+use crate::{failure::Failure, json::Json, numbers, outputs::Outputs, running, study::Sets};
 
 /// Most boots of a policy and phase.
 const MAX_REPETITIONS: u32 = 100;
@@ -46,7 +46,7 @@ struct RunArgs {
     #[command(flatten)]
     outputs: Outputs,
     /// Boots of each policy and phase, instead of the scenario's number
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", value_parser = numbers::whole::<u32>(1..=100))]
     repetitions: Option<u32>,
     /// The plugin, if it is not near this program
     #[arg(long, value_name = "FILE")]

@@ -16,6 +16,7 @@ mod live;
 mod load;
 mod machine;
 mod made;
+mod numbers;
 mod outputs;
 mod plugin;
 mod probe;

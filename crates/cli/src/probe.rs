@@ -10,7 +10,7 @@ use piebald_report::Sample;
 use piebald_units::{Bytes, PAGE_SIZE};
 use serde_json::{Value, json};
 
-use crate::{failure::Failure, json::Json, live};
+use crate::{failure::Failure, json::Json, live, numbers};
 
 /// Of the memory that is available, no more than this part is taken.
 const MEMORY_SHARE: u64 = 2;
@@ -28,10 +28,10 @@ pub(crate) struct Args {
     #[arg(long)]
     no_measure: bool,
     /// How often everything is timed
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(3..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = numbers::whole::<u32>(3..=1000))]
     rounds: u32,
     /// Seed of the draws of pages
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = numbers::whole::<u64>(numbers::SEEDS))]
     seed: u64,
     /// Say nothing meanwhile
     #[arg(short, long)]

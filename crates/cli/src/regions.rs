@@ -11,7 +11,7 @@ use piebald_trace::recording::{
 use piebald_units::Count;
 use serde_json::{Value, json};
 
-use crate::{failure::Failure, json::Json, recordings::is_recording};
+use crate::{failure::Failure, json::Json, numbers, recordings::is_recording};
 
 /// Arguments of `piebald trace regions`.
 #[derive(clap::Args)]
@@ -22,10 +22,10 @@ pub(crate) struct Args {
     #[arg(long, default_value = "10M", value_name = "INSTRS")]
     interval: Count,
     /// Most regions of a thread
-    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    #[arg(long, default_value_t = 10, value_name = "N", value_parser = numbers::whole::<u64>(1..=1000))]
     max_k: u64,
     /// Seed of the projection and of the starting centres
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = numbers::whole::<u64>(numbers::SEEDS))]
     seed: u64,
     /// Simulate the whole and the regions on this machine (a preset) and compare
     #[arg(long, value_name = "MACHINE")]

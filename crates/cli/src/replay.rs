@@ -33,6 +33,7 @@ use crate::{
     columns,
     failure::{Failure, print},
     json::{Json, STDOUT},
+    numbers,
     outputs::{self, table_style},
     progress, running,
     study::Sets,
@@ -114,10 +115,10 @@ pub(crate) struct Args {
     mrc: bool,
     /// Share of the pages in a sample of --mrc, up to 0.25, or 1 for full runs at all sizes
     /// [default: by the number of pages]
-    #[arg(long, value_name = "SHARE", requires = "mrc")]
+    #[arg(long, value_name = "SHARE", requires = "mrc", value_parser = numbers::fraction)]
     mrc_rate: Option<f64>,
     /// Seed of all draws [default: 42]
-    #[arg(long)]
+    #[arg(long, value_parser = numbers::whole::<u64>(numbers::SEEDS))]
     seed: Option<u64>,
     #[command(flatten)]
     sets: Sets,
@@ -139,7 +140,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Runs at a time; results do not depend on it [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = numbers::whole::<u16>(1..=1024))]
     threads: Option<u16>,
     /// No progress bar
     #[arg(short, long)]
@@ -408,6 +409,18 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
         _ => DEVICE,
     };
     let device = device(args.device.as_deref().unwrap_or(default));
+    let of_disks = [
+        ("--scheduler", args.scheduler.is_some()),
+        ("--layout", args.layout.is_some()),
+    ];
+    if device == DeviceChoice::None
+        && let Some((option, _)) = of_disks.iter().find(|(_, is_given)| *is_given)
+    {
+        return Err(Failure::usage(format!(
+            "{option}: there is no disk below, by --device none or --readahead none; allowed: with \
+             --device and a disk"
+        )));
+    }
     Ok(ReplayRequest {
         input: InputSetup {
             paths: args.traces.clone(),

@@ -20,6 +20,7 @@ use crate::{
     export,
     failure::Failure,
     json::Json,
+    numbers,
     outputs::{self, table_style},
     progress, record, rows_status, running, store, terminal,
 };
@@ -59,10 +60,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     json: Json,
     /// Repetitions of every experiment, instead of the form's number
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = numbers::whole::<u32>(1..=1000))]
     repetitions: Option<u32>,
     /// The first N mixes of each list of programs, instead of the form's number: hvr
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "guest")]
+    #[arg(long, value_name = "N", value_parser = numbers::whole::<u64>(1..=u64::MAX), conflicts_with = "guest")]
     mixes: Option<u64>,
     /// Folder where outcomes of runs are kept: what is there of the same code and inputs is not run
     /// again, so that a reproduction that was interrupted goes on. none = nothing is kept
@@ -73,10 +74,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "REFS")]
     budget: Option<Count>,
     /// Seed of all draws
-    #[arg(long, default_value_t = 42)]
+    #[arg(long, default_value_t = 42, value_parser = numbers::whole::<u64>(numbers::SEEDS))]
     seed: u64,
     /// Runs at a time; results do not depend on it [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = numbers::whole::<u16>(1..=1024))]
     threads: Option<u16>,
     /// No progress bar
     #[arg(short, long)]

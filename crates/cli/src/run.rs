@@ -6,7 +6,7 @@ use piebald_linux::{LaunchError, become_program};
 
 use crate::{
     failure::{Failure, print},
-    live,
+    live, numbers,
 };
 
 /// Piebald itself failed; a program's own status cannot be told from 1 or 2.
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long)]
     hard: bool,
     /// Give the colors to this process, which runs, instead of starting one
-    #[arg(long, value_name = "PID", conflicts_with = "command")]
+    #[arg(long, value_name = "PID", conflicts_with = "command", value_parser = numbers::whole::<u32>(numbers::PIDS))]
     pid: Option<u32>,
     /// Take the colors of the process away
     #[arg(long, requires = "pid", conflicts_with_all = ["colors", "share", "hard"])]
@@ -87,6 +87,7 @@ fn failure(error: &LaunchError) -> Failure {
 #[derive(clap::Args)]
 pub(crate) struct RecolorArgs {
     /// The process
+    #[arg(value_parser = numbers::whole::<u32>(numbers::PIDS))]
     pid: u32,
 }
 

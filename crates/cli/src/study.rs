@@ -21,7 +21,7 @@ use piebald_units::Count;
 
 use crate::{
     failure::Failure,
-    guest, made,
+    guest, made, numbers,
     outputs::Outputs,
     progress,
     record::{self, NotCached},
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     outputs: Outputs,
     /// Runs with different draws, instead of the scenario's number
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = numbers::whole::<u32>(1..=1000))]
     repetitions: Option<u32>,
     /// Measured references of each program and run, such as 50M, instead of the
     /// scenario's number
@@ -52,10 +52,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PERCENT")]
     advise: Option<Within>,
     /// Seed of all draws, instead of the scenario's
-    #[arg(long)]
+    #[arg(long, value_parser = numbers::whole::<u64>(numbers::SEEDS))]
     seed: Option<u64>,
     /// Runs at a time; results do not depend on it [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = numbers::whole::<u16>(1..=1024))]
     threads: Option<u16>,
     /// Folder where outcomes of runs are kept: what is there of the same code and inputs is not run
     /// again. cache = in the cache folder, none = nothing is kept [default: none]

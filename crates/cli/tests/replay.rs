@@ -139,6 +139,14 @@ fn wrong_command_lines_and_traces_say_what_is_wrong() {
         (&["trace.csv", "--device", "absent.toml"], &["absent.toml"]),
         (&["trace.csv", "--readahead", "7"], &["\"7\"", "6.x"]),
         (
+            &["trace.csv", "--readahead", "none", "--scheduler", "noop"],
+            &["--scheduler", "no disk", "--device"],
+        ),
+        (
+            &["trace.csv", "--device", "none", "--layout", "packed"],
+            &["--layout", "no disk", "--device"],
+        ),
+        (
             &["trace.csv", "--scheduler", "bfq"],
             &["bfq", "mq-deadline"],
         ),
