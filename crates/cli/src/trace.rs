@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    columns, failure::Failure, json::Json, programs, recordings::is_recording, regions,
+    columns, failure::Failure, json::Json, numbers, programs, recordings::is_recording, regions,
     trace_block, trace_formats, trace_head, trace_info, trace_repair,
 };
 
@@ -65,10 +65,10 @@ enum What {
         #[arg(long, value_name = "LIST", value_parser = columns::parse, conflicts_with = "format")]
         columns: Option<Columns>,
         /// Which thread
-        #[arg(long, default_value_t = 0)]
+        #[arg(long, default_value_t = 0, value_parser = numbers::whole::<u32>(0..=u32::MAX.into()))]
         thread: u32,
         /// How many references or requests
-        #[arg(short, default_value_t = 20)]
+        #[arg(short, default_value_t = 20, value_parser = numbers::whole::<u64>(0..=u64::MAX))]
         n: u64,
     },
     /// Make a recording of a foreign trace, and say what it loses
@@ -234,6 +234,7 @@ fn convert(
     }
     let made = convert::convert(&[input], format, output).map_err(|e| match e {
         ConvertError::Open(_)
+        | ConvertError::Nothing { .. }
         | ConvertError::SameFile { .. }
         | ConvertError::Write(WriteError::Taken { .. }) => Failure::usage(e),
         _ => Failure::failed(e),
@@ -278,9 +279,9 @@ fn foreign(file: &Path, format: Option<Format>) -> Result<ForeignTrace, Failure>
 fn recording_info(file: &Path, recover: bool, json: &Json) -> Result<(), Failure> {
     let mut out = String::new();
     let recording = match recover {
-        false => Recording::open(file).map_err(Failure::failed)?,
+        false => Recording::open(file).map_err(Failure::usage)?,
         true => {
-            let (recording, found) = Recording::recover(file).map_err(Failure::failed)?;
+            let (recording, found) = Recording::recover(file).map_err(Failure::usage)?;
             out += &recovered(&found);
             recording
         }
@@ -371,7 +372,7 @@ pub(crate) fn with_schema(value: &impl Serialize) -> Result<Value, Failure> {
 
 fn head(file: &Path, format: Option<Format>, thread: u32, n: u64) -> Result<(), Failure> {
     let mut source: Box<dyn OpSource> = if format.is_none() && is_recording(file)? {
-        let recording = Recording::open(file).map_err(Failure::failed)?;
+        let recording = Recording::open(file).map_err(Failure::usage)?;
         let source = recording.source(thread, ReplayOptions::default());
         Box::new(source.map_err(Failure::usage)?)
     } else {

@@ -28,14 +28,14 @@ pub(crate) fn info(
     }
     let mut trace = BlockTrace::open(file, options).map_err(Failure::usage)?;
     let summary = block::summarize(&mut trace, PageShift::PAGE_4K, PAGES_BOUND);
-    let summary = summary.map_err(Failure::failed)?;
+    let summary = summary.map_err(Failure::usage)?;
     json.show(&describe(file, &summary), &with_schema(&summary)?)
 }
 
 pub(crate) fn head(file: &Path, options: Options, n: u64) -> Result<(), Failure> {
     let mut trace = BlockTrace::open(file, options).map_err(Failure::usage)?;
     let n = usize::try_from(n).unwrap_or(usize::MAX);
-    let lines = block::head(&mut trace, n).map_err(Failure::failed)?;
+    let lines = block::head(&mut trace, n).map_err(Failure::usage)?;
     let mut out = String::from("# request time_ns task op target\n");
     for line in lines {
         out += &line;

@@ -201,7 +201,7 @@ fn wrong_lines_are_left_out_if_that_is_asked_for() {
     fs::write(folder.path().join("b.csv"), format!("{TEXT}725,R,x,1,2\n")).expect("a trace");
     let words = ["trace", "info", "b.csv", "--columns", LIST];
     let (code, _, err) = piebald(folder.path(), &words, "");
-    assert_eq!(code, Some(1), "{err}");
+    assert_eq!(code, Some(2), "{err}");
     assert!(
         err.contains("b.csv: byte 99, line 4: the offset is \"x\"; allowed: a decimal"),
         "{err}"

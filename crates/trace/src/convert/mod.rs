@@ -53,6 +53,12 @@ pub enum ConvertError {
     /// The trace is damaged; the message names file, offset and what is allowed there.
     #[error("{0}")]
     Broken(String),
+    /// There is nothing to record.
+    #[error("{}: the trace holds no reference and no instruction; allowed: at least one", path.display())]
+    Nothing {
+        /// The trace's first file.
+        path: PathBuf,
+    },
     /// The output would replace the input.
     #[error("{}: the output is the input; allowed: another file", path.display())]
     SameFile {
@@ -225,6 +231,11 @@ impl<'a> Conversion<'a> {
     fn run(mut self) -> Result<Converted, ConvertError> {
         for thread in 0..self.trace.threads() {
             self.thread(thread)?;
+        }
+        if self.dictionaries.iter().all(|d| d.blocks().is_empty()) {
+            return Err(ConvertError::Nothing {
+                path: self.trace.files().first().cloned().unwrap_or_default(),
+            });
         }
         let mut record = Vec::new();
         for (process, dictionary) in self.dictionaries.iter().enumerate() {

@@ -255,6 +255,27 @@ fn damage_is_told_with_its_place_and_leaves_nothing() {
 }
 
 #[test]
+fn a_trace_of_nothing_is_no_recording() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (path, out) = (dir.path().join("in"), dir.path().join("out.pbr"));
+    // A marker is neither a reference nor an instruction.
+    for (text, format) in [
+        ("", Format::ChampSim),
+        ("3 1000\n", Format::Din),
+        ("==7== x\n", Format::Lackey),
+    ] {
+        std::fs::write(&path, text).expect("written");
+        let error = convert(&[&path], Some(format), &out).expect_err("nothing");
+        let said = error.to_string();
+        assert!(
+            said.contains("in: the trace holds no reference and no instruction"),
+            "{said}"
+        );
+        assert_eq!(std::fs::read_dir(dir.path()).expect("a folder").count(), 1);
+    }
+}
+
+#[test]
 fn the_input_is_not_replaced() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("x.lackey");

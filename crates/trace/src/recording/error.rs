@@ -165,7 +165,7 @@ pub enum ReadError {
         offset: u64,
     },
     /// No such thread.
-    #[error("{file}: no thread {thread}; it has {known}")]
+    #[error("{file}: no thread {thread}; its threads: {known}")]
     NoThread {
         /// The file.
         file: String,

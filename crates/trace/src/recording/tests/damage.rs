@@ -229,7 +229,7 @@ fn a_long_command_gets_a_longer_header() {
     assert!(recording.header().complete);
     assert_eq!(recording.threads().unwrap(), []);
     let error = recording.source(0, ReplayOptions::default()).err().unwrap();
-    assert_eq!(error.to_string(), "long: no thread 0; it has none");
+    assert_eq!(error.to_string(), "long: no thread 0; its threads: none");
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn a_forked_child_that_executes_is_one_thread() {
         ]
     );
     let error = recording.source(2, ReplayOptions::default()).err().unwrap();
-    assert_eq!(error.to_string(), "events: no thread 2; it has 0, 1");
+    assert_eq!(error.to_string(), "events: no thread 2; its threads: 0, 1");
 }
 
 #[test]
