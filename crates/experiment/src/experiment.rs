@@ -205,6 +205,13 @@ impl Default for Output {
     }
 }
 
+/// A name stands in tables, files and messages, where a line feed would make two lines of one.
+fn unprintable(at: &KeyPath, name: &str) -> Option<Problem> {
+    let value = format!("\"{}\"", name.escape_debug());
+    let wrong = name.chars().any(char::is_control);
+    wrong.then(|| Problem::refuse(at.key("name"), value, "a name without control characters"))
+}
+
 impl Experiment {
     /// References of each program and run that are measured.
     pub fn budget(&self) -> u64 {
@@ -273,6 +280,7 @@ impl Experiment {
                     says: "names must be unique and not empty".to_owned(),
                 });
             }
+            problems.extend(unprintable(&at, &name));
             if self.course.is_none() && (program.arrives_us.or(program.leaves_us)).is_some() {
                 let says = "arrives_us and leaves_us: allowed only with a table [course], which \
                             says how long runs last";
@@ -302,6 +310,7 @@ impl Experiment {
         for (i, policy) in self.policy.iter().enumerate() {
             let at = all.item(i);
             let name = &policy.name;
+            problems.extend(unprintable(&at, name));
             if name.trim().is_empty() || !names.insert(name) {
                 let allowed = "unique names that are not empty";
                 problems.push(Problem::refuse(

@@ -287,6 +287,22 @@ fn commands_that_cannot_start_are_told_apart() {
         matches!(error, RecordError::NotExecutable { .. }),
         "{error}"
     );
+    let write = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path.display().to_string()
+    };
+    let says = |path: &str, words: &str| {
+        let error = fails(&recorder, &[path]).to_string();
+        assert!(error.contains(path) && error.contains(words), "{error}");
+    };
+    says(
+        &write("orphan", "#!/no/shell\n"),
+        "that it names is not there",
+    );
+    says(&write("text", "echo\n"), "a script that begins with #!");
+    says("/tmp", "a folder");
     assert!(matches!(fails(&recorder, &[]), RecordError::NoCommand));
     recorder.qemu = Some("/no/qemu".into());
     let error = fails(&recorder, &["true"]).to_string();

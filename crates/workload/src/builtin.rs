@@ -104,12 +104,13 @@ impl Builtin {
     /// # Errors
     /// Names the program or parameter, the value, and what is allowed.
     pub fn parse(text: &str) -> Result<Self, BuiltinError> {
-        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+        let mut parts = text.splitn(2, ':');
+        let name = parts.next().unwrap_or_default();
         let mut entries = Vec::new();
-        for (i, entry) in rest.split(',').map(str::trim).enumerate() {
+        let rest = parts.flat_map(|rest| rest.split(','));
+        for (i, entry) in rest.map(str::trim).enumerate() {
             match entry.split_once('=') {
                 Some((key, value)) => entries.push((key.trim(), value.trim())),
-                None if entry.is_empty() && rest.is_empty() => {}
                 None if i == 0 => entries.push(("", entry)),
                 None => entries.push((entry, "")),
             }

@@ -96,6 +96,7 @@ fn malformed_texts_are_refused() {
     for text in [
         "",
         ":",
+        "scan:",
         "triad:,",
         "triad:1MiB,2",
         "triad:threads=0",

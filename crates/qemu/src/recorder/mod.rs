@@ -106,6 +106,24 @@ pub enum RecordError {
         /// The program.
         program: String,
     },
+    /// What the program's first bytes name is not there.
+    #[error("{program}: the interpreter or loader that it names is not there")]
+    NoInterpreter {
+        /// The program.
+        program: String,
+    },
+    /// The kernel would not start it: shells do.
+    #[error("{program}: no program; allowed: an x86-64 program, or a script that begins with #!")]
+    NoProgram {
+        /// The file.
+        program: String,
+    },
+    /// A folder.
+    #[error("{program}: a folder; allowed: a program")]
+    Folder {
+        /// The folder.
+        program: String,
+    },
     /// The program cannot be executed.
     #[error("{program}: {source}")]
     NotExecutable {
@@ -363,7 +381,12 @@ fn find_image(program: &OsString, argv: &[OsString]) -> Result<Image, RecordErro
     match image::resolve(&path, argv.to_vec(), preload.as_deref()) {
         Verdict::Follow(image) => Ok(image),
         Verdict::Escapes(why) => Err(RecordError::NotRecordable { why }),
+        Verdict::Refused(libc::ENOENT) if path.exists() => {
+            Err(RecordError::NoInterpreter { program: name() })
+        }
         Verdict::Refused(libc::ENOENT) => Err(RecordError::NotFound { program: name() }),
+        Verdict::Refused(libc::ENOEXEC) => Err(RecordError::NoProgram { program: name() }),
+        Verdict::Refused(_) if path.is_dir() => Err(RecordError::Folder { program: name() }),
         Verdict::Refused(errno) => Err(RecordError::NotExecutable {
             program: name(),
             source: io::Error::from_raw_os_error(errno),
