@@ -121,7 +121,7 @@ fn block_traces_are_found_out_and_told() {
     );
     let damaged = folder.write("damaged", format!("{rows}3000,h,0,Read,x,1,5\n"));
     let Ran(code, _, err) = piebald(&["trace", "info", "--format", "msr", &damaged]);
-    assert_eq!(code, 1);
+    assert_eq!(code, 2);
     assert!(
         err.contains("line 3: the offset is \"x\"; allowed:"),
         "{err}"
