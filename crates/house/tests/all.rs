@@ -4,3 +4,4 @@ mod dependency_edges;
 mod hygiene;
 mod imports;
 mod lines;
+mod tables;
