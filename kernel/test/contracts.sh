@@ -82,7 +82,7 @@ write srm 0
 # --- large pages and compaction of those without colours ------------------------------
 
 set_up holder 2-3 hard
-check "with an owner: memory has other colors without it" frames anon 4 fff3
+check "with an owner: memory has other colors without it" frames plain 4 fff3
 echo madvise >$huge
 forget_cache
 check "huge pages for those without colors" frames large 16 0

@@ -6,6 +6,8 @@
  *
  * KIND, and what AMOUNT is:
  *   anon MIB     anonymous memory            huge MIB    the same, with huge pages asked for
+ *   plain MIB    anonymous memory of those without colours, which need not have all that are expected:
+ *                it comes in the kernel's order
  *   shared MIB   shared anonymous memory     thread MIB  anonymous memory of a second thread
  *   fork MIB     anonymous memory of a child
  *   cow MIB      memory of a parent that the child writes to: copies
@@ -546,6 +548,10 @@ int main(int argc, char **argv)
 	if (!strcmp(kind, "within")) {
 		any_share = 1;
 		return file(argv[2], expected, 1);
+	}
+	if (!strcmp(kind, "plain")) {
+		any_share = 1;
+		return anon(len, expected, MAP_PRIVATE, 0);
 	}
 	if (!strcmp(kind, "random"))
 		return in_no_order(argv[2]);

@@ -63,7 +63,7 @@ refuse "without the controller there are no pages" "no memory controller" sh -c 
     mkdir /cgroup/plain/below && echo /plain/below >$C/t/attach"
 rmdir /cgroup/plain/below /cgroup/plain
 rmdir $C/t
-check "a group without colors has those that nobody has" inside s frames anon 8 ffff
+check "a group without colors has those that nobody has" inside s frames plain 8 ffff
 check "colors come later" say s/colors 2-3
 check "in the group" inside s frames anon 4 000c
 check "in a group below, which inherits" sh -c "

@@ -165,7 +165,7 @@ echo never >$huge
 settled() {
     for _ in $(seq 120); do
         given=$(count anon_pages)
-        frames anon 16 ffff >/dev/null || return 1
+        frames plain 16 ffff >/dev/null || return 1
         [ "$(count anon_pages)" != "$given" ] || return 0
         sleep 1
     done
@@ -173,13 +173,13 @@ settled() {
 }
 check "without colors the kernel soon does it all" settled
 given=$(count anon_pages)
-check "it does it all" frames anon 16 ffff
+check "it does it all" frames plain 16 ffff
 check "and the pool has nothing to do" test "$(count anon_pages)" = "$given"
 
 # --- frames -------------------------------------------------------------------
 
 check "uncolored: all other colors, anonymous" with "5" sh -c "
-    echo \$\$ >/cgroup/cgroup.procs && exec frames anon 16 ffdf"
+    echo \$\$ >/cgroup/cgroup.procs && exec frames plain 16 ffdf"
 echo "$huge_at_first" >$huge
 for kind in anon huge shared thread fork cow swapped; do
     check "colors 2-3: $kind" with "2-3 hard" frames $kind 4 000c
@@ -219,7 +219,7 @@ check "frames can be traced" grep -q 'piebald_frame: .* color=5 fallback=0' /tmp
 echo never >$huge
 check "a set reserves 0-7" set_up holder 0-7 hard
 check "others have the rest" others_are 8-15
-check "others stay out: anon" frames anon 16 ff00
+check "others stay out: anon" frames plain 16 ff00
 check "others stay out: fork" frames fork 4 ff00
 # Blocks of several pages, which ext4 reads in some kernels, are left to others as huge pages are.
 readahead=$(cat /sys/block/vda/queue/read_ahead_kb)
