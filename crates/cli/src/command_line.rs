@@ -310,7 +310,10 @@ mod tests {
                 .get_arguments()
                 .filter(|a| a.get_action().takes_values())
             {
-                for value in ["1x", "99999999999999999999", "-1"] {
+                // `-1` in the place of a file or a program is an option that is not there.
+                let numbers_here = ["1x", "99999999999999999999", "-1"];
+                let tried = 3 - usize::from(arg.is_positional());
+                for value in &numbers_here[..tried] {
                     let Some(said) = refused(&words, arg, value) else {
                         continue;
                     };

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     fn says(bytes: impl Read) -> String {
-        read_text_from(bytes).map_or_else(|e| e.to_string(), |text| text)
+        read_text_from(bytes).unwrap_or_else(|e| e.to_string())
     }
 
     #[test]

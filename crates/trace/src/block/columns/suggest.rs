@@ -8,7 +8,6 @@ use std::cmp::Reverse;
 
 use super::fields::usual;
 use super::split::Separator;
-use crate::foreign::text::hex_prefixed;
 
 /// Lines looked at.
 const LINES: usize = 64;
@@ -102,12 +101,13 @@ fn joined(cells: &[&[u8]]) -> Vec<String> {
 }
 
 fn whole(digits: &[u8]) -> Option<u64> {
-    if let Ok(number) = hex_prefixed("", digits) {
-        return Some(number);
-    }
-    let fine = digits.iter().all(u8::is_ascii_digit);
+    let (digits, radix) = match digits {
+        [b'0', b'x' | b'X', digits @ ..] => (digits, 16),
+        digits => (digits, 10),
+    };
+    let fine = digits.iter().all(|&d| char::from(d).is_digit(radix));
     let text = std::str::from_utf8(digits).ok().filter(|_| fine);
-    text.and_then(|text| text.parse().ok())
+    text.and_then(|text| u64::from_str_radix(text, radix).ok())
 }
 
 /// The whole part of a number.
