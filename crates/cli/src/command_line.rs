@@ -312,7 +312,8 @@ mod tests {
             {
                 // `-1` in the place of a file or a program is an option that is not there.
                 let numbers_here = ["1x", "99999999999999999999", "-1"];
-                let tried = 3 - usize::from(arg.is_positional());
+                let is_operand = arg.get_long().is_none() && arg.get_short().is_none();
+                let tried = 3 - usize::from(is_operand);
                 for value in &numbers_here[..tried] {
                     let Some(said) = refused(&words, arg, value) else {
                         continue;
