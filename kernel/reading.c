@@ -135,7 +135,7 @@ static noinline void replace_large_readahead_2(struct readahead_control *control
 	pb_leave();
 }
 
-/* The swap cache is no file, and who only looks needs no frame. */
+/* Does this call make a page of a file? A page of the swap cache belongs to no file. */
 static bool makes_page(const struct address_space *mapping, fgf_t flags)
 {
 	return flags & FGP_CREAT && mapping->host;

@@ -44,10 +44,12 @@ pub(crate) fn read<C: Parser + CommandFactory>(words: &[OsString]) -> Result<C, 
                 // Help and the version are output like others.
                 _ => {
                     let text = error.render();
-                    print(&match takes_escapes(&std::io::stdout()) {
-                        true => text.ansi().to_string(),
-                        false => text.to_string(),
-                    })?;
+                    let printed = if takes_escapes(&std::io::stdout()) {
+                        text.ansi().to_string()
+                    } else {
+                        text.to_string()
+                    };
+                    print(&printed)?;
                     std::process::exit(0)
                 }
             }
@@ -73,10 +75,12 @@ fn parse<C: Parser + CommandFactory>(words: &[OsString]) -> Result<C, clap::Erro
 /// A negative number is the value of the option before it, which says what is allowed, and no
 /// unknown option.
 fn with_negative_values(command: Command) -> Command {
-    let values = |arg: Arg| match arg.get_action().takes_values() && !arg.is_trailing_var_arg_set()
-    {
-        true => arg.allow_negative_numbers(true),
-        false => arg,
+    let values = |arg: Arg| {
+        if arg.get_action().takes_values() && !arg.is_trailing_var_arg_set() {
+            arg.allow_negative_numbers(true)
+        } else {
+            arg
+        }
     };
     command
         .mut_args(values)
@@ -325,7 +329,7 @@ mod tests {
                         "not in ",
                         "unexpected argument",
                     ] {
-                        assert!(!said.contains(text), "{words:?} {arg}: {said}");
+                        assert!(!said.contains(text), "{words:?} {}: {said}", arg.get_id());
                     }
                     numbers += usize::from(said.contains("allowed: a whole number from"));
                 }

@@ -9,7 +9,7 @@ use piebald_hw::nearest::did_you_mean;
 use piebald_reproduce::{Hooks, Options, System, Written, experiments};
 use piebald_units::Count;
 
-use crate::{failure::Failure, outputs, record, reproduce::default_inputs};
+use crate::{failure::Failure, numbers, outputs, record, reproduce::default_inputs};
 
 /// Arguments of `piebald reproduce export`.
 #[derive(clap::Args)]
@@ -27,13 +27,13 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Repetitions, instead of the form's number
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = numbers::whole::<u32>(1..=1000))]
     repetitions: Option<u32>,
     /// Measured references of each program and run, such as 20M
     #[arg(long, value_name = "REFS")]
     budget: Option<Count>,
     /// Seed of all draws
-    #[arg(long, default_value_t = 42)]
+    #[arg(long, default_value_t = 42, value_parser = numbers::whole::<u64>(numbers::SEEDS))]
     seed: u64,
 }
 

@@ -194,9 +194,12 @@ fn options(args: &Args, system: System) -> Options {
         repetitions: args.repetitions,
         budget_refs: args.budget.map(|n| n.0),
         only: args.only.clone(),
-        inputs: args.inputs.clone().unwrap_or_else(|| match args.guest {
-            true => guest_inputs(),
-            false => default_inputs(system),
+        inputs: args.inputs.clone().unwrap_or_else(|| {
+            if args.guest {
+                guest_inputs()
+            } else {
+                default_inputs(system)
+            }
         }),
         mixes: args.mixes,
     }

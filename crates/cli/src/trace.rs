@@ -278,13 +278,12 @@ fn foreign(file: &Path, format: Option<Format>) -> Result<ForeignTrace, Failure>
 
 fn recording_info(file: &Path, recover: bool, json: &Json) -> Result<(), Failure> {
     let mut out = String::new();
-    let recording = match recover {
-        false => Recording::open(file).map_err(Failure::usage)?,
-        true => {
-            let (recording, found) = Recording::recover(file).map_err(Failure::usage)?;
-            out += &recovered(&found);
-            recording
-        }
+    let recording = if recover {
+        let (recording, found) = Recording::recover(file).map_err(Failure::usage)?;
+        out += &recovered(&found);
+        recording
+    } else {
+        Recording::open(file).map_err(Failure::usage)?
     };
     let header = recording.header();
     let counts = recording.index().counts();

@@ -108,8 +108,13 @@ fn row(target: Target, looked: &[Look], costs: &Costs) -> RowStatus {
             (false, None) => never += 1,
         }
     }
+    // A run that no store can keep is asked for, and not looked for.
+    let wants_a_run = target
+        .why
+        .as_ref()
+        .is_some_and(|why| why.contains(NOT_KEPT));
     let state = match target.verdict {
-        _ if other_code.count + never > 0 => State::Missing,
+        _ if other_code.count + never > 0 || wants_a_run => State::Missing,
         Verdict::NotRun => State::CannotRun,
         _ => State::Ready,
     };
@@ -120,8 +125,10 @@ fn row(target: Target, looked: &[Look], costs: &Costs) -> RowStatus {
         kept,
         other_code,
         never,
-        // That runs are missing is said by their number.
-        why: target.why.filter(|why| !why.contains(NOT_KEPT)),
+        // That runs are missing is said by their number, where they are counted.
+        why: target
+            .why
+            .filter(|_| !wants_a_run || other_code.count + never == 0),
     }
 }
 
@@ -167,6 +174,21 @@ mod tests {
         assert!(!folder.path().join("v1").exists(), "nothing was made");
     }
 
+    fn asks_for_a_run() -> Target {
+        Target {
+            id: "X-1".to_owned(),
+            title: String::new(),
+            kind: piebald_report::TargetKind::H,
+            verdict: Verdict::NotRun,
+            why: Some(format!("p: {NOT_KEPT}")),
+            stand_in: false,
+            calibrated: false,
+            values: Vec::new(),
+            predicates: Vec::new(),
+            tables: Vec::new(),
+        }
+    }
+
     #[test]
     fn a_run_of_other_code_is_missing_and_its_seconds_are_known() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -180,24 +202,21 @@ mod tests {
             let _ = store.get::<u64>(text);
         }
         let costs = Costs::read(folder.path()).expect("costs");
-        let target = Target {
-            id: "X-1".to_owned(),
-            title: String::new(),
-            kind: piebald_report::TargetKind::H,
-            verdict: Verdict::NotRun,
-            why: Some(format!("p: {NOT_KEPT}")),
-            stand_in: false,
-            calibrated: false,
-            values: Vec::new(),
-            predicates: Vec::new(),
-            tables: Vec::new(),
-        };
-        let row = row(target, &store.looked(), &costs);
+        let row = row(asks_for_a_run(), &store.looked(), &costs);
         let two = Runs {
             count: 1,
             seconds: 2.0,
         };
         assert_eq!((row.kept, row.other_code, row.never), (two, two, 1));
         assert_eq!((row.state, row.why), (State::Missing, None));
+    }
+
+    #[test]
+    fn a_row_with_a_run_that_no_store_keeps_is_missing_and_says_so() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let costs = Costs::read(folder.path()).expect("costs");
+        let row = row(asks_for_a_run(), &[], &costs);
+        assert_eq!(row.state, State::Missing);
+        assert_eq!(row.why, Some(format!("p: {NOT_KEPT}")));
     }
 }

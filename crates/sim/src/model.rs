@@ -127,10 +127,10 @@ impl Model {
     pub fn run(&self, case: &Case, watch: Watch<'_>) -> Result<Outcome, CaseError> {
         let known = self.store.as_deref().zip(case.identity());
         let Some((store, text)) = known else {
-            return match self.only_looks() {
-                true => Err(CaseError::NotKept),
-                false => self.simulate(case, watch),
-            };
+            if self.only_looks() {
+                return Err(CaseError::NotKept);
+            }
+            return self.simulate(case, watch);
         };
         if store.only_looks() {
             return store.get(&text).ok_or(CaseError::NotKept);

@@ -232,12 +232,12 @@ impl Input {
     pub fn refuse_utf16(&mut self) -> Result<(), ForeignError> {
         self.look(UTF_16[0].len());
         let head = &self.buffer[self.start..self.end];
-        match UTF_16.iter().any(|mark| head.starts_with(mark)) {
-            true => Err(ForeignError::Utf16 {
+        if UTF_16.iter().any(|mark| head.starts_with(mark)) {
+            return Err(ForeignError::Utf16 {
                 name: self.name.clone(),
-            }),
-            false => Ok(()),
+            });
         }
+        Ok(())
     }
 
     /// Drops a byte order mark at the beginning of a text.

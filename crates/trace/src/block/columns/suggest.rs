@@ -54,11 +54,11 @@ pub(crate) fn suggest(text: &[u8]) -> Option<(String, &[u8])> {
     let mut table: Vec<Vec<&[u8]>> = lines.iter().map(|line| row(separator, line)).collect();
     let has_numbers = |row: &Vec<&[u8]>| row.iter().any(|cell| number(cell).is_some());
     let header = !table.first().is_some_and(has_numbers) && table.get(1).is_some_and(has_numbers);
-    let names = match header {
-        true => joined(&table.remove(0)),
-        false => comments
-            .last()
-            .map_or(Vec::new(), |line| joined(&row(separator, &line[1..]))),
+    let names = if header {
+        joined(&table.remove(0))
+    } else {
+        let last = comments.last();
+        last.map_or(Vec::new(), |line| joined(&row(separator, &line[1..])))
     };
     let width = table.first()?.len();
     let names = if names.len() == width {
