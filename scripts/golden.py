@@ -11,6 +11,7 @@ Options:
     --jobs N         cases at a time [all processors]
     --results DIR    for the group `reproduce`: results that are there, DIR/PAPER/quick/results.json,
                      instead of new ones
+    --rows PAPER=ROW,ROW  of this paper only these rows of the group `reproduce`; to check, not to make
 
 The cases are in testdata/golden/cases.toml, the outputs beside it: one file GROUP.json.xz for
 each group, canonical JSON without what differs between two runs (seconds of the host, version,
@@ -178,7 +179,7 @@ def reproduce(paper, case, dir, options):
                    "--threads", options.threads]
         found = run_json(command + (["--only", ",".join(case["only"])] if "only" in case else []), out)
     rows = {row["id"]: row for row in found["targets"]}
-    wanted = case.get("only", sorted(rows))
+    wanted = options.rows.get(paper) or case.get("only", sorted(rows))
     missing = [row for row in wanted if row not in rows]
     if missing:
         raise Failed(f"reproduce {paper}: no rows {', '.join(missing)} in {out}")
@@ -245,7 +246,9 @@ def moved(group, name, old, new):
         print(f"{group}: {name}: new")
         return 1
     old, new = dict(leaves(old)), dict(leaves(new))
-    paths = [p for p in {**old, **new} if p not in old or p not in new or old[p] != new[p]]
+    # As text: to Python, 1, 1.0 and True are equal.
+    old_text, new_text = ({p: json.dumps(v) for p, v in of.items()} for of in (old, new))
+    paths = [p for p in {**old, **new} if old_text.get(p) != new_text.get(p)]
     if not paths:
         return 0
     print(f"{group}: {name}: {len(paths)} of {len(new)} values moved")
@@ -277,6 +280,11 @@ def run_case(case):
     return name, output, why, time.monotonic() - began
 
 
+def wanted_of(kept, rows):
+    """Of an output that is kept, these rows: all, if none are named."""
+    return {row: kept.get(row) for row in rows} if kept and rows else kept
+
+
 def run_group(group, table, options):
     """Outputs of a group by case, and whether all of them are those that are kept."""
     cases = list(GROUPS[group](table, options))
@@ -291,7 +299,7 @@ def run_group(group, table, options):
             outputs[name] = output
             # As it will be read back.
             output = json.loads(json.dumps(output))
-            good &= moved(group, name, before.get(name), output) == 0
+            good &= moved(group, name, wanted_of(before.get(name), options.rows.get(name)), output) == 0
     for name in before.keys() - {name for name, _ in cases}:
         print(f"{group}: {name}: is kept, and no longer a case")
         good = False
@@ -299,6 +307,18 @@ def run_group(group, table, options):
     print(f"{group}: {len(outputs)} cases, {values} values, {'equal' if good else 'NOT equal'}; "
           f"the slowest, {slowest[1]}, took {slowest[0]:.0f} s", flush=True)
     return outputs, good, len(outputs) == len(cases)
+
+
+def rows_of(words, parser):
+    """The rows of each paper, from PAPER=ROW,ROW."""
+    papers = tomllib.loads((GOLDEN / "cases.toml").read_text(encoding="utf-8"))["reproduce"]
+    rows = {}
+    for word in words:
+        paper, _, names = word.partition("=")
+        if paper not in papers or not names:
+            parser.error(f"--rows {word}: allowed: PAPER=ROW,ROW with one of {', '.join(papers)}")
+        rows[paper] = names.split(",")
+    return rows
 
 
 def arguments():
@@ -310,7 +330,11 @@ def arguments():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--results")
+    parser.add_argument("--rows", action="append", default=[])
     options = parser.parse_args()
+    options.rows = rows_of(options.rows, parser)
+    if options.rows and (options.verb, options.groups) != ("check", ["reproduce"]):
+        parser.error("--rows: allowed: check reproduce")
     for group in options.groups:
         if group not in GROUPS:
             parser.error(f"group {group!r}: allowed: {', '.join(GROUPS)}")

@@ -251,11 +251,11 @@ impl fmt::Display for NoEmulator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for each in &self.tried {
             let version = each.version.as_deref().unwrap_or("of an unknown version");
-            writeln!(f, "{} ({version}) {}", each.qemu.display(), each.why)?;
+            write!(f, "{} ({version}) {}; ", each.qemu.display(), each.why)?;
         }
         if self.tried.is_empty() {
             let name = self.named.as_deref().unwrap_or(Path::new(self.sort.name()));
-            writeln!(f, "{} is not found", name.display())?;
+            write!(f, "{} is not found; ", name.display())?;
         }
         f.write_str("needed is QEMU 7.2 to 11.1 with plugins: ")?;
         f.write_str(match self.sort {
@@ -322,6 +322,6 @@ mod tests {
             named: Some("/no/qemu".into()),
             tried: Vec::new(),
         };
-        assert!(none.to_string().starts_with("/no/qemu is not found\n"));
+        assert!(none.to_string().starts_with("/no/qemu is not found; "));
     }
 }

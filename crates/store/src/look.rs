@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fs,
+    io::ErrorKind,
     path::Path,
     sync::{Mutex, PoisonError},
 };
@@ -10,7 +11,7 @@ use std::{
 use crate::{
     entry::{Key, read_cost},
     folder::{FORM, StoreError},
-    gc::found,
+    gc::{found, problem},
 };
 
 /// An outcome that was looked for.
@@ -56,17 +57,20 @@ impl Costs {
     /// Reads all entries of a folder. One that is not there has none.
     ///
     /// # Errors
-    /// A folder cannot be read.
+    /// A folder or an entry cannot be read: what is there would be called missing.
     pub fn read(folder: &Path) -> Result<Self, StoreError> {
         let folder = folder.join(FORM);
-        if !folder.exists() {
+        if !folder.try_exists().map_err(problem(&folder))? {
             return Ok(Self::default());
         }
         let mut costs = HashMap::new();
         for entry in found(&folder)? {
             // One that was removed in the meantime, or is torn, is not there.
-            let bytes = fs::read(&entry.path).ok();
-            if let Some((text, seconds)) = bytes.and_then(|bytes| read_cost(&bytes)) {
+            let bytes = match fs::read(&entry.path) {
+                Err(e) if e.kind() == ErrorKind::NotFound => continue,
+                read => read.map_err(problem(&entry.path))?,
+            };
+            if let Some((text, seconds)) = read_cost(&bytes) {
                 let last = costs.entry(text).or_insert(None);
                 *last = seconds.or(*last);
             }

@@ -159,6 +159,28 @@ fn an_outcome_that_cannot_be_kept_is_no_reason_to_end() {
     fs::create_dir(folder.path()).expect("a folder again");
 }
 
+/// What cannot be read is not called missing.
+#[test]
+fn a_store_that_cannot_be_read_is_an_error() {
+    let folder = folder();
+    let refused = |at: &Path| Costs::read(at).expect_err("no store").to_string();
+    let file = folder.path().join("file");
+    fs::write(&file, "no folder").expect("written");
+    let said = refused(&file);
+    assert!(said.contains("file/v1: "), "{said}");
+    let (part, around) = (
+        folder.path().join("v1/ab"),
+        folder.path().join("v1/ab/cd.zst"),
+    );
+    fs::create_dir_all(&part).expect("made");
+    // One that is torn is not there.
+    fs::write(part.join("ef.zst"), "torn").expect("written");
+    Costs::read(folder.path()).expect("a store");
+    std::os::unix::fs::symlink(&around, &around).expect("made");
+    let said = refused(folder.path());
+    assert!(said.contains("v1/ab/cd.zst: "), "{said}");
+}
+
 #[test]
 fn looking_makes_nothing_and_notes_what_was_looked_for() {
     let folder = folder();

@@ -363,7 +363,8 @@ pub fn agree_at<P: Base + Clone, O: Oracle>(
     steps: u64,
     make: impl Fn(u32, u64) -> (P, O),
 ) {
-    let lists = setting("PIEBALD_FUZZ_CASES", 0).clamp(lists, 2000);
+    // A list is some hundred steps at each capacity, as long as twenty of other rooms' cases.
+    let lists = (setting("PIEBALD_FUZZ_CASES", 0) / 20).clamp(lists, 5000);
     for capacity in capacities {
         for seed in 0..lists {
             let (policy, oracle) = make(*capacity, seed);

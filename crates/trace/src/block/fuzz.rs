@@ -2,8 +2,9 @@
 //!
 //! The promises, for every format, strict and lenient: reading ends; requests keep the limits of
 //! their documentation; lenient reading gives at least what strict reading gave before its error,
-//! and fails only where the input cannot be unpacked; errors name the input and a place; one batch
-//! and single requests give the same.
+//! and fails only where the input as a whole cannot be read: it cannot be unpacked, is in another
+//! encoding, or lacks the header or columns that were named; errors name the input and a place; one
+//! batch and single requests give the same.
 //!
 //! # Panics
 //! Each function panics if a promise is broken, which is what a fuzzer looks for. They are not
@@ -48,8 +49,12 @@ pub fn read(options: &Options, bytes: &[u8]) {
         (_, Some(error)) => assert!(
             matches!(
                 error,
-                BlockError::Input(ForeignError::Read { .. } | ForeignError::Container { .. })
-                    | BlockError::Empty { .. }
+                BlockError::Input(
+                    ForeignError::Read { .. }
+                        | ForeignError::Container { .. }
+                        | ForeignError::Utf16 { .. }
+                ) | BlockError::Empty { .. }
+                    | BlockError::HeaderBeyond { .. }
                     | BlockError::NoColumn { .. }
                     | BlockError::NoRecord { .. }
             ),
