@@ -22,6 +22,58 @@ fn table_with(file: &Path, rows: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
+/// Rows of the first table of a text whose first cell is this word, each with its cells.
+fn table_of<'t>(text: &'t str, first: &str) -> Vec<Vec<&'t str>> {
+    let cells = |line: &'t str| -> Vec<&'t str> {
+        let inner = line.trim().trim_matches('|');
+        inner.split('|').map(str::trim).collect()
+    };
+    let mut lines = text.lines().map(str::trim);
+    let head = lines.find(|l| l.starts_with(&format!("| {first} |")));
+    let head = cells(head.expect("a table"));
+    let rows = lines.skip(1).take_while(|l| l.starts_with('|'));
+    std::iter::once(head).chain(rows.map(cells)).collect()
+}
+
+/// The README's replay has the policies of the demo, and names the one with the least time.
+#[test]
+fn the_readme_names_the_policy_that_wins_and_says_why_dulo_does_not() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).expect("it is there");
+    let (readme, demo) = (read("README.md"), read("demo.sh"));
+    let listed = demo
+        .lines()
+        .find(|l| l.contains("--readahead 2.6.11 --policy"));
+    let listed = listed.and_then(|l| l.split('"').nth(1)).expect("a list");
+    let text = readme.split("five policies of the page cache").nth(1);
+    let text = text.expect("a part about the replay");
+    let table = table_of(text, "policy");
+    let names: Vec<String> = table[1..]
+        .iter()
+        .map(|row| row[0].to_lowercase().replace("dulo on clock", "dulo"))
+        .collect();
+    let wanted: Vec<&str> = listed.split(',').collect();
+    assert_eq!(names, wanted, "the README and demo.sh");
+    let times = (0..table[0].len()).filter(|at| table[0][*at] == "time on the disk");
+    let times: Vec<usize> = times.collect();
+    assert!(!times.is_empty());
+    for at in times {
+        let seconds = |row: &Vec<&str>| -> f64 {
+            let number = row[at].strip_suffix(" s").expect("seconds");
+            number.parse().expect("a number")
+        };
+        let best = table[1..]
+            .iter()
+            .min_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+        let best = best.expect("rows")[0];
+        let claim = format!("{best} has the least time");
+        assert!(text.contains(&claim), "{claim}");
+    }
+    assert!(
+        text.contains("DULO refines the order of CLOCK"),
+        "why it loses"
+    );
+}
+
 #[test]
 fn a_row_takes_the_place_of_the_one_that_is_named_alike_and_all_others_stay() {
     let folder = std::env::temp_dir().join(format!("piebald-tables-{}", std::process::id()));

@@ -1,9 +1,12 @@
 //! The HTML report as a document: well-formed, self-contained, escaped.
 
-use piebald_report::{Study, to_html};
+use piebald_report::{Study, replay_to_html, to_html};
 use roxmltree::{Document, Node, ParsingOptions};
 
-use crate::common::sample_study;
+use crate::{
+    common::sample_study,
+    sample::{sample_replay, without_device},
+};
 
 fn parse(html: &str) -> Document<'_> {
     let options = ParsingOptions {
@@ -125,6 +128,47 @@ fn the_report_is_well_formed_and_has_every_picture() {
         .find(|n| n.attribute("class") == Some("headline"))
         .unwrap();
     assert!(text(headline).contains("bzip2 runs"), "{}", text(headline));
+}
+
+/// On a narrow screen what is wide is scrolled, and no table is shown twice.
+#[test]
+fn pictures_and_tables_scroll_and_no_two_tables_are_equal() {
+    let pages = [
+        to_html(&sample_study()).unwrap(),
+        replay_to_html(&sample_replay()).unwrap(),
+        replay_to_html(&without_device()).unwrap(),
+    ];
+    for html in &pages {
+        let document = parse(html);
+        let inside = |node: Node<'_, '_>, tag: &str, class: Option<&str>| {
+            node.ancestors()
+                .any(|n| n.has_tag_name(tag) && (class.is_none() || n.attribute("class") == class))
+        };
+        assert!(all(&document, "svg").all(|svg| inside(svg, "figure", None)));
+        let tables: Vec<_> = all(&document, "table").collect();
+        assert!(!tables.is_empty());
+        assert!(tables.iter().all(|t| inside(*t, "div", Some("scroll"))));
+        let mut contents: Vec<String> = tables.iter().map(|t| text(*t)).collect();
+        contents.sort_unstable();
+        for pair in contents.windows(2) {
+            assert_ne!(pair[0], pair[1], "a table is there twice");
+        }
+        let style: String = all(&document, "style").map(text).collect();
+        let narrow = style
+            .split("@media screen and (max-width: 600px) {")
+            .nth(1)
+            .expect("rules for narrow screens");
+        for rule in [
+            "figure { overflow-x: auto; }",
+            ".chart { min-width: 520px; }",
+        ] {
+            assert!(narrow.contains(rule), "{rule}");
+        }
+        assert!(style.contains(".scroll { overflow-x: auto; }"));
+        let viewport = all(&document, "meta").find(|m| m.attribute("name") == Some("viewport"));
+        let viewport = viewport.and_then(|m| m.attribute("content"));
+        assert_eq!(viewport, Some("width=device-width, initial-scale=1"));
+    }
 }
 
 #[test]

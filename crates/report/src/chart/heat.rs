@@ -320,7 +320,7 @@ pub(crate) fn hatch_kind(owner: usize) -> Option<usize> {
 }
 
 /// Place of the first program among the owners of a map, behind empty lines and the kernel.
-const FIRST_PROGRAM: usize = 2;
+pub(super) const FIRST_PROGRAM: usize = 2;
 
 /// A filled path with a text under the pointer.
 fn area(path: &str, color: Option<&RGBColor>, opacity: f64, text: &str) -> Overlay {

@@ -153,7 +153,39 @@ pub(crate) fn tick(value: f64, span: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{heat::FIRST_PROGRAM, *};
+
+    /// Degrees on the wheel of hues, in hue, saturation and value.
+    fn hue(RGBColor(r, g, b): RGBColor) -> f64 {
+        let [r, g, b] = [r, g, b].map(f64::from);
+        let (high, low) = (r.max(g).max(b), r.min(g).min(b));
+        let sixth = if high == r {
+            (g - b) / (high - low)
+        } else if high == g {
+            2.0 + (b - r) / (high - low)
+        } else {
+            4.0 + (r - g) / (high - low)
+        };
+        (60.0 * sixth).rem_euclid(360.0)
+    }
+
+    #[test]
+    fn owners_differ_by_hue_and_where_they_do_not_by_their_lines() {
+        let apart = |a: usize, b: usize| {
+            let turn = (hue(color(a)) - hue(color(b))).abs();
+            turn.min(360.0 - turn)
+        };
+        for owner in 1..PALETTE.len() {
+            for other in 0..owner {
+                let (hue, limit) = (apart(owner, other), if owner < 4 { 35.0 } else { 14.0 });
+                let lines = [owner, other].map(|n| hatch_kind(FIRST_PROGRAM + n));
+                let last_blue = owner == PALETTE.len() - 1 && other == 0;
+                assert!(hue >= limit || last_blue, "{owner} and {other}: {hue}");
+                // Neighbours in the list have other lines as well.
+                assert!(owner - other > 2 || lines[0] != lines[1], "{owner} {other}");
+            }
+        }
+    }
 
     #[test]
     fn ticks_have_the_decimals_that_their_span_needs() {
