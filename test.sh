@@ -46,7 +46,7 @@ STAGES=(
     "guest:900:the Linux module and its verbs in the distribution's kernel, under QEMU"
     "licences:900:licences, sources and bans of dependencies, by cargo-deny"
     "advisories:300:published advisories about dependencies, by cargo-deny"
-    "golden:600:outputs that may not change unless it is meant"
+    "golden:600:outputs that may not change unless it is meant, and their JSON Schemas"
     "demo:900:demo.sh"
     "reproduce:1800:rows of the papers' experiments in their quick form"
     "readme:1200:the commands of README.md and of the tutorials in a fresh clone, and what they show"
@@ -75,7 +75,7 @@ SKIP=77
 [ "${CI:-}" != true ] || export CARGO_INCREMENTAL=0
 
 REQUIRED="ca-certificates git build-essential pkg-config python3 qemu-user zstd bzip2 grep coreutils"
-WANTED="python3-venv python3-dev valgrind chromium shellcheck"
+WANTED="python3-venv python3-dev python3-jsonschema valgrind chromium shellcheck"
 
 # A lock file that does not match the manifests is an error where it counts.
 locked=()
@@ -302,8 +302,12 @@ stage_advisories() {
 stage_golden() {
     need_rust
     "$CARGO" build ${locked[@]+"${locked[@]}"} --release -p piebald || exit 1
-    PYTHONDONTWRITEBYTECODE=1 scripts/test_golden.py || exit 1
-    PYTHONDONTWRITEBYTECODE=1 scripts/golden.py check --piebald "$CARGO_TARGET_DIR/release/piebald"
+    need_programs python3-jsonschema
+    local piebald=$CARGO_TARGET_DIR/release/piebald outputs=$STAGE_NOTE.outputs
+    export PYTHONDONTWRITEBYTECODE=1
+    scripts/test_golden.py || exit 1
+    scripts/golden.py check --piebald "$piebald" --outputs "$outputs" || exit 1
+    scripts/check-schemas.py "$piebald" "$outputs"
 }
 
 stage_demo() { ./demo.sh; }

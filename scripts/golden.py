@@ -11,6 +11,7 @@ Options:
     --jobs N         cases at a time [all processors]
     --results DIR    for the group `reproduce`: results that are there, DIR/PAPER/quick/results.json,
                      instead of new ones
+    --outputs DIR    keeps the documents of studies and replays as well: DIR/study/N.json, DIR/replay/N.json
     --rows PAPER=ROW,ROW  of this paper only these rows of the group `reproduce`; to check, not to make
 
 The cases are in testdata/golden/cases.toml, the outputs beside it: one file GROUP.json.xz for
@@ -75,12 +76,19 @@ def run(command, cwd=ROOT, env=None):
         errors="backslashreplace", stdin=subprocess.DEVNULL, check=False)
 
 
-def run_json(command, out, cwd=ROOT):
+def run_json(command, out, options, cwd=ROOT):
     """What a command writes to `out`; its exit status must be 0."""
     done = run(command, cwd)
     if done.returncode != 0:
         raise Failed(f"{' '.join(map(str, command))}: exit status {done.returncode}\n{done.stderr}")
-    return json.loads(out.read_text(encoding="utf-8"))
+    document = json.loads(out.read_text(encoding="utf-8"))
+    if options.outputs:
+        kind = "sweep" if isinstance(document, list) else command[1]
+        kept = options.outputs / kind
+        kept.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=kept, suffix=".json", delete=False) as file:
+            file.write(out.read_bytes())
+    return document
 
 
 # --- the groups: each yields (name of the case, function that runs it in a folder) -----------
@@ -106,7 +114,7 @@ def study(case, seed, dir, options):
     out = dir / "out.json"
     command = [options.piebald, "study", scenario.name, "--json", out, "--quiet",
                "--threads", options.threads, "--seed", seed, *case.get("options", [])]
-    return run_json(command, out, dir)
+    return run_json(command, out, options, dir)
 
 
 def replay_cases(table, options):
@@ -119,7 +127,7 @@ def replay(case, words, dir, options):
     out = dir / "out.json"
     command = [options.piebald, "replay", *case["traces"], f"--json={out}", "--quiet",
                "--threads", options.threads, *case.get("options", []), *words]
-    return run_json(command, out)
+    return run_json(command, out, options)
 
 
 def format_cases(table, options):
@@ -140,7 +148,7 @@ def format_replay(form, seed, dir, options):
         command += ["--readahead", "none"]
     if seed == 2 or form in trace_samples.TO_BE_NAMED:
         command += ["--format", form]
-    return run_json(command, out, dir)
+    return run_json(command, out, options, dir)
 
 
 def memory_format(path, options):
@@ -177,7 +185,7 @@ def reproduce(paper, case, dir, options):
         out = dir / "results.json"
         command = [options.piebald, "reproduce", paper, "--quick", "--quiet", "--store", "none", "--json", out,
                    "--threads", options.threads]
-        found = run_json(command + (["--only", ",".join(case["only"])] if "only" in case else []), out)
+        found = run_json(command + (["--only", ",".join(case["only"])] if "only" in case else []), out, options)
     rows = {row["id"]: row for row in found["targets"]}
     wanted = options.rows.get(paper) or case.get("only", sorted(rows))
     missing = [row for row in wanted if row not in rows]
@@ -330,6 +338,7 @@ def arguments():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--results")
+    parser.add_argument("--outputs", type=Path)
     parser.add_argument("--rows", action="append", default=[])
     options = parser.parse_args()
     options.rows = rows_of(options.rows, parser)
@@ -343,6 +352,8 @@ def arguments():
         parser.error(f"--piebald {options.piebald}: no such program; build it with cargo build --release")
     if options.results:
         options.results = Path(options.results).resolve()
+    if options.outputs:
+        options.outputs = options.outputs.resolve()
     return options
 
 

@@ -31,6 +31,7 @@ mod rows_status;
 mod run;
 mod running;
 mod scenario;
+mod schema;
 mod shell;
 mod status;
 mod store;
@@ -90,6 +91,8 @@ enum Verb {
     Trace(trace::Args),
     /// Show the keys of scenario files: values, defaults, meanings
     Keys(keys::Args),
+    /// Print the JSON Schema of scenario files, or of what a verb writes as JSON
+    Schema(schema::Args),
     /// Show what the store of outcomes holds, or make room in it
     Store(store::Args),
     /// Rewrite scenario files of earlier versions
@@ -126,6 +129,7 @@ fn run(verb: &Verb) -> Result<ExitCode, Failure> {
         Verb::Machine(args) => machine::run(args),
         Verb::Trace(args) => trace::run(args),
         Verb::Keys(args) => keys::run(args),
+        Verb::Schema(args) => schema::run(args),
         Verb::Store(args) => store::run(args),
         Verb::Scenario(args) => scenario::run(args),
         Verb::Completions(args) => shell::completions(args),

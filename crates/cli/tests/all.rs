@@ -15,6 +15,7 @@ mod repair;
 mod replay;
 mod reproduce;
 mod scenario;
+mod schema;
 mod shell;
 mod store;
 mod study;

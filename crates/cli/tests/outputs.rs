@@ -224,13 +224,14 @@ fn a_full_disk_is_told_with_the_name_that_was_given_and_leaves_nothing() {
 #[test]
 fn a_full_standard_output_is_an_error_of_every_verb() {
     let folder = folder();
-    let verbs: [&[&str]; 12] = [
+    let verbs: [&[&str]; 13] = [
         &["--help"],
         &["--version"],
         &["help", "study"],
         &["machine", "list", "--help"],
         &["keys"],
         &["keys", "policy"],
+        &["schema", "study"],
         &["trace", "info", "a.spc"],
         &["trace", "head", "a.spc"],
         &["trace", "formats"],

@@ -56,7 +56,7 @@ pub use points::Point;
 pub use policy::{Frames, MemoryState, Policy, ReadPlaces};
 pub use problem::{Place, Problem, Refused};
 pub use program::{Builtin, Input, Parameter, Program, Role};
-pub use reference::{KeyTable, reference, tables};
+pub use reference::{KeyTable, file_schema, reference, tables};
 pub use regions::RegionRequest;
 pub use requests::{Align, MemorySize, NotMemory, Objects, Pace};
 pub use sweep::{On, Sweep};

@@ -1,5 +1,6 @@
 //! Advice on shares of a cache: the record, and its tables for terminal and HTML.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use piebald_units::Bytes;
@@ -11,11 +12,12 @@ use crate::{
 };
 
 /// How few page colors programs need of a cache, and how to split them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Advice {
     /// Slowdown that a share may cost, as a ratio.
     #[serde(with = "nullable")]
+    #[schemars(with = "Option<f64>")]
     pub within: f64,
     /// The cache: `L3`.
     pub cache: String,
@@ -34,7 +36,7 @@ pub struct Advice {
 }
 
 /// What is known of one program, alone, in one repetition.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ProgramAdvice {
     /// Its name.
@@ -55,7 +57,7 @@ pub struct ProgramAdvice {
 }
 
 /// The smallest share that keeps a program within the limit.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ShareAdvice {
     /// Its colors.
@@ -64,9 +66,11 @@ pub struct ShareAdvice {
     pub memory_limit: u64,
     /// Slowdown against all colors that was estimated, as a ratio.
     #[serde(with = "nullable")]
+    #[schemars(with = "Option<f64>")]
     pub estimated: f64,
     /// ... and that was measured.
     #[serde(with = "nullable")]
+    #[schemars(with = "Option<f64>")]
     pub measured: f64,
     /// One color less was measured to be too few, or cannot hold the program. Otherwise
     /// those between `below` and `colors` were not tried.
@@ -78,26 +82,29 @@ pub struct ShareAdvice {
 }
 
 /// One number of colors.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AdvicePoint {
     /// Number of colors.
     pub colors: u32,
     /// Misses of the cache per 1000 instructions.
     #[serde(with = "nullable")]
+    #[schemars(with = "Option<f64>")]
     pub mpki: f64,
     /// Standard error of it, from looking at some sets only.
     #[serde(with = "nullable")]
+    #[schemars(with = "Option<f64>")]
     pub error: f64,
     /// Slowdown against all colors by the curve and two timed runs, as a ratio.
     #[serde(with = "nullable")]
+    #[schemars(with = "Option<f64>")]
     pub estimated: f64,
     /// ... and as measured, where it was.
     pub measured: Option<f64>,
 }
 
 /// How to split the colors among programs that run together.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct MixAdvice {
     /// What the advised split makes small: `slowdowns` or `misses`.
@@ -113,7 +120,7 @@ pub struct MixAdvice {
 }
 
 /// One split.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SplitAdvice {
     /// The policy that it was run as, if it was.
@@ -126,11 +133,12 @@ pub struct SplitAdvice {
     pub sets: Vec<String>,
     /// Estimated slowdown of each, alone in its colors, as a ratio.
     #[serde(with = "nullable_vec")]
+    #[schemars(with = "Vec<Option<f64>>")]
     pub estimated: Vec<f64>,
 }
 
 /// The programs of a mix under one policy.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct MixPolicy {
     /// The policy.

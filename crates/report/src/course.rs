@@ -4,6 +4,7 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use piebald_units::ColorSet;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
 };
 
 /// One run of a policy over time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CourseResult {
     /// End of each interval, in picoseconds from the beginning of the run; empty if the run
@@ -32,18 +33,19 @@ pub struct CourseResult {
 }
 
 /// The speed of a program.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CourseIpc {
     /// Its name.
     pub program: String,
     /// One for each interval; NaN = it was not there.
     #[serde(with = "nullable_vec")]
+    #[schemars(with = "Vec<Option<f64>>")]
     pub ipc: Vec<f64>,
 }
 
 /// Something that made a manager decide.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CourseEvent {
     /// When.
@@ -57,7 +59,7 @@ pub struct CourseEvent {
 }
 
 /// A program after an event.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CourseProgram {
     /// Its name.

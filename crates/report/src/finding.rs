@@ -1,9 +1,10 @@
 //! What a report says, as a record.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a report says of one question, and what that rests on.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Finding {
     /// What is asked: `slowdown` (together against alone), `difference` (of slowdowns, against the
@@ -17,6 +18,7 @@ pub struct Finding {
     pub claim: String,
     /// The change in question, as a share of its baseline: 0.05 for 5 %.
     #[serde(with = "crate::json::nullable")]
+    #[schemars(with = "Option<f64>")]
     pub effect: f64,
     /// Ends of its 95 % interval, not corrected for the number of questions.
     pub ci95: Option<[f64; 2]>,

@@ -40,6 +40,7 @@ mod replay;
 mod reproduction;
 mod rows;
 mod sample;
+mod schema;
 mod sweep;
 mod table;
 mod written;
@@ -70,6 +71,7 @@ pub use reproduction::{
     reproduction_to_table,
 };
 pub use sample::Sample;
+pub use schema::{DOCUMENTS, document_schema};
 pub use sweep::{sweep_to_csv, sweep_to_json, sweep_to_table};
 pub use table::{TableStyle, to_table};
 pub use written::{from_json, to_json};

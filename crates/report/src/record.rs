@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
 pub const SCHEMA: u32 = 2;
 
 /// Results of one study: some programs on one machine under several policies.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Study {
     /// [`SCHEMA`] when it was written.
@@ -53,6 +54,7 @@ pub struct Study {
     pub simulated_refs: u64,
     /// Wall-clock seconds of the computer that simulated.
     #[serde(with = "nullable")]
+    #[schemars(with = "Option<f64>")]
     pub host_seconds: f64,
     /// Remarks that a reader needs.
     pub notes: Vec<String>,
@@ -109,7 +111,7 @@ impl Default for Study {
 }
 
 /// The machine, in words.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineSummary {
     /// Name of the preset, as in a scenario.
     pub name: String,
@@ -120,7 +122,7 @@ pub struct MachineSummary {
 }
 
 /// What one policy made of the programs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyResult {
     /// Name from the scenario.
     pub name: String,
@@ -134,7 +136,7 @@ pub struct PolicyResult {
 }
 
 /// Why a program is in the study.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Its speed is the question.
@@ -155,7 +157,7 @@ impl Role {
 }
 
 /// One program under one policy.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ProgramResult {
     /// Name from the scenario, unique within a policy.
@@ -182,7 +184,7 @@ pub struct ProgramResult {
 }
 
 /// Regions that stand for a longer program, and what they gave.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RegionSet {
     /// Instructions that the regions stand for.
@@ -191,13 +193,16 @@ pub struct RegionSet {
     pub interval: u64,
     /// Share 0..=1 of the instructions that lie in the regions.
     #[serde(with = "nullable")]
+    #[schemars(with = "Option<f64>")]
     pub coverage: f64,
     /// Mean distance of the block vectors of an interval and of the region that stands
     /// for it: 0 = they execute the same, about 1 to 3 = they share no block.
     #[serde(with = "nullable")]
+    #[schemars(with = "Option<f64>")]
     pub distance: f64,
     /// The same if there were one region only.
     #[serde(with = "nullable")]
+    #[schemars(with = "Option<f64>")]
     pub distance_of_one: f64,
     /// By rising start; the first one is region 1.
     pub regions: Vec<RegionResult>,
@@ -207,7 +212,7 @@ pub struct RegionSet {
 }
 
 /// One region of a program.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RegionResult {
     /// Number of its first instruction in the program.
@@ -220,6 +225,7 @@ pub struct RegionResult {
     pub warmup_refs: u64,
     /// Share 0..=1 of the program's instructions that it stands for; all sum to 1.
     #[serde(with = "nullable")]
+    #[schemars(with = "Option<f64>")]
     pub weight: f64,
     /// By itself on the machine.
     pub alone: RegionFigures,
@@ -230,7 +236,7 @@ pub struct RegionResult {
 }
 
 /// What a region gave in one phase.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RegionFigures {
     /// Clock cycles per instruction.
@@ -240,25 +246,30 @@ pub struct RegionFigures {
 }
 
 /// What regions miss of a program that was run alone, in one repetition.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RegionCheck {
     /// Name of the level before memory.
     pub last_level: String,
     /// Clock cycles per instruction of everything.
     #[serde(with = "nullable")]
+    #[schemars(with = "Option<f64>")]
     pub whole_cpi: f64,
     /// The same by the regions.
     #[serde(with = "nullable")]
+    #[schemars(with = "Option<f64>")]
     pub regions_cpi: f64,
     /// `(regions - whole) / whole`.
     #[serde(with = "nullable")]
+    #[schemars(with = "Option<f64>")]
     pub cpi_error: f64,
     /// Last-level misses per 1000 instructions of everything.
     #[serde(with = "nullable")]
+    #[schemars(with = "Option<f64>")]
     pub whole_mpki: f64,
     /// The same by the regions.
     #[serde(with = "nullable")]
+    #[schemars(with = "Option<f64>")]
     pub regions_mpki: f64,
     /// `(regions - whole) / whole`; `None` if the whole has none.
     pub mpki_error: Option<f64>,
@@ -267,7 +278,7 @@ pub struct RegionCheck {
 }
 
 /// Counters of one program in one phase, over the measured part of the run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Metrics {
     /// Simulated time, in picoseconds.
@@ -305,7 +316,7 @@ pub struct Metrics {
 }
 
 /// The page colours of a program at the end of the measured part.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ColorUse {
     /// Those that it owned, as `0-3,8`; `None` = it owned none.
@@ -320,7 +331,7 @@ pub struct ColorUse {
 }
 
 /// Misses of one cache level.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LevelMpki {
     /// Name of the level: `L1d`, `L2`, `L3`.
     pub level: String,
@@ -334,7 +345,7 @@ pub struct LevelMpki {
 
 /// How full the sets of one cache level that a program used were when its measured part began
 /// and ended.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Occupancy {
     /// Name of the level: `L1d`, `L2`, `L3`.
@@ -359,7 +370,7 @@ pub struct Occupancy {
 pub const WAITED: &str = "waited for files and pages";
 
 /// A quantity without a field of its own.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Extra {
     /// What it is, in words: `frames outside the colors`.
     pub name: String,
@@ -370,7 +381,7 @@ pub struct Extra {
 }
 
 /// Misses of a program against the size of one cache, all else equal.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MissCurve {
     /// The program.
     pub program: String,
@@ -379,12 +390,13 @@ pub struct MissCurve {
     /// Size in bytes and misses per 1000 instructions at that size, by rising
     /// size. A size that gave no result has NaN.
     #[serde(with = "nullable_points")]
+    #[schemars(with = "Vec<(u64, Option<f64>)>")]
     pub points: Vec<(u64, f64)>,
 }
 
 /// Who owns the lines of a cache's sets, sampled over time, in one phase
 /// (together) of one repetition.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SetMap {
     /// The policy it was taken under.
     pub policy: String,
@@ -411,13 +423,14 @@ pub struct SetMap {
 }
 
 /// The speed of a program over the times of a set map.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SetMapSpeed {
     /// The program, one of the map's owners.
     pub program: String,
     /// Instructions per nanosecond from each sample to the next; NaN where that is not known.
     #[serde(with = "crate::json::nullable_vec")]
+    #[schemars(with = "Vec<Option<f64>>")]
     pub instr_per_ns: Vec<f64>,
 }
 

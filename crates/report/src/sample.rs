@@ -4,6 +4,7 @@
 //! different samples belong together by position: value *i* comes from
 //! repetition *i*, which redraws the same accidents for every phase and policy.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -13,16 +14,18 @@ use crate::json::{nullable, nullable_vec};
 ///
 /// A value that does not exist (a ratio of nothing to nothing) is held as NaN,
 /// written to JSON as `null`, and makes the mean NaN too.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
     /// Arithmetic mean of `values`; NaN if there are none.
     #[serde(with = "nullable")]
+    #[schemars(with = "Option<f64>")]
     pub mean: f64,
     /// Half width of the 95 % interval of the mean, in the unit of the values;
     /// `None` with fewer than two values or any that is not finite.
     pub ci95: Option<f64>,
     /// One value per repetition, in order.
     #[serde(with = "nullable_vec")]
+    #[schemars(with = "Vec<Option<f64>>")]
     pub values: Vec<f64>,
 }
 

@@ -19,6 +19,7 @@ mod matrix;
 mod plots;
 mod table;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Finding, json as numbers};
@@ -34,7 +35,7 @@ pub use table::replay_to_table;
 pub const REPLAY_SCHEMA: u32 = 2;
 
 /// Traces replayed against policies at memory sizes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Replay {
     /// [`REPLAY_SCHEMA`].
     pub schema: u32,
@@ -66,6 +67,7 @@ pub struct Replay {
     pub findings: Vec<Finding>,
     /// Time that it took on the computer that simulated.
     #[serde(with = "numbers::nullable")]
+    #[schemars(with = "Option<f64>")]
     pub host_seconds: f64,
 }
 
@@ -134,7 +136,7 @@ impl Clock {
 }
 
 /// A trace that was replayed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayTrace {
     /// File name, as given.
     pub path: String,
@@ -155,13 +157,14 @@ pub struct ReplayTrace {
     pub object_bytes: Option<u64>,
     /// References to the page after the one before (same file or device), 0 to 1.
     #[serde(with = "numbers::nullable")]
+    #[schemars(with = "Option<f64>")]
     pub sequential_share: f64,
     /// Bad records that were left out (`--lenient`), by kind.
     pub skipped: Vec<(String, u64)>,
 }
 
 /// Conditions that hold for all runs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayConditions {
     /// Bytes of a page; 1 where objects take their bytes.
     pub page_bytes: u64,
@@ -186,7 +189,7 @@ pub struct ReplayConditions {
 }
 
 /// A policy that was replayed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayPolicy {
     /// Name, as the command line takes it.
     pub name: String,
@@ -195,7 +198,7 @@ pub struct ReplayPolicy {
 }
 
 /// One policy at one size.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayRun {
     /// Name of the policy.
     pub policy: String,
@@ -214,6 +217,7 @@ pub struct ReplayRun {
     pub io: Option<ReplayIo>,
     /// Figures of this policy alone, such as DULO's sequencing work: name, value, unit.
     #[serde(with = "json::figures")]
+    #[schemars(with = "Vec<(String, Option<f64>, String)>")]
     pub extra: Vec<(String, f64, String)>,
 }
 
@@ -235,7 +239,7 @@ impl ReplayRun {
 }
 
 /// Bytes that the counted references of a run asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayBytes {
     /// All.
     pub requested: u64,
@@ -253,16 +257,19 @@ impl ReplayBytes {
 }
 
 /// What the disk saw in a run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayIo {
     /// Simulated time from the first reference to the last completion, in s.
     #[serde(with = "numbers::nullable")]
+    #[schemars(with = "Option<f64>")]
     pub elapsed_s: f64,
     /// Time that tasks waited for the disk, summed, in s.
     #[serde(with = "numbers::nullable")]
+    #[schemars(with = "Option<f64>")]
     pub waited_s: f64,
     /// Time that the disk was busy, in s.
     #[serde(with = "numbers::nullable")]
+    #[schemars(with = "Option<f64>")]
     pub disk_busy_s: f64,
     /// Read requests sent to the disk, after merging.
     pub read_requests: u64,
@@ -330,7 +337,7 @@ impl ReplayIo {
 }
 
 /// Miss ratio over memory size for one policy.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MissRatioCurve {
     /// Name of the policy.
     pub policy: String,
@@ -338,6 +345,7 @@ pub struct MissRatioCurve {
     pub exact: bool,
     /// Share of the pages that were looked at, 1 if exact.
     #[serde(with = "numbers::nullable")]
+    #[schemars(with = "Option<f64>")]
     pub sampling_rate: f64,
     /// Independent samples that the interval is made from, 0 if exact.
     pub samples: u32,
@@ -351,20 +359,22 @@ pub struct MissRatioCurve {
 }
 
 /// A point of a sampled curve beside a run of the whole trace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MissRatioCheck {
     /// Memory in pages.
     pub size_pages: u64,
     /// Misses per reference of the curve.
     #[serde(with = "numbers::nullable")]
+    #[schemars(with = "Option<f64>")]
     pub sampled: f64,
     /// Misses per reference of the run.
     #[serde(with = "numbers::nullable")]
+    #[schemars(with = "Option<f64>")]
     pub full: f64,
 }
 
 /// One size of a curve.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MissRatioPoint {
     /// Memory in pages.
     pub size_pages: u64,
@@ -372,8 +382,10 @@ pub struct MissRatioPoint {
     pub misses: Option<u64>,
     /// Misses per reference.
     #[serde(with = "numbers::nullable")]
+    #[schemars(with = "Option<f64>")]
     pub miss_ratio: f64,
     /// 95 % interval where the curve is sampled.
     #[serde(with = "json::interval")]
+    #[schemars(with = "Option<[f64; 2]>")]
     pub ci95: Option<[f64; 2]>,
 }

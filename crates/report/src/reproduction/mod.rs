@@ -8,6 +8,7 @@
 mod html;
 mod table;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -23,7 +24,7 @@ pub use table::reproduction_to_table;
 pub const REPRODUCTION_SCHEMA: u32 = 1;
 
 /// A paper's results and ours.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reproduction {
     /// [`REPRODUCTION_SCHEMA`].
     pub schema: u32,
@@ -60,7 +61,7 @@ pub struct Reproduction {
 }
 
 /// What sort of result a target is, and by which rule it is judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum TargetKind {
     /// A headline number: sign and rough size.
     H,
@@ -75,7 +76,9 @@ pub enum TargetKind {
 }
 
 /// What a comparison came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// By the rule of its kind.
@@ -104,7 +107,7 @@ impl Verdict {
 }
 
 /// A row of results.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Target {
     /// `R-5`.
     pub id: String,
@@ -130,7 +133,7 @@ pub struct Target {
 }
 
 /// Single cases of a target: of mixes, of programs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CaseTable {
     /// What is shown.
     pub title: String,
@@ -153,7 +156,7 @@ impl CaseTable {
 }
 
 /// A number of a paper and ours.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Value {
     /// What it is.
     pub name: String,
@@ -178,7 +181,7 @@ impl Value {
 }
 
 /// What a paper says of a number.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Published {
     /// The number.
@@ -190,7 +193,7 @@ pub enum Published {
 }
 
 /// A statement that holds or does not.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Predicate {
     /// The statement.
     pub text: String,
@@ -199,7 +202,7 @@ pub struct Predicate {
 }
 
 /// A figure of a paper from our numbers.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PaperFigure {
     /// `Figure 10`.
     pub name: String,
@@ -218,7 +221,7 @@ pub struct PaperFigure {
 }
 
 /// One part of a figure.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Panel {
     /// What it shows.
     pub title: String,
@@ -227,7 +230,7 @@ pub struct Panel {
 }
 
 /// A curve.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Curve {
     /// What it shows; curves of equal names have equal colours in a figure.
     pub name: String,
@@ -238,12 +241,13 @@ pub struct Curve {
 }
 
 /// A point of a curve.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CurvePoint {
     /// Where.
     pub x: f64,
     /// How much.
     #[serde(with = "json::nullable")]
+    #[schemars(with = "Option<f64>")]
     pub y: f64,
     /// Half of its 95 % interval.
     pub ci95: Option<f64>,
