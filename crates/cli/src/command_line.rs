@@ -5,9 +5,10 @@
 //! (`.csv`); any file is one behind `=`. What the rule gives no meaning is read once more as
 //! earlier versions did, with a note.
 
-use std::{ffi::OsString, path::Path};
+use std::{ffi::OsString, io::Read, path::Path};
 
 use clap::{Arg, Command, CommandFactory, Parser};
+use piebald_lab::scenario::is_scenario;
 use piebald_report::check_file;
 use piebald_trace::{detect::detect, recording::is_recording};
 
@@ -19,6 +20,11 @@ use crate::{
 };
 
 /// Options whose file is optional, and how a word ends that is their file.
+/// The option that writes a scenario.
+pub(crate) const SAVE: &str = "--save";
+/// The option of `machine derive` that writes a machine.
+pub(crate) const MACHINE: &str = "--output";
+
 const OUTPUTS: [(&str, &str); 2] = [("--json", ".json"), ("--csv", ".csv")];
 /// Verbs whose `--json` and `--csv` always took the next word.
 const TOOK_THE_NEXT: [&str; 3] = ["study", "guest", "reproduce"];
@@ -206,12 +212,15 @@ pub(crate) fn check_output(option: &str, path: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let refuse = |what: &str| {
-        let ending = option.trim_start_matches('-');
+        let holds = match option {
+            SAVE => "a scenario".to_owned(),
+            MACHINE => "a machine".to_owned(),
+            _ => option.trim_start_matches('-').to_uppercase(),
+        };
         Err(Failure::usage(format!(
             "{option} {}: {what}, and would be overwritten; allowed: a new file, or one that holds \
-             {}",
+             {holds}",
             path.display(),
-            ending.to_uppercase()
         )))
     };
     if is_recording(path).unwrap_or(false) {
@@ -226,10 +235,56 @@ pub(crate) fn check_output(option: &str, path: &Path) -> Result<(), Failure> {
             return refuse("this file is there and is no JSON");
         }
     }
+    let begins = |is: fn(&str) -> bool| {
+        let mut head = vec![0; HEAD];
+        let read = std::fs::File::open(path).and_then(|mut file| file.read(&mut head));
+        head.truncate(read.unwrap_or(0));
+        is(&String::from_utf8_lossy(&head))
+    };
+    let (holds, is_none) = match option {
+        SAVE => (is_scenario(path), "no scenario"),
+        MACHINE => (is_machine(path), "no machine"),
+        "--html" => (begins(is_html), "no HTML"),
+        "--csv" => (begins(is_csv), "no CSV"),
+        _ => (true, ""),
+    };
+    if !holds {
+        return refuse(&format!("this file is there and is {is_none}"));
+    }
+    if matches!(option, SAVE | MACHINE) {
+        return Ok(());
+    }
     match detect(path) {
         Ok(format) => refuse(&format!("this file is a trace ({})", format.name())),
         Err(_) => Ok(()),
     }
+}
+
+/// Bytes by which a file is known.
+const HEAD: usize = 4096;
+
+fn is_machine(path: &Path) -> bool {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let table = text.parse::<toml::Table>();
+    table.is_ok_and(|table| table.contains_key("core") && table.contains_key("cache"))
+}
+
+fn is_html(head: &str) -> bool {
+    let head = head
+        .trim_start_matches('\u{feff}')
+        .trim_start()
+        .to_ascii_lowercase();
+    head.starts_with("<!doctype html") || head.starts_with("<html") || head.starts_with("<?xml")
+}
+
+/// Its first line is a list of names, as those of results are.
+fn is_csv(head: &str) -> bool {
+    let line = head.lines().next().unwrap_or_default();
+    let is_name = |name: &str| {
+        let word = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-' | b'%');
+        !name.is_empty() && name.bytes().all(word)
+    };
+    line.contains(',') && line.split(',').all(is_name)
 }
 
 #[cfg(test)]

@@ -27,6 +27,12 @@ impl Failure {
         }
     }
 
+    /// The same with the place that it is about before it.
+    pub(crate) fn at(self, place: &str) -> Self {
+        let message = format!("{place}: {}", self.message);
+        Self { message, ..self }
+    }
+
     /// The same with another exit code.
     pub(crate) fn with_code(self, code: u8) -> Self {
         Self { code, ..self }

@@ -22,6 +22,7 @@ use piebald_units::LINE_SHIFT;
 use serde_json::json;
 
 use crate::{
+    command_line::{MACHINE, check_output},
     failure::{Failure, print},
     json::Json,
     outputs::is_stdout,
@@ -411,6 +412,7 @@ fn derive(
     if is_stdout(output) {
         return print(&text);
     }
+    check_output(MACHINE, output)?;
     write_atomically(output, text.as_bytes()).map_err(Failure::failed)?;
     let values = text.lines().filter(|line| line.contains(" = "));
     let (mut told, mut generic) = (0, 0);

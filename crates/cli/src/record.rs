@@ -88,6 +88,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let output = args.output.as_deref().unwrap_or(Path::new(""));
     let mut recorder = Recorder::new(output);
     recorder.skip = args.skip.map_or(0, |n| n.0);
+    if args.limit.is_some_and(|n| n.0 == 0) {
+        return Err(Failure::usage("--limit 0: allowed: 1 reference and more"));
+    }
     recorder.limit = args.limit.map(|n| n.0);
     recorder.stop_at_limit = args.stop_at_limit;
     recorder.region = args.region;

@@ -31,6 +31,7 @@ use toml::{Table, Value};
 
 use crate::{
     columns,
+    command_line::{SAVE, check_output},
     failure::{Failure, print},
     json::{Json, STDOUT},
     numbers,
@@ -93,8 +94,8 @@ pub(crate) struct Args {
     /// How the times of several traces belong together [default: stamps]
     #[arg(long, value_enum)]
     align: Option<AlignName>,
-    /// Are objects of one name the same in several traces of one format? [default: same where the
-    /// traces are merged by their stamps, else apart]
+    /// Are files, disks and objects of one name the same in several traces of one format? [default:
+    /// same where the traces are merged by their stamps, else apart]
     #[arg(long, value_enum)]
     objects: Option<ObjectsName>,
     /// When requests are made [default: serial]
@@ -193,6 +194,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
     };
     if let Some(path) = &args.save {
+        check_output(SAVE, path)?;
         let text = saved(args, &request)?;
         write_atomically(path, text.as_bytes()).map_err(Failure::failed)?;
         let path = path.display();
@@ -392,6 +394,24 @@ fn command() -> String {
         .join(" ")
 }
 
+/// The traces without those that are empty beside others: blktrace leaves such a file for each processor
+/// that had no requests, and strace for each process.
+fn with_content(traces: &[PathBuf]) -> Vec<PathBuf> {
+    let is_empty =
+        |path: &&PathBuf| std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.len() == 0);
+    let (empty, rest): (Vec<&PathBuf>, Vec<&PathBuf>) = traces.iter().partition(is_empty);
+    if rest.is_empty() {
+        return traces.to_vec();
+    }
+    for path in empty {
+        eprintln!(
+            "piebald: note: {}: the file is empty and is passed over",
+            path.display()
+        );
+    }
+    rest.into_iter().cloned().collect()
+}
+
 fn request(args: &Args) -> Result<ReplayRequest, Failure> {
     let format = match &args.format {
         Some(name) => Some(named_block(name).map_err(Failure::usage)?),
@@ -423,7 +443,7 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
     }
     Ok(ReplayRequest {
         input: InputSetup {
-            paths: args.traces.clone(),
+            paths: with_content(&args.traces),
             options: Options {
                 format,
                 columns: args.columns.as_ref().map(|given| given.columns.clone()),

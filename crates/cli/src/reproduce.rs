@@ -108,6 +108,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         return rows_status(args);
     }
     let Some(system) = args.paper else {
+        if let Some(option) = of_a_paper(args) {
+            let papers = System::ALL.map(System::name).join(", ");
+            let text = format!("{option}: allowed with a paper only: one of {papers}");
+            return Err(Failure::usage(text));
+        }
         return list(&args.json);
     };
     check(args, system)?;
@@ -243,6 +248,25 @@ fn module(args: &Args) -> Result<PathBuf, Failure> {
     found.into_iter().find(|path| path.is_file()).ok_or_else(|| {
         Failure::usage("--guest: no piebald.ko near this program: kernel/build.sh makes it, or name it with --module")
     })
+}
+
+/// An option that is given and says how a paper is run.
+fn of_a_paper(args: &Args) -> Option<&'static str> {
+    let given = [
+        ("--guest", args.guest),
+        ("--module", args.module.is_some()),
+        ("--quick", args.quick),
+        ("--only", !args.only.is_empty()),
+        ("--inputs", args.inputs.is_some()),
+        ("--output", args.output.is_some()),
+        ("--repetitions", args.repetitions.is_some()),
+        ("--mixes", args.mixes.is_some()),
+        ("--store", args.store.is_some()),
+        ("--budget", args.budget.is_some()),
+    ];
+    given
+        .into_iter()
+        .find_map(|(option, is_given)| is_given.then_some(option))
 }
 
 fn list(json: &Json) -> Result<ExitCode, Failure> {

@@ -90,6 +90,12 @@ impl Sets {
         document.points().map_err(Failure::usage)
     }
 
+    /// Is this key among them?
+    fn gives(&self, key: &str) -> bool {
+        let keys = self.pairs.iter().filter_map(|pair| pair.split_once('='));
+        keys.into_iter().any(|(given, _)| given.trim() == key)
+    }
+
     pub(crate) fn is_given(&self) -> bool {
         !self.pairs.is_empty()
     }
@@ -146,29 +152,53 @@ fn model(args: &Args) -> Result<ExitCode, Failure> {
     // All of them are read before any is run.
     let mut scenarios = Vec::new();
     for point in points {
-        let mut scenario = Scenario::of(point.document).map_err(Failure::usage)?;
-        apply(args, &mut scenario)?;
+        let document = with_budget(args, point.document)?;
+        let mut scenario = Scenario::of(document).map_err(Failure::usage)?;
+        apply(args, &mut scenario);
         scenarios.push((point.axes, scenario));
     }
     args.outputs.check(scenarios.len())?;
     running::threads(args.threads)?;
     let mut stop = None;
     let nr_points = scenarios.len();
-    let mut studies = Vec::new();
+    let (mut studies, mut failed) = (Vec::new(), None);
     for (number, (axes, scenario)) in scenarios.iter().enumerate() {
         if !args.quiet && nr_points > 1 && std::io::stderr().is_terminal() {
             eprintln!("piebald: point {} of {nr_points}", number + 1);
         }
-        let mut done = one(args, scenario, &mut stop)?;
+        let done = one(args, scenario, &mut stop);
+        let mut done = match done {
+            // What the others came to is not lost.
+            Err(failure) if !axes.is_empty() => {
+                let place: Vec<String> = axes.iter().map(|(k, v)| format!("{k} = {v}")).collect();
+                failed.get_or_insert(failure.at(&place.join(", ")));
+                continue;
+            }
+            done => done?,
+        };
         done.axes = axes.iter().cloned().collect();
         let file = args.scenario.display();
-        done.command = Some(format!("piebald study {file}{}", args.sets.words()));
+        done.command = Some(format!(
+            "piebald study {file}{}{}",
+            args.sets.words(),
+            overrides(args)
+        ));
         studies.push(done);
         if stop.as_ref().is_some_and(|stop| stop.load(Relaxed)) {
             break;
         }
     }
-    args.outputs.show(&studies)?;
+    let missing = studies.len() < nr_points;
+    if let Some(last) = studies.last_mut().filter(|_| missing) {
+        // Every output says that points are missing.
+        last.complete = false;
+    }
+    if failed.is_none() || !studies.is_empty() {
+        args.outputs.show(&studies)?;
+    }
+    if let Some(failure) = failed {
+        return Err(failure);
+    }
     let all = studies.len() == nr_points && studies.iter().all(|study| study.complete);
     Ok(running::ended(all))
 }
@@ -231,8 +261,46 @@ fn one(args: &Args, scenario: &Scenario, stop: &mut Stop) -> Result<Study, Failu
     })
 }
 
+/// What the command line says beside `--set`, as it is given there.
+fn overrides(args: &Args) -> String {
+    let mut out = String::new();
+    let mut put = |option: &str, value: Option<String>| {
+        if let Some(value) = value {
+            out += &format!(" {option} {value}");
+        }
+    };
+    put("--repetitions", args.repetitions.map(|n| n.to_string()));
+    put("--seed", args.seed.map(|n| n.to_string()));
+    put("--budget", args.budget.map(|n| n.0.to_string()));
+    put("--advise", args.advise.map(|within| within.to_string()));
+    out
+}
+
+/// The scenario with the budget that the command line gives, checked as if it stood there. The warm-up
+/// keeps its share, unless it is given as well.
+fn with_budget(args: &Args, document: Document) -> Result<Document, Failure> {
+    let Some(budget) = args.budget else {
+        return Ok(document);
+    };
+    if !(1..=MAX_REFS).contains(&budget.0) {
+        let allowed = Count(MAX_REFS);
+        return Err(Failure::usage(format!(
+            "--budget {budget}: allowed: 1 to {allowed}"
+        )));
+    }
+    let before = Scenario::of(document.clone()).map_err(Failure::usage)?;
+    let share = before.warmup_refs as f64 / before.budget_refs as f64;
+    let warmup = ((budget.0 as f64 * share) as u64).min(MAX_REFS);
+    let document = document.set(&format!("budget_refs=\"{}\"", budget.0));
+    let document = match args.sets.gives("warmup_refs") {
+        true => document,
+        false => document.and_then(|d| d.set(&format!("warmup_refs=\"{warmup}\""))),
+    };
+    document.map_err(Failure::usage)
+}
+
 /// Replaces what the command line overrides.
-fn apply(args: &Args, scenario: &mut Scenario) -> Result<(), Failure> {
+fn apply(args: &Args, scenario: &mut Scenario) {
     if let Some(repetitions) = args.repetitions {
         scenario.repetitions = repetitions;
     }
@@ -246,17 +314,4 @@ fn apply(args: &Args, scenario: &mut Scenario) -> Result<(), Failure> {
             ..asked
         });
     }
-    if let Some(budget) = args.budget {
-        if !(1..=MAX_REFS).contains(&budget.0) {
-            let allowed = Count(MAX_REFS);
-            return Err(Failure::usage(format!(
-                "--budget {budget}: allowed: 1 to {allowed}"
-            )));
-        }
-        // The warm-up keeps its share.
-        let share = scenario.warmup_refs as f64 / scenario.budget_refs as f64;
-        scenario.budget_refs = budget.0;
-        scenario.warmup_refs = ((budget.0 as f64 * share) as u64).min(MAX_REFS);
-    }
-    Ok(())
 }

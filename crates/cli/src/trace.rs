@@ -211,11 +211,11 @@ fn info(file: &Path, format: Option<Format>, recover: bool, json: &Json) -> Resu
         )));
     }
     let trace = foreign(file, format)?;
-    let summary = trace.summary(FOREIGN_BOUND).map_err(Failure::failed)?;
+    let summary = trace.summary(FOREIGN_BOUND).map_err(Failure::usage)?;
     let value = with_schema(&summary)?;
     json.show(&trace_info::describe(file, &summary), &value)?;
     match trace_info::damage(&summary) {
-        Some(why) => Err(Failure::failed(why)),
+        Some(why) => Err(Failure::usage(why)),
         None => Ok(()),
     }
 }
@@ -234,6 +234,7 @@ fn convert(
     }
     let made = convert::convert(&[input], format, output).map_err(|e| match e {
         ConvertError::Open(_)
+        | ConvertError::Broken(_)
         | ConvertError::Nothing { .. }
         | ConvertError::SameFile { .. }
         | ConvertError::Write(WriteError::Taken { .. }) => Failure::usage(e),

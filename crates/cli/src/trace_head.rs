@@ -45,9 +45,7 @@ pub(crate) fn show(source: &mut dyn OpSource, n: u64) -> Result<(), Failure> {
             Next::End => break,
             Next::Broken => {
                 print(&out)?;
-                return Err(Failure::failed(
-                    source.failure().unwrap_or("cannot be read"),
-                ));
+                return Err(Failure::usage(source.failure().unwrap_or("cannot be read")));
             }
         }
     }

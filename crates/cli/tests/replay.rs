@@ -357,3 +357,55 @@ fn sizes_of_objects_are_not_ignored_without_a_word() {
         "{out}"
     );
 }
+
+/// A scenario takes no file's place but a scenario's.
+#[test]
+fn save_overwrites_neither_traces_nor_recordings_nor_texts() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("notes.txt"), "mine\n").expect("written");
+    std::fs::write(at("a.pbr"), b"PBLDREC\0\0\0\0\0").expect("written");
+    for name in ["trace.csv", "notes.txt", "a.pbr"] {
+        let before = std::fs::read(at(name)).expect("read");
+        let (code, out, err) = run(folder.path(), &["trace.csv", "--save", name]);
+        assert_eq!((code, &*out), (Some(2), ""), "{name}");
+        assert!(
+            err.contains(&format!("--save {name}: this file is "))
+                && err.contains("allowed: a new file, or one that holds a scenario"),
+            "{err}"
+        );
+        assert_eq!(std::fs::read(at(name)).expect("read"), before, "{name}");
+    }
+    for seed in ["1", "2"] {
+        let (code, _, err) = run(
+            folder.path(),
+            &["trace.csv", "--save", "s.toml", "--seed", seed],
+        );
+        assert_eq!(code, Some(0), "{err}");
+    }
+    let saved = std::fs::read_to_string(at("s.toml")).expect("read");
+    assert!(saved.contains("seed = 2"), "{saved}");
+}
+
+/// blktrace leaves a file for each processor, and strace -ff for each process.
+#[test]
+fn empty_files_beside_others_are_passed_over_with_a_note() {
+    let folder = folder();
+    std::fs::write(folder.path().join("idle.csv"), "").expect("written");
+    let alone = run(folder.path(), &["trace.csv", "--json", "-q"]);
+    let beside = run(folder.path(), &["idle.csv", "trace.csv", "--json", "-q"]);
+    assert_eq!((alone.0, beside.0), (Some(0), Some(0)), "{}", beside.2);
+    assert!(
+        beside
+            .2
+            .contains("note: idle.csv: the file is empty and is passed over"),
+        "{}",
+        beside.2
+    );
+    assert_eq!(json(&alone.1)["runs"], json(&beside.1)["runs"]);
+    let (code, _, err) = run(folder.path(), &["idle.csv", "-q"]);
+    assert!(
+        code == Some(2) && err.contains("the file is empty; allowed"),
+        "{err}"
+    );
+}

@@ -75,6 +75,14 @@ fn what_cannot_be_is_refused_with_what_is_allowed() {
             "allowed: --store DIR",
         ),
         (
+            &["--only", "R-1"],
+            "--only: allowed with a paper only: one of rainbow, dulo",
+        ),
+        (
+            &["--quick", "-o", "nowhere"],
+            "--quick: allowed with a paper only",
+        ),
+        (
             &["--status", "--only", "R-1"],
             "allowed with a paper only: --only",
         ),

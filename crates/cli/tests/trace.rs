@@ -420,3 +420,24 @@ fn a_wrong_trace_of_a_study_is_refused_with_its_line() {
         );
     }
 }
+
+/// Wherever the fault lies, the input is not what it has to be.
+#[test]
+fn a_wrong_record_ends_every_verb_with_2() {
+    let folder = Folder::new("late");
+    let mut text: String = (1..=100).map(|n| format!("0x{n}00 R\n")).collect();
+    text += "0x10 Q\n";
+    let (late, out) = (folder.write("late.trace", text), folder.path("out.pbr"));
+    for words in [
+        &["trace", "info", &late][..],
+        &["trace", "head", "-n", "200", &late],
+        &["trace", "convert", &late, &out],
+    ] {
+        let Ran(code, _, err) = piebald(words);
+        assert!(
+            code == 2 && err.contains("line 101"),
+            "{words:?}: {code} {err}"
+        );
+    }
+    assert!(!Path::new(&out).exists(), "nothing is half-written");
+}

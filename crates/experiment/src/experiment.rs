@@ -268,7 +268,7 @@ impl Experiment {
         let mut names = HashSet::new();
         for (i, program) in self.program.iter().enumerate() {
             let at = all.item(i);
-            program.check(self.budget(), &at, problems);
+            program.check(self.budget(), self.course.as_ref(), &at, problems);
             let name = program.name();
             let is_new = names.insert(name.clone());
             // What has no input has no name by default, and is refused for that.

@@ -17,7 +17,7 @@ use crate::{
     Align, Binding, Change, KeyPath, Measure, Objects, OnLimit, Pace, Problem, RegionRequest, Text,
     Word,
     colors::{Colors, check_changes},
-    course::RunTime,
+    course::{Course, RunTime},
     value::described,
     words::words,
 };
@@ -68,8 +68,8 @@ pub struct Program {
     /// How the times of several traces of requests belong together. Default: `"stamps"`.
     #[schemars(extend("x-hosts" = "model"))]
     pub align: Option<Align>,
-    /// Are objects of one name the same in several traces of one format? Default: `"same"` where
-    /// the traces are merged by their stamps, else `"apart"`.
+    /// Are files, disks and objects of one name the same in several traces of one format? Default:
+    /// `"same"` where the traces are merged by their stamps, else `"apart"`.
     #[schemars(extend("x-hosts" = "model"))]
     pub objects: Option<Objects>,
     /// Bytes of a page of requests: a power of two from 512B to 1GiB. Default: `"4KiB"`.
@@ -269,7 +269,13 @@ impl Program {
     }
 
     /// What its keys say together.
-    pub(crate) fn check(&self, budget: u64, at: &KeyPath, problems: &mut Vec<Problem>) {
+    pub(crate) fn check(
+        &self,
+        budget: u64,
+        course: Option<&Course>,
+        at: &KeyPath,
+        problems: &mut Vec<Problem>,
+    ) {
         self.check_input(at, problems);
         self.check_colors(at, problems);
         check_changes(&self.change, budget, at, problems);
@@ -280,6 +286,21 @@ impl Program {
         let arrives = self.arrives_us.map_or(0, |t| t.picos().0);
         if let Some(leaves) = self.leaves_us.filter(|leaves| leaves.picos().0 <= arrives) {
             let allowed = "later than it arrives";
+            problems.push(Problem::refuse(at.key("leaves_us"), leaves, allowed));
+        }
+        // A program that is not there while it is counted would be named as company.
+        let Some(course) = course else { return };
+        if let Some(arrives) = self
+            .arrives_us
+            .filter(|t| t.picos() >= course.until_us.picos())
+        {
+            let allowed = format!("less than course.until_us, {}", course.until_us);
+            problems.push(Problem::refuse(at.key("arrives_us"), arrives, allowed));
+        }
+        let warmup = course.warmup_us;
+        let gone = |leaves: &RunTime| warmup.is_some_and(|w| leaves.picos() <= w.picos());
+        if let (Some(leaves), Some(warmup)) = (self.leaves_us.filter(gone), warmup) {
+            let allowed = format!("more than course.warmup_us, {warmup}");
             problems.push(Problem::refuse(at.key("leaves_us"), leaves, allowed));
         }
     }

@@ -243,6 +243,11 @@ fn choose_levels(caches: &[CacheSpec]) -> Result<Chosen, SpecError> {
             let allowed = format!("{} (levels in rising order, one each)", data.len() + 1);
             return Err(SpecError::new(field("level"), cache.level, allowed));
         }
+        // Results name the levels.
+        if data.iter().any(|other| caches[*other].name == cache.name) {
+            let allowed = "a name that no other level has";
+            return Err(SpecError::new(field("name"), &cache.name, allowed));
+        }
         data.push(i);
     }
     if data.is_empty() {

@@ -1,6 +1,7 @@
 //! From the outcomes of runs to the record of results.
 
 use piebald_hw::{Features, Machine, Options, spec::MachineSpec};
+use piebald_os_model::sched::SchedConfig;
 use piebald_report::{
     LevelMpki, MachineSummary, Metrics, MissCurve, Occupancy, PolicyResult, ProgramResult,
     RegionCheck, RegionFigures, RegionResult, RegionSet, Sample, SetMap, SetMapSpeed, Study,
@@ -96,6 +97,7 @@ pub(crate) fn assemble(results: &Results<'_>) -> Result<Study, StudyError> {
         budget_refs: scenario.budget_refs,
         warmup_refs: scenario.warmup_refs,
         until_us: scenario.course.map(|c| micros(c.until)),
+        slice_us: shares_a_core(scenario).then(|| micros(SchedConfig::new(1).slice)),
         measured_from_us: scenario.course.and_then(|c| c.warmup).map(micros),
         scenario: Some(scenario.document.text.clone()),
         warnings,
@@ -105,6 +107,17 @@ pub(crate) fn assemble(results: &Results<'_>) -> Result<Study, StudyError> {
         set_maps: maps.collect(),
         ..Study::default()
     })
+}
+
+/// May two programs wait for one core?
+fn shares_a_core(scenario: &Scenario) -> bool {
+    let cores: Vec<_> = scenario.programs.iter().map(|p| &p.cores).collect();
+    let meet = |(at, own): (usize, &&CoreSet)| {
+        cores[..at]
+            .iter()
+            .any(|other| own.bits() & other.bits() != 0)
+    };
+    cores.iter().enumerate().any(meet)
 }
 
 fn micros(time: Picos) -> f64 {

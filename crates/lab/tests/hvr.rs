@@ -93,6 +93,16 @@ fn what_cannot_be_is_refused_with_its_place() {
             "every_us = 100\nwarmup_us = 900",
             "course.warmup_us = 900: allowed: less than until_us",
         ),
+        (
+            "arrives_us = 200\nleaves_us = 700",
+            "arrives_us = 901",
+            "arrives_us = 901: allowed: less than course.until_us, 900",
+        ),
+        (
+            "every_us = 100",
+            "every_us = 100\nwarmup_us = 800",
+            "leaves_us = 700: allowed: more than course.warmup_us, 800",
+        ),
         ("every_us = 100", "after_setup = 1", "course.after_setup"),
         (
             "time_scale = 1000",

@@ -8,7 +8,7 @@
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::{
-    Metrics, Sample,
+    Metrics, Sample, Study,
     format::{brief, grouped, number},
     sample::t_quantile_975,
 };
@@ -143,6 +143,38 @@ fn cold(e: &Evidence<'_>, run: &Run<'_>) -> Option<(String, String)> {
     })
 }
 
+/// Why the advice on shares is not to be relied on, if it is not: it is read off runs of programs by
+/// themselves, whose misses mean nothing while their caches fill.
+pub fn advice_doubts(study: &Study) -> Vec<String> {
+    let advised = study.advice.iter().flat_map(|advice| &advice.programs);
+    let policy = study.policies.first();
+    let doubts = advised.filter_map(|advised| {
+        let program = policy?
+            .programs
+            .iter()
+            .find(|p| p.name == advised.program)?;
+        let effect = Sample::default();
+        let evidence = Evidence {
+            name: &program.name,
+            effect: &effect,
+            significant: false,
+            runs: &[],
+            warmup_refs: study.warmup_refs,
+            budget_refs: study.budget_refs,
+        };
+        let run = Run {
+            label: "alone".to_owned(),
+            metrics: &program.alone,
+        };
+        let (why, act) = cold(&evidence, &run)?;
+        Some(format!(
+            "the advice on {} is not to be relied on, because {why}; {act}",
+            crate::format::short(&program.name, 40)
+        ))
+    });
+    doubts.collect()
+}
+
 fn brief_percent(share: f64) -> String {
     match 100.0 * share {
         percent if percent >= 10.0 => format!("{percent:.0}"),
@@ -177,7 +209,7 @@ fn warmer(e: &Evidence<'_>, [room, start, end]: [f64; 3]) -> String {
 }
 
 /// A number of references as scenarios take it, rounded up to two digits.
-fn count(refs: f64) -> String {
+pub(crate) fn count(refs: f64) -> String {
     let step = 10f64.powf((refs.max(1.0).log10().floor() - 1.0).max(0.0));
     let refs = (refs / step).ceil() * step;
     let (value, unit) = match refs {
@@ -311,6 +343,39 @@ mod tests {
             occupancy: vec![private, level],
             ..Metrics::default()
         }
+    }
+
+    #[test]
+    fn advice_from_a_cache_that_fills_is_doubted() {
+        let study = |start: f64| Study {
+            warmup_refs: 1_000_000,
+            budget_refs: 2_000_000,
+            policies: vec![crate::PolicyResult {
+                programs: vec![crate::ProgramResult {
+                    name: "sort".to_owned(),
+                    alone: metrics(level(1000.0, start, 900.0), 20.0, 2000.0),
+                    ..crate::ProgramResult::default()
+                }],
+                ..crate::PolicyResult::default()
+            }],
+            advice: Some(crate::Advice {
+                programs: vec![crate::ProgramAdvice {
+                    program: "sort".to_owned(),
+                    ..crate::ProgramAdvice::default()
+                }],
+                ..crate::Advice::default()
+            }),
+            ..Study::default()
+        };
+        let doubts = advice_doubts(&study(300.0));
+        assert_eq!(doubts.len(), 1, "{doubts:?}");
+        assert!(
+            doubts[0].starts_with(
+                "the advice on sort is not to be relied on, because sort's L3 was 30 % full"
+            ) && doubts[0].contains("set warmup_refs = "),
+            "{doubts:?}"
+        );
+        assert!(advice_doubts(&study(900.0)).is_empty());
     }
 
     fn judge(effect: &[f64], metrics: &Metrics) -> Verdict {

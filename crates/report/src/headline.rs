@@ -6,13 +6,18 @@
 
 use crate::{
     Finding, LevelMpki, Metrics, PolicyResult, ProgramResult, Role, Sample, Study,
-    format::{join_names, number, short},
-    gate::{Evidence, Run, Verdict, holm, sure_of, verdict},
+    format::{grouped, join_names, number, short},
+    gate::{Evidence, Run, Verdict, count, holm, sure_of, verdict},
     rows::find,
 };
 
 /// Longest name in a sentence.
 const NAME_CHARS: usize = 40;
+
+/// What others do to a program.
+const SLOWDOWN: &str = "slowdown";
+/// What a policy costs a program by itself.
+const COST: &str = "cost";
 
 /// A question that a study may answer, and its answers.
 struct Question<'a> {
@@ -76,17 +81,23 @@ pub fn headline(study: &Study) -> Vec<String> {
 }
 
 fn answer(study: &Study, q: &Question<'_>, significant: bool, asked: usize) -> Option<Finding> {
-    let verdict = verdict(&Evidence {
-        name: &q.target.name,
-        effect: &q.effect,
-        significant,
-        runs: &q.runs,
-        warmup_refs: study.warmup_refs,
-        budget_refs: match study.until_us {
-            Some(_) => 0,
-            None => study.budget_refs,
+    let compared = apart(study, q).or_else(|| in_turns(study, q));
+    let verdict = compared.map_or_else(
+        || {
+            verdict(&Evidence {
+                name: &q.target.name,
+                effect: &q.effect,
+                significant,
+                runs: &q.runs,
+                warmup_refs: study.warmup_refs,
+                budget_refs: match study.until_us {
+                    Some(_) => 0,
+                    None => study.budget_refs,
+                },
+            })
         },
-    });
+        |(why, act)| Verdict::CannotShow { why, act },
+    );
     let finding = |claim, shown, why, act| Finding {
         question: q.kind.to_owned(),
         program: q.target.name.clone(),
@@ -115,6 +126,77 @@ fn answer(study: &Study, q: &Question<'_>, significant: bool, asked: usize) -> O
     })
 }
 
+/// Why what a program does by itself and beside others are not the same work, if they are not: the
+/// one run ends by references, the others by time, and no number says which part of the program
+/// that time holds.
+fn apart(study: &Study, q: &Question<'_>) -> Option<(String, String)> {
+    (q.kind == SLOWDOWN && study.until_us.is_some()).then(|| {
+        (
+            format!(
+                "its run by itself ends after {} references and that beside others after a time, so \
+                 that they are other parts of the program",
+                grouped(study.budget_refs)
+            ),
+            "compare policies, or leave out [course]".to_owned(),
+        )
+    })
+}
+
+/// Slices of a processor that a program must have waited for, so that its time says what sharing
+/// costs: with fewer it depends on who was first.
+const LEAST_SLICES: f64 = 10.0;
+
+/// Why the time of a program that takes turns with another on one processor says little, if it
+/// does.
+fn in_turns(study: &Study, q: &Question<'_>) -> Option<(String, String)> {
+    let slice_ms = study.slice_us? / 1000.0;
+    let together = q.target.together.as_ref().filter(|_| q.kind != COST)?;
+    let policy = study.policies.iter().find(|p| p.name == q.policy)?;
+    let own = CpuList::of(&q.target.cores);
+    let met = |p: &&ProgramResult| {
+        let company = q.target.beside.as_ref();
+        p.name != q.target.name && company.is_none_or(|names| names.contains(&p.name))
+    };
+    let others = policy.programs.iter().filter(met);
+    let mut sharing = others.filter(|p| CpuList::of(&p.cores).meets(&own));
+    let other = sharing.next()?;
+    let ms = together.time_ps.mean / 1e9;
+    if !(ms < LEAST_SLICES * slice_ms) {
+        return None;
+    }
+    let why = format!(
+        "it takes turns with {} on cores {}, in slices of {} ms, and {} ms were measured",
+        name(&other.name),
+        q.target.cores,
+        crate::format::brief(slice_ms),
+        number(ms)
+    );
+    let refs = study.budget_refs as f64 * LEAST_SLICES * slice_ms / ms;
+    let act = match study.budget_refs > 0 && refs.is_finite() {
+        true => format!("set budget_refs = {} or more", count(refs)),
+        false => "measure for longer".to_owned(),
+    };
+    Some((why, act))
+}
+
+/// Cores as they are written: `0`, `0-2,5`.
+struct CpuList(Vec<(u32, u32)>);
+
+impl CpuList {
+    fn of(text: &str) -> Self {
+        let range = |part: &str| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            Some((first.trim().parse().ok()?, last.trim().parse().ok()?))
+        };
+        Self(text.split(',').filter_map(range).collect())
+    }
+
+    fn meets(&self, other: &Self) -> bool {
+        let overlap = |a: &(u32, u32), b: &(u32, u32)| a.0 <= b.1 && b.0 <= a.1;
+        self.0.iter().any(|a| other.0.iter().any(|b| overlap(a, b)))
+    }
+}
+
 fn questions(study: &Study) -> Vec<Question<'_>> {
     let Some((first, others)) = study.policies.split_first() else {
         return Vec::new();
@@ -127,7 +209,8 @@ fn questions(study: &Study) -> Vec<Question<'_>> {
             let Some(there) = find(policy, &target.name) else {
                 continue;
             };
-            questions.extend(versus(first, target, policy, there));
+            let versus = versus(first, target, policy, there);
+            questions.extend(versus.or_else(|| meanwhile(study, target, policy, there)));
             questions.extend(cost_alone(first, target, policy, there));
         }
     }
@@ -205,7 +288,7 @@ fn beside<'a>(
         None => format!("({})", percent_signed(slowdown)),
     };
     Some(Question {
-        kind: "slowdown",
+        kind: SLOWDOWN,
         policy: policy.name.clone(),
         target,
         effect: slowdown.clone(),
@@ -228,10 +311,25 @@ fn beside<'a>(
     })
 }
 
-/// What else changed in the direction that fits a slowdown: the outermost cache
-/// level whose misses moved, else the DRAM row hits.
+/// What a miss may cost at most, about: the latency of memory.
+const MISS_PS: f64 = 100_000.0;
+/// What a DRAM row that has to be opened costs more than one that is open, about.
+const ROW_PS: f64 = 30_000.0;
+/// What is named must account for this share of the time at least.
+const CARRIED: f64 = 0.5;
+
+/// Time that the program lost (or gained) for each of its instructions.
+fn lost_ps(target: &ProgramResult, slowdown: f64) -> Option<f64> {
+    let alone = &target.alone;
+    let each = alone.time_ps.mean / alone.instructions.mean;
+    Some(each * slowdown.abs()).filter(|lost| lost.is_finite())
+}
+
+/// What else changed in the direction that fits a slowdown, and by so much that it can account for
+/// it: the outermost cache level whose misses moved, else the DRAM row hits.
 fn reason(target: &ProgramResult, slowdown: f64) -> Option<With> {
     let together = target.together.as_ref()?;
+    let lost = lost_ps(target, slowdown)?;
     let moved = |alone: &Sample, there: &Sample| {
         let change = there.difference(alone);
         (change.excludes_zero() == Some(true)).then_some(change)
@@ -240,8 +338,12 @@ fn reason(target: &ProgramResult, slowdown: f64) -> Option<With> {
         let (name, before, after) = (short(&alone.level, 20), &alone.mpki, &there.mpki);
         let fits = moved(before, after).filter(|c| (c.mean > 0.0) == (slowdown > 0.0));
         let (before, after) = brief(before.mean, after.mean);
+        let carried = fits
+            .as_ref()
+            .map_or(0.0, |c| c.mean.abs() / 1000.0 * MISS_PS);
         // A change that the shown digits hide would read as nonsense.
-        if let (Some(change), true) = (fits, before != after) {
+        if let (Some(change), true) = (fits.filter(|_| carried >= CARRIED * lost), before != after)
+        {
             let verb = if slowdown > 0.0 { "rise" } else { "fall" };
             let text = format!(
                 " as its {name} misses {verb} from {before} to {after} per 1000 instructions"
@@ -254,6 +356,13 @@ fn reason(target: &ProgramResult, slowdown: f64) -> Option<With> {
         together.row_hit_rate.as_ref()?,
     );
     let change = moved(before, after).filter(|c| (c.mean < 0.0) == (slowdown > 0.0))?;
+    let misses = together
+        .mpki
+        .last()
+        .map_or(0.0, |last| last.mpki.mean / 1000.0);
+    if change.mean.abs() * misses * ROW_PS < CARRIED * lost {
+        return None;
+    }
     let (before, after) = brief(before.mean * 100.0, after.mean * 100.0);
     let verb = if slowdown > 0.0 { "fall" } else { "rise" };
     let text = format!(" as its DRAM row hits {verb} from {before} % to {after} %");
@@ -349,6 +458,66 @@ fn versus<'a>(
     })
 }
 
+/// "Beside scan, mergesort takes 12 % more time (±1) under rainbow than under buddy": where no program
+/// was run by itself.
+fn meanwhile<'a>(
+    study: &Study,
+    target: &'a ProgramResult,
+    policy: &PolicyResult,
+    there: &'a ProgramResult,
+) -> Option<Question<'a>> {
+    let first = study.policies.first()?;
+    let both = (target.together.as_ref()?, there.together.as_ref()?);
+    // Runs that end by time are compared by what they did in it.
+    let time = |m: &Metrics| match study.until_us {
+        None => Some(m.time_ps.clone()),
+        Some(_) => m.time_ps.paired(&m.refs, |time, refs| time / refs),
+    };
+    let change = time(both.0)?
+        .slowdown(&time(both.1)?)
+        .filter(Sample::is_known)?;
+    let direction = if change.mean > 0.0 { "more" } else { "less" };
+    let (size, half) = (magnitude(&change), percent_half(&change));
+    let who = name(&target.name);
+    let run = |policy: &PolicyResult, metrics: &'a Metrics| Run {
+        label: format!("together under {}", name(&policy.name)),
+        metrics,
+    };
+    let runs = vec![run(first, both.0), run(policy, both.1)];
+    let under = policy.name.clone();
+    let (policy, first) = (name(&policy.name), name(&first.name));
+    let points = percent_signed(&change);
+    Some(Question {
+        kind: "together",
+        policy: under,
+        target,
+        runs,
+        about: match change.ci95 {
+            Some(_) => format!(
+                "whether {who} fares better under {policy} than under {first} ({points} ±{half})"
+            ),
+            None => {
+                format!("whether {who} fares better under {policy} than under {first} ({points})")
+            }
+        },
+        change: format!(
+            "Run together, {who} takes {size} % {direction} time (±{half}) under {policy} than under {first}"
+        ),
+        with: None,
+        none: match change.excludes_zero() {
+            Some(true) => format!(
+                "Between {policy} and {first}, {who}'s time together hardly differs ({points} ±{half})."
+            ),
+            _ => format!(
+                "Between {policy} and {first}, no difference of {who}'s time together can be told from \
+                 chance ({points} ±{half})."
+            ),
+        },
+        effect: change,
+        quiet: false,
+    })
+}
+
 /// What a policy costs or gains a program that has the machine to itself; nothing is said
 /// where that is nothing.
 fn cost_alone<'a>(
@@ -368,7 +537,7 @@ fn cost_alone<'a>(
     let under = policy.name.clone();
     let (policy, first) = (name(&policy.name), name(&first.name));
     Some(Question {
-        kind: "cost",
+        kind: COST,
         policy: under,
         target,
         runs,

@@ -50,6 +50,9 @@ pub struct Study {
     pub until_us: Option<f64>,
     /// When the measured parts of these begin; `None` = after the references of the warm-up.
     pub measured_from_us: Option<f64>,
+    /// Simulated microseconds that a thread has a processor for at a time, where others wait for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slice_us: Option<f64>,
     /// References simulated in all, warm-up included.
     pub simulated_refs: u64,
     /// Wall-clock seconds of the computer that simulated.
@@ -95,6 +98,7 @@ impl Default for Study {
             warmup_refs: 0,
             until_us: None,
             measured_from_us: None,
+            slice_us: None,
             simulated_refs: 0,
             host_seconds: f64::NAN,
             notes: Vec::new(),

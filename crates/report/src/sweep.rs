@@ -50,7 +50,7 @@ pub fn sweep_to_table(studies: &[Study], style: &TableStyle) -> String {
             format!("{last} misses alone"),
             format!("{last} misses together"),
         ]);
-    let mut shown = table(heads);
+    let heads: Vec<String> = heads.collect();
     let programs = || {
         studies.iter().flat_map(|study| {
             let policies = study.policies.iter();
@@ -69,6 +69,28 @@ pub fn sweep_to_table(studies: &[Study], style: &TableStyle) -> String {
         });
         all.filter(|mean| mean.is_finite()).fold(0.0, f64::max)
     };
+    // Headings of times name the unit that the cells are in.
+    let unit = |key: &str| {
+        let row = programs().find_map(|(_, _, program)| {
+            let phases = [Phase::Alone, Phase::Together];
+            phases
+                .into_iter()
+                .find_map(|phase| found(program, phase, key))
+        });
+        let unit = row.map(|row| row.kind.scale(largest(key)).unit);
+        unit.filter(|unit| !unit.is_empty())
+    };
+    let heads = heads.into_iter().map(|head| {
+        let key = SHOWN
+            .iter()
+            .find(|(shown, ..)| *shown == head)
+            .map(|(.., key)| *key);
+        match key.and_then(unit) {
+            Some(unit) => format!("{head} [{unit}]"),
+            None => head,
+        }
+    });
+    let mut shown = table(heads);
     for (study, policy, program) in programs() {
         let axes = study.axes.values().map(|value| short(value, CHARS));
         let names = [short(&policy.name, CHARS), short(&program.name, CHARS)];
@@ -88,6 +110,9 @@ pub fn sweep_to_table(studies: &[Study], style: &TableStyle) -> String {
             cells.push(right(text.unwrap_or_else(|| "-".to_owned())));
         }
         shown.add_row(cells);
+    }
+    if studies.iter().any(|study| !study.complete) {
+        out += "PARTIAL: not all of the studies were run; the numbers cover what was.\n";
     }
     out += &format!("{shown}\n");
     for warning in warnings(studies) {

@@ -8,6 +8,8 @@ use piebald_report::{
 fn program(alone: &[f64], together: &[f64], mpki: [&[f64]; 2]) -> ProgramResult {
     let metrics = |ms: &[f64], mpki: &[f64]| Metrics {
         time_ps: ms.iter().map(|t| t * 1e9).collect(),
+        // About one for each cycle.
+        instructions: ms.iter().map(|_| 3e8).collect(),
         mpki: vec![LevelMpki {
             level: "L3".to_owned(),
             mpki: mpki.iter().copied().collect(),
@@ -222,4 +224,103 @@ fn noise_alone_is_claimed_to_be_an_effect_in_a_twentieth_of_studies_at_most() {
     // An effect of ten standard deviations is found nearly always.
     let found = claims(STUDIES, 0.3, 5, &mut Noise(1));
     assert!(found > STUDIES * 9 / 10, "{found}");
+}
+
+/// As many instructions as in a tenth of the cycles: a program that waits for memory.
+fn waiting(mut program: ProgramResult) -> ProgramResult {
+    let few = |metrics: &mut Metrics| metrics.instructions = [3e7; 3].into_iter().collect();
+    few(&mut program.alone);
+    program.together.iter_mut().for_each(few);
+    program
+}
+
+/// One miss more for each thousand instructions is 100 ns more at most, and 767 were lost.
+#[test]
+fn misses_that_cannot_account_for_the_time_are_not_named() {
+    let mpki: [&[f64]; 2] = [&[62.0, 62.1, 61.9], &[63.0, 63.1, 62.9]];
+    let found = headline(&study(vec![("stock", waiting(program(ALONE, SLOW, mpki)))]));
+    assert_eq!(found, ["Beside scan, bzip2 runs 23 % slower (±2)."]);
+    // With eight more it is told.
+    let mpki: [&[f64]; 2] = [&[62.0, 62.1, 61.9], &[70.0, 70.1, 69.9]];
+    let found = headline(&study(vec![("stock", waiting(program(ALONE, SLOW, mpki)))]));
+    assert!(
+        found[0].contains("as its L3 misses rise from 62 to 70"),
+        "{found:?}"
+    );
+}
+
+/// The run alone ends by references and the other by time: they are not the same work.
+#[test]
+fn what_ends_by_time_is_not_compared_with_what_ends_by_references() {
+    let mut timed = study(vec![
+        ("stock", program(ALONE, SLOW, [FEW, MANY])),
+        ("hvr", program(ALONE, &[150.0, 151.0, 149.0], [FEW, MANY])),
+    ]);
+    timed.until_us = Some(6000.0);
+    timed.budget_refs = 200_000;
+    let found = headline(&timed);
+    assert!(
+        found[0].starts_with("This study cannot show how fast bzip2 runs beside scan")
+            && found[0].contains("ends after 200,000 references")
+            && found[0].ends_with("compare policies, or leave out [course]."),
+        "{found:?}"
+    );
+    // Policies are compared over the same time.
+    assert!(found[1].contains("than under stock"), "{found:?}");
+}
+
+#[test]
+fn programs_that_take_turns_need_many_slices() {
+    let mut both = study(vec![("stock", program(ALONE, SLOW, [FEW, MANY]))]);
+    both.slice_us = Some(4000.0);
+    let mut cores = |a: &str, b: &str| {
+        let programs = &mut both.policies[0].programs;
+        (programs[0].cores, programs[1].cores) = (a.to_owned(), b.to_owned());
+    };
+    cores("0", "1-3");
+    assert!(headline(&both)[0].starts_with("Beside scan, bzip2 runs 23 % slower"));
+    let mut cores = |a: &str, b: &str| {
+        let programs = &mut both.policies[0].programs;
+        (programs[0].cores, programs[1].cores) = (a.to_owned(), b.to_owned());
+    };
+    cores("2", "1-3");
+    // 123 ms are 30 slices.
+    assert!(headline(&both)[0].starts_with("Beside scan, bzip2 runs 23 % slower"));
+    both.slice_us = Some(20_000.0);
+    both.budget_refs = 1_000_000;
+    let found = headline(&both);
+    assert!(
+        found[0].contains(
+            "because it takes turns with scan on cores 2, in slices of 20 ms, and 123 ms were \
+             measured; set budget_refs = 1.7M or more."
+        ),
+        "{found:?}"
+    );
+}
+
+/// With alone = "none" there is no slowdown.
+#[test]
+fn policies_are_compared_where_nothing_was_run_alone() {
+    let together = |ms: &[f64]| {
+        let mut program = program(ALONE, ms, [FEW, MANY]);
+        (program.alone, program.slowdown) = (Metrics::default(), None);
+        program
+    };
+    let found = headline(&study(vec![
+        ("stock", together(ALONE)),
+        ("colors", together(SLOW)),
+    ]));
+    assert_eq!(
+        found,
+        ["Run together, bzip2 takes 23 % more time (±2) under colors than under stock."]
+    );
+    let found = headline(&study(vec![
+        ("stock", together(ALONE)),
+        ("colors", together(ALONE)),
+    ]));
+    assert_eq!(found.len(), 1);
+    assert!(
+        found[0].starts_with("Between colors and stock, no difference of bzip2's time together"),
+        "{found:?}"
+    );
 }

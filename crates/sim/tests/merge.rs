@@ -188,3 +188,85 @@ fn traces_without_times_give_a_request_in_turn_and_do_not_mix_with_others() {
         .to_string();
     assert!(error.contains("a.ids has no times"), "{error}");
 }
+
+/// What strace -ff writes of one process without a stamp.
+#[test]
+fn files_of_one_name_in_logs_without_stamps_are_the_same_if_that_is_asked_for() {
+    let folder = Folder::new();
+    let log = "openat(AT_FDCWD, \"/a\", O_RDONLY) = 3\npread64(3, \"x\"..., 4096, 0) = 4096\n";
+    let paths = [folder.file("n.10", log), folder.file("n.11", log)];
+    for (same_objects, spaces) in [(None, 2), (Some(false), 2), (Some(true), 1)] {
+        let mut stream = CallStream::open(&InputSetup {
+            paths: paths.to_vec(),
+            same_objects,
+            ..InputSetup::default()
+        })
+        .expect("a stream");
+        assert_eq!(calls(&mut stream).0.len(), 2);
+        assert_eq!(stream.spaces().len(), spaces, "{same_objects:?}");
+    }
+}
+
+/// A log may have begun before midnight, or on the evening of the same day.
+#[test]
+fn times_of_day_that_are_half_a_day_apart_are_not_merged() {
+    let folder = Folder::new();
+    let at = |name: &str, clock: &str| folder.file(name, &strace(&[(clock, 1)]));
+    let evening = at("l.1", "23:59:59.5");
+    for (name, clock, fits) in [("l.2", "00:00:01.5", false), ("l.3", "12:00:01.5", true)] {
+        let other = at(name, clock);
+        let found = open(&[evening.clone(), other], Align::Stamps);
+        match found {
+            Ok(stream) => assert!(fits && stream.merge() == Merge::ByStamp, "{clock}"),
+            Err(error) => {
+                let text = error.to_string();
+                assert!(
+                    !fits && text.contains("l.1") && text.contains(name),
+                    "{text}"
+                );
+                assert!(text.contains("more than 12 hours after"), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn stamps_of_two_formats_are_not_merged_though_both_are_dates() {
+    let folder = Folder::new();
+    let a = folder.file("a.csv", &msr(10, "h", 0, 7));
+    let b = folder.file("b.log", &strace(&[("1600000000.000010", 1)]));
+    let error = open(&[a, b], Align::Stamps)
+        .err()
+        .expect("refused")
+        .to_string();
+    assert!(
+        error.contains("both count from a date, but one is msr and the other strace"),
+        "{error}"
+    );
+}
+
+/// Databases and models map files as large as these.
+#[test]
+fn a_mapping_of_many_gibibytes_is_read() {
+    let folder = Folder::new();
+    let log = |gib: u64| {
+        let bytes = gib << 30;
+        format!(
+            "openat(AT_FDCWD, \"/m\", O_RDONLY) = 3\n\
+             mmap(NULL, {bytes}, PROT_READ, MAP_SHARED, 3, 0) = 0x7f0000000000\n"
+        )
+    };
+    let mut stream = open(&[folder.file("m.1", &log(8))], Align::Stamps).expect("a stream");
+    let mut batch = Batch::default();
+    assert!(stream.next_batch(&mut batch).expect("calls"));
+    assert_eq!(batch.references.len(), 8 << 18);
+    let mut stream = open(&[folder.file("m.2", &log(65))], Align::Stamps).expect("a stream");
+    let error = stream
+        .next_batch(&mut batch)
+        .expect_err("too long")
+        .to_string();
+    assert!(
+        error.contains("a request of 17039360 pages; allowed: up to 16777216"),
+        "{error}"
+    );
+}

@@ -104,6 +104,8 @@ pub(crate) fn study(
     let mut study = run_all(&with, inputs, rest)?;
     study.simulated_refs += found.iter().map(|f| f.refs).sum::<u64>();
     study.advice = Some(report::advice(&question, &found, &splits, &study));
+    let doubts = piebald_report::advice_doubts(&study);
+    study.warnings.extend(doubts);
     study.notes.append(&mut question.notes);
     Ok(study)
 }

@@ -158,6 +158,20 @@ pub(super) fn notes(replay: &mut Replay, stream: &CallStream, survey: &Survey, j
         Merge::InTurn => notes
             .push("the traces give a request each in turn, whatever times they have".to_owned()),
     }
+    let has_names = |t: &TargetKind| matches!(t, TargetKind::File | TargetKind::Device);
+    if replay.traces.len() > 1
+        && stream.merge() != Merge::ByStamp
+        && stream.targets().iter().any(has_names)
+    {
+        notes.push(match stream.same_objects() {
+            true => {
+                "files and disks of the same name in traces of one format are the same".to_owned()
+            }
+            false => "files and disks of different traces are different, whatever their names \
+                      (--objects same: those of one format are the same by name)"
+                .to_owned(),
+        });
+    }
     if replay.traces.len() > 1 && stream.targets().contains(&TargetKind::Id) {
         notes.push(match stream.same_objects() {
             true => "objects of the same name in traces of one format are the same (--objects \

@@ -21,8 +21,10 @@ use super::source::Source;
 const PAGE_BITS: u32 = 40;
 /// Calls in a batch, about.
 const BATCH: usize = 4096;
-/// Pages of one call: 4 GiB in pages of 4 KiB.
-const MAX_CALL_PAGES: u64 = 1 << 20;
+/// Pages of one call: 64 GiB in pages of 4 KiB. Mappings of databases and of models are some ten GiB.
+const MAX_CALL_PAGES: u64 = 1 << 24;
+/// Beyond this, of two times of day one may be of the next day.
+const HALF_A_DAY_NS: u64 = 43_200 * 1_000_000_000;
 
 /// A file, a disk, or the blocks without address of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -162,7 +164,7 @@ pub struct InputSetup {
     /// How the times of several traces belong together.
     pub align: Align,
     /// Are objects of one name the same in several traces of one format? `None`: if they are merged
-    /// by their stamps, as files and disks are.
+    /// by their stamps. Files and disks are the same if this is so or is asked for here.
     pub same_objects: Option<bool>,
     /// Largest step back of each trace's stamps ([`Notes`]), if its requests are to come in the
     /// order of their stamps; empty = they come as they stand there.
@@ -510,12 +512,12 @@ impl CallStream {
     }
 
     /// By what other traces name the same file or disk. Traces of one clock are of one machine or
-    /// one collection: what has the same name there is the same.
+    /// one collection: what has the same name there is the same, as it is where it is asked for.
     fn common_name(&self, space: Space, name: Option<&str>) -> Option<Common> {
         if space == Space::Ids {
             return self.same_objects.then_some(Common::Objects);
         }
-        if self.merge != Merge::ByStamp {
+        if self.merge != Merge::ByStamp && !self.same_objects {
             return None;
         }
         match (space, name) {
@@ -580,18 +582,51 @@ fn merge(sources: &mut [Source], names: &[String], align: Align) -> Result<Merge
         return Err(clocks_differ(names, [at, usize::from(at == 0)], why));
     }
     match all().find(|at| clocks[*at] != clocks[0]) {
+        None if clocks[0].0 == Origin::OfDay => of_one_day(sources, names),
         None => Ok(Merge::ByStamp),
         Some(at) => {
             let of = |(origin, format): (Origin, Format)| {
                 format!("{} ({})", counts_from(origin), format.name())
             };
-            let why = format!(
-                "one counts from {}, the other from {}",
-                of(clocks[0]),
-                of(clocks[at])
-            );
+            let why = match clocks[0].0 == clocks[at].0 {
+                true => format!(
+                    "both count from {}, but one is {} and the other {}, and clocks of two tools are \
+                     not taken for one",
+                    counts_from(clocks[0].0),
+                    clocks[0].1.name(),
+                    clocks[at].1.name()
+                ),
+                false => format!(
+                    "one counts from {}, the other from {}",
+                    of(clocks[0]),
+                    of(clocks[at])
+                ),
+            };
             Err(clocks_differ(names, [0, at], why))
         }
+    }
+}
+
+/// A time of day does not say the day: of logs that begin in different halves of it, one may be of the
+/// next.
+fn of_one_day(sources: &mut [Source], names: &[String]) -> Result<Merge, InputError> {
+    let mut begins: Vec<(u64, usize)> = Vec::new();
+    for (nth, source) in sources.iter_mut().enumerate() {
+        if source.ready()? {
+            begins.push((source.stamp(), nth));
+        }
+    }
+    let ends = begins.iter().min().zip(begins.iter().max());
+    match ends {
+        Some((first, last)) if last.0 - first.0 > HALF_A_DAY_NS => {
+            let why = format!(
+                "their times are those of a day, and {} begins more than 12 hours after {} or on the \
+                 day before",
+                names[last.1], names[first.1]
+            );
+            Err(clocks_differ(names, [first.1, last.1], why))
+        }
+        _ => Ok(Merge::ByStamp),
     }
 }
 

@@ -9,7 +9,10 @@ use crate::foreign::{drmemtrace, lackey};
 /// A format, and whether the beginning or its first line that is not blank has its mark.
 type Mark = (TraceFormat, fn(&[u8], &[u8]) -> bool);
 
-const MARKS: [Mark; 9] = [
+const MARKS: [Mark; 10] = [
+    (TraceFormat::Block(Block::Strace), |_, line| {
+        is_end_of_process(line)
+    }),
     (TraceFormat::Block(Block::Fio), |_, line| {
         line.starts_with(fio::MARK)
     }),
@@ -72,6 +75,12 @@ pub(super) fn find(head: &[u8]) -> Option<Verdict> {
         let why = "a log of Valgrind, but not of its tool lackey";
         Verdict::Unknown(why.to_owned())
     })
+}
+
+/// What strace writes last of a process, which of one whose calls are all filtered out is all there is.
+fn is_end_of_process(line: &[u8]) -> bool {
+    let has = |what: &[u8]| memchr::memmem::find(line, what).is_some();
+    line.ends_with(b" +++") && (has(b"+++ exited with ") || has(b"+++ killed by "))
 }
 
 fn first_line(head: &[u8]) -> &[u8] {

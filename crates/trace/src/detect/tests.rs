@@ -272,6 +272,12 @@ fn a_mark_settles_the_format_whatever_follows() {
             "systor17",
         ),
         (b"time,lbn,op\nx,y,z\n", "libcachesim-csv"),
+        (b"1700000000.3 +++ exited with 0 +++\n", "strace"),
+        (b"[pid 7] +++ killed by SIGKILL +++\n", "strace"),
+        (
+            b"Input file sda.blktrace.0 added\n8,0 3 1 0.0 697 Q R 1 + 8 [x]\n",
+            "blkparse",
+        ),
         (b"\x06tae\x01\0\0\0", "blktrace"),
         (b"eat\x07\0\0\0\x01", "blktrace"),
         (&lcs(1), "lcs-v1"),
@@ -402,4 +408,41 @@ fn names_of_both_kinds_read_back() {
         error.contains("pinatrace") && error.contains("oracle-general-opns"),
         "{error}"
     );
+}
+
+/// Columns of other names may be the disk, the length or the direction.
+#[test]
+fn a_header_with_names_that_libcachesim_does_not_have_is_not_its() {
+    for header in [
+        "timestamp,device,lba,length,rw",
+        "id,lba,ts",
+        "lba",
+        "lba,len",
+    ] {
+        let text = format!("{header}\n0.1,7,0,65536,R\n");
+        assert_eq!(name(text.as_bytes()), None, "{header}");
+    }
+}
+
+/// "sector bytes", "id size" and din with 0x, where the second number is that of a line by chance.
+#[test]
+fn two_numbers_a_line_are_instructions_and_addresses_only_if_they_look_like_them() {
+    for (text, told) in [
+        (
+            "7655040 4096\n120 8192\n7655040 4096\n55 16384\n",
+            "too large for instructions",
+        ),
+        (
+            "2 0x400100\n0 0x7fff1000\n1 0x7fff1040\n2 0x400140\n",
+            "as the labels of din",
+        ),
+    ] {
+        assert_eq!(name(text.as_bytes()), None, "{text}");
+        let why = why(text.as_bytes());
+        assert!(
+            why.contains("it could be ramulator-cpu") && why.contains(told),
+            "{why}"
+        );
+    }
+    assert_eq!(name(b"3 0x40\n12000 0x80\n1 0xc0\n"), Some("ramulator-cpu"));
 }

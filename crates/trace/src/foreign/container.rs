@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Take};
 
 use flate2::Crc;
-use flate2::bufread::{DeflateDecoder, MultiGzDecoder};
+use flate2::bufread::{DeflateDecoder, GzDecoder};
 use liblzma::bufread::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
 use zip::{CompressionMethod, ZipArchive};
@@ -14,6 +14,8 @@ use super::error::ForeignError;
 /// Most chunks that a zip may have: at drmemtrace's 10 million instructions per chunk this is
 /// 10^13 instructions, and the list of chunks stays below 32 MiB.
 const MAX_CHUNKS: usize = 1_000_000;
+/// Files of a zip that an error names.
+const NAMED: usize = 4;
 /// Compressed bytes read at a time.
 const READ_AHEAD: usize = 1 << 15;
 
@@ -42,6 +44,7 @@ pub(crate) const TAR_BLOCK: usize = 512;
 /// word.
 pub(crate) fn tar_member(bytes: &[u8]) -> Option<String> {
     const CHECKSUM: std::ops::Range<usize> = 148..156;
+    const TYPE: usize = 156;
     let header: &[u8; TAR_BLOCK] = bytes.first_chunk()?;
     let digits = header[CHECKSUM].trim_ascii_start();
     let digits = digits.split(|b| matches!(b, 0 | b' ')).next()?;
@@ -52,8 +55,11 @@ pub(crate) fn tar_member(bytes: &[u8]) -> Option<String> {
     });
     let name = header[..100].split(|b| *b == 0).next()?;
     let is_tar = counted.sum::<u32>() == written && !name.is_empty();
+    // Archives of Python and of pax begin with a header of attributes, which no one can take out.
+    let is_header = matches!(header[TYPE], b'x' | b'g' | b'L' | b'K');
     is_tar.then(|| match name.last() {
         Some(b'/') => "FILE".to_owned(),
+        _ if is_header => "FILE".to_owned(),
         _ => name.escape_ascii().to_string(),
     })
 }
@@ -62,6 +68,11 @@ pub(crate) fn tar_member(bytes: &[u8]) -> Option<String> {
 pub(crate) fn packing(head: &[u8]) -> Option<&'static str> {
     let of = [(GZIP, "gzip"), (XZ, "xz"), (ZSTD, "zstd")];
     let found = of.iter().find(|(magic, _)| head.starts_with(magic));
+    // A frame of zstd that is skipped, which may stand before the others.
+    let found = found.or(match head {
+        [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(&of[2]),
+        _ => None,
+    });
     let bzip2 = is_bzip2(head).then_some("bzip2");
     found.map(|(_, name)| *name).or(bzip2)
 }
@@ -104,7 +115,7 @@ pub(crate) fn unpack<R: Read + Seek + Send + 'static>(
     let packing = packing(&magic);
     let file = BufReader::with_capacity(READ_AHEAD, file);
     let reader: Box<dyn Read + Send> = match packing {
-        Some("gzip") => Box::new(MultiGzDecoder::new(file)),
+        Some("gzip") => Box::new(Members::Reading(GzDecoder::new(file))),
         Some("xz") => {
             let stream = Stream::new_stream_decoder(XZ_MEMORY, CONCATENATED);
             let stream = stream.map_err(|e| failed(e.into()))?;
@@ -115,6 +126,54 @@ pub(crate) fn unpack<R: Read + Seek + Send + 'static>(
         None => Box::new(file),
     };
     Ok(Unpacked { reader, packing })
+}
+
+/// The members of a gzip file, one behind the other. Zeros behind the last are padding, as gzip takes
+/// them: tapes and block devices are filled up so.
+enum Members<R> {
+    Reading(GzDecoder<R>),
+    /// Between two members, and at the end.
+    Ended(Option<R>),
+}
+
+impl<R: BufRead> Members<R> {
+    /// The next member; `false` if nothing but zeros is left.
+    fn advance(&mut self) -> io::Result<bool> {
+        let Self::Ended(file) = self else {
+            return Ok(true);
+        };
+        let Some(mut rest) = file.take() else {
+            return Ok(false);
+        };
+        loop {
+            let bytes = rest.fill_buf()?;
+            let zeros = bytes.iter().take_while(|b| **b == 0).count();
+            match (bytes.is_empty(), zeros) {
+                (true, _) => return Ok(false),
+                (false, 0) => break,
+                (false, _) => rest.consume(zeros),
+            }
+        }
+        *self = Self::Reading(GzDecoder::new(rest));
+        Ok(true)
+    }
+}
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while self.advance()? {
+            let Self::Reading(member) = self else { break };
+            let read = member.read(out)?;
+            if read > 0 || out.is_empty() {
+                return Ok(read);
+            }
+            let Self::Reading(member) = std::mem::replace(self, Self::Ended(None)) else {
+                break;
+            };
+            *self = Self::Ended(Some(member.into_inner()));
+        }
+        Ok(0)
+    }
 }
 
 /// `BZh`, a block size, and a block or an end: text may begin with the first three letters.
@@ -133,6 +192,18 @@ struct Chunk {
     unpacked: u64,
     crc: u32,
     deflated: bool,
+}
+
+/// What an entry of a zip is for: drmemtrace names its chunks `chunk.0000`, `chunk.0001` and so on.
+fn is_chunk(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    let number = file.strip_prefix("chunk.");
+    number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// What macOS adds to a zip: no file of the user's.
+fn is_attendant(name: &str) -> bool {
+    name.starts_with("__MACOSX/") || name == ".DS_Store" || name.ends_with("/.DS_Store")
 }
 
 /// The entries of a zip, in order of its directory, as one stream.
@@ -163,10 +234,15 @@ impl<R: Read + Seek> Chunks<R> {
             )));
         }
         let mut chunks = Vec::with_capacity(archive.len());
+        let mut names: Vec<String> = Vec::new();
         for index in 0..archive.len() {
             let entry = archive.by_index_raw(index).map_err(damaged)?;
-            if entry.is_dir() {
+            let name = String::from_utf8_lossy(entry.name_raw()).into_owned();
+            if entry.is_dir() || is_attendant(&name) {
                 continue;
+            }
+            if names.len() < NAMED || !is_chunk(&name) {
+                names.push(name);
             }
             let deflated = match entry.compression() {
                 CompressionMethod::Deflated => true,
@@ -189,6 +265,21 @@ impl<R: Read + Seek> Chunks<R> {
                 deflated,
             };
             chunks.push(chunk);
+        }
+        // Files one behind the other are no trace: their last and first lines would become one.
+        if chunks.len() > 1 && !names.iter().all(|name| is_chunk(name)) {
+            let shown: Vec<String> = names
+                .iter()
+                .take(NAMED)
+                .map(|n| n.escape_debug().to_string())
+                .collect();
+            let more = if chunks.len() > NAMED { ", ..." } else { "" };
+            return Err(refuse(format!(
+                "this zip holds {} files ({}{more}), not one trace; unpack it, and name those that \
+                 are to be read",
+                chunks.len(),
+                shown.join(", ")
+            )));
         }
         Ok(Self {
             file: Some(archive.into_inner()),

@@ -91,10 +91,25 @@ fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
             "its addresses are not those of lines, as in \"time id size\" of AdaptSize and LRB",
         );
     }
+    // Instructions between two accesses of a program are tens to thousands, in memory that it does not
+    // touch for long some ten thousand; sectors and names of objects are more.
+    let large = lines.iter().filter(|l| l.bubbles > MANY_BUBBLES).count();
+    if 4 * large > lines.len() {
+        return Some("its first numbers are too large for instructions between two accesses");
+    }
     let falls = |pair: &[CpuLine]| pair[1].bubbles < pair[0].bubbles;
-    (!lines.windows(2).any(falls)).then_some("its first number never falls, as a time does")
+    if !lines.windows(2).any(falls) {
+        return Some("its first number never falls, as a time does");
+    }
+    let is_label = |l: &CpuLine| l.bubbles <= 2 && l.writeback.is_none();
+    lines
+        .iter()
+        .all(is_label)
+        .then_some("its first numbers are 0 to 2, as the labels of din")
 }
 
+/// More instructions than this rarely stand between two accesses.
+const MANY_BUBBLES: u64 = 100_000;
 const CPU_LINE: &str = "\"bubble_count read_address [writeback_address]\"";
 const BUBBLES: &str = "a decimal number from 0 to 4294967294";
 const ADDRESS: &str = "a decimal number below 2^64, or 0x and hexadecimal digits";

@@ -189,6 +189,22 @@ fn tar(name: &str, content: &[u8], magic: bool) -> Vec<u8> {
     bytes
 }
 
+/// The header of attributes that tar of Python and pax write first names no file.
+#[test]
+fn a_tar_archive_that_begins_with_attributes_names_none_of_its_files() {
+    let mut bytes = tar("././@PaxHeader", b"30 mtime=1700000000.123456789\n", true);
+    bytes[156] = b'x';
+    let sum: u32 = (0..512)
+        .map(|at| match at {
+            148..156 => u32::from(b' '),
+            at => u32::from(bytes[at]),
+        })
+        .sum();
+    bytes[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    let refused = refused(&bytes);
+    assert!(refused.contains("tar -xOf input FILE\""), "{refused}");
+}
+
 #[test]
 fn a_tar_archive_is_named_with_what_to_do_however_it_is_packed() {
     for (content, magic) in [

@@ -140,3 +140,64 @@ fn an_xz_that_asks_for_gigabytes_is_refused() {
         "{failure}"
     );
 }
+
+fn zip_of(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut w = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, content) in files {
+        let options = zip::write::SimpleFileOptions::default();
+        w.start_file(*name, options).expect("a file");
+        w.write_all(content).expect("packed");
+    }
+    w.finish().expect("packed").into_inner()
+}
+
+/// Files one behind the other would lose or invent a record where two of them meet.
+#[test]
+fn a_zip_of_several_files_is_no_trace_and_one_of_a_single_file_is() {
+    for files in [
+        &[("a.txt", &b"3 64\n1 128"[..]), ("b.txt", b"4 64\n")][..],
+        &[("log.10", b"3 64\n"), ("log.11", b"4 64\n")],
+        &[("chunk.0000", b"3 64\n"), ("README", b"read me\n")],
+    ] {
+        let file = Scratch::new("several.zip", &zip_of(files));
+        let error = detect(&file.0).expect_err("several").to_string();
+        let says = format!("this zip holds 2 files ({}, {})", files[0].0, files[1].0);
+        assert!(
+            error.contains(&says) && error.contains("unpack it"),
+            "{error}"
+        );
+    }
+    // What macOS adds is no file of the user's.
+    let of_a_mac = [
+        ("t.trace", &b"3 64\n1 128\n"[..]),
+        ("__MACOSX/._t.trace", b"\0\x05\x16\x07\0\x02"),
+    ];
+    let got = read_bytes(&zip_of(&of_a_mac), Format::RamulatorCpu, Options::default());
+    assert!(got.failure.is_none() && got.refs.len() == 2, "{got:?}");
+}
+
+#[test]
+fn padding_that_the_packers_take_is_taken() {
+    let text = b"3 64 128\n1 64\n".repeat(9);
+    let plain = read_bytes(&text, Format::RamulatorCpu, Options::default());
+    let skipped = [
+        &b"\x5a\x2a\x4d\x18\x04\0\0\0abcd"[..],
+        &zstd::encode_all(&text[..], 1).expect("packed"),
+    ];
+    for (name, packed) in [
+        ("8 zeros", [gzip(&text), vec![0; 8]].concat()),
+        ("a block", [gzip(&text), vec![0; 512]].concat()),
+        (
+            "between",
+            [gzip(&text[..30]), vec![0; 7], gzip(&text[30..])].concat(),
+        ),
+        ("a frame", skipped.concat()),
+    ] {
+        let got = read_bytes(&packed, Format::RamulatorCpu, Options::default());
+        assert_eq!(got, plain, "{name}");
+    }
+    // Other bytes are none.
+    let damaged = [gzip(&text), b"more".to_vec()].concat();
+    let got = read_bytes(&damaged, Format::RamulatorCpu, Options::default());
+    assert!(got.failure.is_some(), "{got:?}");
+}

@@ -46,8 +46,8 @@ pub(crate) const ENTRY: Entry = Entry {
         },
         source: "blkparse(1), \"default output\" and \"RWBS description\"; sectors as in blktrace",
         stamps: Stamps::Shared("seconds since tracing began"),
-        left_out: "all stages but one (queued, or issued where it is asked for), discards, flushes, \
-                   requests without data, messages, and the summary at the end",
+        left_out: "all stages but Q (queued), of which a log of blktrace -a issue has none, discards, flushes, requests without data, commands to the device, \
+                   messages, and the summary at the end",
     },
     traits: TRAITS,
     looks: Looks::Text,
@@ -77,7 +77,7 @@ impl Blkparse {
 impl ParseLine for Blkparse {
     fn line(&mut self, line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint> {
         self.summary |= begins_summary(line);
-        if self.summary || line.trim_ascii().is_empty() {
+        if self.summary || line.trim_ascii().is_empty() || is_of_blkparse(line) {
             sink.state.passed.comments += 1;
             return Ok(());
         }
@@ -97,10 +97,15 @@ impl ParseLine for Blkparse {
             return Ok(());
         };
         let [sector, plus, sectors] = match (words.next(), words.next(), words.next()) {
-            (Some(a), Some(b), Some(c)) => [a, b, c],
+            (Some(a), Some(b), Some(c)) if !b.starts_with(b"(") => [a, b, c],
             // A flush has no place: `FWS [program]`.
             _ if kind.contains(&b'F') => {
                 sink.state.passed.flushes += 1;
+                return Ok(());
+            }
+            // A command to the device, which is no request for sectors: `R 36 (12 00 ..) [hald]`.
+            (Some(_), Some(command), _) if command.starts_with(b"(") => {
+                sink.state.passed.others += 1;
                 return Ok(());
             }
             _ => return Err(Complaint::text("the line", line, EXTENT)),
@@ -116,7 +121,26 @@ impl ParseLine for Blkparse {
 
 fn begins_summary(line: &[u8]) -> bool {
     let after_cpu = line.strip_prefix(b"CPU").and_then(<[u8]>::first);
-    after_cpu.is_some_and(u8::is_ascii_digit) || line.starts_with(b"Total (")
+    after_cpu.is_some_and(u8::is_ascii_digit) || line.starts_with(b"Total (") || is_program(line)
+}
+
+/// With `-s` the summary begins with the programs, each as `fio (697)`.
+fn is_program(line: &[u8]) -> bool {
+    let inner = line.strip_suffix(b")");
+    let open = inner.and_then(|inner| Some((inner, memchr::memrchr(b'(', inner)?)));
+    open.is_some_and(|(inner, at)| {
+        let pid = &inner[at + 1..];
+        let name = inner[..at].strip_suffix(b" ");
+        name.is_some_and(|n| {
+            n.first().is_some_and(|b| !b.is_ascii_whitespace()) && !n.contains(&b',')
+        }) && !pid.is_empty()
+            && pid.iter().all(u8::is_ascii_digit)
+    })
+}
+
+/// What blkparse says of its inputs before it begins: `Input file sda.blktrace.0 added`.
+fn is_of_blkparse(line: &[u8]) -> bool {
+    line.starts_with(b"Input file ") && line.ends_with(b" added")
 }
 
 fn device_number(text: &[u8]) -> Result<u32, Complaint> {

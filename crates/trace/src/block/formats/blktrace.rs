@@ -57,7 +57,7 @@ pub(crate) const ENTRY: Entry = Entry {
         source: "Linux' include/uapi/linux/blktrace_api.h (\"time in nanoseconds\"); sectors are the \
                  kernel's",
         stamps: Stamps::Shared("nanoseconds of a clock of the machine whose origin is not told"),
-        left_out: "all stages but one (queued, or issued where it is asked for), discards, flushes, \
+        left_out: "all stages but Q (queued), of which a log of blktrace -a issue has none, discards, flushes, \
                    notices, and what follows an event",
     },
     traits: TRAITS,

@@ -30,7 +30,7 @@ pub(crate) const CSV: Entry = Entry {
         source: "libCacheSim's sample cloudPhysicsIO.csv, which holds the same requests as its \
                  cloudPhysicsIO.vscsi: 113,872 of both agree in operation, sector, length and second",
         stamps: Stamps::Relative("seconds of a clock whose origin is not told"),
-        left_out: "other columns, and commands other than reads and writes. There is one disk",
+        left_out: "the version, and commands other than reads and writes. There is one disk",
     },
     traits: disk(Times::Ordered),
     looks: Looks::Text,
@@ -49,26 +49,33 @@ enum Column {
     Op,
     Size,
     Lbn,
-    Other,
+    /// What says nothing of a request: the version of the traced system.
+    Version,
 }
 
 struct Csv {
     columns: Option<Vec<Column>>,
 }
 
-const HEADER: &str = "names of columns, with lbn and optionally time, op and size";
+const HEADER: &str = "lbn, alone or with time, op, size and version; --columns reads other names";
 const CELLS: &str = "as many fields as the header has";
 
 fn header(line: &[u8]) -> Result<Vec<Column>, Complaint> {
-    let columns: Vec<Column> = comma_fields(line)
-        .map(|name| match name {
+    let column = |name: &[u8]| {
+        Some(match name {
             b"time" | b"timestamp" => Column::Time,
             b"op" => Column::Op,
             b"size" => Column::Size,
             b"lbn" | b"lba" => Column::Lbn,
-            _ => Column::Other,
+            b"version" => Column::Version,
+            // It may be the disk, the length or the direction.
+            _ => return None,
         })
-        .collect();
+    };
+    let columns: Option<Vec<Column>> = comma_fields(line).map(column).collect();
+    let Some(columns) = columns.filter(|columns| columns.len() > 1 || line == b"lbn") else {
+        return Err(Complaint::text("the header", line, HEADER));
+    };
     let named = |wanted: fn(&Column) -> bool| columns.iter().filter(|c| wanted(c)).count();
     let once = named(|c| matches!(c, Column::Lbn)) == 1
         && named(|c| matches!(c, Column::Time)) <= 1
@@ -120,7 +127,7 @@ impl ParseLine for Csv {
                 Column::Op => op = direction(cell)?,
                 Column::Size => size = number("the size", cell)?,
                 Column::Lbn => lbn = number("the lbn", cell)?,
-                Column::Other => {}
+                Column::Version => {}
             }
         }
         if cells.next().is_some() {

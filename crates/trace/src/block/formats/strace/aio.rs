@@ -56,11 +56,51 @@ impl<'a> Context<'a, '_> {
         Ok(())
     }
 
+    /// As strace printed them before version 4.12: `{data=0, pread, fildes=3, buf=0x7f00, nbytes=4096,
+    /// offset=0}`, and still earlier `{pread, filedes:3, buf:0x7f00, nbytes:4096, offset:0}`.
+    fn older_job(&mut self, job: &'a [u8]) -> Done {
+        let parts = || Parts::of(job).into_iter().flatten();
+        let field = |names: &[&str]| {
+            parts().find_map(|part| {
+                let at = part.iter().position(|b| matches!(b, b'=' | b':'))?;
+                let is = names.iter().any(|name| part[..at] == *name.as_bytes());
+                is.then_some(&part[at + 1..])
+            })
+        };
+        let number = |name| u64::try_from(Value::parse(field(&[name])?)?.number).ok();
+        let op = parts().find_map(|part| match part {
+            b"pread" => Some(Some((Op::Read, false))),
+            b"pwrite" => Some(Some((Op::Write, false))),
+            b"preadv" => Some(Some((Op::Read, true))),
+            b"pwritev" => Some(Some((Op::Write, true))),
+            b"fsync" | b"fdsync" | b"poll" | b"noop" => Some(None),
+            _ => None,
+        });
+        let (op, pieces) = match op {
+            Some(Some(found)) => found,
+            Some(None) => return Ok(()),
+            None => return self.left_out(NOT_PRINTED),
+        };
+        let length = match pieces {
+            // Its length is the number of pieces there.
+            true => parts().find_map(|part| bytes_of(&part[memchr::memchr(b'[', part)?..])),
+            false => number("nbytes"),
+        };
+        let fd = field(&["fildes", "filedes"]);
+        let (Some(fd), Some(offset), Some(length)) = (fd, number("offset"), length) else {
+            return self.left_out(NOT_PRINTED);
+        };
+        self.moves(fd, Move::new(op, Start::At(offset), length))
+    }
+
     fn job(&mut self, job: &'a [u8]) -> Done {
         let field = |name| Parts::of(job).and_then(|fields| fields.field(name));
         let number = |name| u64::try_from(Value::parse(field(name)?)?.number).ok();
+        let Some(code) = field("aio_lio_opcode") else {
+            return self.older_job(job);
+        };
         // Flushes, polls.
-        let Some((op, pieces)) = field("aio_lio_opcode").and_then(operation) else {
+        let Some((op, pieces)) = operation(code) else {
             return Ok(());
         };
         let length = match pieces {

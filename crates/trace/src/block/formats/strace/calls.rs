@@ -145,15 +145,40 @@ impl<'a> Context<'a, '_> {
         if name.starts_with(b"/") {
             return Some(tidy(&name));
         }
-        let base = directory.and_then(|n| self.annotated(n));
-        let base = match base {
-            Some(base) => Some(Cow::Owned(base)),
+        let base = match directory.and_then(|n| self.directory_in(n)) {
+            Some(known) => Some(Cow::Owned(known?)),
             None => self.strace.processes.directory(self.pid).map(Cow::Borrowed),
         };
         Some(match base {
             Some(base) => tidy(&[&base[..], b"/", &name].concat()),
             None => tidy(&name),
         })
+    }
+
+    /// The directory in argument `n`: nothing if it is the current one, and `Some(None)` if the log does
+    /// not say where it is.
+    fn directory_in(&self, n: usize) -> Option<Option<Vec<u8>>> {
+        if let Some(path) = self.annotated(n) {
+            return Some(Some(path));
+        }
+        if self.call.is(n, Flag("AT_FDCWD", -100_i64 as u64)) {
+            return None;
+        }
+        Some(self.open_directory(n))
+    }
+
+    /// The path of the directory that the descriptor in argument `n` was opened on.
+    pub fn open_directory(&self, n: usize) -> Option<Vec<u8>> {
+        let fd = u32::try_from(Value::parse(self.call.arg(n))?.number).ok()?;
+        let open = self.strace.processes.seen(self.pid, fd)?;
+        if let Some(path) = &open.directory {
+            return Some(path.to_vec());
+        }
+        let What::File(file) = open.what else {
+            return None;
+        };
+        let file = self.sink.state.files.get(file)?;
+        Some(file.path().as_bytes().to_vec())
     }
 
     /// Learns the current directory from `AT_FDCWD</w>`: other calls do not say it.

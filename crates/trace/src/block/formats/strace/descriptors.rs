@@ -62,9 +62,12 @@ impl<'a> Context<'a, '_> {
         let Ok(fd) = u32::try_from(self.result().number) else {
             return Ok(());
         };
-        let what = match (self.result().path, path.and_then(|p| self.path(p))) {
+        let annotated = self.result().path.map(unescape);
+        let named = path.and_then(|p| self.path(p));
+        let directory = annotated.clone().or(named.clone()).filter(|_| mode.aside);
+        let what = match (annotated, named) {
             _ if mode.aside => What::Elsewhere,
-            (Some(text), _) => self.file_named(&unescape(text))?,
+            (Some(path), _) => self.file_named(&path)?,
             (None, Some(path)) if mode.nameless && self.wanted(&path) => {
                 What::File(self.sink.state.files.add(&path, None)?)
             }
@@ -73,6 +76,7 @@ impl<'a> Context<'a, '_> {
         };
         let open = Open {
             append: mode.append,
+            directory: directory.map(Vec::into_boxed_slice),
             ..Open::begun(what)
         };
         let processes = &mut self.strace.processes;
@@ -217,7 +221,7 @@ impl<'a> Context<'a, '_> {
     }
 
     pub fn change_to_open(&mut self) -> Done {
-        if let Some(path) = self.annotated(0) {
+        if let Some(path) = self.annotated(0).or_else(|| self.open_directory(0)) {
             self.strace.processes.set_directory(self.pid, path);
         }
         Ok(())

@@ -35,6 +35,8 @@ pub(super) struct Open {
     pub append: bool,
     /// Its opening was not seen.
     pub assumed: bool,
+    /// Its path, if it is a directory.
+    pub directory: Option<Box<[u8]>>,
 }
 
 impl Open {
@@ -45,6 +47,7 @@ impl Open {
             offset: 0,
             append: false,
             assumed: false,
+            directory: None,
         }
     }
 }
@@ -286,6 +289,12 @@ impl Processes {
     pub fn get(&mut self, pid: u32, fd: u32) -> Option<&mut Open> {
         let open = self.descriptor(pid, fd)?.open;
         self.open.get_mut(&open).map(|(file, _)| file)
+    }
+
+    /// The same to look only.
+    pub fn seen(&self, pid: u32, fd: u32) -> Option<&Open> {
+        let open = self.descriptor(pid, fd)?.open;
+        self.open.get(&open).map(|(file, _)| file)
     }
 
     /// Whether the name that strace wrote behind a descriptor says more than is known. Files are often

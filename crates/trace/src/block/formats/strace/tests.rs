@@ -365,3 +365,62 @@ fn wrong_calls_say_where() {
         assert!(error.contains(message), "{error}");
     }
 }
+
+/// Without `-y` a directory is known by the call that opened it.
+#[test]
+fn paths_are_relative_to_the_directory_that_was_opened() {
+    let text = r#"
+7 chdir("/w") = 0
+7 openat(AT_FDCWD, "src", O_RDONLY|O_DIRECTORY) = 3
+7 openat(3, "f", O_RDONLY) = 4
+7 read(4, "x"..., 4096) = 4096
+7 close(3) = 0
+7 openat(AT_FDCWD, "dst", O_RDONLY) = 3
+7 openat(3, "f", O_RDONLY) = 5
+7 read(5, "x"..., 4096) = 4096
+7 dup(3) = 6
+7 unlinkat(6, "f", 0) = 0
+7 openat(AT_FDCWD, "/y", O_RDONLY|O_PATH) = 7
+7 fchdir(7) = 0
+7 openat(AT_FDCWD, "f", O_RDONLY) = 8
+7 read(8, "x"..., 4096) = 4096
+7 openat(77, "f", O_RDONLY) = 9
+7 read(9, "x"..., 4096) = 4096
+"#;
+    let (found, trace) = run(text);
+    let wanted = [
+        "read 7 /w/src/f 0 4096",
+        "read 7 /w/dst/f 0 4096",
+        "delete 7 /w/dst/f 0",
+        "read 7 /y/f 0 4096",
+    ];
+    assert_eq!(found, wanted);
+    // Of descriptor 77 nothing is known, so it is not said to be in the current directory.
+    assert_eq!(trace.passed().unresolved, 1);
+}
+
+#[test]
+fn requests_of_io_submit_are_read_as_older_versions_print_them() {
+    let text = r#"
+7 open("/a", O_RDWR|O_DIRECT) = 3
+7 io_submit(1, 2, [{data=0, pread, fildes=3, buf=0x7f00, nbytes=4096, offset=8192}, {data=0, pwrite, fildes=3, str="abc"..., nbytes=512, offset=0}]) = 2
+7 io_submit(1, 1, [{pread, filedes:3, buf:0x7f00, nbytes:4096, offset:4096}]) = 1
+7 io_submit(1, 1, [{data=0, preadv, fildes=3, iovec=[{iov_base=0x1, iov_len=10}, {iov_base=0x2, iov_len=20}], offset=64}]) = 1
+7 io_submit(1, 2, [{data=0, fsync, fildes=3}, {data=0, something, fildes=3}]) = 2
+"#;
+    let (found, trace) = run(text);
+    let wanted = [
+        "read 7 /a 8192 4096",
+        "write 7 /a 0 512",
+        "read 7 /a 4096 4096",
+    ];
+    assert_eq!(found[..3], wanted);
+    let told = trace.left_out().told().join(", ");
+    assert_eq!(
+        (&found[3..], &*told),
+        (
+            &["read 7 /a 64 30".to_owned()][..],
+            "io_submit, requests not printed 1"
+        )
+    );
+}

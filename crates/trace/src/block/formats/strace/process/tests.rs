@@ -2,7 +2,7 @@
 
 use super::*;
 
-const fn at(offset: u64) -> Open {
+fn at(offset: u64) -> Open {
     Open {
         offset,
         ..Open::begun(What::Elsewhere)
