@@ -161,7 +161,8 @@ fn in_turns(study: &Study, q: &Question<'_>) -> Option<(String, String)> {
     let mut sharing = others.filter(|p| CpuList::of(&p.cores).meets(&own));
     let other = sharing.next()?;
     let ms = together.time_ps.mean / 1e9;
-    if !(ms < LEAST_SLICES * slice_ms) {
+    let is_short = ms < LEAST_SLICES * slice_ms;
+    if !is_short {
         return None;
     }
     let why = format!(

@@ -115,7 +115,7 @@ pub(crate) fn unpack<R: Read + Seek + Send + 'static>(
     let packing = packing(&magic);
     let file = BufReader::with_capacity(READ_AHEAD, file);
     let reader: Box<dyn Read + Send> = match packing {
-        Some("gzip") => Box::new(Members::Reading(GzDecoder::new(file))),
+        Some("gzip") => Box::new(Members::Reading(Box::new(GzDecoder::new(file)))),
         Some("xz") => {
             let stream = Stream::new_stream_decoder(XZ_MEMORY, CONCATENATED);
             let stream = stream.map_err(|e| failed(e.into()))?;
@@ -131,7 +131,7 @@ pub(crate) fn unpack<R: Read + Seek + Send + 'static>(
 /// The members of a gzip file, one behind the other. Zeros behind the last are padding, as gzip takes
 /// them: tapes and block devices are filled up so.
 enum Members<R> {
-    Reading(GzDecoder<R>),
+    Reading(Box<GzDecoder<R>>),
     /// Between two members, and at the end.
     Ended(Option<R>),
 }
@@ -154,7 +154,7 @@ impl<R: BufRead> Members<R> {
                 (false, _) => rest.consume(zeros),
             }
         }
-        *self = Self::Reading(GzDecoder::new(rest));
+        *self = Self::Reading(Box::new(GzDecoder::new(rest)));
         Ok(true)
     }
 }
