@@ -27,6 +27,11 @@ impl Failure {
         }
     }
 
+    /// The message for the user.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The same with the place that it is about before it.
     pub(crate) fn at(self, place: &str) -> Self {
         let message = format!("{place}: {}", self.message);

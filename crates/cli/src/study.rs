@@ -159,48 +159,58 @@ fn model(args: &Args) -> Result<ExitCode, Failure> {
     }
     args.outputs.check(scenarios.len())?;
     running::threads(args.threads)?;
-    let mut stop = None;
+    let mut stop: Stop = None;
     let nr_points = scenarios.len();
     let (mut studies, mut failed) = (Vec::new(), None);
     for (number, (axes, scenario)) in scenarios.iter().enumerate() {
+        if stop.as_ref().is_some_and(|stop| stop.load(Relaxed)) {
+            studies.push(not_run(args, scenario, axes, "interrupted"));
+            continue;
+        }
         if !args.quiet && nr_points > 1 && std::io::stderr().is_terminal() {
             eprintln!("piebald: point {} of {nr_points}", number + 1);
         }
-        let done = one(args, scenario, &mut stop);
-        let mut done = match done {
-            // What the others came to is not lost.
-            Err(failure) if !axes.is_empty() => {
+        match one(args, scenario, &mut stop) {
+            Ok(done) => studies.push(placed(args, done, axes)),
+            Err(failure) if axes.is_empty() => return Err(failure),
+            // What the other points came to is not lost.
+            Err(failure) => {
                 let place: Vec<String> = axes.iter().map(|(k, v)| format!("{k} = {v}")).collect();
-                failed.get_or_insert(failure.at(&place.join(", ")));
-                continue;
+                let failure = failure.at(&place.join(", "));
+                studies.push(not_run(args, scenario, axes, failure.message()));
+                failed.get_or_insert(failure);
             }
-            done => done?,
-        };
-        done.axes = axes.iter().cloned().collect();
-        let file = args.scenario.display();
-        done.command = Some(format!(
-            "piebald study {file}{}{}",
-            args.sets.words(),
-            overrides(args)
-        ));
-        studies.push(done);
-        if stop.as_ref().is_some_and(|stop| stop.load(Relaxed)) {
-            break;
         }
     }
-    let missing = studies.len() < nr_points;
-    if let Some(last) = studies.last_mut().filter(|_| missing) {
-        // Every output says that points are missing.
-        last.complete = false;
-    }
-    if failed.is_none() || !studies.is_empty() {
+    if failed.is_none() || studies.iter().any(|study| !study.policies.is_empty()) {
         args.outputs.show(&studies)?;
     }
-    if let Some(failure) = failed {
-        return Err(failure);
+    match failed {
+        Some(failure) => Err(failure),
+        None => Ok(running::ended(studies.iter().all(|study| study.complete))),
     }
-    let all = studies.len() == nr_points && studies.iter().all(|study| study.complete);
-    Ok(running::ended(all))
+}
+
+/// A study with the point that it is of, and the command that gives it again.
+fn placed(args: &Args, study: Study, axes: &[(String, String)]) -> Study {
+    let (file, sets) = (args.scenario.display(), args.sets.words());
+    Study {
+        axes: axes.iter().cloned().collect(),
+        command: Some(format!("piebald study {file}{sets}{}", overrides(args))),
+        ..study
+    }
+}
+
+/// A point that has no results, and why.
+fn not_run(args: &Args, scenario: &Scenario, axes: &[(String, String)], why: &str) -> Study {
+    let study = Study {
+        title: scenario.title.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        complete: false,
+        warnings: vec![format!("not run: {why}")],
+        ..Study::default()
+    };
+    placed(args, study, axes)
 }
 
 /// Signals are caught once all inputs are there.

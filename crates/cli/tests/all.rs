@@ -10,6 +10,7 @@ mod live;
 mod machine;
 mod near;
 mod outputs;
+mod overrides;
 mod record;
 mod repair;
 mod replay;

@@ -1,0 +1,187 @@
+//! What the command line lays over a scenario, points of sweeps, and what outputs replace.
+
+use std::{
+    fs,
+    process::{Command, Stdio},
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const SMALL: &str = r#"schema = 1
+repetitions = 2
+budget_refs = "10k"
+warmup_refs = "2k"
+
+[machine]
+preset = "w3540"
+memory = "192MiB"
+
+[output]
+set_map = 5
+
+[[program]]
+builtin = "chase:64KiB"
+cores = "0"
+
+[[program]]
+builtin = "scan:1MiB"
+cores = "1"
+role = "polluter"
+"#;
+
+fn written(name: &str, text: &str) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join(name), text).expect("written");
+    folder
+}
+
+fn done(folder: &TempDir, args: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_piebald"))
+        .args(args)
+        .current_dir(folder.path())
+        .env("XDG_CACHE_HOME", folder.path().join("cache"))
+        .stdin(Stdio::null())
+        .output()
+        .expect("it starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        output.status.code(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+/// The warm-up keeps its share of the budget, unless it is said as well.
+#[test]
+fn a_budget_of_the_command_line_leaves_a_warm_up_that_is_given_there() {
+    let folder = written("s.toml", SMALL);
+    let refs = |args: &[&str]| -> [u64; 2] {
+        let words = [
+            &["study", "s.toml", "-q", "--json", "--budget", "5k"][..],
+            args,
+        ]
+        .concat();
+        let (code, out, err) = done(&folder, &words);
+        assert_eq!(code, Some(0), "{err}");
+        let study: Value = serde_json::from_str(&out).expect("JSON");
+        let command = study["command"].as_str().expect("a text");
+        assert!(command.contains("piebald study s.toml") && command.ends_with("--budget 5000"));
+        ["budget_refs", "warmup_refs"].map(|key| study[key].as_u64().expect("a number"))
+    };
+    assert_eq!(refs(&[]), [5_000, 1_000]);
+    assert_eq!(refs(&["--set", "warmup_refs=3k"]), [5_000, 3_000]);
+}
+
+/// What a file may say depends on the budget, wherever that comes from.
+#[test]
+fn a_budget_of_the_command_line_is_checked_against_the_file() {
+    let change =
+        "cores = \"0\"\ncolors = \"0-1\"\n[[program.change]]\nat = \"6k\"\ncolors = \"0-3\"\n";
+    let policy = "[[policy]]\nname = \"p\"\nframes = \"rainbow\"\n";
+    let text = SMALL.replacen("cores = \"0\"\n", change, 1) + policy;
+    let folder = written("s.toml", &text);
+    let (code, out, err) = done(&folder, &["study", "s.toml", "-q", "--budget", "5k"]);
+    assert_eq!((code, &*out), (Some(2), ""), "{err}");
+    assert!(err.contains("change") && err.contains("6k"), "{err}");
+    let (_, out, _) = done(&folder, &["study", "s.toml", "-q", "--json", "--seed", "9"]);
+    let study: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(study["command"], "piebald study s.toml --seed 9");
+}
+
+const SWEPT: &str =
+    "[sweep]\n\"program.walk.builtin\" = [\"chase:512KiB\", \"chase:80MiB\", \"chase:1MiB\"]\n";
+
+/// One point whose memory does not suffice: the others are shown, and it is named.
+#[test]
+fn a_point_that_fails_leaves_the_others() {
+    let named = SMALL.replace("192MiB", "96MiB").replace(
+        "builtin = \"chase:64KiB\"",
+        "name = \"walk\"\nbuiltin = \"chase:64KiB\"",
+    );
+    let folder = written("s.toml", &(named + SWEPT));
+    let (code, out, err) = done(&folder, &["study", "s.toml", "-q"]);
+    assert_eq!(code, Some(1), "{err}");
+    assert!(
+        err.contains("program.walk.builtin = chase:80MiB: "),
+        "{err}"
+    );
+    for part in [
+        "PARTIAL",
+        "chase:512KiB",
+        "chase:1MiB",
+        "time alone [",
+        "time together [",
+    ] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+}
+
+#[test]
+fn outputs_take_the_place_of_outputs_only() {
+    let folder = written("s.toml", SMALL);
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("w.py"), "import os, sys\nprint(1, 2)\n").expect("written");
+    fs::write(at("t.txt"), "a, b\n").expect("written");
+    for (option, name) in [
+        ("--html", "s.toml"),
+        ("--html", "w.py"),
+        ("--csv", "w.py"),
+        ("--csv", "t.txt"),
+        ("--csv", "s.toml"),
+        ("--json", "w.py"),
+    ] {
+        let before = fs::read(at(name)).expect("read");
+        let (code, _, err) = done(
+            &folder,
+            &["study", "s.toml", "-q", &format!("{option}={name}")],
+        );
+        assert_eq!(code, Some(2), "{option} {name}: {err}");
+        assert!(
+            err.contains(&format!("{option} {name}: this file is there and is no ")),
+            "{err}"
+        );
+        assert_eq!(fs::read(at(name)).expect("read"), before, "{name}");
+    }
+    // Those of an earlier study are replaced.
+    for _ in 0..2 {
+        let words = [
+            "study",
+            "s.toml",
+            "-q",
+            "--html=o.html",
+            "--csv=o.csv",
+            "--json=o.json",
+        ];
+        let (code, _, err) = done(&folder, &words);
+        assert_eq!(code, Some(0), "{err}");
+    }
+    // A machine takes the place of a machine.
+    let derive = |name: &str| done(&folder, &["machine", "derive", "-o", name]);
+    let (code, _, err) = derive("s.toml");
+    assert!(
+        code == Some(2) && err.contains("this file is there and is no machine"),
+        "{err}"
+    );
+    for _ in 0..2 {
+        assert_eq!(derive("m.toml").0, Some(0));
+    }
+}
+
+#[test]
+fn a_recording_of_nothing_is_not_asked_for_by_a_limit() {
+    let folder = written("a.pbr", "mine");
+    let (code, _, err) = done(
+        &folder,
+        &["record", "--limit", "0", "-o", "a.pbr", "--", "true"],
+    );
+    assert_eq!(code, Some(2));
+    assert!(
+        err.contains("--limit 0: allowed: 1 reference and more"),
+        "{err}"
+    );
+    assert_eq!(
+        fs::read(folder.path().join("a.pbr")).expect("read"),
+        b"mine"
+    );
+}
