@@ -19,12 +19,11 @@ use crate::{
     terminal::takes_escapes,
 };
 
-/// Options whose file is optional, and how a word ends that is their file.
 /// The option that writes a scenario.
 pub(crate) const SAVE: &str = "--save";
 /// The option of `machine derive` that writes a machine.
 pub(crate) const MACHINE: &str = "--output";
-
+/// Options whose file is optional, and how a word ends that is their file.
 const OUTPUTS: [(&str, &str); 2] = [("--json", ".json"), ("--csv", ".csv")];
 /// Verbs whose `--json` and `--csv` always took the next word.
 const TOOK_THE_NEXT: [&str; 3] = ["study", "guest", "reproduce"];
@@ -187,6 +186,14 @@ fn wants_next(option: &str, verb: &Command) -> bool {
     }
 }
 
+/// The first of these options that is given.
+pub(crate) fn first_given(options: &[(&'static str, bool)]) -> Option<&'static str> {
+    options
+        .iter()
+        .find(|(_, is_given)| *is_given)
+        .map(|(option, _)| *option)
+}
+
 /// `--json` and `--csv` with their files.
 fn outputs(words: &[OsString], end: usize) -> impl Iterator<Item = (&'static str, &str)> {
     words.iter().take(end).filter_map(|word| {
@@ -281,7 +288,7 @@ fn is_html(head: &str) -> bool {
 fn is_csv(head: &str) -> bool {
     let line = head.lines().next().unwrap_or_default();
     let is_name = |name: &str| {
-        let word = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-' | b'%');
+        let word = |b: u8| b.is_ascii_alphanumeric() || b"_.-%[]".contains(&b);
         !name.is_empty() && name.bytes().all(word)
     };
     line.contains(',') && line.split(',').all(is_name)

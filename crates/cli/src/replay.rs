@@ -31,7 +31,7 @@ use toml::{Table, Value};
 
 use crate::{
     columns,
-    command_line::{SAVE, check_output},
+    command_line::{SAVE, check_output, first_given},
     failure::{Failure, print},
     json::{Json, STDOUT},
     numbers,
@@ -261,7 +261,7 @@ fn of_file(args: &Args) -> Result<Option<ReplayRequest>, Failure> {
         ("--seed", args.seed.is_some()),
         ("--save", args.save.is_some()),
     ];
-    if let Some((option, _)) = others.iter().find(|(_, is_given)| *is_given) {
+    if let Some(option) = first_given(&others) {
         let file = path.display();
         return Err(Failure::usage(format!(
             "{option}: {file} says it; allowed: --set KEY=VALUE, as `piebald keys` has them"
@@ -394,24 +394,6 @@ fn command() -> String {
         .join(" ")
 }
 
-/// The traces without those that are empty beside others: blktrace leaves such a file for each processor
-/// that had no requests, and strace for each process.
-fn with_content(traces: &[PathBuf]) -> Vec<PathBuf> {
-    let is_empty =
-        |path: &&PathBuf| std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.len() == 0);
-    let (empty, rest): (Vec<&PathBuf>, Vec<&PathBuf>) = traces.iter().partition(is_empty);
-    if rest.is_empty() {
-        return traces.to_vec();
-    }
-    for path in empty {
-        eprintln!(
-            "piebald: note: {}: the file is empty and is passed over",
-            path.display()
-        );
-    }
-    rest.into_iter().cloned().collect()
-}
-
 fn request(args: &Args) -> Result<ReplayRequest, Failure> {
     let format = match &args.format {
         Some(name) => Some(named_block(name).map_err(Failure::usage)?),
@@ -434,7 +416,7 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
         ("--layout", args.layout.is_some()),
     ];
     if device == DeviceChoice::None
-        && let Some((option, _)) = of_disks.iter().find(|(_, is_given)| *is_given)
+        && let Some(option) = first_given(&of_disks)
     {
         return Err(Failure::usage(format!(
             "{option}: there is no disk below, by --device none or --readahead none; allowed: with \
@@ -443,7 +425,7 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
     }
     Ok(ReplayRequest {
         input: InputSetup {
-            paths: with_content(&args.traces),
+            paths: args.traces.clone(),
             options: Options {
                 format,
                 columns: args.columns.as_ref().map(|given| given.columns.clone()),

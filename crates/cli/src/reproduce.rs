@@ -17,6 +17,7 @@ use piebald_units::Count;
 use serde_json::json;
 
 use crate::{
+    command_line::first_given,
     export,
     failure::Failure,
     json::Json,
@@ -252,7 +253,7 @@ fn module(args: &Args) -> Result<PathBuf, Failure> {
 
 /// An option that is given and says how a paper is run.
 fn of_a_paper(args: &Args) -> Option<&'static str> {
-    let given = [
+    first_given(&[
         ("--guest", args.guest),
         ("--module", args.module.is_some()),
         ("--quick", args.quick),
@@ -263,10 +264,8 @@ fn of_a_paper(args: &Args) -> Option<&'static str> {
         ("--mixes", args.mixes.is_some()),
         ("--store", args.store.is_some()),
         ("--budget", args.budget.is_some()),
-    ];
-    given
-        .into_iter()
-        .find_map(|(option, is_given)| is_given.then_some(option))
+        ("--threads", args.threads.is_some()),
+    ])
 }
 
 fn list(json: &Json) -> Result<ExitCode, Failure> {

@@ -20,6 +20,7 @@ use piebald_sim::Model;
 use piebald_units::Count;
 
 use crate::{
+    command_line::first_given,
     failure::Failure,
     guest, made, numbers,
     outputs::Outputs,
@@ -92,8 +93,8 @@ impl Sets {
 
     /// Is this key among them?
     fn gives(&self, key: &str) -> bool {
-        let keys = self.pairs.iter().filter_map(|pair| pair.split_once('='));
-        keys.into_iter().any(|(given, _)| given.trim() == key)
+        let mut keys = self.pairs.iter().filter_map(|pair| pair.split_once('='));
+        keys.any(|(given, _)| given.trim() == key)
     }
 
     pub(crate) fn is_given(&self) -> bool {
@@ -130,7 +131,7 @@ fn in_guest(args: &Args) -> Result<ExitCode, Failure> {
         ("--advise", args.advise.is_some()),
         ("--threads", args.threads.is_some()),
     ];
-    if let Some((option, _)) = others.iter().find(|(_, is_given)| *is_given) {
+    if let Some(option) = first_given(&others) {
         return Err(Failure::usage(format!(
             "{option} is for --host model; guests run programs to their end, one boot at a time"
         )));
@@ -302,11 +303,13 @@ fn with_budget(args: &Args, document: Document) -> Result<Document, Failure> {
     let share = before.warmup_refs as f64 / before.budget_refs as f64;
     let warmup = ((budget.0 as f64 * share) as u64).min(MAX_REFS);
     let document = document.set(&format!("budget_refs=\"{}\"", budget.0));
-    let document = match args.sets.gives("warmup_refs") {
-        true => document,
-        false => document.and_then(|d| d.set(&format!("warmup_refs=\"{warmup}\""))),
+    let scaled = |document: Document| {
+        if args.sets.gives("warmup_refs") {
+            return Ok(document);
+        }
+        document.set(&format!("warmup_refs=\"{warmup}\""))
     };
-    document.map_err(Failure::usage)
+    document.and_then(scaled).map_err(Failure::usage)
 }
 
 /// Replaces what the command line overrides.

@@ -8,27 +8,7 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-const SMALL: &str = r#"schema = 1
-repetitions = 2
-budget_refs = "10k"
-warmup_refs = "2k"
-
-[machine]
-preset = "w3540"
-memory = "192MiB"
-
-[output]
-set_map = 5
-
-[[program]]
-builtin = "chase:64KiB"
-cores = "0"
-
-[[program]]
-builtin = "scan:1MiB"
-cores = "1"
-role = "polluter"
-"#;
+use crate::study::SMALL;
 
 fn written(name: &str, text: &str) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
@@ -73,6 +53,25 @@ fn a_budget_of_the_command_line_leaves_a_warm_up_that_is_given_there() {
     assert_eq!(refs(&["--set", "warmup_refs=3k"]), [5_000, 3_000]);
 }
 
+/// The command line is laid over what a file says for one host alone.
+#[test]
+fn a_budget_of_the_command_line_is_above_the_tables_of_a_host() {
+    let text = SMALL.replacen("schema = 1", "schema = 2", 1)
+        + "[on.model]\nbudget_refs = \"8k\"\nwarmup_refs = \"4k\"\n";
+    let folder = written("s.toml", &text);
+    for (args, refs) in [
+        (&[][..], [8_000, 4_000]),
+        (&["--budget", "5k"], [5_000, 2_500]),
+    ] {
+        let words = [&["study", "s.toml", "-q", "--json"][..], args].concat();
+        let (code, out, err) = done(&folder, &words);
+        assert_eq!(code, Some(0), "{err}");
+        let study: Value = serde_json::from_str(&out).expect("JSON");
+        let found = ["budget_refs", "warmup_refs"].map(|key| study[key].as_u64());
+        assert_eq!(found, refs.map(Some), "{args:?}");
+    }
+}
+
 /// What a file may say depends on the budget, wherever that comes from.
 #[test]
 fn a_budget_of_the_command_line_is_checked_against_the_file() {
@@ -110,6 +109,7 @@ fn a_point_that_fails_leaves_the_others() {
         "PARTIAL",
         "chase:512KiB",
         "chase:1MiB",
+        "slowdown [%]",
         "time alone [",
         "time together [",
     ] {

@@ -14,7 +14,7 @@ use piebald_qemu::find;
 use serde_json::Value;
 use tempfile::TempDir;
 
-const SMALL: &str = r#"schema = 1
+pub(crate) const SMALL: &str = r#"schema = 1
 title = "Small"
 repetitions = 2
 budget_refs = "10k"

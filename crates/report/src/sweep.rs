@@ -40,17 +40,6 @@ pub fn sweep_to_table(studies: &[Study], style: &TableStyle) -> String {
         true => format!("\x1b[1m{title}\x1b[0m\n"),
         false => format!("{title}\n"),
     };
-    let axes = first.axes.keys().map(|axis| short(axis, CHARS));
-    let heads = ["policy", "program", "slowdown"].map(str::to_owned);
-    let last = last_level(studies);
-    let heads = axes
-        .chain(heads)
-        .chain(SHOWN.iter().map(|(head, ..)| (*head).to_owned()))
-        .chain([
-            format!("{last} misses alone"),
-            format!("{last} misses together"),
-        ]);
-    let heads: Vec<String> = heads.collect();
     let programs = || {
         studies.iter().flat_map(|study| {
             let policies = study.policies.iter();
@@ -80,16 +69,19 @@ pub fn sweep_to_table(studies: &[Study], style: &TableStyle) -> String {
         let unit = row.map(|row| row.kind.scale(largest(key)).unit);
         unit.filter(|unit| !unit.is_empty())
     };
-    let heads = heads.into_iter().map(|head| {
-        let key = SHOWN
-            .iter()
-            .find(|(shown, ..)| *shown == head)
-            .map(|(.., key)| *key);
-        match key.and_then(unit) {
-            Some(unit) => format!("{head} [{unit}]"),
-            None => head,
-        }
+    let quantities = SHOWN.iter().map(|(head, _, key)| {
+        unit(key).map_or_else(|| (*head).to_owned(), |unit| format!("{head} [{unit}]"))
     });
+    let last = last_level(studies);
+    let axes = first.axes.keys().map(|axis| short(axis, CHARS));
+    let heads = axes
+        .chain(["policy", "program"].map(str::to_owned))
+        .chain([format!("slowdown [{}]", Kind::Change.scale(1.0).unit)])
+        .chain(quantities)
+        .chain([
+            format!("{last} misses alone"),
+            format!("{last} misses together"),
+        ]);
     let mut shown = table(heads);
     for (study, policy, program) in programs() {
         let axes = study.axes.values().map(|value| short(value, CHARS));

@@ -273,17 +273,13 @@ fn what_ends_by_time_is_not_compared_with_what_ends_by_references() {
 fn programs_that_take_turns_need_many_slices() {
     let mut both = study(vec![("stock", program(ALONE, SLOW, [FEW, MANY]))]);
     both.slice_us = Some(4000.0);
-    let mut cores = |a: &str, b: &str| {
-        let programs = &mut both.policies[0].programs;
+    let cores = |study: &mut Study, a: &str, b: &str| {
+        let programs = &mut study.policies[0].programs;
         (programs[0].cores, programs[1].cores) = (a.to_owned(), b.to_owned());
     };
-    cores("0", "1-3");
+    cores(&mut both, "0", "1-3");
     assert!(headline(&both)[0].starts_with("Beside scan, bzip2 runs 23 % slower"));
-    let mut cores = |a: &str, b: &str| {
-        let programs = &mut both.policies[0].programs;
-        (programs[0].cores, programs[1].cores) = (a.to_owned(), b.to_owned());
-    };
-    cores("2", "1-3");
+    cores(&mut both, "2", "1-3");
     // 123 ms are 30 slices.
     assert!(headline(&both)[0].starts_with("Beside scan, bzip2 runs 23 % slower"));
     both.slice_us = Some(20_000.0);
@@ -291,7 +287,7 @@ fn programs_that_take_turns_need_many_slices() {
     let found = headline(&both);
     assert!(
         found[0].contains(
-            "because it takes turns with scan on cores 2, in slices of 20 ms, and 123 ms were \
+            "because it takes turns with scan (cores 2), in slices of 20 ms, and 123 ms were \
              measured; set budget_refs = 1.7M or more."
         ),
         "{found:?}"

@@ -163,14 +163,13 @@ pub(super) fn notes(replay: &mut Replay, stream: &CallStream, survey: &Survey, j
         && stream.merge() != Merge::ByStamp
         && stream.targets().iter().any(has_names)
     {
-        notes.push(match stream.same_objects() {
-            true => {
-                "files and disks of the same name in traces of one format are the same".to_owned()
-            }
-            false => "files and disks of different traces are different, whatever their names \
-                      (--objects same: those of one format are the same by name)"
-                .to_owned(),
-        });
+        let says = if stream.same_objects() {
+            "files and disks of the same name in traces of one format are the same"
+        } else {
+            "files and disks of different traces are different, whatever their names (--objects \
+             same: those of one format are the same by name)"
+        };
+        notes.push(says.to_owned());
     }
     if replay.traces.len() > 1 && stream.targets().contains(&TargetKind::Id) {
         notes.push(match stream.same_objects() {

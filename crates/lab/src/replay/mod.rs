@@ -161,13 +161,25 @@ impl ReplayError {
     }
 }
 
-/// Replays traces as asked.
+/// Replays traces as asked. A trace that is an empty file is passed over beside others, with a note:
+/// blktrace leaves one for each processor that had no requests, and strace for each process.
 ///
 /// # Errors
 /// See [`ReplayError`].
 pub fn replay(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, ReplayError> {
     if request.input.paths.is_empty() {
         return Err(ReplayError::Nothing("trace"));
+    }
+    let (empty, paths) = empty_and_others(&request.input.paths);
+    if !(empty.is_empty() || paths.is_empty()) {
+        let mut others = request.clone();
+        others.input.paths = paths;
+        let mut replay = replay(&others, hooks)?;
+        let notes = empty
+            .iter()
+            .map(|path| format!("{}: the file is empty and is passed over", path.display()));
+        replay.conditions.notes.extend(notes);
+        return Ok(replay);
     }
     check_twice(&request.input)?;
     if request.policies.is_empty() {
@@ -177,6 +189,11 @@ pub fn replay(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, Repla
         return Err(ReplayError::Nothing("size"));
     }
     passes::run(request, hooks)
+}
+
+fn empty_and_others(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let is_empty = |path: &PathBuf| path.metadata().is_ok_and(|m| m.is_file() && m.len() == 0);
+    paths.iter().cloned().partition(is_empty)
 }
 
 /// A trace that is merged with itself makes each of its requests twice, the second one a hit,

@@ -588,19 +588,20 @@ fn merge(sources: &mut [Source], names: &[String], align: Align) -> Result<Merge
             let of = |(origin, format): (Origin, Format)| {
                 format!("{} ({})", counts_from(origin), format.name())
             };
-            let why = match clocks[0].0 == clocks[at].0 {
-                true => format!(
+            let why = if clocks[0].0 == clocks[at].0 {
+                format!(
                     "both count from {}, but one is {} and the other {}, and clocks of two tools are \
                      not taken for one",
                     counts_from(clocks[0].0),
                     clocks[0].1.name(),
                     clocks[at].1.name()
-                ),
-                false => format!(
+                )
+            } else {
+                format!(
                     "one counts from {}, the other from {}",
                     of(clocks[0]),
                     of(clocks[at])
-                ),
+                )
             };
             Err(clocks_differ(names, [0, at], why))
         }

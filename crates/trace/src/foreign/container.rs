@@ -201,7 +201,7 @@ fn is_chunk(name: &str) -> bool {
     number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// What macOS adds to a zip: no file of the user's.
+/// Does macOS add a file of this name to a zip? It holds nothing of the user's.
 fn is_attendant(name: &str) -> bool {
     name.starts_with("__MACOSX/") || name == ".DS_Store" || name.ends_with("/.DS_Store")
 }
@@ -234,15 +234,16 @@ impl<R: Read + Seek> Chunks<R> {
             )));
         }
         let mut chunks = Vec::with_capacity(archive.len());
-        let mut names: Vec<String> = Vec::new();
+        let (mut names, mut all_chunks): (Vec<String>, bool) = (Vec::new(), true);
         for index in 0..archive.len() {
             let entry = archive.by_index_raw(index).map_err(damaged)?;
             let name = String::from_utf8_lossy(entry.name_raw()).into_owned();
             if entry.is_dir() || is_attendant(&name) {
                 continue;
             }
-            if names.len() < NAMED || !is_chunk(&name) {
-                names.push(name);
+            all_chunks &= is_chunk(&name);
+            if names.len() < NAMED {
+                names.push(name.escape_debug().to_string());
             }
             let deflated = match entry.compression() {
                 CompressionMethod::Deflated => true,
@@ -267,18 +268,13 @@ impl<R: Read + Seek> Chunks<R> {
             chunks.push(chunk);
         }
         // Files one behind the other are no trace: their last and first lines would become one.
-        if chunks.len() > 1 && !names.iter().all(|name| is_chunk(name)) {
-            let shown: Vec<String> = names
-                .iter()
-                .take(NAMED)
-                .map(|n| n.escape_debug().to_string())
-                .collect();
+        if chunks.len() > 1 && !all_chunks {
             let more = if chunks.len() > NAMED { ", ..." } else { "" };
             return Err(refuse(format!(
                 "this zip holds {} files ({}{more}), not one trace; unpack it, and name those that \
                  are to be read",
                 chunks.len(),
-                shown.join(", ")
+                names.join(", ")
             )));
         }
         Ok(Self {

@@ -167,7 +167,7 @@ fn a_zip_of_several_files_is_no_trace_and_one_of_a_single_file_is() {
             "{error}"
         );
     }
-    // What macOS adds is no file of the user's.
+    // macOS adds files of its own, which are passed over.
     let of_a_mac = [
         ("t.trace", &b"3 64\n1 128\n"[..]),
         ("__MACOSX/._t.trace", b"\0\x05\x16\x07\0\x02"),

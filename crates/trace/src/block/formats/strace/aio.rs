@@ -56,8 +56,8 @@ impl<'a> Context<'a, '_> {
         Ok(())
     }
 
-    /// As strace printed them before version 4.12: `{data=0, pread, fildes=3, buf=0x7f00, nbytes=4096,
-    /// offset=0}`, and still earlier `{pread, filedes:3, buf:0x7f00, nbytes:4096, offset:0}`.
+    /// As older versions of strace print them: `{data=0, pread, fildes=3, buf=0x7f00, nbytes=4096,
+    /// offset=0}`, and still older ones `{pread, filedes:3, buf:0x7f00, nbytes:4096, offset:0}`.
     fn older_job(&mut self, job: &'a [u8]) -> Done {
         let parts = || Parts::of(job).into_iter().flatten();
         let field = |names: &[&str]| {
@@ -81,10 +81,11 @@ impl<'a> Context<'a, '_> {
             Some(None) => return Ok(()),
             None => return self.left_out(NOT_PRINTED),
         };
-        let length = match pieces {
-            // Its length is the number of pieces there.
-            true => parts().find_map(|part| bytes_of(&part[memchr::memchr(b'[', part)?..])),
-            false => number("nbytes"),
+        // With several pieces `nbytes` is their number.
+        let length = if pieces {
+            parts().find_map(|part| bytes_of(&part[memchr::memchr(b'[', part)?..]))
+        } else {
+            number("nbytes")
         };
         let fd = field(&["fildes", "filedes"]);
         let (Some(fd), Some(offset), Some(length)) = (fd, number("offset"), length) else {
