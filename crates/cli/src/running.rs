@@ -10,7 +10,8 @@ use std::{
 
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
-    flag,
+    iterator::Signals,
+    low_level::exit,
 };
 
 use crate::failure::Failure;
@@ -40,14 +41,21 @@ pub(crate) fn threads(wanted: Option<u16>) -> Result<(), Failure> {
 /// the program.
 pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // Actions run in the order of registration: what ends the program comes first, so that
-        // the first signal does not see the flag that it sets itself.
-        flag::register_conditional_shutdown(signal, SIGNALLED as i32 + signal, stop.clone())
-            .and_then(|_| flag::register_usize(signal, last_signal().clone(), signal as usize))
-            .and_then(|_| flag::register(signal, stop.clone()))
-            .map_err(Failure::failed)?;
-    }
+    // From here on no signal is lost: it waits for the thread. Were the flag set by an action of its own
+    // behind another one, a signal between the two would neither end the program nor stop the work.
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(Failure::failed)?;
+    let flag = stop.clone();
+    let listen = move || {
+        for signal in signals.forever() {
+            if flag.load(Ordering::SeqCst) {
+                exit(i32::from(SIGNALLED) + signal);
+            }
+            stopped_by(signal);
+            flag.store(true, Ordering::SeqCst);
+        }
+    };
+    let thread = std::thread::Builder::new().name("signals".to_owned());
+    thread.spawn(listen).map_err(Failure::failed)?;
     Ok(stop)
 }
 

@@ -11,7 +11,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Longer than any of this takes; it only ends what hangs.
-const HANGS: Duration = Duration::from_secs(120);
+const HANGS: Duration = Duration::from_secs(600);
 
 /// Is the signal caught? From the mask that the kernel shows.
 fn catches(child: &Child, signal: Signal) -> bool {
@@ -41,6 +41,13 @@ fn stopped(folder: &Path, words: &str, signal: Signal) -> (Option<i32>, String, 
     }
     let pid = Pid::from_raw(child.id() as i32).expect("a number");
     kill_process(pid, signal).expect("sent");
+    while child.try_wait().expect("asked").is_none() {
+        if Instant::now() > end {
+            let _ = child.kill();
+            panic!("{words}: the signal did not end it");
+        }
+        sleep(Duration::from_millis(5));
+    }
     let output = child.wait_with_output().expect("ends");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (

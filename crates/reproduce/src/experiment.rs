@@ -60,9 +60,7 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// Why there is no result, in words.
     pub(crate) fn run(&self, name: &str, text: &str) -> Result<Study, String> {
-        if self.stopped() {
-            return Err("interrupted".to_owned());
-        }
+        unless_stopped(self.hooks.stop)?;
         let scenario = Scenario::parse(text, Path::new(name)).map_err(|e| e.to_string())?;
         if let Some(written) = self.written {
             let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
@@ -93,6 +91,17 @@ impl<'a> Bench<'a> {
     }
 }
 
+/// For work that takes seconds: goes on unless the user wants an end.
+///
+/// # Errors
+/// "interrupted".
+pub(crate) fn unless_stopped(stop: Option<&AtomicBool>) -> Result<(), String> {
+    if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+        return Err("interrupted".to_owned());
+    }
+    Ok(())
+}
+
 /// What a case comes to.
 ///
 /// # Errors
@@ -102,9 +111,7 @@ pub(crate) fn outcome(
     case: &Case,
     (stop, refs): (Option<&AtomicBool>, &AtomicU64),
 ) -> Result<Outcome, String> {
-    if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-        return Err("interrupted".to_owned());
-    }
+    unless_stopped(stop)?;
     let watch = Watch {
         stop,
         progress: None,

@@ -15,7 +15,7 @@ use piebald_units::{Picos, block::SECTORS_SHIFT};
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use crate::{Hooks, Options};
+use crate::{Hooks, Options, experiment::unless_stopped};
 
 /// The drive of section 4.2.3.
 const DEVICE: &str = "wd400bb";
@@ -178,9 +178,7 @@ impl Cells {
     ) -> Result<Self, String> {
         let (planned, done) = (jobs.len() as u64, AtomicU64::new(0));
         let run = |job: Job| {
-            if hooks.stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
-                return Err("interrupted".to_owned());
-            }
+            unless_stopped(hooks.stop)?;
             let figures =
                 one(&job).map_err(|e| format!("{name}, {} with {} MB: {e}", job.policy, job.mb))?;
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;

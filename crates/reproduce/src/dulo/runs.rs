@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use piebald_experiment::NotMemory;
@@ -19,7 +18,7 @@ use piebald_store::digest_of_file;
 
 use super::draws::{self, DEVICE, Places};
 use super::inputs::{Counts, Folder};
-use crate::Hooks;
+use crate::{Hooks, experiment::unless_stopped};
 
 /// The baseline, which the paper calls LRU.
 pub(super) const CLOCK: &str = "clock";
@@ -156,9 +155,7 @@ impl Bench<'_> {
             progress: Some(&show),
             ..StudyHooks::default()
         };
-        if self.hooks.stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
-            return Err("interrupted".to_owned());
-        }
+        unless_stopped(self.hooks.stop)?;
         let text = self.hooks.store.map(|_| identity(request)).transpose()?;
         let known = self.hooks.store.zip(text.as_deref());
         let found = known.and_then(|(store, text)| store.get(text));

@@ -26,7 +26,7 @@ use super::{
     ways::{Way, by_eighths, eighths_of_cache, frames, with_bus},
 };
 use crate::{
-    experiment::{draw, machine_seed, outcome, share_of},
+    experiment::{draw, machine_seed, outcome, share_of, unless_stopped},
     row::Found,
 };
 
@@ -354,9 +354,7 @@ impl Bench<'_> {
     }
 
     fn run(&self, (way, mix, repetition, bus): &Key) -> Known {
-        if self.stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
-            return Err("interrupted".to_owned());
-        }
+        unless_stopped(self.stop)?;
         let seed = self.seed.wrapping_add(u64::from(*repetition));
         let spec = with_bus(self.spec, *bus);
         let (frames, own) = self.frames_of(*way, mix, &spec)?;

@@ -2,7 +2,10 @@
 //! a run costs no time, so that only its calls and the pages that it touches count, and reading its
 //! whole recording for each run would take longer than the run's first part.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::HashSet,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use piebald_store::digest;
 use piebald_units::{
@@ -10,6 +13,8 @@ use piebald_units::{
     op::{Filled, MemRef, Next, OpSource, RefKind},
 };
 use piebald_workload::{Program, ProgramError};
+
+use crate::experiment::unless_stopped;
 
 /// A program of one thread, in memory.
 pub(super) struct Kept {
@@ -32,9 +37,9 @@ impl Kept {
     /// All that the main thread of a program does.
     ///
     /// # Errors
-    /// It cannot be read.
-    pub(super) fn whole(program: &dyn Program) -> Result<Self, String> {
-        Self::filtered(program, "whole", |_| true, || {})
+    /// It cannot be read, or `stop` is set meanwhile.
+    pub(super) fn whole(program: &dyn Program, stop: Option<&AtomicBool>) -> Result<Self, String> {
+        Self::filtered((program, stop), "whole", |_| true, || {})
     }
 
     /// What counts of it if it costs nothing: each call, and each page that it touches, again after
@@ -42,11 +47,11 @@ impl Kept {
     /// by which the kernel sees uses.
     ///
     /// # Errors
-    /// It cannot be read.
-    pub(super) fn free(program: &dyn Program) -> Result<Self, String> {
+    /// It cannot be read, or `stop` is set meanwhile.
+    pub(super) fn free(program: &dyn Program, stop: Option<&AtomicBool>) -> Result<Self, String> {
         let touched = std::cell::RefCell::new(Touched::default());
         Self::filtered(
-            program,
+            (program, stop),
             "free",
             |r| touched.borrow_mut().counts(r),
             || touched.borrow_mut().forget(),
@@ -55,7 +60,7 @@ impl Kept {
 
     /// The references that `wanted` says, `how` in a word; `event` is told of each event.
     fn filtered(
-        program: &dyn Program,
+        (program, stop): (&dyn Program, Option<&AtomicBool>),
         how: &str,
         wanted: impl Fn(&MemRef) -> bool,
         event: impl Fn(),
@@ -64,6 +69,7 @@ impl Kept {
         let mut buffer = vec![MemRef::default(); 4096];
         let mut steps = Steps::default();
         loop {
+            unless_stopped(stop)?;
             let filled = source.fill(&mut buffer);
             let refs = buffer[..filled.refs].iter();
             steps.refs.extend(refs.filter(|r| wanted(r)));
@@ -197,14 +203,14 @@ mod tests {
     }
 
     fn steps(program: &dyn Program) -> Steps {
-        let kept = Kept::whole(program).unwrap_or_else(|e| panic!("{e}"));
+        let kept = Kept::whole(program, None).unwrap_or_else(|e| panic!("{e}"));
         Arc::into_inner(kept.steps).unwrap_or_default()
     }
 
     #[test]
     fn a_kept_program_does_what_it_was_kept_from() {
         let program = builtin("postmark:8,low=4KiB,high=8KiB,iterations=5");
-        let kept = Kept::whole(&program).unwrap_or_else(|e| panic!("{e}"));
+        let kept = Kept::whole(&program, None).unwrap_or_else(|e| panic!("{e}"));
         let all = steps(&program);
         assert!(all.refs.len() > 100 && all.events.len() > 20);
         assert_eq!(steps(&kept), all);
@@ -227,7 +233,7 @@ mod tests {
     fn what_costs_nothing_keeps_its_calls_and_touches_every_page_between_them() {
         let program = builtin("postmark:8,low=4KiB,high=8KiB,iterations=5");
         let all = steps(&program);
-        let free = Kept::free(&program).unwrap_or_else(|e| panic!("{e}"));
+        let free = Kept::free(&program, None).unwrap_or_else(|e| panic!("{e}"));
         let free = Arc::into_inner(free.steps).unwrap_or_default();
         assert!(free.refs.len() * 4 < all.refs.len(), "{}", free.refs.len());
         assert_eq!(free.events.len(), all.events.len());

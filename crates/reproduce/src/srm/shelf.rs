@@ -77,12 +77,13 @@ impl<'a> Shelf<'a> {
     }
 
     fn make(&self, source: &Source, seed: u64, refs: u64) -> Result<Ready, String> {
+        let stop = self.hooks.stop;
         let program: Arc<dyn Program> = match source {
             Source::Builtin(text) => Arc::new(builtin(text, seed, refs)?),
             Source::Transactions(text) => {
                 let program = Arc::new(builtin(text, seed, refs)?);
                 // Kept, as each run would read through the set-up.
-                Arc::new(Kept::whole(&Transactions(program))?)
+                Arc::new(Kept::whole(&Transactions(program), stop)?)
             }
             Source::Recorded(name, tree) => Arc::new(self.recorded(name, *tree)?),
             Source::Backend(name) => return self.backend(name),
@@ -93,7 +94,7 @@ impl<'a> Shelf<'a> {
             Source::Free(inner) => {
                 let inner = self.take(inner, seed, refs)?;
                 return Ok(Ready {
-                    program: Arc::new(Kept::free(&*inner.program)?),
+                    program: Arc::new(Kept::free(&*inner.program, stop)?),
                     ..inner
                 });
             }
@@ -105,7 +106,7 @@ impl<'a> Shelf<'a> {
                 });
             }
         };
-        let places = Arc::new(places(&*program)?);
+        let places = Arc::new(places(&*program, stop)?);
         Ok(Ready {
             program,
             places,
@@ -121,7 +122,7 @@ impl<'a> Shelf<'a> {
     fn backend(&self, name: &str) -> Result<Ready, String> {
         let recording = Recording::open(&self.query(name)).map_err(|e| e.to_string())?;
         let (program, prime) = piebald_lab::opened(name, recording, replay())?;
-        let places = Arc::new(places(&*program)?);
+        let places = Arc::new(places(&*program, self.hooks.stop)?);
         Ok(Ready {
             program,
             places,

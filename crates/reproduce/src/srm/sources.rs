@@ -1,7 +1,7 @@
 //! Where programs come from, and programs that change another: one that starts again, one that
 //! reads what another will read, one that leaves only its system calls.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicBool};
 
 use piebald_store::digest;
 use piebald_units::{
@@ -9,6 +9,8 @@ use piebald_units::{
     op::{Access, Backing, Filled, MemRef, Next, OpSource, SysOp},
 };
 use piebald_workload::{Program, ProgramError, memory::mark};
+
+use crate::experiment::unless_stopped;
 
 /// Stands for the code of these programs, which lies outside the rooms that an epoch stands for.
 fn code() -> String {
@@ -348,13 +350,14 @@ pub(super) struct Place {
 /// Reads a program's main thread to its end.
 ///
 /// # Errors
-/// It cannot be read.
-pub(super) fn places(program: &dyn Program) -> Result<Places, String> {
+/// It cannot be read, or `stop` is set meanwhile.
+pub(super) fn places(program: &dyn Program, stop: Option<&AtomicBool>) -> Result<Places, String> {
     let mut source = program.open(0).map_err(|e| e.to_string())?;
     let mut buffer = vec![MemRef::default(); 4096];
     let mut found = Places::default();
     let mut at = Place::default();
     loop {
+        unless_stopped(stop)?;
         let filled = source.fill(&mut buffer);
         let refs = &buffer[..filled.refs];
         at.all += refs.len() as u64;
@@ -487,7 +490,7 @@ mod tests {
     #[test]
     fn places_count_what_a_program_refers_to() {
         let program = builtin("scan:64KiB,iterations=3");
-        let found = places(&*program).unwrap_or_else(|e| panic!("{e}"));
+        let found = places(&*program, None).unwrap_or_else(|e| panic!("{e}"));
         let (refs, seen) = events(&*program, usize::MAX);
         assert_eq!(found.end.all, refs);
         let marks = |n| seen.iter().filter(|s| **s == Next::Mark(n)).count();
@@ -495,5 +498,8 @@ mod tests {
         assert!(found.iterations.is_sorted() && found.ready <= found.iterations[0]);
         // 64 KiB in calls of 32 KiB, three times.
         assert_eq!(found.reads.len(), 6);
+        let stop = AtomicBool::new(true);
+        let ended = places(&*program, Some(&stop)).err();
+        assert_eq!(ended.as_deref(), Some("interrupted"));
     }
 }
