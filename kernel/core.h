@@ -96,11 +96,11 @@ void pb_core_leave(struct pb_core *core, struct pb_seat *seat);
 size_t pb_core_print_colors(struct pb_core *core, const struct pb_seat *seat, char *out, size_t len);
 
 void pb_core_counters(struct pb_core *core, struct pb_core_counters *out);
-/* Does the process have colours, and the frame none of them? */
 /* Do two sets have a colour in common? */
 bool pb_core_overlap(struct pb_core *core, const struct pb_seat *one, const struct pb_seat *other);
 /* 1 for each of len frames that has a colour of the set, else 0. */
 void pb_core_mark(struct pb_core *core, const struct pb_seat *seat, u64 first, u8 *out, size_t len);
+/* Does the process have colours, and the frame none of them? */
 bool pb_core_misplaced(struct pb_core *core, const struct pb_seat *seat, u64 pfn);
 /*
  * SRM-buffer's zone, which all frames for processes come out of while it is there. Its memory

@@ -121,6 +121,8 @@ void pb_restore_marks(const struct pb_marks *marks);
 unsigned long pb_pool_add_block(struct page *page, unsigned int order);
 /* Frames came that the pool may have too much of. */
 void pb_pool_grown(void);
+/* Gives all of it back, if that was not just now, for a block that was not to be had; true if it did. */
+bool pb_pool_make_way(void);
 /* Takes a block of two frames or more into the pool; false if the kernel has none to spare. */
 bool pb_pool_refill_block(void);
 /* Takes some frames into the pool, wherever they lie; false if there are none. */

@@ -7,6 +7,10 @@
  * lists when it is freed. What the pool has beyond pb_pool_max goes back as well, and so does
  * everything that the kernel asks for under pressure (a shrinker).
  *
+ * Frames in the pool break the kernel's blocks, which it cannot put together around them. So all of
+ * them go back where a block that a group without colours asks for is not to be had, and each second
+ * what is more than was asked for in it.
+ *
  * Blocks are split into single pages when they come, so every page in the pool has a count of
  * one and can go to a process or to the kernel by itself. Each carries a mark, by which a survey of
  * the memory (survey.c) tells it from what the kernel uses.
@@ -20,6 +24,7 @@
 #include <linux/shrinker.h>
 #include <linux/slab.h>
 #include <linux/swap.h>
+#include <linux/workqueue.h>
 
 #include "trace.h"
 
@@ -31,6 +36,10 @@
 #define PART 16
 /* Frames of the largest block that goes back so. */
 #define LARGEST 64
+/* How often what is more than was asked for meanwhile goes back. */
+#define SURPLUS HZ
+/* How often at most it does so for the sake of a block. */
+#define WAY (HZ / 10)
 
 DEFINE_SPINLOCK(pb_lock);
 struct pb_core *pb_core;
@@ -42,6 +51,11 @@ static void *lists;
 static u64 *words;
 static struct shrinker *shrinker;
 static bool grown;		/* blocks came since the pool was trimmed last */
+static unsigned long way_made;	/* jiffies when all of it went back for a block */
+static u64 given;		/* frames that it had given when its surplus went back last */
+
+static void give_surplus(struct work_struct *unused);
+static DECLARE_DELAYED_WORK(surplus, give_surplus);
 
 void pb_new_version(void)
 {
@@ -132,6 +146,8 @@ static void free_block(u64 pfn, unsigned int order)
 void pb_pool_grown(void)
 {
 	WRITE_ONCE(grown, true);
+	if (!delayed_work_pending(&surplus))
+		queue_delayed_work(system_long_wq, &surplus, SURPLUS);
 }
 
 unsigned long pb_pool_add_block(struct page *page, unsigned int order)
@@ -150,7 +166,7 @@ unsigned long pb_pool_add_block(struct page *page, unsigned int order)
 		pb_count(refill_failed);
 		return 0;
 	}
-	WRITE_ONCE(grown, true);
+	pb_pool_grown();
 	trace_piebald_refill(1UL << order);
 	pb_count_many(PB_C_refill_frames, 1UL << order);
 	return 1UL << order;
@@ -281,6 +297,37 @@ void pb_pool_drain(void)
 	pb_count_many(PB_C_given_back, shed(ULONG_MAX));
 }
 
+static void give_surplus(struct work_struct *unused)
+{
+	struct pb_core_counters counters;
+	u64 free, asked;
+
+	spin_lock(&pb_lock);
+	pb_core_counters(pb_core, &counters);
+	free = pb_core_free(pb_core);
+	spin_unlock(&pb_lock);
+	asked = counters.grants - given;
+	given = counters.grants;
+	if (!asked)
+		pb_hand_put_all();
+	if (free > asked)
+		pb_count_many(PB_C_given_back, shed(asked ? free - asked : ULONG_MAX));
+	if (asked)
+		queue_delayed_work(system_long_wq, &surplus, SURPLUS);
+}
+
+bool pb_pool_make_way(void)
+{
+	unsigned long last = READ_ONCE(way_made), done;
+
+	if (time_before(jiffies, last + WAY) || cmpxchg(&way_made, last, jiffies) != last)
+		return false;
+	pb_hand_put_all();
+	done = shed(ULONG_MAX);
+	pb_count_many(PB_C_given_back, done);
+	return done;
+}
+
 static unsigned long count_objects(struct shrinker *s, struct shrink_control *sc)
 {
 	u64 free;
@@ -376,6 +423,7 @@ int pb_pool_set_up(void)
 	pb_hand_set_up();
 	pb_zone_set_up();
 	pb_pool_max = totalram_pages() / 8;
+	way_made = jiffies - WAY;
 	shrinker->count_objects = count_objects;
 	shrinker->scan_objects = scan_objects;
 	shrinker_register(shrinker);
@@ -385,6 +433,7 @@ int pb_pool_set_up(void)
 void pb_pool_end(void)
 {
 	shrinker_free(shrinker);
+	cancel_delayed_work_sync(&surplus);
 	pb_pool_drain();
 	pb_zone_free();
 	free_memory();

@@ -150,6 +150,12 @@ static bool answers(gfp_t gfp, unsigned int order, const struct mempolicy *polic
 	return false;
 }
 
+/* Was a block asked for in vain, which is worth another try, since the pool has made way for it? */
+static bool is_worth_retrying(const struct folio *folio, unsigned int order)
+{
+	return !folio && order && pb_pool_make_way();
+}
+
 /*
  * The page cache's function, or the one below it where the compiler has split that: a part of its
  * callers then call that alone. What others ask that one for is not movable, and passed on.
@@ -162,8 +168,11 @@ static noinline struct folio *replace_file(gfp_t gfp, unsigned int order)
 	struct folio *folio;
 
 	pb_enter();
-	if (!answers(gfp, order, current->mempolicy, NULL, PB_C_file_pages, &folio))
+	if (!answers(gfp, order, current->mempolicy, NULL, PB_C_file_pages, &folio)) {
 		folio = static_call(original_file)(gfp, order);
+		if (is_worth_retrying(folio, order))
+			folio = static_call(original_file)(gfp, order);
+	}
 	pb_leave();
 	return folio;
 }
@@ -190,8 +199,11 @@ static noinline struct folio *replace_anon_1(gfp_t gfp, int order, struct vm_are
 	struct folio *folio;
 
 	pb_enter();
-	if (!answers_anon(gfp, order, vma, &folio))
+	if (!answers_anon(gfp, order, vma, &folio)) {
 		folio = static_call(original_anon_1)(gfp, order, vma, address, hugepage);
+		if (is_worth_retrying(folio, order))
+			folio = static_call(original_anon_1)(gfp, order, vma, address, hugepage);
+	}
 	pb_leave();
 	return folio;
 }
@@ -206,8 +218,11 @@ static noinline struct folio *replace_anon_2(gfp_t gfp, int order, struct vm_are
 	struct folio *folio;
 
 	pb_enter();
-	if (!answers_anon(gfp, order, vma, &folio))
+	if (!answers_anon(gfp, order, vma, &folio)) {
 		folio = static_call(original_anon_2)(gfp, order, vma, address);
+		if (is_worth_retrying(folio, order))
+			folio = static_call(original_anon_2)(gfp, order, vma, address);
+	}
 	pb_leave();
 	return folio;
 }
@@ -226,8 +241,11 @@ static noinline struct folio *replace_mpol(gfp_t gfp, unsigned int order,
 	struct folio *folio;
 
 	pb_enter();
-	if (!answers(gfp, order, policy, NULL, PB_C_swap_and_shmem_pages, &folio))
+	if (!answers(gfp, order, policy, NULL, PB_C_swap_and_shmem_pages, &folio)) {
 		folio = static_call(original_mpol)(gfp, order, policy, ilx, nid);
+		if (is_worth_retrying(folio, order))
+			folio = static_call(original_mpol)(gfp, order, policy, ilx, nid);
+	}
 	pb_leave();
 	return folio;
 }

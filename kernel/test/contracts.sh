@@ -94,7 +94,30 @@ set_up holder 2-3 hard
 check "with an owner: memory has other colors without it" frames plain 4 fff3
 echo madvise >$huge
 forget_cache
-check "huge pages for those without colors" frames large 16 0
+# What is free, and in blocks of which sizes, says why there were none.
+large_pages() {
+    frames large 16 0 && return
+    cat /proc/buddyinfo
+    grep -E '^(MemFree|Cached|AnonPages|Slab)' /proc/meminfo
+    grep -E '^(compact_|thp_fault|thp_collapse|pgmigrate)' /proc/vmstat
+    return 1
+}
+check "huge pages for those without colors" large_pages
+# The pool keeps the owned colours of all blocks that single pages are taken from, and breaks them so.
+in_pool() { awk '{ n += $2 } END { print n + 0 }' $P/free; }
+frames plain $((total * 5 / 8)) fff3 >/dev/null
+pooled=$(in_pool)
+check "which single pages of memory have broken" large_pages
+frames plain $((total * 5 / 8)) fff3 >/dev/null
+check "as the pool keeps what they had no use for" test "$pooled" -gt 4096
+given_back() {
+    for _ in $(seq 120); do
+        [ "$(in_pool)" -gt 1024 ] || return 0
+        sleep 1
+    done
+    return 1
+}
+check "until so many are not asked for in a second" given_back
 refused=$(count thp_refused)
 check "none for those with colors" with "4-5 hard" frames huge 4 0030
 check "which are counted" test "$(count thp_refused)" -gt "$refused"

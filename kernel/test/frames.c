@@ -19,8 +19,8 @@
  *   bound MIB    anonymous memory under a memory policy that names the machine's node
  *   keep MIB     the same, which says "touched" and is kept until standard input ends
  *   large MIB    anonymous memory that has to be all in huge pages, by faults and by asking for them
- *   holes MIB    anonymous memory of which every other page is given back, as "stay" otherwise; looked at
- *                is what is left, for pages of other colours alone
+ *   holes MIB    anonymous memory of which half of the pages, of all colours, is given back, as "stay"
+ *                otherwise; looked at is what is left, for pages of other colours alone
  *   read PATH    a file's pages, read        mapped PATH the same, by faults alone
  *   written PATH a file of 4 MiB that is written
  *   within PATH  a file's pages, read, which need not have all of the colours
@@ -197,8 +197,13 @@ static int holes(size_t len, unsigned int expected)
 	unsigned int before, after;
 
 	touch(at, len, 1);
-	for (size_t i = PAGE; i < len; i += 2 * PAGE)
-		if (madvise((void *)(at + i), PAGE, MADV_DONTNEED))
+	/*
+	 * Drawn: every other page would be those of half of the colours, and compaction, which after blocks
+	 * without a free frame looks at every 32nd frame alone, would look at one of the others.
+	 */
+	srandom(1);
+	for (size_t i = 0; i < len; i += PAGE)
+		if (random() % 2 && madvise((void *)(at + i), PAGE, MADV_DONTNEED))
 			die("madvise");
 	before = nr_outside(at, len, expected);
 	wait_for_end();
