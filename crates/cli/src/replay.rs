@@ -39,7 +39,7 @@ use crate::{
     progress, running,
     study::Sets,
     trace::refuse_scenario,
-    trace_formats::named_block,
+    trace_formats::{StageName, named_block},
 };
 
 /// The disk below unless another is named.
@@ -65,6 +65,10 @@ pub(crate) struct Args {
     /// Leave out wrong records and count them, instead of ending with the first
     #[arg(long)]
     lenient: bool,
+    /// Which stage of each request is taken, where a trace tells several (blktrace, blkparse)
+    /// [default: queue]
+    #[arg(long, value_enum)]
+    stage: Option<StageName>,
     /// Policies, separated by commas; options after a colon, separated by semicolons, such
     /// as dulo:bank=4MiB;base=arc or s3-fifo:rule=paper (docs/replay.md lists them); "all"
     /// for every one [default: clock,dulo,arc,s3-fifo,lirs; for objects of different sizes
@@ -111,7 +115,7 @@ pub(crate) struct Args {
     #[arg(long)]
     ignore_sizes: bool,
     /// Miss-ratio curves of all policies: from full runs where the trace has few pages, else
-    /// from samples of the pages that are held against full runs at three sizes
+    /// from samples of the pages that are held against full runs at up to four sizes
     #[arg(long)]
     mrc: bool,
     /// Share of the pages in a sample of --mrc, up to 0.25, or 1 for full runs at all sizes
@@ -245,6 +249,7 @@ fn of_file(args: &Args) -> Result<Option<ReplayRequest>, Failure> {
         ("--format", args.format.is_some()),
         ("--columns", args.columns.is_some()),
         ("--lenient", args.lenient),
+        ("--stage", args.stage.is_some()),
         ("--policy", args.policy.is_some()),
         ("--size", args.size.is_some()),
         ("--device", args.device.is_some()),
@@ -301,6 +306,7 @@ fn saved(args: &Args, request: &ReplayRequest) -> Result<String, Failure> {
         args.columns.as_ref().map(|c| c.text.clone().into()),
     );
     put("lenient", args.lenient.then(|| true.into()));
+    put("stage", args.stage.as_ref().and_then(word));
     put("align", args.align.as_ref().and_then(word));
     put("objects", args.objects.as_ref().and_then(word));
     put("pace", args.pace.as_ref().and_then(word));
@@ -430,6 +436,7 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
                 format,
                 columns: args.columns.as_ref().map(|given| given.columns.clone()),
                 lenient: args.lenient,
+                stage: args.stage.unwrap_or_default().into(),
                 ..Options::default()
             },
             page,

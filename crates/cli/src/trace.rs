@@ -20,8 +20,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    columns, failure::Failure, json::Json, numbers, programs, recordings::is_recording, regions,
-    trace_block, trace_formats, trace_head, trace_info, trace_repair,
+    columns,
+    failure::Failure,
+    json::Json,
+    numbers, programs,
+    recordings::is_recording,
+    regions, trace_block,
+    trace_formats::{self, StageName},
+    trace_head, trace_info, trace_repair,
 };
 
 /// Arguments of `piebald trace`.
@@ -44,6 +50,10 @@ enum What {
         /// as time=1:us,op=2,offset=3:B,size=4:B
         #[arg(long, value_name = "LIST", value_parser = columns::parse, conflicts_with = "format")]
         columns: Option<Columns>,
+        /// Which stage of each request is taken, where a trace tells several (blktrace, blkparse)
+        /// [default: queue]
+        #[arg(long, value_enum)]
+        stage: Option<StageName>,
         /// Leave out wrong records of a block or file trace, and count them
         #[arg(long, conflicts_with = "recover")]
         lenient: bool,
@@ -64,6 +74,10 @@ enum What {
         /// as time=1:us,op=2,offset=3:B,size=4:B
         #[arg(long, value_name = "LIST", value_parser = columns::parse, conflicts_with = "format")]
         columns: Option<Columns>,
+        /// Which stage of each request is taken, where a trace tells several (blktrace, blkparse)
+        /// [default: queue]
+        #[arg(long, value_enum)]
+        stage: Option<StageName>,
         /// Which thread
         #[arg(long, default_value_t = 0, value_parser = numbers::whole::<u32>(0..=u32::MAX.into()))]
         thread: u32,
@@ -100,6 +114,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             file,
             format,
             columns,
+            stage,
             lenient,
             recover,
             json,
@@ -107,20 +122,20 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             Kind::Block(options) => {
                 let options = block::Options {
                     lenient: *lenient,
+                    stage: stage.unwrap_or_default().into(),
                     ..options
                 };
                 trace_block::info(file, options, json, *recover)
             }
-            _ if *lenient => Err(Failure::usage(format!(
-                "{}: --lenient: allowed with block and file traces; this is none",
-                file.display()
-            ))),
+            _ if stage.is_some() => Err(of_blocks(file, "--stage")),
+            _ if *lenient => Err(of_blocks(file, "--lenient")),
             Kind::Memory(format) => info(file, format, *recover, json),
         },
         What::Head {
             file,
             format,
             columns,
+            stage,
             thread,
             n,
         } => match kind(file, *format, columns.as_ref())? {
@@ -128,7 +143,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 "{}: --thread: allowed with recordings and memory traces",
                 file.display()
             ))),
-            Kind::Block(options) => trace_block::head(file, options, *n),
+            Kind::Block(options) => {
+                let stage = stage.unwrap_or_default().into();
+                trace_block::head(file, block::Options { stage, ..options }, *n)
+            }
+            Kind::Memory(_) if stage.is_some() => Err(of_blocks(file, "--stage")),
             Kind::Memory(format) => head(file, format, *thread, *n),
         },
         What::Convert {
@@ -152,6 +171,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         What::Formats(args) => trace_formats::run(args),
     }?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn of_blocks(file: &Path, option: &str) -> Failure {
+    Failure::usage(format!(
+        "{}: {option}: allowed with block and file traces; this is none",
+        file.display()
+    ))
 }
 
 /// Which reader a file is for.

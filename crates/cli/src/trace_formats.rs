@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use clap::ValueEnum;
 use piebald_hw::nearest::did_you_mean;
 use piebald_trace::{
     about::{About, Field, Form, Kind, Part, Radix, Stamps},
@@ -25,6 +26,25 @@ pub(crate) struct Args {
     page: bool,
     #[command(flatten)]
     json: Json,
+}
+
+/// Which stage of a request in the block layer is taken as the request.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum StageName {
+    /// When it is queued: what programs and the file system ask for
+    #[default]
+    Queue,
+    /// When it is issued to the disk: after merging
+    Issue,
+}
+
+impl From<StageName> for block::Stage {
+    fn from(name: StageName) -> Self {
+        match name {
+            StageName::Queue => Self::Queue,
+            StageName::Issue => Self::Issue,
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {

@@ -58,7 +58,7 @@ pub use problem::{Place, Problem, Refused};
 pub use program::{Builtin, Input, Parameter, Program, Role};
 pub use reference::{KeyTable, file_schema, reference, tables};
 pub use regions::RegionRequest;
-pub use requests::{Align, MemorySize, NotMemory, Objects, Pace};
+pub use requests::{Align, MemorySize, NotMemory, Objects, Pace, Stage};
 pub use sweep::{On, Sweep};
 pub use text_file::{TextError, read_text, read_text_from};
 pub use value::{MAX_REFS, Micros, Refs, Text, Whole};

@@ -14,8 +14,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_untagged::UntaggedEnumVisitor;
 
 use crate::{
-    Align, Binding, Change, KeyPath, Measure, Objects, OnLimit, Pace, Problem, RegionRequest, Text,
-    Word,
+    Align, Binding, Change, KeyPath, Measure, Objects, OnLimit, Pace, Problem, RegionRequest,
+    Stage, Text, Word,
     colors::{Colors, check_changes},
     course::{Course, RunTime},
     value::described,
@@ -62,6 +62,9 @@ pub struct Program {
     #[serde(default, skip_serializing_if = "is_false")]
     #[schemars(extend("x-hosts" = "model"))]
     pub lenient: bool,
+    /// Which stage of each request is taken (blktrace, blkparse). Default: `"queue"`.
+    #[schemars(extend("x-hosts" = "model"))]
+    pub stage: Option<Stage>,
     /// When requests are made. Default: `"serial"`.
     #[schemars(extend("x-hosts" = "model"))]
     pub pace: Option<Pace>,
@@ -335,6 +338,7 @@ impl Program {
         let of_requests = [
             ("columns", self.columns.is_some()),
             ("lenient", self.lenient),
+            ("stage", self.stage.is_some()),
             ("pace", self.pace.is_some()),
             ("align", self.align.is_some()),
             ("objects", self.objects.is_some()),

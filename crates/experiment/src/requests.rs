@@ -33,6 +33,16 @@ words! {
 }
 
 words! {
+    /// Which stage of a request in the block layer is taken, where a trace tells several.
+    pub enum Stage {
+        /// When it is queued: what programs and the file system ask for.
+        Queue = "queue",
+        /// When it is issued to the disk: after merging.
+        Issue = "issue",
+    }
+}
+
+words! {
     /// Are objects of one name the same in several traces of one format?
     pub enum Objects {
         /// The same, as in parts of one log.

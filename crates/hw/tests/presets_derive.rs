@@ -153,7 +153,7 @@ fn files_that_make_no_sense_are_named_with_their_value() {
         (
             "cpu5/cache/index3/shared_cpu_list",
             "0-7",
-            "4 cores share it, but 2",
+            "0-7 share it, but 0-1,4-5 by what cpu0 says",
         ),
         (
             "cpu5/cache/index3/shared_cpu_list",

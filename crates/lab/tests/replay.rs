@@ -141,6 +141,12 @@ fn every_policy_replays_and_none_beats_the_bound() {
     }
 }
 
+/// Why a replay is refused.
+fn replay_error(asked: &ReplayRequest) -> String {
+    let error = replay(asked, Hooks::default()).expect_err("refused");
+    error.to_string()
+}
+
 #[test]
 fn the_exact_curve_is_lru_at_every_size_and_samples_are_near() {
     let bench = Bench::new();
@@ -166,7 +172,78 @@ fn the_exact_curve_is_lru_at_every_size_and_samples_are_near() {
         (vec!["arc", "dulo"], &[][..])
     );
     for curve in sampled {
-        assert_eq!(curve.checks.len(), 3, "{}", curve.policy);
+        assert_eq!(curve.checks.len(), 4, "{}", curve.policy);
+    }
+}
+
+/// With memory for every page only first uses miss, however many pages a sample happens to have.
+#[test]
+fn a_sampled_curve_ends_where_all_pages_fit() {
+    let bench = Bench::new();
+    let mut text = String::new();
+    for page in (0..3).flat_map(|_| 0..20_000) {
+        let _ = writeln!(text, "{page}");
+    }
+    let path = bench.file("t.ids", &text);
+    let mut asked = request(vec![path.clone()], &["clock", "arc", "s3-fifo"], &["10%"]);
+    asked.curves = Some(CurveRequest { rate: Some(0.02) });
+    let replay = run(&asked);
+    assert_eq!(replay.curves_refused, [""; 0]);
+    assert_eq!(replay.curves.len(), 4);
+    for curve in &replay.curves {
+        let last = curve.points.last().expect("a point");
+        assert_eq!(last.size_pages, 20_000);
+        let off = (last.miss_ratio - 1.0 / 3.0).abs();
+        // The share of the pages that a sample has is off by some percent.
+        assert!(off < 0.02, "{}: {last:?}", curve.policy);
+    }
+    // A sample of too few pages for two sizes.
+    asked.curves = Some(CurveRequest { rate: Some(0.001) });
+    asked.input.paths = vec![bench.file("small.ids", &ids(9_000))];
+    let error = replay_error(&asked);
+    assert!(error.contains("too few of them for two sizes"), "{error}");
+}
+
+#[test]
+fn curves_say_what_they_leave_out() {
+    let bench = Bench::new();
+    let path = bench.file("t.spc", &spc(4_000, false));
+    let mut asked = request(vec![path], &["clock"], &["400KiB"]);
+    asked.curves = Some(CurveRequest { rate: None });
+    let notes = |asked: &ReplayRequest| run(asked).conditions.notes.join("\n");
+    assert!(!notes(&asked).contains("curves"), "{}", notes(&asked));
+    asked.warmup = 100;
+    assert!(notes(&asked).contains("curves count all references"));
+    asked.warmup = 0;
+    asked.device = DeviceChoice::Preset("st39102lw".into());
+    assert!(notes(&asked).contains("curves are of memory alone"));
+}
+
+/// Of a hundred pages 1 % is too little for some policies.
+#[test]
+fn shares_of_a_small_trace_that_are_too_small_are_passed_over_and_told() {
+    let bench = Bench::new();
+    let mut text = String::new();
+    for page in (0..3).flat_map(|_| 0..100) {
+        let _ = writeln!(text, "{page}");
+    }
+    let path = bench.file("t.ids", &text);
+    let asked = request(
+        vec![path.clone()],
+        &["clock", "dulo"],
+        &["1%", "10%", "25%"],
+    );
+    let found = run(&asked);
+    assert_eq!(found.sizes, [10, 25]);
+    let notes = found.conditions.notes.join("\n");
+    assert!(
+        notes.contains("nothing is run with 1 page, 1.00 % of 100: ") && notes.contains("dulo"),
+        "{notes}"
+    );
+    // What was asked for in bytes, and where nothing else is left.
+    for sizes in [&["4KiB", "25%"][..], &["1%"]] {
+        let error = replay_error(&request(vec![path.clone()], &["clock", "dulo"], sizes));
+        assert!(error.contains("dulo"), "{error}");
     }
 }
 

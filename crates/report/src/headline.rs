@@ -9,7 +9,7 @@ use piebald_units::CoreSet;
 use crate::{
     Finding, LevelMpki, Metrics, PolicyResult, ProgramResult, Role, Sample, Study,
     format::{grouped, join_names, number, short},
-    gate::{Evidence, Run, Verdict, count, holm, sure_of, verdict},
+    gate::{ALONE, Evidence, LEAST_EFFECT, Run, Verdict, count, holm, sure_of, verdict},
     rows::find,
 };
 
@@ -20,6 +20,9 @@ const NAME_CHARS: usize = 40;
 const SLOWDOWN: &str = "slowdown";
 /// What a policy costs a program by itself.
 const COST: &str = "cost";
+
+/// What cannot be told from it.
+const CHANCE: &str = "from chance";
 
 /// A question that a study may answer, and its answers.
 struct Question<'a> {
@@ -35,8 +38,9 @@ struct Question<'a> {
     change: String,
     /// What went with it, and whether that is sure among so many questions.
     with: Option<With>,
-    /// The sentence if there is none.
-    none: String,
+    /// The sentence if there is none worth one, and if none can be told from chance.
+    small: String,
+    chance: String,
     /// Nothing is said if there is none.
     quiet: bool,
 }
@@ -57,8 +61,43 @@ pub fn findings(study: &Study) -> Vec<Finding> {
     let significant = holm(&effects);
     let asked = questions.len();
     let answers = questions.iter().zip(significant);
-    answers
-        .filter_map(|(q, significant)| answer(study, q, significant, asked))
+    let answers = answers.filter_map(|(q, significant)| answer(study, q, significant, asked));
+    let first = study.policies.first();
+    let idle = first.map_or_else(Vec::new, |policy| unmeasured(study, policy));
+    idle.into_iter().chain(answers).collect()
+}
+
+/// Of targets of which nothing was measured before the end that a time sets.
+fn unmeasured(study: &Study, policy: &PolicyResult) -> Vec<Finding> {
+    let Some(until_us) = study.until_us else {
+        return Vec::new();
+    };
+    let nothing = |p: &&ProgramResult| {
+        let together = p.together.as_ref();
+        together.is_some_and(|m| m.refs.values.iter().all(|n| *n == 0.0))
+    };
+    let finding = |target: &ProgramResult| {
+        let who = name(&target.name);
+        let why = format!(
+            "nothing of it was measured before the end at {} us",
+            number(until_us)
+        );
+        let act =
+            "set a lower warmup_refs or course.warmup_us, or a later course.until_us".to_owned();
+        Finding {
+            question: "measured".to_owned(),
+            program: target.name.clone(),
+            policy: policy.name.clone(),
+            claim: format!("This study cannot show how fast {who} runs, because {why}; {act}."),
+            why: Some(why),
+            act: Some(act),
+            ..Finding::default()
+        }
+    };
+    targets(policy)
+        .into_iter()
+        .filter(nothing)
+        .map(finding)
         .collect()
 }
 
@@ -119,7 +158,18 @@ fn answer(study: &Study, q: &Question<'_>, significant: bool, asked: usize) -> O
             finding(format!("{}{with}.", q.change), true, None, None)
         }
         Verdict::NoChange { .. } if q.quiet => return None,
-        Verdict::NoChange { why } => finding(q.none.clone(), false, Some(why), None),
+        Verdict::NoChange { why } if significant => {
+            finding(q.small.clone(), false, Some(why), None)
+        }
+        Verdict::NoChange { why } => {
+            // Its interval alone would say otherwise.
+            let among = match q.effect.excludes_zero() {
+                Some(true) => format!(" among {asked} questions"),
+                _ => String::new(),
+            };
+            let claim = q.chance.replacen(CHANCE, &format!("{CHANCE}{among}"), 1);
+            finding(claim, false, Some(why), None)
+        }
         Verdict::CannotShow { .. } if q.quiet && !significant => return None,
         Verdict::CannotShow { why, act } => {
             let claim = format!("This study cannot show {}, because {why}; {act}.", q.about);
@@ -200,8 +250,14 @@ fn questions(study: &Study) -> Vec<Question<'_>> {
             let Some(there) = find(policy, &target.name) else {
                 continue;
             };
-            let versus = versus(first, target, policy, there);
-            questions.extend(versus.or_else(|| meanwhile(study, target, policy, there)));
+            // Slowdowns of runs that end by time say nothing (see `apart`), and so do their differences.
+            let ends_alike = study.until_us.is_none();
+            let versus = ends_alike.then(|| versus(first, target, policy, there));
+            questions.extend(
+                versus
+                    .flatten()
+                    .or_else(|| meanwhile(study, target, policy, there)),
+            );
             questions.extend(cost_alone(first, target, policy, there));
         }
     }
@@ -231,7 +287,7 @@ fn targets(policy: &PolicyResult) -> Vec<&ProgramResult> {
 fn runs<'a>(policy: Option<&PolicyResult>, program: &'a ProgramResult) -> Vec<Run<'a>> {
     let under = policy.map_or_else(String::new, |p| format!(" under {}", name(&p.name)));
     let phases = [
-        ("alone", Some(&program.alone)),
+        (ALONE, Some(&program.alone)),
         ("together", program.together.as_ref()),
     ];
     let runs = phases.into_iter().filter_map(|(phase, metrics)| {
@@ -294,10 +350,8 @@ fn beside<'a>(
             percent_half(slowdown)
         ),
         with: reason(target, slowdown.mean),
-        none: match slowdown.excludes_zero() {
-            Some(true) => format!("{place}{who}'s speed hardly changes {shown}."),
-            _ => format!("{place}no change of {who}'s speed can be told from chance {shown}."),
-        },
+        small: format!("{place}{who}'s speed hardly changes {shown}."),
+        chance: format!("{place}no change of {who}'s speed can be told {CHANCE} {shown}."),
         quiet: false,
     })
 }
@@ -414,18 +468,12 @@ fn versus<'a>(
         ),
     };
     let direction = if change.mean < 0.0 { "less" } else { "more" };
-    let none = match (
-        change.mean == 0.0 && change.ci95 == Some(0.0),
-        change.excludes_zero(),
-    ) {
-        (true, _) => format!(
+    let chance = match change.mean == 0.0 && change.ci95 == Some(0.0) {
+        true => format!(
             "{who}'s slowdown is the same under {policy} as under {first}, repetition by repetition."
         ),
-        (_, Some(true)) => format!(
-            "Between {policy} and {first}, {who}'s slowdown hardly differs ({points} ±{half} points)."
-        ),
-        _ => format!(
-            "Between {policy} and {first}, no difference of {who}'s slowdown can be told from chance ({points} ±{half} points)."
+        false => format!(
+            "Between {policy} and {first}, no difference of {who}'s slowdown can be told {CHANCE} ({points} ±{half} points)."
         ),
     };
     Some(Question {
@@ -433,7 +481,7 @@ fn versus<'a>(
         policy: under,
         target,
         about: format!(
-            "whether {who} fares better under {policy} than under {first}{}",
+            "whether others slow {who} less under {policy} than under {first}{}",
             match change.ci95 {
                 Some(_) => format!(" ({points} ±{half} points)"),
                 None => format!(" ({points} points)"),
@@ -443,11 +491,30 @@ fn versus<'a>(
             "Under {policy}, {state}: {} points {direction} (±{half}) than under {first}",
             magnitude(&change)
         ),
-        with: None,
-        none,
+        with: despite(&change, target, there),
+        small: format!(
+            "Between {policy} and {first}, {who}'s slowdown hardly differs ({points} ±{half} points)."
+        ),
+        chance,
         effect: change,
         runs: runs_of,
         quiet: false,
+    })
+}
+
+/// The time beside others where it says the opposite of the slowdown: a program that a policy slows by
+/// itself may lose less to others, and yet be slower.
+fn despite(change: &Sample, first: &ProgramResult, there: &ProgramResult) -> Option<With> {
+    let time = |program: &ProgramResult| Some(program.together.as_ref()?.time_ps.clone());
+    let longer = time(first)?.slowdown(&time(there)?)?;
+    if longer.mean * change.mean >= 0.0 || longer.mean.abs() <= LEAST_EFFECT {
+        return None;
+    }
+    let direction = if longer.mean > 0.0 { "more" } else { "less" };
+    let (size, half) = (magnitude(&longer), percent_half(&longer));
+    Some(With {
+        text: format!(", and yet takes {size} % {direction} time (±{half}) together"),
+        change: longer,
     })
 }
 
@@ -487,25 +554,21 @@ fn meanwhile<'a>(
         runs,
         about: match change.ci95 {
             Some(_) => format!(
-                "whether {who} fares better under {policy} than under {first} ({points} ±{half})"
+                "whether {who} is faster under {policy} than under {first} ({points} ±{half})"
             ),
-            None => {
-                format!("whether {who} fares better under {policy} than under {first} ({points})")
-            }
+            None => format!("whether {who} is faster under {policy} than under {first} ({points})"),
         },
         change: format!(
             "Run together, {who} takes {size} % {direction} time (±{half}) under {policy} than under {first}"
         ),
         with: None,
-        none: match change.excludes_zero() {
-            Some(true) => format!(
-                "Between {policy} and {first}, {who}'s time together hardly differs ({points} ±{half})."
-            ),
-            _ => format!(
-                "Between {policy} and {first}, no difference of {who}'s time together can be told from \
-                 chance ({points} ±{half})."
-            ),
-        },
+        small: format!(
+            "Between {policy} and {first}, {who}'s time together hardly differs ({points} ±{half})."
+        ),
+        chance: format!(
+            "Between {policy} and {first}, no difference of {who}'s time together can be told {CHANCE} \
+             ({points} ±{half})."
+        ),
         effect: change,
         quiet: false,
     })
@@ -541,7 +604,8 @@ fn cost_alone<'a>(
             percent_half(&change),
         ),
         with: None,
-        none: String::new(),
+        small: String::new(),
+        chance: String::new(),
         effect: change,
         quiet: true,
     })

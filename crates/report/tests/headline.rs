@@ -265,8 +265,56 @@ fn what_ends_by_time_is_not_compared_with_what_ends_by_references() {
             && found[0].ends_with("compare policies, or leave out [course]."),
         "{found:?}"
     );
-    // Policies are compared over the same time.
-    assert!(found[1].contains("than under stock"), "{found:?}");
+    // Policies are compared over the same time, by the time for each reference, never by slowdowns.
+    assert!(found[1].contains("time together"), "{found:?}");
+    assert!(found.iter().all(|s| !s.contains("points")), "{found:?}");
+}
+
+#[test]
+fn where_the_end_comes_before_anything_is_measured_that_is_said() {
+    let mut timed = study(vec![("stock", program(ALONE, SLOW, [FEW, MANY]))]);
+    timed.until_us = Some(8000.0);
+    let together = timed.policies[0].programs[0].together.as_mut();
+    let together = together.expect("a run");
+    together.refs = Sample::new(vec![0.0; 3]);
+    timed.policies[0].programs[0].slowdown = None;
+    assert_eq!(
+        headline(&timed)[0],
+        "This study cannot show how fast bzip2 runs, because nothing of it was measured before the end \
+         at 8,000 us; set a lower warmup_refs or course.warmup_us, or a later course.until_us."
+    );
+}
+
+/// An interval that excludes zero, refused only among several questions, is no small change.
+#[test]
+fn what_is_refused_among_several_questions_is_not_called_small() {
+    let weak: &[f64] = &[118.0, 108.0, 125.0];
+    let noise: &[f64] = &[101.0, 112.0, 99.0];
+    let found = headline(&study(vec![
+        ("stock", program(ALONE, weak, [FEW, MANY])),
+        ("random", program(ALONE, noise, [FEW, MANY])),
+    ]));
+    assert!(
+        found[0].contains("no change of bzip2's speed can be told from chance among "),
+        "{found:?}"
+    );
+    assert!(found.iter().all(|s| !s.contains("hardly")), "{found:?}");
+}
+
+/// A policy that slows a program by itself: it loses less to others, and yet takes more time.
+#[test]
+fn less_slowdown_that_takes_more_time_is_told_with_it() {
+    let found = headline(&study(vec![
+        ("stock", program(ALONE, SLOW, [FEW, MANY])),
+        (
+            "split",
+            program(&[200.0, 201.0, 199.0], &[210.0, 211.0, 209.0], [FEW, MANY]),
+        ),
+    ]));
+    assert!(
+        found[1].contains("than under stock, and yet takes 71 % more time (±"),
+        "{found:?}"
+    );
 }
 
 #[test]

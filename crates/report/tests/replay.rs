@@ -247,6 +247,20 @@ fn the_offline_bound_never_wins_and_the_distance_to_it_is_told() {
     assert!(json.contains("\"question\": \"bound\""), "{json}");
     let html = replay_to_html(&replay).expect("HTML");
     assert!(html.contains("min (bound)"));
+    // What misses least in the whole need not do so behind a warm-up.
+    replay.conditions.warmup_references = 500;
+    let text = sentences(&replay);
+    assert!(!text.contains("bound"), "{text}");
+    assert!(text.contains("min (offline)"), "{text}");
+}
+
+#[test]
+fn times_that_hardly_differ_have_no_winner() {
+    let text = sentences(&pair([300, 400], [12.0, 12.04]));
+    assert!(
+        text.contains("Fewest misses: lru at 4MiB. Least time: no difference at 4MiB."),
+        "{text}"
+    );
 }
 
 #[test]

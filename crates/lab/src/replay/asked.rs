@@ -7,7 +7,7 @@ use piebald_experiment::{
 use piebald_hw::nearest::did_you_mean;
 use piebald_os_model::replace::PolicySpec;
 use piebald_sim::replay::{Align, Excerpt, InputSetup, Pace};
-use piebald_trace::block::{Columns, Format, Options, PageShift};
+use piebald_trace::block::{Columns, Format, Options, PageShift, Stage};
 use piebald_units::Bytes;
 
 use super::{CurveRequest, DeviceChoice, LayoutChoice, ReplayRequest, Start};
@@ -186,6 +186,10 @@ fn input(
             format,
             columns,
             lenient: program.lenient,
+            stage: match program.stage.unwrap_or_default() {
+                experiment::Stage::Queue => Stage::Queue,
+                experiment::Stage::Issue => Stage::Issue,
+            },
             ..Options::default()
         },
         page,

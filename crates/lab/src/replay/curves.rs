@@ -5,8 +5,8 @@ use piebald_os_model::replace::PolicySpec;
 use piebald_os_model::replace::registry::{Setup, needs_neighbours};
 use piebald_report::{MissRatioCheck, MissRatioCurve, MissRatioPoint};
 use piebald_sim::replay::{
-    Batch, HitCounts, Instance, LruCurve, Reference, Sampler, Survey, cache_instance,
-    sampled_points,
+    Batch, DistinctPages, HitCounts, Instance, InstanceError, LruCurve, Reference, Sampler, Survey,
+    cache_instance, sampled_points,
 };
 use rayon::prelude::*;
 
@@ -30,8 +30,10 @@ const EXACT_POINTS: usize = 256;
 /// equal distances up to all of them, where most curves fall.
 const POINTS: usize = 24;
 /// Parts into which the sizes are cut by those at which a sampled curve is held against a full
-/// run.
+/// run; the largest size is one of these.
 const CHECK_PARTS: usize = 4;
+/// Sizes of full runs that a sampled curve needs.
+const LEAST_CHECKS: usize = 2;
 /// A sampled curve that is farther off there, in miss ratio, is not shown.
 const MOST_ERROR: f64 = 0.02;
 
@@ -64,6 +66,8 @@ pub(super) struct Curves {
     curves: Vec<Curve>,
     samples: Vec<Sample>,
     whole: Vec<Point>,
+    /// Which share of the pages samples have.
+    shares: Vec<(Sampler, f64)>,
 }
 
 impl Curves {
@@ -84,11 +88,12 @@ impl Curves {
             curves: Vec::new(),
             samples: Vec::new(),
             whole: Vec::new(),
+            shares: Vec::new(),
         };
         // Its exact curve is there without any sample.
         let lru = PolicySpec::plain("lru");
         for policy in policies.iter().filter(|p| **p != lru) {
-            made.add(asked, policy, footprint, addressed)?;
+            made.add(asked, policy, &survey.pages, addressed)?;
         }
         made.lru_sizes.extend(asked_sizes);
         let sizes = made.curves.iter().flat_map(|c| &c.sizes);
@@ -102,9 +107,10 @@ impl Curves {
         &mut self,
         asked: CurveRequest,
         policy: &PolicySpec,
-        footprint: u64,
+        pages: &DistinctPages,
         addressed: bool,
     ) -> Result<(), ReplayError> {
+        let footprint = pages.count().max(1);
         let neighbours = addressed && needs_neighbours(policy.name());
         let extent_shift = if neighbours { EXTENT_SHIFT } else { 0 };
         let wanted = match neighbours {
@@ -120,36 +126,69 @@ impl Curves {
         let least = ((LEAST_PAGES as f64 / rate).ceil() as u64).min(footprint);
         let sizes = curve_sizes(least, footprint);
         let curve = self.curves.len();
-        let point = |size: u64, pages: u64| -> Result<Point, ReplayError> {
+        let point = |size: u64, pages: u64| -> Result<Point, InstanceError> {
             let setup = Setup::miniature(pages as u32, size as u32);
-            let made = cache_instance(policy, &setup, 0, addressed);
+            let instance = cache_instance(policy, &setup, 0, addressed)?;
             Ok(Point {
                 curve,
                 size,
-                instance: made.map_err(|e| ReplayError::Instance {
-                    policy: policy.to_string(),
-                    pages,
-                    error: Box::new(e),
-                })?,
+                instance,
             })
         };
-        let whole_sizes: Vec<u64> = match whole {
-            true => sizes.clone(),
-            false => (1..CHECK_PARTS)
-                .filter_map(|part| sizes.get(part * sizes.len() / CHECK_PARTS))
-                .copied()
-                .collect(),
+        let refused = |pages: u64, error: InstanceError| ReplayError::Instance {
+            policy: policy.to_string(),
+            pages,
+            error: Box::new(error),
         };
-        for size in whole_sizes {
-            self.whole.push(point(size, size)?);
+        if whole {
+            // A curve of a policy that needs more memory than the first sizes begins where it can be.
+            let mut points = sizes.iter().map(|&size| (size, point(size, size)));
+            let sizes = points.by_ref().skip_while(|(_, made)| made.is_err());
+            let mut made = Vec::new();
+            for (size, point) in sizes {
+                made.push(size);
+                self.whole.push(point.map_err(|e| refused(size, e))?);
+            }
+            if made.is_empty() {
+                point(footprint, footprint).map_err(|e| refused(footprint, e))?;
+            }
+            self.curves.push(Curve {
+                policy: policy.clone(),
+                rate,
+                sizes: made,
+            });
+            return Ok(());
         }
-        for nth in (0..SAMPLES).take_while(|_| !whole) {
+        let parts = 1..=CHECK_PARTS;
+        let mut checked: Vec<u64> = parts
+            .filter_map(|part| sizes.get((part * sizes.len() / CHECK_PARTS).min(sizes.len() - 1)))
+            .copied()
+            .collect();
+        checked.dedup();
+        if checked.len() < LEAST_CHECKS {
+            return Err(ReplayError::Choice {
+                what: "sampling rate",
+                value: rate.to_string(),
+                problem: format!(
+                    "a sample of {footprint} pages has too few of them for two sizes; allowed: a \
+                     higher rate, or 1 for full runs at every size"
+                ),
+            });
+        }
+        for size in checked {
+            let point = point(size, size).map_err(|e| refused(size, e))?;
+            self.whole.push(point);
+        }
+        for nth in 0..SAMPLES {
             let Some(sampler) = Sampler::new(rate, nth, extent_shift) else {
                 continue;
             };
+            // Of the pages that the sample has, not of those that it should have: at the end of a curve all
+            // pages fit.
+            let share = self.share(sampler, pages);
             let miniature = |size: &u64| {
-                let pages = (*size as f64 * rate).round().max(1.0) as u64;
-                point(*size, pages)
+                let pages = (*size as f64 * share).round().max(1.0) as u64;
+                point(*size, pages).map_err(|e| refused(pages, e))
             };
             self.samples.push(Sample {
                 sampler,
@@ -163,6 +202,16 @@ impl Curves {
             sizes,
         });
         Ok(())
+    }
+
+    /// The share of the pages that a sample has.
+    fn share(&mut self, sampler: Sampler, pages: &DistinctPages) -> f64 {
+        if let Some((_, share)) = self.shares.iter().find(|(of, _)| *of == sampler) {
+            return *share;
+        }
+        let share = pages.share(|key| sampler.has(key));
+        self.shares.push((sampler, share));
+        share
     }
 
     /// Takes the next part of the trace. `next_use` as for an [`Instance`].

@@ -193,6 +193,17 @@ pub(super) fn notes(replay: &mut Replay, stream: &CallStream, survey: &Survey, j
             "the number of different pages is estimated (standard error about 0.02 %)".to_owned(),
         );
     }
+    if !replay.curves.is_empty() {
+        if replay.conditions.warmup_references > 0 {
+            notes.push("curves count all references, those of the warm-up too".to_owned());
+        }
+        if jobs.iter().any(|job| job.instance.outcome().disk.is_some()) {
+            notes.push(
+                "curves are of memory alone: no readahead fills it, and no disk is below"
+                    .to_owned(),
+            );
+        }
+    }
     let disk = jobs.first().and_then(|job| job.instance.outcome().disk);
     let cut = disk.map_or(0, |disk| disk.disk.cut);
     if cut > 0 {

@@ -51,6 +51,7 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
         future,
         known,
         layout,
+        notes,
     } = plan;
     let mut pass = Pass {
         planned: known.as_ref().map_or(0, |k| k.survey.references),
@@ -96,6 +97,7 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
     }
     fill::traces(&mut replay, request, &stream, &survey);
     fill::notes(&mut replay, &stream, &survey, &jobs);
+    replay.conditions.notes.extend(notes);
     timed::note(&mut replay, request, &stream);
     sized::note(&mut replay, &sizes, footprint.as_ref());
     replay.host_seconds = began.elapsed().as_secs_f64();
@@ -145,19 +147,22 @@ fn plan(
         }
         _ => None,
     };
+    let make = |policy: &PolicySpec, pages: u64| {
+        let capacity = pages as u32;
+        let made = match &disk {
+            Some(side) => disk_instance(policy, capacity, side),
+            None => {
+                let size = Setup::new(capacity);
+                cache_instance(policy, &size, request.warmup, kind != TargetKind::Id)
+            }
+        };
+        made.map_err(|e| instance_error(policy, pages, e))
+    };
+    let (pages, notes) = without_small_shares(request, pages, footprint, make)?;
     let mut jobs = Vec::new();
     for (nth, policy) in request.policies.iter().enumerate() {
         for &pages in &pages {
-            let capacity = pages as u32;
-            let made = match &disk {
-                Some(side) => disk_instance(policy, capacity, side),
-                None => {
-                    let size = Setup::new(capacity);
-                    cache_instance(policy, &size, request.warmup, kind != TargetKind::Id)
-                }
-            };
-            let instance = made.map_err(|e| instance_error(policy, pages, e))?;
-            jobs.push(Job::new(nth, pages, instance));
+            jobs.push(Job::new(nth, pages, make(policy, pages)?));
         }
     }
     let curves = match (&request.curves, &known) {
@@ -179,7 +184,50 @@ fn plan(
         future: request.policies.iter().any(|p| p.name() == MIN),
         known,
         layout,
+        notes,
     })
+}
+
+/// The sizes but those shares of the pages that come to less than one of the policies needs, as long as
+/// others are left; and what to say of these.
+fn without_small_shares<T>(
+    request: &ReplayRequest,
+    pages: Vec<u64>,
+    footprint: u64,
+    make: impl Fn(&PolicySpec, u64) -> Result<T, ReplayError>,
+) -> Result<(Vec<u64>, Vec<String>), ReplayError> {
+    let as_bytes = |size: u64| {
+        let mut of_bytes = request
+            .sizes
+            .iter()
+            .filter(|s| !sizes::needs_footprint(**s));
+        let page = request.input.page.bytes().0;
+        of_bytes.any(|s| sizes::in_pages(&[*s], page, footprint).is_ok_and(|n| n == [size]))
+    };
+    let refusal = |size: u64| request.policies.iter().find_map(|p| make(p, size).err());
+    let mut notes = Vec::new();
+    let small = |size: &u64| refusal(*size).filter(|_| !as_bytes(*size));
+    // They rise: what one that is not small needs, those above have too.
+    let count = pages
+        .iter()
+        .take_while(|size| small(size).is_some())
+        .count();
+    if count == pages.len() {
+        return match pages.last().and_then(|size| refusal(*size)) {
+            Some(error) => Err(error),
+            None => Ok((pages, notes)),
+        };
+    }
+    for size in &pages[..count] {
+        if let Some(error) = refusal(*size) {
+            let n = if *size == 1 { "page" } else { "pages" };
+            notes.push(format!(
+                "nothing is run with {size} {n}, {:.2} % of {footprint}: {error}",
+                100.0 * *size as f64 / footprint.max(1) as f64
+            ));
+        }
+    }
+    Ok((pages[count..].to_vec(), notes))
 }
 
 fn check(request: &ReplayRequest, spec: Option<&DiskSpec>) -> Result<(), ReplayError> {

@@ -54,6 +54,8 @@ pub(super) struct Plan {
     /// What the trace consists of, if that had to be known.
     pub known: Option<Known>,
     pub layout: String,
+    /// What a reader of the numbers must know of the plan.
+    pub notes: Vec<String>,
 }
 
 /// A policy with what its row says.

@@ -86,6 +86,7 @@ pub(super) fn plan(
         future: policies.iter().any(|p| p.name() == BELADY_SIZE),
         known: Some(known),
         layout: "objects have no address".to_owned(),
+        notes: Vec::new(),
     };
     Ok((plan, objects))
 }

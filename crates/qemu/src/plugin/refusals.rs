@@ -7,6 +7,8 @@ use crate::shared::Shared;
 
 const CLONE: u32 = 56;
 const VFORK: u32 = 58;
+const UNSHARE: u32 = 272;
+const SETNS: u32 = 308;
 const EXIT: u32 = 60;
 const EXIT_GROUP: u32 = 231;
 const SETRLIMIT: u32 = 160;
@@ -51,6 +53,8 @@ pub fn end(
         (CLONE, libc::EINVAL) if shares_memory(args[0]) => {
             shared.tally().shared_clones.fetch_add(1, Relaxed);
         }
+        // QEMU has neither namespaces nor processes that share less than all; and its own threads forbid some.
+        (CLONE | UNSHARE | SETNS, libc::EINVAL) => shared.tally().refused.add(number),
         (SETRLIMIT, 0) => limit(shared, args[0], args[1], read),
         (PRLIMIT, 0) => limit(shared, args[1], args[2], read),
         _ => {}

@@ -205,7 +205,7 @@ fn slowdowns(
         p.slowdown.iter().map(|s| (s, false)).collect()
     })?;
     let mut text = "Time together / time alone - 1. Lines over the bars are 95 % intervals; \
-                    a bar whose line reaches 0 may be chance."
+                    a bar whose line reaches 0 may be chance, and among several bars one may that does not."
         .to_owned();
     if !remarks.is_empty() {
         text += " A hatched bar with a letter is not claimed, for the reason below; \

@@ -31,9 +31,9 @@ pub(super) fn findings(grid: &Grid<'_>) -> Vec<Finding> {
             let time = |run: &ReplayRun| grid.time(run);
             let bytes = |run: &ReplayRun| run.byte_miss_ratio();
             let each = [
-                best(grid, "Fewest misses", &misses),
-                best(grid, "Fewest bytes missed", &bytes),
-                best(grid, "Least time", &time),
+                best(grid, "Fewest misses", 0.0, &misses),
+                best(grid, "Fewest bytes missed", 0.0, &bytes),
+                best(grid, "Least time", NOTABLE, &time),
             ];
             // Side by side: whether they name the same policies is the first question.
             let both: Vec<String> = each.into_iter().flatten().collect();
@@ -121,12 +121,18 @@ fn alone(grid: &Grid<'_>) -> Option<String> {
     })
 }
 
-/// Which policies have the least of something, and at which sizes.
-fn best(grid: &Grid<'_>, title: &str, get: &dyn Fn(&ReplayRun) -> Option<f64>) -> Option<String> {
+/// Which policies have the least of something, or no more above it than this share, and at which
+/// sizes.
+fn best(
+    grid: &Grid<'_>,
+    title: &str,
+    margin: f64,
+    get: &dyn Fn(&ReplayRun) -> Option<f64>,
+) -> Option<String> {
     // Winners in the order of the policies; the empty list: all equal.
     let mut groups: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
     for s in 0..grid.sizes.len() {
-        let Some(winners) = winners(grid, s, get) else {
+        let Some(winners) = winners(grid, s, margin, get) else {
             continue;
         };
         match groups.iter_mut().find(|(who, _)| *who == winners) {
@@ -148,11 +154,12 @@ fn best(grid: &Grid<'_>, title: &str, get: &dyn Fn(&ReplayRun) -> Option<f64>) -
     (!parts.is_empty()).then(|| format!("{title}: {}.", parts.join("; ")))
 }
 
-/// The policies with the least at a size; empty if all have the same. `None` if fewer
-/// than two can be compared.
+/// The policies with the least at a size, or as little as the margin allows; empty if all have it. `None`
+/// if fewer than two can be compared.
 fn winners(
     grid: &Grid<'_>,
     s: usize,
+    margin: f64,
     get: &dyn Fn(&ReplayRun) -> Option<f64>,
 ) -> Option<Vec<usize>> {
     let value = |p| Some((p, get(grid.whole(p, s)?)?));
@@ -160,7 +167,7 @@ fn winners(
     let least = values.iter().map(|(_, v)| *v).fold(f64::INFINITY, f64::min);
     let mut winners: Vec<usize> = values
         .iter()
-        .filter(|(_, v)| *v <= least)
+        .filter(|(_, v)| *v <= least * (1.0 + margin))
         .map(|(p, _)| *p)
         .collect();
     if winners.len() == values.len() {

@@ -124,8 +124,12 @@ impl<'a> Grid<'a> {
         (0..self.policies.len()).filter(|p| !self.is_offline(*p))
     }
 
-    /// The offline bound, if it ran.
+    /// The offline bound, if it ran and is one. Whoever misses least in a whole trace may miss more in the
+    /// part after a warm-up than others do.
     pub fn bound(&self) -> Option<(usize, &'static Bound)> {
+        if self.replay.conditions.warmup_references > 0 {
+            return None;
+        }
         (0..self.policies.len()).find_map(|p| Some((p, self.bound_of(p)?)))
     }
 
@@ -133,6 +137,9 @@ impl<'a> Grid<'a> {
     pub fn row_name(&self, policy: usize) -> String {
         let name = self.name(policy);
         match (self.bound_of(policy), self.is_offline(policy)) {
+            (Some(_), _) if self.replay.conditions.warmup_references > 0 => {
+                format!("{name} (offline)")
+            }
             (Some(_), _) => format!("{name} (bound)"),
             (None, true) => format!("{name} (heuristic)"),
             (None, false) => name,

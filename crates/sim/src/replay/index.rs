@@ -167,6 +167,12 @@ impl PageIndex {
         self.places[hole] = NOTHING;
     }
 
+    /// The pages in the table, in no order.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = PageKey> {
+        let pages = self.places.iter().filter(|entry| entry.number != EMPTY);
+        pages.map(|entry| PageKey(entry.key))
+    }
+
     /// Keeps the pages that pass.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(PageKey) -> bool) {
         let empty = vec![NOTHING; self.places.len()];

@@ -4,6 +4,12 @@
 //! the number of other pages used since the page's last use, is `n` or more. Each
 //! page's last use is a mark in the row of all references; a distance is the number of
 //! marks after the page's own. When the row is full, marks move together.
+//!
+//! A page that is deleted leaves a hole where it lay: its mark stays, nobody's. The next page that is
+//! moved or brought to the top from below fills the topmost hole, and what lay above moves down
+//! that far only. So a memory has as many free places as there are holes among its marks.
+
+use std::collections::BTreeSet;
 
 use piebald_policy::contract::replacement::PageRef;
 
@@ -24,9 +30,10 @@ pub struct LruCurve {
     last_use: PageIndex,
     marks: Marks,
     next: usize,
+    /// Marks of deleted pages.
+    holes: BTreeSet<usize>,
     /// Index: stack distance. Value: references with it.
     distances: Vec<u64>,
-    first_uses: u64,
     references: u64,
 }
 
@@ -36,17 +43,15 @@ impl Default for LruCurve {
             last_use: PageIndex::with_room(1 << 16),
             marks: Marks::new(MIN_ROOM),
             next: 0,
+            holes: BTreeSet::new(),
             distances: Vec::new(),
-            first_uses: 0,
             references: 0,
         }
     }
 }
 
 impl LruCurve {
-    /// Uses pages in order. Deleting is not followed: LRU with a given size keeps no
-    /// page longer for it, but those of other files may be kept longer, so that with
-    /// deletions the curve is an upper bound.
+    /// Uses and deletes pages in order.
     pub fn run(&mut self, references: &[Reference]) {
         for group in references.chunks(AHEAD) {
             let mut warm = 0;
@@ -55,8 +60,9 @@ impl LruCurve {
             }
             std::hint::black_box(warm);
             for reference in group {
-                if reference.what != Use::Delete {
-                    self.step(reference.key);
+                match reference.what {
+                    Use::Delete => self.delete(reference.key),
+                    _ => self.step(reference.key),
                 }
             }
         }
@@ -68,16 +74,32 @@ impl LruCurve {
             self.compact();
         }
         self.references += 1;
-        match self.last_use.replace(key, PageRef(self.next as u32)) {
-            Some(last) => {
-                let distance = self.marks.after(last.index());
-                self.marks.clear(last.index());
-                self.count(distance);
+        let last = self.last_use.replace(key, PageRef(self.next as u32));
+        let last = last.map(PageRef::index);
+        if let Some(last) = last {
+            self.count(self.marks.after(last));
+        }
+        match self.holes.last().copied() {
+            Some(hole) if last.is_none_or(|last| last < hole) => {
+                self.holes.remove(&hole);
+                self.marks.clear(hole);
+                self.holes.extend(last);
             }
-            None => self.first_uses += 1,
+            _ => {
+                if let Some(last) = last {
+                    self.marks.clear(last);
+                }
+            }
         }
         self.marks.set(self.next);
         self.next += 1;
+    }
+
+    fn delete(&mut self, key: PageKey) {
+        if let Some(last) = self.last_use.get(key) {
+            self.last_use.remove(key);
+            self.holes.insert(last.index());
+        }
     }
 
     #[inline]
@@ -90,11 +112,13 @@ impl LruCurve {
 
     /// Moves all marks to the row's beginning, in a row at least four times as long.
     fn compact(&mut self) {
-        let pages = self.last_use.len();
+        let pages = self.last_use.len() + self.holes.len();
         let ranks = self.marks.ranks();
         let old = std::mem::replace(&mut self.marks, Marks::new(MIN_ROOM.max(pages * 4)));
         self.last_use
             .renumber(|at| PageRef(old.rank(&ranks, at.index())));
+        let holes = std::mem::take(&mut self.holes).into_iter();
+        self.holes = holes.map(|at| old.rank(&ranks, at) as usize).collect();
         for at in 0..pages {
             self.marks.set(at);
         }
@@ -104,11 +128,6 @@ impl LruCurve {
     /// References so far.
     pub fn references(&self) -> u64 {
         self.references
-    }
-
-    /// Different pages so far: from this size on there are only first misses.
-    pub fn unique_pages(&self) -> u64 {
-        self.first_uses
     }
 
     /// Misses at each of the sizes, in pages, in any order.
@@ -129,11 +148,15 @@ impl LruCurve {
 mod tests {
     use super::*;
 
-    /// Misses of a list that is searched from its head.
+    /// Misses of a list that is searched from its head; keys with `DELETED` are deleted.
     fn slow_misses(keys: &[u64], size: usize) -> u64 {
         let mut list: Vec<u64> = Vec::new();
         let mut misses = 0;
         for &key in keys {
+            if key & DELETED != 0 {
+                list.retain(|k| *k != key ^ DELETED);
+                continue;
+            }
             match list.iter().position(|&k| k == key) {
                 Some(at) => {
                     list.remove(at);
@@ -148,6 +171,8 @@ mod tests {
         misses
     }
 
+    const DELETED: u64 = 1 << 32;
+
     fn curve(keys: &[u64], room: usize) -> LruCurve {
         let mut curve = LruCurve {
             marks: Marks::new(room),
@@ -156,8 +181,11 @@ mod tests {
         let references: Vec<_> = keys
             .iter()
             .map(|&k| Reference {
-                key: PageKey(k),
-                what: Use::Read,
+                key: PageKey(k & !DELETED),
+                what: match k & DELETED {
+                    0 => Use::Read,
+                    _ => Use::Delete,
+                },
             })
             .collect();
         curve.run(&references);
@@ -185,6 +213,40 @@ mod tests {
         }
     }
 
+    #[test]
+    fn deleted_pages_leave_places_that_others_fill() {
+        let mut state = 7_u64;
+        let mut draw = |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) % below
+        };
+        let mut keys = Vec::new();
+        for round in 0..200 {
+            keys.extend((0..20).map(|_| draw(12) * draw(12)));
+            // Some that are there, some that are not, and a file as a whole.
+            keys.extend((0..5).map(|_| (draw(12) * draw(12)) | DELETED));
+            if round % 7 == 0 {
+                keys.extend((40..80).map(|k| k | DELETED));
+            }
+            keys.extend(round..round + draw(30));
+        }
+        let sizes: Vec<u64> = (1..=400).collect();
+        let fast = curve(&keys, 1).misses(&sizes);
+        for (&size, fast) in sizes.iter().zip(fast) {
+            assert_eq!(fast, slow_misses(&keys, size as usize), "size {size}");
+        }
+        // The smallest row is filled, with holes in it.
+        let many: Vec<u64> = (0..300_000u64)
+            .flat_map(|n| [n % 1000, (n * 7 % 1000) | DELETED, n % 13, n % 1013])
+            .collect();
+        let fast = curve(&many, 1).misses(&[3, 100, 700]);
+        for (size, fast) in [3, 100, 700].into_iter().zip(fast) {
+            assert_eq!(fast, slow_misses(&many, size), "size {size}");
+        }
+    }
+
     /// A loop over `n` pages hits always with `n` pages of memory and never with fewer,
     /// and fills the smallest row several times.
     #[test]
@@ -192,7 +254,6 @@ mod tests {
         let n = 300_000;
         let keys: Vec<u64> = (0..20 * n).map(|i| i % n).collect();
         let curve = curve(&keys, 1);
-        assert_eq!(curve.unique_pages(), n);
         assert_eq!(curve.misses(&[1, n - 1, n, 2 * n]), [20 * n, 20 * n, n, n]);
     }
 }

@@ -12,7 +12,7 @@ use super::cache::{HitCounts, Reference};
 use super::index::PageKey;
 
 /// Picks the pages of one sample.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampler {
     from: u64,
     to: u64,

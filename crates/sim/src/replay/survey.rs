@@ -66,6 +66,12 @@ impl DistinctPages {
         self.depth == 0
     }
 
+    /// The share of the pages that pass, 0 to 1.
+    pub fn share(&self, passes: impl Fn(PageKey) -> bool) -> f64 {
+        let passing = self.seen.keys().filter(|key| passes(*key)).count();
+        passing as f64 / self.seen.len().max(1) as f64
+    }
+
     /// Different pages so far.
     pub fn count(&self) -> u64 {
         (self.seen.len() as u64) << self.depth

@@ -27,6 +27,16 @@ pub enum BlockError {
         /// The format.
         format: Format,
     },
+    /// A stage is asked for where the format tells none.
+    #[error(
+        "{name}: stage is issue; allowed for {format}: queue, as it tells no stages of a request"
+    )]
+    NoStages {
+        /// The file.
+        name: String,
+        /// Its format.
+        format: Format,
+    },
     /// The format is [`Format::Columns`], but nothing says what is in them.
     #[error(
         "nothing says what is in which column; allowed: --columns with a list of them instead of \

@@ -6,7 +6,7 @@ use super::error::BlockError;
 use super::names::{Devices, Files};
 use super::request::Request;
 use super::sink::{LeftOut, Notes, Passed, Sink, Skipped, State};
-use super::{Format, Options, Traits};
+use super::{Format, Options, Stage, Traits};
 use crate::about::{About, Origin};
 use crate::detect;
 use crate::foreign::ForeignError;
@@ -167,6 +167,12 @@ impl BlockTrace {
         if input.peek()?.is_empty() {
             return Err(BlockError::Empty {
                 name: input.name().to_owned(),
+            });
+        }
+        if options.stage == Stage::Issue && !matches!(format, Format::Blktrace | Format::Blkparse) {
+            return Err(BlockError::NoStages {
+                name: input.name().to_owned(),
+                format,
             });
         }
         let mut parser = (format.entry().parser)(&options);

@@ -30,6 +30,8 @@ impl Notes {
             (self.backward, &backward),
             (self.assumed_offsets, "at an offset not known, taken as 0"),
             (self.unclipped_maps, "mappings with an unknown end of file"),
+            (self.direct, "past the page cache (O_DIRECT)"),
+            (self.remapped, "handed on from one device to another"),
             (self.unended_lines, "last lines without a line feed"),
             (self.byte_order_marks, "byte order marks"),
         ])
@@ -63,6 +65,16 @@ impl BlockTrace {
         add(
             notes.unclipped_maps,
             "mappings may reach behind the end of their file, which is not known",
+        );
+        add(
+            notes.direct,
+            "requests are to files opened with O_DIRECT, which pass the page cache by; here they go \
+             through it",
+        );
+        add(
+            notes.remapped,
+            "requests are handed on from one device to another (a partition, a volume): where both are \
+             traced, both have them here",
         );
         if notes.unended_lines > 0 {
             doubts.push("the last line has no line feed: it is taken as whole".to_owned());

@@ -47,6 +47,10 @@ pub struct Notes {
     pub assumed_offsets: u64,
     /// Mappings beyond an end of file that is not known.
     pub unclipped_maps: u64,
+    /// Requests to files that were opened with `O_DIRECT`, which pass the page cache by.
+    pub direct: u64,
+    /// Requests that a device handed on to another one: both have them.
+    pub remapped: u64,
     /// 1 if no line feed ends the last line of a text. It parses, and is taken as whole, but a number
     /// that was cut in half looks like a number, too.
     pub unended_lines: u64,

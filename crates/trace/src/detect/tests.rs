@@ -446,3 +446,67 @@ fn two_numbers_a_line_are_instructions_and_addresses_only_if_they_look_like_them
     }
     assert_eq!(name(b"3 0x40\n12000 0x80\n1 0xc0\n"), Some("ramulator-cpu"));
 }
+
+/// Columns of other tools that happen to parse.
+#[test]
+fn what_other_tools_log_in_the_same_columns_is_doubted() {
+    for (text, told) in [
+        (
+            "1577808144,8792731648,16384,0,419\n1577808145,8792748032,4096,1,419\n",
+            "it could be tencent, but all its places and sizes are multiples of 512",
+        ),
+        (
+            "0.000000,697,R,8,223490,8\n0.100000,java,W,8,223498,16\n",
+            "it could be systor17, but its times are not seconds since 1970",
+        ),
+        (
+            "1456095145.1,java,R,8,4096,512\n",
+            "it could be systor17, but its second field is no response time",
+        ),
+        (
+            "1456095145.1,0.1,R,8,4097,9\n",
+            "it could be systor17, but its places and sizes are not those of whole sectors",
+        ),
+        (
+            "timestamp,op,lba,size\n1000,R,100,8\n2000,W,108,8\n",
+            "it could be libcachesim-csv, but its header says lba, where libCacheSim's says lbn",
+        ),
+        (
+            "17 4096\n3 8192\n17 4096\n5 16384\n",
+            "it could be ramulator-cpu, but all its addresses are multiples of 512",
+        ),
+        (
+            "0x7f0a1b2d R\n0x7f0a1b31 W\n",
+            "it could be ramulator-dram, but its addresses are not those of lines",
+        ),
+        (
+            "LD 0x401003\nST 0x401004\n",
+            "it could be ramulator2-load-store, but its addresses are not those of lines",
+        ),
+        (
+            "l 0x1000 8\ns 0x2000 4\nl 0x3000 8\n",
+            "it could be load-store, but its third numbers are sizes of accesses",
+        ),
+    ] {
+        let why = why(text.as_bytes());
+        assert!(why.contains(told), "{text}{why}");
+    }
+    // As the tools themselves write them.
+    for (text, format) in [
+        (
+            "1538323200,12910952,128,0,1063\n1538323200,6338688,8,1,1627\n",
+            "tencent",
+        ),
+        (
+            "1456095145.1,0.001,R,3,4096,8192\n1456095145.2,,W,3,512,512\n",
+            "systor17",
+        ),
+        ("l 0x1000 8\ns 0x2000 0\nl 0x3000 1\n", "load-store"),
+        ("0x12345680 R\n0x40 W\n", "ramulator-dram"),
+    ] {
+        assert_eq!(name(text.as_bytes()), Some(format), "{text}");
+    }
+    // Lines in front are only in the way if they hold no record themselves.
+    let why = why(b"1\n\n# c\n2\n");
+    assert!(!why.contains("tail"), "{why}");
+}

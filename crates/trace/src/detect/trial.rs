@@ -370,6 +370,17 @@ fn without_first(text: &[u8]) -> String {
         return String::new();
     }
     let trials = Trials::of_text(rest);
+    // What is taken away must be no record itself: a blank line or a comment further down is in the way.
+    let first = data_lines(text).next().filter(|line| !is_comment(line));
+    let alike = |format: &TraceFormat| {
+        let alone = first.map(Trials::of_text);
+        alone.is_some_and(|alone| {
+            alone.candidates.contains(format) || alone.doubts.iter().any(|(of, _)| of == format)
+        })
+    };
+    if trials.candidates.iter().any(alike) {
+        return String::new();
+    }
     match trials.candidates[..] {
         [format] if trials.proven || trials.doubts.is_empty() => format!(
             "; without the first {} it is {format}: tail -n +{} takes {} away",

@@ -43,10 +43,26 @@ pub(super) const ENTRY: Entry = Entry {
     instructions: false,
     lines: Some(Lines {
         holds_data: |line| Ok(parse(line)?.is_some()),
-        doubt: None,
+        doubt: Some(doubt),
     }),
     open: |_, input| drive(LoadStore, input),
 };
+
+/// Lines of which one at least has no instructions in between.
+const SEVERAL: usize = 3;
+
+/// Programs log `l ADDRESS SIZE` as well.
+fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
+    let third = lines
+        .iter()
+        .filter_map(|line| parse(line).ok()?.map(|(.., n)| n));
+    let third: Vec<u32> = third.collect();
+    let sizes = third
+        .iter()
+        .all(|n| matches!(n, 1 | 2 | 4 | 8 | 16 | 32 | 64));
+    (third.len() >= SEVERAL && sizes && third.iter().any(|n| *n > 1))
+        .then_some("its third numbers are sizes of accesses rather than instructions in between")
+}
 
 const LINE: &str = "\"l|s 0xADDRESS instructions\", optionally with two more numbers";
 const GAP: &str = "a decimal number from 0 to 4294967294";

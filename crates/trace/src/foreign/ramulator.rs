@@ -76,10 +76,22 @@ pub(super) const DRAM: Entry = Entry {
     instructions: false,
     lines: Some(Lines {
         holds_data: |line| Ok(parse_dram(line)?.is_some()),
-        doubt: None,
+        doubt: Some(doubt_of_requests),
     }),
     open: |_, input| drive(Dram, input),
 };
+
+/// Bytes of a line.
+const LINE: u64 = 64;
+/// Bytes of the smallest block of a disk.
+const BLOCK: u64 = 512;
+
+/// Programs log `0xADDRESS R` of their own accesses, too.
+fn doubt_of_requests(lines: &[&[u8]]) -> Option<&'static str> {
+    let mut addresses = lines.iter().filter_map(|line| parse_dram(line).ok()?);
+    let unaligned = addresses.any(|(address, _)| !address.is_multiple_of(LINE));
+    unaligned.then_some("its addresses are not those of lines")
+}
 
 /// Two or three numbers a line are also what AdaptSize and LRB have (`time id size`), and lists of
 /// sizes. Real traces of Ramulator hold what caches let through, which is whole lines, and the
@@ -100,6 +112,10 @@ fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
     let falls = |pair: &[CpuLine]| pair[1].bubbles < pair[0].bubbles;
     if !lines.windows(2).any(falls) {
         return Some("its first number never falls, as a time does");
+    }
+    let of_blocks = |l: &CpuLine| l.addresses().all(|address| address.is_multiple_of(BLOCK));
+    if lines.len() > 1 && lines.iter().all(of_blocks) {
+        return Some("all its addresses are multiples of 512, as places and sizes of blocks are");
     }
     let is_label = |l: &CpuLine| l.bubbles <= 2 && l.writeback.is_none();
     lines
@@ -124,10 +140,13 @@ struct CpuLine {
 }
 
 impl CpuLine {
+    fn addresses(&self) -> impl Iterator<Item = u64> {
+        std::iter::once(self.read).chain(self.writeback)
+    }
+
     /// Both addresses are those of whole lines.
     fn is_aligned(&self) -> bool {
-        let whole = |addr: u64| addr.is_multiple_of(64);
-        whole(self.read) && self.writeback.is_none_or(whole)
+        self.addresses().all(|address| address.is_multiple_of(LINE))
     }
 }
 

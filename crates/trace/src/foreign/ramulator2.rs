@@ -41,7 +41,7 @@ pub(super) const LOAD_STORE: Entry = Entry {
     instructions: false,
     lines: Some(Lines {
         holds_data: |line| Ok(parse_load_store(line)?.is_some()),
-        doubt: None,
+        doubt: Some(unaligned),
     }),
     open: |_, input| drive(Requests(parse_load_store), input),
 };
@@ -159,6 +159,16 @@ const fn limit(bits: u32) -> &'static str {
         15 => "a decimal number from 0 to 32767",
         _ => "a decimal number from 0 to 262143",
     }
+}
+
+/// Bytes of a line.
+const LINE: u64 = 64;
+
+/// Programs log `LD ADDRESS` of their own accesses, too.
+fn unaligned(lines: &[&[u8]]) -> Option<&'static str> {
+    let mut requests = lines.iter().filter_map(|line| parse_load_store(line).ok()?);
+    let unaligned = requests.any(|(_, address)| !address.is_multiple_of(LINE));
+    unaligned.then_some("its addresses are not those of lines")
 }
 
 /// Either form, by its parser.

@@ -161,6 +161,16 @@ fn blktrace_reads_both_byte_orders_and_both_stages() {
         };
         assert_eq!(lines(&sample(format), issued).len(), 1, "{format}");
     }
+    let issued = Options {
+        stage: Stage::Issue,
+        ..options(Format::Msr)
+    };
+    let error = BlockTrace::from_bytes("a.csv", &sample(Format::Msr), issued);
+    let error = error.err().expect("refused").to_string();
+    assert!(
+        error.contains("a.csv: stage is issue; allowed for msr: queue"),
+        "{error}"
+    );
 }
 
 #[test]

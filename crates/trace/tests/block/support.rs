@@ -80,7 +80,8 @@ fn text_sample(format: Format) -> &'static str {
              10 write(3</w/a b>, \"y\", 1) = 1\n\
              9 <... clone resumed>, child_tidptr=0x7f00) = 10\n\
              10 unlink(\"/w/a b\") = 0\n\
-             10 +++ exited with 0 +++\n"
+             10 +++ exited with 0 +++\n\
+             9 +++ exited with 0 +++\n"
         }
         Format::Fpt => {
             "# a comment\nF 0 10000 a b/c\nF 1 -1 d\nR 5 0 0 3\nW 5 1 7 1\nM 6 0 1 2\nD 5 1 0 0\n"

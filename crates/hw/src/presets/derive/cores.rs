@@ -178,6 +178,7 @@ impl Shape {
         path: impl Fn(u32, &str) -> String,
     ) -> Result<usize, DeriveError> {
         let mut known: Option<(u32, usize)> = None;
+        let mut lists: BTreeMap<u32, CpuList> = BTreeMap::new();
         for cpu in self.cpus.iter() {
             let path = path(cpu, "shared_cpu_list");
             let cores = self.cores_of(source, cpu, &path)?;
@@ -188,6 +189,16 @@ impl Shape {
                 );
                 return Err(source.error(&path, problem));
             }
+            let list = source.cpus(&path)?;
+            // Whoever shares it with this one says the same.
+            let mut others = list.iter().filter_map(|cpu| Some((cpu, lists.get(&cpu)?)));
+            let differs = others.find(|(_, its)| **its != list);
+            if let Some((other, its)) = differs {
+                let problem = format!("{list} share it, but {its} by what cpu{other} says");
+                return Err(source.error(&path, problem));
+            }
+            drop(others);
+            lists.insert(cpu, list);
             let (first, of_first) = *known.get_or_insert((cpu, cores));
             if cores != of_first {
                 let problem = format!(

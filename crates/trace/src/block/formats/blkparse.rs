@@ -45,8 +45,8 @@ pub(crate) const ENTRY: Entry = Entry {
             sample: "8,0 3 11 0.009507758 697 Q WS 223490 + 8 [kjournald]\n",
         },
         source: "blkparse(1), \"default output\" and \"RWBS description\"; sectors as in blktrace",
-        stamps: Stamps::Shared("seconds since tracing began"),
-        left_out: "all stages but Q (queued), of which a log of blktrace -a issue has none, discards, flushes, requests without data, commands to the device, \
+        stamps: Stamps::Relative("seconds since the first event of this run of blkparse"),
+        left_out: "all stages but Q (queued), or with --stage issue all but D (issued; a log of blktrace -a issue has no other), discards, flushes, requests without data, commands to the device, \
                    messages, and the summary at the end",
     },
     traits: TRAITS,
@@ -89,6 +89,7 @@ impl ParseLine for Blkparse {
         let time = Nanos(seconds("the time", time)?);
         let pid = number_32("the process", pid)?;
         if action != self.stage {
+            sink.state.notes.remapped += u64::from(action == b"A");
             sink.state.passed.others += 1;
             return Ok(());
         }

@@ -57,7 +57,7 @@ pub(crate) const ENTRY: Entry = Entry {
         source: "Linux' include/uapi/linux/blktrace_api.h (\"time in nanoseconds\"); sectors are the \
                  kernel's",
         stamps: Stamps::Shared("nanoseconds of a clock of the machine whose origin is not told"),
-        left_out: "all stages but Q (queued), of which a log of blktrace -a issue has none, discards, flushes, \
+        left_out: "all stages but Q (queued), or with --stage issue all but D (issued; a log of blktrace -a issue has no other), discards, flushes, \
                    notices, and what follows an event",
     },
     traits: TRAITS,
@@ -82,6 +82,7 @@ const FLUSH: u32 = 1 << 18;
 const DISCARD: u32 = 1 << 29;
 const QUEUED: u8 = 1;
 const ISSUED: u8 = 7;
+const REMAPPED: u32 = 15;
 
 /// Byte order of the traced machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -177,6 +178,7 @@ impl Event {
     fn emit(&self, stage: u8, sink: &mut Sink<'_>) -> Result<(), Complaint> {
         let passed = &mut sink.state.passed;
         if self.action & 0xff != u32::from(stage) {
+            sink.state.notes.remapped += u64::from(self.action & 0xff == REMAPPED);
             passed.others += 1;
             return Ok(());
         }

@@ -33,13 +33,23 @@ pub(crate) const CSV: Entry = Entry {
         left_out: "the version, and commands other than reads and writes. There is one disk",
     },
     traits: disk(Times::Ordered),
-    looks: Looks::Text,
+    looks: Looks::Doubtful(doubt),
     parser: |_| Box::new(Lines(Csv { columns: None })),
 };
 
 /// Whether a first line is a header of such a file.
 pub(crate) fn is_header(line: &[u8]) -> bool {
-    header(line).is_ok()
+    header(line).is_ok() && !says_lba(line)
+}
+
+/// A name for the place that other tools use as well, with other units beside it.
+fn says_lba(header: &[u8]) -> bool {
+    comma_fields(header).any(|name| name == b"lba")
+}
+
+fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
+    let first = lines.first().is_some_and(|line| says_lba(line));
+    first.then_some("its header says lba, where libCacheSim's says lbn")
 }
 
 /// What a column holds.

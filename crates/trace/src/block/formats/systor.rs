@@ -5,7 +5,7 @@ use super::super::Times;
 use super::super::reader::{Entry, Lines, Looks};
 use super::super::request::Nanos;
 use super::super::sink::Sink;
-use super::super::text::{comma_fields, exactly, number, number_32, seconds};
+use super::super::text::{comma_fields, exactly, number, number_32, plain, seconds};
 use super::{disk, read_or_write};
 use crate::about::{About, Form, Stamps};
 use crate::foreign::error::Complaint;
@@ -35,9 +35,30 @@ pub(crate) const ENTRY: Entry = Entry {
                    aligned is widened to whole sectors",
     },
     traits: disk(Times::Loose),
-    looks: Looks::Text,
+    looks: Looks::Doubtful(doubt),
     parser: |_| Box::new(Lines(line)),
 };
+
+/// September 2001, in seconds since 1970: the smallest number of ten digits.
+const RECENT: u64 = 1_000_000_000;
+
+/// Without the header: rows of other tools have six fields and a direction in the third one, too.
+fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
+    let whole = |cell: &[u8]| cell.split(|b| *b == b'.').next().and_then(plain);
+    let is = |n: usize, fits: &dyn Fn(&[u8]) -> bool| {
+        let cell = |line: &&[u8]| comma_fields(line).nth(n).is_some_and(fits);
+        lines.iter().all(cell)
+    };
+    if !is(0, &|cell| whole(cell).is_some_and(|t| t >= RECENT)) {
+        return Some("its times are not seconds since 1970");
+    }
+    if !is(1, &|cell| cell.is_empty() || whole(cell).is_some()) {
+        return Some("its second field is no response time");
+    }
+    let sectors = |cell: &[u8]| plain(cell).is_some_and(|n| n % 512 == 0);
+    (!is(4, &sectors) || !is(5, &sectors))
+        .then_some("its places and sizes are not those of whole sectors")
+}
 
 /// The header that every file has.
 pub(crate) const HEADER: &[u8] = b"Timestamp,Response,IOType,LUN,";

@@ -42,7 +42,16 @@ const RECENT: u64 = 1_000_000_000;
 fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
     let time = |line: &&[u8]| comma_fields(line).next().and_then(plain);
     let recent = lines.iter().all(|l| time(l).is_some_and(|t| t >= RECENT));
-    (!recent).then_some("its times are not seconds since 1970")
+    if !recent {
+        return Some("its times are not seconds since 1970");
+    }
+    let of_bytes = |line: &&[u8]| {
+        let places = comma_fields(line).skip(1).take(2);
+        places.map(plain).all(|n| n.is_some_and(|n| n % 512 == 0))
+    };
+    let several = lines.len() > 1;
+    (several && lines.iter().all(of_bytes))
+        .then_some("all its places and sizes are multiples of 512, as bytes are")
 }
 
 const LINE: &str = "Timestamp,Offset,Size,IOType,VolumeID";

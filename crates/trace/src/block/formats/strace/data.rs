@@ -73,6 +73,7 @@ impl<'a> Context<'a, '_> {
             return Ok(());
         };
         let (offset, append) = (open.offset, moves.append.unwrap_or(open.append));
+        let direct = open.direct;
         let file = match open.what {
             What::File(file) => file,
             What::Elsewhere => {
@@ -91,6 +92,7 @@ impl<'a> Context<'a, '_> {
             Start::At(offset) => offset,
         };
         self.sink.file((self.time, self.pid, op), file, at, moved)?;
+        self.sink.state.notes.direct += u64::from(direct);
         let end = at.saturating_add(moved);
         let short = moved > 0 && moves.asked.is_some_and(|asked| moved < asked);
         if short || moved > 0 && op == Op::Write {

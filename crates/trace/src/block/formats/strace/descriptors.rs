@@ -8,6 +8,7 @@ use super::text::{Parts, unescape};
 const APPEND: Flag = Flag("O_APPEND", 0x400);
 const CUT: Flag = Flag("O_TRUNC", 0x200);
 const CREATE: Flag = Flag("O_CREAT", 0x40);
+const DIRECT: Flag = Flag("O_DIRECT", 0x4000);
 const NEW: Flag = Flag("O_EXCL", 0x80);
 const DIRECTORY: Flag = Flag("O_DIRECTORY", 0x1_0000);
 const PATH: Flag = Flag("O_PATH", 0x20_0000);
@@ -18,6 +19,8 @@ const NAMELESS: Flag = Flag("O_TMPFILE", 0x41_0000);
 #[derive(Default)]
 struct Mode {
     append: bool,
+    /// The page cache is passed by.
+    direct: bool,
     /// All of it goes away.
     cut: bool,
     /// It did not exist before.
@@ -41,6 +44,7 @@ impl<'a> Context<'a, '_> {
         self.learn_directory();
         let mode = Mode {
             append: has(APPEND),
+            direct: has(DIRECT),
             cut: has(CUT),
             new: has(CREATE) && has(NEW) || has(NAMELESS),
             nameless: has(NAMELESS),
@@ -76,6 +80,7 @@ impl<'a> Context<'a, '_> {
         };
         let open = Open {
             append: mode.append,
+            direct: mode.direct,
             directory: directory.map(Vec::into_boxed_slice),
             ..Open::begun(what)
         };

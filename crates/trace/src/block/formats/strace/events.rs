@@ -239,6 +239,7 @@ impl Strace {
             self.other(pid, name, sink);
             return Ok(());
         }
+        self.last = (time, pid);
         calls::Context {
             strace: self,
             sink,
@@ -247,6 +248,13 @@ impl Strace {
             call,
         }
         .run(handler)
+    }
+
+    /// Deletes files that are gone.
+    pub(super) fn forget(&mut self, sink: &mut Sink<'_>) -> Result<(), Complaint> {
+        let gone = self.processes.gone();
+        gone.into_iter()
+            .try_for_each(|file| sink.cut(self.last, file, 0))
     }
 
     /// A call that changes nothing here, or has failed.

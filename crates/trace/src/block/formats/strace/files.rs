@@ -191,9 +191,15 @@ impl Context<'_, '_> {
     pub fn remove(&mut self, directory: Option<usize>, path: usize) -> Done {
         let path = self.path((directory, path));
         match path.and_then(|p| self.sink.state.files.remove(&p)) {
-            Some(file) => self.sink.cut((self.time, self.pid), file, 0),
+            Some(file) => self.unlink(file),
             None => Ok(()),
         }
+    }
+
+    /// Its pages go away when nobody has it open any more.
+    fn unlink(&mut self, file: FileKey) -> Done {
+        self.strace.processes.unlink(file);
+        Ok(())
     }
 
     pub fn rename(&mut self, from: Name, to: Name) -> Done {
@@ -208,7 +214,7 @@ impl Context<'_, '_> {
             return Ok(());
         }
         match files.rename(&old, &new) {
-            Some(replaced) => self.sink.cut((self.time, self.pid), replaced, 0),
+            Some(replaced) => self.unlink(replaced),
             None => Ok(()),
         }
     }

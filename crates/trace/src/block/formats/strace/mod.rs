@@ -58,6 +58,7 @@ mod who;
 use std::collections::HashMap;
 
 use super::super::reader::{Entry, Looks};
+use super::super::request::Nanos;
 use super::super::{Options, TargetKind, Times, Traits};
 use crate::about::{About, Form, Stamps};
 use crate::foreign::error::Complaint;
@@ -124,6 +125,8 @@ struct Strace {
     pending: HashMap<u32, Pending>,
     /// The process whose call the line before says to be unfinished.
     interrupted: Option<u32>,
+    /// When the last call ended, and whose it was.
+    last: (Option<Nanos>, u32),
     /// Number of calls that did not end on the line on which they began.
     begun: u64,
     /// A call whose line is torn.
@@ -153,6 +156,7 @@ impl Strace {
             leader: None,
             pending: HashMap::new(),
             interrupted: None,
+            last: (None, 0),
             begun: 0,
             torn: None,
             late: None,

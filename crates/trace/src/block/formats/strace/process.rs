@@ -6,7 +6,7 @@
 
 mod guess;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::super::super::request::FileKey;
 use crate::foreign::error::Complaint;
@@ -33,6 +33,8 @@ pub(super) struct Open {
     pub offset: u64,
     /// Writes go to the end.
     pub append: bool,
+    /// Requests pass the page cache by.
+    pub direct: bool,
     /// Its opening was not seen.
     pub assumed: bool,
     /// Its path, if it is a directory.
@@ -46,6 +48,7 @@ impl Open {
             what,
             offset: 0,
             append: false,
+            direct: false,
             assumed: false,
             directory: None,
         }
@@ -83,6 +86,10 @@ pub(super) struct Processes {
     next: u64,
     /// Descriptors of all tables.
     descriptors: usize,
+    /// Files without a name, which are there as long as they are open.
+    nameless: BTreeSet<FileKey>,
+    /// Those that nobody has open any more.
+    gone: Vec<FileKey>,
 }
 
 impl Processes {
@@ -208,9 +215,35 @@ impl Processes {
             return;
         };
         *users -= 1;
-        if *users == 0 {
-            self.open.remove(&open);
+        if *users > 0 {
+            return;
         }
+        let closed = self.open.remove(&open).map(|(open, _)| open.what);
+        if let Some(What::File(file)) = closed
+            && self.nameless.contains(&file)
+            && !self.is_open(file)
+        {
+            self.nameless.remove(&file);
+            self.gone.push(file);
+        }
+    }
+
+    fn is_open(&self, file: FileKey) -> bool {
+        let mut open = self.open.values();
+        open.any(|(open, _)| open.what == What::File(file))
+    }
+
+    /// A file has lost its name. It is gone now, or when it is closed.
+    pub fn unlink(&mut self, file: FileKey) {
+        match self.is_open(file) {
+            true => drop(self.nameless.insert(file)),
+            false => self.gone.push(file),
+        }
+    }
+
+    /// Files that are gone since this was asked last.
+    pub fn gone(&mut self) -> Vec<FileKey> {
+        std::mem::take(&mut self.gone)
     }
 
     /// A descriptor now points to a new open file.

@@ -201,6 +201,7 @@ impl Parse for Strace {
         if ends {
             self.give_up(sink);
         }
+        self.forget(sink).map_err(|why| input.fault(why))?;
         if let Some((place, why)) = self.late.take() {
             return Err(at(place, input.fault(why)));
         }

@@ -211,7 +211,12 @@ fn cutting_and_removing_delete_pages() {
                 1 unlink(\"/never-seen\") = 0\n\
                 1 open(\"/a\", O_RDWR|O_CREAT, 0600) = 4</a>\n\
                 1 write(4</a>, \"\"..., 1) = 1\n\
-                1 unlinkat(AT_FDCWD</>, \"a\", 0) = 0\n";
+                1 unlinkat(AT_FDCWD</>, \"a\", 0) = 0\n\
+                1 dup(3</a (deleted)>) = 5</a (deleted)>\n\
+                1 close(3</a (deleted)>) = 0\n\
+                1 exit_group(0) = ?\n\
+                1 +++ exited with 0 +++\n\
+                2 getpid() = 2\n";
     let (requests, trace) = run(text);
     assert_eq!(
         requests,
@@ -219,9 +224,10 @@ fn cutting_and_removing_delete_pages() {
             "write 1 /a 0 9000",
             "delete 1 /a 5000",
             "delete 1 /a 10",
-            "delete 1 /a 0",
             "write 1 /a 9000 1",
             "write 1 /a 0 1",
+            // The first file lost its name before, and goes when its last descriptor does.
+            "delete 1 /a 0",
             "delete 1 /a 0"
         ]
     );
@@ -236,18 +242,33 @@ fn a_rename_keeps_the_file_and_deletes_what_was_there() {
                 1 rename(\"/t\", \"/a\") = 0\n\
                 1 write(3</a>, \"\"..., 4) = 4\n\
                 1 open(\"/a\", O_RDONLY) = 5</a>\n\
-                1 read(5</a>, \"\"..., 8) = 8\n";
+                1 read(5</a>, \"\"..., 8) = 8\n\
+                1 close(4) = 0\n";
     let (requests, trace) = run(text);
     assert_eq!(
         requests,
         [
             "write 1 /t 0 4",
-            "delete 1 /a 0",
             "write 1 /t 4 4",
-            "read 1 /t 0 8"
+            "read 1 /t 0 8",
+            // What was there is open until then.
+            "delete 1 /a 0"
         ]
     );
     assert_eq!(trace.files().find(b"/a"), Some(FileKey(0)));
+}
+
+/// They go through the cache here, which is told.
+#[test]
+fn direct_requests_are_counted() {
+    let text = "1 openat(AT_FDCWD, \"/t/a\", O_RDONLY|O_DIRECT) = 3</t/a>\n\
+                1 pread64(3</t/a>, \"x\"..., 4096, 0) = 4096\n\
+                1 pread64(3</t/a>, \"x\"..., 4096, 0) = 4096\n\
+                1 openat(AT_FDCWD, \"/t/a\", O_RDONLY) = 4</t/a>\n\
+                1 pread64(4</t/a>, \"x\"..., 4096, 0) = 4096\n";
+    let (_, trace) = run(text);
+    assert_eq!(trace.notes().direct, 2);
+    assert!(trace.doubts()[0].contains("2 requests are to files opened with O_DIRECT"));
 }
 
 #[test]
@@ -378,6 +399,7 @@ fn paths_are_relative_to_the_directory_that_was_opened() {
 7 openat(AT_FDCWD, "dst", O_RDONLY) = 3
 7 openat(3, "f", O_RDONLY) = 5
 7 read(5, "x"..., 4096) = 4096
+7 close(5) = 0
 7 dup(3) = 6
 7 unlinkat(6, "f", 0) = 0
 7 openat(AT_FDCWD, "/y", O_RDONLY|O_PATH) = 7

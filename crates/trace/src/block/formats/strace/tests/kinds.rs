@@ -284,6 +284,7 @@ fn two_files_may_change_their_names() {
                 1 open(\"/b\", O_RDWR) = 4</b>\n\
                 1 renameat2(AT_FDCWD</>, \"a\", AT_FDCWD</>, \"b\", RENAME_EXCHANGE) = 0\n\
                 1 unlink(\"/b\") = 0\n\
+                1 close(3</b (deleted)>) = 0\n\
                 1 write(4</a>, \"x\", 1) = 1\n";
     assert_eq!(requests(text), ["delete 1 /a 0", "write 1 /b 0 1"]);
 }
@@ -293,7 +294,8 @@ fn the_directory_is_known_from_calls_that_print_it() {
     let text = "1 openat(AT_FDCWD</w>, \"a\", O_RDWR) = 3</w/a>\n\
                 1 write(3</w/a>, \"x\", 1) = 1\n\
                 1 truncate(\"a\", 0) = 0\n\
-                1 unlink(\"a\") = 0\n";
+                1 unlink(\"a\") = 0\n\
+                1 close(3</w/a (deleted)>) = 0\n";
     assert_eq!(
         requests(text),
         ["write 1 /w/a 0 1", "delete 1 /w/a 0", "delete 1 /w/a 0"]
