@@ -74,7 +74,7 @@ fn unmeasured(study: &Study, policy: &PolicyResult) -> Vec<Finding> {
     };
     let nothing = |p: &&ProgramResult| {
         let together = p.together.as_ref();
-        together.is_some_and(|m| m.refs.values.iter().all(|n| *n == 0.0))
+        together.is_some_and(|m| m.refs.is_known() && m.refs.mean == 0.0)
     };
     let finding = |target: &ProgramResult| {
         let who = name(&target.name);

@@ -89,7 +89,7 @@ pub(super) struct Processes {
     /// Files without a name, which are there as long as they are open.
     nameless: BTreeSet<FileKey>,
     /// Those that nobody has open any more.
-    gone: Vec<FileKey>,
+    gone: BTreeSet<FileKey>,
 }
 
 impl Processes {
@@ -224,7 +224,7 @@ impl Processes {
             && !self.is_open(file)
         {
             self.nameless.remove(&file);
-            self.gone.push(file);
+            self.gone.insert(file);
         }
     }
 
@@ -236,13 +236,13 @@ impl Processes {
     /// A file has lost its name. It is gone now, or when it is closed.
     pub fn unlink(&mut self, file: FileKey) {
         match self.is_open(file) {
-            true => drop(self.nameless.insert(file)),
-            false => self.gone.push(file),
-        }
+            true => self.nameless.insert(file),
+            false => self.gone.insert(file),
+        };
     }
 
-    /// Files that are gone since this was asked last.
-    pub fn gone(&mut self) -> Vec<FileKey> {
+    /// Files that are gone since this was asked last, in order.
+    pub fn gone(&mut self) -> BTreeSet<FileKey> {
         std::mem::take(&mut self.gone)
     }
 

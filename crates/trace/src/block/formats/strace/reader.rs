@@ -201,7 +201,6 @@ impl Parse for Strace {
         if ends {
             self.give_up(sink);
         }
-        self.forget(sink).map_err(|why| input.fault(why))?;
         if let Some((place, why)) = self.late.take() {
             return Err(at(place, input.fault(why)));
         }
@@ -217,6 +216,7 @@ impl Parse for Strace {
             let first = Place { line: 1, byte: 0 };
             return Err(at(first, input.fault(why)));
         }
+        self.forget(sink).map_err(|why| input.fault(why))?;
         Ok(!ends)
     }
 }
