@@ -261,6 +261,16 @@ fn times_that_hardly_differ_have_no_winner() {
         text.contains("Fewest misses: lru at 4MiB. Least time: no difference at 4MiB."),
         "{text}"
     );
+    let mut three = pair([300, 400], [12.0, 12.04]);
+    let mut slow = three.runs[0].clone();
+    slow.policy = "arc".to_owned();
+    slow.io.as_mut().expect("a disk").elapsed_s = 20.0;
+    three.runs.push(slow);
+    let text = sentences(&three);
+    assert!(
+        text.contains("Least time: lru (dulo within 0.5 %) at 4MiB."),
+        "{text}"
+    );
 }
 
 #[test]

@@ -121,16 +121,15 @@ fn alone(grid: &Grid<'_>) -> Option<String> {
     })
 }
 
-/// Which policies have the least of something, or no more above it than this share, and at which
-/// sizes.
+/// Which policies have the least of something, which have no more above it than the margin, a share, and
+/// at which sizes.
 fn best(
     grid: &Grid<'_>,
     title: &str,
     margin: f64,
     get: &dyn Fn(&ReplayRun) -> Option<f64>,
 ) -> Option<String> {
-    // Winners in the order of the policies; the empty list: all equal.
-    let mut groups: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
+    let mut groups: Vec<(Winners, Vec<usize>)> = Vec::new();
     for s in 0..grid.sizes.len() {
         let Some(winners) = winners(grid, s, margin, get) else {
             continue;
@@ -140,38 +139,54 @@ fn best(
             None => groups.push((winners, vec![s])),
         }
     }
-    groups.sort_by_key(|(who, sizes)| (who.is_empty(), usize::MAX - sizes.len()));
-    let text = |(who, sizes): &(Vec<usize>, Vec<usize>)| {
+    groups.sort_by_key(|(who, sizes)| (who.least.is_empty(), usize::MAX - sizes.len()));
+    let list = |who: &[usize]| {
         let names: Vec<String> = who.iter().map(|p| grid.name(*p)).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let who = match names.as_slice() {
-            [] => "no difference".to_owned(),
-            names => join_names(names),
+        join_names(&names)
+    };
+    let text = |(who, sizes): &(Winners, Vec<usize>)| {
+        let names = match (&who.least[..], &who.near[..]) {
+            ([], _) => "no difference".to_owned(),
+            (least, []) => list(least),
+            (least, near) => {
+                let margin = brief(100.0 * margin);
+                format!("{} ({} within {margin} %)", list(least), list(near))
+            }
         };
-        format!("{who} {}", places(grid, sizes))
+        format!("{names} {}", places(grid, sizes))
     };
     let parts: Vec<String> = groups.iter().map(text).collect();
     (!parts.is_empty()).then(|| format!("{title}: {}.", parts.join("; ")))
 }
 
-/// The policies with the least at a size, or as little as the margin allows; empty if all have it. `None`
-/// if fewer than two can be compared.
+/// The policies with the least at a size and those near it, in the order of the policies; none if all are.
+#[derive(Default, PartialEq)]
+struct Winners {
+    least: Vec<usize>,
+    near: Vec<usize>,
+}
+
+/// `None` if fewer than two can be compared.
 fn winners(
     grid: &Grid<'_>,
     s: usize,
     margin: f64,
     get: &dyn Fn(&ReplayRun) -> Option<f64>,
-) -> Option<Vec<usize>> {
+) -> Option<Winners> {
     let value = |p| Some((p, get(grid.whole(p, s)?)?));
     let values: Vec<(usize, f64)> = grid.online().filter_map(value).collect();
     let least = values.iter().map(|(_, v)| *v).fold(f64::INFINITY, f64::min);
-    let mut winners: Vec<usize> = values
-        .iter()
-        .filter(|(_, v)| *v <= least * (1.0 + margin))
-        .map(|(p, _)| *p)
-        .collect();
-    if winners.len() == values.len() {
-        winners.clear();
+    let within = |from: f64, to: f64| -> Vec<usize> {
+        let fits = values.iter().filter(|(_, v)| (from..=to).contains(v));
+        fits.map(|(p, _)| *p).collect()
+    };
+    let mut winners = Winners {
+        least: within(least, least),
+        near: within(least.next_up(), least * (1.0 + margin)),
+    };
+    if winners.least.len() + winners.near.len() == values.len() {
+        winners = Winners::default();
     }
     (values.len() > 1).then_some(winners)
 }
