@@ -206,21 +206,21 @@ fn first_fills(metrics: &Metrics, level: usize, growth: f64) -> Option<f64> {
 /// needs fewer.
 fn warmer(e: &Evidence<'_>, run: &Run<'_>, [room, start, end]: [f64; 3]) -> String {
     if e.budget_refs == 0 {
-        let key = match run.label.starts_with(ALONE) {
-            true => "warmup_refs",
-            false => "course.warmup_us",
+        let key = if run.label.starts_with(ALONE) {
+            "warmup_refs"
+        } else {
+            "course.warmup_us"
         };
         return format!("set a higher {key}");
     }
     let rate = (end - start) / e.budget_refs as f64;
     let steady = (LEAST_FULL * room - end).max(0.0) / rate;
     let empty = |held: f64| (room - held) / room;
-    let falling = match empty(end) > 1.0 - LEAST_FULL {
-        true => {
-            let halving = (empty(start) / empty(end)).ln() / e.budget_refs as f64;
-            (empty(end) / (1.0 - LEAST_FULL)).ln() / halving
-        }
-        false => 0.0,
+    let falling = if empty(end) > 1.0 - LEAST_FULL {
+        let decay = (empty(start) / empty(end)).ln() / e.budget_refs as f64;
+        (empty(end) / (1.0 - LEAST_FULL)).ln() / decay
+    } else {
+        0.0
     };
     let missing = steady.max(falling);
     let refs = (e.warmup_refs + e.budget_refs) as f64 + missing;

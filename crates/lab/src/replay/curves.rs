@@ -142,8 +142,8 @@ impl Curves {
         };
         if whole {
             // A curve of a policy that needs more memory than the first sizes begins where it can be.
-            let mut points = sizes.iter().map(|&size| (size, point(size, size)));
-            let sizes = points.by_ref().skip_while(|(_, made)| made.is_err());
+            let points = sizes.iter().map(|&size| (size, point(size, size)));
+            let sizes = points.skip_while(|(_, made)| made.is_err());
             let mut made = Vec::new();
             for (size, point) in sizes {
                 made.push(size);

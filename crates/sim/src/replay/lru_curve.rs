@@ -171,6 +171,16 @@ mod tests {
         misses
     }
 
+    /// Numbers below a bound, by chance.
+    fn draws(mut state: u64) -> impl FnMut(u64) -> u64 {
+        move |below| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) % below
+        }
+    }
+
     const DELETED: u64 = 1 << 32;
 
     fn curve(keys: &[u64], room: usize) -> LruCurve {
@@ -194,13 +204,7 @@ mod tests {
 
     #[test]
     fn agrees_with_an_lru_list_at_every_size() {
-        let mut state = 3_u64;
-        let mut draw = |below: u64| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            (state >> 33) % below
-        };
+        let mut draw = draws(3);
         let mut keys = Vec::new();
         for round in 0..40 {
             keys.extend((0..50).map(|_| draw(30) * draw(30)));
@@ -215,13 +219,7 @@ mod tests {
 
     #[test]
     fn deleted_pages_leave_places_that_others_fill() {
-        let mut state = 7_u64;
-        let mut draw = |below: u64| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            (state >> 33) % below
-        };
+        let mut draw = draws(7);
         let mut keys = Vec::new();
         for round in 0..200 {
             keys.extend((0..20).map(|_| draw(12) * draw(12)));

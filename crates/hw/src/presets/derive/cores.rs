@@ -190,7 +190,7 @@ impl Shape {
                 return Err(source.error(&path, problem));
             }
             let list = source.cpus(&path)?;
-            // Whoever shares it with this one says the same.
+            // The lists of all processors that share a cache name the same ones.
             let mut others = list.iter().filter_map(|cpu| Some((cpu, lists.get(&cpu)?)));
             let differs = others.find(|(_, its)| **its != list);
             if let Some((other, its)) = differs {

@@ -235,10 +235,11 @@ impl Processes {
 
     /// A file has lost its name. It is gone now, or when it is closed.
     pub fn unlink(&mut self, file: FileKey) {
-        match self.is_open(file) {
-            true => self.nameless.insert(file),
-            false => self.gone.insert(file),
-        };
+        if self.is_open(file) {
+            self.nameless.insert(file);
+        } else {
+            self.gone.insert(file);
+        }
     }
 
     /// Files that are gone since this was asked last, in order.
