@@ -47,6 +47,10 @@ target=x86_64-unknown-none
 # Another table of what kernels have makes another module, for tests.
 known=${PIEBALD_KNOWN:-$root/kernel/known.tsv}
 [ -r "$known" ] || { warn "build: PIEBALD_KNOWN=$known: no such file; allowed: a table as kernel/known.tsv"; exit 2; }
+# One at a time: they share what Cargo and Kbuild leave there.
+mkdir -p "$out"
+exec 9>"$out/lock"
+flock 9
 dir=$out/module
 [ -z "${PIEBALD_KNOWN:-}" ] || dir=$out/module-known${KCFLAGS:+-flags}
 mkdir -p "$dir"

@@ -106,7 +106,8 @@ enum Verb {
 fn main() -> ExitCode {
     piebald_qemu::find::carry(plugin::library());
     let words: Vec<OsString> = std::env::args_os().collect();
-    match command_line::read::<Cli>(&words).and_then(|cli| run(&cli.verb)) {
+    let cli = running::catch_file_limit().and_then(|()| command_line::read::<Cli>(&words));
+    match cli.and_then(|cli| run(&cli.verb)) {
         Ok(code) => code,
         Err(failure) => failure.report(),
     }

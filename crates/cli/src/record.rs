@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     failure::{Failure, print},
+    outputs::is_stdout,
     programs, running,
 };
 
@@ -86,6 +87,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     // Not without `--output`, as the arguments are declared.
     let output = args.output.as_deref().unwrap_or(Path::new(""));
+    if is_stdout(output) {
+        return Err(Failure::usage(format!(
+            "{}: a recording cannot go to standard output; allowed: a new file, an empty one, or a \
+             recording, which is replaced",
+            output.display()
+        )));
+    }
     let mut recorder = Recorder::new(output);
     recorder.skip = args.skip.map_or(0, |n| n.0);
     if args.limit.is_some_and(|n| n.0 == 0) {

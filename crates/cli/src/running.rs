@@ -9,7 +9,7 @@ use std::{
 };
 
 use signal_hook::{
-    consts::{SIGHUP, SIGINT, SIGTERM},
+    consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ},
     iterator::Signals,
     low_level::exit,
 };
@@ -24,6 +24,14 @@ static SIGNAL: OnceLock<Arc<AtomicUsize>> = OnceLock::new();
 
 fn last_signal() -> &'static Arc<AtomicUsize> {
     SIGNAL.get_or_init(Arc::default)
+}
+
+/// A file that would grow beyond the limit of `ulimit -f` is an error of its writer, which says which file it
+/// is and takes away what is half-written. The signal alone would end the program. Programs that are started
+/// meet it as ever: what is caught here is not caught there.
+pub(crate) fn catch_file_limit() -> Result<(), Failure> {
+    signal_hook::flag::register(SIGXFSZ, Arc::default()).map_err(Failure::failed)?;
+    Ok(())
 }
 
 /// Takes so many threads instead of one for each core.

@@ -2,13 +2,16 @@
 
 use std::{fmt::Write as _, path::Path};
 
-use piebald_trace::block::{self, BlockTrace, Options, PageShift, Summary, TargetKind, Times};
+use piebald_trace::block::{
+    self, BlockTrace, Format, Options, PageShift, Summary, TargetKind, Times,
+};
 use piebald_units::Bytes;
 
 use crate::{
     failure::{Failure, print},
     json::Json,
     trace::with_schema,
+    trace_info::read_as,
 };
 
 /// Distinct pages are counted exactly up to this.
@@ -50,6 +53,11 @@ fn describe(file: &Path, sum: &Summary) -> String {
     let mut line = |text: String| {
         let _ = writeln!(out, "  {text}");
     };
+    // A list of columns says it itself.
+    let known = Some(sum.format).filter(|format| *format != Format::Columns);
+    if let Some(fields) = known.and_then(|format| read_as(format.about())) {
+        line(fields);
+    }
     line(format!(
         "{} requests: {} reads, {} writes, {} mappings, {} deletions",
         sum.requests, sum.reads, sum.writes, sum.maps, sum.deletes

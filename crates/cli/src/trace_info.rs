@@ -2,7 +2,10 @@
 
 use std::{fmt::Write as _, path::Path};
 
-use piebald_trace::foreign::{Ending, Summary};
+use piebald_trace::{
+    about::{About, Form},
+    foreign::{Ending, Summary},
+};
 
 /// Threads whose ends are told one by one.
 const SHOWN_THREADS: usize = 8;
@@ -13,6 +16,9 @@ pub(crate) fn describe(file: &Path, summary: &Summary) -> String {
     let mut line = |text: String| {
         let _ = writeln!(out, "  {text}");
     };
+    if let Some(fields) = read_as(summary.format.about()) {
+        line(fields);
+    }
     let [loads, stores, updates, fetches, streaming] = summary.refs;
     let mut kinds = format!("{loads} loads, {stores} stores, {updates} updates");
     if summary.format.has_instructions() {
@@ -59,6 +65,18 @@ pub(crate) fn describe(file: &Path, summary: &Summary) -> String {
     out
 }
 
+/// What the fields of a text are taken for, with their units: other tools write the same columns in others.
+pub(crate) fn read_as(about: &About) -> Option<String> {
+    let Form::Text { fields, .. } = about.form else {
+        return None;
+    };
+    let fields: Vec<String> = fields
+        .iter()
+        .map(|(name, holds)| format!("{name} ({holds})"))
+        .collect();
+    (!fields.is_empty()).then(|| format!("fields: {}", fields.join(", ")))
+}
+
 fn skipped(summary: &Summary, line: &mut impl FnMut(String)) {
     let skipped = &summary.skipped;
     let counts = [
@@ -89,6 +107,9 @@ fn thread(n: usize, ending: &Ending, summary: &Summary) -> String {
     }
     match ending {
         Ending::Exit(status) => format!("{who}: exits with {status}"),
+        Ending::End if summary.format.writes_ends() => {
+            format!("{who}: CUT, its exit is missing, which a whole file has")
+        }
         Ending::End => format!("{who}: ends with its file"),
         Ending::Broken(_) => format!("{who}: DAMAGED, the numbers hold what came before"),
     }

@@ -86,6 +86,23 @@ fn a_skip_beyond_the_end_leaves_no_file_and_says_where_the_end_is() {
 }
 
 #[test]
+fn a_recording_does_not_go_to_standard_output() {
+    let dir = tempfile::tempdir().expect("folder");
+    for words in [
+        "record -o - -- true",
+        "record -o same.pbr -- true >same.pbr",
+    ] {
+        let script = format!("{PIEBALD} {words}");
+        let (code, _, err) = run(dir.path(), "bash", &["-c", &script]);
+        assert_eq!(code, 2, "{words}: {err}");
+        assert!(
+            err.contains("cannot go to standard output"),
+            "{words}: {err}"
+        );
+    }
+}
+
+#[test]
 #[ignore = "needs qemu-user: ./test.sh recorder"]
 fn a_limit_on_file_sizes_that_leaves_no_room_is_named() {
     let dir = tempfile::tempdir().expect("folder");

@@ -103,10 +103,12 @@ fn block_traces_are_found_out_and_told() {
     let rows = "1000,h,0,Read,0,8192,5\n2000,h,0,Write,8192,4096,5\n";
     let file = folder.write("rows.txt", rows);
     let out = ok(&["trace", "info", &file]);
+    // What the columns were taken for, with their units.
     assert!(
-        out.contains("msr trace\n  2 requests: 1 reads, 1 writes"),
+        out.contains("msr trace\n  fields: Timestamp (Windows FILETIME: units of 100 ns), "),
         "{out}"
     );
+    assert!(out.contains("\n  2 requests: 1 reads, 1 writes"), "{out}");
     assert!(
         out.contains("3 references to 3 pages of 4 KiB, 66.7 % to the next page"),
         "{out}"

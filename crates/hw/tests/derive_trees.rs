@@ -322,6 +322,60 @@ fn sockets_have_their_own_caches() {
 }
 
 #[test]
+fn a_cache_is_shared_by_all_who_share_one_inside_it() {
+    // A second level of cores 1 and 2 would lie across both last levels.
+    let mut tree = Tree::default();
+    tree.put("online", "0-3");
+    for (cpu, second, third) in [
+        (0, "0", "0-1"),
+        (1, "1-2", "0-1"),
+        (2, "1-2", "2-3"),
+        (3, "3", "2-3"),
+    ] {
+        let own = cpu.to_string();
+        let caches = [(L1D, &*own), (L1I, &own), (L2, second), (L3, third)];
+        tree.cpu(cpu, 0, cpu, &caches);
+    }
+    assert!(tree.error(None).contains("--cpus"), "{}", tree.error(None));
+    for cpu in [0, 3] {
+        tree.put(format!("cpu{cpu}/cache/index2/shared_cpu_list"), "0,3");
+    }
+    let error = tree.error(None);
+    assert!(
+        error.starts_with("cpu0/cache/index3/shared_cpu_list: 0-1 share it, but 3 share level 2"),
+        "{error}"
+    );
+    // Those who share both are a machine.
+    tree.put("cpu0/cache/index2/shared_cpu_list", "0");
+    assert_eq!(tree.machine(Some("0-1")).cache[3].shared_by, 2);
+}
+
+#[test]
+fn processors_that_share_unlike_are_told_which_to_choose() {
+    // Two of six cores of the second complex are off.
+    let mut tree = Tree::default();
+    tree.put("online", "0-5");
+    for cpu in 0..6 {
+        let third = if cpu < 4 { "0-3" } else { "4-5" };
+        let own = cpu.to_string();
+        let caches = [(L1D, &*own), (L1I, &own), (L2, &own), (L3, third)];
+        tree.cpu(cpu, 0, cpu, &caches);
+    }
+    let error = tree.error(None);
+    assert!(error.contains("--cpus 0-3 takes those of one"), "{error}");
+    assert_eq!(tree.machine(Some("0-3")).cache[3].shared_by, 4);
+    // Four and two divide the eight of this socket.
+    for (cpu, third) in [(6, "6-7"), (7, "6-7")] {
+        let own = cpu.to_string();
+        let caches = [(L1D, &*own), (L1I, &own), (L2, &own), (L3, third)];
+        tree.cpu(cpu, 0, cpu, &caches);
+    }
+    tree.put("online", "0-7");
+    let error = tree.error(None);
+    assert!(error.contains("--cpus 0-3 takes those of one"), "{error}");
+}
+
+#[test]
 fn cores_are_told_apart_though_their_numbers_repeat() {
     // Core numbers that count from 0 in each die, and in each cluster: no siblings.
     for name in ["die_id", "cluster_id"] {

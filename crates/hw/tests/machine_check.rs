@@ -168,6 +168,16 @@ fn what_is_merely_odd_is_built_and_named() {
         ),
         (
             "w3540",
+            ("[memory.dram.timing]", "cl = 7 ", "cl = 700 "),
+            "memory.dram.timing.cl = 700: 700 cycles of 1.875ns are 1312 ns: parts have 5 to 60 ns",
+        ),
+        (
+            "w3540",
+            ("[memory.dram.timing]", "rcd = 7 ", "rcd = 1 "),
+            "memory.dram.timing.rcd = 1: 1 cycles of 1.875ns are 1 ns: parts have 5 to 60 ns",
+        ),
+        (
+            "w3540",
             (l3, "slice_hash = [] ", "slice_hash = [\"0x2000000000\"] "),
             "cache[3].slice_hash[0] = 0x2000000000: tells no slices apart in 12GiB",
         ),

@@ -83,7 +83,7 @@ const FALSE_CLAIMS: usize = 5;
 
 #[test]
 fn the_same_policy_in_both_arms_gives_no_claim_of_a_difference() {
-    equal_arms(CONTROLS / 5);
+    equal_arms(CONTROLS / 10);
 }
 
 #[test]

@@ -27,9 +27,27 @@ struct Verdict {
 impl Marks {
     /// The marks of all slowdowns of a study.
     pub fn new(study: &Study) -> Self {
+        Self::behind(Vec::new(), study)
+    }
+
+    /// The marks of several studies that stand in one table: a reason has one letter in all of them.
+    /// The last one has all remarks.
+    pub fn of_all(studies: &[Study]) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for study in studies {
+            let remarks = all
+                .last()
+                .map_or_else(Vec::new, |last| last.remarks.clone());
+            all.push(Self::behind(remarks, study));
+        }
+        all
+    }
+
+    /// The marks of a study, behind those that have these remarks.
+    fn behind(remarks: Vec<String>, study: &Study) -> Self {
         let mut marks = Self {
             verdicts: BTreeMap::new(),
-            remarks: Vec::new(),
+            remarks,
         };
         let first = study.policies.first().map_or("", |p| p.name.as_str());
         let all = findings(study);

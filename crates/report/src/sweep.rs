@@ -8,6 +8,7 @@ use crate::{
     format::{Kind, cell, clean, short},
     headline::findings,
     json,
+    marks::Marks,
     rows::{Row, rows},
     table::{right, table},
 };
@@ -22,6 +23,13 @@ const SHOWN: [(&str, Phase, &str); 4] = [
     ("IPC alone", Phase::Alone, "ipc"),
     ("IPC together", Phase::Together, "ipc"),
 ];
+
+/// A study at its point, with what may be claimed of it.
+#[derive(Clone, Copy)]
+struct Point<'a> {
+    study: &'a Study,
+    marks: &'a Marks,
+}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -40,14 +48,13 @@ pub fn sweep_to_table(studies: &[Study], style: &TableStyle) -> String {
         true => format!("\x1b[1m{title}\x1b[0m\n"),
         false => format!("{title}\n"),
     };
+    let marks = Marks::of_all(studies);
     let programs = || {
-        studies.iter().flat_map(|study| {
+        studies.iter().zip(&marks).flat_map(|(study, marks)| {
             let policies = study.policies.iter();
             policies.flat_map(move |policy| {
-                policy
-                    .programs
-                    .iter()
-                    .map(move |program| (study, policy, program))
+                let programs = policy.programs.iter();
+                programs.map(move |program| (Point { study, marks }, policy, program))
             })
         })
     };
@@ -83,15 +90,18 @@ pub fn sweep_to_table(studies: &[Study], style: &TableStyle) -> String {
             format!("{last} misses together"),
         ]);
     let mut shown = table(heads);
-    for (study, policy, program) in programs() {
-        let axes = study.axes.values().map(|value| short(value, CHARS));
+    for (point, policy, program) in programs() {
+        let axes = point.study.axes.values().map(|value| short(value, CHARS));
         let names = [short(&policy.name, CHARS), short(&program.name, CHARS)];
         let mut cells: Vec<Cell> = axes.chain(names).map(Cell::new).collect();
         let slowdown = program.slowdown.as_ref();
         let scale = Kind::Change.scale(1.0);
         cells.push(right(slowdown.map_or_else(
             || "-".to_owned(),
-            |sample: &Sample| cell(sample, &Kind::Change, &scale),
+            |sample: &Sample| {
+                let text = cell(sample, &Kind::Change, &scale);
+                point.marks.marked(&policy.name, &program.name, text)
+            },
         )));
         let misses = format!("mpki_{last}");
         let quantities = SHOWN.iter().map(|(_, phase, key)| (*phase, *key));
@@ -107,6 +117,9 @@ pub fn sweep_to_table(studies: &[Study], style: &TableStyle) -> String {
         out += "PARTIAL: not all of the studies were run; the numbers cover what was.\n";
     }
     out += &format!("{shown}\n");
+    for remark in marks.last().map(Marks::remarks).unwrap_or_default() {
+        out += &format!("{}\n", clean(&remark));
+    }
     for warning in warnings(studies) {
         out += &format!("Warning: {}\n", clean(&warning));
     }
@@ -201,8 +214,15 @@ mod tests {
         let text = sweep_to_table(&studies, &TableStyle::default());
         let line = |size: &str| text.lines().find(|l| l.contains(size)).map(str::to_owned);
         assert!(text.contains("memory.size"), "{text}");
-        assert!(line("1GiB").is_some_and(|l| l.contains("+50")), "{text}");
-        assert!(line("2GiB").is_some_and(|l| l.contains("+25")), "{text}");
+        // One repetition shows nothing: one reason, one letter, at both points.
+        for (size, slowdown) in [("1GiB", "+50 (a)"), ("2GiB", "+25 (a)")] {
+            assert!(
+                line(size).is_some_and(|l| l.contains(slowdown)),
+                "{slowdown}: {text}"
+            );
+        }
+        let remarks = text.lines().filter(|l| l.starts_with("(a) "));
+        assert_eq!(remarks.count(), 1, "{text}");
         let json = sweep_to_json(&studies).expect("is written");
         let list: Vec<Study> = serde_json::from_str(&json).expect("is a list of studies");
         assert_eq!(list[1].axes["memory.size"], "2GiB");

@@ -250,7 +250,10 @@ impl<'a> Engine<'a> {
         })
     }
 
-    fn kernel_error(&self, program: usize, error: KernelError) -> SimError {
+    fn kernel_error(&self, program: usize, mut error: KernelError) -> SimError {
+        if let KernelError::OutOfMemory(short) = &mut error {
+            short.held = Some(self.setup.kernel.holders_of_all(short.program));
+        }
         SimError::Kernel {
             program: self.programs[program].setup.name.clone(),
             error,

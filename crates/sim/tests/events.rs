@@ -201,6 +201,14 @@ fn memory_that_runs_out_names_the_program() {
     let error = bench.run(vec![small, greedy]).expect_err("fails");
     let text = error.to_string();
     assert!(text.contains("\"greedy\""), "{text}");
+    // Who has it: somebody must have less, or the machine more.
+    for part in [
+        "; of its 8192 frames ",
+        " hold its own memory",
+        " the kernel",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
     match error {
         SimError::Kernel { program, error } => {
             assert_eq!(program, "greedy");

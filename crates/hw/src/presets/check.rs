@@ -14,6 +14,7 @@ use piebald_units::Bytes;
 use crate::{
     SpecError,
     cache::first_blind_mask,
+    dram::spec::TimingSpec,
     spec::{CacheSpec, Inclusion, MachineSpec},
 };
 
@@ -68,6 +69,7 @@ pub fn oddities(spec: &MachineSpec) -> Vec<SpecError> {
     odd_core(spec, &mut odd);
     odd_links(spec, &mut odd);
     odd_memory(spec, &mut odd);
+    odd_delays(spec, &mut odd);
     odd
 }
 
@@ -185,6 +187,63 @@ fn odd_links(spec: &MachineSpec, odd: &mut Vec<SpecError>) {
             odd.push(SpecError::new(field, cycles, why));
         }
         nearer = (field, cycles);
+    }
+}
+
+/// Delays of DRAM in nanoseconds that parts have had from PC-100 to DDR5 and GDDR, with a margin of
+/// two on both sides.
+const DRAM_DELAYS: [(&str, fn(&TimingSpec) -> u32, u64, u64); 13] = [
+    ("cl", |t| t.cl, 5, 60),
+    ("cwl", |t| t.cwl, 2, 60),
+    ("rcd", |t| t.rcd, 5, 60),
+    ("rp", |t| t.rp, 5, 60),
+    ("ras", |t| t.ras, 10, 120),
+    ("rc", |t| t.rc, 15, 180),
+    ("rrd", |t| t.rrd, 1, 40),
+    ("faw", |t| t.faw, 1, 120),
+    ("wr", |t| t.wr, 4, 80),
+    ("wtr", |t| t.wtr, 1, 40),
+    ("rtp", |t| t.rtp, 1, 40),
+    ("rfc", |t| t.rfc, 30, 1100),
+    ("refi", |t| t.refi, 900, 32_000),
+];
+
+fn odd_delays(spec: &MachineSpec, odd: &mut Vec<SpecError>) {
+    let memory = &spec.memory;
+    let timing = &memory.dram.timing;
+    for (name, cycles, least, most) in DRAM_DELAYS {
+        let cycles = cycles(timing);
+        let ps = u64::from(cycles) * timing.tck.0;
+        if (least * 1000..=most * 1000).contains(&ps) {
+            continue;
+        }
+        let why = format!(
+            "{cycles} cycles of {} are {} ns: parts have {least} to {most} ns",
+            timing.tck,
+            ps / 1000
+        );
+        let field = format!("memory.dram.timing.{name}");
+        odd.push(SpecError::new(field, cycles, why));
+    }
+    if memory.fixed_latency.0 > 500_000 {
+        let why = "more than 500ns on the way to DRAM and back".to_owned();
+        odd.push(SpecError::new(
+            "memory.fixed_latency",
+            memory.fixed_latency,
+            why,
+        ));
+    }
+    if spec.links.hop_latency > 2000 {
+        let why = "more than 2000 cycles to the next socket".to_owned();
+        odd.push(SpecError::new(
+            "links.hop_latency",
+            spec.links.hop_latency,
+            why,
+        ));
+    }
+    if let Some(tlb) = spec.tlb.as_ref().filter(|tlb| tlb.l2_latency > 100) {
+        let why = "more than 100 cycles: a walk takes less".to_owned();
+        odd.push(SpecError::new("tlb.l2_latency", tlb.l2_latency, why));
     }
 }
 

@@ -75,7 +75,7 @@ pub fn from_sysfs(
         let at = &told::path(first, index, "");
         let cache = Cache {
             told,
-            level: source.number(&path("level"), 1, 3)?,
+            level: level_of(&source, &path("level"))?,
             taken: told.taken(&source, path)?,
             shared_by: shape.sharing(&source, |cpu, name| told::path(cpu, index, name))?,
             is_last: index + 1 == caches.len(),
@@ -83,8 +83,23 @@ pub fn from_sysfs(
         cache.warn(at.trim_end_matches('/'), &mut derived.warnings);
         let _ = cache.write(&mut derived.text);
     }
+    let levels: Vec<u64> = caches.iter().map(|told| told.level).collect();
+    shape.check_nesting(&source, &levels)?;
     derived.text.push_str(TAIL);
     Ok(derived)
+}
+
+/// A level that a machine can have.
+fn level_of(source: &Source<'_>, path: &str) -> Result<u64, DeriveError> {
+    let level = source.number(path, 1, 1 << 10)?;
+    if level <= 3 {
+        return Ok(level);
+    }
+    let problem = format!(
+        "level {level} is not in 1..=3: leave its folder out of a copy of these files, given \
+         as --from DIR"
+    );
+    Err(source.error(path, problem))
 }
 
 fn write_cores(shape: &Shape, source: &Source<'_>, out: &mut String) -> std::fmt::Result {

@@ -16,7 +16,10 @@ use crate::file::FileError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{task} of program {program}: no block of {order} for {purpose}, {cause}: {why}; \
-     {free} of {total} free"
+     {free} of {total} free{}",
+    held.map_or_else(String::new, |held| {
+        format!("; of its {} frames {}", held.frames, held.parts())
+    })
 )]
 pub struct OutOfMemory {
     /// Who asked.
@@ -35,6 +38,8 @@ pub struct OutOfMemory {
     pub free: Bytes,
     /// Memory that the machine has.
     pub total: Bytes,
+    /// Who has the frames, where that was asked for: they are counted one by one.
+    pub held: Option<ColorHolders>,
 }
 
 /// The colours that bind a process hold no page more.
@@ -58,10 +63,10 @@ pub struct ColorLimit {
     pub instead: &'static str,
 }
 
-/// How many frames of some colours each kind of owner has.
+/// How many frames of some colours, or of all, each kind of owner has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ColorHolders {
-    /// Frames of these colours, whoever has them.
+    /// All of them, whoever has them.
     pub frames: u64,
     /// Memory of the program that asked.
     pub own: u64,
@@ -77,8 +82,9 @@ pub struct ColorHolders {
     pub free: u64,
 }
 
-impl fmt::Display for ColorHolders {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl ColorHolders {
+    /// Who has how many, as `12 the kernel, 3 pages of files`.
+    fn parts(&self) -> String {
         let parts = [
             (self.own, "hold its own memory"),
             (self.files, "pages of files"),
@@ -92,7 +98,13 @@ impl fmt::Display for ColorHolders {
         ];
         let parts = parts.iter().filter(|(frames, _)| *frames > 0);
         let parts: Vec<String> = parts.map(|(n, what)| format!("{n} {what}")).collect();
-        write!(f, "of their {} frames {}", self.frames, parts.join(", "))
+        parts.join(", ")
+    }
+}
+
+impl fmt::Display for ColorHolders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "of their {} frames {}", self.frames, self.parts())
     }
 }
 

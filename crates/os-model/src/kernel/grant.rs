@@ -208,8 +208,17 @@ impl Kernel {
     /// How many frames of these colours each kind of owner has; `program` is the one whose memory is
     /// its own.
     pub fn holders_of(&self, set: &ColorSet, program: u16) -> ColorHolders {
+        self.holders(program, |frame| self.is_in(set, frame))
+    }
+
+    /// The same of all frames.
+    pub fn holders_of_all(&self, program: u16) -> ColorHolders {
+        self.holders(program, |_| true)
+    }
+
+    fn holders(&self, program: u16, counts: impl Fn(u32) -> bool) -> ColorHolders {
         let mut held = ColorHolders::default();
-        for frame in (0..self.total_frames()).filter(|f| self.is_in(set, *f as u32)) {
+        for frame in (0..self.total_frames()).filter(|f| counts(*f as u32)) {
             held.frames += 1;
             *match self.meta.owner(Pfn(frame)) {
                 Owner::Free => &mut held.free,
@@ -244,6 +253,7 @@ impl Kernel {
             why,
             free: Bytes(self.frames.free_frames() << 12),
             total: Bytes(self.frames.total_frames() << 12),
+            held: None,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The files and disks that a trace names.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::request::FileKey;
@@ -41,6 +42,10 @@ pub struct Files {
     list: Vec<FileInfo>,
     /// Where a path leads now: a removed or renamed file keeps its entry in `list` only.
     live: HashMap<Arc<[u8]>, FileKey>,
+    /// The paths of `live` in their order, as soon as a directory has been renamed.
+    ordered: Option<BTreeSet<Arc<[u8]>>>,
+    /// Numbers of paths of those files that have not just one.
+    paths: HashMap<FileKey, u32>,
     name_bytes: usize,
 }
 
@@ -84,29 +89,117 @@ impl Files {
     /// A new file, which takes the path over.
     pub(crate) fn add(&mut self, path: &[u8], size: Option<u64>) -> Result<FileKey, Complaint> {
         let key = FileKey(self.list.len() as u32);
-        self.name_bytes += path.len();
-        if self.list.len() >= MAX_FILES || self.name_bytes > MAX_NAME_BYTES {
-            return Err(Complaint::number(
-                "the number of files",
-                self.list.len() as u64 + 1,
-                "up to 16777216 files with up to 1 GiB of paths",
-            ));
-        }
+        self.count_name(path.len())?;
         let path: Arc<[u8]> = path.into();
-        self.live.insert(path.clone(), key);
-        self.list.push(FileInfo { path, size });
+        self.list.push(FileInfo {
+            path: path.clone(),
+            size,
+        });
+        if let Some(before) = self.put(path, key) {
+            self.loses_last_path(before);
+        }
         Ok(key)
     }
 
-    /// Takes the path from its file, if it has one. What comes under this path later is new.
+    /// Counts a file or a longer name.
+    fn count_name(&mut self, bytes: usize) -> Result<(), Complaint> {
+        self.name_bytes += bytes;
+        if self.list.len() < MAX_FILES && self.name_bytes <= MAX_NAME_BYTES {
+            return Ok(());
+        }
+        Err(Complaint::number(
+            "the number of files",
+            self.list.len() as u64 + 1,
+            "up to 16777216 files with up to 1 GiB of paths",
+        ))
+    }
+
+    /// Takes a path away. Gives the file that had it and has no other. What comes under this path later is
+    /// new.
     pub(crate) fn remove(&mut self, path: &[u8]) -> Option<FileKey> {
+        let key = self.take(path)?;
+        self.loses_last_path(key).then_some(key)
+    }
+
+    /// A file gets one more path, which leads to no other file then.
+    pub(crate) fn link(&mut self, key: FileKey, path: &[u8]) -> Result<(), Complaint> {
+        self.count_name(path.len())?;
+        if let Some(before) = self.put(path.into(), key) {
+            if before == key {
+                return Ok(());
+            }
+            self.loses_last_path(before);
+        }
+        self.count_paths(key, |paths| paths + 1);
+        Ok(())
+    }
+
+    /// Gives a file's path to another, which loses its own. Gives the file that had it before, if it has
+    /// no other. A path without a file may be that of a directory: all paths below it change then.
+    pub(crate) fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<Option<FileKey>, Complaint> {
+        let Some(key) = self.find(from) else {
+            self.rename_below(from, to)?;
+            return Ok(None);
+        };
+        // Two paths of one file stay as they are.
+        if self.find(to) == Some(key) {
+            return Ok(None);
+        }
+        self.count_name(to.len().saturating_sub(from.len()))?;
+        self.take(from);
+        let before = self.put(to.into(), key);
+        Ok(before.filter(|before| self.loses_last_path(*before)))
+    }
+
+    fn rename_below(&mut self, from: &[u8], to: &[u8]) -> Result<(), Complaint> {
+        let live = &self.live;
+        let ordered = self
+            .ordered
+            .get_or_insert_with(|| live.keys().cloned().collect());
+        let start = [from, b"/"].concat();
+        let range = (Bound::Included(&start[..]), Bound::Unbounded);
+        let below = ordered.range::<[u8], _>(range);
+        let below: Vec<Arc<[u8]>> = below
+            .take_while(|path| path.starts_with(&start))
+            .cloned()
+            .collect();
+        for path in below {
+            self.count_name(to.len().saturating_sub(from.len()))?;
+            if let Some(key) = self.take(&path) {
+                self.put([to, &path[from.len()..]].concat().into(), key);
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, path: &[u8]) -> Option<FileKey> {
+        if let Some(ordered) = &mut self.ordered {
+            ordered.remove(path);
+        }
         self.live.remove(path)
     }
 
-    /// Gives a file's path to another, which loses its own. Gives the file that had it before.
-    pub(crate) fn rename(&mut self, from: &[u8], to: &[u8]) -> Option<FileKey> {
-        let key = self.live.remove(from)?;
-        self.live.insert(to.into(), key).filter(|old| *old != key)
+    /// Lets a path lead to a file; gives the one to which it led.
+    fn put(&mut self, path: Arc<[u8]>, key: FileKey) -> Option<FileKey> {
+        if let Some(ordered) = &mut self.ordered {
+            ordered.insert(path.clone());
+        }
+        self.live.insert(path, key)
+    }
+
+    /// A path of a file is gone. Was it the last one?
+    fn loses_last_path(&mut self, key: FileKey) -> bool {
+        self.count_paths(key, |paths| paths.saturating_sub(1)) == 0
+    }
+
+    fn count_paths(&mut self, key: FileKey, change: impl Fn(u32) -> u32) -> u32 {
+        let paths = change(self.paths.get(&key).copied().unwrap_or(1));
+        if paths == 1 {
+            self.paths.remove(&key);
+        } else {
+            self.paths.insert(key, paths);
+        }
+        paths
     }
 
     pub(crate) fn info(&mut self, key: FileKey) -> Option<&mut FileInfo> {
@@ -193,11 +286,54 @@ mod tests {
         let mut files = Files::default();
         let a = files.intern(b"/a").expect("a file");
         let b = files.intern(b"/b").expect("a file");
-        assert_eq!(files.rename(b"/a", b"/b"), Some(b));
+        assert_eq!(files.rename(b"/a", b"/b").expect("room"), Some(b));
         assert_eq!(files.find(b"/b"), Some(a));
         assert_eq!(files.find(b"/a"), None);
-        assert_eq!(files.rename(b"/b", b"/b"), None);
+        assert_eq!(files.rename(b"/b", b"/b").expect("room"), None);
         assert_eq!(files.find(b"/b"), Some(a));
+    }
+
+    #[test]
+    fn files_below_a_renamed_directory_stay_themselves() {
+        let mut files = Files::default();
+        let paths: [&[u8]; 4] = [b"/a/x", b"/a/b/y", b"/ab", b"/a"];
+        let [x, y, beside, _] = paths.map(|p| files.intern(p).expect("a file"));
+        files.remove(b"/a");
+        assert_eq!(files.rename(b"/a", b"/c").expect("room"), None);
+        assert_eq!(
+            [files.find(b"/c/x"), files.find(b"/c/b/y")],
+            [Some(x), Some(y)]
+        );
+        assert_eq!(
+            [files.find(b"/a/x"), files.find(b"/ab")],
+            [None, Some(beside)]
+        );
+        // Files that come later are known by their order, too.
+        let z = files.intern(b"/c/z").expect("a file");
+        files.rename(b"/c/b", b"/b").expect("room");
+        files.rename(b"/c", b"/a").expect("room");
+        assert_eq!(
+            [files.find(b"/a/z"), files.find(b"/b/y")],
+            [Some(z), Some(y)]
+        );
+        assert_eq!(files.find(b"/a/x"), Some(x));
+    }
+
+    #[test]
+    fn a_file_is_gone_with_its_last_path() {
+        let mut files = Files::default();
+        let a = files.intern(b"/a").expect("a file");
+        let other = files.intern(b"/other").expect("a file");
+        files.link(a, b"/b").expect("room");
+        files.link(a, b"/c").expect("room");
+        assert_eq!(files.find(b"/b"), Some(a));
+        assert_eq!(files.remove(b"/a"), None);
+        // A rename between two of its paths does nothing.
+        assert_eq!(files.rename(b"/b", b"/c").expect("room"), None);
+        assert_eq!([files.find(b"/b"), files.find(b"/c")], [Some(a); 2]);
+        assert_eq!(files.rename(b"/other", b"/b").expect("room"), None);
+        assert_eq!(files.find(b"/b"), Some(other));
+        assert_eq!(files.remove(b"/c"), Some(a));
     }
 
     #[test]

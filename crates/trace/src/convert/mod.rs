@@ -248,6 +248,10 @@ impl<'a> Conversion<'a> {
             }
         }
         let (loses, assumes) = (self.loses(), self.assumes());
+        if self.losses.ends > 0 {
+            let cut = format!("the ends of {} threads", self.losses.ends);
+            self.writer.header_mut().missing.push(cut);
+        }
         let finished = self.writer.finish()?;
         Ok(Converted {
             format: self.trace.format(),
@@ -309,6 +313,10 @@ impl<'a> Conversion<'a> {
             (
                 lost.calls,
                 "system calls keep their number only: the format has no arguments".to_owned(),
+            ),
+            (
+                lost.ends,
+                "threads were cut: their exits are missing, which whole files have".to_owned(),
             ),
             (lost.cut_addresses, "addresses cut to 48 bits".to_owned()),
             (skipped.prefetches, "prefetches".to_owned()),

@@ -24,6 +24,8 @@ pub(super) struct Losses {
     pub(super) calls: u64,
     pub(super) cut_addresses: u64,
     pub(super) added_instructions: u64,
+    /// Threads whose end is missing, of formats that write it.
+    pub(super) ends: u64,
 }
 
 impl std::ops::AddAssign for Losses {
@@ -32,6 +34,7 @@ impl std::ops::AddAssign for Losses {
         self.calls += other.calls;
         self.cut_addresses += other.cut_addresses;
         self.added_instructions += other.added_instructions;
+        self.ends += other.ends;
     }
 }
 
@@ -123,6 +126,7 @@ pub(super) fn convert(
                 calls,
                 cut_addresses: dropped.cut_addresses,
                 added_instructions: dropped.added_instructions,
+                ends: u64::from(filled.next == Next::End && format.writes_ends()),
             });
         }
     }

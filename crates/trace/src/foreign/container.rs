@@ -150,6 +150,13 @@ impl<R: BufRead> Members<R> {
             let zeros = bytes.iter().take_while(|b| **b == 0).count();
             match (bytes.is_empty(), zeros) {
                 (true, _) => return Ok(false),
+                (false, 0) if bytes[0] != GZIP[0] => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        "behind the end of the gzip file stand other bytes, which are neither zeros nor \
+                         one more packed part; take them away (gzip -dc FILE gives what is whole)",
+                    ));
+                }
                 (false, 0) => break,
                 (false, _) => rest.consume(zeros),
             }

@@ -43,7 +43,7 @@ pub(super) const ENTRY: Entry = Entry {
         source: "Valgrind's manual, chapter \"Lackey\"; with one blank behind I: the writeup of the CS:APP \
                  cache lab",
         stamps: Stamps::Absent,
-        left_out: "lines of Valgrind's own except the exit code. Threads are not told apart",
+        left_out: "lines of Valgrind's own except the exit code, and blocks of instructions (SB). Threads are not told apart",
     },
     filtered: false,
     assumes: None,
@@ -85,6 +85,7 @@ pub(crate) enum Line {
         pid: u64,
         exit: Option<i32>,
     },
+    /// Nothing, or where a block of instructions begins.
     Blank,
 }
 
@@ -98,6 +99,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<Line, Complaint> {
         [b' ', b'S', b' ', ..] => RefKind::Store,
         [b' ', b'M', b' ', ..] => RefKind::Update,
         [] => return Ok(Line::Blank),
+        _ if is_block(line) => return Ok(Line::Blank),
         _ => {
             return comment(line).ok_or_else(|| Complaint::text("the line", line, LINE));
         }
@@ -134,25 +136,41 @@ pub(crate) fn is_valgrind(line: &[u8]) -> bool {
 
 /// What stands behind `==pid== `.
 fn said(line: &[u8]) -> Option<&[u8]> {
-    let rest = line.strip_prefix(b"==")?;
-    let digits = rest.iter().position(|b| !b.is_ascii_digit())?;
-    let words = rest[digits..].strip_prefix(b"==")?;
-    (digits > 0).then(|| words.trim_ascii_start())
+    let (_, words) = marked(line).filter(|_| line[0] == b'=')?;
+    Some(words.trim_ascii_start())
 }
 
-/// `==pid==`, `--pid--` or `**pid**` and what follows.
-fn comment(line: &[u8]) -> Option<Line> {
+/// `==pid==`, `--pid--` or `**pid**`: the process, and what follows. With `--time-stamp=yes` the time stands
+/// before the process, as in `==00:00:00:01.234 7==`.
+fn marked(line: &[u8]) -> Option<(u64, &[u8])> {
     let mark = *line.first()?;
     let rest = line.strip_prefix(&[mark, mark])?;
     if !matches!(mark, b'=' | b'-' | b'*') {
         return None;
     }
+    let is_time = |word: &[u8]| {
+        let parts = word.iter().all(|b| b.is_ascii_digit() || b":.".contains(b));
+        parts && word.contains(&b':')
+    };
+    let blank = memchr::memchr(b' ', rest).filter(|blank| is_time(&rest[..*blank]));
+    let rest = &rest[blank.map_or(0, |blank| blank + 1)..];
     let digits = rest.iter().position(|b| !b.is_ascii_digit())?;
     let after = rest[digits..].strip_prefix(&[mark, mark])?;
     let pid = decimal("the process", &rest[..digits], u64::MAX, "").ok()?;
+    Some((pid, after))
+}
+
+fn comment(line: &[u8]) -> Option<Line> {
+    let (pid, after) = marked(line)?;
     let status = after.strip_prefix(b" Exit code:");
     let exit = status.and_then(|s| std::str::from_utf8(s).ok()?.trim().parse().ok());
     Some(Line::Comment { pid, exit })
+}
+
+/// The address of a block of instructions, `SB 0400d7d4`, with `--trace-superblocks=yes`.
+fn is_block(line: &[u8]) -> bool {
+    let address = line.strip_prefix(b"SB ");
+    address.is_some_and(|a| !a.is_empty() && a.iter().all(u8::is_ascii_hexdigit))
 }
 
 #[derive(Debug)]

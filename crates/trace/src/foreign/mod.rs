@@ -128,6 +128,11 @@ impl Format {
     pub const fn has_instructions(self) -> bool {
         self.entry().instructions
     }
+
+    /// Whether a whole file says that its thread has ended; one that does not was cut.
+    pub const fn writes_ends(self) -> bool {
+        matches!(self, Self::DrMemtrace)
+    }
 }
 
 impl serde::Serialize for Format {

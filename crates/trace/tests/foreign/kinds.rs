@@ -69,6 +69,21 @@ fn the_cache_labs_lines_are_lackeys_with_one_blank() {
 }
 
 #[test]
+fn lackey_takes_time_stamps_and_blocks_of_instructions() {
+    let text =
+        b"==00:00:00:00.412 77== Lackey, an example Valgrind tool\nSB 0400d7d4\nI  0400d7d4,8\n \
+        L 04f6b868,8\n==00:00:00:00.512 77== Exit code:       3\n";
+    let run = read_bytes(text, Format::Lackey, ALL);
+    let expected = [(Fetch, 0x400_d7d4, 8, 1), (Load, 0x4f6_b868, 8, 0)];
+    assert_eq!(refs(&run), expected);
+    assert_eq!(run.end(), Next::Exit(3));
+    let file = Scratch::new("lackey", text);
+    assert_eq!(detect(&file.0).expect("a format"), Format::Lackey);
+    let wrong = read_bytes(b"I  0400d7d4,8\nSB 4o\n", Format::Lackey, ALL);
+    assert!(wrong.failure.is_some(), "{wrong:?}");
+}
+
+#[test]
 fn din_labels_are_reads_writes_and_fetches() {
     let text =
         b"0 7ff0005c8\n2 400d7d4\n0 7ff0005fe a comment\n1 10\n2 400d7d8\n2 5000\n4 0\n3 9\n";

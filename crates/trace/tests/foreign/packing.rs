@@ -196,8 +196,12 @@ fn padding_that_the_packers_take_is_taken() {
         let got = read_bytes(&packed, Format::RamulatorCpu, Options::default());
         assert_eq!(got, plain, "{name}");
     }
-    // Other bytes are none.
+    // Other bytes are none, and the file is not cut.
     let damaged = [gzip(&text), b"more".to_vec()].concat();
     let got = read_bytes(&damaged, Format::RamulatorCpu, Options::default());
-    assert!(got.failure.is_some(), "{got:?}");
+    let failure = got.failure.expect("refused");
+    assert!(
+        failure.contains("behind the end of the gzip file"),
+        "{failure}"
+    );
 }

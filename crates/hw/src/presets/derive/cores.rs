@@ -184,8 +184,10 @@ impl Shape {
             let cores = self.cores_of(source, cpu, &path)?;
             if !self.per_socket.is_multiple_of(cores) {
                 let problem = format!(
-                    "{cores} cores share it, which does not divide the {} of a socket",
-                    self.per_socket
+                    "{cores} cores share it, which does not divide the {} of a socket: --cpus {} \
+                     takes those of one",
+                    self.per_socket,
+                    source.cpus(&path)?.within(&self.cpus)
                 );
                 return Err(source.error(&path, problem));
             }
@@ -201,14 +203,47 @@ impl Shape {
             lists.insert(cpu, list);
             let (first, of_first) = *known.get_or_insert((cpu, cores));
             if cores != of_first {
+                let one = lists
+                    .values()
+                    .max_by_key(|list| list.within(&self.cpus).len());
+                let one = one.map_or(CpuList::default(), |list| list.within(&self.cpus));
                 let problem = format!(
                     "{cores} cores share it, but {of_first} that of cpu{first}; choose processors \
-                     that share alike with --cpus LIST"
+                     that share alike: --cpus {one} takes those of one"
                 );
                 return Err(source.error(&path, problem));
             }
         }
         Ok(known.map_or(1, |(_, cores)| cores))
+    }
+
+    /// Whether the processors that share a cache share all those outside it, too. `levels` has the
+    /// caches of the first processor, in Linux's order.
+    pub(super) fn check_nesting(
+        &self,
+        source: &Source<'_>,
+        levels: &[u64],
+    ) -> Result<(), DeriveError> {
+        for cpu in self.cpus.iter() {
+            let path = |index| super::told::path(cpu, index, "shared_cpu_list");
+            for (outer, level) in levels.iter().enumerate() {
+                let reached = source.cpus(&path(outer))?;
+                for inner in (0..levels.len()).filter(|inner| levels[*inner] < *level) {
+                    let inside = source.cpus(&path(inner))?.within(&self.cpus);
+                    let beyond = inside.without(&reached);
+                    if beyond.is_empty() {
+                        continue;
+                    }
+                    let problem = format!(
+                        "{reached} share it, but {beyond} share level {} of cpu{cpu} and not this \
+                         one, which lies outside it",
+                        levels[inner]
+                    );
+                    return Err(source.error(&path(outer), problem));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Cores behind one instance of a cache.

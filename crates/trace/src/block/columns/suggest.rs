@@ -143,6 +143,8 @@ struct Column {
     /// Its numbers, if there are only numbers.
     numbers: Option<Vec<u64>>,
     whole: bool,
+    /// All are hexadecimal, as places are where not everything is.
+    hex: bool,
     is_op: bool,
 }
 
@@ -161,6 +163,7 @@ impl Guess {
                 name: names.get(n).cloned().unwrap_or_default(),
                 numbers: cells().map(number).collect(),
                 whole: cells().all(|cell| whole(cell).is_some()),
+                hex: cells().all(|cell| cell.starts_with(b"0x") || cell.starts_with(b"0X")),
                 is_op: cells().all(|cell| usual(cell).is_some()),
             }
         };
@@ -256,7 +259,12 @@ impl Guess {
                 }
             })
         };
-        let rated = self.free().filter_map(|n| Some((n, growth(n)?)));
+        let all_hex = self.whole().all(|n| self.columns[n].hex);
+        let may = |n: &usize| !self.columns[*n].hex || all_hex && self.whole().count() > 1;
+        let rated = self
+            .free()
+            .filter(may)
+            .filter_map(|n| Some((n, growth(n)?)));
         rated.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(n, _)| n)
     }
 
@@ -368,6 +376,9 @@ mod tests {
                 "0x3e8,R,0x1000,0x200\n0x3e9,W,0x2000,0x200\n",
                 "time=1:s,op=2,offset=3:B,size=4:B",
             ),
+            // Places are hexadecimal more often than times.
+            ("0x1000,R,512\n0x2000,W,512\n", "op=2,offset=1:B,size=3:B"),
+            ("0x1000 R\n0x2000 W\n", "op=2,offset=1:B,size=:4KiB"),
             // 100 ns since 1601.
             (
                 "128166372003061629,R,4096,512\n128166372003061630,R,8192,512\n",

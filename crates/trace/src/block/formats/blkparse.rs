@@ -167,6 +167,12 @@ fn direction(kind: &[u8], sink: &mut Sink<'_>) -> Result<Option<Op>, Complaint> 
         passed.discards += 1;
         return Ok(None);
     }
+    // Of zones, an append (ZA) alone moves data: ZR, ZRA, ZO, ZC and ZF reset, open, close and finish them.
+    if let Some(zone) = memchr::memchr(b'Z', kind) {
+        let appends = kind.get(zone + 1) == Some(&b'A');
+        passed.others += u64::from(!appends);
+        return Ok(appends.then_some(Op::Write));
+    }
     match kind.iter().find(|b| matches!(b, b'R' | b'W')) {
         Some(b'R') => return Ok(Some(Op::Read)),
         Some(_) => return Ok(Some(Op::Write)),
@@ -174,4 +180,28 @@ fn direction(kind: &[u8], sink: &mut Sink<'_>) -> Result<Option<Op>, Complaint> 
         None => passed.others += 1,
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::{BlockTrace, Format, Op};
+    use super::*;
+
+    #[test]
+    fn of_zones_appends_alone_move_data() {
+        let line = |kind: &str| format!("  8,0 3 1 0.000000001 7 Q {kind} 8 + 8 [fio]\n");
+        let kinds = ["ZA", "ZAS", "ZR", "ZRA", "ZF", "ZO", "ZC", "RA", "FWS"];
+        let text: String = kinds.iter().map(|kind| line(kind)).collect();
+        let options = Options {
+            format: Some(Format::Blkparse),
+            ..Options::default()
+        };
+        let mut trace = BlockTrace::from_bytes("run", text.as_bytes(), options).expect("opens");
+        let (mut all, mut batch) = (Vec::new(), Vec::new());
+        while trace.next_batch(&mut batch).expect("reads") {
+            all.extend(batch.iter().map(|r| r.op));
+        }
+        assert_eq!(all, [Op::Write, Op::Write, Op::Read, Op::Write]);
+        assert_eq!(trace.passed().others, 5);
+    }
 }

@@ -56,6 +56,8 @@ pub(super) fn handler(name: &[u8]) -> Option<Handler> {
         b"unlinkat" => |c| c.remove(Some(0), 1),
         b"rename" => |c| c.rename((None, 0), (None, 1)),
         b"renameat" | b"renameat2" => |c| c.rename((Some(0), 1), (Some(2), 3)),
+        b"link" => |c| c.link((None, 0), (None, 1)),
+        b"linkat" => |c| c.link((Some(0), 1), (Some(2), 3)),
         b"io_uring_enter" => |c| c.left_out("io_uring_enter"),
         b"vmsplice" => |c| c.left_out("vmsplice"),
         b"tee" => |c| c.left_out("tee"),

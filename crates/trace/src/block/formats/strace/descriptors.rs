@@ -202,20 +202,26 @@ impl<'a> Context<'a, '_> {
         let Ok(child) = u32::try_from(self.result().number) else {
             return Ok(());
         };
-        let share = super::events::shares_descriptors(&self.call.args);
+        let shares = super::events::shares(&self.call.args);
         let processes = &mut self.strace.processes;
         match child {
             0 => Ok(()),
-            _ if processes.knows(child) => processes.fork_known(self.pid, child, share),
-            _ => processes.fork(self.pid, child, share),
+            _ if processes.knows(child) => processes.fork_known(self.pid, child, shares),
+            _ => processes.fork(self.pid, child, shares),
         }
     }
 
     pub fn unshare(&mut self) -> Done {
-        match self.call.has(0, Flag("CLONE_FILES", 0x400)) {
-            true => self.strace.processes.unshare(self.pid),
-            false => Ok(()),
+        // A new namespace of mounts is a directory of one's own, too.
+        if self.call.has(0, Flag("CLONE_FS", 0x200))
+            || self.call.has(0, Flag("CLONE_NEWNS", 0x2_0000))
+        {
+            self.strace.processes.unshare_directory(self.pid);
         }
+        if self.call.has(0, Flag("CLONE_FILES", 0x400)) {
+            self.strace.processes.unshare(self.pid)?;
+        }
+        Ok(())
     }
 
     pub fn change_directory(&mut self) -> Done {

@@ -6,6 +6,7 @@ use super::Strace;
 use super::args::{self, Args, Call, Flag, Reading, Value, result_at_end};
 use super::calls::{self, Handler};
 use super::line::{self, Body, Line};
+use super::process::Shares;
 use super::reader::{CALL, Taken, Took};
 use super::text::Parts;
 use super::torn::{self, Pending, Torn};
@@ -91,13 +92,13 @@ impl Strace {
             .max_by_key(|(_, p)| p.number);
         match waiting {
             None => match self.leader.filter(|l| self.processes.knows(*l)) {
-                Some(leader) => self.processes.guess_fork(leader, pid, true),
+                Some(leader) => self.processes.guess_fork(leader, pid, Shares::ALL),
                 None => self.processes.begin(pid),
             },
             Some((parent, call)) => {
                 call.claimed = true;
-                let share = shares_descriptors(&args::args(&call.text));
-                self.processes.guess_fork(parent, pid, share)
+                let shares = shares(&args::args(&call.text));
+                self.processes.guess_fork(parent, pid, shares)
             }
         }
     }
@@ -113,7 +114,7 @@ impl Strace {
             return Ok(());
         }
         if !self.processes.knows(pid) {
-            self.processes.fork(thread, pid, true)?;
+            self.processes.fork(thread, pid, Shares::ALL)?;
         }
         self.know().has_left(pid);
         match self.pending.remove(&thread) {
@@ -267,8 +268,8 @@ impl Strace {
     }
 }
 
-/// Whether a call that makes a process lets it use the same table of descriptors.
-pub(super) fn shares_descriptors(args: &Args<'_>) -> bool {
+/// What a process shares with the one that makes it by a call.
+pub(super) fn shares(args: &Args<'_>) -> Shares {
     let number = |n: usize| Value::parse(args[n]).map(|v| v.number);
     let flags = match Parts::of(args[0]) {
         Some(fields) => fields.field("flags").unwrap_or_default(),
@@ -277,5 +278,8 @@ pub(super) fn shares_descriptors(args: &Args<'_>) -> bool {
         None if number(1).is_some() && number(0).is_some_and(|n| 0 < n && n < 1 << 33) => args[0],
         None => args[1],
     };
-    Flag("CLONE_FILES", 0x400).is_in(flags)
+    Shares {
+        descriptors: Flag("CLONE_FILES", 0x400).is_in(flags),
+        directory: Flag("CLONE_FS", 0x200).is_in(flags),
+    }
 }

@@ -4,6 +4,7 @@ use super::super::super::request::FileKey;
 use super::super::super::text::plain;
 use super::args::{Flag, Value};
 use super::calls::{Context, Done};
+use super::process::What;
 use super::text::string;
 
 /// The directory and the path of a name, as arguments.
@@ -208,15 +209,46 @@ impl Context<'_, '_> {
         };
         let files = &mut self.sink.state.files;
         if self.call.has(4, Flag("RENAME_EXCHANGE", 2)) {
-            files.rename(&old, ASIDE);
-            files.rename(&new, &old);
-            files.rename(ASIDE, &new);
+            files.rename(&old, ASIDE)?;
+            files.rename(&new, &old)?;
+            files.rename(ASIDE, &new)?;
             return Ok(());
         }
-        match files.rename(&old, &new) {
+        match files.rename(&old, &new)? {
             Some(replaced) => self.unlink(replaced),
             None => Ok(()),
         }
+    }
+
+    /// `link` and `linkat`: one more name of a file, which may be that of a descriptor.
+    pub fn link(&mut self, from: Name, to: Name) -> Done {
+        let Some(new) = self.path(to) else {
+            return Ok(());
+        };
+        let file = match self.descriptor_in(from.1) {
+            Some(fd) => {
+                let open = self.strace.processes.seen(self.pid, fd);
+                open.map_or(What::Unnamed, |open| open.what)
+            }
+            None => match (self.path(from), from.0) {
+                (Some(old), _) => self.file_of(&old)?,
+                // `AT_EMPTY_PATH`
+                (None, Some(fd)) => self.what(self.call.arg(fd))?,
+                (None, None) => return Ok(()),
+            },
+        };
+        if let What::File(file) = file {
+            self.strace.processes.has_name(file);
+            self.sink.state.files.link(file, &new)?;
+        }
+        Ok(())
+    }
+
+    /// The descriptor that a path such as `/proc/self/fd/3` leads to.
+    fn descriptor_in(&self, path: usize) -> Option<u32> {
+        let name = string(self.call.arg(path))?;
+        let fd = name.strip_prefix(b"/proc/self/fd/")?;
+        u32::try_from(plain(fd)?).ok()
     }
 }
 

@@ -9,7 +9,7 @@
 //!   always does after `vfork`): it is taken for the child of the latest such call;
 //! * appending (`O_APPEND`, `RWF_APPEND`), which begins at the largest end of file known; cutting by
 //!   `O_TRUNC`, `truncate` and `ftruncate`, by `fallocate` where all behind its range is gone or moved,
-//!   and removal by `unlink` or by a rename over the file ([`Op::Delete`](super::super::Op));
+//!   and removal of the last name by `unlink` or by a rename over the file ([`Op::Delete`](super::super::Op));
 //! * mappings of files ([`Op::Map`](super::super::Op)), cut at the file's end as far as `fstat`, reads or writes have
 //!   told it; [`Notes::unclipped_maps`](super::super::Notes) counts the others.
 //!
@@ -29,8 +29,7 @@
 //!
 //! # Deviations
 //!
-//! * Hard links are separate files; after the rename of a directory, files opened below it by their
-//!   new paths are new.
+//! * Links that the log does not show being made are separate files, symbolic ones always.
 //! * What strace prints without offsets or sizes is left out: data moved by `io_uring`, pages that
 //!   `readahead`, `posix_fadvise` and `execve` load, extents that `ioctl(FICLONE)` shares. A hole in
 //!   the middle of a file is left out as well: a deletion reaches to the end. Each is counted by its

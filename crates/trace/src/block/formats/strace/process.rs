@@ -70,9 +70,25 @@ struct Table {
 #[derive(Debug)]
 struct Process {
     table: u64,
-    directory: Option<Vec<u8>>,
+    /// Whose current directory it has: that of the first of those who share it.
+    place: u64,
     /// Who its parent is was guessed, or is not known.
     guess: Option<Guess>,
+}
+
+/// What a new process shares with its parent; it has copies of the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shares {
+    pub descriptors: bool,
+    pub directory: bool,
+}
+
+impl Shares {
+    /// As threads do.
+    pub const ALL: Self = Self {
+        descriptors: true,
+        directory: true,
+    };
 }
 
 /// All processes.
@@ -80,6 +96,8 @@ struct Process {
 pub(super) struct Processes {
     processes: HashMap<u32, Process>,
     tables: HashMap<u64, Table>,
+    /// Current directories that are known, with the number of processes in each that share it.
+    places: HashMap<u64, (Option<Vec<u8>>, u32)>,
     /// Open files, with the number of descriptors that point to each.
     open: HashMap<u64, (Open, u32)>,
     /// Number of the next table or open file.
@@ -112,23 +130,26 @@ impl Processes {
             ..Table::default()
         };
         self.tables.insert(table, begun);
+        let place = self.fresh();
+        self.places.insert(place, (None, 1));
         let begun = Process {
             table,
-            directory: None,
+            place,
             guess: Some(Guess::default()),
         };
         self.processes.insert(pid, begun);
         Ok(())
     }
 
-    /// A child, which shares its parent's table or gets a copy.
-    pub fn fork(&mut self, parent: u32, child: u32, share: bool) -> Result<(), Complaint> {
+    /// A child, which shares its parent's table and current directory, or gets copies.
+    pub fn fork(&mut self, parent: u32, child: u32, shares: Shares) -> Result<(), Complaint> {
         self.room()?;
         let Some(from) = self.processes.get(&parent) else {
             return self.begin(child);
         };
-        let (mut table, directory) = (from.table, from.directory.clone());
-        if share {
+        let (mut table, place) = (from.table, from.place);
+        let place = self.enter(place, shares.directory);
+        if shares.descriptors {
             if let Some(t) = self.tables.get_mut(&table) {
                 t.users += 1;
             }
@@ -139,7 +160,7 @@ impl Processes {
         }
         let forked = Process {
             table,
-            directory,
+            place,
             guess: None,
         };
         self.processes.insert(child, forked);
@@ -191,10 +212,47 @@ impl Processes {
         Ok(())
     }
 
+    /// The process has a current directory of its own from now on.
+    pub fn unshare_directory(&mut self, pid: u32) {
+        let Some(shared) = self.processes.get(&pid).map(|p| p.place) else {
+            return;
+        };
+        let own = self.enter(shared, false);
+        self.leave_place(shared);
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.place = own;
+        }
+    }
+
+    /// One more process is in the directory of others, with them or by itself.
+    fn enter(&mut self, place: u64, share: bool) -> u64 {
+        let own = self.fresh();
+        let Some((directory, users)) = self.places.get_mut(&place) else {
+            return own;
+        };
+        if share {
+            *users += 1;
+            return place;
+        }
+        let directory = directory.clone();
+        self.places.insert(own, (directory, 1));
+        own
+    }
+
+    fn leave_place(&mut self, place: u64) {
+        if let Some((_, users)) = self.places.get_mut(&place) {
+            *users -= 1;
+            if *users == 0 {
+                self.places.remove(&place);
+            }
+        }
+    }
+
     /// The process ends.
     pub fn end(&mut self, pid: u32) {
         if let Some(process) = self.processes.remove(&pid) {
             self.leave(process.table);
+            self.leave_place(process.place);
         }
     }
 
@@ -240,6 +298,11 @@ impl Processes {
         } else {
             self.gone.insert(file);
         }
+    }
+
+    /// A file has a name, be it one that it did not have before.
+    pub fn has_name(&mut self, file: FileKey) {
+        self.nameless.remove(&file);
     }
 
     /// Files that are gone since this was asked last, in order.
@@ -352,12 +415,14 @@ impl Processes {
     }
 
     pub fn directory(&self, pid: u32) -> Option<&[u8]> {
-        self.processes.get(&pid)?.directory.as_deref()
+        let place = self.processes.get(&pid)?.place;
+        self.places.get(&place)?.0.as_deref()
     }
 
     pub fn set_directory(&mut self, pid: u32, path: Vec<u8>) {
-        if let Some(process) = self.processes.get_mut(&pid) {
-            process.directory = Some(path);
+        let place = self.processes.get(&pid).map(|p| p.place);
+        if let Some((directory, _)) = place.and_then(|place| self.places.get_mut(&place)) {
+            *directory = Some(path);
         }
     }
 
@@ -417,6 +482,14 @@ impl Processes {
         assert_eq!(users.len(), self.tables.len());
         for (key, table) in &self.tables {
             assert_eq!(users.get(key), Some(&table.users));
+        }
+        let mut inside: HashMap<u64, u32> = HashMap::new();
+        for process in self.processes.values() {
+            *inside.entry(process.place).or_default() += 1;
+        }
+        assert_eq!(inside.len(), self.places.len());
+        for (key, (_, users)) in &self.places {
+            assert_eq!(inside.get(key), Some(users));
         }
     }
 }

@@ -112,6 +112,41 @@ fn duplicates_share_the_offset() {
 }
 
 #[test]
+fn links_and_renamed_directories_lead_to_the_files_that_were_there() {
+    let text = "1 chdir(\"/d\") = 0\n\
+                1 openat(AT_FDCWD, \"new/a\", O_RDWR) = 3\n\
+                1 write(3, \"\"..., 5) = 5\n\
+                1 rename(\"new\", \"current\") = 0\n\
+                1 link(\"current/a\", \"b\") = 0\n\
+                1 linkat(AT_FDCWD, \"/proc/self/fd/3\", AT_FDCWD, \"c\", AT_SYMLINK_FOLLOW) = 0\n\
+                1 close(3) = 0\n\
+                1 open(\"current/a\", O_RDONLY) = 3\n\
+                1 read(3, \"\"..., 1) = 1\n\
+                1 unlink(\"current/a\") = 0\n\
+                1 close(3) = 0\n\
+                1 open(\"b\", O_RDONLY) = 3\n\
+                1 read(3, \"\"..., 2) = 2\n\
+                1 close(3) = 0\n\
+                1 unlink(\"b\") = 0\n\
+                1 open(\"new/a\", O_RDWR|O_CREAT) = 3\n\
+                1 write(3, \"\"..., 3) = 3\n\
+                1 unlink(\"c\") = 0\n";
+    let (requests, trace) = run(text);
+    assert_eq!(
+        requests,
+        [
+            "write 1 /d/new/a 0 5",
+            "read 1 /d/new/a 0 1",
+            "read 1 /d/new/a 0 2",
+            "write 1 /d/new/a 0 3",
+            "delete 1 /d/new/a 0",
+        ]
+    );
+    // The last write went to a new file, and the first one is gone with its last name.
+    assert_eq!(trace.files().len(), 2);
+}
+
+#[test]
 fn forks_inherit_the_open_file_and_threads_the_table() {
     let text = "1 open(\"/a\", O_RDONLY) = 3</a>\n\
                 1 read(3</a>, \"\"..., 10) = 10\n\

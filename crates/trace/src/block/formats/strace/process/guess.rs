@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Complaint, Descriptor, Processes};
+use super::{Complaint, Descriptor, Processes, Shares};
 
 /// What was guessed about a process, and what it did since that matters if the guess is wrong.
 #[derive(Debug, Default)]
@@ -15,6 +15,9 @@ pub(super) struct Guess {
     parent: Option<u32>,
     /// It uses that parent's table.
     share: bool,
+    /// It is in that parent's directory, or has begun in it.
+    share_directory: bool,
+    directory: Option<Vec<u8>>,
     /// Open files by descriptor, as that parent had them.
     inherited: HashMap<u32, u64>,
     pub closed: HashSet<u32>,
@@ -24,19 +27,22 @@ pub(super) struct Guess {
 
 impl Processes {
     /// A child whose parent is probably this one.
-    pub fn guess_fork(&mut self, parent: u32, child: u32, share: bool) -> Result<(), Complaint> {
-        self.fork(parent, child, share)?;
+    pub fn guess_fork(&mut self, parent: u32, child: u32, shares: Shares) -> Result<(), Complaint> {
+        self.fork(parent, child, shares)?;
         let inherited = match self.table(parent) {
-            Some(table) if !share => {
+            Some(table) if !shares.descriptors => {
                 let all = table.descriptors.iter();
                 all.map(|(fd, d)| (*fd, d.open)).collect()
             }
             _ => HashMap::new(),
         };
+        let directory = self.directory(parent).map(<[u8]>::to_vec);
         if let Some(process) = self.processes.get_mut(&child) {
             process.guess = Some(Guess {
                 parent: Some(parent),
-                share,
+                share: shares.descriptors,
+                share_directory: shares.directory,
+                directory,
                 inherited,
                 ..Guess::default()
             });
@@ -46,15 +52,15 @@ impl Processes {
 
     /// A `fork` of `parent` has returned the number of a process that is known. If that process has a
     /// parent already, it has ended unseen.
-    pub fn fork_known(&mut self, parent: u32, child: u32, share: bool) -> Result<(), Complaint> {
+    pub fn fork_known(&mut self, parent: u32, child: u32, shares: Shares) -> Result<(), Complaint> {
         if self.guess(child).is_some() {
-            return self.settle(parent, child, share);
+            return self.settle(parent, child, shares);
         }
         self.end(child);
-        self.fork(parent, child, share)
+        self.fork(parent, child, shares)
     }
 
-    fn settle(&mut self, parent: u32, child: u32, share: bool) -> Result<(), Complaint> {
+    fn settle(&mut self, parent: u32, child: u32, shares: Shares) -> Result<(), Complaint> {
         let guess = self.processes.get_mut(&child).and_then(|c| c.guess.take());
         let Some(guess) = guess.filter(|g| g.parent != Some(parent)) else {
             return Ok(());
@@ -62,10 +68,10 @@ impl Processes {
         let Some(from) = self.processes.get(&parent) else {
             return Ok(());
         };
-        let (table, directory) = (from.table, from.directory.clone());
+        let (table, place) = (from.table, from.place);
         self.disinherit(child, &guess)?;
         let own = self.descriptors_of(child);
-        if share {
+        if shares.descriptors {
             own.into_iter()
                 .for_each(|(fd, d)| self.share_open(parent, fd, d));
             self.join(child, table);
@@ -80,8 +86,9 @@ impl Processes {
                 }
             }
         }
-        if let Some(process) = self.processes.get_mut(&child) {
-            process.directory = process.directory.take().or(directory);
+        // What the child itself has said of its directory is known better.
+        if guess.share_directory || self.directory(child) == guess.directory.as_deref() {
+            self.join_place(child, place, shares.directory);
         }
         Ok(())
     }
@@ -125,6 +132,15 @@ impl Processes {
             joined.users += 1;
         }
         self.leave(own);
+    }
+
+    /// The process is where others are from now on, with them or by itself.
+    fn join_place(&mut self, pid: u32, place: u64, share: bool) {
+        let joined = self.enter(place, share);
+        if let Some(process) = self.processes.get_mut(&pid) {
+            let own = std::mem::replace(&mut process.place, joined);
+            self.leave_place(own);
+        }
     }
 
     fn share_open(&mut self, pid: u32, fd: u32, descriptor: Descriptor) {

@@ -14,7 +14,7 @@ fn a_fork_shares_offsets_but_not_descriptors() {
     let mut p = Processes::default();
     p.begin(1).expect("room");
     p.open(1, 3, at(0), false).expect("room");
-    p.fork(1, 2, false).expect("room");
+    p.fork(1, 2, Shares::default()).expect("room");
     p.get(2, 3).expect("inherited").offset = 100;
     assert_eq!(p.get(1, 3).expect("open").offset, 100);
     p.close(1, 3);
@@ -27,7 +27,7 @@ fn a_fork_shares_offsets_but_not_descriptors() {
 fn threads_share_descriptors_until_one_runs_another_program() {
     let mut p = Processes::default();
     p.begin(1).expect("room");
-    p.fork(1, 2, true).expect("room");
+    p.fork(1, 2, Shares::ALL).expect("room");
     p.open(2, 3, at(7), true).expect("room");
     assert_eq!(p.get(1, 3).expect("shared").offset, 7);
     p.exec(2).expect("room");
@@ -47,11 +47,11 @@ fn a_child_of_another_parent_gets_what_that_one_had() {
         p.open(pid, 5, at(offset), false).expect("room");
     }
     // Taken for a child of 1, it closes a descriptor, opens one and runs another program.
-    p.guess_fork(1, 7, false).expect("room");
+    p.guess_fork(1, 7, Shares::default()).expect("room");
     p.close(7, 5);
     p.open(7, 6, at(60), false).expect("room");
     p.exec(7).expect("room");
-    p.fork_known(2, 7, false).expect("room");
+    p.fork_known(2, 7, Shares::default()).expect("room");
     let mut offset = |fd| p.get(7, fd).map(|open| open.offset);
     assert_eq!(
         [3, 4, 5, 6].map(&mut offset),
@@ -69,8 +69,8 @@ fn a_thread_of_another_process_gets_its_table() {
     p.begin(2).expect("room");
     p.open(1, 3, at(10), false).expect("room");
     p.open(2, 3, at(20), false).expect("room");
-    p.guess_fork(1, 7, true).expect("room");
-    p.fork_known(2, 7, true).expect("room");
+    p.guess_fork(1, 7, Shares::ALL).expect("room");
+    p.fork_known(2, 7, Shares::ALL).expect("room");
     assert_eq!(p.get(7, 3).expect("shared").offset, 20);
     p.close(7, 3);
     assert!(p.get(2, 3).is_none());
@@ -78,8 +78,32 @@ fn a_thread_of_another_process_gets_its_table() {
     // One that began alone brings what it has opened.
     p.begin(8).expect("room");
     p.open(8, 9, at(90), false).expect("room");
-    p.fork_known(2, 8, true).expect("room");
+    p.fork_known(2, 8, Shares::ALL).expect("room");
     assert_eq!(p.get(2, 9).expect("brought").offset, 90);
+    p.validate();
+}
+
+#[test]
+fn threads_are_in_one_directory_and_children_in_their_own() {
+    let mut p = Processes::default();
+    p.begin(1).expect("room");
+    p.fork(1, 2, Shares::ALL).expect("room");
+    p.fork(1, 3, Shares::default()).expect("room");
+    p.set_directory(2, b"/a".to_vec());
+    assert_eq!([1, 2].map(|pid| p.directory(pid)), [Some(&b"/a"[..]); 2]);
+    assert_eq!(p.directory(3), None);
+    p.unshare_directory(2);
+    p.set_directory(1, b"/b".to_vec());
+    assert_eq!(p.directory(2), Some(&b"/a"[..]));
+    // Taken for a child of 1, it is a thread of 2.
+    p.guess_fork(1, 7, Shares::ALL).expect("room");
+    p.fork_known(2, 7, Shares::ALL).expect("room");
+    assert_eq!(p.directory(7), Some(&b"/a"[..]));
+    // Its own words are known better.
+    p.guess_fork(1, 8, Shares::default()).expect("room");
+    p.set_directory(8, b"/c".to_vec());
+    p.fork_known(2, 8, Shares::default()).expect("room");
+    assert_eq!(p.directory(8), Some(&b"/c"[..]));
     p.validate();
 }
 
@@ -93,20 +117,26 @@ fn random_lives_of_processes_keep_the_counts() {
             .wrapping_add(1);
         (state >> 33) as u32 % n
     };
+    let shares = |n: u32| Shares {
+        descriptors: n % 2 == 0,
+        directory: n % 3 == 0,
+    };
     for _ in 0..4000 {
         let (pid, other, fd, to) = (random(6), random(6), random(5), random(5));
-        match random(11) {
+        match random(13) {
             9 if !p.knows(other) && p.knows(pid) => {
-                p.guess_fork(pid, other, fd % 2 == 0).expect("room");
+                p.guess_fork(pid, other, shares(fd)).expect("room");
             }
             10 if p.knows(other) && p.knows(pid) && pid != other => {
-                p.fork_known(pid, other, to % 2 == 0).expect("room");
+                p.fork_known(pid, other, shares(to)).expect("room");
             }
             0 if !p.knows(pid) => p.begin(pid).expect("room"),
             1 if !p.knows(other) && p.knows(pid) => {
-                p.fork(pid, other, fd % 2 == 0).expect("room");
+                p.fork(pid, other, shares(fd)).expect("room");
             }
             2 => p.end(pid),
+            11 => p.set_directory(pid, vec![b'/']),
+            12 => p.unshare_directory(pid),
             3 => p.exec(pid).expect("room"),
             4 | 5 if p.knows(pid) => p.open(pid, fd, at(0), to % 2 == 0).expect("room"),
             6 => p.duplicate(pid, fd, to, false),
@@ -116,5 +146,5 @@ fn random_lives_of_processes_keep_the_counts() {
         p.validate();
     }
     (0..6).for_each(|pid| p.end(pid));
-    assert!(p.open.is_empty() && p.tables.is_empty());
+    assert!(p.open.is_empty() && p.tables.is_empty() && p.places.is_empty());
 }
