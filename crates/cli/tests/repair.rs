@@ -217,7 +217,10 @@ fn a_damaged_chunk_ends_its_thread_and_nothing_is_half_written() {
 #[test]
 fn what_is_something_else_is_called_by_its_name() {
     let folder = folder("whole.pbr");
+    let requests = "0,303567,3584,w,0.000000\n0,303574,512,r,0.000500\n";
+    fs::write(folder.path().join("requests.txt"), requests).expect("a trace");
     for (words, part) in [
+        ("study requests.txt", "is a trace (spc), not a scenario"),
         ("study whole.pbr", "is a recording, not a scenario"),
         ("study whole.pbr", "recording = \"whole.pbr\""),
         (

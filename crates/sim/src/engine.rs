@@ -252,7 +252,8 @@ impl<'a> Engine<'a> {
 
     fn kernel_error(&self, program: usize, mut error: KernelError) -> SimError {
         if let KernelError::OutOfMemory(short) = &mut error {
-            short.held = Some(self.setup.kernel.holders_of_all(short.program));
+            let held = self.setup.kernel.holders_of_all(short.program);
+            short.held = Some(Box::new(held));
         }
         SimError::Kernel {
             program: self.programs[program].setup.name.clone(),

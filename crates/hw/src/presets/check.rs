@@ -190,9 +190,11 @@ fn odd_links(spec: &MachineSpec, odd: &mut Vec<SpecError>) {
     }
 }
 
+type Cycles = fn(&TimingSpec) -> u32;
+
 /// Delays of DRAM in nanoseconds that parts have had from PC-100 to DDR5 and GDDR, with a margin of
 /// two on both sides.
-const DRAM_DELAYS: [(&str, fn(&TimingSpec) -> u32, u64, u64); 13] = [
+const DRAM_DELAYS: [(&str, Cycles, u64, u64); 13] = [
     ("cl", |t| t.cl, 5, 60),
     ("cwl", |t| t.cwl, 2, 60),
     ("rcd", |t| t.rcd, 5, 60),

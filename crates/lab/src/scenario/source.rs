@@ -26,13 +26,18 @@ pub fn document(path: &Path) -> Result<Document, Refused> {
              [[program]] with recording = \"{file}\""
         )));
     }
-    let text = read_text(path).map_err(|e| match detect(path) {
-        Ok(format) if path.is_file() => refuse(format!(
+    let read = read_text(path);
+    let is_toml = |text: &String| toml::from_str::<toml::Table>(text).is_ok();
+    if !read.as_ref().is_ok_and(is_toml)
+        && path.is_file()
+        && let Ok(format) = detect(path)
+    {
+        return Err(refuse(format!(
             "is a trace ({}), not a scenario; allowed: a scenario (TOML)",
             format.name()
-        )),
-        _ => refuse(e.to_string()),
-    })?;
+        )));
+    }
+    let text = read.map_err(|e| refuse(e.to_string()))?;
     Ok(Document::new(path, text))
 }
 

@@ -13,11 +13,11 @@ use piebald_units::{Bytes, Order, TaskId};
 use crate::file::FileError;
 
 /// No frame for a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{task} of program {program}: no block of {order} for {purpose}, {cause}: {why}; \
      {free} of {total} free{}",
-    held.map_or_else(String::new, |held| {
+    held.as_ref().map_or_else(String::new, |held| {
         format!("; of its {} frames {}", held.frames, held.parts())
     })
 )]
@@ -39,7 +39,7 @@ pub struct OutOfMemory {
     /// Memory that the machine has.
     pub total: Bytes,
     /// Who has the frames, where that was asked for: they are counted one by one.
-    pub held: Option<ColorHolders>,
+    pub held: Option<Box<ColorHolders>>,
 }
 
 /// The colours that bind a process hold no page more.

@@ -20,7 +20,7 @@ pub(super) struct Form {
 /// Full form (protocol): repetitions.
 const REPETITIONS: u32 = 5;
 /// Quick form (protocol): repetitions, and the accesses to which the long inputs are cut.
-const QUICK_REPETITIONS: u32 = 2;
+const QUICK_REPETITIONS: u32 = 3;
 const QUICK_LIMIT: u64 = 3_000_000;
 const QUICK_CUT: [&str; 2] = ["tpc-h", "multi2"];
 /// Quick form: inputs and sizes of tables 3 and 4.
@@ -113,7 +113,7 @@ mod tests {
             ..Options::default()
         };
         let quick = Form::new(&options, &list);
-        assert_eq!((quick.repetitions, quick.limit.len()), (2, 2));
+        assert_eq!((quick.repetitions, quick.limit.len()), (3, 2));
         for input in &list.input {
             let sizes: Vec<u32> = quick.wanted(&options, &list, input).into_keys().collect();
             assert_eq!(sizes, input.at, "{}", input.name);

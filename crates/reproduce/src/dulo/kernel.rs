@@ -245,9 +245,9 @@ pub(super) fn jobs(variant: usize, sizes: &[u32], policies: &[&str], seeds: &[u6
     jobs
 }
 
-/// Seeds of the repetitions: five, two in the short form.
+/// Seeds of the repetitions: five, three in the short form.
 pub(super) fn seeds(options: &Options) -> Vec<u64> {
-    let usual = if options.quick { 2 } else { 5 };
+    let usual = if options.quick { 3 } else { 5 };
     let count = u64::from(options.repetitions.unwrap_or(usual).max(1));
     (0..count).map(|n| options.seed.wrapping_add(n)).collect()
 }

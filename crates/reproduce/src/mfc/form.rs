@@ -19,7 +19,7 @@ const LEAST_WARMUP: u64 = 16 << 20;
 const MOST_WARMUP: u64 = 256 << 20;
 const LEAST_READS: u64 = 64;
 /// Quick form (protocol): repetitions, and bytes of all threads.
-const QUICK_REPETITIONS: u32 = 2;
+const QUICK_REPETITIONS: u32 = 3;
 const QUICK_BYTES: u64 = 64 << 20;
 /// MB of the quick form's working sets.
 const QUICK_SINGLE: [u32; 4] = [2, 8, 16, 32];
@@ -92,7 +92,7 @@ mod tests {
     fn the_forms_run_what_the_protocol_says() {
         let case = |files, threads| Case::read(Work::READ, files, threads);
         let (full, quick) = (form(false), form(true));
-        assert_eq!((full.repetitions, quick.repetitions), (5, 2));
+        assert_eq!((full.repetitions, quick.repetitions), (5, 3));
         // 16 MiB at least, 256 MiB at most, in files of 256 KiB.
         assert_eq!(full.draws(&case(1, 1)), [64, 64]);
         assert_eq!(full.draws(&case(32, 1)), [128, 128]);

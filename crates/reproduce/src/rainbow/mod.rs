@@ -93,7 +93,7 @@ impl Form {
                 sizes: vec![1, 2, 4, 8, COLORS],
                 repetitions: 3,
                 mix_sizes: vec![2, 8],
-                mix_repetitions: 2,
+                mix_repetitions: 3,
                 budget_refs: 3_000_000,
                 warmup_refs: 6_000_000,
                 seed: options.seed,

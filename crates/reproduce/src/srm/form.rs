@@ -20,8 +20,8 @@ pub(super) struct Form {
 const REFS: u64 = 20_000_000;
 const REPETITIONS: u32 = 5;
 /// Quick form (protocol).
-const QUICK_REFS: u64 = 6_000_000;
-const QUICK_REPETITIONS: u32 = 2;
+const QUICK_REFS: u64 = 4_000_000;
+const QUICK_REPETITIONS: u32 = 3;
 
 impl Form {
     pub(super) fn new(options: &Options) -> Self {
@@ -77,7 +77,7 @@ mod tests {
             quick: true,
             ..Options::default()
         });
-        assert_eq!((quick.repetitions, quick.warmup_refs), (2, 6_000_000));
+        assert_eq!((quick.repetitions, quick.warmup_refs), (3, 4_000_000));
         assert!(!quick.complete_iterations);
         assert_eq!(quick.of(&[1, 2, 3], &[2]), [2]);
         let cut = Form::new(&Options {

@@ -84,8 +84,8 @@ pub enum BlockError {
     },
     /// The content fits no format.
     #[error(
-        "{name}: no known block or file trace: {why}; --format takes one of {}",
-        names()
+        "{name}: no known block or file trace: {why}; --format takes one of those that `piebald trace \
+         formats` lists"
     )]
     Unrecognised {
         /// The file.

@@ -135,10 +135,10 @@ impl Files {
     }
 
     /// Gives a file's path to another, which loses its own. Gives the file that had it before, if it has
-    /// no other. A path without a file may be that of a directory: all paths below it change then.
+    /// no other. It may be a directory: all paths below it change, too.
     pub(crate) fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<Option<FileKey>, Complaint> {
+        self.rename_below(from, to)?;
         let Some(key) = self.find(from) else {
-            self.rename_below(from, to)?;
             return Ok(None);
         };
         // Two paths of one file stay as they are.
@@ -297,9 +297,9 @@ mod tests {
     fn files_below_a_renamed_directory_stay_themselves() {
         let mut files = Files::default();
         let paths: [&[u8]; 4] = [b"/a/x", b"/a/b/y", b"/ab", b"/a"];
-        let [x, y, beside, _] = paths.map(|p| files.intern(p).expect("a file"));
-        files.remove(b"/a");
+        let [x, y, beside, opened] = paths.map(|p| files.intern(p).expect("a file"));
         assert_eq!(files.rename(b"/a", b"/c").expect("room"), None);
+        assert_eq!(files.find(b"/c"), Some(opened));
         assert_eq!(
             [files.find(b"/c/x"), files.find(b"/c/b/y")],
             [Some(x), Some(y)]

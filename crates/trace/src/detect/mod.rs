@@ -144,10 +144,7 @@ pub enum DetectError {
     },
     /// The content fits no format.
     #[error(
-        "{name}: no known trace: {why}; --format takes one of {} (memory traces), {} (block and \
-         file traces)",
-        foreign::names(),
-        block::names()
+        "{name}: no known trace: {why}; --format takes one of those that `piebald trace formats` lists"
     )]
     Unrecognised {
         /// The file.
@@ -234,9 +231,10 @@ fn example(head: &[u8]) -> String {
     if !trial::is_text(head) {
         return String::new();
     }
-    let Some((list, record)) = columns::suggest(head) else {
+    let Some(found) = columns::suggest(head) else {
         return String::new();
     };
+    let list = &found.list;
     let options = block::Options {
         columns: list.parse().ok(),
         ..block::Options::default()
@@ -246,10 +244,21 @@ fn example(head: &[u8]) -> String {
     match reads {
         Ok(true) => format!(
             "; if its lines are requests, say what is in their columns; for example --columns {list} \
-             would read {} (check every column and unit)",
-            shorten_to(record, SHOWN)
+             would read {} (check every column and unit{})",
+            shorten_to(found.record, SHOWN),
+            passed_over(&found.unused)
         ),
         _ => String::new(),
+    }
+}
+
+/// What an example says of the columns that it does not read.
+fn passed_over(unused: &[usize]) -> String {
+    let numbers: Vec<String> = unused.iter().map(ToString::to_string).collect();
+    match numbers.as_slice() {
+        [] => String::new(),
+        [one] => format!("; column {one} is passed over"),
+        many => format!("; columns {} are passed over", many.join(", ")),
     }
 }
 

@@ -380,7 +380,7 @@ fn what_is_no_trace_is_refused_by_name() {
         (b"\n \n", "only blank lines"),
         (
             b"hello, world\n",
-            "a text that begins with \"hello, world\"; --format takes one of blktrace, blkparse",
+            "a text that begins with \"hello, world\"; --format takes one of those that `piebald trace formats` lists",
         ),
         (
             b"1,h,0,Read,0,512,9\n1,h,0,Read,0,x,9\n",

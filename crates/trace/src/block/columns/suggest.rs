@@ -43,8 +43,18 @@ const PLACE_UNITS: Units = &[
 ];
 type Units = &'static [(&'static str, &'static [&'static str])];
 
-/// A list of columns that may fit, and the first record.
-pub(crate) fn suggest(text: &[u8]) -> Option<(String, &[u8])> {
+/// A list of columns that may fit.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Suggestion<'a> {
+    pub list: String,
+    /// The first record.
+    pub record: &'a [u8],
+    /// Numbers of the columns that it passes over.
+    pub unused: Vec<usize>,
+}
+
+/// What may fit a text, if it has columns.
+pub(crate) fn suggest(text: &[u8]) -> Option<Suggestion<'_>> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let lines = text.split(|b| *b == b'\n').map(<[u8]>::trim_ascii);
     let lines: Vec<&[u8]> = lines.filter(|l| !l.is_empty()).take(LINES).collect();
@@ -72,7 +82,11 @@ pub(crate) fn suggest(text: &[u8]) -> Option<(String, &[u8])> {
     }
     let guess = Guess::new(&table, names);
     let list = guess.list()? + if header { ",header=1" } else { "" };
-    Some((list, lines[usize::from(header)]))
+    Some(Suggestion {
+        list,
+        record: lines[usize::from(header)],
+        unused: guess.free().map(|n| n + 1).collect(),
+    })
 }
 
 fn row(separator: Separator, line: &[u8]) -> Vec<&[u8]> {
@@ -385,9 +399,18 @@ mod tests {
                 "time=1:none,op=2,offset=3:B,size=4:B",
             ),
         ] {
-            let found = suggest(text.as_bytes()).map(|(list, _)| list);
+            let found = suggest(text.as_bytes()).map(|found| found.list);
             assert_eq!(found.as_deref(), Some(list), "{text}");
         }
+    }
+
+    #[test]
+    fn columns_that_are_passed_over_are_told() {
+        let text = "89966000001 4892 logd 904265560 8 W 6 0 a\n89966000050 4892 logd 904265568 8 W 6 0 b\n";
+        let found = suggest(text.as_bytes()).expect("a list");
+        assert_eq!(found.unused, [2, 3, 7, 8, 9]);
+        let all = suggest(b"1,R,4096,512\n2,W,8192,512\n").expect("a list");
+        assert_eq!(all.unused, Vec::<usize>::new());
     }
 
     #[test]
@@ -423,7 +446,7 @@ mod tests {
                 "time=1:s,op=2,offset=3:page,size=4:page",
             ),
         ] {
-            let found = |text: &str| suggest(text.as_bytes()).map(|(list, _)| list);
+            let found = |text: &str| suggest(text.as_bytes()).map(|found| found.list);
             let with_header = format!("{list},header=1");
             assert_eq!(
                 found(&format!("{header}\n{rows}")),
@@ -435,11 +458,11 @@ mod tests {
             assert_eq!(commented.as_deref(), Some(list), "{header}");
         }
         let blanks = "time (ms) op offset [B from 0] len\n7 R 4096 512\n8 W 8192 1024\n";
-        let found = suggest(blanks.as_bytes()).map(|(list, _)| list);
+        let found = suggest(blanks.as_bytes()).map(|found| found.list);
         let list = "time=1:ms,op=2,offset=3:B,size=4:B,header=1";
         assert_eq!(found.as_deref(), Some(list));
         let objects = "ts_us,obj_id,size_kib\n1,17,800\n2,18,7\n";
-        let found = suggest(objects.as_bytes()).map(|(list, _)| list);
+        let found = suggest(objects.as_bytes()).map(|found| found.list);
         assert_eq!(found.as_deref(), Some("time=1:us,id=2,size=3:KiB,header=1"));
     }
 

@@ -118,8 +118,8 @@ fn random_lives_of_processes_keep_the_counts() {
         (state >> 33) as u32 % n
     };
     let shares = |n: u32| Shares {
-        descriptors: n % 2 == 0,
-        directory: n % 3 == 0,
+        descriptors: n.is_multiple_of(2),
+        directory: n.is_multiple_of(3),
     };
     for _ in 0..4000 {
         let (pid, other, fd, to) = (random(6), random(6), random(5), random(5));
