@@ -215,7 +215,7 @@ mod tests {
         let line = |size: &str| text.lines().find(|l| l.contains(size)).map(str::to_owned);
         assert!(text.contains("memory.size"), "{text}");
         // One repetition shows nothing: one reason, one letter, at both points.
-        for (size, slowdown) in [("1GiB", "+50 (a)"), ("2GiB", "+25 (a)")] {
+        for (size, slowdown) in [("1GiB", "+50.0 (a)"), ("2GiB", "+25.0 (a)")] {
             assert!(
                 line(size).is_some_and(|l| l.contains(slowdown)),
                 "{slowdown}: {text}"
