@@ -42,7 +42,7 @@ pub struct Files {
     list: Vec<FileInfo>,
     /// Where a path leads now: a removed or renamed file keeps its entry in `list` only.
     live: HashMap<Arc<[u8]>, FileKey>,
-    /// The paths of `live` in their order, as soon as a directory has been renamed.
+    /// The paths of `live` in their order, as soon as something has been renamed, which may be a directory.
     ordered: Option<BTreeSet<Arc<[u8]>>>,
     /// Numbers of paths of those files that have not just one.
     paths: HashMap<FileKey, u32>,
