@@ -88,11 +88,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     // Not without `--output`, as the arguments are declared.
     let output = args.output.as_deref().unwrap_or(Path::new(""));
     if is_stdout(output) {
-        return Err(Failure::usage(format!(
-            "{}: a recording cannot go to standard output; allowed: a new file, an empty one, or a \
-             recording, which is replaced",
-            output.display()
-        )));
+        return Err(Failure::usage(WriteError::Taken {
+            path: output.to_owned(),
+            what: "a recording cannot go to standard output",
+        }));
     }
     let mut recorder = Recorder::new(output);
     recorder.skip = args.skip.map_or(0, |n| n.0);

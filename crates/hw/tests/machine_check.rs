@@ -169,12 +169,12 @@ fn what_is_merely_odd_is_built_and_named() {
         (
             "w3540",
             ("[memory.dram.timing]", "cl = 7 ", "cl = 700 "),
-            "memory.dram.timing.cl = 700: 700 cycles of 1.875ns are 1312 ns: parts have 5 to 60 ns",
+            "memory.dram.timing.cl = 700: 700 cycles of 1.875ns are 1312 ns: 5 to 60 ns are usual",
         ),
         (
             "w3540",
             ("[memory.dram.timing]", "rcd = 7 ", "rcd = 1 "),
-            "memory.dram.timing.rcd = 1: 1 cycles of 1.875ns are 1 ns: parts have 5 to 60 ns",
+            "memory.dram.timing.rcd = 1: 1 cycles of 1.875ns are 1 ns: 5 to 60 ns are usual",
         ),
         (
             "w3540",

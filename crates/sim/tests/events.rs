@@ -201,7 +201,7 @@ fn memory_that_runs_out_names_the_program() {
     let error = bench.run(vec![small, greedy]).expect_err("fails");
     let text = error.to_string();
     assert!(text.contains("\"greedy\""), "{text}");
-    // Who has it: somebody must have less, or the machine more.
+    // The message says which owners hold the frames.
     for part in [
         "; of its 8192 frames ",
         " hold its own memory",

@@ -38,7 +38,8 @@ pub struct OutOfMemory {
     pub free: Bytes,
     /// Memory that the machine has.
     pub total: Bytes,
-    /// Who has the frames, where that was asked for: they are counted one by one.
+    /// How many frames each kind of owner holds. Whoever reports the error counts them, which takes a look
+    /// at every frame; until then it is `None`.
     pub held: Option<Box<ColorHolders>>,
 }
 
@@ -83,7 +84,7 @@ pub struct ColorHolders {
 }
 
 impl ColorHolders {
-    /// Who has how many, as `12 the kernel, 3 pages of files`.
+    /// How many frames each kind of owner holds, as `12 the kernel, 3 pages of files`.
     fn parts(&self) -> String {
         let parts = [
             (self.own, "hold its own memory"),

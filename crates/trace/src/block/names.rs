@@ -46,7 +46,9 @@ pub struct Files {
     ordered: Option<BTreeSet<Arc<[u8]>>>,
     /// Numbers of paths of those files that have not just one.
     paths: HashMap<FileKey, u32>,
+    /// Bytes of the names in `list`, and of the paths in `live`.
     name_bytes: usize,
+    live_bytes: usize,
 }
 
 impl Files {
@@ -89,7 +91,8 @@ impl Files {
     /// A new file, which takes the path over.
     pub(crate) fn add(&mut self, path: &[u8], size: Option<u64>) -> Result<FileKey, Complaint> {
         let key = FileKey(self.list.len() as u32);
-        self.count_name(path.len())?;
+        self.name_bytes += path.len();
+        self.check(self.list.len() + 1, self.name_bytes)?;
         let path: Arc<[u8]> = path.into();
         self.list.push(FileInfo {
             path: path.clone(),
@@ -101,15 +104,14 @@ impl Files {
         Ok(key)
     }
 
-    /// Counts a file or a longer name.
-    fn count_name(&mut self, bytes: usize) -> Result<(), Complaint> {
-        self.name_bytes += bytes;
-        if self.list.len() < MAX_FILES && self.name_bytes <= MAX_NAME_BYTES {
+    /// Whether there is room for so many files, and for so many bytes of their names or paths.
+    fn check(&self, files: usize, bytes: usize) -> Result<(), Complaint> {
+        if files <= MAX_FILES && bytes <= MAX_NAME_BYTES {
             return Ok(());
         }
         Err(Complaint::number(
             "the number of files",
-            self.list.len() as u64 + 1,
+            files as u64,
             "up to 16777216 files with up to 1 GiB of paths",
         ))
     }
@@ -123,7 +125,7 @@ impl Files {
 
     /// A file gets one more path, which leads to no other file then.
     pub(crate) fn link(&mut self, key: FileKey, path: &[u8]) -> Result<(), Complaint> {
-        self.count_name(path.len())?;
+        self.check(self.list.len(), self.live_bytes + path.len())?;
         if let Some(before) = self.put(path.into(), key) {
             if before == key {
                 return Ok(());
@@ -145,7 +147,7 @@ impl Files {
         if self.find(to) == Some(key) {
             return Ok(None);
         }
-        self.count_name(to.len().saturating_sub(from.len()))?;
+        self.check(self.list.len(), self.live_bytes + to.len())?;
         self.take(from);
         let before = self.put(to.into(), key);
         Ok(before.filter(|before| self.loses_last_path(*before)))
@@ -164,7 +166,7 @@ impl Files {
             .cloned()
             .collect();
         for path in below {
-            self.count_name(to.len().saturating_sub(from.len()))?;
+            self.check(self.list.len(), self.live_bytes + to.len())?;
             if let Some(key) = self.take(&path) {
                 self.put([to, &path[from.len()..]].concat().into(), key);
             }
@@ -176,7 +178,9 @@ impl Files {
         if let Some(ordered) = &mut self.ordered {
             ordered.remove(path);
         }
-        self.live.remove(path)
+        let key = self.live.remove(path)?;
+        self.live_bytes -= path.len();
+        Some(key)
     }
 
     /// Lets a path lead to a file; gives the one to which it led.
@@ -184,7 +188,12 @@ impl Files {
         if let Some(ordered) = &mut self.ordered {
             ordered.insert(path.clone());
         }
-        self.live.insert(path, key)
+        let bytes = path.len();
+        let before = self.live.insert(path, key);
+        if before.is_none() {
+            self.live_bytes += bytes;
+        }
+        before
     }
 
     /// A path of a file is gone. Was it the last one?
@@ -334,6 +343,19 @@ mod tests {
         assert_eq!(files.rename(b"/other", b"/b").expect("room"), None);
         assert_eq!(files.find(b"/b"), Some(other));
         assert_eq!(files.remove(b"/c"), Some(a));
+    }
+
+    #[test]
+    fn files_that_are_renamed_and_linked_again_and_again_need_no_more_room() {
+        let mut files = Files::default();
+        let a = files.intern(b"/a").expect("a file");
+        for _ in 0..1000 {
+            files.rename(b"/a", b"/longer").expect("room");
+            files.link(a, b"/b").expect("room");
+            assert_eq!(files.remove(b"/b"), None);
+            files.rename(b"/longer", b"/a").expect("room");
+        }
+        assert_eq!((files.name_bytes, files.live_bytes), (2, 2));
     }
 
     #[test]

@@ -212,7 +212,7 @@ impl<'a> Context<'a, '_> {
     }
 
     pub fn unshare(&mut self) -> Done {
-        // A new namespace of mounts is a directory of one's own, too.
+        // A process with a new namespace of mounts no longer shares its current directory.
         if self.call.has(0, Flag("CLONE_FS", 0x200))
             || self.call.has(0, Flag("CLONE_NEWNS", 0x2_0000))
         {

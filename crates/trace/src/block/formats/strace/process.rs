@@ -70,7 +70,7 @@ struct Table {
 #[derive(Debug)]
 struct Process {
     table: u64,
-    /// Whose current directory it has: that of the first of those who share it.
+    /// Key of its current directory in [`Processes::places`]; threads have the same key.
     place: u64,
     /// Who its parent is was guessed, or is not known.
     guess: Option<Guess>,
