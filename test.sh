@@ -46,7 +46,7 @@ STAGES=(
     "guest:900:the Linux module and its verbs in the distribution's kernel, under QEMU"
     "licences:900:licences, sources and bans of dependencies, by cargo-deny"
     "advisories:300:published advisories about dependencies, by cargo-deny"
-    "golden:600:outputs that may not change unless it is meant, and their JSON Schemas"
+    "golden:600:outputs that may not change unless it is meant, their JSON Schemas, and pages of results"
     "demo:900:demo.sh"
     "reproduce:1800:rows of the papers' experiments in their quick form"
     "readme:1200:the commands of README.md and of the tutorials in a fresh clone, and what they show"
@@ -319,7 +319,7 @@ stage_golden() {
     need_programs python3-jsonschema
     local piebald=$CARGO_TARGET_DIR/release/piebald outputs=$STAGE_NOTE.outputs
     export PYTHONDONTWRITEBYTECODE=1
-    scripts/test_golden.py || exit 1
+    scripts/test_golden.py && scripts/test_results_pages.py && scripts/results-pages.py check || exit 1
     scripts/golden.py check --piebald "$piebald" --outputs "$outputs" || exit 1
     scripts/check-schemas.py "$piebald" "$outputs"
 }
@@ -360,6 +360,8 @@ stage_papers() {
         reproduce_quick "$paper" || exit 1
     done
     golden_rows
+    # Killed 50 times, a paper ends with the same numbers.
+    asked_for --release -p piebald --test all -- --ignored store::
 }
 
 build_to_reproduce() {

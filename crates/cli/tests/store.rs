@@ -40,8 +40,12 @@ frames = "bin-hopping"
 
 /// Two programs alone and both together, under two policies, four times.
 const RUNS: usize = 2 * 3 * 4;
-/// How often a process is killed.
+/// How often a study is killed, and a paper where that is asked for.
 const KILLS: usize = 50;
+/// How often a paper is killed in each run of the tests: its runs begin with 3 GiB of aged memory.
+const FEW_KILLS: usize = 8;
+/// After so many the store is emptied, so that there is more to do again.
+const EMPTIED: usize = 16;
 
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
@@ -94,36 +98,107 @@ fn kill(mut child: Child) {
     child.wait().expect("it ended");
 }
 
+/// Kills a command again and again, once it has kept something more and then at some moment of what it does next.
+/// `looked` sees what each left.
+fn kill_again_and_again(
+    store: &Path,
+    mut begin: impl FnMut() -> Command,
+    mut looked: impl FnMut(),
+) {
+    for round in 0..KILLS {
+        let before = entries(store);
+        let quiet = Stdio::null;
+        let mut child = begin()
+            .stdout(quiet())
+            .stderr(quiet())
+            .spawn()
+            .expect("it starts");
+        while entries(store) == before && child.try_wait().expect("its state").is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_millis(round as u64 * 7 % 23));
+        kill(child);
+        looked();
+        if round % EMPTIED == EMPTIED - 1 {
+            std::fs::remove_dir_all(store).expect("removed");
+        }
+    }
+}
+
 #[test]
 fn a_study_that_is_killed_again_and_again_ends_with_the_same_numbers() {
     let folder = folder();
     let store = folder.path().join("kept");
     let expected = study(folder.path(), "none");
-    for round in 0..KILLS {
-        let before = entries(&store);
-        let quiet = Stdio::null;
-        let mut command = command(folder.path(), "kept");
-        let mut child = command
-            .stdout(quiet())
-            .stderr(quiet())
-            .spawn()
-            .expect("it starts");
-        // Until it has kept something more, and then at some moment of the next run.
-        while entries(&store) == before && child.try_wait().expect("its state").is_none() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        std::thread::sleep(Duration::from_millis(round as u64 * 7 % 23));
-        kill(child);
-        if round % 16 == 15 {
-            // There is more to do again.
-            std::fs::remove_dir_all(&store).expect("removed");
-        }
-    }
+    kill_again_and_again(KILLS, &store, || command(folder.path(), "kept"), || ());
     assert_eq!(study(folder.path(), "kept"), expected);
     assert_eq!(entries(&store), RUNS);
     // All of it is found, and it is the same.
     assert_eq!(study(folder.path(), "kept"), expected);
     assert_eq!(entries(&store), RUNS);
+}
+
+/// A row whose programs are built in, in runs of milliseconds.
+fn row(folder: &Path, store: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_piebald"));
+    command
+        .args(["reproduce", "rainbow", "--quick", "--only", "R-B1"])
+        .args(["--budget", "2k", "--repetitions", "3", "--threads", "2"])
+        .args(["--quiet", "--output", "out", "--store", store])
+        .current_dir(folder)
+        .env("XDG_CACHE_HOME", folder.join("cache"));
+    command
+}
+
+/// What a row gives, without what differs between two runs of the same.
+fn row_results(folder: &Path, store: &str) -> Value {
+    let done = row(folder, store).output().expect("it starts");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{said}");
+    let results = std::fs::read(folder.join("out/results.json")).expect("results");
+    let mut json: Value = serde_json::from_slice(&results).expect("JSON");
+    for key in ["host_seconds", "command"] {
+        json[key] = Value::Null;
+    }
+    assert!(
+        !json["targets"][0]["values"]
+            .as_array()
+            .expect("values")
+            .is_empty()
+    );
+    json
+}
+
+#[test]
+fn a_paper_that_is_killed_ends_with_the_same_numbers() {
+    paper_is_killed(FEW_KILLS);
+}
+
+#[test]
+#[ignore = "a minute: stage `papers` of ./test.sh --long"]
+fn a_paper_that_is_killed_again_and_again_ends_with_the_same_numbers() {
+    paper_is_killed(KILLS);
+}
+
+fn paper_is_killed(kills: usize) {
+    let folder = folder();
+    let store = folder.path().join("kept");
+    let expected = row_results(folder.path(), "none");
+    let results = folder.path().join("out/results.json");
+    std::fs::remove_file(&results).expect("removed");
+    // Whoever is killed leaves whole results, or none.
+    let whole = || {
+        if let Ok(text) = std::fs::read(&results) {
+            serde_json::from_slice::<Value>(&text).expect("whole results");
+        }
+    };
+    kill_again_and_again(kills, &store, || row(folder.path(), "kept"), whole);
+    assert_eq!(row_results(folder.path(), "kept"), expected);
+    let runs = entries(&store);
+    assert!(runs > 10, "{runs}");
+    // All of it is found, and it is the same.
+    assert_eq!(row_results(folder.path(), "kept"), expected);
+    assert_eq!(entries(&store), runs);
 }
 
 #[test]

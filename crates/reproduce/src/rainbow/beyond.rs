@@ -3,7 +3,7 @@
 
 use piebald_report::{Predicate, Published, Sample, Target, TargetKind, Value};
 
-use super::{Form, OVERLAP_POINTS, Subject, blank, missing};
+use super::{Form, OVERLAP_POINTS, Subject, blank, lengths, missing};
 use crate::{
     experiment::{Bench, miss_rate, program, slowdown},
     verdict,
@@ -22,8 +22,8 @@ const PAIR: &str = "[[program]]\nname = \"mergesort\"\nbuiltin = \"mergesort:3Mi
                     [[program]]\nname = \"scan\"\nbuiltin = \"scan:24MiB\"\ncores = \"1\"\n\
                     role = \"polluter\"\ncolors = \"14-15\"\n";
 
-/// References of the sort: passes over its 6 MiB.
-const PAIR_REFS: &str = "budget_refs = \"1M\"\nwarmup_refs = \"1500k\"\n";
+/// References of the sort, and before: passes over its 6 MiB.
+const PAIR_REFS: (u64, u64) = (1_000_000, 1_500_000);
 
 /// So many that an interval resolves the bound on a miss rate.
 const PAIR_REPETITIONS: u32 = 6;
@@ -38,9 +38,11 @@ pub(super) fn hashed(bench: &Bench<'_>, form: &Form) -> Target {
          [[policy]]\nname = \"linear\"\nframes = \"rainbow\"\n{naive}\
          [[policy]]\nname = \"map\"\nframes = \"rainbow\"\n"
     );
+    let (budget, warmup) = form.own(PAIR_REFS.0, PAIR_REFS.1);
     let text = |hash: &str| {
         format!(
-            "schema = 2\nseed = {}\nrepetitions = {}\n{PAIR_REFS}together = \"each-target\"\n\
+            "schema = 2\nseed = {}\nrepetitions = {}\nbudget_refs = \"{budget}\"\n\
+             warmup_refs = \"{warmup}\"\ntogether = \"each-target\"\n\
              alone = \"targets\"\n[machine]\npreset = \"w3540\"\nmemory = \"3GiB\"\nprefetch = false\n\
              {hash}[output]\nset_map = 0\n{PAIR}{policies}",
             form.seed,
@@ -95,6 +97,7 @@ pub(super) fn hashed(bench: &Bench<'_>, form: &Form) -> Target {
         ),
         statement("hashed: those of the map do", keeps((false, "map"))),
     ];
+    t.why = Some(lengths(budget, warmup));
     t.verdict = verdict::shape(&t.predicates);
     t
 }

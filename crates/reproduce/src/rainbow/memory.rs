@@ -3,7 +3,7 @@
 
 use piebald_report::{Metrics, Predicate, Published, Sample, Target, TargetKind, Value};
 
-use super::{Form, blank, constants::cited};
+use super::{Form, blank, constants::cited, lengths};
 use crate::{
     experiment::{Bench, miss_rate, program, slowdown},
     verdict,
@@ -11,6 +11,9 @@ use crate::{
 
 /// Level of the data path, counted from the first.
 const LLC: usize = 2;
+
+/// References of the sort whose partition grows, and before.
+const GROWING_REFS: (u64, u64) = (3_000_000, 1_500_000);
 
 /// A growing partition is worth its moves if it regains this part of what a small one loses.
 const REGAINED: f64 = 0.75;
@@ -70,8 +73,9 @@ fn extra<'m>(metrics: &'m Metrics, name: &str) -> Option<&'m Sample> {
 
 /// A sort of 6 MiB that owns `colors`, and changes them by `change`.
 fn growing(form: &Form, colors: &str, change: &str) -> String {
+    let (budget, warmup) = form.own(GROWING_REFS.0, GROWING_REFS.1);
     format!(
-        "schema = 2\nseed = {}\nrepetitions = {}\nbudget_refs = \"3M\"\nwarmup_refs = \"1500k\"\n\
+        "schema = 2\nseed = {}\nrepetitions = {}\nbudget_refs = \"{budget}\"\nwarmup_refs = \"{warmup}\"\n\
          [machine]\npreset = \"w3540\"\nmemory = \"3GiB\"\nprefetch = false\n\
          [output]\nset_map = 0\n\
          [[program]]\nname = \"mergesort\"\nbuiltin = \"mergesort:3MiB\"\ncores = \"0\"\n\
@@ -172,6 +176,10 @@ pub(super) fn growth(bench: &Bench<'_>, form: &Form) -> Vec<Target> {
                 (v.measured, v.ci95) = (ours.measured, ours.ci95);
             }
         }
+    }
+    let (budget, warmup) = form.own(GROWING_REFS.0, GROWING_REFS.1);
+    for t in [&mut page, &mut grown] {
+        t.why = Some(lengths(budget, warmup));
     }
     vec![page, grown]
 }

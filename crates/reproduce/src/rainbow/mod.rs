@@ -74,6 +74,8 @@ pub(crate) struct Form {
     mix_repetitions: u32,
     budget_refs: u64,
     warmup_refs: u64,
+    /// References that were asked for, instead of the form's and of a row's own.
+    asked_refs: Option<u64>,
     seed: u64,
 }
 
@@ -87,6 +89,7 @@ impl Form {
                 mix_repetitions: 3,
                 budget_refs: 20_000_000,
                 warmup_refs: 20_000_000,
+                asked_refs: None,
                 seed: options.seed,
             },
             true => Self {
@@ -96,6 +99,7 @@ impl Form {
                 mix_repetitions: 3,
                 budget_refs: 3_000_000,
                 warmup_refs: 6_000_000,
+                asked_refs: None,
                 seed: options.seed,
             },
         };
@@ -103,11 +107,19 @@ impl Form {
             (form.repetitions, form.mix_repetitions) = (n, n);
         }
         if let Some(refs) = options.budget_refs {
+            form.asked_refs = Some(refs.clamp(1, MAX_REFS));
             let share = form.warmup_refs as f64 / form.budget_refs as f64;
             form.budget_refs = refs.clamp(1, MAX_REFS);
             form.warmup_refs = ((refs as f64 * share) as u64).min(MAX_REFS);
         }
         form
+    }
+
+    /// References and warm-up of a row that has lengths of its own: those, or what was asked for with a warm-up in
+    /// proportion.
+    fn own(&self, budget: u64, warmup: u64) -> (u64, u64) {
+        let asked = |refs: u64| (refs, (refs * warmup / budget).min(MAX_REFS));
+        self.asked_refs.map_or((budget, warmup), asked)
     }
 
     /// References of a recording that every program's part lies in: where a polluter is met is
@@ -143,6 +155,11 @@ fn head(form: &Form, title: &str, repetitions: u32) -> String {
          [output]\nset_map = 0\n",
         form.seed, form.budget_refs, form.warmup_refs
     )
+}
+
+/// What a row with lengths of its own says of them.
+fn lengths(budget: u64, warmup: u64) -> String {
+    format!("{budget} references after {warmup} of warm-up in each run")
 }
 
 /// Why not all programs could be recorded, or `None` if they could.
@@ -304,6 +321,9 @@ fn conditions(form: &Form, subjects: &[Subject], machine: &str) -> Vec<String> {
             form.mix_repetitions,
             form.mix_sizes.len()
         ),
+        "R-8, R-B1 and R-B3 have lengths of their own, which they name; R-4 asks how much memory a \
+         run needs, of 100,000 references."
+            .to_owned(),
     ];
     for s in subjects {
         let state = match &s.recording {
@@ -357,6 +377,9 @@ mod tests {
         });
         assert_eq!((quick.budget_refs, quick.warmup_refs), (1_000, 2_000));
         assert_eq!((quick.repetitions, quick.mix_repetitions), (7, 7));
+        // Rows with lengths of their own follow as well.
+        assert_eq!(full.own(1_000_000, 1_500_000), (1_000_000, 1_500_000));
+        assert_eq!(quick.own(1_000_000, 1_500_000), (1_000, 1_500));
         for form in [&full, &quick] {
             assert_eq!(form.sizes.last(), Some(&COLORS));
             assert!(form.mix_sizes.iter().all(|k| form.sizes.contains(k)));
