@@ -407,3 +407,50 @@ fn empty_files_beside_others_are_passed_over_with_a_note() {
         "{err}"
     );
 }
+
+/// The clock of a tracing run is that of one machine.
+#[test]
+fn logs_of_two_byte_orders_are_not_of_one_clock() {
+    let folder = folder();
+    let record = |time: u64, big: bool| {
+        let field = |value: u64, bytes: usize| {
+            let mut field = value.to_le_bytes()[..bytes].to_vec();
+            if big {
+                field.reverse();
+            }
+            field
+        };
+        // Magic, sequence, time, sector, bytes, action (Q of a read), process, device, processor, error, length.
+        [
+            field(0x6561_7407, 4),
+            field(1, 4),
+            field(time, 8),
+            field(8 * time, 8),
+            field(4096, 4),
+            field(0x1_0001, 4),
+            field(7, 4),
+            field(0x80_0010, 4),
+            field(0, 4),
+            field(0, 2),
+            field(0, 2),
+        ]
+        .concat()
+    };
+    for (name, first, big) in [("a", 1, false), ("b", 2, false), ("c", 3, true)] {
+        let log: Vec<u8> = (0..20).flat_map(|n| record(first + 10 * n, big)).collect();
+        std::fs::write(folder.path().join(name), log).expect("written");
+    }
+    let (code, _, err) = run(folder.path(), &["a", "b", "-q"]);
+    assert_eq!(code, Some(0), "{err}");
+    let (code, _, err) = run(folder.path(), &["a", "c", "-q"]);
+    assert_eq!(code, Some(2), "{err}");
+    for part in [
+        "a was traced on a little-endian machine",
+        "c on a big-endian one",
+        "--align",
+    ] {
+        assert!(err.contains(part), "{part}: {err}");
+    }
+    let (code, _, err) = run(folder.path(), &["a", "c", "--align", "start", "-q"]);
+    assert_eq!(code, Some(0), "{err}");
+}

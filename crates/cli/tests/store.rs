@@ -101,11 +101,12 @@ fn kill(mut child: Child) {
 /// Kills a command again and again, once it has kept something more and then at some moment of what it does next.
 /// `looked` sees what each left.
 fn kill_again_and_again(
+    kills: usize,
     store: &Path,
     mut begin: impl FnMut() -> Command,
     mut looked: impl FnMut(),
 ) {
-    for round in 0..KILLS {
+    for round in 0..kills {
         let before = entries(store);
         let quiet = Stdio::null;
         let mut child = begin()

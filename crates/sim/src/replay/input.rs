@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use piebald_policy::contract::replacement::PageRef;
-use piebald_trace::about::Origin;
+use piebald_trace::about::{ByteOrder, Origin};
 use piebald_trace::block::{
     BlockError, Format, Nanos, Notes, Op, Options, PageShift, Passed, Request, Space, Target,
     TargetKind,
@@ -546,11 +546,12 @@ fn merge(sources: &mut [Source], names: &[String], align: Align) -> Result<Merge
         (_, Align::Turn) => return Ok(Merge::InTurn),
         _ => {}
     }
-    let mut clocks = Vec::new();
+    let (mut clocks, mut orders) = (Vec::new(), Vec::new());
     for source in sources.iter_mut() {
         // Some files tell what their stamps count from only with their first requests.
         let asks = source.ready()?;
         let clock = (source.trace.origin(), source.trace.format());
+        orders.push(source.trace.byte_order());
         // A trace that asks for nothing is no hindrance: strace -ff writes one for each process.
         clocks.push(asks.then_some(clock));
     }
@@ -580,6 +581,15 @@ fn merge(sources: &mut [Source], names: &[String], align: Align) -> Result<Merge
             counts_from(Origin::Relative)
         );
         return Err(clocks_differ(names, [at, usize::from(at == 0)], why));
+    }
+    let order = |wanted| all().find(|at| orders[*at] == Some(wanted));
+    if let Some((little, big)) = order(ByteOrder::Little).zip(order(ByteOrder::Big)) {
+        let why = format!(
+            "{} was traced on a little-endian machine and {} on a big-endian one, which have no \
+             clock in common",
+            names[little], names[big]
+        );
+        return Err(clocks_differ(names, [little, big], why));
     }
     match all().find(|at| clocks[*at] != clocks[0]) {
         None if clocks[0].0 == Origin::OfDay => of_one_day(sources, names),

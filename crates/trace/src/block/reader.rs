@@ -7,7 +7,7 @@ use super::names::{Devices, Files};
 use super::request::Request;
 use super::sink::{LeftOut, Notes, Passed, Sink, Skipped, State};
 use super::{Format, Options, Stage, Traits};
-use crate::about::{About, Origin};
+use crate::about::{About, ByteOrder, Origin};
 use crate::detect;
 use crate::foreign::ForeignError;
 use crate::foreign::error::Complaint;
@@ -205,6 +205,12 @@ impl BlockTrace {
     pub fn origin(&self) -> Origin {
         let stated = self.format.about().stamps.origin();
         stated.or(self.state.origin).unwrap_or(Origin::Absent)
+    }
+
+    /// Byte order of the machine that was traced, where the requests so far tell: two files of
+    /// different order are not of one clock.
+    pub const fn byte_order(&self) -> Option<ByteOrder> {
+        self.state.byte_order
     }
 
     /// Empties `out` and puts the next requests into it, at least one; `false` after the last.

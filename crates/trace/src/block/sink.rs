@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::names::{Devices, Files};
 use super::request::{FileKey, Nanos, NextUse, Op, Request, Target};
-use crate::about::Origin;
+use crate::about::{ByteOrder, Origin};
 use crate::foreign::error::Complaint;
 
 /// End of the largest device: 8 EiB.
@@ -110,6 +110,8 @@ impl Skipped {
 pub(crate) struct State {
     /// What the stamps of this file count from, where only the file tells.
     pub origin: Option<Origin>,
+    /// Byte order of the machine that was traced, where the file tells: files of one clock have one.
+    pub byte_order: Option<ByteOrder>,
     pub passed: Passed,
     pub left_out: LeftOut,
     pub notes: Notes,

@@ -84,18 +84,11 @@ const QUEUED: u8 = 1;
 const ISSUED: u8 = 7;
 const REMAPPED: u32 = 15;
 
-/// Byte order of the traced machine.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Endian {
-    Little,
-    Big,
-}
-
-fn order_of(head: &[u8]) -> Option<Endian> {
+fn order_of(head: &[u8]) -> Option<ByteOrder> {
     let first: [u8; 4] = *head.first_chunk()?;
     match first {
-        _ if u32::from_le_bytes(first) == MAGIC => Some(Endian::Little),
-        _ if u32::from_be_bytes(first) == MAGIC => Some(Endian::Big),
+        _ if u32::from_le_bytes(first) == MAGIC => Some(ByteOrder::Little),
+        _ if u32::from_be_bytes(first) == MAGIC => Some(ByteOrder::Big),
         _ => None,
     }
 }
@@ -109,7 +102,7 @@ pub(crate) fn is_marked(head: &[u8]) -> bool {
 
 struct Blktrace {
     stage: u8,
-    order: Option<Endian>,
+    order: Option<ByteOrder>,
     /// The last record was none, so the next begins at the next magic number.
     lost: bool,
 }
@@ -128,7 +121,7 @@ impl Blktrace {
 
     fn event(&mut self, record: &[u8; 48]) -> Result<Event, Complaint> {
         let found = order_of(record);
-        let order = *self.order.get_or_insert(found.unwrap_or(Endian::Little));
+        let order = *self.order.get_or_insert(found.unwrap_or(ByteOrder::Little));
         if found != Some(order) {
             self.lost = true;
             let allowed = "0x65617407 (version 7), in one byte order for the whole file";
@@ -154,14 +147,15 @@ struct Event {
 }
 
 impl Event {
-    fn decode(record: &[u8; 48], order: Endian) -> Self {
+    fn decode(record: &[u8; 48], order: ByteOrder) -> Self {
         // Big-endian fields become little-endian ones when their bytes are turned round.
         let field = |at: usize, size: usize| {
             let bytes = record[at..at + size].iter();
             let fold = |value: u64, b: &u8| value << 8 | u64::from(*b);
-            match order {
-                Endian::Little => bytes.rev().fold(0, fold),
-                Endian::Big => bytes.fold(0, fold),
+            if order == ByteOrder::Big {
+                bytes.fold(0, fold)
+            } else {
+                bytes.rev().fold(0, fold)
             }
         };
         Self {
@@ -208,7 +202,7 @@ impl Parse for Blktrace {
     fn step(&mut self, input: &mut Input, sink: &mut Sink<'_>) -> Result<bool, ForeignError> {
         if std::mem::take(&mut self.lost) {
             let magic = match self.order {
-                Some(Endian::Big) => MAGIC.to_be_bytes(),
+                Some(ByteOrder::Big) => MAGIC.to_be_bytes(),
                 _ => MAGIC.to_le_bytes(),
             };
             input.skip_to(&magic)?;
@@ -224,6 +218,7 @@ impl Parse for Blktrace {
                 return Err(input.fault(complaint));
             }
         };
+        sink.state.byte_order = self.order;
         let emitted = event.emit(self.stage, sink);
         if event.extra > 0 {
             input.skip(event.extra.into(), WHAT)?;
