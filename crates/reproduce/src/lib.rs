@@ -14,6 +14,7 @@ mod experiment;
 mod guest;
 mod hvr;
 mod mfc;
+mod paper;
 mod programs;
 mod rainbow;
 mod row;

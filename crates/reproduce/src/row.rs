@@ -10,6 +10,22 @@ use crate::{experiment::mean_of, verdict};
 /// A sample, or why there is none.
 pub(crate) type Found = Result<Sample, String>;
 
+/// A row before it is run, of programs that stand in for others.
+pub(crate) fn blank(id: &str, title: &str, kind: TargetKind) -> Target {
+    Target {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        kind,
+        verdict: Verdict::NotRun,
+        why: None,
+        stand_in: true,
+        calibrated: false,
+        values: Vec::new(),
+        predicates: Vec::new(),
+        tables: Vec::new(),
+    }
+}
+
 /// A row of results.
 pub(crate) struct Row {
     pub(crate) target: Target,
@@ -23,18 +39,7 @@ pub(crate) struct Row {
 impl Row {
     pub(crate) fn new(id: &str, title: &str, kind: TargetKind) -> Self {
         Self {
-            target: Target {
-                id: id.to_owned(),
-                title: title.to_owned(),
-                kind,
-                verdict: Verdict::NotRun,
-                why: None,
-                stand_in: true,
-                calibrated: false,
-                values: Vec::new(),
-                predicates: Vec::new(),
-                tables: Vec::new(),
-            },
+            target: blank(id, title, kind),
             verdicts: Vec::new(),
             missing: None,
             unshown: None,

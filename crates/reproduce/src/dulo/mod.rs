@@ -22,13 +22,14 @@ mod tables;
 mod work;
 
 use std::collections::HashMap;
-use std::time::Instant;
 
-use piebald_report::{
-    Published, REPRODUCTION_SCHEMA, Reproduction, Sample, Target, TargetKind, Value, Verdict,
+use piebald_report::{Published, Reproduction, Sample, Target, TargetKind, Value};
+
+use crate::{
+    Hooks, Options, ReproduceError, System,
+    paper::{Paper, Whole},
+    row,
 };
-
-use crate::{Hooks, Options, ReproduceError, System};
 use form::Form;
 use inputs::List;
 use work::Work;
@@ -71,17 +72,10 @@ const ROWS: [(&str, TargetKind, &[&str]); 13] = [
 /// A target before it is run.
 fn blank(id: &str, title: &str, kind: TargetKind) -> Target {
     Target {
-        id: id.to_owned(),
-        title: title.to_owned(),
-        kind,
-        verdict: Verdict::NotRun,
-        why: None,
-        stand_in: !matches!(id, "D-1"),
+        stand_in: id != "D-1",
         // `reproduce/dulo/log.md`, 1.
         calibrated: id == "D-10",
-        values: Vec::new(),
-        predicates: Vec::new(),
-        tables: Vec::new(),
+        ..row::blank(id, title, kind)
     }
 }
 
@@ -116,7 +110,7 @@ pub(crate) fn reproduce(
     options: &Options,
     hooks: Hooks<'_>,
 ) -> Result<Reproduction, ReproduceError> {
-    let began = Instant::now();
+    let mut paper = Paper::begin(System::Dulo, options);
     let list = List::read().map_err(ReproduceError::Inputs)?;
     let form = Form::new(options, &list);
     let rows = TARGETS.iter().zip(ROWS);
@@ -132,30 +126,20 @@ pub(crate) fn reproduce(
     let mut work = Work::new(options, hooks, &list, &form);
     work.run();
     work.fill(&mut targets);
-    targets.extend(kernel_rows(options, hooks));
-    let of_order = TARGETS.iter();
-    Ok(Reproduction {
-        schema: REPRODUCTION_SCHEMA,
-        system: System::Dulo.name().to_owned(),
-        title: System::Dulo.title().to_owned(),
-        quick: options.quick,
-        seed: options.seed,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+    paper.add(targets.into_values());
+    paper.add(kernel_rows(options, hooks));
+    paper.draw(panels::all(&work.runs, &list));
+    Ok(paper.end(Whole {
         budget_refs: work.longest(),
         warmup_refs: 0,
         conditions: conditions(&form),
-        figures: panels::all(&work.runs, &list),
         simulated_refs: work.refs,
-        targets: of_order.filter_map(|id| targets.remove(id)).collect(),
-        host_seconds: began.elapsed().as_secs_f64(),
-        command: None,
-        columns: None,
-    })
+    }))
 }
 
 /// The rows of section 4.2 that are wanted: Linux's two lists against DULO in them, on a
 /// WD400BB. What is run comes with its numbers, what is not with the reason.
-fn kernel_rows(options: &Options, hooks: Hooks<'_>) -> Vec<(&'static str, Target)> {
+fn kernel_rows(options: &Options, hooks: Hooks<'_>) -> Vec<Target> {
     let mut rows = Vec::new();
     if options.wants("D-11") || options.wants("D-12") {
         rows.extend(lxr::lxr(options, hooks));
@@ -163,11 +147,7 @@ fn kernel_rows(options: &Options, hooks: Hooks<'_>) -> Vec<(&'static str, Target
     if options.wants("D-13") {
         rows.extend(smm::smm(options, hooks));
     }
-    let known = |row: Target| {
-        let id = TARGETS.iter().find(|id| **id == row.id);
-        id.map(|id| (*id, row))
-    };
-    rows.into_iter().filter_map(known).collect()
+    rows
 }
 
 fn conditions(form: &Form) -> Vec<String> {
@@ -190,6 +170,8 @@ fn conditions(form: &Form) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use piebald_report::Verdict;
+
     use super::*;
 
     #[test]

@@ -20,11 +20,14 @@ mod rainbow;
 mod rows;
 mod srm;
 
-use std::{path::Path, time::Instant};
+use std::path::Path;
 
-use piebald_report::{PaperFigure, REPRODUCTION_SCHEMA, Reproduction, Target};
+use piebald_report::{PaperFigure, Reproduction, Target};
 
-use crate::{Hooks, Options, ReproduceError, System};
+use crate::{
+    Hooks, Options, ReproduceError, System,
+    paper::{Paper, Whole},
+};
 use case::Case;
 use kernels::Kernels;
 
@@ -102,7 +105,7 @@ pub fn reproduce_guest(
     module: &Path,
     hooks: Hooks<'_>,
 ) -> Result<Reproduction, ReproduceError> {
-    let began = Instant::now();
+    let mut paper = Paper::begin(system, options);
     let part = part(system).ok_or_else(|| {
         ReproduceError::Inputs(format!(
             "{}: not in the module; allowed with a guest: rainbow, srm",
@@ -120,25 +123,19 @@ pub fn reproduce_guest(
     let form = Form::new(options);
     let cases = (part.cases)(&form);
     let kernels = Kernels::run(&form, &cases, &module, options, hooks)?;
-    let (mut targets, figures) = (part.rows)(&form, &kernels);
-    targets.retain(|t| options.wants(&t.id));
+    let (targets, figures) = (part.rows)(&form, &kernels);
+    paper.add(targets);
+    paper.draw(figures);
     let cases: Vec<Case> = cases.into_iter().filter(|c| kernels.has(c)).collect();
     Ok(Reproduction {
-        schema: REPRODUCTION_SCHEMA,
-        system: system.name().to_owned(),
         title: format!("{}: the modelled kernel and a real one", system.title()),
-        quick: options.quick,
-        seed: options.seed,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        budget_refs: 0,
-        warmup_refs: 0,
-        conditions: conditions(&form, &cases, &kernels),
-        targets,
-        figures,
-        simulated_refs: kernels.refs(),
-        host_seconds: began.elapsed().as_secs_f64(),
-        command: None,
         columns: Some(["modelled kernel", "real kernel"].map(str::to_owned)),
+        ..paper.end(Whole {
+            budget_refs: 0,
+            warmup_refs: 0,
+            conditions: conditions(&form, &cases, &kernels),
+            simulated_refs: kernels.refs(),
+        })
     })
 }
 

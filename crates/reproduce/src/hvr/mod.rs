@@ -34,12 +34,13 @@ mod watched;
 mod ways;
 mod windows;
 
-use std::{collections::HashMap, time::Instant};
-
 use piebald_hw::presets;
-use piebald_report::{PaperFigure, REPRODUCTION_SCHEMA, Reproduction, Target, TargetKind};
+use piebald_report::{Reproduction, TargetKind};
 
-use crate::{Hooks, Options, ReproduceError, System, row::Row};
+use crate::{
+    Hooks, Options, ReproduceError, System,
+    paper::{Given, Paper, Stage, Whole},
+};
 use form::Form;
 use rows::Runs;
 
@@ -52,14 +53,9 @@ pub(crate) const TARGETS: [&str; 23] = [
 /// Mixes of the longest list.
 pub(crate) const MIXES: u64 = rows::LIST;
 
-/// A row: id, title, kind.
-type Named = (&'static str, &'static str, TargetKind);
-/// What is found of rows that share runs, and the figures.
-type Given = Result<(Vec<Target>, Vec<PaperFigure>), String>;
-/// Rows that share runs, and what gives them.
-type Stage = (&'static [Named], fn(&Runs<'_>) -> Given);
+type Give = fn(&Runs<'_>) -> Given;
 
-const STAGES: [Stage; 16] = [
+const STAGES: [Stage<Give>; 16] = [
     (
         &[("H-3", "Figure 5: programs at eight sizes", TargetKind::S)],
         eighths::programs_alone,
@@ -142,7 +138,7 @@ pub(crate) fn reproduce(
     options: &Options,
     hooks: Hooks<'_>,
 ) -> Result<Reproduction, ReproduceError> {
-    let began = Instant::now();
+    let mut paper = Paper::begin(System::Hvr, options);
     let list = programs::programs().map_err(|e| ReproduceError::Inputs(e.to_string()))?;
     let measured = classes::measured(&list).map_err(ReproduceError::Inputs)?;
     let (classes, paces): (Vec<_>, Vec<_>) = measured.into_iter().unzip();
@@ -151,44 +147,13 @@ pub(crate) fn reproduce(
     let shares: Vec<f64> = paces.iter().map(|p| form.share(*p)).collect();
     let list = (&list[..], &classes[..], &shares[..]);
     let runs = Runs::new(&spec, list, form, options, hooks);
-    let mut figures = Vec::new();
-    let not_run = |(id, title, kind): &Named, why: &str| {
-        let mut row = Row::new(id, title, *kind);
-        row.missing(why);
-        row.finish()
-    };
-    let mut targets: HashMap<String, Target> = HashMap::new();
-    for (rows, give) in STAGES {
-        if !rows.iter().any(|(id, _, _)| options.wants(id)) {
-            continue;
-        }
-        let found = match give(&runs) {
-            Ok((rows, drawn)) => {
-                figures.extend(drawn);
-                rows
-            }
-            Err(why) => rows.iter().map(|named| not_run(named, &why)).collect(),
-        };
-        targets.extend(found.into_iter().map(|t| (t.id.clone(), t)));
-    }
-    let in_order = TARGETS.iter().filter(|id| options.wants(id));
-    Ok(Reproduction {
-        schema: REPRODUCTION_SCHEMA,
-        system: System::Hvr.name().to_owned(),
-        title: System::Hvr.title().to_owned(),
-        quick: options.quick,
-        seed: options.seed,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+    paper.run(STAGES, |give| give(&runs));
+    Ok(paper.end(Whole {
         budget_refs: form.budget,
         warmup_refs: form.warmup,
         conditions: conditions(&form),
-        targets: in_order.filter_map(|id| targets.remove(*id)).collect(),
-        figures,
         simulated_refs: runs.refs(),
-        host_seconds: began.elapsed().as_secs_f64(),
-        command: None,
-        columns: None,
-    })
+    }))
 }
 
 fn conditions(form: &Form) -> Vec<String> {
@@ -222,14 +187,6 @@ mod tests {
 
     #[test]
     fn every_row_has_one_stage() {
-        let staged: Vec<&str> = STAGES
-            .iter()
-            .flat_map(|(r, _)| r.iter().map(|t| t.0))
-            .collect();
-        for id in TARGETS {
-            let times = staged.iter().filter(|s| **s == id).count();
-            assert_eq!(times, 1, "{id}");
-        }
-        assert_eq!(staged.len(), TARGETS.len());
+        crate::paper::tests::every_row_has_one_stage(System::Hvr, STAGES, &[]);
     }
 }

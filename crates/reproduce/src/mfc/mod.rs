@@ -17,11 +17,12 @@ mod points;
 mod runs;
 mod single;
 
-use std::{collections::HashMap, time::Instant};
+use piebald_report::{Reproduction, TargetKind};
 
-use piebald_report::{PaperFigure, REPRODUCTION_SCHEMA, Reproduction, Target, TargetKind};
-
-use crate::{Hooks, Options, ReproduceError, System, row::Row};
+use crate::{
+    Hooks, Options, ReproduceError, System,
+    paper::{Given, Paper, Stage, Whole},
+};
 use form::Form;
 use inputs::List;
 use runs::Runs;
@@ -32,12 +33,10 @@ pub(crate) const TARGETS: [&str; 17] = [
     "M-14", "M-15", "M-16", "M-17",
 ];
 
-/// Rows that share runs: what gives them, and their names.
-type Stage = (&'static [(&'static str, &'static str, TargetKind)], Give);
-type Give = fn(&mut Runs<'_>) -> Result<(Vec<Target>, Vec<PaperFigure>), String>;
+type Give = fn(&mut Runs<'_>) -> Given;
 
 /// The rows that need the machine.
-const STAGES: [Stage; 14] = [
+const STAGES: [Stage<Give>; 14] = [
     (
         &[("M-16", "Section 2: the machine", TargetKind::C)],
         fixed::aggregates,
@@ -103,53 +102,19 @@ pub(crate) fn reproduce(
     options: &Options,
     hooks: Hooks<'_>,
 ) -> Result<Reproduction, ReproduceError> {
-    let began = Instant::now();
+    let mut paper = Paper::begin(System::Mfc, options);
     let list = List::read().map_err(ReproduceError::Inputs)?;
     let form = Form::new(options);
     let runs = Runs::new(&list, &form, options, hooks);
     let mut runs = runs.map_err(ReproduceError::Machine)?;
-    let mut figures = Vec::new();
-    let fixed = [fixed::migration(), fixed::copied()];
-    let mut targets: HashMap<String, Target> =
-        fixed.into_iter().map(|t| (t.id.clone(), t)).collect();
-    for (rows, give) in STAGES {
-        if !rows.iter().any(|(id, _, _)| options.wants(id)) {
-            continue;
-        }
-        let found = match give(&mut runs) {
-            Ok((rows, drawn)) => {
-                figures.extend(drawn);
-                rows
-            }
-            Err(why) => rows
-                .iter()
-                .map(|(id, title, kind)| {
-                    let mut row = Row::new(id, title, *kind);
-                    row.missing(&why);
-                    row.finish()
-                })
-                .collect(),
-        };
-        targets.extend(found.into_iter().map(|t| (t.id.clone(), t)));
-    }
-    let in_order = TARGETS.iter().filter(|id| options.wants(id));
-    Ok(Reproduction {
-        schema: REPRODUCTION_SCHEMA,
-        system: System::Mfc.name().to_owned(),
-        title: System::Mfc.title().to_owned(),
-        quick: options.quick,
-        seed: options.seed,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+    paper.add([fixed::migration(), fixed::copied()]);
+    paper.run(STAGES, |give| give(&mut runs));
+    Ok(paper.end(Whole {
         budget_refs: options.budget_refs.unwrap_or(0),
         warmup_refs: options.budget_refs.unwrap_or(0),
         conditions: conditions(&form),
-        targets: in_order.filter_map(|id| targets.remove(*id)).collect(),
-        figures,
         simulated_refs: runs.refs(),
-        host_seconds: began.elapsed().as_secs_f64(),
-        command: None,
-        columns: None,
-    })
+    }))
 }
 
 fn conditions(form: &Form) -> Vec<String> {
@@ -183,15 +148,6 @@ mod tests {
 
     #[test]
     fn every_row_has_a_stage_or_is_fixed() {
-        let fixed = ["M-10", "M-11"];
-        let staged: Vec<&str> = STAGES
-            .iter()
-            .flat_map(|(r, _)| r.iter().map(|t| t.0))
-            .collect();
-        for id in TARGETS {
-            let times = staged.iter().chain(&fixed).filter(|s| **s == id).count();
-            assert_eq!(times, 1, "{id}");
-        }
-        assert_eq!(staged.len() + fixed.len(), TARGETS.len());
+        crate::paper::tests::every_row_has_one_stage(System::Mfc, STAGES, &["M-10", "M-11"]);
     }
 }

@@ -16,17 +16,18 @@ mod profiles;
 
 use piebald_experiment::MAX_REFS;
 use std::{
-    collections::HashMap,
     path::PathBuf,
     sync::{Mutex, PoisonError},
-    time::Instant,
 };
 
-use piebald_report::{REPRODUCTION_SCHEMA, Reproduction, Target, TargetKind, Verdict};
+use piebald_report::{Reproduction, Target, TargetKind};
 use rayon::prelude::*;
 
 use crate::{
-    Hooks, Options, ReproduceError, StandIn, System, Wanted, Written, experiment::Bench, stand_ins,
+    Hooks, Options, ReproduceError, StandIn, System, Wanted, Written,
+    experiment::Bench,
+    paper::{Paper, Whole},
+    row, stand_ins,
 };
 
 /// The stand-ins.
@@ -194,16 +195,8 @@ fn mebibytes(colors: u32) -> f64 {
 /// A target before it is run.
 fn blank(id: &str, title: &str, kind: TargetKind) -> Target {
     Target {
-        id: id.to_owned(),
-        title: title.to_owned(),
-        kind,
-        verdict: Verdict::NotRun,
-        why: None,
         stand_in: false,
-        calibrated: false,
-        values: Vec::new(),
-        predicates: Vec::new(),
-        tables: Vec::new(),
+        ..row::blank(id, title, kind)
     }
 }
 
@@ -230,59 +223,43 @@ fn reproduce_on(
     options: &Options,
     hooks: Hooks<'_>,
 ) -> Result<Reproduction, ReproduceError> {
-    let start = Instant::now();
+    let mut paper = Paper::begin(System::Rainbow, options);
     let form = Form::new(options);
     let machine =
         piebald_hw::presets::load("w3540").map_err(|e| ReproduceError::Machine(e.to_string()))?;
     let subjects = subjects(options, &form, hooks)?;
-    let mut targets: HashMap<String, Target> = HashMap::new();
-    let mut figures = Vec::new();
-    let constants = constants::targets(&machine).map_err(ReproduceError::Machine)?;
-    targets.extend(constants.into_iter().map(|t| (t.id.clone(), t)));
-    if let Some(t) = targets.get_mut("R-4").filter(|_| options.wants("R-4")) {
+    let mut constants = constants::targets(&machine).map_err(ReproduceError::Machine)?;
+    if let Some(t) = constants.iter_mut().find(|t| t.id == "R-4")
+        && options.wants("R-4")
+    {
         memory::limit(bench, t);
     }
-    if ["R-2", "R-3", "R-5"].iter().any(|id| options.wants(id)) {
+    paper.add(constants);
+    if paper.wants(&["R-2", "R-3", "R-5"]) {
         let (found, figure) = profiles::run(bench, &form, &subjects);
-        targets.extend(found.into_iter().map(|t| (t.id.clone(), t)));
-        figures.extend(figure);
+        paper.add(found);
+        paper.draw(figure);
     }
-    if options.wants("R-6") {
+    if paper.wants(&["R-6"]) {
         let (found, figure) = mixes::run(bench, &form, &subjects);
-        targets.insert(found.id.clone(), found);
-        figures.extend(figure);
+        paper.add([found]);
+        paper.draw(figure);
     }
-    let mut add = |t: Target| {
-        targets.insert(t.id.clone(), t);
-    };
-    if options.wants("R-8") || options.wants("R-B3") {
-        memory::growth(bench, &form).into_iter().for_each(&mut add);
+    if paper.wants(&["R-8", "R-B3"]) {
+        paper.add(memory::growth(bench, &form));
     }
-    if options.wants("R-B1") {
-        add(beyond::hashed(bench, &form));
+    if paper.wants(&["R-B1"]) {
+        paper.add([beyond::hashed(bench, &form)]);
     }
-    if options.wants("R-B2") {
-        add(beyond::huge_pages(bench, &form, &subjects));
+    if paper.wants(&["R-B2"]) {
+        paper.add([beyond::huge_pages(bench, &form, &subjects)]);
     }
-    let in_order = TARGETS.iter().filter(|id| options.wants(id));
-    let targets = in_order.filter_map(|id| targets.remove(*id)).collect();
-    Ok(Reproduction {
-        schema: REPRODUCTION_SCHEMA,
-        system: System::Rainbow.name().to_owned(),
-        title: System::Rainbow.title().to_owned(),
-        quick: options.quick,
-        seed: options.seed,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+    Ok(paper.end(Whole {
         budget_refs: form.budget_refs,
         warmup_refs: form.warmup_refs,
         conditions: conditions(&form, &subjects, &machine.title),
-        targets,
-        figures,
         simulated_refs: bench.refs(),
-        host_seconds: start.elapsed().as_secs_f64(),
-        command: None,
-        columns: None,
-    })
+    }))
 }
 
 /// Records what the targets need, several programs at a time.

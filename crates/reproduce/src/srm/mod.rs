@@ -21,13 +21,13 @@ mod shelf;
 mod single;
 mod sources;
 
-use std::{collections::HashMap, time::Instant};
+use piebald_report::{Published, Reproduction, Target, TargetKind, Value, Verdict};
 
-use piebald_report::{
-    PaperFigure, Published, REPRODUCTION_SCHEMA, Reproduction, Target, TargetKind, Value, Verdict,
+use crate::{
+    Hooks, Options, ReproduceError, System,
+    paper::{Given, Paper, Stage, Whole},
+    row::Row,
 };
-
-use crate::{Hooks, Options, ReproduceError, System, row::Row};
 use form::Form;
 use inputs::List;
 use runs::Runs;
@@ -38,9 +38,7 @@ pub(crate) const TARGETS: [&str; 25] = [
     "S-14", "S-15", "S-16", "S-17", "S-18", "S-19", "S-20", "S-21", "S-O1", "S-O2", "S-B1", "S-B2",
 ];
 
-/// Rows that share runs: what gives them, and their names.
-type Stage = (&'static [(&'static str, &'static str, TargetKind)], Give);
-type Give = fn(&mut Runs<'_>, &Options) -> Result<(Vec<Target>, Vec<PaperFigure>), String>;
+type Give = fn(&mut Runs<'_>, &Options) -> Given;
 
 /// "Unchanged": the whole interval lies within this of zero, in percent (protocol).
 const UNCHANGED: f64 = 3.0;
@@ -48,7 +46,7 @@ const UNCHANGED: f64 = 3.0;
 const TREE_SEED: u64 = 42;
 
 /// The rows that need runs.
-const STAGES: [Stage; 15] = [
+const STAGES: [Stage<Give>; 15] = [
     (
         &[
             (
@@ -158,7 +156,7 @@ const STAGES: [Stage; 15] = [
 ];
 
 /// The last, which takes longest.
-const SORTS: Stage = (
+const SORTS: Stage<Give> = (
     &[("S-21", "Section 4.7: a sort on every core", TargetKind::H)],
     several::sorts,
 );
@@ -167,53 +165,21 @@ pub(crate) fn reproduce(
     options: &Options,
     hooks: Hooks<'_>,
 ) -> Result<Reproduction, ReproduceError> {
-    let began = Instant::now();
+    let mut paper = Paper::begin(System::Srm, options);
     let list = List::read().map_err(ReproduceError::Inputs)?;
     let form = Form::new(options);
     let mut runs = Runs::new(&list, &form, options, hooks);
-    let mut targets: HashMap<String, Target> = HashMap::new();
-    let mut figures = Vec::new();
-    let fixed = [survey(), plans()].into_iter();
     let colors = single::colors(&runs).map_err(ReproduceError::Machine)?;
-    targets.extend(fixed.chain([colors]).map(|t| (t.id.clone(), t)));
-    for (rows, give) in STAGES.into_iter().chain([SORTS]) {
-        if !rows.iter().any(|(id, _, _)| options.wants(id)) {
-            continue;
-        }
-        let found = match give(&mut runs, options) {
-            Ok((rows, drawn)) => {
-                figures.extend(drawn);
-                rows
-            }
-            Err(why) => rows
-                .iter()
-                .map(|(id, title, kind)| {
-                    let mut row = Row::new(id, title, *kind);
-                    row.missing(&why);
-                    row.finish()
-                })
-                .collect(),
-        };
-        targets.extend(found.into_iter().map(|t| (t.id.clone(), t)));
-    }
-    let in_order = TARGETS.iter().filter(|id| options.wants(id));
-    Ok(Reproduction {
-        schema: REPRODUCTION_SCHEMA,
-        system: System::Srm.name().to_owned(),
-        title: System::Srm.title().to_owned(),
-        quick: options.quick,
-        seed: options.seed,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+    paper.add([survey(), plans(), colors]);
+    paper.run(STAGES.into_iter().chain([SORTS]), |give| {
+        give(&mut runs, options)
+    });
+    Ok(paper.end(Whole {
         budget_refs: form.budget_refs,
         warmup_refs: form.warmup_refs,
         conditions: conditions(&list, &form),
-        targets: in_order.filter_map(|id| targets.remove(*id)).collect(),
-        figures,
         simulated_refs: runs.refs(),
-        host_seconds: began.elapsed().as_secs_f64(),
-        command: None,
-        columns: None,
-    })
+    }))
 }
 
 /// S-1, which the paper found on machines of its own.
@@ -280,13 +246,8 @@ mod tests {
 
     #[test]
     fn every_row_has_a_stage_or_is_fixed() {
+        let stages = STAGES.into_iter().chain([SORTS]);
         let fixed = ["S-1", "S-4", "S-8"];
-        let staged = STAGES.into_iter().chain([SORTS]);
-        let staged: Vec<&str> = staged.flat_map(|(r, _)| r.iter().map(|t| t.0)).collect();
-        for id in TARGETS {
-            let times = staged.iter().chain(&fixed).filter(|s| **s == id).count();
-            assert_eq!(times, 1, "{id}");
-        }
-        assert_eq!(staged.len() + fixed.len(), TARGETS.len());
+        crate::paper::tests::every_row_has_one_stage(System::Srm, stages, &fixed);
     }
 }
