@@ -121,9 +121,11 @@ def cited(rows, words):
     digits = digits_of(measured, ends) if digits is None else digits
     text = number(measured, digits)
     between = " to ".join(number(end, digits) for end in ends)
+    # Repetitions that are the same make no interval to be shown.
+    ends = ends if between != f"{text} to {text}" else []
     if form in ("number", "value") or not ends:
         if form == "ends":
-            raise Wrong(f"{name} {what}: the row has no interval")
+            raise Wrong(f"{name} {what}: the row has no interval, or one of no width")
         return text if form in ("number", "interval") else with_unit(text, value["unit"])
     if form == "ends":
         return between

@@ -26,7 +26,7 @@ def row(name, values, verdict="miss", holds=()):
 ROWS = {
     "X-1": row("X-1", [value("reduction of time", 48.1747, [47.512, 48.837], paper=55.3),
                        value("reduction of time, alone", -0.4589, [-2.3518, 1.4339]),
-                       value("pages", 28000.0, unit="")],
+                       value("pages", 28000.0, unit=""), value("moved", 1096.0, [1096.0, 1096.0], unit="")],
                holds=(True, False, True)),
     "X-2": row("X-2", [value("absent", None)], verdict="not-run"),
 }
@@ -47,6 +47,7 @@ class Citations(unittest.TestCase):
             # What shows as nothing has no sign.
             "X-1 alone; number .0": "0",
             "X-1 pages": "28000",
+            "X-1 moved": "1096",
             "X-1: verdict": "miss",
             "X-2: verdict": "not run",
             "X-1: statements": "2 of 3 statements",

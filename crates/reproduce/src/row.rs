@@ -70,13 +70,13 @@ impl Row {
         match found {
             Ok(sample) => {
                 self.verdicts.push(rule(&sample));
-                self.target.values.push(value(name, paper, &sample, unit));
+                self.target.values.push(sampled(name, paper, &sample, unit));
             }
             Err(why) => {
                 self.missing.get_or_insert(why);
                 self.target
                     .values
-                    .push(value(name, paper, &Sample::new(Vec::new()), unit));
+                    .push(sampled(name, paper, &Sample::new(Vec::new()), unit));
             }
         }
     }
@@ -98,7 +98,7 @@ impl Row {
     pub(crate) fn show(&mut self, name: &str, found: &Found, unit: &str) {
         match found {
             Ok(sample) => {
-                let value = value(name, Published::Nothing, sample, unit);
+                let value = shown(name, sample, unit);
                 self.target.values.push(value);
             }
             Err(why) => {
@@ -111,7 +111,7 @@ impl Row {
     pub(crate) fn informed(&mut self, name: &str, paper: f64, found: &Found, unit: &str) {
         match found {
             Ok(sample) => {
-                let value = value(name, Published::Number(paper), sample, unit);
+                let value = sampled(name, Published::Number(paper), sample, unit);
                 self.target.values.push(value);
             }
             Err(why) => self.missing(why),
@@ -220,7 +220,24 @@ impl Row {
     }
 }
 
-fn value(name: &str, paper: Published, sample: &Sample, unit: &str) -> Value {
+/// A number that is exactly known.
+pub(crate) fn exact(name: &str, paper: f64, measured: f64, unit: &str) -> Value {
+    Value {
+        name: name.to_owned(),
+        paper: Published::Number(paper),
+        measured: Some(measured),
+        ci95: None,
+        unit: unit.to_owned(),
+    }
+}
+
+/// A number of which the paper has none.
+pub(crate) fn shown(name: &str, sample: &Sample, unit: &str) -> Value {
+    sampled(name, Published::Nothing, sample, unit)
+}
+
+/// A number over the repetitions.
+pub(crate) fn sampled(name: &str, paper: Published, sample: &Sample, unit: &str) -> Value {
     Value {
         name: name.to_owned(),
         paper,

@@ -4,8 +4,8 @@ use piebald_report::{Predicate, Published, Sample, Target, Verdict};
 
 use super::inputs::{Input, List};
 use super::runs::{CLOCK, DULO, Runs, hits, hits_again, longer, seconds};
-use super::sampled;
 use crate::experiment::mean_of;
+use crate::row::{sampled, shown};
 use crate::verdict;
 
 /// D-3: share of blocks in runs of more than [`LONG`], at least, in percent.
@@ -87,8 +87,7 @@ fn holds(text: String, holds: bool) -> Predicate {
 fn show_sizes(t: &mut Target, input: &str, all: &[(u32, Sample)]) {
     for (mb, sample) in all {
         let name = format!("{input}, {mb} MB: reduction of time");
-        t.values
-            .push(sampled(&name, Published::Nothing, sample, "%"));
+        t.values.push(shown(&name, sample, "%"));
     }
 }
 
@@ -186,13 +185,11 @@ pub(super) fn multi1(t: &mut Target, [runs, ext3]: [&Runs; 2], paper: &Named) {
             .push(sampled(name, Published::Number(paper), &sample, unit));
     }
     let name = "the same as a difference (not judged)";
-    t.values
-        .push(sampled(name, Published::Nothing, &points, "points"));
+    t.values.push(shown(name, &points, "points"));
     for policy in [CLOCK, DULO] {
         let Some(ratio) = ratio(policy) else { continue };
         let name = format!("{policy}: hit ratio (not judged)");
-        t.values
-            .push(sampled(&name, Published::Nothing, &ratio, "%"));
+        t.values.push(shown(&name, &ratio, "%"));
     }
     let again = [CLOCK, DULO].map(|p| runs.sample("multi1", paper.mb, p, hits_again));
     if let [Some(clock), Some(dulo)] = again {
@@ -206,8 +203,7 @@ pub(super) fn multi1(t: &mut Target, [runs, ext3]: [&Runs; 2], paper: &Named) {
             ("its increase", more),
         ] {
             let Some(sample) = sample else { continue };
-            t.values
-                .push(sampled(name, Published::Nothing, &sample, "%"));
+            t.values.push(shown(name, &sample, "%"));
         }
     }
     for policy in [CLOCK, DULO] {
@@ -215,12 +211,11 @@ pub(super) fn multi1(t: &mut Target, [runs, ext3]: [&Runs; 2], paper: &Named) {
             continue;
         };
         let name = format!("{policy}: time (not judged)");
-        t.values
-            .push(sampled(&name, Published::Nothing, &time, "s"));
+        t.values.push(shown(&name, &time, "s"));
     }
     if let Some(time) = reduction(ext3, "multi1", paper.mb) {
         let name = "reduction of time with the files of an ext3 (not judged)";
-        t.values.push(sampled(name, Published::Nothing, &time, "%"));
+        t.values.push(shown(name, &time, "%"));
     }
     t.verdict = verdict::worst(verdicts);
 }
@@ -231,7 +226,7 @@ pub(super) fn order(t: &mut Target, runs: &Runs) {
     for (input, gain) in &gains {
         let Some(gain) = gain else { continue };
         let name = format!("{input}: mean reduction of time over the sizes");
-        t.values.push(sampled(&name, Published::Nothing, gain, "%"));
+        t.values.push(shown(&name, gain, "%"));
     }
     for pair in gains.windows(2) {
         if let [(more, Some(a)), (less, Some(b))] = pair {
@@ -270,7 +265,7 @@ pub(super) fn drawn<'l>(list: &'l List, runs: &Runs) -> Vec<&'l Input> {
 mod tests {
     use piebald_report::{ReplayIo, ReplayRun, TargetKind};
 
-    use super::super::blank;
+    use super::super::rows::blank;
     use super::*;
 
     /// A run of 1000 accesses.

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::inputs::{Input, List};
+use super::rows::{ROWS, TARGETS};
 use super::runs::{CLOCK, DULO, Wanted};
-use super::{ROWS, TARGETS, overhead, tables};
+use super::{overhead, tables};
 use crate::Options;
 
 /// How much is run.

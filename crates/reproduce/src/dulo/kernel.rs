@@ -10,7 +10,7 @@ use piebald_os_model::{
     io::IoConfig,
     replace::{PolicySpec, SpecError},
 };
-use piebald_report::{Predicate, Published, Sample, Target, TargetKind, Value, Verdict};
+use piebald_report::{Predicate, Sample};
 use piebald_units::{Picos, block::SECTORS_SHIFT};
 use rayon::prelude::*;
 use serde::Deserialize;
@@ -255,33 +255,6 @@ pub(super) fn seeds(options: &Options) -> Vec<u64> {
 /// A policy by its name.
 pub(super) fn policy(text: &str) -> Result<PolicySpec, String> {
     text.parse().map_err(|e: SpecError| e.to_string())
-}
-
-/// A row that was not run yet.
-pub(super) fn blank(id: &str, title: &str, kind: TargetKind) -> Target {
-    Target {
-        id: id.to_owned(),
-        title: title.to_owned(),
-        kind,
-        verdict: Verdict::NotRun,
-        why: None,
-        stand_in: true,
-        calibrated: false,
-        values: Vec::new(),
-        predicates: Vec::new(),
-        tables: Vec::new(),
-    }
-}
-
-/// A number and the paper's, if it gives one.
-pub(super) fn value(name: String, paper: Option<f64>, sample: &Sample, unit: &str) -> Value {
-    Value {
-        name,
-        paper: paper.map_or(Published::Nothing, Published::Number),
-        measured: sample.is_known().then_some(sample.mean),
-        ci95: sample.interval().map(|(low, high)| [low, high]),
-        unit: unit.to_owned(),
-    }
 }
 
 /// A statement that was looked at.

@@ -6,16 +6,20 @@ use std::path::{Path, PathBuf};
 use piebald_hw::disk::Disk;
 use piebald_lab::replay::Queries;
 use piebald_os_model::file::CpuCost;
-use piebald_report::{Sample, Target, TargetKind};
+use piebald_report::{Published, Sample, Target, TargetKind};
 use piebald_sim::replay::{ClientSetup, clients_with};
 use piebald_trace::block::Layout;
 use piebald_units::{Bytes, Picos, block::SECTORS_SHIFT};
 
 use super::kernel::{
-    Cells, Figures, Job, LINUX, List, PAGES_PER_MB, blank, draw, drive, dulo, jobs, kernel, policy,
-    seeds, states, value,
+    Cells, Figures, Job, LINUX, List, PAGES_PER_MB, draw, drive, dulo, jobs, kernel, policy, seeds,
+    states,
 };
-use crate::{Hooks, Options, verdict};
+use crate::{
+    Hooks, Options,
+    row::{blank, sampled, shown},
+    verdict,
+};
 
 /// The layouts, as [`Job::variant`].
 const REAL: usize = 0;
@@ -228,20 +232,20 @@ fn show(t: &mut Target, cells: &Cells, variant: usize, sizes: &[u32], dulo: &str
     for &mb in sizes {
         let gained = gain(cells, variant, mb, dulo);
         t.values
-            .push(value(format!("{mb} MB: gain"), None, &gained, "%"));
+            .push(shown(&format!("{mb} MB: gain"), &gained, "%"));
         gains.push(gained);
         for (name, policy) in [("Linux", LINUX), ("DULO", dulo)] {
             let main = cells.sample(variant, mb, policy, |f| f.main);
             let ratio = cells.sample(variant, mb, policy, |f| f.hits);
             let name = format!("{mb} MB: {name}");
             t.values
-                .push(value(format!("{name}, throughput"), None, &main, "Mbit/s"));
+                .push(shown(&format!("{name}, throughput"), &main, "Mbit/s"));
             t.values
-                .push(value(format!("{name}, hit ratio"), None, &ratio, "%"));
+                .push(shown(&format!("{name}, hit ratio"), &ratio, "%"));
             for more in cells.more() {
                 let figure = cells.sample(variant, mb, policy, |f| f.get(more));
                 t.values
-                    .push(value(format!("{name}, {more}"), None, &figure, ""));
+                    .push(shown(&format!("{name}, {more}"), &figure, ""));
             }
         }
     }
@@ -274,7 +278,7 @@ fn judge_real(t: &mut Target, cells: &Cells, sizes: &[u32], dulo: &str) -> f64 {
         };
         verdicts.push(verdict::headline(paper, sample));
         t.values
-            .insert(nth, value(name.to_owned(), Some(paper), sample, "%"));
+            .insert(nth, sampled(name, Published::Number(paper), sample, "%"));
     }
     for &mb in sizes {
         let more = hits(cells, REAL, mb, dulo);

@@ -13,6 +13,7 @@ mod kernel;
 mod lxr;
 mod overhead;
 mod panels;
+mod rows;
 mod runs;
 mod smm;
 mod smm_stream;
@@ -23,88 +24,18 @@ mod work;
 
 use std::collections::HashMap;
 
-use piebald_report::{Published, Reproduction, Sample, Target, TargetKind, Value};
+use piebald_report::{Reproduction, Target};
 
 use crate::{
     Hooks, Options, ReproduceError, System,
     paper::{Paper, Whole},
-    row,
 };
 use form::Form;
 use inputs::List;
+use rows::{ROWS, blank};
 use work::Work;
 
-/// Ids of the targets, in order.
-pub(crate) const TARGETS: [&str; 13] = [
-    "D-1", "D-2", "D-3", "D-4", "D-5", "D-6", "D-7", "D-8", "D-9", "D-10", "D-11", "D-12", "D-13",
-];
-
-/// What each row is, its kind, and the inputs whose figures (sizes with both policies) it
-/// needs.
-const ROWS: [(&str, TargetKind, &[&str]); 13] = [
-    ("Table 1: the example of section 2.1", TargetKind::C, &[]),
-    ("Table 2: the traces", TargetKind::H, &[]),
-    ("Figure 3: viewperf", TargetKind::H, &["viewperf"]),
-    ("Figure 3: tpc-h", TargetKind::S, &["tpc-h"]),
-    ("Figure 4: multi1 with 80 MB", TargetKind::H, &["multi1"]),
-    ("Figure 4: multi1 with 160 MB", TargetKind::H, &["multi1"]),
-    (
-        "Figure 4: glimpse, multi1 and multi2",
-        TargetKind::S,
-        &["glimpse", "multi1", "multi2"],
-    ),
-    ("Table 3: size of the sequencing bank", TargetKind::S, &[]),
-    ("Table 4: size of the evicting section", TargetKind::S, &[]),
-    ("Section 4.1.3: work for each miss", TargetKind::O, &[]),
-    ("Figure 5: LXR", TargetKind::H, &[]),
-    (
-        "Figure 5: LXR, partitions laid out by hand",
-        TargetKind::S,
-        &[],
-    ),
-    (
-        "Figure 6: sparse matrix times vector, paged",
-        TargetKind::H,
-        &[],
-    ),
-];
-
-/// A target before it is run.
-fn blank(id: &str, title: &str, kind: TargetKind) -> Target {
-    Target {
-        stand_in: id != "D-1",
-        // `reproduce/dulo/log.md`, 1.
-        calibrated: id == "D-10",
-        ..row::blank(id, title, kind)
-    }
-}
-
-/// A number that is exactly known.
-fn number(name: &str, paper: f64, measured: f64, unit: &str) -> Value {
-    Value {
-        name: name.to_owned(),
-        paper: Published::Number(paper),
-        measured: Some(measured),
-        ci95: None,
-        unit: unit.to_owned(),
-    }
-}
-
-/// A number over the repetitions.
-fn sampled(name: &str, paper: Published, sample: &Sample, unit: &str) -> Value {
-    Value {
-        name: name.to_owned(),
-        paper,
-        measured: sample.is_known().then_some(sample.mean),
-        ci95: sample.interval().map(|(low, high)| [low, high]),
-        unit: unit.to_owned(),
-    }
-}
-
-/// Whether a number is the paper's, to the last digit.
-fn is_exact(value: &Value) -> bool {
-    matches!((&value.paper, value.measured), (Published::Number(paper), Some(ours)) if *paper == ours)
-}
+pub(crate) use rows::TARGETS;
 
 pub(crate) fn reproduce(
     options: &Options,

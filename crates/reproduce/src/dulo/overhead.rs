@@ -4,7 +4,7 @@ use piebald_report::{Published, ReplayRun, Sample, Target};
 
 use super::inputs::List;
 use super::runs::{DULO, Runs, counter};
-use super::sampled;
+use crate::row::{sampled, shown};
 use crate::verdict;
 
 /// The inputs that it is counted over.
@@ -62,8 +62,7 @@ pub(super) fn fill(t: &mut Target, runs: &Runs, list: &List) {
         for (input, mb, cell) in &cells {
             let one = for_each(&[cell], counter);
             let name = format!("{input}, {mb} MB: {what}");
-            t.values
-                .extend(one.map(|one| sampled(&name, Published::Nothing, &one, "")));
+            t.values.extend(one.map(|one| shown(&name, &one, "")));
         }
     }
     t.verdict = verdict::worst(verdicts);
@@ -97,7 +96,7 @@ mod tests {
             let mut runs = Runs::default();
             runs.put("glimpse", 640, DULO, vec![run(900, 800.0, 1100.0); 2]);
             runs.put("multi1", 80, DULO, vec![run(100, 90.0, compared); 2]);
-            let mut t = super::super::blank("D-10", "", TargetKind::O);
+            let mut t = super::super::rows::blank("D-10", "", TargetKind::O);
             fill(&mut t, &runs, &list);
             // 1250 of 1000 and 1800 of 1000: multi1's own share is beyond the bound in both.
             assert_eq!(t.values[0].measured, Some(0.89));

@@ -1,16 +1,20 @@
 //! D-13: figure 6, a sparse matrix multiplication in less memory than it has data.
 
 use piebald_os_model::file::{FileConfig, FileTable, Layout, SwapArea};
-use piebald_report::{Sample, Target, TargetKind};
+use piebald_report::{Published, Sample, Target, TargetKind};
 use piebald_sim::replay::{FileSide, paging_with};
 use piebald_units::{Lba, Picos, block::SECTORS_SHIFT};
 
 use super::kernel::{
-    Cells, Figures, Job, LINUX, List, PAGES_PER_MB, blank, draw, drive, dulo, jobs, kernel, policy,
-    seeds, states, value,
+    Cells, Figures, Job, LINUX, List, PAGES_PER_MB, draw, drive, dulo, jobs, kernel, policy, seeds,
+    states,
 };
 use super::smm_stream::Shape;
-use crate::{Hooks, Options, verdict};
+use crate::{
+    Hooks, Options,
+    row::{blank, sampled, shown},
+    verdict,
+};
 
 /// Figure 6's largest reduction of time, in percent.
 const REDUCTION: f64 = 43.7;
@@ -107,21 +111,17 @@ fn judge(t: &mut Target, cells: &Cells, sizes: &[u32], dulo: &str) {
     let mut reductions = Vec::new();
     for &mb in sizes {
         let reduced = reduction(cells, mb, dulo);
-        t.values.push(value(
-            format!("{mb} MB: reduction of time"),
-            None,
-            &reduced,
-            "%",
-        ));
+        t.values
+            .push(shown(&format!("{mb} MB: reduction of time"), &reduced, "%"));
         reductions.push((mb, reduced));
         for (name, policy) in [("Linux", LINUX), ("DULO", dulo)] {
             let time = cells.sample(0, mb, policy, |f| f.main);
             t.values
-                .push(value(format!("{mb} MB: {name}, time"), None, &time, "s"));
+                .push(shown(&format!("{mb} MB: {name}, time"), &time, "s"));
             for more in cells.more() {
                 let figure = cells.sample(0, mb, policy, |f| f.get(more));
                 t.values
-                    .push(value(format!("{mb} MB: {name}, {more}"), None, &figure, ""));
+                    .push(shown(&format!("{mb} MB: {name}, {more}"), &figure, ""));
             }
         }
     }
@@ -129,9 +129,9 @@ fn judge(t: &mut Target, cells: &Cells, sizes: &[u32], dulo: &str) {
     let Some((at, largest)) = reductions.iter().max_by(by_mean) else {
         return;
     };
-    let name = "largest reduction over the sizes".to_owned();
-    t.values
-        .insert(0, value(name, Some(REDUCTION), largest, "%"));
+    let name = "largest reduction over the sizes";
+    let paper = Published::Number(REDUCTION);
+    t.values.insert(0, sampled(name, paper, largest, "%"));
     t.predicates.push(states(
         format!("it is at {} to {} MB ({at} MB)", AT_MB.start(), AT_MB.end()),
         AT_MB.contains(at),

@@ -17,7 +17,7 @@ use piebald_units::{
     block::{BlockDir, BlockReq, SECTORS_SHIFT},
 };
 
-use super::number;
+use crate::row::exact;
 use crate::verdict;
 
 const STREAM: [&str; 20] = [
@@ -288,13 +288,13 @@ pub(super) fn run_into(t: &mut Target) -> Result<(), String> {
         ),
         ("dual, no readahead: misses", 16.0, new_alone.misses, ""),
     ] {
-        t.values.push(number(name, paper, ours, unit));
+        t.values.push(exact(name, paper, ours, unit));
     }
     t.predicates = vec![
         states("traditional", &TRADITIONAL, &old),
         states("dual", &DUAL, &new),
     ];
-    let exact = t.values.iter().all(super::is_exact);
+    let exact = t.values.iter().all(super::rows::is_exact);
     let numbers = if exact { Verdict::Match } else { Verdict::Miss };
     t.verdict = verdict::worst([numbers, verdict::shape(&t.predicates)]);
     Ok(())
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn the_table_is_met_to_the_last_state() {
-        let mut t = super::super::blank("D-1", "", TargetKind::C);
+        let mut t = super::super::rows::blank("D-1", "", TargetKind::C);
         run_into(&mut t).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(t.values.len(), 6);
         assert!(

@@ -3,7 +3,7 @@
 use piebald_report::{Target, Verdict};
 
 use super::inputs::{Counts, Input};
-use super::number;
+use crate::row::exact;
 use crate::verdict;
 
 const MB: f64 = 1_048_576.0;
@@ -46,7 +46,7 @@ pub(super) fn fill(t: &mut Target, all: &[(&Input, Counts)]) {
         for (name, paper, ours, unit, is_share) in cells(input, counts) {
             verdicts.push(verdict::amount(paper, ours, is_share));
             let name = format!("{}: {name}", input.name);
-            t.values.push(number(&name, paper, ours, unit));
+            t.values.push(exact(&name, paper, ours, unit));
         }
     }
     t.verdict = verdict::worst(verdicts);
@@ -82,7 +82,7 @@ mod tests {
                 files: 289,
                 ..Counts::default()
             };
-            let mut t = super::super::blank("D-2", "", TargetKind::H);
+            let mut t = super::super::rows::blank("D-2", "", TargetKind::H);
             fill(&mut t, &[(input, counts)]);
             assert_eq!((t.verdict, t.values.len()), (verdict, 4), "{accesses}");
         }

@@ -9,8 +9,9 @@ use piebald_report::{Target, Verdict};
 use super::draws::Places;
 use super::form::Form;
 use super::inputs::{Counts, Folder, Input, List};
+use super::rows::{ROWS, TARGETS};
 use super::runs::{Bench, CLOCK, DULO, Files, Runs, Wanted};
-use super::{ROWS, TARGETS, figures, inputs, overhead, table2, tables};
+use super::{figures, inputs, overhead, table2, tables};
 use crate::{Hooks, Options};
 
 /// All that the rows of the traces need.

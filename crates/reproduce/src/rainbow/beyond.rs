@@ -1,11 +1,12 @@
 //! Beyond the thesis: a last level that hashes its slices, and huge pages as the alternative
 //! to colours (both named in section 7 as not studied).
 
-use piebald_report::{Predicate, Published, Sample, Target, TargetKind, Value};
+use piebald_report::{Predicate, Target, TargetKind};
 
 use super::{Form, OVERLAP_POINTS, Subject, blank, lengths, missing};
 use crate::{
     experiment::{Bench, miss_rate, program, slowdown},
+    row::shown,
     verdict,
 };
 
@@ -71,9 +72,10 @@ pub(super) fn hashed(bench: &Bench<'_>, form: &Form) -> Target {
                 Some(together.difference(&miss_rate(&p.alone, LLC)?))
             });
             let Some(gap) = gap else { continue };
-            t.values.push(points(
-                format!("{machine}, {what}: miss rate, together less alone"),
+            t.values.push(shown(
+                &format!("{machine}, {what}: miss rate, together less alone"),
                 &gap,
+                "points",
             ));
             gaps.push(((hash.is_empty(), policy), gap));
         }
@@ -100,20 +102,6 @@ pub(super) fn hashed(bench: &Bench<'_>, form: &Form) -> Target {
     t.why = Some(lengths(budget, warmup));
     t.verdict = verdict::shape(&t.predicates);
     t
-}
-
-fn points(name: String, sample: &Sample) -> Value {
-    value(name, sample, "points")
-}
-
-fn value(name: String, sample: &Sample, unit: &str) -> Value {
-    Value {
-        name,
-        paper: Published::Nothing,
-        measured: sample.is_known().then_some(sample.mean),
-        ci95: sample.interval().map(|(l, h)| [l, h]),
-        unit: unit.to_owned(),
-    }
 }
 
 /// What giving up 2 MiB pages costs: colours need 4 KiB pages.
@@ -153,15 +141,15 @@ pub(super) fn huge_pages(bench: &Bench<'_>, form: &Form, subjects: &[Subject]) -
         let Some(slower) = slowdown(colors, huge) else {
             continue;
         };
-        t.values.push(value(
-            format!("{name}: slower with 4 KiB pages of all colors"),
+        t.values.push(shown(
+            &format!("{name}: slower with 4 KiB pages of all colors"),
             &slower,
             "%",
         ));
         for (metrics, what) in [(colors, "4 KiB"), (huge, "2 MiB")] {
             if let Some(walks) = &metrics.tlb_mpki {
                 let name = format!("{name}: page walks, {what}");
-                t.values.push(value(name, walks, "per 1000 instr."));
+                t.values.push(shown(&name, walks, "per 1000 instr."));
             }
         }
         if name == "gups" {

@@ -7,6 +7,7 @@ use piebald_report::{Predicate, Published, Target, TargetKind, Value, Verdict};
 use piebald_units::{Bytes, LINE_SHIFT, PAGE_SHIFT};
 
 use super::{COLORS, blank};
+use crate::row::exact;
 
 /// Memory of the thesis's machine (section 6.1.1).
 pub(super) const MEMORY: u64 = 12 * Bytes::GIB;
@@ -52,16 +53,6 @@ pub(super) fn targets(machine: &MachineSpec) -> Result<Vec<Target>, String> {
         ],
     ));
     Ok(out)
-}
-
-pub(super) fn exact(name: &str, paper: f64, measured: f64, unit: &str) -> Value {
-    Value {
-        name: name.to_owned(),
-        paper: Published::Number(paper),
-        measured: Some(measured),
-        ci95: None,
-        unit: unit.to_owned(),
-    }
 }
 
 pub(super) fn cited(id: &str, title: &str, values: &[(&str, &str, &str)]) -> Target {

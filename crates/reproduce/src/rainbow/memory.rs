@@ -1,11 +1,12 @@
 //! and beyond: what partitions mean for memory. A program that needs more than its
 //! colours hold, and one whose partition grows while it runs.
 
-use piebald_report::{Metrics, Predicate, Published, Sample, Target, TargetKind, Value};
+use piebald_report::{Metrics, Predicate, Sample, Target, TargetKind};
 
 use super::{Form, blank, constants::cited, lengths};
 use crate::{
     experiment::{Bench, miss_rate, program, slowdown},
+    row::shown,
     verdict,
 };
 
@@ -86,16 +87,6 @@ fn growing(form: &Form, colors: &str, change: &str) -> String {
     )
 }
 
-fn value(name: &str, sample: &Sample, unit: &str) -> Value {
-    Value {
-        name: name.to_owned(),
-        paper: Published::Nothing,
-        measured: sample.is_known().then_some(sample.mean),
-        ci95: sample.interval().map(|(l, h)| [l, h]),
-        unit: unit.to_owned(),
-    }
-}
-
 /// R-8 and R-B3: a partition that grows from 4 to 14 colours at the beginning of the measured
 /// part, with and without moving the pages that are there.
 pub(super) fn growth(bench: &Bench<'_>, form: &Form) -> Vec<Target> {
@@ -136,11 +127,11 @@ pub(super) fn growth(bench: &Bench<'_>, form: &Form) -> Vec<Target> {
         if let Some(rate) = miss_rate(metrics, LLC) {
             grown
                 .values
-                .push(value(&format!("{name}: LLC miss rate"), &rate, "%"));
+                .push(shown(&format!("{name}: LLC miss rate"), &rate, "%"));
         }
         if let Some(slower) = slower(metrics).filter(|_| !std::ptr::eq(metrics, &large)) {
             let name = format!("{name}: slower than 14 from the start");
-            grown.values.push(value(&name, &slower, "%"));
+            grown.values.push(shown(&name, &slower, "%"));
         }
     }
     let regained = |m: &Metrics| {
@@ -169,9 +160,9 @@ pub(super) fn growth(bench: &Bench<'_>, form: &Form) -> Vec<Target> {
     let pages = extra(&moves, "pages moved to other colors");
     let time = extra(&moves, "time for moving pages");
     if let Some((pages, time)) = pages.zip(time) {
-        grown.values.push(value("pages moved", pages, ""));
+        grown.values.push(shown("pages moved", pages, ""));
         if let Some(each) = time.ratio(pages) {
-            let ours = value("one page", &each, "us");
+            let ours = shown("one page", &each, "us");
             for v in &mut page.values {
                 (v.measured, v.ci95) = (ours.measured, ours.ci95);
             }

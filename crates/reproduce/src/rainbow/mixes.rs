@@ -3,7 +3,7 @@
 
 use piebald_report::{
     Curve, CurvePoint, Panel, PaperFigure, Predicate, Published, Sample, Study, Target, TargetKind,
-    Value, Verdict,
+    Verdict,
 };
 
 use super::{
@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     experiment::{Bench, mean_of, miss_rate, program, slowdown},
+    row::sampled,
     verdict,
 };
 
@@ -199,31 +200,19 @@ fn judge(t: &mut Target, mixes: &[Mix]) {
             continue;
         };
         verdicts.push(verdict::no_change(OVERLAP_POINTS, &gap));
-        let value = |name: String, paper: &str, sample: &Sample| Value {
-            name,
-            paper: Published::Text(paper.to_owned()),
-            measured: Some(sample.mean),
-            ci95: sample.interval().map(|(l, h)| [l, h]),
-            unit: "points".to_owned(),
+        let value = |what: &str, paper: &str, sample: &Sample| {
+            let paper = Published::Text(paper.to_owned());
+            sampled(&format!("{}: {what}", m.name), paper, sample, "points")
         };
         let name = &m.name;
-        t.values.push(value(
-            format!("{name}: miss rate, together less alone"),
-            "overlap",
-            &gap,
-        ));
-        t.values.push(value(
-            format!("{name}: slowdown, together less alone"),
-            "an offset",
-            &offset,
-        ));
+        t.values
+            .push(value("miss rate, together less alone", "overlap", &gap));
+        t.values
+            .push(value("slowdown, together less alone", "an offset", &offset));
         if let Some([together, alone]) = &m.stock {
             let gap = together.difference(alone);
-            t.values.push(value(
-                format!("{name}: miss rate, the same without colors"),
-                "-",
-                &gap,
-            ));
+            t.values
+                .push(value("miss rate, the same without colors", "-", &gap));
             stock.push(gap.mean);
         }
         let (same, how) = m.same_shape();
