@@ -64,11 +64,12 @@ def value_of(row, name):
     """The value of a row that has this name, or the only one with this part in its name."""
     whole = [v for v in row["values"] if v["name"] == name]
     parts = [v for v in row["values"] if name in v["name"]]
-    found = whole or parts
+    # A row may show what it judges once more.
+    found = {(str(v["measured"]), str(v["ci95"])): v for v in reversed(whole)}.values() or parts
     if len(found) != 1:
         names = "; ".join(v["name"] for v in found or row["values"])
         raise Wrong(f"{row['id']} has {len(found)} values {name!r}: {names}")
-    return found[0]
+    return next(iter(found))
 
 
 def digits_of(value, ends):
@@ -99,6 +100,8 @@ def cited(rows, words):
         if what == "verdict":
             return row["verdict"].replace("-", " ")
         if what == "statements":
+            if any(p["holds"] is None for p in row["predicates"]):
+                raise Wrong(f"{row['id']}: not all of its statements were looked at")
             return f"{sum(p['holds'] for p in row['predicates'])} of {len(row['predicates'])} statements"
         raise Wrong(f"{name} {what}: allowed: verdict, statements")
     value = value_of(row_of(rows, name), what.strip())

@@ -28,7 +28,10 @@ ROWS = {
                        value("reduction of time, alone", -0.4589, [-2.3518, 1.4339]),
                        value("pages", 28000.0, unit=""), value("moved", 1096.0, [1096.0, 1096.0], unit="")],
                holds=(True, False, True)),
-    "X-2": row("X-2", [value("absent", None)], verdict="not-run"),
+    "X-2": row("X-2", [value("absent", None)], verdict="not-run", holds=(True, None)),
+    # Shown once more, and shown as something else.
+    "X-3": row("X-3", [value("time", 2.0, unit="s", paper=3.0), value("time", 2.0, unit="s"), value("hits", 1.0),
+                       value("hits", 2.0)]),
 }
 
 
@@ -48,6 +51,7 @@ class Citations(unittest.TestCase):
             "X-1 alone; number .0": "0",
             "X-1 pages": "28000",
             "X-1 moved": "1096",
+            "X-3 time": "2 s",
             "X-1: verdict": "miss",
             "X-2: verdict": "not run",
             "X-1: statements": "2 of 3 statements",
@@ -61,9 +65,11 @@ class Citations(unittest.TestCase):
 
     def test_refused(self):
         for words, said in {
-            "X-9 time": "no row X-9; there are X-1, X-2",
+            "X-9 time": "no row X-9; there are X-1, X-2, X-3",
             "X-1 time": "2 values 'time': reduction of time; reduction of time, alone",
             "X-1 hits": "0 values 'hits'",
+            "X-3 hits": "2 values 'hits'",
+            "X-2: statements": "not all of its statements",
             "X-1 pages; ends": "no interval",
             "X-1 pages; nearly": "option nearly; allowed",
             "X-1: title": "allowed: verdict, statements",
