@@ -43,7 +43,7 @@ const RUNS: usize = 2 * 3 * 4;
 /// How often a study is killed, and a paper where that is asked for.
 const KILLS: usize = 50;
 /// How often a paper is killed in each run of the tests: its runs begin with 3 GiB of aged memory.
-const FEW_KILLS: usize = 8;
+const FEW_KILLS: usize = 4;
 /// After so many the store is emptied, so that there is more to do again.
 const EMPTIED: usize = 16;
 
