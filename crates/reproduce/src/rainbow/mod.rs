@@ -298,8 +298,8 @@ fn conditions(form: &Form, subjects: &[Subject], machine: &str) -> Vec<String> {
             form.mix_repetitions,
             form.mix_sizes.len()
         ),
-        "R-8, R-B1 and R-B3 have lengths of their own, which they name; R-4 asks how much memory a \
-         run needs, of 100,000 references."
+        "R-8, R-B1 and R-B3 have lengths of their own, which they name. R-4 asks how much memory a \
+         run needs, and has 100,000 references."
             .to_owned(),
     ];
     for s in subjects {
