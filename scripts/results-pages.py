@@ -26,6 +26,7 @@ none, of reproduce/PAPER/results.json: rows over recordings, which differ from o
 A name that no row has, a value without a number and a verdict in the table of targets that is not the row's
 are errors with file and line.
 """
+import itertools
 import json
 import lzma
 import math
@@ -159,6 +160,13 @@ def page_of(source):
     return "\n".join(out) + "\n"
 
 
+def first_difference(old, new):
+    """Number of the first line in which two different texts differ, and what each has there."""
+    lines = itertools.zip_longest(old.splitlines(keepends=True), new.splitlines(keepends=True), fillvalue="")
+    at, (has, wants) = next((n, pair) for n, pair in enumerate(lines, 1) if pair[0] != pair[1])
+    return at, has.rstrip("\n"), wants.rstrip("\n")
+
+
 def main():
     if sys.argv[1:] not in (["check"], ["make"]):
         sys.exit(__doc__)
@@ -178,8 +186,7 @@ def main():
             page.write_text(new, encoding="utf-8")
             print(f"{name}: written")
         elif old != new:
-            lines = zip(old.splitlines() + [""], new.splitlines() + [""])
-            at, (has, wants) = next((n, p) for n, p in enumerate(lines, 1) if p[0] != p[1])
+            at, has, wants = first_difference(old, new)
             print(f"{name}:{at}: is not what its source and the rows make; scripts/results-pages.py make\n"
                   f"    has   {has}\n    wants {wants}")
             good = False

@@ -105,6 +105,11 @@ class Pages(unittest.TestCase):
         self.source.write_text("{{X-1 reduction of time; value}} and {{X-3 time}}\n", encoding="utf-8")
         self.assertTrue(pages.page_of(self.source).endswith("48.2 % and 2 s\n"))
 
+    def test_any_difference_has_a_line(self):
+        for old, new, expected in [("", "a\n", (1, "", "a")), ("a\nb\n", "a\n", (2, "b", "")), ("a", "a\n", (1, "a", "a")),
+                                   ("a\n\n", "a\n", (2, "", "")), ("a\nb\n", "a\nc\n", (2, "b", "c"))]:
+            self.assertEqual(pages.first_difference(old, new), expected)
+
     def test_an_error_names_file_and_line(self):
         self.source.write_text("good\n\n{{X-4 time}}\n", encoding="utf-8")
         with self.assertRaises(pages.Wrong) as caught:

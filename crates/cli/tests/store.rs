@@ -187,7 +187,7 @@ fn paper_is_killed(kills: usize) {
     let expected = row_results(folder.path(), "none");
     let results = folder.path().join("out/results.json");
     std::fs::remove_file(&results).expect("removed");
-    // Whoever is killed leaves whole results, or none.
+    // A process that is killed leaves results that can be read, or no file.
     let whole = || {
         if let Ok(text) = std::fs::read(&results) {
             serde_json::from_slice::<Value>(&text).expect("whole results");
