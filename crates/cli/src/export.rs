@@ -6,10 +6,14 @@ use std::{
 };
 
 use piebald_hw::nearest::did_you_mean;
-use piebald_reproduce::{Hooks, Options, System, Written, experiments};
+use piebald_reproduce::{Hooks, Options, Source, System, Written, experiments};
 use piebald_units::Count;
 
-use crate::{failure::Failure, numbers, outputs, record, reproduce::default_inputs};
+use crate::{
+    failure::Failure,
+    numbers, outputs, record,
+    reproduce::{Named, named},
+};
 
 /// Arguments of `piebald reproduce export`.
 #[derive(clap::Args)]
@@ -17,6 +21,9 @@ pub(crate) struct Args {
     /// The row, such as R-B1
     #[arg(value_name = "ROW")]
     row: String,
+    /// The paper, where it is a folder with grid.toml and rows.toml
+    #[arg(long, value_name = "PAPER", value_parser = named)]
+    paper: Option<Named>,
     /// Of the form with fewer sizes, repetitions and references
     #[arg(long)]
     quick: bool,
@@ -38,13 +45,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let (system, row) = find(&args.row)?;
+    let (paper, source, row) = find(args)?;
+    let row = row.as_str();
     let options = Options {
         quick: args.quick,
         seed: args.seed,
         repetitions: args.repetitions,
         budget_refs: args.budget.map(|n| n.0),
-        inputs: (args.inputs.clone()).unwrap_or_else(|| default_inputs(system)),
+        inputs: (args.inputs.clone()).unwrap_or_else(|| paper.inputs()),
         ..Options::default()
     };
     let hooks = Hooks {
@@ -54,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         store: None,
     };
     outputs::check(args.output.as_deref(), None)?;
-    let found = experiments(system, &options, hooks, row).map_err(Failure::usage)?;
+    let found = experiments(&source, &options, hooks, row).map_err(Failure::usage)?;
     let texts: Vec<String> = found.iter().map(|one| headed(args, row, one)).collect();
     let Some(folder) = &args.output else {
         let [text] = &texts[..] else {
@@ -80,17 +88,27 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The row of some paper, as it is spelled.
-fn find(wanted: &str) -> Result<(System, &'static str), Failure> {
-    let rows = System::ALL.into_iter();
-    let mut rows = rows.flat_map(|s| s.targets().iter().map(move |id| (s, *id)));
-    let found = rows.clone().find(|(_, id)| id.eq_ignore_ascii_case(wanted));
-    found.ok_or_else(|| {
-        let near = did_you_mean(&wanted.to_uppercase(), rows.by_ref().map(|(_, id)| id));
-        Failure::usage(format!(
-            "{wanted}: no such row; allowed: those that `piebald reproduce --status` lists{near}"
-        ))
-    })
+/// The row of the paper that is named, or of one that is built in, as it is spelled.
+fn find(args: &Args) -> Result<(Named, Source, String), Failure> {
+    let papers = match &args.paper {
+        Some(paper) => vec![paper.clone()],
+        None => System::ALL.map(Named::System).to_vec(),
+    };
+    let mut all = Vec::new();
+    for paper in papers {
+        let source = paper.open()?;
+        let mut ids = source.ids().into_iter();
+        if let Some(id) = ids.find(|id| id.eq_ignore_ascii_case(&args.row)) {
+            let id = id.to_owned();
+            return Ok((paper, source, id));
+        }
+        all.extend(source.ids().into_iter().map(str::to_owned));
+    }
+    let wanted = &args.row;
+    let near = did_you_mean(&wanted.to_uppercase(), all.iter().map(String::as_str));
+    Err(Failure::usage(format!(
+        "{wanted}: no such row; allowed: those that `piebald reproduce --status` lists{near}"
+    )))
 }
 
 /// The file, with what it is of.

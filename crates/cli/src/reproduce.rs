@@ -11,7 +11,8 @@ use piebald_report::{
     Reproduction, Verdict, reproduction_to_html, reproduction_to_json, reproduction_to_table,
 };
 use piebald_reproduce::{
-    Hooks, Options, System, Wanted, guest_targets, reproduce, reproduce_guest,
+    Hooks, Options, Source, System, Wanted, data::DataPaper, guest_targets, reproduce,
+    reproduce_guest,
 };
 use piebald_units::Count;
 use serde_json::json;
@@ -32,9 +33,10 @@ use crate::{
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
-    /// The system; without one, those that can be rerun are listed
-    #[arg(value_name = "PAPER", value_parser = system)]
-    paper: Option<System>,
+    /// The system, or a folder with grid.toml and rows.toml; without one, those that can be rerun are
+    /// listed
+    #[arg(value_name = "PAPER", value_parser = named)]
+    paper: Option<Named>,
     /// Say what of each row is in the store, what is missing and why, and what it took; no run that
     /// a store keeps is run. Without a paper, of all
     #[arg(long, conflicts_with_all = ["guest", "output"])]
@@ -92,13 +94,63 @@ enum Verb {
     Export(export::Args),
 }
 
-fn system(name: &str) -> Result<System, String> {
+/// A paper as it is named.
+#[derive(Clone, Debug)]
+pub(crate) enum Named {
+    /// Built in.
+    System(System),
+    /// In a folder.
+    Folder(PathBuf),
+}
+
+/// The paper of a name that is built in, or a folder.
+pub(crate) fn named(name: &str) -> Result<Named, String> {
     let found = System::ALL.into_iter().find(|s| s.name() == name);
-    found.ok_or_else(|| {
-        let names = System::ALL.map(System::name).join(", ");
-        let near = did_you_mean(name, System::ALL.map(System::name));
-        format!("allowed: {names}{near}")
-    })
+    if let Some(system) = found {
+        return Ok(Named::System(system));
+    }
+    let folder = Path::new(name);
+    if folder.is_dir() {
+        return Ok(Named::Folder(folder.to_owned()));
+    }
+    let names = System::ALL.map(System::name).join(", ");
+    let near = did_you_mean(name, System::ALL.map(System::name));
+    Err(format!(
+        "allowed: {names}, or a folder with grid.toml and rows.toml{near}"
+    ))
+}
+
+impl Named {
+    /// The paper itself.
+    pub(crate) fn open(&self) -> Result<Source, Failure> {
+        match self {
+            Self::System(system) => Ok(Source::System(*system)),
+            Self::Folder(folder) => {
+                let paper = DataPaper::read(folder).map_err(Failure::usage)?;
+                Ok(Source::Folder(Box::new(paper)))
+            }
+        }
+    }
+
+    /// As a command line has it.
+    fn word(&self) -> String {
+        match self {
+            Self::System(system) => system.name().to_owned(),
+            Self::Folder(folder) => folder.display().to_string(),
+        }
+    }
+
+    /// Where its inputs are made without being told.
+    pub(crate) fn inputs(&self) -> PathBuf {
+        let name = match self {
+            Self::Folder(folder) => return folder.join("inputs"),
+            Self::System(system) => system.name(),
+        };
+        match record::cache_folder() {
+            Ok(cache) if name != System::Rainbow.name() => cache.join("reproduce").join(name),
+            _ => Path::new("out/reproduce").join(name).join("inputs"),
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -108,7 +160,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.status {
         return rows_status(args);
     }
-    let Some(system) = args.paper else {
+    let Some(paper) = &args.paper else {
         if let Some(option) = of_a_paper(args) {
             let papers = System::ALL.map(System::name).join(", ");
             let text = format!("{option}: allowed with a paper only: one of {papers}");
@@ -116,7 +168,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
         return list(&args.json);
     };
-    check(args, system)?;
+    let source = paper.open()?;
+    check(args, &source)?;
     outputs::check(args.output.as_deref(), None)?;
     running::threads(args.threads)?;
     let stop = running::stop_flag()?;
@@ -148,7 +201,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         ));
         record::stand_in(wanted, inputs)
     };
-    let options = options(args, system);
+    let options = options(args, paper);
     let store = if args.guest {
         None
     } else {
@@ -160,14 +213,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         record: &recorder,
         store: store.as_ref(),
     };
-    let result = match args.guest {
-        false => reproduce(system, &options, hooks),
-        true => reproduce_guest(system, &options, &module(args)?, hooks),
+    let result = match source {
+        Source::System(system) if args.guest => {
+            reproduce_guest(system, &options, &module(args)?, hooks)
+        }
+        source => reproduce(&source, &options, hooks),
     };
     bar.finish_and_clear();
     store::tell(store.as_ref(), args.quiet);
     let mut found = result.map_err(Failure::failed)?;
-    found.command = Some(command(args, system));
+    found.command = Some(command(args, paper));
     show_results(args, &found)?;
     let silent = |t: &piebald_report::Target| t.verdict == Verdict::NotRun && t.why.is_none();
     let stopped = found.targets.iter().any(silent) || stop.load(Ordering::Relaxed);
@@ -176,24 +231,26 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 /// Where the rows stand, of one paper or of all.
 fn rows_status(args: &Args) -> Result<ExitCode, Failure> {
-    let papers = match args.paper {
-        Some(system) => vec![system],
+    let papers = match &args.paper {
+        Some(paper) => vec![paper.clone()],
         None if !args.only.is_empty() || args.mixes.is_some() => {
             let text = "--status: allowed with a paper only: --only, --mixes";
             return Err(Failure::usage(text));
         }
-        None => System::ALL.to_vec(),
+        None => System::ALL.map(Named::System).to_vec(),
     };
-    papers.iter().try_for_each(|system| check(args, *system))?;
+    let mut asked = Vec::new();
+    for paper in &papers {
+        let source = paper.open()?;
+        check(args, &source)?;
+        asked.push((source, options(args, paper)));
+    }
     running::threads(args.threads)?;
-    let papers = papers
-        .into_iter()
-        .map(|system| (system, options(args, system)));
-    rows_status::show(papers, args.store.as_deref(), &args.json)
+    rows_status::show(&asked, args.store.as_deref(), &args.json)
 }
 
 /// What the command line chooses of a paper.
-fn options(args: &Args, system: System) -> Options {
+fn options(args: &Args, paper: &Named) -> Options {
     Options {
         quick: args.quick,
         seed: args.seed,
@@ -204,23 +261,11 @@ fn options(args: &Args, system: System) -> Options {
             if args.guest {
                 guest_inputs()
             } else {
-                default_inputs(system)
+                paper.inputs()
             }
         }),
         mixes: args.mixes,
     }
-}
-
-/// Where scripts/stand-ins.sh puts them without being told.
-pub(crate) fn default_inputs(system: System) -> PathBuf {
-    if system != System::Rainbow
-        && let Ok(cache) = record::cache_folder()
-    {
-        return cache.join("reproduce").join(system.name());
-    }
-    Path::new("out/reproduce")
-        .join(system.name())
-        .join("inputs")
 }
 
 /// Where the guest's programs and files are made, for recordings.
@@ -286,18 +331,22 @@ fn list(json: &Json) -> Result<ExitCode, Failure> {
 }
 
 /// What the command line says beyond what its parser knows.
-fn check(args: &Args, system: System) -> Result<(), Failure> {
-    let guest = guest_targets(system);
+fn check(args: &Args, source: &Source) -> Result<(), Failure> {
+    let guest = match source {
+        Source::System(system) => guest_targets(*system),
+        Source::Folder(_) => None,
+    };
     if args.guest && guest.is_none() {
         return Err(Failure::usage(format!(
             "{} --guest: allowed: rainbow, srm",
-            system.name()
+            source.name()
         )));
     }
     if args.guest && args.budget.is_some() {
         return Err(Failure::usage("--budget: not with --guest"));
     }
-    let ids = guest.filter(|_| args.guest).unwrap_or(system.targets());
+    let of_guest = guest.filter(|_| args.guest).map(<[&str]>::to_vec);
+    let ids = of_guest.unwrap_or_else(|| source.ids());
     let known = |id: &&String| {
         let mut all = ids.iter();
         !all.any(|t| t.eq_ignore_ascii_case(id))
@@ -310,11 +359,11 @@ fn check(args: &Args, system: System) -> Result<(), Failure> {
         )));
     }
     if let Some(mixes) = args.mixes {
-        let Some(most) = system.mixes() else {
+        let Some(most) = source.mixes() else {
             let having = System::ALL.into_iter().filter(|s| s.mixes().is_some());
             let having: Vec<&str> = having.map(System::name).collect();
             let having = having.join(", ");
-            let text = format!("{} --mixes: allowed: {having}", system.name());
+            let text = format!("{} --mixes: allowed: {having}", source.name());
             return Err(Failure::usage(text));
         };
         if mixes > most {
@@ -333,8 +382,8 @@ fn check(args: &Args, system: System) -> Result<(), Failure> {
     Ok(())
 }
 
-fn command(args: &Args, system: System) -> String {
-    let mut text = format!("piebald reproduce {}", system.name());
+fn command(args: &Args, paper: &Named) -> String {
+    let mut text = format!("piebald reproduce {}", paper.word());
     if args.guest {
         text += " --guest";
     }

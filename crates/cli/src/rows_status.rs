@@ -2,14 +2,14 @@
 
 use std::{fmt::Write as _, process::ExitCode};
 
-use piebald_reproduce::{Hooks, Options, RowStatus, Runs, State, System, status};
+use piebald_reproduce::{Hooks, Options, RowStatus, Runs, Source, State, status};
 use serde_json::{Value, json};
 
 use crate::{failure::Failure, json::Json, record, store};
 
 /// Says where the rows of papers stand. Nothing is run, recorded or kept.
 pub(crate) fn show(
-    papers: impl Iterator<Item = (System, Options)>,
+    papers: &[(Source, Options)],
     named: Option<&str>,
     json: &Json,
 ) -> Result<ExitCode, Failure> {
@@ -25,13 +25,13 @@ pub(crate) fn show(
     };
     let mut text = format!("store: {}\n", folder.display());
     let mut found = Vec::new();
-    for (system, options) in papers {
-        let rows = status(system, &options, hooks, &folder).map_err(Failure::failed)?;
+    for (source, options) in papers {
+        let rows = status(source, options, hooks, &folder).map_err(Failure::failed)?;
         let form = if options.quick { "quick" } else { "full" };
-        let _ = writeln!(text, "\n{}, {form} form", system.name());
+        let _ = writeln!(text, "\n{}, {form} form", source.name());
         rows.iter().for_each(|row| text += &line(row));
         found.push(json!({
-            "name": system.name(), "form": form, "rows": rows.iter().map(value).collect::<Vec<_>>(),
+            "name": source.name(), "form": form, "rows": rows.iter().map(value).collect::<Vec<_>>(),
         }));
     }
     let found = json!({ "schema": 1, "store": folder, "papers": found });

@@ -1,6 +1,9 @@
 //! `piebald reproduce`: what it lists, refuses and writes.
 
-use std::process::{Command, Output};
+use std::{
+    path::Path,
+    process::{Command, Output},
+};
 
 use serde_json::Value;
 
@@ -234,7 +237,7 @@ fn an_exported_row_is_an_experiment_that_study_runs() {
     let names: Vec<&str> = out.lines().collect();
     assert_eq!(
         (names.len(), names[2]),
-        (3, "files/R-4-3-memory-limit.toml")
+        (3, "files/R-4-3-limit-two-that-may-swap.toml")
     );
     let run = |name: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_piebald"));
@@ -282,4 +285,82 @@ fn what_cannot_be_exported_says_what_can() {
         let said = text(&done.stderr);
         assert!(said.contains(part), "{args:?}: {said}");
     }
+}
+
+/// A small paper that is data, of the repository.
+fn example() -> String {
+    format!("{}/../../scenarios/paper", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn a_folder_with_two_files_is_a_paper() {
+    let (folder, paper) = (folder(), example());
+    let short = ["--quick", "--budget", "30k"];
+    let run = |args: &[&str]| {
+        let done = piebald(&folder, &[&[paper.as_str()][..], &short, args].concat());
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        text(&done.stdout)
+    };
+    let status = run(&["--status"]);
+    assert!(
+        status.contains("E-1") && status.contains("missing: at least 18"),
+        "{status}"
+    );
+    let json: Value = serde_json::from_str(&run(&["--json", "-q"])).expect("JSON");
+    assert_eq!(json["system"], "paper");
+    let row = &json["targets"][0];
+    assert_eq!((&row["id"], &row["kind"]), (&"E-1".into(), &"H".into()));
+    assert_ne!(row["verdict"], "not-run", "{row}");
+    assert_eq!(row["values"].as_array().map(Vec::len), Some(4), "{row}");
+    let points = json["figures"][0]["panels"][0]["curves"][0]["points"].as_array();
+    assert_eq!(points.map(Vec::len), Some(2));
+    let command = json["command"].as_str().unwrap_or_default();
+    assert_eq!(
+        command,
+        format!("piebald reproduce {paper} --quick --budget 30k --seed 42")
+    );
+    assert!(run(&["--status"]).contains("in the store: 18 runs"));
+    // Its experiment is a file that a study runs.
+    let done = piebald(
+        &folder,
+        &["export", "e-1", "--paper", &paper, "--quick", "-o", "files"],
+    );
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let file = folder.path().join("files/E-1-1-share.toml");
+    let written = std::fs::read_to_string(file).expect("was written");
+    assert!(written.contains("0-11"), "{written}");
+}
+
+#[test]
+fn a_paper_that_is_wrong_is_refused_before_anything_is_run() {
+    let folder = folder();
+    let made = folder.path().join("mine");
+    std::fs::create_dir(&made).expect("a folder");
+    for name in ["grid.toml", "rows.toml"] {
+        let text = std::fs::read_to_string(Path::new(&example()).join(name)).expect("a file");
+        std::fs::write(made.join(name), text).expect("was written");
+    }
+    let refused = |args: &[&str], part: &str| {
+        let done = piebald(&folder, args);
+        assert_eq!(done.status.code(), Some(2), "{}", text(&done.stderr));
+        assert!(text(&done.stderr).contains(part), "{}", text(&done.stderr));
+    };
+    refused(&["mine", "--only", "E-2"], "--only E-2: allowed: E-1");
+    refused(&["mine", "--guest"], "mine --guest: allowed: rainbow, srm");
+    refused(&["mine", "--mixes", "3"], "mine --mixes: allowed: hvr");
+    refused(&["export", "R-8", "--paper", "mine"], "R-8: no such row");
+    refused(&["myne"], "or a folder with grid.toml and rows.toml");
+    let rows = std::fs::read_to_string(made.join("rows.toml")).expect("a file");
+    std::fs::write(
+        made.join("rows.toml"),
+        rows.replace("stock.low >", "stok.low >"),
+    )
+    .expect("a file");
+    refused(
+        &["mine"],
+        "mine/rows.toml: row E-1: \"stok\" is the name of nothing",
+    );
+    std::fs::remove_file(made.join("rows.toml")).expect("it is there");
+    refused(&["mine", "-o", "out"], "mine/rows.toml: No such file");
+    assert!(!folder.path().join("out").exists());
 }

@@ -34,6 +34,8 @@ pub(crate) struct Results<'a> {
     pub(crate) jobs: &'a [Job],
     /// In the order of the jobs; none where the study was stopped.
     pub(crate) outcomes: &'a [Option<Outcome>],
+    /// Repetitions of each policy that are looked at, from the first on.
+    pub(crate) repetitions: &'a [u32],
 }
 
 /// Puts the record together from whole repetitions.
@@ -46,9 +48,11 @@ pub(crate) fn assemble(results: &Results<'_>) -> Result<Study, StudyError> {
     if whole.is_empty() {
         return Err(StudyError::Nothing);
     }
-    let programs = |policy| {
+    let programs = |policy: usize| {
         let entries = scenario.programs.iter().enumerate();
-        let result = |(at, entry)| results.program(policy, at, entry, &whole);
+        let mut own = whole.clone();
+        own.retain(|r| *r < results.repetitions[policy]);
+        let result = |(at, entry)| results.program(policy, at, entry, &own);
         entries.map(result).collect()
     };
     let policies = scenario.policies.iter().enumerate();
@@ -167,11 +171,13 @@ impl Results<'_> {
         self.outcomes[at].as_ref()
     }
 
-    /// Repetitions of which nothing is missing.
+    /// Repetitions of which nothing is missing that is looked at.
     fn whole_repetitions(&self) -> Vec<u32> {
         let is_whole = |repetition: &u32| {
             let runs = self.jobs.iter().zip(self.outcomes);
-            let mut mine = runs.filter(|(j, _)| j.repetition == *repetition);
+            let mut mine = runs.filter(|(j, _)| {
+                j.repetition == *repetition && *repetition < self.repetitions[j.policy]
+            });
             mine.all(|(_, o)| o.is_some())
         };
         (0..self.scenario.repetitions).filter(is_whole).collect()

@@ -149,7 +149,7 @@ pub(crate) fn run_all(
         let outcome = match failures.has(job.policy) {
             true => None,
             false => lab.run_unless_stopped(at, job).unwrap_or_else(|error| {
-                failures.note(job.policy, error);
+                failures.note(job.policy, at, error);
                 None
             }),
         };
@@ -167,6 +167,7 @@ pub(crate) fn run_all(
         inputs,
         jobs: &jobs,
         outcomes: &results,
+        repetitions: &left.repetitions,
     })?;
     study.warnings.extend(left.warnings);
     study.complete = complete;

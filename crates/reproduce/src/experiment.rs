@@ -9,7 +9,7 @@ use std::{
 };
 
 use piebald_lab::{Hooks as StudyHooks, prepare, scenario::Scenario, study};
-use piebald_report::{Metrics, PolicyResult, ProgramResult, Sample, Study};
+use piebald_report::{LevelMpki, Metrics, PolicyResult, ProgramResult, Sample, Study};
 use piebald_sim::{Case, Model, Outcome, Watch, mix};
 
 use crate::{Hooks, Written};
@@ -17,6 +17,11 @@ use crate::{Hooks, Written};
 /// Aged memories that are kept for the next study: one for each repetition of a mix, with and
 /// without colours.
 const KEPT_HISTORIES: usize = 6;
+
+/// Why a run has no result that the user ended.
+pub(crate) const INTERRUPTED: &str = "interrupted";
+/// Why a run has no result whose experiment is written down.
+pub(crate) const WRITTEN: &str = "it is written down and not run";
 
 /// Runs studies and adds up what they cost.
 pub(crate) struct Bench<'a> {
@@ -50,25 +55,20 @@ impl<'a> Bench<'a> {
         self.refs.load(Ordering::Relaxed)
     }
 
-    /// Whether the user wants an end.
-    pub(crate) fn stopped(&self) -> bool {
-        self.hooks.stop.is_some_and(|s| s.load(Ordering::Relaxed))
-    }
-
-    /// Runs a scenario.
+    /// Runs a scenario; `path` is that of the file that it is from.
     ///
     /// # Errors
     /// Why there is no result, in words.
-    pub(crate) fn run(&self, name: &str, text: &str) -> Result<Study, String> {
+    pub(crate) fn run(&self, name: &str, text: &str, path: &Path) -> Result<Study, String> {
         unless_stopped(self.hooks.stop)?;
-        let scenario = Scenario::parse(text, Path::new(name)).map_err(|e| e.to_string())?;
+        let scenario = Scenario::parse(text, path).map_err(|e| e.to_string())?;
         if let Some(written) = self.written {
             let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
             written.push(Written {
                 name: name.to_owned(),
                 text: text.to_owned(),
             });
-            return Err("it is written down and not run".to_owned());
+            return Err(WRITTEN.to_owned());
         }
         let no_commands = |words: &[String], _: u64| Err(format!("{words:?} is not recorded"));
         let inputs = prepare(&scenario, &no_commands).map_err(|e| e.to_string())?;
@@ -84,9 +84,11 @@ impl<'a> Bench<'a> {
         };
         let study = study(&scenario, &inputs, hooks).map_err(|e| e.to_string())?;
         self.refs.fetch_add(study.simulated_refs, Ordering::Relaxed);
+        unless_stopped(self.hooks.stop)?;
         match study.complete {
             true => Ok(study),
-            false => Err("interrupted".to_owned()),
+            // Runs failed, which the study says.
+            false => Err(study.warnings.join("; ")),
         }
     }
 }
@@ -97,7 +99,7 @@ impl<'a> Bench<'a> {
 /// "interrupted".
 pub(crate) fn unless_stopped(stop: Option<&AtomicBool>) -> Result<(), String> {
     if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-        return Err("interrupted".to_owned());
+        return Err(INTERRUPTED.to_owned());
     }
     Ok(())
 }
@@ -141,9 +143,8 @@ pub(crate) fn program<'s>(
     found.programs.iter().find(|p| p.name == name)
 }
 
-/// Share of a level's accesses that miss, in percent. Levels count from 0 for the first.
-pub(crate) fn miss_rate(metrics: &Metrics, level: usize) -> Option<Sample> {
-    let level = metrics.mpki.get(level)?;
+/// Share of a level's accesses that miss, in percent.
+pub(crate) fn miss_rate(level: &LevelMpki) -> Option<Sample> {
     Some(level.mpki.ratio(&level.accesses)?.scaled(100.0))
 }
 
@@ -182,8 +183,6 @@ pub(crate) fn share_of(below: u64, draw: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use piebald_report::LevelMpki;
-
     use super::*;
 
     #[test]
@@ -193,17 +192,14 @@ mod tests {
             accesses: accesses.into_iter().collect(),
             ..LevelMpki::default()
         };
-        let metrics = Metrics {
-            mpki: vec![
-                level([40.0, 40.0], [400.0, 500.0]),
-                level([10.0, 20.0], [40.0, 40.0]),
-            ],
-            ..Metrics::default()
+        let rate = |level| miss_rate(&level).map(|s| s.values);
+        let first = level([40.0, 40.0], [400.0, 500.0]);
+        assert_eq!(rate(first), Some(vec![10.0, 8.0]));
+        let unequal = LevelMpki {
+            mpki: Sample::new(vec![1.0]),
+            ..level([1.0, 1.0], [2.0, 2.0])
         };
-        let rate = |k| miss_rate(&metrics, k).map(|s| s.values);
-        assert_eq!(rate(0), Some(vec![10.0, 8.0]));
-        assert_eq!(rate(1), Some(vec![25.0, 50.0]));
-        assert_eq!(rate(2), None);
+        assert_eq!(rate(unequal), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Reruns of the papers' experiments: their numbers beside ours, with a verdict.
 //!
-//! One room for each system; [`System::ALL`] names them. A room builds scenarios, has
-//! `piebald-lab` run them, and fills a [`Reproduction`].
+//! One room for each system; [`System::ALL`] names them. A room builds runs, has them run, and fills a
+//! [`Reproduction`]. Of a [`data::DataPaper`], files say what is run and what is read from it.
 //! Vocabulary: a *target* is a row of results of the paper, a *stand-in* a program that
 //! takes the place of one that cannot be had. Stand-ins are data (`programs.toml` of a
 //! system), chosen from published properties before any result was read.
@@ -9,6 +9,7 @@
 //! [`reproduce_guest`] runs some rows in a real kernel as well and compares it with the modelled
 //! one. [`verdict`] has the rules by which results are judged; no room judges by itself.
 
+pub mod data;
 mod dulo;
 mod experiment;
 mod guest;
@@ -116,6 +117,46 @@ impl System {
     }
 }
 
+/// A paper that can be rerun.
+pub enum Source {
+    /// One that is built in.
+    System(System),
+    /// A folder's.
+    Folder(Box<data::DataPaper>),
+}
+
+impl Source {
+    /// As the command line names it.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::System(system) => system.name(),
+            Self::Folder(paper) => paper.name(),
+        }
+    }
+
+    /// Ids of its rows, in order.
+    pub fn ids(&self) -> Vec<&str> {
+        match self {
+            Self::System(system) => system.targets().to_vec(),
+            Self::Folder(paper) => paper.ids(),
+        }
+    }
+
+    /// As [`System::mixes`].
+    pub const fn mixes(&self) -> Option<u64> {
+        match self {
+            Self::System(system) => system.mixes(),
+            Self::Folder(_) => None,
+        }
+    }
+}
+
+impl From<System> for Source {
+    fn from(system: System) -> Self {
+        Self::System(system)
+    }
+}
+
 /// What a user may choose.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -187,6 +228,9 @@ pub enum ReproduceError {
     /// The list of inputs is wrong.
     #[error("{0}")]
     Inputs(String),
+    /// A file of a paper that is data is wrong.
+    #[error("{0}")]
+    Paper(String),
     /// The experiments of a row cannot be written down.
     #[error("{id}: {why}")]
     Unwritten {
@@ -203,22 +247,23 @@ pub enum ReproduceError {
     Machine(String),
 }
 
-/// Reruns a system's experiments. An experiment that cannot be run leaves its targets as not
+/// Reruns a paper's experiments. An experiment that cannot be run leaves its targets as not
 /// run, with the reason.
 ///
 /// # Errors
 /// What makes the whole impossible.
 pub fn reproduce(
-    system: System,
+    source: &Source,
     options: &Options,
     hooks: Hooks<'_>,
 ) -> Result<Reproduction, ReproduceError> {
-    match system {
-        System::Rainbow => rainbow::reproduce(options, hooks),
-        System::Dulo => dulo::reproduce(options, hooks),
-        System::Srm => srm::reproduce(options, hooks),
-        System::Mfc => mfc::reproduce(options, hooks),
-        System::Hvr => hvr::reproduce(options, hooks),
+    match source {
+        Source::System(System::Rainbow) => rainbow::paper()?.reproduce(options, hooks),
+        Source::System(System::Dulo) => dulo::reproduce(options, hooks),
+        Source::System(System::Srm) => srm::reproduce(options, hooks),
+        Source::System(System::Mfc) => mfc::reproduce(options, hooks),
+        Source::System(System::Hvr) => hvr::reproduce(options, hooks),
+        Source::Folder(paper) => paper.reproduce(options, hooks),
     }
 }
 
@@ -227,7 +272,7 @@ pub fn reproduce(
 /// # Errors
 /// The row's runs are no experiments of the one language, or an input is missing.
 pub fn experiments(
-    system: System,
+    source: &Source,
     options: &Options,
     hooks: Hooks<'_>,
     id: &str,
@@ -240,13 +285,21 @@ pub fn experiments(
         only: vec![id.to_owned()],
         ..options.clone()
     };
-    if system != System::Rainbow {
-        let allowed = rainbow::OF_EXPERIMENTS.join(", ");
-        return Err(unwritten(format!(
-            "its runs are no experiment files; allowed: {allowed}"
-        )));
-    }
-    let (written, targets) = rainbow::experiments(&options, hooks)?;
+    let rainbow;
+    let paper = match source {
+        Source::Folder(paper) => paper,
+        Source::System(system) => {
+            rainbow = rainbow::paper()?;
+            if *system != System::Rainbow {
+                let allowed = rainbow.of_experiments().join(", ");
+                return Err(unwritten(format!(
+                    "its runs are no experiment files; allowed: {allowed}"
+                )));
+            }
+            &rainbow
+        }
+    };
+    let (written, targets) = paper.experiments(&options, hooks)?;
     if written.is_empty() {
         let why = targets.into_iter().find_map(|t| t.why);
         return Err(unwritten(
@@ -280,8 +333,11 @@ mod tests {
             ..Options::default()
         };
         let numbers = [1, 1, 3, 1, 10, 4, 2, 1, 4];
-        for (id, number) in rainbow::OF_EXPERIMENTS.into_iter().zip(numbers) {
-            let found = experiments(System::Rainbow, &options, hooks, id);
+        let paper = rainbow::paper().unwrap_or_else(|e| panic!("{e}"));
+        let ids = paper.of_experiments();
+        assert_eq!(ids.len(), numbers.len());
+        for (id, number) in ids.into_iter().zip(numbers) {
+            let found = experiments(&System::Rainbow.into(), &options, hooks, id);
             let found = found.unwrap_or_else(|e| panic!("{id}: {e}"));
             assert_eq!(found.len(), number, "{id}");
             for one in found {
@@ -289,8 +345,8 @@ mod tests {
                 document.experiment().unwrap_or_else(|e| panic!("{e}"));
             }
         }
-        let refused = |system, id| {
-            let found = experiments(system, &options, hooks, id);
+        let refused = |system: System, id| {
+            let found = experiments(&system.into(), &options, hooks, id);
             found.expect_err(id).to_string()
         };
         assert_eq!(refused(System::Rainbow, "R-9"), "R-9: it needs no runs");
@@ -299,7 +355,7 @@ mod tests {
             record: &|_, _| Err("no such file".to_owned()),
             ..hooks
         };
-        let found = experiments(System::Rainbow, &options, none, "R-5");
+        let found = experiments(&System::Rainbow.into(), &options, none, "R-5");
         let why = found.expect_err("no inputs").to_string();
         assert!(
             why.contains("no such file") && why.contains("stand-ins.sh"),

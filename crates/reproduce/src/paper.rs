@@ -15,7 +15,10 @@ pub(crate) type Stage<F> = (&'static [Named], F);
 
 /// A paper while it is rerun.
 pub(crate) struct Paper<'a> {
-    system: System,
+    name: &'a str,
+    title: &'a str,
+    /// Of all rows, in order.
+    ids: Vec<&'a str>,
     options: &'a Options,
     began: Instant,
     targets: HashMap<String, Target>,
@@ -35,20 +38,28 @@ pub(crate) struct Whole {
 }
 
 impl<'a> Paper<'a> {
-    /// Nothing is run yet; the time begins.
+    /// Nothing of a system's is run yet; the time begins.
     pub(crate) fn begin(system: System, options: &'a Options) -> Self {
+        let ids = system.targets().to_vec();
+        Self::named(system.name(), system.title(), ids, options)
+    }
+
+    /// The same of any paper, with the ids of its rows in their order.
+    pub(crate) fn named(
+        name: &'a str,
+        title: &'a str,
+        ids: Vec<&'a str>,
+        options: &'a Options,
+    ) -> Self {
         Self {
-            system,
+            name,
+            title,
+            ids,
             options,
             began: Instant::now(),
             targets: HashMap::new(),
             figures: Vec::new(),
         }
-    }
-
-    /// Whether one of these rows shall be run.
-    pub(crate) fn wants(&self, ids: &[&str]) -> bool {
-        ids.iter().any(|id| self.options.wants(id))
     }
 
     /// Takes rows, in the place of those with the same id.
@@ -85,13 +96,12 @@ impl<'a> Paper<'a> {
 
     /// What came of it: the rows that were wanted, in order.
     pub(crate) fn end(mut self, whole: Whole) -> Reproduction {
-        let wanted = self.system.targets().iter();
-        let wanted = wanted.filter(|id| self.options.wants(id));
+        let wanted = self.ids.iter().filter(|id| self.options.wants(id));
         let targets = wanted.filter_map(|id| self.targets.remove(*id)).collect();
         Reproduction {
             schema: REPRODUCTION_SCHEMA,
-            system: self.system.name().to_owned(),
-            title: self.system.title().to_owned(),
+            system: self.name.to_owned(),
+            title: self.title.to_owned(),
             quick: self.options.quick,
             seed: self.options.seed,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -153,7 +163,6 @@ pub(crate) mod tests {
             ..Options::default()
         };
         let mut paper = Paper::begin(System::Rainbow, &options);
-        assert!(paper.wants(&["R-9", "R-3"]) && !paper.wants(&["R-4"]));
         let mut runs = 0;
         paper.run(STAGES, |good| {
             runs += 1;

@@ -38,8 +38,13 @@ pub(crate) struct Row {
 
 impl Row {
     pub(crate) fn new(id: &str, title: &str, kind: TargetKind) -> Self {
+        Self::of(blank(id, title, kind))
+    }
+
+    /// A row that is filled in.
+    pub(crate) fn of(target: Target) -> Self {
         Self {
-            target: blank(id, title, kind),
+            target,
             verdicts: Vec::new(),
             missing: None,
             unshown: None,
@@ -101,10 +106,19 @@ impl Row {
                 let value = shown(name, sample, unit);
                 self.target.values.push(value);
             }
-            Err(why) => {
-                self.unshown.get_or_insert_with(|| why.clone());
-            }
+            Err(why) => self.lacks(why),
         }
+    }
+
+    /// Something that is to be shown is missing.
+    pub(crate) fn lacks(&mut self, why: &str) {
+        self.unshown.get_or_insert_with(|| why.to_owned());
+    }
+
+    /// A number of the paper alone.
+    pub(crate) fn cite(&mut self, name: &str, paper: Published, unit: &str) {
+        let nothing = sampled(name, paper, &Sample::new(Vec::new()), unit);
+        self.target.values.push(nothing);
     }
 
     /// A number that is shown beside the paper's and not judged: the paper's chose an input.
@@ -130,18 +144,12 @@ impl Row {
     /// A bound from above.
     pub(crate) fn below(&mut self, name: &str, bound: f64, found: Found, unit: &str) {
         let paper = Published::Text(format!("< {bound}"));
-        self.judge(name, paper, found, unit, |s| match s.mean < bound {
-            true => Verdict::Match,
-            false => Verdict::Miss,
-        });
+        self.judge(name, paper, found, unit, |s| verdict::exact(s.mean < bound));
     }
 
     /// A verdict of something exact.
     pub(crate) fn exact(&mut self, name: &str, paper: f64, measured: f64, unit: &str) {
-        self.verdicts.push(match measured == paper {
-            true => Verdict::Match,
-            false => Verdict::Miss,
-        });
+        self.verdicts.push(verdict::exact(measured == paper));
         self.target.values.push(Value {
             name: name.to_owned(),
             paper: Published::Number(paper),
@@ -187,6 +195,11 @@ impl Row {
             (None, TargetKind::S) => verdict::shape(predicates),
             // A headline row of which the paper prints no number.
             (None, _) if self.verdicts.is_empty() => verdict::shape(predicates),
+            // What is said of a constant is exact as well.
+            (None, TargetKind::C) if !predicates.is_empty() => {
+                let numbers = verdict::worst(self.verdicts.iter().copied());
+                numbers.max(verdict::shape(predicates))
+            }
             (None, _) => {
                 let numbers = verdict::worst(self.verdicts.iter().copied());
                 verdict::with_statements(numbers, predicates)
@@ -269,6 +282,14 @@ pub(crate) fn extreme(found: &[Found], largest: bool) -> Found {
         false => all.min_by(order),
     };
     best.ok_or_else(|| "no case was run".to_owned())
+}
+
+/// The case whose mean is farthest from zero.
+pub(crate) fn farthest(found: &[Found]) -> Found {
+    let all: Result<Vec<Sample>, String> = found.iter().cloned().collect();
+    let far = |a: &Sample, b: &Sample| a.mean.abs().total_cmp(&b.mean.abs());
+    let most = all?.into_iter().max_by(far);
+    most.ok_or_else(|| "no case was run".to_owned())
 }
 
 /// The other sign.

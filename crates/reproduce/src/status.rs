@@ -11,7 +11,7 @@ use piebald_report::{Target, Verdict};
 use piebald_sim::{EPOCH, NOT_KEPT};
 use piebald_store::{Costs, Look, Store};
 
-use crate::{Hooks, Options, ReproduceError, System, reproduce};
+use crate::{Hooks, Options, ReproduceError, Source, reproduce};
 
 /// How far a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,30 +70,30 @@ pub struct RowStatus {
     pub why: Option<String>,
 }
 
-/// The status of a system's rows, in their order, over the store in `folder`.
+/// The status of a paper's rows, in their order, over the store in `folder`.
 ///
 /// # Errors
 /// What makes the whole impossible; the store cannot be read.
 pub fn status(
-    system: System,
+    source: &Source,
     options: &Options,
     hooks: Hooks<'_>,
     folder: &Path,
 ) -> Result<Vec<RowStatus>, ReproduceError> {
     let costs = Costs::read(folder).map_err(|e| ReproduceError::Store(e.to_string()))?;
     let mut rows = Vec::new();
-    for id in system.targets().iter().filter(|id| options.wants(id)) {
+    for id in source.ids().into_iter().filter(|id| options.wants(id)) {
         let store = Arc::new(Store::to_look(folder, EPOCH));
         let one = Options {
-            only: vec![(*id).to_owned()],
+            only: vec![id.to_owned()],
             ..options.clone()
         };
         let hooks = Hooks {
             store: Some(&store),
             ..hooks
         };
-        let found = reproduce(system, &one, hooks)?;
-        let target = found.targets.into_iter().find(|t| t.id == *id);
+        let found = reproduce(source, &one, hooks)?;
+        let target = found.targets.into_iter().find(|t| t.id == id);
         rows.extend(target.map(|target| row(target, &store.looked(), &costs)));
     }
     Ok(rows)
@@ -137,6 +137,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::System;
 
     fn hooks() -> Hooks<'static> {
         Hooks {
@@ -155,7 +156,7 @@ mod tests {
             only: ["R-1", "R-5", "R-B3"].map(str::to_owned).to_vec(),
             ..Options::default()
         };
-        let rows = status(System::Rainbow, &options, hooks(), folder.path());
+        let rows = status(&System::Rainbow.into(), &options, hooks(), folder.path());
         let rows = rows.expect("they can be asked");
         let [constant, recorded, builtin] = &rows[..] else {
             panic!("{rows:?}");

@@ -42,6 +42,14 @@ pub fn headline(paper: f64, measured: &Sample) -> Verdict {
     }
 }
 
+/// Judges something exact.
+pub const fn exact(holds: bool) -> Verdict {
+    match holds {
+        true => Verdict::Match,
+        false => Verdict::Miss,
+    }
+}
+
 /// Judges an amount that the paper prints as a headline number: a property rather than an
 /// effect, so that no interval has to exclude zero. `is_share`: in percent of a whole, so that
 /// points count as they do for effects.

@@ -228,7 +228,8 @@ impl Kernels {
                 }
             };
             let text = case.modelled(form, recordings, machine.as_deref())?;
-            bench.run(&format!("{}, modelled {name}", case.name), &text)
+            let name = format!("{}, modelled {name}", case.name);
+            bench.run(&name, &text, Path::new(&name))
         };
         // Boots have a thread of their own: one of the pool's that waits for a guest would keep
         // work from the others.

@@ -1,0 +1,255 @@
+//! What the runs of a row counted.
+
+use piebald_lab::scenario::Scenario;
+use piebald_report::{Metrics, ProgramResult, Sample, Study};
+
+use super::{
+    eval::{Cells, Fault, Value, Valued},
+    grid::{PROGRAM, Point},
+};
+use crate::experiment::miss_rate;
+
+/// How a reason begins that names recordings.
+pub(super) const NOT_RECORDED: &str = "not recorded";
+
+/// Quantities without a further name, and what they are.
+type Plain = (&'static str, fn(&Metrics) -> Option<Sample>);
+const PLAIN: [Plain; 9] = [
+    ("time_ps", |m| Some(m.time_ps.clone())),
+    ("instructions", |m| Some(m.instructions.clone())),
+    ("references", |m| Some(m.refs.clone())),
+    ("ipc", |m| Some(m.ipc.clone())),
+    ("row_hit_rate", |m| m.row_hit_rate.clone()),
+    ("page_walks", |m| m.tlb_mpki.clone()),
+    ("pages", |m| Some(m.pages.clone())),
+    ("huge_pages", |m| Some(m.huge_pages.clone())),
+    ("faults", |m| Some(m.faults.clone())),
+];
+
+/// Quantities of which each names one: a cache level, or what only some runs have.
+type Named = (&'static str, fn(&Metrics, &str) -> Option<Sample>);
+const NAMED: [Named; 3] = [
+    ("mpki", |m, level| {
+        m.mpki
+            .iter()
+            .find(|l| l.level == level)
+            .map(|l| l.mpki.clone())
+    }),
+    ("miss_rate", |m, level| {
+        miss_rate(m.mpki.iter().find(|l| l.level == level)?)
+    }),
+    ("extra", |m, name| {
+        let found = m.extra.iter().find(|e| e.name == name);
+        found.map(|e| e.value.clone())
+    }),
+];
+
+/// What became of an experiment at a point.
+pub(super) type Ran = Result<Study, String>;
+
+/// The runs of a row's experiment.
+pub(super) struct Runs<'r> {
+    pub(super) experiment: &'r str,
+    pub(super) points: &'r [Point],
+    /// In the order of the points.
+    pub(super) runs: &'r [Ran],
+}
+
+/// What would be counted if the experiment were run: each quantity is a sample of three.
+pub(super) struct Dry<'r> {
+    pub(super) experiment: &'r str,
+    pub(super) points: &'r [Point],
+    /// In the order of the points; none where recordings are missing.
+    pub(super) scenarios: &'r [Option<Scenario>],
+    pub(super) levels: &'r [String],
+}
+
+fn wrong<T>(says: String) -> Option<Valued<T>> {
+    Some(Err(Fault::Wrong(says)))
+}
+
+/// The point that is chosen.
+fn point(
+    points: &[Point],
+    experiment: &str,
+    chosen: &dyn Fn(&str) -> Option<String>,
+) -> Valued<usize> {
+    let is_chosen = |point: &Point| {
+        let mut at = point.at.iter();
+        at.all(|(axis, value)| chosen(axis).is_some_and(|name| value.text() == Ok(name)))
+    };
+    points.iter().position(is_chosen).ok_or_else(|| {
+        let axes = points
+            .iter()
+            .flat_map(|p| &p.at)
+            .map(|(axis, _)| axis.as_str());
+        let mut axes: Vec<&str> = axes.collect();
+        axes.dedup();
+        axes.truncate(points.first().map_or(0, |p| p.at.len()));
+        Fault::Wrong(format!(
+            "experiment {experiment}: choose a value for {}",
+            axes.join(", ")
+        ))
+    })
+}
+
+/// The name that is chosen, or the only one.
+fn only_or<'n>(
+    what: &str,
+    chosen: Option<String>,
+    mut names: impl Iterator<Item = &'n str> + Clone,
+) -> Valued<String> {
+    let all = names.clone().collect::<Vec<_>>().join(", ");
+    match chosen {
+        Some(name) if names.any(|n| n == name) => Ok(name),
+        Some(name) => Err(Fault::Wrong(format!("{what} = \"{name}\": allowed: {all}"))),
+        None => match (names.next(), names.next()) {
+            (Some(name), None) => Ok(name.to_owned()),
+            _ => Err(Fault::Wrong(format!("choose a {what}: allowed: {all}"))),
+        },
+    }
+}
+
+/// Is a quantity asked for by a name that there is?
+fn is_known(what: &str, of: Option<&str>) -> bool {
+    match of {
+        None => PLAIN.iter().any(|(name, _)| *name == what),
+        Some(_) => NAMED.iter().any(|(name, _)| *name == what),
+    }
+}
+
+/// Of what is run alone or together, which is asked for.
+fn is_together(run: Option<&str>, met: bool, alone: bool) -> Valued<bool> {
+    match run {
+        Some("alone") if alone => Ok(false),
+        Some("together") if met => Ok(true),
+        None if alone != met => Ok(met),
+        None => Err(Fault::Wrong(
+            "choose a run: allowed: \"alone\", \"together\"".to_owned(),
+        )),
+        Some(run) => Err(Fault::Wrong(format!(
+            "run = \"{run}\": the program is not run so"
+        ))),
+    }
+}
+
+impl Cells for Runs<'_> {
+    fn counted(
+        &self,
+        what: &str,
+        of: Option<&str>,
+        chosen: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<Valued<Value>> {
+        let run = || Ok(&self.runs[point(self.points, self.experiment, chosen)?]);
+        match (what, of) {
+            ("ran", None) => Some(run().and_then(|ran| match ran {
+                Ok(_) => Ok(Value::Is(true)),
+                Err(why) if was_run(why) => Ok(Value::Is(false)),
+                Err(why) => Err(Fault::Missing(why.clone())),
+            })),
+            ("fails_with", Some(text)) => Some(run().and_then(|ran| match ran {
+                Ok(_) => Ok(Value::Is(false)),
+                Err(why) if was_run(why) => Ok(Value::Is(why.contains(text))),
+                Err(why) => Err(Fault::Missing(why.clone())),
+            })),
+            ("counts", Some(name)) => Some(run().and_then(|ran| {
+                let study = ran.as_ref().map_err(|why| Fault::Missing(why.clone()))?;
+                match counted_in(study, "extra", Some(name), chosen) {
+                    Ok(Value::Sample(sample)) => Ok(Value::Is(sample.mean > 0.0)),
+                    Err(Fault::Missing(_)) => Ok(Value::Is(false)),
+                    other => other,
+                }
+            })),
+            _ if is_known(what, of) => Some(run().and_then(|ran| {
+                let study = ran.as_ref().map_err(|why| Fault::Missing(why.clone()))?;
+                counted_in(study, what, of, chosen)
+            })),
+            _ => None,
+        }
+    }
+}
+
+/// Did a run end with this error, or was it not begun, or interrupted?
+fn was_run(why: &str) -> bool {
+    let not = [crate::experiment::INTERRUPTED, crate::experiment::WRITTEN];
+    !not.contains(&why) && !why.contains(piebald_sim::NOT_KEPT) && !why.starts_with(NOT_RECORDED)
+}
+
+fn counted_in(
+    study: &Study,
+    what: &str,
+    of: Option<&str>,
+    chosen: &dyn Fn(&str) -> Option<String>,
+) -> Valued<Value> {
+    let names = study.policies.iter().map(|p| p.name.as_str());
+    let name = only_or("policy", chosen("policy"), names)?;
+    let found = study.policies.iter().find(|p| p.name == name);
+    let programs = found.map_or(&[][..], |p| &p.programs);
+    let names = programs.iter().map(|p| p.name.as_str());
+    let name = only_or(PROGRAM, chosen(PROGRAM), names)?;
+    let missing = || Fault::Missing("the study lacks results".to_owned());
+    let program: &ProgramResult = programs
+        .iter()
+        .find(|p| p.name == name)
+        .ok_or_else(missing)?;
+    let alone = !program.alone.time_ps.values.is_empty();
+    let run = chosen("run");
+    let metrics = if is_together(run.as_deref(), program.together.is_some(), alone)? {
+        program.together.as_ref().ok_or_else(missing)?
+    } else {
+        &program.alone
+    };
+    let sample = match of {
+        None => PLAIN
+            .iter()
+            .find(|(n, _)| *n == what)
+            .and_then(|(_, get)| get(metrics)),
+        Some(of) => NAMED
+            .iter()
+            .find(|(n, _)| *n == what)
+            .and_then(|(_, get)| get(metrics, of)),
+    };
+    let none = || {
+        Fault::Missing(format!(
+            "{name}: no {what} {} was counted",
+            of.unwrap_or("")
+        ))
+    };
+    sample.map(Value::Sample).ok_or_else(none)
+}
+
+impl Cells for Dry<'_> {
+    fn counted(
+        &self,
+        what: &str,
+        of: Option<&str>,
+        chosen: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<Valued<Value>> {
+        let at = || point(self.points, self.experiment, chosen);
+        match (what, of) {
+            ("ran", None) => return Some(at().map(|_| Value::Is(true))),
+            ("fails_with" | "counts", Some(_)) => return Some(at().map(|_| Value::Is(true))),
+            _ if is_known(what, of) => {}
+            _ => return None,
+        }
+        if let (Some(level), "mpki" | "miss_rate") = (of, what)
+            && !self.levels.iter().any(|l| l == level)
+        {
+            let levels = self.levels.join(", ");
+            return wrong(format!("{what}(\"{level}\"): allowed: {levels}"));
+        }
+        Some(at().and_then(|at| self.asked(at, chosen)))
+    }
+}
+
+impl Dry<'_> {
+    fn asked(&self, at: usize, chosen: &dyn Fn(&str) -> Option<String>) -> Valued<Value> {
+        if let Some(scenario) = &self.scenarios[at] {
+            let names = scenario.policies.iter().map(|p| p.name.as_str());
+            only_or("policy", chosen("policy"), names)?;
+            let names = scenario.programs.iter().map(|p| p.name.as_str());
+            only_or(PROGRAM, chosen(PROGRAM), names)?;
+        }
+        Ok(Value::Sample(Sample::new(vec![1.0, 1.5, 1.25])))
+    }
+}

@@ -1,0 +1,589 @@
+//! What formulas come to.
+
+use std::{collections::BTreeMap, rc::Rc};
+
+use piebald_report::{Sample, Verdict};
+
+use super::formula::{Formula, Piece, Template, Two};
+use crate::{
+    row::{self, Found},
+    verdict,
+};
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    Number(f64),
+    Is(bool),
+    Text(String),
+    /// One value for each repetition.
+    Sample(Sample),
+    /// A value of an axis that has columns; `name` is one of them.
+    Item(Rc<BTreeMap<String, Self>>),
+}
+
+/// Why a formula has no value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// A run is not there, or says nothing of what is asked.
+    Missing(String),
+    /// The formula is wrong, whatever was run.
+    Wrong(String),
+}
+
+/// A value, or why there is none.
+pub(super) type Valued<T> = Result<T, Fault>;
+
+/// Formulas by their names.
+pub(super) type Lets = BTreeMap<String, Formula>;
+/// Values of each axis.
+pub(super) type Axes = BTreeMap<String, Vec<Value>>;
+
+/// What the runs of a row counted.
+pub(super) trait Cells {
+    /// A quantity of a program in a run, or whether an experiment was run, with what is chosen. None if
+    /// nothing has this name.
+    fn counted(
+        &self,
+        what: &str,
+        of: Option<&str>,
+        chosen: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<Valued<Value>>;
+}
+
+/// No runs.
+pub(super) struct NoRuns;
+
+impl Cells for NoRuns {
+    fn counted(
+        &self,
+        _: &str,
+        _: Option<&str>,
+        _: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<Valued<Value>> {
+        None
+    }
+}
+
+/// What names stand for.
+pub(super) struct Names<'a> {
+    pub(super) axes: &'a Axes,
+    /// Numbers that are known beside those of runs.
+    pub(super) known: &'a BTreeMap<String, Value>,
+    /// Formulas, those of the inner table first.
+    pub(super) lets: Vec<&'a Lets>,
+    pub(super) cells: &'a dyn Cells,
+}
+
+/// Values that are chosen, the last one of a name holds.
+pub(super) type Chosen = Vec<(String, Value)>;
+
+/// A formula names others so deep at most.
+const DEEPEST: usize = 200;
+
+/// What is asked of one value.
+struct Eval<'n, 'a> {
+    names: &'n Names<'a>,
+    chosen: Chosen,
+    depth: usize,
+}
+
+fn wrong<T>(says: impl Into<String>) -> Valued<T> {
+    Err(Fault::Wrong(says.into()))
+}
+
+/// A sample, or the reason why it is not there.
+fn found(found: Found) -> Valued<Value> {
+    found.map(Value::Sample).map_err(Fault::Missing)
+}
+
+impl Value {
+    /// What sort of value it is, for messages.
+    fn sort(&self) -> &'static str {
+        match self {
+            Self::Number(_) => "a number",
+            Self::Is(_) => "a statement",
+            Self::Text(_) => "a text",
+            Self::Sample(_) => "a sample",
+            Self::Item(_) => "a value of an axis",
+        }
+    }
+
+    /// As text, as it chooses and is printed.
+    pub(super) fn text(&self) -> Valued<String> {
+        match self {
+            Self::Number(n) => Ok(n.to_string()),
+            Self::Is(is) => Ok(is.to_string()),
+            Self::Text(text) => Ok(text.clone()),
+            Self::Item(columns) => match columns.get("name") {
+                Some(Self::Text(name)) => Ok(name.clone()),
+                _ => wrong("a value of an axis without a name: allowed: one of its columns"),
+            },
+            Self::Sample(_) => wrong("a sample: allowed: its .mean, .low, .high or .half"),
+        }
+    }
+}
+
+impl Names<'_> {
+    /// The value of a formula.
+    pub(super) fn value(&self, formula: &Formula, chosen: &Chosen) -> Valued<Value> {
+        let mut eval = Eval {
+            names: self,
+            chosen: chosen.clone(),
+            depth: 0,
+        };
+        eval.value(formula)
+    }
+
+    /// Whether a statement holds.
+    pub(super) fn holds(&self, formula: &Formula, chosen: &Chosen) -> Valued<bool> {
+        match self.value(formula, chosen)? {
+            Value::Is(is) => Ok(is),
+            other => wrong(format!("{}: allowed: a statement", other.sort())),
+        }
+    }
+
+    /// Numbers of a formula; a single number is a sample without an interval.
+    pub(super) fn sample(&self, formula: &Formula, chosen: &Chosen) -> Valued<Sample> {
+        match self.value(formula, chosen)? {
+            Value::Sample(sample) => Ok(sample),
+            Value::Number(number) => Ok(Sample::new(vec![number])),
+            other => wrong(format!("{}: allowed: a number or a sample", other.sort())),
+        }
+    }
+
+    /// A single number.
+    pub(super) fn number(&self, formula: &Formula, chosen: &Chosen) -> Valued<f64> {
+        number(&self.value(formula, chosen)?)
+    }
+
+    /// A text with the values of its formulas.
+    pub(super) fn text(&self, template: &Template, chosen: &Chosen) -> Valued<String> {
+        let mut text = String::new();
+        for piece in &template.0 {
+            match piece {
+                Piece::Text(plain) => text += plain,
+                Piece::Of(formula, None) => text += &self.value(formula, chosen)?.text()?,
+                Piece::Of(formula, Some(digits)) => {
+                    let value = match self.value(formula, chosen)? {
+                        Value::Sample(sample) => sample.mean,
+                        other => number(&other)?,
+                    };
+                    text += &format!("{value:.digits$}");
+                }
+            }
+        }
+        Ok(text)
+    }
+
+    /// Each choice of a value of each of these axes for which `only` holds; the last axis is the fastest.
+    pub(super) fn each(
+        &self,
+        axes: &[String],
+        only: Option<&Formula>,
+        chosen: &Chosen,
+    ) -> Valued<Vec<Chosen>> {
+        let mut all = vec![chosen.clone()];
+        for axis in axes {
+            let values = self.axis(axis)?;
+            let with = |chosen: &Chosen| -> Vec<Chosen> {
+                let with = |value: &Value| {
+                    let mut chosen = chosen.clone();
+                    chosen.push((axis.clone(), value.clone()));
+                    chosen
+                };
+                values.iter().map(with).collect()
+            };
+            all = all.iter().flat_map(with).collect();
+        }
+        let Some(only) = only else { return Ok(all) };
+        let mut kept = Vec::new();
+        for chosen in all {
+            if self.holds(only, &chosen)? {
+                kept.push(chosen);
+            }
+        }
+        Ok(kept)
+    }
+
+    fn axis(&self, name: &str) -> Valued<&[Value]> {
+        let found = self.axes.get(name).map(Vec::as_slice);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = self.axes.keys().map(String::as_str).collect();
+            Fault::Wrong(format!(
+                "\"{name}\" is no axis: allowed: {}",
+                names.join(", ")
+            ))
+        })
+    }
+}
+
+fn number(value: &Value) -> Valued<f64> {
+    match value {
+        Value::Number(number) => Ok(*number),
+        Value::Sample(_) => wrong("a sample: allowed: its .mean, .low, .high or .half"),
+        other => wrong(format!("{}: allowed: a number", other.sort())),
+    }
+}
+
+impl Eval<'_, '_> {
+    fn value(&mut self, formula: &Formula) -> Valued<Value> {
+        if self.depth > DEEPEST {
+            return wrong("a formula that needs its own value");
+        }
+        self.depth += 1;
+        let value = self.of(formula);
+        self.depth -= 1;
+        value
+    }
+
+    fn of(&mut self, formula: &Formula) -> Valued<Value> {
+        match formula {
+            Formula::Number(n) => Ok(Value::Number(*n)),
+            Formula::Text(text) => Ok(Value::Text(text.clone())),
+            Formula::Name(name) => self.name(name),
+            Formula::Part(of, part) => {
+                let value = self.value(of)?;
+                part_of(&value, part)
+            }
+            Formula::Call(what, list) => self.call(what, list),
+            Formula::Over {
+                what,
+                axis,
+                only,
+                of,
+            } => self.over(what, axis, only.as_deref(), of),
+            Formula::At(of, at) => {
+                let before = self.chosen.len();
+                for (axis, value) in at {
+                    let value = self.value(value)?;
+                    let value = self.named_value(axis, value)?;
+                    self.chosen.push((axis.clone(), value));
+                }
+                let value = self.value(of);
+                self.chosen.truncate(before);
+                value
+            }
+            Formula::Negative(of) => match self.value(of)? {
+                Value::Sample(s) => Ok(Value::Sample(s.scaled(-1.0))),
+                other => Ok(Value::Number(-number(&other)?)),
+            },
+            Formula::Not(of) => Ok(Value::Is(!self.holds(of)?)),
+            Formula::Two(Two::And, a, b) => Ok(Value::Is(self.holds(a)? && self.holds(b)?)),
+            Formula::Two(Two::Or, a, b) => Ok(Value::Is(self.holds(a)? || self.holds(b)?)),
+            Formula::Two(two, a, b) => {
+                let (a, b) = (self.value(a)?, self.value(b)?);
+                combine(*two, a, b)
+            }
+        }
+    }
+
+    fn holds(&mut self, formula: &Formula) -> Valued<bool> {
+        match self.value(formula)? {
+            Value::Is(is) => Ok(is),
+            other => wrong(format!("{}: allowed: a statement", other.sort())),
+        }
+    }
+
+    /// The value of an axis with the name that was chosen, with its columns.
+    fn named_value(&self, axis: &str, value: Value) -> Valued<Value> {
+        let Some(values) = self.names.axes.get(axis) else {
+            return match axis {
+                "policy" | "program" | "run" => Ok(Value::Text(value.text()?)),
+                _ => self.names.axis(axis).map(|_| value),
+            };
+        };
+        let name = value.text()?;
+        let found = values.iter().find(|v| v.text().as_ref() == Ok(&name));
+        match (found, axis) {
+            (Some(found), _) => Ok(found.clone()),
+            // Programs of an experiment that are no stand-ins.
+            (None, "program") => Ok(Value::Text(name)),
+            (None, _) => {
+                let names: Vec<String> = values.iter().filter_map(|v| v.text().ok()).collect();
+                wrong(format!(
+                    "{axis} = \"{name}\": allowed: {}",
+                    names.join(", ")
+                ))
+            }
+        }
+    }
+
+    fn name(&mut self, name: &str) -> Valued<Value> {
+        let chosen = self.chosen.iter().rev().find(|(axis, _)| axis == name);
+        if let Some((_, value)) = chosen {
+            return Ok(value.clone());
+        }
+        let names = self.names;
+        if let Some(formula) = names.lets.iter().find_map(|lets| lets.get(name)) {
+            return self.value(formula);
+        }
+        if let Some(value) = names.known.get(name) {
+            return Ok(value.clone());
+        }
+        match name {
+            "true" => return Ok(Value::Is(true)),
+            "false" => return Ok(Value::Is(false)),
+            "inf" => return Ok(Value::Number(f64::INFINITY)),
+            _ if names.axes.contains_key(name) => {
+                return wrong(format!("choose a value for {name}"));
+            }
+            _ => {}
+        }
+        self.counted(name, None)
+            .unwrap_or_else(|| wrong(format!("\"{name}\" is the name of nothing")))
+    }
+
+    fn counted(&self, what: &str, of: Option<&str>) -> Option<Valued<Value>> {
+        let chosen = |axis: &str| {
+            let found = self.chosen.iter().rev().find(|(name, _)| name == axis);
+            found.and_then(|(_, value)| value.text().ok())
+        };
+        self.names.cells.counted(what, of, &chosen)
+    }
+
+    fn call(&mut self, what: &str, list: &[Formula]) -> Valued<Value> {
+        match (what, list) {
+            ("if", [is, yes, no]) => {
+                let chosen = if self.holds(is)? { yes } else { no };
+                return self.value(chosen);
+            }
+            ("abs", [of]) => {
+                let value = self.value(of)?;
+                return Ok(match value {
+                    Value::Sample(s) => Value::Sample(s.map(f64::abs)),
+                    other => Value::Number(number(&other)?.abs()),
+                });
+            }
+            ("in_range", [low, high, of]) => {
+                let (low, high) = (self.value(low)?, self.value(high)?);
+                let (low, high) = (number(&low)?, number(&high)?);
+                let Value::Sample(sample) = self.value(of)? else {
+                    return wrong("in_range(low, high, sample): the third is no sample");
+                };
+                return Ok(Value::Is(
+                    verdict::range(low, high, &sample) == Verdict::Match,
+                ));
+            }
+            (_, [of]) => {
+                let text = self.value(of)?.text()?;
+                if let Some(value) = self.counted(what, Some(&text)) {
+                    return value;
+                }
+            }
+            _ => {}
+        }
+        let n = list.len();
+        wrong(format!("\"{what}\" is nothing that takes {n} values"))
+    }
+
+    /// A formula for each value of an axis, and what these come to.
+    fn over(
+        &mut self,
+        what: &str,
+        axis: &str,
+        only: Option<&Formula>,
+        of: &[Formula],
+    ) -> Valued<Value> {
+        let names = self.names;
+        let mut columns: Vec<Vec<Value>> = vec![Vec::new(); of.len()];
+        for value in names.axis(axis)? {
+            self.chosen.push((axis.to_owned(), value.clone()));
+            let found = self.row_of(only, of);
+            self.chosen.pop();
+            for (column, value) in columns.iter_mut().zip(found?.into_iter().flatten()) {
+                column.push(value);
+            }
+            // The first decides alone, and the others need not be there.
+            if what == "first" && columns.iter().any(|c| !c.is_empty()) {
+                break;
+            }
+        }
+        folded(what, &columns)
+    }
+
+    /// The values of formulas, unless `only` does not hold.
+    fn row_of(&mut self, only: Option<&Formula>, of: &[Formula]) -> Valued<Option<Vec<Value>>> {
+        if let Some(only) = only
+            && !self.holds(only)?
+        {
+            return Ok(None);
+        }
+        let values: Valued<Vec<Value>> = of.iter().map(|f| self.value(f)).collect();
+        values.map(Some)
+    }
+}
+
+fn part_of(value: &Value, part: &str) -> Valued<Value> {
+    const INTERVAL: &str = "an interval needs two repetitions at least";
+    match value {
+        Value::Sample(sample) => {
+            let ends = sample.interval();
+            let end = match part {
+                "mean" => Some(sample.mean),
+                "low" => ends.map(|(low, _)| low),
+                "high" => ends.map(|(_, high)| high),
+                "half" => sample.ci95,
+                _ => {
+                    return wrong(format!(
+                        ".{part} of a sample: allowed: mean, low, high, half"
+                    ));
+                }
+            };
+            let end = end.ok_or_else(|| Fault::Missing(INTERVAL.to_owned()))?;
+            Ok(Value::Number(end))
+        }
+        Value::Item(columns) => columns.get(part).cloned().ok_or_else(|| {
+            let names: Vec<&str> = columns.keys().map(String::as_str).collect();
+            Fault::Wrong(format!(
+                ".{part} of a value of an axis: allowed: {}",
+                names.join(", ")
+            ))
+        }),
+        other => wrong(format!(".{part}: {} has no parts", other.sort())),
+    }
+}
+
+fn combine(two: Two, a: Value, b: Value) -> Valued<Value> {
+    match (a, b) {
+        (Value::Text(a), Value::Text(b)) => match two {
+            Two::Equal => Ok(Value::Is(a == b)),
+            Two::Unequal => Ok(Value::Is(a != b)),
+            _ => wrong("texts: allowed: == and !="),
+        },
+        (Value::Is(a), Value::Is(b)) => match two {
+            Two::Equal => Ok(Value::Is(a == b)),
+            Two::Unequal => Ok(Value::Is(a != b)),
+            _ => wrong("statements: allowed: &&, ||, == and !="),
+        },
+        (a @ Value::Item(_), b) | (a, b @ Value::Item(_)) => {
+            combine(two, Value::Text(a.text()?), Value::Text(b.text()?))
+        }
+        (Value::Sample(a), Value::Sample(b)) => of_samples(two, &a, &b),
+        (Value::Sample(a), b) => {
+            let b = number(&b)?;
+            match two {
+                Two::Plus => Ok(Value::Sample(a.map(|v| v + b))),
+                Two::Minus => Ok(Value::Sample(a.map(|v| v - b))),
+                Two::Times => Ok(Value::Sample(a.scaled(b))),
+                Two::Over => Ok(Value::Sample(a.scaled(1.0 / b))),
+                _ => wrong("a sample is compared: allowed: its .mean, .low or .high"),
+            }
+        }
+        (a, Value::Sample(b)) => {
+            let a = number(&a)?;
+            match two {
+                Two::Plus => Ok(Value::Sample(b.map(|v| a + v))),
+                Two::Minus => Ok(Value::Sample(b.map(|v| a - v))),
+                Two::Times => Ok(Value::Sample(b.scaled(a))),
+                Two::Over => Ok(Value::Sample(b.map(|v| a / v))),
+                _ => wrong("a sample is compared: allowed: its .mean, .low or .high"),
+            }
+        }
+        (a, b) => {
+            let (a, b) = (number(&a)?, number(&b)?);
+            Ok(match two {
+                Two::Plus => Value::Number(a + b),
+                Two::Minus => Value::Number(a - b),
+                Two::Times => Value::Number(a * b),
+                Two::Over => Value::Number(a / b),
+                Two::Equal => Value::Is(a == b),
+                Two::Unequal => Value::Is(a != b),
+                Two::AtMost => Value::Is(a <= b),
+                Two::AtLeast => Value::Is(a >= b),
+                Two::Less => Value::Is(a < b),
+                Two::More => Value::Is(a > b),
+                Two::And | Two::Or => return wrong("numbers are no statements"),
+            })
+        }
+    }
+}
+
+/// Repetition by repetition.
+fn of_samples(two: Two, a: &Sample, b: &Sample) -> Valued<Value> {
+    let unequal = || "repetitions are missing".to_owned();
+    found(match two {
+        Two::Minus => Ok(a.difference(b)),
+        Two::Over => a.ratio(b).ok_or_else(unequal),
+        Two::Plus => a.paired(b, |a, b| a + b).ok_or_else(unequal),
+        Two::Times => a.paired(b, |a, b| a * b).ok_or_else(unequal),
+        _ => return wrong("samples are compared: allowed: their .mean, .low or .high"),
+    })
+}
+
+fn folded(what: &str, columns: &[Vec<Value>]) -> Valued<Value> {
+    let none = || Fault::Missing("no case was run".to_owned());
+    let numbers = |column: &[Value]| column.iter().map(number).collect::<Valued<Vec<f64>>>();
+    match (what, columns) {
+        ("correlation", [a, b]) => Ok(Value::Number(correlation(&numbers(a)?, &numbers(b)?))),
+        ("first", [of]) => of.first().cloned().ok_or_else(none),
+        ("last", [of]) => of.last().cloned().ok_or_else(none),
+        ("count", [of]) => Ok(Value::Number(of.len() as f64)),
+        ("names", [of]) => {
+            let names: Valued<Vec<String>> = of.iter().map(Value::text).collect();
+            Ok(Value::Text(names?.join(", ")))
+        }
+        ("all" | "any", [of]) => {
+            let holds = |value: &Value| match value {
+                Value::Is(is) => Ok(*is),
+                other => wrong(format!("{what}: {}: allowed: a statement", other.sort())),
+            };
+            let holds: Valued<Vec<bool>> = of.iter().map(holds).collect();
+            let mut holds = holds?.into_iter();
+            Ok(Value::Is(match what {
+                "all" => holds.all(|is| is),
+                _ => holds.any(|is| is),
+            }))
+        }
+        ("mean" | "min" | "max" | "farthest", [of])
+            if of.iter().any(|v| matches!(v, Value::Sample(_))) =>
+        {
+            let samples: Vec<Found> = of.iter().map(sampled).collect::<Valued<_>>()?;
+            found(match what {
+                "mean" => row::mean(&samples),
+                "farthest" => row::farthest(&samples),
+                _ => row::extreme(&samples, what == "max"),
+            })
+        }
+        ("mean" | "min" | "max" | "sum" | "span" | "rise", [of]) => {
+            let all = numbers(of)?;
+            if all.is_empty() {
+                return Err(none());
+            }
+            let least = all.iter().copied().fold(f64::INFINITY, f64::min);
+            let most = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let sum = all.iter().sum::<f64>();
+            Ok(Value::Number(match what {
+                "min" => least,
+                "max" => most,
+                "sum" => sum,
+                "span" => most - least,
+                "rise" => all.windows(2).map(|w| w[1] - w[0]).fold(0.0, f64::max),
+                _ => sum / all.len() as f64,
+            }))
+        }
+        _ => wrong(format!(
+            "\"{what}\" of {} formulas over an axis: allowed: mean, min, max, sum, span, rise, farthest, \
+             first, last, count, names, all, any of one, correlation of two",
+            columns.len()
+        )),
+    }
+}
+
+fn sampled(value: &Value) -> Valued<Found> {
+    match value {
+        Value::Sample(sample) => Ok(Ok(sample.clone())),
+        other => wrong(format!("{} among samples", other.sort())),
+    }
+}
+
+/// Pearson's.
+fn correlation(a: &[f64], b: &[f64]) -> f64 {
+    let n = a.len() as f64;
+    let mean = |v: &[f64]| v.iter().sum::<f64>() / n;
+    let (ma, mb) = (mean(a), mean(b));
+    let sum = |f: &dyn Fn(f64, f64) -> f64| -> f64 {
+        a.iter().zip(b).map(|(x, y)| f(x - ma, y - mb)).sum()
+    };
+    sum(&|x, y| x * y) / (sum(&|x, _| x * x) * sum(&|_, y| y * y)).sqrt()
+}

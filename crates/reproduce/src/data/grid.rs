@@ -1,0 +1,519 @@
+//! `grid.toml`: the experiments of a paper, as tables of the one language, and their axes.
+
+use std::{collections::BTreeMap, rc::Rc};
+
+use piebald_units::Count;
+use toml::{Table, Value as Toml};
+
+use super::{
+    eval::{Axes, Chosen, Fault, Names, NoRuns, Value},
+    formula::{Formula, Template},
+};
+use crate::{Options, StandIn};
+
+/// Version of the two files.
+pub(super) const SCHEMA: i64 = 1;
+/// The axis of the programs that stand in for others.
+pub(super) const PROGRAM: &str = "program";
+/// Most runs of an experiment's axes.
+const MOST_POINTS: usize = 1000;
+
+/// The experiments of a form.
+pub(super) struct Grid {
+    pub(super) axes: Axes,
+    /// By their names, in the order of names.
+    pub(super) experiments: BTreeMap<String, Vec<Point>>,
+    /// Measured references of each run and those before, where an experiment says no others.
+    pub(super) budget_refs: u64,
+    pub(super) warmup_refs: u64,
+}
+
+/// An experiment with a value for each of its axes.
+pub(super) struct Point {
+    /// Its name, with the values of the axes.
+    pub(super) name: String,
+    pub(super) at: Chosen,
+    /// As a file of the one language.
+    pub(super) text: Result<String, String>,
+    pub(super) budget_refs: u64,
+    pub(super) warmup_refs: u64,
+    pub(super) repetitions: u64,
+}
+
+/// Where the recording of a stand-in is, or why there is none.
+pub(super) type Recordings<'r> = dyn Fn(&StandIn) -> Result<String, String> + 'r;
+
+/// What an experiment is made of.
+struct Making<'m> {
+    axes: &'m Axes,
+    known: &'m BTreeMap<String, Value>,
+    stand_ins: &'m [StandIn],
+    recording: &'m Recordings<'m>,
+    /// Why a program has no recording.
+    missing: Vec<String>,
+}
+
+/// An error of a TOML text, with its line.
+pub(super) fn of_toml(text: &str, error: &toml::de::Error) -> String {
+    let line = error.span().map(|span| {
+        let before = text.get(..span.start).unwrap_or(text);
+        format!("line {}: ", before.matches('\n').count() + 1)
+    });
+    let message = error.message().replace('\n', " ");
+    format!("{}{message}", line.unwrap_or_default())
+}
+
+/// The tables of a grid, with those of its form laid over them.
+pub(super) fn of_form(text: &str, quick: bool) -> Result<Table, String> {
+    let mut root: Table = toml::from_str(text).map_err(|e| of_toml(text, &e))?;
+    let schema = root.remove("schema");
+    if schema != Some(Toml::Integer(SCHEMA)) {
+        let found = schema.map_or("missing".to_owned(), |s| s.to_string());
+        return Err(format!("schema: {found}: allowed: schema = {SCHEMA}"));
+    }
+    let forms = table(root.remove("form"), "form")?;
+    for (name, patch) in forms {
+        let patch = table(Some(patch), &format!("form.{name}"))?;
+        match name.as_str() {
+            "quick" if quick => patch
+                .iter()
+                .try_for_each(|(key, value)| lay(&mut root, key, value, key))?,
+            "quick" => {}
+            _ => return Err(format!("form.{name}: allowed: form.quick")),
+        }
+    }
+    let allowed = ["axis", "default", "experiment"];
+    match root.keys().find(|key| !allowed.contains(&key.as_str())) {
+        Some(key) => Err(format!(
+            "{key}: allowed: schema, form, {}",
+            allowed.join(", ")
+        )),
+        None => Ok(root),
+    }
+}
+
+/// A table, or an empty one.
+fn table(value: Option<Toml>, place: &str) -> Result<Table, String> {
+    match value {
+        None => Ok(Table::new()),
+        Some(Toml::Table(table)) => Ok(table),
+        Some(other) => Err(format!("{place} = {other}: allowed: a table")),
+    }
+}
+
+/// Lays a value over another: tables key by key, lists of tables by their `name`; all else is
+/// replaced.
+fn lay(into: &mut Table, key: &str, over: &Toml, place: &str) -> Result<(), String> {
+    match (into.get_mut(key), over) {
+        (Some(Toml::Table(table)), Toml::Table(over)) => over
+            .iter()
+            .try_for_each(|(key, value)| lay(table, key, value, &format!("{place}.{key}"))),
+        (Some(Toml::Array(items)), Toml::Array(over))
+            if over.iter().all(|i| name_of(i).is_some()) =>
+        {
+            for value in over {
+                let there = items.iter_mut().find(|i| name_of(i) == name_of(value));
+                let Some(Toml::Table(there)) = there else {
+                    let name = value.get("name").cloned().unwrap_or(Toml::Boolean(false));
+                    return Err(format!("{place}: no table of the list has name = {name}"));
+                };
+                for (key, value) in value.as_table().into_iter().flatten() {
+                    lay(there, key, value, &format!("{place}.{key}"))?;
+                }
+            }
+            Ok(())
+        }
+        _ => {
+            into.insert(key.to_owned(), over.clone());
+            Ok(())
+        }
+    }
+}
+
+fn name_of(item: &Toml) -> Option<&str> {
+    item.as_table()?.get("name")?.as_str()
+}
+
+/// The axes of a grid, and that of the stand-ins.
+pub(super) fn axes(root: &Table, stand_ins: &[StandIn]) -> Result<Axes, String> {
+    let mut axes = Axes::new();
+    let tables = table(root.get("axis").cloned(), "axis")?;
+    for (name, values) in tables {
+        let place = format!("axis.{name}");
+        if [PROGRAM, "policy", "run"].contains(&name.as_str()) {
+            return Err(format!(
+                "{place}: allowed: a name other than program, policy and run"
+            ));
+        }
+        let values = match values {
+            Toml::Array(values) if !values.is_empty() => values,
+            other => {
+                return Err(format!(
+                    "{place} = {other}: allowed: a list of one value or more"
+                ));
+            }
+        };
+        let item = |(i, value): (usize, &Toml)| axis_value(value, &format!("{place}[{i}]"));
+        let values: Vec<Value> = values
+            .iter()
+            .enumerate()
+            .map(item)
+            .collect::<Result<_, _>>()?;
+        for (i, value) in values.iter().enumerate() {
+            if values[..i].iter().any(|v| v.text() == value.text()) {
+                let name = value.text().unwrap_or_default();
+                return Err(format!("{place}[{i}]: \"{name}\" is there already"));
+            }
+        }
+        axes.insert(name, values);
+    }
+    if !stand_ins.is_empty() {
+        axes.insert(PROGRAM.to_owned(), stand_ins.iter().map(stand_in).collect());
+    }
+    Ok(axes)
+}
+
+fn axis_value(value: &Toml, place: &str) -> Result<Value, String> {
+    match value {
+        Toml::Table(columns) => {
+            if name_of(value).is_none() {
+                return Err(format!("{place}: allowed: a table with a name = \"...\""));
+            }
+            // What is laid over the experiment is no value.
+            let columns = columns.iter().filter(|(key, _)| *key != OVER);
+            let column = |(key, value): (&String, &Toml)| {
+                Ok((key.clone(), scalar(value, &format!("{place}.{key}"))?))
+            };
+            let columns: Result<BTreeMap<String, Value>, String> = columns.map(column).collect();
+            Ok(Value::Item(Rc::new(columns?)))
+        }
+        other => scalar(other, place),
+    }
+}
+
+/// Key of an axis's value: what is laid over the experiment there.
+const OVER: &str = "over";
+
+fn scalar(value: &Toml, place: &str) -> Result<Value, String> {
+    match value {
+        Toml::String(text) => Ok(Value::Text(text.clone())),
+        Toml::Integer(n) => Ok(Value::Number(*n as f64)),
+        Toml::Float(n) => Ok(Value::Number(*n)),
+        Toml::Boolean(is) => Ok(Value::Is(*is)),
+        other => Err(format!(
+            "{place} = {other}: allowed: a text, a number, true or false"
+        )),
+    }
+}
+
+/// A stand-in as a value of its axis.
+fn stand_in(program: &StandIn) -> Value {
+    let texts = [
+        ("name", &program.name),
+        ("class", &program.class),
+        ("stands_for", &program.stands_for),
+    ];
+    let columns = texts.map(|(key, text)| (key.to_owned(), Value::Text(text.clone())));
+    Value::Item(Rc::new(columns.into()))
+}
+
+impl Grid {
+    /// The experiments of a grid's tables.
+    ///
+    /// # Errors
+    /// What is wrong, with its place.
+    pub(super) fn new(
+        root: &Table,
+        axes: Axes,
+        options: &Options,
+        (known, stand_ins): (&BTreeMap<String, Value>, &[StandIn]),
+        recording: &Recordings<'_>,
+    ) -> Result<Self, String> {
+        let default = table(root.get("default").cloned(), "default")?;
+        let mut grid = Self {
+            experiments: BTreeMap::new(),
+            budget_refs: refs(&default, "budget_refs", "default")?,
+            warmup_refs: refs(&default, "warmup_refs", "default")?,
+            axes,
+        };
+        let mut asked = default.clone();
+        choose(&mut asked, options, &[]);
+        grid.budget_refs = refs(&asked, "budget_refs", "default")?;
+        grid.warmup_refs = refs(&asked, "warmup_refs", "default")?;
+        for (name, experiment) in table(root.get("experiment").cloned(), "experiment")? {
+            let place = format!("experiment.{name}");
+            let own = table(Some(experiment), &place)?;
+            let mut merged = default.clone();
+            for (key, value) in &own {
+                lay(&mut merged, key, value, &format!("{place}.{key}"))?;
+            }
+            let mut making = Making {
+                axes: &grid.axes,
+                known,
+                stand_ins,
+                recording,
+                missing: Vec::new(),
+            };
+            let points = making.points(&name, merged, (root, options), &place)?;
+            grid.experiments.insert(name, points);
+        }
+        Ok(grid)
+    }
+}
+
+/// References that a table names, as `3M` or a number; 0 without.
+fn refs(table: &Table, key: &str, place: &str) -> Result<u64, String> {
+    let refuse =
+        |value: &Toml| format!("{place}.{key} = {value}: allowed: references, such as \"3M\"");
+    match table.get(key) {
+        None => Ok(0),
+        Some(value @ Toml::Integer(n)) => u64::try_from(*n).map_err(|_| refuse(value)),
+        Some(value) => {
+            let text = value.as_str().ok_or_else(|| refuse(value))?;
+            let count: Count = text.parse().map_err(|_| refuse(value))?;
+            Ok(count.0)
+        }
+    }
+}
+
+/// What the options choose instead, but for these keys.
+fn choose(experiment: &mut Table, options: &Options, keeps: &[String]) {
+    let may = |key: &str| !keeps.iter().any(|k| k == key);
+    if may("seed") {
+        // Seeds of files are whole numbers from 0 on.
+        let seed = i64::try_from(options.seed).unwrap_or(i64::MAX);
+        experiment.insert("seed".to_owned(), Toml::Integer(seed));
+    }
+    if let Some(n) = options.repetitions.filter(|_| may("repetitions")) {
+        experiment.insert("repetitions".to_owned(), Toml::Integer(i64::from(n)));
+    }
+    if let Some(asked) = options.budget_refs.filter(|_| may("budget_refs")) {
+        let of = |key: &str| refs(experiment, key, "").unwrap_or(0);
+        let (budget, warmup) = (of("budget_refs"), of("warmup_refs"));
+        let share = u128::from(asked) * u128::from(warmup) / u128::from(budget.max(1));
+        let most = u128::from(piebald_experiment::MAX_REFS);
+        for (key, refs) in [
+            ("budget_refs", u128::from(asked).max(1)),
+            ("warmup_refs", share),
+        ] {
+            experiment.insert(key.to_owned(), Toml::String(refs.min(most).to_string()));
+        }
+    }
+}
+
+impl Making<'_> {
+    fn names<'n>(&'n self, none: &'n NoRuns) -> Names<'n> {
+        Names {
+            axes: self.axes,
+            known: self.known,
+            lets: Vec::new(),
+            cells: none,
+        }
+    }
+
+    /// An experiment at each choice of its axes.
+    fn points(
+        &mut self,
+        name: &str,
+        mut experiment: Table,
+        (root, options): (&Table, &Options),
+        place: &str,
+    ) -> Result<Vec<Point>, String> {
+        let each = words(experiment.remove("each"), &format!("{place}.each"))?;
+        let keeps = words(experiment.remove("keeps"), &format!("{place}.keeps"))?;
+        let allowed = ["seed", "repetitions", "budget_refs"];
+        if let Some(key) = keeps.iter().find(|key| !allowed.contains(&key.as_str())) {
+            let allowed = allowed.join(", ");
+            return Err(format!("{place}.keeps: \"{key}\": allowed: {allowed}"));
+        }
+        let chosen = self.each(&each, None, &Chosen::new(), &format!("{place}.each"))?;
+        if chosen.len() > MOST_POINTS {
+            let n = chosen.len();
+            return Err(format!("{place}.each: {n} runs: allowed: {MOST_POINTS}"));
+        }
+        let mut points = Vec::new();
+        for at in chosen {
+            let mut experiment = experiment.clone();
+            for (axis, value) in &at {
+                for (key, over) in self.over(root, axis, value) {
+                    lay(
+                        &mut experiment,
+                        &key,
+                        &over,
+                        &format!("axis.{axis}: over.{key}"),
+                    )?;
+                }
+            }
+            self.missing.clear();
+            let mut table = self.table(&experiment, &at, place)?;
+            choose(&mut table, options, &keeps);
+            let values: Vec<String> = at.iter().filter_map(|(_, v)| v.text().ok()).collect();
+            let name = [&[name.to_owned()][..], &values].concat().join(" ");
+            let repetitions = table.get("repetitions").and_then(Toml::as_integer);
+            let text = toml::to_string(&table).map_err(|e| format!("{place}: {e}"))?;
+            points.push(Point {
+                name,
+                budget_refs: refs(&table, "budget_refs", place)?,
+                warmup_refs: refs(&table, "warmup_refs", place)?,
+                repetitions: repetitions.and_then(|n| u64::try_from(n).ok()).unwrap_or(1),
+                text: if self.missing.is_empty() {
+                    Ok(text)
+                } else {
+                    Err(self.missing.join("; "))
+                },
+                at,
+            });
+        }
+        Ok(points)
+    }
+
+    /// What is laid over an experiment at a value of an axis.
+    fn over(&self, root: &Table, axis: &str, value: &Value) -> Table {
+        let values = root.get("axis").and_then(|axes| axes.get(axis));
+        let place = self
+            .axes
+            .get(axis)
+            .and_then(|all| all.iter().position(|v| v == value));
+        let item = values.and_then(Toml::as_array).zip(place);
+        let over = item.and_then(|(values, at)| values.get(at)?.get(OVER)?.as_table().cloned());
+        over.unwrap_or_default()
+    }
+
+    fn each(
+        &self,
+        axes: &[String],
+        only: Option<&Formula>,
+        chosen: &Chosen,
+        place: &str,
+    ) -> Result<Vec<Chosen>, String> {
+        let none = NoRuns;
+        let found = self.names(&none).each(axes, only, chosen);
+        found.map_err(|fault| format!("{place}: {}", fault.says()))
+    }
+
+    fn text(&self, text: &str, chosen: &Chosen, place: &str) -> Result<String, String> {
+        let none = NoRuns;
+        let template = Template::parse(text).map_err(|says| format!("{place}: {says}"))?;
+        let text = self.names(&none).text(&template, chosen);
+        text.map_err(|fault| format!("{place}: {}", fault.says()))
+    }
+
+    /// A table whose texts have the values of their formulas.
+    fn table(&mut self, table: &Table, chosen: &Chosen, place: &str) -> Result<Table, String> {
+        let mut made = Table::new();
+        for (key, value) in table {
+            let place = format!("{place}.{key}");
+            let key = self.text(key, chosen, &place)?;
+            made.insert(key, self.value(value, chosen, &place)?);
+        }
+        if let Some(name) = made.remove("stand_in") {
+            self.record(&mut made, &name, place)?;
+        }
+        Ok(made)
+    }
+
+    fn value(&mut self, value: &Toml, chosen: &Chosen, place: &str) -> Result<Toml, String> {
+        match value {
+            Toml::String(text) => Ok(Toml::String(self.text(text, chosen, place)?)),
+            Toml::Table(table) => {
+                let mut made = Table::new();
+                for (table, chosen) in self.repeated(table, chosen, place)? {
+                    made.extend(self.table(&table, &chosen, place)?);
+                }
+                Ok(Toml::Table(made))
+            }
+            Toml::Array(items) => {
+                let mut made = Vec::new();
+                for (i, item) in items.iter().enumerate() {
+                    let place = format!("{place}[{i}]");
+                    let Toml::Table(table) = item else {
+                        made.push(self.value(item, chosen, &place)?);
+                        continue;
+                    };
+                    for (table, chosen) in self.repeated(table, chosen, &place)? {
+                        made.push(Toml::Table(self.table(&table, &chosen, &place)?));
+                    }
+                }
+                Ok(Toml::Array(made))
+            }
+            other => Ok(other.clone()),
+        }
+    }
+
+    /// A table without `each` and `when`, for each of the choices that these name.
+    fn repeated(
+        &self,
+        table: &Table,
+        chosen: &Chosen,
+        place: &str,
+    ) -> Result<Vec<(Table, Chosen)>, String> {
+        let mut table = table.clone();
+        let each = words(table.remove("each"), &format!("{place}.each"))?;
+        let when = match table.remove("when") {
+            None => None,
+            Some(when) => {
+                let text = when.as_str().unwrap_or_default();
+                let parsed = Formula::parse(text);
+                Some(parsed.map_err(|says| format!("{place}.when: {says}"))?)
+            }
+        };
+        let all = self.each(&each, when.as_ref(), chosen, &format!("{place}.each"))?;
+        Ok(all
+            .into_iter()
+            .map(|chosen| (table.clone(), chosen))
+            .collect())
+    }
+
+    /// The recording of a stand-in, in the place of its name.
+    fn record(&mut self, program: &mut Table, name: &Toml, place: &str) -> Result<(), String> {
+        let known = self
+            .stand_ins
+            .iter()
+            .find(|s| name.as_str() == Some(&s.name));
+        let Some(known) = known else {
+            let names: Vec<&str> = self.stand_ins.iter().map(|s| s.name.as_str()).collect();
+            let allowed = if names.is_empty() {
+                "none, as there is no programs.toml".to_owned()
+            } else {
+                names.join(", ")
+            };
+            return Err(format!("{place}.stand_in = {name}: allowed: {allowed}"));
+        };
+        program.entry("name").or_insert(name.clone());
+        match (self.recording)(known) {
+            Ok(path) => {
+                program.insert("recording".to_owned(), Toml::String(path));
+            }
+            Err(why) => {
+                let why = format!("{}: {why}", known.name);
+                if !self.missing.contains(&why) {
+                    self.missing.push(why);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One word, or a list of some.
+fn words(value: Option<Toml>, place: &str) -> Result<Vec<String>, String> {
+    let refuse = |value: &Toml| format!("{place} = {value}: allowed: a text, or a list of texts");
+    match value {
+        None => Ok(Vec::new()),
+        Some(Toml::String(word)) => Ok(vec![word]),
+        Some(Toml::Array(items)) => {
+            let word = |item: &Toml| item.as_str().map(str::to_owned).ok_or_else(|| refuse(item));
+            items.iter().map(word).collect()
+        }
+        Some(other) => Err(refuse(&other)),
+    }
+}
+
+impl Fault {
+    /// What it says.
+    pub(super) fn says(&self) -> &str {
+        match self {
+            Self::Missing(says) | Self::Wrong(says) => says,
+        }
+    }
+}

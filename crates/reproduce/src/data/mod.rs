@@ -1,0 +1,503 @@
+//! Papers that are data: `grid.toml` says what is run, `rows.toml` what is read from it, and
+//! `programs.toml`, if it is there, which programs are recorded. `docs/papers.md` has their forms.
+
+mod cells;
+mod eval;
+mod formula;
+mod grid;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use piebald_hw::{Machine, Options as Parts};
+use piebald_lab::scenario::Scenario;
+use piebald_report::Reproduction;
+use rayon::prelude::*;
+use serde::de::DeserializeOwned;
+
+use self::{
+    cells::{Dry, NOT_RECORDED, Ran, Runs},
+    eval::{Chosen, Names, Value},
+    grid::{Grid, Point, of_toml},
+    rows::{RowFile, Rows},
+};
+use crate::{
+    Hooks, Options, ReproduceError, StandIn, Wanted, Written,
+    experiment::Bench,
+    paper::{Paper, Whole},
+    stand_ins,
+};
+
+/// The three files, in a paper's folder.
+const GRID: &str = "grid.toml";
+const ROWS: &str = "rows.toml";
+const PROGRAMS: &str = "programs.toml";
+
+/// Numbers that a paper has beside those of runs, by their names.
+pub(crate) type Known = BTreeMap<String, Value>;
+
+/// A number that is known.
+pub(crate) fn number(value: f64) -> Value {
+    Value::Number(value)
+}
+
+/// Whether something is known to hold.
+pub(crate) fn is(value: bool) -> Value {
+    Value::Is(value)
+}
+
+/// A paper that is data.
+pub struct DataPaper {
+    name: String,
+    /// Of the files, for errors.
+    folder: PathBuf,
+    grid: String,
+    rows: Rows,
+    stand_ins: Vec<StandIn>,
+    known: Known,
+}
+
+/// What is run, and which machine's cache levels are counted.
+struct Made {
+    grid: Grid,
+    /// By experiment, in the order of its points; none where a recording is missing.
+    scenarios: BTreeMap<String, Vec<Option<Scenario>>>,
+    /// Recordings that are missing.
+    missing: Vec<String>,
+}
+
+fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    toml::from_str(text).map_err(|e| of_toml(text, &e))
+}
+
+impl DataPaper {
+    /// Reads the files of a folder.
+    ///
+    /// # Errors
+    /// A file that is not there or cannot be read, and what is wrong with one.
+    pub fn read(folder: &Path) -> Result<Self, ReproduceError> {
+        let unread = |name: &str, e: io::Error| {
+            let path = folder.join(name);
+            ReproduceError::Paper(format!("{}: {e}", path.display()))
+        };
+        let file = |name: &str| fs::read_to_string(folder.join(name)).map_err(|e| unread(name, e));
+        let programs = match fs::read_to_string(folder.join(PROGRAMS)) {
+            Ok(text) => Some(text),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            Err(e) => return Err(unread(PROGRAMS, e)),
+        };
+        let whole = folder.canonicalize().map_err(|e| unread("", e))?;
+        let name = whole
+            .file_name()
+            .map_or_else(|| "paper".into(), |n| n.to_string_lossy());
+        Self::new(
+            (&name, folder),
+            [&file(GRID)?, &file(ROWS)?],
+            programs.as_deref(),
+            Known::new(),
+        )
+    }
+
+    /// A paper of these texts.
+    pub(crate) fn new(
+        (name, folder): (&str, &Path),
+        [grid, rows]: [&str; 2],
+        programs: Option<&str>,
+        known: Known,
+    ) -> Result<Self, ReproduceError> {
+        let paper = |file: &str, says: String| {
+            ReproduceError::Paper(format!("{}: {says}", folder.join(file).display()))
+        };
+        let read_rows = read(rows).map_err(|says| paper(ROWS, says))?;
+        let list = programs.map(stand_ins).transpose();
+        let stand_ins = list.map_err(|e| paper(PROGRAMS, e.to_string()))?;
+        let read = Self {
+            name: name.to_owned(),
+            folder: folder.to_owned(),
+            grid: grid.to_owned(),
+            rows: read_rows,
+            stand_ins: stand_ins.unwrap_or_default(),
+            known,
+        };
+        // Both forms, whichever is run.
+        for quick in [false, true] {
+            let options = Options {
+                quick,
+                ..Options::default()
+            };
+            read.check(&options)?;
+        }
+        Ok(read)
+    }
+
+    /// As the command line names it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The paper.
+    pub fn title(&self) -> &str {
+        &self.rows.title
+    }
+
+    /// Ids of its rows, in order.
+    pub fn ids(&self) -> Vec<&str> {
+        self.rows.row.iter().map(|row| row.id.as_str()).collect()
+    }
+
+    /// Ids of the rows whose runs are experiments.
+    pub fn of_experiments(&self) -> Vec<&str> {
+        let rows = self.rows.row.iter().filter(|row| row.experiment.is_some());
+        rows.map(|row| row.id.as_str()).collect()
+    }
+
+    fn error(&self, file: &str, says: &str) -> ReproduceError {
+        ReproduceError::Paper(format!("{}: {says}", self.folder.join(file).display()))
+    }
+
+    /// What can be seen without a run to be wrong: each formula is evaluated over made numbers.
+    fn check(&self, options: &Options) -> Result<(), ReproduceError> {
+        // Only the headers of recordings would be read.
+        let made = self.make(options, &|_| Ok("stand-in.pbr".to_owned()))?;
+        let has = |name: &str| made.grid.experiments.contains_key(name);
+        let in_rows = |says: String| self.error(ROWS, &says);
+        self.rows.check(&has).map_err(in_rows)?;
+        let names = made.grid.axes.keys().chain(self.known.keys());
+        let lets = |table: &eval::Lets, place: &str| {
+            let taken = names.clone().find(|name| table.contains_key(*name));
+            taken.map_or(Ok(()), |name| {
+                Err(in_rows(format!(
+                    "{place}let.{name}: is the name of an axis or a number already"
+                )))
+            })
+        };
+        lets(&self.rows.lets, "")?;
+        for row in &self.rows.row {
+            let place = format!("row {}: ", row.id);
+            lets(&row.lets, &place)?;
+            let filled = self.over(&made, row.experiment.as_deref(), &row.lets, &[], |names| {
+                row.fill(names)
+            });
+            filled.map_err(|says| in_rows(format!("{place}{says}")))?;
+        }
+        for figure in &self.rows.figure {
+            let none = eval::Lets::new();
+            let drawn = self.over(&made, Some(&figure.experiment), &none, &[], |names| {
+                figure.draw(names)
+            });
+            drawn.map_err(|says| in_rows(format!("figure: {says}")))?;
+        }
+        let conditions = self.conditions(&made, &BTreeSet::new(), &[]);
+        conditions.map(|_| ()).map_err(in_rows)
+    }
+
+    /// The experiments of a form, and the scenarios of those whose programs are recorded.
+    fn make(
+        &self,
+        options: &Options,
+        recording: &grid::Recordings<'_>,
+    ) -> Result<Made, ReproduceError> {
+        let in_grid = |says: String| self.error(GRID, &says);
+        let root = grid::of_form(&self.grid, options.quick).map_err(in_grid)?;
+        let axes = grid::axes(&root, &self.stand_ins).map_err(in_grid)?;
+        let given = (&self.known, &self.stand_ins[..]);
+        let grid = Grid::new(&root, axes, options, given, recording).map_err(in_grid)?;
+        let mut scenarios = BTreeMap::new();
+        let mut missing = BTreeSet::new();
+        for (name, points) in &grid.experiments {
+            let scenario = |point: &Point| match &point.text {
+                Ok(text) => {
+                    let read = Scenario::parse(text, &self.folder.join(GRID));
+                    read.map(Some).map_err(|refused| {
+                        let says = refused
+                            .problems
+                            .iter()
+                            .map(|(_, problem)| problem.to_string());
+                        let says = says.collect::<Vec<_>>().join("; ");
+                        in_grid(format!("experiment.{}: {says}", point.name))
+                    })
+                }
+                Err(why) => {
+                    missing.extend(why.split("; ").map(str::to_owned));
+                    Ok(None)
+                }
+            };
+            let read: Result<Vec<_>, _> = points.iter().map(scenario).collect();
+            scenarios.insert(name.clone(), read?);
+        }
+        Ok(Made {
+            grid,
+            scenarios,
+            missing: missing.into_iter().collect(),
+        })
+    }
+
+    /// What `give` makes of the names of a row: over made numbers without runs.
+    fn over<T>(
+        &self,
+        made: &Made,
+        experiment: Option<&str>,
+        lets: &eval::Lets,
+        runs: &[Ran],
+        give: impl FnOnce(&Names<'_>) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let name = experiment.unwrap_or_default();
+        let points = made
+            .grid
+            .experiments
+            .get(name)
+            .map_or(&[][..], Vec::as_slice);
+        let scenarios = made.scenarios.get(name).map_or(&[][..], Vec::as_slice);
+        let levels = scenarios
+            .iter()
+            .flatten()
+            .next()
+            .map(levels)
+            .unwrap_or_default();
+        let dry = Dry {
+            experiment: name,
+            points,
+            scenarios,
+            levels: &levels,
+        };
+        let ran = Runs {
+            experiment: name,
+            points,
+            runs,
+        };
+        let mut known = self.known.clone();
+        if let Some(point) = points.first() {
+            known.extend([
+                ("budget_refs".to_owned(), number(point.budget_refs as f64)),
+                ("warmup_refs".to_owned(), number(point.warmup_refs as f64)),
+                ("repetitions".to_owned(), number(point.repetitions as f64)),
+            ]);
+        }
+        let cells: &dyn eval::Cells = match (points.is_empty(), runs.is_empty()) {
+            (true, _) => &eval::NoRuns,
+            (false, true) => &dry,
+            (false, false) => &ran,
+        };
+        give(&Names {
+            axes: &made.grid.axes,
+            known: &known,
+            lets: vec![lets, &self.rows.lets],
+            cells,
+        })
+    }
+
+    fn conditions(
+        &self,
+        made: &Made,
+        experiments: &BTreeSet<&str>,
+        recorded: &[(&StandIn, Option<&str>)],
+    ) -> Result<Vec<String>, String> {
+        let none = eval::Lets::new();
+        let mut lines = self.over(made, None, &none, &[], |names| {
+            let text = |template| names.text(template, &Chosen::new());
+            let lines = self.rows.conditions.iter().map(text);
+            let lines: Result<Vec<String>, _> = lines.collect();
+            lines.map_err(|fault| format!("conditions: {}", fault.says()))
+        })?;
+        for name in experiments {
+            let Some(point) = made
+                .grid
+                .experiments
+                .get(*name)
+                .and_then(|points| points.first())
+            else {
+                continue;
+            };
+            let s = if point.repetitions == 1 { "" } else { "s" };
+            lines.push(format!(
+                "Runs of {name}: {} references after {} of warm-up, {} repetition{s}.",
+                point.budget_refs, point.warmup_refs, point.repetitions
+            ));
+        }
+        for (program, why) in recorded {
+            let state = why.map_or_else(String::new, |why| format!(" NOT RUN: {why}."));
+            lines.push(format!(
+                "{} ({}) stands for {}.{state}",
+                program.name,
+                program.command.join(" "),
+                program.stands_for
+            ));
+        }
+        Ok(lines)
+    }
+
+    /// Runs the rows that are wanted.
+    ///
+    /// # Errors
+    /// What makes the whole impossible.
+    pub fn reproduce(
+        &self,
+        options: &Options,
+        hooks: Hooks<'_>,
+    ) -> Result<Reproduction, ReproduceError> {
+        self.reproduce_on(&Bench::new(hooks), options, hooks)
+    }
+
+    /// The experiments of the rows that are wanted, as files of the one language, and what else is known of
+    /// these rows.
+    pub(crate) fn experiments(
+        &self,
+        options: &Options,
+        hooks: Hooks<'_>,
+    ) -> Result<(Vec<Written>, Vec<piebald_report::Target>), ReproduceError> {
+        let written = Mutex::default();
+        let found = self.reproduce_on(&Bench::writing(hooks, &written), options, hooks)?;
+        let written = written.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok((written, found.targets))
+    }
+
+    fn reproduce_on(
+        &self,
+        bench: &Bench<'_>,
+        options: &Options,
+        hooks: Hooks<'_>,
+    ) -> Result<Reproduction, ReproduceError> {
+        let mut paper = Paper::named(&self.name, &self.rows.title, self.ids(), options);
+        let wanted: Vec<&RowFile> = self
+            .rows
+            .row
+            .iter()
+            .filter(|row| options.wants(&row.id))
+            .collect();
+        let names: BTreeSet<&str> = wanted
+            .iter()
+            .filter_map(|row| row.experiment.as_deref())
+            .collect();
+        let recordings = self.record(&names, options, hooks)?;
+        let recording = |program: &StandIn| match recordings.get(program.name.as_str()) {
+            Some(Ok(path)) => std::path::absolute(path)
+                .map(|path| path.display().to_string())
+                .map_err(|e| e.to_string()),
+            Some(Err(why)) => Err(why.clone()),
+            // No row that is wanted has it.
+            None => Ok("not-wanted.pbr".to_owned()),
+        };
+        let made = self.make(options, &recording)?;
+        let runs: RefCell<HashMap<String, Vec<Ran>>> = RefCell::default();
+        let run = |name: &str| {
+            if !runs.borrow().contains_key(name) {
+                let found = self.run(bench, &made, name);
+                runs.borrow_mut().insert(name.to_owned(), found);
+            }
+        };
+        let in_rows = |id: &str, says: String| self.error(ROWS, &format!("{id}: {says}"));
+        for row in &wanted {
+            let name = row.experiment.as_deref();
+            name.into_iter().for_each(run);
+            let runs = runs.borrow();
+            let runs = name
+                .and_then(|name| runs.get(name))
+                .map_or(&[][..], Vec::as_slice);
+            let filled = self.over(&made, name, &row.lets, runs, |names| row.fill(names));
+            paper.add([filled.map_err(|says| in_rows(&format!("row {}", row.id), says))?]);
+        }
+        for figure in &self.rows.figure {
+            let runs = runs.borrow();
+            let is_wanted = figure.rows.iter().any(|id| options.wants(id));
+            let Some(runs) = runs.get(&figure.experiment).filter(|_| is_wanted) else {
+                continue;
+            };
+            let none = eval::Lets::new();
+            let drawn = self.over(&made, Some(&figure.experiment), &none, runs, |names| {
+                figure.draw(names)
+            });
+            paper.draw(drawn.map_err(|says| in_rows("figure", says))?);
+        }
+        let recorded = self.stand_ins.iter().filter_map(|program| {
+            let found = recordings.get(program.name.as_str())?;
+            Some((program, found.as_ref().err().map(String::as_str)))
+        });
+        let recorded: Vec<_> = recorded.collect();
+        let conditions = self.conditions(&made, &names, &recorded);
+        Ok(paper.end(Whole {
+            budget_refs: made.grid.budget_refs,
+            warmup_refs: made.grid.warmup_refs,
+            conditions: conditions.map_err(|says| in_rows("conditions", says))?,
+            simulated_refs: bench.refs(),
+        }))
+    }
+
+    /// Records the stand-ins of experiments, several at a time, by their names.
+    fn record(
+        &self,
+        experiments: &BTreeSet<&str>,
+        options: &Options,
+        hooks: Hooks<'_>,
+    ) -> Result<HashMap<&str, Result<PathBuf, String>>, ReproduceError> {
+        let used = RefCell::new(BTreeSet::new());
+        let root =
+            grid::of_form(&self.grid, options.quick).map_err(|says| self.error(GRID, &says))?;
+        // Those that the wanted experiments name.
+        let wanted = |root: &toml::Table| {
+            let mut root = root.clone();
+            if let Some(toml::Value::Table(all)) = root.get_mut("experiment") {
+                all.retain(|name, _| experiments.contains(name.to_string().as_str()));
+            }
+            root
+        };
+        let note = |program: &StandIn| {
+            used.borrow_mut().insert(program.name.clone());
+            Ok(String::new())
+        };
+        let axes = grid::axes(&root, &self.stand_ins).map_err(|says| self.error(GRID, &says))?;
+        let given = (&self.known, &self.stand_ins[..]);
+        let grid = Grid::new(&wanted(&root), axes, options, given, &note);
+        let grid = grid.map_err(|says| self.error(GRID, &says))?;
+        // The place where a polluter is met is drawn from the first half.
+        let refs = 2 * (grid.budget_refs + grid.warmup_refs);
+        let used = used.into_inner();
+        let programs: Vec<&StandIn> = self
+            .stand_ins
+            .iter()
+            .filter(|s| used.contains(&s.name))
+            .collect();
+        let record = |program: &StandIn| {
+            let wanted = Wanted {
+                program,
+                refs: refs.min(program.limit),
+            };
+            (hooks.record)(&wanted, &options.inputs)
+        };
+        let found: Vec<_> = programs.par_iter().map(|program| record(program)).collect();
+        Ok(programs
+            .iter()
+            .map(|p| p.name.as_str())
+            .zip(found)
+            .collect())
+    }
+
+    /// The runs of an experiment, in the order of its points.
+    fn run(&self, bench: &Bench<'_>, made: &Made, experiment: &str) -> Vec<Ran> {
+        let points = made.grid.experiments.get(experiment);
+        let points = points.map_or(&[][..], Vec::as_slice);
+        let not_recorded = |why: &str| {
+            let by = self.rows.inputs_by.as_ref();
+            let by = by.map_or_else(String::new, |by| format!(" ({by} makes what they need)"));
+            format!("{NOT_RECORDED}{by}: {why}")
+        };
+        let run = |point: &Point| match &point.text {
+            Ok(text) => bench.run(&point.name, text, &self.folder.join(GRID)),
+            Err(_) => Err(not_recorded(&made.missing.join("; "))),
+        };
+        points.iter().map(run).collect()
+    }
+}
+
+/// Names of the levels of a scenario's caches, as results have them.
+fn levels(scenario: &Scenario) -> Vec<String> {
+    Machine::new(&scenario.machine, &Parts::default())
+        .map_or_else(|_| Vec::new(), |machine| machine.level_names().to_vec())
+}

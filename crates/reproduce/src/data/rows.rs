@@ -1,0 +1,544 @@
+//! `rows.toml`: the rows of a paper, and its figures.
+
+use piebald_report::{
+    Curve, CurvePoint, Panel, PaperFigure, Published, Sample, Target, TargetKind,
+};
+use serde::{Deserialize, Deserializer};
+
+use super::{
+    eval::{Chosen, Fault, Lets, Names, Valued},
+    formula::{Formula, Template},
+    grid::SCHEMA,
+};
+use crate::{
+    row::{self, Row, sampled},
+    verdict,
+};
+
+/// The file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rows {
+    #[serde(rename = "schema", deserialize_with = "schema")]
+    _schema: (),
+    /// The paper.
+    pub(super) title: String,
+    /// Sentences on how all rows were run.
+    #[serde(default)]
+    pub(super) conditions: Vec<Template>,
+    /// What makes the inputs of the stand-ins.
+    pub(super) inputs_by: Option<String>,
+    /// Formulas for all rows.
+    #[serde(default, rename = "let")]
+    pub(super) lets: Lets,
+    pub(super) row: Vec<RowFile>,
+    #[serde(default)]
+    pub(super) figure: Vec<FigureFile>,
+}
+
+fn schema<'de, D: Deserializer<'de>>(d: D) -> Result<(), D::Error> {
+    match i64::deserialize(d)? {
+        SCHEMA => Ok(()),
+        other => Err(serde::de::Error::custom(format!(
+            "schema = {other}: allowed: {SCHEMA}"
+        ))),
+    }
+}
+
+/// How a row is judged.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Kind {
+    Headline,
+    Shape,
+    Constant,
+    Bound,
+    Given,
+}
+
+impl Kind {
+    const fn of_target(self) -> TargetKind {
+        match self {
+            Self::Headline => TargetKind::H,
+            Self::Shape => TargetKind::S,
+            Self::Constant => TargetKind::C,
+            Self::Bound => TargetKind::O,
+            Self::Given => TargetKind::G,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RowFile {
+    pub(super) id: String,
+    pub(super) title: String,
+    pub(super) kind: Kind,
+    /// Programs stand in for those of the paper.
+    #[serde(default)]
+    stand_in: bool,
+    /// The paper's numbers of this row chose an input.
+    #[serde(default)]
+    calibrated: bool,
+    /// The experiment whose runs it is about.
+    pub(super) experiment: Option<String>,
+    #[serde(default, rename = "let")]
+    pub(super) lets: Lets,
+    #[serde(default)]
+    value: Vec<ValueFile>,
+    #[serde(default)]
+    statement: Vec<StatementFile>,
+    #[serde(default)]
+    part: Vec<PartFile>,
+    #[serde(default)]
+    note: Vec<NoteFile>,
+}
+
+/// Values and statements that follow one another for each value of axes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PartFile {
+    #[serde(default)]
+    each: Vec<String>,
+    when: Option<Formula>,
+    #[serde(default)]
+    value: Vec<ValueFile>,
+    #[serde(default)]
+    statement: Vec<StatementFile>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ValueFile {
+    #[serde(default)]
+    each: Vec<String>,
+    when: Option<Formula>,
+    name: Template,
+    #[serde(default)]
+    unit: String,
+    /// What is measured; a number of the paper alone has none.
+    is: Option<Formula>,
+    paper: Option<Paper>,
+    /// Without one, it is shown and not judged.
+    rule: Option<Rule>,
+}
+
+/// What the paper prints.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Paper {
+    Number(f64),
+    Text(Template),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StatementFile {
+    #[serde(default)]
+    each: Vec<String>,
+    when: Option<Formula>,
+    text: Template,
+    holds: Formula,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoteFile {
+    when: Option<Formula>,
+    text: Template,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FigureFile {
+    /// Rows with which it is drawn.
+    pub(super) rows: Vec<String>,
+    pub(super) experiment: String,
+    name: String,
+    text: String,
+    x: String,
+    y: String,
+    panel: PanelFile,
+    /// The axis along which points lie.
+    over: String,
+    /// Where a point lies.
+    at: Formula,
+    curve: Vec<CurveFile>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PanelFile {
+    #[serde(default)]
+    each: Vec<String>,
+    when: Option<Formula>,
+    title: Template,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CurveFile {
+    name: String,
+    is: Formula,
+    #[serde(default)]
+    dashed: bool,
+}
+
+/// A rule of a verdict, with its bounds: `no_change(5)`.
+#[derive(Debug)]
+struct Rule {
+    name: RuleName,
+    bounds: Vec<Formula>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RuleName {
+    Headline,
+    Amount,
+    Share,
+    NoChange,
+    Range,
+    AtMost,
+    Below,
+    Exact,
+}
+
+/// Rules by their names, and how many bounds each has.
+const RULES: [(&str, RuleName, usize); 8] = [
+    ("headline", RuleName::Headline, 0),
+    ("amount", RuleName::Amount, 0),
+    ("share", RuleName::Share, 0),
+    ("no_change", RuleName::NoChange, 1),
+    ("range", RuleName::Range, 2),
+    ("at_most", RuleName::AtMost, 1),
+    ("below", RuleName::Below, 1),
+    ("exact", RuleName::Exact, 0),
+];
+
+impl<'de> Deserialize<'de> for Rule {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let (name, bounds) = match Formula::deserialize(d)? {
+            Formula::Name(name) => (name, Vec::new()),
+            Formula::Call(name, bounds) => (name, bounds),
+            _ => (String::new(), Vec::new()),
+        };
+        let known = RULES.into_iter();
+        let mut known = known.filter(|(word, _, n)| *word == name && *n == bounds.len());
+        if let Some((_, name, _)) = known.next_back() {
+            return Ok(Self { name, bounds });
+        }
+        let all = RULES.map(|(word, _, n)| match n {
+            0 => word.to_owned(),
+            1 => format!("{word}(bound)"),
+            _ => format!("{word}(low, high)"),
+        });
+        let all = all.join(", ");
+        Err(serde::de::Error::custom(format!(
+            "\"{name}\": allowed: {all}"
+        )))
+    }
+}
+
+impl Rule {
+    /// Rules that compare with the paper's number.
+    const fn needs_number(&self) -> bool {
+        matches!(
+            self.name,
+            RuleName::Headline | RuleName::Amount | RuleName::Share | RuleName::Exact
+        )
+    }
+
+    fn verdict(&self, paper: f64, bounds: &[f64], sample: &Sample) -> piebald_report::Verdict {
+        match (self.name, bounds) {
+            (RuleName::NoChange, [bound]) => verdict::no_change(*bound, sample),
+            (RuleName::Range, [low, high]) => verdict::range(*low, *high, sample),
+            (RuleName::AtMost, [bound]) => verdict::at_most(*bound, sample),
+            (RuleName::Below, [bound]) => verdict::exact(sample.mean < *bound),
+            (RuleName::Amount, _) => verdict::amount(paper, sample.mean, false),
+            (RuleName::Share, _) => verdict::amount(paper, sample.mean, true),
+            (RuleName::Exact, _) => verdict::exact(sample.mean == paper),
+            _ => verdict::headline(paper, sample),
+        }
+    }
+}
+
+impl Rows {
+    /// What can be seen without a run to be wrong.
+    ///
+    /// # Errors
+    /// The row and what is wrong.
+    pub(super) fn check(&self, has: &dyn Fn(&str) -> bool) -> Result<(), String> {
+        if self.row.is_empty() {
+            return Err("row: allowed: one row or more".to_owned());
+        }
+        for (i, row) in self.row.iter().enumerate() {
+            if row.id.trim().is_empty() || row.id.contains(|c: char| c == ',' || c.is_whitespace())
+            {
+                let id = &row.id;
+                return Err(format!(
+                    "row[{i}].id = \"{id}\": allowed: a word without commas"
+                ));
+            }
+            let same = |other: &RowFile| other.id.eq_ignore_ascii_case(&row.id);
+            if self.row[..i].iter().any(same) {
+                return Err(format!("row[{i}].id = \"{}\": is there already", row.id));
+            }
+            if let Some(name) = row.experiment.as_ref().filter(|name| !has(name)) {
+                return Err(format!(
+                    "row {}: experiment = \"{name}\": no experiment of the grid has this name",
+                    row.id
+                ));
+            }
+            for value in row
+                .value
+                .iter()
+                .chain(row.part.iter().flat_map(|p| &p.value))
+            {
+                let number = matches!(value.paper, Some(Paper::Number(_)));
+                if value.rule.as_ref().is_some_and(Rule::needs_number) && !number {
+                    return Err(format!(
+                        "row {}: paper: the rule needs the paper's number",
+                        row.id
+                    ));
+                }
+                if value.rule.is_some() && value.is.is_none() {
+                    return Err(format!(
+                        "row {}: is: the rule needs what is measured",
+                        row.id
+                    ));
+                }
+            }
+        }
+        for figure in &self.figure {
+            let place = format!("figure \"{}\"", figure.name);
+            if !has(&figure.experiment) {
+                return Err(format!(
+                    "{place}: experiment = \"{}\": no experiment of the grid has this name",
+                    figure.experiment
+                ));
+            }
+            let known = |id: &String| self.row.iter().any(|row| row.id == *id);
+            if let Some(id) = figure.rows.iter().find(|id| !known(id)) {
+                return Err(format!("{place}: rows: \"{id}\": no row has this id"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a formula came to for a row: what is missing is a reason, what is wrong ends all.
+fn known<T>(found: Valued<T>) -> Result<Result<T, String>, String> {
+    match found {
+        Ok(value) => Ok(Ok(value)),
+        Err(Fault::Missing(why)) => Ok(Err(why)),
+        Err(Fault::Wrong(says)) => Err(says),
+    }
+}
+
+impl RowFile {
+    /// The row before it is run.
+    pub(super) fn blank(&self) -> Target {
+        Target {
+            stand_in: self.stand_in,
+            ..row::blank(&self.id, &self.title, self.kind.of_target())
+        }
+    }
+
+    /// The row of what was counted.
+    ///
+    /// # Errors
+    /// What is wrong with a formula, whatever was counted.
+    pub(super) fn fill(&self, names: &Names<'_>) -> Result<Target, String> {
+        let mut row = Row::of(self.blank());
+        if self.calibrated {
+            row = row.calibrated();
+        }
+        let all = Chosen::new();
+        self.fill_in(&mut row, names, (&self.value, &self.statement), &all)?;
+        for part in &self.part {
+            let each = names.each(&part.each, part.when.as_ref(), &all);
+            match known(each)? {
+                Ok(each) => {
+                    for chosen in each {
+                        self.fill_in(&mut row, names, (&part.value, &part.statement), &chosen)?;
+                    }
+                }
+                Err(why) => row.missing(&why),
+            }
+        }
+        for note in &self.note {
+            let when = note
+                .when
+                .as_ref()
+                .map_or(Ok(true), |when| names.holds(when, &all));
+            let text = when.and_then(|when| {
+                if !when {
+                    return Ok(None);
+                }
+                names.text(&note.text, &all).map(Some)
+            });
+            // What is missing is said by the row's values.
+            if let Ok(Some(text)) = known(text)? {
+                row.note(&text);
+            }
+        }
+        Ok(match self.kind {
+            Kind::Given => row.given(),
+            _ => row.finish(),
+        })
+    }
+
+    fn fill_in(
+        &self,
+        row: &mut Row,
+        names: &Names<'_>,
+        (values, statements): (&[ValueFile], &[StatementFile]),
+        chosen: &Chosen,
+    ) -> Result<(), String> {
+        for value in values {
+            let each = names.each(&value.each, value.when.as_ref(), chosen);
+            match known(each)? {
+                Ok(each) => each
+                    .iter()
+                    .try_for_each(|chosen| value.fill(row, names, chosen))?,
+                Err(why) => row.missing(&why),
+            }
+        }
+        for statement in statements {
+            let each = names.each(&statement.each, statement.when.as_ref(), chosen);
+            match known(each)? {
+                Ok(each) => each
+                    .iter()
+                    .try_for_each(|chosen| statement.fill(row, names, chosen))?,
+                Err(why) => row.missing(&why),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ValueFile {
+    fn fill(&self, row: &mut Row, names: &Names<'_>, chosen: &Chosen) -> Result<(), String> {
+        let name = match known(names.text(&self.name, chosen))? {
+            Ok(name) => name,
+            Err(why) => {
+                row.missing(&why);
+                return Ok(());
+            }
+        };
+        let paper = match &self.paper {
+            None => Published::Nothing,
+            Some(Paper::Number(number)) => Published::Number(*number),
+            Some(Paper::Text(text)) => match known(names.text(text, chosen))? {
+                Ok(text) => Published::Text(text),
+                Err(why) => {
+                    row.missing(&why);
+                    return Ok(());
+                }
+            },
+        };
+        let Some(is) = &self.is else {
+            row.cite(&name, paper, &self.unit);
+            return Ok(());
+        };
+        let measured = known(names.sample(is, chosen))?;
+        let Some(rule) = &self.rule else {
+            match measured {
+                Ok(sample) => row
+                    .target
+                    .values
+                    .push(sampled(&name, paper, &sample, &self.unit)),
+                Err(why) => row.lacks(&why),
+            }
+            return Ok(());
+        };
+        let bounds = rule.bounds.iter().map(|bound| names.number(bound, chosen));
+        let bounds: Valued<Vec<f64>> = bounds.collect();
+        match known(bounds)? {
+            Ok(bounds) => {
+                let number = match self.paper {
+                    Some(Paper::Number(number)) => number,
+                    _ => f64::NAN,
+                };
+                row.judge(&name, paper, measured, &self.unit, |sample| {
+                    rule.verdict(number, &bounds, sample)
+                });
+            }
+            Err(why) => row.missing(&why),
+        }
+        Ok(())
+    }
+}
+
+impl StatementFile {
+    fn fill(&self, row: &mut Row, names: &Names<'_>, chosen: &Chosen) -> Result<(), String> {
+        let holds = known(names.holds(&self.holds, chosen))?;
+        match known(names.text(&self.text, chosen))? {
+            Ok(text) => row.states(text, holds),
+            // What it speaks of was not counted.
+            Err(why) => row.missing(&why),
+        }
+        Ok(())
+    }
+}
+
+impl FigureFile {
+    /// The figure, unless nothing of it was counted.
+    ///
+    /// # Errors
+    /// What is wrong with a formula.
+    pub(super) fn draw(&self, names: &Names<'_>) -> Result<Option<PaperFigure>, String> {
+        let each = names.each(&self.panel.each, self.panel.when.as_ref(), &Chosen::new());
+        let Ok(each) = known(each)? else {
+            return Ok(None);
+        };
+        let mut panels = Vec::new();
+        for chosen in each {
+            let title = known(names.text(&self.panel.title, &chosen))?;
+            let mut curves = Vec::new();
+            for curve in &self.curve {
+                curves.push(self.curve(curve, names, &chosen)?);
+            }
+            panels.push(Panel {
+                title: title.unwrap_or_default(),
+                curves,
+            });
+        }
+        let is_empty = |panel: &Panel| panel.curves.iter().all(|c| c.points.is_empty());
+        panels.retain(|panel| !is_empty(panel));
+        Ok((!panels.is_empty()).then(|| PaperFigure {
+            name: self.name.clone(),
+            text: self.text.clone(),
+            x: self.x.clone(),
+            y: self.y.clone(),
+            panels,
+            ..PaperFigure::default()
+        }))
+    }
+
+    fn curve(
+        &self,
+        curve: &CurveFile,
+        names: &Names<'_>,
+        chosen: &Chosen,
+    ) -> Result<Curve, String> {
+        let mut points = Vec::new();
+        let over = std::slice::from_ref(&self.over);
+        for chosen in known(names.each(over, None, chosen))?.unwrap_or_default() {
+            let x = known(names.number(&self.at, &chosen))?;
+            let y = known(names.sample(&curve.is, &chosen))?;
+            if let (Ok(x), Ok(y)) = (x, y) {
+                points.push(CurvePoint {
+                    x,
+                    y: y.mean,
+                    ci95: y.ci95.filter(|_| !curve.dashed),
+                });
+            }
+        }
+        Ok(Curve {
+            name: curve.name.clone(),
+            dashed: curve.dashed,
+            points,
+        })
+    }
+}

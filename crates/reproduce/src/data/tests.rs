@@ -1,0 +1,666 @@
+//! Papers that are data: what is run, what is read from it, and what is refused.
+
+use std::sync::Arc;
+
+use piebald_report::{Published, Target, Verdict};
+use piebald_store::Store;
+
+use super::*;
+use crate::{Source, experiments, status};
+
+const GRID_TEXT: &str = r#"
+schema = 1
+[axis]
+size = [2, 8, 14]
+llc = [{ name = "plain" }, { name = "small", over.machine.memory = "1536MiB" }]
+[default]
+schema = 2
+repetitions = 2
+budget_refs = "3000"
+warmup_refs = "1000"
+machine = { preset = "w3540", memory = "3GiB", prefetch = false }
+[experiment.share]
+each = "llc"
+title = "{llc} {{x}}"
+together = "each-target"
+alone = "targets"
+program = [
+    { name = "sort", builtin = "mergesort:64KiB", cores = "0" },
+    { name = "scan", builtin = "scan:1MiB", cores = "1", role = "polluter" },
+]
+policy = [
+    { name = "stock" },
+    { each = "size", when = "size < 14", name = "{size}", frames = "rainbow", colors = { sort = "0-{size - 1}" } },
+]
+[experiment.fixed]
+keeps = ["seed", "repetitions", "budget_refs"]
+seed = 5
+budget_refs = "2000"
+program = [{ name = "sort", builtin = "mergesort:64KiB", cores = "0" }]
+[form.quick.axis]
+size = [2, 8]
+[form.quick.default]
+repetitions = 3
+"#;
+
+const ROWS_TEXT: &str = r#"
+schema = 1
+title = "t"
+[let]
+time = 'time_ps[program = "sort", llc = "plain"]'
+slower = '100 * (time[run = "together", policy = size] / time[run = "alone", policy = "stock"] - 1)'
+[[row]]
+id = "X-1"
+title = "one"
+kind = "headline"
+experiment = "share"
+value = [
+    { each = ["size"], when = "size < 14", name = "{size}", unit = "%", is = "slower" },
+    { name = "paper", paper = 3, unit = "%", is = "slower[size = 2]", rule = "headline" },
+]
+statement = [{ text = "two ({slower[size = 2]:.2})", holds = 'slower[size = 2].mean > -100' }]
+[[row]]
+id = "X-2"
+title = "two"
+kind = "given"
+value = [{ name = "cited", paper = "much" }]
+[[row]]
+id = "X-3"
+title = "three"
+kind = "shape"
+experiment = "fixed"
+statement = [{ text = "it runs", holds = 'ran && !fails_with("x") && !counts("pages swapped out")' }]
+"#;
+
+fn paper_of(grid: &str, rows: &str, programs: Option<&str>) -> Result<DataPaper, String> {
+    let made = DataPaper::new(("x", Path::new("p")), [grid, rows], programs, Known::new());
+    made.map_err(|e| e.to_string())
+}
+
+fn hooks<'a>(store: Option<&'a Arc<Store>>) -> Hooks<'a> {
+    Hooks {
+        stop: None,
+        progress: None,
+        record: &|wanted, _| Err(format!("no {} of {}", wanted.program.name, wanted.refs)),
+        store,
+    }
+}
+
+fn options(quick: bool) -> Options {
+    Options {
+        quick,
+        seed: 7,
+        ..Options::default()
+    }
+}
+
+fn rows(paper: &DataPaper, options: &Options) -> Vec<Target> {
+    let found = paper.reproduce(options, hooks(None));
+    found.unwrap_or_else(|e| panic!("{e}")).targets
+}
+
+#[test]
+fn values_are_those_of_the_studies_that_the_experiments_are() {
+    let paper = paper_of(GRID_TEXT, ROWS_TEXT, None).expect("a paper");
+    assert_eq!(paper.ids(), ["X-1", "X-2", "X-3"]);
+    let found = rows(&paper, &options(true));
+    let one = &found[0];
+    assert_eq!(one.values.len(), 3, "{one:?}");
+    assert_eq!(one.predicates[0].holds, Some(true));
+    // The same by a study of the file that is written down, and by hand.
+    let source = Source::Folder(Box::new(
+        paper_of(GRID_TEXT, ROWS_TEXT, None).expect("a paper"),
+    ));
+    let written = experiments(&source, &options(true), hooks(None), "X-1");
+    let written = written.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(written.len(), 2);
+    assert!(
+        written[0].text.contains("title = \"plain {x}\""),
+        "{}",
+        written[0].text
+    );
+    let scenario = Scenario::parse(&written[0].text, Path::new("p")).expect("a scenario");
+    let inputs = piebald_lab::prepare(&scenario, &|_, _| Err(String::new())).expect("inputs");
+    let study = piebald_lab::study(&scenario, &inputs, piebald_lab::Hooks::default());
+    let study = study.unwrap_or_else(|e| panic!("{e}"));
+    for (value, policy) in one.values.iter().zip(["2", "8"]) {
+        let of = |name: &str| {
+            let found = crate::experiment::program(&study, name, "sort");
+            found.expect("the sort")
+        };
+        let alone = &of("stock").alone.time_ps.values;
+        let together = &of(policy).together.as_ref().expect("met").time_ps.values;
+        let pairs = together.iter().zip(alone);
+        let by_hand = pairs.map(|(t, a)| 100.0 * (t / a - 1.0)).sum::<f64>() / alone.len() as f64;
+        let measured = value.measured.expect("a number");
+        assert!(
+            (measured - by_hand).abs() < 1e-9,
+            "{policy}: {measured} {by_hand}"
+        );
+        assert_eq!(alone.len(), 3);
+    }
+    assert_eq!(
+        (found[1].verdict, found[1].values[0].measured),
+        (Verdict::Given, None)
+    );
+    assert_eq!(found[2].verdict, Verdict::Match, "{:?}", found[2]);
+}
+
+#[test]
+fn options_choose_lengths_seeds_and_repetitions_but_what_an_experiment_keeps() {
+    let paper = paper_of(GRID_TEXT, ROWS_TEXT, None).expect("a paper");
+    let asked = Options {
+        repetitions: Some(4),
+        budget_refs: Some(600),
+        only: vec!["X-1".to_owned(), "X-3".to_owned()],
+        ..options(false)
+    };
+    let (written, _) = paper.experiments(&asked, hooks(None)).expect("experiments");
+    let table = |text: &str| toml::from_str::<toml::Table>(text).expect("a file");
+    let [plain, small, fixed] = [0, 1, 2].map(|i: usize| table(&written[i].text));
+    let word = |table: &toml::Table, key: &str| table[key].to_string().replace('"', "");
+    for (file, memory) in [(&plain, "3GiB"), (&small, "1536MiB")] {
+        let machine = file["machine"].as_table().expect("a machine");
+        assert_eq!(word(machine, "memory"), memory);
+        assert_eq!(word(file, "seed"), "7");
+        assert_eq!(word(file, "repetitions"), "4");
+        // The warm-up keeps its share.
+        assert_eq!(
+            (word(file, "budget_refs"), word(file, "warmup_refs")),
+            ("600".into(), "200".into())
+        );
+        let policies = file["policy"].as_array().expect("policies");
+        assert_eq!(policies.len(), 3, "the axis without what `when` leaves out");
+    }
+    assert_eq!(
+        (word(&fixed, "seed"), word(&fixed, "repetitions")),
+        ("5".into(), "2".into())
+    );
+    assert_eq!(word(&fixed, "budget_refs"), "2000");
+}
+
+#[test]
+fn a_row_is_interrupted_goes_on_and_says_what_is_missing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = Source::Folder(Box::new(
+        paper_of(GRID_TEXT, ROWS_TEXT, None).expect("a paper"),
+    ));
+    let state = || {
+        let found = status(&source, &options(true), hooks(None), folder.path());
+        let rows = found.unwrap_or_else(|e| panic!("{e}"));
+        rows.into_iter()
+            .map(|r| (r.state.name(), r.kept.count, r.never))
+            .collect::<Vec<_>>()
+    };
+    // Three policies, three repetitions, alone and together, on two machines.
+    assert_eq!(
+        state(),
+        [("missing", 0, 36), ("ready", 0, 0), ("missing", 0, 3)]
+    );
+    let store = Arc::new(Store::open(folder.path(), piebald_sim::EPOCH).expect("a store"));
+    let Source::Folder(paper) = &source else {
+        unreachable!()
+    };
+    let first = paper
+        .reproduce(&options(true), hooks(Some(&store)))
+        .expect("rows");
+    assert_eq!(
+        state(),
+        [("ready", 36, 0), ("ready", 0, 0), ("ready", 3, 0)]
+    );
+    let again = paper
+        .reproduce(&options(true), hooks(Some(&store)))
+        .expect("rows");
+    assert_eq!(first.targets, again.targets);
+}
+
+const PROGRAMS_TEXT: &str = "[[program]]\nname = \"b\"\nstands_for = \"a large program\"\nclass = \"R\"\n\
+     command = [\"x\"]\nskip = \"1M\"\nlimit = \"2M\"\nwhy = \"because\"\n";
+
+#[test]
+fn a_stand_in_that_is_not_recorded_leaves_its_row_with_the_reason() {
+    let grid = GRID_TEXT.replace(
+        "{ name = \"sort\", builtin = \"mergesort:64KiB\", cores = \"0\" }]",
+        "{ each = \"program\", stand_in = \"{program}\", cores = \"0\" }]",
+    );
+    let lines = ROWS_TEXT.replace("title = \"t\"", "title = \"t\"\ninputs_by = \"make it\"");
+    let paper = paper_of(&grid, &lines, Some(PROGRAMS_TEXT)).expect("a paper");
+    let found = paper.reproduce(&options(false), hooks(None)).expect("rows");
+    let third = &found.targets[2];
+    assert_eq!(third.verdict, Verdict::NotRun);
+    assert_eq!(
+        third.why.as_deref(),
+        Some("not recorded (make it makes what they need): b: no b of 8000")
+    );
+    let said = found.conditions.last().expect("a line");
+    assert_eq!(
+        said,
+        "b (x) stands for a large program. NOT RUN: no b of 8000."
+    );
+    // Others are run.
+    assert_ne!(found.targets[0].verdict, Verdict::NotRun);
+    // What is not wanted is not recorded.
+    let only = Options {
+        only: vec!["X-2".to_owned()],
+        ..options(false)
+    };
+    let found = paper.reproduce(&only, hooks(None)).expect("rows");
+    assert!(
+        found
+            .conditions
+            .iter()
+            .all(|line| !line.contains("NOT RUN"))
+    );
+}
+
+#[test]
+fn what_is_wrong_is_told_with_file_and_place_before_anything_is_run() {
+    let grids = [
+        (
+            "schema = 1",
+            "schema = 2",
+            "p/grid.toml: schema: 2: allowed: schema = 1",
+        ),
+        (
+            "[axis]",
+            "[axes]",
+            "p/grid.toml: axes: allowed: schema, form, axis, default, experiment",
+        ),
+        (
+            "[2, 8, 14]",
+            "[]",
+            "axis.size = []: allowed: a list of one value or more",
+        ),
+        (
+            "[2, 8, 14]",
+            "[2, 2]",
+            "axis.size[1]: \"2\" is there already",
+        ),
+        (
+            "[2, 8, 14]",
+            "[2, [8]]",
+            "axis.size[1] = [8]: allowed: a text, a number",
+        ),
+        (
+            "size = [2, 8, 14]",
+            "policy = [2]",
+            "axis.policy: allowed: a name other than",
+        ),
+        (
+            "{ name = \"plain\" }",
+            "{ text = \"plain\" }",
+            "axis.llc[0]: allowed: a table with a name",
+        ),
+        (
+            "each = \"llc\"",
+            "each = \"lcl\"",
+            "experiment.share.each: \"lcl\" is no axis: allowed: llc, size",
+        ),
+        (
+            "each = \"llc\"",
+            "each = 3",
+            "experiment.share.each = 3: allowed: a text",
+        ),
+        (
+            "{ each = \"size\",",
+            "{ each = \"sizes\",",
+            "experiment.share.policy[1].each: \"sizes\" is no axis",
+        ),
+        (
+            "size < 14",
+            "size <",
+            "experiment.share.policy[1].when: \"size <\": the end",
+        ),
+        (
+            "size < 14",
+            "size",
+            "experiment.share.policy[1].each: a number: allowed: a statement",
+        ),
+        (
+            "\"0-{size - 1}\"",
+            "\"0-{siz}\"",
+            "policy[1].colors.sort: \"siz\" is the name of nothing",
+        ),
+        (
+            "\"{llc} {{x}}\"",
+            "\"{llc\"",
+            "experiment.share.title: \"{llc\": a `{` alone",
+        ),
+        (
+            "over.machine.memory = \"1536MiB\"",
+            "over.machine.memory = \"2XB\"",
+            "p/grid.toml: experiment.share small: machine.memory",
+        ),
+        (
+            "over.machine.memory",
+            "over.program",
+            "experiment.share small: program",
+        ),
+        (
+            "cores = \"1\"",
+            "core = \"1\"",
+            "p/grid.toml: experiment.share plain: program[1].core: ",
+        ),
+        (
+            "\"budget_refs\"]",
+            "\"budget\"]",
+            "experiment.fixed.keeps: \"budget\": allowed: seed",
+        ),
+        (
+            "budget_refs = \"3000\"",
+            "budget_refs = \"3Q\"",
+            "default.budget_refs = \"3Q\": allowed: references",
+        ),
+        (
+            "[form.quick.axis]",
+            "[form.fast.axis]",
+            "form.fast: allowed: form.quick",
+        ),
+        (
+            "builtin = \"scan:1MiB\"",
+            "stand_in = \"scan\"",
+            "experiment.share.program[1].stand_in = \"scan\": allowed: none",
+        ),
+        ("schema = 1", "schema = 1\nx = = 3", "p/grid.toml: line 3: "),
+    ];
+    for (old, new, part) in grids {
+        let text = GRID_TEXT.replacen(old, new, 1);
+        assert_ne!(text, GRID_TEXT, "{old}");
+        let found = paper_of(&text, ROWS_TEXT, None).err().unwrap_or_default();
+        assert!(found.contains(part), "{old} -> {new}: {found}");
+    }
+    let rows = [
+        (
+            "schema = 1",
+            "schema = 3",
+            "p/rows.toml: line 2: schema = 3: allowed: 1",
+        ),
+        (
+            "id = \"X-2\"",
+            "id = \"x-1\"",
+            "row[1].id = \"x-1\": is there already",
+        ),
+        (
+            "id = \"X-2\"",
+            "id = \"X 2\"",
+            "row[1].id = \"X 2\": allowed: a word",
+        ),
+        ("kind = \"given\"", "kind = \"gift\"", "gift"),
+        (
+            "experiment = \"fixed\"",
+            "experiment = \"fix\"",
+            "row X-3: experiment = \"fix\": no experiment",
+        ),
+        (
+            "is = \"slower\"",
+            "is = \"slow\"",
+            "row X-1: \"slow\" is the name of nothing",
+        ),
+        ("is = \"slower\"", "is = \"slower +\"", "p/rows.toml: line "),
+        (
+            "rule = \"headline\"",
+            "rule = \"head\"",
+            "\"head\": allowed: headline, amount, share, no_change(bound)",
+        ),
+        (
+            "rule = \"headline\"",
+            "rule = \"no_change\"",
+            "\"no_change\": allowed: headline",
+        ),
+        (
+            "paper = 3,",
+            "",
+            "row X-1: paper: the rule needs the paper's number",
+        ),
+        (
+            "is = \"slower[size = 2]\", ",
+            "",
+            "row X-1: is: the rule needs what is measured",
+        ),
+        (
+            "slower[size = 2].mean > -100",
+            "slower[size = 2] > -100",
+            "a sample is compared: allowed: its .mean",
+        ),
+        (
+            "slower[size = 2].mean > -100",
+            "slower[size = 2].mean",
+            "row X-1: a number: allowed: a statement",
+        ),
+        (
+            "slower[size = 2].mean > -100",
+            "time_ps[llc = \"plain\"].mean > 0",
+            "choose a policy: allowed: stock, 2, 8",
+        ),
+        (
+            "slower[size = 2].mean > -100",
+            "slower.mean > 0",
+            "row X-1: choose a value for size",
+        ),
+        (
+            "slower[size = 2].mean > -100",
+            "slower[size = 3].mean > 0",
+            "size = \"3\": allowed: 2, 8, 14",
+        ),
+        (
+            "slower[size = 2].mean > -100",
+            "mean(sizes: 1) > 0",
+            "\"sizes\" is no axis: allowed: llc, size",
+        ),
+        (
+            "slower[size = 2].mean > -100",
+            "sam(size: 1) > 0",
+            "\"sam\" of 1 formulas over an axis: allowed: mean",
+        ),
+        (
+            "slower[size = 2].mean > -100",
+            "slower[size = 2].middle > 0",
+            ".middle of a sample: allowed: mean, low",
+        ),
+        (
+            "slower[size = 2].mean > -100",
+            "miss_rate(\"L4\").mean > 0",
+            "miss_rate(\"L4\"): allowed: L1",
+        ),
+        (
+            "slower[size = 2].mean > -100",
+            "f(1, 2)",
+            "\"f\" is nothing that takes 2 values",
+        ),
+        (
+            "program = \"sort\"",
+            "program = \"sor\"",
+            "program = \"sor\": allowed: sort, scan",
+        ),
+        (
+            ", llc = \"plain\"",
+            "",
+            "experiment share: choose a value for llc",
+        ),
+        (
+            "policy = \"stock\"",
+            "policy = \"stick\"",
+            "policy = \"stick\": allowed: stock, 2, 8",
+        ),
+        (
+            "time = 'time_ps",
+            "slower2 = 'slower2'\ntime = 'slower2 + time_ps",
+            "a formula that needs its own value",
+        ),
+        (
+            "time = 'time_ps",
+            "size = '3'\ntime = 'time_ps",
+            "let.size: is the name of an axis",
+        ),
+        (
+            "title = \"t\"",
+            "title = \"t\"\nconditions = [\"{a}\"]",
+            "conditions: \"a\" is the name of nothing",
+        ),
+        (
+            "title = \"t\"",
+            "title = \"t\"\nfigures = []",
+            "unknown field `figures`",
+        ),
+    ];
+    for (old, new, part) in rows {
+        let text = ROWS_TEXT.replacen(old, new, 1);
+        assert_ne!(text, ROWS_TEXT, "{old}");
+        let found = paper_of(GRID_TEXT, &text, None).err().unwrap_or_default();
+        assert!(found.contains(part), "{old} -> {new}: {found}");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let missing = DataPaper::read(folder.path())
+        .err()
+        .expect("no files")
+        .to_string();
+    assert!(missing.contains("grid.toml: No such file"), "{missing}");
+}
+
+/// Cells without runs but one quantity.
+struct Fixed;
+
+impl eval::Cells for Fixed {
+    fn counted(
+        &self,
+        what: &str,
+        of: Option<&str>,
+        chosen: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<eval::Valued<Value>> {
+        let n: f64 = chosen("size").map_or(0.0, |size| size.parse().expect("a number"));
+        match (what, of) {
+            ("x", None) => Some(Ok(Value::Sample(
+                [n, n + 1.0, n + 5.0].into_iter().collect(),
+            ))),
+            ("missing", None) => Some(Err(eval::Fault::Missing("no run".to_owned()))),
+            _ => None,
+        }
+    }
+}
+
+#[test]
+fn formulas_come_to_what_arithmetic_by_hand_does() {
+    let axes = eval::Axes::from([(
+        "size".to_owned(),
+        [1.0, 2.0, 4.0, 3.0].map(Value::Number).to_vec(),
+    )]);
+    let known = Known::from([("k".to_owned(), number(10.0))]);
+    let lets = eval::Lets::from([(
+        "doubled".to_owned(),
+        formula::Formula::parse("2 * x").expect("a formula"),
+    )]);
+    let names = Names {
+        axes: &axes,
+        known: &known,
+        lets: vec![&lets],
+        cells: &Fixed,
+    };
+    let value = |text: &str| {
+        let formula = formula::Formula::parse(text).expect(text);
+        match names.value(&formula, &Chosen::new()) {
+            Ok(Value::Number(n)) => n,
+            Ok(Value::Is(is)) => f64::from(u8::from(is)),
+            Ok(Value::Sample(s)) => s.mean,
+            Ok(other) => panic!("{text}: {other:?}"),
+            Err(fault) => panic!("{text}: {fault:?}"),
+        }
+    };
+    for (text, wanted) in [
+        ("x", 2.0),
+        ("x[size = 4].mean", 6.0),
+        ("doubled[size = 4]", 12.0),
+        ("(x[size = 1] - x).mean", 1.0),
+        (
+            "(x[size = 1] / x[size = 3]).mean",
+            (1.0 / 3.0 + 2.0 / 4.0 + 6.0 / 8.0) / 3.0,
+        ),
+        ("k / 4 - 1", 1.5),
+        ("mean(size: size)", 2.5),
+        ("sum(size where size > 1: size)", 9.0),
+        ("max(size: size) - min(size: size)", 3.0),
+        ("span(size: size)", 3.0),
+        ("rise(size: size)", 2.0),
+        ("rise(size: -size)", 1.0),
+        ("first(size where size > 1: size)", 2.0),
+        ("last(size: size)", 3.0),
+        ("count(size where size != 2: size)", 3.0),
+        ("mean(size: x).mean", 4.5),
+        ("max(size: x).mean", 6.0),
+        ("farthest(size: x - 100).mean", -97.0),
+        ("correlation(size: size, 3 - 2 * size)", -1.0),
+        ("all(size: size < 5) && !any(size: size == 5)", 1.0),
+        ("if(k > 3, 1, missing)", 1.0),
+        ("k > 3 || missing.mean > 0", 1.0),
+        ("first(size: size)", 1.0),
+        ("abs(-k)", 10.0),
+        ("-x", -2.0),
+        ("in_range(10, 20, x)", 0.0),
+        ("1 - x", -1.0),
+        ("6 / x[size = 1]", (6.0 + 3.0 + 1.0) / 3.0),
+    ] {
+        let found = value(text);
+        assert!(
+            (found - wanted).abs() < 1e-12,
+            "{text}: {found}, not {wanted}"
+        );
+    }
+    let template = |text: &str| {
+        let template = formula::Template::parse(text).expect(text);
+        names.text(&template, &Chosen::new())
+    };
+    assert_eq!(
+        template("{k}: {x:.2}, {k / 4}").as_deref(),
+        Ok("10: 2.00, 2.5")
+    );
+    assert_eq!(
+        template("{names(size where size > 1: size)}").as_deref(),
+        Ok("2, 4, 3")
+    );
+    assert_eq!(
+        template("{missing:.1}"),
+        Err(eval::Fault::Missing("no run".to_owned()))
+    );
+    assert!(matches!(template("{x}"), Err(eval::Fault::Wrong(_))));
+    assert!(matches!(
+        template("{x.high - y}"),
+        Err(eval::Fault::Wrong(_))
+    ));
+}
+
+#[test]
+fn verdicts_of_data_are_those_of_the_rules() {
+    let rows = |rule: &str, paper: &str| {
+        let value = format!(
+            "value = [{{ name = \"v\", {paper}unit = \"%\", is = \"n\", rule = \"{rule}\" }}]\n"
+        );
+        let text = format!(
+            "schema = 1\ntitle = \"t\"\n[[row]]\nid = \"X\"\ntitle = \"x\"\nkind = \"headline\"\n{value}"
+        );
+        let known = Known::from([("n".to_owned(), number(20.0))]);
+        let made = DataPaper::new(("x", Path::new("p")), ["schema = 1", &text], None, known);
+        let made = made.unwrap_or_else(|e| panic!("{e}"));
+        let found = self::rows(&made, &options(false));
+        (found[0].verdict, found[0].values[0].paper.clone())
+    };
+    let number = |n| Published::Number(n);
+    for (rule, paper, verdict, shown) in [
+        ("amount", "paper = 21, ", Verdict::Match, number(21.0)),
+        ("amount", "paper = 39, ", Verdict::Near, number(39.0)),
+        ("share", "paper = 24.5, ", Verdict::Match, number(24.5)),
+        ("exact", "paper = 20, ", Verdict::Match, number(20.0)),
+        ("exact", "paper = 20.5, ", Verdict::Miss, number(20.5)),
+        ("below(21)", "", Verdict::Match, Published::Nothing),
+        ("below(n)", "", Verdict::Miss, Published::Nothing),
+        // A single number has no interval that could keep a bound.
+        ("at_most(30)", "", Verdict::Miss, Published::Nothing),
+        ("headline", "paper = 20, ", Verdict::Miss, number(20.0)),
+        (
+            "range(-inf, 25)",
+            "paper = \"< {5 * 5}\", ",
+            Verdict::Match,
+            Published::Text("< 25".to_owned()),
+        ),
+    ] {
+        assert_eq!(rows(rule, paper), (verdict, shown), "{rule} {paper}");
+    }
+}
