@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// References of a program and run if the file does not say.
-const DEFAULT_BUDGET: u64 = 20_000_000;
+pub const DEFAULT_BUDGET: u64 = 20_000_000;
 /// Most programs: owners of cache lines are numbered in a byte.
 const MAX_PROGRAMS: usize = 250;
 

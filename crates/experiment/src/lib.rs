@@ -44,7 +44,7 @@ pub use advise::{Advise, Goal, NotWithin, Within};
 pub use colors::{Binding, Change, Colors, OnLimit, PolicyColors, Recolor};
 pub use course::Course;
 pub use document::Document;
-pub use experiment::{Alone, Experiment, MissRatio, Output, Together};
+pub use experiment::{Alone, DEFAULT_BUDGET, Experiment, MissRatio, Output, Together};
 pub use files::{Files, LayoutRule, Readahead, Scheduler, SrmOptions, Zone};
 pub use guest::{Guest, MadeFile, Measure, Memory, SCRATCH, Tree, is_command};
 pub use hosts::HostName;

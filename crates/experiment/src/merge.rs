@@ -99,7 +99,7 @@ fn merge<'a>(into: &mut Node<'a>, value: Node<'a>) {
             }
         }
         (DeValue::Array(items), DeValue::Array(over))
-            if over.iter().all(|item| name_of(item).is_some()) =>
+            if !over.is_empty() && over.iter().all(|item| name_of(item).is_some()) =>
         {
             for value in over {
                 let name = name_of(&value).unwrap_or_default().to_owned();

@@ -83,6 +83,14 @@ pub(crate) fn jobs(scenario: &Scenario, inputs: &[Prepared]) -> Vec<Job> {
     jobs
 }
 
+/// Whether a program, by its place in the scenario, is measured alone and together with others.
+pub fn runs_of(scenario: &Scenario, program: usize) -> (bool, bool) {
+    (
+        runs_alone(scenario, program),
+        group_of(scenario, program).is_some(),
+    )
+}
+
 /// Whether a program runs alone, too.
 pub(crate) fn runs_alone(scenario: &Scenario, program: usize) -> bool {
     match scenario.alone {

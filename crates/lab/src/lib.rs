@@ -26,6 +26,8 @@ mod tally;
 
 pub use describe::machine_lines;
 pub use foresee::study;
+pub use jobs::runs_of;
+pub use memory::extra_names;
 pub use parts::Parts;
 pub use prepare::{Prepared, Recorder, opened, prepare};
 pub use study::{Hooks, StudyError};

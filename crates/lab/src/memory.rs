@@ -38,28 +38,72 @@ pub(crate) fn color_use(repetitions: &[MemoryParts<'_>]) -> Option<ColorUse> {
     })
 }
 
+/// A quantity that only some studies have: its name, its unit, and what it is.
+type Figure<T> = (&'static str, &'static str, fn(&T) -> f64);
+
+/// Of pages, for want or change of colours.
+const OF_MEMORY: [Figure<MemoryUse>; 6] = [
+    ("pages swapped out", "", |m| m.usage.swap_outs as f64),
+    ("pages swapped in", "", |m| m.usage.swap_ins as f64),
+    ("file pages dropped", "", |m| m.usage.file_drops as f64),
+    ("pages moved to other colors", "", |m| {
+        m.usage.recolored as f64
+    }),
+    ("pages that could not move", "", |m| {
+        m.usage.recolor_failed as f64
+    }),
+    ("time for moving pages", "us", |m| {
+        m.recolor_time.0 as f64 * 1e-6
+    }),
+];
+
+/// Of files, and of waiting for the disk.
+const OF_FILES: [Figure<Tally>; 6] = [
+    (WAITED, "ms", |t| t.blocked_ps * 1e-9),
+    ("faults that waited", "", |t| t.major_faults),
+    ("file pages read and written", "", |t| t.io_pages),
+    ("of these in memory", "%", |t| {
+        100.0 * (1.0 - t.io_waits / t.io_pages)
+    }),
+    ("file pages read from the disk", "", |t| t.disk_reads),
+    ("of pages read, kept in memory", "%", |t| {
+        100.0 * (1.0 - t.disk_reads / t.io_reads)
+    }),
+];
+
+/// Of read calls, and of threads that go to the files.
+const OF_READS: [Figure<Tally>; 7] = [
+    ("read by calls", "MB", |t| t.read_bytes * 1e-6),
+    ("read by calls in a second", "MB/s", |t| {
+        t.read_bytes * 1e-6 / (t.time_ps * 1e-12)
+    }),
+    ("from memory for each byte read", "B", |t| {
+        64.0 * t.memory_lines / t.read_bytes
+    }),
+    ("of these, by demands", "B", |t| {
+        64.0 * t.demand_lines / t.read_bytes
+    }),
+    ("read past the caches", "%", |t| {
+        100.0 * t.past_bytes / t.read_bytes
+    }),
+    ("threads moved for a read", "", |t| t.read_moves),
+    ("threads that changed their core", "", |t| t.migrations),
+];
+
+/// Names of the quantities that only some studies have.
+pub fn extra_names() -> impl Iterator<Item = &'static str> {
+    let names = OF_MEMORY.map(|(name, ..)| name).into_iter();
+    let of = |figures: &'static [Figure<Tally>]| figures.iter().map(|(name, ..)| *name);
+    names.chain(of(&OF_FILES)).chain(of(&OF_READS))
+}
+
 /// What was done to pages for want or change of colours, as far as anything was.
 pub(crate) fn extras(repetitions: &[MemoryParts<'_>]) -> Vec<Extra> {
-    type Figure = (&'static str, &'static str, fn(&MemoryUse) -> f64);
-    let figures: [Figure; 6] = [
-        ("pages swapped out", "", |m| m.usage.swap_outs as f64),
-        ("pages swapped in", "", |m| m.usage.swap_ins as f64),
-        ("file pages dropped", "", |m| m.usage.file_drops as f64),
-        ("pages moved to other colors", "", |m| {
-            m.usage.recolored as f64
-        }),
-        ("pages that could not move", "", |m| {
-            m.usage.recolor_failed as f64
-        }),
-        ("time for moving pages", "us", |m| {
-            m.recolor_time.0 as f64 * 1e-6
-        }),
-    ];
     let happened = |of: fn(&MemoryUse) -> f64| {
         let mut all = repetitions.iter().flatten();
         all.any(|(_, m)| of(m) > 0.0)
     };
-    let extras = figures.into_iter().filter(|(.., of)| happened(*of));
+    let extras = OF_MEMORY.into_iter().filter(|(.., of)| happened(*of));
     extras
         .map(|(name, unit, of)| Extra {
             name: name.to_owned(),
@@ -71,22 +115,9 @@ pub(crate) fn extras(repetitions: &[MemoryParts<'_>]) -> Vec<Extra> {
 
 /// What the disk was needed for, as far as it was.
 pub(crate) fn io_extras(tallies: &[Tally]) -> Vec<Extra> {
-    type Figure = (&'static str, &'static str, fn(&Tally) -> f64);
-    let figures: [Figure; 6] = [
-        (WAITED, "ms", |t| t.blocked_ps * 1e-9),
-        ("faults that waited", "", |t| t.major_faults),
-        ("file pages read and written", "", |t| t.io_pages),
-        ("of these in memory", "%", |t| {
-            100.0 * (1.0 - t.io_waits / t.io_pages)
-        }),
-        ("file pages read from the disk", "", |t| t.disk_reads),
-        ("of pages read, kept in memory", "%", |t| {
-            100.0 * (1.0 - t.disk_reads / t.io_reads)
-        }),
-    ];
     let happened = |of: fn(&Tally) -> f64| tallies.iter().all(|t| of(t).is_finite());
     let any = tallies.iter().any(|t| t.blocked_ps + t.io_pages > 0.0);
-    let extras = figures.into_iter().filter(|(.., of)| any && happened(*of));
+    let extras = OF_FILES.into_iter().filter(|(.., of)| any && happened(*of));
     extras
         .map(|(name, unit, of)| Extra {
             name: name.to_owned(),
@@ -99,28 +130,10 @@ pub(crate) fn io_extras(tallies: &[Tally]) -> Vec<Extra> {
 /// What read calls returned and where threads went for it, if the scenario has a policy that
 /// moves threads: then for all its policies, so that they can be compared.
 pub(crate) fn read_extras(scenario: &Scenario, tallies: &[Tally]) -> Vec<Extra> {
-    type Figure = (&'static str, &'static str, fn(&Tally) -> f64);
-    let figures: [Figure; 7] = [
-        ("read by calls", "MB", |t| t.read_bytes * 1e-6),
-        ("read by calls in a second", "MB/s", |t| {
-            t.read_bytes * 1e-6 / (t.time_ps * 1e-12)
-        }),
-        ("from memory for each byte read", "B", |t| {
-            64.0 * t.memory_lines / t.read_bytes
-        }),
-        ("of these, by demands", "B", |t| {
-            64.0 * t.demand_lines / t.read_bytes
-        }),
-        ("read past the caches", "%", |t| {
-            100.0 * t.past_bytes / t.read_bytes
-        }),
-        ("threads moved for a read", "", |t| t.read_moves),
-        ("threads that changed their core", "", |t| t.migrations),
-    ];
     let moves = |p: &Policy| p.threads.reads.is_some() || p.threads.balance;
     let wanted = scenario.policies.iter().any(moves);
     let reads = tallies.iter().all(|t| t.read_bytes > 0.0);
-    let (of_reads, of_threads) = figures.split_at(5);
+    let (of_reads, of_threads) = OF_READS.split_at(5);
     let shown = match (wanted, reads) {
         (false, _) => [].iter().chain(&[]),
         (true, true) => of_reads.iter().chain(of_threads),

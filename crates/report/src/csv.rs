@@ -13,7 +13,9 @@ const HEADER: [&str; 11] = [
 /// program follow it, as `region_1_cpi`; advice comes last, under the policy `advice`. An
 /// unknown mean or interval is an empty field. `status` is
 /// `complete` or `PARTIAL`. `verdict` stands beside the slowdown of a program of which the
-/// [findings](crate::findings) say something: `shown`, or why no change is claimed.
+/// [findings](crate::findings) say something: `shown`, or why no change is claimed, behind
+/// `difference from POLICY: ` where that is the question. A point of a sweep that was not run has one line, with
+/// nothing but its axes, no values, and `PARTIAL`.
 ///
 /// # Errors
 /// [`ReportError::Csv`] if the writer refuses.
@@ -45,6 +47,10 @@ fn write(study: &Study, out: &mut ::csv::Writer<Vec<u8>>) -> Result<(), ReportEr
         "PARTIAL"
     };
     let axes = || study.axes.values().map(String::as_str);
+    if study.policies.is_empty() && !study.complete {
+        let nothing = ["", "", "", "", "", "", "", "", "0", status, "not run"];
+        out.write_record(axes().chain(nothing))?;
+    }
     let marks = Marks::new(study);
     for policy in &study.policies {
         for program in &policy.programs {

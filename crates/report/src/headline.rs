@@ -34,6 +34,8 @@ struct Question<'a> {
     runs: Vec<Run<'a>>,
     /// What is asked, after "cannot show".
     about: String,
+    /// What the sentence of a change begins with, where that is a claim of its own.
+    state: Option<State>,
     /// The sentence if there is a change, before what goes with it.
     change: String,
     /// What went with it, and whether that is sure among so many questions.
@@ -43,6 +45,13 @@ struct Question<'a> {
     chance: String,
     /// Nothing is said if there is none.
     quiet: bool,
+}
+
+/// A claim that is made only if it is sure among so many questions, and what is said else.
+struct State {
+    change: Sample,
+    sure: String,
+    unsure: String,
 }
 
 /// Misses, or row hits, that changed with the time.
@@ -155,7 +164,15 @@ fn answer(study: &Study, q: &Question<'_>, significant: bool, asked: usize) -> O
         Verdict::Shown => {
             let with = q.with.as_ref().filter(|w| sure_of(&w.change, asked));
             let with = with.map_or("", |w| w.text.as_str());
-            finding(format!("{}{with}.", q.change), true, None, None)
+            let state = q.state.as_ref().map_or("", |state| {
+                let is_sure = sure_of(&state.change, asked);
+                if is_sure && state.change.mean.abs() > LEAST_EFFECT {
+                    &state.sure
+                } else {
+                    &state.unsure
+                }
+            });
+            finding(format!("{state}{}{with}.", q.change), true, None, None)
         }
         Verdict::NoChange { .. } if q.quiet => return None,
         Verdict::NoChange { why } if significant => {
@@ -344,6 +361,7 @@ fn beside<'a>(
             true => format!("how fast {who} runs {company} {under} {shown}"),
             false => format!("how fast {who} runs {company} {shown}"),
         },
+        state: None,
         change: format!(
             "{place}{who} runs {} (±{})",
             speed(slowdown),
@@ -459,10 +477,15 @@ fn versus<'a>(
     let half = percent_half(&change);
     let points = percent_signed(&change);
     let points = points.trim_end_matches(" %");
-    let state = match after.excludes_zero() {
-        Some(true) => format!("{who} runs {} (±{})", speed(after), percent_half(after)),
-        _ => format!(
-            "no slowdown of {who} can be told from chance ({} ±{})",
+    let state = State {
+        change: after.clone(),
+        sure: format!(
+            "Under {policy}, {who} runs {} (±{})",
+            speed(after),
+            percent_half(after)
+        ),
+        unsure: format!(
+            "Under {policy}, no slowdown of {who} can be told from chance ({} ±{})",
             percent_signed(after),
             percent_half(after)
         ),
@@ -487,8 +510,9 @@ fn versus<'a>(
                 None => format!(" ({points} points)"),
             }
         ),
+        state: Some(state),
         change: format!(
-            "Under {policy}, {state}: {} points {direction} (±{half}) than under {first}",
+            ": {} points {direction} (±{half}) than under {first}",
             magnitude(&change)
         ),
         with: despite(&change, target, there),
@@ -558,6 +582,7 @@ fn meanwhile<'a>(
             ),
             None => format!("whether {who} is faster under {policy} than under {first} ({points})"),
         },
+        state: None,
         change: format!(
             "Run together, {who} takes {size} % {direction} time (±{half}) under {policy} than under {first}"
         ),
@@ -598,6 +623,7 @@ fn cost_alone<'a>(
         target,
         runs,
         about: format!("what {policy} costs {who} by itself"),
+        state: None,
         change: format!(
             "By itself, {who} takes {} % {direction} time (±{}) under {policy} than under {first}",
             magnitude(&change),

@@ -69,19 +69,27 @@ impl Marks {
     }
 
     fn judged(&mut self, found: &Finding, first: &str) -> Verdict {
+        let is_difference = found.question == "difference";
+        // Of several policies, the question is how far the slowdown is from that under the first.
+        let told = |text: &str| {
+            if is_difference {
+                format!("difference from {first}: {text}")
+            } else {
+                text.to_owned()
+            }
+        };
         if found.shown {
             return Verdict {
-                text: "shown".to_owned(),
+                text: told("shown"),
                 remark: None,
             };
         }
         let why = found.why.clone().unwrap_or_default();
-        let remark = match found.question.as_str() {
-            "difference" => format!(
-                "the difference from {} is not claimed: {why}.",
-                short(first, NAME_CHARS)
-            ),
-            _ => format!("no change of speed is claimed: {why}."),
+        let remark = if is_difference {
+            let first = short(first, NAME_CHARS);
+            format!("the difference from {first} is not claimed: {why}.")
+        } else {
+            format!("no change of speed is claimed: {why}.")
         };
         let known = self.remarks.iter().position(|r| *r == remark);
         let at = known.unwrap_or_else(|| {
@@ -89,12 +97,13 @@ impl Marks {
             self.remarks.len() - 1
         });
         Verdict {
-            text: why,
+            text: told(&why),
             remark: Some(at),
         }
     }
 
-    /// `shown`, or why no change is claimed; empty where nothing is said.
+    /// `shown`, or why no change is claimed, behind `difference from POLICY: ` where the question is the
+    /// difference; empty where nothing is said.
     pub fn verdict(&self, policy: &str, program: &str) -> &str {
         self.of(policy, program).map_or("", |v| v.text.as_str())
     }

@@ -137,6 +137,20 @@ pub fn to_table(study: &Study, style: &TableStyle) -> String {
     out
 }
 
+/// Repetitions, and how many of them were run if that are fewer.
+pub(crate) fn repetitions(study: &Study) -> String {
+    let programs = study.policies.iter().flat_map(|p| &p.programs);
+    let of = |p: &ProgramResult| {
+        let together = p.together.as_ref().map_or(0, |m| m.time_ps.n());
+        p.alone.time_ps.n().max(together)
+    };
+    let planned = study.repetitions as usize;
+    match programs.map(of).max() {
+        Some(run) if run < planned && run > 0 => format!("{run} of {planned}"),
+        _ => planned.to_string(),
+    }
+}
+
 /// Machine, repetitions and budget on one line.
 fn conditions(study: &Study) -> String {
     let intervals = match study.repetitions {
@@ -161,7 +175,7 @@ fn conditions(study: &Study) -> String {
     format!(
         "{}; {} repetition{} ({intervals}){budget}{time}, seed {}",
         clean(&study.machine.title),
-        study.repetitions,
+        repetitions(study),
         if study.repetitions == 1 { "" } else { "s" },
         study.seed,
     )

@@ -8,9 +8,9 @@ use std::{
     },
 };
 
-use piebald_lab::{Hooks as StudyHooks, prepare, scenario::Scenario, study};
+use piebald_lab::{Hooks as StudyHooks, StudyError, prepare, scenario::Scenario, study};
 use piebald_report::{LevelMpki, Metrics, PolicyResult, ProgramResult, Sample, Study};
-use piebald_sim::{Case, Model, Outcome, Watch, mix};
+use piebald_sim::{Case, Model, NOT_KEPT, Outcome, Watch, mix};
 
 use crate::{Hooks, Written};
 
@@ -18,10 +18,16 @@ use crate::{Hooks, Written};
 /// without colours.
 const KEPT_HISTORIES: usize = 6;
 
-/// Why a run has no result that the user ended.
-pub(crate) const INTERRUPTED: &str = "interrupted";
-/// Why a run has no result whose experiment is written down.
-pub(crate) const WRITTEN: &str = "it is written down and not run";
+/// Why there is no study.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoStudy {
+    /// It was run, and ended with this error.
+    #[error("{0}")]
+    Failed(String),
+    /// It was not run to its end: an input is missing, or the user wanted an end.
+    #[error("{0}")]
+    NotRun(String),
+}
 
 /// Runs studies and adds up what they cost.
 pub(crate) struct Bench<'a> {
@@ -59,19 +65,21 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// Why there is no result, in words.
-    pub(crate) fn run(&self, name: &str, text: &str, path: &Path) -> Result<Study, String> {
-        unless_stopped(self.hooks.stop)?;
-        let scenario = Scenario::parse(text, path).map_err(|e| e.to_string())?;
+    pub(crate) fn run(&self, name: &str, text: &str, path: &Path) -> Result<Study, NoStudy> {
+        unless_stopped(self.hooks.stop).map_err(NoStudy::NotRun)?;
+        let scenario = Scenario::parse(text, path).map_err(|e| NoStudy::NotRun(e.to_string()))?;
         if let Some(written) = self.written {
             let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
             written.push(Written {
                 name: name.to_owned(),
                 text: text.to_owned(),
             });
-            return Err(WRITTEN.to_owned());
+            let written = "it is written down and not run";
+            return Err(NoStudy::NotRun(written.to_owned()));
         }
         let no_commands = |words: &[String], _: u64| Err(format!("{words:?} is not recorded"));
-        let inputs = prepare(&scenario, &no_commands).map_err(|e| e.to_string())?;
+        let inputs = prepare(&scenario, &no_commands);
+        let inputs = inputs.map_err(|e| NoStudy::NotRun(e.to_string()))?;
         let show = |done: u64, planned: u64| {
             if let Some(progress) = self.hooks.progress {
                 progress(name, done, planned);
@@ -82,14 +90,22 @@ impl<'a> Bench<'a> {
             progress: Some(&show),
             model: Some(&self.model),
         };
-        let study = study(&scenario, &inputs, hooks).map_err(|e| e.to_string())?;
+        let study = study(&scenario, &inputs, hooks);
+        unless_stopped(self.hooks.stop).map_err(NoStudy::NotRun)?;
+        let study = study.map_err(|error| match error {
+            StudyError::NotKept { .. } | StudyError::Nothing => NoStudy::NotRun(error.to_string()),
+            _ => NoStudy::Failed(error.to_string()),
+        })?;
         self.refs.fetch_add(study.simulated_refs, Ordering::Relaxed);
-        unless_stopped(self.hooks.stop)?;
-        match study.complete {
-            true => Ok(study),
-            // Runs failed, which the study says.
-            false => Err(study.warnings.join("; ")),
+        if study.complete {
+            return Ok(study);
         }
+        // Policies are missing, or have fewer repetitions.
+        let why = study.warnings.join("; ");
+        if why.contains(NOT_KEPT) {
+            return Err(NoStudy::NotRun(why));
+        }
+        Err(NoStudy::Failed(why))
     }
 }
 
@@ -99,7 +115,7 @@ impl<'a> Bench<'a> {
 /// "interrupted".
 pub(crate) fn unless_stopped(stop: Option<&AtomicBool>) -> Result<(), String> {
     if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-        return Err(INTERRUPTED.to_owned());
+        return Err("interrupted".to_owned());
     }
     Ok(())
 }

@@ -60,12 +60,22 @@ pub struct Wanted<'a> {
 #[error("list of stand-ins: {0}")]
 pub struct ProgramsError(pub(crate) String);
 
+/// An error of a TOML text, with its line.
+pub(crate) fn of_toml(text: &str, error: &toml::de::Error) -> String {
+    let line = error.span().map(|span| {
+        let before = text.get(..span.start).unwrap_or(text);
+        format!("line {}: ", before.matches('\n').count() + 1)
+    });
+    let message = error.message().replace('\n', " ");
+    format!("{}{message}", line.unwrap_or_default())
+}
+
 /// Reads a list of stand-ins.
 ///
 /// # Errors
 /// Not the form, a name that occurs twice, an empty command.
 pub fn stand_ins(text: &str) -> Result<Vec<StandIn>, ProgramsError> {
-    let list: List = toml::from_str(text).map_err(|e| ProgramsError(e.to_string()))?;
+    let list: List = toml::from_str(text).map_err(|e| ProgramsError(of_toml(text, &e)))?;
     let mut names = HashSet::new();
     for program in &list.program {
         let name = &program.name;

@@ -164,6 +164,16 @@ impl Row {
         self.missing.get_or_insert_with(|| why.to_owned());
     }
 
+    /// Is a number judged, or said to be missing?
+    pub(crate) fn is_judged(&self) -> bool {
+        !self.verdicts.is_empty() || self.missing.is_some()
+    }
+
+    /// Is there something by which the row can be judged, or a reason why there is not?
+    pub(crate) fn has_ground(&self) -> bool {
+        self.is_judged() || !self.target.predicates.is_empty()
+    }
+
     /// What has to be known to read the row.
     pub(crate) fn note(&mut self, text: &str) {
         let why = self.target.why.get_or_insert_default();

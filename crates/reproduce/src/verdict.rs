@@ -74,19 +74,22 @@ pub fn at_most(bound: f64, measured: &Sample) -> Verdict {
 }
 
 /// Judges a headline number of which the paper gives a range, `low` included and `high` not,
-/// by the end of the range that is nearest.
+/// by the mean and the end of the range that is nearest. A range without 0 needs a sign that is sure.
 pub fn range(low: f64, high: f64, measured: &Sample) -> Verdict {
     if !measured.is_known() {
         return Verdict::Miss;
     }
-    // A range that includes no effect needs no sign.
-    let sure = low <= 0.0 || measured.excludes_zero() == Some(true);
+    let has_zero = low <= 0.0 && high > 0.0;
+    let sure = has_zero || measured.excludes_zero() == Some(true);
     let mean = measured.mean;
+    // Ends below 0 are farther out by a factor, as those above are.
+    let lowest = if low > 0.0 { low / NEAR } else { low * NEAR };
+    let highest = if high > 0.0 { high * NEAR } else { high / NEAR };
     match (mean >= low, mean < high) {
         (true, true) if sure => Verdict::Match,
         (true, true) => Verdict::Miss,
-        (false, _) if sure && mean * NEAR >= low => Verdict::Near,
-        (_, false) if mean <= high * NEAR => Verdict::Near,
+        (false, _) if sure && mean >= lowest => Verdict::Near,
+        (_, false) if (has_zero || high > 0.0 || sure) && mean <= highest => Verdict::Near,
         _ => Verdict::Miss,
     }
 }
@@ -176,6 +179,13 @@ mod tests {
             (10.0, 25.0, 5.0, 1.0, Verdict::Near),
             (-inf, 10.0, 0.1, 0.4, Verdict::Match),
             (-inf, 10.0, 10.0, 0.4, Verdict::Near),
+            // A range below 0 is the mirror of one above, but for the ends.
+            (-20.0, -10.0, -15.0, 1.0, Verdict::Match),
+            (-20.0, -10.0, -15.0, 16.0, Verdict::Miss),
+            (-20.0, -10.0, -21.0, 0.1, Verdict::Near),
+            (-20.0, -10.0, -41.0, 0.1, Verdict::Miss),
+            (-20.0, -10.0, -9.0, 0.1, Verdict::Near),
+            (-20.0, -10.0, -4.0, 0.1, Verdict::Miss),
         ] {
             let got = range(low, high, &sample(mean, half));
             assert_eq!(got, verdict, "{low} {high} {mean} {half}");

@@ -44,6 +44,11 @@ impl Found {
         self.estimate.at(colors) / self.whole() - 1.0
     }
 
+    /// Slowdown by all runs, as a ratio: what splits are chosen by.
+    pub(super) fn slowdown(&self, colors: u32) -> f64 {
+        self.times.at(colors) / self.whole() - 1.0
+    }
+
     /// Slowdown that was measured.
     pub(super) fn measured(&self, colors: u32) -> Option<f64> {
         let time = self.times.measured().get(&colors)?;
@@ -75,7 +80,7 @@ impl Found {
         points
             .map(|point| match goal {
                 _ if point.colors < self.fewest => f64::INFINITY,
-                Goal::Slowdowns => self.times.at(point.colors) / self.whole() - 1.0,
+                Goal::Slowdowns => self.slowdown(point.colors),
                 // In the time that all programs have, each has as many as by its speed.
                 Goal::Misses => point.misses as f64 / self.whole(),
             })

@@ -128,7 +128,7 @@ fn mix(
             .zip(&split.colors)
             .map(|(p, k)| {
                 let of = found.iter().find(|f| f.program == *p);
-                of.map_or(f64::NAN, |f| f.estimated(*k))
+                of.map_or(f64::NAN, |f| f.slowdown(*k))
             })
             .collect(),
         colors: split.colors.clone(),

@@ -14,7 +14,7 @@ use crate::{
     marks::Marks,
     regions::{Detail, RegionTable, region_table},
     rows,
-    table::until,
+    table::{repetitions, until},
 };
 use figures::sections;
 pub(crate) use figures::{Figure, Section};
@@ -149,7 +149,7 @@ fn facts(study: &Study) -> Vec<(&'static str, String)> {
     };
     let mut facts = vec![
         ("machine", clean(&study.machine.title)),
-        ("repetitions", study.repetitions.to_string()),
+        ("repetitions", repetitions(study)),
         (references, grouped(study.budget_refs)),
         ("warm-up references", grouped(study.warmup_refs)),
         ("seed", study.seed.to_string()),

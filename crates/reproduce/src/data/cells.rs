@@ -1,16 +1,15 @@
 //! What the runs of a row counted.
 
-use piebald_lab::scenario::Scenario;
+use std::cell::Cell;
+
+use piebald_lab::{extra_names, runs_of, scenario::Scenario};
 use piebald_report::{Metrics, ProgramResult, Sample, Study};
 
 use super::{
     eval::{Cells, Fault, Value, Valued},
     grid::{PROGRAM, Point},
 };
-use crate::experiment::miss_rate;
-
-/// How a reason begins that names recordings.
-pub(super) const NOT_RECORDED: &str = "not recorded";
+use crate::experiment::{NoStudy, miss_rate};
 
 /// Quantities without a further name, and what they are.
 type Plain = (&'static str, fn(&Metrics) -> Option<Sample>);
@@ -45,7 +44,7 @@ const NAMED: [Named; 3] = [
 ];
 
 /// What became of an experiment at a point.
-pub(super) type Ran = Result<Study, String>;
+pub(super) type Ran = Result<Study, NoStudy>;
 
 /// The runs of a row's experiment.
 pub(super) struct Runs<'r> {
@@ -62,6 +61,8 @@ pub(super) struct Dry<'r> {
     /// In the order of the points; none where recordings are missing.
     pub(super) scenarios: &'r [Option<Scenario>],
     pub(super) levels: &'r [String],
+    /// Questions so far.
+    pub(super) asked: Cell<u64>,
 }
 
 fn wrong<T>(says: String) -> Option<Valued<T>> {
@@ -144,24 +145,25 @@ impl Cells for Runs<'_> {
         match (what, of) {
             ("ran", None) => Some(run().and_then(|ran| match ran {
                 Ok(_) => Ok(Value::Is(true)),
-                Err(why) if was_run(why) => Ok(Value::Is(false)),
-                Err(why) => Err(Fault::Missing(why.clone())),
+                Err(NoStudy::Failed(_)) => Ok(Value::Is(false)),
+                Err(NoStudy::NotRun(why)) => Err(Fault::Missing(why.clone())),
             })),
             ("fails_with", Some(text)) => Some(run().and_then(|ran| match ran {
                 Ok(_) => Ok(Value::Is(false)),
-                Err(why) if was_run(why) => Ok(Value::Is(why.contains(text))),
-                Err(why) => Err(Fault::Missing(why.clone())),
+                Err(NoStudy::Failed(why)) => Ok(Value::Is(why.contains(text))),
+                Err(NoStudy::NotRun(why)) => Err(Fault::Missing(why.clone())),
             })),
             ("counts", Some(name)) => Some(run().and_then(|ran| {
-                let study = ran.as_ref().map_err(|why| Fault::Missing(why.clone()))?;
+                let study = ran.as_ref().map_err(missing)?;
                 match counted_in(study, "extra", Some(name), chosen) {
                     Ok(Value::Sample(sample)) => Ok(Value::Is(sample.mean > 0.0)),
+                    // It is listed where it happened.
                     Err(Fault::Missing(_)) => Ok(Value::Is(false)),
                     other => other,
                 }
             })),
             _ if is_known(what, of) => Some(run().and_then(|ran| {
-                let study = ran.as_ref().map_err(|why| Fault::Missing(why.clone()))?;
+                let study = ran.as_ref().map_err(missing)?;
                 counted_in(study, what, of, chosen)
             })),
             _ => None,
@@ -169,10 +171,9 @@ impl Cells for Runs<'_> {
     }
 }
 
-/// Did a run end with this error, or was it not begun, or interrupted?
-fn was_run(why: &str) -> bool {
-    let not = [crate::experiment::INTERRUPTED, crate::experiment::WRITTEN];
-    !not.contains(&why) && !why.contains(piebald_sim::NOT_KEPT) && !why.starts_with(NOT_RECORDED)
+/// Why nothing was counted.
+fn missing(why: &NoStudy) -> Fault {
+    Fault::Missing(why.to_string())
 }
 
 fn counted_in(
@@ -225,12 +226,14 @@ impl Cells for Dry<'_> {
         of: Option<&str>,
         chosen: &dyn Fn(&str) -> Option<String>,
     ) -> Option<Valued<Value>> {
-        let at = || point(self.points, self.experiment, chosen);
-        match (what, of) {
-            ("ran", None) => return Some(at().map(|_| Value::Is(true))),
-            ("fails_with" | "counts", Some(_)) => return Some(at().map(|_| Value::Is(true))),
-            _ if is_known(what, of) => {}
-            _ => return None,
+        let is_of_run = matches!((what, of), ("ran", None) | ("fails_with", Some(_)));
+        if !is_of_run && what != "counts" && !is_known(what, of) {
+            return None;
+        }
+        self.asked.set(self.asked.get() + 1);
+        let at = point(self.points, self.experiment, chosen);
+        if is_of_run {
+            return Some(at.map(|_| Value::Is(true)));
         }
         if let (Some(level), "mpki" | "miss_rate") = (of, what)
             && !self.levels.iter().any(|l| l == level)
@@ -238,18 +241,38 @@ impl Cells for Dry<'_> {
             let levels = self.levels.join(", ");
             return wrong(format!("{what}(\"{level}\"): allowed: {levels}"));
         }
-        Some(at().and_then(|at| self.asked(at, chosen)))
+        if let (Some(name), "extra" | "counts") = (of, what)
+            && !extra_names().any(|known| known == name)
+        {
+            let names: Vec<&str> = extra_names().collect();
+            return wrong(format!("{what}(\"{name}\"): allowed: {}", names.join(", ")));
+        }
+        let made = if what == "counts" {
+            Value::Is(true)
+        } else {
+            Value::Sample(Sample::new(vec![1.0, 1.5, 1.25]))
+        };
+        Some(at.and_then(|at| self.check(at, chosen)).map(|()| made))
+    }
+
+    fn asked(&self) -> Option<u64> {
+        Some(self.asked.get())
     }
 }
 
 impl Dry<'_> {
-    fn asked(&self, at: usize, chosen: &dyn Fn(&str) -> Option<String>) -> Valued<Value> {
-        if let Some(scenario) = &self.scenarios[at] {
-            let names = scenario.policies.iter().map(|p| p.name.as_str());
-            only_or("policy", chosen("policy"), names)?;
-            let names = scenario.programs.iter().map(|p| p.name.as_str());
-            only_or(PROGRAM, chosen(PROGRAM), names)?;
-        }
-        Ok(Value::Sample(Sample::new(vec![1.0, 1.5, 1.25])))
+    /// Whether what is chosen is counted in the experiment at a point.
+    fn check(&self, at: usize, chosen: &dyn Fn(&str) -> Option<String>) -> Valued<()> {
+        let Some(scenario) = &self.scenarios[at] else {
+            return Ok(());
+        };
+        let names = scenario.policies.iter().map(|p| p.name.as_str());
+        only_or("policy", chosen("policy"), names)?;
+        let names = scenario.programs.iter().map(|p| p.name.as_str());
+        let name = only_or(PROGRAM, chosen(PROGRAM), names)?;
+        let place = scenario.programs.iter().position(|p| p.name == name);
+        let Some(place) = place else { return Ok(()) };
+        let (alone, met) = runs_of(scenario, place);
+        is_together(chosen("run").as_deref(), met, alone).map(|_| ())
     }
 }

@@ -34,6 +34,9 @@ pub(super) enum Fault {
 /// A value, or why there is none.
 pub(super) type Valued<T> = Result<T, Fault>;
 
+/// Names that formulas cannot have.
+pub(super) const TAKEN: [&str; 7] = ["true", "false", "inf", "ran", "program", "policy", "run"];
+
 /// Formulas by their names.
 pub(super) type Lets = BTreeMap<String, Formula>;
 /// Values of each axis.
@@ -49,6 +52,12 @@ pub(super) trait Cells {
         of: Option<&str>,
         chosen: &dyn Fn(&str) -> Option<String>,
     ) -> Option<Valued<Value>>;
+
+    /// How many questions were asked, where numbers are made up to check formulas: then what depends on
+    /// such a number is evaluated whatever the number is.
+    fn asked(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// No runs.
@@ -78,14 +87,19 @@ pub(super) struct Names<'a> {
 /// Values that are chosen, the last one of a name holds.
 pub(super) type Chosen = Vec<(String, Value)>;
 
-/// A formula names others so deep at most.
-const DEEPEST: usize = 200;
+/// Formulas, and those that they name, are so deep at most.
+const DEEPEST: usize = 250;
+/// So many steps are taken for one value at most.
+const MOST_STEPS: u64 = 1_000_000;
+/// Most choices of values of axes.
+const MOST_CHOICES: usize = 100_000;
 
 /// What is asked of one value.
 struct Eval<'n, 'a> {
     names: &'n Names<'a>,
     chosen: Chosen,
     depth: usize,
+    steps: u64,
 }
 
 fn wrong<T>(says: impl Into<String>) -> Valued<T> {
@@ -131,6 +145,7 @@ impl Names<'_> {
             names: self,
             chosen: chosen.clone(),
             depth: 0,
+            steps: 0,
         };
         eval.value(formula)
     }
@@ -184,8 +199,14 @@ impl Names<'_> {
         chosen: &Chosen,
     ) -> Valued<Vec<Chosen>> {
         let mut all = vec![chosen.clone()];
-        for axis in axes {
+        for (i, axis) in axes.iter().enumerate() {
             let values = self.axis(axis)?;
+            if axes[..i].contains(axis) {
+                return wrong(format!("\"{axis}\" is there twice"));
+            }
+            if all.len() * values.len() > MOST_CHOICES {
+                return wrong(format!("allowed: {MOST_CHOICES} choices of values"));
+            }
             let with = |chosen: &Chosen| -> Vec<Chosen> {
                 let with = |value: &Value| {
                     let mut chosen = chosen.clone();
@@ -199,7 +220,8 @@ impl Names<'_> {
         let Some(only) = only else { return Ok(all) };
         let mut kept = Vec::new();
         for chosen in all {
-            if self.holds(only, &chosen)? {
+            let before = self.cells.asked();
+            if self.holds(only, &chosen)? || self.cells.asked() != before {
                 kept.push(chosen);
             }
         }
@@ -229,9 +251,13 @@ fn number(value: &Value) -> Valued<f64> {
 impl Eval<'_, '_> {
     fn value(&mut self, formula: &Formula) -> Valued<Value> {
         if self.depth > DEEPEST {
-            return wrong("a formula that needs its own value");
+            return wrong("a formula that needs its own value, or is nested too deep");
+        }
+        if self.steps > MOST_STEPS {
+            return wrong(format!("takes more than {MOST_STEPS} steps"));
         }
         self.depth += 1;
+        self.steps += 1;
         let value = self.of(formula);
         self.depth -= 1;
         value
@@ -269,8 +295,15 @@ impl Eval<'_, '_> {
                 other => Ok(Value::Number(-number(&other)?)),
             },
             Formula::Not(of) => Ok(Value::Is(!self.holds(of)?)),
-            Formula::Two(Two::And, a, b) => Ok(Value::Is(self.holds(a)? && self.holds(b)?)),
-            Formula::Two(Two::Or, a, b) => Ok(Value::Is(self.holds(a)? || self.holds(b)?)),
+            Formula::Two(two @ (Two::And | Two::Or), a, b) => {
+                let (first, made) = self.condition(a)?;
+                let decides = first == (*two == Two::Or);
+                if decides && !made {
+                    return Ok(Value::Is(first));
+                }
+                let second = self.holds(b)?;
+                Ok(Value::Is(if decides { first } else { second }))
+            }
             Formula::Two(two, a, b) => {
                 let (a, b) = (self.value(a)?, self.value(b)?);
                 combine(*two, a, b)
@@ -283,6 +316,13 @@ impl Eval<'_, '_> {
             Value::Is(is) => Ok(is),
             other => wrong(format!("{}: allowed: a statement", other.sort())),
         }
+    }
+
+    /// Whether a statement holds, and whether that rests on numbers that are made up.
+    fn condition(&mut self, formula: &Formula) -> Valued<(bool, bool)> {
+        let before = self.names.cells.asked();
+        let holds = self.holds(formula)?;
+        Ok((holds, self.names.cells.asked() != before))
     }
 
     /// The value of an axis with the name that was chosen, with its columns.
@@ -345,7 +385,11 @@ impl Eval<'_, '_> {
     fn call(&mut self, what: &str, list: &[Formula]) -> Valued<Value> {
         match (what, list) {
             ("if", [is, yes, no]) => {
-                let chosen = if self.holds(is)? { yes } else { no };
+                let (holds, made) = self.condition(is)?;
+                let (chosen, other) = if holds { (yes, no) } else { (no, yes) };
+                if made {
+                    self.value(other)?;
+                }
                 return self.value(chosen);
             }
             ("abs", [of]) => {
@@ -361,9 +405,8 @@ impl Eval<'_, '_> {
                 let Value::Sample(sample) = self.value(of)? else {
                     return wrong("in_range(low, high, sample): the third is no sample");
                 };
-                return Ok(Value::Is(
-                    verdict::range(low, high, &sample) == Verdict::Match,
-                ));
+                let verdict = verdict::range(low, high, &known_sample(sample)?);
+                return Ok(Value::Is(verdict == Verdict::Match));
             }
             (_, [of]) => {
                 let text = self.value(of)?.text()?;
@@ -420,7 +463,7 @@ fn part_of(value: &Value, part: &str) -> Valued<Value> {
         Value::Sample(sample) => {
             let ends = sample.interval();
             let end = match part {
-                "mean" => Some(sample.mean),
+                "mean" => Some(known_sample(sample.clone())?.mean),
                 "low" => ends.map(|(low, _)| low),
                 "high" => ends.map(|(_, high)| high),
                 "half" => sample.ci95,
@@ -466,7 +509,7 @@ fn combine(two: Two, a: Value, b: Value) -> Valued<Value> {
                 Two::Plus => Ok(Value::Sample(a.map(|v| v + b))),
                 Two::Minus => Ok(Value::Sample(a.map(|v| v - b))),
                 Two::Times => Ok(Value::Sample(a.scaled(b))),
-                Two::Over => Ok(Value::Sample(a.scaled(1.0 / b))),
+                Two::Over => Ok(Value::Sample(a.map(|v| v / b))),
                 _ => wrong("a sample is compared: allowed: its .mean, .low or .high"),
             }
         }
@@ -482,6 +525,11 @@ fn combine(two: Two, a: Value, b: Value) -> Valued<Value> {
         }
         (a, b) => {
             let (a, b) = (number(&a)?, number(&b)?);
+            if (a.is_nan() || b.is_nan())
+                && !matches!(two, Two::Plus | Two::Minus | Two::Times | Two::Over)
+            {
+                return unknown();
+            }
             Ok(match two {
                 Two::Plus => Value::Number(a + b),
                 Two::Minus => Value::Number(a - b),
@@ -499,11 +547,27 @@ fn combine(two: Two, a: Value, b: Value) -> Valued<Value> {
     }
 }
 
+/// What is not a number says nothing.
+fn unknown<T>() -> Valued<T> {
+    Err(Fault::Missing(
+        "a number is unknown, as after a division by 0".to_owned(),
+    ))
+}
+
+/// A sample whose mean is a number.
+fn known_sample(sample: Sample) -> Valued<Sample> {
+    if sample.mean.is_nan() {
+        unknown()
+    } else {
+        Ok(sample)
+    }
+}
+
 /// Repetition by repetition.
 fn of_samples(two: Two, a: &Sample, b: &Sample) -> Valued<Value> {
-    let unequal = || "repetitions are missing".to_owned();
+    let unequal = || format!("{} repetitions beside {}", a.n(), b.n());
     found(match two {
-        Two::Minus => Ok(a.difference(b)),
+        Two::Minus => a.paired(b, |a, b| a - b).ok_or_else(unequal),
         Two::Over => a.ratio(b).ok_or_else(unequal),
         Two::Plus => a.paired(b, |a, b| a + b).ok_or_else(unequal),
         Two::Times => a.paired(b, |a, b| a * b).ok_or_else(unequal),
@@ -529,7 +593,11 @@ fn folded(what: &str, columns: &[Vec<Value>]) -> Valued<Value> {
                 other => wrong(format!("{what}: {}: allowed: a statement", other.sort())),
             };
             let holds: Valued<Vec<bool>> = of.iter().map(holds).collect();
-            let mut holds = holds?.into_iter();
+            let holds = holds?;
+            if holds.is_empty() {
+                return Err(none());
+            }
+            let mut holds = holds.into_iter();
             Ok(Value::Is(match what {
                 "all" => holds.all(|is| is),
                 _ => holds.any(|is| is),
@@ -539,6 +607,12 @@ fn folded(what: &str, columns: &[Vec<Value>]) -> Valued<Value> {
             if of.iter().any(|v| matches!(v, Value::Sample(_))) =>
         {
             let samples: Vec<Found> = of.iter().map(sampled).collect::<Valued<_>>()?;
+            let lengths = samples.iter().flatten().map(Sample::n);
+            if let (Some(least), Some(most)) = (lengths.clone().min(), lengths.max())
+                && least != most
+            {
+                return Err(Fault::Missing(format!("{least} repetitions beside {most}")));
+            }
             found(match what {
                 "mean" => row::mean(&samples),
                 "farthest" => row::farthest(&samples),
@@ -549,6 +623,9 @@ fn folded(what: &str, columns: &[Vec<Value>]) -> Valued<Value> {
             let all = numbers(of)?;
             if all.is_empty() {
                 return Err(none());
+            }
+            if all.iter().any(|n| n.is_nan()) {
+                return unknown();
             }
             let least = all.iter().copied().fold(f64::INFINITY, f64::min);
             let most = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -572,7 +649,7 @@ fn folded(what: &str, columns: &[Vec<Value>]) -> Valued<Value> {
 
 fn sampled(value: &Value) -> Valued<Found> {
     match value {
-        Value::Sample(sample) => Ok(Ok(sample.clone())),
+        Value::Sample(sample) => Ok(Ok(known_sample(sample.clone())?)),
         other => wrong(format!("{} among samples", other.sort())),
     }
 }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Deserializer, de};
 /// Deepest nesting of a formula.
 const DEEPEST: usize = 64;
 /// Most bytes of a formula.
-const LONGEST: usize = 4096;
+const LONGEST: usize = 1024;
 
 /// A formula.
 #[derive(Clone, Debug, PartialEq)]
@@ -463,7 +463,7 @@ mod tests {
             assert!(found.starts_with("error: "), "{deep}: {found}");
         }
         assert!(shown(&"-".repeat(1000)).contains("nested more than 64"));
-        assert!(shown(&vec!["a"; 10_000].join("+")).contains("allowed: 4096"));
+        assert!(shown(&vec!["a"; 10_000].join("+")).contains("allowed: 1024"));
     }
 
     #[test]

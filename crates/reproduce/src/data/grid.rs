@@ -1,6 +1,10 @@
 //! `grid.toml`: the experiments of a paper, as tables of the one language, and their axes.
 
-use std::{collections::BTreeMap, rc::Rc};
+use std::{
+    collections::BTreeMap,
+    path::{self, Path},
+    rc::Rc,
+};
 
 use piebald_units::Count;
 use toml::{Table, Value as Toml};
@@ -9,7 +13,7 @@ use super::{
     eval::{Axes, Chosen, Fault, Names, NoRuns, Value},
     formula::{Formula, Template},
 };
-use crate::{Options, StandIn};
+use crate::{Options, StandIn, programs::of_toml};
 
 /// Version of the two files.
 pub(super) const SCHEMA: i64 = 1;
@@ -35,13 +39,13 @@ pub(super) struct Point {
     pub(super) at: Chosen,
     /// As a file of the one language.
     pub(super) text: Result<String, String>,
-    pub(super) budget_refs: u64,
-    pub(super) warmup_refs: u64,
-    pub(super) repetitions: u64,
 }
 
 /// Where the recording of a stand-in is, or why there is none.
 pub(super) type Recordings<'r> = dyn Fn(&StandIn) -> Result<String, String> + 'r;
+
+/// Numbers that are known, the stand-ins, and the folder that paths are relative to.
+pub(super) type Given<'g> = (&'g BTreeMap<String, Value>, &'g [StandIn], &'g Path);
 
 /// What an experiment is made of.
 struct Making<'m> {
@@ -49,18 +53,10 @@ struct Making<'m> {
     known: &'m BTreeMap<String, Value>,
     stand_ins: &'m [StandIn],
     recording: &'m Recordings<'m>,
+    /// Paths are relative to it.
+    folder: &'m Path,
     /// Why a program has no recording.
     missing: Vec<String>,
-}
-
-/// An error of a TOML text, with its line.
-pub(super) fn of_toml(text: &str, error: &toml::de::Error) -> String {
-    let line = error.span().map(|span| {
-        let before = text.get(..span.start).unwrap_or(text);
-        format!("line {}: ", before.matches('\n').count() + 1)
-    });
-    let message = error.message().replace('\n', " ");
-    format!("{}{message}", line.unwrap_or_default())
 }
 
 /// The tables of a grid, with those of its form laid over them.
@@ -109,7 +105,7 @@ fn lay(into: &mut Table, key: &str, over: &Toml, place: &str) -> Result<(), Stri
             .iter()
             .try_for_each(|(key, value)| lay(table, key, value, &format!("{place}.{key}"))),
         (Some(Toml::Array(items)), Toml::Array(over))
-            if over.iter().all(|i| name_of(i).is_some()) =>
+            if !over.is_empty() && over.iter().all(|i| name_of(i).is_some()) =>
         {
             for value in over {
                 let there = items.iter_mut().find(|i| name_of(i) == name_of(value));
@@ -179,6 +175,9 @@ fn axis_value(value: &Toml, place: &str) -> Result<Value, String> {
             if name_of(value).is_none() {
                 return Err(format!("{place}: allowed: a table with a name = \"...\""));
             }
+            if let Some(over) = columns.get(OVER).filter(|over| !over.is_table()) {
+                return Err(format!("{place}.{OVER} = {over}: allowed: a table"));
+            }
             // What is laid over the experiment is no value.
             let columns = columns.iter().filter(|(key, _)| *key != OVER);
             let column = |(key, value): (&String, &Toml)| {
@@ -198,7 +197,7 @@ fn scalar(value: &Toml, place: &str) -> Result<Value, String> {
     match value {
         Toml::String(text) => Ok(Value::Text(text.clone())),
         Toml::Integer(n) => Ok(Value::Number(*n as f64)),
-        Toml::Float(n) => Ok(Value::Number(*n)),
+        Toml::Float(n) if !n.is_nan() => Ok(Value::Number(*n)),
         Toml::Boolean(is) => Ok(Value::Is(*is)),
         other => Err(format!(
             "{place} = {other}: allowed: a text, a number, true or false"
@@ -226,22 +225,27 @@ impl Grid {
         root: &Table,
         axes: Axes,
         options: &Options,
-        (known, stand_ins): (&BTreeMap<String, Value>, &[StandIn]),
+        (known, stand_ins, folder): Given<'_>,
         recording: &Recordings<'_>,
     ) -> Result<Self, String> {
         let default = table(root.get("default").cloned(), "default")?;
+        let mut asked = default.clone();
+        choose(&mut asked, options, &[], "default")?;
+        let lengths = |key| Ok::<_, String>(refs(&asked, key, "default")?.unwrap_or(0));
         let mut grid = Self {
             experiments: BTreeMap::new(),
-            budget_refs: refs(&default, "budget_refs", "default")?,
-            warmup_refs: refs(&default, "warmup_refs", "default")?,
+            budget_refs: lengths("budget_refs")?,
+            warmup_refs: lengths("warmup_refs")?,
             axes,
         };
-        let mut asked = default.clone();
-        choose(&mut asked, options, &[]);
-        grid.budget_refs = refs(&asked, "budget_refs", "default")?;
-        grid.warmup_refs = refs(&asked, "warmup_refs", "default")?;
         for (name, experiment) in table(root.get("experiment").cloned(), "experiment")? {
             let place = format!("experiment.{name}");
+            let is_word = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+            if name.is_empty() || !name.chars().all(is_word) {
+                return Err(format!(
+                    "{place}: allowed: letters, digits, -, _ and . in its name"
+                ));
+            }
             let own = table(Some(experiment), &place)?;
             let mut merged = default.clone();
             for (key, value) in &own {
@@ -252,6 +256,7 @@ impl Grid {
                 known,
                 stand_ins,
                 recording,
+                folder,
                 missing: Vec::new(),
             };
             let points = making.points(&name, merged, (root, options), &place)?;
@@ -261,44 +266,65 @@ impl Grid {
     }
 }
 
-/// References that a table names, as `3M` or a number; 0 without.
-fn refs(table: &Table, key: &str, place: &str) -> Result<u64, String> {
+/// References that a table names, as `3M` or a number.
+fn refs(table: &Table, key: &str, place: &str) -> Result<Option<u64>, String> {
     let refuse =
         |value: &Toml| format!("{place}.{key} = {value}: allowed: references, such as \"3M\"");
     match table.get(key) {
-        None => Ok(0),
-        Some(value @ Toml::Integer(n)) => u64::try_from(*n).map_err(|_| refuse(value)),
+        None => Ok(None),
+        Some(value @ Toml::Integer(n)) => u64::try_from(*n).map(Some).map_err(|_| refuse(value)),
         Some(value) => {
             let text = value.as_str().ok_or_else(|| refuse(value))?;
             let count: Count = text.parse().map_err(|_| refuse(value))?;
-            Ok(count.0)
+            Ok(Some(count.0))
         }
     }
 }
 
 /// What the options choose instead, but for these keys.
-fn choose(experiment: &mut Table, options: &Options, keeps: &[String]) {
+fn choose(
+    experiment: &mut Table,
+    options: &Options,
+    keeps: &[String],
+    place: &str,
+) -> Result<(), String> {
     let may = |key: &str| !keeps.iter().any(|k| k == key);
     if may("seed") {
-        // Seeds of files are whole numbers from 0 on.
-        let seed = i64::try_from(options.seed).unwrap_or(i64::MAX);
+        if let Some(seed) = experiment.get("seed") {
+            return Err(format!(
+                "{place}.seed = {seed}: the command line chooses it; allowed: with keeps = [\"seed\"]"
+            ));
+        }
+        let seed = i64::try_from(options.seed);
+        let seed = seed.map_err(|_| {
+            let most = i64::MAX;
+            format!(
+                "seed {}: allowed: 0 to {most} for a paper that is data",
+                options.seed
+            )
+        })?;
         experiment.insert("seed".to_owned(), Toml::Integer(seed));
     }
     if let Some(n) = options.repetitions.filter(|_| may("repetitions")) {
         experiment.insert("repetitions".to_owned(), Toml::Integer(i64::from(n)));
     }
     if let Some(asked) = options.budget_refs.filter(|_| may("budget_refs")) {
-        let of = |key: &str| refs(experiment, key, "").unwrap_or(0);
-        let (budget, warmup) = (of("budget_refs"), of("warmup_refs"));
-        let share = u128::from(asked) * u128::from(warmup) / u128::from(budget.max(1));
-        let most = u128::from(piebald_experiment::MAX_REFS);
-        for (key, refs) in [
-            ("budget_refs", u128::from(asked).max(1)),
-            ("warmup_refs", share),
-        ] {
-            experiment.insert(key.to_owned(), Toml::String(refs.min(most).to_string()));
+        let most = piebald_experiment::MAX_REFS;
+        let asked = asked.clamp(1, most);
+        let text = |refs: u64| Toml::String(refs.to_string());
+        // The warm-up keeps its share; one that is not named is a share already.
+        if experiment.contains_key("warmup_refs") {
+            let budget = refs(experiment, "budget_refs", place)?;
+            let warmup = refs(experiment, "warmup_refs", place)?;
+            let budget = budget.unwrap_or(piebald_experiment::DEFAULT_BUDGET);
+            let share =
+                u128::from(asked) * u128::from(warmup.unwrap_or(0)) / u128::from(budget.max(1));
+            let share = u64::try_from(share).unwrap_or(most).min(most);
+            experiment.insert("warmup_refs".to_owned(), text(share));
         }
+        experiment.insert("budget_refs".to_owned(), text(asked));
     }
+    Ok(())
 }
 
 impl Making<'_> {
@@ -326,11 +352,12 @@ impl Making<'_> {
             let allowed = allowed.join(", ");
             return Err(format!("{place}.keeps: \"{key}\": allowed: {allowed}"));
         }
-        let chosen = self.each(&each, None, &Chosen::new(), &format!("{place}.each"))?;
-        if chosen.len() > MOST_POINTS {
-            let n = chosen.len();
-            return Err(format!("{place}.each: {n} runs: allowed: {MOST_POINTS}"));
+        let lengths = each.iter().filter_map(|axis| self.axes.get(axis));
+        let all = lengths.map(Vec::len).fold(1, usize::saturating_mul);
+        if all > MOST_POINTS {
+            return Err(format!("{place}.each: {all} runs: allowed: {MOST_POINTS}"));
         }
+        let chosen = self.each(&each, None, &Chosen::new(), &format!("{place}.each"))?;
         let mut points = Vec::new();
         for at in chosen {
             let mut experiment = experiment.clone();
@@ -346,16 +373,13 @@ impl Making<'_> {
             }
             self.missing.clear();
             let mut table = self.table(&experiment, &at, place)?;
-            choose(&mut table, options, &keeps);
+            choose(&mut table, options, &keeps, place)?;
+            self.settle_paths(&mut table);
             let values: Vec<String> = at.iter().filter_map(|(_, v)| v.text().ok()).collect();
             let name = [&[name.to_owned()][..], &values].concat().join(" ");
-            let repetitions = table.get("repetitions").and_then(Toml::as_integer);
             let text = toml::to_string(&table).map_err(|e| format!("{place}: {e}"))?;
             points.push(Point {
                 name,
-                budget_refs: refs(&table, "budget_refs", place)?,
-                warmup_refs: refs(&table, "warmup_refs", place)?,
-                repetitions: repetitions.and_then(|n| u64::try_from(n).ok()).unwrap_or(1),
                 text: if self.missing.is_empty() {
                     Ok(text)
                 } else {
@@ -365,6 +389,31 @@ impl Making<'_> {
             });
         }
         Ok(points)
+    }
+
+    /// Paths from the paper's folder, so that an experiment can be run elsewhere.
+    fn settle_paths(&self, experiment: &mut Table) {
+        let settle = |table: &mut Table, key: &str| {
+            let text = table.get(key).and_then(Toml::as_str);
+            let whole = text.and_then(|text| path::absolute(self.folder.join(text)).ok());
+            if let Some(whole) = whole {
+                table.insert(key.to_owned(), Toml::String(whole.display().to_string()));
+            }
+        };
+        if let Some(Toml::Table(machine)) = experiment.get_mut("machine") {
+            settle(machine, "file");
+        }
+        if let Some(Toml::Table(files)) = experiment.get_mut("files")
+            && let Some(Toml::Table(layout)) = files.get_mut("layout")
+        {
+            settle(layout, "file");
+        }
+        if let Some(Toml::Array(programs)) = experiment.get_mut("program") {
+            for program in programs.iter_mut().filter_map(Toml::as_table_mut) {
+                settle(program, "recording");
+                settle(program, "trace");
+            }
+        }
     }
 
     /// What is laid over an experiment at a value of an axis.
@@ -404,7 +453,8 @@ impl Making<'_> {
         for (key, value) in table {
             let place = format!("{place}.{key}");
             let key = self.text(key, chosen, &place)?;
-            made.insert(key, self.value(value, chosen, &place)?);
+            let value = self.value(value, chosen, &place)?;
+            put(&mut made, key, value, &place)?;
         }
         if let Some(name) = made.remove("stand_in") {
             self.record(&mut made, &name, place)?;
@@ -418,7 +468,9 @@ impl Making<'_> {
             Toml::Table(table) => {
                 let mut made = Table::new();
                 for (table, chosen) in self.repeated(table, chosen, place)? {
-                    made.extend(self.table(&table, &chosen, place)?);
+                    for (key, value) in self.table(&table, &chosen, place)? {
+                        put(&mut made, key, value, place)?;
+                    }
                 }
                 Ok(Toml::Table(made))
             }
@@ -493,6 +545,15 @@ impl Making<'_> {
         }
         Ok(())
     }
+}
+
+/// A key that is not there yet.
+fn put(table: &mut Table, key: String, value: Toml, place: &str) -> Result<(), String> {
+    if table.contains_key(&key) {
+        return Err(format!("{place}: the key \"{key}\" is made twice"));
+    }
+    table.insert(key, value);
+    Ok(())
 }
 
 /// One word, or a list of some.

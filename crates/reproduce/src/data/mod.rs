@@ -8,9 +8,13 @@ mod grid;
 mod rows;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_formulas;
+#[cfg(test)]
+mod tests_missing;
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::{BTreeMap, BTreeSet, HashMap},
     fs, io,
     path::{Path, PathBuf},
@@ -24,15 +28,16 @@ use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 
 use self::{
-    cells::{Dry, NOT_RECORDED, Ran, Runs},
+    cells::{Dry, Ran, Runs},
     eval::{Chosen, Names, Value},
-    grid::{Grid, Point, of_toml},
+    grid::{Grid, Point},
     rows::{RowFile, Rows},
 };
 use crate::{
     Hooks, Options, ReproduceError, StandIn, Wanted, Written,
-    experiment::Bench,
+    experiment::{Bench, NoStudy},
     paper::{Paper, Whole},
+    programs::of_toml,
     stand_ins,
 };
 
@@ -40,6 +45,14 @@ use crate::{
 const GRID: &str = "grid.toml";
 const ROWS: &str = "rows.toml";
 const PROGRAMS: &str = "programs.toml";
+
+/// Numbers of an experiment that formulas may name.
+type OfExperiment = (&'static str, fn(&Scenario) -> u64);
+const OF_EXPERIMENTS: [OfExperiment; 3] = [
+    ("budget_refs", |s| s.budget_refs),
+    ("warmup_refs", |s| s.warmup_refs),
+    ("repetitions", |s| u64::from(s.repetitions)),
+];
 
 /// Numbers that a paper has beside those of runs, by their names.
 pub(crate) type Known = BTreeMap<String, Value>;
@@ -171,6 +184,11 @@ impl DataPaper {
         let in_rows = |says: String| self.error(ROWS, &says);
         self.rows.check(&has).map_err(in_rows)?;
         let names = made.grid.axes.keys().chain(self.known.keys());
+        let taken = OF_EXPERIMENTS
+            .iter()
+            .map(|(name, _)| *name)
+            .chain(eval::TAKEN);
+        let names = names.map(String::as_str).chain(taken);
         let lets = |table: &eval::Lets, place: &str| {
             let taken = names.clone().find(|name| table.contains_key(*name));
             taken.map_or(Ok(()), |name| {
@@ -183,19 +201,19 @@ impl DataPaper {
         for row in &self.rows.row {
             let place = format!("row {}: ", row.id);
             lets(&row.lets, &place)?;
-            let filled = self.over(&made, row.experiment.as_deref(), &row.lets, &[], |names| {
+            let filled = self.over(&made, row.experiment.as_deref(), &row.lets, None, |names| {
                 row.fill(names)
             });
             filled.map_err(|says| in_rows(format!("{place}{says}")))?;
         }
         for figure in &self.rows.figure {
             let none = eval::Lets::new();
-            let drawn = self.over(&made, Some(&figure.experiment), &none, &[], |names| {
+            let drawn = self.over(&made, Some(&figure.experiment), &none, None, |names| {
                 figure.draw(names)
             });
             drawn.map_err(|says| in_rows(format!("figure: {says}")))?;
         }
-        let conditions = self.conditions(&made, &BTreeSet::new(), &[]);
+        let conditions = self.conditions(&made, (&BTreeSet::new(), 0), &[]);
         conditions.map(|_| ()).map_err(in_rows)
     }
 
@@ -208,7 +226,7 @@ impl DataPaper {
         let in_grid = |says: String| self.error(GRID, &says);
         let root = grid::of_form(&self.grid, options.quick).map_err(in_grid)?;
         let axes = grid::axes(&root, &self.stand_ins).map_err(in_grid)?;
-        let given = (&self.known, &self.stand_ins[..]);
+        let given = (&self.known, &self.stand_ins[..], &*self.folder);
         let grid = Grid::new(&root, axes, options, given, recording).map_err(in_grid)?;
         let mut scenarios = BTreeMap::new();
         let mut missing = BTreeSet::new();
@@ -240,51 +258,45 @@ impl DataPaper {
         })
     }
 
-    /// What `give` makes of the names of a row: over made numbers without runs.
+    /// What `give` makes of the names of a row; without runs over made numbers.
     fn over<T>(
         &self,
         made: &Made,
         experiment: Option<&str>,
         lets: &eval::Lets,
-        runs: &[Ran],
+        runs: Option<&[Ran]>,
         give: impl FnOnce(&Names<'_>) -> Result<T, String>,
     ) -> Result<T, String> {
         let name = experiment.unwrap_or_default();
-        let points = made
-            .grid
-            .experiments
-            .get(name)
-            .map_or(&[][..], Vec::as_slice);
+        let points = made.grid.experiments.get(name);
+        let points = points.map_or(&[][..], Vec::as_slice);
         let scenarios = made.scenarios.get(name).map_or(&[][..], Vec::as_slice);
-        let levels = scenarios
-            .iter()
-            .flatten()
-            .next()
-            .map(levels)
-            .unwrap_or_default();
+        let levels = scenarios.iter().flatten().next();
+        let levels = levels.map(levels_of).unwrap_or_default();
         let dry = Dry {
             experiment: name,
             points,
             scenarios,
             levels: &levels,
+            asked: Cell::new(0),
         };
         let ran = Runs {
             experiment: name,
             points,
-            runs,
+            runs: runs.unwrap_or_default(),
         };
         let mut known = self.known.clone();
-        if let Some(point) = points.first() {
-            known.extend([
-                ("budget_refs".to_owned(), number(point.budget_refs as f64)),
-                ("warmup_refs".to_owned(), number(point.warmup_refs as f64)),
-                ("repetitions".to_owned(), number(point.repetitions as f64)),
-            ]);
+        for (key, of) in OF_EXPERIMENTS {
+            let mut all = scenarios.iter().flatten().map(of);
+            // What differs from run to run is no number of the experiment.
+            if let Some(first) = all.next().filter(|first| all.all(|n| n == *first)) {
+                known.insert(key.to_owned(), number(first as f64));
+            }
         }
-        let cells: &dyn eval::Cells = match (points.is_empty(), runs.is_empty()) {
-            (true, _) => &eval::NoRuns,
-            (false, true) => &dry,
-            (false, false) => &ran,
+        let cells: &dyn eval::Cells = match (experiment, runs) {
+            (None, _) => &eval::NoRuns,
+            (Some(_), None) => &dry,
+            (Some(_), Some(_)) => &ran,
         };
         give(&Names {
             axes: &made.grid.axes,
@@ -297,30 +309,18 @@ impl DataPaper {
     fn conditions(
         &self,
         made: &Made,
-        experiments: &BTreeSet<&str>,
+        (experiments, seed): (&BTreeSet<&str>, u64),
         recorded: &[(&StandIn, Option<&str>)],
     ) -> Result<Vec<String>, String> {
         let none = eval::Lets::new();
-        let mut lines = self.over(made, None, &none, &[], |names| {
+        let mut lines = self.over(made, None, &none, None, |names| {
             let text = |template| names.text(template, &Chosen::new());
             let lines = self.rows.conditions.iter().map(text);
             let lines: Result<Vec<String>, _> = lines.collect();
             lines.map_err(|fault| format!("conditions: {}", fault.says()))
         })?;
         for name in experiments {
-            let Some(point) = made
-                .grid
-                .experiments
-                .get(*name)
-                .and_then(|points| points.first())
-            else {
-                continue;
-            };
-            let s = if point.repetitions == 1 { "" } else { "s" };
-            lines.push(format!(
-                "Runs of {name}: {} references after {} of warm-up, {} repetition{s}.",
-                point.budget_refs, point.warmup_refs, point.repetitions
-            ));
+            lines.extend(self.lengths(made, name, seed));
         }
         for (program, why) in recorded {
             let state = why.map_or_else(String::new, |why| format!(" NOT RUN: {why}."));
@@ -332,6 +332,35 @@ impl DataPaper {
             ));
         }
         Ok(lines)
+    }
+
+    /// How long the runs of an experiment are: once, or for each of its runs if they differ.
+    fn lengths(&self, made: &Made, name: &str, seed: u64) -> Vec<String> {
+        let scenarios = made.scenarios.get(name).into_iter().flatten();
+        let points = made.grid.experiments.get(name).into_iter().flatten();
+        let told = |scenario: &Scenario| {
+            let s = if scenario.repetitions == 1 { "" } else { "s" };
+            let other = (scenario.seed != seed).then(|| format!(", seed {}", scenario.seed));
+            format!(
+                "{} references after {} of warm-up, {} repetition{s}{}",
+                scenario.budget_refs,
+                scenario.warmup_refs,
+                scenario.repetitions,
+                other.unwrap_or_default()
+            )
+        };
+        let all = points.zip(scenarios);
+        let all = all.filter_map(|(point, scenario)| Some((&point.name, told(scenario.as_ref()?))));
+        let all: Vec<(&String, String)> = all.collect();
+        match all.first() {
+            Some((_, first)) if all.iter().all(|(_, told)| told == first) => {
+                vec![format!("Runs of {name}: {first}.")]
+            }
+            _ => (all
+                .iter()
+                .map(|(point, told)| format!("Run {point}: {told}.")))
+            .collect(),
+        }
     }
 
     /// Runs the rows that are wanted.
@@ -393,16 +422,15 @@ impl DataPaper {
                 runs.borrow_mut().insert(name.to_owned(), found);
             }
         };
-        let in_rows = |id: &str, says: String| self.error(ROWS, &format!("{id}: {says}"));
+        let in_rows = |says: String| self.error(ROWS, &says).to_string();
         for row in &wanted {
             let name = row.experiment.as_deref();
             name.into_iter().for_each(run);
             let runs = runs.borrow();
-            let runs = name
-                .and_then(|name| runs.get(name))
-                .map_or(&[][..], Vec::as_slice);
+            let runs = name.and_then(|name| runs.get(name)).map(Vec::as_slice);
             let filled = self.over(&made, name, &row.lets, runs, |names| row.fill(names));
-            paper.add([filled.map_err(|says| in_rows(&format!("row {}", row.id), says))?]);
+            // What the check could not see leaves the other rows as they are.
+            paper.add([filled.unwrap_or_else(|says| row.not_run(&in_rows(says)))]);
         }
         for figure in &self.rows.figure {
             let runs = runs.borrow();
@@ -411,21 +439,26 @@ impl DataPaper {
                 continue;
             };
             let none = eval::Lets::new();
-            let drawn = self.over(&made, Some(&figure.experiment), &none, runs, |names| {
-                figure.draw(names)
-            });
-            paper.draw(drawn.map_err(|says| in_rows("figure", says))?);
+            let drawn = self.over(
+                &made,
+                Some(&figure.experiment),
+                &none,
+                Some(runs),
+                |names| figure.draw(names),
+            );
+            // The check has evaluated its formulas; what is wrong with one number is none.
+            paper.draw(drawn.ok().flatten());
         }
         let recorded = self.stand_ins.iter().filter_map(|program| {
             let found = recordings.get(program.name.as_str())?;
             Some((program, found.as_ref().err().map(String::as_str)))
         });
         let recorded: Vec<_> = recorded.collect();
-        let conditions = self.conditions(&made, &names, &recorded);
+        let conditions = self.conditions(&made, (&names, options.seed), &recorded);
         Ok(paper.end(Whole {
             budget_refs: made.grid.budget_refs,
             warmup_refs: made.grid.warmup_refs,
-            conditions: conditions.map_err(|says| in_rows("conditions", says))?,
+            conditions: conditions.map_err(|says| self.error(ROWS, &says))?,
             simulated_refs: bench.refs(),
         }))
     }
@@ -453,7 +486,7 @@ impl DataPaper {
             Ok(String::new())
         };
         let axes = grid::axes(&root, &self.stand_ins).map_err(|says| self.error(GRID, &says))?;
-        let given = (&self.known, &self.stand_ins[..]);
+        let given = (&self.known, &self.stand_ins[..], &*self.folder);
         let grid = Grid::new(&wanted(&root), axes, options, given, &note);
         let grid = grid.map_err(|says| self.error(GRID, &says))?;
         // The place where a polluter is met is drawn from the first half.
@@ -486,7 +519,7 @@ impl DataPaper {
         let not_recorded = |why: &str| {
             let by = self.rows.inputs_by.as_ref();
             let by = by.map_or_else(String::new, |by| format!(" ({by} makes what they need)"));
-            format!("{NOT_RECORDED}{by}: {why}")
+            NoStudy::NotRun(format!("not recorded{by}: {why}"))
         };
         let run = |point: &Point| match &point.text {
             Ok(text) => bench.run(&point.name, text, &self.folder.join(GRID)),
@@ -497,7 +530,7 @@ impl DataPaper {
 }
 
 /// Names of the levels of a scenario's caches, as results have them.
-fn levels(scenario: &Scenario) -> Vec<String> {
+fn levels_of(scenario: &Scenario) -> Vec<String> {
     Machine::new(&scenario.machine, &Parts::default())
         .map_or_else(|_| Vec::new(), |machine| machine.level_names().to_vec())
 }

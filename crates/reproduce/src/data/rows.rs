@@ -3,7 +3,7 @@
 use piebald_report::{
     Curve, CurvePoint, Panel, PaperFigure, Published, Sample, Target, TargetKind,
 };
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de};
 
 use super::{
     eval::{Chosen, Fault, Lets, Names, Valued},
@@ -39,7 +39,7 @@ pub(super) struct Rows {
 fn schema<'de, D: Deserializer<'de>>(d: D) -> Result<(), D::Error> {
     match i64::deserialize(d)? {
         SCHEMA => Ok(()),
-        other => Err(serde::de::Error::custom(format!(
+        other => Err(de::Error::custom(format!(
             "schema = {other}: allowed: {SCHEMA}"
         ))),
     }
@@ -124,11 +124,25 @@ struct ValueFile {
 }
 
 /// What the paper prints.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[derive(Debug)]
 enum Paper {
     Number(f64),
     Text(Template),
+}
+
+impl<'de> Deserialize<'de> for Paper {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        match toml::Value::deserialize(d)? {
+            toml::Value::Integer(n) => Ok(Self::Number(n as f64)),
+            toml::Value::Float(n) if n.is_finite() => Ok(Self::Number(n)),
+            toml::Value::String(text) => Template::parse(&text)
+                .map(Self::Text)
+                .map_err(de::Error::custom),
+            other => Err(de::Error::custom(format!(
+                "paper = {other}: allowed: a number, or a text"
+            ))),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -233,9 +247,7 @@ impl<'de> Deserialize<'de> for Rule {
             _ => format!("{word}(low, high)"),
         });
         let all = all.join(", ");
-        Err(serde::de::Error::custom(format!(
-            "\"{name}\": allowed: {all}"
-        )))
+        Err(de::Error::custom(format!("\"{name}\": allowed: {all}")))
     }
 }
 
@@ -256,7 +268,7 @@ impl Rule {
             (RuleName::Below, [bound]) => verdict::exact(sample.mean < *bound),
             (RuleName::Amount, _) => verdict::amount(paper, sample.mean, false),
             (RuleName::Share, _) => verdict::amount(paper, sample.mean, true),
-            (RuleName::Exact, _) => verdict::exact(sample.mean == paper),
+            (RuleName::Exact, _) => verdict::exact(sample.values.iter().all(|v| *v == paper)),
             _ => verdict::headline(paper, sample),
         }
     }
@@ -272,11 +284,12 @@ impl Rows {
             return Err("row: allowed: one row or more".to_owned());
         }
         for (i, row) in self.row.iter().enumerate() {
-            if row.id.trim().is_empty() || row.id.contains(|c: char| c == ',' || c.is_whitespace())
-            {
+            let is_word = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            let begins = row.id.starts_with(|c: char| c.is_ascii_alphanumeric());
+            if !begins || !row.id.chars().all(is_word) {
                 let id = &row.id;
                 return Err(format!(
-                    "row[{i}].id = \"{id}\": allowed: a word without commas"
+                    "row[{i}].id = \"{id}\": allowed: a word of letters, digits, -, _ and ."
                 ));
             }
             let same = |other: &RowFile| other.id.eq_ignore_ascii_case(&row.id);
@@ -294,6 +307,12 @@ impl Rows {
                 .iter()
                 .chain(row.part.iter().flat_map(|p| &p.value))
             {
+                if value.rule.is_some() && matches!(row.kind, Kind::Shape | Kind::Given) {
+                    return Err(format!(
+                        "row {}: rule: the rows of this kind have none; allowed: kind = \"headline\", \"constant\" or \"bound\"",
+                        row.id
+                    ));
+                }
                 let number = matches!(value.paper, Some(Paper::Number(_)));
                 if value.rule.as_ref().is_some_and(Rule::needs_number) && !number {
                     return Err(format!(
@@ -336,6 +355,18 @@ fn known<T>(found: Valued<T>) -> Result<Result<T, String>, String> {
 }
 
 impl RowFile {
+    fn values(&self) -> impl Iterator<Item = &ValueFile> {
+        let of_parts = self.part.iter().flat_map(|part| &part.value);
+        self.value.iter().chain(of_parts)
+    }
+
+    /// The row without a result.
+    pub(super) fn not_run(&self, why: &str) -> Target {
+        let mut row = Row::of(self.blank());
+        row.missing(why);
+        row.finish()
+    }
+
     /// The row before it is run.
     pub(super) fn blank(&self) -> Target {
         Target {
@@ -366,6 +397,14 @@ impl RowFile {
                 Err(why) => row.missing(&why),
             }
         }
+        if !row.has_ground() && !matches!(self.kind, Kind::Given) {
+            row.missing(
+                "nothing of it is judged: no value of its axes has a number or a statement",
+            );
+        }
+        if self.values().any(|value| value.rule.is_some()) && !row.is_judged() {
+            row.missing("none of its numbers is judged");
+        }
         for note in &self.note {
             let when = note
                 .when
@@ -395,21 +434,23 @@ impl RowFile {
         (values, statements): (&[ValueFile], &[StatementFile]),
         chosen: &Chosen,
     ) -> Result<(), String> {
-        for value in values {
-            let each = names.each(&value.each, value.when.as_ref(), chosen);
-            match known(each)? {
+        for (i, value) in values.iter().enumerate() {
+            let each = known(names.each(&value.each, value.when.as_ref(), chosen));
+            let told = |says| format!("value[{i}]: {says}");
+            match each.map_err(told)? {
                 Ok(each) => each
                     .iter()
-                    .try_for_each(|chosen| value.fill(row, names, chosen))?,
+                    .try_for_each(|chosen| value.fill(row, names, chosen).map_err(told))?,
                 Err(why) => row.missing(&why),
             }
         }
-        for statement in statements {
-            let each = names.each(&statement.each, statement.when.as_ref(), chosen);
-            match known(each)? {
+        for (i, statement) in statements.iter().enumerate() {
+            let each = known(names.each(&statement.each, statement.when.as_ref(), chosen));
+            let told = |says| format!("statement[{i}]: {says}");
+            match each.map_err(told)? {
                 Ok(each) => each
                     .iter()
-                    .try_for_each(|chosen| statement.fill(row, names, chosen))?,
+                    .try_for_each(|chosen| statement.fill(row, names, chosen).map_err(told))?,
                 Err(why) => row.missing(&why),
             }
         }
@@ -454,8 +495,21 @@ impl ValueFile {
         };
         let bounds = rule.bounds.iter().map(|bound| names.number(bound, chosen));
         let bounds: Valued<Vec<f64>> = bounds.collect();
+        if let Ok(sample) = &measured
+            && !sample.mean.is_finite()
+        {
+            row.missing(&format!("{name}: no number came of it"));
+            return Ok(());
+        }
         match known(bounds)? {
             Ok(bounds) => {
+                if let [low, high] = bounds[..]
+                    && low >= high
+                {
+                    return Err(format!(
+                        "range({low}, {high}): allowed: the lower end first"
+                    ));
+                }
                 let number = match self.paper {
                     Some(Paper::Number(number)) => number,
                     _ => f64::NAN,
@@ -527,7 +581,10 @@ impl FigureFile {
         for chosen in known(names.each(over, None, chosen))?.unwrap_or_default() {
             let x = known(names.number(&self.at, &chosen))?;
             let y = known(names.sample(&curve.is, &chosen))?;
-            if let (Ok(x), Ok(y)) = (x, y) {
+            if let (Ok(x), Ok(y)) = (x, y)
+                && x.is_finite()
+                && y.is_known()
+            {
                 points.push(CurvePoint {
                     x,
                     y: y.mean,

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use piebald_report::{Published, Target, Verdict};
+use piebald_report::{Target, Verdict};
 use piebald_store::Store;
 
 use super::*;
 use crate::{Source, experiments, status};
 
-const GRID_TEXT: &str = r#"
+pub(super) const GRID_TEXT: &str = r#"
 schema = 1
 [axis]
 size = [2, 8, 14]
@@ -43,7 +43,7 @@ size = [2, 8]
 repetitions = 3
 "#;
 
-const ROWS_TEXT: &str = r#"
+pub(super) const ROWS_TEXT: &str = r#"
 schema = 1
 title = "t"
 [let]
@@ -72,12 +72,16 @@ experiment = "fixed"
 statement = [{ text = "it runs", holds = 'ran && !fails_with("x") && !counts("pages swapped out")' }]
 "#;
 
-fn paper_of(grid: &str, rows: &str, programs: Option<&str>) -> Result<DataPaper, String> {
+pub(super) fn paper_of(
+    grid: &str,
+    rows: &str,
+    programs: Option<&str>,
+) -> Result<DataPaper, String> {
     let made = DataPaper::new(("x", Path::new("p")), [grid, rows], programs, Known::new());
     made.map_err(|e| e.to_string())
 }
 
-fn hooks<'a>(store: Option<&'a Arc<Store>>) -> Hooks<'a> {
+pub(super) fn hooks<'a>(store: Option<&'a Arc<Store>>) -> Hooks<'a> {
     Hooks {
         stop: None,
         progress: None,
@@ -86,7 +90,7 @@ fn hooks<'a>(store: Option<&'a Arc<Store>>) -> Hooks<'a> {
     }
 }
 
-fn options(quick: bool) -> Options {
+pub(super) fn options(quick: bool) -> Options {
     Options {
         quick,
         seed: 7,
@@ -94,7 +98,7 @@ fn options(quick: bool) -> Options {
     }
 }
 
-fn rows(paper: &DataPaper, options: &Options) -> Vec<Target> {
+pub(super) fn rows(paper: &DataPaper, options: &Options) -> Vec<Target> {
     let found = paper.reproduce(options, hooks(None));
     found.unwrap_or_else(|e| panic!("{e}")).targets
 }
@@ -362,6 +366,36 @@ fn what_is_wrong_is_told_with_file_and_place_before_anything_is_run() {
             "experiment.share.program[1].stand_in = \"scan\": allowed: none",
         ),
         ("schema = 1", "schema = 1\nx = = 3", "p/grid.toml: line 3: "),
+        (
+            "[experiment.share]",
+            "[experiment.\"\"]",
+            "experiment.: allowed: letters, digits",
+        ),
+        (
+            "repetitions = 2",
+            "repetitions = 2\nseed = 3",
+            "seed = 3: the command line chooses it; allowed: with keeps",
+        ),
+        (
+            "{ name = \"plain\" }",
+            "{ name = \"plain\", over = \"x\" }",
+            "axis.llc[0].over = \"x\": allowed: a table",
+        ),
+        (
+            "{ name = \"plain\" }",
+            "{ name = \"plain\", x = nan }",
+            "axis.llc[0].x = nan: allowed: a text",
+        ),
+        (
+            "colors = { sort = ",
+            "colors = { each = \"size\", sort = ",
+            "policy[1].colors: the key \"sort\" is made twice",
+        ),
+        (
+            "each = \"llc\"",
+            "each = [\"llc\", \"llc\"]",
+            "experiment.share.each: \"llc\" is there twice",
+        ),
     ];
     for (old, new, part) in grids {
         let text = GRID_TEXT.replacen(old, new, 1);
@@ -383,7 +417,7 @@ fn what_is_wrong_is_told_with_file_and_place_before_anything_is_run() {
         (
             "id = \"X-2\"",
             "id = \"X 2\"",
-            "row[1].id = \"X 2\": allowed: a word",
+            "row[1].id = \"X 2\": allowed: a word of letters",
         ),
         ("kind = \"given\"", "kind = \"gift\"", "gift"),
         (
@@ -394,7 +428,7 @@ fn what_is_wrong_is_told_with_file_and_place_before_anything_is_run() {
         (
             "is = \"slower\"",
             "is = \"slow\"",
-            "row X-1: \"slow\" is the name of nothing",
+            "row X-1: value[0]: \"slow\" is the name of nothing",
         ),
         ("is = \"slower\"", "is = \"slower +\"", "p/rows.toml: line "),
         (
@@ -425,7 +459,7 @@ fn what_is_wrong_is_told_with_file_and_place_before_anything_is_run() {
         (
             "slower[size = 2].mean > -100",
             "slower[size = 2].mean",
-            "row X-1: a number: allowed: a statement",
+            "row X-1: statement[0]: a number: allowed: a statement",
         ),
         (
             "slower[size = 2].mean > -100",
@@ -435,7 +469,7 @@ fn what_is_wrong_is_told_with_file_and_place_before_anything_is_run() {
         (
             "slower[size = 2].mean > -100",
             "slower.mean > 0",
-            "row X-1: choose a value for size",
+            "row X-1: statement[0]: choose a value for size",
         ),
         (
             "slower[size = 2].mean > -100",
@@ -502,6 +536,62 @@ fn what_is_wrong_is_told_with_file_and_place_before_anything_is_run() {
             "title = \"t\"\nfigures = []",
             "unknown field `figures`",
         ),
+        (
+            "id = \"X-2\"",
+            "id = \"../X\"",
+            "row[1].id = \"../X\": allowed: a word of letters",
+        ),
+        (
+            "paper = 3,",
+            "paper = true,",
+            "paper = true: allowed: a number, or a text",
+        ),
+        ("paper = 3,", "paper = \"{bad\",", "a `{` alone"),
+        (
+            "time = 'time_ps",
+            "inf = '3'\ntime = 'time_ps",
+            "let.inf: is the name of an axis or a number already",
+        ),
+        (
+            "time = 'time_ps",
+            "budget_refs = '3'\ntime = 'time_ps",
+            "let.budget_refs: is the name",
+        ),
+        (
+            "pages swapped out",
+            "pages swaped out",
+            "counts(\"pages swaped out\"): allowed: pages swapped out, ",
+        ),
+        (
+            "run = \"together\"",
+            "run = \"togther\"",
+            "run = \"togther\": the program is not run so",
+        ),
+        (
+            "[run = \"together\", policy = size]",
+            "[policy = size]",
+            "choose a run: allowed: \"alone\", \"together\"",
+        ),
+        (
+            "slower[size = 2].mean > -100",
+            "if(slower[size = 2].mean > -100, true, typo)",
+            "\"typo\" is the name of nothing",
+        ),
+        (
+            "slower[size = 2].mean > -100",
+            "slower[size = 2].mean > -100 || typo",
+            "\"typo\" is the name of nothing",
+        ),
+        (
+            "kind = \"headline\"",
+            "kind = \"shape\"",
+            "row X-1: rule: the rows of this kind have none",
+        ),
+        (
+            "rule = \"headline\"",
+            "rule = \"range(2, 1)\"",
+            "range(2, 1): allowed: the lower end first",
+        ),
     ];
     for (old, new, part) in rows {
         let text = ROWS_TEXT.replacen(old, new, 1);
@@ -515,152 +605,4 @@ fn what_is_wrong_is_told_with_file_and_place_before_anything_is_run() {
         .expect("no files")
         .to_string();
     assert!(missing.contains("grid.toml: No such file"), "{missing}");
-}
-
-/// Cells without runs but one quantity.
-struct Fixed;
-
-impl eval::Cells for Fixed {
-    fn counted(
-        &self,
-        what: &str,
-        of: Option<&str>,
-        chosen: &dyn Fn(&str) -> Option<String>,
-    ) -> Option<eval::Valued<Value>> {
-        let n: f64 = chosen("size").map_or(0.0, |size| size.parse().expect("a number"));
-        match (what, of) {
-            ("x", None) => Some(Ok(Value::Sample(
-                [n, n + 1.0, n + 5.0].into_iter().collect(),
-            ))),
-            ("missing", None) => Some(Err(eval::Fault::Missing("no run".to_owned()))),
-            _ => None,
-        }
-    }
-}
-
-#[test]
-fn formulas_come_to_what_arithmetic_by_hand_does() {
-    let axes = eval::Axes::from([(
-        "size".to_owned(),
-        [1.0, 2.0, 4.0, 3.0].map(Value::Number).to_vec(),
-    )]);
-    let known = Known::from([("k".to_owned(), number(10.0))]);
-    let lets = eval::Lets::from([(
-        "doubled".to_owned(),
-        formula::Formula::parse("2 * x").expect("a formula"),
-    )]);
-    let names = Names {
-        axes: &axes,
-        known: &known,
-        lets: vec![&lets],
-        cells: &Fixed,
-    };
-    let value = |text: &str| {
-        let formula = formula::Formula::parse(text).expect(text);
-        match names.value(&formula, &Chosen::new()) {
-            Ok(Value::Number(n)) => n,
-            Ok(Value::Is(is)) => f64::from(u8::from(is)),
-            Ok(Value::Sample(s)) => s.mean,
-            Ok(other) => panic!("{text}: {other:?}"),
-            Err(fault) => panic!("{text}: {fault:?}"),
-        }
-    };
-    for (text, wanted) in [
-        ("x", 2.0),
-        ("x[size = 4].mean", 6.0),
-        ("doubled[size = 4]", 12.0),
-        ("(x[size = 1] - x).mean", 1.0),
-        (
-            "(x[size = 1] / x[size = 3]).mean",
-            (1.0 / 3.0 + 2.0 / 4.0 + 6.0 / 8.0) / 3.0,
-        ),
-        ("k / 4 - 1", 1.5),
-        ("mean(size: size)", 2.5),
-        ("sum(size where size > 1: size)", 9.0),
-        ("max(size: size) - min(size: size)", 3.0),
-        ("span(size: size)", 3.0),
-        ("rise(size: size)", 2.0),
-        ("rise(size: -size)", 1.0),
-        ("first(size where size > 1: size)", 2.0),
-        ("last(size: size)", 3.0),
-        ("count(size where size != 2: size)", 3.0),
-        ("mean(size: x).mean", 4.5),
-        ("max(size: x).mean", 6.0),
-        ("farthest(size: x - 100).mean", -97.0),
-        ("correlation(size: size, 3 - 2 * size)", -1.0),
-        ("all(size: size < 5) && !any(size: size == 5)", 1.0),
-        ("if(k > 3, 1, missing)", 1.0),
-        ("k > 3 || missing.mean > 0", 1.0),
-        ("first(size: size)", 1.0),
-        ("abs(-k)", 10.0),
-        ("-x", -2.0),
-        ("in_range(10, 20, x)", 0.0),
-        ("1 - x", -1.0),
-        ("6 / x[size = 1]", (6.0 + 3.0 + 1.0) / 3.0),
-    ] {
-        let found = value(text);
-        assert!(
-            (found - wanted).abs() < 1e-12,
-            "{text}: {found}, not {wanted}"
-        );
-    }
-    let template = |text: &str| {
-        let template = formula::Template::parse(text).expect(text);
-        names.text(&template, &Chosen::new())
-    };
-    assert_eq!(
-        template("{k}: {x:.2}, {k / 4}").as_deref(),
-        Ok("10: 2.00, 2.5")
-    );
-    assert_eq!(
-        template("{names(size where size > 1: size)}").as_deref(),
-        Ok("2, 4, 3")
-    );
-    assert_eq!(
-        template("{missing:.1}"),
-        Err(eval::Fault::Missing("no run".to_owned()))
-    );
-    assert!(matches!(template("{x}"), Err(eval::Fault::Wrong(_))));
-    assert!(matches!(
-        template("{x.high - y}"),
-        Err(eval::Fault::Wrong(_))
-    ));
-}
-
-#[test]
-fn verdicts_of_data_are_those_of_the_rules() {
-    let rows = |rule: &str, paper: &str| {
-        let value = format!(
-            "value = [{{ name = \"v\", {paper}unit = \"%\", is = \"n\", rule = \"{rule}\" }}]\n"
-        );
-        let text = format!(
-            "schema = 1\ntitle = \"t\"\n[[row]]\nid = \"X\"\ntitle = \"x\"\nkind = \"headline\"\n{value}"
-        );
-        let known = Known::from([("n".to_owned(), number(20.0))]);
-        let made = DataPaper::new(("x", Path::new("p")), ["schema = 1", &text], None, known);
-        let made = made.unwrap_or_else(|e| panic!("{e}"));
-        let found = self::rows(&made, &options(false));
-        (found[0].verdict, found[0].values[0].paper.clone())
-    };
-    let number = |n| Published::Number(n);
-    for (rule, paper, verdict, shown) in [
-        ("amount", "paper = 21, ", Verdict::Match, number(21.0)),
-        ("amount", "paper = 39, ", Verdict::Near, number(39.0)),
-        ("share", "paper = 24.5, ", Verdict::Match, number(24.5)),
-        ("exact", "paper = 20, ", Verdict::Match, number(20.0)),
-        ("exact", "paper = 20.5, ", Verdict::Miss, number(20.5)),
-        ("below(21)", "", Verdict::Match, Published::Nothing),
-        ("below(n)", "", Verdict::Miss, Published::Nothing),
-        // A single number has no interval that could keep a bound.
-        ("at_most(30)", "", Verdict::Miss, Published::Nothing),
-        ("headline", "paper = 20, ", Verdict::Miss, number(20.0)),
-        (
-            "range(-inf, 25)",
-            "paper = \"< {5 * 5}\", ",
-            Verdict::Match,
-            Published::Text("< 25".to_owned()),
-        ),
-    ] {
-        assert_eq!(rows(rule, paper), (verdict, shown), "{rule} {paper}");
-    }
 }

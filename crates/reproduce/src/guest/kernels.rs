@@ -229,7 +229,9 @@ impl Kernels {
             };
             let text = case.modelled(form, recordings, machine.as_deref())?;
             let name = format!("{}, modelled {name}", case.name);
-            bench.run(&name, &text, Path::new(&name))
+            bench
+                .run(&name, &text, Path::new(&name))
+                .map_err(|why| why.to_string())
         };
         // Boots have a thread of their own: one of the pool's that waits for a guest would keep
         // work from the others.
