@@ -294,6 +294,9 @@ fn references(format: foreign::Format) -> String {
 fn found(found: Found) -> &'static str {
     match found {
         Found::Always => "yes, where no other reader takes its records",
+        Found::UnlessAlike => {
+            "yes, where no other reader takes its records and nothing in them is like another tool's"
+        }
         Found::Unless => "only where its records show more than that they can be read",
         Found::Never => "no, any file could be one: it must be named",
     }

@@ -57,6 +57,20 @@ fn what_a_file_says_for_a_host_is_laid_over_the_rest() {
 }
 
 #[test]
+fn an_empty_list_replaces_what_was_there() {
+    let text = BASE.replace("[machine]", "[machine]\nslice_hash = [\"0x1b5f575440\"]");
+    let hash = |document: &Document| {
+        let read = document.clone().on(HostName::Model).experiment();
+        let read = read.unwrap_or_else(|e| panic!("{e}"));
+        read.machine.slice_hash.map_or(0, |masks| masks.len())
+    };
+    assert_eq!(hash(&document(&text)), 1);
+    assert_eq!(hash(&set(document(&text), &["machine.slice_hash=[]"])), 0);
+    let none = set(document(&text), &["program=[]"]);
+    assert!(refused(&none).contains("program"), "{}", refused(&none));
+}
+
+#[test]
 fn keys_of_another_host_are_refused_all_at_once_with_their_lines() {
     let text = BASE.replace("name = \"stock\"", "name = \"stock\"\nthp = true");
     let said = refused(&document(&text).on(HostName::Guest));

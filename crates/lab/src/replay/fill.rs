@@ -181,6 +181,14 @@ pub(super) fn notes(replay: &mut Replay, stream: &CallStream, survey: &Survey, j
                 .to_owned(),
         });
     }
+    let shared = stream.merge() == Merge::ByStamp || stream.same_objects();
+    if replay.traces.len() > 1 && shared && stream.moved_names() > 0 {
+        notes.push(format!(
+            "{} calls rename or remove files, which is followed within each trace alone: where another \
+             trace has the file, it keeps its name there (a log of all processes, strace -f, has them all)",
+            stream.moved_names()
+        ));
+    }
     for (trace, doubts) in replay.traces.iter().zip(stream.doubts()) {
         notes.extend(
             doubts

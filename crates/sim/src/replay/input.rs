@@ -299,6 +299,14 @@ impl CallStream {
         self.sources.iter().map(|s| s.trace.passed()).collect()
     }
 
+    /// Calls of all traces so far that gave files other names, or took names away.
+    pub fn moved_names(&self) -> u64 {
+        self.sources
+            .iter()
+            .map(|s| s.trace.notes().moved_names)
+            .sum()
+    }
+
     /// Has each trace stamps? Those of some formats are known once its first requests are.
     pub fn stamped(&self) -> Vec<bool> {
         let stamped = |s: &Source| s.requests == 0 || s.trace.origin() != Origin::Absent;

@@ -71,7 +71,7 @@ pub enum BlockError {
         lines: usize,
     },
     /// A text in columns that begins with a long line.
-    #[error("{name}: line 1 has more than 64 KiB; allowed: lines of up to 16384 bytes")]
+    #[error("{name}: line 1 has more than 64 KiB; allowed: a shorter one")]
     LongLine {
         /// The file.
         name: String,

@@ -22,6 +22,9 @@ pub struct FileInfo {
     /// Size in bytes as far as the trace says. It may be the size at the beginning, at the end, or
     /// the largest offset seen so far, as the format's description says.
     pub size: Option<u64>,
+    /// The file ends there, as far as the trace says: it was made so long, or was said to be. Else
+    /// it is at least so long.
+    pub(crate) is_end: bool,
 }
 
 impl FileInfo {
@@ -97,6 +100,7 @@ impl Files {
         self.list.push(FileInfo {
             path: path.clone(),
             size,
+            is_end: size.is_some(),
         });
         if let Some(before) = self.put(path, key) {
             self.loses_last_path(before);
@@ -121,6 +125,17 @@ impl Files {
     pub(crate) fn remove(&mut self, path: &[u8]) -> Option<FileKey> {
         let key = self.take(path)?;
         self.loses_last_path(key).then_some(key)
+    }
+
+    /// A file that has just been added has no path that leads to it.
+    pub(crate) fn forget_path(&mut self, key: FileKey) {
+        let Some(path) = self.get(key).map(|info| info.path.clone()) else {
+            return;
+        };
+        if self.find(&path) == Some(key) {
+            self.take(&path);
+            self.loses_last_path(key);
+        }
     }
 
     /// A file gets one more path, which leads to no other file then.
@@ -213,6 +228,13 @@ impl Files {
 
     pub(crate) fn info(&mut self, key: FileKey) -> Option<&mut FileInfo> {
         self.list.get_mut(key.0 as usize)
+    }
+
+    /// The file ends at `end`.
+    pub(crate) fn ends(&mut self, key: FileKey, end: u64) {
+        if let Some(info) = self.info(key) {
+            (info.size, info.is_end) = (Some(end), true);
+        }
     }
 
     /// A request reaches up to `end`, so the file is at least so long.

@@ -23,8 +23,11 @@ pub(crate) type Doubt = fn(&[&[u8]]) -> Option<&'static str>;
 pub(crate) enum Looks {
     /// A text whose lines parse.
     Text,
-    /// A text whose lines parse and raise no doubt: those of other tools parse as well.
+    /// A text whose lines parse and raise no doubt: those of other tools parse as well. That there is no
+    /// doubt speaks for it.
     Doubtful(Doubt),
+    /// A text whose lines parse and raise no doubt, which speaks for nothing.
+    TextBut(Doubt),
     /// Bytes that are not text, that pass this test, and of which so many records parse.
     Binary(fn(&[u8]) -> bool, u64),
     /// Anything might be it.

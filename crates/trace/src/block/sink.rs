@@ -51,6 +51,9 @@ pub struct Notes {
     pub direct: u64,
     /// Requests that a device handed on to another one: both have them.
     pub remapped: u64,
+    /// Calls that gave files other names or took names away.
+    #[serde(skip)]
+    pub moved_names: u64,
     /// 1 if no line feed ends the last line of a text. It parses, and is taken as whole, but a number
     /// that was cut in half looks like a number, too.
     pub unended_lines: u64,

@@ -78,6 +78,20 @@ pub(crate) fn seconds(field: &'static str, text: &[u8]) -> Result<u64, Complaint
     )
 }
 
+/// Whether each of several numbers is a multiple of a sector's bytes, and not all are 0: then they may be
+/// bytes where a format has sectors.
+pub(crate) fn may_be_bytes(numbers: impl Iterator<Item = Option<u64>>) -> bool {
+    let (mut seen, mut some) = (0, false);
+    for number in numbers {
+        match number {
+            Some(n) if n % 512 == 0 => some |= n > 0,
+            _ => return false,
+        }
+        seen += 1;
+    }
+    seen > 1 && some
+}
+
 /// Fields between commas, without blanks around them.
 pub(crate) fn comma_fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|b| *b == b',').map(<[u8]>::trim_ascii)

@@ -81,6 +81,7 @@ impl TraceFormat {
             },
             Self::Block(format) => match &format.entry().looks {
                 Looks::Text | Looks::Binary(..) => Found::Always,
+                Looks::TextBut(_) => Found::UnlessAlike,
                 Looks::Doubtful(_) => Found::Unless,
                 Looks::Unknowable | Looks::Described => Found::Never,
             },
@@ -93,7 +94,9 @@ impl TraceFormat {
 pub enum Found {
     /// It does, where no other format's records look the same.
     Always,
-    /// It does, unless the records may be another tool's.
+    /// The same, unless the records look like another tool's.
+    UnlessAlike,
+    /// It does if the records show more than that they can be read.
     Unless,
     /// It must be named.
     Never,

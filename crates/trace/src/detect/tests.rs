@@ -192,6 +192,66 @@ fn times_ids_and_sizes_are_taken_for_nothing() {
 }
 
 #[test]
+fn columns_of_other_tools_and_units_are_taken_for_nothing_and_the_doubt_is_named() {
+    for (text, told) in [
+        // Seconds, offset in bytes, bytes, direction, volume.
+        (
+            "1577808144,8192,4096,R,3\n1577808145,8192,4096,R,3\n1577808146,12288,4096,W,3\n",
+            "it could be spc, but its first field is too large for the number of a storage unit",
+        ),
+        (
+            "3,8,4096,R,17\n3,16,4096,R,18\n",
+            "it could be spc, but its fifth field has no fraction",
+        ),
+        (
+            "0,4096,8192,R,0.5\n0,12288,4096,W,0.7\n",
+            "it could be spc, but all its places are multiples of 512",
+        ),
+        // Seconds since 1970, device, offset in bytes, bytes, direction.
+        (
+            "1577808144.36 3 8192 4096 1\n1577808145.36 3 8192 4096 1\n",
+            "it could be disksim, but all its lengths are multiples of 512",
+        ),
+        (
+            "1577808144360767 419 8792731648 16 1\n1577808144360768 419 8792731648 16 1\n",
+            "it could be mqsim, but its times begin after more than eleven days",
+        ),
+        (
+            "1000 4 8792731648 16384 1\n2000 4 8792731648 4096 1\n",
+            "it could be mqsim, but all its lengths are multiples of 512",
+        ),
+        (
+            "1577808144360767,hm,0,Read,4096,512,1\n1577808145360767,hm,0,Read,4096,512,1\n",
+            "it could be msr, but its times are like those since 1970",
+        ),
+        (
+            "1577808144,hm,0,Read,4096,512,1\n",
+            "it could be msr, but its times are like those since 1970",
+        ),
+        (
+            "5 100 4096 1\n",
+            "it could be arc, but its last field does not count the requests",
+        ),
+    ] {
+        let why = why(text.as_bytes());
+        assert!(why.contains(told), "{text}: {why}");
+    }
+    for (text, format) in [
+        (
+            "0,303567,3584,w,0.000000\n0,303574,3072,w,0.026214\n",
+            "spc",
+        ),
+        ("0,0,4096,R,0.5\n", "spc"),
+        ("663.5 0 4583176 4 1\n664.5 0 512 512 0\n", "disksim"),
+        ("128166372003061629,hm,0,Read,4096,512,1\n", "msr"),
+        // Made by hand.
+        ("1000,a,0,Read,0,4096,1\n2000,a,0,Read,0,4096,1\n", "msr"),
+    ] {
+        assert_eq!(name(text.as_bytes()), Some(format), "{text}");
+    }
+}
+
+#[test]
 fn a_doubtful_format_is_named_with_the_doubt() {
     for (text, told) in [
         (
@@ -313,8 +373,8 @@ fn a_header_or_comment_in_the_way_is_named() {
             "begins with \"obj_id\"; without the first line it is ids: tail -n +2 takes it away",
         ),
         (
-            "# a comment\n\n# b\n0,8,512,R,1\n0,8,512,R,2\n",
-            "begins with the comment \"# a comment\" and goes on with \"0,8,512,R,1\"; without the \
+            "# a comment\n\n# b\n0,8,512,R,0.1\n0,8,512,R,0.2\n",
+            "begins with the comment \"# a comment\" and goes on with \"0,8,512,R,0.1\"; without the \
              first lines it is spc: tail -n +4 takes them away",
         ),
         (

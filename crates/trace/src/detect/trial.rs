@@ -87,13 +87,14 @@ impl Trials {
         for format in block::Format::ALL {
             let doubt = match format.entry().looks {
                 Looks::Text => None,
-                Looks::Doubtful(doubt) => Some(doubt),
+                Looks::Doubtful(doubt) | Looks::TextBut(doubt) => Some(doubt),
                 _ => continue,
             };
             match try_block(format, text) {
                 // A text may declare a thousand files first.
                 Trial::Took { data, .. } if data > 0 => {
-                    trials.take(TraceFormat::Block(format), doubt, &sample);
+                    let proves = matches!(format.entry().looks, Looks::Doubtful(_));
+                    trials.take((TraceFormat::Block(format), proves), doubt, &sample);
                 }
                 Trial::Took { .. } => {}
                 Trial::Failed(failure) => trials.failures.push(failure),
@@ -147,11 +148,16 @@ impl Trials {
     }
 
     /// The reader takes the lines; its doubts decide.
-    fn take(&mut self, format: TraceFormat, doubt: Option<Doubt>, lines: &[&[u8]]) {
+    fn take(
+        &mut self,
+        (format, proves): (TraceFormat, bool),
+        doubt: Option<Doubt>,
+        lines: &[&[u8]],
+    ) {
         match doubt.and_then(|doubt| doubt(lines)) {
             Some(why) => self.doubts.push((format, why)),
             None => {
-                self.proven |= doubt.is_some();
+                self.proven |= proves && doubt.is_some();
                 self.candidates.push(format);
             }
         }
@@ -186,7 +192,7 @@ impl Trials {
             let taken = sample.len() as u64;
             self.failures.push(Failure { taken, ..failure });
         } else if !sample.is_empty() {
-            self.take(format, form.doubt, &sample);
+            self.take((format, true), form.doubt, &sample);
         }
     }
 

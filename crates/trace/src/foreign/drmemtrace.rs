@@ -146,8 +146,17 @@ pub(crate) fn split(r: &[u8; 12]) -> (u16, u16, u64) {
 const SAMPLE: usize = 64;
 /// Kind of the marker that gives the version.
 const MARKER_VERSION: u16 = 12;
-/// Versions above this are none: there are seven in 2026.
+/// A beginning with a version above this is something else.
 const MAX_VERSION: u64 = 64;
+/// What the types and markers of later versions mean is not known.
+const NEWEST: u64 = 7;
+
+fn version(value: u64) -> Result<(), Complaint> {
+    if value > NEWEST {
+        return Err(Complaint::number("the version", value, "2 to 7"));
+    }
+    Ok(())
+}
 
 /// Whether a beginning is one of an offline file: a header or the version's marker with a small
 /// version, then known types, among them a thread or a process.
@@ -313,6 +322,9 @@ impl DrMemtrace {
             })?;
             return Ok(Some(Next::Sys(SysOp::Other { number })));
         }
+        if kind == MARKER_VERSION {
+            version(value)?;
+        }
         if kind == MARKER_FILETYPE {
             self.identity.filtered = value & FILTERED != 0;
         }
@@ -387,7 +399,8 @@ impl DrMemtrace {
                 self.stage = Stage::Footed { exited };
             }
             Entry::Marker => return self.marker(size, value, sink),
-            Entry::Header | Entry::Encoding => {}
+            Entry::Header => version(value)?,
+            Entry::Encoding => {}
         }
         Ok(None)
     }

@@ -10,9 +10,8 @@ use crate::source;
 
 /// Bytes held at a time; also how much a detector may look at.
 pub(crate) const BUFFER: usize = 1 << 16;
-/// Longest line of a text, in bytes. The longest legal one is a comment of lackey that repeats a
-/// command line.
-const MAX_LINE: usize = 1 << 14;
+/// Longest line of a text, in bytes. strace writes all entries of a directory on one, if it is asked to.
+const MAX_LINE: usize = 1 << 20;
 /// The mark that some programs of Windows write before a text in UTF-8. It means nothing.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -198,14 +197,17 @@ impl Input {
                 break (searched + at, 1);
             }
             searched = window.len();
-            if searched > MAX_LINE {
+            if searched >= MAX_LINE {
                 let value = window[..64].to_vec();
                 self.overlong = true;
                 return Err(self.fault(Complaint::text(
-                    "the line's length is above 16384 bytes, its beginning",
+                    "the line has 1048576 bytes or more, its beginning",
                     &value,
-                    "lines of up to 16384 bytes",
+                    "lines of less than 1048576 bytes",
                 )));
+            }
+            if searched == self.buffer.len() {
+                self.enlarge();
             }
             if self.refill()? == 0 {
                 break (searched, 0);
@@ -356,6 +358,13 @@ impl Input {
     fn consume(&mut self, n: usize) {
         self.start += n;
         self.offset += n as u64;
+    }
+
+    /// Makes room for a longer line.
+    fn enlarge(&mut self) {
+        let mut buffer = std::mem::take(&mut self.buffer).into_vec();
+        buffer.resize(2 * buffer.len(), 0);
+        self.buffer = buffer.into_boxed_slice();
     }
 
     /// Reads more bytes behind those that are there; 0 at the end, or if the buffer is full.

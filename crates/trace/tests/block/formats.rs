@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use piebald_trace::about::Origin;
 use piebald_trace::block::{
     BlockTrace, Format, FptWriter, NextUse, Op, Options, PageShift, Stage, Target, TargetKind,
     Times, head, summarize,
@@ -386,4 +387,42 @@ fn the_projects_own_memory_traces_are_no_block_traces() {
         }
     }
     assert!(seen >= 4, "{seen}");
+}
+
+#[test]
+fn commands_to_a_device_are_no_requests_for_sectors() {
+    let mut bytes = sample(Format::Blktrace);
+    let whole = lines(&bytes, options(Format::Blktrace));
+    // The action of the first record: a command (BLK_TC_PC) instead of a request of a file system.
+    let action = u32::from_le_bytes([bytes[28], bytes[29], bytes[30], bytes[31]]);
+    bytes[28..32].copy_from_slice(&(action | 1 << 25).to_le_bytes());
+    let found = lines(&bytes, options(Format::Blktrace));
+    assert_eq!(found.len() + 1, whole.len(), "{found:?}");
+}
+
+#[test]
+fn outputs_of_blkparse_may_follow_one_another_with_their_summaries() {
+    let one = |device: &str, sector: u64| {
+        format!(
+            "  {device}    3        1     0.000000001   697  Q   R {sector} + 8 [kjournald]\n\
+             CPU0 (sda):\n Reads Queued:           1,        4KiB\n\
+             Total (sda):\n Reads Queued:           1,        4KiB\n\n\
+             Events (sda): 3 entries\nSkips: 0 forward (0 -   0.0%)\n"
+        )
+    };
+    let both = one("8,0", 8) + &one("8,16", 64);
+    let found = lines(both.as_bytes(), options(Format::Blkparse));
+    assert_eq!(found.len(), 2, "{found:?}");
+}
+
+#[test]
+fn libcachesim_s_csv_has_times_only_with_a_column_for_them() {
+    for (text, origin) in [
+        ("lbn\n0\n8\n", Origin::Absent),
+        ("time,lbn\n1,0\n2,8\n", Origin::Relative),
+    ] {
+        let mut trace = open(text.as_bytes(), options(Format::LibCacheSimCsv));
+        while trace.next_batch(&mut Vec::new()).expect("reads") {}
+        assert_eq!(trace.origin(), origin, "{text}");
+    }
 }

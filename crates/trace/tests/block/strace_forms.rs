@@ -224,3 +224,127 @@ fn a_call_that_has_no_end_is_an_error_at_its_line() {
         ]
     );
 }
+
+#[test]
+fn a_write_says_how_long_a_file_is_at_least_and_not_where_it_ends() {
+    let text = "openat(AT_FDCWD</t>, \"a\", O_RDWR) = 3</t/a>\n\
+                pwrite64(3</t/a>, \"x\"..., 4096, 0) = 4096\n\
+                mmap(NULL, 1048576, PROT_READ, MAP_SHARED, 3</t/a>, 0) = 0x7f00\n\
+                truncate(\"/t/a\", 8192) = 0\n\
+                mmap(NULL, 1048576, PROT_READ, MAP_SHARED, 3</t/a>, 0) = 0x7f00\n\
+                lseek(3</t/a>, 0, SEEK_SET) = 0\n\
+                read(3</t/a>, \"x\"..., 65536) = 5000\n";
+    assert_eq!(
+        requests(text),
+        [
+            "- 0 write file /t/a bytes 0+4096",
+            "- 0 map file /t/a bytes 0+1048576",
+            "- 0 delete file /t/a from byte 8192",
+            "- 0 map file /t/a bytes 0+8192",
+            "- 0 read file /t/a bytes 0+5000",
+        ]
+    );
+    // What is said of a size stands against a read that a signal cut short.
+    let text = "openat(AT_FDCWD</t>, \"a\", O_RDWR|O_APPEND) = 3</t/a>\n\
+                fstat(3</t/a>, {st_mode=S_IFREG|0644, st_size=500, ...}) = 0\n\
+                read(3</t/a>, \"x\"..., 4096) = 100\n\
+                write(3</t/a>, \"x\"..., 9) = 9\n";
+    assert_eq!(requests(text)[1], "- 0 write file /t/a bytes 500+9");
+}
+
+#[test]
+fn an_answer_to_where_a_descriptor_is_counts_unless_other_processes_move_it() {
+    let text = "openat(AT_FDCWD, \"/t/a\", O_RDONLY) = 3\n\
+                dup(3) = 4\n\
+                lseek(3, 0, SEEK_CUR) = 8192\n\
+                read(3, \"x\"..., 4096) = 4096\n";
+    assert_eq!(requests(text), ["- 0 read file /t/a bytes 8192+4096"]);
+    // Of a child that is not traced nothing else is known.
+    let text = "openat(AT_FDCWD, \"/t/a\", O_RDONLY) = 3\n\
+                clone(child_stack=NULL, flags=SIGCHLD) = 77\n\
+                lseek(3, 0, SEEK_CUR) = 8192\n\
+                read(3, \"x\"..., 4096) = 4096\n";
+    assert_eq!(requests(text), ["- 0 read file /t/a bytes 8192+4096"]);
+    // Two processes: the answer may be older than the other's read.
+    let text = "70 openat(AT_FDCWD, \"/t/a\", O_RDONLY) = 3\n\
+                70 clone(child_stack=NULL, flags=SIGCHLD) = 77\n\
+                77 read(3, \"x\"..., 100) = 100\n\
+                70 lseek(3, 0, SEEK_CUR) = 0\n\
+                70 read(3, \"x\"..., 50) = 50\n";
+    assert_eq!(requests(text)[1], "- 70 read file /t/a bytes 100+50");
+}
+
+#[test]
+fn a_child_in_another_namespace_of_processes_has_its_parent_s_descriptors() {
+    let text = "700 openat(AT_FDCWD, \"/t/a\", O_RDONLY) = 3\n\
+                700 clone(child_stack=NULL, flags=CLONE_NEWPID|SIGCHLD) = 2 /* 900 in strace's PID NS */\n\
+                900 read(3, \"x\"..., 4096) = 4096\n\
+                700 read(3, \"x\"..., 4096) = 4096\n";
+    assert_eq!(
+        requests(text),
+        [
+            "- 900 read file /t/a bytes 0+4096",
+            "- 700 read file /t/a bytes 4096+4096",
+        ]
+    );
+}
+
+#[test]
+fn pipes_with_names_are_no_files_and_paths_of_descriptors_lead_to_theirs() {
+    let text = "openat(AT_FDCWD, \"/t/fi\", O_RDONLY) = 3\n\
+                fstat(3, {st_mode=S_IFIFO|0644, st_size=0, ...}) = 0\n\
+                read(3, \"x\"..., 8192) = 8192\n\
+                openat(AT_FDCWD, \"/t/db\", O_RDONLY) = 4\n\
+                openat(AT_FDCWD, \"/proc/self/fd/4\", O_RDONLY) = 5\n\
+                openat(AT_FDCWD, \"/dev/fd/4\", O_RDONLY) = 6\n\
+                read(4, \"x\"..., 100) = 100\n\
+                read(5, \"x\"..., 4096) = 4096\n\
+                read(6, \"x\"..., 10) = 10\n";
+    assert_eq!(
+        requests(text),
+        [
+            "- 0 read file /t/db bytes 0+100",
+            "- 0 read file /t/db bytes 0+4096",
+            "- 0 read file /t/db bytes 0+10",
+        ]
+    );
+}
+
+#[test]
+fn a_file_without_a_name_goes_with_its_last_descriptor() {
+    for name in ["", "</t/#77>(deleted)"] {
+        let text = format!(
+            "openat(AT_FDCWD, \"/t\", O_RDWR|O_TMPFILE, 0600) = 3{name}\n\
+             write(3{name}, \"x\"..., 100) = 100\n\
+             close(3{name}) = 0\n\
+             openat(AT_FDCWD, \"/t/b\", O_RDONLY) = 3</t/b>\n"
+        );
+        let found = requests(&text);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[1].starts_with("- 0 delete file /t"), "{found:?}");
+    }
+    // One that gets a name has it until that is removed.
+    let text = "openat(AT_FDCWD, \"/t\", O_RDWR|O_TMPFILE, 0600) = 3\n\
+                write(3, \"x\"..., 100) = 100\n\
+                linkat(AT_FDCWD, \"/proc/self/fd/3\", AT_FDCWD, \"/t/c\", AT_SYMLINK_FOLLOW) = 0\n\
+                close(3) = 0\n\
+                openat(AT_FDCWD, \"/t/c\", O_RDONLY) = 3\n\
+                read(3, \"x\"..., 100) = 100\n\
+                close(3) = 0\n\
+                unlink(\"/t/c\") = 0\n";
+    let found = requests(text);
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(found[2].contains("delete"), "{found:?}");
+}
+
+#[test]
+fn lines_may_hold_what_a_large_directory_has() {
+    let entries = "{d_ino=1, d_off=1, d_reclen=24, d_type=DT_REG, d_name=\"x\"}, ".repeat(3000);
+    let text = format!(
+        "openat(AT_FDCWD, \"/t/a\", O_RDONLY) = 3\n\
+         getdents64(4, [{entries}], 32768) = 90604\n\
+         read(3, \"x\"..., 5) = 5\n"
+    );
+    assert!(text.len() > 100_000);
+    assert_eq!(requests(&text), ["- 0 read file /t/a bytes 0+5"]);
+}

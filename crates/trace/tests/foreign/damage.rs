@@ -243,9 +243,12 @@ fn champsim_flags_and_addresses_are_checked() {
 
 #[test]
 fn a_line_without_end_is_refused_in_constant_memory() {
-    let failure = read(&vec![b'1'; 1 << 20], Format::RamulatorCpu).failure;
+    let failure = read(&vec![b'1'; 1 << 21], Format::RamulatorCpu).failure;
     let failure = failure.expect("a reason");
-    assert!(failure.contains("lines of up to 16384 bytes"), "{failure}");
+    assert!(
+        failure.contains("lines of less than 1048576 bytes"),
+        "{failure}"
+    );
     assert!(failure.len() < 300, "{failure}");
 }
 

@@ -76,7 +76,8 @@ impl Blkparse {
 
 impl ParseLine for Blkparse {
     fn line(&mut self, line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint> {
-        self.summary |= begins_summary(line);
+        // Another output may follow: each has a summary at its end.
+        self.summary = (self.summary && !begins_event(line)) || begins_summary(line);
         if self.summary || line.trim_ascii().is_empty() || is_of_blkparse(line) {
             sink.state.passed.comments += 1;
             return Ok(());
@@ -118,6 +119,13 @@ impl ParseLine for Blkparse {
         let sectors = number("the number of sectors", sectors)?;
         sink.sectors((Some(time), pid, op), device, sector, sectors)
     }
+}
+
+/// `  8,0    3        1     0.000000000   697  Q`: no line of a summary begins so.
+fn begins_event(line: &[u8]) -> bool {
+    let mut words = fields(line);
+    let device = words.next().is_some_and(|word| device_number(word).is_ok());
+    device && words.take(2).filter_map(plain).count() == 2
 }
 
 fn begins_summary(line: &[u8]) -> bool {

@@ -79,6 +79,8 @@ const FAMILY: u32 = 0x6561_7400;
 const READ: u32 = 1 << 16;
 const WRITE: u32 = 1 << 17;
 const FLUSH: u32 = 1 << 18;
+/// A command to the device (`BLK_TC_PC` of linux/blktrace_api.h).
+const COMMAND: u32 = 1 << 25;
 const DISCARD: u32 = 1 << 29;
 const QUEUED: u8 = 1;
 const ISSUED: u8 = 7;
@@ -171,6 +173,11 @@ impl Event {
 
     fn emit(&self, stage: u8, sink: &mut Sink<'_>) -> Result<(), Complaint> {
         let passed = &mut sink.state.passed;
+        // A command to the device, as blkparse shows it: `R 36 (12 00 ..)`. It has no sectors.
+        if self.action & COMMAND != 0 {
+            passed.others += 1;
+            return Ok(());
+        }
         if self.action & 0xff != u32::from(stage) {
             sink.state.notes.remapped += u64::from(self.action & 0xff == REMAPPED);
             passed.others += 1;

@@ -8,7 +8,7 @@ use super::super::Times;
 use super::super::reader::{Entry, Lines, Looks, ParseLine};
 use super::super::request::{Nanos, Op};
 use super::super::sink::Sink;
-use super::super::text::{exactly, fields, number, number_32, scaled};
+use super::super::text::{exactly, fields, may_be_bytes, number, number_32, plain, scaled};
 use super::{disk, read_or_write};
 use crate::about::{About, Form, Stamps};
 use crate::foreign::error::Complaint;
@@ -73,7 +73,11 @@ pub(crate) const VALIDATE: Entry = Entry {
 
 fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
     let fraction = |line: &&[u8]| fields(line).next().is_some_and(|t| t.contains(&b'.'));
-    (!lines.iter().any(fraction)).then_some("its times are whole milliseconds throughout")
+    if !lines.iter().any(fraction) {
+        return Some("its times are whole milliseconds throughout");
+    }
+    let blocks = lines.iter().map(|l| fields(l).nth(3).and_then(plain));
+    may_be_bytes(blocks).then_some("all its lengths are multiples of 512, as bytes are")
 }
 
 const ASCII_LINE: &str = "arrival_ms device block blocks flags";

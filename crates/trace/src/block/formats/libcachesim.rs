@@ -6,7 +6,7 @@ use super::super::request::{Nanos, Op};
 use super::super::sink::Sink;
 use super::super::text::{comma_fields, number, seconds};
 use super::disk;
-use crate::about::{About, Form, Stamps};
+use crate::about::{About, Form, Origin, Stamps};
 use crate::foreign::error::Complaint;
 
 pub(crate) const CSV: Entry = Entry {
@@ -29,10 +29,12 @@ pub(crate) const CSV: Entry = Entry {
         },
         source: "libCacheSim's sample cloudPhysicsIO.csv, which holds the same requests as its \
                  cloudPhysicsIO.vscsi: 113,872 of both agree in operation, sector, length and second",
-        stamps: Stamps::Relative("seconds of a clock whose origin is not told"),
+        stamps: Stamps::Optional(
+            "seconds of a clock whose origin is not told, if there is a column for them",
+        ),
         left_out: "the version, and commands other than reads and writes. There is one disk",
     },
-    traits: disk(Times::Ordered),
+    traits: disk(Times::Optional),
     looks: Looks::Doubtful(doubt),
     parser: |_| Box::new(Lines(Csv { columns: None })),
 };
@@ -122,7 +124,14 @@ fn direction(text: &[u8]) -> Result<Option<Op>, Complaint> {
 impl ParseLine for Csv {
     fn line(&mut self, line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint> {
         let Some(columns) = &self.columns else {
-            self.columns = Some(header(line)?);
+            let columns = header(line)?;
+            let timed = columns.iter().any(|c| matches!(c, Column::Time));
+            sink.state.origin = Some(if timed {
+                Origin::Relative
+            } else {
+                Origin::Absent
+            });
+            self.columns = Some(columns);
             sink.state.passed.comments += 1;
             return Ok(());
         };

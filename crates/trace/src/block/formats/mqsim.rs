@@ -4,7 +4,7 @@ use super::super::Times;
 use super::super::reader::{Entry, Lines, Looks};
 use super::super::request::{Nanos, Op};
 use super::super::sink::Sink;
-use super::super::text::{exactly, fields, number, number_32};
+use super::super::text::{exactly, fields, may_be_bytes, number, number_32, plain};
 use super::disk;
 use crate::about::{About, Form, Stamps};
 use crate::foreign::error::Complaint;
@@ -34,9 +34,22 @@ pub(crate) const ENTRY: Entry = Entry {
         left_out: "nothing",
     },
     traits: disk(Times::Ordered),
-    looks: Looks::Text,
+    looks: Looks::TextBut(doubt),
     parser: |_| Box::new(Lines(line)),
 };
+
+/// Eleven days in nanoseconds. Times since 1970 in microseconds, or since 1601, are above it.
+const LONG: u64 = 1_000_000_000_000_000;
+
+/// Five numbers of other tools parse as well.
+fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
+    let cell = |line: &&[u8], n| fields(line).nth(n).and_then(plain);
+    if lines.iter().all(|l| cell(l, 0).is_some_and(|t| t >= LONG)) {
+        return Some("its times begin after more than eleven days, as those of a date do");
+    }
+    let sectors = lines.iter().map(|l| cell(l, 3));
+    may_be_bytes(sectors).then_some("all its lengths are multiples of 512, as bytes are")
+}
 
 const LINE: &str = "arrival_ns device sector sectors type";
 

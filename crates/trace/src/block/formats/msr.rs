@@ -5,7 +5,7 @@ use super::super::Times;
 use super::super::reader::{Entry, Lines, Looks};
 use super::super::request::{Nanos, Op};
 use super::super::sink::Sink;
-use super::super::text::{comma_fields, exactly, number};
+use super::super::text::{comma_fields, exactly, number, plain};
 use super::disk;
 use crate::about::{About, Form, Stamps};
 use crate::foreign::error::Complaint;
@@ -35,9 +35,26 @@ pub(crate) const ENTRY: Entry = Entry {
                    widened to whole sectors",
     },
     traits: disk(Times::Loose),
-    looks: Looks::Text,
+    looks: Looks::TextBut(doubt),
     parser: |_| Box::new(Lines(line)),
 };
+
+/// 2001 to 2096 in seconds since 1970; in units of 100 ns since 1601, two minutes of that year.
+const SINCE_1970: std::ops::Range<u64> = 1_000_000_000..4_000_000_000;
+
+/// The same columns have been written with times since 1970, in one of three units.
+fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
+    let times = || {
+        let first = lines.iter().filter_map(|l| comma_fields(l).next());
+        first.filter(|cell| *cell != b"Timestamp").map(plain)
+    };
+    let all = |per_second: u64| {
+        let is = |t: Option<u64>| t.is_some_and(|t| SINCE_1970.contains(&(t / per_second)));
+        times().next().is_some() && times().all(is)
+    };
+    ([1, 1_000, 1_000_000].into_iter().any(all))
+        .then_some("its times are like those since 1970, not since 1601")
+}
 
 /// The header that some copies have.
 pub(crate) const HEADER: &[u8] = b"Timestamp,Hostname,DiskNumber,Type,";

@@ -5,7 +5,7 @@ use super::super::Times;
 use super::super::reader::{Entry, Lines, Looks};
 use super::super::request::Nanos;
 use super::super::sink::Sink;
-use super::super::text::{at_least, comma_fields, number, number_32, seconds};
+use super::super::text::{at_least, comma_fields, may_be_bytes, number, number_32, plain, seconds};
 use super::{disk, read_or_write};
 use crate::about::{About, Form, Stamps};
 use crate::foreign::error::Complaint;
@@ -34,9 +34,30 @@ pub(crate) const ENTRY: Entry = Entry {
         left_out: "fields behind the fifth. A length that is no whole sector is widened",
     },
     traits: disk(Times::Ordered),
-    looks: Looks::Text,
+    looks: Looks::TextBut(doubt),
     parser: |_| Box::new(Lines(line)),
 };
+
+/// Largest number of a storage unit that is taken for one: the traces have a few dozen.
+const LARGEST_ASU: u64 = 65_535;
+
+/// Rows of other tools have a direction in the fourth field, too.
+fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
+    let cell = |line: &&[u8], n| comma_fields(line).nth(n).map(<[u8]>::to_vec);
+    let number = |n| {
+        lines
+            .iter()
+            .map(move |l| cell(l, n).as_deref().and_then(plain))
+    };
+    if number(0).any(|asu| asu.is_none_or(|asu| asu > LARGEST_ASU)) {
+        return Some("its first field is too large for the number of a storage unit");
+    }
+    let fraction = |line: &&[u8]| cell(line, 4).is_some_and(|time| time.contains(&b'.'));
+    if !lines.iter().any(fraction) {
+        return Some("its fifth field has no fraction, as times in seconds have");
+    }
+    may_be_bytes(number(1)).then_some("all its places are multiples of 512, as bytes are")
+}
 
 const LINE: &str = "ASU,LBA,Size,Opcode,Timestamp and further fields";
 

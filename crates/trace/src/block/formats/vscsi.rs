@@ -14,7 +14,8 @@ const ELEMENTS: Field = field("nSG", Kind::U32, "scatter-gather elements; not us
 const CODE: Field = field(
     "cmd",
     Kind::U16,
-    "SCSI operation code: 0x08, 0x28, 0xa8 and 0x88 read, 0x0a, 0x2a, 0xaa and 0x8a write",
+    "SCSI operation code: 0x08, 0x28, 0xa8 and 0x88 read, 0x0a, 0x2a, 0xaa and 0x8a write, \
+     0x2e, 0xae and 0x8e write and verify",
     0x28,
 );
 const SECTOR: Field = field("lbn", Kind::U64, "first sector, of 512 B", 42_932_745);
@@ -141,7 +142,7 @@ impl Command {
         }
         let op = match self.code {
             0x08 | 0x28 | 0xa8 | 0x88 => Op::Read,
-            0x0a | 0x2a | 0xaa | 0x8a => Op::Write,
+            0x0a | 0x2a | 0xaa | 0x8a | 0x2e | 0xae | 0x8e => Op::Write,
             0x00..=0xff => {
                 self.pass(sink);
                 return Ok(());

@@ -320,14 +320,17 @@ const LONGEST_VOLUME: usize = 64;
 
 /// The number of a volume, whose name may have several parts.
 fn volume<'a>(
-    parts: impl Iterator<Item = &'a [u8]>,
+    parts: impl Iterator<Item = &'a [u8]> + Clone,
     sink: &mut Sink<'_>,
 ) -> Result<u32, Complaint> {
+    // `a.b` and `c` are not `a` and `b.c`.
+    let dotted = parts.clone().any(|part| part.contains(&b'.'));
+    let between: &[u8] = if dotted { b", " } else { b"." };
     let mut name = [0; LONGEST_VOLUME];
     let mut end = 0;
     for part in parts {
         if end > 0 {
-            end += put(&mut name[end..], b".", part)?;
+            end += put(&mut name[end..], between, part)?;
         }
         end += put(&mut name[end..], part, part)?;
     }

@@ -130,7 +130,19 @@ fn succeeded(result: &[u8]) -> Option<Value<'_>> {
         && marks
             .iter()
             .any(|mark| memchr::memmem::find(result, mark).is_some());
-    Value::parse(result).filter(|v| v.number >= 0 && !made_up)
+    let value = Value::parse(result).filter(|v| v.number >= 0 && !made_up)?;
+    Some(match outer(result) {
+        Some(number) => Value { number, ..value },
+        None => value,
+    })
+}
+
+/// What a process of another namespace is to strace itself: `2 /* 900 in strace's PID NS */`.
+fn outer(result: &[u8]) -> Option<i64> {
+    let begun = memchr::memmem::find(result, b"/* ")? + 3;
+    let end = memchr::memmem::find(result, b" in strace's PID NS */")?;
+    let digits = result.get(begun..end)?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// What stands behind the last `) = ` of a text, if it is something.

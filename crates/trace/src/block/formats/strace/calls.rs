@@ -105,6 +105,7 @@ impl<'a> Context<'a, '_> {
     /// Runs the handler; a call that makes no request is counted.
     pub fn run(mut self, handler: Handler) -> Done {
         let before = self.tally();
+        self.strace.processes.calls(self.pid);
         handler(&mut self)?;
         if self.tally() == before {
             self.sink.state.passed.others += 1;

@@ -95,7 +95,11 @@ impl<'a> Context<'a, '_> {
         self.sink.state.notes.direct += u64::from(direct);
         let end = at.saturating_add(moved);
         let short = moved > 0 && moves.asked.is_some_and(|asked| moved < asked);
-        if short || moved > 0 && op == Op::Write {
+        // A signal cuts reads short as well: what was said of the size is believed.
+        let beyond = |size: u64| size < end;
+        if short && op == Op::Read && self.size_of(file).is_none_or(beyond) {
+            self.sink.state.files.ends(file, end);
+        } else if moved > 0 {
             self.sink.state.files.grow(file, end);
         }
         if let Start::Own = moves.start
@@ -106,16 +110,19 @@ impl<'a> Context<'a, '_> {
         Ok(())
     }
 
+    /// Where the file ends; if that is not known, behind what is known of it.
     fn end_of(&mut self, file: FileKey) -> u64 {
-        let size = self.size_of(file);
+        let size = self.sink.state.files.get(file).and_then(|f| f.size);
         if size.is_none() {
             self.sink.state.notes.assumed_offsets += 1;
         }
         size.unwrap_or(0)
     }
 
+    /// The file's size; none if it is only known to be at least so long.
     pub fn size_of(&self, file: FileKey) -> Option<u64> {
-        self.sink.state.files.get(file).and_then(|f| f.size)
+        let info = self.sink.state.files.get(file)?;
+        info.size.filter(|_| info.is_end)
     }
 
     // Offsets -------------------------------------------------------------
@@ -163,7 +170,7 @@ impl<'a> Context<'a, '_> {
         let what = open.what;
         let size = from_end.and_then(|step| place.checked_add_signed(step.checked_neg()?));
         if let (What::File(file), Some(size)) = (what, size) {
-            self.sink.state.files.grow(file, size);
+            self.sink.state.files.ends(file, size);
         }
         Ok(())
     }

@@ -69,8 +69,16 @@ impl<'a> Context<'a, '_> {
         let annotated = self.result().path.map(unescape);
         let named = path.and_then(|p| self.path(p));
         let directory = annotated.clone().or(named.clone()).filter(|_| mode.aside);
+        // What a descriptor leads to is opened once more.
+        let again = path.and_then(|(_, path)| self.descriptor_in(path));
+        let again = again.and_then(|fd| self.strace.processes.seen(self.pid, fd));
+        let again = again.map(|open| open.what).filter(|_| annotated.is_none());
         let what = match (annotated, named) {
             _ if mode.aside => What::Elsewhere,
+            _ if again.is_some() => again.unwrap_or(What::Elsewhere),
+            (Some(path), _) if mode.nameless && self.wanted(&path) => {
+                What::File(self.sink.state.files.add(&path, None)?)
+            }
             (Some(path), _) => self.file_named(&path)?,
             (None, Some(path)) if mode.nameless && self.wanted(&path) => {
                 What::File(self.sink.state.files.add(&path, None)?)
@@ -89,8 +97,13 @@ impl<'a> Context<'a, '_> {
         let What::File(file) = what else {
             return Ok(());
         };
-        if let Some(info) = self.sink.state.files.info(file).filter(|_| mode.new) {
-            info.size = Some(0);
+        if mode.new {
+            self.sink.state.files.ends(file, 0);
+        }
+        if mode.nameless {
+            // It is there as long as it is open, or until it gets a name.
+            self.sink.state.files.forget_path(file);
+            self.strace.processes.unlink(file);
         }
         match mode.cut {
             true => self.cut(file, 0),

@@ -64,11 +64,21 @@ impl Context<'_, '_> {
     /// Learns a size from `st_size=` or `stx_size=`. Without a name this is about a descriptor, in
     /// `fstat(fd, ...)` and `fstatat(fd, "", ..., AT_EMPTY_PATH)`.
     pub fn status(&mut self, directory: Option<usize>, path: usize) -> Done {
+        let named = string(self.call.arg(path)).is_some_and(|name| !name.is_empty());
+        let has =
+            |what: &[u8]| (1..5).any(|n| memchr::memmem::find(self.call.arg(n), what).is_some());
+        // What has a name and is no file: a pipe, a socket, a device.
+        let aside = [&b"S_IFIFO"[..], b"S_IFSOCK", b"S_IFCHR"];
+        if !named && aside.into_iter().any(has) {
+            if let Some(open) = self.open_file(self.call.arg(0))? {
+                open.what = What::Elsewhere;
+            }
+            return Ok(());
+        }
         let size = (1..5).find_map(|n| size_in(self.call.arg(n)));
         let Some(size) = size else {
             return Ok(());
         };
-        let named = string(self.call.arg(path)).is_some_and(|name| !name.is_empty());
         let file = match named {
             true => {
                 let path = self.path((directory, path));
@@ -76,8 +86,8 @@ impl Context<'_, '_> {
             }
             false => self.file_behind(self.call.arg(0))?,
         };
-        if let Some(info) = file.and_then(|f| self.sink.state.files.info(f)) {
-            info.size = Some(size);
+        if let Some(file) = file {
+            self.sink.state.files.ends(file, size);
         }
         Ok(())
     }
@@ -105,10 +115,8 @@ impl Context<'_, '_> {
 
     /// The file is `length` bytes long from now on. Growing it, or cutting nothing, is no request.
     pub fn cut(&mut self, file: FileKey, length: u64) -> Done {
-        let Some(info) = self.sink.state.files.info(file) else {
-            return Ok(());
-        };
-        let before = info.size.replace(length);
+        let before = self.size_of(file);
+        self.sink.state.files.ends(file, length);
         if before.is_some_and(|size| size <= length) {
             return Ok(());
         }
@@ -143,10 +151,19 @@ impl Context<'_, '_> {
         } else if mode.is_some() && size.is_none_or(|s| offset < s) {
             self.sink.cut((self.time, self.pid), file, offset)?;
         }
-        if let Some(info) = self.sink.state.files.info(file)
-            && !self.call.has(1, KEEP_SIZE)
-        {
-            info.size = new_size;
+        if self.call.has(1, KEEP_SIZE) {
+            return Ok(());
+        }
+        match (size, new_size) {
+            (Some(_), Some(new)) => self.sink.state.files.ends(file, new),
+            // Room that is reserved: the file is at least so long.
+            (None, Some(new)) if mode.is_none() => self.sink.state.files.grow(file, new),
+            (None, Some(new)) => self.sink.state.files.ends(file, new),
+            (_, None) => {
+                if let Some(info) = self.sink.state.files.info(file) {
+                    info.size = None;
+                }
+            }
         }
         Ok(())
     }
@@ -190,6 +207,7 @@ impl Context<'_, '_> {
     // Names ---------------------------------------------------------------
 
     pub fn remove(&mut self, directory: Option<usize>, path: usize) -> Done {
+        self.sink.state.notes.moved_names += 1;
         let path = self.path((directory, path));
         match path.and_then(|p| self.sink.state.files.remove(&p)) {
             Some(file) => self.unlink(file),
@@ -207,6 +225,7 @@ impl Context<'_, '_> {
         let (Some(old), Some(new)) = (self.path(from), self.path(to)) else {
             return Ok(());
         };
+        self.sink.state.notes.moved_names += 1;
         let files = &mut self.sink.state.files;
         if self.call.has(4, Flag("RENAME_EXCHANGE", 2)) {
             files.rename(&old, ASIDE)?;
@@ -245,9 +264,12 @@ impl Context<'_, '_> {
     }
 
     /// The descriptor that a path such as `/proc/self/fd/3` leads to.
-    fn descriptor_in(&self, path: usize) -> Option<u32> {
+    pub fn descriptor_in(&self, path: usize) -> Option<u32> {
         let name = string(self.call.arg(path))?;
-        let fd = name.strip_prefix(b"/proc/self/fd/")?;
+        let places = [&b"/proc/self/fd/"[..], b"/dev/fd/"];
+        let fd = places
+            .into_iter()
+            .find_map(|place| name.strip_prefix(place))?;
         u32::try_from(plain(fd)?).ok()
     }
 }

@@ -37,6 +37,8 @@ pub(super) struct Open {
     pub direct: bool,
     /// Its opening was not seen.
     pub assumed: bool,
+    /// Another process got it by a fork.
+    pub inherited: bool,
     /// Its path, if it is a directory.
     pub directory: Option<Box<[u8]>>,
 }
@@ -50,6 +52,7 @@ impl Open {
             append: false,
             direct: false,
             assumed: false,
+            inherited: false,
             directory: None,
         }
     }
@@ -108,6 +111,9 @@ pub(super) struct Processes {
     nameless: BTreeSet<FileKey>,
     /// Those that nobody has open any more.
     gone: BTreeSet<FileKey>,
+    /// Who made the first call, and whether others made some.
+    first: Option<u32>,
+    several: bool,
 }
 
 impl Processes {
@@ -172,8 +178,9 @@ impl Processes {
         let descriptors = descriptors.unwrap_or_default();
         self.descriptors += descriptors.len();
         for descriptor in descriptors.values() {
-            if let Some((_, users)) = self.open.get_mut(&descriptor.open) {
+            if let Some((open, users)) = self.open.get_mut(&descriptor.open) {
                 *users += 1;
+                open.inherited = true;
             }
         }
         let key = self.fresh();
@@ -407,11 +414,19 @@ impl Processes {
         })
     }
 
-    /// Whether several descriptors point to an open file whose opening was seen.
+    /// Whether descriptors of several processes point to an open file whose opening was seen, and the log
+    /// has calls of more than this one.
     pub fn is_shared_for_certain(&self, pid: u32, fd: u32) -> bool {
         let open = self.descriptor(pid, fd);
         let open = open.and_then(|d| self.open.get(&d.open));
-        open.is_some_and(|(open, users)| !open.assumed && *users > 1)
+        let shared = |open: &Open, users: u32| open.inherited && !open.assumed && users > 1;
+        self.several && open.is_some_and(|(open, users)| shared(open, *users))
+    }
+
+    /// A process made a call.
+    pub fn calls(&mut self, pid: u32) {
+        let first = *self.first.get_or_insert(pid);
+        self.several |= first != pid;
     }
 
     pub fn directory(&self, pid: u32) -> Option<&[u8]> {
