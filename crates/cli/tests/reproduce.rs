@@ -358,7 +358,7 @@ fn a_paper_that_is_wrong_is_refused_before_anything_is_run() {
     .expect("a file");
     refused(
         &["mine"],
-        "mine/rows.toml: row E-1: \"stok\" is the name of nothing",
+        "mine/rows.toml: row E-1: statement[0]: \"stok\" is the name of nothing",
     );
     std::fs::remove_file(made.join("rows.toml")).expect("it is there");
     refused(&["mine", "-o", "out"], "mine/rows.toml: No such file");

@@ -9,6 +9,7 @@
 
 mod cache;
 mod clients;
+mod clocks;
 mod driver;
 mod excerpt;
 mod index;
