@@ -11,7 +11,7 @@ use piebald_sim::replay::{
     Batch, CallStream, DriverError, InputSetup, InstanceError, Pace, Survey, cache_instance,
     disk_instance, next_uses,
 };
-use piebald_trace::block::TargetKind;
+use piebald_trace::block::{Format, Stage, TargetKind};
 use rayon::prelude::*;
 
 use super::curves::Curves;
@@ -296,8 +296,23 @@ fn check_references(
     Err(ReplayError::Choice {
         what: "traces",
         value: super::title(&request.input.paths),
-        problem: format!("refer to no page{over}; allowed: at least one reference"),
+        problem: format!(
+            "refer to no page{over}; allowed: at least one reference{}",
+            issued(request, stream)
+        ),
     })
+}
+
+/// A trace of requests as they reach the disk has none that enter a queue.
+fn issued(request: &ReplayRequest, stream: &CallStream) -> &'static str {
+    let stages = |format: &Format| matches!(format, Format::Blktrace | Format::Blkparse);
+    let others = stream.passed().iter().any(|passed| passed.others > 0);
+    let is_queue = request.input.options.stage == Stage::Queue;
+    if others && is_queue && stream.formats().iter().any(stages) {
+        "; --stage issue takes requests where they are handed to the driver"
+    } else {
+        ""
+    }
 }
 
 /// A warm-up that leaves nothing to count is refused.

@@ -3,7 +3,8 @@
 use plotters::prelude::*;
 
 use super::{
-    Area, Failure, GRID, MUTED, Overlay, axis::Axis, color, picture, text_style, text_width, tip,
+    Area, Failure, GRID, MUTED, Overlay, PALETTE, axis::Axis, color, picture, text_style,
+    text_width, tip,
 };
 use crate::ReportError;
 
@@ -27,12 +28,41 @@ pub(crate) struct LineChart {
     pub lines: Vec<Line>,
 }
 
+/// How a line is drawn: colours alone are too few for many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Dash {
+    #[default]
+    Solid,
+    Dashed,
+    Dotted,
+}
+
+impl Dash {
+    /// Of the n-th line of many: once all colours are used, lines are dashed, then dotted.
+    pub const fn of(n: usize) -> Self {
+        match n / PALETTE.len() % 3 {
+            0 => Self::Solid,
+            1 => Self::Dashed,
+            _ => Self::Dotted,
+        }
+    }
+
+    /// As a legend says it behind a name.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Solid => "",
+            Self::Dashed => " (dashed)",
+            Self::Dotted => " (dotted)",
+        }
+    }
+}
+
 /// A line and what stands on it.
 #[derive(Default)]
 pub(crate) struct Line {
     /// Index of its colour.
     pub color: usize,
-    pub dashed: bool,
+    pub dash: Dash,
     pub points: Vec<(f64, f64)>,
     /// Points that are marked.
     pub stops: Vec<Stop>,
@@ -60,7 +90,7 @@ impl Line {
         let band = self.band.iter().copied().filter(|b| is_in(b.0));
         Self {
             color: self.color,
-            dashed: self.dashed,
+            dash: self.dash,
             points,
             stops: self.stops.iter().filter(|s| is_in(s.x)).cloned().collect(),
             band: band.collect(),
@@ -141,9 +171,10 @@ fn stroke(context: &mut Context<'_, '_>, line: &Line) -> Result<(), Failure> {
     if points.is_empty() {
         return Ok(());
     }
-    match line.dashed {
-        false => context.draw_series([PathElement::new(points, style)])?,
-        true => context.draw_series(DashedLineSeries::new(points, 6, 4, style))?,
+    match line.dash {
+        Dash::Solid => context.draw_series([PathElement::new(points, style)])?,
+        Dash::Dashed => context.draw_series(DashedLineSeries::new(points, 6, 4, style))?,
+        Dash::Dotted => context.draw_series(DashedLineSeries::new(points, 2, 3, style))?,
     };
     Ok(())
 }
@@ -179,6 +210,13 @@ fn mark(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_of_one_colour_are_drawn_differently() {
+        let look = |n: usize| (n % PALETTE.len(), Dash::of(n).word());
+        let looks: std::collections::HashSet<_> = (0..3 * PALETTE.len()).map(look).collect();
+        assert_eq!(looks.len(), 3 * PALETTE.len());
+    }
 
     #[test]
     fn a_part_of_a_line_is_cut_at_its_ends() {

@@ -20,8 +20,8 @@ pub(crate) use bars::{Bar, BarChart, BarRow, Group, bar_chart};
 pub(crate) use curves::miss_curves;
 pub(crate) use heat::{EMPTY, KERNEL, hatch_kind, set_map};
 pub(crate) use lanes::{Lane, LaneChart, Span, lane_chart};
-pub(crate) use lines::{Line, LineChart, Stop, line_chart};
-pub(crate) use panel::{PanelAxes, is_cut, panel};
+pub(crate) use lines::{Dash, Line, LineChart, Stop, line_chart};
+pub(crate) use panel::{PanelAxes, dash, is_cut, panel};
 
 use plotters::coord::Shift;
 use plotters::prelude::*;

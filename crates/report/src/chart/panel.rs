@@ -1,6 +1,6 @@
 //! A small picture of curves with intervals, one of several of a paper's figure.
 
-use super::{Axis, Line, LineChart, Stop, line_chart};
+use super::{Axis, Dash, Line, LineChart, Stop, line_chart};
 use crate::{
     Curve, CurvePoint, Panel, ReportError,
     format::{clean, number, short},
@@ -143,7 +143,7 @@ fn line(curve: &Curve, axes: &PanelAxes<'_>, step: f64) -> Line {
     let moved = |p: &CurvePoint| p.x + beside;
     Line {
         color: place,
-        dashed: curve.dashed,
+        dash: dash(curve, place),
         points: if is_named {
             Vec::new()
         } else {
@@ -156,6 +156,15 @@ fn line(curve: &Curve, axes: &PanelAxes<'_>, step: f64) -> Line {
             })
             .collect(),
         band: Vec::new(),
+    }
+}
+
+/// Dashed is what the others are compared with; a colour that is used again is dotted.
+pub(crate) fn dash(curve: &Curve, place: usize) -> Dash {
+    match Dash::of(place) {
+        _ if curve.dashed => Dash::Dashed,
+        Dash::Solid => Dash::Solid,
+        Dash::Dashed | Dash::Dotted => Dash::Dotted,
     }
 }
 

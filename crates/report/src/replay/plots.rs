@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     ReportError,
-    chart::{Axis, Line, LineChart, PALETTE, Stop, line_chart},
+    chart::{Axis, Dash, Line, LineChart, PALETTE, Stop, line_chart},
     format::{Kind, grouped, number},
     html::{Figure, Section},
 };
@@ -57,22 +57,13 @@ pub(super) fn plots(grid: &Grid<'_>, cdf_sizes: &[u64]) -> Result<Plots, ReportE
 
 /// Class of the colour, and name, of each policy.
 pub(super) fn legend(grid: &Grid<'_>) -> Vec<(String, String)> {
-    let entry = |p: usize| (class(p), format!("{}{}", grid.name(p), dash_word(p)));
+    let entry = |p: usize| (class(p), format!("{}{}", grid.name(p), Dash::of(p).word()));
     (0..grid.policies.len()).map(entry).collect()
 }
 
 /// Class of a policy's colour.
 pub(super) fn class(policy: usize) -> String {
     format!("p{}", policy % PALETTE.len())
-}
-
-/// Once all colours are used, lines are dashed.
-fn dashed(policy: usize) -> bool {
-    policy / PALETTE.len() % 2 == 1
-}
-
-fn dash_word(policy: usize) -> &'static str {
-    if dashed(policy) { " (dashed)" } else { "" }
 }
 
 fn section(
@@ -176,7 +167,7 @@ fn sized(
         let points: Vec<(usize, f64)> = points(grid, p, get).collect();
         Line {
             color: p,
-            dashed: dashed(p),
+            dash: Dash::of(p),
             points: points.iter().map(|(s, y)| (at(*s), *y)).collect(),
             stops: points.into_iter().map(|point| stop(p, point)).collect(),
             band: Vec::new(),
@@ -340,7 +331,7 @@ fn cdf_line(grid: &Grid<'_>, p: usize, size: usize, x: &Axis) -> Option<Line> {
     points.push((right, 100.0));
     Some(Line {
         color: p,
-        dashed: dashed(p),
+        dash: Dash::of(p),
         points: thinned(points, |(at, share)| (x.share(*at), share / 100.0)),
         stops,
         band: Vec::new(),
@@ -506,7 +497,11 @@ fn curve_line(replay: &Replay, curve: &super::MissRatioCurve, color: usize, x: &
     }
     Line {
         color,
-        dashed: !curve.exact,
+        dash: if curve.exact {
+            Dash::Solid
+        } else {
+            Dash::Dashed
+        },
         points: kept.iter().map(|p| (at(p), 100.0 * p.miss_ratio)).collect(),
         stops,
         band: kept.iter().filter_map(band).collect(),

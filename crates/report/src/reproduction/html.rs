@@ -5,7 +5,7 @@ use askama::Template;
 use super::{CaseTable, Reproduction, Target, table::mark};
 use crate::{
     ReportError,
-    chart::{PALETTE, PanelAxes, is_cut, panel},
+    chart::{PALETTE, PanelAxes, dash, is_cut, panel},
     format::{clean, grouped, number},
 };
 
@@ -130,10 +130,8 @@ fn figures(r: &Reproduction) -> Result<Vec<Figure>, ReportError> {
             }
             let place = names.iter().position(|n| *n == curve.name).unwrap_or(0);
             let class = format!("p{}", place % PALETTE.len());
-            let entry = match curve.dashed {
-                true => (class, format!("{} (dashed)", clean(&curve.name))),
-                false => (class, clean(&curve.name)),
-            };
+            let word = dash(curve, place).word();
+            let entry = (class, format!("{}{word}", clean(&curve.name)));
             if !legend.contains(&entry) {
                 legend.push(entry);
             }
