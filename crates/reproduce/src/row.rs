@@ -164,6 +164,11 @@ impl Row {
         self.missing.get_or_insert_with(|| why.to_owned());
     }
 
+    /// Is something missing that is to be judged?
+    pub(crate) fn is_missing(&self) -> bool {
+        self.missing.is_some()
+    }
+
     /// Is a number judged, or said to be missing?
     pub(crate) fn is_judged(&self) -> bool {
         !self.verdicts.is_empty() || self.missing.is_some()

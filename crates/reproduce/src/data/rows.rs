@@ -416,9 +416,13 @@ impl RowFile {
                 }
                 names.text(&note.text, &all).map(Some)
             });
-            // What is missing is said by the row's values.
-            if let Ok(Some(text)) = known(text)? {
-                row.note(&text);
+            match known(text) {
+                Ok(Ok(Some(text))) => row.note(&text),
+                // What is missing is said by the row's values.
+                Ok(_) => {}
+                // Of runs that are not there, not even their lengths are known.
+                Err(_) if row.is_missing() => {}
+                Err(says) => return Err(format!("note: {says}")),
             }
         }
         Ok(match self.kind {

@@ -228,6 +228,7 @@ fn a_stand_in_that_is_not_recorded_leaves_its_row_with_the_reason() {
         "{ each = \"program\", stand_in = \"{program}\", cores = \"0\" }]",
     );
     let lines = ROWS_TEXT.replace("title = \"t\"", "title = \"t\"\ninputs_by = \"make it\"");
+    let lines = lines + "note = [{ text = \"{budget_refs} references\" }]\n";
     let paper = paper_of(&grid, &lines, Some(PROGRAMS_TEXT)).expect("a paper");
     let found = paper.reproduce(&options(false), hooks(None)).expect("rows");
     let third = &found.targets[2];
