@@ -44,10 +44,7 @@ pub fn headline(paper: f64, measured: &Sample) -> Verdict {
 
 /// Judges something exact.
 pub const fn exact(holds: bool) -> Verdict {
-    match holds {
-        true => Verdict::Match,
-        false => Verdict::Miss,
-    }
+    if holds { Verdict::Match } else { Verdict::Miss }
 }
 
 /// Judges an amount that the paper prints as a headline number: a property rather than an

@@ -152,10 +152,7 @@ impl Names<'_> {
 
     /// Whether a statement holds.
     pub(super) fn holds(&self, formula: &Formula, chosen: &Chosen) -> Valued<bool> {
-        match self.value(formula, chosen)? {
-            Value::Is(is) => Ok(is),
-            other => wrong(format!("{}: allowed: a statement", other.sort())),
-        }
+        statement(&self.value(formula, chosen)?)
     }
 
     /// Numbers of a formula; a single number is a sample without an interval.
@@ -240,6 +237,13 @@ impl Names<'_> {
     }
 }
 
+fn statement(value: &Value) -> Valued<bool> {
+    match value {
+        Value::Is(is) => Ok(*is),
+        other => wrong(format!("{}: allowed: a statement", other.sort())),
+    }
+}
+
 fn number(value: &Value) -> Valued<f64> {
     match value {
         Value::Number(number) => Ok(*number),
@@ -312,10 +316,7 @@ impl Eval<'_, '_> {
     }
 
     fn holds(&mut self, formula: &Formula) -> Valued<bool> {
-        match self.value(formula)? {
-            Value::Is(is) => Ok(is),
-            other => wrong(format!("{}: allowed: a statement", other.sort())),
-        }
+        statement(&self.value(formula)?)
     }
 
     /// Whether a statement holds, and whether that rests on numbers that are made up.
@@ -547,7 +548,7 @@ fn combine(two: Two, a: Value, b: Value) -> Valued<Value> {
     }
 }
 
-/// What is not a number says nothing.
+/// Nobody knows a number that is none.
 fn unknown<T>() -> Valued<T> {
     Err(Fault::Missing(
         "a number is unknown, as after a division by 0".to_owned(),
@@ -588,11 +589,7 @@ fn folded(what: &str, columns: &[Vec<Value>]) -> Valued<Value> {
             Ok(Value::Text(names?.join(", ")))
         }
         ("all" | "any", [of]) => {
-            let holds = |value: &Value| match value {
-                Value::Is(is) => Ok(*is),
-                other => wrong(format!("{what}: {}: allowed: a statement", other.sort())),
-            };
-            let holds: Valued<Vec<bool>> = of.iter().map(holds).collect();
+            let holds: Valued<Vec<bool>> = of.iter().map(statement).collect();
             let holds = holds?;
             if holds.is_empty() {
                 return Err(none());

@@ -504,7 +504,9 @@ impl Making<'_> {
         let when = match table.remove("when") {
             None => None,
             Some(when) => {
-                let text = when.as_str().unwrap_or_default();
+                let text = when.as_str().ok_or_else(|| {
+                    format!("{place}.when = {when}: allowed: a formula, as a text")
+                })?;
                 let parsed = Formula::parse(text);
                 Some(parsed.map_err(|says| format!("{place}.when: {says}"))?)
             }

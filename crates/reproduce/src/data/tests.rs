@@ -244,7 +244,7 @@ fn a_stand_in_that_is_not_recorded_leaves_its_row_with_the_reason() {
     );
     // Others are run.
     assert_ne!(found.targets[0].verdict, Verdict::NotRun);
-    // What is not wanted is not recorded.
+    // Nobody records a program that no wanted row has.
     let only = Options {
         only: vec!["X-2".to_owned()],
         ..options(false)
@@ -315,6 +315,11 @@ fn what_is_wrong_is_told_with_file_and_place_before_anything_is_run() {
             "size < 14",
             "size <",
             "experiment.share.policy[1].when: \"size <\": the end",
+        ),
+        (
+            "when = \"size < 14\"",
+            "when = 3",
+            "experiment.share.policy[1].when = 3: allowed: a formula",
         ),
         (
             "size < 14",

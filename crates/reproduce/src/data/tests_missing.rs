@@ -61,13 +61,11 @@ fn what_is_unknown_decides_nothing() {
             "{text}: {found:?}"
         );
     }
-    let began = std::time::Instant::now();
     let steps = names.value(
         &"a6 + a6 + a6 + a6 + a6 + a6 + a6 + a6 + a6 + a6".parse_formula(),
         &Chosen::new(),
     );
     assert!(matches!(steps, Err(eval::Fault::Wrong(says)) if says.contains("1000000 steps")));
-    assert!(began.elapsed().as_secs() < 60);
 }
 
 /// Formulas of tests.

@@ -67,7 +67,7 @@ impl Context<'_, '_> {
         let named = string(self.call.arg(path)).is_some_and(|name| !name.is_empty());
         let has =
             |what: &[u8]| (1..5).any(|n| memchr::memmem::find(self.call.arg(n), what).is_some());
-        // What has a name and is no file: a pipe, a socket, a device.
+        // A pipe, a socket and a device may have names, but are no files.
         let aside = [&b"S_IFIFO"[..], b"S_IFSOCK", b"S_IFCHR"];
         if !named && aside.into_iter().any(has) {
             if let Some(open) = self.open_file(self.call.arg(0))? {
@@ -161,7 +161,7 @@ impl Context<'_, '_> {
             (None, Some(new)) => self.sink.state.files.ends(file, new),
             (_, None) => {
                 if let Some(info) = self.sink.state.files.info(file) {
-                    info.size = None;
+                    (info.size, info.is_end) = (None, false);
                 }
             }
         }

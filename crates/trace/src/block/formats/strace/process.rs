@@ -111,8 +111,9 @@ pub(super) struct Processes {
     nameless: BTreeSet<FileKey>,
     /// Those that nobody has open any more.
     gone: BTreeSet<FileKey>,
-    /// Who made the first call, and whether others made some.
+    /// The process that made the first call.
     first: Option<u32>,
+    /// Another process has made one as well.
     several: bool,
 }
 
