@@ -111,18 +111,13 @@ fn io(disk: &DiskOutcome) -> ReplayIo {
 }
 
 /// The traces. What is counted of all together stands with the first.
-pub(super) fn traces(
-    replay: &mut Replay,
-    request: &ReplayRequest,
-    stream: &CallStream,
-    survey: &Survey,
-) {
+pub(super) fn traces(replay: &mut Replay, stream: &CallStream, survey: &Survey) {
     let formats = stream.formats();
     let requests = stream.requests();
     let skipped = stream.skipped();
-    for (nth, path) in request.input.paths.iter().enumerate() {
+    for (nth, name) in stream.names().iter().enumerate() {
         let mut trace = ReplayTrace {
-            path: path.display().to_string(),
+            path: name.clone(),
             format: formats[nth].name().to_owned(),
             requests: requests[nth],
             skipped: skipped[nth].clone(),

@@ -95,7 +95,7 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
     if let Some(curves) = curves {
         (replay.curves, replay.curves_refused) = curves.finish();
     }
-    fill::traces(&mut replay, request, &stream, &survey);
+    fill::traces(&mut replay, &stream, &survey);
     fill::notes(&mut replay, &stream, &survey, &jobs);
     replay.conditions.notes.extend(notes);
     timed::note(&mut replay, request, &stream);

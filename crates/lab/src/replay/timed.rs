@@ -28,7 +28,7 @@ pub(super) fn sorted(setup: InputSetup, hooks: Hooks<'_>) -> Result<InputSetup, 
             value: "timed".to_owned(),
             problem: format!(
                 "{} has no times; allowed: serial, ordered, tasks",
-                setup.paths[nth].display()
+                stream.names()[nth]
             ),
         });
     }

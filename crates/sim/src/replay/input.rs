@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use piebald_policy::contract::replacement::PageRef;
 use piebald_trace::about::Origin;
 use piebald_trace::block::{
-    BlockError, Format, Nanos, Notes, Op, Options, PageShift, Passed, Request, Space, Target,
-    TargetKind,
+    BlockError, BlockTrace, Format, Nanos, Notes, Op, Options, PageShift, Passed, Request, Space,
+    Target, TargetKind,
 };
 
 use super::cache::{Reference, Use};
@@ -148,7 +148,8 @@ fn picos(time: Nanos) -> Picos {
 /// Which traces, and how they are read.
 #[derive(Clone, Debug, Default)]
 pub struct InputSetup {
-    /// Files of the traces.
+    /// Files of the traces. Those of one run of `strace -ff` are one trace, unless [`align`](Self::align) asks
+    /// for each by itself.
     pub paths: Vec<PathBuf>,
     /// How each is read.
     pub options: Options,
@@ -223,14 +224,20 @@ impl CallStream {
     /// A trace cannot be opened or its format is not known.
     pub fn open(setup: &InputSetup) -> Result<Self, InputError> {
         let mut sources = Vec::new();
-        for (nth, path) in setup.paths.iter().enumerate() {
-            sources.push(Source::open(path, setup, setup.sorted.get(nth).copied())?);
+        let traces = match setup.align {
+            Align::Stamps => BlockTrace::open_runs(&setup.paths, &setup.options)?,
+            // Each file is a trace by itself.
+            Align::Start | Align::Turn => {
+                let open = |path: &PathBuf| BlockTrace::open(path, setup.options.clone());
+                setup.paths.iter().map(open).collect::<Result<_, _>>()?
+            }
+        };
+        let mut names = Vec::new();
+        for (nth, trace) in traces.into_iter().enumerate() {
+            names.push(trace.name().to_owned());
+            let step = setup.sorted.get(nth).copied();
+            sources.push(Source::new(trace, setup, step));
         }
-        let names: Vec<String> = setup
-            .paths
-            .iter()
-            .map(|p| p.display().to_string())
-            .collect();
         let merge = merge(&mut sources, &names, setup.align)?;
         let plain_ids = match sources.as_slice() {
             [one] => one.trace.traits().target == TargetKind::Id && !setup.number_ids,
@@ -254,6 +261,12 @@ impl CallStream {
             plain_ids,
             numbers: number_ids.then(|| PageIndex::with_room(1 << 12)),
         })
+    }
+
+    /// What messages call each trace: its file, or what the files of one run of `strace -ff` have in
+    /// common, which are one trace.
+    pub fn names(&self) -> &[String] {
+        &self.names
     }
 
     /// How the traces are merged.

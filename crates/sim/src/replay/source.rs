@@ -1,7 +1,5 @@
 //! One trace of a stream, as far as it was read.
 
-use std::path::Path;
-
 use piebald_trace::block::{BlockTrace, Nanos, Request};
 
 use super::excerpt::Cutter;
@@ -11,7 +9,6 @@ use super::sorter::Sorter;
 /// A trace whose requests are sorted and cut as asked.
 pub(super) struct Source {
     pub trace: BlockTrace,
-    name: String,
     sorter: Option<Sorter>,
     cutter: Option<Cutter>,
     /// What the trace gave last.
@@ -26,10 +23,9 @@ pub(super) struct Source {
 impl Source {
     /// A trace at its beginning, whose requests come in the order of their stamps if its largest
     /// step back is given.
-    pub fn open(path: &Path, setup: &InputSetup, step: Option<Nanos>) -> Result<Self, InputError> {
-        Ok(Self {
-            trace: BlockTrace::open(path, setup.options.clone())?,
-            name: path.display().to_string(),
+    pub fn new(trace: BlockTrace, setup: &InputSetup, step: Option<Nanos>) -> Self {
+        Self {
+            trace,
             sorter: step.filter(|step| step.0 > 0).map(Sorter::new),
             cutter: Cutter::new(&setup.excerpt, setup.page),
             raw: Vec::new(),
@@ -38,7 +34,7 @@ impl Source {
             begin: None,
             done: false,
             requests: 0,
-        })
+        }
     }
 
     /// Is there a request?
@@ -60,7 +56,7 @@ impl Source {
         if let Some(sorter) = &mut self.sorter {
             let sorted = sorter.take(&mut self.raw);
             sorted.map_err(|held| InputError::Unsorted {
-                trace: self.name.clone(),
+                trace: self.trace.name().to_owned(),
                 step: sorter.step(),
                 held,
             })?;

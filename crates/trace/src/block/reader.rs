@@ -1,8 +1,9 @@
 //! The stream of requests of one file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::error::BlockError;
+use super::formats::strace::run;
 use super::names::{Devices, Files};
 use super::request::Request;
 use super::sink::{LeftOut, Notes, Passed, Sink, Skipped, State};
@@ -15,6 +16,9 @@ use crate::foreign::input::Input;
 
 /// Requests in a batch, except that one record that holds several may exceed it.
 pub const BATCH: usize = 4096;
+
+/// What was left out where a record or a line is cut at the end.
+const CUT: &str = "the cut record at the end";
 
 /// What may be wrong with taking the first lines, which all parse, for this format's.
 pub(crate) type Doubt = fn(&[&[u8]]) -> Option<&'static str>;
@@ -135,6 +139,8 @@ pub struct BlockTrace {
     traits: Traits,
     lenient: bool,
     input: Input,
+    /// The files, if they are several that were written together.
+    files: Option<run::Files>,
     parser: Box<dyn Parse>,
     state: State,
     skipped: Skipped,
@@ -151,7 +157,42 @@ impl BlockTrace {
     /// The file cannot be opened or unpacked, is empty, or has no or several possible formats; or it
     /// lacks a column of [`Options::columns`].
     pub fn open(path: &Path, options: Options) -> Result<Self, BlockError> {
-        Self::new(Input::open(path)?, options)
+        Self::new(Input::open(path)?, None, options)
+    }
+
+    /// Opens traces at their beginnings. Files that one run of `strace -ff` wrote, one for each process,
+    /// are one trace: they have the same name up to the process's number, and stamps. All others are
+    /// traces by themselves. They come in the order of the list; a run stands where its first file does.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_runs(paths: &[PathBuf], options: &Options) -> Result<Vec<Self>, BlockError> {
+        let mut traces = Vec::new();
+        let strace = || Options {
+            format: Some(Format::Strace),
+            ..options.clone()
+        };
+        let mut runs = runs(paths, options)?;
+        for (nth, path) in paths.iter().enumerate() {
+            let Some(of) = runs.iter().position(|(_, files)| files.contains(&nth)) else {
+                traces.push(Self::open(path, options.clone())?);
+                continue;
+            };
+            if runs[of].1[0] != nth {
+                continue;
+            }
+            let (run, files) = runs[of].clone();
+            let of_run = files.iter().map(|nth| paths[*nth].clone()).collect();
+            match run.open(of_run)? {
+                Some((input, files)) => traces.push(Self::new(input, Some(files), strace())?),
+                // Each by itself then.
+                None => {
+                    runs.remove(of);
+                    traces.push(Self::open(path, strace())?);
+                }
+            }
+        }
+        Ok(traces)
     }
 
     /// The same for bytes in memory, packed or not. `name` stands for the file in messages.
@@ -159,10 +200,14 @@ impl BlockTrace {
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn from_bytes(name: &str, bytes: &[u8], options: Options) -> Result<Self, BlockError> {
-        Self::new(Input::from_bytes(name, bytes)?, options)
+        Self::new(Input::from_bytes(name, bytes)?, None, options)
     }
 
-    fn new(mut input: Input, options: Options) -> Result<Self, BlockError> {
+    fn new(
+        mut input: Input,
+        files: Option<run::Files>,
+        options: Options,
+    ) -> Result<Self, BlockError> {
         let format = match options.chosen()? {
             Some(format) => format,
             None => detect::block(&mut input)?,
@@ -186,11 +231,17 @@ impl BlockTrace {
             lenient: options.lenient,
             parser,
             input,
+            files,
             state: State::default(),
             skipped: Skipped::default(),
             pending: None,
             done: false,
         })
+    }
+
+    /// How messages call it: its path, or what the files of a run have in common.
+    pub fn name(&self) -> &str {
+        self.input.name()
     }
 
     /// The format, given or found.
@@ -234,17 +285,32 @@ impl BlockTrace {
             };
             match self.parser.fill(&mut self.input, &mut sink) {
                 Ok(more) => self.done = !more,
-                Err(error) if self.lenient && recoverable(&error) => self.leave_out(&error)?,
+                Err(error) if self.lenient && recoverable(&error) => self.leave_out(error)?,
                 Err(error) => {
-                    self.done = true;
-                    if out.is_empty() {
-                        return Err(error.into());
-                    }
-                    self.pending = Some(error);
+                    let error = located(self.files.as_ref(), error);
+                    self.fail(error);
+                }
+            }
+            while let Some(error) = self.files.as_ref().and_then(run::Files::wrong_end) {
+                match self.lenient {
+                    true => self.skipped.note(CUT, || error.to_string()),
+                    false => self.fail(error),
                 }
             }
         }
-        Ok(!out.is_empty())
+        match self.pending.take() {
+            Some(error) if out.is_empty() => Err(error.into()),
+            pending => {
+                self.pending = pending;
+                Ok(!out.is_empty())
+            }
+        }
+    }
+
+    /// There are no more requests, and the first reason for that will be told.
+    fn fail(&mut self, error: ForeignError) {
+        self.done = true;
+        self.pending.get_or_insert(error);
     }
 
     /// All requests from here on, one by one.
@@ -279,8 +345,9 @@ impl BlockTrace {
     /// What was done to requests so far.
     pub fn notes(&self) -> Notes {
         let odd = self.input.oddities();
+        let of_files = self.files.as_ref().map_or(0, run::Files::unended);
         Notes {
-            unended_lines: odd.unended_line.into(),
+            unended_lines: of_files + u64::from(odd.unended_line),
             byte_order_marks: odd.byte_order_mark.into(),
             ..self.state.notes
         }
@@ -296,8 +363,8 @@ impl BlockTrace {
         self.input.offset()
     }
 
-    fn leave_out(&mut self, error: &ForeignError) -> Result<(), BlockError> {
-        let field = match error {
+    fn leave_out(&mut self, error: ForeignError) -> Result<(), BlockError> {
+        let field = match &error {
             ForeignError::Value {
                 field,
                 unended: None,
@@ -305,12 +372,47 @@ impl BlockTrace {
             } => field,
             _ => {
                 self.done = true;
-                "the cut record at the end"
+                CUT
             }
         };
-        self.skipped.note(field, || error.to_string());
+        let files = self.files.as_ref();
+        self.skipped
+            .note(field, || located(files, error).to_string());
         self.input.drop_overlong()?;
         Ok(())
+    }
+}
+
+/// The files that are one trace together, by their places in the list.
+fn runs(paths: &[PathBuf], options: &Options) -> Result<Vec<(run::Run, Vec<usize>)>, BlockError> {
+    let mut runs: Vec<(run::Run, Vec<usize>)> = Vec::new();
+    if paths.len() < 2 || options.chosen()?.is_some_and(|f| f != Format::Strace) {
+        return Ok(runs);
+    }
+    for (nth, path) in paths.iter().enumerate() {
+        // What is wrong with a file is told when it is read.
+        let Some(run) = Input::open(path).ok().as_mut().and_then(run::Run::of) else {
+            continue;
+        };
+        match runs.iter_mut().find(|(known, _)| *known == run) {
+            Some((_, files)) => files.push(nth),
+            None => runs.push((run, vec![nth])),
+        }
+    }
+    let is_strace = |nth: &usize| {
+        let detected = Input::open(&paths[*nth]).map(|mut input| detect::block(&mut input));
+        matches!(detected, Ok(Ok(Format::Strace)))
+    };
+    let named = options.format.is_some();
+    runs.retain(|(_, files)| files.len() > 1 && (named || files.iter().any(is_strace)));
+    Ok(runs)
+}
+
+/// The error as one of the file that it is in.
+fn located(files: Option<&run::Files>, error: ForeignError) -> ForeignError {
+    match files {
+        Some(files) => files.located(error),
+        None => error,
     }
 }
 

@@ -81,6 +81,11 @@ impl Input {
         Self::new(name.to_owned(), "file", reader)
     }
 
+    /// Reads a text that is made of several files.
+    pub fn of_lines(name: String, reader: Box<dyn Read + Send>) -> Self {
+        Self::new(name, "file", reader)
+    }
+
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -39,11 +39,16 @@ fn file(name: &str) -> PathBuf {
         .join(name)
 }
 
+/// Runs whose processes have a file each.
+const APART: [&str; 2] = ["apart", "apart-day"];
+
 /// All requests, and the trace that they come from. The format is found out.
 fn read(path: &Path, options: Options) -> (Vec<Request>, BlockTrace) {
-    let name = path.display();
-    let mut trace = BlockTrace::open(path, options).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(trace.format(), Format::Strace, "{name}");
+    read_all(BlockTrace::open(path, options).unwrap_or_else(|e| panic!("{e}")))
+}
+
+fn read_all(mut trace: BlockTrace) -> (Vec<Request>, BlockTrace) {
+    assert_eq!(trace.format(), Format::Strace, "{}", trace.name());
     let (mut all, mut batch) = (Vec::new(), Vec::new());
     while trace
         .next_batch(&mut batch)
@@ -68,7 +73,10 @@ impl<T: std::hash::Hash + Eq> Order<T> {
 /// Requests as the program writes them. Its messages and its list go to files as well, which it does
 /// not write down. Without `-y` no log says in which directory it ran.
 fn lines(log: &str) -> Vec<String> {
-    let (requests, trace) = read(&file(&format!("{log}.log")), Options::default());
+    lines_of(read(&file(&format!("{log}.log")), Options::default()))
+}
+
+fn lines_of((requests, trace): (Vec<Request>, BlockTrace)) -> Vec<String> {
     let mut tasks = Order::default();
     let mut lines = Vec::new();
     for request in requests {
@@ -118,12 +126,44 @@ fn logs_lead_to_what_the_program_did() {
     }
 }
 
+/// The files of a run, in the order of their names.
+fn apart(run: &str) -> Vec<PathBuf> {
+    let is_of = |name: &String| name.strip_prefix(run).is_some_and(|n| n.starts_with('.'));
+    let mut names: Vec<String> = names().into_iter().filter(is_of).collect();
+    names.sort();
+    names.iter().map(|name| file(name)).collect()
+}
+
 #[test]
-fn every_log_is_tried() {
+fn the_files_of_one_run_lead_to_what_all_processes_did() {
+    let many = list("many");
+    for run in APART {
+        let mut paths = apart(run);
+        assert_eq!(paths.len(), 4, "{run}");
+        for _ in 0..2 {
+            let opened = BlockTrace::open_runs(&paths, &Options::default());
+            let mut traces = opened.unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(traces.len(), 1, "{run}");
+            assert_eq!(lines_of(read_all(traces.remove(0))), many, "{run}");
+            // In whatever order they are named.
+            paths.reverse();
+        }
+    }
+}
+
+fn names() -> Vec<String> {
     let folder = std::fs::read_dir(file("")).expect("a directory");
     let names = folder.map(|entry| entry.expect("a file").file_name().into_string());
-    let logs = names.filter(|n| n.as_ref().is_ok_and(|n| n.ends_with(".log")));
-    assert_eq!(logs.count(), ONE.len() + MANY.len());
+    names.filter_map(Result::ok).collect()
+}
+
+#[test]
+fn every_log_is_tried() {
+    let logs = names().iter().filter(|n| n.ends_with(".log")).count();
+    assert_eq!(logs, ONE.len() + MANY.len());
+    let files: usize = APART.iter().map(|run| apart(run).len()).sum();
+    let other = ["ops.c", "record.sh", "one.list", "many.list"].len();
+    assert_eq!(names().len(), logs + files + other);
 }
 
 /// The times of all requests, in order.

@@ -33,6 +33,18 @@ printed() {
     cp list "$to/$count.list"
     hide <raw >"$to/$name.log"
 }
+# The log goes to a file for each process.
+apart() {
+    name=$1 count=$2
+    shift 2
+    prepare
+    rm -f raw.* "$to/$name".*
+    env -i HOME=/root LANG=C.UTF-8 PATH=/usr/local/bin:/usr/bin:/bin strace "$@" -o raw ./op $args >list 2>/dev/null
+    cp list "$to/$count.list"
+    for log in raw.*; do
+        hide <"$log" >"$to/$name.${log##*.}"
+    done
+}
 prepare() {
     rm -f a b c d log list
     case $count in one) args= ;; many) args=many ;; esac
@@ -55,3 +67,5 @@ written verbose one -yy -v
 written succeeded many -f -y -z
 printed quiet many -f -y -qq
 printed dumped one -y -e write=2
+apart apart many -ff -ttt
+apart apart-day many -ff -y -tt

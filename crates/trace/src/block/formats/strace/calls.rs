@@ -48,6 +48,8 @@ pub(super) fn handler(name: &[u8]) -> Option<Handler> {
         b"copy_file_range" => |c| c.copy("copy_file_range"),
         b"splice" => |c| c.copy("splice"),
         b"mmap" | b"mmap2" => |c| c.map(),
+        b"mremap" => |c| c.map_more(),
+        b"munmap" => |c| c.unmap(),
         b"io_submit" => |c| c.submit(),
         b"truncate" | b"truncate64" => |c| c.truncate(),
         b"ftruncate" | b"ftruncate64" => |c| c.truncate_open(),
@@ -58,6 +60,8 @@ pub(super) fn handler(name: &[u8]) -> Option<Handler> {
         b"renameat" | b"renameat2" => |c| c.rename((Some(0), 1), (Some(2), 3)),
         b"link" => |c| c.link((None, 0), (None, 1)),
         b"linkat" => |c| c.link((Some(0), 1), (Some(2), 3)),
+        b"symlink" => |c| c.link_to((None, 1)),
+        b"symlinkat" => |c| c.link_to((Some(1), 2)),
         b"io_uring_enter" => |c| c.left_out("io_uring_enter"),
         b"vmsplice" => |c| c.left_out("vmsplice"),
         b"tee" => |c| c.left_out("tee"),
@@ -139,8 +143,17 @@ impl<'a> Context<'a, '_> {
 
     // Names ---------------------------------------------------------------
 
-    /// The path in argument `path`, relative to the directory in argument `directory`.
-    pub fn path(&self, (directory, path): (Option<usize>, usize)) -> Option<Vec<u8>> {
+    /// The path in argument `path`, relative to the directory in argument `directory`, and where it leads.
+    pub fn path(&self, name: (Option<usize>, usize)) -> Option<Vec<u8>> {
+        Some(self.strace.links.follow(self.path_as_it_is(name)?, true))
+    }
+
+    /// The same of a call that takes a link for itself.
+    pub fn path_of_link(&self, name: (Option<usize>, usize)) -> Option<Vec<u8>> {
+        Some(self.strace.links.follow(self.path_as_it_is(name)?, false))
+    }
+
+    fn path_as_it_is(&self, (directory, path): (Option<usize>, usize)) -> Option<Vec<u8>> {
         let name = string(self.call.arg(path))?;
         if name.is_empty() {
             return None;
@@ -288,7 +301,7 @@ fn is_path(name: &[u8]) -> bool {
 }
 
 /// Takes out `.`, `..` and double slashes, as if there were no symbolic links.
-fn tidy(path: &[u8]) -> Vec<u8> {
+pub(super) fn tidy(path: &[u8]) -> Vec<u8> {
     let absolute = path.starts_with(b"/");
     let mut parts: Vec<&[u8]> = Vec::new();
     for part in path.split(|b| *b == b'/') {

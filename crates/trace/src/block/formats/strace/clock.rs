@@ -5,7 +5,7 @@ use super::super::super::text::{plain, seconds};
 use crate::about::Origin;
 
 const NS_PER_S: u64 = 1_000_000_000;
-const DAY: u64 = 86_400 * NS_PER_S;
+pub(super) const DAY: u64 = 86_400 * NS_PER_S;
 
 /// A time that stands before a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

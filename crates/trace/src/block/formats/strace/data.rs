@@ -3,6 +3,7 @@
 use super::super::super::request::{FileKey, Op};
 use super::args::{Flag, Value};
 use super::calls::{Context, Done};
+use super::maps::pages;
 use super::process::What;
 
 /// Where a call begins to read or write.
@@ -206,12 +207,17 @@ impl<'a> Context<'a, '_> {
 
     pub fn map(&mut self) -> Done {
         let fd = self.call.arg(4);
+        let Some(length) = self.call.size(1) else {
+            return Ok(());
+        };
+        let addresses = pages(self.result().number as u64, length);
+        self.strace.processes.unmap(self.pid, addresses.clone());
         // -1 of 32 bits, if strace was told not to decode.
         let none = Value::parse(fd).is_none_or(|v| v.number < 0 || v.number == 0xffff_ffff);
         if none || self.call.has(3, Flag("MAP_ANONYMOUS", 0x20)) {
             return Ok(());
         }
-        let (Some(length), Some(offset)) = (self.call.size(1), self.call.size(5)) else {
+        let Some(offset) = self.call.size(5) else {
             return Ok(());
         };
         let file = match self.what(fd)? {
@@ -225,6 +231,13 @@ impl<'a> Context<'a, '_> {
                 return Ok(());
             }
         };
+        let processes = &mut self.strace.processes;
+        processes.map(self.pid, addresses, file, offset)?;
+        self.show(file, offset, length)
+    }
+
+    /// A range of the file is in reach of the process.
+    fn show(&mut self, file: FileKey, offset: u64, length: u64) -> Done {
         let size = self.size_of(file);
         if size.is_none() {
             self.sink.state.notes.unclipped_maps += 1;
@@ -235,6 +248,38 @@ impl<'a> Context<'a, '_> {
         };
         let what = (self.time, self.pid, Op::Map);
         self.sink.file(what, file, offset, length)
+    }
+
+    /// `mremap`: what it adds to the end of a file's mapping is mapped as well.
+    pub fn map_more(&mut self) -> Done {
+        let (Some(old), Some(before), Some(after)) =
+            (self.call.size(0), self.call.size(1), self.call.size(2))
+        else {
+            return Ok(());
+        };
+        let to = pages(self.result().number as u64, after);
+        let processes = &mut self.strace.processes;
+        let shown = processes.mapped_at(self.pid, old);
+        if !self.call.has(3, Flag("MREMAP_DONTUNMAP", 4)) {
+            processes.unmap(self.pid, pages(old, before));
+        }
+        processes.unmap(self.pid, to.clone());
+        let Some((file, offset)) = shown else {
+            return Ok(());
+        };
+        processes.map(self.pid, to, file, offset)?;
+        if after <= before {
+            return Ok(());
+        }
+        self.show(file, offset.saturating_add(before), after - before)
+    }
+
+    pub fn unmap(&mut self) -> Done {
+        if let (Some(address), Some(length)) = (self.call.size(0), self.call.size(1)) {
+            let processes = &mut self.strace.processes;
+            processes.unmap(self.pid, pages(address, length));
+        }
+        Ok(())
     }
 }
 

@@ -208,7 +208,8 @@ impl Context<'_, '_> {
 
     pub fn remove(&mut self, directory: Option<usize>, path: usize) -> Done {
         self.sink.state.notes.moved_names += 1;
-        let path = self.path((directory, path));
+        let path = self.path_of_link((directory, path));
+        let path = path.filter(|p| self.strace.links.take(p).is_none());
         match path.and_then(|p| self.sink.state.files.remove(&p)) {
             Some(file) => self.unlink(file),
             None => Ok(()),
@@ -222,12 +223,29 @@ impl Context<'_, '_> {
     }
 
     pub fn rename(&mut self, from: Name, to: Name) -> Done {
-        let (Some(old), Some(new)) = (self.path(from), self.path(to)) else {
+        let (Some(old), Some(new)) = (self.path_of_link(from), self.path_of_link(to)) else {
             return Ok(());
         };
         self.sink.state.notes.moved_names += 1;
+        let exchanges = self.call.has(4, Flag("RENAME_EXCHANGE", 2));
+        let links = &mut self.strace.links;
+        let (moved, replaced) = (links.take(&old), links.take(&new));
+        let is_link = moved.is_some();
+        if let Some(target) = moved {
+            links.put(new.clone(), target);
+        }
+        if let Some(target) = replaced.filter(|_| exchanges) {
+            links.put(old.clone(), target);
+        }
         let files = &mut self.sink.state.files;
-        if self.call.has(4, Flag("RENAME_EXCHANGE", 2)) {
+        if is_link && !exchanges {
+            // What had the name is gone, as if it had been removed.
+            return match files.remove(&new) {
+                Some(replaced) => self.unlink(replaced),
+                None => Ok(()),
+            };
+        }
+        if exchanges {
             files.rename(&old, ASIDE)?;
             files.rename(&new, &old)?;
             files.rename(ASIDE, &new)?;
@@ -241,7 +259,7 @@ impl Context<'_, '_> {
 
     /// `link` and `linkat`: one more name of a file, which may be that of a descriptor.
     pub fn link(&mut self, from: Name, to: Name) -> Done {
-        let Some(new) = self.path(to) else {
+        let Some(new) = self.path_of_link(to) else {
             return Ok(());
         };
         let file = match self.descriptor_in(from.1) {
@@ -259,6 +277,14 @@ impl Context<'_, '_> {
         if let What::File(file) = file {
             self.strace.processes.has_name(file);
             self.sink.state.files.link(file, &new)?;
+        }
+        Ok(())
+    }
+
+    /// `symlink` and `symlinkat`: a path that leads to another, which need not be there.
+    pub fn link_to(&mut self, to: Name) -> Done {
+        if let (Some(target), Some(path)) = (string(self.call.arg(0)), self.path_of_link(to)) {
+            self.strace.links.put(path, target);
         }
         Ok(())
     }

@@ -10,7 +10,8 @@
 //! * appending (`O_APPEND`, `RWF_APPEND`), which begins at the largest end of file known; cutting by
 //!   `O_TRUNC`, `truncate` and `ftruncate`, by `fallocate` where all behind its range is gone or moved,
 //!   and removal of the last name by `unlink` or by a rename over the file ([`Op::Delete`](super::super::Op));
-//! * mappings of files ([`Op::Map`](super::super::Op)), cut at the file's end as far as `fstat`, reads or writes have
+//! * symbolic links that are made, renamed and removed, at the end of a path or within it;
+//! * mappings of files and what `mremap` adds to them ([`Op::Map`](super::super::Op)), cut at the file's end as far as `fstat`, reads or writes have
 //!   told it; [`Notes::unclipped_maps`](super::super::Notes) counts the others.
 //!
 //! A file's size is the largest end seen. Pipes, sockets, `/proc`, `/sys` and `/dev` are counted as
@@ -29,14 +30,15 @@
 //!
 //! # Deviations
 //!
-//! * Links that the log does not show being made are separate files, symbolic ones always.
+//! * Links that the log does not show being made are separate files, unless `-y` says where they lead.
 //! * What strace prints without offsets or sizes is left out: data moved by `io_uring`, pages that
 //!   `readahead`, `posix_fadvise` and `execve` load, extents that `ioctl(FICLONE)` shares. A hole in
 //!   the middle of a file is left out as well: a deletion reaches to the end. Each is counted by its
 //!   name.
 //! * A read by `io_submit` is as long as was asked: what its events say later is not looked up.
-//! * Files of `-ff` are read one by one: a child does not know what its parent opened. `-r` counts the
-//!   time since the line before of any process, so the files' times do not fit together.
+//! * Of files of `-ff` that are read one by one, a child does not know what its parent opened. Those of one
+//!   run are read together, by their times ([`run`]); `-r` counts the time since the line before of any
+//!   process, so such files do not fit together.
 
 mod aio;
 mod args;
@@ -48,8 +50,11 @@ mod events;
 mod files;
 mod known;
 mod line;
+mod links;
+mod maps;
 mod process;
 mod reader;
+pub(crate) mod run;
 mod text;
 mod torn;
 mod who;
@@ -62,6 +67,7 @@ use super::super::{Options, TargetKind, Times, Traits};
 use crate::about::{About, Form, Stamps};
 use crate::foreign::error::Complaint;
 use clock::Calendar;
+use links::Links;
 use process::Processes;
 use torn::{Pending, Place, Torn};
 use who::Who;
@@ -82,7 +88,7 @@ pub(crate) const ENTRY: Entry = Entry {
                 (
                     "call",
                     "read, write, their vector forms, pread, pwrite, sendfile, splice, \
-                     copy_file_range, io_submit; mmap; unlink, rename, truncate, fallocate; and what \
+                     copy_file_range, io_submit; mmap, mremap; unlink, rename, truncate, fallocate; and what \
                      changes descriptors",
                 ),
                 (
@@ -115,6 +121,7 @@ pub(crate) const ENTRY: Entry = Entry {
 struct Strace {
     under: Vec<Vec<u8>>,
     processes: Processes,
+    links: Links,
     calendar: Calendar,
     /// `None` before the first line.
     who: Option<Who>,
@@ -150,6 +157,7 @@ impl Strace {
                 .map(|p| p.as_bytes().to_vec())
                 .collect(),
             processes: Processes::default(),
+            links: Links::default(),
             calendar: Calendar::default(),
             who: None,
             leader: None,

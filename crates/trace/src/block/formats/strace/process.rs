@@ -7,8 +7,10 @@
 mod guess;
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 
 use super::super::super::request::FileKey;
+use super::maps::Maps;
 use crate::foreign::error::Complaint;
 use guess::Guess;
 
@@ -67,6 +69,8 @@ struct Descriptor {
 #[derive(Debug, Default)]
 struct Table {
     descriptors: HashMap<u32, Descriptor>,
+    /// Who shares descriptors shares memory, too, as threads do.
+    maps: Maps,
     users: u32,
 }
 
@@ -105,8 +109,9 @@ pub(super) struct Processes {
     open: HashMap<u64, (Open, u32)>,
     /// Number of the next table or open file.
     next: u64,
-    /// Descriptors of all tables.
+    /// Descriptors of all tables, and mappings.
     descriptors: usize,
+    mappings: usize,
     /// Files without a name, which are there as long as they are open.
     nameless: BTreeSet<FileKey>,
     /// Those that nobody has open any more.
@@ -175,8 +180,10 @@ impl Processes {
     }
 
     fn copy(&mut self, table: u64) -> u64 {
-        let descriptors = self.tables.get(&table).map(|t| t.descriptors.clone());
-        let descriptors = descriptors.unwrap_or_default();
+        let copied = self.tables.get(&table);
+        let copied = copied.map(|t| (t.descriptors.clone(), t.maps.clone()));
+        let (descriptors, maps) = copied.unwrap_or_default();
+        self.mappings += maps.len();
         self.descriptors += descriptors.len();
         for descriptor in descriptors.values() {
             if let Some((open, users)) = self.open.get_mut(&descriptor.open) {
@@ -187,6 +194,7 @@ impl Processes {
         let key = self.fresh();
         let copied = Table {
             descriptors,
+            maps,
             users: 1,
         };
         self.tables.insert(key, copied);
@@ -198,6 +206,7 @@ impl Processes {
     pub fn exec(&mut self, pid: u32) -> Result<(), Complaint> {
         self.unshare(pid)?;
         self.close_where(pid, |_, close_on_exec| close_on_exec);
+        self.unmap(pid, 0..u64::MAX);
         if let Some(guess) = self.guess(pid) {
             guess.ran = true;
         }
@@ -270,7 +279,10 @@ impl Processes {
         };
         t.users -= 1;
         if t.users == 0 {
-            let descriptors = self.tables.remove(&table).unwrap_or_default().descriptors;
+            let Table {
+                descriptors, maps, ..
+            } = self.tables.remove(&table).unwrap_or_default();
+            self.mappings -= maps.len();
             descriptors.values().for_each(|d| self.release(d.open));
         }
     }
@@ -390,6 +402,39 @@ impl Processes {
         picked.for_each(|(_, d)| d.close_on_exec = set);
     }
 
+    /// Addresses of the process show a file from `offset` on.
+    pub fn map(
+        &mut self,
+        pid: u32,
+        addresses: Range<u64>,
+        file: FileKey,
+        offset: u64,
+    ) -> Result<(), Complaint> {
+        self.check(self.mappings + 2)?;
+        self.change_maps(pid, |maps| maps.put(addresses, file, offset));
+        Ok(())
+    }
+
+    /// Addresses of the process show no file.
+    pub fn unmap(&mut self, pid: u32, addresses: Range<u64>) {
+        self.change_maps(pid, |maps| maps.take(addresses));
+    }
+
+    fn change_maps(&mut self, pid: u32, change: impl FnOnce(&mut Maps)) {
+        if let Some(table) = self.table(pid) {
+            let before = table.maps.len();
+            change(&mut table.maps);
+            let after = table.maps.len();
+            self.mappings = self.mappings + after - before;
+        }
+    }
+
+    /// The file that an address of the process shows, and where in it that is.
+    pub fn mapped_at(&self, pid: u32, address: u64) -> Option<(FileKey, u64)> {
+        let process = self.processes.get(&pid)?;
+        self.tables.get(&process.table)?.maps.at(address)
+    }
+
     /// What a descriptor points to.
     pub fn get(&mut self, pid: u32, fd: u32) -> Option<&mut Open> {
         let open = self.descriptor(pid, fd)?.open;
@@ -462,14 +507,15 @@ impl Processes {
     }
 
     fn room(&self) -> Result<(), Complaint> {
-        self.check(self.descriptors.max(self.processes.len()) + 1)
+        let most = self.descriptors.max(self.processes.len());
+        self.check(most.max(self.mappings) + 1)
     }
 
     fn check(&self, live: usize) -> Result<(), Complaint> {
         match live <= MAX_LIVE {
             true => Ok(()),
             false => Err(Complaint::number(
-                "the number of open descriptors or processes",
+                "the number of open descriptors, mappings or processes",
                 live as u64,
                 "up to 1048576 at a time",
             )),
@@ -488,6 +534,8 @@ impl Processes {
         assert_eq!(pointers.len(), self.open.len());
         let descriptors: u32 = pointers.values().sum();
         assert_eq!(descriptors as usize, self.descriptors);
+        let mappings: usize = self.tables.values().map(|t| t.maps.len()).sum();
+        assert_eq!(mappings, self.mappings);
         for (key, (_, users)) in &self.open {
             assert_eq!(pointers.get(key), Some(users));
         }

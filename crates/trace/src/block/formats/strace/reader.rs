@@ -16,7 +16,7 @@ use crate::foreign::input::Input;
 /// Most lines before the first one of strace's.
 const MAX_FOREWORDS: u64 = 1000;
 
-const LINE: &str = "\"[pid] [time] call(arguments) = result\" or an event in +++ or ---";
+pub(super) const LINE: &str = "\"[pid] [time] call(arguments) = result\" or an event in +++ or ---";
 pub(super) const CALL: &str = "arguments in balance, then \") = result\"";
 
 /// Why lines that all parse may be no log: a message, a text about strace or another tool's output may

@@ -41,17 +41,15 @@ pub(super) struct Clues<'a> {
 impl Who {
     /// Takes the process from the name of a file of `strace -ff -o`: `log.77`, packed or not.
     pub fn in_file(name: &str) -> Self {
-        let mut parts = name.rsplit('.');
-        let mut last = parts.next();
-        if last.is_some_and(|end| PACKED.contains(&end)) {
-            last = parts.next();
-        }
-        let number = last.filter(|_| parts.next().is_some());
-        let number = number.filter(|n| n.bytes().all(|b| b.is_ascii_digit()));
         Self {
-            home: number.and_then(|n| n.parse().ok()).unwrap_or(0),
+            home: named(name).map_or(0, |(_, pid)| pid),
             ..Self::default()
         }
+    }
+
+    /// The name of a file of `strace -ff -o` without its process.
+    pub fn stem(name: &str) -> Option<&str> {
+        named(name).map(|(stem, _)| stem)
     }
 
     /// The process of a line.
@@ -114,6 +112,17 @@ impl Who {
             self.unnamed = false;
         }
     }
+}
+
+/// `log.77`, packed or not, in two parts.
+fn named(name: &str) -> Option<(&str, u32)> {
+    let unpacked = match name.rsplit_once('.') {
+        Some((before, end)) if PACKED.contains(&end) => before,
+        _ => name,
+    };
+    let (stem, number) = unpacked.rsplit_once('.')?;
+    let digits = number.bytes().all(|b| b.is_ascii_digit());
+    Some((stem, number.parse().ok().filter(|_| digits)?))
 }
 
 #[cfg(test)]

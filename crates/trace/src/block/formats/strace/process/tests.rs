@@ -123,7 +123,7 @@ fn random_lives_of_processes_keep_the_counts() {
     };
     for _ in 0..4000 {
         let (pid, other, fd, to) = (random(6), random(6), random(5), random(5));
-        match random(13) {
+        match random(15) {
             9 if !p.knows(other) && p.knows(pid) => {
                 p.guess_fork(pid, other, shares(fd)).expect("room");
             }
@@ -137,6 +137,11 @@ fn random_lives_of_processes_keep_the_counts() {
             2 => p.end(pid),
             11 => p.set_directory(pid, vec![b'/']),
             12 => p.unshare_directory(pid),
+            13 => p.unmap(pid, u64::from(fd)..u64::from(fd + to)),
+            14 => {
+                let addresses = u64::from(fd)..u64::from(fd + to);
+                p.map(pid, addresses, FileKey(to), 0).expect("room");
+            }
             3 => p.exec(pid).expect("room"),
             4 | 5 if p.knows(pid) => p.open(pid, fd, at(0), to % 2 == 0).expect("room"),
             6 => p.duplicate(pid, fd, to, false),

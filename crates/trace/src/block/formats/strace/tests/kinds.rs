@@ -348,3 +348,64 @@ fn an_answer_to_where_a_shared_file_is_may_be_old() {
         ["read 1 /a 0 10", "read 1 /a 10 10", "read 1 /a 40 10"]
     );
 }
+
+#[test]
+fn what_a_mapping_grows_by_is_mapped() {
+    let text = r#"
+7 openat(AT_FDCWD, "/a", O_RDWR) = 3
+7 fstat(3, {st_mode=S_IFREG|0644, st_size=1000000, ...}) = 0
+7 mmap(NULL, 8192, PROT_READ, MAP_SHARED, 3, 4096) = 0x7f0000000000
+7 mmap(NULL, 8192, PROT_READ, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f0000100000
+7 close(3) = 0
+7 mremap(0x7f0000000000, 8192, 16384, MREMAP_MAYMOVE) = 0x7f0000200000
+7 mremap(0x7f0000000000, 8192, 16384, MREMAP_MAYMOVE) = 0x7f0000300000
+7 mremap(0x7f0000100000, 8192, 16384, MREMAP_MAYMOVE) = 0x7f0000400000
+7 mremap(0x7f0000200000, 16384, 4096, 0) = 0x7f0000200000
+7 mremap(0x7f0000200000, 4096, 12288, 0) = 0x7f0000200000
+7 munmap(0x7f0000200000, 8192) = 0
+7 fork() = 8
+8 mremap(0x7f0000202000, 4096, 8192, MREMAP_MAYMOVE) = 0x7f0000500000
+8 execve("/bin/x", ["x"], 0x7ffc /* 9 vars */) = 0
+8 mremap(0x7f0000500000, 8192, 16384, MREMAP_MAYMOVE) = 0x7f0000600000
+"#;
+    assert_eq!(
+        requests(text),
+        [
+            "map 7 /a 4096 8192",
+            "map 7 /a 12288 8192",
+            "map 7 /a 8192 8192",
+            "map 8 /a 16384 4096",
+        ]
+    );
+}
+
+#[test]
+fn a_path_through_a_symbolic_link_leads_to_the_file() {
+    let text = r#"
+7 openat(AT_FDCWD, "/data/v1/f", O_RDWR) = 3
+7 write(3, "x", 9) = 9
+7 symlink("v1", "/data/now") = 0
+7 symlinkat("../data/now/f", AT_FDCWD, "/w/f") = 0
+7 openat(AT_FDCWD, "/data/now/f", O_RDONLY) = 4
+7 read(4, "x", 9) = 9
+7 openat(AT_FDCWD, "/w/f", O_RDONLY) = 5
+7 read(5, "x", 9) = 9
+7 symlink("v2", "/data/next") = 0
+7 rename("/data/next", "/data/now") = 0
+7 openat(AT_FDCWD, "/w/f", O_RDONLY) = 6
+7 read(6, "x", 9) = 9
+7 unlink("/w/f") = 0
+7 openat(AT_FDCWD, "/w/f", O_RDWR|O_CREAT, 0600) = 7
+7 write(7, "x", 9) = 9
+"#;
+    assert_eq!(
+        requests(text),
+        [
+            "write 7 /data/v1/f 0 9",
+            "read 7 /data/v1/f 0 9",
+            "read 7 /data/v1/f 0 9",
+            "read 7 /data/v2/f 0 9",
+            "write 7 /w/f 0 9",
+        ]
+    );
+}
