@@ -42,7 +42,7 @@ pub(crate) fn read<C: Parser + CommandFactory>(words: &[OsString]) -> Result<C, 
             let (old, note) = old_form(words, end);
             match parse::<C>(&old) {
                 Ok(command) if error.use_stderr() && old != by_rule => {
-                    eprintln!("piebald: note: {note}");
+                    crate::failure::say!("piebald: note: {note}");
                     (command, old)
                 }
                 _ if error.use_stderr() => error.exit(),

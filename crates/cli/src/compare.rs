@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let stop = running::stop_flag()?;
     let progress = |pair: u32| {
         if !args.quiet {
-            eprintln!("piebald: pair {pair} of {}", args.pairs);
+            crate::failure::say!("piebald: pair {pair} of {}", args.pairs);
         }
     };
     let found = compare(&module, &trial, &stop, &progress).map_err(|error| match error {

@@ -45,12 +45,24 @@ impl Failure {
 
     /// Prints the message and gives the exit code, which says so if a signal stopped the work.
     pub(crate) fn report(&self) -> ExitCode {
-        let _ = writeln!(std::io::stderr(), "piebald: {}", self.message);
+        say!("piebald: {}", self.message);
         ExitCode::from(match self.code {
             1 => running::failure_code(1),
             code => code,
         })
     }
+}
+
+/// Prints a line to standard error, as `eprintln` does. Nobody may read it, which is no error.
+macro_rules! say {
+    ($($line:tt)*) => {
+        crate::failure::say_line(format_args!($($line)*))
+    };
+}
+pub(crate) use say;
+
+pub(crate) fn say_line(line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Prints to standard output. A closed pipe is the reader's choice, not an error.

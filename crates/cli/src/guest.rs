@@ -125,7 +125,7 @@ pub(crate) fn run_file(asked: &Request<'_>) -> Result<ExitCode, Failure> {
         let all = boots(scenario);
         let progress = |number: u32, what: &str| {
             if !asked.quiet {
-                eprintln!("piebald: guest {} of {all}: {what}", number + 1);
+                crate::failure::say!("piebald: guest {} of {all}: {what}", number + 1);
             }
         };
         let hooks = Hooks {

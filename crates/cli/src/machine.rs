@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::Subcommand;
-use piebald_experiment::read_text;
+use piebald_experiment::{Document, read_text, read_text_from};
 use piebald_hw::{
     Machine, Options, disk,
     dram::bank_masks,
@@ -145,6 +145,12 @@ fn text(machine: &str) -> Result<(String, String), Failure> {
         return Ok((text.to_owned(), format!("preset {machine}")));
     }
     let path = Path::new(machine);
+    if Document::is_stdin(path) {
+        let name = "standard input";
+        let text = read_text_from(std::io::stdin());
+        let text = text.map_err(|e| Failure::usage(format!("{name}: {e}")))?;
+        return Ok((text, name.to_owned()));
+    }
     match read_text(path) {
         Ok(text) => Ok((text, machine.to_owned())),
         Err(e) if !e.is_missing() => Err(Failure::usage(format!("{machine}: {e}"))),
@@ -176,7 +182,7 @@ fn checked(machine: &str) -> Result<Checked, Failure> {
 
 fn warn(warnings: &[String]) {
     for warning in warnings {
-        eprintln!("piebald: warning: {warning}");
+        crate::failure::say!("piebald: warning: {warning}");
     }
 }
 
@@ -393,13 +399,13 @@ fn derive(
             true => " (virtual machines often hide their caches: derive on the host)",
             false => "",
         };
-        Failure::failed(format!("{}/{e}{hidden}", root.display()))
+        Failure::usage(format!("{}/{e}{hidden}", root.display()))
     })?;
     // What Linux says may still be more than the model has, or nonsense: a second level that
     // is smaller than the first.
     let Checked { text, warnings, .. } = Checked::new(derived.text, "derived").map_err(|e| {
         let root = root.display();
-        Failure::failed(format!(
+        Failure::usage(format!(
             "{root}: no machine that can be modelled: {e}; what is wrong there can be corrected in \
              a copy of these files, given as --from DIR"
         ))

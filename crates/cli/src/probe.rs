@@ -90,7 +90,7 @@ fn time(args: &Args, root: &Path, facts: &Facts, found: &[Candidate]) -> Result<
     let mut memory = Memory::new(root, plan.pages()).map_err(|e| e.to_string())?;
     let progress = |round: u32| {
         if !args.quiet {
-            eprintln!("piebald: round {round} of {}", args.rounds);
+            crate::failure::say!("piebald: round {round} of {}", args.rounds);
         }
     };
     let measured = measure(&mut memory, found, &plan, &progress).map_err(|e| e.to_string())?;

@@ -103,10 +103,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     recorder.region = args.region;
     let summary = recorder.run(&args.command).map_err(failure)?;
     for warning in &summary.warnings {
-        eprintln!("piebald: warning: {warning}");
+        crate::failure::say!("piebald: warning: {warning}");
     }
     if !args.quiet {
-        eprint!("{}", describe(output, &summary));
+        crate::failure::say!("{}", describe(output, &summary).trim_end());
     }
     let ended = summary.status.success() || args.stop_at_limit;
     if let Some(signal) = summary.interrupted {
@@ -167,7 +167,7 @@ pub(crate) fn cached(words: &[String], refs: u64) -> Result<PathBuf, NotCached> 
     if path.exists() {
         return Ok(path);
     }
-    eprintln!("piebald: recording {}", words.join(" "));
+    crate::failure::say!("piebald: recording {}", words.join(" "));
     let mut recorder = Recorder::new(&path);
     recorder.limit = Some(refs);
     recorder.stop_at_limit = true;
@@ -182,7 +182,7 @@ pub(crate) fn cached(words: &[String], refs: u64) -> Result<PathBuf, NotCached> 
         return Err(why);
     }
     for warning in &summary.warnings {
-        eprintln!("piebald: warning: {warning}");
+        crate::failure::say!("piebald: warning: {warning}");
     }
     Ok(path)
 }

@@ -5,7 +5,7 @@ use std::{fmt::Write as _, path::PathBuf};
 use piebald_hw::presets;
 use piebald_lab::regions::{Check, Figures, RegionError, Span, check, plan};
 use piebald_trace::recording::{
-    ReadError, Recording, VectorBudget,
+    Recording, VectorBudget,
     regions::{RegionOptions, Regions, choose},
 };
 use piebald_units::Count;
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             "{name}: no recording; allowed: a recording, or what `piebald trace convert` makes of a trace"
         )));
     }
-    let recording = Recording::open(&args.file).map_err(Failure::failed)?;
+    let recording = Recording::open(&args.file).map_err(Failure::usage)?;
     let options = RegionOptions {
         seed: args.seed,
         max_regions: args.max_k as usize,
@@ -107,9 +107,9 @@ fn checked(
 
 fn failure(error: RegionError) -> Failure {
     match error {
-        RegionError::Threads { .. }
-        | RegionError::TooShort { .. }
-        | RegionError::Read(ReadError::TooManyVectors { .. }) => Failure::usage(error),
+        RegionError::Threads { .. } | RegionError::TooShort { .. } | RegionError::Read(_) => {
+            Failure::usage(error)
+        }
         _ => Failure::failed(error),
     }
 }

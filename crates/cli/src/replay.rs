@@ -507,7 +507,7 @@ fn policies(
 fn all(device: &DeviceChoice, quiet: bool) -> Vec<String> {
     let has_device = *device != DeviceChoice::None;
     if has_device && !quiet {
-        eprintln!(
+        crate::failure::say!(
             "piebald: note: {MIN} is left out: it knows the order of references, which a device \
              changes; --device none has it"
         );

@@ -179,7 +179,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let say = |text: String| match terminal::takes_escapes(&std::io::stderr()) {
         _ if args.quiet => {}
         true => bar.println(text),
-        false => eprintln!("{text}"),
+        false => crate::failure::say!("{text}"),
     };
     let show = |stage: &str, done: u64, planned: u64| {
         let mut last = shown.lock().unwrap_or_else(PoisonError::into_inner);

@@ -38,7 +38,7 @@ pub(crate) fn open(named: Option<&str>, default: Default) -> Result<Option<Arc<S
         Ok(store) => Ok(Some(Arc::new(store))),
         Err(error) if named.is_some() => Err(Failure::usage(format!("--store: {error}"))),
         Err(error) => {
-            eprintln!("piebald: runs are not kept: {error}");
+            crate::failure::say!("piebald: runs are not kept: {error}");
             Ok(None)
         }
     }
@@ -50,7 +50,7 @@ pub(crate) fn tell(store: Option<&Arc<Store>>, quiet: bool) {
         return;
     };
     if !quiet && (tally.found > 0 || tally.problem.is_some()) {
-        eprintln!("piebald: {tally}");
+        crate::failure::say!("piebald: {tally}");
     }
 }
 

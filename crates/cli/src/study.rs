@@ -169,7 +169,7 @@ fn model(args: &Args) -> Result<ExitCode, Failure> {
             continue;
         }
         if !args.quiet && nr_points > 1 && std::io::stderr().is_terminal() {
-            eprintln!("piebald: point {} of {nr_points}", number + 1);
+            crate::failure::say!("piebald: point {} of {nr_points}", number + 1);
         }
         match one(args, scenario, &mut stop) {
             Ok(done) => studies.push(placed(args, done, axes)),
@@ -221,7 +221,7 @@ fn one(args: &Args, scenario: &Scenario, stop: &mut Stop) -> Result<Study, Failu
     let chooses = scenario.programs.iter().any(|p| p.regions.is_some());
     if chooses && !args.quiet && std::io::stderr().is_terminal() {
         // It reads whole recordings, before there is a bar.
-        eprintln!("piebald: choosing regions");
+        crate::failure::say!("piebald: choosing regions");
     }
     let interrupted = RefCell::new(None);
     let recorder = |words: &[String], refs: u64| {

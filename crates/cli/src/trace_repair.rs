@@ -26,7 +26,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         )));
     }
     let done = repair(&args.input, &args.output).map_err(|e| match e {
-        WriteError::SameFile { .. } | WriteError::Taken { .. } => Failure::usage(e),
+        WriteError::SameFile { .. } | WriteError::Taken { .. } | WriteError::Read(_) => {
+            Failure::usage(e)
+        }
         _ => Failure::failed(e),
     })?;
     let value = as_json(args, &done);

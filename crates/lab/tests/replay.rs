@@ -176,6 +176,54 @@ fn the_exact_curve_is_lru_at_every_size_and_samples_are_near() {
     }
 }
 
+/// Files that are read from end to end in turn, and single pages that are read at random between them:
+/// what DULO keeps is what has no neighbours.
+#[test]
+fn a_policy_that_needs_neighbours_is_sampled_with_them() {
+    let bench = Bench::new();
+    let (mut text, mut state) = (String::new(), 3u64);
+    let mut draw = |below: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) % below
+    };
+    let mut line = |page: u64, pages: u64| {
+        let _ = writeln!(text, "0,{},{},R,0.0", page * 8, pages * 4096);
+    };
+    for round in 0..160 {
+        for piece in 0..64 {
+            line(round % 40 * 512 + piece * 8, 8);
+        }
+        for _ in 0..200 {
+            line(100_000 + 64 * draw(4_000), 1);
+        }
+    }
+    let path = bench.file("t.spc", &text);
+    let mut asked = request(vec![path], &["clock", "dulo"], &["32MiB"]);
+    asked.curves = Some(CurveRequest { rate: Some(0.25) });
+    let replay = run(&asked);
+    assert_eq!(replay.curves_refused, [""; 0]);
+    let curve = |policy: &str| {
+        let found = replay.curves.iter().find(|c| c.policy == policy);
+        found.expect("a curve")
+    };
+    let (clock, dulo) = (curve("clock"), curve("dulo"));
+    assert!(!clock.exact && !dulo.exact);
+    // Samples are held against full runs; the two policies are far apart there, and in the samples.
+    let pairs = || clock.checks.iter().zip(&dulo.checks);
+    let apart = |get: fn(&piebald_report::MissRatioCheck) -> f64| {
+        let gaps = pairs().map(|(c, d)| get(c) - get(d));
+        gaps.fold(f64::NEG_INFINITY, f64::max)
+    };
+    let (full, sampled) = (apart(|c| c.full), apart(|c| c.sampled));
+    assert!(full > 0.08, "{full}");
+    assert!((full - sampled).abs() < 0.03, "{full} {sampled}");
+    for check in &dulo.checks {
+        assert!((check.full - check.sampled).abs() < 0.02, "{check:?}");
+    }
+}
+
 /// With memory for every page only first uses miss, however many pages a sample happens to have.
 #[test]
 fn a_sampled_curve_ends_where_all_pages_fit() {

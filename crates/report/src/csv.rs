@@ -31,8 +31,8 @@ pub(crate) fn csv_of(studies: &[Study]) -> Result<String, ReportError> {
         .into_iter()
         .flat_map(|study| study.axes.keys());
     out.write_record(axes.map(String::as_str).chain(HEADER))?;
-    for study in studies {
-        write(study, &mut out)?;
+    for (study, marks) in studies.iter().zip(Marks::of_all(studies)) {
+        write(study, &marks, &mut out)?;
     }
     let bytes = out
         .into_inner()
@@ -40,7 +40,11 @@ pub(crate) fn csv_of(studies: &[Study]) -> Result<String, ReportError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn write(study: &Study, out: &mut ::csv::Writer<Vec<u8>>) -> Result<(), ReportError> {
+fn write(
+    study: &Study,
+    marks: &Marks,
+    out: &mut ::csv::Writer<Vec<u8>>,
+) -> Result<(), ReportError> {
     let status = if study.complete {
         "complete"
     } else {
@@ -51,7 +55,6 @@ fn write(study: &Study, out: &mut ::csv::Writer<Vec<u8>>) -> Result<(), ReportEr
         let nothing = ["", "", "", "", "", "", "", "", "0", status, "not run"];
         out.write_record(axes().chain(nothing))?;
     }
-    let marks = Marks::new(study);
     for policy in &study.policies {
         for program in &policy.programs {
             let verdict = marks.verdict(&policy.name, &program.name);

@@ -23,7 +23,8 @@ const LEVEL: f64 = 0.05;
 const LEAST_FULL: f64 = 0.95;
 /// It fills by less than this share of its room while it is looked at.
 const MOST_DRIFT: f64 = 0.02;
-/// Growth by less than this share of its room is a few lines that come and go.
+/// Growth by less than this share of its room is a few lines that come and go, unless they are what
+/// misses brought.
 const LEAST_GROWTH: f64 = 0.005;
 /// Where more of the misses than this only filled empty places, they are those of a cache that
 /// is filling.
@@ -118,20 +119,22 @@ fn cold(e: &Evidence<'_>, run: &Run<'_>) -> Option<(String, String)> {
     levels.iter().enumerate().rev().find_map(|(k, level)| {
         let [room, start, end] = [&level.room, &level.start, &level.end].map(|s| s.mean);
         let growth = end - start;
-        if !(room > 0.0 && growth > LEAST_GROWTH * room) {
+        if !(room > 0.0 && growth > 0.0) {
             return None;
         }
         let full = start / end;
         let drift = growth / room;
+        // A short measured part hardly fills anything, and yet all its misses may be first ones.
         let first_fills = first_fills(run.metrics, k, growth);
         let filling = first_fills.filter(|share| *share > MOST_FIRST_FILLS);
-        if full >= LEAST_FULL && drift < MOST_DRIFT && filling.is_none() {
+        let grows = drift > LEAST_GROWTH && (full < LEAST_FULL || drift >= MOST_DRIFT);
+        if !grows && filling.is_none() {
             return None;
         }
         // All that it has fits, and is there already: what grows is that of others, or of the kernel.
         let fits = run.metrics.pages.mean * 4096.0 <= LEAST_FULL * level.bytes as f64;
-        if !level.shared && fits && level.own_end.mean - level.own_start.mean <= LEAST_GROWTH * room
-        {
+        let own_growth = level.own_end.mean - level.own_start.mean;
+        if !level.shared && fits && own_growth <= LEAST_GROWTH * room {
             return None;
         }
         let name = crate::format::short(&level.level, 20);
@@ -143,10 +146,16 @@ fn cold(e: &Evidence<'_>, run: &Run<'_>) -> Option<(String, String)> {
             run.label,
         );
         if let Some(share) = filling {
-            why += &format!(
-                ", and {} % of the misses filled empty places",
-                brief_percent(share)
-            );
+            // What prefetchers bring fills empty places as well, and is no miss.
+            why += &match share {
+                share if share > 1.0 => {
+                    ", and more lines filled empty places than missed".to_owned()
+                }
+                share => format!(
+                    ", and {} % of the misses filled empty places",
+                    brief_percent(share)
+                ),
+            };
         }
         Some((why, warmer(e, run, [room, start, end])))
     })
@@ -452,7 +461,23 @@ mod tests {
             instructions: flat(60_000.0),
             ..slowly
         };
+        // The same in a measured part that is too short to fill anything.
+        let misses = |n: f64| Metrics {
+            instructions: flat(n * 1000.0 / 20.0),
+            ..metrics(level(1000.0, 397.0, 401.0), 20.0, 1e4)
+        };
+        let (short, prefetched) = (misses(5.0), misses(2.0));
         let cases = [
+            (
+                judge(SURE, &short),
+                "40 % full when counting began and 40 % when it ended (alone), and 80 % of the misses",
+                "warmup_refs =",
+            ),
+            (
+                judge(SURE, &prefetched),
+                "more lines filled empty places than missed",
+                "warmup_refs =",
+            ),
             (
                 judge(&[0.2, 0.21], &metrics(warm.clone(), 3.0, 1e4)),
                 "2 repetitions",

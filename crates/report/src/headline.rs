@@ -65,15 +65,29 @@ struct With {
 ///
 /// Empty only for a study without targets that were measured.
 pub fn findings(study: &Study) -> Vec<Finding> {
-    let questions = questions(study);
-    let effects: Vec<&Sample> = questions.iter().map(|q| &q.effect).collect();
-    let significant = holm(&effects);
-    let asked = questions.len();
-    let answers = questions.iter().zip(significant);
-    let answers = answers.filter_map(|(q, significant)| answer(study, q, significant, asked));
-    let first = study.policies.first();
-    let idle = first.map_or_else(Vec::new, |policy| unmeasured(study, policy));
-    idle.into_iter().chain(answers).collect()
+    let mut found = findings_together(std::slice::from_ref(study));
+    found.pop().unwrap_or_default()
+}
+
+/// The findings of each study of a report that holds several: what one of them says is as sure as all
+/// questions of the report together allow.
+pub(crate) fn findings_together(studies: &[Study]) -> Vec<Vec<Finding>> {
+    let each: Vec<Vec<Question<'_>>> = studies.iter().map(questions).collect();
+    let all = || each.iter().flatten();
+    let effects: Vec<&Sample> = all().map(|q| &q.effect).collect();
+    let asked = effects.len();
+    let mut significant = holm(&effects).into_iter();
+    let of_one = |(study, questions): (&Study, &Vec<Question<'_>>)| {
+        let answers: Vec<Finding> = questions
+            .iter()
+            .zip(significant.by_ref())
+            .filter_map(|(q, significant)| answer(study, q, significant, asked))
+            .collect();
+        let first = study.policies.first();
+        let idle = first.map_or_else(Vec::new, |policy| unmeasured(study, policy));
+        idle.into_iter().chain(answers).collect()
+    };
+    studies.iter().zip(&each).map(of_one).collect()
 }
 
 /// Of targets of which nothing was measured before the end that a time sets.

@@ -62,9 +62,9 @@ pub use record::{
 };
 pub use replay::{
     MissRatioCheck, MissRatioCurve, MissRatioPoint, REPLAY_SCHEMA, Replay, ReplayBytes,
-    ReplayConditions, ReplayIo, ReplayPolicy, ReplayRun, ReplayTrace, replay_curves_to_csv,
-    replay_from_json, replay_sequences_to_csv, replay_to_csv, replay_to_html, replay_to_html_at,
-    replay_to_json, replay_to_table,
+    ReplayConditions, ReplayIo, ReplayParts, ReplayPolicy, ReplayRun, ReplayTrace,
+    replay_curves_to_csv, replay_from_json, replay_sequences_to_csv, replay_to_csv, replay_to_html,
+    replay_to_html_at, replay_to_json, replay_to_table,
 };
 pub use reproduction::{
     CaseTable, Curve, CurvePoint, Panel, PaperFigure, Predicate, Published, REPRODUCTION_SCHEMA,

@@ -3,7 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Finding, Study, format::short, headline::findings};
+use crate::{
+    Finding, Study,
+    format::short,
+    headline::{findings, findings_together},
+};
 
 /// Longest name in a remark.
 const NAME_CHARS: usize = 24;
@@ -27,30 +31,29 @@ struct Verdict {
 impl Marks {
     /// The marks of all slowdowns of a study.
     pub fn new(study: &Study) -> Self {
-        Self::behind(Vec::new(), study)
+        Self::behind(Vec::new(), study, &findings(study))
     }
 
     /// The marks of several studies that stand in one table: a reason has one letter in all of them.
     /// The last one has all remarks.
     pub fn of_all(studies: &[Study]) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
-        for study in studies {
+        for (study, found) in studies.iter().zip(findings_together(studies)) {
             let remarks = all
                 .last()
                 .map_or_else(Vec::new, |last| last.remarks.clone());
-            all.push(Self::behind(remarks, study));
+            all.push(Self::behind(remarks, study, &found));
         }
         all
     }
 
     /// The marks of a study, behind those that have these remarks.
-    fn behind(remarks: Vec<String>, study: &Study) -> Self {
+    fn behind(remarks: Vec<String>, study: &Study, all: &[Finding]) -> Self {
         let mut marks = Self {
             verdicts: BTreeMap::new(),
             remarks,
         };
         let first = study.policies.first().map_or("", |p| p.name.as_str());
-        let all = findings(study);
         // In the order of the tables, so that their first mark is the first letter.
         for policy in &study.policies {
             for program in &policy.programs {

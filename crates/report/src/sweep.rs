@@ -6,7 +6,7 @@ use crate::{
     ProgramResult, ReportError, Sample, Study, TableStyle,
     csv::csv_of,
     format::{Kind, cell, clean, short},
-    headline::findings,
+    headline::findings_together,
     json,
     marks::Marks,
     rows::{Row, rows},
@@ -163,9 +163,10 @@ fn found<'a>(program: &'a ProgramResult, phase: Phase, key: &str) -> Option<Row<
 /// # Errors
 /// As there.
 pub fn sweep_to_json(studies: &[Study]) -> Result<String, ReportError> {
-    let written = studies.iter().map(|study| Study {
+    let found = studies.iter().zip(findings_together(studies));
+    let written = found.map(|(study, findings)| Study {
         schema: crate::SCHEMA,
-        findings: findings(study),
+        findings,
         ..study.clone()
     });
     json::lines(&written.collect::<Vec<_>>())

@@ -95,6 +95,7 @@ fn io(d: &mut Draws) -> ReplayIo {
 
 fn run(d: &mut Draws) -> ReplayRun {
     ReplayRun {
+        parts: None,
         policy: d.text(),
         size_pages: d.count() % 5,
         references: [1000, d.count()][d.below(2) as usize],

@@ -78,6 +78,7 @@ fn run(shape: &Shape, mib: u64) -> ReplayRun {
     let requests = (misses as f64 / length) as u64;
     let elapsed_s = requests as f64 * 0.0085 + misses as f64 * 0.00021;
     ReplayRun {
+        parts: None,
         policy: shape.name.to_owned(),
         size_pages,
         references: REFERENCES,

@@ -82,6 +82,64 @@ fn what_has_the_same_name_in_files_of_one_clock_is_the_same() {
     assert_eq!((found.len(), apart.spaces().len()), (4, 3));
 }
 
+/// A record of blktrace: a read of a page that is queued.
+fn blktrace(ns: u64, cpu: u32, page: u64) -> Vec<u8> {
+    const MAGIC: u32 = 0x6561_7407;
+    const QUEUED_READ: u32 = 1 | 1 << 16 | 1 << 20;
+    let mut record = Vec::new();
+    record.extend(MAGIC.to_le_bytes());
+    record.extend(1_u32.to_le_bytes());
+    record.extend(ns.to_le_bytes());
+    record.extend((page * 8).to_le_bytes());
+    // Bytes, action, process, device, processor; and no error and nothing behind it.
+    for number in [4096, QUEUED_READ, 77, 8 << 20, cpu, 0] {
+        record.extend(u32::to_le_bytes(number));
+    }
+    record
+}
+
+/// Files of one tracing run, and of one collection.
+#[test]
+fn files_of_one_clock_of_every_kind_are_merged_by_their_stamps() {
+    let folder = Folder::new();
+    let bytes = |name: &str, records: &[Vec<u8>]| {
+        let path = folder.0.path().join(name);
+        fs::write(&path, records.concat()).expect("written");
+        path
+    };
+    let processors = [
+        bytes(
+            "sdx.blktrace.0",
+            &[blktrace(10_000, 0, 1), blktrace(40_000, 0, 4)],
+        ),
+        bytes(
+            "sdx.blktrace.1",
+            &[blktrace(20_000, 1, 2), blktrace(30_000, 1, 3)],
+        ),
+    ];
+    let systor = |us: u32, page: u32| format!("1456095145.{us:06},0.1,R,3,{},4096\n", page * 4096);
+    let tencent = |s: u32, page: u32| format!("{},{},8,0,1063\n", 1_538_323_200 + s, page * 8);
+    let luns = [
+        folder.file("a.csv", &[systor(10, 1), systor(40, 4)].concat()),
+        folder.file("b.csv", &[systor(20, 2), systor(30, 3)].concat()),
+    ];
+    let volumes = [
+        folder.file("a.tgz", &[tencent(10, 1), tencent(40, 4)].concat()),
+        folder.file("b.tgz", &[tencent(20, 2), tencent(30, 3)].concat()),
+    ];
+    for (paths, time) in [(processors, 10), (luns, 10), (volumes, 10_000_000)] {
+        let name = paths[0].display().to_string();
+        let mut stream = open(&paths, Align::Stamps).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(stream.merge(), Merge::ByStamp, "{name}");
+        let (found, times) = calls(&mut stream);
+        let order: Vec<u64> = found.iter().map(|c| c.2).collect();
+        assert_eq!(order, [1, 2, 3, 4], "{name}");
+        assert_eq!(times, [0, time, 2 * time, 3 * time], "{name}");
+        // The disk is one.
+        assert_eq!(stream.spaces().len(), 1, "{name}");
+    }
+}
+
 /// What strace -ff -ttt writes of one process.
 fn strace(stamps: &[(&str, u64)]) -> String {
     let mut text = format!(
@@ -212,8 +270,8 @@ fn files_of_one_name_in_logs_without_stamps_are_the_same_if_that_is_asked_for() 
 fn times_of_day_that_are_half_a_day_apart_are_not_merged() {
     let folder = Folder::new();
     let at = |name: &str, clock: &str| folder.file(name, &strace(&[(clock, 1)]));
-    let evening = at("l.1", "23:59:59.5");
-    for (name, clock, fits) in [("l.2", "00:00:01.5", false), ("l.3", "12:00:01.5", true)] {
+    let evening = at("k.1", "23:59:59.5");
+    for (name, clock, fits) in [("l.2", "00:00:01.5", false), ("m.3", "12:00:01.5", true)] {
         let other = at(name, clock);
         let found = open(&[evening.clone(), other], Align::Stamps);
         match found {
@@ -221,7 +279,7 @@ fn times_of_day_that_are_half_a_day_apart_are_not_merged() {
             Err(error) => {
                 let text = error.to_string();
                 assert!(
-                    !fits && text.contains("l.1") && text.contains(name),
+                    !fits && text.contains("k.1") && text.contains(name),
                     "{text}"
                 );
                 assert!(text.contains("more than 12 hours after"), "{text}");

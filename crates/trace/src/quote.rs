@@ -17,3 +17,29 @@ pub(crate) fn shorten_to(value: &[u8], most: usize) -> String {
         format!("\"{shown}\"")
     }
 }
+
+/// A word as a shell takes it.
+pub(crate) fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./,:+@%=".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_with_blanks_are_quoted() {
+        for (word, quoted) in [
+            ("a/b.csv", "a/b.csv"),
+            ("d e/x y.csv", "'d e/x y.csv'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(shell_word(word), quoted);
+        }
+    }
+}

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use piebald_hw::disk::DiskSpec;
 use piebald_os_model::replace::PolicySpec;
-use piebald_report::{Replay, ReplayBytes, ReplayConditions, ReplayIo, ReplayRun, ReplayTrace};
-use piebald_sim::replay::{CallStream, DiskOutcome, Merge, Pace, Survey};
+use piebald_report::{
+    Replay, ReplayBytes, ReplayConditions, ReplayIo, ReplayParts, ReplayRun, ReplayTrace,
+};
+use piebald_sim::replay::{CallStream, DiskOutcome, InstanceOutcome, Merge, Pace, Part, Survey};
 use piebald_trace::block::TargetKind;
 
 use super::ReplayRequest;
@@ -75,8 +77,29 @@ pub(super) fn run(request: &ReplayRequest, policy: &PolicySpec, job: &Job) -> Re
             too_large: bytes.too_large,
         }),
         io: outcome.disk.as_ref().map(io),
+        parts: parts(request.pace, &outcome),
         extra,
     }
+}
+
+fn parts(pace: Pace, outcome: &InstanceOutcome) -> Option<ReplayParts> {
+    let of = |get: fn(&Part) -> u64| outcome.parts.iter().map(get).collect::<Vec<_>>();
+    let time = |part: &Part| match pace {
+        Pace::Timed => part.waited,
+        _ => part.elapsed,
+    };
+    let parts = ReplayParts {
+        misses: of(|part| part.misses),
+        bytes_missed: match outcome.bytes {
+            Some(_) => of(|part| part.bytes_missed),
+            None => Vec::new(),
+        },
+        time_ps: match outcome.disk {
+            Some(_) => outcome.parts.iter().map(time).collect(),
+            None => Vec::new(),
+        },
+    };
+    (!parts.misses.is_empty()).then_some(parts)
 }
 
 fn io(disk: &DiskOutcome) -> ReplayIo {

@@ -1,47 +1,44 @@
 //! What the numbers of a replay say, in sentences.
 //!
-//! A sentence says "as", not "because": two runs show that requests and time fell
-//! together, not that one made the other.
+//! A difference is claimed if it is large enough to matter and is told from chance over the parts of the
+//! trace. A sentence says "as", not "because": two runs show that requests and time fell together, not that
+//! one made the other.
 
-use super::{ReplayRun, grid::Grid};
+use super::{apart::Measure, grid::Grid};
 use crate::{
-    Finding,
+    Finding, Sample,
     format::{brief, clean, join_names},
+    gate::LEAST_EFFECT,
 };
 
-/// Two runs are told apart in words if they differ by this share: below, both policies do
+/// Two runs are told apart in words if they differ by more than this share: below, both policies do
 /// the same for whoever chooses between them. The tables show every difference.
-const NOTABLE: f64 = 0.005;
+const NOTABLE: f64 = LEAST_EFFECT;
+/// What goes with a longer time must account for this share of it at least.
+const CARRIED: f64 = 0.5;
 /// Sizes that are named one by one.
 const MAX_SIZES: usize = 3;
 /// Policies that are compared with the first in a sentence of their own.
 const MAX_COMPARED: usize = 3;
 
 /// What the numbers say, the most important first; at least one finding.
-///
-/// Each is of the runs as they are: a replay of the same trace gives the same again, so that no
-/// chance is in it, and no interval.
 pub(super) fn findings(grid: &Grid<'_>) -> Vec<Finding> {
     let mut out: Vec<Finding> = Vec::new();
-    let misses = |run: &ReplayRun| run.miss_ratio();
     match grid.policies.len() {
         0 => {}
-        1 => out.extend(alone(grid).map(|claim| finding("alone", None, claim))),
+        1 => out.extend(alone(grid).map(|claim| Finding {
+            question: "alone".to_owned(),
+            policy: grid.policies[0].to_owned(),
+            claim,
+            effect: f64::NAN,
+            n: 1,
+            ..Finding::default()
+        })),
         _ => {
-            let time = |run: &ReplayRun| grid.time(run);
-            let bytes = |run: &ReplayRun| run.byte_miss_ratio();
-            let each = [
-                best(grid, "Fewest misses", 0.0, &misses),
-                best(grid, "Fewest bytes missed", 0.0, &bytes),
-                best(grid, "Least time", NOTABLE, &time),
-            ];
-            // Side by side: whether they name the same policies is the first question.
-            let both: Vec<String> = each.into_iter().flatten().collect();
-            let both = (!both.is_empty()).then(|| finding("best", None, both.join(" ")));
-            out.extend(both);
+            out.extend(best(grid));
             out.extend(from_bound(grid));
             if grid.replay.has_device() {
-                out.extend(orders(grid).map(|claim| finding("order", None, claim)));
+                out.extend(orders(grid));
                 out.extend(against_first(grid));
             }
         }
@@ -59,19 +56,37 @@ pub(super) fn findings(grid: &Grid<'_>) -> Vec<Finding> {
     out
 }
 
-/// A finding of a question, and the policy and the change that it is about if there is one.
-fn finding(question: &str, about: Option<(&str, f64)>, claim: String) -> Finding {
-    let (policy, effect) = about.unwrap_or(("", f64::NAN));
+/// A finding of a policy; `by_parts` is the change in each part of the trace, if that is known.
+fn finding(
+    question: &str,
+    (policy, effect): (&str, f64),
+    by_parts: Option<&Sample>,
+    claim: String,
+) -> Finding {
+    let ends = by_parts.and_then(|s| Some([s.mean - s.ci95?, s.mean + s.ci95?]));
     Finding {
         question: question.to_owned(),
         policy: policy.to_owned(),
         claim,
         effect,
-        n: 1,
+        ci95: ends,
+        n: by_parts.map_or(1, Sample::n),
         shown: true,
         ..Finding::default()
     }
 }
+
+/// The same if nothing is claimed.
+fn without_claim(finding: Finding, why: &str) -> Finding {
+    Finding {
+        shown: false,
+        why: Some(why.to_owned()),
+        ..finding
+    }
+}
+
+const BY_CHANCE: &str =
+    "over the parts of the trace the differences are 1 % or less or cannot be told from chance";
 
 /// How far the best policy is from the offline bound, where that is least and most.
 fn from_bound(grid: &Grid<'_>) -> Option<Finding> {
@@ -103,7 +118,8 @@ fn from_bound(grid: &Grid<'_>) -> Option<Finding> {
     );
     Some(finding(
         "bound",
-        Some((grid.policies[most.1], most.2)),
+        (grid.policies[most.1], most.2),
+        None,
         claim,
     ))
 }
@@ -121,72 +137,159 @@ fn alone(grid: &Grid<'_>) -> Option<String> {
     })
 }
 
-/// Which policies have the least of something, which have no more above it than the margin, a share, and
-/// at which sizes.
-fn best(
-    grid: &Grid<'_>,
-    title: &str,
-    margin: f64,
-    get: &dyn Fn(&ReplayRun) -> Option<f64>,
-) -> Option<String> {
-    let mut groups: Vec<(Winners, Vec<usize>)> = Vec::new();
-    for s in 0..grid.sizes.len() {
-        let Some(winners) = winners(grid, s, margin, get) else {
-            continue;
-        };
-        match groups.iter_mut().find(|(who, _)| *who == winners) {
-            Some((_, sizes)) => sizes.push(s),
-            None => groups.push((winners, vec![s])),
-        }
-    }
-    groups.sort_by_key(|(who, sizes)| (who.least.is_empty(), usize::MAX - sizes.len()));
-    let list = |who: &[usize]| {
-        let names: Vec<String> = who.iter().map(|p| grid.name(*p)).collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        join_names(&names)
-    };
-    let text = |(who, sizes): &(Winners, Vec<usize>)| {
-        let names = match (&who.least[..], &who.near[..]) {
-            ([], _) => "no difference".to_owned(),
-            (least, []) => list(least),
-            (least, near) => {
-                let margin = brief(100.0 * margin);
-                format!("{} ({} within {margin} %)", list(least), list(near))
-            }
-        };
-        format!("{names} {}", places(grid, sizes))
-    };
-    let parts: Vec<String> = groups.iter().map(text).collect();
-    (!parts.is_empty()).then(|| format!("{title}: {}.", parts.join("; ")))
+/// Which policies have the least of each measure, side by side: whether they name the same policies is the
+/// first question.
+fn best(grid: &Grid<'_>) -> Option<Finding> {
+    let each = [
+        ("Fewest misses", Measure::Misses),
+        ("Fewest bytes missed", Measure::Bytes),
+        ("Least time", Measure::Time),
+    ];
+    let told: Vec<Best> = each
+        .into_iter()
+        .filter_map(|(title, measure)| Best::of(grid, title, measure))
+        .collect();
+    let claims: Vec<&str> = told.iter().map(|best| best.claim.as_str()).collect();
+    // What they are compared by: time where there is some.
+    let last = told.last()?;
+    let effect = last.by_parts.as_ref().map_or(last.effect, |s| s.mean);
+    let about = (last.policy.unwrap_or_default(), effect);
+    let found = finding("best", about, last.by_parts.as_ref(), claims.join(" "));
+    Some(match told.iter().any(|best| best.policy.is_some()) {
+        true => found,
+        false => without_claim(found, BY_CHANCE),
+    })
 }
 
-/// The policies with the least at a size and those near it, in the order of the policies; none if all are.
+/// Who has the least of a measure.
+struct Best<'a> {
+    claim: String,
+    /// The one that has it at the most sizes, if any has.
+    policy: Option<&'a str>,
+    /// Against the next one, at these sizes on average.
+    effect: f64,
+    by_parts: Option<Sample>,
+}
+
+impl<'a> Best<'a> {
+    fn of(grid: &Grid<'a>, title: &str, measure: Measure) -> Option<Self> {
+        let mut groups: Vec<(Winners, Vec<usize>)> = Vec::new();
+        for s in 0..grid.sizes.len() {
+            let Some(winners) = winners(grid, s, measure) else {
+                continue;
+            };
+            match groups.iter_mut().find(|(who, _)| *who == winners) {
+                Some((_, sizes)) => sizes.push(s),
+                None => groups.push((winners, vec![s])),
+            }
+        }
+        groups.sort_by_key(|(who, sizes)| (who.least.is_empty(), usize::MAX - sizes.len()));
+        let text = |(who, sizes): &(Winners, Vec<usize>)| {
+            format!("{} {}", who.told(grid), places(grid, sizes))
+        };
+        let parts: Vec<String> = groups.iter().map(text).collect();
+        let claim = (!parts.is_empty()).then(|| format!("{title}: {}.", parts.join("; ")))?;
+        let most = groups.iter().find_map(|(who, sizes)| match who.least[..] {
+            [one] => Some((one, sizes)),
+            _ => None,
+        });
+        let Some((policy, sizes)) = most else {
+            let shared = groups.first().filter(|(who, _)| !who.least.is_empty());
+            return Some(Self {
+                claim,
+                policy: shared.map(|(who, _)| grid.policies[who.least[0]]),
+                effect: if shared.is_some() { 0.0 } else { f64::NAN },
+                by_parts: None,
+            });
+        };
+        let pairs: Vec<(usize, usize, usize)> = sizes
+            .iter()
+            .filter_map(|s| Some((policy, next_best(grid, policy, *s, measure)?, *s)))
+            .collect();
+        let changes = pairs.iter().filter_map(|(own, next, s)| {
+            let [own, next] = [*own, *next].map(|p| measure.of(grid, grid.whole(p, *s)?));
+            let next = next.filter(|v| *v > 0.0)?;
+            Some(own? / next - 1.0)
+        });
+        let changes: Vec<f64> = changes.collect();
+        Some(Self {
+            claim,
+            policy: Some(grid.policies[policy]),
+            effect: changes.iter().sum::<f64>() / changes.len() as f64,
+            by_parts: grid.by_parts(&pairs, measure),
+        })
+    }
+}
+
+/// The best but one.
+fn next_best(grid: &Grid<'_>, best: usize, size: usize, measure: Measure) -> Option<usize> {
+    let value = |p| Some((p, measure.of(grid, grid.whole(p, size)?)?));
+    let others = grid.online().filter(|p| *p != best).filter_map(value);
+    others.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(p, _)| p)
+}
+
+/// The policies with the least at a size, in the order of the policies; none if all have the same.
 #[derive(Default, PartialEq)]
 struct Winners {
     least: Vec<usize>,
+    /// Those that have hardly more.
     near: Vec<usize>,
+    /// Those that have more, which may be chance.
+    alike: Vec<usize>,
+    /// All are the same but for chance.
+    by_chance: bool,
 }
 
-/// `None` if fewer than two can be compared.
-fn winners(
-    grid: &Grid<'_>,
-    s: usize,
-    margin: f64,
-    get: &dyn Fn(&ReplayRun) -> Option<f64>,
-) -> Option<Winners> {
-    let value = |p| Some((p, get(grid.whole(p, s)?)?));
+impl Winners {
+    fn told(&self, grid: &Grid<'_>) -> String {
+        let list = |who: &[usize]| {
+            let names: Vec<String> = who.iter().map(|p| grid.name(*p)).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            join_names(&names)
+        };
+        match (&self.least[..], self.by_chance) {
+            ([], false) => return "no difference".to_owned(),
+            ([], true) => return "no difference beyond chance".to_owned(),
+            _ => {}
+        }
+        let margin = brief(100.0 * NOTABLE);
+        let near =
+            (!self.near.is_empty()).then(|| format!("{} within {margin} %", list(&self.near)));
+        let alike =
+            (!self.alike.is_empty()).then(|| format!("{} not told from chance", list(&self.alike)));
+        let others: Vec<String> = near.into_iter().chain(alike).collect();
+        match others.is_empty() {
+            true => list(&self.least),
+            false => format!("{} ({})", list(&self.least), others.join(", ")),
+        }
+    }
+}
+
+/// `None` if fewer than two can be compared. Equal misses are the same; times are if they hardly differ.
+fn winners(grid: &Grid<'_>, s: usize, measure: Measure) -> Option<Winners> {
+    let value = |p| Some((p, measure.of(grid, grid.whole(p, s)?)?));
     let values: Vec<(usize, f64)> = grid.online().filter_map(value).collect();
     let least = values.iter().map(|(_, v)| *v).fold(f64::INFINITY, f64::min);
-    let within = |from: f64, to: f64| -> Vec<usize> {
-        let fits = values.iter().filter(|(_, v)| (from..=to).contains(v));
-        fits.map(|(p, _)| *p).collect()
-    };
-    let mut winners = Winners {
-        least: within(least, least),
-        near: within(least.next_up(), least * (1.0 + margin)),
-    };
-    if winners.least.len() + winners.near.len() == values.len() {
-        winners = Winners::default();
+    let first = values.iter().find(|(_, v)| *v == least)?.0;
+    let mut winners = Winners::default();
+    for &(p, value) in &values {
+        let group = if value == least {
+            &mut winners.least
+        } else if measure == Measure::Time && value <= least * (1.0 + NOTABLE) {
+            &mut winners.near
+        } else if grid.may_be_chance(&[(p, first, s)], measure) {
+            &mut winners.alike
+        } else {
+            continue;
+        };
+        group.push(p);
+    }
+    let same = winners.least.len() + winners.near.len();
+    if same + winners.alike.len() == values.len() {
+        winners = Winners {
+            by_chance: same < values.len(),
+            ..Winners::default()
+        };
     }
     (values.len() > 1).then_some(winners)
 }
@@ -218,7 +321,7 @@ struct Conflict {
 
 /// Whether the order by misses is the order by time: where it is not, a policy that
 /// looks at misses alone chooses wrongly, which is what DULO is about.
-fn orders(grid: &Grid<'_>) -> Option<String> {
+fn orders(grid: &Grid<'_>) -> Option<Finding> {
     let (mut agree, mut conflicts) = (0u32, Vec::new());
     for size in 0..grid.sizes.len() {
         for a in 0..grid.policies.len() {
@@ -236,12 +339,19 @@ fn orders(grid: &Grid<'_>) -> Option<String> {
         .max_by(|a, b| a.time_more.total_cmp(&b.time_more));
     let least = brief(100.0 * NOTABLE);
     match worst {
-        Some(worst) => Some(conflict_text(grid, worst, conflicts.len() - 1)),
+        Some(worst) => {
+            let pair = (worst.fewer, worst.faster, worst.size);
+            let by_parts = grid.by_parts(&[pair], Measure::Time);
+            let about = (grid.policies[worst.fewer], worst.time_more);
+            let claim = conflict_text(grid, worst, conflicts.len() - 1);
+            Some(finding("order", about, by_parts.as_ref(), claim))
+        }
         None => (agree > 0).then(|| {
-            format!(
+            let claim = format!(
                 "Wherever two policies differ by {least} % or more in misses and in time, the \
                  one with fewer misses also takes less time."
-            )
+            );
+            finding("order", ("", f64::NAN), None, claim)
         }),
     }
 }
@@ -249,12 +359,16 @@ fn orders(grid: &Grid<'_>) -> Option<String> {
 /// The policy with fewer misses also takes less time.
 struct Agree;
 
-/// `a` against `b`, if `a` misses notably less and their times differ notably.
+/// `a` against `b`, if `a` misses notably less and their times differ notably, both beyond chance.
 fn compare(grid: &Grid<'_>, a: usize, b: usize, size: usize) -> Option<Result<Conflict, Agree>> {
     let (own, other) = (grid.whole(a, size)?, grid.whole(b, size)?);
     let misses_less = 1.0 - own.miss_ratio()? / other.miss_ratio().filter(|m| *m > 0.0)?;
     let time_more = grid.time(own)? / grid.time(other).filter(|t| *t > 0.0)? - 1.0;
     if misses_less < NOTABLE || time_more.abs() < NOTABLE {
+        return None;
+    }
+    let by_chance = |measure| grid.may_be_chance(&[(a, b, size)], measure);
+    if by_chance(Measure::Misses) || by_chance(Measure::Time) {
         return None;
     }
     let conflict = Conflict {
@@ -289,18 +403,22 @@ fn conflict_text(grid: &Grid<'_>, c: &Conflict, others: usize) -> String {
     )
 }
 
-/// What goes with the longer time, where the disk's figures show something.
+/// What goes with the longer time, where the disk's figures can account for it: shorter sequences are
+/// more requests for as many pages.
 fn accompanied(grid: &Grid<'_>, c: &Conflict) -> String {
     let io = |p| grid.whole(p, c.size)?.io.as_ref();
     let (Some(own), Some(other)) = (io(c.fewer), io(c.faster)) else {
         return String::new();
     };
+    let more_requests = own.read_requests as f64 / other.read_requests as f64 - 1.0;
     match (own.mean_sequence(), other.mean_sequence()) {
-        (Some(a), Some(b)) if a < b * (1.0 - NOTABLE) => format!(
-            ", as it reads sequences of {} pages on average against {}",
-            brief(a),
-            brief(b)
-        ),
+        (Some(a), Some(b)) if a < b * (1.0 - NOTABLE) && more_requests >= CARRIED * c.time_more => {
+            format!(
+                ", as it reads sequences of {} pages on average against {}",
+                brief(a),
+                brief(b)
+            )
+        }
         _ => String::new(),
     }
 }
@@ -321,14 +439,16 @@ fn extremes(grid: &Grid<'_>, p: usize) -> Option<Finding> {
     let changes: Vec<(usize, f64)> = (0..grid.sizes.len()).filter_map(change).collect();
     let least = *changes.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
     let most = *changes.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let by_chance = |s: usize| grid.may_be_chance(&[(p, 0, s)], Measure::Time);
     let text = |(s, change): (usize, f64)| {
         let word = if change < 0.0 { "less" } else { "more" };
         match change.abs() < NOTABLE {
             true => format!("about the same time at {}", grid.size(s)),
             false => format!(
-                "{} % {word} time at {}",
+                "{} % {word} time at {}{}",
                 brief(100.0 * change.abs()),
-                grid.size(s)
+                grid.size(s),
+                if by_chance(s) { " (may be chance)" } else { "" }
             ),
         }
     };
@@ -351,7 +471,14 @@ fn extremes(grid: &Grid<'_>, p: usize) -> Option<Finding> {
             )
         }
     };
-    Some(finding("time", Some((grid.policies[p], mean)), claim))
+    let pairs: Vec<(usize, usize, usize)> = changes.iter().map(|(s, _)| (p, 0, *s)).collect();
+    let by_parts = grid.by_parts(&pairs, Measure::Time);
+    let found = finding("time", (grid.policies[p], mean), by_parts.as_ref(), claim);
+    let differs = |c: &(usize, f64)| !same(c) && !by_chance(c.0);
+    Some(match changes.iter().any(differs) {
+        true => found,
+        false => without_claim(found, BY_CHANCE),
+    })
 }
 
 /// Warnings: what was left out of the traces, and runs that were cut short.

@@ -9,6 +9,7 @@
 //! in one place ([`matrices`](matrix::matrices)), so that the terminal, the page and the
 //! findings never disagree.
 
+mod apart;
 mod csv;
 mod curves;
 mod findings;
@@ -215,6 +216,9 @@ pub struct ReplayRun {
     pub bytes: Option<ReplayBytes>,
     /// What the disk saw, where there is one.
     pub io: Option<ReplayIo>,
+    /// The same by parts of the trace, which tell a difference from chance; files of before have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<ReplayParts>,
     /// Figures of this policy alone, such as DULO's sequencing work: name, value, unit.
     #[serde(with = "json::figures")]
     #[schemars(with = "Vec<(String, Option<f64>, String)>")]
@@ -236,6 +240,20 @@ impl ReplayRun {
     pub fn byte_miss_ratio(&self) -> Option<f64> {
         self.bytes?.miss_ratio()
     }
+}
+
+/// Counts of a run by parts of its trace: 16 to 32 parts of about equal length, the same for all runs, and
+/// fewer of a trace that has fewer references.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplayParts {
+    /// Misses of each part.
+    pub misses: Vec<u64>,
+    /// Bytes missed in each part, where objects take their bytes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bytes_missed: Vec<u64>,
+    /// Time of each part in ps, where there is a disk: that by which runs are compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub time_ps: Vec<u64>,
 }
 
 /// Bytes that the counted references of a run asked for.

@@ -6,6 +6,7 @@ use piebald_policy::contract::replacement::{
 use piebald_units::{DiskBlock, Picos};
 
 use super::index::{PageIndex, PageKey};
+use super::parts::{Part, Parts};
 
 /// One use of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +69,7 @@ pub struct Cache<P> {
     /// Numbers below `keys.len()` that stand for no page.
     free: Vec<PageRef>,
     counts: HitCounts,
+    parts: Parts,
     /// References so far, counted or not.
     clock: u64,
     warmup: u64,
@@ -87,6 +89,7 @@ impl<P: Replacement> Cache<P> {
             keys: Vec::new(),
             free: Vec::new(),
             counts: HitCounts::default(),
+            parts: Parts::default(),
             clock: 0,
             warmup,
             addressed,
@@ -118,7 +121,23 @@ impl<P: Replacement> Cache<P> {
                 }
             }
             begin += group.len();
+            if self.counts.references > 0 && self.parts.is_due(self.counts.references) {
+                self.parts.end(self.totals());
+            }
         }
+    }
+
+    fn totals(&self) -> Part {
+        Part {
+            length: self.counts.references,
+            misses: self.counts.misses,
+            ..Part::default()
+        }
+    }
+
+    /// Misses by parts of what was counted.
+    pub fn parts(&self) -> Vec<Part> {
+        self.parts.up_to(self.totals())
     }
 
     #[inline]

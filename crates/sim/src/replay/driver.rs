@@ -15,6 +15,7 @@ use piebald_units::block::BlockPort;
 use piebald_units::{FileId, PAGE_SIZE, Picos, TaskId};
 
 use super::input::{Call, CallKind};
+use super::parts::{Part, Parts};
 
 /// When calls begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,6 +111,9 @@ pub struct Driver<P, D> {
     origin: Picos,
     warmup: u64,
     begin: Option<Snapshot>,
+    /// By calls that are done.
+    parts: Parts,
+    calls: u64,
 }
 
 impl<P: Replacement, D: BlockPort> Driver<P, D> {
@@ -132,6 +136,8 @@ impl<P: Replacement, D: BlockPort> Driver<P, D> {
             origin: Picos(0),
             warmup,
             begin: (warmup == 0).then(Snapshot::default),
+            parts: Parts::default(),
+            calls: 0,
         }
     }
 
@@ -145,6 +151,7 @@ impl<P: Replacement, D: BlockPort> Driver<P, D> {
         if let Some(begin) = &mut self.begin {
             begin.at = at;
         }
+        self.parts.begin(self.totals());
         self
     }
 
@@ -261,6 +268,7 @@ impl<P: Replacement, D: BlockPort> Driver<P, D> {
             _ => true,
         };
         if whole {
+            self.calls += 1;
             line.mapped = 0;
             line.calls.pop_front();
             self.admitted -= 1;
@@ -274,11 +282,34 @@ impl<P: Replacement, D: BlockPort> Driver<P, D> {
         }
         self.queue(key);
         self.check_warmup();
+        if whole && self.begin.is_some() && self.parts.is_due(self.calls) {
+            self.parts.end(self.totals());
+        }
     }
 
     fn check_warmup(&mut self) {
         if self.begin.is_none() && self.host.stats().uses().references >= self.warmup {
             self.begin = Some(self.counters());
+            self.parts.begin(self.totals());
+        }
+    }
+
+    fn totals(&self) -> Part {
+        let stats = self.host.stats();
+        Part {
+            length: self.calls,
+            misses: stats.uses().misses,
+            bytes_missed: 0,
+            elapsed: self.last_done.0,
+            waited: stats.blocked.0,
+        }
+    }
+
+    /// Misses and times by parts of what was counted.
+    pub fn parts(&self) -> Vec<Part> {
+        match self.begin {
+            Some(_) => self.parts.up_to(self.totals()),
+            None => Vec::new(),
         }
     }
 

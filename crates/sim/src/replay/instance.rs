@@ -10,6 +10,7 @@ use piebald_units::Picos;
 use super::cache::{ByteCounts, Cache, HitCounts};
 use super::driver::{Driver, DriverError, Pace, Snapshot};
 use super::input::Batch;
+use super::parts::Part;
 
 /// A policy at a size, taking a stream batch by batch.
 pub trait Instance: Send {
@@ -44,6 +45,8 @@ pub struct InstanceOutcome {
     pub bytes: Option<ByteCounts>,
     /// With a disk: counters at the end of the warm-up and at the end.
     pub disk: Option<DiskOutcome>,
+    /// The same by parts of the trace, as far as they are kept.
+    pub parts: Vec<Part>,
     /// Counters that only this policy has.
     pub figures: Vec<(&'static str, u64)>,
     /// Work of the policy beyond constant time, warm-up included.
@@ -74,6 +77,7 @@ impl<P: Replacement + Send> Instance for Cache<P> {
     fn outcome(&self) -> InstanceOutcome {
         let mut outcome = InstanceOutcome {
             counts: self.counts(),
+            parts: self.parts(),
             effort: self.policy().effort(),
             ..InstanceOutcome::default()
         };
@@ -113,6 +117,7 @@ impl<P: Replacement + Send> Instance for Driver<P, Disk> {
                 after,
                 disk: self.host().disk().counters(),
             }),
+            parts: self.parts(),
             figures: Vec::new(),
             effort: self.host().policy().effort(),
         };

@@ -19,6 +19,7 @@ mod kernel;
 mod lru_curve;
 mod marks;
 mod paging;
+mod parts;
 mod sampled;
 mod sized;
 mod sorter;
@@ -40,6 +41,7 @@ pub use instance::{
 pub use kernel::{FileSide, LoopError, LoopOutcome, clients_with, paging_with};
 pub use lru_curve::LruCurve;
 pub use paging::{PageTouch, PagingOutcome, run_paging};
+pub use parts::Part;
 pub use sampled::{SampledPoint, Sampler, sampled_points};
 pub use sized::{
     BELADY_SIZE, ObjectSurvey, PFOO_L, SIZED_POLICIES, SizeSpread, SizedSetup, sized_instance,

@@ -52,7 +52,7 @@ pub fn read(options: &Options, bytes: &[u8]) {
                 BlockError::Input(
                     ForeignError::Read { .. }
                         | ForeignError::Container { .. }
-                        | ForeignError::Utf16 { .. }
+                        | ForeignError::Encoding { .. }
                 ) | BlockError::Empty { .. }
                     | BlockError::HeaderBeyond { .. }
                     | BlockError::NoColumn { .. }

@@ -166,7 +166,7 @@ fn traces_without_instructions_keep_their_gaps_and_fetch_nothing() {
 fn filtered_traces_are_marked_as_incomplete() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("made.trace");
-    std::fs::write(&path, "3 9618752\n0 64 128\n").expect("written");
+    std::fs::write(&path, "3 9618752\n0 9618816 9618880\n").expect("written");
     let (recording, summary) = converted(&path);
     assert!(!recording.header().complete);
     assert!(recording.header().missing[0].contains("caches"));

@@ -4,6 +4,7 @@ use super::{TraceFormat, Verdict};
 use crate::block::Format as Block;
 use crate::block::formats::{blktrace, fio, fpt, lcs, libcachesim, msr, systor};
 use crate::foreign::Format as Memory;
+use crate::foreign::input::WIDE;
 use crate::foreign::{drmemtrace, lackey};
 
 /// A format, and whether the beginning or its first line that is not blank has its mark.
@@ -43,18 +44,10 @@ const MARKS: [Mark; 10] = [
 ];
 
 /// Files that are none of a trace, by what they begin with.
-const OTHERS: [(&[u8], &str); 4] = [
+const OTHERS: [(&[u8], &str); 2] = [
     (
         b"PBLDREC\0",
         "a recording of Piebald, which is no trace of another tool",
-    ),
-    (
-        b"\xff\xfe",
-        "a text in UTF-16, by its byte order mark; iconv -f UTF-16 -t UTF-8 makes it readable",
-    ),
-    (
-        b"\xfe\xff",
-        "a text in UTF-16, by its byte order mark; iconv -f UTF-16 -t UTF-8 makes it readable",
     ),
     (b"SQLite format 3\0", "a database of SQLite"),
 ];
@@ -63,6 +56,12 @@ const OTHERS: [(&[u8], &str); 4] = [
 pub(super) fn find(head: &[u8]) -> Option<Verdict> {
     if let Some((_, what)) = OTHERS.iter().find(|(mark, _)| head.starts_with(mark)) {
         return Some(Verdict::Unknown(format!("this is {what}")));
+    }
+    if let Some((_, encoding)) = WIDE.iter().find(|(mark, _)| head.starts_with(mark)) {
+        return Some(Verdict::Unknown(format!(
+            "this is a text in {encoding}, by its byte order mark; iconv -f {encoding} -t UTF-8 makes \
+             it readable"
+        )));
     }
     if drmemtrace::begins(head) {
         return Some(Verdict::Is(TraceFormat::Memory(Memory::DrMemtrace)));

@@ -290,7 +290,7 @@ fn texts_are_told_by_their_lines() {
         ("I  04000010,3\n L 1ffeff,8\n", "lackey"),
         ("I 0400d7d4,8\n M 0421c7f0,4\n", "lackey"),
         (" L 10,1\n M 20,1\n", "lackey"),
-        ("3 9618752\n0 64 128\n", "ramulator-cpu"),
+        ("3 9618752\n0 9618816 9618880\n", "ramulator-cpu"),
         ("0x12345680 R\n0x4cbd56c0 W\n", "ramulator-dram"),
         ("LD 0x229f6f80\nST 4096\n", "ramulator2-load-store"),
         ("W 0,1,2,3,4\nR 0,1,2,3,5\n", "ramulator2-read-write"),
@@ -300,6 +300,10 @@ fn texts_are_told_by_their_lines() {
         ("1 8 0 0", "arc"),
         ("5 1 0 17\n9 1 3 18\n", "arc"),
         ("5 1 0 0\n9 1 0 0\n", "arc"),
+        // Cut within its last line, which says nothing then.
+        ("0 64 0 0\n64 64 0 1\n128 64 0 ", "arc"),
+        ("0 64 0 10\n64 64 0 11\n128 64 0 1", "arc"),
+        ("128166372003061629,hm,0,R,4096,512,1\n", "msr"),
         ("1538323200,8,16,0,1063\n", "tencent"),
         ("0x10\n0x20\n17\n", "ids"),
         ("\u{feff}1,h,0,Read,0,512,9\n", "msr"),
@@ -504,7 +508,10 @@ fn two_numbers_a_line_are_instructions_and_addresses_only_if_they_look_like_them
             "{why}"
         );
     }
-    assert_eq!(name(b"3 0x40\n12000 0x80\n1 0xc0\n"), Some("ramulator-cpu"));
+    assert_eq!(
+        name(b"3 0x10040\n12000 0x10080\n1 0x100c0\n"),
+        Some("ramulator-cpu")
+    );
 }
 
 /// Columns of other tools that happen to parse.
@@ -534,6 +541,10 @@ fn what_other_tools_log_in_the_same_columns_is_doubted() {
         (
             "17 4096\n3 8192\n17 4096\n5 16384\n",
             "it could be ramulator-cpu, but all its addresses are multiples of 512",
+        ),
+        (
+            "17 4160\n3 8256\n17 4160\n",
+            "it could be ramulator-cpu, but some of its addresses lie below 64 KiB",
         ),
         (
             "0x7f0a1b2d R\n0x7f0a1b31 W\n",

@@ -66,6 +66,11 @@ fn whole_lines(head: &[u8]) -> &[u8] {
     }
 }
 
+/// Lines that a line feed ends, if there are any: of a file that was cut the last says nothing.
+fn ended_lines(text: &[u8]) -> &[u8] {
+    memchr::memrchr(b'\n', text).map_or(text, |last| &text[..=last])
+}
+
 /// The end of a file may be cut; what came before says enough if there is anything.
 const fn excused(data: u64, unended: bool) -> bool {
     data > 0 && unended
@@ -82,7 +87,9 @@ impl Trials {
     pub fn of_text(head: &[u8]) -> Self {
         let text = whole_lines(head);
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-        let sample: Vec<&[u8]> = data_lines(text).take(RECORDS as usize).collect();
+        let sample: Vec<&[u8]> = data_lines(ended_lines(text))
+            .take(RECORDS as usize)
+            .collect();
         let mut trials = Self::default();
         for format in block::Format::ALL {
             let doubt = match format.entry().looks {

@@ -30,7 +30,10 @@ const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const BZIP2: &[u8] = b"BZh";
 const ZIP: &[u8] = b"PK\x03\x04";
 /// Magic bytes of packings that are named in an error instead of being taken for a trace.
-const REFUSED: [(&[u8], &str); 3] = [
+const REFUSED: [(&[u8], &str); 6] = [
+    (&[0x1f, 0x9d], "a file of compress (.Z)"),
+    (b"Rar!\x1a\x07", "a RAR file"),
+    (b"LZIP", "an lzip file"),
     (&[0x04, 0x22, 0x4d, 0x18], "an lz4 file"),
     (b"7z\xbc\xaf\x27\x1c", "a 7z file"),
     (b"PK\x05\x06", "an empty zip"),
@@ -60,7 +63,11 @@ pub(crate) fn tar_member(bytes: &[u8]) -> Option<String> {
     is_tar.then(|| match name.last() {
         Some(b'/') => "FILE".to_owned(),
         _ if is_header => "FILE".to_owned(),
-        _ => name.escape_ascii().to_string(),
+        // A name that a terminal cannot show, or that is cut, cannot be written down.
+        _ => match std::str::from_utf8(name) {
+            Ok(name) if !name.chars().any(char::is_control) => name.to_owned(),
+            _ => "FILE".to_owned(),
+        },
     })
 }
 

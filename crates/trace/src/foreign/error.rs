@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::Format;
 use crate::detect::{TraceFormat, list};
-use crate::quote::shorten;
+use crate::quote::{shell_word, shorten};
 
 /// Why a foreign trace cannot be read. Offsets count bytes of the unpacked stream, from 0; lines
 /// count from 1.
@@ -105,17 +105,21 @@ pub enum ForeignError {
     },
     /// A text in another encoding, where a text is read.
     #[error(
-        "{name}: this is a text in UTF-16, by its byte order mark; iconv -f UTF-16 -t UTF-8 makes \
-         it readable"
+        "{name}: this is a text in {encoding}, by its byte order mark; iconv -f {encoding} -t UTF-8 \
+         makes it readable"
     )]
-    Utf16 {
+    Encoding {
         /// The file.
         name: String,
+        /// UTF-16 or UTF-32.
+        encoding: &'static str,
     },
     /// An archive of files instead of a trace.
     #[error(
         "{name}: this is a tar archive, not a trace; unpack one of its files, for example with \
-         \"tar -xOf {name} {member}\", to a file or to standard input, which is -"
+         \"tar -xOf {} {}\", to a file or to standard input, which is -",
+        shell_word(name),
+        shell_word(member)
     )]
     Tar {
         /// The file.

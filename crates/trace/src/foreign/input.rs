@@ -15,8 +15,13 @@ const MAX_LINE: usize = 1 << 20;
 /// The mark that some programs of Windows write before a text in UTF-8. It means nothing.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// How texts in UTF-16 begin, of either byte order.
-const UTF_16: [&[u8]; 2] = [&[0xff, 0xfe], &[0xfe, 0xff]];
+/// How texts begin whose letters have two or four bytes each, of either byte order.
+pub(crate) const WIDE: [(&[u8], &str); 4] = [
+    (&[0xff, 0xfe, 0, 0], "UTF-32"),
+    (&[0, 0, 0xfe, 0xff], "UTF-32"),
+    (&[0xff, 0xfe], "UTF-16"),
+    (&[0xfe, 0xff], "UTF-16"),
+];
 
 /// What a record was, for the place of an error.
 #[derive(Clone, Copy, Debug, Default)]
@@ -235,21 +240,22 @@ impl Input {
         }
     }
 
-    /// Refuses a text whose letters have two bytes each. Only who reads a text may ask.
-    pub fn refuse_utf16(&mut self) -> Result<(), ForeignError> {
-        self.look(UTF_16[0].len());
+    /// Refuses a text whose letters have two or four bytes each. Only who reads a text may ask.
+    pub fn refuse_wide_letters(&mut self) -> Result<(), ForeignError> {
+        self.look(WIDE[0].0.len());
         let head = &self.buffer[self.start..self.end];
-        if UTF_16.iter().any(|mark| head.starts_with(mark)) {
-            return Err(ForeignError::Utf16 {
+        match WIDE.iter().find(|(mark, _)| head.starts_with(mark)) {
+            None => Ok(()),
+            Some((_, encoding)) => Err(ForeignError::Encoding {
                 name: self.name.clone(),
-            });
+                encoding,
+            }),
         }
-        Ok(())
     }
 
     /// Drops a byte order mark at the beginning of a text.
     fn pass_mark(&mut self) -> Result<(), ForeignError> {
-        self.refuse_utf16()?;
+        self.refuse_wide_letters()?;
         while self.end - self.start < BYTE_ORDER_MARK.len() {
             if self.refill()? == 0 {
                 return Ok(());

@@ -118,12 +118,18 @@ fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
         return Some("all its addresses are multiples of 512, as places and sizes of blocks are");
     }
     let is_label = |l: &CpuLine| l.bubbles <= 2 && l.writeback.is_none();
+    if lines.iter().all(is_label) {
+        return Some("its first numbers are 0 to 2, as the labels of din");
+    }
+    let is_low = |l: &CpuLine| l.addresses().any(|address| address < LOWEST);
     lines
         .iter()
-        .all(is_label)
-        .then_some("its first numbers are 0 to 2, as the labels of din")
+        .any(is_low)
+        .then_some("some of its addresses lie below 64 KiB, where programs have nothing")
 }
 
+/// Linux maps nothing below (`vm.mmap_min_addr`).
+const LOWEST: u64 = 1 << 16;
 /// More instructions than this rarely stand between two accesses.
 const MANY_BUBBLES: u64 = 100_000;
 const CPU_LINE: &str = "\"bubble_count read_address [writeback_address]\"";

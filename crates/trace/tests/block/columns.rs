@@ -59,25 +59,54 @@ fn a_header_longer_than_the_file_is_refused() {
 }
 
 #[test]
-fn a_text_in_utf_16_is_told_whatever_the_format() {
-    let text: Vec<u8> = "419,R,4096,512,1\n"
-        .encode_utf16()
-        .flat_map(u16::to_le_bytes)
-        .collect();
-    let marked = [b"\xff\xfe", &text[..]].concat();
-    let by_name = Options {
-        format: Some(Format::Msr),
-        lenient: true,
-        ..Options::default()
+fn a_text_of_wide_letters_is_told_whatever_the_format() {
+    let text = "\u{feff}419,R,4096,512,1\n";
+    let two: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let four = |turn: fn(u32) -> [u8; 4]| -> Vec<u8> {
+        text.chars().flat_map(|c| turn(u32::from(c))).collect()
     };
-    for options in [described(ALIBABA), by_name] {
-        let (requests, failure) = read(&marked, options);
-        let failure = failure.expect("a reason");
-        assert!(
-            requests.is_empty() && failure.contains("UTF-16") && failure.contains("iconv"),
-            "{failure}"
-        );
+    for (marked, encoding) in [
+        (two, "UTF-16"),
+        (four(u32::to_le_bytes), "UTF-32"),
+        (four(u32::to_be_bytes), "UTF-32"),
+    ] {
+        let by_name = Options {
+            format: Some(Format::Msr),
+            lenient: true,
+            ..Options::default()
+        };
+        for options in [described(ALIBABA), by_name, Options::default()] {
+            let failure = match BlockTrace::from_bytes("input", &marked, options.clone()) {
+                Ok(_) => {
+                    let (requests, failure) = read(&marked, options);
+                    assert!(requests.is_empty());
+                    failure.expect("a reason")
+                }
+                Err(refused) => refused.to_string(),
+            };
+            let told = format!("iconv -f {encoding} -t UTF-8");
+            assert!(failure.contains(&told), "{failure}");
+        }
     }
+}
+
+#[test]
+fn dates_are_times() {
+    let text = "2024-01-02T03:04:05.5Z,R,4096,512\n2024-01-02 03:04:06+00:00,W,8192,512\n";
+    let list = "time=1:iso,op=2,offset=3:B,size=4:B";
+    let (requests, failure) = read(text.as_bytes(), described(list));
+    assert_eq!(failure, None);
+    let times: Vec<u64> = requests.iter().map(|r| r.time.expect("a time").0).collect();
+    assert_eq!(
+        times,
+        [1_704_164_645_500_000_000, 1_704_164_646_000_000_000]
+    );
+    let wrong = text.replace("01-02 ", "02-30 ");
+    let error = read(wrong.as_bytes(), described(list)).1.expect("a reason");
+    assert!(
+        error.contains("line 2: the time is \"2024-02-30 03:04:06+00:00\"; allowed: a date"),
+        "{error}"
+    );
 }
 
 #[test]

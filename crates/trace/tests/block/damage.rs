@@ -22,7 +22,7 @@ fn a_wrong_value_is_named_with_its_place_and_what_is_allowed() {
         (
             Format::Msr,
             "1,h,0,Read,0,512,9\n1,h,0,Trim,0,512,9\n",
-            "line 2: the type is \"Trim\"; allowed: Read or Write",
+            "line 2: the type is \"Trim\"; allowed: Read, Write, R or W",
         ),
         (
             Format::Msr,

@@ -206,6 +206,29 @@ fn a_tar_archive_that_begins_with_attributes_names_none_of_its_files() {
 }
 
 #[test]
+fn a_hint_can_be_given_to_a_shell() {
+    let refused = refused(&tar("a b/it's.csv", b"1\n2\n", true));
+    assert!(
+        refused.contains(r"tar -xOf input 'a b/it'\''s.csv'"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn packings_that_are_not_read_are_named() {
+    for (bytes, name) in [
+        (&b"\x1f\x9d\x90abcdefgh"[..], "a file of compress (.Z)"),
+        (b"Rar!\x1a\x07\x01\x00abcd", "a RAR file"),
+        (b"LZIP\x01abcdefgh", "an lzip file"),
+        (b"7z\xbc\xaf\x27\x1cabcd", "a 7z file"),
+        (b"\x04\x22\x4d\x18abcdefgh", "an lz4 file"),
+    ] {
+        let refused = refused(bytes);
+        assert!(refused.contains(name), "{refused}");
+    }
+}
+
+#[test]
 fn a_tar_archive_is_named_with_what_to_do_however_it_is_packed() {
     for (content, magic) in [
         (&b"1,h,0,Read,0,512,9\n"[..], true),

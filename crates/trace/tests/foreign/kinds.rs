@@ -188,7 +188,7 @@ fn wrong_lines_of_small_formats_are_named() {
 /// A short trace of each text format, without a line feed at its end.
 const UNENDED: [(Format, &str, usize); 8] = [
     (Format::Lackey, "I  04000010,3\n L 1ffeff,8", 2),
-    (Format::RamulatorCpu, "3 9618752\n0 64 128", 3),
+    (Format::RamulatorCpu, "3 9618752\n0 9618816 9618880", 3),
     (Format::RamulatorDram, "0x12345680 R\n0x4cbd56c0 W", 2),
     (Format::Ramulator2LoadStore, "LD 0x229f6f80\nST 4096", 2),
     (Format::Ramulator2ReadWrite, "W 0,1,2,3,4\nR 0,1,2,3,5", 2),

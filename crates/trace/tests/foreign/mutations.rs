@@ -99,7 +99,7 @@ fn fuzz_drmemtrace_keeps_its_promises() {
 
 #[test]
 fn fuzz_ramulator_keeps_its_promises() {
-    let cpu = b"3 9618752\n0 64 128\n4294967294 0x40\n".to_vec();
+    let cpu = b"3 9618752\n0 9618816 9618880\n4294967294 0x40\n".to_vec();
     let dram = b"0x12345680 R\n0x4cbd56c0 W\n".to_vec();
     let load_store = b"LD 0x12345680\nST 4096\n".to_vec();
     let read_write = b"R 0,1,2,3,4\nW 1,0,5,262143,2047\n".to_vec();

@@ -54,7 +54,10 @@ fn every_packing_gives_the_same_references_and_is_detected() {
         (own_bytes("chase.lackey"), Format::Lackey),
         (own_bytes("chase.champsim"), Format::ChampSim),
         (own_bytes("chase.cloudsuite"), Format::CloudSuite),
-        (b"3 64 128\n1 64\n".repeat(9000), Format::RamulatorCpu),
+        (
+            b"3 9618816 9618880\n1 9618816\n".repeat(9000),
+            Format::RamulatorCpu,
+        ),
         (b"0x40 R\n0x80 W\n".repeat(9000), Format::RamulatorDram),
         (b"l 0x40 1\ns 0x80 1\n".repeat(9000), Format::LoadStore),
     ];
@@ -72,7 +75,7 @@ fn every_packing_gives_the_same_references_and_is_detected() {
 
 #[test]
 fn what_is_packed_twice_is_told() {
-    let text = b"3 64 128\n1 64\n".repeat(9);
+    let text = b"3 9618816 9618880\n1 9618816\n".repeat(9);
     for (outer, once) in [
         ("gzip", gzip(&text)),
         ("xz", xz(&text)),
@@ -178,7 +181,7 @@ fn a_zip_of_several_files_is_no_trace_and_one_of_a_single_file_is() {
 
 #[test]
 fn padding_that_the_packers_take_is_taken() {
-    let text = b"3 64 128\n1 64\n".repeat(9);
+    let text = b"3 9618816 9618880\n1 9618816\n".repeat(9);
     let plain = read_bytes(&text, Format::RamulatorCpu, Options::default());
     let skipped = [
         &b"\x5a\x2a\x4d\x18\x04\0\0\0abcd"[..],

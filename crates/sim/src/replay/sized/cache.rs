@@ -5,6 +5,7 @@ use super::super::driver::DriverError;
 use super::super::index::PageKey;
 use super::super::input::Batch;
 use super::super::instance::{Instance, InstanceOutcome};
+use super::super::parts::{Part, Parts};
 use super::policy::{Access, Outcome, SizedPolicy, SizedSetup, request};
 
 /// The requests of a batch. A call for an object is one reference; one without a size counts
@@ -19,6 +20,7 @@ struct SizedCache<P> {
     policy: P,
     counts: HitCounts,
     bytes: ByteCounts,
+    parts: Parts,
     warmup: u64,
     /// Requests so far, counted or not.
     clock: u64,
@@ -33,6 +35,7 @@ pub(super) fn instance<P: SizedPolicy + 'static>(
         policy,
         counts: HitCounts::default(),
         bytes: ByteCounts::default(),
+        parts: Parts::default(),
         warmup: setup.warmup,
         clock: 0,
     })
@@ -62,6 +65,18 @@ impl<P: SizedPolicy> SizedCache<P> {
                 self.bytes.too_large += u64::from(outcome == Outcome::TooLarge);
             }
         }
+        if self.parts.is_due(self.counts.references) {
+            self.parts.end(self.totals());
+        }
+    }
+
+    fn totals(&self) -> Part {
+        Part {
+            length: self.counts.references,
+            misses: self.counts.misses,
+            bytes_missed: self.bytes.missed,
+            ..Part::default()
+        }
     }
 }
 
@@ -85,6 +100,7 @@ impl<P: SizedPolicy> Instance for SizedCache<P> {
         InstanceOutcome {
             counts: self.counts,
             bytes: Some(self.bytes),
+            parts: self.parts.up_to(self.totals()),
             ..InstanceOutcome::default()
         }
     }

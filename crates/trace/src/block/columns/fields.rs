@@ -45,10 +45,18 @@ pub(crate) enum What<C> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Moment<C> {
     pub column: C,
-    /// Nanoseconds are the number times 10 to the power of this; `None` for a number that gives an
-    /// order and no time.
-    pub shift: Option<usize>,
-    pub digits: Digits,
+    pub clock: Clock,
+}
+
+/// How a time is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clock {
+    /// A number; nanoseconds are this times 10 to the power of `shift`.
+    Scaled { shift: usize, digits: Digits },
+    /// A date.
+    Date,
+    /// A number that gives an order and no time.
+    Order,
 }
 
 /// The number of a process.
@@ -139,8 +147,7 @@ impl<C> Fields<C> {
                 None => None,
                 Some(time) => Some(Moment {
                     column: place("time", &time.column)?,
-                    shift: time.shift,
-                    digits: time.digits,
+                    clock: time.clock,
                 }),
             },
             op: match &self.op {

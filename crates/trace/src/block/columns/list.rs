@@ -5,8 +5,8 @@ use std::str::FromStr;
 use piebald_units::Bytes;
 
 use super::fields::{
-    Column, Digits, Direction, Fields, Id, IdKind, Moment, Others, Process, Quantity, Size, What,
-    Words,
+    Clock, Column, Digits, Direction, Fields, Id, IdKind, Moment, Others, Process, Quantity, Size,
+    What, Words,
 };
 use super::split::Separator;
 use crate::quote::shorten;
@@ -23,8 +23,9 @@ const MAX_UNIT: u64 = Bytes::GIB;
 const MAX_HEADER: u64 = 1000;
 
 const COLUMN: &str = "the number of a column, from 1 to 16384, or its name in the header";
-const TIME: &str = "COLUMN:UNIT with a unit of s, ms, us, ns, or none if the number gives an order \
-                    and no time; :hex behind it for hexadecimal numbers";
+const TIME: &str = "COLUMN:UNIT with a unit of s, ms, us, ns, iso for dates as in \
+                    2024-01-02T03:04:05.678Z, or none if the number gives an order and no time; :hex \
+                    behind it for hexadecimal numbers";
 const PLACE: &str = "COLUMN:UNIT with a unit of B, sector (512 B), KiB, page (4 KiB) or block:SIZE \
                      as in block:8KiB, up to 1 GiB; :hex behind it for hexadecimal numbers";
 const SIZE: &str = "COLUMN:UNIT as for an offset, or a constant from 1 B to 1 GiB as in :4KiB; an \
@@ -195,7 +196,7 @@ impl Columns {
     /// Whether requests have times.
     pub(crate) fn has_times(&self) -> bool {
         let time = self.fields.time.as_ref();
-        time.is_some_and(|time| time.shift.is_some())
+        time.is_some_and(|time| time.clock != Clock::Order)
     }
 
     /// Whether reads and writes are told apart.
@@ -278,19 +279,17 @@ fn digits(words: &mut Vec<&str>) -> Digits {
 fn moment(says: &str) -> Result<Moment<Column>, ColumnsError> {
     let (column, mut words) = parts("time", says)?;
     let digits = digits(&mut words);
-    let shift = match words[..] {
-        ["s"] => Some(9),
-        ["ms"] => Some(6),
-        ["us"] => Some(3),
-        ["ns"] => Some(0),
-        ["none"] => None,
+    let scaled = |shift| Clock::Scaled { shift, digits };
+    let clock = match words[..] {
+        ["s"] => scaled(9),
+        ["ms"] => scaled(6),
+        ["us"] => scaled(3),
+        ["ns"] => scaled(0),
+        ["iso"] if digits == Digits::Decimal => Clock::Date,
+        ["none"] => Clock::Order,
         _ => return Err(refuse("time", says, TIME)),
     };
-    Ok(Moment {
-        column,
-        shift,
-        digits,
-    })
+    Ok(Moment { column, clock })
 }
 
 fn process(says: &str) -> Result<Process<Column>, ColumnsError> {

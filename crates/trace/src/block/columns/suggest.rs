@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 
+use super::date;
 use super::fields::usual;
 use super::split::Separator;
 
@@ -160,6 +161,9 @@ struct Column {
     /// All are hexadecimal, as places are where not everything is.
     hex: bool,
     is_op: bool,
+    /// All are dates with a time, or all are days, whose time stands elsewhere.
+    is_date: bool,
+    is_day: bool,
 }
 
 struct Guess {
@@ -179,6 +183,8 @@ impl Guess {
                 whole: cells().all(|cell| whole(cell).is_some()),
                 hex: cells().all(|cell| cell.starts_with(b"0x") || cell.starts_with(b"0X")),
                 is_op: cells().all(|cell| usual(cell).is_some()),
+                is_date: cells().all(|cell| date::nanoseconds(cell).is_some()),
+                is_day: cells().all(date::is_day),
             }
         };
         let mut guess = Self {
@@ -206,17 +212,24 @@ impl Guess {
     fn by_content(&mut self) {
         let op = self.free().find(|&n| self.columns[n].is_op);
         self.set("op", op);
-        self.set("time", self.rising());
+        let date = self.free().find(|&n| self.columns[n].is_date);
+        // Of a date in two columns the time stands in neither.
+        let in_two = self.columns.iter().any(|column| column.is_day);
+        self.set("time", date.or_else(|| self.rising().filter(|_| !in_two)));
         if self.place("id").is_none() && self.place("op").is_some() {
             self.set("offset", self.largest());
             let behind = self.place("offset").map(|n| n + 1);
             let behind = behind.filter(|n| self.whole().any(|w| w == *n));
             self.set("size", behind.or_else(|| self.largest()));
-            let first = self.free().next().filter(|n| *n == 0);
+            let named = |n: &usize| *n == 0 && !self.columns[*n].is_day;
+            let first = self.free().next().filter(named);
             self.set("device", first);
         }
         if self.place("offset").is_none() {
-            let word = |n: &usize| self.columns[*n].numbers.is_none();
+            let word = |n: &usize| {
+                let column = &self.columns[*n];
+                column.numbers.is_none() && !column.is_day && !column.is_date
+            };
             let id = self.free().find(word).or_else(|| self.free().next());
             self.set("id", id);
             self.set("size", self.whole().last());
@@ -229,7 +242,7 @@ impl Guess {
             return;
         };
         let fits = match field {
-            "time" => self.columns[n].numbers.is_some(),
+            "time" => self.columns[n].numbers.is_some() || self.columns[n].is_date,
             "op" => self.columns[n].is_op,
             "offset" | "size" => self.columns[n].whole,
             _ => true,
@@ -331,6 +344,9 @@ impl Guess {
     /// of Windows since 1601 have 18, in a unit that the list does not have; what is less and does not
     /// fit as seconds are most likely nanoseconds since the tracer began.
     fn time_unit(&self, column: usize) -> &'static str {
+        if self.columns[column].is_date {
+            return "iso";
+        }
         if let Some(told) = unit_of(&self.columns[column].name, TIME_UNITS) {
             return told;
         }
@@ -393,6 +409,15 @@ mod tests {
             // Places are hexadecimal more often than times.
             ("0x1000,R,512\n0x2000,W,512\n", "op=2,offset=1:B,size=3:B"),
             ("0x1000 R\n0x2000 W\n", "op=2,offset=1:B,size=:4KiB"),
+            (
+                "2024-01-02T03:04:05.123,R,4096,8192\n2024-01-02T03:04:06.123,W,8192,8192\n",
+                "time=1:iso,op=2,offset=3:B,size=4:B",
+            ),
+            // Of a date in two columns only an order could be had.
+            (
+                "2024-01-02 03:04:05 R 4096 8192\n2024-01-02 03:04:06 W 8192 8192\n",
+                "op=3,offset=4:B,size=5:B",
+            ),
             // 100 ns since 1601.
             (
                 "128166372003061629,R,4096,512\n128166372003061630,R,8192,512\n",

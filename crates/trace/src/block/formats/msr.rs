@@ -74,9 +74,9 @@ fn line(line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint> {
         .ok_or_else(|| Complaint::text("the timestamp", time, TICKS))?;
     number("the disk number", disk)?;
     let op = match kind {
-        b"Read" | b"read" => Op::Read,
-        b"Write" | b"write" => Op::Write,
-        _ => return Err(Complaint::text("the type", kind, "Read or Write")),
+        b"Read" | b"read" | b"R" | b"r" => Op::Read,
+        b"Write" | b"write" | b"W" | b"w" => Op::Write,
+        _ => return Err(Complaint::text("the type", kind, "Read, Write, R or W")),
     };
     let offset = number("the offset", offset)?;
     let size = number("the size", size)?;

@@ -15,8 +15,9 @@ use std::ops::Range;
 
 use fit::{Places, is_comment};
 
+use super::super::columns::date;
 use super::super::columns::fields::{
-    Digits, Direction, IdKind, Moment, Others, Process, Quantity, Size, What, Words, usual,
+    Clock, Digits, Direction, IdKind, Moment, Others, Process, Quantity, Size, What, Words, usual,
 };
 use super::super::columns::{Columns, Objects};
 use super::super::reader::{Entry, Looks, Parse};
@@ -95,7 +96,7 @@ struct Reader {
 impl Parse for Reader {
     fn begin(&mut self, input: &mut Input) -> Result<(), BlockError> {
         let columns = self.columns.as_ref().ok_or(BlockError::Undescribed)?;
-        input.refuse_utf16()?;
+        input.refuse_wide_letters()?;
         let name = input.name().to_owned();
         let places = fit::fit(columns, &name, input.peek()?)?;
         self.table = places.map(|places| Table {
@@ -163,8 +164,12 @@ impl Table {
             Some(moment) => moment.read(cell(moment.column))?,
             None => None,
         };
-        if let Some(time) = time {
-            sink.state.origin.get_or_insert(origin(time));
+        if let (Some(time), Some(moment)) = (time, &fields.time) {
+            let since = match moment.clock {
+                Clock::Date => Origin::Absolute,
+                _ => origin(time),
+            };
+            sink.state.origin.get_or_insert(since);
         }
         let op = match &fields.op {
             Some(direction) => direction.read(cell(direction.column))?,
@@ -212,6 +217,8 @@ fn explained(complaint: Complaint) -> Complaint {
 
 const DECIMAL: &str =
     "a decimal number from 0 to 18446744073709551615, or 0x and a hexadecimal number";
+const DATE: &str = "a date with a time as in 2024-01-02T03:04:05.678Z or 2024-01-02 03:04:05+01:00, from \
+                    1970 to 2554";
 const HEX: &str = "a hexadecimal number of 1 to 16 digits, with or without 0x";
 
 impl Digits {
@@ -230,8 +237,15 @@ impl Digits {
 
 impl Moment<usize> {
     fn read(&self, text: &[u8]) -> Result<Option<Nanos>, Complaint> {
-        let Some(shift) = self.shift else {
-            return Ok(None);
+        let (shift, digits) = match self.clock {
+            Clock::Scaled { shift, digits } => (shift, digits),
+            Clock::Order => return Ok(None),
+            Clock::Date => {
+                let time = date::nanoseconds(text);
+                return time
+                    .map(|time| Some(Nanos(time)))
+                    .ok_or_else(|| Complaint::text("the time", text, DATE));
+            }
         };
         let allowed = match shift {
             9 => "seconds with an optional fraction, below 2^64 ns",
@@ -239,7 +253,7 @@ impl Moment<usize> {
             3 => "microseconds with an optional fraction, below 2^64 ns",
             _ => "nanoseconds, below 2^64",
         };
-        let is_hex = self.digits == Digits::Hex || text.starts_with(b"0x");
+        let is_hex = digits == Digits::Hex || text.starts_with(b"0x");
         let time = match is_hex {
             false => scaled("the time", text, shift, allowed)?,
             true => Digits::Hex

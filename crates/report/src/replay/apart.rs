@@ -1,0 +1,170 @@
+//! Whether the difference of two runs is told from chance.
+//!
+//! A replay of one trace gives the same again, but what is asked of it is what a policy does with such
+//! requests, not with the place of a platter at one moment. So two runs are compared part by part: their
+//! differences in 16 to 32 parts of the trace have a mean and an interval (batch means; Law 2015,
+//! *Simulation Modeling and Analysis*, 9.5.3). What a disk's buffer or a cache keeps from one part to the next
+//! makes parts alike, so the variance of the mean has their covariances in it (Newey and West 1987). A
+//! difference counts if that excludes zero, at 5 % for all
+//! comparisons of a report together (Bonferroni), as the best of many is picked afterwards.
+
+use super::{ReplayRun, grid::Grid};
+use crate::{
+    Sample,
+    gate::{LEAST_REPETITIONS, sure_of},
+};
+
+/// What runs are compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Measure {
+    Misses,
+    Bytes,
+    Time,
+}
+
+impl Measure {
+    /// Of a whole run.
+    pub fn of(self, grid: &Grid<'_>, run: &ReplayRun) -> Option<f64> {
+        match self {
+            Self::Misses => run.miss_ratio(),
+            Self::Bytes => run.byte_miss_ratio(),
+            Self::Time => grid.time(run),
+        }
+    }
+
+    /// Of each part of a run; `None` where they were not kept.
+    fn by_parts(self, run: &ReplayRun) -> Option<&[u64]> {
+        let parts = run.parts.as_ref()?;
+        let values = match self {
+            Self::Misses => &parts.misses,
+            Self::Bytes => &parts.bytes_missed,
+            Self::Time => &parts.time_ps,
+        };
+        (!values.is_empty()).then_some(values)
+    }
+}
+
+/// Two policies, and the size at which they are compared; the second is the baseline.
+pub(super) type Pair = (usize, usize, usize);
+
+impl Grid<'_> {
+    /// The change from the second policy to the first in each part, as a share of what a part has on
+    /// average; the mean over several pairs, whose runs must have the same parts. `None` where parts were
+    /// not kept or the baseline is nothing.
+    pub fn by_parts(&self, pairs: &[Pair], measure: Measure) -> Option<Sample> {
+        let mut sum: Vec<f64> = Vec::new();
+        for &(policy, baseline, size) in pairs {
+            let [own, base] = [policy, baseline].map(|p| measure.by_parts(self.whole(p, size)?));
+            let (own, base) = (own?, base?);
+            let whole: f64 = base.iter().map(|n| *n as f64).sum();
+            let fits = own.len() == base.len() && (sum.is_empty() || sum.len() == own.len());
+            if !fits || whole == 0.0 {
+                return None;
+            }
+            sum.resize(own.len(), 0.0);
+            let scale = own.len() as f64 / whole / pairs.len() as f64;
+            for (sum, (own, base)) in sum.iter_mut().zip(own.iter().zip(base)) {
+                *sum += (*own as f64 - *base as f64) * scale;
+            }
+        }
+        (!sum.is_empty()).then(|| with_memory(Sample::new(sum)))
+    }
+
+    /// Whether a difference may be chance. Of runs without parts nobody knows; their numbers are told as
+    /// they are.
+    pub fn may_be_chance(&self, pairs: &[Pair], measure: Measure) -> bool {
+        self.by_parts(pairs, measure).is_some_and(|sample| {
+            sample.n() < LEAST_REPETITIONS || !sure_of(&sample, self.comparisons())
+        })
+    }
+
+    /// Pairs of policies that somebody can choose, at all sizes and by all measures.
+    fn comparisons(&self) -> usize {
+        let policies = self.online().count();
+        let pairs = policies * policies.saturating_sub(1) / 2;
+        let further = [self.replay.has_device(), self.replay.has_bytes()];
+        let measures = 1 + further.into_iter().filter(|has| *has).count();
+        pairs * self.sizes.len() * measures
+    }
+}
+
+/// The sample with an interval for values that depend on those before them: as many as the root of their
+/// number, with weights that fall (Bartlett). It never becomes narrower.
+fn with_memory(sample: Sample) -> Sample {
+    let n = sample.n();
+    let off: Vec<f64> = sample.values.iter().map(|v| v - sample.mean).collect();
+    let covariance = |lag: usize| -> f64 { off.iter().zip(&off[lag..]).map(|(a, b)| a * b).sum() };
+    let lags = (n as f64).sqrt().ceil() as usize;
+    let own = covariance(0);
+    if own == 0.0 || lags >= n {
+        return sample;
+    }
+    let weighted = |lag: usize| (1.0 - lag as f64 / (lags + 1) as f64) * covariance(lag);
+    let ratio = 1.0 + 2.0 * (1..=lags).map(weighted).sum::<f64>() / own;
+    Sample {
+        ci95: sample.ci95.map(|half| half * ratio.max(1.0).sqrt()),
+        ..sample
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Replay, ReplayParts};
+
+    fn run(policy: &str, misses: &[u64]) -> ReplayRun {
+        ReplayRun {
+            policy: policy.to_owned(),
+            size_pages: 8,
+            references: 1000,
+            misses: misses.iter().sum(),
+            parts: Some(ReplayParts {
+                misses: misses.to_vec(),
+                ..ReplayParts::default()
+            }),
+            ..ReplayRun::default()
+        }
+    }
+
+    /// Values in runs of equal ones are fewer than they look.
+    #[test]
+    fn values_that_depend_on_one_another_have_a_wider_interval() {
+        let half = |values: &[f64]| {
+            let sample = Sample::new(values.to_vec());
+            let plain = sample.ci95.expect("an interval");
+            with_memory(sample).ci95.expect("an interval") / plain
+        };
+        let mixed: Vec<f64> = (0..32).map(|n| f64::from(n * 7 % 2)).collect();
+        let (first, last) = (vec![0.0; 16], vec![1.0; 16]);
+        assert_eq!(half(&mixed), 1.0);
+        // Covariances of 32/4 values at distance 0 and 8 - 0.75 k at distance k, of which the nearest 6 count.
+        let weighted: f64 = (1..=6)
+            .map(|k| (1.0 - f64::from(k) / 7.0) * (8.0 - 0.75 * f64::from(k)) / 8.0)
+            .sum();
+        let expected = (1.0 + 2.0 * weighted).sqrt();
+        assert!((half(&[first, last].concat()) - expected).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_difference_in_all_parts_is_none_of_chance() {
+        let replay = Replay {
+            runs: vec![
+                run("base", &[10, 12, 9, 11, 10, 8]),
+                run("less", &[8, 10, 7, 8, 8, 6]),
+                run("mixed", &[8, 14, 7, 13, 8, 7]),
+                run("short", &[8, 14]),
+            ],
+            ..Replay::default()
+        };
+        let grid = Grid::new(&replay);
+        let chance = |policy| grid.may_be_chance(&[(policy, 0, 0)], Measure::Misses);
+        assert_eq!([1, 2].map(chance), [false, true]);
+        // 13 of 60.
+        let change = grid.by_parts(&[(1, 0, 0)], Measure::Misses).expect("parts");
+        assert!((change.mean + 13.0 / 60.0).abs() < 1e-12, "{change:?}");
+        assert_eq!(change.n(), 6);
+        // What has other parts, or none, is not compared.
+        assert!(grid.by_parts(&[(3, 0, 0)], Measure::Misses).is_none());
+        assert!(grid.by_parts(&[(1, 0, 0)], Measure::Time).is_none());
+    }
+}
