@@ -163,12 +163,17 @@ stage_tests() {
     "$CARGO" test --locked --manifest-path kernel/core/Cargo.toml --lib
 }
 
-# asked_for ARGS... -- FILTERS...: tests that are ignored unless they are asked for, as they
-# need more than a clone. Fails if there are none.
+# asked_for TARGETS... -- FILTERS...: tests that are ignored unless they are asked for, as they
+# need more than a clone. Fails if there are none. They are those of the whole workspace, as the stage
+# `tests` has built it, unless crates are named: cargo compiles a crate by itself with other features.
 asked_for() {
     need_rust
-    local log=$STAGE_NOTE.log
-    "$CARGO" test ${locked[@]+"${locked[@]}"} --no-fail-fast "$@" 2>&1 | tee -a "$log"
+    local log=$STAGE_NOTE.log targets=()
+    while [ "$1" != -- ]; do targets+=("$1"); shift; done
+    shift
+    [[ " ${targets[*]} " = *" -p "* ]] || targets+=(--workspace)
+    "$CARGO" test ${locked[@]+"${locked[@]}"} --no-fail-fast "${targets[@]}" -- --ignored "$@" 2>&1 |
+        tee -a "$log"
     [ "${PIPESTATUS[0]}" = 0 ] || exit 1
     grep -q '^test .* \.\.\. ok$' "$log" || { warn "no test was run"; exit 1; }
 }
@@ -181,8 +186,6 @@ need_programs() { # PACKAGE...
 
 stage_recorder() {
     need_programs qemu-user valgrind build-essential
-    need_rust
-    "$CARGO" build -q ${locked[@]+"${locked[@]}"} -p piebald-qemu || exit 1
     # Tests keep caches of their own, where no QEMU was built.
     local qemu newest
     qemu=$(recorder_qemu) || exit 1
@@ -196,8 +199,8 @@ stage_recorder() {
 record_under() {
     say "recording under $("$1" --version | head -n 1)"
     export PIEBALD_QEMU=$1
-    asked_for -p piebald-qemu --tests -- --ignored --skip as_root
-    asked_for -p piebald --test all -- --ignored study:: record::
+    asked_for --test all -- --skip as_root counts:: differences:: limits:: processes:: references:: \
+        study:: record::
 }
 
 # The oldest suite whose QEMU the distribution builds without plugins.
@@ -209,8 +212,6 @@ stage_recorder_qemu() {
     have apt-get || skip "QEMU is built from Debian's source package, and there is no apt-get"
     local newest
     newest=$(scripts/qemu.sh build "$NEWER_QEMU") || exit 1
-    need_rust
-    "$CARGO" build -q ${locked[@]+"${locked[@]}"} -p piebald-qemu || exit 1
     record_under "$newest"
 }
 
@@ -218,7 +219,7 @@ stage_recorder_root() {
     [ "$(id -u)" = 0 ] || skip "needs to be root"
     mount_works || skip "root may not mount here"
     need_programs qemu-user build-essential
-    asked_for -p piebald-qemu --tests -- --ignored as_root
+    asked_for --lib --test all -- as_root
 }
 
 mount_works() {
@@ -228,12 +229,12 @@ mount_works() {
 
 stage_browser() {
     need_programs chromium
-    asked_for -p piebald-report --test all -- --ignored browser::
+    asked_for --test all -- browser::
 }
 
 stage_simulators() {
     need_programs python3-venv valgrind build-essential
-    asked_for -p piebald-hw --test all -- --ignored simulators::
+    asked_for --lib --test all -- simulators:: smm_py_writes_the_stream
 }
 
 stage_foreign_traces() {
@@ -241,7 +242,7 @@ stage_foreign_traces() {
     scripts/fetch-traces.sh || status=$?
     [ "$status" != "$SKIP" ] || skip "the traces could not be fetched (scripts/fetch-traces.sh)"
     [ "$status" = 0 ] || exit 1
-    asked_for -p piebald-trace -p piebald-os-model --tests -- --ignored fetched_
+    asked_for --test all -- fetched_
 }
 
 # A target directory of its own: the flag changes every crate.
@@ -361,7 +362,7 @@ stage_papers() {
     done
     golden_rows
     # Killed 50 times, a paper ends with the same numbers.
-    asked_for --release -p piebald --test all -- --ignored store::
+    asked_for --release -p piebald --test all -- store::
 }
 
 build_to_reproduce() {
@@ -410,13 +411,13 @@ stage_readme() {
     scripts/readme-commands.sh
 }
 
-stage_buddy_oracle() { asked_for --release -p piebald-policy --test all -- --ignored buddy_oracle::; }
+stage_buddy_oracle() { asked_for --release -p piebald-policy --test all -- buddy_oracle::; }
 
-stage_large_cache() { asked_for --release -p piebald-os-model --test all -- --ignored file_large::; }
+stage_large_cache() { asked_for --release -p piebald-os-model --test all -- file_large::; }
 
-stage_controls() { asked_for --release -p piebald-lab --test all -- --ignored truth::; }
+stage_controls() { asked_for --release -p piebald-lab --test all -- truth::; }
 
-stage_guest_boots() { asked_for --release -p piebald-guest --test boots -- --ignored; }
+stage_guest_boots() { asked_for --release -p piebald-guest --test boots --; }
 
 stage_package() {
     [ "$(id -u)" = 0 ] || skip "needs to be root"

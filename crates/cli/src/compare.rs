@@ -13,7 +13,8 @@ use crate::{failure::Failure, json::Json, live, numbers, running};
 #[command(
     after_help = "Coloring is switched for the whole computer meanwhile, and as it was afterwards. \
     The program runs once more than counted; its standard output is thrown away. Intervals are \
-    of 95 %, pair by pair; one that contains zero is called \"no effect\"."
+    of 95 %, pair by pair; what is 1 % or less, or cannot be told from \
+    chance among all quantities, is called \"no effect\"."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -22,7 +23,7 @@ pub(crate) struct Args {
     #[arg(long)]
     hard: bool,
     /// Pairs of runs, one of each with coloring off and one with it on
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = numbers::whole::<u32>(2..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = numbers::whole::<u32>(3..=10_000))]
     pairs: u32,
     /// Empty the page cache before each run, so that files too lie where the run has them
     #[arg(long)]
@@ -75,11 +76,12 @@ const fn words(finding: Finding) -> &'static str {
 
 fn as_json(found: &Comparison) -> Value {
     let sample = |s: &Sample| json!({ "mean": s.mean, "ci95": s.ci95, "values": s.values });
-    let each = found.quantities.iter().map(|q| {
+    let each = found.quantities.iter().zip(found.findings());
+    let each = each.map(|(q, finding)| {
         json!({
             "name": q.name, "unit": q.unit, "off": sample(&q.off), "on": sample(&q.on),
             "difference": sample(&q.difference()), "change": sample(&q.change()),
-            "finding": words(q.finding()),
+            "finding": words(finding),
         })
     });
     json!({
@@ -96,7 +98,7 @@ fn as_text(found: &Comparison) -> String {
         "{:<24}{:>14}{:>14}   change with coloring, {} pairs\n",
         "", "off", "on", found.pairs
     );
-    for quantity in &found.quantities {
+    for (quantity, finding) in found.quantities.iter().zip(found.findings()) {
         let shown = |sample: &Sample| match (sample.is_known(), quantity.unit) {
             (false, _) => "-".to_owned(),
             (true, "") => format!("{:.0}", sample.mean),
@@ -108,7 +110,7 @@ fn as_text(found: &Comparison) -> String {
             quantity.name,
             shown(&quantity.off),
             shown(&quantity.on),
-            change(quantity)
+            change(quantity, finding)
         );
     }
     if found.modelled {
@@ -121,8 +123,8 @@ fn as_text(found: &Comparison) -> String {
 }
 
 /// In words: the part by which it changes, if that can be told, and what it is worth.
-fn change(quantity: &Quantity) -> String {
-    let finding = words(quantity.finding());
+fn change(quantity: &Quantity, finding: Finding) -> String {
+    let finding = words(finding);
     let part = quantity.change();
     match (part.is_known(), part.ci95) {
         (true, Some(half)) => {

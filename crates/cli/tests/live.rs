@@ -317,12 +317,18 @@ fn a_program_that_is_slower_with_coloring_is_found_to_be() {
     );
     let [mean, half] = ["mean", "ci95"].map(|key| wall["difference"][key].as_f64());
     let (mean, half) = (mean.expect("a mean"), half.expect("an interval"));
-    let expected = match (mean - half > 0.0, mean + half < 0.0) {
-        (true, _) => "more",
-        (_, true) => "less",
-        _ => "no effect",
-    };
-    assert_eq!(wall["finding"], expected, "{wall}");
+    // All quantities are corrected together: an interval that hardly leaves zero out is not enough.
+    let told = wall["finding"].as_str().expect("a finding");
+    match (
+        mean - half > 0.0,
+        mean - 4.0 * half > 0.0,
+        mean + half < 0.0,
+    ) {
+        (_, true, _) => assert_eq!(told, "more", "{wall}"),
+        (true, ..) => assert!(["more", "no effect"].contains(&told), "{wall}"),
+        (.., true) => assert!(["less", "no effect"].contains(&told), "{wall}"),
+        _ => assert_eq!(told, "no effect", "{wall}"),
+    }
     assert_eq!(fs::read_to_string(on).expect("read"), "1");
 }
 

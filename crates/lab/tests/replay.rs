@@ -176,6 +176,37 @@ fn the_exact_curve_is_lru_at_every_size_and_samples_are_near() {
     }
 }
 
+/// The table of traces is about all that is in them, and says how far the runs came.
+#[test]
+fn an_interrupted_replay_says_how_much_was_counted() {
+    let bench = Bench::new();
+    let path = bench.file("t.ids", &ids(60_000));
+    let asked = request(vec![path], &["lru"], &["10%"]);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let progress = |_: u64, _: u64| stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    let hooks = Hooks {
+        stop: Some(&stop),
+        progress: Some(&progress),
+        ..Hooks::default()
+    };
+    let partial = replay(&asked, hooks).expect("a part");
+    let whole = run(&asked);
+    assert!(!partial.complete && whole.complete);
+    assert_eq!(partial.traces, whole.traces);
+    let counted = partial.runs[0].references;
+    assert!(0 < counted && counted < 60_000, "{counted}");
+    let told = format!("the runs counted {counted} of 60000 references");
+    let notes = partial.conditions.notes.join("\n");
+    assert!(notes.contains(&told), "{notes}");
+    assert!(
+        !whole
+            .conditions
+            .notes
+            .join("\n")
+            .contains("the runs counted")
+    );
+}
+
 /// Files that are read from end to end in turn, and single pages that are read at random between them:
 /// what DULO keeps is what has no neighbours.
 #[test]

@@ -12,7 +12,7 @@ use std::{
 };
 
 use piebald_policy::contract::Mode;
-use piebald_report::Sample;
+use piebald_report::{Sample, claims};
 use piebald_units::PAGE_SIZE;
 
 use crate::{
@@ -27,7 +27,7 @@ pub struct Trial {
     pub command: Vec<OsString>,
     /// Colours that the program owns while colouring is on; `None`: it has those that nobody owns.
     pub wanted: Option<(Wanted, Mode)>,
-    /// Pairs of runs; at least 2.
+    /// Pairs of runs; at least 3.
     pub pairs: u32,
     /// Whether the page cache is emptied before each run, so that files lie in frames of the
     /// mode that is measured.
@@ -52,11 +52,11 @@ pub struct Quantity {
 /// What a difference is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// Its 95 % interval contains zero.
+    /// It is 1 % or less, or cannot be told from chance.
     NoEffect,
-    /// Less with colouring, surely.
+    /// Less with colouring.
     Less,
-    /// More with colouring, surely.
+    /// More with colouring.
     More,
     /// There is no interval: a value is missing.
     Unknown,
@@ -71,17 +71,6 @@ impl Quantity {
     /// The same as a part of off, pair by pair.
     pub fn change(&self) -> Sample {
         self.off.slowdown(&self.on).unwrap_or_default()
-    }
-
-    /// What it is worth.
-    pub fn finding(&self) -> Finding {
-        let difference = self.difference();
-        match difference.excludes_zero() {
-            None => Finding::Unknown,
-            Some(false) => Finding::NoEffect,
-            Some(true) if difference.mean < 0.0 => Finding::Less,
-            Some(true) => Finding::More,
-        }
     }
 }
 
@@ -98,6 +87,26 @@ pub struct Comparison {
     pub modelled: bool,
 }
 
+impl Comparison {
+    /// What each difference is worth, all of them together.
+    pub fn findings(&self) -> Vec<Finding> {
+        let differences: Vec<(Sample, f64)> = self
+            .quantities
+            .iter()
+            .map(|q| (q.difference(), q.change().mean))
+            .collect();
+        let changes: Vec<(&Sample, f64)> = differences.iter().map(|(d, c)| (d, *c)).collect();
+        let finding = |(claim, (difference, _)): (Option<bool>, &(Sample, f64))| match claim {
+            None => Finding::Unknown,
+            Some(false) => Finding::NoEffect,
+            Some(true) if difference.mean < 0.0 => Finding::Less,
+            Some(true) => Finding::More,
+        };
+        let claims = claims(&changes).into_iter();
+        claims.zip(&differences).map(finding).collect()
+    }
+}
+
 /// Why there is no comparison.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
@@ -105,7 +114,7 @@ pub enum CompareError {
     #[error(transparent)]
     Module(#[from] ModuleError),
     /// Too few pairs for an interval.
-    #[error("{0} pairs; allowed: 2 or more")]
+    #[error("{0} pairs; allowed: 3 or more")]
     Pairs(u32),
     /// The program cannot be run.
     #[error("{}: {source}", program.display())]
@@ -152,6 +161,8 @@ impl Drop for Restore<'_> {
 /// One run's numbers: those of [`NAMES`], then the counters'.
 type Run = Vec<f64>;
 
+/// Pairs that an interval needs.
+const LEAST_PAIRS: u32 = 3;
 /// What every run has, with its unit.
 const NAMES: [(&str, &str); 4] = [
     ("wall time", "s"),
@@ -173,7 +184,7 @@ pub fn compare(
     stop: &AtomicBool,
     progress: &dyn Fn(u32),
 ) -> Result<Comparison, CompareError> {
-    if trial.pairs < 2 {
+    if trial.pairs < LEAST_PAIRS {
         return Err(CompareError::Pairs(trial.pairs));
     }
     let _restore = Restore {
@@ -333,30 +344,36 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_counts_if_its_interval_leaves_zero_out() {
+    fn a_difference_counts_if_it_is_sure_among_all_and_matters() {
         let off = [10.0, 10.2, 9.8, 10.1];
         let less = quantity(&off, &[8.0, 8.2, 7.8, 8.1]);
-        assert_eq!(less.finding(), Finding::Less);
-        assert!(
-            (less.change().mean + 0.2).abs() < 0.01,
-            "{:?}",
-            less.change()
-        );
+        let change = less.change();
+        assert!((change.mean + 0.2).abs() < 0.01, "{change:?}");
+        let found = Comparison {
+            pairs: 4,
+            quantities: vec![
+                less,
+                quantity(&off, &[12.0, 12.3, 11.9, 12.0]),
+                quantity(&off, &[10.1, 10.0, 9.9, 10.2]),
+                quantity(&off, &[10.05, 10.25, 9.85, 10.15]),
+                quantity(&[0.0; 4], &[0.0; 4]),
+                quantity(&[f64::NAN, 1.0, 1.0, 1.0], &[1.0; 4]),
+                quantity(&[10.0, 10.0], &[20.0, 20.1]),
+            ],
+            missing: Vec::new(),
+            modelled: false,
+        };
         assert_eq!(
-            quantity(&off, &[12.0, 12.3, 11.9, 12.0]).finding(),
-            Finding::More
-        );
-        assert_eq!(
-            quantity(&off, &[10.1, 10.0, 9.9, 10.2]).finding(),
-            Finding::NoEffect
-        );
-        assert_eq!(
-            quantity(&[0.0, 0.0], &[0.0, 0.0]).finding(),
-            Finding::NoEffect
-        );
-        assert_eq!(
-            quantity(&[f64::NAN, 1.0], &[1.0, 1.0]).finding(),
-            Finding::Unknown
+            found.findings(),
+            [
+                Finding::Less,
+                Finding::More,
+                Finding::NoEffect,
+                Finding::NoEffect,
+                Finding::NoEffect,
+                Finding::Unknown,
+                Finding::Unknown,
+            ]
         );
     }
 

@@ -311,6 +311,20 @@ pub(crate) fn holm(effects: &[&Sample]) -> Vec<bool> {
     sure
 }
 
+/// Which of several changes of one report may be claimed: from pairs enough for an interval, told from
+/// chance all together, and above 1 % of what they change. Each has its values pair by pair and its share
+/// of the baseline, which is not finite where the baseline is nothing. `None` where there is no interval.
+pub fn claims(changes: &[(&Sample, f64)]) -> Vec<Option<bool>> {
+    let samples: Vec<&Sample> = changes.iter().map(|(sample, _)| *sample).collect();
+    let told = holm(&samples).into_iter().zip(changes);
+    let claim = |(sure, (sample, share)): (bool, &(&Sample, f64))| {
+        let known = sample.n() >= LEAST_REPETITIONS && p_value(sample).is_some();
+        let matters = !share.is_finite() || share.abs() > LEAST_EFFECT;
+        known.then_some(sure && matters)
+    };
+    told.map(claim).collect()
+}
+
 /// Is the change sure, as one of so many that were looked at?
 pub(crate) fn sure_of(sample: &Sample, questions: usize) -> bool {
     p_value(sample).is_some_and(|p| p <= LEVEL / questions.max(1) as f64)
@@ -527,6 +541,30 @@ mod tests {
         let half = Sample::new(vec![1.0, 2.0, 0.2, 0.6]);
         assert_eq!(holm(&[&none, &half, &half]), [false, false, false]);
         assert_eq!(holm(&[&half]), [half.excludes_zero() == Some(true)]);
+    }
+
+    #[test]
+    fn changes_are_claimed_together_if_they_are_sure_and_matter() {
+        let sure = Sample::new(vec![2.0, 2.1, 1.9, 2.0]);
+        // p = 0.041
+        let weak = Sample::new(vec![0.5, 1.5, 0.5, 1.5]);
+        let none = Sample::new(vec![0.5, -0.4, 0.1, -0.3]);
+        let two = Sample::new(vec![2.0, 2.0]);
+        let missing = Sample::new(vec![f64::NAN, 1.0, 1.0]);
+        let changes = [
+            (&sure, 0.2),
+            (&sure, 0.009),
+            (&sure, f64::INFINITY),
+            (&weak, 0.2),
+            (&none, 0.2),
+            (&two, 0.2),
+            (&missing, 0.2),
+        ];
+        let found = claims(&changes);
+        let [yes, no] = [Some(true), Some(false)];
+        assert_eq!(found, [yes, no, yes, no, no, None, None]);
+        // By itself the weak one would be told from chance.
+        assert_eq!(claims(&[(&weak, 0.2)]), [yes]);
     }
 
     #[test]

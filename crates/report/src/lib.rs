@@ -52,7 +52,7 @@ pub use course::{CourseEvent, CourseIpc, CourseProgram, CourseResult};
 pub use csv::to_csv;
 pub use file::{check_file, check_folder, write_atomically};
 pub use finding::Finding;
-pub use gate::advice_doubts;
+pub use gate::{advice_doubts, claims};
 pub use headline::{findings, headline};
 pub use html::to_html;
 pub use record::{

@@ -134,9 +134,8 @@ fn io(disk: &DiskOutcome) -> ReplayIo {
 }
 
 /// The traces. What is counted of all together stands with the first.
-pub(super) fn traces(replay: &mut Replay, stream: &CallStream, survey: &Survey) {
+pub(super) fn traces(replay: &mut Replay, stream: &CallStream, requests: &[u64], survey: &Survey) {
     let formats = stream.formats();
-    let requests = stream.requests();
     let skipped = stream.skipped();
     for (nth, name) in stream.names().iter().enumerate() {
         let mut trace = ReplayTrace {

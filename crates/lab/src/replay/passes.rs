@@ -65,6 +65,8 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
             return Err(driver_error(&policies[job.policy], job.capacity, error));
         }
     }
+    // What was surveyed first is the whole trace, however far the runs came.
+    let of_all = known.as_ref().map(|k| k.stream.requests());
     let survey = pass.survey.or(known.map(|k| k.survey)).unwrap_or_default();
     if survey.references == 0 && !complete {
         return Err(ReplayError::Stopped);
@@ -95,7 +97,17 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
     if let Some(curves) = curves {
         (replay.curves, replay.curves_refused) = curves.finish();
     }
-    fill::traces(&mut replay, &stream, &survey);
+    let requests = of_all.clone().unwrap_or_else(|| stream.requests());
+    fill::traces(&mut replay, &stream, &requests, &survey);
+    if !complete && of_all.is_some() {
+        let counted = replay.runs.iter().map(|run| run.references).max();
+        replay.conditions.notes.push(format!(
+            "the numbers of the traces are those of all that is in them; the runs counted {} of {} \
+             references",
+            counted.unwrap_or(0),
+            survey.references
+        ));
+    }
     fill::notes(&mut replay, &stream, &survey, &jobs);
     replay.conditions.notes.extend(notes);
     timed::note(&mut replay, request, &stream);

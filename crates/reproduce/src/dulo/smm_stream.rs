@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "needs python3: ./test.sh reproduce"]
+    #[ignore = "needs python3: ./test.sh simulators"]
     fn smm_py_writes_the_stream() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../reproduce/dulo");
         let code = "import smm\n\
