@@ -202,7 +202,7 @@ fn a_damaged_chunk_ends_its_thread_and_nothing_is_half_written() {
             "the output is the input",
         ),
         ("trace repair s.toml new.pbr", 2, "no recording"),
-        ("trace repair none.pbr new.pbr", 1, "none.pbr"),
+        ("trace repair none.pbr new.pbr", 2, "none.pbr"),
         ("trace repair whole.pbr no/new.pbr", 1, "no/new.pbr"),
     ] {
         let made = run(folder.path(), words);

@@ -301,7 +301,8 @@ fn places(grid: &Grid<'_>, sizes: &[usize]) -> String {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let neighbours = sizes.windows(2).all(|w| w[1] == w[0] + 1);
     match names.as_slice() {
-        _ if names.len() == all && all > 1 => format!("at all {all} sizes"),
+        _ if names.len() == all && all == 2 => "at both sizes".to_owned(),
+        _ if names.len() == all && all > 2 => format!("at all {all} sizes"),
         names if names.len() <= MAX_SIZES => format!("at {}", join_names(names)),
         [first, .., last] if neighbours => format!("from {first} to {last}"),
         names => format!("at {} of {all} sizes", names.len()),
