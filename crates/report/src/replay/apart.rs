@@ -48,9 +48,10 @@ impl Measure {
 pub(super) type Pair = (usize, usize, usize);
 
 impl Grid<'_> {
-    /// The change from the second policy to the first in each part, as a share of what a part has on
-    /// average; the mean over several pairs, whose runs must have the same parts. `None` where parts were
-    /// not kept or the baseline is nothing.
+    /// The change from the second policy to the first in each part from the first one on in which they
+    /// differ, as a share of the whole times the number of these parts, so that their mean is the change of
+    /// the whole; the mean over several pairs, whose runs must have the same parts. `None` where parts were not
+    /// kept or the baseline is nothing.
     pub fn by_parts(&self, pairs: &[Pair], measure: Measure) -> Option<Sample> {
         let mut sum: Vec<f64> = Vec::new();
         for &(policy, baseline, size) in pairs {
@@ -62,12 +63,15 @@ impl Grid<'_> {
                 return None;
             }
             sum.resize(own.len(), 0.0);
-            let scale = own.len() as f64 / whole / pairs.len() as f64;
             for (sum, (own, base)) in sum.iter_mut().zip(own.iter().zip(base)) {
-                *sum += (*own as f64 - *base as f64) * scale;
+                *sum += (*own as f64 - *base as f64) / whole / pairs.len() as f64;
             }
         }
-        (!sum.is_empty()).then(|| with_memory(Sample::new(sum)))
+        // Until memory is full all policies do the same, which says nothing of them.
+        let same = sum.iter().take_while(|change| **change == 0.0).count();
+        let apart = &sum[if same == sum.len() { 0 } else { same }..];
+        let scaled = apart.iter().map(|change| change * apart.len() as f64);
+        (!sum.is_empty()).then(|| with_memory(Sample::new(scaled.collect())))
     }
 
     /// Whether a difference may be chance. Of runs without parts nobody knows; their numbers are told as
@@ -153,6 +157,7 @@ mod tests {
                 run("less", &[8, 10, 7, 8, 8, 6]),
                 run("mixed", &[8, 14, 7, 13, 8, 7]),
                 run("short", &[8, 14]),
+                run("later", &[10, 12, 7, 9, 8, 6]),
             ],
             ..Replay::default()
         };
@@ -163,6 +168,10 @@ mod tests {
         let change = grid.by_parts(&[(1, 0, 0)], Measure::Misses).expect("parts");
         assert!((change.mean + 13.0 / 60.0).abs() < 1e-12, "{change:?}");
         assert_eq!(change.n(), 6);
+        // The parts in which both are the same because memory is not full yet.
+        let later = grid.by_parts(&[(4, 0, 0)], Measure::Misses).expect("parts");
+        assert_eq!(later.n(), 4);
+        assert!((later.mean + 8.0 / 60.0).abs() < 1e-12, "{later:?}");
         // What has other parts, or none, is not compared.
         assert!(grid.by_parts(&[(3, 0, 0)], Measure::Misses).is_none());
         assert!(grid.by_parts(&[(1, 0, 0)], Measure::Time).is_none());
