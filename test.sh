@@ -281,7 +281,9 @@ stage_guest() {
     guest_verbs >"$STAGE_NOTE.second" 2>&1 &
     local second=$! status=0
     kernel/test.sh || status=1
+    say "rainbow and hvr took $((SECONDS - begun)) s"
     wait "$second" || status=1
+    say "the others took $((SECONDS - begun)) s or less"
     cat "$STAGE_NOTE.second"
     return "$status"
 }
@@ -341,10 +343,12 @@ stage_reproduce() {
     # Two at a time: making inputs and recording programs keep one processor busy. Only the first
     # installs packages.
     reproduce_second >"$STAGE_NOTE.second" 2>&1 &
-    local second=$! status=0
+    local second=$! status=0 begun=$SECONDS
     # shellcheck disable=SC2086  # a list of names
     reproduce_quick rainbow "$RAINBOW_ROWS" && reproduce_quick hvr "$HVR_ROWS" $HVR_PROGRAMS || status=1
+    say "rainbow and hvr took $((SECONDS - begun)) s"
     wait "$second" || status=1
+    say "the others took $((SECONDS - begun)) s or less"
     cat "$STAGE_NOTE.second"
     [ "$status" = 0 ] || exit 1
     golden_rows --rows "mfc=$MFC_ROWS" --rows "dulo=$DULO_ROWS"

@@ -81,6 +81,8 @@ enum What {
         /// those of one kind, where there are several
         #[arg(long, value_name = "LIST")]
         cpus: Option<CpuList>,
+        #[command(flatten)]
+        json: Json,
     },
 }
 
@@ -97,9 +99,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             json,
         } => show(machine, *file, json),
         What::Check { machine, json } => check(machine, json),
-        What::Derive { output, from, cpus } => {
-            derive(output.as_deref(), from.as_deref(), cpus.as_ref())
-        }
+        What::Derive {
+            output,
+            from,
+            cpus,
+            json,
+        } => derive(output.as_deref(), from.as_deref(), cpus.as_ref(), json),
     }?;
     Ok(ExitCode::SUCCESS)
 }
@@ -371,6 +376,7 @@ fn derive(
     output: Option<&Path>,
     from: Option<&Path>,
     cpus: Option<&CpuList>,
+    json: &Json,
 ) -> Result<(), Failure> {
     if from.is_none() && !cfg!(target_os = "linux") {
         return Err(Failure::failed(format!(
@@ -412,12 +418,11 @@ fn derive(
     })?;
     warn(&derived.warnings);
     warn(&warnings);
-    let Some(output) = output else {
-        return print(&text);
+    let odd: Vec<&String> = derived.warnings.iter().chain(&warnings).collect();
+    let value = json!({ "schema": 1, "file": text, "warnings": odd });
+    let Some(output) = output.filter(|output| !is_stdout(output)) else {
+        return json.show(&text, &value);
     };
-    if is_stdout(output) {
-        return print(&text);
-    }
     check_output(MACHINE, output)?;
     write_atomically(output, text.as_bytes()).map_err(Failure::failed)?;
     let values = text.lines().filter(|line| line.contains(" = "));
@@ -426,9 +431,10 @@ fn derive(
         told += usize::from(line.contains("[SYS]"));
         generic += usize::from(line.contains("[GEN]"));
     }
-    print(&format!(
+    let done = format!(
         "{}: {told} values read from {}, {generic} generic ones (marked GEN)\n",
         output.display(),
         root.display()
-    ))
+    );
+    json.show(&done, &value)
 }

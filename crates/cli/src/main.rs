@@ -26,6 +26,7 @@ mod record;
 mod recordings;
 mod regions;
 mod replay;
+mod replay_policies;
 mod reproduce;
 mod rows_status;
 mod run;

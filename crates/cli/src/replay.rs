@@ -36,7 +36,7 @@ use crate::{
     json::{Json, STDOUT},
     numbers,
     outputs::{self, table_style},
-    progress, running,
+    progress, replay_policies, running,
     study::Sets,
     trace::refuse_scenario,
     trace_formats::{StageName, named_block},
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     /// Block or file traces, plain or packed by gzip, bzip2, xz or zstd; several are
     /// replayed together; - is standard input. Or a scenario file (TOML) with requests, which
     /// says the rest
-    #[arg(required = true, value_name = "TRACE")]
+    #[arg(required_unless_present = "policy", value_name = "TRACE")]
     traces: Vec<PathBuf>,
     /// Format of the traces, instead of finding out from their content
     #[arg(long, value_name = "NAME")]
@@ -70,7 +70,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     stage: Option<StageName>,
     /// Policies, separated by commas; options after a colon, separated by semicolons, such
-    /// as dulo:bank=4MiB;base=arc or s3-fifo:rule=paper (docs/replay.md lists them); "all"
+    /// as dulo:bank=4MiB;base=arc or s3-fifo:rule=paper; "help" lists them all; "all"
     /// for every one [default: clock,dulo,arc,s3-fifo,lirs; for objects of different sizes
     /// lru,fifo,clock,s3-fifo,sieve]
     #[arg(long, value_name = "LIST")]
@@ -186,6 +186,15 @@ enum PaceName {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    if args.policy.as_deref() == Some("help") {
+        replay_policies::list(&args.json)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.traces.is_empty() {
+        return Err(Failure::usage(
+            "replay: no TRACE is given; allowed: one or more",
+        ));
+    }
     let request = match of_file(args)? {
         Some(request) => request,
         None => {

@@ -84,6 +84,8 @@ enum What {
         /// How many references or requests
         #[arg(short, default_value_t = 20, value_parser = numbers::whole::<u64>(0..=u64::MAX))]
         n: u64,
+        #[command(flatten)]
+        json: Json,
     },
     /// Make a recording of a foreign trace, and say what it loses
     Convert {
@@ -138,6 +140,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             stage,
             thread,
             n,
+            json,
         } => match kind(file, *format, columns.as_ref())? {
             Kind::Block(_) if *thread > 0 => Err(Failure::usage(format!(
                 "{}: --thread: allowed with recordings and memory traces",
@@ -145,10 +148,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             ))),
             Kind::Block(options) => {
                 let stage = stage.unwrap_or_default().into();
-                trace_block::head(file, block::Options { stage, ..options }, *n)
+                trace_block::head(file, block::Options { stage, ..options }, *n, json)
             }
             Kind::Memory(_) if stage.is_some() => Err(of_blocks(file, "--stage")),
-            Kind::Memory(format) => head(file, format, *thread, *n),
+            Kind::Memory(format) => head(file, format, *thread, *n, json),
         },
         What::Convert {
             input,
@@ -396,7 +399,13 @@ pub(crate) fn with_schema(value: &impl Serialize) -> Result<Value, Failure> {
     Ok(value)
 }
 
-fn head(file: &Path, format: Option<Format>, thread: u32, n: u64) -> Result<(), Failure> {
+fn head(
+    file: &Path,
+    format: Option<Format>,
+    thread: u32,
+    n: u64,
+    json: &Json,
+) -> Result<(), Failure> {
     let mut source: Box<dyn OpSource> = if format.is_none() && is_recording(file)? {
         let recording = Recording::open(file).map_err(Failure::usage)?;
         let source = recording.source(thread, ReplayOptions::default());
@@ -405,5 +414,5 @@ fn head(file: &Path, format: Option<Format>, thread: u32, n: u64) -> Result<(), 
         let trace = foreign(file, format)?;
         Box::new(trace.open(thread as usize).map_err(Failure::usage)?)
     };
-    trace_head::show(source.as_mut(), n)
+    trace_head::show(source.as_mut(), n, json)
 }

@@ -8,10 +8,7 @@ use piebald_trace::block::{
 use piebald_units::Bytes;
 
 use crate::{
-    failure::{Failure, print},
-    json::Json,
-    trace::with_schema,
-    trace_info::read_as,
+    failure::Failure, json::Json, trace::with_schema, trace_head::print_lines, trace_info::read_as,
 };
 
 /// Distinct pages are counted exactly up to this.
@@ -35,16 +32,12 @@ pub(crate) fn info(
     json.show(&describe(file, &summary), &with_schema(&summary)?)
 }
 
-pub(crate) fn head(file: &Path, options: Options, n: u64) -> Result<(), Failure> {
+pub(crate) fn head(file: &Path, options: Options, n: u64, json: &Json) -> Result<(), Failure> {
     let mut trace = BlockTrace::open(file, options).map_err(Failure::usage)?;
     let n = usize::try_from(n).unwrap_or(usize::MAX);
     let lines = block::head(&mut trace, n).map_err(Failure::usage)?;
-    let mut out = String::from("# request time_ns task op target\n");
-    for line in lines {
-        out += &line;
-        out.push('\n');
-    }
-    print(&out)
+    let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    print_lines("request time_ns task op target", &lines, json)
 }
 
 /// What a trace holds, one fact in a line.

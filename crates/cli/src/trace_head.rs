@@ -4,11 +4,24 @@ use std::fmt::Write as _;
 
 use piebald_units::op::{Access, Backing, MemRef, Next, OpSource, RefKind, SpawnKind, SysOp};
 
-use crate::failure::{Failure, print};
+use serde_json::json;
+
+use crate::{failure::Failure, json::Json};
+
+/// Prints lines below a heading, or as JSON.
+pub(crate) fn print_lines(heading: &str, lines: &str, json: &Json) -> Result<(), Failure> {
+    let list: Vec<&str> = lines.lines().collect();
+    let columns: Vec<&str> = heading.split(' ').collect();
+    json.show(
+        &format!("# {heading}\n{lines}"),
+        &json!({ "schema": 1, "columns": columns, "lines": list }),
+    )
+}
 
 /// Prints the first `n` references, and the calls between them.
-pub(crate) fn show(source: &mut dyn OpSource, n: u64) -> Result<(), Failure> {
-    let mut out = String::from("# ref instrs kind size address site dep\n");
+pub(crate) fn show(source: &mut dyn OpSource, n: u64, json: &Json) -> Result<(), Failure> {
+    let print = |lines: &str| print_lines("ref instrs kind size address site dep", lines, json);
+    let mut out = String::new();
     let mut refs = [MemRef::default(); 256];
     let mut shown = 0;
     while shown < n {

@@ -454,3 +454,49 @@ fn logs_of_two_byte_orders_are_not_of_one_clock() {
     let (code, _, err) = run(folder.path(), &["a", "c", "--align", "start", "-q"]);
     assert_eq!(code, Some(0), "{err}");
 }
+
+/// What `--policy help` says, and the tables of the manual.
+#[test]
+fn policies_are_listed_with_their_options_and_what_differs() {
+    use piebald_os_model::replace::registry::{BESIDE_LIBCACHESIM, OPTIONS, POLICIES};
+    let folder = tempfile::tempdir().expect("a folder");
+    let (code, out, err) = run(folder.path(), &["--policy", "help"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    for row in POLICIES {
+        assert!(
+            out.contains(&format!("\n{}: {}", row.name, row.about)) || out.starts_with(row.name)
+        );
+    }
+    for option in OPTIONS {
+        assert!(out.contains(option.values), "{option:?}");
+    }
+    for (.., rule) in BESIDE_LIBCACHESIM {
+        assert!(out.contains(rule), "{rule}");
+    }
+    let (code, json, _) = run(folder.path(), &["--policy", "help", "--json"]);
+    assert_eq!(code, Some(0));
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let list = json["policies"].as_array().expect("a list");
+    assert_eq!(list.len(), POLICIES.len());
+    // Without a trace there is nothing else to do.
+    let (code, _, err) = run(folder.path(), &["--policy", "lru"]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("no TRACE is given"), "{err}");
+
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/replay.md");
+    let page = std::fs::read_to_string(page)
+        .expect("the manual")
+        .replace('`', "");
+    for option in OPTIONS {
+        let names = option.name;
+        let row = format!(
+            "| {}:{names} | {} | {} |",
+            option.policy, option.values, option.default
+        );
+        assert!(page.contains(&row), "{row}");
+    }
+    for (policy, other, rule) in BESIDE_LIBCACHESIM.iter().filter(|row| row.2 != "equal") {
+        let row = format!("| {policy} | {other} | {rule} |");
+        assert!(page.contains(&row), "{row}");
+    }
+}

@@ -205,3 +205,58 @@ fn without_stamps_or_without_a_device_there_is_no_pace_to_follow() {
     let error = replay(&request(vec![], Pace::Serial), Hooks::default()).expect_err("no trace");
     assert!(matches!(error, ReplayError::Nothing("trace")));
 }
+
+/// Requests of one moment, a pause of years between two, and a page beyond all that is counted.
+#[test]
+fn odd_times_and_places_are_replayed_or_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: String| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        path
+    };
+    let line = |us: u64, page: u64| {
+        format!(
+            "0,{},4096,R,{}.{:06}\n",
+            page * 8,
+            us / 1_000_000,
+            us % 1_000_000
+        )
+    };
+    let at_once = file(
+        "once.spc",
+        (0..40).map(|page| line(500_000, page)).collect(),
+    );
+    let replay = run(&request(vec![at_once], Pace::Timed));
+    assert_eq!(replay.runs[0].misses + replay.runs[0].hits, 40);
+    // They are of one process, which waits all the time.
+    let io = replay.runs[0].io.as_ref().expect("a disk");
+    assert!(io.elapsed_s > 0.0 && io.waited_s == io.elapsed_s, "{io:?}");
+    // Days, in microseconds: half a year is in simulated time, ten years are not.
+    let gap = |days: u64| {
+        let us = days * 86_400 * 1_000_000;
+        let times = [0, us, us + 1];
+        let path = file("gap.spc", times.iter().map(|us| line(*us, 3)).collect());
+        request(vec![path], Pace::Timed)
+    };
+    let replay = run(&gap(180));
+    let io = replay.runs[0].io.as_ref().expect("a disk");
+    assert!((io.elapsed_s - 180.0 * 86_400.0).abs() < 1.0, "{io:?}");
+    assert!(io.waited_s < 1.0, "{io:?}");
+    let error = replay_error(&gap(3650));
+    assert!(
+        error.contains("a request is 3650 days after the first; allowed")
+            && error.contains("up to 213 days"),
+        "{error}"
+    );
+    let far = file("far.spc", [line(0, 1), line(1, (1 << 40) + 7)].concat());
+    let error = replay_error(&request(vec![far], Pace::Timed));
+    assert!(error.contains("page 1099511627783"), "{error}");
+}
+
+fn replay_error(request: &ReplayRequest) -> String {
+    match replay(request, Hooks::default()) {
+        Ok(_) => panic!("taken"),
+        Err(error) => error.to_string(),
+    }
+}

@@ -8,7 +8,7 @@
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::{
-    Metrics, Sample, Study,
+    Metrics, Sample, Study, Unmet,
     format::{brief, grouped, number},
     sample::t_quantile_975,
 };
@@ -47,6 +47,7 @@ pub(crate) enum Verdict {
     NoChange {
         /// Which of both.
         why: String,
+        unmet: Unmet,
     },
     /// These runs cannot tell.
     CannotShow {
@@ -54,8 +55,13 @@ pub(crate) enum Verdict {
         why: String,
         /// What to do about it.
         act: String,
+        /// The condition, if it is one of the gate's own.
+        unmet: Option<Unmet>,
     },
 }
+
+/// Why runs cannot tell, what to do about it, and which condition they do not meet.
+type Refusal = (String, String, Unmet);
 
 /// One of the runs that are compared.
 pub(crate) struct Run<'a> {
@@ -80,7 +86,11 @@ pub(crate) struct Evidence<'a> {
 
 /// Whether the change may be claimed.
 pub(crate) fn verdict(e: &Evidence<'_>) -> Verdict {
-    let cannot = |(why, act)| Verdict::CannotShow { why, act };
+    let cannot = |(why, act, unmet): Refusal| Verdict::CannotShow {
+        why,
+        act,
+        unmet: Some(unmet),
+    };
     if e.effect.n() < LEAST_REPETITIONS && !e.effect.values.is_empty() {
         return cannot(too_few(e.effect.n()));
     }
@@ -90,15 +100,22 @@ pub(crate) fn verdict(e: &Evidence<'_>) -> Verdict {
     if let Some(found) = cannot_matter(e) {
         return cannot(found);
     }
-    let why = match (e.significant, e.effect.mean.abs() > LEAST_EFFECT) {
+    let size = e.effect.mean.abs();
+    let (why, unmet) = match (e.significant, size > LEAST_EFFECT) {
         (true, true) => return Verdict::Shown,
-        (false, _) => "it cannot be told from chance".to_owned(),
-        (true, false) => format!("it is {} % or less", brief(100.0 * LEAST_EFFECT)),
+        (false, _) => (
+            "it cannot be told from chance".to_owned(),
+            Unmet::by_chance(),
+        ),
+        (true, false) => (
+            format!("it is {} % or less", brief(100.0 * LEAST_EFFECT)),
+            Unmet::new("effect", size, LEAST_EFFECT),
+        ),
     };
-    Verdict::NoChange { why }
+    Verdict::NoChange { why, unmet }
 }
 
-fn too_few(n: usize) -> (String, String) {
+fn too_few(n: usize) -> Refusal {
     let has = match n {
         1 => "it has one repetition".to_owned(),
         n => format!("it has {n} repetitions"),
@@ -106,11 +123,12 @@ fn too_few(n: usize) -> (String, String) {
     (
         format!("{has}, and an interval needs {LEAST_REPETITIONS}"),
         format!("set repetitions = {LEAST_REPETITIONS}"),
+        Unmet::new("repetitions", n as f64, LEAST_REPETITIONS as f64),
     )
 }
 
 /// The first level of a run that was still filling, if one was.
-fn cold(e: &Evidence<'_>, run: &Run<'_>) -> Option<(String, String)> {
+fn cold(e: &Evidence<'_>, run: &Run<'_>) -> Option<Refusal> {
     if waits(run.metrics) {
         return None;
     }
@@ -157,7 +175,12 @@ fn cold(e: &Evidence<'_>, run: &Run<'_>) -> Option<(String, String)> {
                 ),
             };
         }
-        Some((why, warmer(e, run, [room, start, end])))
+        let unmet = match filling {
+            Some(share) => Unmet::new("first_fills", share, MOST_FIRST_FILLS),
+            None if full < LEAST_FULL => Unmet::new("full", full, LEAST_FULL),
+            None => Unmet::new("drift", drift, MOST_DRIFT),
+        };
+        Some((why, warmer(e, run, [room, start, end]), unmet))
     })
 }
 
@@ -184,7 +207,7 @@ pub fn advice_doubts(study: &Study) -> Vec<String> {
             label: ALONE.to_owned(),
             metrics: &program.alone,
         };
-        let (why, act) = cold(&evidence, &run)?;
+        let (why, act, _) = cold(&evidence, &run)?;
         Some(format!(
             "the advice on {} is not to be relied on, because {why}; {act}",
             crate::format::short(&program.name, 40)
@@ -264,7 +287,7 @@ fn waits(metrics: &Metrics) -> bool {
 
 /// Whatever others do, the program does not meet them: it stays in caches that it has for
 /// itself.
-fn cannot_matter(e: &Evidence<'_>) -> Option<(String, String)> {
+fn cannot_matter(e: &Evidence<'_>) -> Option<Refusal> {
     let few = |run: &Run<'_>| {
         let metrics = run.metrics;
         let own = metrics.occupancy.iter().filter(|o| !o.shared);
@@ -289,6 +312,7 @@ fn cannot_matter(e: &Evidence<'_>) -> Option<(String, String)> {
             number(reached),
         ),
         "take a program that uses more memory, or a machine with smaller private caches".to_owned(),
+        Unmet::new("reaches", reached, LEAST_LAST_LEVEL),
     ))
 }
 
@@ -486,33 +510,46 @@ mod tests {
                 judge(SURE, &short),
                 "40 % full when counting began and 40 % when it ended (alone), and 80 % of the misses",
                 "warmup_refs =",
+                "first_fills",
             ),
             (
                 judge(SURE, &prefetched),
                 "more lines filled empty places than missed",
                 "warmup_refs =",
+                "first_fills",
             ),
             (
                 judge(&[0.2, 0.21], &metrics(warm.clone(), 3.0, 1e4)),
                 "2 repetitions",
                 "repetitions = 3",
+                "repetitions",
             ),
-            (judge(SURE, &filling), "43 % full", "warmup_refs = 22M"),
+            (
+                judge(SURE, &filling),
+                "43 % full",
+                "warmup_refs = 22M",
+                "full",
+            ),
             (
                 judge(SURE, &slowly),
                 "83 % of the misses filled empty",
                 "warmup_refs =",
+                "first_fills",
             ),
             (
                 judge(SURE, &metrics(warm, 0.01, 60.0)),
                 "240 KiB fit",
                 "uses more memory",
+                "reaches",
             ),
         ];
-        for (found, reason, advice) in cases {
-            let Verdict::CannotShow { why, act } = &found else {
+        for (found, reason, advice, condition) in cases {
+            let Verdict::CannotShow { why, act, unmet } = &found else {
                 panic!("{found:?}");
             };
+            let unmet = unmet.as_ref().expect("a condition");
+            assert_eq!(unmet.condition, condition);
+            assert!(unmet.found.is_finite() && unmet.limit.is_finite());
             assert!(why.contains(reason) && act.contains(advice), "{why}; {act}");
         }
     }

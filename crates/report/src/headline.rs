@@ -160,7 +160,11 @@ fn answer(study: &Study, q: &Question<'_>, significant: bool, asked: usize) -> O
                 },
             })
         },
-        |(why, act)| Verdict::CannotShow { why, act },
+        |(why, act)| Verdict::CannotShow {
+            why,
+            act,
+            unmet: None,
+        },
     );
     let finding = |claim, shown, why, act| Finding {
         question: q.kind.to_owned(),
@@ -173,6 +177,7 @@ fn answer(study: &Study, q: &Question<'_>, significant: bool, asked: usize) -> O
         shown,
         why,
         act,
+        unmet: None,
     };
     Some(match verdict {
         Verdict::Shown => {
@@ -189,22 +194,29 @@ fn answer(study: &Study, q: &Question<'_>, significant: bool, asked: usize) -> O
             finding(format!("{state}{}{with}.", q.change), true, None, None)
         }
         Verdict::NoChange { .. } if q.quiet => return None,
-        Verdict::NoChange { why } if significant => {
-            finding(q.small.clone(), false, Some(why), None)
-        }
-        Verdict::NoChange { why } => {
+        Verdict::NoChange { why, unmet } if significant => Finding {
+            unmet: Some(unmet),
+            ..finding(q.small.clone(), false, Some(why), None)
+        },
+        Verdict::NoChange { why, unmet } => {
             // Its interval alone would say otherwise.
             let among = match q.effect.excludes_zero() {
                 Some(true) => format!(" among {asked} questions"),
                 _ => String::new(),
             };
             let claim = q.chance.replacen(CHANCE, &format!("{CHANCE}{among}"), 1);
-            finding(claim, false, Some(why), None)
+            Finding {
+                unmet: Some(unmet),
+                ..finding(claim, false, Some(why), None)
+            }
         }
         Verdict::CannotShow { .. } if q.quiet && !significant => return None,
-        Verdict::CannotShow { why, act } => {
+        Verdict::CannotShow { why, act, unmet } => {
             let claim = format!("This study cannot show {}, because {why}; {act}.", q.about);
-            finding(claim, false, Some(why), Some(act))
+            Finding {
+                unmet,
+                ..finding(claim, false, Some(why), Some(act))
+            }
         }
     })
 }

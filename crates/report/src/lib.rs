@@ -51,7 +51,7 @@ pub use advice::{
 pub use course::{CourseEvent, CourseIpc, CourseProgram, CourseResult};
 pub use csv::to_csv;
 pub use file::{check_file, check_folder, write_atomically};
-pub use finding::Finding;
+pub use finding::{Finding, Unmet};
 pub use gate::{advice_doubts, claims};
 pub use headline::{findings, headline};
 pub use html::to_html;

@@ -200,6 +200,89 @@ pub fn names() -> String {
     names.join(", ")
 }
 
+/// An option of a policy, as `policy:name=value` has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OptionRow {
+    /// Of this policy.
+    pub policy: &'static str,
+    /// Its name, or names of several that take the same.
+    pub name: &'static str,
+    /// What it takes.
+    pub values: &'static str,
+    /// What it is without being given.
+    pub default: &'static str,
+}
+
+macro_rules! options {
+    ($($policy:literal, $name:literal, $values:literal, $default:literal;)*) => {
+        /// The options of all policies.
+        pub const OPTIONS: &[OptionRow] = &[
+            $(OptionRow { policy: $policy, name: $name, values: $values, default: $default },)*
+        ];
+    };
+}
+
+options! {
+    "dulo", "base", "clock, lru, fifo, sieve, 2q, s3-fifo, arc, lirs, linux-2.6.11", "clock";
+    "dulo", "bank, evicting, correlation", "sizes of its sections, such as 8MiB", "by the size of memory";
+    "dulo", "rest", "the section that takes the rest of memory: correlation, evicting", "correlation";
+    "dulo", "cost", "what a fetch costs: uniform, or disk by the model of the device", "uniform";
+    "dulo", "max-sequence", "pages of the longest sequence, 1 to 128", "128";
+    "s3-fifo", "rule",
+        "libcachesim, artifact (the program of the paper's experiments), paper (its algorithm 1)", "libcachesim";
+    "2q", "rule", "paper, libcachesim", "paper";
+    "lru-2", "retained", "pages not in memory whose history is kept, in percent of memory, 0 to 400", "100";
+    "mq", "life-time", "uses of any page after which an unused page moves a queue down, 1 to 2^40",
+        "4 times the pages of memory";
+}
+
+/// How a policy's misses compare with those of libCacheSim 0.3.5, which a test holds against its counts
+/// (`testdata/libcachesim`): the policy with the options that are compared, libCacheSim's name, and the rule
+/// that differs.
+pub const BESIDE_LIBCACHESIM: &[(&str, &str, &str)] = &[
+    ("fifo", "FIFO", "equal"),
+    ("lru", "LRU", "equal"),
+    ("clock", "Clock", "equal"),
+    ("sieve", "Sieve", "equal"),
+    ("arc", "ARC", "equal"),
+    ("s3-fifo", "S3FIFO", "equal"),
+    ("min", "Belady", "equal"),
+    ("2q:rule=libcachesim", "TwoQ", "equal"),
+    (
+        "2q",
+        "TwoQ",
+        "differ by a few: the name of the page that is asked for stays in A1out until the page is in memory, \
+         as in the paper; libCacheSim takes it out before room is made",
+    ),
+    ("lru-2:retained=0", "LRUK", "equal"),
+    (
+        "lru-2",
+        "LRUK",
+        "differ: as many pages that left keep their history as fit in memory; libCacheSim keeps none",
+    ),
+    ("mq:life-time=10000", "MQ", "equal"),
+    (
+        "mq",
+        "MQ",
+        "differ: the life time is 4 times the pages of memory; libCacheSim's is 10000 uses at any size",
+    ),
+    (
+        "lirs",
+        "LIRS",
+        "differ by up to 0.1 %: at a hit on a block that is in Q but not in S, libCacheSim takes the lowest \
+         LIR block out of S, although no block becomes LIR; and it bounds S to twice the memory where we \
+         bound the blocks that are remembered to the memory",
+    ),
+    (
+        "w-tinylfu",
+        "WTinyLFU",
+        "differ: libCacheSim counts in a Bloom filter, not at hits in the window but at insertion and again \
+         when the window pushes a page out, and halves it after 32 hits per page of the main part; protected \
+         fills before probation is in use; segments are rounded down, and a page without room is evicted at a \
+         hit; below 100 pages the window has none and nothing is let in",
+    ),
+];
+
 struct Boxing;
 
 impl Visitor for Boxing {
@@ -230,6 +313,33 @@ mod tests {
             let policy = boxed(row.name, &Setup::new(100)).expect(row.name);
             assert_eq!(policy.capacity(), 100, "{}", row.name);
             assert!(policy.slots() > 100, "{}", row.name);
+        }
+    }
+
+    /// Each option that is listed is taken, and each policy that is compared can be built.
+    #[test]
+    fn what_is_said_of_options_is_so() {
+        let spec = |text: &str| -> PolicySpec { text.parse().expect(text) };
+        let built = |text: &str| build_spec(&spec(text), &Setup::new(1000), None, Boxing);
+        for option in OPTIONS {
+            assert!(find(option.policy).is_some(), "{option:?}");
+            for name in option.name.split(", ") {
+                let text = format!("{}:{name}=no value", option.policy);
+                let error = built(&text).err().expect("taken").to_string();
+                assert!(
+                    error.contains("no value") && !error.contains("is not known"),
+                    "{error}"
+                );
+            }
+        }
+        for (policy, ..) in BESIDE_LIBCACHESIM {
+            assert!(built(policy).is_ok(), "{policy}");
+        }
+        let unknown = built("dulo:nothing=1").err().expect("taken").to_string();
+        for option in OPTIONS.iter().filter(|option| option.policy == "dulo") {
+            for name in option.name.split(", ") {
+                assert!(unknown.contains(name), "{name}: {unknown}");
+            }
         }
     }
 

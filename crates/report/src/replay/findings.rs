@@ -6,7 +6,7 @@
 
 use super::{apart::Measure, grid::Grid};
 use crate::{
-    Finding, Sample,
+    Finding, Sample, Unmet,
     format::{brief, clean, join_names},
     gate::LEAST_EFFECT,
 };
@@ -81,6 +81,7 @@ fn without_claim(finding: Finding, why: &str) -> Finding {
     Finding {
         shown: false,
         why: Some(why.to_owned()),
+        unmet: Some(Unmet::by_chance()),
         ..finding
     }
 }

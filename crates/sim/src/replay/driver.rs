@@ -11,6 +11,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use piebald_os_model::file::{FileError, FileHost, Span, Stats, Step};
 use piebald_os_model::io::IoStats;
 use piebald_policy::contract::replacement::Replacement;
+use piebald_trace::block::Nanos;
 use piebald_units::block::BlockPort;
 use piebald_units::{FileId, PAGE_SIZE, Picos, TaskId};
 
@@ -37,6 +38,10 @@ pub enum Pace {
 /// Calls that are under way or wait for their task, at most. It bounds how far tasks
 /// run apart: a trace from a machine says that they did run about together.
 pub const WINDOW: usize = 1024;
+
+const NS_PER_DAY: u64 = 86_400 * 1_000_000_000;
+/// Simulated time ends some hours later: what is asked for then has time to be done.
+const LATEST: Picos = Picos(Picos::MAX.0 - 1_000_000_000_000 * 3600 * 24);
 
 /// Calls of one task, or of all of them at [`Pace::Serial`].
 #[derive(Debug, Default)]
@@ -72,6 +77,15 @@ pub enum DriverError {
     /// Clients that cannot start.
     #[error(transparent)]
     Clients(#[from] super::clients::ClientError),
+    /// A request comes later than simulated time can be.
+    #[error(
+        "a request is {} days after the first; allowed at the trace's times: up to {} days, or another --pace",
+        time.0 / NS_PER_DAY, Picos::MAX.0 / 1000 / NS_PER_DAY
+    )]
+    Late {
+        /// When it comes.
+        time: Nanos,
+    },
     /// More processes than can be told apart.
     #[error("more than 2^32 processes")]
     ManyTasks,
@@ -177,7 +191,7 @@ impl<P: Replacement, D: BlockPort> Driver<P, D> {
             while self.wants_more()
                 && let Some(call) = self.backlog.pop_front()
             {
-                self.admit(call);
+                self.admit(call)?;
             }
             // With fewer calls in sight, one that comes later might be due first.
             if self.wants_more() && !last {
@@ -208,7 +222,17 @@ impl<P: Replacement, D: BlockPort> Driver<P, D> {
         }
     }
 
-    fn admit(&mut self, call: Call) {
+    fn admit(&mut self, call: Call) -> Result<(), DriverError> {
+        let late = |time: &Nanos| {
+            let time = Picos::from_ns(time.0).and_then(|t| self.origin.0.checked_add(t.0));
+            time.is_none_or(|t| t > LATEST.0)
+        };
+        if let Some(time) = call
+            .time
+            .filter(|time| self.pace == Pace::Timed && late(time))
+        {
+            return Err(DriverError::Late { time });
+        }
         self.admitted += 1;
         self.waiting += 1;
         let key = match self.pace {
@@ -217,6 +241,7 @@ impl<P: Replacement, D: BlockPort> Driver<P, D> {
         };
         self.lines.entry(key).or_default().calls.push_back(call);
         self.queue(key);
+        Ok(())
     }
 
     /// Lets a line take its turn, if it has a call and is neither waiting nor queued.

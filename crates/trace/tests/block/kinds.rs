@@ -411,3 +411,22 @@ fn the_cloudphysics_numbers_are_neighbours_when_read_little_endian() {
     assert_eq!(next(Format::W106), (2, Some((193_595, 641_086))));
     assert_eq!(next(Format::W106Be).0, 0);
 }
+
+/// blkparse without the name of the command at the end, and an extent that is split in two.
+#[test]
+fn lines_of_blkparse_may_lack_the_command_and_may_split() {
+    let text = "8,16 1 1 1.427376394 5529 Q WS 274432 + 8\n\
+                8,16 1 2 1.427384090 5529 G WS 274432 + 8\n\
+                8,16 1 3 1.500000000 5529 Q R 274440 + 16\n\
+                8,16 1 4 1.500000100 5529 X R 274440 / 274448 [cat]\n";
+    let found = lines(text.as_bytes(), options(Format::Blkparse));
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(
+        found[0].contains("write") && found[0].ends_with("274432+8"),
+        "{found:?}"
+    );
+    assert!(
+        found[1].contains("read") && found[1].ends_with("274440+16"),
+        "{found:?}"
+    );
+}
