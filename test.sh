@@ -336,6 +336,9 @@ DULO_ROWS=D-1,D-2,D-3,D-4,D-5,D-6,D-7,D-10,D-13
 MFC_ROWS=M-10,M-12,M-13,M-14,M-16
 SRM_ROWS=S-2,S-3,S-4,S-18
 HVR_ROWS=H-14,H-16
+# Rows of programs on the machine model run with fewer references than the quick form has: what fails here
+# is a row that does not run. Their numbers are those of the quick form (stage `papers`, results pages).
+BUDGET=1M
 HVR_PROGRAMS="libquantum fields sort soplex bwa sphinx tachyon mcf"
 
 stage_reproduce() {
@@ -345,7 +348,7 @@ stage_reproduce() {
     reproduce_second >"$STAGE_NOTE.second" 2>&1 &
     local second=$! status=0 begun=$SECONDS
     # shellcheck disable=SC2086  # a list of names
-    reproduce_quick rainbow "$RAINBOW_ROWS" && reproduce_quick hvr "$HVR_ROWS" $HVR_PROGRAMS || status=1
+    budget=$BUDGET reproduce_quick rainbow "$RAINBOW_ROWS" && reproduce_quick hvr "$HVR_ROWS" $HVR_PROGRAMS || status=1
     say "rainbow and hvr took $((SECONDS - begun)) s"
     wait "$second" || status=1
     say "the others took $((SECONDS - begun)) s or less"
@@ -355,7 +358,7 @@ stage_reproduce() {
 }
 
 reproduce_second() {
-    reproduce_quick dulo "$DULO_ROWS" && reproduce_quick mfc "$MFC_ROWS" && reproduce_quick srm "$SRM_ROWS"
+    reproduce_quick dulo "$DULO_ROWS" && reproduce_quick mfc "$MFC_ROWS" && budget=$BUDGET reproduce_quick srm "$SRM_ROWS"
 }
 
 stage_papers() {
@@ -384,7 +387,8 @@ golden_rows() { # OPTIONS...
 # reproduce_quick SYSTEM [ROWS [PROGRAM...]]: makes the inputs and runs the quick form, or only
 # these rows, for which only these programs are recorded; no target may be left out without a reason.
 reproduce_quick() {
-    local system=$1 only=()
+    local system=$1 only=() fewer=()
+    [ -z "${budget:-}" ] || fewer=(--budget "$budget")
     local inputs=${XDG_CACHE_HOME:-$HOME/.cache}/piebald/reproduce/$system out=$root/out/reproduce/$system/quick
     # Its programs are built here, of this commit's sources.
     [ "$system" != rainbow ] || inputs=$root/out/reproduce/rainbow/inputs
@@ -392,7 +396,7 @@ reproduce_quick() {
     if [ $# -gt 0 ]; then only=(--only "$1"); shift; fi
     PIEBALD=$CARGO_TARGET_DIR/release/piebald scripts/stand-ins.sh "$system" "$inputs" "$@" || return 1
     # All of it is run here, whatever was kept before.
-    "$CARGO_TARGET_DIR/release/piebald" reproduce "$system" --quick --store none ${only[@]+"${only[@]}"} \
+    "$CARGO_TARGET_DIR/release/piebald" reproduce "$system" --quick --store none ${only[@]+"${only[@]}"} ${fewer[@]+"${fewer[@]}"} \
         --inputs "$inputs" --output "$out" || return 1
     python3 - "$out/results.json" ${only[@]+"${only[@]}"} <<'PY'
 import json
@@ -471,7 +475,7 @@ stage_names() { # ENTRY...
 # Seconds of a stage on a quiet machine: what was recorded, less the load that there was; 0 = never.
 quiet_seconds() { # NAME
     cat bench/ci.md bench/ci-long.md 2>/dev/null | awk -F'|' -v name=" \`$1\` " '
-        $2 == name { quiet = $5 > 1 ? $4 / $5 : $4 }
+        $2 == name && $3 ~ /passed/ { quiet = $5 > 1 ? $4 / $5 : $4 }
         END { printf "%d\n", quiet }'
 }
 

@@ -99,6 +99,23 @@ def study_cases(table, options):
             yield f"{case['name']}, seed {seed}", lambda dir, c=case, s=seed: study(c, s, dir, options)
 
 
+def studies_and_files(table, options):
+    yield "files", lambda dir: every_scenario_is_a_case(table)
+    yield from study_cases(table, options)
+
+
+def every_scenario_is_a_case(table):
+    """The scenario files that are cases; fails if one is neither a case nor left out."""
+    cases = {case["scenario"] for case in table["study"]}
+    left_out = set(table["left_out"])
+    there = {str(path.relative_to(ROOT)) for folder in ("scenarios", "docs/tutorials")
+             for path in (ROOT / folder).glob("*.toml")}
+    if there != (cases & there) | left_out or cases & left_out:
+        wrong = sorted((there - cases - left_out) | (left_out - there) | (cases & left_out))
+        raise Failed(f"testdata/golden/cases.toml: {', '.join(wrong)}: allowed: either a case or left out")
+    return {"files": sorted(cases & there)}
+
+
 def study(case, seed, dir, options):
     source = ROOT / case["scenario"]
     text = source.read_text(encoding="utf-8")
@@ -132,11 +149,29 @@ def replay(case, words, dir, options):
 
 def format_cases(table, options):
     """Two replays of each block format, and what is said of each memory format."""
+    yield "names", lambda dir: every_format_has_a_sample(table, options)
     for form in trace_samples.FORMATS:
         for seed in (1, 2):
             yield f"{form}, seed {seed}", lambda dir, f=form, s=seed: format_replay(f, s, dir, options)
     for path in table["formats"]["memory"]:
         yield path, lambda dir, p=path: memory_format(p, options)
+    for form in trace_samples.MEMORY:
+        yield form, lambda dir, f=form: memory_format(dir / trace_samples.write(f, 1, dir), options)
+
+
+def every_format_has_a_sample(table, options):
+    """All names; fails if nothing here reads one of them."""
+    found = json.loads(run([options.piebald, "trace", "formats", "--json"]).stdout)
+    names = sorted(form["name"] for form in found["formats"])
+    paths = " ".join(table["formats"]["memory"])
+    # Those that lie in testdata/mem are called so by their files' endings.
+    endings = {"champsim-cloudsuite": "cloudsuite"}
+    missing = [name for name in names
+               if name not in trace_samples.FORMATS and name not in trace_samples.MEMORY
+               and f".{endings.get(name, name)}" not in paths]
+    if missing:
+        raise Failed(f"no sample of {', '.join(missing)}; scripts/trace_samples.py writes them")
+    return {"names": names}
 
 
 def format_replay(form, seed, dir, options):
@@ -146,16 +181,22 @@ def format_replay(form, seed, dir, options):
                options.threads, "--policy", "lru,s3-fifo,dulo", "--size", "10%,50%"]
     if seed == 2:
         command += ["--readahead", "none"]
-    if seed == 2 or form in trace_samples.TO_BE_NAMED:
+    if form == "columns":
+        command += ["--columns", trace_samples.COLUMNS]
+    elif seed == 2 or form in trace_samples.TO_BE_NAMED:
         command += ["--format", form]
     return run_json(command, out, options, dir)
 
 
 def memory_format(path, options):
-    done = run([options.piebald, "trace", "info", path])
-    if done.returncode != 0:
-        raise Failed(f"trace info {path}: {done.stderr}")
-    return {"stdout": done.stdout.splitlines()}
+    told = {}
+    for verb in ("info", "head"):
+        done = run([options.piebald, "trace", verb, path])
+        if done.returncode != 0:
+            raise Failed(f"trace {verb} {path}: {done.stderr}")
+        # A file that was written for this lies in another folder each time.
+        told[verb] = done.stdout.replace(str(path), Path(path).name).splitlines()
+    return told
 
 
 def refused_cases(_, options):
@@ -210,7 +251,7 @@ def hw_digests(dir):
 
 GROUPS = {
     "hw": hw_cases,
-    "study": study_cases,
+    "study": studies_and_files,
     "recordings": lambda table, options: study_cases({"study": table["recordings"]}, options),
     "replay": replay_cases,
     "formats": format_cases,

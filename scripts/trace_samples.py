@@ -1,4 +1,5 @@
-"""Small block and file traces in every format that `piebald replay` reads.
+"""Small traces in every block and file format that `piebald replay` reads, and in the text formats of
+memory traces.
 
 `write(FORMAT, SEED, FOLDER)` writes one from random requests and gives its name. The requests are
 the same for all formats and one seed, as far as the format can say them: a scan, a hot part, random
@@ -185,10 +186,32 @@ FORMATS = {
 
 # Formats that cannot be found out, or may be another one.
 TO_BE_NAMED = {"mqsim", "w106", "w106-be", "valpin"}
+# What is in the columns of the text that has no format.
+COLUMNS = "time=1:us,op=2,offset=3:sector,size=4:sector,device=5"
+FORMATS["columns"] = lines(lambda n, r: f"{r.us},{letter(r)},{r.sector},{r.sectors},{r.disk}")
+
+
+def address(number, r):
+    """A reference of a program for each request: a line of 64 bytes in its first sector."""
+    return 0x10000000 + r.sector * 512 + number % 8 * 64
+
+
+# References of programs; those of binary formats lie in testdata/mem.
+MEMORY = {
+    "ramulator-cpu": lines(lambda n, r: f"{r.us % 97} {address(n, r)}" +
+                           (f" {address(n + 1, r)}" if r.write else "")),
+    "ramulator-dram": lines(lambda n, r: f"{address(n, r):#x} {letter(r)}"),
+    "ramulator2-load-store": lines(lambda n, r: f"{letter(r, ('LD', 'ST'))} {address(n, r):#x}"),
+    "ramulator2-read-write": lines(lambda n, r: f"{letter(r)} 0,{r.disk},{n % 16},{r.sector},{n % 128}"),
+    "load-store": lines(lambda n, r: f"{letter(r, 'ls')} {address(n, r):#x} {r.us % 97}"),
+    "din": lines(lambda n, r: f"{2 if n % 3 == 0 else int(r.write)} {address(n, r) + 0xa0000000:x}"),
+    "pinatrace": lines(lambda n, r: f"{0x7f0a1b000000 + n % 50 * 4:#x}: {letter(r)} {address(n, r):#x}"),
+}
 
 
 def write(form, seed, folder):
     """Writes the sample; its file's name in `folder`."""
     name = f"{form}.trace"
-    (folder / name).write_bytes(FORMATS[form](requests(seed)))
+    writers = FORMATS if form in FORMATS else MEMORY
+    (folder / name).write_bytes(writers[form](requests(seed)))
     return name

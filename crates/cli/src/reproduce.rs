@@ -246,7 +246,7 @@ fn rows_status(args: &Args) -> Result<ExitCode, Failure> {
         asked.push((source, options(args, paper)));
     }
     running::threads(args.threads)?;
-    rows_status::show(&asked, args.store.as_deref(), &args.json)
+    rows_status::show(&asked, args.store.as_deref(), (&args.json, args.quiet))
 }
 
 /// What the command line chooses of a paper.

@@ -1,31 +1,51 @@
 //! `piebald reproduce --status`: what of the rows is there, what is missing and why.
 
-use std::{fmt::Write as _, process::ExitCode};
+use std::{
+    fmt::Write as _,
+    process::ExitCode,
+    sync::{Mutex, PoisonError},
+};
 
 use piebald_reproduce::{Hooks, Options, RowStatus, Runs, Source, State, status};
 use serde_json::{Value, json};
 
-use crate::{failure::Failure, json::Json, record, store};
+use crate::{
+    failure::{Failure, say},
+    json::Json,
+    record, store,
+};
 
 /// Says where the rows of papers stand. Nothing is run, recorded or kept.
 pub(crate) fn show(
     papers: &[(Source, Options)],
     named: Option<&str>,
-    json: &Json,
+    (json, quiet): (&Json, bool),
 ) -> Result<ExitCode, Failure> {
     let folder = store::folder(named, store::Default::Cache)?;
     let folder = folder.ok_or_else(|| {
         Failure::usage("--status: no store to look into; allowed: --store DIR or --store cache")
     })?;
+    // Programs are made ready to know what they are, which takes a while.
+    let last = Mutex::new(String::new());
+    let tell = |stage: &str, _: u64, _: u64| {
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        if !quiet && *last != stage {
+            *last = stage.to_owned();
+            say!("piebald: looking at {stage}");
+        }
+    };
     let hooks = Hooks {
         stop: None,
-        progress: None,
+        progress: Some(&tell),
         record: &record::stand_in_there,
         store: None,
     };
     let mut text = format!("store: {}\n", folder.display());
     let mut found = Vec::new();
     for (source, options) in papers {
+        if !quiet {
+            say!("piebald: looking at {}", source.name());
+        }
         let rows = status(source, options, hooks, &folder).map_err(Failure::failed)?;
         let form = if options.quick { "quick" } else { "full" };
         let _ = writeln!(text, "\n{}, {form} form", source.name());

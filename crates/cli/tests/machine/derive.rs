@@ -196,3 +196,23 @@ fn this_computer_is_derived_or_the_reason_is_told() {
         _ => assert!(code == 1 && err.starts_with("piebald: "), "{code} {err}"),
     }
 }
+
+/// Caches that are alike do not make processors alike.
+#[test]
+fn processors_of_other_speed_are_of_another_kind() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let copy = dir.path().join("copy");
+    sysfs(&copy);
+    let derive = || run(dir.path(), &["derive", "--from", "copy"]);
+    // Favoured cores are a little faster.
+    put(&copy, "cpu0/cpu_capacity", "1024");
+    put(&copy, "cpu1/cpu_capacity", "980");
+    assert_eq!(derive().0, 0);
+    put(&copy, "cpu1/cpu_capacity", "446");
+    let (code, out, err) = derive();
+    assert_eq!((code, out.as_str()), (2, ""));
+    assert!(
+        err.contains("unlike processors") && err.contains("capacity 446"),
+        "{err}"
+    );
+}

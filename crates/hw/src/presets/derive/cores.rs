@@ -24,12 +24,22 @@ pub(super) fn chosen(
     Err(source.error(&format!("--cpus {wanted}"), problem))
 }
 
-/// Processors with equal caches, and on Arm of the same part.
+/// Processors with equal caches and about equal speed, and on Arm of the same part.
 struct Kind {
     caches: Vec<Told>,
     /// The part's number on Arm, MIDR_EL1.
     part: Option<String>,
+    /// What Linux takes them to be able to do, 1024 for the fastest.
+    capacity: Option<u64>,
     cpus: Vec<u32>,
+}
+
+/// Favoured cores of one kind differ by a few percent, cores of two kinds by more than a fifth.
+fn is_as_fast(one: Option<u64>, other: Option<u64>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one.abs_diff(other) * 5 <= one.max(other),
+        _ => true,
+    }
 }
 
 impl Kind {
@@ -43,6 +53,7 @@ impl Kind {
             words.push("no caches described".into());
         }
         words.extend(self.part.as_ref().map(|midr| format!("MIDR {midr}")));
+        words.extend(self.capacity.map(|n| format!("capacity {n}")));
         words.join(", ")
     }
 }
@@ -53,14 +64,17 @@ pub(super) fn of_one_kind(source: &Source<'_>, cpus: &CpuList) -> Result<Vec<Tol
     for cpu in cpus.iter() {
         let caches = Told::all(source, cpu)?;
         let part = source.optional(&format!("cpu{cpu}/regs/identification/midr_el1"));
-        match kinds
-            .iter_mut()
-            .find(|k| k.caches == caches && k.part == part)
-        {
+        let capacity = source.optional(&format!("cpu{cpu}/cpu_capacity"));
+        let capacity = capacity.and_then(|text| text.parse().ok());
+        let like = |k: &&mut Kind| {
+            k.caches == caches && k.part == part && is_as_fast(k.capacity, capacity)
+        };
+        match kinds.iter_mut().find(like) {
             Some(kind) => kind.cpus.push(cpu),
             None => kinds.push(Kind {
                 caches,
                 part,
+                capacity,
                 cpus: vec![cpu],
             }),
         }
