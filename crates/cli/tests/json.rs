@@ -52,11 +52,11 @@ fn json(text: &str, of: &str) -> Value {
 }
 
 /// Every verb that works here, and the exit code that it has.
-const VERBS: [(&str, i32); 15] = [
+const VERBS: [(&str, i32); 20] = [
     ("study s.toml -q", 0),
     ("replay t.csv -q --device none", 0),
     ("reproduce", 0),
-    ("reproduce rainbow --status --only R-1", 0),
+    ("reproduce rainbow --status -q --only R-1", 0),
     ("probe --no-measure", 0),
     ("status", 1),
     ("machine list", 0),
@@ -68,6 +68,11 @@ const VERBS: [(&str, i32); 15] = [
     ("trace info m.lackey", 0),
     ("trace info r.pbr", 0),
     ("trace formats", 0),
+    ("trace head t.csv", 0),
+    ("trace head m.lackey", 0),
+    ("trace head r.pbr", 0),
+    ("keys policy", 0),
+    ("replay --policy help", 0),
 ];
 
 #[test]
