@@ -39,32 +39,32 @@ pub struct Finding {
 /// A condition of a claim that is not met.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Unmet {
-    /// `repetitions`; `full` (of what a cache comes to hold, the share that it has when counting begins);
+    /// `repetitions`; `full` (of what a cache comes to hold, or of its room if it fills on, the share that it has when
+    /// counting begins);
     /// `drift` (the share of its room by which it fills meanwhile); `first_fills` (the share of misses that
     /// filled empty places); `reaches` (references to a shared cache per 1000 instructions); `effect` (the
     /// share of the baseline); `chance` (whether the interval, corrected for all questions, excludes zero).
     pub condition: String,
     /// What was found; `null` where that is no number.
-    #[serde(with = "crate::json::nullable")]
-    #[schemars(with = "Option<f64>")]
-    pub found: f64,
+    pub found: Option<f64>,
     /// The limit that it does not keep.
-    #[serde(with = "crate::json::nullable")]
-    #[schemars(with = "Option<f64>")]
-    pub limit: f64,
+    pub limit: Option<f64>,
 }
 
 impl Unmet {
     pub(crate) fn new(condition: &str, found: f64, limit: f64) -> Self {
         Self {
             condition: condition.to_owned(),
-            found,
-            limit,
+            found: Some(found),
+            limit: Some(limit),
         }
     }
 
     /// The interval does not exclude zero.
     pub(crate) fn by_chance() -> Self {
-        Self::new("chance", f64::NAN, f64::NAN)
+        Self {
+            condition: "chance".to_owned(),
+            ..Self::default()
+        }
     }
 }

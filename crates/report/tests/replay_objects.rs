@@ -47,7 +47,7 @@ fn heuristics_and_bounds_are_named_and_are_not_the_best_policy() {
     let text = replay_to_table(&replay, &TableStyle::default());
     for words in [
         "Fewest misses: sieve at 1MiB. Fewest bytes missed: lru at 1MiB.",
-        "best one, sieve at 1MiB misses 35 points more than the offline bound (pfoo-l)",
+        "Against the offline bound (pfoo-l), the best policy that does not know the future misses 35 points more at 1MiB (sieve).",
         "policy",
         "bytes",
         "5MiB",

@@ -94,6 +94,10 @@ fn parts(pace: Pace, outcome: &InstanceOutcome) -> Option<ReplayParts> {
             Some(_) => of(|part| part.bytes_missed),
             None => Vec::new(),
         },
+        requests: match outcome.disk {
+            Some(_) => of(|part| part.requests),
+            None => Vec::new(),
+        },
         time_ps: match outcome.disk {
             Some(_) => outcome.parts.iter().map(time).collect(),
             None => Vec::new(),

@@ -19,6 +19,8 @@ use crate::{
 pub(super) enum Measure {
     Misses,
     Bytes,
+    /// Requests to read that the disk got.
+    Requests,
     Time,
 }
 
@@ -28,6 +30,7 @@ impl Measure {
         match self {
             Self::Misses => run.miss_ratio(),
             Self::Bytes => run.byte_miss_ratio(),
+            Self::Requests => Some(run.io.as_ref()?.read_requests as f64),
             Self::Time => grid.time(run),
         }
     }
@@ -38,6 +41,7 @@ impl Measure {
         let values = match self {
             Self::Misses => &parts.misses,
             Self::Bytes => &parts.bytes_missed,
+            Self::Requests => &parts.requests,
             Self::Time => &parts.time_ps,
         };
         (!values.is_empty()).then_some(values)
@@ -74,12 +78,37 @@ impl Grid<'_> {
         (!sum.is_empty()).then(|| with_memory(Sample::new(scaled.collect())))
     }
 
-    /// Whether a difference may be chance. Of runs without parts nobody knows; their numbers are told as
-    /// they are.
-    pub fn may_be_chance(&self, pairs: &[Pair], measure: Measure) -> bool {
-        self.by_parts(pairs, measure).is_some_and(|sample| {
-            sample.n() < LEAST_REPETITIONS || !sure_of(&sample, self.comparisons())
-        })
+    /// Whether the difference of two runs may be chance. Of runs without parts nobody knows; their numbers are
+    /// told as they are. What a drive's buffer happens to hold may last for a whole trace, so a difference of
+    /// time counts only if the disk gets more requests as well, or fewer.
+    pub fn may_be_chance(&self, pair: Pair, measure: Measure) -> bool {
+        let Some(change) = self.change_of(pair, measure) else {
+            let (policy, baseline, size) = pair;
+            let kept = |p| measure.by_parts(self.whole(p, size)?).map(|_| ());
+            return kept(policy).and(kept(baseline)).is_some();
+        };
+        let same_way = |other: Sample| other.mean * change.mean > 0.0 && self.is_sure(&other);
+        !self.is_sure(&change)
+            || measure == Measure::Time
+                && !self
+                    .change_of(pair, Measure::Requests)
+                    .is_some_and(same_way)
+    }
+
+    fn is_sure(&self, change: &Sample) -> bool {
+        change.n() >= LEAST_REPETITIONS && sure_of(change, self.comparisons())
+    }
+
+    /// The change by parts, as a share of the other run where the baseline is nothing.
+    fn change_of(&self, (policy, baseline, size): Pair, measure: Measure) -> Option<Sample> {
+        self.by_parts(&[(policy, baseline, size)], measure)
+            .or_else(|| {
+                let other = self.by_parts(&[(baseline, policy, size)], measure)?;
+                Some(Sample {
+                    mean: -other.mean,
+                    ..other
+                })
+            })
     }
 
     /// Pairs of policies that somebody can choose, at all sizes and by all measures.
@@ -158,11 +187,13 @@ mod tests {
                 run("mixed", &[8, 14, 7, 13, 8, 7]),
                 run("short", &[8, 14]),
                 run("later", &[10, 12, 7, 9, 8, 6]),
+                run("nothing", &[0; 6]),
+                run("once", &[0, 0, 0, 0, 0, 1]),
             ],
             ..Replay::default()
         };
         let grid = Grid::new(&replay);
-        let chance = |policy| grid.may_be_chance(&[(policy, 0, 0)], Measure::Misses);
+        let chance = |policy| grid.may_be_chance((policy, 0, 0), Measure::Misses);
         assert_eq!([1, 2].map(chance), [false, true]);
         // 13 of 60.
         let change = grid.by_parts(&[(1, 0, 0)], Measure::Misses).expect("parts");
@@ -172,6 +203,9 @@ mod tests {
         let later = grid.by_parts(&[(4, 0, 0)], Measure::Misses).expect("parts");
         assert_eq!(later.n(), 4);
         assert!((later.mean + 8.0 / 60.0).abs() < 1e-12, "{later:?}");
+        // Against a run without misses, and of too few parts.
+        let none = |policy, other| grid.may_be_chance((policy, other, 0), Measure::Misses);
+        assert_eq!([none(0, 5), none(5, 0), none(6, 5)], [false, false, true]);
         // What has other parts, or none, is not compared.
         assert!(grid.by_parts(&[(3, 0, 0)], Measure::Misses).is_none());
         assert!(grid.by_parts(&[(1, 0, 0)], Measure::Time).is_none());

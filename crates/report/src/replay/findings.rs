@@ -56,6 +56,24 @@ pub(super) fn findings(grid: &Grid<'_>) -> Vec<Finding> {
     out
 }
 
+/// The claims as paragraphs: those of the best side by side, as whether they name the same policies is the
+/// first question.
+pub(super) fn sentences(findings: &[Finding]) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let mut before = "";
+    for finding in findings {
+        match out.last_mut() {
+            Some(last) if before == "best" && finding.question == "best" => {
+                *last += " ";
+                *last += &finding.claim;
+            }
+            _ => out.push(finding.claim.clone()),
+        }
+        before = &finding.question;
+    }
+    out
+}
+
 /// A finding of a policy; `by_parts` is the change in each part of the trace, if that is known.
 fn finding(
     question: &str,
@@ -104,18 +122,25 @@ fn from_bound(grid: &Grid<'_>) -> Option<Finding> {
     let most = *gaps.iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
     let least = *gaps.iter().min_by(|a, b| a.2.total_cmp(&b.2))?;
     let text = |(s, best, gap): (usize, usize, f64)| {
-        let (best, size) = (grid.name(best), grid.size(s));
-        format!("{best} at {size} misses {} points more", brief(100.0 * gap))
+        let told = winners(grid, s, Measure::Misses).is_some_and(|w| w.least == [best]);
+        let name = match told {
+            true => format!(" ({})", grid.name(best)),
+            false => String::new(),
+        };
+        let size = grid.size(s);
+        match gap > 0.0 {
+            true => format!("{} points more at {size}{name}", brief(100.0 * gap)),
+            false => format!("no more at {size}{name}"),
+        }
     };
     let rest = match gaps.len() {
         1 => String::new(),
-        _ => format!(", and {}", text(least)),
+        _ => format!(" and {}", text(least)),
     };
     let claim = format!(
-        "Of the policies that do not know the future, the best one, {}{rest} than the offline \
-         bound ({}).",
-        text(most),
-        grid.name(bound)
+        "Against the offline bound ({}), the best policy that does not know the future misses {}{rest}.",
+        grid.name(bound),
+        text(most)
     );
     Some(finding(
         "bound",
@@ -138,28 +163,26 @@ fn alone(grid: &Grid<'_>) -> Option<String> {
     })
 }
 
-/// Which policies have the least of each measure, side by side: whether they name the same policies is the
-/// first question.
-fn best(grid: &Grid<'_>) -> Option<Finding> {
+/// Which policies have the least of each measure, one finding for each.
+fn best(grid: &Grid<'_>) -> Vec<Finding> {
     let each = [
         ("Fewest misses", Measure::Misses),
         ("Fewest bytes missed", Measure::Bytes),
         ("Least time", Measure::Time),
     ];
-    let told: Vec<Best> = each
+    let told = each
         .into_iter()
-        .filter_map(|(title, measure)| Best::of(grid, title, measure))
-        .collect();
-    let claims: Vec<&str> = told.iter().map(|best| best.claim.as_str()).collect();
-    // What they are compared by: time where there is some.
-    let last = told.last()?;
-    let effect = last.by_parts.as_ref().map_or(last.effect, |s| s.mean);
-    let about = (last.policy.unwrap_or_default(), effect);
-    let found = finding("best", about, last.by_parts.as_ref(), claims.join(" "));
-    Some(match told.iter().any(|best| best.policy.is_some()) {
-        true => found,
-        false => without_claim(found, BY_CHANCE),
+        .filter_map(|(title, measure)| Best::of(grid, title, measure));
+    told.map(|best| {
+        let effect = best.by_parts.as_ref().map_or(best.effect, |s| s.mean);
+        let about = (best.policy.unwrap_or_default(), effect);
+        let found = finding("best", about, best.by_parts.as_ref(), best.claim);
+        match best.policy.is_some() {
+            true => found,
+            false => without_claim(found, BY_CHANCE),
+        }
     })
+    .collect()
 }
 
 /// Who has the least of a measure.
@@ -167,7 +190,7 @@ struct Best<'a> {
     claim: String,
     /// The one that has it at the most sizes, if any has.
     policy: Option<&'a str>,
-    /// Against the next one, at these sizes on average.
+    /// Against the next one that is told from it, at these sizes on average.
     effect: f64,
     by_parts: Option<Sample>,
 }
@@ -205,7 +228,7 @@ impl<'a> Best<'a> {
         };
         let pairs: Vec<(usize, usize, usize)> = sizes
             .iter()
-            .filter_map(|s| Some((policy, next_best(grid, policy, *s, measure)?, *s)))
+            .filter_map(|s| Some((policy, next_best(grid, *s, measure)?, *s)))
             .collect();
         let changes = pairs.iter().filter_map(|(own, next, s)| {
             let [own, next] = [*own, *next].map(|p| measure.of(grid, grid.whole(p, *s)?));
@@ -222,10 +245,17 @@ impl<'a> Best<'a> {
     }
 }
 
-/// The best but one.
-fn next_best(grid: &Grid<'_>, best: usize, size: usize, measure: Measure) -> Option<usize> {
+/// The best of those that are told from the best.
+fn next_best(grid: &Grid<'_>, size: usize, measure: Measure) -> Option<usize> {
+    let winners = winners(grid, size, measure)?;
+    let near = |p: &usize| {
+        let Winners {
+            least, near, alike, ..
+        } = &winners;
+        [least, near, alike].iter().any(|group| group.contains(p))
+    };
     let value = |p| Some((p, measure.of(grid, grid.whole(p, size)?)?));
-    let others = grid.online().filter(|p| *p != best).filter_map(value);
+    let others = grid.online().filter(|p| !near(p)).filter_map(value);
     others.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(p, _)| p)
 }
 
@@ -266,7 +296,7 @@ impl Winners {
     }
 }
 
-/// `None` if fewer than two can be compared. Equal misses are the same; times are if they hardly differ.
+/// `None` if fewer than two can be compared.
 fn winners(grid: &Grid<'_>, s: usize, measure: Measure) -> Option<Winners> {
     let value = |p| Some((p, measure.of(grid, grid.whole(p, s)?)?));
     let values: Vec<(usize, f64)> = grid.online().filter_map(value).collect();
@@ -276,9 +306,9 @@ fn winners(grid: &Grid<'_>, s: usize, measure: Measure) -> Option<Winners> {
     for &(p, value) in &values {
         let group = if value == least {
             &mut winners.least
-        } else if measure == Measure::Time && value <= least * (1.0 + NOTABLE) {
+        } else if value <= least * (1.0 + NOTABLE) {
             &mut winners.near
-        } else if grid.may_be_chance(&[(p, first, s)], measure) {
+        } else if grid.may_be_chance((p, first, s), measure) {
             &mut winners.alike
         } else {
             continue;
@@ -369,7 +399,7 @@ fn compare(grid: &Grid<'_>, a: usize, b: usize, size: usize) -> Option<Result<Co
     if misses_less < NOTABLE || time_more.abs() < NOTABLE {
         return None;
     }
-    let by_chance = |measure| grid.may_be_chance(&[(a, b, size)], measure);
+    let by_chance = |measure| grid.may_be_chance((a, b, size), measure);
     if by_chance(Measure::Misses) || by_chance(Measure::Time) {
         return None;
     }
@@ -441,7 +471,7 @@ fn extremes(grid: &Grid<'_>, p: usize) -> Option<Finding> {
     let changes: Vec<(usize, f64)> = (0..grid.sizes.len()).filter_map(change).collect();
     let least = *changes.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
     let most = *changes.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let by_chance = |s: usize| grid.may_be_chance(&[(p, 0, s)], Measure::Time);
+    let by_chance = |s: usize| grid.may_be_chance((p, 0, s), Measure::Time);
     let text = |(s, change): (usize, f64)| {
         let word = if change < 0.0 { "less" } else { "more" };
         match change.abs() < NOTABLE {

@@ -5,7 +5,7 @@ use askama::Template;
 use super::{
     Replay,
     curves::curve_matrix,
-    findings::{findings, warnings},
+    findings::{findings, sentences, warnings},
     grid::Grid,
     matrix::{Matrix, Row, corner, matrices},
     plots::{class, plots},
@@ -76,7 +76,7 @@ pub fn replay_to_html(replay: &Replay) -> Result<String, ReportError> {
 pub fn replay_to_html_at(replay: &Replay, cdf_sizes: &[u64]) -> Result<String, ReportError> {
     let grid = Grid::new(replay);
     let plots = plots(&grid, cdf_sizes)?;
-    let mut sentences = findings(&grid).into_iter().map(|f| f.claim);
+    let mut sentences = sentences(&findings(&grid)).into_iter();
     let tables = matrices(&grid).into_iter().chain(plots.tables);
     let mut traces = trace_rows(replay).into_iter();
     let page = Page {

@@ -251,6 +251,9 @@ pub struct ReplayParts {
     /// Bytes missed in each part, where objects take their bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bytes_missed: Vec<u64>,
+    /// Requests to read that the disk got in each part, where there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<u64>,
     /// Time of each part in ps, where there is a disk: that by which runs are compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub time_ps: Vec<u64>,

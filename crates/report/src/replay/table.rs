@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{
     Replay,
     curves::curve_matrix,
-    findings::{findings, warnings},
+    findings::{findings, sentences, warnings},
     grid::{Grid, bytes_text},
     matrix::{Matrix, Row, Shown, corner, matrices},
 };
@@ -42,8 +42,8 @@ pub fn replay_to_table(replay: &Replay, style: &TableStyle) -> String {
         paragraph(&mut out, &format!("Warning: {warning}"), style.width);
     }
     out.push('\n');
-    for finding in findings(&grid) {
-        paragraph(&mut out, &finding.claim, style.width);
+    for claim in sentences(&findings(&grid)) {
+        paragraph(&mut out, &claim, style.width);
     }
     let shown = matrices(&grid).into_iter().filter(|m| !m.detail);
     let corner = corner(replay);

@@ -325,6 +325,7 @@ impl<P: Replacement, D: BlockPort> Driver<P, D> {
             length: self.calls,
             misses: stats.uses().misses,
             bytes_missed: 0,
+            requests: self.host.io_stats().requests_read,
             elapsed: self.last_done.0,
             waited: stats.blocked.0,
         }

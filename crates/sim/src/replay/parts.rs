@@ -16,6 +16,8 @@ pub struct Part {
     pub misses: u64,
     /// Bytes of requests that missed, of objects that take their bytes.
     pub bytes_missed: u64,
+    /// Requests to read that the disk got.
+    pub requests: u64,
     /// Simulated time that passed, in ps.
     pub elapsed: u64,
     /// The part of it that tasks waited, summed over tasks, in ps.
@@ -28,6 +30,7 @@ impl Part {
             length: self.length - before.length,
             misses: self.misses - before.misses,
             bytes_missed: self.bytes_missed - before.bytes_missed,
+            requests: self.requests - before.requests,
             elapsed: self.elapsed.saturating_sub(before.elapsed),
             waited: self.waited.saturating_sub(before.waited),
         }
@@ -38,6 +41,7 @@ impl Part {
             length: self.length + other.length,
             misses: self.misses + other.misses,
             bytes_missed: self.bytes_missed + other.bytes_missed,
+            requests: self.requests + other.requests,
             elapsed: self.elapsed + other.elapsed,
             waited: self.waited + other.waited,
         }

@@ -27,6 +27,16 @@ pub enum BlockError {
         /// The format.
         format: Format,
     },
+    /// Two files of one run of strace are of one process.
+    #[error("{second}: the log of process {pid}, as {first} is; allowed: one of them")]
+    SameProcess {
+        /// A file.
+        first: String,
+        /// Another one.
+        second: String,
+        /// The process.
+        pid: u32,
+    },
     /// A stage is asked for where the format tells none.
     #[error(
         "{name}: stage is issue; allowed for {format}: queue, as it tells no stages of a request"

@@ -403,6 +403,9 @@ fn runs(paths: &[PathBuf], options: &Options) -> Result<Vec<(run::Run, Vec<usize
         let detected = Input::open(&paths[*nth]).map(|mut input| detect::block(&mut input));
         matches!(detected, Ok(Ok(Format::Strace)))
     };
+    for (run, files) in &runs {
+        run.check_processes(files.iter().map(|nth| paths[*nth].as_path()))?;
+    }
     let named = options.format.is_some();
     runs.retain(|(_, files)| files.len() > 1 && (named || files.iter().any(is_strace)));
     Ok(runs)

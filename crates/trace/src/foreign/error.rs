@@ -117,8 +117,9 @@ pub enum ForeignError {
     /// An archive of files instead of a trace.
     #[error(
         "{name}: this is a tar archive, not a trace; unpack one of its files, for example with \
-         \"tar -xOf {} {}\", to a file or to standard input, which is -",
+         \"tar -xOf {} {}{}\", to a file or to standard input, which is -",
         shell_word(name),
+        if member.starts_with('-') { "-- " } else { "" },
         shell_word(member)
     )]
     Tar {

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::quote::shell_word;
 use crate::source;
 
 /// Why something could not be encoded. Nothing was written.
@@ -215,18 +216,9 @@ pub(super) fn how_to_repair(file: &str) -> String {
     };
     format!(
         "`piebald trace repair {} {}` makes a whole recording of what is left",
-        quoted(&input),
-        quoted(&output)
+        shell_word(&input),
+        shell_word(&output)
     )
-}
-
-/// A word of a shell.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "/._-+:,@%=".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
 }
 
 #[cfg(test)]
@@ -243,6 +235,5 @@ mod tests {
         assert!(command("x.pbr.partial").contains(" x.pbr.partial x.repaired.pbr`"));
         assert!(command("a b").starts_with("`piebald trace repair 'a b' 'a b.repaired.pbr'`"));
         assert!(command("standard input").starts_with("`piebald trace repair - repaired.pbr`"));
-        assert_eq!(quoted("it's"), r"'it'\''s'");
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn nanoseconds(text: &[u8]) -> Option<u64> {
         }
         zone => (0, zone),
     };
-    let fits = hour < 24 && minute < 60 && second <= 60;
+    let fits = hour < 24 && minute < 60 && second < 60 + u64::from(minute == 59);
     let days = days(year, month, day).filter(|_| fits)?;
     let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second;
     let (east, offset) = zone_seconds(zone)?;
@@ -131,6 +131,7 @@ mod tests {
             "1969-12-31T23:59:59",
             "2024-01-02T24:00:00",
             "2024-01-02T03:60:05",
+            "2024-01-02T03:04:60",
             "2024-01-02T03:04:05.",
             "2024-01-02T03:04:05+1",
             "2024-01-02T03:04:05 CET",

@@ -145,12 +145,12 @@ impl<'a> Context<'a, '_> {
 
     /// The path in argument `path`, relative to the directory in argument `directory`, and where it leads.
     pub fn path(&self, name: (Option<usize>, usize)) -> Option<Vec<u8>> {
-        Some(self.strace.links.follow(self.path_as_it_is(name)?, true))
+        Some(self.strace.links.follow(&self.path_as_it_is(name)?, true))
     }
 
     /// The same of a call that takes a link for itself.
     pub fn path_of_link(&self, name: (Option<usize>, usize)) -> Option<Vec<u8>> {
-        Some(self.strace.links.follow(self.path_as_it_is(name)?, false))
+        Some(self.strace.links.follow(&self.path_as_it_is(name)?, false))
     }
 
     fn path_as_it_is(&self, (directory, path): (Option<usize>, usize)) -> Option<Vec<u8>> {
@@ -159,15 +159,15 @@ impl<'a> Context<'a, '_> {
             return None;
         }
         if name.starts_with(b"/") {
-            return Some(tidy(&name));
+            return Some(name);
         }
         let base = match directory.and_then(|n| self.directory_in(n)) {
             Some(known) => Some(Cow::Owned(known?)),
             None => self.strace.processes.directory(self.pid).map(Cow::Borrowed),
         };
         Some(match base {
-            Some(base) => tidy(&[&base[..], b"/", &name].concat()),
-            None => tidy(&name),
+            Some(base) => [&base[..], b"/", &name].concat(),
+            None => name,
         })
     }
 

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use super::calls::tidy;
+
 /// Most links in the way of one path, as in the kernel.
 const MAX_STEPS: u32 = 40;
 /// Most links that are known at a time; those behind are not followed.
@@ -27,38 +29,38 @@ impl Links {
         }
     }
 
-    /// Where a path leads: links in its directories are followed, and one at its end if `whole` says so.
-    pub fn follow(&self, path: Vec<u8>, whole: bool) -> Vec<u8> {
+    /// Where a path leads: links in its directories are followed, and one at its end if `whole` says so. What
+    /// stands behind `..` lies above where a link before it leads.
+    pub fn follow(&self, path: &[u8], whole: bool) -> Vec<u8> {
         if self.0.is_empty() {
-            return path;
+            return tidy(path);
         }
-        let mut path = path;
-        for _ in 0..MAX_STEPS {
-            let Some(next) = self.step(&path, whole) else {
-                break;
-            };
-            path = next;
+        let mut found: Vec<u8> = Vec::new();
+        if path.starts_with(b"/") {
+            found.push(b'/');
         }
-        path
-    }
-
-    /// The path with its first link replaced.
-    fn step(&self, path: &[u8], whole: bool) -> Option<Vec<u8>> {
-        let ends = memchr::memchr_iter(b'/', path).filter(|at| *at > 0);
-        let ends = ends.chain(whole.then_some(path.len()));
-        for end in ends {
-            let Some(target) = self.0.get(&path[..end]) else {
+        // What is left to walk, the next part last.
+        let mut left: Vec<&[u8]> = path.split(|b| *b == b'/').rev().collect();
+        let mut steps = 0;
+        while let Some(part) = left.pop() {
+            if part.is_empty() {
+                continue;
+            }
+            found = tidy(&[&found[..], b"/", part].concat()[usize::from(found.is_empty())..]);
+            let ends = left.iter().all(|part| part.is_empty());
+            let target = self.0.get(&found).filter(|_| whole || !ends);
+            let Some(target) = target.filter(|_| steps < MAX_STEPS) else {
                 continue;
             };
-            let rest = &path[end..];
-            if target.starts_with(b"/") {
-                return Some(super::calls::tidy(&[&target[..], rest].concat()));
+            steps += 1;
+            let directory = memchr::memrchr(b'/', &found).unwrap_or(0);
+            found.truncate(directory);
+            if target.starts_with(b"/") || found.is_empty() && path.starts_with(b"/") {
+                found = vec![b'/'];
             }
-            let directory = memchr::memrchr(b'/', &path[..end]).map_or(0, |at| at + 1);
-            let joined = [&path[..directory], &target[..], rest].concat();
-            return Some(super::calls::tidy(&joined));
+            left.extend(target.split(|b| *b == b'/').rev());
         }
-        None
+        tidy(&found)
     }
 }
 
@@ -85,13 +87,16 @@ mod tests {
             ("/current/data/y", true, "/srv/shared/y"),
             ("/current/data", false, "/srv/r7/data"),
             ("/loop", true, "/loop"),
+            ("/current/../y", true, "/srv/y"),
+            ("/current/data/../../y", true, "/y"),
+            ("/a/../b", true, "/b"),
             ("here/z", true, "there/z"),
             ("/other", true, "/other"),
         ] {
-            let found = links.follow(path.into(), whole);
+            let found = links.follow(path.as_bytes(), whole);
             assert_eq!(found, to.as_bytes(), "{path}");
         }
         assert_eq!(links.take(b"/current"), Some(b"releases/7".to_vec()));
-        assert_eq!(links.follow(b"/current/x".to_vec(), true), b"/current/x");
+        assert_eq!(links.follow(b"/current/x", true), b"/current/x");
     }
 }

@@ -5,13 +5,14 @@
 //! each with the number of its process before it, as `strace-log-merge` does. A line without a time (a
 //! stack of `-k`, a dump) stays behind the one before it.
 //!
-//! A time of day does not say the day. Each file's first day is that of the call that made its process.
+//! A time of day does not say the day. Each file's first day is that of the call that made its process. Of lines
+//! with one time, which is a whole second with `-t`, those of a process come before those of what it made.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io::{self, Read};
 use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::args::{Call, Reading};
@@ -20,9 +21,11 @@ use super::clock::{Calendar, Clock, DAY};
 use super::line::{self, Body, Kind};
 use super::reader::{CALL, LINE};
 use super::who::Who;
+use crate::block::error::BlockError;
 use crate::foreign::ForeignError;
 use crate::foreign::error::Complaint;
 use crate::foreign::input::Input;
+use crate::source;
 
 /// Lines that are looked at for the first time.
 const FIRST_LINES: usize = 64;
@@ -53,22 +56,42 @@ impl Run {
         Some(Self { stem, of_day })
     }
 
+    /// Refuses two files of one process, such as a log and the same one packed.
+    pub fn check_processes<'a>(
+        &self,
+        paths: impl Iterator<Item = &'a Path>,
+    ) -> Result<(), BlockError> {
+        let mut known: HashMap<u32, String> = HashMap::new();
+        for path in paths {
+            let second = source::name_of(path);
+            let pid = Who::in_file(&second).home;
+            if let Some(first) = known.insert(pid, second.clone()) {
+                return Err(BlockError::SameProcess { first, second, pid });
+            }
+        }
+        Ok(())
+    }
+
     /// Opens the files as one text. `None` if times of day do not tell in which order they begin.
     ///
     /// # Errors
     /// A file cannot be opened or read.
     pub fn open(self, paths: Vec<PathBuf>) -> Result<Option<(Input, Files)>, ForeignError> {
-        let days = match self.of_day {
-            true => days(&paths)?,
-            false => Some(vec![0; paths.len()]),
+        let begins = match self.of_day {
+            true => begins(&paths)?,
+            false => Some(vec![Begin::default(); paths.len()]),
         };
-        let Some(days) = days else {
+        let Some(begins) = begins else {
             return Ok(None);
         };
         let ends = Arc::new(Mutex::new(Ends::default()));
-        let woven = Woven::open(&paths, &days, Arc::clone(&ends))?;
+        let woven = Woven::open(&paths, &begins, Arc::clone(&ends))?;
         let name = format!("{}.* ({} files of strace -ff)", self.stem, paths.len());
-        let files = Files { paths, days, ends };
+        let files = Files {
+            paths,
+            begins,
+            ends,
+        };
         Ok(Some((Input::of_lines(name, Box::new(woven)), files)))
     }
 }
@@ -85,7 +108,7 @@ struct Ends {
 /// The files of a run that is being read.
 pub(crate) struct Files {
     paths: Vec<PathBuf>,
-    days: Vec<u64>,
+    begins: Vec<Begin>,
     ends: Arc<Mutex<Ends>>,
 }
 
@@ -146,7 +169,7 @@ impl Files {
     }
 
     fn place_of(&self, line: NonZeroU64) -> Result<Option<Place>, ForeignError> {
-        let mut woven = Woven::open(&self.paths, &self.days, Arc::default())?;
+        let mut woven = Woven::open(&self.paths, &self.begins, Arc::default())?;
         for _ in 1..line.get() {
             if woven.next()?.is_none() {
                 return Ok(None);
@@ -162,6 +185,13 @@ impl Files {
 
 /// A file, a line and the byte at which it begins.
 type Place = (String, NonZeroU64, u64);
+
+/// Where a file begins: on which day, and how many processes were made one by another down to its own.
+#[derive(Clone, Copy, Debug, Default)]
+struct Begin {
+    day: u64,
+    depth: usize,
+}
 
 /// One file.
 struct Part {
@@ -236,7 +266,8 @@ impl Part {
 struct Woven {
     parts: Vec<Part>,
     /// When the next line of each file is due.
-    due: BinaryHeap<Reverse<(u64, usize)>>,
+    due: BinaryHeap<Reverse<(u64, usize, usize)>>,
+    depths: Vec<usize>,
     /// The file that the last line was of, which may have lines that belong to it.
     current: Option<usize>,
     text: Vec<u8>,
@@ -245,19 +276,24 @@ struct Woven {
 }
 
 impl Woven {
-    fn open(paths: &[PathBuf], days: &[u64], ends: Arc<Mutex<Ends>>) -> Result<Self, ForeignError> {
+    fn open(
+        paths: &[PathBuf],
+        begins: &[Begin],
+        ends: Arc<Mutex<Ends>>,
+    ) -> Result<Self, ForeignError> {
         let mut parts = Vec::new();
         let mut due = BinaryHeap::new();
-        for (nth, (path, day)) in paths.iter().zip(days).enumerate() {
-            let mut part = Part::open(path, *day)?;
+        for (nth, (path, begin)) in paths.iter().zip(begins).enumerate() {
+            let mut part = Part::open(path, begin.day)?;
             if part.next(&ends)? {
-                due.push(Reverse((part.time.unwrap_or(0), nth)));
+                due.push(Reverse((part.time.unwrap_or(0), begin.depth, nth)));
             }
             parts.push(part);
         }
         Ok(Self {
             parts,
             due,
+            depths: begins.iter().map(|begin| begin.depth).collect(),
             current: None,
             text: Vec::new(),
             given: 0,
@@ -272,10 +308,10 @@ impl Woven {
         {
             match self.parts[nth].time {
                 None => return Ok(Some(nth)),
-                Some(time) => self.due.push(Reverse((time, nth))),
+                Some(time) => self.due.push(Reverse((time, self.depths[nth], nth))),
             }
         }
-        Ok(self.due.pop().map(|Reverse((_, nth))| nth))
+        Ok(self.due.pop().map(|Reverse((.., nth))| nth))
     }
 
     /// Puts the next line into `text`.
@@ -309,10 +345,10 @@ impl Read for Woven {
     }
 }
 
-/// The day on which each file begins, if the calls that make processes tell. Files of processes that no
+/// Where each file begins, if the calls that make processes tell. Files of processes that no
 /// file makes begin on the first day, within 12 hours.
-fn days(paths: &[PathBuf]) -> Result<Option<Vec<u64>>, ForeignError> {
-    let mut begins: Vec<Option<u64>> = Vec::new();
+fn begins(paths: &[PathBuf]) -> Result<Option<Vec<Begin>>, ForeignError> {
+    let mut firsts: Vec<Option<u64>> = Vec::new();
     let mut makers: HashMap<u32, (usize, u64)> = HashMap::new();
     let mut pids = Vec::new();
     for (nth, path) in paths.iter().enumerate() {
@@ -324,43 +360,44 @@ fn days(paths: &[PathBuf]) -> Result<Option<Vec<u64>>, ForeignError> {
                 makers.insert(child, (nth, time));
             }
         }
-        begins.push(begin);
+        firsts.push(begin);
         pids.push(part.pid);
     }
     let first = |nth: &usize| !makers.contains_key(&pids[*nth]);
-    let firsts: Vec<u64> = (0..paths.len())
-        .filter(first)
-        .filter_map(|nth| begins[nth])
-        .collect();
-    if let (Some(earliest), Some(latest)) = (firsts.iter().min(), firsts.iter().max())
+    let roots = (0..paths.len()).filter(first);
+    let roots: Vec<u64> = roots.filter_map(|nth| firsts[nth]).collect();
+    if let (Some(earliest), Some(latest)) = (roots.iter().min(), roots.iter().max())
         && latest - earliest > DAY / 2
     {
         return Ok(None);
     }
-    let mut days = vec![None; paths.len()];
+    let mut found: Vec<Option<Begin>> = vec![None; paths.len()];
     for nth in 0..paths.len() {
         // From the process up to one whose day is known, and back.
         let mut line = vec![nth];
         while let Some(top) = line.last().copied()
-            && days[top].is_none()
+            && found[top].is_none()
             && let Some((maker, _)) = makers.get(&pids[top])
             && !line.contains(maker)
         {
             line.push(*maker);
         }
         for of in line.into_iter().rev() {
-            if days[of].is_some() {
+            if found[of].is_some() {
                 continue;
             }
             let made = makers.get(&pids[of]);
-            let day = made.and_then(|(maker, time)| Some(days[*maker]? * DAY + time));
-            let begin = begins[of].unwrap_or(0);
+            let maker = made.and_then(|(maker, time)| Some((found[*maker]?, *time)));
+            let first = firsts[of].unwrap_or(0);
             // The whole days from its first time to when it was made, rounded.
-            let whole = |made: u64| (made.saturating_sub(begin) + DAY / 2) / DAY;
-            days[of] = Some(day.map_or(0, whole));
+            let whole = |made: u64| (made.saturating_sub(first) + DAY / 2) / DAY;
+            found[of] = Some(maker.map_or(Begin::default(), |(maker, time)| Begin {
+                day: whole(maker.day * DAY + time),
+                depth: maker.depth + 1,
+            }));
         }
     }
-    Ok(Some(days.into_iter().flatten().collect()))
+    Ok(Some(found.into_iter().flatten().collect()))
 }
 
 /// The process that a line's call has made.

@@ -239,3 +239,30 @@ fn a_file_that_is_not_there_is_an_error() {
         "{error:?}"
     );
 }
+
+/// Seconds do not tell what came first within one; a child comes after what made it.
+#[test]
+fn within_a_second_a_child_comes_after_its_parent() {
+    let logs = logs(&[
+        ("log.10", "12:00:00 read(3, \"x\", 5) = 5\n"),
+        (
+            "log.9",
+            "12:00:00 openat(AT_FDCWD, \"/a\", O_RDWR) = 3\n\
+             12:00:00 read(3, \"x\", 7) = 7\n12:00:00 fork() = 10\n",
+        ),
+    ]);
+    assert_eq!(logs.requests(), ["read 9 /a 0", "read 10 /a 7"]);
+}
+
+#[test]
+fn two_logs_of_one_process_are_refused() {
+    let text =
+        "1600000000.1 openat(AT_FDCWD, \"/a\", O_RDWR) = 3\n1600000000.5 read(3, \"x\", 5) = 5\n";
+    let logs = logs(&[("log.7", text), ("log.8", text), ("log.07", text)]);
+    let error = BlockTrace::open_runs(&logs.1, &Options::default()).err();
+    let error = error.expect("taken").to_string();
+    assert!(
+        error.contains("log.07: the log of process 7, as") && error.contains("log.7 is"),
+        "{error}"
+    );
+}
