@@ -60,6 +60,17 @@ pub(crate) enum Verdict {
     },
 }
 
+impl Verdict {
+    /// These runs cannot tell, for a reason that is none of the gate's own.
+    pub const fn cannot(why: String, act: String) -> Self {
+        Self::CannotShow {
+            why,
+            act,
+            unmet: None,
+        }
+    }
+}
+
 /// Why runs cannot tell, what to do about it, and which condition they do not meet.
 type Refusal = (String, String, Unmet);
 

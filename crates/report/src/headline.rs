@@ -160,11 +160,7 @@ fn answer(study: &Study, q: &Question<'_>, significant: bool, asked: usize) -> O
                 },
             })
         },
-        |(why, act)| Verdict::CannotShow {
-            why,
-            act,
-            unmet: None,
-        },
+        |(why, act)| Verdict::cannot(why, act),
     );
     let finding = |claim, shown, why, act| Finding {
         question: q.kind.to_owned(),

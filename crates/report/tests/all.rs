@@ -7,6 +7,7 @@ mod html;
 mod marks;
 mod outputs;
 mod replay;
+mod replay_chance;
 mod replay_fuzz;
 mod replay_html;
 mod replay_objects;

@@ -1,9 +1,8 @@
 //! Replays in all forms: the terminal, JSON and CSV, and what their numbers say.
 
 use piebald_report::{
-    Replay, ReplayIo, ReplayParts, ReplayRun, ReportError, TableStyle, replay_curves_to_csv,
-    replay_from_json, replay_sequences_to_csv, replay_to_csv, replay_to_html, replay_to_json,
-    replay_to_table,
+    Replay, ReplayIo, ReplayRun, ReportError, TableStyle, replay_curves_to_csv, replay_from_json,
+    replay_sequences_to_csv, replay_to_csv, replay_to_html, replay_to_json, replay_to_table,
 };
 
 use crate::sample::{SIZES_MIB, sample_replay, without_device};
@@ -13,7 +12,7 @@ fn table(replay: &Replay) -> String {
 }
 
 /// The table as one line: sentences are broken where the width ends.
-fn sentences(replay: &Replay) -> String {
+pub fn sentences(replay: &Replay) -> String {
     let style = TableStyle {
         width: 100_000,
         bold: false,
@@ -39,7 +38,7 @@ fn shows_no_float_words(text: &str) {
 }
 
 /// Two policies at one size.
-fn pair(misses: [u64; 2], elapsed_s: [f64; 2]) -> Replay {
+pub fn pair(misses: [u64; 2], elapsed_s: [f64; 2]) -> Replay {
     let mut replay = sample_replay();
     replay.policies.truncate(2);
     replay.sizes = vec![1024];
@@ -315,69 +314,6 @@ fn fewer_misses_and_more_time_are_told_with_both_figures() {
         text.contains("Against lru, dulo takes 16.7 % less time at 4MiB."),
         "{text}"
     );
-}
-
-/// Requests that are as many take no longer by themselves.
-#[test]
-fn what_goes_with_a_longer_time_must_account_for_it() {
-    let mut replay = pair([300, 400], [12.0, 10.0]);
-    for run in &mut replay.runs {
-        run.io.as_mut().expect("a disk").read_requests = 100;
-    }
-    let text = sentences(&replay);
-    assert!(text.contains("takes 20 % more time.\n"), "{text}");
-}
-
-/// The same totals, evenly over the trace and by one part of it.
-#[test]
-fn a_difference_that_one_part_makes_may_be_chance() {
-    let with = |times: [[u64; 6]; 2]| {
-        let mut replay = pair([300, 300], [12.0, 10.8]);
-        for (run, times) in replay.runs.iter_mut().zip(times) {
-            run.parts = Some(ReplayParts {
-                misses: vec![50; 6],
-                requests: times.to_vec(),
-                time_ps: times.map(|t| t * 1_000_000_000_000).to_vec(),
-                ..ReplayParts::default()
-            });
-        }
-        let json = replay_to_json(&replay).expect("JSON");
-        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-        let findings = json["findings"].as_array().expect("findings").clone();
-        let of = |question: &str| {
-            let found = findings.iter().rfind(|f| f["question"] == question);
-            found.cloned().expect("a finding")
-        };
-        (of("best"), of("time"))
-    };
-    let (best, time) = with([[20, 21, 20, 19, 21, 19], [18, 19, 18, 17, 19, 17]]);
-    assert_eq!(
-        (&best["shown"], &time["shown"]),
-        (&true.into(), &true.into())
-    );
-    assert_eq!(
-        (&best["policy"], &time["policy"]),
-        (&"dulo".into(), &"dulo".into())
-    );
-    let effect = best["effect"].as_f64().expect("a change");
-    assert!(best["n"] == 6 && (effect + 0.1).abs() < 1e-12, "{best}");
-    let (best, time) = with([[20, 21, 20, 19, 21, 19], [22, 22, 22, 20, 4, 18]]);
-    assert_eq!(
-        (&best["shown"], &time["shown"]),
-        (&false.into(), &false.into())
-    );
-    let claim = time["claim"].as_str().expect("a sentence");
-    assert!(
-        claim.contains("10 % less time at 4MiB (may be chance)"),
-        "{claim}"
-    );
-    let claim = best["claim"].as_str().expect("a sentence");
-    assert!(
-        claim.ends_with("Least time: no difference beyond chance at 4MiB."),
-        "{claim}"
-    );
-    let ends: Vec<f64> = serde_json::from_value(time["ci95"].clone()).expect("an interval");
-    assert!(ends[0] < -0.1 && ends[1] > 0.0, "{ends:?}");
 }
 
 #[test]

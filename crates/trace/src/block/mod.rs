@@ -36,6 +36,7 @@ mod names;
 pub(crate) mod reader;
 mod remarks;
 mod request;
+mod runs;
 pub(crate) mod sink;
 mod summary;
 mod text;

@@ -1,9 +1,8 @@
 //! The stream of requests of one file.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::error::BlockError;
-use super::formats::strace::run;
 use super::names::{Devices, Files};
 use super::request::Request;
 use super::sink::{LeftOut, Notes, Passed, Sink, Skipped, State};
@@ -77,6 +76,18 @@ pub(crate) trait ParseLine: Send {
     fn line(&mut self, line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint>;
 }
 
+/// What a trace of several files, which were written together, knows of them.
+pub(crate) trait Joint: Send {
+    /// Last lines so far that no line feed ends.
+    fn unended(&self) -> u64;
+
+    /// What is wrong with the end of a file, each once.
+    fn wrong_end(&self) -> Option<ForeignError>;
+
+    /// The error as one of the file that it is in.
+    fn located(&self, error: ForeignError) -> ForeignError;
+}
+
 /// A text format.
 pub(crate) struct Lines<P>(pub P);
 
@@ -140,7 +151,7 @@ pub struct BlockTrace {
     lenient: bool,
     input: Input,
     /// The files, if they are several that were written together.
-    files: Option<run::Files>,
+    files: Option<Box<dyn Joint>>,
     parser: Box<dyn Parse>,
     state: State,
     skipped: Skipped,
@@ -160,41 +171,6 @@ impl BlockTrace {
         Self::new(Input::open(path)?, None, options)
     }
 
-    /// Opens traces at their beginnings. Files that one run of `strace -ff` wrote, one for each process,
-    /// are one trace: they have the same name up to the process's number, and stamps. All others are
-    /// traces by themselves. They come in the order of the list; a run stands where its first file does.
-    ///
-    /// # Errors
-    /// As for [`open`](Self::open).
-    pub fn open_runs(paths: &[PathBuf], options: &Options) -> Result<Vec<Self>, BlockError> {
-        let mut traces = Vec::new();
-        let strace = || Options {
-            format: Some(Format::Strace),
-            ..options.clone()
-        };
-        let mut runs = runs(paths, options)?;
-        for (nth, path) in paths.iter().enumerate() {
-            let Some(of) = runs.iter().position(|(_, files)| files.contains(&nth)) else {
-                traces.push(Self::open(path, options.clone())?);
-                continue;
-            };
-            if runs[of].1[0] != nth {
-                continue;
-            }
-            let (run, files) = runs[of].clone();
-            let of_run = files.iter().map(|nth| paths[*nth].clone()).collect();
-            match run.open(of_run)? {
-                Some((input, files)) => traces.push(Self::new(input, Some(files), strace())?),
-                // Each by itself then.
-                None => {
-                    runs.remove(of);
-                    traces.push(Self::open(path, strace())?);
-                }
-            }
-        }
-        Ok(traces)
-    }
-
     /// The same for bytes in memory, packed or not. `name` stands for the file in messages.
     ///
     /// # Errors
@@ -203,9 +179,9 @@ impl BlockTrace {
         Self::new(Input::from_bytes(name, bytes)?, None, options)
     }
 
-    fn new(
+    pub(super) fn new(
         mut input: Input,
-        files: Option<run::Files>,
+        files: Option<Box<dyn Joint>>,
         options: Options,
     ) -> Result<Self, BlockError> {
         let format = match options.chosen()? {
@@ -287,11 +263,11 @@ impl BlockTrace {
                 Ok(more) => self.done = !more,
                 Err(error) if self.lenient && recoverable(&error) => self.leave_out(error)?,
                 Err(error) => {
-                    let error = located(self.files.as_ref(), error);
+                    let error = located(self.files.as_deref(), error);
                     self.fail(error);
                 }
             }
-            while let Some(error) = self.files.as_ref().and_then(run::Files::wrong_end) {
+            while let Some(error) = self.files.as_ref().and_then(|f| f.wrong_end()) {
                 match self.lenient {
                     true => self.skipped.note(CUT, || error.to_string()),
                     false => self.fail(error),
@@ -345,7 +321,7 @@ impl BlockTrace {
     /// What was done to requests so far.
     pub fn notes(&self) -> Notes {
         let odd = self.input.oddities();
-        let of_files = self.files.as_ref().map_or(0, run::Files::unended);
+        let of_files = self.files.as_ref().map_or(0, |files| files.unended());
         Notes {
             unended_lines: of_files + u64::from(odd.unended_line),
             byte_order_marks: odd.byte_order_mark.into(),
@@ -375,7 +351,7 @@ impl BlockTrace {
                 CUT
             }
         };
-        let files = self.files.as_ref();
+        let files = self.files.as_deref();
         self.skipped
             .note(field, || located(files, error).to_string());
         self.input.drop_overlong()?;
@@ -383,36 +359,8 @@ impl BlockTrace {
     }
 }
 
-/// The files that are one trace together, by their places in the list.
-fn runs(paths: &[PathBuf], options: &Options) -> Result<Vec<(run::Run, Vec<usize>)>, BlockError> {
-    let mut runs: Vec<(run::Run, Vec<usize>)> = Vec::new();
-    if paths.len() < 2 || options.chosen()?.is_some_and(|f| f != Format::Strace) {
-        return Ok(runs);
-    }
-    for (nth, path) in paths.iter().enumerate() {
-        // What is wrong with a file is told when it is read.
-        let Some(run) = Input::open(path).ok().as_mut().and_then(run::Run::of) else {
-            continue;
-        };
-        match runs.iter_mut().find(|(known, _)| *known == run) {
-            Some((_, files)) => files.push(nth),
-            None => runs.push((run, vec![nth])),
-        }
-    }
-    let is_strace = |nth: &usize| {
-        let detected = Input::open(&paths[*nth]).map(|mut input| detect::block(&mut input));
-        matches!(detected, Ok(Ok(Format::Strace)))
-    };
-    for (run, files) in &runs {
-        run.check_processes(files.iter().map(|nth| paths[*nth].as_path()))?;
-    }
-    let named = options.format.is_some();
-    runs.retain(|(_, files)| files.len() > 1 && (named || files.iter().any(is_strace)));
-    Ok(runs)
-}
-
 /// The error as one of the file that it is in.
-fn located(files: Option<&run::Files>, error: ForeignError) -> ForeignError {
+fn located(files: Option<&dyn Joint>, error: ForeignError) -> ForeignError {
     match files {
         Some(files) => files.located(error),
         None => error,

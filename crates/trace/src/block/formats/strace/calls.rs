@@ -299,38 +299,3 @@ impl<'a> Context<'a, '_> {
 fn is_path(name: &[u8]) -> bool {
     name.starts_with(b"/") || name.starts_with(b"\\x2f")
 }
-
-/// Takes out `.`, `..` and double slashes, as if there were no symbolic links.
-pub(super) fn tidy(path: &[u8]) -> Vec<u8> {
-    let absolute = path.starts_with(b"/");
-    let mut parts: Vec<&[u8]> = Vec::new();
-    for part in path.split(|b| *b == b'/') {
-        match part {
-            b"" | b"." => {}
-            b".." if parts.last().is_some_and(|p| *p != b"..") => drop(parts.pop()),
-            b".." if absolute => {}
-            _ => parts.push(part),
-        }
-    }
-    let mut tidied = if absolute { b"/".to_vec() } else { Vec::new() };
-    tidied.extend_from_slice(&parts.join(&b'/'));
-    tidied
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_are_tidied() {
-        for (path, tidied) in [
-            (&b"/a//b/./c"[..], &b"/a/b/c"[..]),
-            (b"/a/../../b", b"/b"),
-            (b"../a/..", b".."),
-            (b"a/../..", b".."),
-            (b"./x", b"x"),
-        ] {
-            assert_eq!(tidy(path), tidied, "{}", path.escape_ascii());
-        }
-    }
-}

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::calls::tidy;
+use super::text::tidy;
 
 /// Most links in the way of one path, as in the kernel.
 const MAX_STEPS: u32 = 40;

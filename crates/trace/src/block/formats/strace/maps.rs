@@ -105,7 +105,7 @@ mod tests {
             let range = pages(first * PAGE, count * PAGE);
             let file = FileKey((random(&mut state) % 3) as u32);
             let offset = random(&mut state) % 9 * PAGE;
-            let puts = random(&mut state) % 2 == 0;
+            let puts = random(&mut state).is_multiple_of(2);
             match puts {
                 true => maps.put(range, file, offset),
                 false => maps.take(range),

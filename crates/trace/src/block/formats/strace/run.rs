@@ -22,6 +22,7 @@ use super::line::{self, Body, Kind};
 use super::reader::{CALL, LINE};
 use super::who::Who;
 use crate::block::error::BlockError;
+use crate::block::reader::Joint;
 use crate::foreign::ForeignError;
 use crate::foreign::error::Complaint;
 use crate::foreign::input::Input;
@@ -112,23 +113,17 @@ pub(crate) struct Files {
     ends: Arc<Mutex<Ends>>,
 }
 
-impl Files {
-    /// Last lines so far that no line feed ends.
-    pub fn unended(&self) -> u64 {
+impl Joint for Files {
+    fn unended(&self) -> u64 {
         self.ends().unended
     }
 
-    /// The last line of a file that is half a call, once.
-    pub fn wrong_end(&self) -> Option<ForeignError> {
+    fn wrong_end(&self) -> Option<ForeignError> {
         self.ends().wrong.pop()
     }
 
-    fn ends(&self) -> std::sync::MutexGuard<'_, Ends> {
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The error as one of the file that it is in. The files are read again up to there.
-    pub fn located(&self, error: ForeignError) -> ForeignError {
+    /// The files are read again up to there.
+    fn located(&self, error: ForeignError) -> ForeignError {
         match error {
             ForeignError::Value {
                 line: Some(number),
@@ -166,6 +161,12 @@ impl Files {
             },
             other => other,
         }
+    }
+}
+
+impl Files {
+    fn ends(&self) -> std::sync::MutexGuard<'_, Ends> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn place_of(&self, line: NonZeroU64) -> Result<Option<Place>, ForeignError> {
@@ -208,7 +209,7 @@ struct Part {
 }
 
 impl Part {
-    fn open(path: &PathBuf, day: u64) -> Result<Self, ForeignError> {
+    fn open(path: &Path, day: u64) -> Result<Self, ForeignError> {
         let input = Input::open(path)?;
         Ok(Self {
             pid: Who::in_file(input.name()).home,
