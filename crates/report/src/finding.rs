@@ -39,9 +39,8 @@ pub struct Finding {
 /// A condition of a claim that is not met.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Unmet {
-    /// `repetitions`; `full` (of what a cache comes to hold, or of its room if it fills on, the share that it has when
-    /// counting begins);
-    /// `drift` (the share of its room by which it fills meanwhile); `first_fills` (the share of misses that
+    /// `repetitions`; `full` (of what a cache comes to hold, or of its room if it fills on, the share that it
+    /// has when counting begins); `drift` (the share of its room by which it fills meanwhile); `first_fills` (the share of misses that
     /// filled empty places); `reaches` (references to a shared cache per 1000 instructions); `effect` (the
     /// share of the baseline); `chance` (whether the interval, corrected for all questions, excludes zero).
     pub condition: String,

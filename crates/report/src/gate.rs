@@ -158,8 +158,10 @@ fn cold(e: &Evidence<'_>, run: &Run<'_>) -> Option<Refusal> {
         let filling = first_fills.filter(|share| *share > MOST_FIRST_FILLS);
         let grows = drift > LEAST_GROWTH && (full < LEAST_FULL || drift >= MOST_DRIFT);
         // However little it is in this part: as long again as the run has been would fill it further.
-        let so_far = (e.warmup_refs + e.budget_refs) as f64 / e.budget_refs as f64;
-        let fills_on = start < LEAST_FULL * room && drift * so_far > 1.0 - LEAST_FULL;
+        // Where a time ends the part, nobody knows how many references it had.
+        let so_far = (e.warmup_refs + e.budget_refs) as f64 / e.budget_refs.max(1) as f64;
+        let fills_on =
+            e.budget_refs > 0 && start < LEAST_FULL * room && drift * so_far > 1.0 - LEAST_FULL;
         if !grows && filling.is_none() && !fills_on {
             return None;
         }
@@ -588,6 +590,30 @@ mod tests {
             assert!(unmet.found.is_some() && unmet.limit.is_some());
             assert!(why.contains(reason) && act.contains(advice), "{why}; {act}");
         }
+    }
+
+    /// How long a part was that a time ends is not known, and so not how far it fills on.
+    #[test]
+    fn a_part_that_a_time_ends_is_judged_by_itself() {
+        let metrics = Metrics {
+            instructions: flat(1e6),
+            ..metrics(level(1000.0, 700.0, 702.0), 20.0, 1e4)
+        };
+        let judge = |budget_refs| {
+            verdict(&Evidence {
+                name: "bzip2",
+                effect: &Sample::new(SURE.to_vec()),
+                significant: true,
+                runs: &[Run {
+                    label: "alone".to_owned(),
+                    metrics: &metrics,
+                }],
+                warmup_refs: 98_000,
+                budget_refs,
+            })
+        };
+        assert_eq!(judge(0), Verdict::Shown);
+        assert!(matches!(judge(2_000), Verdict::CannotShow { .. }));
     }
 
     #[test]

@@ -123,14 +123,16 @@ fn from_bound(grid: &Grid<'_>) -> Option<Finding> {
     let least = *gaps.iter().min_by(|a, b| a.2.total_cmp(&b.2))?;
     let text = |(s, best, gap): (usize, usize, f64)| {
         let told = winners(grid, s, Measure::Misses).is_some_and(|w| w.least == [best]);
-        let name = match told {
-            true => format!(" ({})", grid.name(best)),
-            false => String::new(),
+        let name = if told {
+            format!(" ({})", grid.name(best))
+        } else {
+            String::new()
         };
         let size = grid.size(s);
-        match gap > 0.0 {
-            true => format!("{} points more at {size}{name}", brief(100.0 * gap)),
-            false => format!("no more at {size}{name}"),
+        if gap > 0.0 {
+            format!("{} points more at {size}{name}", brief(100.0 * gap))
+        } else {
+            format!("no more at {size}{name}")
         }
     };
     let rest = match gaps.len() {
@@ -142,12 +144,10 @@ fn from_bound(grid: &Grid<'_>) -> Option<Finding> {
         grid.name(bound),
         text(most)
     );
-    Some(finding(
-        "bound",
-        (grid.policies[most.1], most.2),
-        None,
-        claim,
-    ))
+    Some(Finding {
+        shown: most.2 > 0.0,
+        ..finding("bound", (grid.policies[most.1], most.2), None, claim)
+    })
 }
 
 /// A single policy: from its smallest to its largest memory.
@@ -177,15 +177,16 @@ fn best(grid: &Grid<'_>) -> Vec<Finding> {
         let effect = best.by_parts.as_ref().map_or(best.effect, |s| s.mean);
         let about = (best.policy.unwrap_or_default(), effect);
         let found = finding("best", about, best.by_parts.as_ref(), best.claim);
-        match best.policy.is_some() {
-            true => found,
-            false => without_claim(found, BY_CHANCE),
+        if best.policy.is_some() {
+            found
+        } else {
+            without_claim(found, BY_CHANCE)
         }
     })
     .collect()
 }
 
-/// Who has the least of a measure.
+/// The policies with the least of a measure, in words, and the one that has it at the most sizes.
 struct Best<'a> {
     claim: String,
     /// The one that has it at the most sizes, if any has.
@@ -289,9 +290,10 @@ impl Winners {
         let alike =
             (!self.alike.is_empty()).then(|| format!("{} not told from chance", list(&self.alike)));
         let others: Vec<String> = near.into_iter().chain(alike).collect();
-        match others.is_empty() {
-            true => list(&self.least),
-            false => format!("{} ({})", list(&self.least), others.join(", ")),
+        if others.is_empty() {
+            list(&self.least)
+        } else {
+            format!("{} ({})", list(&self.least), others.join(", "))
         }
     }
 }
@@ -507,9 +509,10 @@ fn extremes(grid: &Grid<'_>, p: usize) -> Option<Finding> {
     let by_parts = grid.by_parts(&pairs, Measure::Time);
     let found = finding("time", (grid.policies[p], mean), by_parts.as_ref(), claim);
     let differs = |c: &(usize, f64)| !same(c) && !by_chance(c.0);
-    Some(match changes.iter().any(differs) {
-        true => found,
-        false => without_claim(found, BY_CHANCE),
+    Some(if changes.iter().any(differs) {
+        found
+    } else {
+        without_claim(found, BY_CHANCE)
     })
 }
 

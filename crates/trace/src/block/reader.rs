@@ -268,9 +268,10 @@ impl BlockTrace {
                 }
             }
             while let Some(error) = self.files.as_ref().and_then(|f| f.wrong_end()) {
-                match self.lenient {
-                    true => self.skipped.note(CUT, || error.to_string()),
-                    false => self.fail(error),
+                if self.lenient {
+                    self.skipped.note(CUT, || error.to_string());
+                } else {
+                    self.fail(error);
                 }
             }
         }

@@ -34,9 +34,10 @@ pub(crate) fn nanoseconds(text: &[u8]) -> Option<u64> {
     let days = days(year, month, day).filter(|_| fits)?;
     let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second;
     let (east, offset) = zone_seconds(zone)?;
-    let seconds = match east {
-        true => seconds.checked_sub(offset)?,
-        false => seconds + offset,
+    let seconds = if east {
+        seconds.checked_sub(offset)?
+    } else {
+        seconds + offset
     };
     seconds.checked_mul(NS_PER_S)?.checked_add(fraction)
 }

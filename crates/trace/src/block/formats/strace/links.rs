@@ -6,6 +6,8 @@ use super::text::tidy;
 
 /// Most links in the way of one path, as in the kernel.
 const MAX_STEPS: u32 = 40;
+/// Longest path that Linux takes (`PATH_MAX`); what is longer in a log leads nowhere.
+const MAX_PATH: usize = 4096;
 /// Most links that are known at a time; those behind are not followed.
 const MAX_LINKS: usize = 1 << 20;
 
@@ -16,23 +18,24 @@ pub(super) struct Links(HashMap<Vec<u8>, Vec<u8>>);
 impl Links {
     /// `path` leads to `target` from now on.
     pub fn put(&mut self, path: Vec<u8>, target: Vec<u8>) {
-        if self.0.len() < MAX_LINKS {
+        if self.0.len() < MAX_LINKS && target.len() <= MAX_PATH {
             self.0.insert(path, target);
         }
     }
 
     /// A path is gone; was it a link?
     pub fn take(&mut self, path: &[u8]) -> Option<Vec<u8>> {
-        match self.0.is_empty() {
-            true => None,
-            false => self.0.remove(path),
+        if self.0.is_empty() {
+            None
+        } else {
+            self.0.remove(path)
         }
     }
 
     /// Where a path leads: links in its directories are followed, and one at its end if `whole` says so. What
     /// stands behind `..` lies above where a link before it leads.
     pub fn follow(&self, path: &[u8], whole: bool) -> Vec<u8> {
-        if self.0.is_empty() {
+        if self.0.is_empty() || path.len() > MAX_PATH {
             return tidy(path);
         }
         let mut found: Vec<u8> = Vec::new();
@@ -96,6 +99,9 @@ mod tests {
             let found = links.follow(path.as_bytes(), whole);
             assert_eq!(found, to.as_bytes(), "{path}");
         }
+        // A log may hold any text for a path.
+        let long = [&b"/current"[..], &b"/x".repeat(400_000)].concat();
+        assert_eq!(links.follow(&long, true), long);
         assert_eq!(links.take(b"/current"), Some(b"releases/7".to_vec()));
         assert_eq!(links.follow(b"/current/x", true), b"/current/x");
     }

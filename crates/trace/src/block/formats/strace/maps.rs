@@ -36,7 +36,7 @@ impl Maps {
     pub fn at(&self, address: u64) -> Option<(FileKey, u64)> {
         let (begin, mapping) = self.0.range(..=address).next_back()?;
         let into = address - begin;
-        (into < mapping.length).then_some((mapping.file, mapping.offset + into))
+        (into < mapping.length).then_some((mapping.file, mapping.offset.saturating_add(into)))
     }
 
     /// The addresses show the file from `offset` on.
@@ -73,7 +73,7 @@ impl Maps {
             }
             if end > addresses.end {
                 let behind = Mapping {
-                    offset: mapping.offset + (addresses.end - begin),
+                    offset: mapping.offset.saturating_add(addresses.end - begin),
                     length: end - addresses.end,
                     ..mapping
                 };
@@ -106,9 +106,10 @@ mod tests {
             let file = FileKey((random(&mut state) % 3) as u32);
             let offset = random(&mut state) % 9 * PAGE;
             let puts = random(&mut state).is_multiple_of(2);
-            match puts {
-                true => maps.put(range, file, offset),
-                false => maps.take(range),
+            if puts {
+                maps.put(range, file, offset);
+            } else {
+                maps.take(range);
             }
             for page in first..first + count {
                 let shows = (file, offset + (page - first) * PAGE);

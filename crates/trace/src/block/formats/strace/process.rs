@@ -69,7 +69,7 @@ struct Descriptor {
 #[derive(Debug, Default)]
 struct Table {
     descriptors: HashMap<u32, Descriptor>,
-    /// Who shares descriptors shares memory, too, as threads do.
+    /// A process that shares descriptors shares memory as well, as threads do.
     maps: Maps,
     users: u32,
 }

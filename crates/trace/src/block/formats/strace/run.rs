@@ -78,9 +78,10 @@ impl Run {
     /// # Errors
     /// A file cannot be opened or read.
     pub fn open(self, paths: Vec<PathBuf>) -> Result<Option<(Input, Files)>, ForeignError> {
-        let begins = match self.of_day {
-            true => begins(&paths)?,
-            false => Some(vec![Begin::default(); paths.len()]),
+        let begins = if self.of_day {
+            begins(&paths)?
+        } else {
+            Some(vec![Begin::default(); paths.len()])
         };
         let Some(begins) = begins else {
             return Ok(None);

@@ -409,3 +409,31 @@ fn a_path_through_a_symbolic_link_leads_to_the_file() {
         ]
     );
 }
+
+/// A log may hold any numbers: growing a mapping again and again goes nowhere.
+#[test]
+fn mappings_beyond_all_addresses_are_no_harm() {
+    let most = i64::MAX;
+    let text = format!(
+        "7 openat(AT_FDCWD, \"/a\", O_RDWR) = 3\n\
+         7 fstat(3, {{st_mode=S_IFREG|0644, st_size=10, ...}}) = 0\n\
+         7 mmap(NULL, {most}, PROT_READ, MAP_SHARED, 3, {most}) = 0x1000\n\
+         7 mremap({most}, 4096, {most}, MREMAP_MAYMOVE) = 0x1000\n\
+         7 mremap({most}, 4096, {most}, MREMAP_MAYMOVE) = 0x1000\n\
+         7 mremap({most}, 4096, {most}, MREMAP_MAYMOVE) = 0x1000\n\
+         7 munmap(0x2000, 4096) = 0\n"
+    );
+    let options = Options {
+        format: Some(Format::Strace),
+        lenient: true,
+        ..Options::default()
+    };
+    let mut trace = BlockTrace::from_bytes("run", text.as_bytes(), options).expect("opens");
+    while trace.next_batch(&mut Vec::new()).expect("reads") {}
+    let skipped = trace.skipped();
+    assert_eq!(
+        skipped.by_field.get("the last byte"),
+        Some(&3),
+        "{skipped:?}"
+    );
+}
