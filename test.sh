@@ -199,7 +199,7 @@ stage_recorder() {
 record_under() {
     say "recording under $("$1" --version | head -n 1)"
     export PIEBALD_QEMU=$1
-    asked_for --test all -- --skip as_root counts:: differences:: limits:: processes:: references:: \
+    asked_for --test all -- --skip as_root counts:: differences:: limits:: odd_programs:: processes:: references:: \
         study:: record::
 }
 

@@ -12,6 +12,7 @@
 # from fixed seeds, compiles the own programs and tries each of them once. What is
 # there already and newer than its source is kept. Ends with a table of the files
 # and their sha256; data whose sum is in reproduce/rainbow/inputs.sha256 must have it.
+# Environment: PIEBALD_TIME_SCALE, a whole number by which time limits are multiplied (1), for a busy machine.
 #
 # dulo: expands the recorded traces and draws the others, about a minute of processor time
 # and 70 MB. What is written must have the sums of reproduce/dulo/inputs.sha256; inputs that
@@ -34,6 +35,13 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/scripts/setup.sh"
 
 fail() { warn "stand-ins: $*"; exit 1; }
+
+# within SECONDS COMMAND...: a command that has this long on a quiet machine.
+within() {
+    local limit=$(($1 * ${PIEBALD_TIME_SCALE:-1}))
+    shift
+    timeout "$limit" "$@"
+}
 
 case ${1:-} in
     rainbow | dulo | srm | mfc | hvr | guest) ;;
@@ -73,7 +81,7 @@ make_dulo() {
     fi
     rm -f "$dir/made-from"
     say "making the inputs of DULO in $dir"
-    timeout 900 python3 "$source/inputs.py" "$dir" || fail "the inputs were not made"
+    within 900 python3 "$source/inputs.py" "$dir" || fail "the inputs were not made"
     say "$key" >"$dir/made-from"
     say "$(wc -l <"$source/inputs.sha256") files, sums as in reproduce/dulo/inputs.sha256"
 }
@@ -93,7 +101,7 @@ drawn_directory() {
     if [ -d "$name" ] && [ "$(sum_of "$name")" = "$want" ]; then return; fi
     say "drawing $name"
     rm -rf "$name" "$name.sum"
-    timeout 120 "$@" || fail "$name was not drawn"
+    within 120 "$@" || fail "$name was not drawn"
     [ "$(sum_of "$name")" = "$want" ] || fail "$name differs from that of $source/inputs.sha256"
 }
 
@@ -133,7 +141,7 @@ record_queries() {
         say "recording $query"
         "${as[@]}" sh backend.sh none.sql >none.log 2>&1 || fail "the cluster was not recovered"
         RECORDER="$program record --quiet --skip ${skip}M --limit 60M --stop-at-limit -o $query.pbr --" \
-            timeout 300 "${as[@]}" sh backend.sh "$query.sql" >record.log 2>&1 ||
+            within 300 "${as[@]}" sh backend.sh "$query.sql" >record.log 2>&1 ||
             fail "$query was not recorded: $(tail -n 3 record.log)"
     done
     "${as[@]}" sh backend.sh none.sql >none.log 2>&1 || fail "the cluster was not recovered"
@@ -162,7 +170,7 @@ make_srm() {
     case " $* " in
         *" database "*)
             with_postgres
-            timeout 300 "$source/star.sh" || fail "the star schema was not made"
+            within 300 "$source/star.sh" || fail "the star schema was not made"
             record_queries
             ;;
     esac
@@ -177,7 +185,7 @@ case $1 in
         mkdir -p "$dir"
         cd "$dir"
         say "making the star schema in miniature, and recording its queries"
-        timeout 300 "$source/star.sh" "$program" || fail "the star schema was not made"
+        within 300 "$source/star.sh" "$program" || fail "the star schema was not made"
         say "in $dir"
         exit 0
         ;;
@@ -224,7 +232,7 @@ stale() {
 step() {
     local limit=$1 what=$2 log=step.log
     shift 2
-    if ! timeout "$limit" "$@" >"$log" 2>&1; then
+    if ! within "$limit" "$@" >"$log" 2>&1; then
         tail -n 20 "$log" >&2
         fail "$what failed: $*"
     fi

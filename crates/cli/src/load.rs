@@ -10,10 +10,9 @@ use piebald_linux::{
     load, memory_end, mount_configfs, unload, unsupported,
 };
 
-use crate::{
-    failure::{Failure, print},
-    live,
-};
+use serde_json::json;
+
+use crate::{failure::Failure, json::Json, live};
 
 /// Arguments of `piebald load`.
 #[derive(clap::Args)]
@@ -25,6 +24,15 @@ pub(crate) struct Args {
     /// switched on
     #[arg(long, value_name = "BITS")]
     map: Option<MapBits>,
+    #[command(flatten)]
+    json: Json,
+}
+
+/// Arguments of `piebald unload`.
+#[derive(clap::Args)]
+pub(crate) struct UnloadArgs {
+    #[command(flatten)]
+    json: Json,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -35,14 +43,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Err(ModuleError::NotLoaded { .. }) => first(&root, args)?,
         Err(error) => return Err(live::failure(error)),
     }
-    print(&match &args.map {
+    let text = match &args.map {
         Some(map) => format!(
             "loaded; on, {} colors from address bits {map}\n",
             map.colors()
         ),
         None => "loaded; `piebald status` says what it does, a map (--map) switches coloring on\n"
             .to_owned(),
-    })?;
+    };
+    let colors = args.map.as_ref().map(MapBits::colors);
+    let map = args.map.as_ref().map(ToString::to_string);
+    let value = json!({ "schema": 1, "loaded": true, "map": map, "colors": colors });
+    args.json.show(&text, &value)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -121,7 +133,7 @@ fn build(root: &Path) -> Result<PathBuf, BuildError> {
     build_module(&checkout, &headers, &release)
 }
 
-pub(crate) fn take_out() -> Result<ExitCode, Failure> {
+pub(crate) fn take_out(args: &UnloadArgs) -> Result<ExitCode, Failure> {
     // A kernel that knows no modules at all would refuse in words that say nothing of that.
     match Module::attach(&live::root()) {
         Err(ModuleError::NotLoaded { .. }) => {
@@ -132,6 +144,7 @@ pub(crate) fn take_out() -> Result<ExitCode, Failure> {
         module => module.and_then(|m| m.end_sets()).map_err(live::failure)?,
     }
     unload().map_err(Failure::failed)?;
-    print("unloaded\n")?;
+    let value = json!({ "schema": 1, "loaded": false });
+    args.json.show("unloaded\n", &value)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -77,7 +77,7 @@ enum Verb {
     /// Load the kernel module, which gives processes colors of their own
     Load(load::Args),
     /// Take the kernel module out
-    Unload,
+    Unload(load::UnloadArgs),
     /// Say what the kernel module does: colors, processes, counters
     Status(status::Args),
     /// Run a program in colors of its own on this computer
@@ -123,7 +123,7 @@ fn run(verb: &Verb) -> Result<ExitCode, Failure> {
         Verb::Guest(args) => guest::run(args),
         Verb::Probe(args) => probe::run(args),
         Verb::Load(args) => load::run(args),
-        Verb::Unload => load::take_out(),
+        Verb::Unload(args) => load::take_out(args),
         Verb::Status(args) => status::run(args),
         Verb::Run(args) => run::run(args),
         Verb::Compare(args) => compare::run(args),

@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use piebald_trace::recording::{ProgramShare, RefusedCall};
+use piebald_trace::{
+    printable,
+    recording::{ProgramShare, RefusedCall},
+};
 
 /// Programs that are named one by one.
 const SHOWN: usize = 6;
@@ -17,7 +20,7 @@ pub(crate) fn describe(programs: &[ProgramShare]) -> Option<String> {
     let share = |p: &ProgramShare| 100.0 * p.references as f64 / all.max(1) as f64;
     let shown = programs.iter().take(SHOWN);
     let named: Vec<String> = shown
-        .map(|p| format!("{} {} ({:.1} %)", p.name, p.processes, share(p)))
+        .map(|p| format!("{} {} ({:.1} %)", printable(&p.name), p.processes, share(p)))
         .collect();
     let mut text = format!("{processes} processes by program, with their references: ");
     text += &named.join(", ");

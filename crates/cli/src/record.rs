@@ -4,6 +4,7 @@ use std::{
     ffi::OsString,
     fmt::Write as _,
     io::Read,
+    os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -14,10 +15,12 @@ use piebald_qemu::recorder::{RecordError, Recorder, Summary, own_qemu};
 use piebald_reproduce::Wanted;
 use piebald_trace::recording::{MAJOR, MINOR, WriteError};
 use piebald_units::Count;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::{
     failure::{Failure, print},
+    json::Json,
     outputs::is_stdout,
     programs, running,
 };
@@ -51,6 +54,8 @@ pub(crate) struct Args {
     /// No summary
     #[arg(short, long)]
     quiet: bool,
+    #[command(flatten)]
+    json: Json,
     /// Instead of recording: build a QEMU that takes the recorder's plugin from the source package
     /// of this Debian, or of another suite, where the installed one takes none
     #[arg(long, value_name = "SUITE", num_args = 0..=1, require_equals = true,
@@ -101,6 +106,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     recorder.limit = args.limit.map(|n| n.0);
     recorder.stop_at_limit = args.stop_at_limit;
     recorder.region = args.region;
+    // Nothing but the document is printed there.
+    recorder.output_to_errors = args.json.on_stdout();
     let summary = recorder.run(&args.command).map_err(failure)?;
     for warning in &summary.warnings {
         crate::failure::say!("piebald: warning: {warning}");
@@ -108,6 +115,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if !args.quiet {
         crate::failure::say!("{}", describe(output, &summary).trim_end());
     }
+    args.json.show("", &as_json(output, &summary))?;
     let ended = summary.status.success() || args.stop_at_limit;
     if let Some(signal) = summary.interrupted {
         running::stopped_by(signal);
@@ -154,6 +162,28 @@ fn describe(output: &Path, summary: &Summary) -> String {
         let _ = writeln!(text, "{programs}");
     }
     text
+}
+
+fn as_json(output: &Path, summary: &Summary) -> Value {
+    json!({
+        "schema": 1,
+        "output": output.display().to_string(),
+        "complete": summary.complete,
+        "at_limit": summary.at_limit,
+        // A signal to the recorder, such as 2 after Ctrl-C.
+        "interrupted": summary.interrupted,
+        "exit_code": summary.status.code(),
+        "signal": summary.status.signal(),
+        "processes": summary.processes,
+        "threads": summary.threads,
+        "instructions": summary.instructions,
+        "references": summary.references,
+        "bytes": summary.bytes,
+        "host_seconds": summary.seconds,
+        "programs": summary.programs,
+        "refused_calls": summary.refused,
+        "warnings": summary.warnings,
+    })
 }
 
 /// Records a command of a scenario into the cache directory, or finds it there:

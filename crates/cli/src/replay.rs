@@ -195,6 +195,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             "replay: no TRACE is given; allowed: one or more",
         ));
     }
+    running::many_files();
     let request = match of_file(args)? {
         Some(request) => request,
         None => {

@@ -4,10 +4,9 @@ use std::{ffi::OsString, io, process::ExitCode};
 
 use piebald_linux::{LaunchError, become_program};
 
-use crate::{
-    failure::{Failure, print},
-    live, numbers,
-};
+use serde_json::json;
+
+use crate::{failure::Failure, json::Json, live, numbers};
 
 /// Piebald itself failed; a program's own status cannot be told from 1 or 2.
 const NOT_STARTED: u8 = 125;
@@ -89,16 +88,26 @@ pub(crate) struct RecolorArgs {
     /// The process
     #[arg(value_parser = numbers::whole::<u32>(numbers::PIDS))]
     pid: u32,
+    #[command(flatten)]
+    json: Json,
 }
 
 pub(crate) fn recolor(args: &RecolorArgs) -> Result<ExitCode, Failure> {
     let moved = live::module_on()?
         .recolor(args.pid)
         .map_err(live::failure)?;
-    print(&format!(
+    let text = format!(
         "{} pages moved to the colors of process {}, {} tried that stay where they are, \
          {} left that other processes have too\n",
         moved.moved, args.pid, moved.failed, moved.shared
-    ))?;
+    );
+    let value = json!({
+        "schema": 1,
+        "pid": args.pid,
+        "moved_pages": moved.moved,
+        "failed_pages": moved.failed,
+        "shared_pages": moved.shared,
+    });
+    args.json.show(&text, &value)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ},
     iterator::Signals,
@@ -32,6 +33,18 @@ fn last_signal() -> &'static Arc<AtomicUsize> {
 pub(crate) fn catch_file_limit() -> Result<(), Failure> {
     signal_hook::flag::register(SIGXFSZ, Arc::default()).map_err(Failure::failed)?;
     Ok(())
+}
+
+/// Lets this process have as many files open as it may ask for: all traces of a run are open at once. What
+/// it starts later inherits that, so programs that are recorded or run in colors are none of it.
+pub(crate) fn many_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    // As it was, if the system refuses; then too many files are an error that names the limit.
+    let _ = setrlimit(Resource::Nofile, raised);
 }
 
 /// Takes so many threads instead of one for each core.

@@ -13,6 +13,7 @@ use piebald_trace::{
     convert::{self, ConvertError, Converted},
     detect::{TraceFormat, detect},
     foreign::{ForeignTrace, Format, Options},
+    printable,
     recording::{Recording, Recovered, ReplayOptions, WriteError},
 };
 use piebald_units::op::OpSource;
@@ -317,7 +318,12 @@ fn recording_info(file: &Path, recover: bool, json: &Json) -> Result<(), Failure
     };
     let header = recording.header();
     let counts = recording.index().counts();
-    let _ = writeln!(out, "{}: {}", file.display(), header.argv.join(" "));
+    let _ = writeln!(
+        out,
+        "{}: {}",
+        file.display(),
+        printable(&header.argv.join(" "))
+    );
     let state = if header.complete {
         "complete"
     } else {

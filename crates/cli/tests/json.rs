@@ -52,7 +52,7 @@ fn json(text: &str, of: &str) -> Value {
 }
 
 /// Every verb that works here, and the exit code that it has.
-const VERBS: [(&str, i32); 20] = [
+const VERBS: [(&str, i32); 21] = [
     ("study s.toml -q", 0),
     ("replay t.csv -q --device none", 0),
     ("reproduce", 0),
@@ -72,6 +72,8 @@ const VERBS: [(&str, i32); 20] = [
     ("trace head m.lackey", 0),
     ("trace head r.pbr", 0),
     ("keys policy", 0),
+    // The file is of the first schema.
+    ("scenario upgrade s.toml --check", 1),
     ("replay --policy help", 0),
 ];
 

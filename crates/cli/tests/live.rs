@@ -198,6 +198,10 @@ fn running_processes_get_and_lose_colors() {
         fs::read_to_string(file(root.path(), "recolor")).expect("read"),
         "77"
     );
+    let (_, out, _) = piebald(root.path(), &["recolor", "77", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&out).expect("JSON alone");
+    assert_eq!(json["pid"], 77);
+    assert_eq!(json["moved_pages"], 0);
 }
 
 #[test]
@@ -271,6 +275,16 @@ fn a_loaded_module_gets_another_map() {
         fs::read_to_string(file(root.path(), "on")).expect("read"),
         "1"
     );
+    let (_, out, _) = piebald(root.path(), &["load", "--map", "15-16", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&out).expect("JSON alone");
+    assert_eq!(
+        (&json["map"], &json["colors"]),
+        (&"15,16".into(), &4.into())
+    );
+    let (_, out, _) = piebald(root.path(), &["load", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&out).expect("JSON alone");
+    assert_eq!(json["loaded"], true);
+    assert!(json["map"].is_null(), "none was asked for: {json}");
     let (status, err) = code(root.path(), &["load", "piebald.ko"]);
     assert_eq!(status, Some(1));
     assert!(err.contains("loaded already"), "{err}");

@@ -69,6 +69,48 @@ fn a_program_with_a_sanitizer_is_refused_before_it_starts() {
 
 #[test]
 #[ignore = "needs qemu-user: ./test.sh recorder"]
+fn json_stands_alone_on_standard_output_and_the_program_s_output_beside_it() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let script = "echo printed; exit 3";
+    let args = [
+        "record", "-q", "--json", "-o", "x.pbr", "--", "sh", "-c", script,
+    ];
+    let (code, out, err) = run(dir.path(), PIEBALD, &args);
+    let told: serde_json::Value = serde_json::from_str(&out).expect("a document alone");
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("printed"), "{err}");
+    assert_eq!(told["exit_code"], 3);
+    assert_eq!(
+        (&told["complete"], &told["signal"]),
+        (&true.into(), &serde_json::Value::Null)
+    );
+    assert!(
+        told["references"].as_u64().is_some_and(|n| n > 1000),
+        "{told}"
+    );
+    let bytes = fs::metadata(dir.path().join("x.pbr"))
+        .expect("recorded")
+        .len();
+    assert_eq!(told["bytes"].as_u64(), Some(bytes));
+    // Beside a file, the program's output stays where it goes.
+    let args = [
+        "record",
+        "-q",
+        "--json=t",
+        "-o",
+        "y.pbr",
+        "--",
+        "sh",
+        "-c",
+        "echo printed",
+    ];
+    let (code, out, err) = run(dir.path(), PIEBALD, &args);
+    assert_eq!((code, out.as_str()), (0, "printed\n"), "{err}");
+    assert!(dir.path().join("t").is_file());
+}
+
+#[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
 fn a_skip_beyond_the_end_leaves_no_file_and_says_where_the_end_is() {
     let dir = tempfile::tempdir().expect("folder");
     let args = ["record", "--skip", "100G", "-o", "x.pbr", "--", "true"];

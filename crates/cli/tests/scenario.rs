@@ -226,3 +226,34 @@ fn a_replay_that_is_saved_runs_the_same() {
         said(&study)
     );
 }
+
+#[test]
+fn what_becomes_of_files_is_told_as_json() {
+    let folder = folder(STUDY);
+    let at = folder.path();
+    let second = STUDY.replace("schema = 1", "schema = 2");
+    fs::write(at.join("t.toml"), &second).expect("written");
+    let words = ["scenario", "upgrade", "s.toml", "t.toml", "--json"];
+    let told = json(at, &words);
+    for (n, file, was) in [(0, "s.toml", 1), (1, "t.toml", 2)] {
+        let one = &told["files"][n];
+        assert_eq!(
+            (&one["file"], &one["was_schema"]),
+            (&file.into(), &was.into())
+        );
+        assert_eq!(one["rewritten"], was == 1);
+    }
+    assert!(
+        fs::read_to_string(at.join("s.toml"))
+            .expect("read")
+            .starts_with("schema = 2")
+    );
+    // Of what goes to standard output, there is one.
+    let output = piebald(at, &["scenario", "upgrade", "-", "--json"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(
+        said(&output).contains("allowed: --json=FILE"),
+        "{}",
+        said(&output)
+    );
+}

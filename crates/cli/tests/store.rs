@@ -176,7 +176,7 @@ fn a_paper_that_is_killed_ends_with_the_same_numbers() {
 }
 
 #[test]
-#[ignore = "a minute: stage `papers` of ./test.sh --long"]
+#[ignore = "takes a minute: ./test.sh --long papers"]
 fn a_paper_that_is_killed_again_and_again_ends_with_the_same_numbers() {
     paper_is_killed(KILLS);
 }

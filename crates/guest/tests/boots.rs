@@ -46,7 +46,7 @@ fn differs(a: f64, b: f64) -> f64 {
 }
 
 #[test]
-#[ignore = "boots four guests"]
+#[ignore = "boots four guests: ./test.sh --long guest-boots"]
 fn grep_takes_the_shared_cache_from_a_sort_and_two_runs_agree() {
     let scenario = Scenario::parse(SCENARIO, Path::new("guest.toml")).expect("is good");
     let (first, second) = (study(&scenario), study(&scenario));
@@ -83,7 +83,7 @@ fn grep_takes_the_shared_cache_from_a_sort_and_two_runs_agree() {
 }
 
 #[test]
-#[ignore = "boots two guests"]
+#[ignore = "boots two guests: ./test.sh --long guest-boots"]
 fn a_program_that_fails_in_the_guest_is_told() {
     let text = SCENARIO.replace("786432", "1");
     let scenario = Scenario::parse(&text, Path::new("guest.toml")).expect("is good");
@@ -125,7 +125,7 @@ name = "stock"
 "#;
 
 #[test]
-#[ignore = "boots four guests"]
+#[ignore = "boots four guests: ./test.sh --long guest-boots"]
 fn a_client_is_answered_from_directories_of_this_computer() {
     let folder = tempfile::tempdir().expect("a folder");
     let tree = folder.path().join("tree");

@@ -22,6 +22,7 @@ pub mod rooms;
 pub mod rules;
 pub mod rust;
 pub mod scope;
+pub mod stages;
 pub mod uses;
 
 use std::{

@@ -4,4 +4,5 @@ mod dependency_edges;
 mod hygiene;
 mod imports;
 mod lines;
+mod runner;
 mod tables;

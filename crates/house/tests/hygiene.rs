@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use piebald_house::{
     files_below, markdown, read, root,
     rules::{MAX_LINES, manifest_defects, source_defects, tests_left_out, text_defects},
+    stages::{Stages, ignored},
 };
 
 /// Extensions of files that people write.
@@ -110,6 +111,79 @@ fn every_file_of_tests_is_in_a_program() {
         tests_left_out(manifest, "mod a;\n// mod c;\n", &files),
         ["c.rs"]
     );
+}
+
+/// A test that no stage asks for is never run.
+#[test]
+fn every_ignored_test_is_run_by_the_stage_that_its_reason_names() {
+    let stages = Stages::read(&read(&root().join("test.sh")));
+    assert!(stages.has("tests") && stages.has("debian-13"));
+    let mut seen = 0;
+    let mut defects = Vec::new();
+    for file in sources() {
+        let path = name(&file);
+        let Some(package) = path
+            .strip_prefix("crates/")
+            .and_then(|p| p.split('/').next())
+        else {
+            continue;
+        };
+        // This crate's own tests hold such attributes in texts.
+        if package == "house" {
+            continue;
+        }
+        let one_program = root()
+            .join("crates")
+            .join(package)
+            .join("tests/all.rs")
+            .exists();
+        for test in ignored(&path, &read(&file), one_program) {
+            seen += 1;
+            let at = format!("{path}:{}", test.line);
+            defects.extend(stages.defect(&test).map(|d| format!("{at}: {d}")));
+        }
+    }
+    assert!(seen > 50, "{seen} tests");
+    none(defects);
+}
+
+/// What is packed says where it comes from and under which terms it is.
+#[test]
+fn every_folder_of_test_data_names_its_origin_and_licence() {
+    let data = root().join("testdata");
+    let mut defects = Vec::new();
+    let mut seen = 0;
+    for folder in folders_of(&data) {
+        // Versions of forms have a page each.
+        let versions = folder.ends_with("fixtures");
+        let held = if versions {
+            folders_of(&folder)
+        } else {
+            vec![folder]
+        };
+        for folder in held {
+            seen += 1;
+            let page = folder.join("README.md");
+            if !page.exists() {
+                defects.push(format!("{}: no README.md", name(&folder)));
+            } else if !["licence", "BSD", "MIT"]
+                .iter()
+                .any(|w| read(&page).contains(w))
+            {
+                defects.push(format!("{}: no word of a licence", name(&page)));
+            }
+        }
+    }
+    assert!(seen >= 11, "{seen} folders");
+    none(defects);
+}
+
+fn folders_of(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder");
+    let mut folders: Vec<PathBuf> = entries.map(|e| e.expect("an entry").path()).collect();
+    folders.retain(|f| f.is_dir());
+    folders.sort();
+    folders
 }
 
 #[test]

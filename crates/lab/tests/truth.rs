@@ -87,7 +87,7 @@ fn the_same_policy_in_both_arms_gives_no_claim_of_a_difference() {
 }
 
 #[test]
-#[ignore = "takes minutes; ./test.sh --long controls"]
+#[ignore = "takes minutes: ./test.sh --long controls"]
 fn the_same_policy_in_both_arms_of_a_hundred_studies() {
     equal_arms(CONTROLS);
 }

@@ -8,7 +8,7 @@ use piebald_os_model::file::{FileConfig, Span};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 #[test]
-#[ignore = "a million pages"]
+#[ignore = "a million pages: ./test.sh --long large-cache"]
 fn a_million_pages() {
     let kernels = [
         ("plain", FileConfig::plain()),

@@ -359,7 +359,7 @@ fn everything_holds_after_each_single_operation() {
 }
 
 #[test]
-#[ignore = "takes minutes: a hundred million operations"]
+#[ignore = "takes minutes: ./test.sh --long buddy-oracle"]
 fn a_hundred_million_random_operations_agree_with_the_oracle() {
     run(100_000_000, 50_000, setting("PIEBALD_BUDDY_SEED", 1));
 }

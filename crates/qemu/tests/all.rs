@@ -4,5 +4,6 @@ mod common;
 mod counts;
 mod differences;
 mod limits;
+mod odd_programs;
 mod processes;
 mod references;

@@ -13,3 +13,5 @@ pub mod foreign;
 mod quote;
 pub mod recording;
 pub mod source;
+
+pub use quote::printable;

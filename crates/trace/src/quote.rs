@@ -1,5 +1,7 @@
 //! Values in messages.
 
+use std::borrow::Cow;
+
 /// Longest part of an offending value that a message repeats, in bytes.
 const MAX_SHOWN: usize = 32;
 
@@ -28,9 +30,34 @@ pub(crate) fn shell_word(word: &str) -> String {
     }
 }
 
+/// A name in one line: control characters as escapes, so that no name can move a terminal's cursor or
+/// begin another line.
+pub fn printable(name: &str) -> Cow<'_, str> {
+    if !name.contains(char::is_control) {
+        return Cow::Borrowed(name);
+    }
+    let escape = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    Cow::Owned(name.chars().map(escape).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_one_line_without_control_characters() {
+        for (name, shown) in [
+            ("data/x y.db", "data/x y.db"),
+            ("a\nb", r"a\nb"),
+            ("\u{1b}[2J\u{9b}K", r"\u{1b}[2J\u{9b}K"),
+            ("über\t.csv", r"über\t.csv"),
+        ] {
+            assert_eq!(printable(name), shown);
+        }
+    }
 
     #[test]
     fn words_with_blanks_are_quoted() {

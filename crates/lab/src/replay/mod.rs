@@ -24,7 +24,7 @@ use piebald_experiment::MemorySize;
 use piebald_os_model::replace::PolicySpec;
 use piebald_report::Replay;
 use piebald_sim::replay::{Align, DriverError, InputError, InputSetup, InstanceError, Pace};
-
+use piebald_trace::printable;
 use piebald_units::Picos;
 
 use crate::{near, study::Hooks};
@@ -219,9 +219,39 @@ fn check_twice(input: &InputSetup) -> Result<(), ReplayError> {
 
 /// The title of traces: their file names.
 fn title(paths: &[PathBuf]) -> String {
+    /// Traces that a title names.
+    const NAMED: usize = 4;
     let name = |p: &PathBuf| match p.file_name() {
-        Some(name) => name.to_string_lossy().into_owned(),
+        Some(name) => printable(&name.to_string_lossy()).into_owned(),
         None => p.display().to_string(),
     };
-    paths.iter().map(name).collect::<Vec<_>>().join(", ")
+    let named = if paths.len() > NAMED {
+        NAMED - 1
+    } else {
+        NAMED
+    };
+    let mut names: Vec<String> = paths.iter().take(named).map(name).collect();
+    match paths.len().saturating_sub(names.len()) {
+        0 => names.join(", "),
+        others => {
+            names.push(format!("{others} more"));
+            names.join(", ")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_names_a_few_traces_and_counts_the_others() {
+        let paths =
+            |n: usize| -> Vec<PathBuf> { (1..=n).map(|n| format!("d/s.{n}").into()).collect() };
+        assert_eq!(title(&paths(1)), "s.1");
+        assert_eq!(title(&paths(4)), "s.1, s.2, s.3, s.4");
+        assert_eq!(title(&paths(5)), "s.1, s.2, s.3, 2 more");
+        assert_eq!(title(&paths(1500)), "s.1, s.2, s.3, 1497 more");
+        assert_eq!(title(&["a\u{1b}[2J\nb".into()]), r"a\u{1b}[2J\nb");
+    }
 }

@@ -71,6 +71,9 @@ pub struct Recorder {
     /// shown; the end of its standard error is kept for messages
     /// ([`Summary::said`]).
     pub quiet: bool,
+    /// What the program prints to its standard output goes to standard error: the recorder's own
+    /// standard output has something else.
+    pub output_to_errors: bool,
     /// QEMU; found as [`Emulator::find`] says if `None`.
     pub qemu: Option<PathBuf>,
     /// The plugin; found as [`Recorder::run`] says if `None`.
@@ -264,6 +267,7 @@ impl Recorder {
             region: None,
             stop_at_limit: false,
             quiet: false,
+            output_to_errors: false,
             qemu: None,
             plugin: None,
         }
@@ -346,7 +350,13 @@ impl Recorder {
     ) -> Result<finish::End, RecordError> {
         let began = Instant::now();
         let signals = signals::Forwarding::begin().map_err(system("signal handlers"))?;
-        let mut command = command(setup, shared, image, self.quiet);
+        let mut command = command(setup, shared, image);
+        if self.quiet {
+            command.stdin(Stdio::null()).stdout(Stdio::null());
+            command.stderr(Stdio::piped());
+        } else if self.output_to_errors {
+            command.stdout(std::io::stderr());
+        }
         file_size.leave_to(&mut command);
         let mut child = command
             .spawn()
@@ -406,7 +416,7 @@ fn header(argv: &[OsString], image: &Image) -> Result<FileHeader, RecordError> {
     Ok(header)
 }
 
-fn command(setup: &Setup, shared: &Shared, image: &Image, quiet: bool) -> Command {
+fn command(setup: &Setup, shared: &Shared, image: &Image) -> Command {
     let env = std::env::vars_os().map(|(mut name, value)| {
         name.push("=");
         name.push(value);
@@ -416,10 +426,6 @@ fn command(setup: &Setup, shared: &Shared, image: &Image, quiet: bool) -> Comman
     let mut command = Command::new(&setup.emulator.qemu);
     command.args(&line.argv[1..]).env_clear();
     command.envs(line.env.iter().filter_map(split_variable));
-    if quiet {
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        command.stderr(Stdio::piped());
-    }
     command
 }
 

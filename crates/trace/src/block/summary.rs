@@ -10,6 +10,7 @@ use super::sink::{LeftOut, Notes, Passed, Skipped};
 use super::{Format, Traits};
 use crate::foreign::Distinct;
 use crate::foreign::set::Mix;
+use crate::quote::printable;
 
 /// Most disks and files whose numbers are counted one by one.
 const MAX_SPACES: usize = 1 << 20;
@@ -306,7 +307,7 @@ fn row(index: usize, request: &Request, trace: &BlockTrace) -> String {
             sector,
             sectors,
         } => match trace.devices().name(device) {
-            Some(name) => format!("disk {name} sectors {sector}+{sectors}"),
+            Some(name) => format!("disk {} sectors {sector}+{sectors}", printable(&name)),
             None => format!("disk {device} sectors {sector}+{sectors}"),
         },
         Target::File {
@@ -316,6 +317,7 @@ fn row(index: usize, request: &Request, trace: &BlockTrace) -> String {
         } => {
             let path = trace.files().get(file);
             let path = path.map_or(file.0.to_string().into(), |f| f.path());
+            let path = printable(&path);
             match request.op {
                 Op::Delete if length == u64::MAX - offset => {
                     format!("file {path} from byte {offset}")

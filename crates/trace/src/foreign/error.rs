@@ -73,7 +73,7 @@ pub enum ForeignError {
         candidates: Vec<TraceFormat>,
     },
     /// The file cannot be opened.
-    #[error("{}: cannot open: {source}", path.display())]
+    #[error("{}: cannot open: {}", path.display(), not_opened(source))]
     Open {
         /// The file or directory.
         path: PathBuf,
@@ -195,6 +195,20 @@ impl Complaint {
 
     pub fn number(field: &'static str, value: u64, allowed: impl Into<Cow<'static, str>>) -> Self {
         Self::new(field, value.to_string(), allowed)
+    }
+}
+
+/// Why a file was not opened. That too many are open is a limit that the user can raise.
+fn not_opened(source: &io::Error) -> String {
+    /// `EMFILE`.
+    const TOO_MANY: i32 = 24;
+    match source.raw_os_error() {
+        Some(TOO_MANY) => {
+            "this process has as many files open as it may have (`ulimit -n` says how many); \
+             allowed: fewer traces at a time, or a higher limit"
+                .to_owned()
+        }
+        _ => source.to_string(),
     }
 }
 

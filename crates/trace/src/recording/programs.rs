@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 
+use serde::Serialize;
+
 use super::{
     dictionary, error::ReadError, model::EventKind, reader::Recording, record::RecordKind,
 };
 
 /// The share of one program in a recording.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProgramShare {
     /// File name of the program; that of the interpreter for a script.
     pub name: String,

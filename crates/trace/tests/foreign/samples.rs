@@ -2,12 +2,11 @@
 //! script (Python over `zcat` and `zipfile`). The free ones are in `testdata`;
 //! `scripts/fetch-traces.sh` gets the others.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use piebald_trace::foreign::{
     DEFAULT_DISTINCT_BOUND, Ending, Fetches, ForeignTrace, Format, Options, Summary,
 };
-use piebald_units::op::{MemRef, Next, OpSource};
 
 use crate::traces::{fetched, packed};
 
@@ -174,51 +173,4 @@ fn threads_of_drmemtrace_are_files_of_one_directory() {
         .collect();
     let process = Some(2_765_542);
     assert_eq!(ids, [(process, process), (process, Some(2_765_543))]);
-}
-
-/// Time that this thread has run, in seconds: the machine may be shared.
-fn processor_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
-    let ns = stat.split(' ').next().and_then(|n| n.parse::<f64>().ok());
-    ns.expect("nanoseconds") / 1e9
-}
-
-/// Prints references and bytes per second of processor time, also of files in `PIEBALD_SPEED`; run by name with `--release -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement"]
-fn speed_of_each_reader() {
-    let mut files: Vec<PathBuf> = PACKED.iter().map(|s| packed(s.file)).collect();
-    files.extend(FETCHED.iter().map(|s| fetched(s.file)));
-    files.extend(
-        std::env::var_os("PIEBALD_SPEED")
-            .map(|list| std::env::split_paths(&list).collect::<Vec<_>>())
-            .unwrap_or_default(),
-    );
-    for file in files {
-        let trace = ForeignTrace::at(&[&file], None, Options::default()).expect("a trace");
-        let mut thread = trace.open(0).expect("a thread");
-        let mut buffer = vec![MemRef::default(); 4096];
-        let start = processor_seconds();
-        let (mut refs, mut instructions) = (0u64, 0u64);
-        loop {
-            let filled = thread.fill(&mut buffer);
-            refs += filled.refs as u64;
-            instructions += buffer[..filled.refs]
-                .iter()
-                .map(|r| u64::from(r.gap))
-                .sum::<u64>();
-            if matches!(filled.next, Next::End | Next::Exit(_) | Next::Broken) {
-                break;
-            }
-        }
-        let seconds = processor_seconds() - start;
-        println!(
-            "{:14} {}: {refs} refs, {instructions} instructions, {} bytes in {seconds:.3} s: {:.1} M refs/s, {:.0} MB/s",
-            trace.format(),
-            file.file_name().expect("a name").to_string_lossy(),
-            thread.offset(),
-            refs as f64 / seconds / 1e6,
-            thread.offset() as f64 / seconds / 1e6
-        );
-    }
 }

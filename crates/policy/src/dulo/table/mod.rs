@@ -109,6 +109,8 @@ pub(super) struct Tree {
     used: u32,
     /// The leaf of the last record and its time, if nothing was dropped since.
     last: Option<(Place, u32)>,
+    /// No leaf was older than this when room was last looked for in vain; 0 = never.
+    full_at: u32,
     pub(super) counters: TableCounters,
 }
 
@@ -121,6 +123,7 @@ impl Tree {
         fresh: 0,
         used: 0,
         last: None,
+        full_at: 0,
         counters: TableCounters {
             recorded: 0,
             unrecorded: 0,

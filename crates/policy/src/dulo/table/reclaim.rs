@@ -2,7 +2,7 @@
 
 use piebald_units::DiskBlock;
 
-use super::{BITS, MAX_TIME, TableNode, Tree, digit, walk::Path};
+use super::{BITS, MAX_TIME, RADIX, TableNode, Tree, digit, walk::Path};
 
 /// What a reclaim came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Tree {
 
     /// Drops the next leaf if it is old; the key behind it.
     fn reclaim_one(&mut self, nodes: &mut [TableNode], threshold: u32, key: u64) -> Option<u64> {
-        let path = self.path_from(nodes, key, |_| true)?;
+        let path = self.path_from(nodes, key, |_, _| true)?;
         if self.newest_of(nodes, &path) < threshold {
             self.drop_leaf(nodes, &path);
             self.last = None;
@@ -88,25 +88,60 @@ impl Tree {
             return true;
         }
         self.counters.shortages = self.counters.shortages.wrapping_add(1);
+        // Times only rise, so what was true of all leaves still is: another walk through them would
+        // find nothing to drop.
+        if now <= self.full_at {
+            return false;
+        }
         while self.missing(nodes, block) > self.room(nodes) {
             let oldest = self.oldest(nodes);
             if self.root == 0 || oldest >= now {
+                self.full_at = now;
                 return false;
             }
             let covered = now.saturating_sub(oldest);
             let threshold = oldest.saturating_add((covered / RAISE).max(1));
-            self.reclaim_step(nodes, threshold, 0, u32::MAX);
+            self.drop_older(nodes, threshold);
         }
         true
+    }
+
+    /// Drops all leaves that are older than the threshold: what
+    /// [`reclaim_step`](Self::reclaim_step) does without a bound, but it looks at the directories
+    /// of leaves alone.
+    fn drop_older(&mut self, nodes: &mut [TableNode], threshold: u32) {
+        let before = self.used;
+        let old = |level: u32, newest: u32| level > 1 || newest < threshold;
+        let mut key = Some(0);
+        while let Some(path) = key.and_then(|key| self.path_from(nodes, key, old)) {
+            if self.newest_of(nodes, &path) < threshold {
+                self.drop_leaf(nodes, &path);
+                self.last = None;
+            }
+            key = (path.block >> BITS).checked_add(1);
+        }
+        let dropped = before.saturating_sub(self.used);
+        self.counters.dropped = self.counters.dropped.wrapping_add(dropped.into());
     }
 
     /// The oldest of the newest times of all leaves.
     fn oldest(&self, nodes: &[TableNode]) -> u32 {
         let mut oldest = self.newest;
+        if self.height <= 1 {
+            return oldest;
+        }
         let mut key = 0;
-        while let Some(path) = self.path_from(nodes, key, |_| true) {
-            oldest = oldest.min(self.newest_of(nodes, &path));
-            key = (path.block >> BITS).saturating_add(1);
+        // All leaves of a directory at once: few of its entries may be taken.
+        while let Some(path) = self.path_to(nodes, key, 1, |_, _| true) {
+            if let Some(directory) = nodes.get(path.node(1) as usize) {
+                let times = directory.entries.iter().map(|[child, newest]| match child {
+                    0 => u32::MAX,
+                    _ => *newest,
+                });
+                oldest = times.fold(oldest, u32::min);
+            }
+            let behind = (path.block >> BITS >> BITS).saturating_add(1);
+            key = behind.saturating_mul(RADIX as u64);
         }
         oldest
     }
@@ -121,7 +156,7 @@ impl Tree {
         let mut key = 0;
         // The last node that was met at each level: a new one is counted once.
         let mut met = [u32::MAX; super::LEVELS];
-        while let Some(path) = self.path_from(nodes, key, |_| true) {
+        while let Some(path) = self.path_from(nodes, key, |_, _| true) {
             for level in 0..self.height.saturating_sub(1).max(1) {
                 let node = path.node(level);
                 if let Some(old) = met.get_mut(level as usize)

@@ -42,12 +42,23 @@ impl Path {
 
 impl Tree {
     /// The first leaf at or behind a key, by directory entries that `goes` lets
-    /// through (it is given their newest time).
+    /// through (it is given the directory's level and the entry's newest time).
     pub(super) fn path_from(
         &self,
         nodes: &[TableNode],
         key: u64,
-        goes: impl Fn(u32) -> bool,
+        goes: impl Fn(u32, u32) -> bool,
+    ) -> Option<Path> {
+        self.path_to(nodes, key, 0, goes)
+    }
+
+    /// The same that ends at a node of a level, or at the root if that is below it.
+    pub(super) fn path_to(
+        &self,
+        nodes: &[TableNode],
+        key: u64,
+        end: u32,
+        goes: impl Fn(u32, u32) -> bool,
     ) -> Option<Path> {
         let root = self.root.checked_sub(1)?;
         let mut level = self.height.checked_sub(1)?;
@@ -59,8 +70,9 @@ impl Tree {
             block,
             nodes: [root; LEVELS],
         };
-        while level > 0 {
-            match first_entry(nodes, path.node(level), digit(path.block, level), &goes) {
+        while level > end {
+            let goes = |newest| goes(level, newest);
+            match first_entry(nodes, path.node(level), digit(path.block, level), goes) {
                 Some((found, below)) => {
                     path.block = with_digit(path.block, level, found);
                     level = level.saturating_sub(1);
@@ -96,7 +108,7 @@ impl Tree {
         if self.newest != time {
             return None;
         }
-        let path = self.path_from(nodes, key, |newest| newest == time)?;
+        let path = self.path_from(nodes, key, |_, newest| newest == time)?;
         Some(Place {
             key: path.block >> BITS,
             leaf: path.node(0),
