@@ -1,5 +1,7 @@
 //! Replays of small traces written here: what must agree with what.
 
+mod numbered;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 

@@ -40,9 +40,12 @@ pub enum DeviceChoice {
     File(PathBuf),
 }
 
+/// The name of no readahead.
+pub(super) const NO_READAHEAD: &str = "none";
+
 /// Generations of readahead and what they are.
 pub const READAHEADS: [(&str, ReadaheadConfig); 5] = [
-    ("none", ReadaheadConfig::none()),
+    (NO_READAHEAD, ReadaheadConfig::none()),
     ("2.4", ReadaheadConfig::linux_2_4()),
     ("2.6.11", ReadaheadConfig::linux_2_6_11()),
     ("2.6.30", ReadaheadConfig::linux_2_6_30()),
@@ -163,6 +166,7 @@ pub(super) struct Parts<'a> {
     pub scheduler: &'a str,
     pub layout: &'a LayoutChoice,
     pub kind: TargetKind,
+    pub reads_ahead: bool,
     pub spaces: &'a [SpaceInfo],
     pub pace: Pace,
     pub warmup: u64,
@@ -183,7 +187,10 @@ pub(super) fn side(parts: &Parts<'_>) -> Result<(DiskSide, String), ReplayError>
         u32::try_from(ns).unwrap_or(u32::MAX).max(1)
     };
     let run_costs = (1..=LONGEST_RUN).map(cost).collect();
-    let config = kernel(parts.readahead, parts.scheduler, parts.spec)?;
+    let mut config = kernel(parts.readahead, parts.scheduler, parts.spec)?;
+    if !parts.reads_ahead {
+        config.readahead = readahead(NO_READAHEAD)?;
+    }
     let side = DiskSide {
         config,
         files,

@@ -11,6 +11,7 @@ use piebald_sim::replay::{CallStream, DiskOutcome, InstanceOutcome, Merge, Pace,
 use piebald_trace::block::TargetKind;
 
 use super::ReplayRequest;
+use super::disk::NO_READAHEAD;
 use super::plan::Job;
 
 const PS_PER_S: f64 = 1e12;
@@ -29,6 +30,7 @@ pub(super) fn conditions(
     request: &ReplayRequest,
     spec: Option<&DiskSpec>,
     layout: String,
+    reads_ahead: bool,
 ) -> ReplayConditions {
     let or_none = |text: &str| match spec {
         Some(_) => text.to_owned(),
@@ -37,7 +39,10 @@ pub(super) fn conditions(
     ReplayConditions {
         page_bytes: request.input.page.bytes().0,
         device: spec.map_or_else(|| "none".to_owned(), |s| s.name.clone()),
-        readahead: or_none(&request.readahead),
+        readahead: match reads_ahead {
+            true => or_none(&request.readahead),
+            false => NO_READAHEAD.to_owned(),
+        },
         scheduler: or_none(&request.scheduler),
         pace: match (spec, request.pace) {
             (None, _) | (_, Pace::Serial) => "serial".to_owned(),

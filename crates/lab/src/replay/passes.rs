@@ -15,7 +15,7 @@ use piebald_trace::block::{Format, Stage, TargetKind};
 use rayon::prelude::*;
 
 use super::curves::Curves;
-use super::disk::{Parts, device, readahead, side};
+use super::disk::{NO_READAHEAD, Parts, device, readahead, side};
 use super::plan::{Job, Known, MIN, Plan, described, stopped};
 use super::{ReplayError, ReplayRequest, fill, sized, sizes, timed};
 use crate::{near, study::Hooks};
@@ -51,6 +51,7 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
         future,
         known,
         layout,
+        reads_ahead,
         notes,
     } = plan;
     let mut pass = Pass {
@@ -82,7 +83,7 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
         command: None,
         complete,
         traces: Vec::new(),
-        conditions: fill::conditions(request, spec.as_ref(), layout),
+        conditions: fill::conditions(request, spec.as_ref(), layout, reads_ahead),
         runs: jobs
             .iter()
             .map(|job| fill::run(request, &policies[job.policy], job))
@@ -139,6 +140,9 @@ fn plan(
     }
     let footprint = known.as_ref().map_or(0, |k| k.survey.pages.count());
     let pages = sizes::in_pages(&request.sizes, setup.page.bytes().0, footprint)?;
+    // Places that blocks were given by their first use follow one another as the trace's own requests do:
+    // readahead would fetch what the trace asks for next.
+    let reads_ahead = kind != TargetKind::Id;
     let mut layout = fill::plain_layout(kind).to_owned();
     let disk = match (spec, &known) {
         (Some(spec), Some(known)) => {
@@ -148,6 +152,7 @@ fn plan(
                 scheduler: &request.scheduler,
                 layout: &request.layout,
                 kind,
+                reads_ahead,
                 spaces: known.stream.spaces(),
                 pace: request.pace,
                 warmup: request.warmup,
@@ -170,7 +175,13 @@ fn plan(
         };
         made.map_err(|e| instance_error(policy, pages, e))
     };
-    let (pages, notes) = without_small_shares(request, pages, footprint, make)?;
+    let (pages, mut notes) = without_small_shares(request, pages, footprint, make)?;
+    if disk.is_some() && !reads_ahead && request.readahead != NO_READAHEAD {
+        notes.push(
+            "nothing is read ahead: the trace numbers its blocks and does not say which of them are neighbours"
+                .to_owned(),
+        );
+    }
     let mut jobs = Vec::new();
     for (nth, policy) in request.policies.iter().enumerate() {
         for &pages in &pages {
@@ -196,6 +207,7 @@ fn plan(
         future: request.policies.iter().any(|p| p.name() == MIN),
         known,
         layout,
+        reads_ahead,
         notes,
     })
 }
@@ -360,7 +372,7 @@ fn survey(mut stream: CallStream, hooks: Hooks<'_>) -> Result<Known, ReplayError
     let mut survey = Survey::default();
     let mut batch = Batch::default();
     while !stopped(hooks) && stream.next_batch(&mut batch)? {
-        survey.run(&batch.references);
+        survey.run(&batch);
     }
     if stopped(hooks) {
         return Err(ReplayError::Stopped);
@@ -479,7 +491,7 @@ fn work(
             curves.run(batch, next_use);
         }
         if let Some(survey) = survey {
-            survey.run(&batch.references);
+            survey.run(&batch);
         }
     };
     rayon::join(jobs, rest);

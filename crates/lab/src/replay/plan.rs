@@ -54,6 +54,8 @@ pub(super) struct Plan {
     /// What the trace consists of, if that had to be known.
     pub known: Option<Known>,
     pub layout: String,
+    /// Pages are read ahead, if a disk is below and readahead was asked for.
+    pub reads_ahead: bool,
     /// What a reader of the numbers must know of the plan.
     pub notes: Vec<String>,
 }

@@ -86,6 +86,7 @@ pub(super) fn plan(
         future: policies.iter().any(|p| p.name() == BELADY_SIZE),
         known: Some(known),
         layout: "objects have no address".to_owned(),
+        reads_ahead: false,
         notes: Vec::new(),
     };
     Ok((plan, objects))
@@ -105,7 +106,7 @@ fn survey(setup: &InputSetup, hooks: Hooks<'_>) -> Result<(Known, ObjectSurvey),
     let (mut survey, mut objects) = (Survey::default(), ObjectSurvey::default());
     let mut batch = Batch::default();
     while !stopped(hooks) && stream.next_batch(&mut batch)? {
-        survey.run(&batch.references);
+        survey.run(&batch);
         objects.run(&batch);
     }
     match stopped(hooks) {

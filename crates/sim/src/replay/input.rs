@@ -68,6 +68,9 @@ pub struct Batch {
     pub calls: Vec<Call>,
     /// Their pages, one by one.
     pub references: Vec<Reference>,
+    /// References to the block whose number in the trace follows that of the one before, where blocks without
+    /// address have been given places by their first use; neighbours there are none of the trace's.
+    pub following: Option<u64>,
 }
 
 /// What a space is.
@@ -215,6 +218,8 @@ pub struct CallStream {
     /// Keys are block numbers themselves: they may need all 64 bits.
     plain_ids: bool,
     numbers: Option<PageIndex>,
+    /// The last block's own number, where it has been given a place.
+    last_number: Option<u64>,
 }
 
 impl CallStream {
@@ -260,6 +265,7 @@ impl CallStream {
             last: None,
             plain_ids,
             numbers: number_ids.then(|| PageIndex::with_room(1 << 12)),
+            last_number: None,
         })
     }
 
@@ -361,6 +367,7 @@ impl CallStream {
     pub fn next_batch(&mut self, batch: &mut Batch) -> Result<bool, InputError> {
         batch.calls.clear();
         batch.references.clear();
+        batch.following = None;
         while batch.calls.len() < BATCH && batch.references.len() < 8 * BATCH {
             let Some(nth) = self.choose()? else {
                 break;
@@ -415,6 +422,9 @@ impl CallStream {
         let mut span = request.pages(self.page);
         let space = self.space(nth, span.space)?;
         if let (Space::Ids, Some(numbers)) = (span.space, &mut self.numbers) {
+            let before = self.last_number.replace(span.first);
+            let follows = before.and_then(|before| before.checked_add(1)) == Some(span.first);
+            *batch.following.get_or_insert(0) += u64::from(follows);
             span.first = number_of(numbers, space, span.first);
         }
         let info = &mut self.infos[space.0 as usize];

@@ -1,7 +1,8 @@
 //! What a trace consists of: counted while it passes.
 
-use super::cache::{Reference, Use};
+use super::cache::Use;
 use super::index::{PageIndex, PageKey};
+use super::input::Batch;
 use piebald_policy::contract::replacement::PageRef;
 
 /// Different pages that are told apart exactly: 2^25, at most 1 GiB of table.
@@ -95,9 +96,10 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Counts references in order.
-    pub fn run(&mut self, references: &[Reference]) {
-        for reference in references {
+    /// Counts a part of the stream, the parts in order.
+    pub fn run(&mut self, batch: &Batch) {
+        let mut sequential = 0;
+        for reference in &batch.references {
             match reference.what {
                 Use::Read => self.reads += 1,
                 Use::Write => self.writes += 1,
@@ -107,10 +109,11 @@ impl Survey {
             let follows = self
                 .last
                 .is_some_and(|last| last.0.checked_add(1) == Some(reference.key.0));
-            self.sequential += u64::from(follows);
+            sequential += u64::from(follows);
             self.last = Some(reference.key);
             self.pages.add(reference.key);
         }
+        self.sequential += batch.following.unwrap_or(sequential);
     }
 
     /// References to the page after the one before, 0 to 1.

@@ -92,6 +92,17 @@ pub(crate) fn may_be_bytes(numbers: impl Iterator<Item = Option<u64>>) -> bool {
     seen > 1 && some
 }
 
+/// Whether lengths that should be bytes look like numbers of sectors or blocks: no request that reaches a disk
+/// is shorter than a sector.
+pub(crate) fn may_be_sectors(lengths: impl Iterator<Item = Option<u64>>) -> bool {
+    let (mut seen, mut all) = (0, true);
+    for length in lengths {
+        all &= length.is_some_and(|n| (1..512).contains(&n));
+        seen += 1;
+    }
+    seen > 1 && all
+}
+
 /// Fields between commas, without blanks around them.
 pub(crate) fn comma_fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|b| *b == b',').map(<[u8]>::trim_ascii)

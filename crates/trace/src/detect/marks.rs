@@ -26,8 +26,8 @@ const MARKS: [Mark; 10] = [
     (TraceFormat::Block(Block::Systor17), |_, line| {
         line.starts_with(systor::HEADER)
     }),
-    (TraceFormat::Block(Block::LibCacheSimCsv), |_, line| {
-        libcachesim::is_header(line)
+    (TraceFormat::Block(Block::LibCacheSimCsv), |head, line| {
+        libcachesim::is_marked(head, line)
     }),
     (TraceFormat::Block(Block::Blktrace), |head, _| {
         blktrace::is_marked(head)
@@ -63,6 +63,12 @@ pub(super) fn find(head: &[u8]) -> Option<Verdict> {
              it readable"
         )));
     }
+    if let Some(encoding) = wide_letters(head) {
+        return Some(Verdict::Unknown(format!(
+            "this looks like a text in {encoding} without a byte order mark; iconv -f {encoding} -t UTF-8 \
+             makes it readable"
+        )));
+    }
     if drmemtrace::begins(head) {
         return Some(Verdict::Is(TraceFormat::Memory(Memory::DrMemtrace)));
     }
@@ -74,6 +80,25 @@ pub(super) fn find(head: &[u8]) -> Option<Verdict> {
         let why = "a log of Valgrind, but not of its tool lackey";
         Verdict::Unknown(why.to_owned())
     })
+}
+
+/// The encoding of a beginning whose every second byte is 0 and whose others are letters.
+fn wide_letters(head: &[u8]) -> Option<&'static str> {
+    /// Letters that are looked at, and how many there must be.
+    const MOST: usize = 256;
+    const LEAST: usize = 8;
+    let (pairs, _) = head.as_chunks::<2>();
+    let pairs = &pairs[..pairs.len().min(MOST)];
+    let is_letter = |b: u8| b.is_ascii_graphic() || b.is_ascii_whitespace();
+    let all = |letter: usize| {
+        let is = |pair: &[u8; 2]| is_letter(pair[letter]) && pair[1 - letter] == 0;
+        pairs.len() >= LEAST && pairs.iter().all(is)
+    };
+    match (all(0), all(1)) {
+        (true, _) => Some("UTF-16LE"),
+        (_, true) => Some("UTF-16BE"),
+        _ => None,
+    }
 }
 
 /// What strace writes last of a process, which of one whose calls are all filtered out is all there is.

@@ -358,6 +358,14 @@ fn what_is_no_trace_is_named_where_its_mark_is_known() {
         (&b"PBLDREC\0xyz"[..], "a recording of Piebald"),
         (b"\xff\xfe1\0\n\0", "a text in UTF-16"),
         (
+            b"1\0,\0R\0,\x000\0,\x004\x000\x009\x006\0\r\0\n\0",
+            "a text in UTF-16LE without a byte order mark; iconv -f UTF-16LE",
+        ),
+        (
+            b"\x001\0,\0R\0,\x000\0,\x004\x000\x009\x006\0\n",
+            "a text in UTF-16BE without a byte order mark",
+        ),
+        (
             b"==7== Memcheck, a memory error detector\n==7== x\n",
             "a log of Valgrind, but not of its tool lackey",
         ),
@@ -537,6 +545,26 @@ fn what_other_tools_log_in_the_same_columns_is_doubted() {
         (
             "timestamp,op,lba,size\n1000,R,100,8\n2000,W,108,8\n",
             "it could be libcachesim-csv, but its header says lba, where libCacheSim's says lbn",
+        ),
+        (
+            "time,op,size,lbn\n1,40,4096,0\n2,42,4096,8\n",
+            "it could be libcachesim-csv, but none of its ops is a read or a write as a SCSI code",
+        ),
+        (
+            "time,size,lbn\n0,8,0\n1,8,8\n2,16,16\n",
+            "it could be libcachesim-csv, but all its sizes are below 512",
+        ),
+        (
+            "0,303567,7,w,0.000000\n0,303574,7,w,0.000100\n",
+            "it could be spc, but all its lengths are below 512",
+        ),
+        (
+            "128166372003061629,web,0,Read,0,8,1\n128166372003061630,web,0,Read,8,8,1\n",
+            "it could be msr, but all its sizes are below 512",
+        ),
+        (
+            "R 0,8,100\nW 8,8,200\nR 16,8,100\n",
+            "it could be ramulator2-read-write, but its coordinates have three levels",
         ),
         (
             "17 4096\n3 8192\n17 4096\n5 16384\n",

@@ -385,6 +385,16 @@ fn without_first(text: &[u8]) -> String {
     let trials = Trials::of_text(rest);
     // What is taken away must be no record itself: a blank line or a comment further down is in the way.
     let first = data_lines(text).next().filter(|line| !is_comment(line));
+    // Cells as in the next line, of which the first begins with a digit: no names of columns.
+    let cells = |line: &[u8]| line.split(|b| b", \t;".contains(b)).count();
+    let next = data_lines(rest).next();
+    let is_row = |line: &[u8]| line.first().is_some_and(u8::is_ascii_digit);
+    if first
+        .zip(next)
+        .is_some_and(|(first, next)| is_row(first) && cells(first) == cells(next))
+    {
+        return String::new();
+    }
     let alike = |format: &TraceFormat| {
         let alone = first.map(Trials::of_text);
         alone.is_some_and(|alone| {

@@ -73,7 +73,7 @@ pub(super) const READ_WRITE: Entry = Entry {
     instructions: false,
     lines: Some(Lines {
         holds_data: |line| Ok(parse_read_write(line)?.is_some()),
-        doubt: None,
+        doubt: Some(few_levels),
     }),
     open: |_, input| drive(Requests(parse_read_write), input),
 };
@@ -112,6 +112,15 @@ fn parse_load_store(line: &[u8]) -> Result<Option<Request>, Complaint> {
         _ => decimal("the address", addr, i64::MAX as u64, ADDRESS)?,
     };
     Ok(Some((kind, addr)))
+}
+
+/// Rows of other tools have three numbers behind a direction: a place, a length and a time.
+fn few_levels(lines: &[&[u8]]) -> Option<&'static str> {
+    let few = |line: &&[u8]| line.iter().filter(|b| **b == b',').count() == 2;
+    lines
+        .iter()
+        .all(few)
+        .then_some("its coordinates have three levels, where a DRAM has five or more")
 }
 
 fn parse_read_write(line: &[u8]) -> Result<Option<Request>, Complaint> {

@@ -312,6 +312,7 @@ fn batch(requests: &[(u64, u32)]) -> (Batch, Vec<u64>) {
     let batch = Batch {
         calls: requests.iter().map(call).collect(),
         references: requests.iter().map(reference).collect(),
+        following: None,
     };
     let next = next_uses(&batch.references);
     (batch, next)

@@ -4,7 +4,7 @@ use super::super::Times;
 use super::super::reader::{Entry, Lines, Looks, ParseLine};
 use super::super::request::{Nanos, Op};
 use super::super::sink::Sink;
-use super::super::text::{comma_fields, number, seconds};
+use super::super::text::{comma_fields, may_be_sectors, number, plain, seconds};
 use super::disk;
 use crate::about::{About, Form, Origin, Stamps};
 use crate::foreign::error::Complaint;
@@ -39,6 +39,17 @@ pub(crate) const CSV: Entry = Entry {
     parser: |_| Box::new(Lines(Csv { columns: None })),
 };
 
+/// Whether the beginning of a file is a header of such a file and requests that mean something under it.
+pub(crate) fn is_marked(head: &[u8], line: &[u8]) -> bool {
+    let mut lines: Vec<&[u8]> = head.split(|b| *b == b'\n').collect();
+    // The last one may be cut.
+    if lines.len() > 2 {
+        lines.pop();
+    }
+    lines.retain(|line| !line.trim_ascii().is_empty());
+    is_header(line) && doubt(&lines).is_none()
+}
+
 /// Whether a first line is a header of such a file.
 pub(crate) fn is_header(line: &[u8]) -> bool {
     header(line).is_ok() && !says_lba(line)
@@ -50,8 +61,25 @@ fn says_lba(header: &[u8]) -> bool {
 }
 
 fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
-    let first = lines.first().is_some_and(|line| says_lba(line));
-    first.then_some("its header says lba, where libCacheSim's says lbn")
+    let (first, rest) = lines.split_first()?;
+    if says_lba(first) {
+        return Some("its header says lba, where libCacheSim's says lbn");
+    }
+    let columns = header(first.trim_ascii()).ok()?;
+    let cells = |wanted: fn(&Column) -> bool| {
+        let at = columns.iter().position(wanted);
+        let cells = rest
+            .iter()
+            .filter_map(move |line| comma_fields(line).nth(at?));
+        cells.collect::<Vec<&[u8]>>()
+    };
+    let ops = cells(|c| matches!(c, Column::Op));
+    if !ops.is_empty() && ops.iter().all(|op| matches!(direction(op), Ok(None))) {
+        return Some("none of its ops is a read or a write as a SCSI code in hexadecimal");
+    }
+    let sizes = cells(|c| matches!(c, Column::Size));
+    may_be_sectors(sizes.into_iter().map(plain))
+        .then_some("all its sizes are below 512, as numbers of sectors are")
 }
 
 /// What a column holds.

@@ -5,7 +5,7 @@ use super::super::Times;
 use super::super::reader::{Entry, Lines, Looks};
 use super::super::request::{Nanos, Op};
 use super::super::sink::Sink;
-use super::super::text::{comma_fields, exactly, number, plain};
+use super::super::text::{comma_fields, exactly, may_be_sectors, number, plain};
 use super::disk;
 use crate::about::{About, Form, Stamps};
 use crate::foreign::error::Complaint;
@@ -52,8 +52,12 @@ fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
         let is = |t: Option<u64>| t.is_some_and(|t| SINCE_1970.contains(&(t / per_second)));
         times().next().is_some() && times().all(is)
     };
-    ([1, 1_000, 1_000_000].into_iter().any(all))
-        .then_some("its times are like those since 1970, not since 1601")
+    if [1, 1_000, 1_000_000].into_iter().any(all) {
+        return Some("its times are like those since 1970, not since 1601");
+    }
+    let sizes = lines.iter().filter_map(|l| comma_fields(l).nth(5));
+    may_be_sectors(sizes.filter(|cell| *cell != b"Size").map(plain))
+        .then_some("all its sizes are below 512, as numbers of sectors are")
 }
 
 /// The header that some copies have.

@@ -5,7 +5,9 @@ use super::super::Times;
 use super::super::reader::{Entry, Lines, Looks};
 use super::super::request::Nanos;
 use super::super::sink::Sink;
-use super::super::text::{at_least, comma_fields, may_be_bytes, number, number_32, plain, seconds};
+use super::super::text::{
+    at_least, comma_fields, may_be_bytes, may_be_sectors, number, number_32, plain, seconds,
+};
 use super::{disk, read_or_write};
 use crate::about::{About, Form, Stamps};
 use crate::foreign::error::Complaint;
@@ -55,6 +57,9 @@ fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
     let fraction = |line: &&[u8]| cell(line, 4).is_some_and(|time| time.contains(&b'.'));
     if !lines.iter().any(fraction) {
         return Some("its fifth field has no fraction, as times in seconds have");
+    }
+    if may_be_sectors(number(2)) {
+        return Some("all its lengths are below 512, as numbers of blocks are");
     }
     may_be_bytes(number(1)).then_some("all its places are multiples of 512, as bytes are")
 }

@@ -1,9 +1,10 @@
 //! Calls that move data: where they begin, and what they do to offsets.
 
 use super::super::super::request::{FileKey, Op};
+use super::Strace;
 use super::args::{Flag, Value};
 use super::calls::{Context, Done};
-use super::maps::pages;
+use super::maps::{PAGE, pages};
 use super::process::What;
 
 /// Where a call begins to read or write.
@@ -206,6 +207,22 @@ impl<'a> Context<'a, '_> {
     }
 
     pub fn map(&mut self) -> Done {
+        self.map_from(|_, offset| Some(offset))
+    }
+
+    /// `mmap2` takes its offset in pages. strace shows bytes; earlier ones, up to 4.x, showed the pages.
+    /// No offset in bytes is part of a page, so the first that is tells how the log counts.
+    pub fn map_by_pages(&mut self) -> Done {
+        self.map_from(|strace, offset| {
+            strace.counts_pages |= offset % PAGE != 0;
+            match strace.counts_pages {
+                true => offset.checked_mul(PAGE),
+                false => Some(offset),
+            }
+        })
+    }
+
+    fn map_from(&mut self, in_bytes: impl FnOnce(&mut Strace, u64) -> Option<u64>) -> Done {
         let fd = self.call.arg(4);
         let Some(length) = self.call.size(1) else {
             return Ok(());
@@ -218,6 +235,9 @@ impl<'a> Context<'a, '_> {
             return Ok(());
         }
         let Some(offset) = self.call.size(5) else {
+            return Ok(());
+        };
+        let Some(offset) = in_bytes(self.strace, offset) else {
             return Ok(());
         };
         let file = match self.what(fd)? {

@@ -34,7 +34,7 @@ const NAMES: &str = "\
     mknodat mlock mlock2 mlockall mmap mmap2 modify_ldt mount mount_setattr move_mount move_pages \
     mprotect mpx mq_getsetattr mq_notify mq_open mq_timedreceive mq_timedreceive_time64 \
     mq_timedsend mq_timedsend_time64 mq_unlink mremap msgctl msgget msgrcv msgsnd msync munlock \
-    munlockall munmap name_to_handle_at nanosleep newfstatat nfsservctl nice oldfstat oldlstat \
+    munlockall munmap name_to_handle_at nanosleep newfstatat nfsservctl nice old_mmap oldfstat oldlstat \
     oldolduname oldstat olduname open open_by_handle_at open_tree openat openat2 pause \
     perf_event_open personality pidfd_getfd pidfd_open pidfd_send_signal pipe pipe2 pivot_root \
     pkey_alloc pkey_free pkey_mprotect poll ppoll ppoll_time64 prctl pread pread64 preadv preadv2 \
@@ -68,8 +68,13 @@ pub(super) fn is_call(name: &[u8]) -> bool {
     static LIST: LazyLock<Vec<&[u8]>> =
         LazyLock::new(|| NAMES.split_ascii_whitespace().map(str::as_bytes).collect());
     // A call that this strace did not know has its number for a name.
-    let numbered = name.strip_prefix(b"syscall_0x");
-    numbered.is_some_and(|n| n.iter().all(u8::is_ascii_hexdigit))
+    let numbered = name.strip_prefix(b"syscall_");
+    let hexadecimal = numbered.and_then(|n| n.strip_prefix(b"0x"));
+    let is = |digits: Option<&[u8]>, is_digit: fn(&u8) -> bool| {
+        digits.is_some_and(|n| !n.is_empty() && n.iter().all(is_digit))
+    };
+    is(hexadecimal, u8::is_ascii_hexdigit)
+        || is(numbered, u8::is_ascii_digit)
         || LIST.binary_search(&name).is_ok()
 }
 
@@ -94,6 +99,6 @@ mod tests {
         ] {
             assert!(!is_call(name.as_bytes()), "{name}");
         }
-        assert!(is_call(b"syscall_0x1bd"));
+        assert!(is_call(b"syscall_0x1bd") && is_call(b"syscall_295"));
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::super::super::request::FileKey;
 
 /// Mappings have whole pages.
-const PAGE: u64 = 4096;
+pub(super) const PAGE: u64 = 4096;
 
 /// A range of addresses that shows a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -106,7 +106,8 @@ pub(crate) const ENTRY: Entry = Entry {
              otherwise absent",
         ),
         left_out: "data moved by io_uring, vmsplice and tee; pages that readahead, posix_fadvise and \
-                   execve load; extents that ioctl(FICLONE) shares; calls that failed; pipes, sockets, and files in /proc, /sys and /dev",
+                   execve load; extents that ioctl(FICLONE) shares; the offset that a \
+                   descriptor received over a socket shares with the sender's; calls that failed; pipes, sockets, and files in /proc, /sys and /dev",
     },
     traits: Traits {
         target: TargetKind::File,
@@ -133,6 +134,8 @@ struct Strace {
     interrupted: Option<u32>,
     /// When the last call ended, and whose it was.
     last: (Option<Nanos>, u32),
+    /// Offsets of `mmap2` are pages.
+    counts_pages: bool,
     /// Number of calls that did not end on the line on which they began.
     begun: u64,
     /// A call whose line is torn.
@@ -164,6 +167,7 @@ impl Strace {
             pending: HashMap::new(),
             interrupted: None,
             last: (None, 0),
+            counts_pages: false,
             begun: 0,
             torn: None,
             late: None,

@@ -350,6 +350,32 @@ fn an_answer_to_where_a_shared_file_is_may_be_old() {
 }
 
 #[test]
+fn offsets_of_mmap2_are_bytes_unless_the_log_counts_pages() {
+    // As strace shows them today, and as its early versions did. No offset in bytes is 0x140.
+    let text = |offset: &str| {
+        format!(
+            "7 open(\"/lib\", O_RDONLY) = 3\n\
+             7 old_mmap(NULL, 8192, PROT_READ, MAP_PRIVATE, 3, 0x1000) = 0xb7e00000\n\
+             7 mmap2(NULL, 4096, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0x7) = 0xb7f00000\n\
+             7 mmap2(NULL, 12288, PROT_READ, MAP_PRIVATE, 3, {offset}) = 0xb7fc8000\n\
+             7 mmap2(NULL, 4096, PROT_READ, MAP_PRIVATE, 3, 0x2000) = 0xb7fd8000\n"
+        )
+    };
+    let early = [
+        "map 7 /lib 4096 8192",
+        "map 7 /lib 1310720 12288",
+        "map 7 /lib 33554432 4096",
+    ];
+    assert_eq!(requests(&text("0x140")), early);
+    let today = [
+        "map 7 /lib 4096 8192",
+        "map 7 /lib 1310720 12288",
+        "map 7 /lib 8192 4096",
+    ];
+    assert_eq!(requests(&text("0x140000")), today);
+}
+
+#[test]
 fn what_a_mapping_grows_by_is_mapped() {
     let text = r#"
 7 openat(AT_FDCWD, "/a", O_RDWR) = 3
