@@ -491,7 +491,7 @@ fn work(
             curves.run(batch, next_use);
         }
         if let Some(survey) = survey {
-            survey.run(&batch);
+            survey.run(batch);
         }
     };
     rayon::join(jobs, rest);
