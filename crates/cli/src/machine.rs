@@ -25,7 +25,7 @@ use crate::{
     command_line::{MACHINE, check_output},
     failure::{Failure, print},
     json::Json,
-    outputs::is_stdout,
+    outputs::{apart, is_stdout},
 };
 
 /// Arguments of `piebald machine`.
@@ -378,6 +378,7 @@ fn derive(
     cpus: Option<&CpuList>,
     json: &Json,
 ) -> Result<(), Failure> {
+    apart(&[("--output", output), ("--json", json.path())])?;
     if from.is_none() && !cfg!(target_os = "linux") {
         return Err(Failure::failed(format!(
             "machine derive reads {SYSFS}, which only Linux has; allowed here: --from DIR with a \

@@ -43,6 +43,15 @@ impl Outputs {
                  --output, which writes a report of each point, --json and --csv",
             ));
         }
+        let in_folder = |name: &str| self.output.as_ref().map(|folder| folder.join(name));
+        let (json, csv) = (in_folder("study.json"), in_folder("study.csv"));
+        apart(&[
+            ("--output", json.as_deref()),
+            ("--output", csv.as_deref()),
+            ("--json", self.json.path()),
+            ("--csv", self.csv.as_deref()),
+            ("--html", self.html.as_deref()),
+        ])?;
         check(self.output.as_deref(), self.html.as_deref())
     }
 
@@ -105,6 +114,44 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
         Some((out.dev(), out.ino()) == (named.dev(), named.ino()))
     };
     path == Path::new(STDOUT) || same().unwrap_or(false)
+}
+
+/// Each of these outputs has a file of its own.
+///
+/// # Errors
+/// Two of them are one file: the one that is written last would take the other's place.
+pub(crate) fn apart(outputs: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
+    let mut places: Vec<(&str, PathBuf)> = Vec::new();
+    for (option, path) in outputs {
+        let Some((path, place)) = path.and_then(|path| Some((path, place_of(path)?))) else {
+            continue;
+        };
+        if let Some((other, _)) = places.iter().find(|(_, taken)| *taken == place) {
+            return Err(Failure::usage(format!(
+                "{other} and {option}: {} is one file for both; allowed: a file for each",
+                path.display()
+            )));
+        }
+        places.push((option, place));
+    }
+    Ok(())
+}
+
+/// Where a file is or will be, whatever leads there; `None` for standard output, devices and pipes, which
+/// take one thing after another.
+fn place_of(path: &Path) -> Option<PathBuf> {
+    match std::fs::metadata(path) {
+        _ if is_stdout(path) => None,
+        Ok(found) if !found.is_file() => None,
+        Ok(_) => path.canonicalize().ok(),
+        Err(_) => {
+            let folder = path
+                .parent()
+                .filter(|folder| !folder.as_os_str().is_empty());
+            let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
+            Some(folder.join(path.file_name()?))
+        }
+    }
 }
 
 /// Looks, before anything is computed, whether there is a place for a folder of outputs and a page.

@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     failure::{Failure, print},
     json::Json,
-    outputs::is_stdout,
+    outputs::{apart, is_stdout},
     programs, running,
 };
 
@@ -98,6 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             what: "a recording cannot go to standard output",
         }));
     }
+    apart(&[("--output", Some(output)), ("--json", args.json.path())])?;
     let mut recorder = Recorder::new(output);
     recorder.skip = args.skip.map_or(0, |n| n.0);
     if args.limit.is_some_and(|n| n.0 == 0) {

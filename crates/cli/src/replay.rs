@@ -215,6 +215,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         print(&format!("{path}: `piebald replay {path}` runs it\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
+    outputs::apart(&[
+        ("--json", args.json.path()),
+        ("--csv", args.csv.as_deref()),
+        ("--html", args.html.as_deref()),
+    ])?;
     outputs::check(args.output.as_deref(), args.html.as_deref())?;
     running::threads(args.threads)?;
     let stop = running::stop_flag()?;

@@ -24,7 +24,9 @@ use crate::{
     columns,
     failure::Failure,
     json::Json,
-    numbers, programs,
+    numbers,
+    outputs::apart,
+    programs,
     recordings::is_recording,
     regions, trace_block,
     trace_formats::{self, StageName},
@@ -256,6 +258,7 @@ fn convert(
     format: Option<Format>,
     json: &Json,
 ) -> Result<(), Failure> {
+    apart(&[("OUTPUT", Some(output)), ("--json", json.path())])?;
     if format.is_none() && !input.is_dir() && is_recording(input)? {
         return Err(Failure::usage(format!(
             "{}: a recording already; allowed: a trace of another tool",

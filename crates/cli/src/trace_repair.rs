@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use piebald_trace::recording::{Repaired, WriteError, repair};
 use serde_json::{Value, json};
 
-use crate::{failure::Failure, json::Json, recordings::is_recording};
+use crate::{failure::Failure, json::Json, outputs::apart, recordings::is_recording};
 
 /// Arguments of `piebald trace repair`.
 #[derive(clap::Args)]
@@ -25,6 +25,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             "{name}: no recording; allowed: a recording, or what is left of one"
         )));
     }
+    apart(&[("OUTPUT", Some(&args.output)), ("--json", args.json.path())])?;
     let done = repair(&args.input, &args.output).map_err(|e| match e {
         WriteError::SameFile { .. } | WriteError::Taken { .. } | WriteError::Read(_) => {
             Failure::usage(e)

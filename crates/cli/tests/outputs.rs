@@ -112,6 +112,69 @@ fn no_output_replaces_a_trace() {
     assert_eq!(names(path), ["a.log", "a.spc"]);
 }
 
+/// What is written last would take the other's place: a recording by what is said of it.
+#[test]
+fn two_outputs_are_two_files() {
+    let folder = folder();
+    let path = folder.path();
+    let (code, _, err) = piebald(path, &["trace", "convert", "a.log", "r.pbr"]);
+    assert_eq!(code, Some(0), "{err}");
+    fs::create_dir(path.join("d")).expect("a folder");
+    let before = names(path);
+    for (words, told) in [
+        (
+            "trace convert a.log x.pbr --json=x.pbr",
+            "OUTPUT and --json",
+        ),
+        (
+            "trace convert a.log x.pbr --json=d/../x.pbr",
+            "OUTPUT and --json",
+        ),
+        (
+            "trace repair r.pbr x.pbr --json=./x.pbr",
+            "OUTPUT and --json",
+        ),
+        (
+            "machine derive -o x.toml --json=x.toml",
+            "--output and --json",
+        ),
+        (
+            "record -o x.pbr --json=x.pbr -- true",
+            "--output and --json",
+        ),
+        (
+            "replay a.spc --readahead none -q --json=x --csv=x",
+            "--json and --csv",
+        ),
+        (
+            "replay a.spc --readahead none -q --csv=x --html x",
+            "--csv and --html",
+        ),
+        ("study s.toml -q --json=x --html x", "--json and --html"),
+        (
+            "study s.toml -q -o d --json=d/study.json",
+            "--output and --json",
+        ),
+    ] {
+        if words.starts_with("study") {
+            let text = "schema = 2\nbudget_refs = \"1k\"\n[machine]\npreset = \"w3540\"\n[[program]]\nbuiltin = \"chase:64KiB\"\ncores = \"0\"\n";
+            fs::write(path.join("s.toml"), text).expect("written");
+        }
+        let words: Vec<&str> = words.split(' ').collect();
+        let (code, out, err) = piebald(path, &words);
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{words:?}: {err}");
+        assert!(
+            err.contains(told) && err.contains("one file for both"),
+            "{words:?}: {err}"
+        );
+        let _ = fs::remove_file(path.join("s.toml"));
+        assert_eq!(names(path), before, "{words:?}");
+    }
+    // A device takes both.
+    let (code, _, err) = replay(path, &["--json=/dev/null", "--csv=/dev/null"]);
+    assert_eq!(code, Some(0), "{err}");
+}
+
 #[test]
 fn links_stay_links() {
     let folder = folder();
