@@ -35,8 +35,8 @@ pub(crate) fn catch_file_limit() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Lets this process have as many files open as it may ask for: all traces of a run are open at once. What
-/// it starts later inherits that, so programs that are recorded or run in colors are none of it.
+/// Lets this process have as many files open as it may ask for: all traces of a run are open at once. Only
+/// replays ask: a program that is recorded or run in colors would inherit the limit.
 pub(crate) fn many_files() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

@@ -68,8 +68,9 @@ pub struct Batch {
     pub calls: Vec<Call>,
     /// Their pages, one by one.
     pub references: Vec<Reference>,
-    /// References to the block whose number in the trace follows that of the one before, where blocks without
-    /// address have been given places by their first use; neighbours there are none of the trace's.
+    /// References to the block whose number in the trace follows that of the one before; `None` unless
+    /// blocks without address were given places by their first use. Neighbours among these places are no
+    /// neighbours in the trace.
     pub following: Option<u64>,
 }
 
