@@ -66,10 +66,7 @@ impl Call {
     /// Reads the words behind `asked_for`.
     fn read(words: &str) -> Self {
         let mut call = Self::default();
-        let mut words = words
-            .split_whitespace()
-            .filter(|w| !w.starts_with('$'))
-            .peekable();
+        let mut words = words.split_whitespace().filter(|w| !w.starts_with('$'));
         let mut behind = false;
         while let Some(word) = words.next() {
             match word {

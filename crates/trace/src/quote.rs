@@ -36,9 +36,12 @@ pub fn printable(name: &str) -> Cow<'_, str> {
     if !name.contains(char::is_control) {
         return Cow::Borrowed(name);
     }
-    let escape = |c: char| match c.is_control() {
-        true => c.escape_default().to_string(),
-        false => c.to_string(),
+    let escape = |c: char| {
+        if c.is_control() {
+            c.escape_default().to_string()
+        } else {
+            c.to_string()
+        }
     };
     Cow::Owned(name.chars().map(escape).collect())
 }

@@ -39,9 +39,10 @@ pub(super) fn conditions(
     ReplayConditions {
         page_bytes: request.input.page.bytes().0,
         device: spec.map_or_else(|| "none".to_owned(), |s| s.name.clone()),
-        readahead: match reads_ahead {
-            true => or_none(&request.readahead),
-            false => NO_READAHEAD.to_owned(),
+        readahead: if reads_ahead {
+            or_none(&request.readahead)
+        } else {
+            NO_READAHEAD.to_owned()
         },
         scheduler: or_none(&request.scheduler),
         pace: match (spec, request.pace) {

@@ -13,7 +13,7 @@ pub(crate) const BUFFER: usize = 1 << 16;
 /// Longest line of a text, in bytes. strace writes all entries of a directory on one, if it is asked to.
 const MAX_LINE: usize = 1 << 20;
 /// The mark that some programs of Windows write before a text in UTF-8. It means nothing.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// How texts begin whose letters have two or four bytes each, of either byte order.
 pub(crate) const WIDE: [(&[u8], &str); 4] = [

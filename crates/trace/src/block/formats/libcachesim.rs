@@ -8,6 +8,7 @@ use super::super::text::{comma_fields, may_be_sectors, number, plain, seconds};
 use super::disk;
 use crate::about::{About, Form, Origin, Stamps};
 use crate::foreign::error::Complaint;
+use crate::foreign::input::BYTE_ORDER_MARK;
 
 pub(crate) const CSV: Entry = Entry {
     name: "libcachesim-csv",
@@ -41,6 +42,7 @@ pub(crate) const CSV: Entry = Entry {
 
 /// Whether the beginning of a file is a header of such a file and requests that mean something under it.
 pub(crate) fn is_marked(head: &[u8], line: &[u8]) -> bool {
+    let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     let mut lines: Vec<&[u8]> = head.split(|b| *b == b'\n').collect();
     // The last one may be cut.
     if lines.len() > 2 {

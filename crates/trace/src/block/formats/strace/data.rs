@@ -215,9 +215,10 @@ impl<'a> Context<'a, '_> {
     pub fn map_by_pages(&mut self) -> Done {
         self.map_from(|strace, offset| {
             strace.counts_pages |= offset % PAGE != 0;
-            match strace.counts_pages {
-                true => offset.checked_mul(PAGE),
-                false => Some(offset),
+            if strace.counts_pages {
+                offset.checked_mul(PAGE)
+            } else {
+                Some(offset)
             }
         })
     }
