@@ -58,7 +58,7 @@ LONG_STAGES=(
     "controls:1800:a hundred studies in which nothing can happen, and what they claim"
     "papers:10800:the papers' experiments in their quick form, all rows"
     "guest-boots:1800:the machine model in real guests"
-    "package:3600:a release of a clone, its tarball, and its Debian package in a fresh root"
+    "package:3600:a release of a clone, its tarball, and its Debian package in fresh roots of Debian 12 and 13"
     "recorder-qemu:1200:QEMU built from its source package, and the recorder's tests under it"
     "debug-kernel:14400:the module in a debugging kernel, with injected failures"
     "debian-13:14400:demo.sh and all of test.sh in a new Debian 13"
@@ -448,11 +448,12 @@ stage_guest_boots() { asked_for --release -p piebald-guest --test boots --; }
 stage_package() {
     [ "$(id -u)" = 0 ] || skip "needs to be root"
     mount_works || skip "root may not mount here"
-    need_programs debootstrap qemu-user
+    need_programs debootstrap
     need_rust
     mkdir -p "$STAGE_NOTE.package"
     scripts/test-release.sh "$STAGE_NOTE.package" || exit 1
-    scripts/test-package.sh "$STAGE_NOTE.package"/*.deb
+    scripts/test-package.sh "$STAGE_NOTE.package"/*.deb bookworm &&
+        scripts/test-package.sh "$STAGE_NOTE.package"/*.deb trixie
 }
 
 stage_debug_kernel() { kernel/debug.sh; }

@@ -38,13 +38,13 @@ build_kernel() {
     local line version served
     install_packages build-essential e2fsprogs flex bison bc libelf-dev libssl-dev kmod xz-utils pahole >&2
     if can_install; then enable_security_archive >&2; fi
-    served=$(apt-cache policy "$PACKAGE" | sed -n 's/^ *Candidate: //p')
+    served=$(apt-cache "${apt_sources[@]}" policy "$PACKAGE" | sed -n 's/^ *Candidate: //p')
     case $served in '' | '(none)') warn "debug: the distribution serves no $PACKAGE"; exit 1 ;; esac
     if [ "$(cat "$debug/source" 2>/dev/null)" != "$served" ]; then
         warn "debug: fetching and unpacking $PACKAGE $served"
         rm -rf "${debug:?}/$PACKAGE" "$debug/build" "$debug/package"
         mkdir "$debug/package"
-        (cd "$debug/package" && apt-get -o Acquire::Retries=3 download -qq "$PACKAGE" && dpkg-deb -x ./*.deb .)
+        (cd "$debug/package" && apt-get "${apt_sources[@]}" -o Acquire::Retries=3 download -qq "$PACKAGE" && dpkg-deb -x ./*.deb .)
         tar xf "$debug/package/usr/src/$PACKAGE.tar.xz" -C "$debug"
         rm -rf "$debug/package"
         echo "$served" >"$debug/source"

@@ -36,20 +36,6 @@ cannot_run() {
 
 # --- before the root ------------------------------------------------------------
 
-# archive_of SUITE: the first archive in apt's configuration that serves Debian's SUITE.
-archive_of() {
-    local archive
-    # shellcheck disable=SC2016  # apt fills this in
-    while read -r archive; do
-        if /usr/lib/apt/apt-helper download-file "${archive%/}/dists/$1/InRelease" "$scratch/InRelease" \
-            >/dev/null 2>&1 && grep -qx 'Origin: Debian' "$scratch/InRelease"; then
-            say "$archive"
-            return
-        fi
-    done < <(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -E '^https?:' | sort -u)
-    return 1
-}
-
 check_machine() {
     [ "$(id -u)" = 0 ] || cannot_run "a root of another Debian can be made and entered by root alone"
     have apt-get || cannot_run "the archive is taken from apt's configuration, and there is no apt-get here"

@@ -127,6 +127,7 @@ fetch() {
     fi
     if can_install; then
         enable_security_archive >&2
+        apt_options+=("${apt_sources[@]}")
         apt update -qq >&2 || warn "apt-get update failed; trying with the package lists as they are"
     fi
     found=$(served_version)

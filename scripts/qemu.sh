@@ -3,6 +3,8 @@
 #
 #   qemu.sh build [SUITE]   builds it unless it is there, and prints the program's path
 #   qemu.sh path [SUITE]    prints the path of one that was built; status 1 if there is none
+#   qemu.sh source FILE DIR writes the source of the program FILE, which was built so, to DIR: a tar of
+#                           Debian's source package and of what is changed in it
 #
 # Debian's qemu-user is linked statically from 10.0 on (Debian 13, and the backports of 12), and
 # a static program cannot load the recorder's plugin. SUITE is a suite of Debian; without it
@@ -210,6 +212,30 @@ make_in() ( # FOLDER VERSION SUITE; leaves what is kept in FOLDER/result
     } >result/complete
 )
 
+# The source of a program goes with it where it is given to others.
+source_of() ( # FOLDER DIR
+    version=$(sed -n 's/^version //p' "$1/complete")
+    name=qemu-${version#*:}-source
+    mkdir -p "$tools/apt" "$2"
+    dir=$(cd "$2" && pwd)
+    update "$suite"
+    work=$(mktemp -d "$tools/source.XXXXXX")
+    trap 'rm -rf "$work"' EXIT
+    mkdir "$work/$name"
+    cd "$work/$name"
+    get_source "$version"
+    sed -n 's/^source //p' "$1/complete" | sha256sum --check --quiet >&2 ||
+        fail "the mirror serves another source of QEMU ${version#*:} than that which was built"
+    cp -r source unchanged
+    correct
+    # It differs, or there is nothing to correct.
+    diff -ruN unchanged source >piebald.diff || true
+    rm -rf source unchanged python ./*.deb
+    tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -cf "$work/tar" "$name"
+    mv "$work/tar" "$dir/$name.tar"
+    say "$dir/$name.tar"
+)
+
 newest_built() { # SUITE, or nothing for any
     local each
     for each in "$tools"/qemu-*/complete; do
@@ -223,9 +249,18 @@ newest_built() { # SUITE, or nothing for any
 verb=${1:-}
 case $verb in
     build | path) [ $# -le 2 ] || misuse "$verb: at most one SUITE" ;;
+    source) [ $# = 3 ] || misuse "source: needed are the program and a folder" ;;
     -h | --help) sed -n '2,/^set -eu/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit ;;
-    *) misuse "\"$verb\": allowed: build, path, --help" ;;
+    *) misuse "\"$verb\": allowed: build, path, source, --help" ;;
 esac
+if [ "$verb" = source ]; then
+    folder=$(cd "$(dirname "$2")/.." 2>/dev/null && pwd) || misuse "$2: no such program"
+    whole "$folder" || misuse "$2: no program that was built by this script; allowed: what \"qemu.sh path\" prints"
+    suite=$(sed -n 's/^suite //p' "$folder/complete")
+    store=$tools/apt/$suite
+    source_of "$folder" "$3"
+    exit
+fi
 suite=${2:-}
 [[ $suite =~ ^[a-z-]*$ ]] || misuse "suite \"$suite\": allowed: a suite of Debian, such as trixie or trixie-backports"
 # As cargo: fewer processors than there are, if the caller wants it so.

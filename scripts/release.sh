@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes what a release page holds, of the commit that is checked out:
 #
-#   piebald_VERSION_amd64.deb, piebald-VERSION-x86_64-linux.tar.gz, CHANGES.md, SHA256SUMS
+#   piebald_VERSION_amd64.deb, piebald-VERSION-x86_64-linux.tar.gz, CHANGES.md, SHA256SUMS, and the
+#   source of the QEMU that is in the first two: qemu-VERSION-source.tar
 #
 #   scripts/release.sh [DIR]      DIR defaults to out/release/VERSION
 #
@@ -14,6 +15,9 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/scripts/setup.sh"
 settle_target_dir "$root"
 cd "$root"
+
+# The suite of Debian whose QEMU is built. It is the newest that was tried, and runs on Debian 12 too.
+QEMU_OF=trixie
 
 fail() { warn "release: $*"; exit 1; }
 [ $# -le 1 ] || { warn "usage: scripts/release.sh [DIR]"; exit 2; }
@@ -38,11 +42,15 @@ command=$CARGO_TARGET_DIR/dist/piebald
 expected="piebald $version ($(git rev-parse --short=12 HEAD))"
 [ "$("$command" --version)" = "$expected" ] || fail "$command is $("$command" --version), not $expected"
 
+say "building the recorder's QEMU, or taking the one that is there"
+qemu=$(scripts/qemu.sh build "$QEMU_OF") || fail "no QEMU for the packages"
+
 # Whole or not there.
 mkdir -p "$(dirname "$out")"
 making=$(mktemp -d "$(dirname "$out")/.release.XXXXXX")
 trap 'rm -rf "$making"' EXIT
-scripts/package.sh "$command" "$making"
+scripts/package.sh "$command" "$qemu" "$making"
+scripts/qemu.sh source "$qemu" "$making" || fail "the source of QEMU cannot be had, without which it may not be given away"
 printf '%s\n' "$changes" >"$making/CHANGES.md"
 (cd "$making" && sha256sum -- *) >"$making.sums"
 mv "$making.sums" "$making/SHA256SUMS"

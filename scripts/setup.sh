@@ -84,8 +84,11 @@ unlock_sudo() {
     sudo -n true 2>/dev/null || sudo -v || true
 }
 
+# Options that let apt see more than the system's own sources (see enable_security_archive).
+apt_sources=()
+
 apt() {
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get \
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get "${apt_sources[@]}" \
         -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 "$@"
 }
 
@@ -181,19 +184,25 @@ cargo_tool() {
 }
 
 # Debian 12 has a recent Rust (the *-web packages) only in its security
-# archive, which a bare debootstrap does not list. Adds it, derived from the
-# mirror that is already in use. Debian 13 has it in its main archive.
+# archive, which a bare debootstrap does not list. Lets apt see it, derived from the
+# mirror that is already in use: in a folder of sources of our own, beside the system's.
+# Debian 13 has it in its main archive.
 enable_security_archive() {
-    local list=/etc/apt/sources.list.d/piebald-security.list suites mirror
+    local own=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/piebald/apt suites mirror each
     grep -q '^VERSION_CODENAME=bookworm' /etc/os-release 2>/dev/null || return 0
     # shellcheck disable=SC2016  # apt fills these in
-    suites=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages')
+    suites=$(apt-get "${apt_sources[@]}" indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages')
     case $suites in *bookworm-security*) return 0 ;; esac
     mirror=$(sed -n 's/^bookworm //p' <<<"$suites" | head -n 1)
     [ -n "$mirror" ] || return 0
-    say "adding Debian's security archive to apt's sources: $list"
-    printf 'deb %s-security bookworm-security main\n' "${mirror%/}" |
-        as_root tee "$list" >/dev/null
+    rm -rf "$own"
+    mkdir -p "$own"
+    for each in /etc/apt/sources.list.d/*; do
+        case $each in *.list | *.sources) ln -s "$each" "$own" ;; esac
+    done
+    say "Debian's security archive is asked as well"
+    printf 'deb %s-security bookworm-security main\n' "${mirror%/}" >"$own/piebald-security.list"
+    apt_sources=(-o "Dir::Etc::SourceParts=$own")
     apt_updated=
 }
 
@@ -211,6 +220,23 @@ ensure_rust() {
     install_rust rustc-web cargo-web rust-web-clippy rustfmt-web && find_rust && return 0
     warn "Rust 1.$MIN_RUST_MINOR or later is needed, and was neither found nor installable here."
     warn "Install it with rustup, or on Debian 12 and 13: sudo apt-get install rustc-web cargo-web"
+    return 1
+}
+
+# archive_of SUITE: the first archive in apt's configuration that serves Debian's SUITE.
+archive_of() {
+    local archive list
+    list=$(mktemp -d)
+    # shellcheck disable=SC2016  # apt fills these in
+    while read -r archive; do
+        if /usr/lib/apt/apt-helper download-file "${archive%/}/dists/$1/InRelease" "$list/InRelease" \
+            >/dev/null 2>&1 && grep -qx 'Origin: Debian' "$list/InRelease"; then
+            rm -rf "$list"
+            say "$archive"
+            return
+        fi
+    done < <(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -E '^https?:' | sort -u)
+    rm -rf "$list"
     return 1
 }
 

@@ -4,7 +4,7 @@
 #   scripts/test-package.sh FILE.deb [SUITE]      SUITE defaults to bookworm
 #
 # Needs to be root, and debootstrap. The root is made from the mirror that this machine's apt uses.
-# Beside the smallest system it has qemu-user, which the package recommends.
+# It is the smallest system that there is: the recorder's QEMU comes with the package.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -18,17 +18,14 @@ suite=${2:-bookworm}
 [ "$(id -u)" = 0 ] || fail "needs to be root"
 have debootstrap || fail "debootstrap is not there: apt-get install debootstrap"
 
-# shellcheck disable=SC2016  # apt fills these in
-mirror=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages' |
-    sed -n "s/^$suite //p" | head -n 1)
-[ -n "$mirror" ] || fail "this machine's apt has no mirror for $suite"
+mirror=$(archive_of "$suite") || fail "none of the archives in apt's configuration serves Debian's $suite"
 
 scratch=$(mktemp -d)
 new=$scratch/root
 trap 'rm -rf --one-file-system "$scratch"' EXIT
 
 say "making a fresh root: $suite, minbase"
-debootstrap --variant=minbase --include=qemu-user "$suite" "$new" "$mirror" >"$scratch/log" 2>&1 ||
+debootstrap --variant=minbase "$suite" "$new" "$mirror" >"$scratch/log" 2>&1 ||
     { tail -n 20 "$scratch/log" >&2; fail "debootstrap failed"; }
 
 inside() { chroot "$new" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 "$@"; }
@@ -74,12 +71,16 @@ with_proc piebald study --quiet --repetitions 1 /usr/share/doc/piebald/examples/
 inside bash -c '. /usr/share/bash-completion/completions/piebald && complete -p piebald' ||
     fail "no completions"
 inside zcat /usr/share/man/man1/piebald-record.1.gz | grep -q -- 'stop' || fail "no manual page"
+for file in COPYING LICENSE README; do
+    [ -s "$new/usr/share/doc/piebald/qemu/$file" ] || fail "QEMU came without $file"
+done
 grep -q 'DiskSim' "$new/usr/share/doc/piebald/copyright" || fail "the copyright lacks the disks' notice"
 # Symbols would be most of the size.
 file=$(objdump --syms "$new/usr/bin/piebald" 2>&1)
 grep -q 'no symbols' <<<"$file" || fail "the command is not stripped"
 
 inside dpkg --purge piebald >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; fail "not removed"; }
+inside apt-get autoremove --purge -y >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; fail "not removed"; }
 listing >"$scratch/after"
 diff "$scratch/before" "$scratch/after" || fail "the package left something behind, or took something away"
 say "removed: nothing is left"

@@ -52,11 +52,13 @@ scripts/release.sh "$scratch/out"
     fail "the package's maintainer is $(dpkg-deb --field "$scratch/out/"*.deb Maintainer)"
 cd "$scratch/out"
 sha256sum --check --quiet SHA256SUMS
-[ "$(find . -type f | wc -l)" = 4 ] || fail "expected four files: $(ls)"
+[ "$(find . -type f | wc -l)" = 5 ] || fail "expected five files: $(ls)"
+[ "$(tar -tf qemu-*-source.tar | grep -c 'orig.tar\|debian.tar\|dsc$\|piebald.diff')" = 4 ] || fail "not the source of QEMU: $(tar -tf qemu-*-source.tar)"
 tar -xf "piebald-$version-x86_64-linux.tar.gz" -C "$scratch"
 # From another folder, with nothing of the clone on the way.
 mkdir "$scratch/elsewhere"
 cd "$scratch/elsewhere"
-env -u PIEBALD_PLUGIN "$scratch/piebald-$version-x86_64-linux/piebald" record -o x.pbr -- true
+# The QEMU beside the command is taken before that of the system.
+env -u PIEBALD_PLUGIN -u PIEBALD_QEMU PATH=/nowhere:/bin "$scratch/piebald-$version-x86_64-linux/piebald" record -o x.pbr -- true
 cp "$scratch/out/"*.deb "${1:-$scratch}"
 say "a release was made, and its tarball records from another folder"

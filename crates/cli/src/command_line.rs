@@ -210,6 +210,11 @@ fn outputs(words: &[OsString], end: usize) -> impl Iterator<Item = (&'static str
 /// An output may replace an older output, never a trace or another file; and there must be a place
 /// for it before the work begins.
 pub(crate) fn check_output(option: &str, path: &Path) -> Result<(), Failure> {
+    check_kind((option, option), path)
+}
+
+/// The same of a file that `option` leads to, and that holds what another option would write.
+pub(crate) fn check_kind((option, kind): (&str, &str), path: &Path) -> Result<(), Failure> {
     if is_stdout(path) {
         return Ok(());
     }
@@ -219,10 +224,10 @@ pub(crate) fn check_output(option: &str, path: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let refuse = |what: &str| {
-        let holds = match option {
+        let holds = match kind {
             SAVE => "a scenario".to_owned(),
             MACHINE => "a machine".to_owned(),
-            _ => option.trim_start_matches('-').to_uppercase(),
+            _ => kind.trim_start_matches('-').to_uppercase(),
         };
         Err(Failure::usage(format!(
             "{option} {}: {what}, and would be overwritten; allowed: a new file, or one that holds \
@@ -233,7 +238,7 @@ pub(crate) fn check_output(option: &str, path: &Path) -> Result<(), Failure> {
     if is_recording(path).unwrap_or(false) {
         return refuse("this file is a recording");
     }
-    if option == "--json" {
+    if kind == "--json" {
         let json = std::fs::File::open(path).is_ok_and(|file| {
             let reader = std::io::BufReader::new(file);
             serde_json::from_reader::<_, serde::de::IgnoredAny>(reader).is_ok()
@@ -248,7 +253,7 @@ pub(crate) fn check_output(option: &str, path: &Path) -> Result<(), Failure> {
         head.truncate(read.unwrap_or(0));
         is(&String::from_utf8_lossy(&head))
     };
-    let (holds, is_none) = match option {
+    let (holds, is_none) = match kind {
         SAVE => (is_scenario(path), "no scenario"),
         MACHINE => (is_machine(path), "no machine"),
         "--html" => (begins(is_html), "no HTML"),
@@ -258,7 +263,7 @@ pub(crate) fn check_output(option: &str, path: &Path) -> Result<(), Failure> {
     if !holds {
         return refuse(&format!("this file is there and is {is_none}"));
     }
-    if matches!(option, SAVE | MACHINE) {
+    if matches!(kind, SAVE | MACHINE) {
         return Ok(());
     }
     match detect(path) {
@@ -288,8 +293,9 @@ fn is_html(head: &str) -> bool {
 fn is_csv(head: &str) -> bool {
     let line = head.lines().next().unwrap_or_default();
     let is_name = |name: &str| {
-        let word = |b: u8| b.is_ascii_alphanumeric() || b"_.-%[]".contains(&b);
-        !name.is_empty() && name.bytes().all(word)
+        // Figures of policies have blanks in their names; prose has them behind commas.
+        let word = |b: u8| b.is_ascii_alphanumeric() || b"_.-%[] ".contains(&b);
+        !name.is_empty() && name.trim() == name && name.bytes().all(word)
     };
     line.contains(',') && line.split(',').all(is_name)
 }

@@ -61,7 +61,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         record: &record::stand_in_there,
         store: None,
     };
-    outputs::check(args.output.as_deref(), None)?;
+    args.output
+        .as_deref()
+        .map_or(Ok(()), |folder| ready(folder, &[]))?;
     let found = experiments(&source, &options, hooks, row).map_err(Failure::usage)?;
     let texts: Vec<String> = found.iter().map(|one| headed(args, row, one)).collect();
     let Some(folder) = &args.output else {
@@ -76,6 +78,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     let names = (1..).zip(&found).map(|(n, one)| file(folder, row, n, one));
     let names: Vec<PathBuf> = names.collect();
+    let files = names.iter().filter_map(|name| name.file_name()?.to_str());
+    ready(folder, &files.map(str::to_owned).collect::<Vec<_>>())?;
     let files: Vec<(PathBuf, &str)> = (names.iter().cloned())
         .zip(texts.iter().map(String::as_str))
         .collect();
@@ -86,6 +90,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             .collect()
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Is there a place for these files?
+fn ready(folder: &Path, files: &[String]) -> Result<(), Failure> {
+    outputs::ready(&outputs::Wanted {
+        folder: Some((folder, files)),
+        files: &[],
+        inputs: &[],
+    })
 }
 
 /// The row of the paper that is named, or of one that is built in, as it is spelled.

@@ -11,7 +11,14 @@ use piebald_guest::{BootError, Finding, Hooks, Scenario, Tools, boots, check, ru
 use piebald_lab::machine_lines;
 use serde_json::json;
 
-use crate::{failure::Failure, json::Json, numbers, outputs::Outputs, running, study::Sets};
+use crate::{
+    failure::Failure,
+    json::Json,
+    numbers,
+    outputs::Outputs,
+    running,
+    study::{Sets, no_axis},
+};
 
 /// Most boots of a policy and phase.
 const MAX_REPETITIONS: u32 = 100;
@@ -92,6 +99,15 @@ fn study(args: &RunArgs) -> Result<ExitCode, Failure> {
 /// Runs a scenario in guests, at all points of its axes.
 pub(crate) fn run_file(asked: &Request<'_>) -> Result<ExitCode, Failure> {
     let points = asked.sets.points(asked.scenario, HostName::Guest)?;
+    let options = [
+        ("--seed", asked.seed.is_some(), &["seed"][..]),
+        (
+            "--repetitions",
+            asked.repetitions.is_some(),
+            &["repetitions"],
+        ),
+    ];
+    no_axis(&points, &options)?;
     // All of them are read before any is run.
     let mut scenarios = Vec::new();
     for point in points {
@@ -117,7 +133,9 @@ pub(crate) fn run_file(asked: &Request<'_>) -> Result<ExitCode, Failure> {
         }
         scenarios.push((point.axes, scenario));
     }
-    asked.outputs.check(scenarios.len())?;
+    let single = matches!(&scenarios[..], [(axes, _)] if axes.is_empty());
+    let inputs = [asked.scenario.to_owned()];
+    asked.outputs.check((scenarios.len(), single), &inputs)?;
     let stop = running::stop_flag()?;
     let mut studies = Vec::new();
     for (axes, scenario) in &scenarios {

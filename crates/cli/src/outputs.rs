@@ -6,12 +6,12 @@ use std::{
 };
 
 use piebald_report::{
-    Study, TableStyle, check_folder, sweep_to_csv, sweep_to_json, sweep_to_table, to_csv, to_html,
-    to_json, to_table, write_atomically,
+    Study, TableStyle, check_folder, sweep_to_csv, sweep_to_html, sweep_to_json, sweep_to_table,
+    to_csv, to_json, to_table, write_atomically,
 };
 
 use crate::{
-    command_line::check_output,
+    command_line::{SAVE, check_kind, check_output},
     failure::{Failure, print},
     json::{Json, STDOUT},
     terminal,
@@ -35,24 +35,43 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// Can so many studies be written as asked, and is there a place for them?
-    pub(crate) fn check(&self, studies: usize) -> Result<(), Failure> {
+    /// Can these studies be written as asked, is there a place for them, and is none of these inputs there?
+    /// `single` says that there is one study, and no axis.
+    pub(crate) fn check(
+        &self,
+        (studies, single): (usize, bool),
+        inputs: &[PathBuf],
+    ) -> Result<(), Failure> {
         if self.html.is_some() && studies > 1 {
             return Err(Failure::usage(
                 "--html: a report is of one study, and the scenario has a sweep; allowed: \
                  --output, which writes a report of each point, --json and --csv",
             ));
         }
-        let in_folder = |name: &str| self.output.as_ref().map(|folder| folder.join(name));
-        let (json, csv) = (in_folder("study.json"), in_folder("study.csv"));
-        apart(&[
-            ("--output", json.as_deref()),
-            ("--output", csv.as_deref()),
-            ("--json", self.json.path()),
-            ("--csv", self.csv.as_deref()),
-            ("--html", self.html.as_deref()),
-        ])?;
-        check(self.output.as_deref(), self.html.as_deref())
+        let pages = match single {
+            true => vec!["report.html".to_owned()],
+            false => (1..=studies).map(page_of).collect(),
+        };
+        let files = ["study.json", "study.csv"].map(str::to_owned);
+        let names = [&files[..], &pages].concat();
+        ready(&Wanted {
+            folder: self.output.as_deref().map(|folder| (folder, &names[..])),
+            files: &[
+                ("--json", self.json.path()),
+                ("--csv", self.csv.as_deref()),
+                ("--html", self.html.as_deref()),
+            ],
+            inputs,
+        })?;
+        let others = self.output.as_deref().filter(|_| !single);
+        let others = others.map_or_else(Vec::new, |folder| pages_behind(folder, studies));
+        if !others.is_empty() {
+            crate::failure::say!(
+                "piebald: reports of points that this scenario has not stay there: {}",
+                others.join(", ")
+            );
+        }
+        Ok(())
     }
 
     /// Prints the table, unless a machine-readable form goes to standard output, and
@@ -71,8 +90,7 @@ impl Outputs {
             json.map_err(Failure::failed)?,
             csv.map_err(Failure::failed)?,
         );
-        let pages: Result<Vec<String>, _> = studies.iter().map(to_html).collect();
-        let pages = pages.map_err(Failure::failed)?;
+        let pages = sweep_to_html(studies).map_err(Failure::failed)?;
         let mut outputs: Vec<(PathBuf, &str)> = Vec::new();
         let html_path = self.html.as_deref();
         for (path, text) in [(self.json.path(), &json), (self.csv.as_deref(), &csv)]
@@ -87,11 +105,11 @@ impl Outputs {
             outputs.push((folder.join("study.csv"), &csv));
             for (number, page) in pages.iter().enumerate() {
                 let at = match single {
-                    Some(_) => folder.clone(),
-                    None => folder.join(format!("point-{}", number + 1)),
+                    Some(_) => folder.join("report.html"),
+                    None => folder.join(page_of(number + 1)),
                 };
-                folders.push(at.clone());
-                outputs.push((at.join("report.html"), page));
+                folders.extend(at.parent().map(Path::to_owned));
+                outputs.push((at, page));
             }
         }
         let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
@@ -103,6 +121,87 @@ impl Outputs {
             }
         })
     }
+}
+
+/// Where the report of a sweep's point is, in the folder of outputs.
+fn page_of(point: usize) -> String {
+    format!("point-{point}/report.html")
+}
+
+/// Reports in a folder of points behind the last one, from a sweep that had more.
+fn pages_behind(folder: &Path, points: usize) -> Vec<String> {
+    let found = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = found.filter_map(|entry| entry.file_name().into_string().ok());
+    let number = |name: &String| name.strip_prefix("point-")?.parse::<usize>().ok();
+    let mut behind: Vec<(usize, String)> = names
+        .filter_map(|name| Some((number(&name)?, name)))
+        .filter(|(number, name)| *number > points && folder.join(name).join("report.html").exists())
+        .collect();
+    behind.sort();
+    behind.into_iter().map(|(_, name)| name).collect()
+}
+
+/// What a command is to write, and what it reads.
+pub(crate) struct Wanted<'a> {
+    /// The folder, and the names of the files in it.
+    pub folder: Option<(&'a Path, &'a [String])>,
+    /// Options and the files that they name.
+    pub files: &'a [(&'static str, Option<&'a Path>)],
+    pub inputs: &'a [PathBuf],
+}
+
+/// Looks, before anything is computed, whether there is a place for each output, and whether nothing is lost by
+/// it: no input of the command, no other output, and no file that is none of its kind.
+///
+/// # Errors
+/// The output that there is no place for.
+pub(crate) fn ready(wanted: &Wanted<'_>) -> Result<(), Failure> {
+    const FOLDER: &str = "--output";
+    let folder = wanted.folder.into_iter();
+    let in_folder: Vec<PathBuf> = folder
+        .flat_map(|(folder, names)| names.iter().map(|name| folder.join(name)))
+        .collect();
+    let named = wanted.files.iter().map(|(option, path)| (*option, *path));
+    let all: Vec<(&str, Option<&Path>)> = in_folder
+        .iter()
+        .map(|path| (FOLDER, Some(path.as_path())))
+        .chain(named)
+        .collect();
+    apart(&all)?;
+    // Verbs look at their other outputs before they read anything.
+    let page = wanted.files.iter().find(|(option, _)| *option == "--html");
+    if let Some(page) = page.and_then(|(_, path)| *path) {
+        check_output("--html", page)?;
+    }
+    let inputs: Vec<PathBuf> = wanted
+        .inputs
+        .iter()
+        .filter_map(|path| place_of(path))
+        .collect();
+    for (option, path) in &all {
+        let Some(path) = path else { continue };
+        if place_of(path).is_some_and(|place| inputs.contains(&place)) {
+            return Err(Failure::usage(format!(
+                "{option} {}: this command reads it; allowed: another file",
+                path.display()
+            )));
+        }
+    }
+    if let Some((folder, _)) = wanted.folder {
+        check_folder(folder).map_err(Failure::usage)?;
+    }
+    for path in &in_folder {
+        let kind = match path.extension().and_then(|e| e.to_str()) {
+            Some("json") => "--json",
+            Some("csv") => "--csv",
+            Some("toml") => SAVE,
+            _ => "--html",
+        };
+        if path.exists() {
+            check_kind((FOLDER, kind), path)?;
+        }
+    }
+    Ok(())
 }
 
 /// Does a name lead to standard output: `-`, `/dev/stdout`, or the file that it was sent to?
@@ -152,14 +251,6 @@ fn place_of(path: &Path) -> Option<PathBuf> {
             Some(folder.join(path.file_name()?))
         }
     }
-}
-
-/// Looks, before anything is computed, whether there is a place for a folder of outputs and a page.
-pub(crate) fn check(folder: Option<&Path>, html: Option<&Path>) -> Result<(), Failure> {
-    folder.map_or(Ok(()), |folder| {
-        check_folder(folder).map_err(Failure::usage)
-    })?;
-    html.map_or(Ok(()), |html| check_output("--html", html))
 }
 
 /// Makes the folders, prints what goes to standard output (the table, if nothing else does), and

@@ -215,12 +215,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         print(&format!("{path}: `piebald replay {path}` runs it\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    outputs::apart(&[
-        ("--json", args.json.path()),
-        ("--csv", args.csv.as_deref()),
-        ("--html", args.html.as_deref()),
-    ])?;
-    outputs::check(args.output.as_deref(), args.html.as_deref())?;
+    let files = folder_files(args.mrc || request.curves.is_some());
+    let files: Vec<String> = files.map(str::to_owned).collect();
+    outputs::ready(&outputs::Wanted {
+        folder: args.output.as_deref().map(|folder| (folder, &files[..])),
+        files: &[
+            ("--json", args.json.path()),
+            ("--csv", args.csv.as_deref()),
+            ("--html", args.html.as_deref()),
+        ],
+        inputs: &[&args.traces[..], &inputs(&request)].concat(),
+    })?;
     running::threads(args.threads)?;
     let stop = running::stop_flag()?;
     let bar = progress::bar(args.quiet);
@@ -569,6 +574,31 @@ fn layout(name: Option<&str>) -> LayoutChoice {
     }
 }
 
+/// Names of the files in a folder of outputs.
+fn folder_files(curves: bool) -> impl Iterator<Item = &'static str> {
+    let all = [
+        "report.html",
+        "replay.json",
+        "replay.csv",
+        "sequences.csv",
+        "curves.csv",
+    ];
+    all.into_iter()
+        .filter(move |name| curves || *name != "curves.csv")
+}
+
+/// Files that a replay reads.
+fn inputs(request: &ReplayRequest) -> Vec<PathBuf> {
+    let mut inputs = request.input.paths.clone();
+    if let DeviceChoice::File(path) = &request.device {
+        inputs.push(path.clone());
+    }
+    if let LayoutChoice::File(path) = &request.layout {
+        inputs.push(path.clone());
+    }
+    inputs
+}
+
 /// Prints the table, unless a machine-readable form goes to standard output, and
 /// writes the files asked for.
 fn show(args: &Args, replay: &Replay) -> Result<(), Failure> {
@@ -587,17 +617,9 @@ fn show(args: &Args, replay: &Replay) -> Result<(), Failure> {
         outputs.extend(path.map(|p| (p.to_owned(), text.as_str())));
     }
     if let Some(folder) = &args.output {
-        for (name, text) in [
-            ("report.html", &html),
-            ("replay.json", &json),
-            ("replay.csv", &csv),
-        ] {
-            outputs.push((folder.join(name), text));
-        }
-        outputs.push((folder.join("sequences.csv"), &sequences));
-        if args.mrc {
-            outputs.push((folder.join("curves.csv"), &curves));
-        }
+        let texts = [&html, &json, &csv, &sequences, &curves];
+        let files = folder_files(!replay.curves.is_empty()).zip(texts);
+        outputs.extend(files.map(|(name, text)| (folder.join(name), text.as_str())));
     }
     outputs::write(
         &args.output.as_deref().into_iter().collect::<Vec<_>>(),

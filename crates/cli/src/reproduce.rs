@@ -170,7 +170,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     let source = paper.open()?;
     check(args, &source)?;
-    outputs::check(args.output.as_deref(), None)?;
+    let files = ["report.html", "results.json"].map(str::to_owned);
+    outputs::ready(&outputs::Wanted {
+        folder: args.output.as_deref().map(|folder| (folder, &files[..])),
+        files: &[("--json", args.json.path())],
+        inputs: &[],
+    })?;
     running::threads(args.threads)?;
     let stop = running::stop_flag()?;
     let bar = progress::bar(args.quiet);

@@ -22,6 +22,10 @@ pub(crate) enum Default {
 pub(crate) fn folder(named: Option<&str>, default: Default) -> Result<Option<PathBuf>, Failure> {
     Ok(match (named, default) {
         (Some("none"), _) | (None, Default::Nowhere) => None,
+        (Some(""), _) => {
+            let says = "--store: the name is empty; allowed: a folder, cache or none";
+            return Err(Failure::usage(says));
+        }
         (Some("cache"), _) => Some(cache().map_err(Failure::usage)?),
         (Some(folder), _) => Some(PathBuf::from(folder)),
         // Nobody asked for it.

@@ -150,6 +150,25 @@ fn in_guest(args: &Args) -> Result<ExitCode, Failure> {
 
 fn model(args: &Args) -> Result<ExitCode, Failure> {
     let points = args.sets.points(&args.scenario, HostName::Model)?;
+    let options = [
+        (
+            "--budget",
+            args.budget.is_some(),
+            &["budget_refs", "warmup_refs"][..],
+        ),
+        (
+            "--advise",
+            args.advise.is_some(),
+            &["advise", "advise.within"],
+        ),
+        ("--seed", args.seed.is_some(), &["seed"]),
+        (
+            "--repetitions",
+            args.repetitions.is_some(),
+            &["repetitions"],
+        ),
+    ];
+    no_axis(&points, &options)?;
     // All of them are read before any is run.
     let mut scenarios = Vec::new();
     for point in points {
@@ -158,7 +177,12 @@ fn model(args: &Args) -> Result<ExitCode, Failure> {
         apply(args, &mut scenario);
         scenarios.push((point.axes, scenario));
     }
-    args.outputs.check(scenarios.len())?;
+    let single = matches!(&scenarios[..], [(axes, _)] if axes.is_empty());
+    let mut inputs = vec![args.scenario.clone()];
+    for (_, scenario) in &scenarios {
+        inputs.extend(scenario.inputs());
+    }
+    args.outputs.check((scenarios.len(), single), &inputs)?;
     running::threads(args.threads)?;
     let mut stop: Stop = None;
     let nr_points = scenarios.len();
@@ -190,6 +214,20 @@ fn model(args: &Args) -> Result<ExitCode, Failure> {
         Some(failure) => Err(failure),
         None => Ok(running::ended(studies.iter().all(|study| study.complete))),
     }
+}
+
+/// No option gives what an axis of the file gives: its labels would be wrong.
+pub(crate) fn no_axis(points: &[Point], options: &[(&str, bool, &[&str])]) -> Result<(), Failure> {
+    let axes = points.first().into_iter().flat_map(|point| &point.axes);
+    let given = options.iter().filter(|(_, is_given, _)| *is_given);
+    for (option, _, keys) in given {
+        if let Some((axis, _)) = axes.clone().find(|(axis, _)| keys.contains(&axis.trim())) {
+            return Err(Failure::usage(format!(
+                "{option}: {axis} is an axis of the file; allowed: --set 'sweep.{axis}=[VALUE, ...]'"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// A study with the point that it is of, and the command that gives it again.

@@ -79,7 +79,7 @@ fn wrong_files_are_refused_with_line_key_value_and_what_is_allowed() {
         (
             "sockets = 1 ",
             "sockets = 0 ",
-            &["core.sockets = 0", "1..=64"][..],
+            &["core.sockets = 0", "1 to 64"][..],
         ),
         (
             "per_socket = 4 ",
@@ -97,7 +97,7 @@ fn wrong_files_are_refused_with_line_key_value_and_what_is_allowed() {
             "clock = \"2.93\"",
             &["core.clock", "\"2.93\"", "GHz"],
         ),
-        ("ways = 16 ", "ways = 0 ", &["cache[3].ways = 0", "1..=64"]),
+        ("ways = 16 ", "ways = 0 ", &["cache[3].ways = 0", "1 to 64"]),
         (
             "size = \"8MiB\"",
             "size = \"8MB\"",
@@ -160,7 +160,7 @@ fn wrong_files_are_refused_with_line_key_value_and_what_is_allowed() {
         (
             "width = 4 ",
             "width = 400 ",
-            &["core.width = 400", "1..=16"],
+            &["core.width = 400", "1 to 16"],
         ),
     ] {
         let at = good.find(old).unwrap_or_else(|| panic!("no {old}"));

@@ -321,3 +321,97 @@ fn a_full_standard_output_is_an_error_of_every_verb() {
         );
     }
 }
+
+/// The folder of outputs is only named, so what is in it is looked at before the work: no input, no trace and no
+/// file of another kind goes.
+#[test]
+fn a_folder_of_outputs_takes_the_place_of_outputs_only() {
+    let folder = folder();
+    let path = folder.path();
+    let kept = |name: &str, text: &str| {
+        assert_eq!(fs::read_to_string(path.join(name)).expect("a file"), text);
+    };
+    let columns = "time,op,offset\n0,r,0\n1,r,4096\n";
+    fs::write(path.join("replay.csv"), columns).expect("written");
+    let of_columns = [
+        "replay",
+        "replay.csv",
+        "--columns",
+        "time=1:s,op=2,offset=3:B,size=:4KiB,header=1",
+        "--policy",
+        "lru",
+        "--size",
+        "4KiB",
+        "--readahead",
+        "none",
+        "-q",
+    ];
+    let (code, _, said) = piebald(path, &[&of_columns[..], &["-o", "."]].concat());
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("--output ./replay.csv: this command reads it; allowed: another file"),
+        "{said}"
+    );
+    kept("replay.csv", columns);
+    fs::remove_file(path.join("replay.csv")).expect("removed");
+
+    for (name, text, why) in [
+        ("report.html", "my notes\n", "is no HTML"),
+        ("replay.json", "{ not json", "is no JSON"),
+        ("sequences.csv", TRACE, "this file is a trace (spc)"),
+    ] {
+        fs::write(path.join(name), text).expect("written");
+        let (code, _, said) = replay(path, &["-o", "."]);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(
+            said.contains(&format!("--output ./{name}: ")) && said.contains(why),
+            "{said}"
+        );
+        kept(name, text);
+        fs::remove_file(path.join(name)).expect("removed");
+    }
+    // A link leads to the trace itself.
+    symlink("a.spc", path.join("replay.csv")).expect("linked");
+    let (code, _, said) = replay(path, &["-o", "."]);
+    assert_eq!(code, Some(2), "{said}");
+    kept("a.spc", TRACE);
+    fs::remove_file(path.join("replay.csv")).expect("removed");
+    // Outputs of before give way.
+    for _ in 0..2 {
+        let (code, _, said) = replay(path, &["-o", "."]);
+        assert_eq!(code, Some(0), "{said}");
+    }
+
+    let scenario = "schema = 2\nrepetitions = 1\nbudget_refs = \"2k\"\n[machine]\npreset = \"w3540\"\n\
+                    memory = \"192MiB\"\n[output]\nset_map = 0\n[[program]]\nname = \"x\"\ncores = \"0\"\n\
+                    builtin = \"chase:64KiB\"\n";
+    fs::write(path.join("study.json"), scenario).expect("written");
+    let (code, _, said) = piebald(path, &["study", "study.json", "-q", "-o", "."]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("this command reads it"), "{said}");
+    kept("study.json", scenario);
+
+    // A report of a point that the scenario has no more is left, and told.
+    let of_two = format!("{scenario}[sweep]\nseed = [1, 2]\n");
+    fs::write(path.join("two.toml"), &of_two).expect("written");
+    let (code, _, said) = piebald(path, &["study", "two.toml", "-q", "-o", "out"]);
+    assert_eq!(code, Some(0), "{said}");
+    let (code, _, said) = piebald(
+        path,
+        &[
+            "study",
+            "two.toml",
+            "-q",
+            "--set",
+            "sweep.seed=[1]",
+            "-o",
+            "out",
+        ],
+    );
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("reports of points that this scenario has not stay there: point-2"),
+        "{said}"
+    );
+    assert!(path.join("out/point-2/report.html").exists());
+}

@@ -185,3 +185,66 @@ fn a_recording_of_nothing_is_not_asked_for_by_a_limit() {
         b"mine"
     );
 }
+
+/// The labels of points would be wrong.
+#[test]
+fn an_option_does_not_give_what_an_axis_gives() {
+    let axes = "[sweep]\nseed = [1, 2]\nbudget_refs = [\"1k\", \"2k\"]\nrepetitions = [1]\n";
+    let folder = written("s.toml", &format!("{SMALL}{axes}"));
+    for (words, axis) in [
+        (["--budget", "3k"], "budget_refs"),
+        (["--seed", "7"], "seed"),
+        (["--repetitions", "2"], "repetitions"),
+    ] {
+        let (code, out, said) = done(&folder, &[&["study", "s.toml", "-q"], &words[..]].concat());
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{said}");
+        let told = format!(
+            "{}: {axis} is an axis of the file; allowed: --set 'sweep.{axis}=",
+            words[0]
+        );
+        assert!(said.contains(&told), "{said}");
+    }
+    let (code, _, said) = done(&folder, &["study", "s.toml", "-q", "--set", "seed=7"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("--set seed=7: seed: is an axis of the file"),
+        "{said}"
+    );
+}
+
+/// `[on.HOST]` of a command line is laid over the file as that of the file is.
+#[test]
+fn a_value_for_one_host_can_be_set() {
+    let folder = written("s.toml", SMALL);
+    let json = |pair: &str| -> Value {
+        let words = ["study", "s.toml", "-q", "--set", pair, "--json"];
+        let (code, out, said) = done(&folder, &words);
+        assert_eq!(code, Some(0), "{said}");
+        serde_json::from_str(&out).expect("JSON")
+    };
+    assert_eq!(json("on.model.seed=3")["seed"], 3);
+    assert_ne!(json("on.guest.seed=3")["seed"], 3);
+    let (code, _, said) = done(
+        &folder,
+        &["study", "s.toml", "-q", "--set", "on.mdel.seed=3"],
+    );
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("no host; allowed: model, guest"), "{said}");
+}
+
+/// A list in the place of a table would be read key after key.
+#[test]
+fn what_is_no_table_is_told_in_plain_words() {
+    let folder = written("s.toml", SMALL);
+    for (pair, says) in [
+        ("output=[1]", "output = [1]: allowed: a table"),
+        ("machine=1", "machine = 1: allowed: a table"),
+        ("program=1", "program = 1: allowed: a list of tables"),
+        ("program[0]=1", "program[0] = 1: allowed: a table"),
+        ("policy=[[1]]", "policy[0] = [1]: allowed: a table"),
+    ] {
+        let (code, out, said) = done(&folder, &["study", "s.toml", "-q", "--set", pair]);
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{said}");
+        assert!(said.contains(says), "{said}");
+    }
+}

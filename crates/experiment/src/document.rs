@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use piebald_hw::nearest::{did_you_mean, hint_of};
+use piebald_hw::nearest::{did_you_mean, hint_of, in_words};
 use serde::{Deserialize as _, de::IntoDeserializer as _};
 use toml::{
     Spanned,
@@ -13,10 +13,11 @@ use toml::{
 };
 
 use crate::{
-    Experiment, HostName, KeyPath, Place, Problem, Refused, Words,
+    Experiment, HostName, KeyPath, Part, Place, Problem, Refused, Words,
     hosts::not_of,
-    merge::{Node, find, label, lay, shifted, step},
+    merge::{Node, find, label, lay, settled, shifted, step},
     problem::STDIN,
+    shapes::no_tables,
     text_file::{read_text, read_text_from},
     value::Version,
     version,
@@ -141,11 +142,15 @@ impl Document {
         let Merged { root, is_old } = self.merged()?;
         let tables = root.get_ref();
         let refuse = |problems| self.placed(tables, is_old, problems);
+        let no_tables = no_tables(tables);
+        if !no_tables.is_empty() {
+            return Err(refuse(no_tables));
+        }
         let from = toml::de::Deserializer::from(root.clone());
         let read: Result<Experiment, _> = serde_path_to_error::deserialize(from);
         let experiment = read.map_err(|e| {
             let path = KeyPath::from(e.path());
-            let message = one_line(e.inner().message());
+            let message = in_words(&one_line(e.inner().message()));
             let now = version::is_now(&path).filter(|_| message.starts_with("unknown field"));
             let message = now.unwrap_or_else(|| {
                 let hint = hint_of(&message);
@@ -198,6 +203,17 @@ impl Document {
                 edit.apply(root.get_mut());
             }
         }
+        // What `--set` gives for a host alone is laid over the rest like what the file gives.
+        let sets = self.sets();
+        for (pair, key, value) in &sets {
+            if key.parts().first() == KeyPath::of(ON).parts().first() {
+                let laid = lay(root.get_mut(), key.parts(), value.clone());
+                let place = || Place::Set((*pair).to_owned());
+                laid.map_err(|says| {
+                    self.refused(vec![(place(), Problem::at((*key).clone(), says))])
+                })?;
+            }
+        }
         let on = root.get_mut().remove(ON);
         if let Some(patch) = on.map(|on| self.of_host(on)).transpose().map_err(refuse)? {
             for (key, value) in patch {
@@ -206,13 +222,15 @@ impl Document {
                 laid.map_err(|says| refuse(vec![Problem::at(path, says)]))?;
             }
         }
-        let mut begins = self.text.len() + 1;
+        let mut sets = sets.into_iter();
         for patch in &self.patches {
             let (laid, place) = match patch {
-                Patch::Set(pair, key, text) => {
-                    let value = parsed(text, begins);
-                    begins += text.len() + 1;
-                    let laid = lay(root.get_mut(), key.parts(), value);
+                Patch::Set(pair, key, _) => {
+                    let value = sets.next().map(|(.., value)| value);
+                    let is_of_host = key.parts().first() == KeyPath::of(ON).parts().first();
+                    let value = value.filter(|_| !is_of_host);
+                    let laid = value.map(|value| lay(root.get_mut(), key.parts(), value));
+                    let laid = laid.unwrap_or(Ok(()));
                     (laid.map_err(|says| (key, says)), Place::Set(pair.clone()))
                 }
                 Patch::Axis(key, from) => {
@@ -232,6 +250,19 @@ impl Document {
             root.get_mut().remove(SWEEP);
         }
         Ok(Merged { root, is_old })
+    }
+
+    /// What a command line gives, with the place of each value behind the file's text.
+    fn sets(&self) -> Vec<(&str, &KeyPath, Node<'_>)> {
+        let mut begins = self.text.len() + 1;
+        let mut sets = Vec::new();
+        for patch in &self.patches {
+            if let Patch::Set(pair, key, text) = patch {
+                sets.push((pair.as_str(), key, parsed(text, begins)));
+                begins += text.len() + 1;
+            }
+        }
+        sets
     }
 
     /// What the file says for this host alone.
@@ -285,6 +316,70 @@ impl Document {
             (at.key(key), labels.map(label).collect())
         };
         Ok(axes.into_iter().flatten().map(axis).collect())
+    }
+
+    /// Whether each axis has a key of its own, and values that differ.
+    pub(crate) fn check_axes(&self, axes: &[(KeyPath, Vec<String>)]) -> Result<(), Refused> {
+        let merged = self.merged()?;
+        let mut problems = Vec::new();
+        let mut known: Vec<(KeyPath, String)> = Vec::new();
+        for (at, values) in axes {
+            let Some(Part::Key(name)) = at.parts().last() else {
+                continue;
+            };
+            let Ok(key) = name.parse::<KeyPath>() else {
+                continue;
+            };
+            let key = settled(merged.root.get_ref(), &key);
+            let not_axes = ["schema", SWEEP, ON].map(KeyPath::of);
+            if not_axes.iter().any(|not| not.meets(&key)) {
+                let allowed = "allowed: a key other than schema, sweep and on";
+                problems.push(Problem::at(at.clone(), allowed));
+            }
+            if let Some((_, other)) = known.iter().find(|(other, _)| other.meets(&key)) {
+                let says =
+                    format!("is of the same value as the axis {other}; allowed: one of them");
+                problems.push(Problem::at(at.clone(), says));
+            }
+            let twice = values.iter().enumerate();
+            let mut twice = twice.filter(|(i, value)| values[..*i].contains(value));
+            if let Some((i, value)) = twice.next() {
+                let says = format!("{value} is there already; allowed: each value once");
+                problems.push(Problem::at(at.item(i), says));
+            }
+            known.push((key, name.clone()));
+        }
+        if !problems.is_empty() {
+            return Err(self.placed(merged.root.get_ref(), merged.is_old, problems));
+        }
+        for patch in &self.patches {
+            let Patch::Set(pair, given, _) = patch else {
+                continue;
+            };
+            let key = settled(merged.root.get_ref(), given);
+            if let Some((_, axis)) = known.iter().find(|(axis, _)| axis.meets(&key)) {
+                let says = format!(
+                    "is an axis of the file, whose values would hide it; allowed: \
+                     --set 'sweep.\"{axis}\"=[VALUE, ...]'"
+                );
+                let place = Place::Set(pair.clone());
+                return Err(self.refused(vec![(place, Problem::at(given.clone(), says))]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Keys that are given beside those of these patterns, such as `program[].name`; a pattern stands for
+    /// all that is below it.
+    pub fn beyond(&self, patterns: &[&str]) -> Vec<KeyPath> {
+        let mut found = Vec::new();
+        if let Ok(merged) = self.merged() {
+            let root = merged.root.get_ref().iter();
+            for (key, value) in root {
+                beyond(&KeyPath::of(key.get_ref()), value, patterns, &mut found);
+            }
+        }
+        found
     }
 
     /// Adds places to problems, in the order of the places.
@@ -374,6 +469,29 @@ fn needed(root: &DeTable<'_>) -> Vec<Problem> {
         problems.push(Problem::at(KeyPath::default(), "missing field `machine`"));
     }
     problems
+}
+
+/// Adds the key to those that are found, or keys in it, unless they are allowed.
+fn beyond(at: &KeyPath, value: &Node<'_>, patterns: &[&str], found: &mut Vec<KeyPath>) {
+    let pattern = at.pattern();
+    let is_below = |allowed: &&str| {
+        let rest = allowed.strip_prefix(&*pattern);
+        rest.is_some_and(|rest| rest.starts_with(['.', '[']))
+    };
+    match value.get_ref() {
+        _ if patterns.contains(&&*pattern) => {}
+        DeValue::Table(table) if patterns.iter().any(is_below) => {
+            for (key, value) in table {
+                beyond(&at.key(key.get_ref()), value, patterns, found);
+            }
+        }
+        DeValue::Array(items) if patterns.iter().any(is_below) => {
+            for (i, item) in items.iter().enumerate() {
+                beyond(&at.item(i), item, patterns, found);
+            }
+        }
+        _ => found.push(at.clone()),
+    }
 }
 
 /// Where a key's value begins, or what is there of its path.

@@ -33,6 +33,7 @@ mod program;
 mod reference;
 mod regions;
 mod requests;
+mod shapes;
 mod sweep;
 mod text_file;
 mod upgrade;

@@ -31,6 +31,32 @@ pub(crate) fn step<'t, 'a>(value: &'t Node<'a>, part: &Part) -> Option<&'t Node<
     }
 }
 
+/// The path with places in lists where it has names: two paths that lead to one value are the same.
+pub(crate) fn settled(table: &DeTable<'_>, path: &KeyPath) -> KeyPath {
+    let mut settled = KeyPath::default();
+    let mut at: Option<&Node<'_>> = None;
+    for part in path.parts() {
+        let items = at.and_then(|node| node.get_ref().as_array());
+        let place = match (items, part) {
+            (Some(items), Part::Key(name)) => {
+                items.iter().position(|item| name_of(item) == Some(name))
+            }
+            _ => None,
+        };
+        let part = place.map_or_else(|| part.clone(), Part::Item);
+        at = match (at, &part) {
+            (None, Part::Key(key)) if settled.is_root() => table.get(key.as_str()),
+            (None, _) => None,
+            (Some(node), part) => step(node, part),
+        };
+        settled = match part {
+            Part::Key(key) => settled.key(&key),
+            Part::Item(place) => settled.item(place),
+        };
+    }
+    settled
+}
+
 /// Lays `value` over what is at `path`: tables key by key, lists of tables by their keys
 /// `name`; all else is replaced.
 ///

@@ -55,6 +55,11 @@ impl KeyPath {
         text
     }
 
+    /// Does one of the two lead to the other, or to the same?
+    pub(crate) fn meets(&self, other: &Self) -> bool {
+        self.0.iter().zip(&other.0).all(|(a, b)| a == b)
+    }
+
     /// Is it the whole file?
     pub fn is_root(&self) -> bool {
         self.0.is_empty()

@@ -17,9 +17,11 @@ impl Document {
     /// The points of the file's axes, the last axis fastest; without axes the file itself.
     ///
     /// # Errors
-    /// An axis without values, or too many points.
+    /// An axis without values or with one twice, one that is no key, two of one key, one whose key a command line
+    /// gives, or too many points.
     pub fn points(&self) -> Result<Vec<Point>, Refused> {
         let axes = self.axes()?;
+        self.check_axes(&axes)?;
         let mut points = vec![Point {
             document: self.clone(),
             axes: Vec::new(),

@@ -6,6 +6,8 @@ use std::path::Path;
 
 /// Nobody writes a longer one; a device has no end.
 const MOST_BYTES: u64 = 16 << 20;
+/// How recordings of Piebald begin.
+const RECORDING: &[u8] = b"PBLDREC\0";
 /// How texts in UTF-16 begin.
 const UTF_16: [&[u8]; 2] = [&[0xff, 0xfe], &[0xfe, 0xff]];
 
@@ -18,6 +20,11 @@ pub enum TextError {
     /// It is too long.
     #[error("is longer than {} MiB; allowed: a file in TOML up to that", MOST_BYTES >> 20)]
     TooLong,
+    /// It begins with the mark of a recording.
+    #[error(
+        "is a recording, not a text; allowed: TOML, such as a scenario that runs it as a program"
+    )]
+    Recording,
     /// It begins with the mark of another encoding.
     #[error("is a text in UTF-16; allowed: TOML in UTF-8")]
     Utf16,
@@ -55,6 +62,9 @@ pub fn read_text_from(from: impl Read) -> Result<String, TextError> {
     from.take(MOST_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(TextError::Read)?;
+    if bytes.starts_with(RECORDING) {
+        return Err(TextError::Recording);
+    }
     if UTF_16.iter().any(|mark| bytes.starts_with(mark)) {
         return Err(TextError::Utf16);
     }
@@ -84,6 +94,7 @@ mod tests {
 
     #[test]
     fn what_is_no_text_is_told_with_its_place() {
+        assert!(says(&b"PBLDREC\0\x01\xe8"[..]).starts_with("is a recording, not a text"));
         assert_eq!(says(&b"a = \"\xc3\xa4\"\n"[..]), "a = \"\u{e4}\"\n");
         assert_eq!(
             says(&b"a\nb\n\xe4 = 1\n"[..]),

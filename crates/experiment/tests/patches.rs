@@ -160,6 +160,29 @@ cores = "0"
 seed = [1, 2, 3]
 "#;
 
+/// The values of an axis would hide what is set, and its labels would be wrong.
+#[test]
+fn what_is_an_axis_cannot_be_set() {
+    for (pair, key) in [
+        ("seed=7", "seed"),
+        ("program.sort.builtin=scan:64KiB", "program.sort.builtin"),
+        ("program[0].builtin=scan:64KiB", "program[0].builtin"),
+    ] {
+        let set = document(SWEEP).set(pair).unwrap_or_else(|e| panic!("{e}"));
+        let said = set.points().err().map(|e| e.to_string());
+        let said = said.unwrap_or_else(|| panic!("{pair}"));
+        assert!(
+            said.contains(&format!("--set {pair}: {key}: is an axis of the file")),
+            "{said}"
+        );
+    }
+    let other = document(SWEEP).set("sweep.seed=[4]");
+    let other = other
+        .and_then(|d| d.points())
+        .unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(other.len(), 2);
+}
+
 #[test]
 fn axes_make_all_combinations() {
     let points = document(SWEEP).on(HostName::Model).points();
@@ -201,6 +224,37 @@ fn a_wrong_value_of_an_axis_is_told_with_its_line() {
         (
             "\"a..b\" = [1]",
             "base.toml:10: sweep.a..b: \"a..b\" is no key",
+        ),
+    ] {
+        let text = SWEEP.replace("seed = [1, 2, 3]", wrong);
+        let said = document(&text).points().err().map(|e| e.to_string());
+        let said = said.unwrap_or_default();
+        assert!(said.starts_with(error), "{wrong}: {said}");
+    }
+    for (wrong, error) in [
+        (
+            "schema = [1, 2]",
+            "base.toml:10: sweep.schema: allowed: a key other than schema, sweep and on",
+        ),
+        (
+            "sweep = [1]",
+            "base.toml:10: sweep.sweep: allowed: a key other than",
+        ),
+        (
+            "\"on.model.seed\" = [1]",
+            "base.toml:10: sweep.on.model.seed: allowed: a key other than",
+        ),
+        (
+            "seed = [1, 2, 1]",
+            "base.toml:10: sweep.seed[2]: 1 is there already; allowed: each value once",
+        ),
+        (
+            "\"program[0].builtin\" = [\"chase:64KiB\"]",
+            "base.toml:10: sweep.program[0].builtin: is of the same value as the axis program.sort.builtin",
+        ),
+        (
+            "\"program[0]\" = [{ cores = \"1\" }]",
+            "base.toml:10: sweep.program[0]: is of the same value as the axis program.sort.builtin",
         ),
     ] {
         let text = SWEEP.replace("seed = [1, 2, 3]", wrong);

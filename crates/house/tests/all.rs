@@ -4,5 +4,6 @@ mod dependency_edges;
 mod hygiene;
 mod imports;
 mod lines;
+mod qemu_script;
 mod runner;
 mod tables;

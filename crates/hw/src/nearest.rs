@@ -46,9 +46,64 @@ pub fn hint_of(message: &str) -> String {
     }
 }
 
+/// A message of serde's without the words of a programming language: `expected u16` says how large a number may
+/// be.
+pub fn in_words(message: &str) -> String {
+    let Some((head, expected)) = message.rsplit_once(", expected ") else {
+        return message.to_owned();
+    };
+    let head = head.strip_prefix("invalid type: ").unwrap_or(head);
+    let head = head.strip_prefix("invalid value: ").unwrap_or(head);
+    let head = head.replace('`', "");
+    let whole = |most: u64| format!("a whole number from 0 to {most}");
+    let expected = match expected.trim_matches('`') {
+        "u8" => whole(u8::MAX.into()),
+        "u16" => whole(u16::MAX.into()),
+        "u32" => whole(u32::MAX.into()),
+        "u64" | "usize" => "a whole number from 0".to_owned(),
+        "f64" => "a number".to_owned(),
+        "bool" | "a boolean" => "true or false".to_owned(),
+        "a string" | "string" => "a text".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        "a map" => "a table".to_owned(),
+        struct_ if struct_.starts_with("struct ") => "a table".to_owned(),
+        _ => return message.to_owned(),
+    };
+    format!("{head}: allowed: {expected}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_of_a_language_are_told_in_plain_ones() {
+        for (message, told) in [
+            (
+                "invalid type: string \"x\", expected u16",
+                "string \"x\": allowed: a whole number from 0 to 65535",
+            ),
+            (
+                "invalid value: integer `70000`, expected u16",
+                "integer 70000: allowed: a whole number from 0 to 65535",
+            ),
+            (
+                "invalid type: integer `1`, expected struct Program",
+                "integer 1: allowed: a table",
+            ),
+            (
+                "invalid type: string \"x\", expected f64",
+                "string \"x\": allowed: a number",
+            ),
+            (
+                "unknown field `x`, expected one of `a`, `b`",
+                "unknown field `x`, expected one of `a`, `b`",
+            ),
+            ("missing field `name`", "missing field `name`"),
+        ] {
+            assert_eq!(in_words(message), told);
+        }
+    }
 
     #[test]
     fn the_words_of_serde_are_read() {

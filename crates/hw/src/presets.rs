@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     SpecError,
-    nearest::{did_you_mean, hint_of},
+    nearest::{did_you_mean, hint_of, in_words},
     spec::MachineSpec,
 };
 
@@ -135,7 +135,8 @@ pub(crate) fn parse_as<T: DeserializeOwned>(text: &str, file: &str) -> Result<T,
             line,
             key: key_at(text, line),
             // The parser's message has a line break before what it expected.
-            message: error.message().trim().replace('\n', ", ") + &hint_of(error.message()),
+            message: in_words(&error.message().trim().replace('\n', ", "))
+                + &hint_of(error.message()),
         }
     })
 }

@@ -158,10 +158,10 @@ fn level_of(cache: &CacheSpec, spec: &MachineSpec) -> Level {
 fn count_cores(spec: &MachineSpec) -> Result<usize, SpecError> {
     let core = &spec.core;
     if core.sockets == 0 {
-        return Err(SpecError::new("core.sockets", 0, "1..=64"));
+        return Err(SpecError::new("core.sockets", 0, "1 to 64"));
     }
     if core.per_socket == 0 {
-        return Err(SpecError::new("core.per_socket", 0, "1..=64"));
+        return Err(SpecError::new("core.per_socket", 0, "1 to 64"));
     }
     if !(1..=2).contains(&core.smt) {
         return Err(SpecError::new("core.smt", core.smt, "1 or 2"));
@@ -188,7 +188,7 @@ fn choose_levels(caches: &[CacheSpec]) -> Result<Chosen, SpecError> {
     for (i, cache) in caches.iter().enumerate() {
         let field = |name: &str| format!("cache[{i}].{name}");
         if !(1..=MAX_LEVELS as u8).contains(&cache.level) {
-            return Err(SpecError::new(field("level"), cache.level, "1..=3"));
+            return Err(SpecError::new(field("level"), cache.level, "1 to 3"));
         }
         if cache.level == 1 && cache.line_cycles != 0 {
             let value = cache.line_cycles;
@@ -196,7 +196,7 @@ fn choose_levels(caches: &[CacheSpec]) -> Result<Chosen, SpecError> {
             return Err(SpecError::new(field("line_cycles"), value, allowed));
         }
         if cache.line_cycles > MAX_LINE_CYCLES {
-            let allowed = format!("0..={MAX_LINE_CYCLES}");
+            let allowed = format!("0 to {MAX_LINE_CYCLES}");
             return Err(SpecError::new(
                 field("line_cycles"),
                 cache.line_cycles,

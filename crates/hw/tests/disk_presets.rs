@@ -77,28 +77,28 @@ fn errors_name_file_line_key_value_and_what_is_allowed() {
         (
             "rpm = 10045",
             "rpm = 3",
-            "zoned.mechanics.rpm = 3: 60..=1000000",
+            "zoned.mechanics.rpm = 3: 60 to 1000000",
         ),
         (
             "surfaces = 12",
             "surfaces = 0",
-            "zoned.surfaces = 0: 1..=64",
+            "zoned.surfaces = 0: 1 to 64",
         ),
         ("surfaces = 12", "surfaces = \"x\"", "zoned.surfaces: "),
         (
             "first = 848",
             "first = 846",
-            "zoned.zones[1].first = 846: 847..=6961",
+            "zoned.zones[1].first = 846: 847 to 6961",
         ),
         (
             "last = 846",
             "last = 9000",
-            "zoned.zones[0].last = 9000: 0..=6961",
+            "zoned.zones[0].last = 9000: 0 to 6961",
         ),
         (
             "sectors = 254",
             "sectors = 0",
-            "zoned.zones[0].sectors = 0: 1..=65535",
+            "zoned.zones[0].sectors = 0: 1 to 65535",
         ),
         (
             "spares = 1270",
@@ -108,7 +108,7 @@ fn errors_name_file_line_key_value_and_what_is_allowed() {
         (
             "168317, 223330",
             "223330, 223330",
-            "zoned.zones[0].slips[1] = 223330: 223331..=",
+            "zoned.zones[0].slips[1] = 223330: 223331 to ",
         ),
         (
             "capacity = 17783240",
@@ -121,7 +121,7 @@ fn errors_name_file_line_key_value_and_what_is_allowed() {
             "[1, 1003]",
             "points[1] = 1: a distance above 1",
         ),
-        ("depth = 1 ", "depth = 0 ", "queue.depth = 0: 1..=65536"),
+        ("depth = 1 ", "depth = 0 ", "queue.depth = 0: 1 to 65536"),
         (
             "head_switch = \"0.03ms\"",
             "head_switch = \"3\"",
@@ -130,7 +130,7 @@ fn errors_name_file_line_key_value_and_what_is_allowed() {
         (
             "write_segments = 3",
             "write_segments = 4",
-            "zoned.buffer.write_segments = 4: 1..=3",
+            "zoned.buffer.write_segments = 4: 1 to 3",
         ),
         ("mapping = \"ascending\"", "mapping = \"up\"", "turning"),
         ("[zoned.bus]", "[zoned.buss]", "buss"),

@@ -208,7 +208,7 @@ fn impossible_machines_are_refused_with_field_value_and_range() {
         ("banks = 8", "banks = 6"),
         size,
         "memory.dram.banks",
-        "a power of two, 1..=256",
+        "a power of two, 1 to 256",
     );
     refused(
         ("ranks = 4", "ranks = 8"),
@@ -227,7 +227,7 @@ fn impossible_machines_are_refused_with_field_value_and_range() {
         ("[13]", "[33]"),
         size,
         "memory.dram.bits.bank",
-        "address bits 6..=32",
+        "address bits 6 to 32",
     );
     refused(("[13]", "[255]"), size, "memory.dram.bits.bank", "bit 255");
     refused(

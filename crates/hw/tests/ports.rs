@@ -159,7 +159,7 @@ fn limits_that_no_level_has_are_refused_by_name() {
     );
     let error = with("name = \"L2\"", "1001").unwrap().unwrap().to_string();
     assert!(
-        error.contains("cache[2].line_cycles = 1001: 0..=1000"),
+        error.contains("cache[2].line_cycles = 1001: 0 to 1000"),
         "{error}"
     );
     assert!(with("name = \"L2\"", "6").unwrap().is_none());

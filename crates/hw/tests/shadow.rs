@@ -349,5 +349,5 @@ fn what_cannot_be_watched_is_refused() {
         ..request(0)
     };
     assert!(refused(&machine(""), high).starts_with("shadow.colors = [0x1, 0x8]: independent"));
-    assert!(refused(&machine(""), request(6)).starts_with("shadow.sample_shift = 6: 0..=5"));
+    assert!(refused(&machine(""), request(6)).starts_with("shadow.sample_shift = 6: 0 to 5"));
 }

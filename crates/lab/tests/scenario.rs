@@ -396,7 +396,7 @@ fn machine_file(old: &str, new: &str) -> String {
 fn machine_files_are_checked_whole() {
     assert_eq!(machine_file("4 cores", "four cores"), "");
     let error = machine_file("sockets = 1 ", "sockets = 0 ");
-    for part in ["s.toml:10: ", "M:18: ", "core.sockets = 0", "1..=64"] {
+    for part in ["s.toml:10: ", "M:18: ", "core.sockets = 0", "1 to 64"] {
         assert!(error.contains(part), "{error}");
     }
     // Products of these would not fit their type.

@@ -65,8 +65,9 @@ impl Emulator {
     /// What there is instead.
     pub fn find(sort: Sort, given: Option<&Path>, plugin: &Path) -> Result<Self, NoEmulator> {
         let mut tried = Vec::new();
-        for qemu in candidates(sort, given) {
-            match ask::versions(&qemu, plugin, sort) {
+        for Candidate { qemu, sum } in candidates(sort, given) {
+            let whole = is_whole(&qemu, sum.as_deref());
+            match whole.and_then(|()| ask::versions(&qemu, plugin, sort)) {
                 Ok(serves) => {
                     return Ok(Self {
                         qemu,
@@ -141,16 +142,36 @@ fn named(sort: Sort, given: Option<&Path>) -> Option<PathBuf> {
     given.map(Path::to_owned).or_else(variable)
 }
 
-fn candidates(sort: Sort, given: Option<&Path>) -> Vec<PathBuf> {
+/// A QEMU that may be asked.
+struct Candidate {
+    qemu: PathBuf,
+    /// The SHA-256 that its file had when it was built, if that is known.
+    sum: Option<String>,
+}
+
+impl From<PathBuf> for Candidate {
+    fn from(qemu: PathBuf) -> Self {
+        Self { qemu, sum: None }
+    }
+}
+
+/// Whether a file is the one that was built.
+fn is_whole(qemu: &Path, sum: Option<&str>) -> Result<(), Unfit> {
+    let same = sum.is_none_or(|sum| ask::digest(qemu).is_ok_and(|digest| digest == sum));
+    same.then_some(()).ok_or(Unfit::Changed)
+}
+
+fn candidates(sort: Sort, given: Option<&Path>) -> Vec<Candidate> {
     let absolute = |name: &OsStr| {
         let found = find::program(name)?;
-        std::path::absolute(found).ok()
+        std::path::absolute(found).ok().map(Candidate::from)
     };
     if let Some(named) = named(sort, given) {
         return absolute(named.as_os_str()).into_iter().collect();
     }
     let shipped = find::near_executable(sort.name());
-    let mut found: Vec<PathBuf> = shipped.into_iter().filter(|p| p.is_file()).collect();
+    let shipped = shipped.into_iter().filter(|p| p.is_file());
+    let mut found: Vec<Candidate> = shipped.map(Candidate::from).collect();
     found.extend(absolute(OsStr::new(sort.name())));
     if sort == Sort::Program {
         found.extend(built());
@@ -159,23 +180,29 @@ fn candidates(sort: Sort, given: Option<&Path>) -> Vec<PathBuf> {
 }
 
 /// What `scripts/qemu.sh` has built, the newest first.
-fn built() -> Vec<PathBuf> {
-    let Some(tools) = find::cache_folder().map(|c| c.join("tools")) else {
-        return Vec::new();
-    };
+fn built() -> Vec<Candidate> {
+    let tools = find::cache_folder().map(|c| c.join("tools"));
+    tools.as_deref().map_or_else(Vec::new, built_in)
+}
+
+fn built_in(tools: &Path) -> Vec<Candidate> {
     let folders = std::fs::read_dir(tools).into_iter().flatten().flatten();
-    let mut found: Vec<(Vec<u64>, PathBuf)> = folders
-        .filter_map(|f| {
-            let name = f.file_name().into_string().ok()?;
-            let version = name.strip_prefix("qemu-")?;
-            // Without this file a build was interrupted.
-            let whole = f.path().join("complete").is_file();
-            let program = f.path().join("bin").join(Sort::Program.name());
-            (whole && program.is_file()).then(|| (numbers(version), program))
-        })
-        .collect();
-    found.sort();
-    found.into_iter().rev().map(|(_, p)| p).collect()
+    let whole = |folder: std::fs::DirEntry| {
+        let name = folder.file_name().into_string().ok()?;
+        let version = numbers(name.strip_prefix("qemu-")?);
+        // Without this file a build was interrupted.
+        let facts = std::fs::read_to_string(folder.path().join("complete")).ok()?;
+        let sum = facts.lines().find_map(|line| line.strip_prefix("program "));
+        let qemu = folder.path().join("bin").join(Sort::Program.name());
+        let candidate = Candidate {
+            sum: sum.map(str::to_owned),
+            qemu,
+        };
+        candidate.qemu.is_file().then_some((version, candidate))
+    };
+    let mut found: Vec<(Vec<u64>, Candidate)> = folders.filter_map(whole).collect();
+    found.sort_by(|(a, _), (b, _)| b.cmp(a));
+    found.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
 /// The numbers of a version, in order.
@@ -204,6 +231,8 @@ pub enum Unfit {
     TooNew(i32),
     /// It did not come as far as the plugin; what it said.
     Fails(String),
+    /// Its file is not the one that was built.
+    Changed,
 }
 
 impl fmt::Display for Unfit {
@@ -219,6 +248,10 @@ impl fmt::Display for Unfit {
                  knows {OLDEST} to {NEWEST}"
             ),
             Self::Fails(said) => write!(f, "does not load the plugin: {said}"),
+            Self::Changed => f.write_str(
+                "is not the file that was built (by its SHA-256; piebald record --build-qemu builds \
+                 it anew)",
+            ),
         }
     }
 }
@@ -289,6 +322,38 @@ mod tests {
         let older = numbers("9.2.4+ds-1");
         let newer = numbers("10.0.13+ds-0+deb13u1");
         assert!(older < newer, "{older:?} {newer:?}");
+    }
+
+    #[test]
+    fn what_was_built_is_known_by_its_sum() {
+        let tools = tempfile::tempdir().expect("a folder");
+        let build = |version: &str, facts: Option<&str>| {
+            let bin = tools.path().join(format!("qemu-{version}/bin"));
+            std::fs::create_dir_all(&bin).expect("a folder");
+            std::fs::write(bin.join("qemu-x86_64"), version).expect("a program");
+            if let Some(facts) = facts {
+                std::fs::write(bin.join("../complete"), facts).expect("a file");
+            }
+        };
+        // Of another file.
+        let sum = "b94d1c1ac6e9ab0f5bb0b8b0a2ee0a1a";
+        build("9.2", Some(&format!("version 9.2\nprogram {sum}\n")));
+        build("10.0", Some("version 10.0\nrecipe 2\n"));
+        build("11.1", None);
+        let found = built_in(tools.path());
+        let [newest, older] = &found[..] else {
+            panic!("{}", found.len());
+        };
+        assert!(newest.qemu.ends_with("qemu-10.0/bin/qemu-x86_64"));
+        assert_eq!(is_whole(&newest.qemu, newest.sum.as_deref()), Ok(()));
+        assert_eq!(older.sum.as_deref(), Some(sum));
+        assert_eq!(
+            is_whole(&older.qemu, older.sum.as_deref()),
+            Err(Unfit::Changed)
+        );
+        let digest = ask::digest(&older.qemu).expect("a file");
+        assert_eq!(is_whole(&older.qemu, Some(&digest)), Ok(()));
+        assert!(Unfit::Changed.to_string().contains("SHA-256"));
     }
 
     #[test]

@@ -117,6 +117,32 @@ pub(crate) fn number(value: f64) -> String {
     fixed(value, decimals(value))
 }
 
+/// Percent with two decimals: what is not all of it is not shown as 100.00, and what is something not as 0.00.
+pub(crate) fn percent(value: f64) -> String {
+    let text = fixed(value, 2);
+    match text.as_str() {
+        "100.00" if value < 100.0 => ">99.99".to_owned(),
+        "0.00" if value > 0.0 => "<0.01".to_owned(),
+        _ => text,
+    }
+}
+
+/// Names of one list, each shortened to `max` characters; those that would be the same get numbers.
+pub(crate) fn apart<'a>(names: impl IntoIterator<Item = &'a str>, max: usize) -> Vec<String> {
+    let mut known: Vec<String> = Vec::new();
+    for name in names {
+        let mut shown = short(name, max);
+        let mut number = 1;
+        while known.contains(&shown) {
+            number += 1;
+            let end = format!(" ({number})");
+            shown = short(name, max.saturating_sub(end.len())) + &end;
+        }
+        known.push(shown);
+    }
+    known
+}
+
 /// `value` like [`number`], without zeros at its end: for sentences.
 pub(crate) fn brief(value: f64) -> String {
     let text = number(value);

@@ -4,14 +4,17 @@
 //! claimed: "as its L3 misses rise" says that misses rose in the same repetitions, beyond
 //! chance and in the direction that fits.
 
+mod with;
+
 use piebald_units::CoreSet;
 
 use crate::{
-    Finding, LevelMpki, Metrics, PolicyResult, ProgramResult, Role, Sample, Study,
+    Finding, Metrics, PolicyResult, ProgramResult, Role, Sample, Study,
     format::{grouped, join_names, number, short},
     gate::{ALONE, Evidence, LEAST_EFFECT, Run, Verdict, count, holm, sure_of, verdict},
     rows::find,
 };
+use with::{With, reason};
 
 /// Longest name in a sentence.
 const NAME_CHARS: usize = 40;
@@ -47,17 +50,33 @@ struct Question<'a> {
     quiet: bool,
 }
 
-/// A claim that is made only if it is sure among so many questions, and what is said else.
+/// A claim that is made only if it is sure among so many questions and large enough, and what is said else.
+/// Each goes on with the change.
 struct State {
     change: Sample,
     sure: String,
+    small: String,
     unsure: String,
 }
 
-/// Misses, or row hits, that changed with the time.
-struct With {
-    text: String,
-    change: Sample,
+impl State {
+    fn said(&self, asked: usize) -> &str {
+        let is_small = self.change.mean.abs() <= LEAST_EFFECT;
+        match (sure_of(&self.change, asked), is_small) {
+            (true, false) => &self.sure,
+            (true, true) => &self.small,
+            (false, _) => &self.unsure,
+        }
+    }
+}
+
+/// A sentence that something cannot be told from chance, which says among how many questions where
+/// the interval of the change alone would say otherwise.
+fn among(sentence: &str, change: &Sample, asked: usize) -> String {
+    if change.excludes_zero() != Some(true) {
+        return sentence.to_owned();
+    }
+    sentence.replacen(CHANCE, &format!("{CHANCE} among {asked} questions"), 1)
 }
 
 /// What the study says about each question, the most important first: for each target what
@@ -126,10 +145,14 @@ fn unmeasured(study: &Study, policy: &PolicyResult) -> Vec<Finding> {
 
 /// The sentences of the [findings], those that cannot be shown for the same reason together.
 pub fn headline(study: &Study) -> Vec<String> {
-    let findings = findings(study);
+    sentences(study, &findings(study))
+}
+
+/// The same of findings that are known.
+pub(crate) fn sentences(study: &Study, findings: &[Finding]) -> Vec<String> {
     let mut sentences: Vec<String> = Vec::new();
     let mut refused: Vec<(&str, &str)> = Vec::new();
-    for finding in &findings {
+    for finding in findings {
         if let (Some(why), Some(act)) = (&finding.why, &finding.act) {
             if refused.contains(&(why, act)) {
                 continue;
@@ -179,14 +202,7 @@ fn answer(study: &Study, q: &Question<'_>, significant: bool, asked: usize) -> O
         Verdict::Shown => {
             let with = q.with.as_ref().filter(|w| sure_of(&w.change, asked));
             let with = with.map_or("", |w| w.text.as_str());
-            let state = q.state.as_ref().map_or("", |state| {
-                let is_sure = sure_of(&state.change, asked);
-                if is_sure && state.change.mean.abs() > LEAST_EFFECT {
-                    &state.sure
-                } else {
-                    &state.unsure
-                }
-            });
+            let state = q.state.as_ref().map_or("", |state| state.said(asked));
             finding(format!("{state}{}{with}.", q.change), true, None, None)
         }
         Verdict::NoChange { .. } if q.quiet => return None,
@@ -194,18 +210,10 @@ fn answer(study: &Study, q: &Question<'_>, significant: bool, asked: usize) -> O
             unmet: Some(unmet),
             ..finding(q.small.clone(), false, Some(why), None)
         },
-        Verdict::NoChange { why, unmet } => {
-            // Its interval alone would say otherwise.
-            let among = match q.effect.excludes_zero() {
-                Some(true) => format!(" among {asked} questions"),
-                _ => String::new(),
-            };
-            let claim = q.chance.replacen(CHANCE, &format!("{CHANCE}{among}"), 1);
-            Finding {
-                unmet: Some(unmet),
-                ..finding(claim, false, Some(why), None)
-            }
-        }
+        Verdict::NoChange { why, unmet } => Finding {
+            unmet: Some(unmet),
+            ..finding(among(&q.chance, &q.effect, asked), false, Some(why), None)
+        },
         Verdict::CannotShow { .. } if q.quiet && !significant => return None,
         Verdict::CannotShow { why, act, unmet } => {
             let claim = format!("This study cannot show {}, because {why}; {act}.", q.about);
@@ -342,6 +350,15 @@ fn name(text: &str) -> String {
     short(text, NAME_CHARS)
 }
 
+/// Two names that differ, shortened so that they still do.
+fn two_names(one: &str, other: &str) -> (String, String) {
+    let shortened = (name(one), name(other));
+    if shortened.0 != shortened.1 {
+        return shortened;
+    }
+    (short(one, usize::MAX), short(other, usize::MAX))
+}
+
 /// "Beside scan, bzip2 runs 23 % slower (±2) as its L3 misses rise from ...".
 fn beside<'a>(
     policy: &PolicyResult,
@@ -396,92 +413,6 @@ fn beside<'a>(
     })
 }
 
-/// What a miss may cost, about, if nothing hides it: the latency of memory under load. It is 60 to 90 ns
-/// without load on the machines of the presets.
-const MISS_PS: f64 = 100_000.0;
-/// What a DRAM row that has to be opened costs more than one that is open: tRP and tRCD of DDR3 and DDR4
-/// are 12 to 15 ns each.
-const ROW_PS: f64 = 30_000.0;
-/// What is named must account for this share of the time at least.
-const CARRIED: f64 = 0.5;
-
-/// Time that the program lost (or gained) for each of its instructions.
-fn lost_ps(target: &ProgramResult, slowdown: f64) -> Option<f64> {
-    let alone = &target.alone;
-    let each = alone.time_ps.mean / alone.instructions.mean;
-    Some(each * slowdown.abs()).filter(|lost| lost.is_finite())
-}
-
-/// What else changed in the direction that fits a slowdown, and by so much that it can account for
-/// it: the outermost cache level whose misses moved, else the DRAM row hits.
-fn reason(target: &ProgramResult, slowdown: f64) -> Option<With> {
-    let together = target.together.as_ref()?;
-    let lost = lost_ps(target, slowdown)?;
-    let moved = |alone: &Sample, there: &Sample| {
-        let change = there.difference(alone);
-        (change.excludes_zero() == Some(true)).then_some(change)
-    };
-    for (alone, there) in levels(&target.alone, together).rev() {
-        let (name, before, after) = (short(&alone.level, 20), &alone.mpki, &there.mpki);
-        let fits = moved(before, after).filter(|c| (c.mean > 0.0) == (slowdown > 0.0));
-        let (before, after) = brief(before.mean, after.mean);
-        let carried = fits
-            .as_ref()
-            .map_or(0.0, |c| c.mean.abs() / 1000.0 * MISS_PS);
-        // A change that the shown digits hide would read as nonsense.
-        if let (Some(change), true) = (fits.filter(|_| carried >= CARRIED * lost), before != after)
-        {
-            let verb = if slowdown > 0.0 { "rise" } else { "fall" };
-            let text = format!(
-                " as its {name} misses {verb} from {before} to {after} per 1000 instructions"
-            );
-            return Some(With { text, change });
-        }
-    }
-    let (before, after) = (
-        target.alone.row_hit_rate.as_ref()?,
-        together.row_hit_rate.as_ref()?,
-    );
-    let change = moved(before, after).filter(|c| (c.mean < 0.0) == (slowdown > 0.0))?;
-    let misses = together
-        .mpki
-        .last()
-        .map_or(0.0, |last| last.mpki.mean / 1000.0);
-    if change.mean.abs() * misses * ROW_PS < CARRIED * lost {
-        return None;
-    }
-    let (before, after) = brief(before.mean * 100.0, after.mean * 100.0);
-    let verb = if slowdown > 0.0 { "fall" } else { "rise" };
-    let text = format!(" as its DRAM row hits {verb} from {before} % to {after} %");
-    (before != after).then_some(With { text, change })
-}
-
-/// Two numbers with two significant digits, or three if they need it to differ.
-fn brief(before: f64, after: f64) -> (String, String) {
-    let two = |v: f64| match format!("{v:.1e}").parse::<f64>() {
-        Ok(v) if v.abs() >= 10.0 => format!("{v:.0}"),
-        Ok(v) if v.abs() >= 1.0 => format!("{v:.1}"),
-        _ => format!("{v:.2}"),
-    };
-    let pair = (two(before), two(after));
-    if pair.0 == pair.1 {
-        (number(before), number(after))
-    } else {
-        pair
-    }
-}
-
-/// Levels that both phases have, innermost first.
-fn levels<'a>(
-    alone: &'a Metrics,
-    together: &'a Metrics,
-) -> impl DoubleEndedIterator<Item = (&'a LevelMpki, &'a LevelMpki)> {
-    alone.mpki.iter().filter_map(|before| {
-        let there = together.mpki.iter().find(|l| l.level == before.level)?;
-        Some((before, there))
-    })
-}
-
 /// "Under rainbow it runs 6 % slower (±1): 17 points less (±2) than under buddy."
 fn versus<'a>(
     first: &PolicyResult,
@@ -495,22 +426,21 @@ fn versus<'a>(
     let mut runs_of = runs(Some(first), target);
     runs_of.extend(runs(Some(policy), there));
     let under = policy.name.clone();
-    let (policy, first, who) = (name(&policy.name), name(&first.name), name(&target.name));
+    let (policy, first) = two_names(&policy.name, &first.name);
+    let who = name(&target.name);
     let half = percent_half(&change);
     let points = percent_signed(&change);
     let points = points.trim_end_matches(" %");
+    let shown = format!("({} ±{})", percent_signed(after), percent_half(after));
     let state = State {
         change: after.clone(),
         sure: format!(
-            "Under {policy}, {who} runs {} (±{})",
+            "Under {policy}, {who} runs {} (±{}): ",
             speed(after),
             percent_half(after)
         ),
-        unsure: format!(
-            "Under {policy}, no slowdown of {who} can be told from chance ({} ±{})",
-            percent_signed(after),
-            percent_half(after)
-        ),
+        small: format!("Under {policy}, {who}'s speed hardly changes {shown}: "),
+        unsure: format!("Under {policy}, {who}'s slowdown is "),
     };
     let direction = if change.mean < 0.0 { "less" } else { "more" };
     let chance = match change.mean == 0.0 && change.ci95 == Some(0.0) {
@@ -534,7 +464,7 @@ fn versus<'a>(
         ),
         state: Some(state),
         change: format!(
-            ": {} points {direction} (±{half}) than under {first}",
+            "{} points {direction} (±{half}) than under {first}",
             magnitude(&change)
         ),
         with: despite(&change, target, there),
@@ -591,8 +521,12 @@ fn meanwhile<'a>(
     };
     let runs = vec![run(first, both.0), run(policy, both.1)];
     let under = policy.name.clone();
-    let (policy, first) = (name(&policy.name), name(&first.name));
+    let (policy, first) = two_names(&policy.name, &first.name);
     let points = percent_signed(&change);
+    let each = match study.until_us {
+        Some(_) => " for each reference",
+        None => "",
+    };
     Some(Question {
         kind: "together",
         policy: under,
@@ -606,7 +540,7 @@ fn meanwhile<'a>(
         },
         state: None,
         change: format!(
-            "Run together, {who} takes {size} % {direction} time (±{half}) under {policy} than under {first}"
+            "Run together, {who} takes {size} % {direction} time{each} (±{half}) under {policy} than under {first}"
         ),
         with: None,
         small: format!(
@@ -679,7 +613,14 @@ fn speed(sample: &Sample) -> String {
 }
 
 fn percent_signed(sample: &Sample) -> String {
-    let (shown, sign) = (magnitude(sample), if sample.mean < 0.0 { "-" } else { "+" });
+    let shown = magnitude(sample);
+    // What rounds to nothing has no direction.
+    let is_nothing = shown.bytes().all(|b| matches!(b, b'0' | b'.'));
+    let sign = match sample.mean < 0.0 {
+        _ if is_nothing => "",
+        true => "-",
+        false => "+",
+    };
     format!("{sign}{shown} %")
 }
 

@@ -54,7 +54,7 @@ pub use file::{check_file, check_folder, write_atomically};
 pub use finding::{Finding, Unmet};
 pub use gate::{advice_doubts, claims};
 pub use headline::{findings, headline};
-pub use html::to_html;
+pub use html::{sweep_to_html, to_html};
 pub use record::{
     ColorUse, Extra, LevelMpki, MachineSummary, Metrics, MissCurve, Occupancy, PolicyResult,
     ProgramResult, RegionCheck, RegionFigures, RegionResult, RegionSet, Role, SCHEMA, SetMap,

@@ -31,7 +31,12 @@ struct Verdict {
 impl Marks {
     /// The marks of all slowdowns of a study.
     pub fn new(study: &Study) -> Self {
-        Self::behind(Vec::new(), study, &findings(study))
+        Self::of(study, &findings(study))
+    }
+
+    /// The same of findings that are known.
+    pub fn of(study: &Study, findings: &[Finding]) -> Self {
+        Self::behind(Vec::new(), study, findings)
     }
 
     /// The marks of several studies that stand in one table: a reason has one letter in all of them.
@@ -57,11 +62,15 @@ impl Marks {
         // In the order of the tables, so that their first mark is the first letter.
         for policy in &study.policies {
             for program in &policy.programs {
-                // What a policy costs a program by itself is no slowdown.
-                let of = |f: &&Finding| {
-                    (&f.policy, &f.program) == (&policy.name, &program.name) && f.question != "cost"
+                // What a policy costs a program by itself is no slowdown, nor is the time that two policies
+                // take; where slowdowns say nothing, those of no policy do.
+                let of = |name: &str, f: &Finding| {
+                    let about = (f.policy.as_str(), &f.program) == (name, &program.name);
+                    about && ["slowdown", "difference"].contains(&f.question.as_str())
                 };
-                if let Some(found) = all.iter().find(of) {
+                let found = all.iter().find(|f| of(&policy.name, f));
+                let found = found.or_else(|| all.iter().find(|f| of(first, f) && !f.shown));
+                if let Some(found) = found {
                     let verdict = marks.judged(found, first);
                     let place = (policy.name.clone(), program.name.clone());
                     marks.verdicts.insert(place, verdict);
@@ -108,12 +117,12 @@ impl Marks {
     /// `shown`, or why no change is claimed, behind `difference from POLICY: ` where the question is the
     /// difference; empty where nothing is said.
     pub fn verdict(&self, policy: &str, program: &str) -> &str {
-        self.of(policy, program).map_or("", |v| v.text.as_str())
+        self.at(policy, program).map_or("", |v| v.text.as_str())
     }
 
     /// The mark of a slowdown that is not claimed, as `(a)`.
     pub fn mark(&self, policy: &str, program: &str) -> Option<String> {
-        let remark = self.of(policy, program)?.remark?;
+        let remark = self.at(policy, program)?.remark?;
         Some(format!("({})", letters(remark)))
     }
 
@@ -133,7 +142,7 @@ impl Marks {
             .collect()
     }
 
-    fn of(&self, policy: &str, program: &str) -> Option<&Verdict> {
+    fn at(&self, policy: &str, program: &str) -> Option<&Verdict> {
         self.verdicts.get(&(policy.to_owned(), program.to_owned()))
     }
 }

@@ -152,6 +152,10 @@ fn variance(values: &[f64], mean: f64) -> Option<f64> {
     if values.len() < 2 || !mean.is_finite() {
         return None;
     }
+    // The mean of equal values may differ from them in the last digit.
+    if values.windows(2).all(|pair| pair[0] == pair[1]) {
+        return Some(0.0);
+    }
     let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
     Some(squares / (values.len() - 1) as f64)
 }

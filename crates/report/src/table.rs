@@ -6,7 +6,7 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, ContentLineStyle, Lin
 
 use crate::{
     PolicyResult, ProgramResult, Study, advice, course,
-    format::{Kind, cell, clean, grouped, number, short},
+    format::{Kind, apart, cell, clean, grouped, number, short},
     headline,
     marks::Marks,
     regions::{Detail, region_table},
@@ -251,13 +251,14 @@ fn slowdown_table(study: &Study, marks: &Marks, names: &[&str]) -> Table {
     });
     let mut out = table(std::iter::once("policy".to_owned()).chain(heads));
     let scale = Kind::Change.scale(1.0);
-    for policy in &study.policies {
+    let policies = apart(study.policies.iter().map(|p| p.name.as_str()), NAME_CHARS);
+    for (policy, shown_name) in study.policies.iter().zip(policies) {
         let cells = names.iter().map(|name| {
             let slowdown = rows::find(policy, name).and_then(|p| p.slowdown.as_ref());
             let shown = |s| marks.marked(&policy.name, name, cell(s, &Kind::Change, &scale));
             right(slowdown.map_or_else(|| "-".to_owned(), shown))
         });
-        out.add_row(std::iter::once(Cell::new(short(&policy.name, NAME_CHARS))).chain(cells));
+        out.add_row(std::iter::once(Cell::new(shown_name)).chain(cells));
     }
     out
 }

@@ -271,7 +271,9 @@ fn what_ends_by_time_is_not_compared_with_what_ends_by_references() {
     );
     // Policies are compared over the same time, by the time for each reference, never by slowdowns.
     assert!(
-        found[1].starts_with("Run together, bzip2 takes 22 % more time (±3) under hvr"),
+        found[1].starts_with(
+            "Run together, bzip2 takes 22 % more time for each reference (±3) under hvr"
+        ),
         "{found:?}"
     );
     assert!(found.iter().all(|s| !s.contains("points")), "{found:?}");
@@ -307,6 +309,32 @@ fn what_is_refused_among_several_questions_is_not_called_small() {
         "{found:?}"
     );
     assert!(found.iter().all(|s| !s.contains("hardly")), "{found:?}");
+}
+
+/// What a sentence of a difference says first is a claim of its own: sure and small, or unsure among so
+/// many questions although its own interval excludes zero.
+#[test]
+fn what_is_left_of_a_slowdown_is_said_as_it_is() {
+    let left = |times: &[f64]| {
+        let found = headline(&study(vec![
+            ("stock", program(ALONE, SLOW, [FEW, MANY])),
+            ("split", program(ALONE, times, [FEW, FEW])),
+        ]));
+        let sentence = found.iter().find(|s| s.contains("than under stock"));
+        sentence.unwrap_or_else(|| panic!("{found:?}")).clone()
+    };
+    // 0.5 %, the same in each repetition.
+    let small = left(&[100.5, 101.505, 99.495]);
+    assert!(
+        small.starts_with("Under split, bzip2's speed hardly changes (+0.5 % ±"),
+        "{small}"
+    );
+    // 2.5, 4 and 2.8 %: p = 0.02.
+    let weak = left(&[102.5, 105.04, 101.772]);
+    assert!(
+        weak.starts_with("Under split, bzip2's slowdown is 20 points less (±"),
+        "{weak}"
+    );
 }
 
 /// A policy that slows a program by itself: it loses less to others, and yet takes more time.

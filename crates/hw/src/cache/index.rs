@@ -137,7 +137,7 @@ impl Check<'_> {
     fn sets(&self) -> Result<u64, SpecError> {
         let spec = self.spec;
         if !(1..=64).contains(&spec.ways) {
-            return Err(self.error("ways", spec.ways, "1..=64"));
+            return Err(self.error("ways", spec.ways, "1 to 64"));
         }
         self.slice_count()?;
         let sets = spec.sets();
@@ -189,7 +189,7 @@ impl Check<'_> {
             return Err(self.error("slices", n, allowed));
         }
         if !(1..=MAX_SLICES).contains(&u64::from(n)) {
-            return Err(self.error("slices", n, format!("1..={MAX_SLICES}")));
+            return Err(self.error("slices", n, format!("1 to {MAX_SLICES}")));
         }
         Ok(())
     }
@@ -200,7 +200,7 @@ impl Check<'_> {
         let mut masks = Vec::new();
         for (i, text) in spec.slice_hash.iter().enumerate() {
             masks.push(line_mask(text).ok_or_else(|| {
-                let allowed = "a hexadecimal mask of address bits 6..=37, as in 0x1b5f575440";
+                let allowed = "a hexadecimal mask of address bits 6 to 37, as in 0x1b5f575440";
                 self.error(&format!("slice_hash[{i}]"), text, allowed)
             })?);
         }
@@ -379,8 +379,8 @@ mod tests {
                 "3 slices x ways x 64 B x a power of two",
             ),
             (7168, Some(5), &[], "slices = 7 gives"),
-            (40960, Some(0), &[], "cache[3].slices = 0: 1..=1024"),
-            (2050, Some(1025), &[], "cache[3].slices = 1025: 1..=1024"),
+            (40960, Some(0), &[], "cache[3].slices = 0: 1 to 1024"),
+            (2050, Some(1025), &[], "cache[3].slices = 1025: 1 to 1024"),
             (3 << 24, Some(3), &[], "at most 2^24 sets"),
             (4096, Some(3), &["0x20000"], "cache[3].slices = 3: 1 << 1"),
             (12, Some(2), &["0x20000"], "cache[3].size = 768B"),

@@ -13,7 +13,7 @@ fn range(field: &str, value: u64, allowed: std::ops::RangeInclusive<u64>) -> Res
     if allowed.contains(&value) {
         return Ok(());
     }
-    let text = format!("{}..={}", allowed.start(), allowed.end());
+    let text = format!("{} to {}", allowed.start(), allowed.end());
     Err(SpecError::new(field, value, text))
 }
 

@@ -84,14 +84,14 @@ impl Check<'_> {
         if value.is_power_of_two() && (low..=high).contains(&value) {
             return Ok(());
         }
-        let allowed = format!("a power of two, {low}..={high}");
+        let allowed = format!("a power of two, {low} to {high}");
         Err(self.error(field, value, allowed))
     }
 
     fn counts(&self) -> Result<(), SpecError> {
         let s = self.spec;
         if !(1..=64).contains(&s.channels) {
-            return Err(self.error("channels", s.channels, "1..=64"));
+            return Err(self.error("channels", s.channels, "1 to 64"));
         }
         self.power_of_two("ranks", s.ranks.into(), 1, 64)?;
         self.power_of_two("banks", s.banks.into(), 1, 256)?;
@@ -104,7 +104,7 @@ impl Check<'_> {
         }
         let queue = &s.write_queue;
         if !(1..=64).contains(&queue.high) {
-            return Err(self.error("write_queue.high", queue.high, "1..=64"));
+            return Err(self.error("write_queue.high", queue.high, "1 to 64"));
         }
         if queue.low >= queue.high {
             let allowed = format!("below write_queue.high = {}", queue.high);
@@ -349,7 +349,7 @@ impl Check<'_> {
         for &bit in bits {
             if bit < low || u32::from(bit) >= address_bits {
                 let allowed = format!(
-                    "address bits {low}..={} of the installed memory",
+                    "address bits {low} to {} of the installed memory",
                     address_bits - 1
                 );
                 return Err(self.error(field, format!("bit {bit}"), allowed));

@@ -390,26 +390,30 @@ fn check_core(spec: &MachineSpec) -> Result<(), SpecError> {
             allowed,
         ))
     };
+    // Below, a run of some thousand references would take longer than the model's clock counts.
+    if !(1_000_000..=100_000_000_000).contains(&core.clock.0) {
+        return refuse("clock", &core.clock, "1MHz to 100GHz");
+    }
     if !(core.base_cpi > 0.0 && core.base_cpi <= 100.0) {
         return refuse("base_cpi", &core.base_cpi, "more than 0, at most 100");
     }
     if !(1..=16).contains(&core.width) {
-        return refuse("width", &core.width, "1..=16");
+        return refuse("width", &core.width, "1 to 16");
     }
     if !(1..=1024).contains(&core.window) {
-        return refuse("window", &core.window, "1..=1024");
+        return refuse("window", &core.window, "1 to 1024");
     }
     if !(1..=64).contains(&core.l1_fill_buffers) {
-        return refuse("l1_fill_buffers", &core.l1_fill_buffers, "1..=64");
+        return refuse("l1_fill_buffers", &core.l1_fill_buffers, "1 to 64");
     }
     if !(1..=128).contains(&core.shared_fill_buffers) {
-        return refuse("shared_fill_buffers", &core.shared_fill_buffers, "1..=128");
+        return refuse("shared_fill_buffers", &core.shared_fill_buffers, "1 to 128");
     }
     if !(1..=64).contains(&core.string_bytes) {
-        return refuse("string_bytes", &core.string_bytes, "1..=64");
+        return refuse("string_bytes", &core.string_bytes, "1 to 64");
     }
     if !(1..=256).contains(&core.store_buffer) {
-        return refuse("store_buffer", &core.store_buffer, "1..=256");
+        return refuse("store_buffer", &core.store_buffer, "1 to 256");
     }
     Ok(())
 }

@@ -96,7 +96,7 @@ fn level_of(source: &Source<'_>, path: &str) -> Result<u64, DeriveError> {
         return Ok(level);
     }
     let problem = format!(
-        "level {level} is not in 1..=3: leave its folder out of a copy of these files, given \
+        "level {level} is none of 1 to 3: leave its folder out of a copy of these files, given \
          as --from DIR"
     );
     Err(source.error(path, problem))

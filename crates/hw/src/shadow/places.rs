@@ -55,7 +55,7 @@ impl Places {
         // One place says nothing about how much places differ.
         let most = all.trailing_zeros().saturating_sub(1);
         if sample_shift > most {
-            let allowed = format!("0..={most}: a color has {all} sets, of which two are needed");
+            let allowed = format!("0 to {most}: a color has {all} sets, of which two are needed");
             return Err(SpecError::new("shadow.sample_shift", sample_shift, allowed));
         }
         let home = |set: u32| set ^ combine(moves.iter().copied(), parities(set, &of_bits));
@@ -287,6 +287,6 @@ mod tests {
         Places::new(&cache, &masks, 8).expect("two sets of each color");
         let error = Places::new(&cache, &masks, 9).expect_err("too few");
         assert_eq!(error.field, "shadow.sample_shift");
-        assert!(error.allowed.starts_with("0..=8"), "{error}");
+        assert!(error.allowed.starts_with("0 to 8"), "{error}");
     }
 }

@@ -53,12 +53,44 @@ pub fn asked(document: &Document) -> Result<ReplayRequest, Refused> {
     request(document, &experiment, sizes).map_err(|problems| document.refuse(problems))
 }
 
+/// Keys that say something of requests.
+const KEYS: [&str; 23] = [
+    "schema",
+    "title",
+    "seed",
+    "warmup_refs",
+    "memory.size",
+    "files.device",
+    "files.layout",
+    "files.readahead",
+    "files.scheduler",
+    "output.miss_ratio",
+    "policy[].name",
+    "policy[].replace",
+    "program[].name",
+    "program[].requests",
+    "program[].format",
+    "program[].columns",
+    "program[].lenient",
+    "program[].stage",
+    "program[].align",
+    "program[].objects",
+    "program[].pace",
+    "program[].page",
+    "program[].ignore_sizes",
+];
+const NOT_OF_REQUESTS: &str =
+    "says nothing of requests, which are replayed without a machine; allowed: leave it out";
+
 fn request(
     document: &Document,
     experiment: &Experiment,
     sizes: Vec<MemorySize>,
 ) -> Result<ReplayRequest, Vec<Problem>> {
-    let mut problems = Vec::new();
+    let beyond = document.beyond(&KEYS).into_iter();
+    let mut problems: Vec<Problem> = beyond
+        .map(|key| Problem::at(key, NOT_OF_REQUESTS))
+        .collect();
     let at = KeyPath::of("program");
     let [program] = &experiment.program[..] else {
         let says = "allowed: a single program that has requests";

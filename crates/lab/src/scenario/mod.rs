@@ -250,6 +250,19 @@ impl Scenario {
         ))
     }
 
+    /// Files that it reads beside its own.
+    pub fn inputs(&self) -> Vec<PathBuf> {
+        let of_program = |entry: &ProgramEntry| match &entry.input {
+            Input::Recording(path) | Input::Trace(path, _) => Some(path.clone()),
+            Input::Command(_) | Input::Builtin(_) => None,
+        };
+        let machine = self.document.experiment().ok();
+        let machine = machine.and_then(|experiment| experiment.machine.file);
+        let machine = machine.map(|file| self.document.folder().join(file));
+        let programs = self.programs.iter().filter_map(of_program);
+        programs.chain(machine).collect()
+    }
+
     fn with(
         document: Document,
         experiment: Experiment,

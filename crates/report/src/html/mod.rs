@@ -7,10 +7,10 @@ mod numbers;
 use askama::Template;
 
 use crate::{
-    ReportError, Role, Study,
+    Finding, ReportError, Role, Study,
     advice::{self, AdviceTable},
     format::{clean, grouped, number},
-    headline,
+    headline::{findings, findings_together, sentences},
     marks::Marks,
     regions::{Detail, RegionTable, region_table},
     rows,
@@ -64,9 +64,27 @@ pub(crate) struct Legend {
 /// [`ReportError::Chart`] or [`ReportError::Html`] if the drawing library or the
 /// template fails; no content of a study is known to make them.
 pub fn to_html(study: &Study) -> Result<String, ReportError> {
-    let mut sentences = headline(study).into_iter();
+    page(study, &findings(study))
+}
+
+/// A page for each point of a sweep. What one of them says is as sure as all questions of the sweep together
+/// allow, as in their table.
+///
+/// # Errors
+/// As [`to_html`].
+pub fn sweep_to_html(points: &[Study]) -> Result<Vec<String>, ReportError> {
+    let found = findings_together(points);
+    points
+        .iter()
+        .zip(&found)
+        .map(|(study, findings)| page(study, findings))
+        .collect()
+}
+
+fn page(study: &Study, findings: &[Finding]) -> Result<String, ReportError> {
+    let mut sentences = sentences(study, findings).into_iter();
     let first = sentences.next().unwrap_or_else(|| nothing_found(study));
-    let marks = Marks::new(study);
+    let marks = Marks::of(study, findings);
     let page = Page {
         title: clean(&study.title),
         css: include_str!("../../templates/report.css"),

@@ -94,7 +94,7 @@ fn rows(curve: &MissRatioCurve, sizes: &[u64]) -> Vec<Row> {
         name,
         cells: sizes.iter().map(|s| shown(curve, *s, text)).collect(),
     };
-    let percent = |v: f64| format!("{:.2}", 100.0 * v);
+    let percent = |v: f64| crate::format::percent(100.0 * v);
     let value = |p: &MissRatioPoint| Some(percent(p.miss_ratio));
     let ends = |p: &MissRatioPoint| {
         let [low, high] = interval(p)?.map(percent);

@@ -7,7 +7,7 @@
 use super::{apart::Measure, grid::Grid};
 use crate::{
     Finding, Sample, Unmet,
-    format::{brief, clean, join_names},
+    format::{brief, clean, join_names, percent},
     gate::LEAST_EFFECT,
 };
 
@@ -155,7 +155,7 @@ fn alone(grid: &Grid<'_>) -> Option<String> {
     let known = |s| Some((s, 100.0 * grid.whole(0, s)?.hit_ratio()?));
     let ratios: Vec<(usize, f64)> = (0..grid.sizes.len()).filter_map(known).collect();
     let (first, last) = (*ratios.first()?, *ratios.last()?);
-    let at = |(s, ratio): (usize, f64)| format!("{ratio:.2} % at {}", grid.size(s));
+    let at = |(s, ratio): (usize, f64)| format!("{} % at {}", percent(ratio), grid.size(s));
     let name = grid.name(0);
     Some(match ratios.len() {
         1 => format!("{name} hits {}.", at(first)),
@@ -490,6 +490,12 @@ fn extremes(grid: &Grid<'_>, p: usize) -> Option<Finding> {
     let first = grid.name(0);
     let same = |c: &(usize, f64)| c.1.abs() < NOTABLE;
     let mean = changes.iter().map(|c| c.1).sum::<f64>() / changes.len() as f64;
+    let pairs: Vec<(usize, usize, usize)> = changes.iter().map(|(s, _)| (p, 0, *s)).collect();
+    let by_parts = grid.by_parts(&pairs, Measure::Time);
+    let differs = |c: &(usize, f64)| !same(c) && !by_chance(c.0);
+    let is_claimed = changes.iter().any(differs);
+    let is_sure =
+        is_claimed && (by_parts.as_ref()).is_none_or(|parts| parts.excludes_zero() != Some(false));
     let claim = match changes.len() {
         _ if changes.iter().all(same) => {
             format!("{names} about the same time as {first} at every size.")
@@ -498,18 +504,16 @@ fn extremes(grid: &Grid<'_>, p: usize) -> Option<Finding> {
         n => {
             let word = if mean < 0.0 { "less" } else { "more" };
             format!(
-                "Against {first}, {names} {} and {}; over the {n} sizes {} % {word} on average.",
+                "Against {first}, {names} {} and {}; over the {n} sizes {} % {word} on average{}.",
                 text(least),
                 text(most),
-                brief(100.0 * mean.abs())
+                brief(100.0 * mean.abs()),
+                if is_sure { "" } else { " (may be chance)" }
             )
         }
     };
-    let pairs: Vec<(usize, usize, usize)> = changes.iter().map(|(s, _)| (p, 0, *s)).collect();
-    let by_parts = grid.by_parts(&pairs, Measure::Time);
     let found = finding("time", (grid.policies[p], mean), by_parts.as_ref(), claim);
-    let differs = |c: &(usize, f64)| !same(c) && !by_chance(c.0);
-    Some(if changes.iter().any(differs) {
+    Some(if is_claimed {
         found
     } else {
         without_claim(found, BY_CHANCE)

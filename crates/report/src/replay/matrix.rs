@@ -5,7 +5,7 @@ use super::{
     grid::{Grid, size_text},
     seconds,
 };
-use crate::format::{Kind, UNKNOWN, clean, grouped, number};
+use crate::format::{Kind, UNKNOWN, clean, grouped, number, percent};
 
 /// Sequences longer than this are told apart, in pages: the length by which DULO
 /// (FAST'05, section 4.1.2) compares multi1.
@@ -97,15 +97,13 @@ fn hit_ratio(grid: &Grid<'_>) -> Matrix {
         true => "References to objects in memory, of all that were counted.",
         false => "References to pages in memory or on their way, of all that were counted.",
     };
-    let text = |v: f64| format!("{v:.2}");
-    reals(grid, "Hit ratio [%]", Better::More, get, text).how(how)
+    reals(grid, "Hit ratio [%]", Better::More, get, percent).how(how)
 }
 
 fn byte_miss_ratio(grid: &Grid<'_>) -> Matrix {
     let get = |p, s| Some(100.0 * grid.run(p, s)?.byte_miss_ratio()?);
     let how = "Bytes of objects that were not in memory, of all bytes asked for.";
-    let text = |v: f64| format!("{v:.2}");
-    reals(grid, "Byte miss ratio [%]", Better::Less, get, text).how(how)
+    reals(grid, "Byte miss ratio [%]", Better::Less, get, percent).how(how)
 }
 
 /// Requests whose objects were too large, where there are any.
@@ -128,8 +126,7 @@ fn above_bound(
         let least = ratio(grid.whole(bound, s)?)?;
         Some(100.0 * (ratio(grid.whole(p, s)?)? - least)).filter(|_| p != bound)
     };
-    let text = |v: f64| format!("{v:.2}");
-    let mut matrix = reals(grid, title, Better::Less, get, text);
+    let mut matrix = reals(grid, title, Better::Less, get, percent);
     // The bound against itself says nothing; it is the last row.
     matrix.rows.pop();
     Some(matrix.how(what.about))

@@ -353,7 +353,8 @@ impl ReplayIo {
     /// A sum of numbers that may come from a file does not overflow as a float.
     fn pages_in_sequences(&self, wanted: impl Fn(u32) -> bool) -> f64 {
         let wanted = self.sequences.iter().filter(|(length, _)| wanted(*length));
-        wanted.map(|&(_, pages)| pages as f64).sum()
+        // An empty sum of floats is -0.
+        wanted.fold(0.0, |sum, &(_, pages)| sum + pages as f64)
     }
 }
 

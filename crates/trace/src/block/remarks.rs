@@ -2,6 +2,7 @@
 
 use piebald_units::Picos;
 
+use super::Format;
 use super::reader::BlockTrace;
 use super::sink::{Notes, Passed};
 
@@ -44,6 +45,15 @@ fn told(counts: &[(u64, &str)]) -> Vec<String> {
 }
 
 impl BlockTrace {
+    /// Whether other records are among the requests, and not what their logs always have beside them: further
+    /// stages of a request, calls that touch no data, files that are opened.
+    fn counts_others(&self) -> bool {
+        !matches!(
+            self.format(),
+            Format::Strace | Format::Blktrace | Format::Blkparse | Format::Fio
+        )
+    }
+
     /// Why its requests so far may not be all, or not be where they are said to be; a sentence
     /// without its end for each reason.
     pub fn doubts(&self) -> Vec<String> {
@@ -63,6 +73,11 @@ impl BlockTrace {
             "files are first used at an offset that is not known, and taken as 0",
         );
         add(
+            notes.assumed_ends,
+            "writes append to files whose end is not known, and are taken to begin behind what is known of \
+             them",
+        );
+        add(
             notes.unclipped_maps,
             "mappings may reach behind the end of their file, which is not known",
         );
@@ -76,6 +91,16 @@ impl BlockTrace {
             "requests are handed on from one device to another (a partition, a volume): where both are \
              traced, both have them here",
         );
+        add(
+            notes.like_records,
+            "lines among the records begin with #, and are passed over as comments",
+        );
+        if self.counts_others() {
+            add(
+                passed.others,
+                "records are neither reads nor writes, and are passed over",
+            );
+        }
         if notes.unended_lines > 0 {
             doubts.push("the last line has no line feed: it is taken as whole".to_owned());
         }

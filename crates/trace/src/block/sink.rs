@@ -45,6 +45,9 @@ pub struct Notes {
     pub largest_step_back_ns: u64,
     /// Descriptors seen first in use, at an offset that is not known: taken as 0.
     pub assumed_offsets: u64,
+    /// Writes that append to a file whose end is not known: taken to begin behind what is known of it.
+    #[serde(skip)]
+    pub assumed_ends: u64,
     /// Mappings beyond an end of file that is not known.
     pub unclipped_maps: u64,
     /// Requests to files that were opened with `O_DIRECT`, which pass the page cache by.
@@ -54,6 +57,9 @@ pub struct Notes {
     /// Calls that gave files other names or took names away.
     #[serde(skip)]
     pub moved_names: u64,
+    /// Comments among the records of a text in columns that have as many columns as these.
+    #[serde(skip)]
+    pub like_records: u64,
     /// 1 if no line feed ends the last line of a text. It parses, and is taken as whole, but a number
     /// that was cut in half looks like a number, too.
     pub unended_lines: u64,

@@ -1,10 +1,11 @@
 //! First bytes that settle the format.
 
-use super::{TraceFormat, Verdict};
+use super::{TraceFormat, Verdict, trial};
 use crate::block::Format as Block;
 use crate::block::formats::{blktrace, fio, fpt, lcs, libcachesim, msr, systor};
+use crate::block::reader::Doubt;
 use crate::foreign::Format as Memory;
-use crate::foreign::input::WIDE;
+use crate::foreign::input::{BYTE_ORDER_MARK, WIDE};
 use crate::foreign::{drmemtrace, lackey};
 
 /// A format, and whether the beginning or its first line that is not blank has its mark.
@@ -20,14 +21,14 @@ const MARKS: [Mark; 10] = [
     (TraceFormat::Block(Block::Fpt), |_, line| {
         line.starts_with(fpt::MARK)
     }),
-    (TraceFormat::Block(Block::Msr), |_, line| {
-        line.starts_with(msr::HEADER)
+    (TraceFormat::Block(Block::Msr), |head, line| {
+        line.starts_with(msr::HEADER) && fits(Block::Msr, head, msr::doubt)
     }),
-    (TraceFormat::Block(Block::Systor17), |_, line| {
-        line.starts_with(systor::HEADER)
+    (TraceFormat::Block(Block::Systor17), |head, line| {
+        line.starts_with(systor::HEADER) && fits(Block::Systor17, head, systor::doubt)
     }),
     (TraceFormat::Block(Block::LibCacheSimCsv), |head, line| {
-        libcachesim::is_marked(head, line)
+        libcachesim::is_header(line) && fits(Block::LibCacheSimCsv, head, libcachesim::doubt)
     }),
     (TraceFormat::Block(Block::Blktrace), |head, _| {
         blktrace::is_marked(head)
@@ -42,6 +43,18 @@ const MARKS: [Mark; 10] = [
         lackey::is_marked(line)
     }),
 ];
+
+/// Whether the records below a header may mean what it says. What is wrong with them is the reader's to report.
+fn fits(format: Block, head: &[u8], doubt: Doubt) -> bool {
+    let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
+    let mut lines: Vec<&[u8]> = head.split(|b| *b == b'\n').collect();
+    // The last one may be cut.
+    if lines.len() > 2 {
+        lines.pop();
+    }
+    lines.retain(|line| !line.trim_ascii().is_empty());
+    doubt(&lines).is_none() || !trial::takes(format, head)
+}
 
 /// Files that are none of a trace, by what they begin with.
 const OTHERS: [(&[u8], &str); 2] = [
@@ -82,23 +95,29 @@ pub(super) fn find(head: &[u8]) -> Option<Verdict> {
     })
 }
 
-/// The encoding of a beginning whose every second byte is 0 and whose others are letters.
+/// The encoding of a beginning whose letters are each the first or the last of two or four bytes, and
+/// whose other bytes are 0.
 fn wide_letters(head: &[u8]) -> Option<&'static str> {
     /// Letters that are looked at, and how many there must be.
     const MOST: usize = 256;
     const LEAST: usize = 8;
-    let (pairs, _) = head.as_chunks::<2>();
-    let pairs = &pairs[..pairs.len().min(MOST)];
-    let is_letter = |b: u8| b.is_ascii_graphic() || b.is_ascii_whitespace();
-    let all = |letter: usize| {
-        let is = |pair: &[u8; 2]| is_letter(pair[letter]) && pair[1 - letter] == 0;
-        pairs.len() >= LEAST && pairs.iter().all(is)
+    let all = |(width, letter): (usize, usize)| {
+        let mut letters = head.chunks_exact(width).take(MOST);
+        let is_letter = |b: u8| b.is_ascii_graphic() || b.is_ascii_whitespace();
+        let is = |wide: &[u8]| {
+            let mut bytes = wide.iter().enumerate();
+            bytes.all(|(at, b)| if at == letter { is_letter(*b) } else { *b == 0 })
+        };
+        letters.len() >= LEAST && letters.all(is)
     };
-    match (all(0), all(1)) {
-        (true, _) => Some("UTF-16LE"),
-        (_, true) => Some("UTF-16BE"),
-        _ => None,
-    }
+    let encodings = [
+        ((2, 0), "UTF-16LE"),
+        ((2, 1), "UTF-16BE"),
+        ((4, 0), "UTF-32LE"),
+        ((4, 3), "UTF-32BE"),
+    ];
+    let found = encodings.into_iter().find(|(place, _)| all(*place));
+    found.map(|(_, name)| name)
 }
 
 /// What strace writes last of a process, which of one whose calls are all filtered out is all there is.

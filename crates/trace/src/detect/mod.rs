@@ -238,8 +238,12 @@ fn example(head: &[u8]) -> String {
         return String::new();
     };
     let list = &found.list;
+    // Without columns the format would be looked for, which brought us here.
+    let Ok(columns) = list.parse() else {
+        return String::new();
+    };
     let options = block::Options {
-        columns: list.parse().ok(),
+        columns: Some(columns),
         ..block::Options::default()
     };
     let reads = block::BlockTrace::from_bytes("", head, options)

@@ -298,7 +298,7 @@ fn texts_are_told_by_their_lines() {
         ("2 400d7d4\n0 7ff0005c8\n", "din"),
         ("0x7f0a1b2c: R 0x7ffd0010\n#eof\n", "pinatrace"),
         ("1 8 0 0", "arc"),
-        ("5 1 0 17\n9 1 3 18\n", "arc"),
+        ("5 1 0 17\n9 1 0 18\n", "arc"),
         ("5 1 0 0\n9 1 0 0\n", "arc"),
         // Cut within its last line, which says nothing then.
         ("0 64 0 0\n64 64 0 1\n128 64 0 ", "arc"),
@@ -364,6 +364,14 @@ fn what_is_no_trace_is_named_where_its_mark_is_known() {
         (
             b"\x001\0,\0R\0,\x000\0,\x004\x000\x009\x006\0\n",
             "a text in UTF-16BE without a byte order mark",
+        ),
+        (
+            b"1\0\0\0,\0\0\0R\0\0\0,\0\0\x00\x34\0\0\0\x30\0\0\x009\0\0\x006\0\0\0\n\0\0\0",
+            "a text in UTF-32LE without a byte order mark; iconv -f UTF-32LE",
+        ),
+        (
+            b"\0\0\x001\0\0\0,\0\0\0R\0\0\0,\0\0\x004\0\0\x000\0\0\x009\0\0\x006\0\0\0\n",
+            "a text in UTF-32BE without a byte order mark",
         ),
         (
             b"==7== Memcheck, a memory error detector\n==7== x\n",
@@ -506,7 +514,7 @@ fn two_numbers_a_line_are_instructions_and_addresses_only_if_they_look_like_them
         ),
         (
             "2 0x400100\n0 0x7fff1000\n1 0x7fff1040\n2 0x400140\n",
-            "as the labels of din",
+            "they may be labels",
         ),
     ] {
         assert_eq!(name(text.as_bytes()), None, "{text}");
@@ -548,7 +556,7 @@ fn what_other_tools_log_in_the_same_columns_is_doubted() {
         ),
         (
             "time,op,size,lbn\n1,40,4096,0\n2,42,4096,8\n",
-            "it could be libcachesim-csv, but none of its ops is a read or a write as a SCSI code",
+            "it could be libcachesim-csv, but most of its ops are no reads and writes",
         ),
         (
             "time,size,lbn\n0,8,0\n1,8,8\n2,16,16\n",
@@ -564,14 +572,77 @@ fn what_other_tools_log_in_the_same_columns_is_doubted() {
         ),
         (
             "R 0,8,100\nW 8,8,200\nR 16,8,100\n",
-            "it could be ramulator2-read-write, but its coordinates have three levels",
+            "it could be ramulator2-read-write, but its coordinates have three or four levels",
+        ),
+        (
+            "time,op,size,lbn\n1,8,4096,0\n2,40,4096,8\n3,42,4096,16\n4,40,4096,24\n5,42,4096,32\n",
+            "it could be libcachesim-csv, but most of its ops are no reads and writes",
+        ),
+        (
+            "time,op,size,lbn\n0,28,4096,81920\n1,2a,4096,86016\n",
+            "it could be libcachesim-csv, but all its places are multiples of 512, as bytes are",
+        ),
+        (
+            "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n\
+             128166372003061629,hm,0,Read,0,8,1\n128166372003061630,hm,0,Read,8,8,1\n",
+            "it could be msr, but all its sizes are below 512",
+        ),
+        (
+            "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n\
+             1600000000000000,hm,0,Read,0,4096,1\n1600000000000001,hm,0,Read,4096,4096,1\n",
+            "it could be msr, but its times are like those since 1970",
+        ),
+        (
+            "Timestamp,Response,IOType,LUN,Offset,Size\n1456095145.1,0.001,R,0,0,8\n\
+             1456095146.1,0.001,R,0,8,8\n",
+            "it could be systor17, but its places and sizes are not those of whole sectors",
+        ),
+        (
+            "1600000000 12 9126 0\n1600000001 13 700 1\n1600000001 12 9126 2\n",
+            "it could be arc, but its third field does not begin with 0",
+        ),
+        (
+            "126976 4096 0 0\n204800 4096 0 1\n",
+            "it could be arc, but all its places and lengths are multiples of 512",
+        ),
+        (
+            "1600000000,3302,23843,0,86400\n1600000001,117,512,1,0\n",
+            "it could be tencent, but its sizes are not those of pages",
+        ),
+        (
+            "1600000000,3302,700,0,1\n1600000001,117,35,1,0\n1600000001,9,8,1,0\n",
+            "it could be tencent, but its sizes are not those of pages",
+        ),
+        (
+            "1600000000.123456 0 2904 8 1\n1600000001.123456 0 2912 8 1\n",
+            "it could be disksim, but its times begin after more than eleven days",
+        ),
+        (
+            "R 0,1,20,5\nW 0,1,28,5\nR 1,0,36,5\n",
+            "it could be ramulator2-read-write, but its coordinates have three or four levels",
+        ),
+        (
+            "l 0x01068474 8\ns 0x00b7629e 4\nl 0x0105de80 10\n",
+            "it could be load-store, but none of its third numbers is 0: they may be sizes",
+        ),
+        (
+            "l 0x01068474 0\ns 0x00b7629e 7\nl 0x0105de80 14\n",
+            "it could be load-store, but its third number never falls, as a time does",
+        ),
+        (
+            "0 0e69fc9a0f97d826\n1 7f12ab00bc00aa11\n0 0e69fc9a0f97d826\n",
+            "it could be din, but some of its addresses are none that a processor has",
         ),
         (
             "17 4096\n3 8192\n17 4096\n5 16384\n",
             "it could be ramulator-cpu, but all its addresses are multiples of 512",
         ),
         (
-            "17 4160\n3 8256\n17 4160\n",
+            "4 139638035509440\n2 139637985511232\n7 139637985511296\n4 139638035509440\n",
+            "it could be ramulator-cpu, but its first numbers are 0 to 64 and no line is written back",
+        ),
+        (
+            "170 4160\n3 8256\n170 4160\n",
             "it could be ramulator-cpu, but some of its addresses lie below 64 KiB",
         ),
         (
@@ -584,7 +655,7 @@ fn what_other_tools_log_in_the_same_columns_is_doubted() {
         ),
         (
             "l 0x1000 8\ns 0x2000 4\nl 0x3000 8\n",
-            "it could be load-store, but its third numbers are sizes of accesses",
+            "it could be load-store, but none of its third numbers is 0: they may be sizes",
         ),
     ] {
         let why = why(text.as_bytes());
@@ -608,4 +679,18 @@ fn what_other_tools_log_in_the_same_columns_is_doubted() {
     // Lines in front are only in the way if they hold no record themselves.
     let why = why(b"1\n\n# c\n2\n");
     assert!(!why.contains("tail"), "{why}");
+}
+
+/// An example that cannot be read led back to where it was asked for.
+#[test]
+fn a_header_of_places_and_names_has_an_example() {
+    for text in [
+        "id,offset,size,rw\n1,4096,4096,R\n",
+        "block_id,sector\n1,2\n",
+        "object_id;offset;len\n1;0;4096\n",
+        "# id offset op_time\n1 2 1.1\n",
+        "# block_id io_offset io_size op_time op_name\n7 0 4096 1.1 PUT\n",
+    ] {
+        assert!(example(text.as_bytes()).contains("--columns "), "{text}");
+    }
 }

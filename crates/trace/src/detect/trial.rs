@@ -245,6 +245,11 @@ enum Trial {
     Failed(Failure),
 }
 
+/// Whether a reader takes a beginning.
+pub(super) fn takes(format: block::Format, head: &[u8]) -> bool {
+    matches!(try_block(format, head), Trial::Took { data, .. } if data > 0)
+}
+
 fn try_block(format: block::Format, head: &[u8]) -> Trial {
     let mut parser: Box<dyn Parse> = (format.entry().parser)(&Options::default());
     let mut input = Input::plain("", head);

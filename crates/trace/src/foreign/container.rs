@@ -39,6 +39,28 @@ const REFUSED: [(&[u8], &str); 6] = [
     (b"PK\x05\x06", "an empty zip"),
 ];
 
+/// Bytes of the header of a `.lzma` file, which has no magic word: a byte of properties, the size of the
+/// dictionary and that of what is packed.
+const LZMA_HEADER: usize = 13;
+
+/// Whether a `.lzma` file begins so, as programs write them: the usual properties, a dictionary of 2^n or
+/// 3 x 2^n bytes, and a size that is unknown or below 256 GiB, as the file format's authors test it.
+fn is_lzma(head: &[u8]) -> bool {
+    const USUAL: u8 = 0x5d;
+    let Some(header) = head.first_chunk::<LZMA_HEADER>() else {
+        return false;
+    };
+    let dictionary = header[1..5].iter().rev();
+    let dictionary = dictionary.fold(0, |all, b| all << 8 | u32::from(*b));
+    let size = header[5..].iter().rev();
+    let size = size.fold(0, |all, b| all << 8 | u64::from(*b));
+    let usual = dictionary >> dictionary.trailing_zeros().min(31);
+    header[0] == USUAL
+        && dictionary >= 1 << 16
+        && (usual == 1 || usual == 3)
+        && (size == u64::MAX || size < 256 << 30)
+}
+
 /// Bytes of a tar header.
 pub(crate) const TAR_BLOCK: usize = 512;
 
@@ -103,11 +125,13 @@ pub(crate) fn unpack<R: Read + Seek + Send + 'static>(
     };
     let mut magic = Vec::new();
     file.by_ref()
-        .take(8)
+        .take(LZMA_HEADER as u64)
         .read_to_end(&mut magic)
         .map_err(failed)?;
     file.seek(SeekFrom::Start(0)).map_err(failed)?;
-    if let Some((_, what)) = REFUSED.iter().find(|(m, _)| magic.starts_with(m)) {
+    let marked = REFUSED.iter().find(|(m, _)| magic.starts_with(m));
+    let refused = marked.map(|(_, what)| *what);
+    if let Some(what) = refused.or_else(|| is_lzma(&magic).then_some("an LZMA file (.lzma)")) {
         return Err(ForeignError::Container {
             name: name.to_owned(),
             found: format!("this is {what}"),

@@ -48,6 +48,11 @@ pub(super) const ENTRY: Entry = Entry {
     open: |options, input| drive(Din::new(options), input),
 };
 
+/// Addresses of 57 bits, the widest of x86-64: those of programs end at the one, those of kernels begin at
+/// the other.
+const LOW_END: u64 = 1 << 56;
+const HIGH: u64 = u64::MAX << 56;
+
 /// A number from 0 to 4 and another one are much; hexadecimal letters show that the second is an
 /// address.
 fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
@@ -59,6 +64,13 @@ fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
     let more = |line: &&[u8]| fields(line).nth(2).is_some();
     if lines.iter().any(more) {
         return Some("there is more in a line than label and address");
+    }
+    let is_far = |line: &&[u8]| {
+        let address = fields(line).nth(1).map(|a| hex("", a));
+        address.is_some_and(|a| a.is_ok_and(|a| (LOW_END..HIGH).contains(&a)))
+    };
+    if lines.iter().any(is_far) {
+        return Some("some of its addresses are none that a processor has");
     }
     let label = |line: &&[u8]| fields(line).next().and_then(|l| l.first().copied());
     let rises = |pair: &[&[u8]]| label(&pair[0]) < label(&pair[1]);

@@ -51,17 +51,23 @@ pub(super) const ENTRY: Entry = Entry {
 /// Lines of which one at least has no instructions in between.
 const SEVERAL: usize = 3;
 
-/// Programs log `l ADDRESS SIZE` as well.
+/// Programs log `l ADDRESS SIZE` as well, and `l ADDRESS TIME`.
 fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
     let third = lines
         .iter()
         .filter_map(|line| parse(line).ok()?.map(|(.., n)| n));
     let third: Vec<u32> = third.collect();
-    let sizes = third
-        .iter()
-        .all(|n| matches!(n, 1 | 2 | 4 | 8 | 16 | 32 | 64));
-    (third.len() >= SEVERAL && sizes && third.iter().any(|n| *n > 1))
-        .then_some("its third numbers are sizes of accesses rather than instructions in between")
+    if third.len() < SEVERAL {
+        return None;
+    }
+    if !third.contains(&0) && third.iter().any(|n| *n > 1) {
+        return Some(
+            "none of its third numbers is 0: they may be sizes of accesses rather than instructions in \
+             between",
+        );
+    }
+    (third.is_sorted() && third.first() < third.last())
+        .then_some("its third number never falls, as a time does")
 }
 
 const LINE: &str = "\"l|s 0xADDRESS instructions\", optionally with two more numbers";

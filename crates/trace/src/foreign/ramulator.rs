@@ -117,9 +117,11 @@ fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
     if lines.len() > 1 && lines.iter().all(of_blocks) {
         return Some("all its addresses are multiples of 512, as places and sizes of blocks are");
     }
-    let is_label = |l: &CpuLine| l.bubbles <= 2 && l.writeback.is_none();
-    if lines.iter().all(is_label) {
-        return Some("its first numbers are 0 to 2, as the labels of din");
+    let is_label = |l: &CpuLine| l.bubbles <= MOST_LABELS && l.writeback.is_none();
+    if lines.len() >= SEVERAL && lines.iter().all(is_label) {
+        return Some(
+            "its first numbers are 0 to 64 and no line is written back: they may be labels, threads or sizes",
+        );
     }
     let is_low = |l: &CpuLine| l.addresses().any(|address| address < LOWEST);
     lines
@@ -130,6 +132,10 @@ fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
 
 /// Linux maps nothing below (`vm.mmap_min_addr`).
 const LOWEST: u64 = 1 << 16;
+/// Labels of kinds, numbers of threads and sizes of accesses are no larger; instructions between two accesses
+/// that miss in caches seldom are so few without a line that is written back.
+const MOST_LABELS: u64 = 64;
+const SEVERAL: usize = 3;
 /// More instructions than this rarely stand between two accesses.
 const MANY_BUBBLES: u64 = 100_000;
 const CPU_LINE: &str = "\"bubble_count read_address [writeback_address]\"";

@@ -114,13 +114,16 @@ fn parse_load_store(line: &[u8]) -> Result<Option<Request>, Complaint> {
     Ok(Some((kind, addr)))
 }
 
-/// Rows of other tools have three numbers behind a direction: a place, a length and a time.
+/// Levels of a DRAM's coordinate: channel, rank, bank, row and column at least.
+const LEAST_LEVELS: usize = 5;
+
+/// Rows of other tools have numbers behind a direction, too: a place, a length, a time.
 fn few_levels(lines: &[&[u8]]) -> Option<&'static str> {
-    let few = |line: &&[u8]| line.iter().filter(|b| **b == b',').count() == 2;
+    let few = |line: &&[u8]| line.split(|b| *b == b',').count() < LEAST_LEVELS;
     lines
         .iter()
         .all(few)
-        .then_some("its coordinates have three levels, where a DRAM has five or more")
+        .then_some("its coordinates have three or four levels, where a DRAM has five or more")
 }
 
 fn parse_read_write(line: &[u8]) -> Result<Option<Request>, Complaint> {

@@ -44,6 +44,44 @@ fn a_header_is_passed_over_or_names_the_columns() {
     assert_eq!(told(&titled, &format!("{names},header=2")), ALIBABA_LINES);
 }
 
+/// Files that were put one behind the other have several headers, and `#` may begin a name.
+#[test]
+fn lines_that_are_no_records_among_records_are_told() {
+    let read_all = |text: &str, list: &str| {
+        let mut trace = open(text.as_bytes(), described(list));
+        while trace.next_batch(&mut Vec::new()).expect("reads") {}
+        (
+            trace.passed().comments,
+            trace.notes().like_records,
+            trace.doubts(),
+        )
+    };
+    let names = "device=device_id,op=opcode,offset=offset:B,size=length:B,time=timestamp:us";
+    let header = "device_id,opcode,offset,length,timestamp\n";
+    let twice = format!("{header}{ALIBABA_TEXT}{header}{ALIBABA_TEXT}");
+    assert_eq!(told(&twice, names).len(), 6);
+    assert_eq!(read_all(&twice, names), (2, 0, vec![]));
+    let (comments, like, doubts) = read_all("b,1\n#a,1\n# a comment\nb,1\n", "id=1:text");
+    assert_eq!((comments, like), (2, 1));
+    assert_eq!(
+        doubts,
+        ["1 lines among the records begin with #, and are passed over as comments"]
+    );
+}
+
+/// A file of an old Mac would be one line.
+#[test]
+fn carriage_returns_alone_end_no_line() {
+    let mut trace = open(b"1,aa\r2,bb\r1,cc\r\n", described("id=1"));
+    let error = trace.next_batch(&mut Vec::new()).expect_err("one line");
+    let error = error.to_string();
+    assert!(
+        error.contains("a carriage return ends them, tr '\\r' '\\n' makes them so"),
+        "{error}"
+    );
+    assert_eq!(told("1,aa\r\n2,bb\r\n", "id=1").len(), 2);
+}
+
 #[test]
 fn a_header_longer_than_the_file_is_refused() {
     let list = |lines| described(&format!("{ALIBABA},header={lines}"));

@@ -222,6 +222,10 @@ fn packings_that_are_not_read_are_named() {
         (b"LZIP\x01abcdefgh", "an lzip file"),
         (b"7z\xbc\xaf\x27\x1cabcd", "a 7z file"),
         (b"\x04\x22\x4d\x18abcdefgh", "an lz4 file"),
+        (
+            b"\x5d\0\0\x80\0\xff\xff\xff\xff\xff\xff\xff\xff\0\x18\x82\x82\x8f\x30",
+            "an LZMA file (.lzma)",
+        ),
     ] {
         let refused = refused(bytes);
         assert!(refused.contains(name), "{refused}");

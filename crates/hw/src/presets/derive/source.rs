@@ -29,7 +29,7 @@ impl Source<'_> {
         match text.parse() {
             Ok(n) if (low..=high).contains(&n) => Ok(n),
             _ => {
-                let problem = format!("\"{text}\" is not a number in {low}..={high}");
+                let problem = format!("\"{text}\" is not a number from {low} to {high}");
                 Err(self.error(path, problem))
             }
         }

@@ -186,7 +186,7 @@ impl Told {
             (None, _, None) => return Err(missing(source, &path("number_of_sets"))),
         };
         if !(1..=MAX_WAYS).contains(&taken.ways) {
-            let problem = format!("{} is not a number in 1..={MAX_WAYS}", taken.ways);
+            let problem = format!("{} is not a number from 1 to {MAX_WAYS}", taken.ways);
             return Err(source.error(&path("ways_of_associativity"), problem));
         }
         if !taken.bytes.is_multiple_of(taken.ways * line) {
@@ -228,6 +228,9 @@ impl Told {
 fn missing(source: &Source<'_>, path: &str) -> DeriveError {
     match source.optional(path) {
         None => source.error(path, "no such file, and no size to make up for it"),
-        Some(_) => source.error(path, "0, which is no number in 1..=64, and no size is told"),
+        Some(_) => source.error(
+            path,
+            "0, which is no number from 1 to 64, and no size is told",
+        ),
     }
 }

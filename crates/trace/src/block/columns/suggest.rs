@@ -1,8 +1,8 @@
 //! An example of a list of columns for a text of unknown format.
 //!
 //! A guess, which the user has to look at: names in a header tell what they are and in which unit, then
-//! words for reads and writes, then numbers that never fall (times), then the largest numbers (places).
-//! Without reads and writes there are objects.
+//! words for reads and writes, then dates, stamps of our day and numbers that never fall (times), then
+//! the largest numbers that are no stamps (places). Without reads and writes there are objects.
 
 use std::cmp::Reverse;
 
@@ -15,13 +15,15 @@ const LINES: usize = 64;
 /// Texts of more columns are none that a person describes.
 const MOST: usize = 64;
 
-/// What headers call the fields, in the order of trial: `obj_size` is a size, `device_id` a volume.
-const NAMES: [(&str, &[&str]); 6] = [
+/// What headers call the fields, in the order of trial: `offset_bytes` is a place, `obj_size` a size,
+/// `device_id` a volume.
+const NAMES: [(&str, &[&str]); 7] = [
     ("time", &["time", "ts"]),
+    ("offset", &["offset"]),
     ("size", &["size", "len", "bytes", "sectors"]),
     ("device", &["dev", "vol", "disk", "lun"]),
     ("op", &["op", "type", "cmd", "rw"]),
-    ("offset", &["offset", "lba", "lbn", "sector", "addr"]),
+    ("offset", &["lba", "lbn", "sector", "addr"]),
     ("id", &["id", "key", "obj", "block"]),
 ];
 
@@ -164,6 +166,35 @@ struct Column {
     /// All are dates with a time, or all are days, whose time stands elsewhere.
     is_date: bool,
     is_day: bool,
+    /// All are times of our day, in milliseconds or less.
+    is_stamp: bool,
+}
+
+/// Whether numbers are times from 2000 to 2040: since 1970 in milliseconds, microseconds or nanoseconds,
+/// or since 1601 in the 100 nanoseconds of Windows.
+fn are_stamps(numbers: &[u64]) -> bool {
+    const SECONDS: std::ops::Range<u64> = 946_684_800..2_208_988_800;
+    /// From 1601 to 1970.
+    const SINCE_1601: u64 = 11_644_473_600;
+    /// Places of some terabytes are numbers as large, but seldom so close to one another: a day.
+    const CLOSE: u64 = 86_400_000;
+    let (Some(least), Some(most)) = (numbers.iter().min(), numbers.iter().max()) else {
+        return false;
+    };
+    let within = |each: u64, since: u64| {
+        let seconds = |n: &u64| (n / each).checked_sub(since);
+        [least, most]
+            .map(seconds)
+            .iter()
+            .flatten()
+            .filter(|s| SECONDS.contains(s))
+            .count()
+            == 2
+    };
+    within(1_000_000_000, 0)
+        || within(1_000_000, 0)
+        || within(10_000_000, SINCE_1601)
+        || within(1000, 0) && most - least < CLOSE
 }
 
 struct Guess {
@@ -177,9 +208,11 @@ impl Guess {
         let width = table.first().map_or(0, Vec::len);
         let column = |n: usize| {
             let cells = || table.iter().map(|row| row[n]);
+            let numbers: Option<Vec<u64>> = cells().map(number).collect();
             Column {
+                is_stamp: numbers.as_deref().is_some_and(are_stamps),
                 name: names.get(n).cloned().unwrap_or_default(),
-                numbers: cells().map(number).collect(),
+                numbers,
                 whole: cells().all(|cell| whole(cell).is_some()),
                 hex: cells().all(|cell| cell.starts_with(b"0x") || cell.starts_with(b"0X")),
                 is_op: cells().all(|cell| usual(cell).is_some()),
@@ -193,6 +226,10 @@ impl Guess {
         };
         guess.by_names();
         guess.by_content();
+        // A request is about a place or about an object.
+        if let (Some(_), Some(id)) = (guess.place("offset"), guess.place("id")) {
+            guess.fields[id] = None;
+        }
         guess
     }
 
@@ -215,7 +252,9 @@ impl Guess {
         let date = self.free().find(|&n| self.columns[n].is_date);
         // Of a date in two columns the time stands in neither.
         let in_two = self.columns.iter().any(|column| column.is_day);
-        self.set("time", date.or_else(|| self.rising().filter(|_| !in_two)));
+        let stamp = self.free().find(|&n| self.columns[n].is_stamp);
+        let rising = || self.rising().filter(|_| !in_two);
+        self.set("time", date.or(stamp).or_else(rising));
         if self.place("id").is_none() && self.place("op").is_some() {
             self.set("offset", self.largest());
             let behind = self.place("offset").map(|n| n + 1);
@@ -230,7 +269,8 @@ impl Guess {
                 let column = &self.columns[*n];
                 column.numbers.is_none() && !column.is_day && !column.is_date
             };
-            let id = self.free().find(word).or_else(|| self.free().next());
+            let other = || self.free().find(|&n| !self.columns[n].is_stamp);
+            let id = self.free().find(word).or_else(other);
             self.set("id", id);
             self.set("size", self.whole().last());
         }
@@ -244,7 +284,7 @@ impl Guess {
         let fits = match field {
             "time" => self.columns[n].numbers.is_some() || self.columns[n].is_date,
             "op" => self.columns[n].is_op,
-            "offset" | "size" => self.columns[n].whole,
+            "offset" | "size" => self.columns[n].whole && !self.columns[n].is_stamp,
             _ => true,
         };
         if fits && self.fields[n].is_none() {
@@ -261,9 +301,10 @@ impl Guess {
         (0..self.fields.len()).filter(|n| self.fields[*n].is_none())
     }
 
-    /// Those of whole numbers.
+    /// Those of whole numbers that are no stamps.
     fn whole(&self) -> impl Iterator<Item = usize> {
-        self.free().filter(|n| self.columns[*n].whole)
+        self.free()
+            .filter(|n| self.columns[*n].whole && !self.columns[*n].is_stamp)
     }
 
     fn largest(&self) -> Option<usize> {
@@ -417,6 +458,46 @@ mod tests {
             (
                 "2024-01-02 03:04:05 R 4096 8192\n2024-01-02 03:04:06 W 8192 8192\n",
                 "op=3,offset=4:B,size=5:B",
+            ),
+            // Stamps are no places, though they are the largest numbers and do not rise.
+            (
+                "7,R,4096,1577808144361152,512\n3,W,8192,1577808144360977,512\n9,R,512,1577808144361153,512\n",
+                "time=4:us,op=2,offset=3:B,size=5:B,device=1",
+            ),
+            // When it was issued, and when it ended.
+            (
+                "1577808144360767,1577808144360999,R,4096,512\n1577808144360750,1577808144360970,W,8192,512\n",
+                "time=1:us,op=3,offset=4:B,size=5:B",
+            ),
+            (
+                "1577808144360,17,800\n1577808144370,18,900\n1577808144365,17,800\n",
+                "time=1:ms,id=2,size=3",
+            ),
+            // Places of 1.6 TB that lie apart.
+            (
+                "R,1577808144384,4096\nW,1588808144896,4096\nR,1566808144896,4096\n",
+                "op=1,offset=2:B,size=3:B",
+            ),
+            // What is about a place is about no object.
+            (
+                "id,offset,size,rw\n1,4096,4096,R\n",
+                "op=4,offset=2:B,size=3:B,header=1",
+            ),
+            (
+                "block_id,sector\n1,2\n",
+                "offset=2:sector,size=:4KiB,header=1",
+            ),
+            (
+                "object_id;offset;len\n1;0;4096\n",
+                "offset=2:B,size=3:B,header=1",
+            ),
+            (
+                "# id offset op_time\n1 2 1.1\n",
+                "time=3:s,offset=2:B,size=:4KiB",
+            ),
+            (
+                "time,offset_bytes,size_bytes,op\n0,8192,4096,R\n1,16384,4096,W\n",
+                "time=1:s,op=4,offset=2:B,size=3:B,header=1",
             ),
             // 100 ns since 1601.
             (

@@ -1,12 +1,13 @@
 //! Traces of the ARC authors. A request of several blocks stands for as many references.
 //!
 //! Four numbers could be anything: without being named, a trace must count its requests in the last
-//! field, as P1 to P14 do, or have zeros in the third and fourth, as OLTP has.
+//! field, as P1 to P14 do, or have zeros there, as OLTP has; and it must begin with zeros in the third, as all of
+//! these do.
 
 use super::super::reader::{Entry, Lines, Looks};
 use super::super::request::Op;
 use super::super::sink::Sink;
-use super::super::text::{exactly, fields, number, plain};
+use super::super::text::{exactly, fields, may_be_bytes, number, plain};
 use super::super::{TargetKind, Times, Traits};
 use crate::about::{About, Form, Stamps};
 use crate::foreign::error::Complaint;
@@ -47,10 +48,15 @@ fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
         before.is_some() && before == field(pair[1], 3)
     };
     let counted = lines.len() > 1 && lines.windows(2).all(counts);
-    let zeros = lines
-        .iter()
-        .all(|l| (field(l, 2), field(l, 3)) == (Some(0), Some(0)));
-    (!counted && !zeros).then_some("its last field does not count the requests")
+    let zeros = |n| lines.iter().all(|l| field(l, n) == Some(0));
+    if !counted && !zeros(3) {
+        return Some("its last field does not count the requests");
+    }
+    if !zeros(2) {
+        return Some("its third field does not begin with 0");
+    }
+    let places = lines.iter().flat_map(|l| [field(l, 0), field(l, 1)]);
+    may_be_bytes(places).then_some("all its places and lengths are multiples of 512, as bytes are")
 }
 
 const LINE: &str = "start_block blocks ignored request_number";

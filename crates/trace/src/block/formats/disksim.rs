@@ -71,13 +71,25 @@ pub(crate) const VALIDATE: Entry = Entry {
     parser: |_| Box::new(Lines(Validate { now: 0 })),
 };
 
+/// Eleven days in milliseconds. Seconds since 1970 have been as many since 2001.
+const LONG: u64 = 1_000_000_000;
+
 fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
     let fraction = |line: &&[u8]| fields(line).next().is_some_and(|t| t.contains(&b'.'));
     if !lines.iter().any(fraction) {
         return Some("its times are whole milliseconds throughout");
     }
     let blocks = lines.iter().map(|l| fields(l).nth(3).and_then(plain));
-    may_be_bytes(blocks).then_some("all its lengths are multiples of 512, as bytes are")
+    if may_be_bytes(blocks) {
+        return Some("all its lengths are multiples of 512, as bytes are");
+    }
+    let whole = |line: &&[u8]| {
+        let time = fields(line).next()?;
+        time.split(|b| *b == b'.').next().and_then(plain)
+    };
+    let is_late = |line: &&[u8]| whole(line).is_some_and(|t| t >= LONG);
+    (lines.iter().all(is_late))
+        .then_some("its times begin after more than eleven days, as those of a date do")
 }
 
 const ASCII_LINE: &str = "arrival_ms device block blocks flags";

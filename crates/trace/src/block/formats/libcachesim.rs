@@ -4,11 +4,10 @@ use super::super::Times;
 use super::super::reader::{Entry, Lines, Looks, ParseLine};
 use super::super::request::{Nanos, Op};
 use super::super::sink::Sink;
-use super::super::text::{comma_fields, may_be_sectors, number, plain, seconds};
+use super::super::text::{comma_fields, may_be_bytes, may_be_sectors, number, plain, seconds};
 use super::disk;
 use crate::about::{About, Form, Origin, Stamps};
 use crate::foreign::error::Complaint;
-use crate::foreign::input::BYTE_ORDER_MARK;
 
 pub(crate) const CSV: Entry = Entry {
     name: "libcachesim-csv",
@@ -40,18 +39,6 @@ pub(crate) const CSV: Entry = Entry {
     parser: |_| Box::new(Lines(Csv { columns: None })),
 };
 
-/// Whether the beginning of a file is a header of such a file and requests that mean something under it.
-pub(crate) fn is_marked(head: &[u8], line: &[u8]) -> bool {
-    let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
-    let mut lines: Vec<&[u8]> = head.split(|b| *b == b'\n').collect();
-    // The last one may be cut.
-    if lines.len() > 2 {
-        lines.pop();
-    }
-    lines.retain(|line| !line.trim_ascii().is_empty());
-    is_header(line) && doubt(&lines).is_none()
-}
-
 /// Whether a first line is a header of such a file.
 pub(crate) fn is_header(line: &[u8]) -> bool {
     header(line).is_ok() && !says_lba(line)
@@ -62,7 +49,7 @@ fn says_lba(header: &[u8]) -> bool {
     comma_fields(header).any(|name| name == b"lba")
 }
 
-fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
+pub(crate) fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
     let (first, rest) = lines.split_first()?;
     if says_lba(first) {
         return Some("its header says lba, where libCacheSim's says lbn");
@@ -76,8 +63,15 @@ fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
         cells.collect::<Vec<&[u8]>>()
     };
     let ops = cells(|c| matches!(c, Column::Op));
-    if !ops.is_empty() && ops.iter().all(|op| matches!(direction(op), Ok(None))) {
-        return Some("none of its ops is a read or a write as a SCSI code in hexadecimal");
+    let others = ops.iter().filter(|op| matches!(direction(op), Ok(None)));
+    if 2 * others.count() > ops.len() {
+        return Some(
+            "most of its ops are no reads and writes, which are SCSI codes in hexadecimal",
+        );
+    }
+    let places = cells(|c| matches!(c, Column::Lbn));
+    if may_be_bytes(places.into_iter().map(plain)) {
+        return Some("all its places are multiples of 512, as bytes are");
     }
     let sizes = cells(|c| matches!(c, Column::Size));
     may_be_sectors(sizes.into_iter().map(plain))

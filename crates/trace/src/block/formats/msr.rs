@@ -43,7 +43,7 @@ pub(crate) const ENTRY: Entry = Entry {
 const SINCE_1970: std::ops::Range<u64> = 1_000_000_000..4_000_000_000;
 
 /// The same columns have been written with times since 1970, in one of three units.
-fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
+pub(crate) fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
     let times = || {
         let first = lines.iter().filter_map(|l| comma_fields(l).next());
         first.filter(|cell| *cell != b"Timestamp").map(plain)
@@ -77,9 +77,10 @@ fn line(line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint> {
         .checked_mul(100)
         .ok_or_else(|| Complaint::text("the timestamp", time, TICKS))?;
     number("the disk number", disk)?;
-    let op = match kind {
-        b"Read" | b"read" | b"R" | b"r" => Op::Read,
-        b"Write" | b"write" | b"W" | b"w" => Op::Write,
+    let is = |words: [&[u8]; 2]| words.iter().any(|word| kind.eq_ignore_ascii_case(word));
+    let op = match (is([b"Read", b"R"]), is([b"Write", b"W"])) {
+        (true, _) => Op::Read,
+        (_, true) => Op::Write,
         _ => return Err(Complaint::text("the type", kind, "Read, Write, R or W")),
     };
     let offset = number("the offset", offset)?;

@@ -42,8 +42,11 @@ pub(crate) const ENTRY: Entry = Entry {
 /// September 2001, in seconds since 1970: the smallest number of ten digits.
 const RECENT: u64 = 1_000_000_000;
 
-/// Without the header: rows of other tools have six fields and a direction in the third one, too.
-fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
+/// Rows of other tools have six fields and a direction in the third one, too, and a header can stand
+/// above any.
+pub(crate) fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
+    let is_header = |line: &&[u8]| line.trim_ascii_start().starts_with(HEADER);
+    let lines: Vec<&[u8]> = lines.iter().copied().filter(|l| !is_header(l)).collect();
     let whole = |cell: &[u8]| cell.split(|b| *b == b'.').next().and_then(plain);
     let is = |n: usize, fits: &dyn Fn(&[u8]) -> bool| {
         let cell = |line: &&[u8]| comma_fields(line).nth(n).is_some_and(fits);

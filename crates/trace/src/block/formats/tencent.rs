@@ -50,9 +50,21 @@ fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
         places.map(plain).all(|n| n.is_some_and(|n| n % 512 == 0))
     };
     let several = lines.len() > 1;
-    (several && lines.iter().all(of_bytes))
-        .then_some("all its places and sizes are multiples of 512, as bytes are")
+    if several && lines.iter().all(of_bytes) {
+        return Some("all its places and sizes are multiples of 512, as bytes are");
+    }
+    let sizes = lines
+        .iter()
+        .filter_map(|l| comma_fields(l).nth(2).and_then(plain));
+    let odd: Vec<u64> = sizes.filter(|n| n % PAGE != 0).collect();
+    let large = odd.iter().any(|n| *n > LARGE);
+    (several && (large || 2 * odd.len() > lines.len()))
+        .then_some("its sizes are not those of pages, which requests to disks have, but of objects")
 }
+
+/// Sectors of a page, and of requests so large (1 MiB) that only transfers of whole pages are.
+const PAGE: u64 = 8;
+const LARGE: u64 = 2048;
 
 const LINE: &str = "Timestamp,Offset,Size,IOType,VolumeID";
 

@@ -93,6 +93,10 @@ struct Reader {
     table: Option<Table>,
 }
 
+/// Lines that end as those of old Macs would be one.
+const NO_RETURN: &str = "lines that end in a line feed; where a carriage return ends them, \
+                         tr '\\r' '\\n' makes them so";
+
 impl Parse for Reader {
     fn begin(&mut self, input: &mut Input) -> Result<(), BlockError> {
         let columns = self.columns.as_ref().ok_or(BlockError::Undescribed)?;
@@ -102,6 +106,9 @@ impl Parse for Reader {
         self.table = places.map(|places| Table {
             header_left: places.header,
             unexplained: columns.header.is_none() && places.header == 0,
+            names: Vec::new(),
+            has_names: columns.has_names(),
+            begun: false,
             places,
             cells: Vec::new(),
             objects: self.objects.clone(),
@@ -128,15 +135,41 @@ struct Table {
     unexplained: bool,
     cells: Vec<Range<usize>>,
     objects: Objects,
+    /// The last line of the header, where the list names its columns.
+    names: Vec<u8>,
+    has_names: bool,
+    /// A record was read.
+    begun: bool,
 }
 
 impl Table {
     fn line(&mut self, line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint> {
-        if self.header_left > 0 || is_comment(line) {
-            self.header_left = self.header_left.saturating_sub(1);
+        if self.header_left > 0 {
+            self.header_left -= 1;
+            if self.header_left == 0 && self.has_names {
+                self.names = line.to_vec();
+            }
             sink.state.passed.comments += 1;
             return Ok(());
         }
+        if is_comment(line) {
+            if self.begun && !line.trim_ascii().is_empty() {
+                self.places.separator.split(line, &mut self.cells);
+                let is_like = self.cells.len() == self.places.width;
+                sink.state.notes.like_records += u64::from(is_like);
+            }
+            sink.state.passed.comments += 1;
+            return Ok(());
+        }
+        // Of files that were put one behind the other, each has its names.
+        if self.has_names && *line == self.names {
+            sink.state.passed.comments += 1;
+            return Ok(());
+        }
+        if memchr::memchr(b'\r', line).is_some() {
+            return Err(Complaint::text("the line", line, NO_RETURN));
+        }
+        self.begun = true;
         let first = std::mem::take(&mut self.unexplained);
         self.record(line, sink).map_err(|complaint| match first {
             true => explained(complaint),

@@ -7,7 +7,7 @@ use super::super::super::sink::Sink;
 use super::Strace;
 use super::args::{Call, Flag, Value};
 use super::process::{Open, What};
-use super::text::{annotation, string, unescape};
+use super::text::{annotation, string, tidy, unescape};
 use crate::foreign::error::Complaint;
 
 pub(super) type Done = Result<(), Complaint>;
@@ -96,12 +96,16 @@ fn descriptor_handler(name: &[u8]) -> Option<Handler> {
         b"stat" | b"stat64" | b"lstat" | b"lstat64" => |c| c.status(None, 0),
         b"chdir" => |c| c.change_directory(),
         b"fchdir" => |c| c.change_to_open(),
+        b"chroot" => |c| c.change_root(),
         b"unshare" => |c| c.unshare(),
         _ if runs_program(name) => |c| c.strace.processes.exec(c.pid),
         _ if makes_process(name) => |c| c.fork(),
         _ => return None,
     })
 }
+
+/// What strace writes behind the name of a file that has lost it.
+const GONE: &[u8] = b" (deleted)";
 
 /// Of all calls that open; in `dup3`, too.
 pub(super) const CLOSE_ON_EXEC: Flag = Flag("O_CLOEXEC", 0x8_0000);
@@ -160,7 +164,9 @@ impl<'a> Context<'a, '_> {
             return None;
         }
         if name.starts_with(b"/") {
-            return Some(name);
+            let root = self.strace.processes.root(self.pid);
+            // What stands behind `..` in a root is that root.
+            return Some(root.map_or(name.clone(), |root| [root, &tidy(&name)].concat()));
         }
         let base = match directory.and_then(|n| self.directory_in(n)) {
             Some(known) => Some(Cow::Owned(known?)),
@@ -233,10 +239,11 @@ impl<'a> Context<'a, '_> {
     }
 
     /// What a name that strace wrote behind a descriptor leads to. Without a slash before it, it is
-    /// `pipe:[12]`, `socket:[12]`, `TCP:[...]`, `{eventfd-count=0}`, `pid:12`.
+    /// `pipe:[12]`, `socket:[12]`, `TCP:[...]`, `{eventfd-count=0}`, `pid:12`. A file that has lost its name is
+    /// another than the one that has it now.
     pub fn file_named(&mut self, path: &[u8]) -> Result<What, Complaint> {
         match path.starts_with(b"/") {
-            true => self.file_of(path.strip_suffix(b" (deleted)").unwrap_or(path)),
+            true => self.file_of(path),
             false => Ok(What::Elsewhere),
         }
     }
@@ -258,7 +265,12 @@ impl<'a> Context<'a, '_> {
                 .processes
                 .needs_name(self.pid, fd, is_path(path))
         {
-            self.assume(fd, &unescape(path))?;
+            let mut path = unescape(path);
+            // strace from 6.4 on.
+            if text.ends_with(b">(deleted)") {
+                path.extend(GONE);
+            }
+            self.assume(fd, &path)?;
         }
         Ok(self.strace.processes.get(self.pid, fd))
     }
@@ -280,9 +292,16 @@ impl<'a> Context<'a, '_> {
 
     /// Goes by the name behind a descriptor, at an offset that is not known.
     fn assume(&mut self, fd: u32, path: &[u8]) -> Done {
+        let before = self.strace.processes.seen(self.pid, fd);
+        let before = before.map(|open| open.what);
+        // It is the file that had the name before.
+        let had = path.strip_suffix(GONE);
+        let had = had.and_then(|had| self.sink.state.files.find(had));
+        if had.is_some_and(|had| before == Some(What::File(had))) {
+            return Ok(());
+        }
         let what = self.file_named(path)?;
-        let before = self.strace.processes.get(self.pid, fd);
-        if before.is_some_and(|open| open.what == what) {
+        if before == Some(what) {
             return Ok(());
         }
         if matches!(what, What::File(_)) {

@@ -99,7 +99,9 @@ impl<'a> Context<'a, '_> {
         let short = moved > 0 && moves.asked.is_some_and(|asked| moved < asked);
         // A signal cuts reads short as well: what was said of the size is believed.
         let beyond = |size: u64| size < end;
-        if short && op == Op::Read && self.size_of(file).is_none_or(beyond) {
+        let reaches_end = short && op == Op::Read && self.size_of(file).is_none_or(beyond);
+        // What is appended is the end from then on.
+        if reaches_end || append && op == Op::Write && moved > 0 {
             self.sink.state.files.ends(file, end);
         } else if moved > 0 {
             self.sink.state.files.grow(file, end);
@@ -114,11 +116,12 @@ impl<'a> Context<'a, '_> {
 
     /// Where the file ends; if that is not known, behind what is known of it.
     fn end_of(&mut self, file: FileKey) -> u64 {
-        let size = self.sink.state.files.get(file).and_then(|f| f.size);
-        if size.is_none() {
-            self.sink.state.notes.assumed_offsets += 1;
+        if let Some(end) = self.size_of(file) {
+            return end;
         }
-        size.unwrap_or(0)
+        self.sink.state.notes.assumed_ends += 1;
+        let info = self.sink.state.files.get(file);
+        info.and_then(|f| f.size).unwrap_or(0)
     }
 
     /// The file's size; none if it is only known to be at least so long.

@@ -244,6 +244,14 @@ impl<'a> Context<'a, '_> {
         Ok(())
     }
 
+    /// Absolute paths of the process begin there from now on; its current directory stays.
+    pub fn change_root(&mut self) -> Done {
+        if let Some(path) = self.path((None, 0)) {
+            self.strace.processes.set_root(self.pid, path);
+        }
+        Ok(())
+    }
+
     pub fn change_to_open(&mut self) -> Done {
         if let Some(path) = self.annotated(0).or_else(|| self.open_directory(0)) {
             self.strace.processes.set_directory(self.pid, path);

@@ -67,8 +67,9 @@ const NAMES: &str = "\
 pub(super) fn is_call(name: &[u8]) -> bool {
     static LIST: LazyLock<Vec<&[u8]>> =
         LazyLock::new(|| NAMES.split_ascii_whitespace().map(str::as_bytes).collect());
-    // A call that this strace did not know has its number for a name.
+    // A call that this strace did not know has its number for a name; strace before 4.11 wrote SYS_.
     let numbered = name.strip_prefix(b"syscall_");
+    let numbered = numbered.or_else(|| name.strip_prefix(b"SYS_"));
     let hexadecimal = numbered.and_then(|n| n.strip_prefix(b"0x"));
     let is = |digits: Option<&[u8]>, is_digit: fn(&u8) -> bool| {
         digits.is_some_and(|n| !n.is_empty() && n.iter().all(is_digit))
@@ -96,9 +97,13 @@ mod tests {
             "malloc",
             "syscall_0xzz",
             "syscall_",
+            "SYS_",
+            "SYS_read",
         ] {
             assert!(!is_call(name.as_bytes()), "{name}");
         }
-        assert!(is_call(b"syscall_0x1bd") && is_call(b"syscall_295"));
+        for number in ["syscall_0x1bd", "syscall_295", "SYS_317"] {
+            assert!(is_call(number.as_bytes()), "{number}");
+        }
     }
 }

@@ -83,6 +83,15 @@ struct Process {
     guess: Option<Guess>,
 }
 
+/// Where a process is, as far as that is known.
+#[derive(Clone, Debug, Default)]
+struct Place {
+    /// Its current directory.
+    directory: Option<Vec<u8>>,
+    /// What it has for `/`, if that is another directory.
+    root: Option<Vec<u8>>,
+}
+
 /// What a new process shares with its parent; it has copies of the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shares {
@@ -103,8 +112,8 @@ impl Shares {
 pub(super) struct Processes {
     processes: HashMap<u32, Process>,
     tables: HashMap<u64, Table>,
-    /// Current directories that are known, with the number of processes in each that share it.
-    places: HashMap<u64, (Option<Vec<u8>>, u32)>,
+    /// Where processes are, with the number of those that share it.
+    places: HashMap<u64, (Place, u32)>,
     /// Open files, with the number of descriptors that point to each.
     open: HashMap<u64, (Open, u32)>,
     /// Number of the next table or open file.
@@ -143,7 +152,7 @@ impl Processes {
         };
         self.tables.insert(table, begun);
         let place = self.fresh();
-        self.places.insert(place, (None, 1));
+        self.places.insert(place, (Place::default(), 1));
         let begun = Process {
             table,
             place,
@@ -244,15 +253,15 @@ impl Processes {
     /// One more process is in the directory of others, with them or by itself.
     fn enter(&mut self, place: u64, share: bool) -> u64 {
         let own = self.fresh();
-        let Some((directory, users)) = self.places.get_mut(&place) else {
+        let Some((known, users)) = self.places.get_mut(&place) else {
             return own;
         };
         if share {
             *users += 1;
             return place;
         }
-        let directory = directory.clone();
-        self.places.insert(own, (directory, 1));
+        let known = known.clone();
+        self.places.insert(own, (known, 1));
         own
     }
 
@@ -475,16 +484,35 @@ impl Processes {
         self.several |= first != pid;
     }
 
+    fn place(&self, pid: u32) -> Option<&Place> {
+        let key = self.processes.get(&pid)?.place;
+        Some(&self.places.get(&key)?.0)
+    }
+
     pub fn directory(&self, pid: u32) -> Option<&[u8]> {
-        let place = self.processes.get(&pid)?.place;
-        self.places.get(&place)?.0.as_deref()
+        self.place(pid)?.directory.as_deref()
+    }
+
+    /// What stands for `/` in paths of the process, if that is another directory.
+    pub fn root(&self, pid: u32) -> Option<&[u8]> {
+        self.place(pid)?.root.as_deref()
     }
 
     pub fn set_directory(&mut self, pid: u32, path: Vec<u8>) {
-        let place = self.processes.get(&pid).map(|p| p.place);
-        if let Some((directory, _)) = place.and_then(|place| self.places.get_mut(&place)) {
-            *directory = Some(path);
+        if let Some(place) = self.place_mut(pid) {
+            place.directory = Some(path);
         }
+    }
+
+    pub fn set_root(&mut self, pid: u32, path: Vec<u8>) {
+        if let Some(place) = self.place_mut(pid) {
+            place.root = Some(path);
+        }
+    }
+
+    fn place_mut(&mut self, pid: u32) -> Option<&mut Place> {
+        let key = self.processes.get(&pid)?.place;
+        self.places.get_mut(&key).map(|(place, _)| place)
     }
 
     fn table(&mut self, pid: u32) -> Option<&mut Table> {

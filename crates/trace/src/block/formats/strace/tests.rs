@@ -231,7 +231,7 @@ fn appending_goes_to_the_end() {
             "write 1 /dark 0 10"
         ]
     );
-    assert_eq!(trace.notes().assumed_offsets, 1);
+    assert_eq!(trace.notes().assumed_ends, 1);
 }
 
 #[test]

@@ -463,3 +463,64 @@ fn mappings_beyond_all_addresses_are_no_harm() {
         "{skipped:?}"
     );
 }
+
+/// Absolute paths begin at the root that a process has; its children have the same.
+#[test]
+fn another_root_has_other_files() {
+    let text = "1 open(\"/etc/passwd\", O_RDONLY) = 3\n\
+                1 read(3, \"\"..., 100) = 100\n\
+                1 close(3) = 0\n\
+                1 chroot(\"/jail\") = 0\n\
+                1 chdir(\"/\") = 0\n\
+                1 open(\"/etc/passwd\", O_RDONLY) = 3\n\
+                1 read(3, \"\"..., 100) = 100\n\
+                1 fork() = 2\n\
+                2 open(\"../../etc/group\", O_RDONLY) = 4\n\
+                2 read(4, \"\"..., 100) = 100\n\
+                2 chroot(\"inner\") = 0\n\
+                2 open(\"/../a\", O_RDONLY) = 5\n\
+                2 read(5, \"\"..., 100) = 100\n";
+    let (requests, _) = run(text);
+    assert_eq!(
+        requests,
+        [
+            "read 1 /etc/passwd 0 100",
+            "read 1 /jail/etc/passwd 0 100",
+            "read 2 /etc/group 0 100",
+            "read 2 /jail/inner/a 0 100",
+        ]
+    );
+}
+
+/// A file without a name is not the one that has its name now, unless it had it when it was seen first.
+#[test]
+fn a_file_that_lost_its_name_is_another() {
+    for gone in ["3</w/a (deleted)>", "3</w/a>(deleted)"] {
+        let text = format!(
+            "1 pread64({gone}, \"\"..., 4096, 0) = 4096\n1 pread64(4</w/a>, \"\"..., 4096, 0) = 4096\n"
+        );
+        let (requests, trace) = run(&text);
+        assert_eq!(trace.files().len(), 2, "{requests:?}");
+        let text = format!(
+            "1 pread64(3</w/a>, \"\"..., 4096, 0) = 4096\n1 pread64({gone}, \"\"..., 4096, 0) = 4096\n"
+        );
+        let (requests, trace) = run(&text);
+        assert_eq!(trace.files().len(), 1, "{requests:?}");
+    }
+}
+
+/// A read says how long a file is at least, not where it ends.
+#[test]
+fn appending_behind_what_was_read_is_told() {
+    let text = "1 open(\"/log\", O_RDWR|O_APPEND) = 3\n\
+                1 pread64(3, \"\"..., 4096, 0) = 4096\n\
+                1 write(3, \"\"..., 100) = 100\n\
+                1 write(3, \"\"..., 100) = 100\n";
+    let (requests, trace) = run(text);
+    assert_eq!(
+        requests[1..],
+        ["write 1 /log 4096 100", "write 1 /log 4196 100"]
+    );
+    assert_eq!(trace.notes().assumed_ends, 1);
+    assert!(trace.doubts()[0].contains("append to files whose end is not known"));
+}
