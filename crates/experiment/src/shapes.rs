@@ -47,7 +47,11 @@ fn look(
     let of = schemas.resolved(schema);
     let items = schemas.resolved(&schema["items"]);
     let mut refuse = |allowed: &str| {
-        problems.push(Problem::refuse(at.clone(), shown(value), allowed));
+        problems.push(match value.get_ref() {
+            // Its keys say nothing of what it is.
+            DeValue::Table(_) => Problem::at(at.clone(), format!("is a table; allowed: {allowed}")),
+            _ => Problem::refuse(at.clone(), shown(value), allowed),
+        });
     };
     match value.get_ref() {
         DeValue::Table(table) if keys_of(&of).is_some() => {

@@ -50,7 +50,7 @@ impl BlockTrace {
     fn counts_others(&self) -> bool {
         !matches!(
             self.format(),
-            Format::Strace | Format::Blktrace | Format::Blkparse | Format::Fio
+            Format::Strace | Format::Blktrace | Format::Blkparse | Format::Fio | Format::AccuSim
         )
     }
 
