@@ -356,7 +356,7 @@ impl Document {
             let Patch::Set(pair, given, _) = patch else {
                 continue;
             };
-            let key = settled(merged.root.get_ref(), given);
+            let key = settled(merged.root.get_ref(), &given.without(ON));
             if let Some((_, axis)) = known.iter().find(|(axis, _)| axis.meets(&key)) {
                 let says = format!(
                     "is an axis of the file, whose values would hide it; allowed: \

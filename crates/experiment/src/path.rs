@@ -55,6 +55,14 @@ impl KeyPath {
         text
     }
 
+    /// The path within a host's table of `on`, or as it is.
+    pub(crate) fn without(&self, on: &str) -> Self {
+        match &self.0[..] {
+            [Part::Key(first), _, rest @ ..] if first == on => Self(rest.to_vec()),
+            _ => self.clone(),
+        }
+    }
+
     /// Does one of the two lead to the other, or to the same?
     pub(crate) fn meets(&self, other: &Self) -> bool {
         self.0.iter().zip(&other.0).all(|(a, b)| a == b)

@@ -167,6 +167,7 @@ fn what_is_an_axis_cannot_be_set() {
         ("seed=7", "seed"),
         ("program.sort.builtin=scan:64KiB", "program.sort.builtin"),
         ("program[0].builtin=scan:64KiB", "program[0].builtin"),
+        ("on.model.seed=7", "on.model.seed"),
     ] {
         let set = document(SWEEP).set(pair).unwrap_or_else(|e| panic!("{e}"));
         let said = set.points().err().map(|e| e.to_string());
