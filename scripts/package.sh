@@ -4,8 +4,8 @@
 #   scripts/package.sh COMMAND QEMU DIR    writes DIR/piebald_VERSION_amd64.deb and
 #                                          DIR/piebald-VERSION-x86_64-linux.tar.gz
 #
-# COMMAND is what `cargo build --profile dist -p piebald` leaves: stripped, with the recorder's plugin
-# inside. QEMU is the program that `scripts/qemu.sh build` prints; the recorder takes it where it lies beside
+# COMMAND is what `cargo build --profile dist -p piebald` leaves, with the recorder's plugin
+# inside; its symbols are left out. QEMU is the program that `scripts/qemu.sh build` prints; the recorder takes it where it lies beside
 # the command. It is under the GPL: who gives an archive to others gives what `scripts/qemu.sh source` writes, too. The package names its maintainer: DEBFULLNAME and DEBEMAIL, or the first of `authors` in Cargo.toml.
 # The control file is written here rather than by debhelper, which would build the
 # workspace a second time with a toolchain of its own choice.
@@ -16,11 +16,12 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/scripts/setup.sh"
 
 # What a package may take when it is installed.
-MOST_KIB=$((25 * 1000 * 1000 / 1024))
+MOST_KIB=$((30 * 1000 * 1000 / 1024))
 
 fail() { warn "package: $*"; exit 1; }
 [ $# = 3 ] || { warn "usage: scripts/package.sh COMMAND QEMU DIR"; exit 2; }
 [ -x "$1" ] || fail "$1: no program; make it with: cargo build --profile dist -p piebald"
+have strip || fail "strip is not there (Debian's package binutils)"
 have dpkg-deb || fail "dpkg-deb is not there (Debian's package dpkg)"
 find_rust || fail "no Rust 1.$MIN_RUST_MINOR or later: run ./test.sh packages"
 [ -x "$2" ] || fail "$2: no program; make it with: scripts/qemu.sh build"
@@ -47,6 +48,8 @@ export SOURCE_DATE_EPOCH
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 umask 022
+strip -o "$scratch/piebald" "$command"
+command=$scratch/piebald
 
 # What both hold: manual pages, completions, licences, scenarios.
 common=$scratch/common

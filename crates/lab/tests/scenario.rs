@@ -181,12 +181,12 @@ fn wrong_types_name_the_key() {
     refused(
         "thp = true",
         "thp = \"on\"",
-        &["policy[0].thp", "on", "bool"],
+        &["policy[0].thp", "on", "true or false"],
     );
     refused(
         "prefetch = true",
         "prefetch = 1",
-        &["machine.prefetch", "1", "bool"],
+        &["machine.prefetch", "1", "true or false"],
     );
     refused(
         "set_map = 10",
@@ -201,7 +201,7 @@ fn wrong_types_name_the_key() {
     refused(
         "command = [\"/bin/true\", \"x\"]",
         "command = \"true\"",
-        &["program[3].command", "\"true\"", "sequence"],
+        &["program[3].command", "\"true\"", "a list"],
     );
     refused("[machine]", "[[machine]]", &["machine"]);
     refused("title = ", "title = \"", &["title"]);
