@@ -36,9 +36,10 @@ with_proc() {
         PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 "$@"' "$new" "$@"
 }
 
-# What there is but for what dpkg and apt write about packages.
+# What there is but for what dpkg and apt write about packages, and what the command keeps for its user.
 listing() {
-    (cd "$new" && find . -path ./proc -prune -o -path ./var -prune -o -print | LC_ALL=C sort)
+    (cd "$new" && find . -path ./proc -prune -o -path ./var -prune -o -path ./root/.cache -prune -o -print |
+        LC_ALL=C sort)
 }
 
 listing >"$scratch/before"
