@@ -38,7 +38,7 @@ with_proc() {
 
 # What there is but for what dpkg and apt write about packages, and what the command keeps for its user.
 listing() {
-    (cd "$new" && find . -path ./proc -prune -o -path ./var -prune -o -path ./root/.cache -prune -o -print |
+    (cd "$new" && find . -path ./proc -prune -o -path ./var -prune -o -name .cache -prune -o -print |
         LC_ALL=C sort)
 }
 
