@@ -56,7 +56,7 @@ FLAVOUR=cloud-amd64
 TOOLS="qemu-system-x86 busybox-static cpio kmod xz-utils build-essential libelf1"
 store=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/piebald/guest
 # How apt is asked: as the system has it, or with lists of our own.
-apt_options=(-q)
+apt_options=(-q "${apt_sources[@]}")
 
 fail() { warn "guest: $*"; exit 1; }
 misuse() { warn "guest: $*"; exit 2; }
@@ -127,7 +127,7 @@ fetch() {
     fi
     if can_install; then
         enable_security_archive >&2
-        apt_options+=("${apt_sources[@]}")
+        apt_options=(-q "${apt_sources[@]}")
         apt update -qq >&2 || warn "apt-get update failed; trying with the package lists as they are"
     fi
     found=$(served_version)

@@ -84,9 +84,6 @@ unlock_sudo() {
     sudo -n true 2>/dev/null || sudo -v || true
 }
 
-# Options that let apt see more than the system's own sources (see enable_security_archive).
-apt_sources=()
-
 apt() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get "${apt_sources[@]}" \
         -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 "$@"
@@ -183,28 +180,41 @@ cargo_tool() {
     fi
 }
 
+# Options that let apt see our sources beside the system's.
+apt_sources=()
+OWN_SOURCES=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/piebald/apt
+
+# Has apt see the system's sources as they are now, and those in $OWN_SOURCES/own.
+use_own_sources() {
+    local each parts=$OWN_SOURCES/parts
+    mkdir -p "$parts"
+    for each in "$parts"/*; do [ -e "$each" ] || rm -f "$each"; done
+    for each in /etc/apt/sources.list.d/* "$OWN_SOURCES"/own/*; do
+        case $each in *.list | *.sources) ln -sfn "$each" "$parts" ;; esac
+    done
+    apt_sources=(-o "Dir::Etc::SourceParts=$parts")
+}
+
 # Debian 12 has a recent Rust (the *-web packages) only in its security
 # archive, which a bare debootstrap does not list. Lets apt see it, derived from the
-# mirror that is already in use: in a folder of sources of our own, beside the system's.
-# Debian 13 has it in its main archive.
+# mirror that is already in use; nothing is written to /etc. Debian 13 has it in its main archive.
 enable_security_archive() {
-    local own=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/piebald/apt suites mirror each
+    local suites mirror
     grep -q '^VERSION_CODENAME=bookworm' /etc/os-release 2>/dev/null || return 0
     # shellcheck disable=SC2016  # apt fills these in
     suites=$(apt-get "${apt_sources[@]}" indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages')
     case $suites in *bookworm-security*) return 0 ;; esac
     mirror=$(sed -n 's/^bookworm //p' <<<"$suites" | head -n 1)
     [ -n "$mirror" ] || return 0
-    rm -rf "$own"
-    mkdir -p "$own"
-    for each in /etc/apt/sources.list.d/*; do
-        case $each in *.list | *.sources) ln -s "$each" "$own" ;; esac
-    done
+    mkdir -p "$OWN_SOURCES/own"
     say "Debian's security archive is asked as well"
-    printf 'deb %s-security bookworm-security main\n' "${mirror%/}" >"$own/piebald-security.list"
-    apt_sources=(-o "Dir::Etc::SourceParts=$own")
+    printf 'deb %s-security bookworm-security main\n' "${mirror%/}" >"$OWN_SOURCES/own/security.list"
+    use_own_sources
     apt_updated=
 }
+
+# What was asked once is asked from then on: with fewer sources, packages that came from there could not be matched.
+[ ! -e "$OWN_SOURCES/own/security.list" ] || use_own_sources
 
 # install_rust PACKAGE...: Debian's Rust packages at a version that is enough.
 install_rust() {

@@ -48,9 +48,10 @@ impl Outputs {
                  --output, which writes a report of each point, --json and --csv",
             ));
         }
-        let pages = match single {
-            true => vec!["report.html".to_owned()],
-            false => (1..=studies).map(page_of).collect(),
+        let pages = if single {
+            vec!["report.html".to_owned()]
+        } else {
+            (1..=studies).map(page_of).collect()
         };
         let files = ["study.json", "study.csv"].map(str::to_owned);
         let names = [&files[..], &pages].concat();

@@ -333,20 +333,11 @@ fn a_folder_of_outputs_takes_the_place_of_outputs_only() {
     };
     let columns = "time,op,offset\n0,r,0\n1,r,4096\n";
     fs::write(path.join("replay.csv"), columns).expect("written");
-    let of_columns = [
-        "replay",
-        "replay.csv",
-        "--columns",
-        "time=1:s,op=2,offset=3:B,size=:4KiB,header=1",
-        "--policy",
-        "lru",
-        "--size",
-        "4KiB",
-        "--readahead",
-        "none",
-        "-q",
-    ];
-    let (code, _, said) = piebald(path, &[&of_columns[..], &["-o", "."]].concat());
+    let columns_of = "time=1:s,op=2,offset=3:B,size=:4KiB,header=1";
+    let mut of_columns = REPLAY;
+    of_columns[1] = "replay.csv";
+    let more = ["--columns", columns_of, "-o", "."];
+    let (code, _, said) = piebald(path, &[&of_columns[..], &more].concat());
     assert_eq!(code, Some(2), "{said}");
     assert!(
         said.contains("--output ./replay.csv: this command reads it; allowed: another file"),

@@ -39,6 +39,7 @@ mod text_file;
 mod upgrade;
 mod value;
 mod version;
+mod walk;
 mod words;
 
 pub use advise::{Advise, Goal, NotWithin, Within};

@@ -62,10 +62,12 @@ struct State {
 impl State {
     fn said(&self, asked: usize) -> &str {
         let is_small = self.change.mean.abs() <= LEAST_EFFECT;
-        match (sure_of(&self.change, asked), is_small) {
-            (true, false) => &self.sure,
-            (true, true) => &self.small,
-            (false, _) => &self.unsure,
+        if !sure_of(&self.change, asked) {
+            &self.unsure
+        } else if is_small {
+            &self.small
+        } else {
+            &self.sure
         }
     }
 }
@@ -616,10 +618,12 @@ fn percent_signed(sample: &Sample) -> String {
     let shown = magnitude(sample);
     // What rounds to nothing has no direction.
     let is_nothing = shown.bytes().all(|b| matches!(b, b'0' | b'.'));
-    let sign = match sample.mean < 0.0 {
-        _ if is_nothing => "",
-        true => "-",
-        false => "+",
+    let sign = if is_nothing {
+        ""
+    } else if sample.mean < 0.0 {
+        "-"
+    } else {
+        "+"
     };
     format!("{sign}{shown} %")
 }

@@ -30,6 +30,8 @@ impl Notes {
             (self.widened, "widened to whole sectors"),
             (self.backward, &backward),
             (self.assumed_offsets, "at an offset not known, taken as 0"),
+            (self.assumed_ends, "appended behind an end not known"),
+            (self.like_records, "lines among records that begin with #"),
             (self.unclipped_maps, "mappings with an unknown end of file"),
             (self.direct, "past the page cache (O_DIRECT)"),
             (self.remapped, "handed on from one device to another"),

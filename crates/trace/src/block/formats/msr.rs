@@ -78,10 +78,12 @@ fn line(line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint> {
         .ok_or_else(|| Complaint::text("the timestamp", time, TICKS))?;
     number("the disk number", disk)?;
     let is = |words: [&[u8]; 2]| words.iter().any(|word| kind.eq_ignore_ascii_case(word));
-    let op = match (is([b"Read", b"R"]), is([b"Write", b"W"])) {
-        (true, _) => Op::Read,
-        (_, true) => Op::Write,
-        _ => return Err(Complaint::text("the type", kind, "Read, Write, R or W")),
+    let op = if is([b"Read", b"R"]) {
+        Op::Read
+    } else if is([b"Write", b"W"]) {
+        Op::Write
+    } else {
+        return Err(Complaint::text("the type", kind, "Read, Write, R or W"));
     };
     let offset = number("the offset", offset)?;
     let size = number("the size", size)?;

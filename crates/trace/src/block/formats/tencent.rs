@@ -62,7 +62,8 @@ fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
         .then_some("its sizes are not those of pages, which requests to disks have, but of objects")
 }
 
-/// Sectors of a page, and of requests so large (1 MiB) that only transfers of whole pages are.
+/// Sectors of a page: what file systems and swap ask for is whole pages, and a few requests of boot loaders and
+/// partition tables are not. Requests above 1 MiB are none of these [M].
 const PAGE: u64 = 8;
 const LARGE: u64 = 2048;
 

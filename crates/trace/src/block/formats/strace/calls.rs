@@ -242,9 +242,10 @@ impl<'a> Context<'a, '_> {
     /// `pipe:[12]`, `socket:[12]`, `TCP:[...]`, `{eventfd-count=0}`, `pid:12`. A file that has lost its name is
     /// another than the one that has it now.
     pub fn file_named(&mut self, path: &[u8]) -> Result<What, Complaint> {
-        match path.starts_with(b"/") {
-            true => self.file_of(path),
-            false => Ok(What::Elsewhere),
+        if path.starts_with(b"/") {
+            self.file_of(path)
+        } else {
+            Ok(What::Elsewhere)
         }
     }
 

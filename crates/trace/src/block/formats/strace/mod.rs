@@ -10,6 +10,8 @@
 //! * appending (`O_APPEND`, `RWF_APPEND`), which begins at the largest end of file known; cutting by
 //!   `O_TRUNC`, `truncate` and `ftruncate`, by `fallocate` where all behind its range is gone or moved,
 //!   and removal of the last name by `unlink` or by a rename over the file ([`Op::Delete`](super::super::Op));
+//! * current directories, and the root that `chroot` gives a process and its children;
+//! * files that have lost their names (`</a (deleted)>`): each is another than the one that has the name now;
 //! * symbolic links that are made, renamed and removed, at the end of a path or within it;
 //! * mappings of files and what `mremap` adds to them ([`Op::Map`](super::super::Op)), cut at the file's end as far as `fstat`, reads or writes have
 //!   told it; [`Notes::unclipped_maps`](super::super::Notes) counts the others.
