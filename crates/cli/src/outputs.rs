@@ -177,7 +177,14 @@ pub(crate) fn ready(wanted: &Wanted<'_>) -> Result<(), Failure> {
     let inputs: Vec<PathBuf> = wanted
         .inputs
         .iter()
-        .filter_map(|path| place_of(path))
+        .map(|path| {
+            if is_stdin(path) {
+                Path::new("/dev/stdin")
+            } else {
+                path
+            }
+        })
+        .filter_map(place_of)
         .collect();
     for (option, path) in &all {
         let Some(path) = path else { continue };
@@ -203,6 +210,11 @@ pub(crate) fn ready(wanted: &Wanted<'_>) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// The name of standard input.
+fn is_stdin(path: &Path) -> bool {
+    path == Path::new(STDOUT)
 }
 
 /// Does a name lead to standard output: `-`, `/dev/stdout`, or the file that it was sent to?

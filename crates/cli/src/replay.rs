@@ -50,7 +50,7 @@ const DEVICE_FILE: &str = "toml";
 /// Arguments of `piebald replay`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Block or file traces, plain or packed by gzip, bzip2, xz or zstd; several are
+    /// Block or file traces, plain or packed by gzip, bzip2, xz, zstd or as the only file of a zip; several are
     /// replayed together; - is standard input. Or a scenario file (TOML) with requests, which
     /// says the rest
     #[arg(required_unless_present = "policy", value_name = "TRACE")]

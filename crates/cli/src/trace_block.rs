@@ -55,18 +55,25 @@ fn describe(file: &Path, sum: &Summary) -> String {
         "{} requests: {} reads, {} writes, {} mappings, {} deletions",
         sum.requests, sum.reads, sum.writes, sum.maps, sum.deletes
     ));
-    line(format!(
-        "{} references to {} pages of 4 KiB, {:.1} % to the next page",
-        sum.page_references,
-        sum.unique_pages,
-        100.0 * sum.next_page_share()
-    ));
-    line(format!(
-        "{:.1} % of requests begin where the one before ended",
-        100.0 * sum.sequential_share()
-    ));
-    if let Some((low, high)) = sum.page_range {
-        line(format!("pages {low} to {high}"));
+    if sum.names_objects {
+        line(format!(
+            "{} references to {} objects, each a page of 4 KiB where sizes are ignored",
+            sum.page_references, sum.unique_pages
+        ));
+    } else {
+        line(format!(
+            "{} references to {} pages of 4 KiB, {:.1} % to the next page",
+            sum.page_references,
+            sum.unique_pages,
+            100.0 * sum.next_page_share()
+        ));
+        line(format!(
+            "{:.1} % of requests begin where the one before ended",
+            100.0 * sum.sequential_share()
+        ));
+        if let Some((low, high)) = sum.page_range {
+            line(format!("pages {low} to {high}"));
+        }
     }
     if let Some((low, high)) = sum.object_bytes {
         let [low, high] = [low, high].map(|n| Bytes(n.into()));
@@ -78,6 +85,9 @@ fn describe(file: &Path, sum: &Summary) -> String {
     line(match sum.traits.target {
         TargetKind::Device => format!("{} disks, with addresses", sum.disks),
         TargetKind::File => format!("{} files, without their places on a disk", sum.files),
+        TargetKind::Id if sum.names_objects => {
+            "named objects, which say nothing about places".to_owned()
+        }
         TargetKind::Id => "numbered blocks, which say nothing about places".to_owned(),
     });
     line(match (sum.duration_ns(), sum.traits.times) {

@@ -135,7 +135,8 @@ const PREFACE: &str = "\
 This page is written by `piebald trace formats --page`; change the entry beside the reader in
 `crates/trace`, not the page. `piebald trace formats NAME` prints one section.
 
-All traces may be packed by gzip, bzip2, xz or zstd. The content tells the format; `--format NAME`
+All traces may be packed by gzip, bzip2, xz or zstd, or be the only file of a zip. The content tells the format, but for `w106`,
+`w106-be` and `valpin`, which have to be named, and texts in columns, which need `--columns`; `--format NAME`
 settles it. Lines may end in either way. Numbers in samples are made up but fit one another.
 
 [How traces are replayed](replay.md) says what is assumed where a format has no times or places.

@@ -6,7 +6,7 @@ use piebald_units::{Bytes, CoreSet, Count, Picos};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
-    de::{Error, Visitor},
+    de::{Error, IntoDeserializer, Visitor},
 };
 
 use crate::problem::{of_value, refused_value};
@@ -96,14 +96,14 @@ impl<const MIN: u64, const MAX: u64> Serialize for Whole<MIN, MAX> {
     }
 }
 
-/// The schema of a value: its JSON type, and what the reference says that it may be.
-pub(crate) fn schema_of(kind: &str, values: impl fmt::Display) -> Schema {
+/// The schema of a value: its JSON type or types, and what the reference says that it may be.
+pub(crate) fn schema_of(kind: impl Serialize, values: impl fmt::Display) -> Schema {
     json_schema!({ "type": kind, "x-values": values.to_string() })
 }
 
 /// Implements [`JsonSchema`] in place, with [`schema_of`]'s two arguments.
 macro_rules! described {
-    (($($generics:tt)*) $name:ty, $kind:literal, $values:expr) => {
+    (($($generics:tt)*) $name:ty, $kind:expr, $values:expr) => {
         impl<$($generics)*> JsonSchema for $name {
             fn inline_schema() -> bool {
                 true
@@ -179,7 +179,7 @@ impl<T: Notation> Serialize for Text<T> {
 
 described!((T: Notation) Text<T>, "string", T::WHAT);
 
-/// References, as in `"20M"`: from `MIN` to [`MAX_REFS`].
+/// References, as in `"20M"` or `200000`: from `MIN` to [`MAX_REFS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Refs<const MIN: u64>(u64);
 
@@ -195,6 +195,10 @@ impl<const MIN: u64> Refs<MIN> {
         self.0
     }
 
+    fn within(refs: u64) -> Option<Self> {
+        (MIN..=MAX_REFS).contains(&refs).then_some(Self(refs))
+    }
+
     fn allowed() -> String {
         format!("{} to {}", Count(MIN), Count(MAX_REFS))
     }
@@ -202,12 +206,34 @@ impl<const MIN: u64> Refs<MIN> {
 
 impl<'de, const MIN: u64> Deserialize<'de> for Refs<MIN> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let Text(count) = Text::<Count>::deserialize(from)?;
-        if (MIN..=MAX_REFS).contains(&count.0) {
-            Ok(Self(count.0))
-        } else {
-            Err(refused_value(count, Self::allowed()))
+        struct Number<const MIN: u64>;
+        impl<const MIN: u64> Visitor<'_> for Number<MIN> {
+            type Value = Refs<MIN>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(Count::WHAT)
+            }
+
+            fn visit_str<E: Error>(self, given: &str) -> Result<Self::Value, E> {
+                let Text(count) = Text::<Count>::deserialize(given.into_deserializer())?;
+                let refuse = || refused_value(count, Refs::<MIN>::allowed());
+                Refs::within(count.0).ok_or_else(refuse)
+            }
+
+            fn visit_i64<E: Error>(self, given: i64) -> Result<Self::Value, E> {
+                let refuse = || refused_value(given, Refs::<MIN>::allowed());
+                u64::try_from(given)
+                    .ok()
+                    .and_then(Refs::within)
+                    .ok_or_else(refuse)
+            }
+
+            fn visit_u64<E: Error>(self, given: u64) -> Result<Self::Value, E> {
+                let refuse = || refused_value(given, Refs::<MIN>::allowed());
+                Refs::within(given).ok_or_else(refuse)
+            }
         }
+        from.deserialize_any(Number)
     }
 }
 
@@ -217,7 +243,7 @@ impl<const MIN: u64> Serialize for Refs<MIN> {
     }
 }
 
-described!((const MIN: u64) Refs<MIN>, "string", format!("\"{}\" to \"{}\"", Count(MIN), Count(MAX_REFS)));
+described!((const MIN: u64) Refs<MIN>, ["string", "integer"], format!("\"{}\" to \"{}\"", Count(MIN), Count(MAX_REFS)));
 
 /// A time in microseconds, from `MIN` to `MAX` nanoseconds; broken numbers are allowed.
 #[derive(Clone, Copy, Debug, PartialEq)]

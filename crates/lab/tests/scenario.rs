@@ -110,6 +110,23 @@ fn every_key_is_read() {
 }
 
 #[test]
+fn references_are_whole_numbers_or_texts() {
+    let text = GOOD.replace("\"50M\"", "50_000_000");
+    assert_eq!(parse(&text).expect("good").budget_refs, 50_000_000);
+}
+
+/// The first file that the reference shows.
+#[test]
+fn what_a_scenario_file_says_is_read() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenarios.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let (_, block) = page.split_once("```toml\n").expect("an example");
+    let (example, _) = block.split_once("```").expect("its end");
+    let read = parse(example).expect("the example");
+    assert_eq!(read.policies.len(), 2);
+}
+
+#[test]
 fn what_is_left_out_has_a_default() {
     let s = parse(
         "schema = 1\n[machine]\npreset = \"zen\"\n[[program]]\nbuiltin = \"chase\"\ncores = \"0\"\n",
@@ -170,8 +187,8 @@ fn wrong_types_name_the_key() {
     );
     refused(
         "budget_refs = \"50M\"",
-        "budget_refs = 50",
-        &["budget_refs", "50", "a number such as"],
+        "budget_refs = 50.5",
+        &["budget_refs", "50.5", "a number such as"],
     );
     refused(
         "cores = \"0\"",
@@ -225,6 +242,8 @@ fn values_out_of_range_say_what_is_allowed() {
         &["= 1001", "1 to 1000"],
     );
     refused("\"50M\"", "\"0\"", &["budget_refs = 0", "allowed: 1 to 1T"]);
+    refused("\"50M\"", "0", &["budget_refs = 0", "allowed: 1 to 1T"]);
+    refused("\"50M\"", "-5", &["budget_refs = -5", "allowed: 1 to 1T"]);
     refused(
         "\"50M\"",
         "\"2T\"",

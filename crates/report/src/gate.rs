@@ -5,6 +5,8 @@
 //! repetitions, and if the runs that it comes from could show it: caches that are still filling,
 //! or programs that never leave their private caches, say nothing about how others disturb them.
 
+mod warm;
+
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::{
@@ -12,6 +14,8 @@ use crate::{
     format::{brief, grouped, number},
     sample::t_quantile_975,
 };
+use warm::cold;
+pub(crate) use warm::{count, share_of_budget};
 
 /// Repetitions that an interval needs: with two it spans a hundred times what it should.
 pub(crate) const LEAST_REPETITIONS: usize = 3;
@@ -19,16 +23,6 @@ pub(crate) const LEAST_REPETITIONS: usize = 3;
 pub(crate) const LEAST_EFFECT: f64 = 0.01;
 /// Level of all questions of a report together.
 const LEVEL: f64 = 0.05;
-/// A warm cache holds this share of what it comes to hold.
-const LEAST_FULL: f64 = 0.95;
-/// It fills by less than this share of its room while it is looked at.
-const MOST_DRIFT: f64 = 0.02;
-/// Growth by less than this share of its room is a few lines that come and go, unless they are what
-/// misses brought.
-const LEAST_GROWTH: f64 = 0.005;
-/// Where more of the misses than this only filled empty places, they are those of a cache that
-/// is filling.
-const MOST_FIRST_FILLS: f64 = 0.5;
 /// References to the last level per 1000 instructions below which it cannot matter.
 const LEAST_LAST_LEVEL: f64 = 0.1;
 /// Share of its time that a program waits for files and pages, above which caches are not what
@@ -114,6 +108,10 @@ pub(crate) fn verdict(e: &Evidence<'_>) -> Verdict {
     let size = e.effect.mean.abs();
     let (why, unmet) = match (e.significant, size > LEAST_EFFECT) {
         (true, true) => return Verdict::Shown,
+        (false, _) if is_nothing(e.effect) => (
+            "it is 0 in every repetition".to_owned(),
+            Unmet::new("effect", size, LEAST_EFFECT),
+        ),
         (false, _) => (
             "it cannot be told from chance".to_owned(),
             Unmet::by_chance(),
@@ -126,6 +124,11 @@ pub(crate) fn verdict(e: &Evidence<'_>) -> Verdict {
     Verdict::NoChange { why, unmet }
 }
 
+/// No repetition has any change at all.
+pub(crate) fn is_nothing(change: &Sample) -> bool {
+    !change.values.is_empty() && change.values.iter().all(|value| *value == 0.0)
+}
+
 fn too_few(n: usize) -> Refusal {
     let has = match n {
         1 => "it has one repetition".to_owned(),
@@ -136,69 +139,6 @@ fn too_few(n: usize) -> Refusal {
         format!("set repetitions = {LEAST_REPETITIONS}"),
         Unmet::new("repetitions", n as f64, LEAST_REPETITIONS as f64),
     )
-}
-
-/// The first level of a run that was still filling, if one was.
-fn cold(e: &Evidence<'_>, run: &Run<'_>) -> Option<Refusal> {
-    if waits(run.metrics) {
-        return None;
-    }
-    let levels = &run.metrics.occupancy;
-    // The outermost level takes the longest: what warms it warms the others.
-    levels.iter().enumerate().rev().find_map(|(k, level)| {
-        let [room, start, end] = [&level.room, &level.start, &level.end].map(|s| s.mean);
-        let growth = end - start;
-        if !(room > 0.0 && growth > 0.0) {
-            return None;
-        }
-        let full = start / end;
-        let drift = growth / room;
-        // A short measured part hardly fills anything, and yet all its misses may be first ones.
-        let first_fills = first_fills(run.metrics, k, growth);
-        let filling = first_fills.filter(|share| *share > MOST_FIRST_FILLS);
-        let grows = drift > LEAST_GROWTH && (full < LEAST_FULL || drift >= MOST_DRIFT);
-        // However little it is in this part: as long again as the run has been would fill it further.
-        // Where a time ends the part, nobody knows how many references it had.
-        let so_far = (e.warmup_refs + e.budget_refs) as f64 / e.budget_refs.max(1) as f64;
-        let fills_on =
-            e.budget_refs > 0 && start < LEAST_FULL * room && drift * so_far > 1.0 - LEAST_FULL;
-        if !grows && filling.is_none() && !fills_on {
-            return None;
-        }
-        // All that it has fits, and is there already: what grows is that of others, or of the kernel.
-        let fits = run.metrics.pages.mean * 4096.0 <= LEAST_FULL * level.bytes as f64;
-        let own_growth = level.own_end.mean - level.own_start.mean;
-        if !level.shared && fits && own_growth <= LEAST_GROWTH * room {
-            return None;
-        }
-        let name = crate::format::short(&level.level, 20);
-        let mut why = format!(
-            "{}'s {name} was {} % full when counting began and {} % when it ended ({})",
-            crate::format::short(e.name, 40),
-            brief_percent(start / room),
-            brief_percent(end / room),
-            run.label,
-        );
-        if let Some(share) = filling {
-            // What prefetchers bring fills empty places as well, and is no miss.
-            why += &match share {
-                share if share > 1.0 => {
-                    ", and more lines filled empty places than missed".to_owned()
-                }
-                share => format!(
-                    ", and {} % of the misses filled empty places",
-                    brief_percent(share)
-                ),
-            };
-        }
-        let unmet = match filling {
-            Some(share) => Unmet::new("first_fills", share, MOST_FIRST_FILLS),
-            None if full < LEAST_FULL => Unmet::new("full", full, LEAST_FULL),
-            None if drift >= MOST_DRIFT => Unmet::new("drift", drift, MOST_DRIFT),
-            None => Unmet::new("full", start / room, LEAST_FULL),
-        };
-        Some((why, warmer(e, run, [room, start, end]), unmet))
-    })
 }
 
 /// Why the advice on shares is not to be relied on, if it is not: it is read off runs of programs by
@@ -231,69 +171,6 @@ pub fn advice_doubts(study: &Study) -> Vec<String> {
         ))
     });
     doubts.collect()
-}
-
-fn brief_percent(share: f64) -> String {
-    match 100.0 * share {
-        percent if percent >= 10.0 => format!("{percent:.0}"),
-        percent => format!("{percent:.1}"),
-    }
-}
-
-/// Share of a last level's misses that filled empty places, if it misses enough to matter.
-fn first_fills(metrics: &Metrics, level: usize, growth: f64) -> Option<f64> {
-    let last = level + 1 == metrics.mpki.len();
-    let misses = metrics.mpki.get(level).filter(|_| last)?.mpki.mean;
-    let own = &metrics.occupancy[level];
-    let own = (own.own_end.mean - own.own_start.mean).clamp(0.0, growth);
-    let all = misses * metrics.instructions.mean / 1000.0;
-    (misses > LEAST_LAST_LEVEL && all > 0.0).then(|| own / all)
-}
-
-/// What would make the cache warm: references until the sets are full, at the rate at which they
-/// filled, or, if that is more, at one that falls with what is empty. A program that never fills them
-/// needs fewer.
-fn warmer(e: &Evidence<'_>, run: &Run<'_>, [room, start, end]: [f64; 3]) -> String {
-    if e.budget_refs == 0 {
-        let key = if run.label.starts_with(ALONE) {
-            "warmup_refs"
-        } else {
-            "course.warmup_us"
-        };
-        return format!("set a higher {key}");
-    }
-    let rate = (end - start) / e.budget_refs as f64;
-    let steady = (LEAST_FULL * room - end).max(0.0) / rate;
-    let empty = |held: f64| (room - held) / room;
-    let falling = if empty(end) > 1.0 - LEAST_FULL {
-        let decay = (empty(start) / empty(end)).ln() / e.budget_refs as f64;
-        (empty(end) / (1.0 - LEAST_FULL)).ln() / decay
-    } else {
-        0.0
-    };
-    let missing = steady.max(falling);
-    let refs = (e.warmup_refs + e.budget_refs) as f64 + missing;
-    let longer = "or let the programs have a smaller cache";
-    match refs.is_finite() && refs < 1e15 {
-        true => format!("set warmup_refs = {} or more, {longer}", count(refs)),
-        false => format!("set a higher warmup_refs, {longer}"),
-    }
-}
-
-/// A number of references as scenarios take it, rounded up to two digits.
-pub(crate) fn count(refs: f64) -> String {
-    let step = 10f64.powf((refs.max(1.0).log10().floor() - 1.0).max(0.0));
-    let refs = (refs / step).ceil() * step;
-    let (value, unit) = match refs {
-        refs if refs >= 1e9 => (refs / 1e9, "G"),
-        refs if refs >= 1e6 => (refs / 1e6, "M"),
-        refs if refs >= 1e3 => (refs / 1e3, "k"),
-        refs => (refs, ""),
-    };
-    match value.fract() == 0.0 {
-        true => format!("{value:.0}{unit}"),
-        false => format!("{value:.1}{unit}"),
-    }
 }
 
 /// The program's time is that of files and pages, not of caches.
@@ -590,6 +467,40 @@ mod tests {
             assert!(unmet.found.is_some() && unmet.limit.is_some());
             assert!(why.contains(reason) && act.contains(advice), "{why}; {act}");
         }
+    }
+
+    #[test]
+    fn a_recording_that_is_too_short_is_to_be_longer() {
+        let filling = |refs: f64| Metrics {
+            refs: flat(refs),
+            ..metrics(level(1000.0, 430.0, 550.0), 3.0, 1e4)
+        };
+        // Parts of half the length fill it in half the references. A batch less is no shorter recording.
+        let cases = [
+            (
+                1e6,
+                "take a recording of 12M references or more and set warmup_refs = 11M, ",
+            ),
+            (1.99e6, "set warmup_refs = 22M or more, "),
+        ];
+        for (refs, expected) in cases {
+            let found = judge(SURE, &filling(refs));
+            let Verdict::CannotShow { act, .. } = &found else {
+                panic!("{found:?}");
+            };
+            assert!(act.starts_with(expected), "{act}");
+        }
+    }
+
+    #[test]
+    fn what_is_the_same_in_every_repetition_is_no_chance() {
+        let warm = metrics(level(1000.0, 990.0, 992.0), 3.0, 1e4);
+        let found = judge(&[0.0; 3], &warm);
+        let Verdict::NoChange { why, unmet } = &found else {
+            panic!("{found:?}");
+        };
+        assert_eq!(why, "it is 0 in every repetition");
+        assert_eq!(unmet.condition, "effect");
     }
 
     /// How long a part was that a time ends is not known, and so not how far it fills on.

@@ -11,7 +11,9 @@ use piebald_units::CoreSet;
 use crate::{
     Finding, Metrics, PolicyResult, ProgramResult, Role, Sample, Study,
     format::{grouped, join_names, number, short},
-    gate::{ALONE, Evidence, LEAST_EFFECT, Run, Verdict, count, holm, sure_of, verdict},
+    gate::{
+        ALONE, Evidence, LEAST_EFFECT, Run, Verdict, count, holm, is_nothing, sure_of, verdict,
+    },
     rows::find,
 };
 use with::{With, reason};
@@ -73,8 +75,15 @@ impl State {
 }
 
 /// A sentence that something cannot be told from chance, which says among how many questions where
-/// the interval of the change alone would say otherwise.
+/// the interval of the change alone would say otherwise, and what is so where there is no chance in it.
 fn among(sentence: &str, change: &Sample, asked: usize) -> String {
+    if is_nothing(change) {
+        return sentence.replacen(
+            &format!("can be told {CHANCE}"),
+            "is found in any repetition",
+            1,
+        );
+    }
     if change.excludes_zero() != Some(true) {
         return sentence.to_owned();
     }

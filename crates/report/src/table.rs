@@ -7,6 +7,7 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, ContentLineStyle, Lin
 use crate::{
     PolicyResult, ProgramResult, Study, advice, course,
     format::{Kind, apart, cell, clean, grouped, number, short},
+    gate::share_of_budget,
     headline,
     marks::Marks,
     regions::{Detail, region_table},
@@ -161,7 +162,8 @@ fn conditions(study: &Study) -> String {
     let budget = match study.budget_refs {
         0 => String::new(),
         refs => format!(
-            ", {} references per program and run{} after {} of warm-up",
+            ", {}{} references per program and run{} after {} of warm-up",
+            at_most(study),
             grouped(refs),
             if study.until_us.is_some() {
                 " alone"
@@ -179,6 +181,13 @@ fn conditions(study: &Study) -> String {
         if study.repetitions == 1 { "" } else { "s" },
         study.seed,
     )
+}
+
+/// What stands before the references of a run where a program's recording holds fewer.
+pub(crate) fn at_most(study: &Study) -> &'static str {
+    let mut programs = study.policies.iter().flat_map(|policy| &policy.programs);
+    let is_short = programs.any(|p| share_of_budget(&p.alone, study.budget_refs) < 1.0);
+    if is_short { "at most " } else { "" }
 }
 
 /// When runs of several programs end, if by time, and from when on they are measured.

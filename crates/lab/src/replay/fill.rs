@@ -160,7 +160,11 @@ pub(super) fn traces(replay: &mut Replay, stream: &CallStream, requests: &[u64],
             trace.reads = survey.reads;
             trace.writes = survey.writes;
             trace.unique_pages = survey.pages.count();
-            trace.sequential_share = survey.sequential_share();
+            trace.sequential_share = if stream.names_objects() {
+                f64::NAN
+            } else {
+                survey.sequential_share()
+            };
         }
         replay.traces.push(trace);
     }

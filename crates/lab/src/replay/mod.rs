@@ -18,7 +18,10 @@ mod sized;
 mod sizes;
 mod timed;
 
-use std::path::{Path, PathBuf};
+use std::{
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
 
 use piebald_experiment::MemorySize;
 use piebald_os_model::replace::PolicySpec;
@@ -200,10 +203,16 @@ fn empty_and_others(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
 /// whatever the name or the link by which it is found.
 fn check_twice(input: &InputSetup) -> Result<(), ReplayError> {
     let paths = &input.paths;
-    let files: Vec<PathBuf> = paths
-        .iter()
-        .map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()))
-        .collect();
+    let place = |path: &PathBuf| {
+        let path = if path == Path::new("-") {
+            Path::new("/dev/stdin")
+        } else {
+            path
+        };
+        let found = path.metadata().map(|m| (m.dev(), m.ino()));
+        found.map_err(|_| path.to_owned())
+    };
+    let files: Vec<Result<(u64, u64), PathBuf>> = paths.iter().map(place).collect();
     let twice = (1..files.len()).find(|at| files[..*at].contains(&files[*at]));
     match twice.filter(|_| input.align == Align::Stamps) {
         None => Ok(()),

@@ -75,6 +75,18 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
     if complete {
         check_references(request, &stream, &survey)?;
         check_warmup(request.warmup, survey.references)?;
+        let counted = jobs
+            .iter()
+            .map(|job| job.instance.outcome().counts.references);
+        if counted.min() == Some(0) {
+            return Err(ReplayError::Choice {
+                what: "warmup",
+                value: request.warmup.to_string(),
+                problem: "a device counts whole requests, and the one that ends the warm-up is the last; \
+                          allowed: fewer, so that some are counted"
+                    .into(),
+            });
+        }
     }
     let mut replay = Replay {
         schema: REPLAY_SCHEMA,
@@ -317,11 +329,15 @@ fn check_references(
         true => String::new(),
         false => format!(" (passed over: {})", told.join(", ")),
     };
+    let wrong: u64 = stream.skipped().iter().flatten().map(|(_, n)| n).sum();
+    let left_out = stream.first_skipped().map_or_else(String::new, |first| {
+        format!(" ({wrong} wrong records are left out, the first one for: {first})")
+    });
     Err(ReplayError::Choice {
         what: "traces",
         value: super::title(&request.input.paths),
         problem: format!(
-            "refer to no page{over}; allowed: at least one reference{}",
+            "refer to no page{over}{left_out}; allowed: at least one reference{}",
             issued(request, stream)
         ),
     })

@@ -14,7 +14,7 @@ use crate::{
     marks::Marks,
     regions::{Detail, RegionTable, region_table},
     rows,
-    table::{repetitions, until},
+    table::{at_most, repetitions, until},
 };
 use figures::sections;
 pub(crate) use figures::{Figure, Section};
@@ -168,7 +168,10 @@ fn facts(study: &Study) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("machine", clean(&study.machine.title)),
         ("repetitions", repetitions(study)),
-        (references, grouped(study.budget_refs)),
+        (
+            references,
+            format!("{}{}", at_most(study), grouped(study.budget_refs)),
+        ),
         ("warm-up references", grouped(study.warmup_refs)),
         ("seed", study.seed.to_string()),
         ("references simulated", grouped(study.simulated_refs)),

@@ -4,15 +4,17 @@
 //! requests, not with the place of a platter at one moment. So two runs are compared part by part: their
 //! differences in 16 to 32 parts of the trace have a mean and an interval (batch means; Law 2015,
 //! *Simulation Modeling and Analysis*, 9.5.3). What a disk's buffer or a cache keeps from one part to the next
-//! makes parts alike, so the variance of the mean has their covariances in it (Newey and West 1987). A
-//! difference counts if that excludes zero, at 5 % for all
+//! makes parts alike, so the variance of the mean has their covariances in it (Newey and West 1987). A few
+//! misses that happen to fall evenly over the parts seem to have no variance, but each could have been the
+//! other run's as well: a difference of n has a standard deviation of its root at least (McNemar 1947). A
+//! difference counts if its interval excludes zero, at 5 % for all
 //! comparisons of a report together (Bonferroni), as the best of many is picked afterwards.
 
 use super::{ReplayRun, grid::Grid};
-use crate::{
-    Sample,
-    gate::{LEAST_REPETITIONS, sure_of},
-};
+use crate::{Sample, gate::sure_of, sample::t_quantile_975};
+
+/// Parts that a claim needs: of five that all go one way this is chance in one case of 16.
+const LEAST_PARTS: usize = 6;
 
 /// What runs are compared by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +48,17 @@ impl Measure {
         };
         (!values.is_empty()).then_some(values)
     }
+
+    /// What one reference or request adds to a measure that counts them; `None` of time.
+    fn unit(self, run: &ReplayRun) -> Option<f64> {
+        let parts = run.parts.as_ref()?;
+        let sum = |values: &[u64]| values.iter().map(|n| *n as f64).sum::<f64>();
+        match self {
+            Self::Misses | Self::Requests => Some(1.0),
+            Self::Bytes => Some(sum(&parts.bytes_missed) / sum(&parts.misses).max(1.0)),
+            Self::Time => None,
+        }
+    }
 }
 
 /// Two policies, and the size at which they are compared; the second is the baseline.
@@ -58,7 +71,9 @@ impl Grid<'_> {
     /// kept or the baseline is nothing.
     pub fn by_parts(&self, pairs: &[Pair], measure: Measure) -> Option<Sample> {
         let mut sum: Vec<f64> = Vec::new();
+        let mut deviation = 0.0;
         for &(policy, baseline, size) in pairs {
+            let unit = measure.unit(self.whole(baseline, size)?).unwrap_or(0.0);
             let [own, base] = [policy, baseline].map(|p| measure.by_parts(self.whole(p, size)?));
             let (own, base) = (own?, base?);
             let whole: f64 = base.iter().map(|n| *n as f64).sum();
@@ -67,15 +82,19 @@ impl Grid<'_> {
                 return None;
             }
             sum.resize(own.len(), 0.0);
+            let mut differing = 0.0;
             for (sum, (own, base)) in sum.iter_mut().zip(own.iter().zip(base)) {
-                *sum += (*own as f64 - *base as f64) / whole / pairs.len() as f64;
+                let change = *own as f64 - *base as f64;
+                differing += change.abs();
+                *sum += change / whole / pairs.len() as f64;
             }
+            deviation += (unit * differing).sqrt() / whole / pairs.len() as f64;
         }
         // Until memory is full all policies do the same, which says nothing of them.
         let same = sum.iter().take_while(|change| **change == 0.0).count();
         let apart = &sum[if same == sum.len() { 0 } else { same }..];
         let scaled = apart.iter().map(|change| change * apart.len() as f64);
-        (!sum.is_empty()).then(|| with_memory(Sample::new(scaled.collect())))
+        (!sum.is_empty()).then(|| at_least(with_memory(Sample::new(scaled.collect())), deviation))
     }
 
     /// Whether the difference of two runs may be chance. Of runs without parts nobody knows; their numbers are
@@ -96,7 +115,7 @@ impl Grid<'_> {
     }
 
     fn is_sure(&self, change: &Sample) -> bool {
-        change.n() >= LEAST_REPETITIONS && sure_of(change, self.comparisons())
+        change.n() >= LEAST_PARTS && sure_of(change, self.comparisons())
     }
 
     /// The change by parts, as a share of the other run where the baseline is nothing.
@@ -136,6 +155,15 @@ fn with_memory(sample: Sample) -> Sample {
     let ratio = 1.0 + 2.0 * (1..=lags).map(weighted).sum::<f64>() / own;
     Sample {
         ci95: sample.ci95.map(|half| half * ratio.max(1.0).sqrt()),
+        ..sample
+    }
+}
+
+/// The sample with an interval as for a mean of this standard deviation, if its own is narrower.
+fn at_least(sample: Sample, deviation: f64) -> Sample {
+    let least = deviation * t_quantile_975(sample.n() as f64 - 1.0);
+    Sample {
+        ci95: sample.ci95.map(|half| half.max(least)),
         ..sample
     }
 }
@@ -182,20 +210,21 @@ mod tests {
     fn a_difference_in_all_parts_is_none_of_chance() {
         let replay = Replay {
             runs: vec![
-                run("base", &[10, 12, 9, 11, 10, 8]),
-                run("less", &[8, 10, 7, 8, 8, 6]),
-                run("mixed", &[8, 14, 7, 13, 8, 7]),
-                run("short", &[8, 14]),
-                run("later", &[10, 12, 7, 9, 8, 6]),
+                run("base", &[100, 120, 90, 110, 100, 80]),
+                run("less", &[80, 100, 70, 80, 80, 60]),
+                run("mixed", &[80, 140, 70, 130, 80, 70]),
+                run("short", &[80, 140]),
+                run("later", &[100, 120, 70, 90, 80, 60]),
                 run("nothing", &[0; 6]),
-                run("once", &[0, 0, 0, 0, 0, 1]),
+                run("once", &[0, 0, 0, 0, 0, 10]),
+                run("few", &[99, 119, 89, 109, 99, 79]),
             ],
             ..Replay::default()
         };
         let grid = Grid::new(&replay);
         let chance = |policy| grid.may_be_chance((policy, 0, 0), Measure::Misses);
         assert_eq!([1, 2].map(chance), [false, true]);
-        // 13 of 60.
+        // 130 of 600.
         let change = grid.by_parts(&[(1, 0, 0)], Measure::Misses).expect("parts");
         assert!((change.mean + 13.0 / 60.0).abs() < 1e-12, "{change:?}");
         assert_eq!(change.n(), 6);
@@ -206,6 +235,14 @@ mod tests {
         // Against a run without misses, and of too few parts.
         let none = |policy, other| grid.may_be_chance((policy, other, 0), Measure::Misses);
         assert_eq!([none(0, 5), none(5, 0), none(6, 5)], [false, false, true]);
+        // Five parts that all say the same; and one miss less in each of six, which has no variance.
+        assert!(none(4, 0) && none(7, 0));
+        let few = grid.by_parts(&[(7, 0, 0)], Measure::Misses).expect("parts");
+        let half = few.ci95.expect("an interval");
+        assert!(
+            (half - 2.570_582 * 6f64.sqrt() / 600.0).abs() < 1e-8,
+            "{half}"
+        );
         // What has other parts, or none, is not compared.
         assert!(grid.by_parts(&[(3, 0, 0)], Measure::Misses).is_none());
         assert!(grid.by_parts(&[(1, 0, 0)], Measure::Time).is_none());

@@ -186,7 +186,8 @@ fn best(grid: &Grid<'_>) -> Vec<Finding> {
     .collect()
 }
 
-/// The policies with the least of a measure, in words, and the one that has it at the most sizes.
+/// The policies with the least of a measure, in words, and the one that has it at the most sizes, or the first
+/// of those that share it.
 struct Best<'a> {
     claim: String,
     /// The one that has it at the most sizes, if any has.
@@ -214,19 +215,17 @@ impl<'a> Best<'a> {
         };
         let parts: Vec<String> = groups.iter().map(text).collect();
         let claim = (!parts.is_empty()).then(|| format!("{title}: {}.", parts.join("; ")))?;
-        let most = groups.iter().find_map(|(who, sizes)| match who.least[..] {
-            [one] => Some((one, sizes)),
-            _ => None,
-        });
-        let Some((policy, sizes)) = most else {
-            let shared = groups.first().filter(|(who, _)| !who.least.is_empty());
+        let single = groups.iter().find(|(who, _)| who.least.len() == 1);
+        let shared = || groups.first().filter(|(who, _)| !who.least.is_empty());
+        let Some((who, sizes)) = single.or_else(shared) else {
             return Some(Self {
                 claim,
-                policy: shared.map(|(who, _)| grid.policies[who.least[0]]),
-                effect: if shared.is_some() { 0.0 } else { f64::NAN },
+                policy: None,
+                effect: f64::NAN,
                 by_parts: None,
             });
         };
+        let policy = who.least[0];
         let pairs: Vec<(usize, usize, usize)> = sizes
             .iter()
             .filter_map(|s| Some((policy, next_best(grid, *s, measure)?, *s)))
@@ -356,13 +355,14 @@ struct Conflict {
 /// Whether the order by misses is the order by time: where it is not, a policy that
 /// looks at misses alone chooses wrongly, which is what DULO is about.
 fn orders(grid: &Grid<'_>) -> Option<Finding> {
-    let (mut agree, mut conflicts) = (0u32, Vec::new());
+    let (mut agree, mut unsure, mut conflicts) = (0u32, 0u32, Vec::new());
     for size in 0..grid.sizes.len() {
         for a in 0..grid.policies.len() {
             for b in 0..grid.policies.len() {
                 match compare(grid, a, b, size) {
-                    Some(Ok(conflict)) => conflicts.push(conflict),
-                    Some(Err(Agree)) => agree += 1,
+                    Some(Order::Conflict(conflict)) => conflicts.push(conflict),
+                    Some(Order::Unsure) => unsure += 1,
+                    Some(Order::Agree) => agree += 1,
                     None => {}
                 }
             }
@@ -381,20 +381,39 @@ fn orders(grid: &Grid<'_>) -> Option<Finding> {
             Some(finding("order", about, by_parts.as_ref(), claim))
         }
         None => (agree > 0).then(|| {
+            let (beyond, but) = match unsure {
+                0 => ("", String::new()),
+                1 => (
+                    ", beyond chance in both",
+                    "; in one pair of runs it takes more, which may be chance".to_owned(),
+                ),
+                n => (
+                    ", beyond chance in both",
+                    format!("; in {n} pairs of runs it takes more, which may be chance"),
+                ),
+            };
             let claim = format!(
-                "Wherever two policies differ by {least} % or more in misses and in time, the \
-                 one with fewer misses also takes less time."
+                "Wherever two policies differ by {least} % or more in misses and in time{beyond}, the \
+                 one with fewer misses also takes less time{but}."
             );
             finding("order", ("", f64::NAN), None, claim)
         }),
     }
 }
 
-/// The policy with fewer misses also takes less time.
-struct Agree;
+/// What two runs say of the order by misses and that by time.
+enum Order {
+    /// The policy with fewer misses takes more time.
+    Conflict(Conflict),
+    /// It does, and one of both may be chance.
+    Unsure,
+    /// It also takes less time.
+    Agree,
+}
 
-/// `a` against `b`, if `a` misses notably less and their times differ notably, both beyond chance.
-fn compare(grid: &Grid<'_>, a: usize, b: usize, size: usize) -> Option<Result<Conflict, Agree>> {
+/// `a` against `b`, if `a` misses notably less and their times differ notably. That both go the same way
+/// counts only beyond chance.
+fn compare(grid: &Grid<'_>, a: usize, b: usize, size: usize) -> Option<Order> {
     let (own, other) = (grid.whole(a, size)?, grid.whole(b, size)?);
     let misses_less = 1.0 - own.miss_ratio()? / other.miss_ratio().filter(|m| *m > 0.0)?;
     let time_more = grid.time(own)? / grid.time(other).filter(|t| *t > 0.0)? - 1.0;
@@ -402,21 +421,19 @@ fn compare(grid: &Grid<'_>, a: usize, b: usize, size: usize) -> Option<Result<Co
         return None;
     }
     let by_chance = |measure| grid.may_be_chance((a, b, size), measure);
-    if by_chance(Measure::Misses) || by_chance(Measure::Time) {
-        return None;
+    let is_unsure = by_chance(Measure::Misses) || by_chance(Measure::Time);
+    match (time_more > 0.0, is_unsure) {
+        (true, true) => Some(Order::Unsure),
+        (true, false) => Some(Order::Conflict(Conflict {
+            fewer: a,
+            faster: b,
+            size,
+            misses_less,
+            time_more,
+        })),
+        (false, true) => None,
+        (false, false) => Some(Order::Agree),
     }
-    let conflict = Conflict {
-        fewer: a,
-        faster: b,
-        size,
-        misses_less,
-        time_more,
-    };
-    Some(if time_more > 0.0 {
-        Ok(conflict)
-    } else {
-        Err(Agree)
-    })
 }
 
 fn conflict_text(grid: &Grid<'_>, c: &Conflict, others: usize) -> String {

@@ -101,7 +101,9 @@ impl<P: Replacement> Cache<P> {
     /// future needs it, others get an empty slice.
     pub fn run(&mut self, references: &[Reference], next_use: &[u64]) {
         let mut begin = 0;
-        for group in references.chunks(AHEAD) {
+        // Parts end between groups.
+        let most = self.parts.length().clamp(1, AHEAD as u64) as usize;
+        for group in references.chunks(most) {
             let mut warm = 0;
             for reference in group {
                 warm ^= self.index.warm(reference.key);

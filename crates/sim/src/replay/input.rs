@@ -94,20 +94,26 @@ pub enum InputError {
     #[error(transparent)]
     Trace(#[from] BlockError),
     /// A page lies too far behind.
-    #[error("{trace}: page {page} of {what}; allowed: up to page {}", (1_u64 << PAGE_BITS) - 1)]
+    #[error(
+        "{trace}: request {request}: page {page} of {what}; allowed: up to page {}", (1_u64 << PAGE_BITS) - 1
+    )]
     FarPage {
         /// The trace.
         trace: String,
+        /// Which of its requests, counted from 1.
+        request: u64,
         /// The file or disk.
         what: String,
         /// The page.
         page: u64,
     },
     /// A request is too long.
-    #[error("{trace}: a request of {pages} pages; allowed: up to {MAX_CALL_PAGES}")]
+    #[error("{trace}: request {request}: {pages} pages; allowed: up to {MAX_CALL_PAGES}")]
     LongCall {
         /// The trace.
         trace: String,
+        /// Which of its requests, counted from 1.
+        request: u64,
         /// Its length.
         pages: u64,
     },
@@ -297,6 +303,11 @@ impl CallStream {
         sources.map(|s| s.trace.traits().target).collect()
     }
 
+    /// Does a trace name its objects, so that which number follows which says nothing?
+    pub fn names_objects(&self) -> bool {
+        self.sources.iter().any(|s| s.trace.names_objects())
+    }
+
     /// Requests read so far of each trace.
     pub fn requests(&self) -> Vec<u64> {
         self.sources.iter().map(|s| s.requests).collect()
@@ -329,6 +340,12 @@ impl CallStream {
     pub fn stamped(&self) -> Vec<bool> {
         let stamped = |s: &Source| s.requests == 0 || s.trace.origin() != Origin::Absent;
         self.sources.iter().map(stamped).collect()
+    }
+
+    /// What was wrong with the first record that lenient reading left out of any trace.
+    pub fn first_skipped(&self) -> Option<&str> {
+        let mut sources = self.sources.iter();
+        sources.find_map(|s| s.trace.skipped().first.as_deref())
     }
 
     /// Records of each trace that lenient reading left out, by what was wrong.
@@ -439,6 +456,7 @@ impl CallStream {
         if !self.plain_ids && end > 1 << PAGE_BITS {
             return Err(InputError::FarPage {
                 trace: self.names[nth].clone(),
+                request: self.sources[nth].requests,
                 what: info.name.clone().unwrap_or_else(|| "the disk".to_owned()),
                 page: end - 1,
             });
@@ -447,7 +465,11 @@ impl CallStream {
             info.pages = info.pages.max(end);
             if pages > MAX_CALL_PAGES {
                 let trace = self.names[nth].clone();
-                return Err(InputError::LongCall { trace, pages });
+                return Err(InputError::LongCall {
+                    trace,
+                    request: self.sources[nth].requests,
+                    pages,
+                });
             }
         }
         let begin = match self.merge {

@@ -59,6 +59,11 @@ pub struct Parts {
 }
 
 impl Parts {
+    /// How long a part is; 0 while each reference is one.
+    pub const fn length(&self) -> u64 {
+        self.length
+    }
+
     /// Whether a part ends where the run has this length.
     #[inline]
     pub fn is_due(&self, length: u64) -> bool {

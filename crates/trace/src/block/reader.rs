@@ -6,7 +6,7 @@ use super::error::BlockError;
 use super::names::{Devices, Files};
 use super::request::Request;
 use super::sink::{LeftOut, Notes, Passed, Sink, Skipped, State};
-use super::{Format, Options, Stage, Traits};
+use super::{Columns, Format, Options, Stage, Traits};
 use crate::about::{About, ByteOrder, Origin};
 use crate::detect;
 use crate::foreign::ForeignError;
@@ -148,6 +148,7 @@ where
 pub struct BlockTrace {
     format: Format,
     traits: Traits,
+    names_objects: bool,
     lenient: bool,
     input: Input,
     /// The files, if they are several that were written together.
@@ -204,6 +205,7 @@ impl BlockTrace {
         Ok(Self {
             format,
             traits: options.traits(format),
+            names_objects: (options.columns.as_ref()).is_some_and(Columns::names_objects),
             lenient: options.lenient,
             parser,
             input,
@@ -228,6 +230,11 @@ impl BlockTrace {
     /// What the requests say.
     pub const fn traits(&self) -> Traits {
         self.traits
+    }
+
+    /// Whether its objects have names. Their numbers are those of first use, which say nothing of order.
+    pub const fn names_objects(&self) -> bool {
+        self.names_objects
     }
 
     /// What the stamps count from. Where only the file tells, its first requests must have been

@@ -37,6 +37,9 @@ pub struct Summary {
     /// Smallest and largest size of an object in bytes, if they differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object_bytes: Option<(u32, u32)>,
+    /// Whether objects have names, so that which number follows which says nothing.
+    #[serde(skip)]
+    pub names_objects: bool,
     /// Size of a page in bytes.
     pub page_bytes: u64,
     /// References to pages: a request refers once to each page that it touches.
@@ -189,10 +192,12 @@ impl Counter {
         let sum = &mut self.sum;
         sum.bytes = sum.bytes.saturating_add(request.bytes().unwrap_or(0));
         sum.page_references = sum.page_references.saturating_add(span.count);
-        let follows = self.last_page == Some((space, span.first.wrapping_sub(1)));
-        let inside = span.count.saturating_sub(1);
-        sum.next_page_references += inside + u64::from(follows && span.first > 0);
-        sum.sequential_requests += u64::from(self.last_end == Some((space, start)));
+        if !sum.names_objects {
+            let follows = self.last_page == Some((space, span.first.wrapping_sub(1)));
+            let inside = span.count.saturating_sub(1);
+            sum.next_page_references += inside + u64::from(follows && span.first > 0);
+            sum.sequential_requests += u64::from(self.last_end == Some((space, start)));
+        }
         let last = span.last();
         let (low, high) = sum.page_range.unwrap_or((span.first, last));
         sum.page_range = Some((low.min(span.first), high.max(last)));
@@ -265,6 +270,7 @@ fn empty(trace: &BlockTrace, page: PageShift) -> Summary {
         deletes: 0,
         bytes: 0,
         object_bytes: None,
+        names_objects: trace.names_objects(),
         page_bytes: page.bytes().0,
         page_references: 0,
         unique_pages: Distinct::Exactly(0),

@@ -209,6 +209,11 @@ impl Columns {
         matches!(self.fields.what, What::Place { .. })
     }
 
+    /// Whether objects have names, so that their numbers are those of first use.
+    pub(crate) fn names_objects(&self) -> bool {
+        matches!(&self.fields.what, What::Object { id, .. } if id.kind == IdKind::Text)
+    }
+
     /// Whether a column is given by its name, so that there is a header.
     pub(crate) fn has_names(&self) -> bool {
         let named = |_, column: &Column| match column {
