@@ -16,7 +16,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/scripts/setup.sh"
 
 # What a package may take when it is installed.
-MOST_KIB=$((30 * 1000 * 1000 / 1024))
+MOST_KIB=$((25 * 1000 * 1000 / 1024))
 
 fail() { warn "package: $*"; exit 1; }
 [ $# = 3 ] || { warn "usage: scripts/package.sh COMMAND QEMU DIR"; exit 2; }

@@ -2,6 +2,7 @@
 
 use std::{
     fmt::Write as _,
+    io::ErrorKind,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -346,6 +347,19 @@ fn sourced(function: &str, remark: Option<&str>) -> String {
     }
 }
 
+/// The text of a file; `None` if it is not there. A pipe would be waited for.
+fn read_if_there(path: &Path) -> Result<Option<String>, String> {
+    match path.metadata() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+        Ok(found) if !found.is_file() => return Err("is no regular file".to_owned()),
+        Ok(_) => {}
+    }
+    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    let text = String::from_utf8(bytes).map_err(|_| "is no text in UTF-8".to_owned())?;
+    Ok(Some(text))
+}
+
 /// The bits of addresses that pick channel, rank and bank.
 fn bank_line(spec: &MachineSpec, text: &str) -> String {
     let memory = &spec.memory;
@@ -386,17 +400,20 @@ fn derive(
         )));
     }
     let root = from.unwrap_or(Path::new(SYSFS));
-    if !root.join("online").is_file() {
+    let online = root.join("online");
+    if let Some(why) = read_if_there(&online).map_or_else(Some, |text| {
+        text.is_none().then(|| "no such file".to_owned())
+    }) {
         let problem = format!(
-            "{}: no such file; allowed: {SYSFS} or a copy of it",
-            root.join("online").display()
+            "{}: {why}; allowed: {SYSFS} or a copy of it",
+            online.display()
         );
         return Err(match from {
             Some(_) => Failure::usage(format!("--from {problem}")),
             None => Failure::failed(problem),
         });
     }
-    let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
+    let read = |path: &str| read_if_there(&root.join(path));
     let derived = presets::derive::from_sysfs(&read, cpus).map_err(|e| {
         if e.path.starts_with("--cpus") {
             return Failure::usage(e);

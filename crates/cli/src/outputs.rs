@@ -64,11 +64,12 @@ impl Outputs {
             ],
             inputs,
         })?;
-        let others = self.output.as_deref().filter(|_| !single);
-        let others = others.map_or_else(Vec::new, |folder| pages_behind(folder, studies));
+        let points = if single { 0 } else { studies };
+        let of_others = |folder| reports_of_others(folder, points);
+        let others = self.output.as_deref().map_or_else(Vec::new, of_others);
         if !others.is_empty() {
             crate::failure::say!(
-                "piebald: reports of points that this scenario has not stay there: {}",
+                "piebald: reports of another study stay there: {}",
                 others.join(", ")
             );
         }
@@ -129,8 +130,9 @@ fn page_of(point: usize) -> String {
     format!("point-{point}/report.html")
 }
 
-/// Reports in a folder of points behind the last one, from a sweep that had more.
-fn pages_behind(folder: &Path, points: usize) -> Vec<String> {
+/// Reports in a folder that this study does not replace: of points behind its last one, and, if it has points,
+/// that of a study without any.
+fn reports_of_others(folder: &Path, points: usize) -> Vec<String> {
     let found = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let names = found.filter_map(|entry| entry.file_name().into_string().ok());
     let number = |name: &String| name.strip_prefix("point-")?.parse::<usize>().ok();
@@ -139,7 +141,10 @@ fn pages_behind(folder: &Path, points: usize) -> Vec<String> {
         .filter(|(number, name)| *number > points && folder.join(name).join("report.html").exists())
         .collect();
     behind.sort();
-    behind.into_iter().map(|(_, name)| name).collect()
+    let single = "report.html".to_owned();
+    let is_left = points > 0 && folder.join(&single).exists();
+    let behind = behind.into_iter().map(|(_, name)| name);
+    behind.chain(is_left.then_some(single)).collect()
 }
 
 /// What a command is to write, and what it reads.
@@ -197,6 +202,14 @@ pub(crate) fn ready(wanted: &Wanted<'_>) -> Result<(), Failure> {
     }
     if let Some((folder, _)) = wanted.folder {
         check_folder(folder).map_err(Failure::usage)?;
+        let place = place_of(folder);
+        let is_folder = |path: &Path| place.is_some() && place_of(path) == place;
+        if let Some((option, path)) = all.iter().find(|(_, path)| path.is_some_and(is_folder)) {
+            return Err(Failure::usage(format!(
+                "{option} {}: is the folder of --output; allowed: a file",
+                path.unwrap_or(folder).display()
+            )));
+        }
     }
     for path in &in_folder {
         let kind = match path.extension().and_then(|e| e.to_str()) {

@@ -130,6 +130,7 @@ fn failure(error: RecordError) -> Failure {
         | RecordError::NotExecutable { .. }
         | RecordError::NotRecordable { .. }
         | RecordError::NoCommand
+        | RecordError::NoProgram { .. }
         | RecordError::Write(WriteError::Taken { .. })
         | RecordError::BadRegion { .. } => Failure::usage(error),
         _ => Failure::failed(error),

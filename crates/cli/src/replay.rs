@@ -313,7 +313,18 @@ fn saved(args: &Args, request: &ReplayRequest) -> Result<String, Failure> {
         }
         let absolute = std::path::absolute(path);
         let absolute = absolute.map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
-        paths.push(absolute.display().to_string());
+        let in_file = |text: &&str| !text.chars().any(char::is_control);
+        let Some(text) = absolute.to_str().filter(in_file) else {
+            return Err(Failure::usage(format!(
+                "{absolute:?}: allowed with --save: names in UTF-8, without control characters"
+            )));
+        };
+        if path.metadata().is_ok_and(|found| !found.is_file()) {
+            return Err(Failure::usage(format!(
+                "{text}: is no regular file; allowed with --save: files"
+            )));
+        }
+        paths.push(text.to_owned());
     }
     let mut program = Table::new();
     let mut put = |key: &str, value: Option<Value>| {

@@ -58,13 +58,25 @@ pub(crate) fn threads(wanted: Option<u16>) -> Result<(), Failure> {
         .map_err(Failure::failed)
 }
 
-/// A flag that SIGINT, SIGTERM and SIGHUP set. A second signal does not wait for results: it ends
-/// the program.
+/// The signals that whoever started this program has it ignore (nohup, jobs in the background of a script),
+/// a bit for each.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
+/// A flag that SIGINT, SIGTERM and SIGHUP set, but those that are ignored. A second signal does not wait for
+/// results: it ends the program.
 pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     // From here on no signal is lost: it waits for the thread. Were the flag set by an action of its own
     // behind another one, a signal between the two would neither end the program nor stop the work.
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(Failure::failed)?;
+    let ignored = ignored();
+    let heeded = |signal: &i32| ignored >> (signal - 1) & 1 == 0;
+    let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(heeded);
+    let mut signals = Signals::new(wanted).map_err(Failure::failed)?;
     let flag = stop.clone();
     let listen = move || {
         for signal in signals.forever() {

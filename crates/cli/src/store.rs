@@ -48,12 +48,12 @@ pub(crate) fn open(named: Option<&str>, default: Default) -> Result<Option<Arc<S
     }
 }
 
-/// Says what was found and kept, if anything was.
+/// Says what was found and kept, if anything was, and always what could not be kept.
 pub(crate) fn tell(store: Option<&Arc<Store>>, quiet: bool) {
     let Some(tally) = store.map(|store| store.tally()) else {
         return;
     };
-    if !quiet && (tally.found > 0 || tally.problem.is_some()) {
+    if tally.problem.is_some() || !quiet && tally.found > 0 {
         crate::failure::say!("piebald: {tally}");
     }
 }

@@ -401,7 +401,7 @@ fn a_folder_of_outputs_takes_the_place_of_outputs_only() {
     );
     assert_eq!(code, Some(0), "{said}");
     assert!(
-        said.contains("reports of points that this scenario has not stay there: point-2"),
+        said.contains("reports of another study stay there: point-2"),
         "{said}"
     );
     assert!(path.join("out/point-2/report.html").exists());

@@ -115,7 +115,11 @@ impl Document {
         let Some((key, value)) = pair.split_once('=') else {
             return Err(refuse("allowed: KEY=VALUE".to_owned()));
         };
-        let key: KeyPath = key.trim().parse().map_err(refuse)?;
+        let key: KeyPath = key.trim().parse().map_err(&refuse)?;
+        let given = |patch: &Patch| matches!(patch, Patch::Set(_, other, _) if *other == key);
+        if self.patches.iter().any(given) {
+            return Err(refuse("is given twice; allowed: once".to_owned()));
+        }
         let value = value.trim();
         let is_value =
             DeTable::parse(&format!("v = {value}")).is_ok_and(|t| t.get_ref().len() == 1);

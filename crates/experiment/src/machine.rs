@@ -139,11 +139,17 @@ fn resize(spec: &mut MachineSpec, size: Bytes, path: KeyPath) -> Result<(), Prob
     }
     spec.memory.size = size;
     Built::new(spec, &Options::default()).map_err(|e| {
-        let near = nearest_size(&spec.memory).filter(|near| *near != size);
-        let asked = near.map_or(String::new(), |near| {
-            format!("; the nearest is asked for by memory = \"{near}\"")
-        });
-        Problem::at(path, format!("{e}{asked}"))
+        let near = nearest_size(&spec.memory, Bytes(least)).filter(|near| *near != size);
+        let says = e.to_string();
+        // Sizes that it allows may be below the least.
+        let says = near.map_or_else(
+            || says.clone(),
+            |near| {
+                let why = says.split("; allowed: ").next().unwrap_or_default();
+                format!("{why}; the nearest is asked for by memory = \"{near}\"")
+            },
+        );
+        Problem::at(path, says)
     })?;
     Ok(())
 }

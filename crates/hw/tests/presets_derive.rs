@@ -69,7 +69,7 @@ fn caches_alone_are_told_as_they_are() {
     );
     assert_eq!((last.line, last.ways, last.sets), (64, 11, 49152));
     assert_eq!(last.shared_with, "0-63,128-191");
-    assert_eq!(caches(&|_| None), Ok(Vec::new()));
+    assert_eq!(caches(&|_| Ok(None)), Ok(Vec::new()));
     tree.put("cpu0/cache/index1/number_of_sets", "many");
     let error = caches(&tree.read()).unwrap_err();
     assert_eq!(error.path, "cpu0/cache/index1/number_of_sets");
@@ -264,8 +264,48 @@ fn what_one_of_size_and_shape_lacks_comes_from_the_other() {
 }
 
 #[test]
+fn what_cannot_be_read_is_no_end_of_the_caches() {
+    let tree = Tree::of_cores(2, (3, "Unified", 16, 8192, "8192K"));
+    for (file, reason) in [
+        ("cpu0/cache/index2/level", "Permission denied"),
+        ("cpu1/cache/index3/level", "is no text in UTF-8"),
+        ("cpu0/topology/physical_package_id", "Permission denied"),
+        ("cpu0/cpufreq/base_frequency", "Permission denied"),
+    ] {
+        let read = |path: &str| match path == file {
+            true => Err(reason.to_owned()),
+            false => tree.read()(path),
+        };
+        let error = from_sysfs(&read, None).expect_err(file).to_string();
+        assert_eq!(error, format!("{file}: {reason}"));
+    }
+    let mut gap = Tree::of_cores(2, (3, "Unified", 16, 8192, "8192K"));
+    (0..2).for_each(|cpu| gap.take(&format!("cpu{cpu}/cache/index1/level")));
+    let error = gap.error(None);
+    assert_eq!(
+        error,
+        "cpu0/cache/index1/level: no such file, although index2 is there"
+    );
+}
+
+#[test]
+fn what_is_told_of_speeds_must_make_sense() {
+    for (file, text) in [
+        ("cpu1/cpu_capacity", "garbage"),
+        ("cpu0/cpufreq/base_frequency", "99999"),
+    ] {
+        let mut tree = Tree::of_cores(2, (3, "Unified", 16, 8192, "8192K"));
+        tree.put(file, text);
+        let error = tree.error(None);
+        let expected = format!("{file}: \"{text}\" is not a number from ");
+        assert!(error.starts_with(&expected), "{error}");
+    }
+}
+
+#[test]
 fn this_computer_gives_a_machine_or_a_precise_error() {
-    let read = |path: &str| std::fs::read_to_string(format!("/sys/devices/system/cpu/{path}")).ok();
+    let read =
+        |path: &str| Ok(std::fs::read_to_string(format!("/sys/devices/system/cpu/{path}")).ok());
     match from_sysfs(&read, None) {
         Ok(derived) => {
             let machine = presets::parse(&derived.text, "derived").unwrap();

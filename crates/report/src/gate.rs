@@ -84,6 +84,8 @@ pub(crate) struct Evidence<'a> {
     /// Told from chance among all questions of the report.
     pub significant: bool,
     pub runs: &'a [Run<'a>],
+    /// Repetitions that were asked for.
+    pub planned: u32,
     /// References before the measured part and in it; 0 if they do not end it.
     pub warmup_refs: u64,
     pub budget_refs: u64,
@@ -97,7 +99,7 @@ pub(crate) fn verdict(e: &Evidence<'_>) -> Verdict {
         unmet: Some(unmet),
     };
     if e.effect.n() < LEAST_REPETITIONS && !e.effect.values.is_empty() {
-        return cannot(too_few(e.effect.n()));
+        return cannot(too_few(e.effect.n(), e.planned));
     }
     if let Some(found) = e.runs.iter().find_map(|run| cold(e, run)) {
         return cannot(found);
@@ -129,14 +131,18 @@ pub(crate) fn is_nothing(change: &Sample) -> bool {
     !change.values.is_empty() && change.values.iter().all(|value| *value == 0.0)
 }
 
-fn too_few(n: usize) -> Refusal {
+fn too_few(n: usize, planned: u32) -> Refusal {
     let has = match n {
         1 => "it has one repetition".to_owned(),
         n => format!("it has {n} repetitions"),
     };
     (
         format!("{has}, and an interval needs {LEAST_REPETITIONS}"),
-        format!("set repetitions = {LEAST_REPETITIONS}"),
+        if planned as usize >= LEAST_REPETITIONS {
+            format!("run all {planned} repetitions")
+        } else {
+            format!("set repetitions = {LEAST_REPETITIONS}")
+        },
         Unmet::new("repetitions", n as f64, LEAST_REPETITIONS as f64),
     )
 }
@@ -157,6 +163,7 @@ pub fn advice_doubts(study: &Study) -> Vec<String> {
             effect: &effect,
             significant: false,
             runs: &[],
+            planned: study.repetitions,
             warmup_refs: study.warmup_refs,
             budget_refs: study.budget_refs,
         };
@@ -352,6 +359,7 @@ mod tests {
                 label: "alone".to_owned(),
                 metrics,
             }],
+            planned: 0,
             warmup_refs: 1_000_000,
             budget_refs: 2_000_000,
         })
@@ -411,6 +419,7 @@ mod tests {
                     ..metrics(level(1000.0, 700.0, 702.0), 20.0, 1e4)
                 },
             }],
+            planned: 3,
             warmup_refs: 98_000,
             budget_refs: 2_000,
         };
@@ -519,6 +528,7 @@ mod tests {
                     label: "alone".to_owned(),
                     metrics: &metrics,
                 }],
+                planned: 3,
                 warmup_refs: 98_000,
                 budget_refs,
             })

@@ -132,11 +132,12 @@ fn unmeasured(study: &Study, policy: &PolicyResult) -> Vec<Finding> {
     let finding = |target: &ProgramResult| {
         let who = name(&target.name);
         let why = format!(
-            "nothing of it was measured before the end at {} us",
+            "nothing of {who} was measured before it left or the runs ended, at {} us",
             number(until_us)
         );
         let act =
-            "set a lower warmup_refs or course.warmup_us, or a later course.until_us".to_owned();
+            "set a lower warmup_refs or course.warmup_us, or a later leaves_us or course.until_us"
+                .to_owned();
         Finding {
             question: "measured".to_owned(),
             program: target.name.clone(),
@@ -187,6 +188,7 @@ fn answer(study: &Study, q: &Question<'_>, significant: bool, asked: usize) -> O
                 effect: &q.effect,
                 significant,
                 runs: &q.runs,
+                planned: study.repetitions,
                 warmup_refs: study.warmup_refs,
                 budget_refs: match study.until_us {
                     Some(_) => 0,

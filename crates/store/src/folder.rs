@@ -78,6 +78,12 @@ impl Drop for Lease {
     }
 }
 
+/// The bytes of an entry. A pipe in its place would be waited for.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let is_file = path.metadata().is_ok_and(|found| found.is_file());
+    is_file.then(|| fs::read(path).ok())?
+}
+
 impl Store {
     /// Opens a folder, which is made if it is not there. `epoch` stands for the code that makes
     /// outcomes: what another epoch left is not seen.
@@ -132,7 +138,7 @@ impl Store {
     pub fn get<T: DeserializeOwned>(&self, text: &str) -> Option<T> {
         let key = self.key(text);
         let path = self.path(key, "zst");
-        let bytes = fs::read(&path).ok();
+        let bytes = read(&path);
         let found = bytes.and_then(|bytes| entry::read(&bytes, &self.epoch, text));
         if let Some(looks) = &self.looks {
             let seconds = found.as_ref().map(|(_, seconds)| *seconds);

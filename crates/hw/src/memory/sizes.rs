@@ -41,12 +41,13 @@ pub(super) fn in_words(memory: &MemorySpec, enabled: usize, cause: SpecError) ->
     SpecError::new("memory.size", memory.size, allowed)
 }
 
-/// The size next to what `memory` asks for that its machine can have, all controllers being
-/// enabled; `None` if there is none.
-pub fn nearest_size(memory: &MemorySpec) -> Option<Bytes> {
+/// The size next to what `memory` asks for that its machine can have, of at least `least`, all controllers
+/// being enabled; `None` if there is none.
+pub fn nearest_size(memory: &MemorySpec, least: Bytes) -> Option<Bytes> {
     let all = possible(memory, usize::from(memory.controllers.max(1)));
     let near = all
         .into_iter()
+        .filter(|bytes| *bytes >= least.0)
         .min_by_key(|bytes| bytes.abs_diff(memory.size.0));
     near.map(Bytes)
 }

@@ -24,7 +24,27 @@ const LEAST_CACHE: Bytes = Bytes(1 << 10);
 
 /// The first value that no machine has, and what is allowed.
 pub(super) fn impossible(spec: &MachineSpec) -> Option<SpecError> {
-    (0..spec.cache.len()).find_map(|at| impossible_cache(&spec.cache, at))
+    let caches = || (0..spec.cache.len()).find_map(|at| impossible_cache(&spec.cache, at));
+    unprintable(spec).or_else(caches)
+}
+
+/// A name or title that would not stand in one line.
+fn unprintable(spec: &MachineSpec) -> Option<SpecError> {
+    let caches = spec.cache.iter().enumerate();
+    let caches = caches.map(|(at, cache)| (format!("cache[{at}].name"), &cache.name));
+    let own = [("name", &spec.name), ("title", &spec.title)];
+    let own = own.map(|(key, text)| (key.to_owned(), text));
+    let is_wrong = |text: &str| text.trim().is_empty() || text.chars().any(char::is_control);
+    let (field, text) = own
+        .into_iter()
+        .chain(caches)
+        .find(|(_, text)| is_wrong(text))?;
+    let value = format!("\"{}\"", text.escape_debug());
+    Some(SpecError::new(
+        field,
+        value,
+        "a text without control characters, not empty",
+    ))
 }
 
 fn impossible_cache(caches: &[CacheSpec], at: usize) -> Option<SpecError> {

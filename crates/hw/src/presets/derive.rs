@@ -21,6 +21,7 @@ use piebald_units::Bytes;
 
 pub use cpus::{CpuList, NoCpuList};
 pub use error::DeriveError;
+pub use source::Read;
 
 use crate::spec::Holds;
 use cores::Shape;
@@ -38,8 +39,7 @@ pub struct Derived {
 
 /// The machine file for the computer that `read` describes, or for some of its
 /// processors. `read` gets paths below `/sys/devices/system/cpu`, such as
-/// `cpu0/cache/index0/size`, and returns the file's text, or `None` if there is
-/// no such file. `cpus` are the processors that make the machine, all of those
+/// `cpu0/cache/index0/size` ([`Read`]). `cpus` are the processors that make the machine, all of those
 /// that are online if it is `None`.
 ///
 /// A cache whose sets are no power of two becomes one of several slices, with all
@@ -47,12 +47,9 @@ pub struct Derived {
 /// gets ways by assumption; a warning and its line say so.
 ///
 /// # Errors
-/// A file that is missing or does not make sense, processors of several kinds,
+/// A file that is missing, cannot be read or does not make sense, processors of several kinds,
 /// more than 64, or such as are not online.
-pub fn from_sysfs(
-    read: &dyn Fn(&str) -> Option<String>,
-    cpus: Option<&CpuList>,
-) -> Result<Derived, DeriveError> {
+pub fn from_sysfs(read: Read<'_>, cpus: Option<&CpuList>) -> Result<Derived, DeriveError> {
     let source = Source { read };
     let cpus = cores::chosen(&source, cpus)?;
     let caches = cores::of_one_kind(&source, &cpus)?;
@@ -69,7 +66,8 @@ pub fn from_sysfs(
         warnings: Vec::new(),
     };
     // Writing to a string cannot fail.
-    let _ = write_cores(&shape, &source, &mut derived.text);
+    let clock = clock(&source, &shape.cpus)?;
+    let _ = write_cores(&shape, clock, &mut derived.text);
     for (index, told) in caches.iter().enumerate() {
         let path = |name: &str| told::path(first, index, name);
         let at = &told::path(first, index, "");
@@ -102,7 +100,7 @@ fn level_of(source: &Source<'_>, path: &str) -> Result<u64, DeriveError> {
     Err(source.error(path, problem))
 }
 
-fn write_cores(shape: &Shape, source: &Source<'_>, out: &mut String) -> std::fmt::Result {
+fn write_cores(shape: &Shape, clock: Option<(u64, String)>, out: &mut String) -> std::fmt::Result {
     writeln!(out, "[core]")?;
     match shape.tells_sockets {
         true => writeln!(out, "sockets = {} # [SYS]", shape.sockets)?,
@@ -110,7 +108,7 @@ fn write_cores(shape: &Shape, source: &Source<'_>, out: &mut String) -> std::fmt
     }
     writeln!(out, "per_socket = {} # [SYS]", shape.per_socket)?;
     writeln!(out, "smt = {} # [SYS]", shape.smt)?;
-    match clock(source, &shape.cpus) {
+    match clock {
         Some((khz, remark)) => writeln!(out, "clock = \"{khz}kHz\" # [SYS]{remark}")?,
         None => writeln!(out, "clock = \"2.5GHz\" # [GEN] not told here")?,
     }
@@ -119,22 +117,27 @@ fn write_cores(shape: &Shape, source: &Source<'_>, out: &mut String) -> std::fmt
 }
 
 /// The first processor's clock in kHz, and a remark if others have another.
-fn clock(source: &Source<'_>, cpus: &CpuList) -> Option<(u64, String)> {
-    let names = ["base_frequency", "cpuinfo_max_freq"];
-    names.iter().find_map(|name| {
-        let of = |cpu: u32| {
-            let path = format!("cpu{cpu}/cpufreq/{name}");
-            source.number(&path, 100_000, 20_000_000).ok()
-        };
-        let own = of(cpus.first()?)?;
-        let all = || cpus.iter().filter_map(of);
-        let (low, high) = (all().min()?, all().max()?);
+fn clock(source: &Source<'_>, cpus: &CpuList) -> Result<Option<(u64, String)>, DeriveError> {
+    for name in ["base_frequency", "cpuinfo_max_freq"] {
+        let path = |cpu: u32| format!("cpu{cpu}/cpufreq/{name}");
+        let mut told = Vec::new();
+        for cpu in cpus.iter() {
+            // 0 is a clock that is not known.
+            if source.known(&path(cpu), 20_000_000)?.is_some() {
+                told.push((cpu, source.number(&path(cpu), 100_000, 20_000_000)?));
+            }
+        }
+        let own = told.iter().find(|(cpu, _)| Some(*cpu) == cpus.first());
+        let Some((_, own)) = own else { continue };
+        let all = || told.iter().map(|(_, khz)| *khz);
+        let (low, high) = (all().min().unwrap_or(*own), all().max().unwrap_or(*own));
         let remark = match low == high {
             true => String::new(),
             false => format!(" the first processor's; there are {low}kHz to {high}kHz"),
         };
-        Some((own, remark))
-    })
+        return Ok(Some((*own, remark)));
+    }
+    Ok(None)
 }
 
 /// A cache as Linux describes it.
@@ -177,9 +180,9 @@ impl CacheFacts {
 ///
 /// # Errors
 /// A file that is missing or does not make sense; a size that ways, sets and line contradict.
-pub fn caches(read: &dyn Fn(&str) -> Option<String>) -> Result<Vec<CacheFacts>, DeriveError> {
+pub fn caches(read: Read<'_>) -> Result<Vec<CacheFacts>, DeriveError> {
     let source = Source { read };
-    let first = match source.optional("online") {
+    let first = match source.optional("online")? {
         Some(_) => source.cpus("online")?.first(),
         None => None,
     };

@@ -65,8 +65,8 @@ impl Tree {
         tree
     }
 
-    pub fn read(&self) -> impl Fn(&str) -> Option<String> + '_ {
-        |path| self.0.get(path).cloned()
+    pub fn read(&self) -> impl Fn(&str) -> Result<Option<String>, String> + '_ {
+        |path| Ok(self.0.get(path).cloned())
     }
 
     pub fn derive(&self, cpus: Option<&str>) -> Result<Derived, DeriveError> {

@@ -11,8 +11,10 @@ use piebald_report::Role;
 use piebald_sim::{ColorChange, Recolor, Stay};
 use piebald_trace::foreign::Format;
 use piebald_units::CoreSet;
+use piebald_workload::Builtin;
 
 use super::{Input, ProgramEntry, kept};
+use crate::near;
 
 /// Programs that the machine and the model can run.
 pub(super) fn programs(
@@ -48,7 +50,14 @@ fn input(program: &Program, folder: &Path, at: &KeyPath) -> Result<Input, Proble
     match program.input() {
         Some(Written::Recording(path)) => Ok(Input::Recording(folder.join(path))),
         Some(Written::Command(words)) => Ok(Input::Command(words.to_vec())),
-        Some(Written::Builtin(builtin)) => Ok(Input::Builtin(builtin.to_string())),
+        Some(Written::Builtin(builtin)) => {
+            let text = builtin.to_string();
+            Builtin::parse(&text).map_err(|e| {
+                let near = near::builtin(&e);
+                Problem::at(at.clone(), format!("\"{}\": {e}{near}", program.name()))
+            })?;
+            Ok(Input::Builtin(text))
+        }
         Some(Written::Trace(path, format)) => {
             let format = format.map(|name| known_format(name, at)).transpose()?;
             Ok(Input::Trace(folder.join(path), format))

@@ -63,7 +63,7 @@ impl Facts {
             .find(|line| line.starts_with("flags"))
             .map_or(Vec::new(), |line| line.split_whitespace().collect());
         let meminfo = read("proc/meminfo").unwrap_or_default();
-        let below_sys = |path: &str| read(&format!("sys/devices/system/cpu/{path}"));
+        let below_sys = |path: &str| Ok(read(&format!("sys/devices/system/cpu/{path}")));
         Self {
             release: release.to_owned(),
             unsupported: unsupported(release, read),

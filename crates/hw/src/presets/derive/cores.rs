@@ -63,9 +63,8 @@ pub(super) fn of_one_kind(source: &Source<'_>, cpus: &CpuList) -> Result<Vec<Tol
     let mut kinds: Vec<Kind> = Vec::new();
     for cpu in cpus.iter() {
         let caches = Told::all(source, cpu)?;
-        let part = source.optional(&format!("cpu{cpu}/regs/identification/midr_el1"));
-        let capacity = source.optional(&format!("cpu{cpu}/cpu_capacity"));
-        let capacity = capacity.and_then(|text| text.parse().ok());
+        let part = source.optional(&format!("cpu{cpu}/regs/identification/midr_el1"))?;
+        let capacity = source.known(&format!("cpu{cpu}/cpu_capacity"), 1 << 20)?;
         let like = |k: &&mut Kind| {
             k.caches == caches && k.part == part && is_as_fast(k.capacity, capacity)
         };
@@ -296,7 +295,7 @@ fn socket_of(source: &Source<'_>, cpu: u32) -> Result<i64, DeriveError> {
 fn core_of(source: &Source<'_>, cpu: u32) -> Result<String, DeriveError> {
     let path = |name: &str| format!("cpu{cpu}/topology/{name}");
     for name in ["core_cpus_list", "thread_siblings_list"] {
-        if source.optional(&path(name)).is_none() {
+        if source.optional(&path(name))?.is_none() {
             continue;
         }
         let list = source.cpus(&path(name))?;
@@ -306,7 +305,10 @@ fn core_of(source: &Source<'_>, cpu: u32) -> Result<String, DeriveError> {
         }
         return Ok(list.to_string());
     }
-    let upper = ["die_id", "cluster_id"].map(|name| source.optional(&path(name)));
+    let upper = [
+        source.optional(&path("die_id"))?,
+        source.optional(&path("cluster_id"))?,
+    ];
     let id = source.number(&path("core_id"), 0, 1 << 30)?;
     Ok(format!("{upper:?} {id}"))
 }

@@ -2,9 +2,13 @@
 
 use super::{cpus::CpuList, error::DeriveError};
 
+/// What reads a file below `/sys/devices/system/cpu`: its text, `None` if there is no such file, or why a
+/// file that is there could not be read.
+pub type Read<'a> = &'a dyn Fn(&str) -> Result<Option<String>, String>;
+
 /// What the caller gave to read files with.
 pub(super) struct Source<'a> {
-    pub(super) read: &'a dyn Fn(&str) -> Option<String>,
+    pub(super) read: Read<'a>,
 }
 
 impl Source<'_> {
@@ -16,12 +20,13 @@ impl Source<'_> {
     }
 
     /// A file's text without its line end; none if there is no such file.
-    pub(super) fn optional(&self, path: &str) -> Option<String> {
-        (self.read)(path).map(|text| text.trim().to_owned())
+    pub(super) fn optional(&self, path: &str) -> Result<Option<String>, DeriveError> {
+        let read = (self.read)(path).map_err(|why| self.error(path, why))?;
+        Ok(read.map(|text| text.trim().to_owned()))
     }
 
     pub(super) fn text(&self, path: &str) -> Result<String, DeriveError> {
-        let text = self.optional(path);
+        let text = self.optional(path)?;
         text.ok_or_else(|| self.error(path, "no such file"))
     }
 
@@ -41,7 +46,7 @@ impl Source<'_> {
 
     /// A number from 0 on that Linux leaves out, or gives as 0, where it does not know it.
     pub(super) fn known(&self, path: &str, high: u64) -> Result<Option<u64>, DeriveError> {
-        let Some(text) = self.optional(path) else {
+        let Some(text) = self.optional(path)? else {
             return Ok(None);
         };
         let number = self.in_range(path, &text, 0, high)?;
@@ -50,7 +55,7 @@ impl Source<'_> {
 
     /// A size such as `48K` in bytes; none where Linux leaves it out, or gives 0.
     pub(super) fn size(&self, path: &str) -> Result<Option<u64>, DeriveError> {
-        let Some(text) = self.optional(path) else {
+        let Some(text) = self.optional(path)? else {
             return Ok(None);
         };
         let digits = text.trim_end_matches(['K', 'M', 'G']);

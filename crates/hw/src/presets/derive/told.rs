@@ -36,6 +36,9 @@ pub(super) struct Taken {
     pub(super) assumed: Option<String>,
 }
 
+/// Caches of a processor that are looked for.
+const MOST: usize = 16;
+
 /// Path of a file of a cache.
 pub(super) fn path(cpu: u32, index: usize, name: &str) -> String {
     format!("cpu{cpu}/cache/index{index}/{name}")
@@ -48,13 +51,20 @@ impl Told {
         while let Some(told) = Self::new(source, cpu, found.len())? {
             found.push(told);
         }
+        // One that is missing below others is no end of them.
+        for later in found.len() + 1..MOST {
+            if source.optional(&path(cpu, later, "level"))?.is_some() {
+                let problem = format!("no such file, although index{later} is there");
+                return Err(source.error(&path(cpu, found.len(), "level"), problem));
+            }
+        }
         Ok(found)
     }
 
     /// The cache with this index; `None` behind the last.
     fn new(source: &Source<'_>, cpu: u32, index: usize) -> Result<Option<Self>, DeriveError> {
         let path = |name: &str| path(cpu, index, name);
-        if source.optional(&path("level")).is_none() {
+        if source.optional(&path("level"))?.is_none() {
             return Ok(None);
         }
         let holds = match source.text(&path("type"))?.as_str() {
@@ -227,8 +237,9 @@ impl Told {
 /// Neither a part of the shape nor the size is there.
 fn missing(source: &Source<'_>, path: &str) -> DeriveError {
     match source.optional(path) {
-        None => source.error(path, "no such file, and no size to make up for it"),
-        Some(_) => source.error(
+        Err(error) => error,
+        Ok(None) => source.error(path, "no such file, and no size to make up for it"),
+        Ok(Some(_)) => source.error(
             path,
             "0, which is no number from 1 to 64, and no size is told",
         ),

@@ -76,7 +76,7 @@ fn line(line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint> {
     let time = ticks
         .checked_mul(100)
         .ok_or_else(|| Complaint::text("the timestamp", time, TICKS))?;
-    number("the disk number", disk)?;
+    let disk = number("the disk number", disk)?;
     let is = |words: [&[u8]; 2]| words.iter().any(|word| kind.eq_ignore_ascii_case(word));
     let op = if is([b"Read", b"R"]) {
         Op::Read
@@ -87,7 +87,7 @@ fn line(line: &[u8], sink: &mut Sink<'_>) -> Result<(), Complaint> {
     };
     let offset = number("the offset", offset)?;
     let size = number("the size", size)?;
-    let device = device(host, disk, sink)?;
+    let device = device(host, disk.to_string().as_bytes(), sink)?;
     sink.bytes((Some(Nanos(time)), 0, op), device, offset, size)
 }
 
