@@ -54,7 +54,7 @@ STAGES=(
 LONG_STAGES=(
     "buddy-oracle:1800:a hundred million operations on the coloured buddy, beside its oracle"
     "large-cache:600:a page cache of a million pages"
-    "fuzz-long:3600:fuzz targets on ten times as much random input"
+    "fuzz-long:3600:fuzz targets on thirty times as much random input"
     "controls:1800:a hundred studies in which nothing can happen, and what they claim"
     "papers:10800:the papers' experiments in their quick form, all rows"
     "guest-boots:1800:the machine model in real guests"
@@ -277,7 +277,7 @@ stage_fuzz() {
     local log=$STAGE_NOTE.log
     # The programs of the stage `tests`, nothing is built for this: they have overflow checks
     # and debug assertions, which a release build would leave out.
-    PIEBALD_FUZZ_CASES=${PIEBALD_FUZZ_CASES:-10000} \
+    PIEBALD_FUZZ_CASES=${PIEBALD_FUZZ_CASES:-3000} \
         "$CARGO" test ${locked[@]+"${locked[@]}"} --workspace --tests -- fuzz_ 2>&1 | tee "$log"
     [ "${PIPESTATUS[0]}" = 0 ] || exit 1
     local targets

@@ -51,6 +51,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         ));
     }
     let of_program = args.pid.is_none();
+    if args.none && of_program {
+        return Err(Failure::usage(
+            "run: --none takes the colors of a process away; allowed: with --pid PID",
+        ));
+    }
     let module = live::module_on().map_err(|e| match of_program {
         true => e.with_code(NOT_STARTED),
         false => e,
@@ -66,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 &module, &wanted, mode, program, arguments,
             )));
         }
-        (None, _, _) => return Err(Failure::usage("run: --none needs --pid PID")),
+        (None, _, _) => return Err(Failure::usage("run: no program; allowed: CMD, or --pid PID")),
     }
     Ok(ExitCode::SUCCESS)
 }

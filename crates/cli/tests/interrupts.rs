@@ -93,6 +93,31 @@ fn ctrl_c_ends_every_verb_with_130_and_sigterm_with_143() {
     }
 }
 
+/// What the caller ignores, as nohup does, stays ignored.
+#[test]
+fn an_ignored_signal_is_not_caught() {
+    let folder = folder();
+    let script = "trap '' HUP; exec \"$0\" study s.toml -q";
+    let mut child = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_piebald")])
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("starts");
+    let end = Instant::now() + HANGS;
+    while !catches(&child, Signal::TERM) {
+        assert!(child.try_wait().expect("asked").is_none(), "it ended");
+        assert!(Instant::now() < end, "never caught SIGTERM");
+        sleep(Duration::from_millis(1));
+    }
+    let caught = catches(&child, Signal::HUP);
+    child.kill().expect("killed");
+    child.wait().expect("ends");
+    assert!(!caught);
+}
+
 #[test]
 fn a_failure_without_a_signal_keeps_its_code() {
     let folder = folder();

@@ -406,3 +406,113 @@ fn a_folder_of_outputs_takes_the_place_of_outputs_only() {
     );
     assert!(path.join("out/point-2/report.html").exists());
 }
+
+/// A scenario of one short program.
+const SCENARIO: &str = "schema = 2\nrepetitions = 1\nbudget_refs = 2000\n[machine]\npreset = \"w3540\"\n\
+    memory = \"192MiB\"\n[output]\nset_map = 0\n[[program]]\nname = \"x\"\ncores = \"0\"\n\
+    builtin = \"chase:64KiB\"\n";
+
+#[test]
+fn standard_input_is_an_input_too() {
+    let folder = folder();
+    let path = folder.path();
+    let trace = "time,obj\n1,a\n2,b\n";
+    fs::write(path.join("al.csv"), trace).expect("written");
+    let output = Command::new(env!("CARGO_BIN_EXE_piebald"))
+        .args([
+            "replay",
+            "-",
+            "--columns",
+            "time=time:s,id=obj:text",
+            "--csv=al.csv",
+        ])
+        .args(["--readahead", "none", "--policy", "lru", "--size", "8KiB"])
+        .current_dir(path)
+        .stdin(File::open(path.join("al.csv")).expect("opens"))
+        .output()
+        .expect("piebald runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("this command reads it"), "{said}");
+    assert_eq!(
+        fs::read_to_string(path.join("al.csv")).expect("read"),
+        trace
+    );
+    // And the same trace twice.
+    fs::hard_link(path.join("a.spc"), path.join("b.spc")).expect("linked");
+    let (code, _, said) = replay(path, &["b.spc"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("is given twice"), "{said}");
+}
+
+#[test]
+fn reports_of_another_study_in_the_folder_are_told() {
+    let folder = folder();
+    let path = folder.path();
+    fs::write(path.join("one.toml"), SCENARIO).expect("written");
+    fs::write(
+        path.join("two.toml"),
+        format!("{SCENARIO}[sweep]\nseed = [1, 2]\n"),
+    )
+    .expect("written");
+    for (file, told) in [
+        ("one.toml", ""),
+        (
+            "two.toml",
+            "reports of another study stay there: report.html\n",
+        ),
+        (
+            "one.toml",
+            "reports of another study stay there: point-1, point-2\n",
+        ),
+    ] {
+        let (code, _, said) = piebald(path, &["study", file, "-q", "-o", "out"]);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(
+            said.contains(told) && said.contains("another") != told.is_empty(),
+            "{said}"
+        );
+    }
+    // The folder itself is no file, be it there or not.
+    for name in ["out", "new"] {
+        let json = format!("--json={name}");
+        let (code, _, said) = piebald(path, &["study", "one.toml", "-q", &json, "-o", name]);
+        assert_eq!(code, Some(2), "{said}");
+    }
+    assert!(!path.join("new").exists());
+}
+
+#[test]
+fn a_wrong_value_of_an_axis_is_found_before_any_run() {
+    let folder = folder();
+    let path = folder.path();
+    let sweep = "[sweep]\n\"program.x.builtin\" = [\"chase:64KiB\", \"chase:1\"]\n";
+    fs::write(path.join("s.toml"), format!("{SCENARIO}{sweep}")).expect("written");
+    let (code, out, said) = piebald(path, &["study", "s.toml", "-q", "-o", "out"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("builtin \"chase\": size = \"1\""), "{said}");
+    assert!(out.is_empty() && !path.join("out").exists(), "{out}");
+    let (code, _, said) = piebald(
+        path,
+        &["study", "s.toml", "--set", "seed=1", "--set", "seed=2"],
+    );
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("given twice"), "{said}");
+}
+
+/// A full disk is told, however quiet the rest is.
+#[test]
+fn what_the_store_cannot_keep_is_told() {
+    let folder = folder();
+    let path = folder.path();
+    fs::write(path.join("one.toml"), SCENARIO).expect("written");
+    let script = "ulimit -f 0; exec \"$0\" study one.toml -q --store kept";
+    let output = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_piebald")])
+        .current_dir(path)
+        .output()
+        .expect("piebald runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("not kept: "), "{said}");
+}

@@ -4,10 +4,13 @@
 //! `"2.93GHz"`). Latencies in cycles are load-to-use, counted from the start of
 //! the access, as the sources print them.
 
-use std::{collections::BTreeMap, str::FromStr};
+use std::{collections::BTreeMap, fmt, marker::PhantomData, str::FromStr};
 
 use piebald_units::{Bytes, Hertz, LINE_SHIFT, Picos};
-use serde::{Deserialize, Deserializer, de};
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
+};
 
 /// Reads a value from its written form.
 pub(crate) fn written<'de, D, T>(deserializer: D) -> Result<T, D::Error>
@@ -31,6 +34,50 @@ where
     written(deserializer).map(Some)
 }
 
+/// Reads a table. Those that derive their reading would take a list as well, its values in the order of the
+/// fields and any number of further ones.
+pub(crate) fn table<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    struct Table<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Table<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a table")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+            T::deserialize(MapAccessDeserializer::new(map))
+        }
+    }
+    deserializer.deserialize_map(Table(PhantomData))
+}
+
+/// Reads a table that may be left out.
+pub(crate) fn table_option<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    table(deserializer).map(Some)
+}
+
+/// Reads a list of tables.
+fn tables<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    #[derive(Deserialize)]
+    #[serde(transparent, bound = "T: Deserialize<'de>")]
+    struct Item<T>(#[serde(deserialize_with = "table")] T);
+    let items = Vec::<Item<T>>::deserialize(deserializer)?;
+    Ok(items.into_iter().map(|item| item.0).collect())
+}
+
 /// A whole machine.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,18 +89,22 @@ pub struct MachineSpec {
     /// Source marks used in the file's comments, and what they stand for.
     pub sources: BTreeMap<String, String>,
     /// Sockets, cores, clock and the instruction window.
+    #[serde(deserialize_with = "table")]
     pub core: CoreSpec,
     /// Caches, from the first level outwards.
+    #[serde(deserialize_with = "tables")]
     pub cache: Vec<CacheSpec>,
     /// Hardware prefetchers.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "table")]
     pub prefetch: PrefetchSpec,
     /// Translation buffers; none = translation is free.
+    #[serde(default, deserialize_with = "table_option")]
     pub tlb: Option<TlbSpec>,
     /// Memory and its controllers.
+    #[serde(deserialize_with = "table")]
     pub memory: MemorySpec,
     /// What lies between caches, sockets and memory.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "table")]
     pub links: LinkSpec,
 }
 
@@ -294,12 +345,16 @@ pub struct TlbLevelSpec {
 #[serde(deny_unknown_fields)]
 pub struct TlbSpec {
     /// First level for data, 4 KiB pages.
+    #[serde(deserialize_with = "table")]
     pub l1: TlbLevelSpec,
     /// First level for data, 2 MiB pages.
+    #[serde(deserialize_with = "table")]
     pub l1_huge: TlbLevelSpec,
     /// First level for instructions.
+    #[serde(deserialize_with = "table")]
     pub l1i: TlbLevelSpec,
     /// Second level, 4 KiB pages; none = misses walk at once.
+    #[serde(default, deserialize_with = "table_option")]
     pub l2: Option<TlbLevelSpec>,
     /// Cycles that a hit in the second level adds.
     #[serde(default)]
@@ -328,6 +383,7 @@ pub struct MemorySpec {
     #[serde(default)]
     pub spread: Spread,
     /// Chips behind one controller.
+    #[serde(deserialize_with = "table")]
     pub dram: crate::dram::DramSpec,
 }
 

@@ -367,6 +367,30 @@ fn bad_files_are_refused_with_line_key_and_what_is_allowed() {
         &["ps, ns"],
     );
     refused("base_cpi = 0.6", "base_cpi = 0.6 0.7", "core.base_cpi", &[]);
+    refused(
+        "l1_huge = { entries = 32, ways = 4 }",
+        "l1_huge = [32, 4, 300]",
+        "tlb.l1_huge",
+        &["a table"],
+    );
+}
+
+#[test]
+fn names_and_titles_stand_in_one_line() {
+    let text = presets::get("w3540").unwrap();
+    for (from, to, field) in [
+        ("name = \"w3540\"", "name = \" \"", "name"),
+        ("title = \"", "title = \"a\\u001b[31m", "title"),
+        ("name = \"L3\"", "name = \"L\\n3\"", "cache[3].name"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let error = presets::parse(&text.replacen(from, to, 1), "w.toml").unwrap_err();
+        let PresetError::Value { error: found, .. } = &error else {
+            panic!("{error}");
+        };
+        assert_eq!(found.field, field);
+        assert!(!error.to_string().contains(char::is_control), "{error}");
+    }
 }
 
 #[test]

@@ -10,10 +10,28 @@ pub(crate) fn policy_names() -> impl Iterator<Item = &'static str> {
     registry::POLICIES.iter().map(|row| row.name)
 }
 
+/// What others call policies that are here, or the nearest to what is not.
+const OTHER_NAMES: [(&str, &str); 5] = [
+    ("opt", "min"),
+    ("belady", "min"),
+    ("lfu", "w-tinylfu"),
+    ("tinylfu", "w-tinylfu"),
+    ("lru-k", "lru-2"),
+];
+
 /// For a policy, an option of one, or the value of an option.
 pub(crate) fn policy(error: &BuildError) -> String {
     match error {
-        BuildError::Unknown { name } => did_you_mean(name, policy_names()),
+        BuildError::Unknown { name } if name == "all" => {
+            "; all of them are \"all\" by itself".to_owned()
+        }
+        BuildError::Unknown { name } => {
+            let other = OTHER_NAMES.iter().find(|(other, _)| other == name);
+            other.map_or_else(
+                || did_you_mean(name, policy_names()),
+                |(_, known)| format!("; did you mean {known}?"),
+            )
+        }
         BuildError::Option(e) => did_you_mean(&e.value, e.allowed.split(", ")),
         _ => String::new(),
     }

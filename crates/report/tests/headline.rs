@@ -280,6 +280,22 @@ fn what_ends_by_time_is_not_compared_with_what_ends_by_references() {
 }
 
 #[test]
+fn an_interrupted_study_is_to_be_run_to_its_end() {
+    let mut cut = study(vec![(
+        "stock",
+        program(&[100.0], &[150.0], [&[1.0], &[9.0]]),
+    )]);
+    cut.complete = false;
+    cut.repetitions = 12;
+    let found = headline(&cut);
+    assert!(
+        found[0]
+            .ends_with("it has one repetition, and an interval needs 3; run all 12 repetitions."),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn where_the_end_comes_before_anything_is_measured_that_is_said() {
     let mut timed = study(vec![("stock", program(ALONE, SLOW, [FEW, MANY]))]);
     timed.until_us = Some(8000.0);
@@ -289,8 +305,9 @@ fn where_the_end_comes_before_anything_is_measured_that_is_said() {
     timed.policies[0].programs[0].slowdown = None;
     assert_eq!(
         headline(&timed)[0],
-        "This study cannot show how fast bzip2 runs, because nothing of it was measured before the end \
-         at 8000 us; set a lower warmup_refs or course.warmup_us, or a later course.until_us."
+        "This study cannot show how fast bzip2 runs, because nothing of bzip2 was measured before it left \
+         or the runs ended, at 8000 us; set a lower warmup_refs or course.warmup_us, or a later leaves_us or \
+         course.until_us."
     );
 }
 

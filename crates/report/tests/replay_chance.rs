@@ -15,6 +15,47 @@ fn what_goes_with_a_longer_time_must_account_for_it() {
     assert!(text.contains("takes 20 % more time.\n"), "{text}");
 }
 
+/// `arc` has fewer misses than `lru` and takes more time, both in one part of six.
+#[test]
+fn an_order_that_may_be_chance_is_no_agreement_everywhere() {
+    let agreement = "the one with fewer misses also takes less time";
+    let mut replay = pair([300, 402], [10.2, 12.0]);
+    let mut third = replay.runs[0].clone();
+    third.policy = "arc".to_owned();
+    third.misses = 280;
+    third.io.as_mut().expect("a disk").elapsed_s = 11.2;
+    let mut about = replay.policies[0].clone();
+    about.name.clone_from(&third.policy);
+    let parts = [
+        ([50; 6], [1700; 6]),
+        ([67; 6], [2000; 6]),
+        (
+            [30, 50, 50, 50, 50, 50],
+            [2700, 1700, 1700, 1700, 1700, 1700],
+        ),
+    ];
+    replay.policies.push(about);
+    replay.runs.push(third);
+    for (run, (misses, ms)) in replay.runs.iter_mut().zip(parts) {
+        run.parts = Some(ReplayParts {
+            misses: misses.to_vec(),
+            requests: misses.to_vec(),
+            time_ps: ms.map(|ms| ms * 1_000_000_000).to_vec(),
+            ..ReplayParts::default()
+        });
+    }
+    let text = sentences(&replay);
+    let unsure = format!(
+        "in time, beyond chance in both, {agreement}; in one pair of runs it takes more, which may be \
+         chance."
+    );
+    assert!(text.contains(&unsure), "{text}");
+    replay.policies.truncate(2);
+    replay.runs.truncate(2);
+    let text = sentences(&replay);
+    assert!(text.contains(&format!("in time, {agreement}.")), "{text}");
+}
+
 /// The same totals, evenly over the trace and by one part of it.
 #[test]
 fn a_difference_that_one_part_makes_may_be_chance() {

@@ -3,7 +3,7 @@
 use piebald_units::{Bytes, Picos};
 use serde::Deserialize;
 
-use crate::spec::written;
+use crate::spec::{table, table_option, written};
 
 /// Chips behind one memory controller.
 ///
@@ -35,6 +35,7 @@ pub struct DramSpec {
     /// the map bit by bit.
     pub map: Option<NamedMap>,
     /// Address map bit by bit; excludes `map`.
+    #[serde(default, deserialize_with = "table_option")]
     pub bits: Option<BitMap>,
     /// What happens to a row after an access.
     #[serde(default)]
@@ -43,9 +44,10 @@ pub struct DramSpec {
     #[serde(default = "yes")]
     pub refresh: bool,
     /// The write queue of each channel.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "table")]
     pub write_queue: WriteQueueSpec,
     /// Timing of the chips.
+    #[serde(deserialize_with = "table")]
     pub timing: TimingSpec,
 }
 

@@ -30,3 +30,13 @@ fn readahead_knows_nothing_of_numbered_blocks() {
         }
     }
 }
+
+#[test]
+fn names_have_no_sequential_share() {
+    let bench = Bench::new();
+    let path = bench.file("names.csv", "b\na\nc\nb\n");
+    let mut asked = request(vec![path], &["lru"], &["16KiB"]);
+    asked.input.options.columns = Some("id=1:text".parse().expect("columns"));
+    let found = run(&asked);
+    assert!(found.traces[0].sequential_share.is_nan());
+}

@@ -187,7 +187,10 @@ impl BlockTrace {
     ) -> Result<Self, BlockError> {
         let format = match options.chosen()? {
             Some(format) => format,
-            None => detect::block(&mut input)?,
+            None => match detect::block(&mut input) {
+                Ok(format) => format,
+                Err(error) => return Err(input.damage_behind().map_or(error, BlockError::from)),
+            },
         };
         if input.peek()?.is_empty() {
             return Err(BlockError::Empty {
@@ -270,6 +273,7 @@ impl BlockTrace {
                 Ok(more) => self.done = !more,
                 Err(error) if self.lenient && recoverable(&error) => self.leave_out(error)?,
                 Err(error) => {
+                    let error = self.input.damage_behind().unwrap_or(error);
                     let error = located(self.files.as_deref(), error);
                     self.fail(error);
                 }

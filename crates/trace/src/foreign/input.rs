@@ -10,6 +10,8 @@ use crate::source;
 
 /// Bytes held at a time; also how much a detector may look at.
 pub(crate) const BUFFER: usize = 1 << 16;
+/// Unpacked bytes behind a wrong record in which damage is looked for.
+const MOST_BEHIND: u64 = 1 << 30;
 /// Longest line of a text, in bytes. strace writes all entries of a directory on one, if it is asked to.
 const MAX_LINE: usize = 1 << 20;
 /// The mark that some programs of Windows write before a text in UTF-8. It means nothing.
@@ -56,6 +58,8 @@ pub(crate) struct Input {
     /// A line is longer than the buffer, and only its beginning was seen.
     overlong: bool,
     oddities: Oddities,
+    /// It is unpacked while it is read.
+    is_packed: bool,
     /// An error that came while somebody only looked: a reader must not take the place behind it
     /// for the end.
     failed: Option<ForeignError>,
@@ -108,6 +112,7 @@ impl Input {
             last: Last::default(),
             overlong: false,
             oddities: Oddities::default(),
+            is_packed: false,
             failed: None,
         }
     }
@@ -115,6 +120,7 @@ impl Input {
     /// Refuses an archive, whose headers would be taken for records, and what is packed in a packed
     /// file.
     fn checked(mut self, packing: Option<&'static str>) -> Result<Self, ForeignError> {
+        self.is_packed = packing.is_some();
         self.look(container::TAR_BLOCK);
         if let Some(outer) = packing
             && let Some(inner) = container::packing(&self.buffer[..self.end])
@@ -136,6 +142,21 @@ impl Input {
     /// What was odd about the text so far.
     pub const fn oddities(&self) -> Oddities {
         self.oddities
+    }
+
+    /// Why what was unpacked is not what was packed, if that shows further behind: checksums stand at the end
+    /// of what they are of, so that a damaged file gives wrong records first. What is behind is gone then.
+    pub fn damage_behind(&mut self) -> Option<ForeignError> {
+        let mut read = 0;
+        while self.is_packed && read < MOST_BEHIND {
+            self.consume(self.end - self.start);
+            match self.refill() {
+                Ok(0) => break,
+                Ok(n) => read += n as u64,
+                Err(error) => return Some(error),
+            }
+        }
+        None
     }
 
     /// As many of the next bytes as fit the buffer, without consuming them.

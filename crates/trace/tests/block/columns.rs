@@ -342,7 +342,9 @@ fn separators_are_told_or_seen() {
             assert_eq!(objects(&text, &list)[0].0, 9, "{list}");
         }
     }
-    // A comma within columns of blanks.
+    // A comma within columns of tabs, tabs that set columns below one another, and a comma within blanks.
+    assert_eq!(objects("1\tfoo,bar\t10\n", "id=3")[0].0, 10);
+    assert_eq!(objects("1,\t9,\t10\n", "id=2")[0].0, 9);
     assert_eq!(objects("a,b 9\n", "id=2,sep=blanks")[0].0, 9);
 }
 

@@ -1,5 +1,7 @@
 //! Damaged input: cut at every byte, one value wrong, or out of order.
 
+use std::io::Write as _;
+
 use piebald_trace::block::{BlockTrace, Format, Options};
 
 use super::support::{open, options, read, sample};
@@ -418,4 +420,46 @@ fn a_cut_packing_is_an_error_even_when_lenient() {
     let (requests, failure) = read(&packed[..packed.len() / 2], lenient(Format::Ids));
     assert!(!requests.is_empty() && requests.len() < 60_000);
     assert!(failure.expect("a reason").contains("cannot be read"));
+}
+
+/// The checksum stands behind what is damaged: the wrong record comes first, and is not what is wrong.
+#[test]
+fn a_wrong_record_of_a_damaged_file_is_the_damage() {
+    let packed = |broken: usize| {
+        let text = "1,h,0,Read,0,512,9\n".repeat(10);
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+        gzip.write_all(text.as_bytes()).expect("packed");
+        let mut bytes = gzip.finish().expect("packed");
+        let at = bytes
+            .windows(4)
+            .enumerate()
+            .filter(|(_, word)| word == b"Read");
+        let (at, _) = at.clone().nth(broken).expect("a record");
+        bytes[at] = b'X';
+        bytes
+    };
+    for (broken, given) in [
+        (5, Some(Format::Msr)),
+        (5, None),
+        (0, Some(Format::Msr)),
+        (0, None),
+    ] {
+        let options = Options {
+            format: given,
+            ..Options::default()
+        };
+        let opened = BlockTrace::from_bytes("input", &packed(broken), options);
+        let error = match opened {
+            Err(error) => error,
+            Ok(mut trace) => loop {
+                match trace.next_batch(&mut Vec::new()) {
+                    Ok(true) => {}
+                    Ok(false) => panic!("read to its end"),
+                    Err(error) => break error,
+                }
+            },
+        };
+        let error = error.to_string();
+        assert!(error.contains("checksum"), "{broken}, {given:?}: {error}");
+    }
 }

@@ -9,7 +9,7 @@ use piebald_trace::convert::convert;
 use piebald_trace::detect::{DetectError, TraceFormat, detect};
 use piebald_trace::foreign;
 
-use super::support::{lines, open, options, oracle, read};
+use super::support::{described, lines, open, options, oracle, read};
 
 /// A file in a folder that goes away.
 struct Scratch {
@@ -433,4 +433,31 @@ fn lines_of_blkparse_may_lack_the_command_and_may_split() {
         found[1].contains("read") && found[1].ends_with("274440+16"),
         "{found:?}"
     );
+}
+
+#[test]
+fn requests_of_no_length_are_told() {
+    let text = "1,r,0,4096\n2,r,4096,0\n3,w,8192,0\n";
+    let mut trace = open(
+        text.as_bytes(),
+        described("time=1:s,op=2,offset=3:B,size=4:B"),
+    );
+    while trace.next_batch(&mut Vec::new()).expect("reads") {}
+    assert_eq!(trace.doubts(), ["2 requests of no length are passed over"]);
+}
+
+/// The numbers of names are those of first use: that one follows another says nothing.
+#[test]
+fn names_have_no_neighbours() {
+    let summary = |text: &str, list: &str| {
+        let mut trace = open(text.as_bytes(), described(list));
+        let sum = summarize(&mut trace, PageShift::PAGE_4K, 100).expect("reads");
+        (
+            sum.names_objects,
+            sum.next_page_references,
+            sum.sequential_requests,
+        )
+    };
+    assert_eq!(summary("b\na\nc\n", "id=1:text"), (true, 0, 0));
+    assert_eq!(summary("7\n8\n9\n", "id=1"), (false, 2, 2));
 }

@@ -12,9 +12,15 @@ pub(crate) enum Separator {
 }
 
 impl Separator {
-    /// The one that a line most likely has.
+    /// The one that a line most likely has. Between tabs there may be commas; a tab beside a comma only sets
+    /// columns below one another.
     pub fn of(line: &[u8]) -> Self {
         let has = |byte: &u8| line.contains(byte);
+        let is_beside = |at: usize, n: usize| line.get(at.wrapping_add(n)) == Some(&b',');
+        let mut tabs = memchr::memchr_iter(b'\t', line);
+        if tabs.any(|at| !is_beside(at, 1) && !is_beside(at, usize::MAX)) && !line.contains(&b';') {
+            return Self::Byte(b'\t');
+        }
         b",\t;"
             .iter()
             .find(|b| has(b))

@@ -66,7 +66,13 @@ pub(crate) fn suggest(text: &[u8]) -> Option<Suggestion<'_>> {
     let separator = Separator::of(lines.first()?);
     let mut table: Vec<Vec<&[u8]>> = lines.iter().map(|line| row(separator, line)).collect();
     let has_numbers = |row: &Vec<&[u8]>| row.iter().any(|cell| number(cell).is_some());
-    let header = !table.first().is_some_and(has_numbers) && table.get(1).is_some_and(has_numbers);
+    // A header has no number, however large.
+    let has_digits = |row: &Vec<&[u8]>| {
+        row.iter()
+            .any(|cell| !cell.is_empty() && cell.iter().all(u8::is_ascii_digit))
+    };
+    let is_header = |row: &Vec<&[u8]>| !has_numbers(row) && !has_digits(row);
+    let header = table.first().is_some_and(is_header) && table.get(1).is_some_and(has_numbers);
     let names = if header {
         joined(&table.remove(0))
     } else {
@@ -79,6 +85,10 @@ pub(crate) fn suggest(text: &[u8]) -> Option<Suggestion<'_>> {
     } else {
         &[]
     };
+    // A column with numbers that no column may have would be passed over for the next one.
+    if table.iter().flatten().any(|cell| is_odd(cell)) {
+        return None;
+    }
     let even = table.iter().all(|row| row.len() == width);
     if !even || width > MOST || !table.iter().all(has_numbers) {
         return None;
@@ -125,6 +135,19 @@ fn whole(digits: &[u8]) -> Option<u64> {
     let fine = digits.iter().all(|&d| char::from(d).is_digit(radix));
     let text = std::str::from_utf8(digits).ok().filter(|_| fine);
     text.and_then(|text| u64::from_str_radix(text, radix).ok())
+}
+
+/// A number with a sign or an exponent.
+fn is_odd(cell: &[u8]) -> bool {
+    let unsigned = cell.strip_prefix(b"-").or_else(|| cell.strip_prefix(b"+"));
+    let digits =
+        |text: &[u8]| !text.is_empty() && text.iter().all(|b| b.is_ascii_digit() || *b == b'.');
+    let exponent = |text: &[u8]| {
+        let at = memchr::memchr2(b'e', b'E', text);
+        at.is_some_and(|at| digits(&text[..at]) && digits(text[at + 1..].trim_ascii_start()))
+    };
+    // -1 stands for none.
+    unsigned.is_some_and(|text| digits(text) && cell != b"-1") || exponent(cell)
 }
 
 /// The whole part of a number.
@@ -443,6 +466,10 @@ mod tests {
             ),
             ("17 800\n18 900\n17 800\n", "id=1,size=2"),
             ("obj_id\n1\n2\n1\n", "id=1,header=1"),
+            (
+                "1\tfoo,bar\t10\n2\tfoo,baz\t11\n3\tfoo,bar\t10\n",
+                "time=1:s,id=2:text,size=3",
+            ),
             (
                 "0x3e8,R,0x1000,0x200\n0x3e9,W,0x2000,0x200\n",
                 "time=1:s,op=2,offset=3:B,size=4:B",
