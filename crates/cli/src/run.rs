@@ -71,7 +71,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 &module, &wanted, mode, program, arguments,
             )));
         }
-        (None, _, _) => return Err(Failure::usage("run: no program; allowed: CMD, or --pid PID")),
+        (None, _, _) => {
+            return Err(Failure::usage(
+                "run: no program; allowed: CMD, or --pid PID",
+            ));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -127,6 +127,15 @@ fn memory_that_does_not_fit_names_the_sizes_that_do_and_how_to_ask() {
     for part in ["3GiB or 6GiB", "memory = \"3GiB\""] {
         assert!(err.contains(part), "{part}: {err}");
     }
+    // The machine may have 48 MiB, a scenario may not ask for it.
+    let small = SCENARIO.replace("192MiB", "64MiB");
+    fs::write(folder.path().join("s.toml"), small).expect("written");
+    let (code, err) = run(folder.path(), "study -q s.toml");
+    assert_eq!(code, 2, "{err}");
+    assert!(
+        err.contains("allowed: 96MiB; the nearest is asked for by memory = \"96MiB\""),
+        "{err}"
+    );
     let asked = SCENARIO.replace("192MiB", "3GiB");
     fs::write(folder.path().join("s.toml"), asked).expect("written");
     let (code, err) = run(folder.path(), "study -q s.toml");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use piebald_hw::{
-    Features, Machine as Built, Options, nearest::did_you_mean, nearest_size, presets,
+    Features, Machine as Built, Options, nearest::did_you_mean, nearest_size, presets, size_below,
     spec::MachineSpec,
 };
 use piebald_units::Bytes;
@@ -140,16 +140,19 @@ fn resize(spec: &mut MachineSpec, size: Bytes, path: KeyPath) -> Result<(), Prob
     spec.memory.size = size;
     Built::new(spec, &Options::default()).map_err(|e| {
         let near = nearest_size(&spec.memory, Bytes(least)).filter(|near| *near != size);
-        let says = e.to_string();
-        // Sizes that it allows may be below the least.
-        let says = near.map_or_else(
-            || says.clone(),
-            |near| {
-                let why = says.split("; allowed: ").next().unwrap_or_default();
-                format!("{why}; the nearest is asked for by memory = \"{near}\"")
+        let asked = near.map_or(String::new(), |near| {
+            format!("; the nearest is asked for by memory = \"{near}\"")
+        });
+        // The machine may have a size that no scenario may ask for.
+        let below = size_below(&spec.memory).filter(|below| below.0 < least);
+        let says = below.map_or_else(
+            || e.to_string(),
+            |below| {
+                e.to_string()
+                    .replace(&format!("allowed: {below} or "), "allowed: ")
             },
         );
-        Problem::at(path, says)
+        Problem::at(path, format!("{says}{asked}"))
     })?;
     Ok(())
 }

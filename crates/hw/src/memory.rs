@@ -2,7 +2,7 @@
 
 mod sizes;
 
-pub use sizes::nearest_size;
+pub use sizes::{nearest_size, size_below};
 
 use piebald_units::{PhysAddr, Picos};
 

@@ -19,9 +19,13 @@ const SORT: &str = "[[program]]\nname = \"sort\"\nbuiltin = \"mergesort:256KiB\"
 const SCAN: &str =
     "[[program]]\nname = \"scan\"\nbuiltin = \"scan:32MiB\"\ncores = \"1\"\nrole = \"polluter\"\n";
 
-fn scenario(head: &str, rest: &str) -> Scenario {
+fn parse(head: &str, rest: &str) -> Result<Scenario, String> {
     let text = format!("schema = 1\n{head}\n{MACHINE}{rest}");
-    Scenario::parse(&text, Path::new("small.toml")).unwrap_or_else(|e| panic!("{e}"))
+    Scenario::parse(&text, Path::new("small.toml")).map_err(|e| e.to_string())
+}
+
+fn scenario(head: &str, rest: &str) -> Scenario {
+    parse(head, rest).unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn no_recorder(words: &[String], _: u64) -> Result<PathBuf, String> {
@@ -323,13 +327,12 @@ fn a_study_stopped_at_once_says_that_there_is_nothing() {
 #[test]
 fn what_cannot_be_prepared_names_its_table() {
     let refused = |program: &str| {
-        let s = scenario(
-            "",
-            &format!("[[program]]\nname = \"p\"\ncores = \"0\"\n{program}\n"),
-        );
-        match prepare(&s, &no_recorder) {
+        let text = format!("[[program]]\nname = \"p\"\ncores = \"0\"\n{program}\n");
+        let prepared = parse("", &text)
+            .and_then(|s| prepare(&s, &no_recorder).map_err(|error| error.to_string()));
+        match prepared {
             Ok(_) => panic!("{program}"),
-            Err(error) => error.to_string(),
+            Err(error) => error,
         }
     };
     for (program, parts) in [

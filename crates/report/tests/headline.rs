@@ -91,10 +91,12 @@ fn a_slowdown_within_chance_is_not_stated() {
 
 #[test]
 fn one_repetition_is_reported_without_a_reason_and_as_such() {
-    let found = headline(&study(vec![(
+    let mut single = study(vec![(
         "buddy",
         program(&[100.0], &[123.0], [&[0.5], &[2.1]]),
-    )]));
+    )]);
+    single.repetitions = 1;
+    let found = headline(&single);
     assert_eq!(
         found,
         [

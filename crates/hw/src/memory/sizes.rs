@@ -52,6 +52,13 @@ pub fn nearest_size(memory: &MemorySpec, least: Bytes) -> Option<Bytes> {
     near.map(Bytes)
 }
 
+/// The next smaller size that the machine can have, all controllers being enabled; `None` if there is none.
+pub fn size_below(memory: &MemorySpec) -> Option<Bytes> {
+    let all = possible(memory, usize::from(memory.controllers.max(1)));
+    let below = all.into_iter().rfind(|bytes| *bytes < memory.size.0);
+    below.map(Bytes)
+}
+
 /// Channels that hold equal parts, if it is they that take turns.
 fn channels_with_parts(memory: &MemorySpec) -> u64 {
     match memory.dram.interleave {

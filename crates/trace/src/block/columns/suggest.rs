@@ -144,7 +144,8 @@ fn is_odd(cell: &[u8]) -> bool {
         |text: &[u8]| !text.is_empty() && text.iter().all(|b| b.is_ascii_digit() || *b == b'.');
     let exponent = |text: &[u8]| {
         let at = memchr::memchr2(b'e', b'E', text);
-        at.is_some_and(|at| digits(&text[..at]) && digits(text[at + 1..].trim_ascii_start()))
+        // Of a hexadecimal number more digits follow an e, mostly.
+        at.is_some_and(|at| digits(&text[..at]) && text.len() - at <= 3 && digits(&text[at + 1..]))
     };
     // -1 stands for none.
     unsigned.is_some_and(|text| digits(text) && cell != b"-1") || exponent(cell)
