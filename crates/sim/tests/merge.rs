@@ -324,7 +324,7 @@ fn a_mapping_of_many_gibibytes_is_read() {
         .expect_err("too long")
         .to_string();
     assert!(
-        error.contains("a request of 17039360 pages; allowed: up to 16777216"),
+        error.contains("17039360 pages; allowed: up to 16777216"),
         "{error}"
     );
 }
