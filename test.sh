@@ -410,12 +410,15 @@ reproduce_quick() {
     local inputs=${XDG_CACHE_HOME:-$HOME/.cache}/piebald/reproduce/$system out=$root/out/reproduce/$system/quick
     # Its programs are built here, of this commit's sources.
     [ "$system" != rainbow ] || inputs=$root/out/reproduce/rainbow/inputs
+    local began=$SECONDS
     shift
     if [ $# -gt 0 ]; then only=(--only "$1"); shift; fi
     PIEBALD=$CARGO_TARGET_DIR/release/piebald scripts/stand-ins.sh "$system" "$inputs" "$@" || return 1
+    say "$system: inputs took $((SECONDS - began)) s"
     # All of it is run here, whatever was kept before.
     "$CARGO_TARGET_DIR/release/piebald" reproduce "$system" --quick --store none ${only[@]+"${only[@]}"} ${fewer[@]+"${fewer[@]}"} \
         --inputs "$inputs" --output "$out" || return 1
+    say "$system: took $((SECONDS - began)) s"
     python3 - "$out/results.json" ${only[@]+"${only[@]}"} <<'PY'
 import json
 import sys

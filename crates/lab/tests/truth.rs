@@ -135,6 +135,17 @@ fn equal_arms(studies: u64) {
 
 /// A replay of reads of a disk, with the policies and a memory of so many pages.
 fn replayed(path: &std::path::Path, policies: &[&str], pages: u64) -> piebald_report::Replay {
+    let disk = DeviceChoice::Preset("sata-7200".into());
+    replayed_on(disk, path, policies, &[pages])
+}
+
+/// The same on a device, at several sizes.
+fn replayed_on(
+    device: DeviceChoice,
+    path: &std::path::Path,
+    policies: &[&str],
+    pages: &[u64],
+) -> piebald_report::Replay {
     let specs = || -> Vec<_> {
         let parse = |n: &&str| n.parse().expect("a policy");
         policies.iter().map(parse).collect()
@@ -147,8 +158,11 @@ fn replayed(path: &std::path::Path, policies: &[&str], pages: u64) -> piebald_re
         object_policies: specs(),
         policies: specs(),
         ignore_sizes: false,
-        sizes: vec![format!("{}KiB", 4 * pages).parse().expect("a size")],
-        device: DeviceChoice::Preset("sata-7200".into()),
+        sizes: pages
+            .iter()
+            .map(|pages| format!("{}KiB", 4 * pages).parse().expect("a size"))
+            .collect(),
+        device,
         readahead: "none".into(),
         scheduler: "noop".into(),
         layout: LayoutChoice::Auto,
@@ -203,6 +217,28 @@ fn replays_in_which_only_noise_happens_claim_nothing() {
         }
     }
     assert!(claims.len() <= FALSE_CLAIMS, "{claims:#?}");
+}
+
+/// The same of few requests, of which a handful miss more or less.
+#[test]
+fn short_replays_in_which_only_noise_happens_claim_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t.spc");
+    let policies = ["lru", "fifo", "clock", "sieve", "arc", "lirs", "2q"];
+    let mut draw = draws(13);
+    for length in [60, 100, 300] {
+        let mut claims = Vec::new();
+        for _ in 0..CONTROLS {
+            let pages: Vec<u64> = (0..length).map(|_| draw(50)).collect();
+            std::fs::write(&path, requests(&pages)).expect("written");
+            let sizes = [10, 20, 40];
+            let told = differences(&replayed_on(DeviceChoice::None, &path, &policies, &sizes));
+            if !told.is_empty() {
+                claims.push(told);
+            }
+        }
+        assert!(claims.len() <= FALSE_CLAIMS, "{length}: {claims:#?}");
+    }
 }
 
 #[test]
