@@ -348,16 +348,14 @@ stage_golden() {
 stage_demo() { ./demo.sh; }
 
 # Rows of the quick forms that stand for most: whole, MFC's alone took 39 minutes beside
-# builds (stage `papers`). A number that misses the paper's is a result; a row that was not run fails.
+# builds, and HVR's need eight recordings of minutes (stage `papers`). A number that misses the paper's is a result; a row that was not run fails.
 RAINBOW_ROWS=R-1,R-2,R-3,R-4,R-5,R-7,R-8,R-9,R-B2,R-B3
 DULO_ROWS=D-1,D-2,D-3,D-4,D-5,D-6,D-7,D-10,D-13
 MFC_ROWS=M-10,M-12,M-13,M-14,M-16
 SRM_ROWS=S-2,S-3,S-4,S-18
-HVR_ROWS=H-14,H-16
 # Rows of programs on the machine model run with fewer references than the quick form has: what fails here
 # is a row that does not run. Their numbers are those of the quick form (stage `papers`, results pages).
 BUDGET=1M
-HVR_PROGRAMS="libquantum fields sort soplex bwa sphinx tachyon mcf"
 
 stage_reproduce() {
     build_to_reproduce
@@ -365,9 +363,8 @@ stage_reproduce() {
     # installs packages.
     reproduce_second >"$STAGE_NOTE.second" 2>&1 &
     local second=$! status=0 begun=$SECONDS
-    # shellcheck disable=SC2086  # a list of names
-    budget=$BUDGET reproduce_quick rainbow "$RAINBOW_ROWS" && reproduce_quick hvr "$HVR_ROWS" $HVR_PROGRAMS || status=1
-    say "rainbow and hvr took $((SECONDS - begun)) s"
+    budget=$BUDGET reproduce_quick rainbow "$RAINBOW_ROWS" && budget=$BUDGET reproduce_quick srm "$SRM_ROWS" || status=1
+    say "rainbow and srm took $((SECONDS - begun)) s"
     wait "$second" || status=1
     say "the others took $((SECONDS - begun)) s or less"
     cat "$STAGE_NOTE.second"
@@ -376,7 +373,7 @@ stage_reproduce() {
 }
 
 reproduce_second() {
-    reproduce_quick dulo "$DULO_ROWS" && reproduce_quick mfc "$MFC_ROWS" && budget=$BUDGET reproduce_quick srm "$SRM_ROWS"
+    reproduce_quick dulo "$DULO_ROWS" && reproduce_quick mfc "$MFC_ROWS"
 }
 
 stage_papers() {
@@ -402,8 +399,8 @@ golden_rows() { # OPTIONS...
         --piebald "$CARGO_TARGET_DIR/release/piebald"
 }
 
-# reproduce_quick SYSTEM [ROWS [PROGRAM...]]: makes the inputs and runs the quick form, or only
-# these rows, for which only these programs are recorded; no target may be left out without a reason.
+# reproduce_quick SYSTEM [ROWS]: makes the inputs and runs the quick form, or only these rows; no target
+# may be left out without a reason.
 reproduce_quick() {
     local system=$1 only=() fewer=()
     [ -z "${budget:-}" ] || fewer=(--budget "$budget")
@@ -412,8 +409,8 @@ reproduce_quick() {
     [ "$system" != rainbow ] || inputs=$root/out/reproduce/rainbow/inputs
     local began=$SECONDS
     shift
-    if [ $# -gt 0 ]; then only=(--only "$1"); shift; fi
-    PIEBALD=$CARGO_TARGET_DIR/release/piebald scripts/stand-ins.sh "$system" "$inputs" "$@" || return 1
+    [ $# = 0 ] || only=(--only "$1")
+    PIEBALD=$CARGO_TARGET_DIR/release/piebald scripts/stand-ins.sh "$system" "$inputs" || return 1
     say "$system: inputs took $((SECONDS - began)) s"
     # All of it is run here, whatever was kept before.
     "$CARGO_TARGET_DIR/release/piebald" reproduce "$system" --quick --store none ${only[@]+"${only[@]}"} ${fewer[@]+"${fewer[@]}"} \
