@@ -72,11 +72,13 @@ pub struct Seen {
 pub fn driver() -> PathBuf {
     let test = std::env::current_exe().expect("test");
     let profile = test.ancestors().nth(2).expect("profile directory");
-    // `cargo test --test NAME` alone builds no examples, and one from before may be there.
+    // `cargo test --test NAME` alone builds no examples, and one from before may be there. A crate by itself
+    // would be compiled with other features than those that are there.
     let mut build = Command::new(env!("CARGO"));
     build
-        .args(["build", "--quiet", "--example", "record", "--manifest-path"])
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+        .args(["build", "--quiet", "--workspace", "--example", "record"])
+        .args(["--manifest-path"])
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"))
         .arg("--target-dir")
         .arg(profile.parent().expect("target directory"));
     if profile.ends_with("release") {
