@@ -473,7 +473,7 @@ fn reports_of_another_study_in_the_folder_are_told() {
             "{said}"
         );
     }
-    // The folder itself is no file, be it there or not.
+    // The command writes no file in the place of its folder, whether the folder is there or not.
     for name in ["out", "new"] {
         let json = format!("--json={name}");
         let (code, _, said) = piebald(path, &["study", "one.toml", "-q", &json, "-o", name]);

@@ -278,9 +278,12 @@ fn what_cannot_be_read_is_no_end_of_the_caches() {
         ("cpu0/topology/physical_package_id", "Permission denied"),
         ("cpu0/cpufreq/base_frequency", "Permission denied"),
     ] {
-        let read = |path: &str| match path == file {
-            true => Err(reason.to_owned()),
-            false => tree.read()(path),
+        let read = |path: &str| {
+            if path == file {
+                Err(reason.to_owned())
+            } else {
+                tree.read()(path)
+            }
         };
         let error = from_sysfs(&read, None).expect_err(file).to_string();
         assert_eq!(error, format!("{file}: {reason}"));

@@ -131,16 +131,21 @@ fn warmer(e: &Evidence<'_>, run: &Run<'_>, [room, start, end]: [f64; 3]) -> Stri
     let missing = steady.max(falling);
     let refs = share * e.warmup_refs as f64 + budget + missing;
     let longer = "or let the programs have a smaller cache";
-    let is_known = refs.is_finite() && refs < 1e15;
-    match (is_known, share < 1.0) {
-        (true, false) => format!("set warmup_refs = {} or more, {longer}", count(refs)),
-        (true, true) => format!(
-            "take a recording of {} references or more and set warmup_refs = {}, {longer}",
-            count(refs + budget),
-            count(refs),
-        ),
-        (false, false) => format!("set a higher warmup_refs, {longer}"),
-        (false, true) => format!("take a longer recording and set a higher warmup_refs, {longer}"),
+    let is_short = share < 1.0;
+    if !(refs.is_finite() && refs < 1e15) {
+        let record = if is_short {
+            "take a longer recording and "
+        } else {
+            ""
+        };
+        format!("{record}set a higher warmup_refs, {longer}")
+    } else if is_short {
+        let (held, warmup) = (count(refs + budget), count(refs));
+        format!(
+            "take a recording of {held} references or more and set warmup_refs = {warmup}, {longer}"
+        )
+    } else {
+        format!("set warmup_refs = {} or more, {longer}", count(refs))
     }
 }
 
@@ -154,8 +159,9 @@ pub(crate) fn count(refs: f64) -> String {
         refs if refs >= 1e3 => (refs / 1e3, "k"),
         refs => (refs, ""),
     };
-    match value.fract() == 0.0 {
-        true => format!("{value:.0}{unit}"),
-        false => format!("{value:.1}{unit}"),
+    if value.fract() == 0.0 {
+        format!("{value:.0}{unit}")
+    } else {
+        format!("{value:.1}{unit}")
     }
 }
