@@ -223,6 +223,13 @@ pub(crate) fn check_kind((option, kind): (&str, &str), path: &Path) -> Result<()
     if !metadata.is_ok_and(|m| m.is_file() && m.len() > 0) {
         return Ok(());
     }
+    std::fs::File::open(path).map_err(|e| {
+        Failure::usage(format!(
+            "{option} {}: this file is there and cannot be read to see what it holds: {e}; allowed: \
+             a new file, or one that can be read",
+            path.display()
+        ))
+    })?;
     let refuse = |what: &str| {
         let holds = match kind {
             SAVE => "a scenario".to_owned(),
@@ -369,6 +376,31 @@ mod tests {
             verbs(verb, &words, out);
         }
         out.push((words, command));
+    }
+
+    /// Every verb gives a document to programs, but for those that print another form.
+    #[test]
+    fn every_verb_has_a_json_form() {
+        /// `run` becomes another program; the others print scripts, pages and files of other languages.
+        const NONE: [&str; 6] = [
+            "run",
+            "schema",
+            "completions",
+            "man",
+            "reproduce export",
+            "help",
+        ];
+        let command = crate::Cli::command();
+        let mut all = Vec::new();
+        verbs(&command, &[], &mut all);
+        let leaves = all.iter().filter(|(_, verb)| !verb.has_subcommands());
+        let mut without: Vec<String> = leaves
+            .filter(|(_, verb)| verb.get_arguments().all(|arg| arg.get_id() != "json"))
+            .map(|(words, _)| words[1..].join(" "))
+            .collect();
+        without.retain(|words| !NONE.contains(&words.as_str()));
+        assert!(without.is_empty(), "{without:?}");
+        assert!(all.len() > 30, "{}", all.len());
     }
 
     #[test]

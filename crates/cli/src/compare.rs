@@ -13,8 +13,9 @@ use crate::{failure::Failure, json::Json, live, numbers, running};
 #[command(
     after_help = "Coloring is switched for the whole computer meanwhile, and as it was afterwards. \
     The program runs once more than counted; its standard output is thrown away. Intervals are \
-    of 95 %, pair by pair; what is 1 % or less, or cannot be told from \
-    chance among all quantities, is called \"no effect\"."
+    of 95 %, pair by pair. \"More\" and \"less\" are told from chance among all quantities, and \
+    above 1 %. \"No effect\": the whole interval is within 1 %. \"Not told from chance\": it may be \
+    either, and more pairs can tell."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -68,6 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 const fn words(finding: Finding) -> &'static str {
     match finding {
         Finding::NoEffect => "no effect",
+        Finding::Untold => "not told from chance",
         Finding::Less => "less",
         Finding::More => "more",
         Finding::Unknown => "not known",

@@ -182,14 +182,7 @@ pub(crate) fn ready(wanted: &Wanted<'_>) -> Result<(), Failure> {
     let inputs: Vec<PathBuf> = wanted
         .inputs
         .iter()
-        .map(|path| {
-            if is_stdin(path) {
-                Path::new("/dev/stdin")
-            } else {
-                path
-            }
-        })
-        .filter_map(place_of)
+        .filter_map(|path| place_of(piebald_trace::source::place_of(path)))
         .collect();
     for (option, path) in &all {
         let Some(path) = path else { continue };
@@ -223,11 +216,6 @@ pub(crate) fn ready(wanted: &Wanted<'_>) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// The name of standard input.
-fn is_stdin(path: &Path) -> bool {
-    path == Path::new(STDOUT)
 }
 
 /// Does a name lead to standard output: `-`, `/dev/stdout`, or the file that it was sent to?

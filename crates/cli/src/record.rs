@@ -132,6 +132,8 @@ fn failure(error: RecordError) -> Failure {
         | RecordError::NoCommand
         | RecordError::NoProgram { .. }
         | RecordError::Write(WriteError::Taken { .. })
+        | RecordError::AllSkipped { .. }
+        | RecordError::RegionNotReached { .. }
         | RecordError::BadRegion { .. } => Failure::usage(error),
         _ => Failure::failed(error),
     }

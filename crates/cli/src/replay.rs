@@ -196,7 +196,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         ));
     }
     running::many_files();
-    let request = match of_file(args)? {
+    let mut request = match of_file(args)? {
         Some(request) => request,
         None => {
             args.traces.iter().try_for_each(|path| is_a_trace(path))?;
@@ -233,6 +233,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         bar.set_length(planned);
         bar.set_position(done);
     };
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    request.available = piebald_linux::available_bytes(&meminfo);
     let hooks = Hooks {
         stop: Some(&stop),
         progress: Some(&report),
@@ -508,6 +510,7 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
         }),
         start: Start::default(),
         seed: args.seed.unwrap_or(42),
+        available: None,
     })
 }
 

@@ -165,6 +165,20 @@ fn the_forms_of_earlier_versions_work_with_a_note() {
         json(&fs::read_to_string(&path).expect("the file"), words);
         fs::remove_file(path).expect("removed");
     }
+    // CSV as well, and the other verbs whose option always took the next word.
+    let (code, _, err) = run(folder.path(), "study s.toml -q --csv x.txt");
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("note:"), "{err}");
+    let csv = fs::read_to_string(folder.path().join("x.txt")).expect("the file");
+    assert!(csv.starts_with("policy,"), "{csv}");
+    let words = "reproduce --json y.txt rainbow --status -q --only R-1";
+    let (code, _, err) = run(folder.path(), words);
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("note:"), "{err}");
+    json(
+        &fs::read_to_string(folder.path().join("y.txt")).expect("the file"),
+        words,
+    );
     // A flag before the trace, whose name now looks like an output.
     let (code, out, err) = run(folder.path(), "trace info --json t.json");
     assert_eq!(code, 0, "{err}");

@@ -3,8 +3,10 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
+
+use rustix::process::{Pid, Signal, kill_process};
 
 const PIEBALD: &str = env!("CARGO_BIN_EXE_piebald");
 
@@ -115,7 +117,7 @@ fn a_skip_beyond_the_end_leaves_no_file_and_says_where_the_end_is() {
     let dir = tempfile::tempdir().expect("folder");
     let args = ["record", "--skip", "100G", "-o", "x.pbr", "--", "true"];
     let (code, _, err) = run(dir.path(), PIEBALD, &args);
-    assert_eq!(code, 1, "{err}");
+    assert_eq!(code, 2, "{err}");
     assert!(
         err.contains("nothing was recorded: the program made "),
         "{err}"
@@ -125,6 +127,39 @@ fn a_skip_beyond_the_end_leaves_no_file_and_says_where_the_end_is() {
         "{err}"
     );
     assert!(names(dir.path()).is_empty());
+}
+
+#[test]
+#[ignore = "needs qemu-user: ./test.sh recorder"]
+fn ctrl_c_keeps_what_was_recorded_and_ends_with_130() {
+    let dir = tempfile::tempdir().expect("folder");
+    // The recorder is told when the program runs.
+    let mut child = Command::new(PIEBALD)
+        .args([
+            "record",
+            "-q",
+            "-o",
+            "x.pbr",
+            "--",
+            "sh",
+            "-c",
+            "touch begun; while :; do :; done",
+        ])
+        .current_dir(dir.path())
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("starts");
+    let begun = dir.path().join("begun");
+    while !begun.exists() {
+        assert!(child.try_wait().expect("asked").is_none(), "it ended");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let pid = Pid::from_raw(child.id() as i32).expect("a number");
+    kill_process(pid, Signal::INT).expect("sent");
+    assert_eq!(child.wait().expect("ends").code(), Some(130));
+    let (code, out, err) = run(dir.path(), PIEBALD, &["trace", "info", "x.pbr"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("SIGINT"), "{out}");
 }
 
 #[test]

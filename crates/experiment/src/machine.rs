@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use piebald_hw::{
-    Features, Machine as Built, Options, nearest::did_you_mean, nearest_size, presets, size_below,
+    Features, Machine as Built, Options, nearest::did_you_mean, nearest_size, presets,
     spec::MachineSpec,
 };
 use piebald_units::Bytes;
@@ -138,21 +138,17 @@ fn resize(spec: &mut MachineSpec, size: Bytes, path: KeyPath) -> Result<(), Prob
         return Err(Problem::refuse(path, size, allowed));
     }
     spec.memory.size = size;
-    Built::new(spec, &Options::default()).map_err(|e| {
+    let options = Options {
+        // A machine may have sizes that no scenario may ask for.
+        least_memory: Bytes(least),
+        ..Options::default()
+    };
+    Built::new(spec, &options).map_err(|e| {
         let near = nearest_size(&spec.memory, Bytes(least)).filter(|near| *near != size);
         let asked = near.map_or(String::new(), |near| {
             format!("; the nearest is asked for by memory = \"{near}\"")
         });
-        // The machine may have a size that no scenario may ask for.
-        let below = size_below(&spec.memory).filter(|below| below.0 < least);
-        let says = below.map_or_else(
-            || e.to_string(),
-            |below| {
-                e.to_string()
-                    .replace(&format!("allowed: {below} or "), "allowed: ")
-            },
-        );
-        Problem::at(path, format!("{says}{asked}"))
+        Problem::at(path, format!("{e}{asked}"))
     })?;
     Ok(())
 }

@@ -68,6 +68,18 @@ fn sources_are_finished_short_and_open_with_their_purpose() {
     none(sources().iter().flat_map(defects).collect());
 }
 
+/// What a reader takes a field for has a source: no unit or byte order in it is only assumed.
+#[test]
+fn readers_of_traces_assume_nothing_without_a_source() {
+    let readers: Vec<PathBuf> = sources()
+        .into_iter()
+        .filter(|f| name(f).starts_with("crates/trace/src/"))
+        .collect();
+    assert!(readers.len() > 100, "{}", readers.len());
+    let assumes = |f: &&PathBuf| read(f).contains("[M]");
+    none(readers.iter().filter(assumes).map(|f| name(f)).collect());
+}
+
 #[test]
 fn every_crate_takes_lints_and_licence_from_the_workspace() {
     let crates = root().join("crates");

@@ -31,5 +31,5 @@ pub use error::SpecError;
 pub use features::{Features, UnknownFeature};
 pub use hierarchy::{LevelFill, SetFill};
 pub use machine::{Machine, Options};
-pub use memory::{nearest_size, size_below};
+pub use memory::nearest_size;
 pub use shadow::{CurvePoint, MissCurve, ShadowRequest};

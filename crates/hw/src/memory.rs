@@ -2,7 +2,7 @@
 
 mod sizes;
 
-pub use sizes::{nearest_size, size_below};
+pub use sizes::nearest_size;
 
 use piebald_units::{PhysAddr, Picos};
 
@@ -11,6 +11,7 @@ use crate::{
     dram::{Dram, RowOutcome},
     error::SpecError,
     links::{Links, Transfer, Upgrade},
+    machine::Options,
     spec::{LinkSpec, MachineSpec, Spread},
     window::Q8,
 };
@@ -42,7 +43,8 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    pub(crate) fn new(spec: &MachineSpec, cycle: Q8, disabled: &[u16]) -> Result<Self, SpecError> {
+    pub(crate) fn new(spec: &MachineSpec, cycle: Q8, options: &Options) -> Result<Self, SpecError> {
+        let disabled = &options.disabled_controllers;
         let memory = &spec.memory;
         let n = usize::from(memory.controllers);
         let sockets = usize::from(spec.core.sockets);
@@ -69,7 +71,7 @@ impl Memory {
         let drams = (0..n)
             .map(|_| Dram::new(&memory.dram, part, "memory.dram"))
             .collect::<Result<_, _>>()
-            .map_err(|cause| sizes::in_words(memory, enabled.len(), cause))?;
+            .map_err(|cause| sizes::in_words(memory, enabled.len(), options.least_memory, cause))?;
         Ok(Self {
             drams,
             enabled,

@@ -59,6 +59,7 @@ fn request(paths: Vec<PathBuf>, policies: &[&str], sizes: &[&str]) -> ReplayRequ
         curves: None,
         start: Start::default(),
         seed: 42,
+        available: None,
     }
 }
 

@@ -126,6 +126,7 @@ fn run(path: &Path, columns: &str, capacities: &[u64], ignore_sizes: bool) -> Re
         curves: None,
         start: Start::default(),
         seed: 42,
+        available: None,
     };
     replay(&request, Hooks::default()).unwrap_or_else(|e| panic!("{e}"))
 }

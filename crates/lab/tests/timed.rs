@@ -60,6 +60,7 @@ fn request(paths: Vec<PathBuf>, pace: Pace) -> ReplayRequest {
         curves: None,
         start: Start::default(),
         seed: 42,
+        available: None,
     }
 }
 

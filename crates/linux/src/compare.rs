@@ -12,7 +12,7 @@ use std::{
 };
 
 use piebald_policy::contract::Mode;
-use piebald_report::{Sample, claims};
+use piebald_report::{LEAST_EFFECT, Sample, claims};
 use piebald_units::PAGE_SIZE;
 
 use crate::{
@@ -52,8 +52,11 @@ pub struct Quantity {
 /// What a difference is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// It is 1 % or less, or cannot be told from chance.
+    /// Nothing changes, or the whole interval of the change lies within 1 %.
     NoEffect,
+    /// There may be a change, and there may be none: the pairs differ too much, or are too few, to tell among all
+    /// quantities.
+    Untold,
     /// Less with colouring.
     Less,
     /// More with colouring.
@@ -74,6 +77,12 @@ impl Quantity {
     }
 }
 
+/// Is there no change in any pair, or none to speak of by the whole interval?
+fn is_none(difference: &Sample, change: &Sample) -> bool {
+    let small = |(low, high): (f64, f64)| low >= -LEAST_EFFECT && high <= LEAST_EFFECT;
+    difference.values.iter().all(|d| *d == 0.0) || change.interval().is_some_and(small)
+}
+
 /// What was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
@@ -90,17 +99,19 @@ pub struct Comparison {
 impl Comparison {
     /// What each difference is worth, all of them together.
     pub fn findings(&self) -> Vec<Finding> {
-        let differences: Vec<(Sample, f64)> = self
+        let differences: Vec<(Sample, Sample)> = self
             .quantities
             .iter()
-            .map(|q| (q.difference(), q.change().mean))
+            .map(|q| (q.difference(), q.change()))
             .collect();
-        let changes: Vec<(&Sample, f64)> = differences.iter().map(|(d, c)| (d, *c)).collect();
-        let finding = |(claim, (difference, _)): (Option<bool>, &(Sample, f64))| match claim {
+        let changes: Vec<(&Sample, f64)> = differences.iter().map(|(d, c)| (d, c.mean)).collect();
+        let finding = |(claim, (difference, change)): (Option<bool>, &(Sample, Sample))| match claim
+        {
             None => Finding::Unknown,
-            Some(false) => Finding::NoEffect,
             Some(true) if difference.mean < 0.0 => Finding::Less,
             Some(true) => Finding::More,
+            Some(false) if is_none(difference, change) => Finding::NoEffect,
+            Some(false) => Finding::Untold,
         };
         let claims = claims(&changes).into_iter();
         claims.zip(&differences).map(finding).collect()
@@ -368,13 +379,27 @@ mod tests {
             [
                 Finding::Less,
                 Finding::More,
-                Finding::NoEffect,
+                Finding::Untold,
                 Finding::NoEffect,
                 Finding::NoEffect,
                 Finding::Unknown,
                 Finding::Unknown,
             ]
         );
+    }
+
+    #[test]
+    fn a_large_change_that_three_pairs_cannot_tell_is_not_called_none() {
+        let misses = quantity(&[71e3, 70e3, 72e3], &[1.0e6, 1.3e6, 1.1e6]);
+        let (low, _) = misses.difference().interval().expect("three pairs");
+        assert!(low > 0.0, "by itself it would be sure");
+        let found = Comparison {
+            pairs: 3,
+            quantities: vec![misses; 12],
+            missing: Vec::new(),
+            modelled: false,
+        };
+        assert_eq!(found.findings(), [Finding::Untold; 12]);
     }
 
     #[test]

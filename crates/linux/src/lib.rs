@@ -44,8 +44,8 @@ pub use load::{LoadError, Parameters, load, unload};
 pub use module::{Counters, Module, Moved, Status};
 pub use probe::{
     Bench, BitRounds, BitVerdict, Candidate, Crowding, Effect, Facts, Hashed, Hypervisor, Measured,
-    Memory, MemoryError, Outlook, Plan, Resctrl, Unmeasured, Verdict, bytes_of, candidates,
-    effect_of, judge, last_level, level_two, measure, unsupported,
+    Memory, MemoryError, Outlook, Plan, Resctrl, Unmeasured, Verdict, available_bytes, bytes_of,
+    candidates, effect_of, judge, last_level, level_two, measure, unsupported,
 };
 pub use sets::Set;
 pub use sys::{hypervisor_name, mount_configfs, release};

@@ -646,3 +646,18 @@ fn a_page_read_ahead_comes_in_like_any_other() {
     }
     assert_eq!(host.policy.formed(4), 1);
 }
+
+/// A memory that stands for a larger one has the same shares of it; sequences stay as long, as extents of the
+/// pages are sampled whole.
+#[test]
+fn a_miniature_has_the_same_shares() {
+    let whole = Config::published(1 << 20);
+    let small = whole.miniature(1 << 18, 1 << 20);
+    let quarter = [whole.correlation, whole.bank, whole.evicting].map(|pages| pages / 4);
+    assert_eq!([small.correlation, small.bank, small.evicting], quarter);
+    assert_eq!(small.max_sequence, whole.max_sequence);
+    // Each section has a page at least, and the evicting one the bank's.
+    let least = whole.miniature(1, 1 << 28);
+    assert_eq!([least.correlation, least.bank, least.evicting], [1; 3]);
+    assert_eq!(whole.miniature(1 << 20, 1 << 20), whole);
+}

@@ -52,7 +52,7 @@ pub use course::{CourseEvent, CourseIpc, CourseProgram, CourseResult};
 pub use csv::to_csv;
 pub use file::{check_file, check_folder, write_atomically};
 pub use finding::{Finding, Unmet};
-pub use gate::{advice_doubts, claims};
+pub use gate::{LEAST_EFFECT, advice_doubts, claims};
 pub use headline::{findings, headline};
 pub use html::{sweep_to_html, to_html};
 pub use record::{

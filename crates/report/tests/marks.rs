@@ -1,6 +1,6 @@
 //! Slowdowns that may not be claimed are marked alike in every output.
 
-use piebald_report::{Sample, Study, TableStyle, to_csv, to_html, to_table};
+use piebald_report::{Sample, Study, TableStyle, to_csv, to_html, to_json, to_table};
 
 use crate::common::sample_study;
 
@@ -30,6 +30,16 @@ fn table_html_and_csv_mark_the_same_slowdowns() {
     assert_eq!(verdict(refused), "it cannot be told from chance");
     assert_eq!(verdict(claimed), "shown");
     let remark = "(a) no change of speed is claimed: it cannot be told from chance.";
+    // JSON names the condition that is not met.
+    let json: serde_json::Value = serde_json::from_str(&to_json(&study).unwrap()).expect("JSON");
+    let unmet: Vec<&str> = json["findings"]
+        .as_array()
+        .expect("findings")
+        .iter()
+        .filter(|finding| finding["shown"] == false)
+        .map(|finding| finding["unmet"]["condition"].as_str().expect("a name"))
+        .collect();
+    assert!(unmet.contains(&"chance"), "{unmet:?}");
     let table = to_table(&study, &TableStyle::default());
     assert!(table.replace('\n', " ").contains(remark), "{table}");
     let row = |name: &str| {

@@ -1,6 +1,8 @@
 //! What a replay may say of two runs that differ now and then.
 
-use piebald_report::{ReplayParts, replay_to_json};
+use piebald_report::{
+    ReplayParts, TableStyle, replay_to_csv, replay_to_html, replay_to_json, replay_to_table,
+};
 
 use super::replay::{pair, sentences};
 
@@ -54,6 +56,46 @@ fn an_order_that_may_be_chance_is_no_agreement_everywhere() {
     replay.runs.truncate(2);
     let text = sentences(&replay);
     assert!(text.contains(&format!("in time, {agreement}.")), "{text}");
+}
+
+/// Tables, page and CSV mark what the sentences do not claim, and no number is the best of those that are not
+/// told from it.
+#[test]
+fn numbers_that_may_be_chance_are_marked_in_every_output() {
+    let with = |times: [[u64; 6]; 2]| {
+        let mut replay = pair([300, 270], [12.0, 10.8]);
+        for (run, times) in replay.runs.iter_mut().zip(times) {
+            let misses = times.map(|time| time * run.misses / times.iter().sum::<u64>());
+            run.parts = Some(ReplayParts {
+                misses: misses.to_vec(),
+                requests: times.to_vec(),
+                time_ps: times.map(|t| t * 1_000_000_000_000).to_vec(),
+                ..ReplayParts::default()
+            });
+        }
+        let csv = replay_to_csv(&replay).expect("CSV");
+        let mut lines = csv.lines();
+        let names: Vec<&str> = lines.next().expect("a head").split(',').collect();
+        let last: Vec<&str> = lines.next_back().expect("a run").split(',').collect();
+        let field = |name: &str| {
+            let at = names.iter().position(|n| *n == name).expect("a field");
+            last[at].to_owned()
+        };
+        let told = ["time_verdict", "misses_verdict"].map(field);
+        let table = replay_to_table(&replay, &TableStyle::default());
+        let html = replay_to_html(&replay).expect("HTML");
+        let marked = [&table, &html].map(|text| text.contains("-10.0 (a)"));
+        assert_eq!(
+            marked.map(|m| m && table.contains("(a): it may be chance")),
+            marked
+        );
+        (told, marked, html.matches("class=\"best\"").count())
+    };
+    let told = |word: &str| [word; 2].map(str::to_owned);
+    let sure = with([[20, 21, 20, 19, 21, 19], [18, 19, 18, 17, 19, 17]]);
+    assert_eq!(sure, (told("shown"), [false; 2], 2));
+    let chance = with([[20, 21, 20, 19, 21, 19], [22, 22, 22, 20, 4, 18]]);
+    assert_eq!(chance, (told("may be chance"), [true; 2], 0));
 }
 
 /// The same totals, evenly over the trace and by one part of it.

@@ -145,7 +145,7 @@ impl Case {
             features: self.features,
             seed: self.seed,
             disabled_controllers: self.disabled_controllers.clone(),
-            shadow: None,
+            ..Options::default()
         }
     }
 

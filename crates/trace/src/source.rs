@@ -23,6 +23,8 @@ const MEMORY: usize = 1 << 20;
 const PULL: usize = 1 << 16;
 /// The path that stands for standard input.
 pub(crate) const STDIN: &str = "-";
+/// How messages call it.
+const STDIN_NAME: &str = "standard input";
 
 /// Device and inode.
 type Identity = (u64, u64);
@@ -53,19 +55,31 @@ pub(crate) fn first_bytes(path: &Path, bytes: usize) -> io::Result<Vec<u8>> {
 /// How messages call standard input and other paths.
 pub(crate) fn name_of(path: &Path) -> String {
     match path.as_os_str() == STDIN {
-        true => "standard input".to_owned(),
+        true => STDIN_NAME.to_owned(),
         false => path.display().to_string(),
+    }
+}
+
+/// The word for a command line by which messages call an input.
+pub(crate) fn argument(name: &str) -> &str {
+    match name == STDIN_NAME {
+        true => STDIN,
+        false => name,
+    }
+}
+
+/// Where a name of an input leads: `-` is standard input.
+pub fn place_of(path: &Path) -> &Path {
+    match path.as_os_str() == STDIN {
+        true => Path::new("/dev/stdin"),
+        false => path,
     }
 }
 
 /// Opens a file or pipe at its beginning.
 pub(crate) fn open(path: &Path) -> io::Result<Source> {
     let is_stdin = path.as_os_str() == STDIN;
-    let path = if is_stdin {
-        Path::new("/dev/stdin")
-    } else {
-        path
-    };
+    let path = place_of(path);
     let kind = std::fs::metadata(path)?;
     if kind.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());

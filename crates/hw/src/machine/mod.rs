@@ -9,7 +9,7 @@ mod port;
 mod run;
 mod watch;
 
-use piebald_units::{CoreId, CoreSet, LINE_SHIFT};
+use piebald_units::{Bytes, CoreId, CoreSet, LINE_SHIFT};
 
 use crate::{
     cache::Line,
@@ -40,6 +40,8 @@ pub struct Options {
     pub seed: u64,
     /// Memory controllers that are switched off.
     pub disabled_controllers: Vec<u16>,
+    /// Least size of memory that an error offers instead of one that the machine cannot have. Sizes below it can be built.
+    pub least_memory: Bytes,
     /// Watch what reaches the last level, for the misses of all partition sizes.
     /// Changes no result.
     pub shadow: Option<ShadowRequest>,
@@ -51,6 +53,7 @@ impl Default for Options {
             features: Features::ALL,
             seed: 1,
             disabled_controllers: Vec::new(),
+            least_memory: Bytes(0),
             shadow: None,
         }
     }
@@ -187,7 +190,7 @@ impl Machine {
             calm_since: 0,
             running: false,
         };
-        let memory = Memory::new(spec, cycle, &options.disabled_controllers)?;
+        let memory = Memory::new(spec, cycle, options)?;
         let mut machine = Self {
             hierarchy: Hierarchy::new(topology, features.coherence, &spec.links),
             memory,

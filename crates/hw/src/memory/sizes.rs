@@ -10,8 +10,13 @@ use crate::{
 };
 
 /// What to say instead of `cause`, which refused the chips behind one of the controllers
-/// that are enabled: if other sizes are possible, the size is what is wrong.
-pub(super) fn in_words(memory: &MemorySpec, enabled: usize, cause: SpecError) -> SpecError {
+/// that are enabled: if other sizes are possible, the size is what is wrong. Of them a smaller one is offered from `least` on.
+pub(super) fn in_words(
+    memory: &MemorySpec,
+    enabled: usize,
+    least: Bytes,
+    cause: SpecError,
+) -> SpecError {
     let size = memory.size.0;
     if can_hold(&memory.dram, part(size, enabled)) {
         return cause;
@@ -27,14 +32,16 @@ pub(super) fn in_words(memory: &MemorySpec, enabled: usize, cause: SpecError) ->
             (why.into(), Bytes(possible[0]).to_string())
         }
         (Some(below), Some(above)) => {
-            let nearest = format!("{} or {}", Bytes(*below), Bytes(*above));
+            let smaller = Some(Bytes(*below)).filter(|below| *below >= least);
+            let smaller = smaller.map_or(String::new(), |below| format!("{below} or "));
+            let nearest = format!("{smaller}{}", Bytes(*above));
             (parts_in_words(enabled, channels), nearest)
         }
         (Some(most), None) => ("too much for its chips".into(), Bytes(*most).to_string()),
-        (None, Some(least)) => {
+        (None, Some(smallest)) => {
             let why =
                 "too little: each bank has a row at least, and the address map's bits must exist";
-            (why.into(), Bytes(*least).to_string())
+            (why.into(), Bytes(*smallest).to_string())
         }
     };
     let allowed = format!("not a size that this machine can have ({why}); allowed: {nearest}");
@@ -50,13 +57,6 @@ pub fn nearest_size(memory: &MemorySpec, least: Bytes) -> Option<Bytes> {
         .filter(|bytes| *bytes >= least.0)
         .min_by_key(|bytes| bytes.abs_diff(memory.size.0));
     near.map(Bytes)
-}
-
-/// The next smaller size that the machine can have, all controllers being enabled; `None` if there is none.
-pub fn size_below(memory: &MemorySpec) -> Option<Bytes> {
-    let all = possible(memory, usize::from(memory.controllers.max(1)));
-    let below = all.into_iter().rfind(|bytes| *bytes < memory.size.0);
-    below.map(Bytes)
 }
 
 /// Channels that hold equal parts, if it is they that take turns.

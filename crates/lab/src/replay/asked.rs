@@ -146,6 +146,7 @@ fn request(
             .map(|ratio| CurveRequest { rate: ratio.rate() }),
         start: Start::default(),
         seed: experiment.seed.get(),
+        available: None,
     })
 }
 

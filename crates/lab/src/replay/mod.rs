@@ -27,7 +27,7 @@ use piebald_experiment::MemorySize;
 use piebald_os_model::replace::PolicySpec;
 use piebald_report::Replay;
 use piebald_sim::replay::{Align, DriverError, InputError, InputSetup, InstanceError, Pace};
-use piebald_trace::printable;
+use piebald_trace::{printable, source::place_of};
 use piebald_units::Picos;
 
 use crate::{near, study::Hooks};
@@ -72,6 +72,8 @@ pub struct ReplayRequest {
     pub start: Start,
     /// Seed of all draws.
     pub seed: u64,
+    /// Bytes of this computer's memory that the policies' tables may take; `None`: nobody looks.
+    pub available: Option<u64>,
 }
 
 impl ReplayRequest {
@@ -204,12 +206,7 @@ fn empty_and_others(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
 fn check_twice(input: &InputSetup) -> Result<(), ReplayError> {
     let paths = &input.paths;
     let place = |path: &PathBuf| {
-        let path = if path == Path::new("-") {
-            Path::new("/dev/stdin")
-        } else {
-            path
-        };
-        let found = path.metadata().map(|m| (m.dev(), m.ino()));
+        let found = place_of(path).metadata().map(|m| (m.dev(), m.ino()));
         found.map_err(|_| path.to_owned())
     };
     let files: Vec<Result<(u64, u64), PathBuf>> = paths.iter().map(place).collect();
@@ -219,9 +216,10 @@ fn check_twice(input: &InputSetup) -> Result<(), ReplayError> {
         Some(at) => Err(ReplayError::Choice {
             what: "trace",
             value: paths[at].display().to_string(),
-            problem: "is given twice; allowed: once, or with --align start or --align turn, where \
-                      each is a source of its own"
-                .into(),
+            problem:
+                "is given twice; allowed: once, or as a source of its own with --align turn, or \
+                      with --align start if it has times"
+                    .into(),
         }),
     }
 }

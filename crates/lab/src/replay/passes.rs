@@ -151,7 +151,15 @@ fn plan(
         check_warmup(request.warmup, known.survey.references)?;
     }
     let footprint = known.as_ref().map_or(0, |k| k.survey.pages.count());
-    let pages = sizes::in_pages(&request.sizes, setup.page.bytes().0, footprint)?;
+    let page_bytes = setup.page.bytes().0;
+    let pages = sizes::in_pages(&request.sizes, page_bytes, footprint)?;
+    let (policies, disk) = (request.policies.len(), spec.is_some());
+    sizes::check_tables(
+        &pages,
+        (policies, disk),
+        (footprint, page_bytes),
+        request.available,
+    )?;
     // Places that blocks were given by their first use follow one another as the trace's own requests do:
     // readahead would fetch what the trace asks for next.
     let reads_ahead = kind != TargetKind::Id;

@@ -19,6 +19,25 @@ pub enum SizeError {
         /// Bytes of one.
         page_bytes: u64,
     },
+    /// The tables do not fit in this computer's memory.
+    #[error(
+        "sizes up to {most}: the tables of {runs} runs would take some {needed}, and this computer has {available} of memory left; allowed: smaller sizes, or fewer sizes and policies at once{}",
+        enough(*.footprint, *.page_bytes)
+    )]
+    Tables {
+        /// The largest size.
+        most: Bytes,
+        /// Policies times sizes.
+        runs: usize,
+        /// Bytes of tables.
+        needed: Bytes,
+        /// Bytes that there are.
+        available: Bytes,
+        /// Different pages of the trace; 0 = nobody has counted them.
+        footprint: u64,
+        /// Bytes of a page.
+        page_bytes: u64,
+    },
     /// It holds nothing.
     #[error("size {0}: allowed for objects that take their bytes: 1 B and more")]
     Nothing(String),
@@ -27,6 +46,43 @@ pub enum SizeError {
 /// Does it depend on what the trace touches?
 pub(super) fn needs_footprint(size: MemorySize) -> bool {
     matches!(size, MemorySize::Share(_))
+}
+
+/// Bytes that a page of memory has in a policy's tables, and in those of the kernel above a disk: what replays of
+/// all policies took on average.
+const TABLE_BYTES: [u64; 2] = [50, 40];
+
+fn enough(footprint: u64, page_bytes: u64) -> String {
+    match footprint {
+        0 => String::new(),
+        pages => format!(
+            " ({} hold all pages of the trace)",
+            Bytes(pages * page_bytes)
+        ),
+    }
+}
+
+/// Do the tables of all `policies` at all sizes fit?
+pub(super) fn check_tables(
+    pages: &[u64],
+    (policies, disk): (usize, bool),
+    (footprint, page_bytes): (u64, u64),
+    available: Option<u64>,
+) -> Result<(), SizeError> {
+    let [policy, kernel] = TABLE_BYTES;
+    let each = policy + if disk { kernel } else { 0 };
+    let needed = pages.iter().sum::<u64>() * policies as u64 * each;
+    match available {
+        Some(available) if needed > available => Err(SizeError::Tables {
+            most: Bytes(pages.iter().max().unwrap_or(&0) * page_bytes),
+            runs: pages.len() * policies,
+            needed: Bytes(needed.next_multiple_of(Bytes::GIB)),
+            available: Bytes(available / Bytes::MIB * Bytes::MIB),
+            footprint,
+            page_bytes,
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// In pages of `page_bytes`, of a trace that touches `footprint` different ones.
@@ -84,6 +140,26 @@ mod tests {
         for text in ["", "%", "0%", "-1%", "101%", "nan%", "64 potatoes", "-1MiB"] {
             assert!(text.parse::<MemorySize>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn tables_that_this_computer_has_no_memory_for_are_refused_before_they_are_made() {
+        let check = |pages: &[u64], available| {
+            check_tables(pages, (19, true), (500, 4096), Some(available)).map_err(|e| e.to_string())
+        };
+        let gib = Bytes::GIB;
+        assert_eq!(check(&[1 << 20, 1 << 22], 20 * gib), Ok(()));
+        let error = check(&[1 << 20, 1 << 26], 20 * gib).expect_err("19 times 64 Mi pages");
+        assert_eq!(
+            error,
+            "sizes up to 256GiB: the tables of 38 runs would take some 109GiB, and this computer has 20GiB \
+             of memory left; allowed: smaller sizes, or fewer sizes and policies at once (2000KiB hold all \
+             pages of the trace)"
+        );
+        assert_eq!(
+            check_tables(&[1 << 28], (19, true), (500, 4096), None),
+            Ok(())
+        );
     }
 
     #[test]

@@ -94,7 +94,7 @@ fn of_memory(meminfo: &str, name: &str) -> Option<u64> {
 }
 
 /// Memory that can be had without swapping, in bytes, from the text of `/proc/meminfo`.
-pub(crate) fn available_bytes(meminfo: &str) -> Option<u64> {
+pub fn available_bytes(meminfo: &str) -> Option<u64> {
     of_memory(meminfo, "MemAvailable:").map(|kib| kib.saturating_mul(1024))
 }
 

@@ -17,8 +17,7 @@ mod memory;
 mod verdict;
 
 pub use bits::{Candidate, Hashed, bytes_of, candidates, last_level, level_two};
-pub(crate) use facts::available_bytes;
-pub use facts::{Facts, Hypervisor, Resctrl, unsupported};
+pub use facts::{Facts, Hypervisor, Resctrl, available_bytes, unsupported};
 pub use measure::{Bench, BitRounds, Crowding, Measured, Plan, Unmeasured, measure};
 pub use memory::{Memory, MemoryError};
 pub use verdict::{BitVerdict, Effect, Outlook, Verdict, effect_of, judge};

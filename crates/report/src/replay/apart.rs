@@ -10,7 +10,7 @@
 //! difference counts if its interval excludes zero, at 5 % for all
 //! comparisons of a report together (Bonferroni), as the best of many is picked afterwards.
 
-use super::{ReplayRun, grid::Grid};
+use super::{ReplayRun, findings::NOTABLE, grid::Grid};
 use crate::{Sample, gate::sure_of, sample::t_quantile_975};
 
 /// Parts that a claim needs: of five that all go one way this is chance in one case of 16.
@@ -64,6 +64,26 @@ impl Measure {
 /// Two policies, and the size at which they are compared; the second is the baseline.
 pub(super) type Pair = (usize, usize, usize);
 
+/// What may be said of the difference of two runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Shown,
+    /// It is 1 % of the baseline or less.
+    Small,
+    Chance,
+}
+
+impl Verdict {
+    /// As a field of a table for programs.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Shown => "shown",
+            Self::Small => "1 % or less",
+            Self::Chance => "may be chance",
+        }
+    }
+}
+
 impl Grid<'_> {
     /// The change from the second policy to the first in each part from the first one on in which they
     /// differ, as a share of the whole times the number of these parts, so that their mean is the change of
@@ -112,6 +132,27 @@ impl Grid<'_> {
                 && !self
                     .change_of(pair, Measure::Requests)
                     .is_some_and(same_way)
+    }
+
+    /// What may be said of a difference; `None` if the runs cannot be compared, or are one.
+    pub fn verdict(&self, pair: Pair, measure: Measure) -> Option<Verdict> {
+        let (policy, baseline, size) = pair;
+        if policy == baseline {
+            return None;
+        }
+        let [own, base] = [policy, baseline].map(|p| {
+            measure
+                .of(self, self.whole(p, size)?)
+                .filter(|v| v.is_finite())
+        });
+        let (own, base) = (own?, base?);
+        Some(if (own - base).abs() <= base * NOTABLE {
+            Verdict::Small
+        } else if self.may_be_chance(pair, measure) {
+            Verdict::Chance
+        } else {
+            Verdict::Shown
+        })
     }
 
     fn is_sure(&self, change: &Sample) -> bool {
@@ -218,6 +259,7 @@ mod tests {
                 run("nothing", &[0; 6]),
                 run("once", &[0, 0, 0, 0, 0, 10]),
                 run("few", &[99, 119, 89, 109, 99, 79]),
+                run("fewer", &[99, 120, 89, 110, 99, 80]),
             ],
             ..Replay::default()
         };
@@ -243,6 +285,15 @@ mod tests {
             (half - 2.570_582 * 6f64.sqrt() / 600.0).abs() < 1e-8,
             "{half}"
         );
+        let verdict = |policy, other| grid.verdict((policy, other, 0), Measure::Misses);
+        let [shown, chance, small] = [Verdict::Shown, Verdict::Chance, Verdict::Small].map(Some);
+        assert_eq!(
+            [verdict(1, 0), verdict(2, 0), verdict(8, 0)],
+            [shown, chance, small]
+        );
+        // Of one run, and of times that nobody measured.
+        assert_eq!(verdict(0, 0), None);
+        assert_eq!(grid.verdict((1, 0, 0), Measure::Time), None);
         // What has other parts, or none, is not compared.
         assert!(grid.by_parts(&[(3, 0, 0)], Measure::Misses).is_none());
         assert!(grid.by_parts(&[(1, 0, 0)], Measure::Time).is_none());

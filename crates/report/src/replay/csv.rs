@@ -4,13 +4,14 @@
 
 use super::{
     Replay, ReplayRun,
+    apart::{Measure, Verdict},
     grid::Grid,
     matrix::{LONG_SEQUENCE, extra, extra_names},
 };
 use crate::{ReportError, csv::plain};
 
 /// Fields of a run before those of its policy alone.
-const RUN: [&str; 22] = [
+const RUN: [&str; 25] = [
     "policy",
     "size_pages",
     "size_bytes",
@@ -22,6 +23,9 @@ const RUN: [&str; 22] = [
     "waited_s",
     "disk_busy_s",
     "time_vs_first",
+    "time_verdict",
+    "misses_vs_first",
+    "misses_verdict",
     "read_requests",
     "write_requests",
     "pages_read",
@@ -45,7 +49,8 @@ const _: () = assert!(LONG_SEQUENCE == 40, "a field is named by it");
 
 /// One line per run. `hit_ratio` and shares are 0 to 1; `time_vs_first` is the time by
 /// which runs are compared (elapsed, or waited at the trace's own pace) against that of
-/// the first policy at the same size, less 1; `compared` is `no` for a run that was cut
+/// the first policy at the same size, less 1, and `misses_vs_first` the same of misses; their `_verdict` is
+/// `shown`, `1 % or less` or `may be chance`, for each pair of policies, sizes and measures corrected together; `compared` is `no` for a run that was cut
 /// short; `status` is `complete` or `PARTIAL`. Where objects take their bytes, `bytes_requested`,
 /// `bytes_missed`, `byte_miss_ratio` and `too_large` follow. Figures of policies come last, named
 /// `name [unit]`.
@@ -73,12 +78,16 @@ pub fn replay_to_csv(replay: &Replay) -> Result<String, ReportError> {
     text(out)
 }
 
-fn fields(grid: &Grid<'_>, run: &ReplayRun) -> [String; 22] {
+fn fields(grid: &Grid<'_>, run: &ReplayRun) -> [String; 25] {
     let io = run.io.as_ref();
     let time = |get: fn(&super::ReplayIo) -> f64| plain(io.map(get));
     let count =
         |get: fn(&super::ReplayIo) -> u64| io.map_or_else(String::new, |io| get(io).to_string());
     let place = grid.place(run);
+    let verdict = |measure| {
+        let found = place.and_then(|(p, s)| grid.verdict((p, 0, s), measure));
+        found.map_or("", Verdict::word).to_owned()
+    };
     let compared = place.is_some_and(|(p, s)| grid.whole(p, s).is_some());
     [
         run.policy.clone(),
@@ -92,6 +101,9 @@ fn fields(grid: &Grid<'_>, run: &ReplayRun) -> [String; 22] {
         time(|io| io.waited_s),
         time(|io| io.disk_busy_s),
         plain(place.and_then(|(p, s)| grid.change(p, s))),
+        verdict(Measure::Time),
+        plain(place.and_then(|(p, s)| grid.misses_against_first(p, s))),
+        verdict(Measure::Misses),
         count(|io| io.read_requests),
         count(|io| io.write_requests),
         count(|io| io.pages_read),

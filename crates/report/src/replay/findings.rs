@@ -13,13 +13,15 @@ use crate::{
 
 /// Two runs are told apart in words if they differ by more than this share: below, both policies do
 /// the same for whoever chooses between them. The tables show every difference.
-const NOTABLE: f64 = LEAST_EFFECT;
+pub(super) const NOTABLE: f64 = LEAST_EFFECT;
 /// What goes with a longer time must account for this share of it at least.
 const CARRIED: f64 = 0.5;
 /// Sizes that are named one by one.
 const MAX_SIZES: usize = 3;
 /// Policies that are compared with the first in a sentence of their own.
 const MAX_COMPARED: usize = 3;
+/// The question of such a sentence.
+const TIME: &str = "time";
 
 /// What the numbers say, the most important first; at least one finding.
 pub(super) fn findings(grid: &Grid<'_>) -> Vec<Finding> {
@@ -57,11 +59,16 @@ pub(super) fn findings(grid: &Grid<'_>) -> Vec<Finding> {
 }
 
 /// The claims as paragraphs: those of the best side by side, as whether they name the same policies is the
-/// first question.
+/// first question; times of three policies, the best of them, as the tables have them all.
 pub(super) fn sentences(findings: &[Finding]) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let mut before = "";
+    let mut times = 0;
     for finding in findings {
+        times += usize::from(finding.question == TIME);
+        if finding.question == TIME && times > MAX_COMPARED {
+            continue;
+        }
         match out.last_mut() {
             Some(last) if before == "best" && finding.question == "best" => {
                 *last += " ";
@@ -261,7 +268,7 @@ fn next_best(grid: &Grid<'_>, size: usize, measure: Measure) -> Option<usize> {
 
 /// The policies with the least at a size, in the order of the policies; none if all have the same.
 #[derive(Default, PartialEq)]
-struct Winners {
+pub(super) struct Winners {
     least: Vec<usize>,
     /// Those that have hardly more.
     near: Vec<usize>,
@@ -272,6 +279,11 @@ struct Winners {
 }
 
 impl Winners {
+    /// Does no policy do better than this one, but by chance?
+    pub fn lead(&self, policy: usize) -> bool {
+        self.least.contains(&policy) || !self.least.is_empty() && self.alike.contains(&policy)
+    }
+
     fn told(&self, grid: &Grid<'_>) -> String {
         let list = |who: &[usize]| {
             let names: Vec<String> = who.iter().map(|p| grid.name(*p)).collect();
@@ -298,7 +310,7 @@ impl Winners {
 }
 
 /// `None` if fewer than two can be compared.
-fn winners(grid: &Grid<'_>, s: usize, measure: Measure) -> Option<Winners> {
+pub(super) fn winners(grid: &Grid<'_>, s: usize, measure: Measure) -> Option<Winners> {
     let value = |p| Some((p, measure.of(grid, grid.whole(p, s)?)?));
     let values: Vec<(usize, f64)> = grid.online().filter_map(value).collect();
     let least = values.iter().map(|(_, v)| *v).fold(f64::INFINITY, f64::min);
@@ -479,10 +491,7 @@ fn accompanied(grid: &Grid<'_>, c: &Conflict) -> String {
 fn against_first(grid: &Grid<'_>) -> Vec<Finding> {
     let order = grid.best_first().into_iter();
     let others = order.filter(|p| *p != 0 && !grid.is_offline(*p));
-    others
-        .filter_map(|p| extremes(grid, p))
-        .take(MAX_COMPARED)
-        .collect()
+    others.filter_map(|p| extremes(grid, p)).collect()
 }
 
 fn extremes(grid: &Grid<'_>, p: usize) -> Option<Finding> {
@@ -529,7 +538,7 @@ fn extremes(grid: &Grid<'_>, p: usize) -> Option<Finding> {
             )
         }
     };
-    let found = finding("time", (grid.policies[p], mean), by_parts.as_ref(), claim);
+    let found = finding(TIME, (grid.policies[p], mean), by_parts.as_ref(), claim);
     Some(if is_claimed {
         found
     } else {

@@ -103,6 +103,13 @@ impl<'a> Grid<'a> {
         (first > 0.0).then(|| own / first - 1.0)
     }
 
+    /// The same of misses.
+    pub fn misses_against_first(&self, policy: usize, size: usize) -> Option<f64> {
+        let [first, own] = [0, policy].map(|p| self.whole(p, size)?.miss_ratio());
+        let (first, own) = (first?, own?);
+        (first > 0.0).then(|| own / first - 1.0)
+    }
+
     /// The name of a policy without its options.
     fn plain_name(&self, policy: usize) -> Option<&'a str> {
         self.policies.get(policy)?.split(':').next()

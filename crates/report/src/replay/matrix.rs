@@ -2,6 +2,8 @@
 
 use super::{
     Replay, ReplayIo, ReplayRun,
+    apart::{Measure, Verdict},
+    findings::{Winners, winners},
     grid::{Grid, size_text},
     seconds,
 };
@@ -40,26 +42,20 @@ pub(super) struct Row {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Shown {
     pub text: String,
-    /// No other policy does better at this size, and one does worse.
+    /// No other policy does better at this size but by chance, and one does worse.
     pub best: bool,
 }
 
-/// Which number is the better one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Better {
-    More,
-    Less,
-    /// Neither.
-    Open,
-}
+/// What stands behind a change that may be chance.
+const BY_CHANCE: &str = " (a)";
 
 /// All quantities that the replay has, in the order in which they are read.
 pub(super) fn matrices(grid: &Grid<'_>) -> Vec<Matrix> {
     let mut all = vec![hit_ratio(grid), byte_miss_ratio(grid)];
     let misses = "Misses above the offline bound [percentage points]";
-    all.extend(above_bound(grid, misses, ReplayRun::miss_ratio));
+    all.extend(above_bound(grid, misses, Measure::Misses));
     let bytes = "Bytes missed above the offline bound [percentage points]";
-    all.extend(above_bound(grid, bytes, ReplayRun::byte_miss_ratio));
+    all.extend(above_bound(grid, bytes, Measure::Bytes));
     all.extend(too_large(grid));
     all.extend(times(grid));
     all.extend(requests(grid));
@@ -97,13 +93,20 @@ fn hit_ratio(grid: &Grid<'_>) -> Matrix {
         true => "References to objects in memory, of all that were counted.",
         false => "References to pages in memory or on their way, of all that were counted.",
     };
-    reals(grid, "Hit ratio [%]", Better::More, get, percent).how(how)
+    reals(grid, "Hit ratio [%]", Some(Measure::Misses), get, percent).how(how)
 }
 
 fn byte_miss_ratio(grid: &Grid<'_>) -> Matrix {
     let get = |p, s| Some(100.0 * grid.run(p, s)?.byte_miss_ratio()?);
     let how = "Bytes of objects that were not in memory, of all bytes asked for.";
-    reals(grid, "Byte miss ratio [%]", Better::Less, get, percent).how(how)
+    reals(
+        grid,
+        "Byte miss ratio [%]",
+        Some(Measure::Bytes),
+        get,
+        percent,
+    )
+    .how(how)
 }
 
 /// Requests whose objects were too large, where there are any.
@@ -116,17 +119,13 @@ fn too_large(grid: &Grid<'_>) -> Option<Matrix> {
 }
 
 /// How far each policy is from what none can reach.
-fn above_bound(
-    grid: &Grid<'_>,
-    title: &str,
-    ratio: fn(&ReplayRun) -> Option<f64>,
-) -> Option<Matrix> {
+fn above_bound(grid: &Grid<'_>, title: &str, measure: Measure) -> Option<Matrix> {
     let (bound, what) = grid.bound()?;
     let get = |p: usize, s| {
-        let least = ratio(grid.whole(bound, s)?)?;
-        Some(100.0 * (ratio(grid.whole(p, s)?)? - least)).filter(|_| p != bound)
+        let least = measure.of(grid, grid.whole(bound, s)?)?;
+        Some(100.0 * (measure.of(grid, grid.whole(p, s)?)? - least)).filter(|_| p != bound)
     };
-    let mut matrix = reals(grid, title, Better::Less, get, percent);
+    let mut matrix = reals(grid, title, Some(measure), get, percent);
     // The bound against itself says nothing; it is the last row.
     matrix.rows.pop();
     Some(matrix.how(what.about))
@@ -138,7 +137,7 @@ type Seconds = fn(&ReplayIo) -> f64;
 fn times(grid: &Grid<'_>) -> Vec<Matrix> {
     let clock = grid.replay.clock();
     let compared = |p, s| grid.time(grid.run(p, s)?);
-    let mut all = vec![time(grid, clock.name(), Better::Less, compared)];
+    let mut all = vec![time(grid, clock.name(), Some(Measure::Time), compared)];
     if grid.policies.len() > 1 {
         all.push(changes(grid));
     }
@@ -150,7 +149,7 @@ fn times(grid: &Grid<'_>) -> Vec<Matrix> {
     ];
     for (name, get) in others.into_iter().filter(|(name, _)| *name != clock.name()) {
         let own = |p, s| seconds(get(io(p, s)?));
-        all.push(time(grid, name, Better::Open, own).detail());
+        all.push(time(grid, name, None, own).detail());
     }
     without_repeats(all)
 }
@@ -186,7 +185,7 @@ fn without_repeats(mut all: Vec<Matrix>) -> Vec<Matrix> {
 fn time(
     grid: &Grid<'_>,
     name: &str,
-    better: Better,
+    judged: Option<Measure>,
     get: impl Fn(usize, usize) -> Option<f64>,
 ) -> Matrix {
     let known = || all_values(grid, &get).filter(|v| v.is_finite() && *v > 0.0);
@@ -195,7 +194,7 @@ fn time(
     let decimals = decimals(known().fold(f64::INFINITY, f64::min) * factor);
     let text = |v: f64| format!("{v:.decimals$}");
     let title = format!("{name} [{}]", scale.unit);
-    reals(grid, &title, better, |p, s| Some(get(p, s)? * factor), text)
+    reals(grid, &title, judged, |p, s| Some(get(p, s)? * factor), text)
 }
 
 /// Decimals that show three digits of the smallest time.
@@ -214,11 +213,25 @@ fn changes(grid: &Grid<'_>) -> Matrix {
         grid.replay.clock().name(),
         grid.name(0)
     );
-    let mut matrix = reals(grid, &title, Better::Open, get, signed);
+    let mut matrix = reals(grid, &title, None, get, signed);
+    let order = grid.best_first();
+    let mut marked = false;
+    for (row, p) in matrix.rows.iter_mut().zip(&order) {
+        for (s, cell) in row.cells.iter_mut().enumerate() {
+            if grid.verdict((*p, 0, s), Measure::Time) == Some(Verdict::Chance) {
+                cell.text += BY_CHANCE;
+                marked = true;
+            }
+        }
+    }
     // The first policy against itself says nothing.
-    let first = grid.best_first().iter().position(|p| *p == 0);
+    let first = order.iter().position(|p| *p == 0);
     first.map(|at| matrix.rows.remove(at));
-    matrix.how("Below zero: less time than the first policy at the same size.")
+    let mut how = "Below zero: less time than the first policy at the same size.".to_owned();
+    if marked {
+        how += " (a): it may be chance, over the parts of the trace.";
+    }
+    matrix.how(&how)
 }
 
 fn signed(value: f64) -> String {
@@ -249,13 +262,13 @@ fn requests(grid: &Grid<'_>) -> Vec<Matrix> {
             reals(
                 grid,
                 "Mean length of a sequence [pages]",
-                Better::Open,
+                None,
                 mean,
                 number,
             )
             .how(how),
         ),
-        Some(reals(grid, &title, Better::Open, long, percent).detail()),
+        Some(reals(grid, &title, None, long, percent).detail()),
         Some(of("Pages read", |io| io.pages_read)),
         some("Pages written", |io| io.pages_written),
         some("Pages read ahead", |io| io.prefetched).map(Matrix::detail),
@@ -273,7 +286,7 @@ fn extras(grid: &Grid<'_>) -> Vec<Matrix> {
             "" => clean(name),
             unit => format!("{} [{}]", clean(name), clean(unit)),
         };
-        let mut matrix = reals(grid, &title, Better::Open, get, number).detail();
+        let mut matrix = reals(grid, &title, None, get, number).detail();
         matrix
             .rows
             .retain(|r| r.cells.iter().any(|c| c.text != MISSING));
@@ -315,7 +328,7 @@ fn all_values<'a>(
 fn reals(
     grid: &Grid<'_>,
     title: &str,
-    better: Better,
+    judged: Option<Measure>,
     get: impl Fn(usize, usize) -> Option<f64>,
     text: impl Fn(f64) -> String,
 ) -> Matrix {
@@ -323,16 +336,10 @@ fn reals(
         true => text(v),
         false => UNKNOWN.to_owned(),
     };
-    let best = |p, s| {
-        let whole = |p| get(p, s).filter(|v| v.is_finite() && grid.whole(p, s).is_some());
-        let others = || grid.online().filter_map(whole);
-        let own = whole(p).filter(|_| !grid.is_offline(p));
-        own.is_some_and(|own| match better {
-            Better::More => others().all(|v| v <= own) && others().any(|v| v < own),
-            Better::Less => others().all(|v| v >= own) && others().any(|v| v > own),
-            Better::Open => false,
-        })
-    };
+    let leaders: Vec<Option<Winners>> = (0..grid.sizes.len())
+        .map(|s| winners(grid, s, judged?))
+        .collect();
+    let best = |p: usize, s: usize| leaders[s].as_ref().is_some_and(|who| who.lead(p));
     let cell = |p, s| Shown {
         text: cell_text(grid, p, s, get(p, s).map(&shown)),
         best: best(p, s),

@@ -216,6 +216,7 @@ impl Bench<'_> {
             curves: None,
             start,
             seed,
+            available: None,
         })
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn merge(
     let clocks: Vec<(Origin, Format)> = clocks.into_iter().map(|c| c.unwrap_or(first)).collect();
     if clocks.iter().all(|(origin, _)| *origin == Origin::Absent) {
         return match align {
-            Align::Start => Err(clocks_differ(names, [0, 1], "neither has times".to_owned())),
+            Align::Start => Err(without_times(names, [0, 1], "neither has times".to_owned())),
             _ => Ok(Merge::InTurn),
         };
     }
@@ -43,7 +43,7 @@ pub(super) fn merge(
     let all = || 0..clocks.len();
     if let (Some(without), Some(with)) = (all().find(stampless), all().find(|a| !stampless(a))) {
         let why = format!("{} has no times", names[without]);
-        return Err(clocks_differ(names, [with, without], why));
+        return Err(without_times(names, [with, without], why));
     }
     if align == Align::Start {
         return Ok(Merge::ByTime);
@@ -120,6 +120,18 @@ fn clocks_differ(names: &[String], [first, other]: [usize; 2], why: String) -> I
         first: names[first].clone(),
         other: names[other].clone(),
         why,
+        allowed: "--align start (each trace begins at the same moment) or --align turn (a request of \
+                  each in turn)",
+    }
+}
+
+/// The same where at least one has no times: nothing is known but its order.
+fn without_times(names: &[String], [first, other]: [usize; 2], why: String) -> InputError {
+    InputError::Clocks {
+        first: names[first].clone(),
+        other: names[other].clone(),
+        why,
+        allowed: "--align turn (a request of each in turn)",
     }
 }
 

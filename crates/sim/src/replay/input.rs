@@ -131,10 +131,7 @@ pub enum InputError {
         held: usize,
     },
     /// The stamps of several traces do not count from the same moment.
-    #[error(
-        "{first} and {other} cannot be merged by their times: {why}; allowed: --align start \
-         (each trace begins at the same moment) or --align turn (a request of each in turn)"
-    )]
+    #[error("{first} and {other} cannot be merged by their times: {why}; allowed: {allowed}")]
     Clocks {
         /// A trace.
         first: String,
@@ -142,6 +139,8 @@ pub enum InputError {
         other: String,
         /// What their stamps count from.
         why: String,
+        /// What can be asked for instead.
+        allowed: &'static str,
     },
     /// There are too many files and disks.
     #[error("{trace}: more than {} files and disks", 1_u32 << (64 - PAGE_BITS))]

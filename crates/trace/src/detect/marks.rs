@@ -68,19 +68,19 @@ const OTHERS: [(&[u8], &str); 2] = [
 /// What marks say, if there are any.
 pub(super) fn find(head: &[u8]) -> Option<Verdict> {
     if let Some((_, what)) = OTHERS.iter().find(|(mark, _)| head.starts_with(mark)) {
-        return Some(Verdict::Unknown(format!("this is {what}")));
+        return Some(Verdict::Unknown(format!("this is {what}").into()));
     }
     if let Some((_, encoding)) = WIDE.iter().find(|(mark, _)| head.starts_with(mark)) {
         return Some(Verdict::Unknown(format!(
             "this is a text in {encoding}, by its byte order mark; iconv -f {encoding} -t UTF-8 makes \
              it readable"
-        )));
+        ).into()));
     }
     if let Some(encoding) = wide_letters(head) {
         return Some(Verdict::Unknown(format!(
             "this looks like a text in {encoding} without a byte order mark; iconv -f {encoding} -t UTF-8 \
              makes it readable"
-        )));
+        ).into()));
     }
     if drmemtrace::begins(head) {
         return Some(Verdict::Is(TraceFormat::Memory(Memory::DrMemtrace)));
@@ -91,7 +91,7 @@ pub(super) fn find(head: &[u8]) -> Option<Verdict> {
     }
     lackey::is_valgrind(line).then(|| {
         let why = "a log of Valgrind, but not of its tool lackey";
-        Verdict::Unknown(why.to_owned())
+        Verdict::Unknown(why.to_owned().into())
     })
 }
 

@@ -182,7 +182,7 @@ pub fn detect(path: &Path) -> Result<TraceFormat, DetectError> {
         Verdict::Is(format) => Ok(format),
         Verdict::Empty => Err(DetectError::Empty { name }),
         Verdict::Unknown(why) => {
-            let why = why + &example(input.peek()?);
+            let why = why.with_example(input.peek()?);
             Err(DetectError::Unrecognised { name, why })
         }
         Verdict::OneOf(candidates) => Err(DetectError::Ambiguous { name, candidates }),
@@ -195,8 +195,36 @@ pub(crate) enum Verdict {
     Is(TraceFormat),
     Empty,
     /// None, and why.
-    Unknown(String),
+    Unknown(Why),
     OneOf(Vec<TraceFormat>),
+}
+
+/// Why the format of an input is not known.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Why {
+    text: String,
+    /// It names a reader that took a part of the text: columns of other meanings would only lead astray.
+    is_near: bool,
+}
+
+impl Why {
+    /// With an example of columns, if nothing better is known.
+    fn with_example(self, head: &[u8]) -> String {
+        if self.is_near {
+            self.text
+        } else {
+            self.text + &example(head)
+        }
+    }
+}
+
+impl From<String> for Why {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            is_near: false,
+        }
+    }
 }
 
 /// Finds out the format without consuming anything.
@@ -216,7 +244,10 @@ fn of_head(head: &[u8]) -> Verdict {
         false => Trials::of_binary(head),
     };
     match &mut trials.candidates[..] {
-        [] => Verdict::Unknown(trials.why(head)),
+        [] => {
+            let (text, is_near) = trials.why(head);
+            Verdict::Unknown(Why { text, is_near })
+        }
         [format] if trials.proven || trials.doubts.is_empty() => Verdict::Is(*format),
         _ => {
             let doubtful = trials.doubts.iter().map(|d| d.0);
@@ -280,7 +311,7 @@ pub(crate) fn block(input: &mut Input) -> Result<block::Format, BlockError> {
         }),
         Verdict::Empty => Err(BlockError::Empty { name }),
         Verdict::Unknown(why) => {
-            let why = why + &example(input.peek()?);
+            let why = why.with_example(input.peek()?);
             Err(BlockError::Unrecognised { name, why })
         }
         Verdict::OneOf(candidates) => Err(BlockError::Ambiguous { name, candidates }),
@@ -300,7 +331,10 @@ pub(crate) fn memory(path: &Path) -> Result<foreign::Format, ForeignError> {
             path,
             why: "the file is empty".to_owned(),
         }),
-        Verdict::Unknown(why) => Err(ForeignError::Unrecognised { path, why }),
+        Verdict::Unknown(why) => Err(ForeignError::Unrecognised {
+            path,
+            why: why.text,
+        }),
         Verdict::OneOf(candidates) => Err(ForeignError::Ambiguous { path, candidates }),
     }
 }

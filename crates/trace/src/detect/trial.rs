@@ -37,7 +37,11 @@ impl Failure {
 
     /// It took other records, or most of the only one.
     fn is_near(&self) -> bool {
-        self.taken > 0 || self.reach.is_some_and(|r| r >= 50)
+        self.reaches(50)
+    }
+
+    fn reaches(&self, hundredths: usize) -> bool {
+        self.taken > 0 || self.reach.is_some_and(|reach| reach >= hundredths)
     }
 }
 
@@ -204,7 +208,8 @@ impl Trials {
     }
 
     /// Why there is no candidate.
-    pub fn why(&self, head: &[u8]) -> String {
+    /// The reason, and whether it names a reader that took nearly all of the text's records or of its first one.
+    pub fn why(&self, head: &[u8]) -> (String, bool) {
         let mut why = match is_text(head) {
             true => describe_text(head),
             false => describe_binary(head),
@@ -223,7 +228,7 @@ impl Trials {
             why += "; w106, w106-be and valpin, which are numbers and nothing else, have no mark to \
                 know them by";
         }
-        why
+        (why, nearest.iter().any(|failure| failure.reaches(75)))
     }
 
     /// Who got furthest, if that is one reader or two: more of them say nothing.

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use super::Format;
 use crate::detect::{TraceFormat, list};
 use crate::quote::{shell_word, shorten};
+use crate::source;
 
 /// Why a foreign trace cannot be read. Offsets count bytes of the unpacked stream, from 0; lines
 /// count from 1.
@@ -118,7 +119,7 @@ pub enum ForeignError {
     #[error(
         "{name}: this is a tar archive, not a trace; unpack one of its files, for example with \
          \"tar -xOf {} {}{}\", to a file or to standard input, which is -",
-        shell_word(name),
+        shell_word(source::argument(name)),
         if member.starts_with('-') { "-- " } else { "" },
         shell_word(member)
     )]

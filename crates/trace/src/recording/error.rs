@@ -1,9 +1,6 @@
 //! What can go wrong with a recording.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::{io, path::PathBuf};
 
 use crate::quote::shell_word;
 use crate::source;
@@ -206,17 +203,17 @@ pub enum ReadError {
 
 /// The command that makes a whole recording of this file, as it can be pasted into a shell.
 pub(super) fn how_to_repair(file: &str) -> String {
-    let (input, output) = match file == source::name_of(Path::new(source::STDIN)) {
-        true => (source::STDIN.to_owned(), "repaired.pbr".to_owned()),
-        false => {
-            let stem = file.strip_suffix(".partial").unwrap_or(file);
-            let stem = stem.strip_suffix(".pbr").unwrap_or(stem);
-            (file.to_owned(), format!("{stem}.repaired.pbr"))
-        }
+    let input = source::argument(file);
+    let output = if input == source::STDIN {
+        "repaired.pbr".to_owned()
+    } else {
+        let stem = file.strip_suffix(".partial").unwrap_or(file);
+        let stem = stem.strip_suffix(".pbr").unwrap_or(stem);
+        format!("{stem}.repaired.pbr")
     };
     format!(
         "`piebald trace repair {} {}` makes a whole recording of what is left",
-        shell_word(&input),
+        shell_word(input),
         shell_word(&output)
     )
 }

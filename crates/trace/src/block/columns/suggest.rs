@@ -94,6 +94,11 @@ pub(crate) fn suggest(text: &[u8]) -> Option<Suggestion<'_>> {
         return None;
     }
     let guess = Guess::new(&table, names);
+    // Addresses of memory are no blocks.
+    let is_memory = guess.columns.iter().any(|column| column.hex) && guess.place("op").is_none();
+    if is_memory && names.is_empty() {
+        return None;
+    }
     let list = guess.list()? + if header { ",header=1" } else { "" };
     Some(Suggestion {
         list,
@@ -293,11 +298,32 @@ impl Guess {
                 let column = &self.columns[*n];
                 column.numbers.is_none() && !column.is_day && !column.is_date
             };
-            let other = || self.free().find(|&n| !self.columns[n].is_stamp);
+            // A column that always says the same names no objects.
+            let varies = |n: &usize| {
+                let numbers = self.columns[*n].numbers.as_deref();
+                numbers.is_none_or(|n| n.len() < 2 || n.iter().any(|value| *value != n[0]))
+            };
+            let others = || self.free().filter(|&n| !self.columns[n].is_stamp);
+            let other = || others().find(varies).or_else(|| others().next());
             let id = self.free().find(word).or_else(other);
             self.set("id", id);
-            self.set("size", self.whole().last());
+            let id = self.place("id");
+            let behind = |n: &usize| id.is_none_or(|id| *n > id);
+            let size = self.sizes().find(behind).or_else(|| self.sizes().next());
+            self.set("size", size);
         }
+    }
+
+    /// Columns that may be sizes of objects: neither kinds, of which there are few, nor addresses.
+    fn sizes(&self) -> impl Iterator<Item = usize> {
+        /// Kinds have smaller numbers.
+        const LEAST: u64 = 8;
+        let may = |n: &usize| {
+            let column = &self.columns[*n];
+            let most = column.numbers.iter().flatten().max();
+            !column.hex && most.is_some_and(|most| *most >= LEAST)
+        };
+        self.whole().filter(may)
     }
 
     /// Gives a column to a field that has none, if the column may hold it.
@@ -506,6 +532,21 @@ mod tests {
                 "R,1577808144384,4096\nW,1588808144896,4096\nR,1566808144896,4096\n",
                 "op=1,offset=2:B,size=3:B",
             ),
+            // Kinds and volumes behind the size, and a constant before the object.
+            (
+                "0 75 74316 0\n1 108 22783 0\n2 76 54295 3\n",
+                "time=1:s,id=2,size=3",
+            ),
+            (
+                "1538323200,383283200,4096,0,1004\n1538323201,283283200,8192,1,1004\n",
+                "time=1:s,id=2,size=3",
+            ),
+            (
+                "0 1 413696 4096 0\n1000 1 544768 4096 1\n",
+                "time=1:s,id=3,size=4",
+            ),
+            // No size is told.
+            ("1,qa,3\n2,qb,0\n", "time=1:s,id=2:text"),
             // What is about a place is about no object.
             (
                 "id,offset,size,rw\n1,4096,4096,R\n",
@@ -608,6 +649,8 @@ mod tests {
             "a b\nc d\n",
             "1 2\n3\n",
             "==7== Memcheck\n==7== x y\n",
+            // Addresses of memory.
+            "0x2D1B2580 P_FETCH 0\n0x750EC80 P_FETCH 10\n",
         ] {
             assert_eq!(suggest(text.as_bytes()), None, "{text}");
         }

@@ -186,6 +186,8 @@ pub(super) struct Value<'a> {
     pub number: i64,
     /// Text between `<` and `>`, not decoded.
     pub path: Option<&'a [u8]>,
+    /// The file has lost this name, as strace from 6.4 on says behind it.
+    pub lost: bool,
 }
 
 impl<'a> Value<'a> {
@@ -207,9 +209,12 @@ impl<'a> Value<'a> {
                 (i64::try_from(number).unwrap_or(i64::MAX), &digits[n..])
             }
         };
+        let path = annotation(rest);
+        let behind = path.and_then(|path| rest.get(path.len() + 2..));
         Some(Self {
             number: number.wrapping_mul(sign),
-            path: annotation(rest),
+            path,
+            lost: behind.is_some_and(|text| text.starts_with(b"(deleted)")),
         })
     }
 }

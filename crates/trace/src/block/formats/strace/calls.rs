@@ -104,7 +104,7 @@ fn descriptor_handler(name: &[u8]) -> Option<Handler> {
     })
 }
 
-/// What strace writes behind the name of a file that has lost it.
+/// What strace before 6.4 writes behind the name of a file that has lost it.
 const GONE: &[u8] = b" (deleted)";
 
 /// Of all calls that open; in `dup3`, too.
@@ -137,6 +137,7 @@ impl<'a> Context<'a, '_> {
         let nothing = Value {
             number: 0,
             path: None,
+            lost: false,
         };
         self.call.result.unwrap_or(nothing)
     }
@@ -265,13 +266,9 @@ impl<'a> Context<'a, '_> {
                 .strace
                 .processes
                 .needs_name(self.pid, fd, is_path(path))
+            && let Some(name) = Value::parse(text).and_then(name_behind)
         {
-            let mut path = unescape(path);
-            // strace from 6.4 on.
-            if text.ends_with(b">(deleted)") {
-                path.extend(GONE);
-            }
-            self.assume(fd, &path)?;
+            self.assume(fd, &name)?;
         }
         Ok(self.strace.processes.get(self.pid, fd))
     }
@@ -305,15 +302,27 @@ impl<'a> Context<'a, '_> {
         if before == Some(what) {
             return Ok(());
         }
-        if matches!(what, What::File(_)) {
-            self.sink.state.notes.assumed_offsets += 1;
-        }
         let open = Open {
             assumed: true,
+            begins_anywhere: true,
             ..Open::begun(what)
         };
         self.strace.processes.open(self.pid, fd, open, false)
     }
+}
+
+/// The name that strace wrote behind a descriptor; that of a file that has lost it in the form of before 6.4.
+pub(super) fn name_behind(value: Value<'_>) -> Option<Vec<u8>> {
+    let mut name = unescape(value.path?);
+    if value.lost {
+        name.extend(GONE);
+    }
+    Some(name)
+}
+
+/// Has the file behind a value lost its name?
+pub(super) fn is_lost(value: Value<'_>) -> bool {
+    value.lost || value.path.is_some_and(|path| path.ends_with(GONE))
 }
 
 /// Whether a name that strace wrote behind a descriptor, with its escapes, is a path.

@@ -106,10 +106,13 @@ impl<'a> Context<'a, '_> {
         } else if moved > 0 {
             self.sink.state.files.grow(file, end);
         }
+        let appended = append && op == Op::Write;
         if let Start::Own = moves.start
             && let Some(open) = self.open_file(fd)?
         {
             open.offset = end;
+            let guessed = std::mem::take(&mut open.begins_anywhere) && !appended;
+            self.sink.state.notes.assumed_offsets += u64::from(guessed);
         }
         Ok(())
     }
@@ -172,6 +175,7 @@ impl<'a> Context<'a, '_> {
             return Ok(());
         };
         open.offset = place;
+        open.begins_anywhere = false;
         let what = open.what;
         let size = from_end.and_then(|step| place.checked_add_signed(step.checked_neg()?));
         if let (What::File(file), Some(size)) = (what, size) {

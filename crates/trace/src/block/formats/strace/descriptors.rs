@@ -1,9 +1,9 @@
 //! Calls that open, share and close descriptors, and make processes.
 
 use super::args::{Flag, Value};
-use super::calls::{CLOSE_ON_EXEC, Context, Done};
+use super::calls::{CLOSE_ON_EXEC, Context, Done, is_lost, name_behind};
 use super::process::{Open, What};
-use super::text::{Parts, unescape};
+use super::text::Parts;
 
 const APPEND: Flag = Flag("O_APPEND", 0x400);
 const CUT: Flag = Flag("O_TRUNC", 0x200);
@@ -66,13 +66,16 @@ impl<'a> Context<'a, '_> {
         let Ok(fd) = u32::try_from(self.result().number) else {
             return Ok(());
         };
-        let annotated = self.result().path.map(unescape);
+        let annotated = name_behind(self.result());
         let named = path.and_then(|p| self.path(p));
         let directory = annotated.clone().or(named.clone()).filter(|_| mode.aside);
-        // What a descriptor leads to is opened once more.
+        // What a descriptor leads to is opened once more; a name that it has lost does not say which file that was.
         let again = path.and_then(|(_, path)| self.descriptor_in(path));
         let again = again.and_then(|fd| self.strace.processes.seen(self.pid, fd));
-        let again = again.map(|open| open.what).filter(|_| annotated.is_none());
+        let lost = is_lost(self.result());
+        let again = again
+            .map(|open| open.what)
+            .filter(|what| annotated.is_none() || lost && matches!(what, What::File(_)));
         let what = match (annotated, named) {
             _ if mode.aside => What::Elsewhere,
             _ if again.is_some() => again.unwrap_or(What::Elsewhere),
@@ -130,8 +133,8 @@ impl<'a> Context<'a, '_> {
         let Ok(number) = u32::try_from(fd.number) else {
             return Ok(());
         };
-        let what = match fd.path {
-            Some(path) => self.file_named(&unescape(path))?,
+        let what = match name_behind(fd) {
+            Some(name) => self.file_named(&name)?,
             None => What::Elsewhere,
         };
         // `SOCK_CLOEXEC`, `EFD_CLOEXEC` and so on have the same bit.

@@ -39,6 +39,8 @@ pub(super) struct Open {
     pub direct: bool,
     /// Its opening was not seen.
     pub assumed: bool,
+    /// Its offset is not known, taken as 0, and has not been used yet.
+    pub begins_anywhere: bool,
     /// Another process got it by a fork.
     pub inherited: bool,
     /// Its path, if it is a directory.
@@ -54,6 +56,7 @@ impl Open {
             append: false,
             direct: false,
             assumed: false,
+            begins_anywhere: false,
             inherited: false,
             directory: None,
         }

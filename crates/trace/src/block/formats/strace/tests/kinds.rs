@@ -509,6 +509,73 @@ fn a_file_that_lost_its_name_is_another() {
     }
 }
 
+/// A descriptor of a file without a name leads to it once more; the name behind the result says no more than
+/// that it is lost.
+#[test]
+fn a_file_without_a_name_is_the_same_when_it_is_opened_by_its_descriptor() {
+    let logs = [
+        (
+            "/w/x",
+            "O_RDWR|O_CREAT|O_TRUNC",
+            "/w/x",
+            "unlink(\"/w/x\") = 0",
+        ),
+        ("/w", "O_RDWR|O_TMPFILE", "/w/#1", "getpid() = 1"),
+    ];
+    for (path, flags, name, then) in logs {
+        for place in ["/proc/self/fd/4", "/dev/fd/4"] {
+            for gone in ["(deleted)", ""] {
+                let gone = match gone {
+                    "" => format!("<{name} (deleted)>"),
+                    behind => format!("<{name}>{behind}"),
+                };
+                let text = format!(
+                    "1 openat(AT_FDCWD</w>, \"{path}\", {flags}, 0600) = 4<{name}>\n\
+                     1 write(4<{name}>, \"x\"..., 4096) = 4096\n\
+                     1 {then}\n\
+                     1 openat(AT_FDCWD</w>, \"{place}\", O_RDONLY) = 6{gone}\n\
+                     1 read(6{gone}, \"x\"..., 4096) = 4096\n\
+                     1 pread64(4{gone}, \"x\"..., 4096, 0) = 4096\n"
+                );
+                let (requests, trace) = run(&text);
+                let reads = requests.iter().filter(|r| r.starts_with("read "));
+                assert_eq!(reads.count(), 2, "{text}");
+                assert_eq!(trace.files().len(), 1, "{text}{requests:?}");
+                assert_eq!(trace.notes().assumed_offsets, 0, "{text}");
+            }
+        }
+    }
+}
+
+/// Only where a request begins at an offset that the log does not show something is said of it, once for each
+/// open file.
+#[test]
+fn offsets_are_said_to_be_assumed_where_they_are_used() {
+    for (text, assumed) in [
+        ("1 pread64(3</a>, \"\", 4096, 8192) = 4096\n", 0),
+        (
+            "1 fcntl(2</err>, F_DUPFD, 10) = 14</err>\n1 openat(AT_FDCWD, \"/a\", O_RDONLY) = 3</a>\n\
+          1 read(3</a>, \"\", 4096) = 4096\n",
+            0,
+        ),
+        (
+            "1 lseek(3</a>, 0, SEEK_SET) = 0\n1 read(3</a>, \"\", 4096) = 4096\n",
+            0,
+        ),
+        (
+            "1 read(3</a>, \"\", 4096) = 4096\n1 read(3</a>, \"\", 4096) = 4096\n",
+            1,
+        ),
+        (
+            "1 pread64(3</a>, \"\", 1, 0) = 1\n1 read(3</a>, \"\", 4096) = 4096\n\
+          1 read(4</b>, \"\", 1) = 1\n",
+            2,
+        ),
+    ] {
+        assert_eq!(run(text).1.notes().assumed_offsets, assumed, "{text}");
+    }
+}
+
 /// A read says how long a file is at least, not where it ends.
 #[test]
 fn appending_behind_what_was_read_is_told() {
