@@ -23,7 +23,9 @@ fn catches(child: &Child, signal: Signal) -> bool {
 
 /// Starts it, sends the signal as soon as it is caught, and answers code, output and messages.
 fn stopped(folder: &Path, words: &str, signal: Signal) -> (Option<i32>, String, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_piebald"))
+    // What runs in the background of a shell has SIGINT ignored, and hands that on.
+    let mut child = Command::new("env")
+        .args(["--default-signal", env!("CARGO_BIN_EXE_piebald")])
         .args(words.split_whitespace())
         .current_dir(folder)
         .stdin(Stdio::null())

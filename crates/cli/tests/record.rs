@@ -134,8 +134,11 @@ fn a_skip_beyond_the_end_leaves_no_file_and_says_where_the_end_is() {
 fn ctrl_c_keeps_what_was_recorded_and_ends_with_130() {
     let dir = tempfile::tempdir().expect("folder");
     // The recorder is told when the program runs.
-    let mut child = Command::new(PIEBALD)
+    // What runs in the background of a shell has SIGINT ignored, and hands that on.
+    let mut child = Command::new("env")
         .args([
+            "--default-signal",
+            PIEBALD,
             "record",
             "-q",
             "-o",

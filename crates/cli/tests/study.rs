@@ -54,7 +54,9 @@ fn recorder_folder() -> TempDir {
 }
 
 fn piebald(folder: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_piebald"));
+    // What runs in the background of a shell has SIGINT ignored, and hands that on.
+    let mut command = Command::new("env");
+    command.args(["--default-signal", env!("CARGO_BIN_EXE_piebald")]);
     command.args(args).current_dir(folder).stdin(Stdio::null());
     command.env("XDG_CACHE_HOME", folder.join("cache"));
     command
