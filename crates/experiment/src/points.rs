@@ -1,6 +1,8 @@
 //! The points of a file's axes.
 
-use crate::{Document, KeyPath, Problem, Refused};
+use std::collections::HashMap;
+
+use crate::{Document, KeyPath, Problem, Refused, document::SWEEP};
 
 /// Most points of all axes together.
 const MAX_POINTS: usize = 10_000;
@@ -17,7 +19,7 @@ impl Document {
     /// The points of the file's axes, the last axis fastest; without axes the file itself.
     ///
     /// # Errors
-    /// An axis without values or with one twice, one that is no key, two of one key, one whose key a command line
+    /// An axis without values or with one twice, in the same words or in others, one that is no key, two of one key, one whose key a command line
     /// gives, or too many points.
     pub fn points(&self) -> Result<Vec<Point>, Refused> {
         let axes = self.axes()?;
@@ -56,10 +58,36 @@ impl Document {
                 points = points.iter().flat_map(each).collect();
             }
         }
+        problems.extend(same(&points));
         if problems.is_empty() {
             Ok(points)
         } else {
             Err(self.refuse(problems))
         }
     }
+}
+
+/// The first two points that ask for the same in other words, such as `20k` and `20000`. What is wrong with a point
+/// is told when it is read.
+fn same(points: &[Point]) -> Option<Problem> {
+    let mut seen: HashMap<String, &Point> = HashMap::new();
+    for point in points.iter().filter(|point| !point.axes.is_empty()) {
+        let experiment = point.document.experiment().ok();
+        let Some(text) = experiment.and_then(|e| serde_json::to_string(&e).ok()) else {
+            continue;
+        };
+        let Some(first) = seen.insert(text, point) else {
+            continue;
+        };
+        let differ = first.axes.iter().zip(&point.axes).filter(|(a, b)| a != b);
+        let told: Vec<String> = differ
+            .map(|((key, a), (_, b))| format!("{key} = {a} and {b}"))
+            .collect();
+        let says = format!(
+            "{} ask for the same; allowed: each value once",
+            told.join(", ")
+        );
+        return Some(Problem::at(KeyPath::of(SWEEP), says));
+    }
+    None
 }

@@ -250,6 +250,10 @@ fn a_wrong_value_of_an_axis_is_told_with_its_line() {
             "base.toml:10: sweep.seed[2]: 1 is there already; allowed: each value once",
         ),
         (
+            "budget_refs = [\"20k\", 20000]",
+            "base.toml:8: sweep: budget_refs = 20k and 20000 ask for the same; allowed: each value once",
+        ),
+        (
             "\"program[0].builtin\" = [\"chase:64KiB\"]",
             "base.toml:10: sweep.program[0].builtin: is of the same value as the axis program.sort.builtin",
         ),

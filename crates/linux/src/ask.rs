@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use piebald_policy::{
-    color_map::{ColorMap, MAX_BITS},
+    color_map::{ColorMap, MAX_BITS, TextFault},
     contract::Mode,
 };
 use piebald_units::{ColorSet, PAGE_SHIFT, ParseError};
@@ -212,7 +212,16 @@ impl FromStr for MapBits {
         }
         let map = Self { lines };
         // Repeated bits and lines that depend on one another are the core's business.
-        ColorMap::from_text(&map.as_lines()).map_err(|e| wrong(e.to_string()))?;
+        ColorMap::from_text(&map.as_lines()).map_err(|e| {
+            let bits = e.word.replace(' ', "^");
+            wrong(match e.fault {
+                TextFault::Dependent => {
+                    format!("{bits} is the XOR of color bits before it, or one of them")
+                }
+                TextFault::Repeated => format!("{bits} occurs twice in a color bit"),
+                _ => e.to_string(),
+            })
+        })?;
         Ok(map)
     }
 }
@@ -302,8 +311,11 @@ mod tests {
             ("11", "\"11\" is no address bit"),
             ("64", "\"64\" is no address bit"),
             ("18-15", "runs backwards"),
-            ("15,15", "XOR of earlier lines"),
-            ("15^15", "occurs twice"),
+            (
+                "15,15",
+                "15 is the XOR of color bits before it, or one of them",
+            ),
+            ("15^15", "15 occurs twice in a color bit"),
             ("12-24", "13 color bits"),
             ("0-4294967295", "\"0\" is no address bit"),
         ] {

@@ -3,6 +3,7 @@
 
 use super::{
     Replay, ReplayRun,
+    apart::{Measure, Verdict},
     curves::{curve_name, interval, known, remarks},
     grid::{Grid, size_text},
     matrix::{Matrix, Row, Shown},
@@ -227,17 +228,23 @@ fn chosen(grid: &Grid<'_>, wanted: &[u64]) -> Vec<(usize, String)> {
     let largest = gaps.iter().rev().max_by(|a, b| a.1.total_cmp(&b.1));
     match (smallest, largest) {
         (Some(a), Some(b)) if a.0 != b.0 => vec![
-            (a.0, reason(grid, "smallest", a.1)),
-            (b.0, reason(grid, "largest", b.1)),
+            (a.0, reason(grid, "smallest", a)),
+            (b.0, reason(grid, "largest", b)),
         ],
         _ => both_ends(grid),
     }
 }
 
-fn reason(grid: &Grid<'_>, word: &str, gap: f64) -> String {
+fn reason(grid: &Grid<'_>, word: &str, (size, gap): &(usize, f64)) -> String {
     let (first, second) = (grid.name(0), grid.name(1));
+    let verdict = grid.verdict((1, 0, *size), Measure::Time);
+    let chance = if verdict == Some(Verdict::Chance) {
+        " (may be chance)"
+    } else {
+        ""
+    };
     format!(
-        ": {word} gap in time between {first} and {second}, {gap:.1} %",
+        ": {word} gap in time between {first} and {second}, {gap:.1} %{chance}",
         gap = 100.0 * gap
     )
 }

@@ -459,20 +459,6 @@ fn a_wrong_only_record_is_told_by_the_reader_that_took_most_of_it() {
         let why = why(text.as_bytes());
         assert!(why.contains(told), "{why}");
     }
-    // Columns of other meanings are not offered to who is so near, but to who took less of it.
-    let said = |text: &str| {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("t");
-        std::fs::write(&path, text).expect("written");
-        detect(&path).expect_err("no format").to_string()
-    };
-    let near = said("0,20941264,8192,W,1e-3\n0,20939840,8192,W,2.5e-1\n");
-    assert!(!near.contains("--columns"), "{near}");
-    let far = said("0,key00040,18,2938,9,get,0\n1,key00030,34,2041,1,get,0\n");
-    assert!(
-        far.contains("as msr it goes wrong") && far.contains("--columns time=1:s,id=2:text"),
-        "{far}"
-    );
     // Whoever did not get far says nothing.
     let why = why(b"419,W,8792731648,16384,1577808144360767\n");
     assert!(!why.contains("goes wrong"), "{why}");

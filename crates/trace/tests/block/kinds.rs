@@ -189,6 +189,17 @@ fn tar(name: &str, content: &[u8], magic: bool) -> Vec<u8> {
     bytes
 }
 
+/// Columns of other meanings are not offered beside a format that takes nearly all of a record.
+#[test]
+fn an_example_of_columns_does_not_contradict_the_nearest_format() {
+    let near = refused(b"0,20941264,8192,W,1e-3\n0,20939840,8192,W,2.5e-1\n");
+    assert!(near.contains("as spc it goes wrong"), "{near}");
+    assert!(!near.contains("--columns"), "{near}");
+    let far = refused(b"0,key00040,18,2938,9,get,0\n1,key00030,34,2041,1,get,0\n");
+    assert!(far.contains("as msr it goes wrong"), "{far}");
+    assert!(far.contains("--columns time=1:s,id=2:text,size=3"), "{far}");
+}
+
 /// The header of attributes that tar of Python and pax write first names no file.
 #[test]
 fn a_tar_archive_that_begins_with_attributes_names_none_of_its_files() {
