@@ -9,7 +9,7 @@ use piebald_os_model::kernel::{
 };
 use piebald_os_model::sched::SchedError;
 use piebald_policy::{hvr::Class, mfc::ConfigError};
-use piebald_units::{ColorAsk, ColorSet, CoreSet, Picos};
+use piebald_units::{Color, ColorAsk, ColorSet, CoreSet, Picos};
 use piebald_workload::Program;
 
 use crate::{
@@ -281,6 +281,19 @@ pub enum SimError {
         program: String,
         /// What the kernel said.
         error: KernelError,
+    },
+    /// A change of colours asks for one that another program has at that moment.
+    #[error(
+        "program \"{program}\": {color} of a change belongs to \"{by}\" then; allowed: colors that nobody has, or \
+         a change of \"{by}\" before"
+    )]
+    ColorTaken {
+        /// The program that changes its colours.
+        program: String,
+        /// The first of them that is not to be had.
+        color: Color,
+        /// Who has it.
+        by: String,
     },
     /// A program's input cannot be read.
     #[error("program \"{program}\": {problem}")]

@@ -87,6 +87,23 @@ fn used_up_colors_end_the_run_with_an_error_that_names_the_program() {
 }
 
 #[test]
+fn a_change_to_colors_that_another_program_has_names_it() {
+    let mut changing = sweeper(Some(Recolor::No));
+    changing.colors.changes[0].want = exactly("1,3");
+    let mut other = program("b", "1", Script::new(vec![loads(B, 64 << 10, FOREVER)]));
+    (other.warmup, other.budget) = (20_000, 200_000);
+    let other = with_colors(other, "3", OnLimit::Fail);
+    let error = bench()
+        .run(vec![changing, other])
+        .expect_err("b has color 3");
+    assert_eq!(
+        error.to_string(),
+        "program \"a\": color 3 of a change belongs to \"b\" then; allowed: colors that nobody has, or a change of \
+         \"b\" before"
+    );
+}
+
+#[test]
 fn a_program_that_may_swap_waits_for_the_device_instead() {
     let small = Bench {
         frames: 4096,

@@ -2,7 +2,7 @@
 //! their pages moved.
 
 use piebald_os_model::kernel::{Kernel, KernelError};
-use piebald_policy::rainbow::PartitionId;
+use piebald_policy::rainbow::{PartitionId, Refusal};
 use piebald_units::{ColorAsk, CoreId, TaskId, memory::MemoryPort};
 
 use super::{Engine, ProgramState};
@@ -154,12 +154,39 @@ impl Engine<'_> {
             }
             Err(e) => Err(e),
         };
-        done.map_err(|e| self.kernel_error(program, e))?;
+        done.map_err(|e| self.refused_change(program, e))?;
         self.perform(core);
         self.programs[program].colors.current = Some(change.want);
         match change.recolor {
             Recolor::Now => self.recolor(core, task, program, u64::MAX),
             Recolor::No | Recolor::PerTick(_) => Ok(()),
+        }
+    }
+
+    /// Why a program did not get other colours; who has them is told by name.
+    fn refused_change(&self, program: usize, error: KernelError) -> SimError {
+        let KernelError::Colors {
+            why: Refusal::Taken { color, by },
+            ..
+        } = error
+        else {
+            return self.kernel_error(program, error);
+        };
+        let has = |other: &&ProgramState| {
+            other.live > 0
+                && self
+                    .setup
+                    .kernel
+                    .partition_of(other.main)
+                    .is_ok_and(|p| p == Some(by))
+        };
+        match self.programs.iter().find(has) {
+            None => self.kernel_error(program, error),
+            Some(owner) => SimError::ColorTaken {
+                program: self.programs[program].setup.name.clone(),
+                color,
+                by: owner.setup.name.clone(),
+            },
         }
     }
 
