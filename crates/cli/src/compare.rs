@@ -14,8 +14,8 @@ use crate::{failure::Failure, json::Json, live, numbers, running};
     after_help = "Coloring is switched for the whole computer meanwhile, and as it was afterwards. \
     The program runs once more than counted; its standard output is thrown away. Intervals are \
     of 95 %, pair by pair. \"More\" and \"less\" are told from chance among all quantities, and \
-    above 1 %. \"No effect\": the whole interval is within 1 %. \"Not told from chance\": it may be \
-    either, and more pairs can tell."
+    above 1 %. \"No effect\": no pair differs, the whole interval is within 1 %, or it is told from chance and 1 % or \
+    less. \"Not told from chance\": it may be either, and more pairs can tell."
 )]
 pub(crate) struct Args {
     #[command(flatten)]

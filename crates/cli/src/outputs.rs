@@ -182,7 +182,7 @@ pub(crate) fn ready(wanted: &Wanted<'_>) -> Result<(), Failure> {
     let inputs: Vec<PathBuf> = wanted
         .inputs
         .iter()
-        .filter_map(|path| place_of(piebald_trace::source::place_of(path)))
+        .filter_map(|path| place_of(piebald_trace::source::path_of_input(path)))
         .collect();
     for (option, path) in &all {
         let Some(path) = path else { continue };

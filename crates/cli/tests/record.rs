@@ -4,11 +4,15 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    thread::sleep,
+    time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
 
 const PIEBALD: &str = env!("CARGO_BIN_EXE_piebald");
+/// Longer than any of this takes; it only ends what hangs.
+const HANGS: Duration = Duration::from_secs(600);
 
 fn run(dir: &Path, program: &str, args: &[&str]) -> (i32, String, String) {
     let output = Command::new(program)
@@ -133,7 +137,6 @@ fn a_skip_beyond_the_end_leaves_no_file_and_says_where_the_end_is() {
 #[ignore = "needs qemu-user: ./test.sh recorder"]
 fn ctrl_c_keeps_what_was_recorded_and_ends_with_130() {
     let dir = tempfile::tempdir().expect("folder");
-    // The recorder is told when the program runs.
     // What runs in the background of a shell has SIGINT ignored, and hands that on.
     let mut child = Command::new("env")
         .args([
@@ -152,14 +155,25 @@ fn ctrl_c_keeps_what_was_recorded_and_ends_with_130() {
         .stdin(Stdio::null())
         .spawn()
         .expect("starts");
+    // The signal is sent once the program runs.
     let begun = dir.path().join("begun");
-    while !begun.exists() {
-        assert!(child.try_wait().expect("asked").is_none(), "it ended");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
     let pid = Pid::from_raw(child.id() as i32).expect("a number");
-    kill_process(pid, Signal::INT).expect("sent");
-    assert_eq!(child.wait().expect("ends").code(), Some(130));
+    let (end, mut sent) = (Instant::now() + HANGS, false);
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("asked") {
+            break status;
+        }
+        if !sent && begun.exists() {
+            kill_process(pid, Signal::INT).expect("sent");
+            sent = true;
+        }
+        if Instant::now() > end {
+            child.kill().expect("killed");
+            panic!("it runs on");
+        }
+        sleep(Duration::from_millis(5));
+    };
+    assert_eq!((sent, status.code()), (true, Some(130)));
     let (code, out, err) = run(dir.path(), PIEBALD, &["trace", "info", "x.pbr"]);
     assert_eq!(code, 0, "{err}");
     assert!(out.contains("SIGINT"), "{out}");

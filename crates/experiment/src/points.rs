@@ -19,8 +19,8 @@ impl Document {
     /// The points of the file's axes, the last axis fastest; without axes the file itself.
     ///
     /// # Errors
-    /// An axis without values or with one twice, in the same words or in others, one that is no key, two of one key, one whose key a command line
-    /// gives, or too many points.
+    /// An axis without values or with one twice, in the same words or in others, one that is no key, two of one
+    /// key, one whose key a command line gives, or too many points.
     pub fn points(&self) -> Result<Vec<Point>, Refused> {
         let axes = self.axes()?;
         self.check_axes(&axes)?;
@@ -58,7 +58,9 @@ impl Document {
                 points = points.iter().flat_map(each).collect();
             }
         }
-        problems.extend(same(&points));
+        if problems.is_empty() {
+            problems.extend(same(&points));
+        }
         if problems.is_empty() {
             Ok(points)
         } else {

@@ -68,9 +68,9 @@ fn sources_are_finished_short_and_open_with_their_purpose() {
     none(sources().iter().flat_map(defects).collect());
 }
 
-/// What a reader takes a field for has a source: no unit or byte order in it is only assumed.
+/// No reader of traces has the mark `[M]`, by which the papers' notes say that something is only assumed.
 #[test]
-fn readers_of_traces_assume_nothing_without_a_source() {
+fn readers_of_traces_have_no_mark_of_assumptions() {
     let readers: Vec<PathBuf> = sources()
         .into_iter()
         .filter(|f| name(f).starts_with("crates/trace/src/"))

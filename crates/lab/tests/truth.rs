@@ -77,7 +77,8 @@ fn a_cache_that_is_still_filling_shows_nothing_and_the_advice_helps() {
     );
 }
 
-/// Of so many runs in which nothing can happen, at most these may claim a difference.
+/// Of so many studies, and of so many replays, in which nothing can happen, at most these may claim a difference,
+/// of both together.
 const CONTROLS: u64 = 100;
 const FALSE_CLAIMS: usize = 5;
 

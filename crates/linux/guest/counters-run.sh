@@ -65,7 +65,7 @@ check "what is in use does not go" sh -c 'counters touch 262144 100 >/dev/null &
 check "the policy's module loads" piebald load /piebald.ko --map 15-18
 check "without counters it says so" says "not counted here: cycles" sh -c '
     rmmod piebald_model && piebald compare --pairs 3 --quiet -- true && insmod /piebald_model.ko'
-# Pairs enough: where the frames of a run lie moves its misses by an eighth.
+# Five pairs, the default: the frames that a run gets change its misses by an eighth.
 check "colors cost a program of 4 MiB its place" sh -c '
     piebald compare --colors 0-3 --quiet -- walk 4194304 400000 >/tmp/compared'
 sed 's/^/    /' /tmp/compared

@@ -52,7 +52,7 @@ pub struct Quantity {
 /// What a difference is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// Nothing changes, or the whole interval of the change lies within 1 %.
+    /// Nothing changes, or the whole interval of the change lies within 1 %, or it is told from chance and 1 % or less.
     NoEffect,
     /// There may be a change, and there may be none: the pairs differ too much, or are too few, to tell among all
     /// quantities.
@@ -104,17 +104,21 @@ impl Comparison {
             .iter()
             .map(|q| (q.difference(), q.change()))
             .collect();
-        let changes: Vec<(&Sample, f64)> = differences.iter().map(|(d, c)| (d, c.mean)).collect();
-        let finding = |(claim, (difference, change)): (Option<bool>, &(Sample, Sample))| match claim
-        {
+        // Of any size: whether it is told from chance.
+        let changes: Vec<(&Sample, f64)> = differences
+            .iter()
+            .map(|(difference, _)| (difference, f64::INFINITY))
+            .collect();
+        let finding = |(sure, (difference, change)): (Option<bool>, &(Sample, Sample))| match sure {
             None => Finding::Unknown,
+            Some(true) if change.mean.abs() <= LEAST_EFFECT => Finding::NoEffect,
             Some(true) if difference.mean < 0.0 => Finding::Less,
             Some(true) => Finding::More,
             Some(false) if is_none(difference, change) => Finding::NoEffect,
             Some(false) => Finding::Untold,
         };
-        let claims = claims(&changes).into_iter();
-        claims.zip(&differences).map(finding).collect()
+        let sure = claims(&changes).into_iter();
+        sure.zip(&differences).map(finding).collect()
     }
 }
 
@@ -367,6 +371,10 @@ mod tests {
                 quantity(&off, &[12.0, 12.3, 11.9, 12.0]),
                 quantity(&off, &[10.1, 10.0, 9.9, 10.2]),
                 quantity(&off, &[10.05, 10.25, 9.85, 10.15]),
+                // Sure, 0.9 %, with an interval that reaches beyond 1 %.
+                quantity(&[10.0; 4], &[10.08, 10.09, 10.09, 10.1]),
+                // From nothing to something.
+                quantity(&[0.0; 4], &[5.0, 5.1, 5.0, 4.9]),
                 quantity(&[0.0; 4], &[0.0; 4]),
                 quantity(&[f64::NAN, 1.0, 1.0, 1.0], &[1.0; 4]),
                 quantity(&[10.0, 10.0], &[20.0, 20.1]),
@@ -381,6 +389,8 @@ mod tests {
                 Finding::More,
                 Finding::Untold,
                 Finding::NoEffect,
+                Finding::NoEffect,
+                Finding::More,
                 Finding::NoEffect,
                 Finding::Unknown,
                 Finding::Unknown,

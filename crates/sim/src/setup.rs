@@ -284,13 +284,15 @@ pub enum SimError {
     },
     /// A change of colours asks for one that another program has at that moment.
     #[error(
-        "program \"{program}\": {color} of a change belongs to \"{by}\" then; allowed: colors that nobody has, or \
-         a change of \"{by}\" before"
+        "program \"{program}\": {color} of its change {change} belongs to \"{by}\" when it comes; allowed: colors \
+         that nobody has, or a change of \"{by}\" before"
     )]
     ColorTaken {
         /// The program that changes its colours.
         program: String,
-        /// The first of them that is not to be had.
+        /// Which of its changes, from 1.
+        change: usize,
+        /// The first of the colours that is not to be had.
         color: Color,
         /// Who has it.
         by: String,

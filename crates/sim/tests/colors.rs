@@ -98,8 +98,8 @@ fn a_change_to_colors_that_another_program_has_names_it() {
         .expect_err("b has color 3");
     assert_eq!(
         error.to_string(),
-        "program \"a\": color 3 of a change belongs to \"b\" then; allowed: colors that nobody has, or a change of \
-         \"b\" before"
+        "program \"a\": color 3 of its change 1 belongs to \"b\" when it comes; allowed: colors that nobody has, \
+         or a change of \"b\" before"
     );
 }
 

@@ -69,7 +69,7 @@ pub(crate) fn argument(name: &str) -> &str {
 }
 
 /// Where a name of an input leads: `-` is standard input.
-pub fn place_of(path: &Path) -> &Path {
+pub fn path_of_input(path: &Path) -> &Path {
     match path.as_os_str() == STDIN {
         true => Path::new("/dev/stdin"),
         false => path,
@@ -79,7 +79,7 @@ pub fn place_of(path: &Path) -> &Path {
 /// Opens a file or pipe at its beginning.
 pub(crate) fn open(path: &Path) -> io::Result<Source> {
     let is_stdin = path.as_os_str() == STDIN;
-    let path = place_of(path);
+    let path = path_of_input(path);
     let kind = std::fs::metadata(path)?;
     if kind.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());

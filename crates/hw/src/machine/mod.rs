@@ -40,7 +40,8 @@ pub struct Options {
     pub seed: u64,
     /// Memory controllers that are switched off.
     pub disabled_controllers: Vec<u16>,
-    /// Least size of memory that an error offers instead of one that the machine cannot have. Sizes below it can be built.
+    /// Least size of memory that an error offers instead of one that the machine cannot have. Sizes below it can be
+    /// built.
     pub least_memory: Bytes,
     /// Watch what reaches the last level, for the misses of all partition sizes.
     /// Changes no result.

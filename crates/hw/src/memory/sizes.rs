@@ -10,7 +10,8 @@ use crate::{
 };
 
 /// What to say instead of `cause`, which refused the chips behind one of the controllers
-/// that are enabled: if other sizes are possible, the size is what is wrong. Of them a smaller one is offered from `least` on.
+/// that are enabled: if other sizes are possible, the size is what is wrong. Of them a smaller one is offered from
+/// `least` on.
 pub(super) fn in_words(
     memory: &MemorySpec,
     enabled: usize,

@@ -27,7 +27,7 @@ use piebald_experiment::MemorySize;
 use piebald_os_model::replace::PolicySpec;
 use piebald_report::Replay;
 use piebald_sim::replay::{Align, DriverError, InputError, InputSetup, InstanceError, Pace};
-use piebald_trace::{printable, source::place_of};
+use piebald_trace::{printable, source::path_of_input};
 use piebald_units::Picos;
 
 use crate::{near, study::Hooks};
@@ -206,7 +206,7 @@ fn empty_and_others(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
 fn check_twice(input: &InputSetup) -> Result<(), ReplayError> {
     let paths = &input.paths;
     let place = |path: &PathBuf| {
-        let found = place_of(path).metadata().map(|m| (m.dev(), m.ino()));
+        let found = path_of_input(path).metadata().map(|m| (m.dev(), m.ino()));
         found.map_err(|_| path.to_owned())
     };
     let files: Vec<Result<(u64, u64), PathBuf>> = paths.iter().map(place).collect();

@@ -153,10 +153,10 @@ fn plan(
     let footprint = known.as_ref().map_or(0, |k| k.survey.pages.count());
     let page_bytes = setup.page.bytes().0;
     let pages = sizes::in_pages(&request.sizes, page_bytes, footprint)?;
-    let (policies, disk) = (request.policies.len(), spec.is_some());
     sizes::check_tables(
         &pages,
-        (policies, disk),
+        request.policies.iter().map(PolicySpec::name),
+        spec.is_some(),
         (footprint, page_bytes),
         request.available,
     )?;

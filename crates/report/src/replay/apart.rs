@@ -134,13 +134,20 @@ impl Grid<'_> {
                     .is_some_and(same_way)
     }
 
-    /// What may be said of a difference; `None` if the runs cannot be compared, or are one.
+    /// What may be said of the difference of two policies that somebody can choose; `None` if the runs cannot be
+    /// compared, or are one, or their parts were not kept.
     pub fn verdict(&self, pair: Pair, measure: Measure) -> Option<Verdict> {
         let (policy, baseline, size) = pair;
-        if policy == baseline {
+        let both = [policy, baseline];
+        let kept = |p: usize| measure.by_parts(self.whole(p, size)?).map(|_| ());
+        if policy == baseline
+            || both
+                .iter()
+                .any(|p| self.is_offline(*p) || kept(*p).is_none())
+        {
             return None;
         }
-        let [own, base] = [policy, baseline].map(|p| {
+        let [own, base] = both.map(|p| {
             measure
                 .of(self, self.whole(p, size)?)
                 .filter(|v| v.is_finite())
@@ -260,6 +267,10 @@ mod tests {
                 run("once", &[0, 0, 0, 0, 0, 10]),
                 run("few", &[99, 119, 89, 109, 99, 79]),
                 run("fewer", &[99, 120, 89, 110, 99, 80]),
+                ReplayRun {
+                    parts: None,
+                    ..run("unknown", &[10])
+                },
             ],
             ..Replay::default()
         };
@@ -291,8 +302,8 @@ mod tests {
             [verdict(1, 0), verdict(2, 0), verdict(8, 0)],
             [shown, chance, small]
         );
-        // Of one run, and of times that nobody measured.
-        assert_eq!(verdict(0, 0), None);
+        // Of one run, of runs without parts, and of times that nobody measured.
+        assert_eq!([verdict(0, 0), verdict(9, 0)], [None; 2]);
         assert_eq!(grid.verdict((1, 0, 0), Measure::Time), None);
         // What has other parts, or none, is not compared.
         assert!(grid.by_parts(&[(3, 0, 0)], Measure::Misses).is_none());

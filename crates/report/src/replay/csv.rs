@@ -50,7 +50,8 @@ const _: () = assert!(LONG_SEQUENCE == 40, "a field is named by it");
 /// One line per run. `hit_ratio` and shares are 0 to 1; `time_vs_first` is the time by
 /// which runs are compared (elapsed, or waited at the trace's own pace) against that of
 /// the first policy at the same size, less 1, and `misses_vs_first` the same of misses; their `_verdict` is
-/// `shown`, `1 % or less` or `may be chance`, for each pair of policies, sizes and measures corrected together; `compared` is `no` for a run that was cut
+/// `shown`, `1 % or less` or `may be chance`, all pairs of policies, sizes and measures corrected together, and empty for
+/// the first policy and those that nobody can choose; `compared` is `no` for a run that was cut
 /// short; `status` is `complete` or `PARTIAL`. Where objects take their bytes, `bytes_requested`,
 /// `bytes_missed`, `byte_miss_ratio` and `too_large` follow. Figures of policies come last, named
 /// `name [unit]`.

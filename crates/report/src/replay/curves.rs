@@ -22,6 +22,7 @@ pub(super) fn curve_matrix(replay: &Replay) -> Option<Matrix> {
         title: "Miss-ratio curves: misses per reference [%]".to_owned(),
         how: remarks(replay).join(" "),
         detail: false,
+        judged: false,
         heads: sizes.iter().map(|s| head(replay, *s)).collect(),
         rows: rows.collect(),
     })

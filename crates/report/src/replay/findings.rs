@@ -59,7 +59,7 @@ pub(super) fn findings(grid: &Grid<'_>) -> Vec<Finding> {
 }
 
 /// The claims as paragraphs: those of the best side by side, as whether they name the same policies is the
-/// first question; times of three policies, the best of them, as the tables have them all.
+/// first question. Of the times only those of the three best policies are told.
 pub(super) fn sentences(findings: &[Finding]) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let mut before = "";
@@ -279,9 +279,10 @@ pub(super) struct Winners {
 }
 
 impl Winners {
-    /// Does no policy do better than this one, but by chance?
+    /// Is it the best of the policies, or one of those that may be as good, within 1 % or by chance?
     pub fn lead(&self, policy: usize) -> bool {
-        self.least.contains(&policy) || !self.least.is_empty() && self.alike.contains(&policy)
+        let groups = [&self.least, &self.near, &self.alike];
+        !self.least.is_empty() && groups.iter().any(|group| group.contains(&policy))
     }
 
     fn told(&self, grid: &Grid<'_>) -> String {

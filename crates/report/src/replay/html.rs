@@ -48,8 +48,8 @@ struct Page {
 struct Numbers {
     title: String,
     how: String,
-    /// Whether any cell is the best of its column.
-    marked: bool,
+    /// Whether the best cells of a column are told.
+    judged: bool,
     blocks: Vec<Block>,
 }
 
@@ -137,7 +137,7 @@ fn numbers(matrix: Matrix) -> Numbers {
     };
     Numbers {
         blocks: (0..columns).step_by(MAX_COLUMNS).map(block).collect(),
-        marked: matrix.rows.iter().flat_map(|r| &r.cells).any(|c| c.best),
+        judged: matrix.judged,
         title: matrix.title,
         how: matrix.how,
     }

@@ -26,6 +26,8 @@ pub(super) struct Matrix {
     pub how: String,
     /// Shown where all numbers are.
     pub detail: bool,
+    /// The best of a size can be told.
+    pub judged: bool,
     /// Above the columns: a size, and its pages.
     pub heads: Vec<String>,
     pub rows: Vec<Row>,
@@ -42,7 +44,7 @@ pub(super) struct Row {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Shown {
     pub text: String,
-    /// No other policy does better at this size but by chance, and one does worse.
+    /// The best at this size, or as good within 1 % or by chance, where another is worse.
     pub best: bool,
 }
 
@@ -339,12 +341,18 @@ fn reals(
     let leaders: Vec<Option<Winners>> = (0..grid.sizes.len())
         .map(|s| winners(grid, s, judged?))
         .collect();
-    let best = |p: usize, s: usize| leaders[s].as_ref().is_some_and(|who| who.lead(p));
+    let best = |p: usize, s: usize| {
+        let is_number = get(p, s).is_some_and(f64::is_finite);
+        is_number && leaders[s].as_ref().is_some_and(|who| who.lead(p))
+    };
     let cell = |p, s| Shown {
         text: cell_text(grid, p, s, get(p, s).map(&shown)),
         best: best(p, s),
     };
-    rows(grid, title, cell)
+    Matrix {
+        judged: judged.is_some() && grid.online().count() > 1,
+        ..rows(grid, title, cell)
+    }
 }
 
 /// The value, or what stands for one that is not there; a run that was cut short is
@@ -382,6 +390,7 @@ fn rows(grid: &Grid<'_>, title: &str, cell: impl Fn(usize, usize) -> Shown) -> M
         title: title.to_owned(),
         how: String::new(),
         detail: false,
+        judged: false,
         heads: grid.sizes.iter().map(|s| head(grid.replay, *s)).collect(),
         rows: grid.best_first().into_iter().map(row).collect(),
     }

@@ -383,6 +383,7 @@ fn cdf_table(grid: &Grid<'_>, size: usize, longest: u32) -> Option<Matrix> {
         title: format!("Pages read in shorter sequences at {} [%]", grid.size(size)),
         how: "Columns are lengths in pages.".to_owned(),
         detail: true,
+        judged: false,
         heads: lengths
             .iter()
             .map(|l| format!("< {}", grouped(u64::from(*l))))

@@ -184,6 +184,7 @@ impl Engine<'_> {
             None => self.kernel_error(program, error),
             Some(owner) => SimError::ColorTaken {
                 program: self.programs[program].setup.name.clone(),
+                change: self.programs[program].colors.done,
                 color,
                 by: owner.setup.name.clone(),
             },

@@ -203,7 +203,7 @@ pub(crate) enum Verdict {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Why {
     text: String,
-    /// It names a reader that took a part of the text: columns of other meanings would only lead astray.
+    /// It names a reader that took a record, or most of the only one: columns of other meanings would only lead astray.
     is_near: bool,
 }
 

@@ -208,7 +208,7 @@ impl Trials {
     }
 
     /// Why there is no candidate.
-    /// The reason, and whether it names a reader that took nearly all of the text's records or of its first one.
+    /// With it, whether a reader is named that took a record, or three quarters of the only one.
     pub fn why(&self, head: &[u8]) -> (String, bool) {
         let mut why = match is_text(head) {
             true => describe_text(head),

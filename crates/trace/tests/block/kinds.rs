@@ -197,7 +197,7 @@ fn an_example_of_columns_does_not_contradict_the_nearest_format() {
     assert!(!near.contains("--columns"), "{near}");
     let far = refused(b"0,key00040,18,2938,9,get,0\n1,key00030,34,2041,1,get,0\n");
     assert!(far.contains("as msr it goes wrong"), "{far}");
-    assert!(far.contains("--columns time=1:s,id=2:text,size=3"), "{far}");
+    assert!(far.contains("--columns time=1:s,id=2:text,size=4"), "{far}");
 }
 
 /// The header of attributes that tar of Python and pax write first names no file.

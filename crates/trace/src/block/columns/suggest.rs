@@ -94,8 +94,11 @@ pub(crate) fn suggest(text: &[u8]) -> Option<Suggestion<'_>> {
         return None;
     }
     let guess = Guess::new(&table, names);
-    // Addresses of memory are no blocks.
-    let is_memory = guess.columns.iter().any(|column| column.hex) && guess.place("op").is_none();
+    // Addresses of memory, with words for what is done there, are no blocks.
+    let is_word = |column: &Column| column.numbers.is_none() && !column.is_day && !column.is_date;
+    let is_memory = guess.columns.iter().any(|column| column.hex)
+        && guess.columns.iter().any(is_word)
+        && guess.place("op").is_none();
     if is_memory && names.is_empty() {
         return None;
     }
@@ -309,7 +312,10 @@ impl Guess {
             self.set("id", id);
             let id = self.place("id");
             let behind = |n: &usize| id.is_none_or(|id| *n > id);
-            let size = self.sizes().find(behind).or_else(|| self.sizes().next());
+            // Of keys and values, the values are longer.
+            let most = |n: &usize| self.columns[*n].numbers.iter().flatten().max().copied();
+            let size = self.sizes().filter(behind).min_by_key(|n| Reverse(most(n)));
+            let size = size.or_else(|| self.sizes().next());
             self.set("size", size);
         }
     }
@@ -545,6 +551,8 @@ mod tests {
                 "0 1 413696 4096 0\n1000 1 544768 4096 1\n",
                 "time=1:s,id=3,size=4",
             ),
+            // Objects by hashes.
+            ("1,0x9a2b10,4096\n2,0x9a2b11,8192\n", "time=1:s,id=2,size=3"),
             // No size is told.
             ("1,qa,3\n2,qb,0\n", "time=1:s,id=2:text"),
             // What is about a place is about no object.

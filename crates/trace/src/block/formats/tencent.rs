@@ -65,7 +65,8 @@ fn doubt(lines: &[&[u8]]) -> Option<&'static str> {
 /// Sectors of a page: what file systems and swap ask for is whole pages, and a few requests of boot loaders and
 /// partition tables are not.
 const PAGE: u64 = 8;
-/// Linux builds no larger requests unless it is told to: `BLK_DEF_MAX_SECTORS` of include/linux/blkdev.h.
+/// Linux of the years of this trace built no larger requests unless it was told to: `BLK_DEF_MAX_SECTORS` of
+/// include/linux/blkdev.h in Linux 4.19.
 const LARGE: u64 = 2560;
 
 const LINE: &str = "Timestamp,Offset,Size,IOType,VolumeID";

@@ -322,7 +322,7 @@ pub(super) fn name_behind(value: Value<'_>) -> Option<Vec<u8>> {
 
 /// Has the file behind a value lost its name?
 pub(super) fn is_lost(value: Value<'_>) -> bool {
-    value.lost || value.path.is_some_and(|path| path.ends_with(GONE))
+    name_behind(value).is_some_and(|name| name.ends_with(GONE))
 }
 
 /// Whether a name that strace wrote behind a descriptor, with its escapes, is a path.

@@ -111,8 +111,10 @@ impl<'a> Context<'a, '_> {
             && let Some(open) = self.open_file(fd)?
         {
             open.offset = end;
-            let guessed = std::mem::take(&mut open.begins_anywhere) && !appended;
-            self.sink.state.notes.assumed_offsets += u64::from(guessed);
+            if moved > 0 {
+                let guessed = std::mem::take(&mut open.begins_anywhere) && !appended;
+                self.sink.state.notes.assumed_offsets += u64::from(guessed);
+            }
         }
         Ok(())
     }

@@ -144,6 +144,8 @@ impl<'a> Context<'a, '_> {
         let close_on_exec = (0..4).any(|n| flagged(self.call.arg(n)));
         let open = Open {
             assumed: true,
+            // A descriptor of another process, as `pidfd_getfd` takes it, may stand anywhere.
+            begins_anywhere: true,
             ..Open::begun(what)
         };
         let processes = &mut self.strace.processes;

@@ -524,10 +524,16 @@ fn a_file_without_a_name_is_the_same_when_it_is_opened_by_its_descriptor() {
     ];
     for (path, flags, name, then) in logs {
         for place in ["/proc/self/fd/4", "/dev/fd/4"] {
-            for gone in ["(deleted)", ""] {
-                let gone = match gone {
-                    "" => format!("<{name} (deleted)>"),
-                    behind => format!("<{name}>{behind}"),
+            for form in 0..3 {
+                let gone = match form {
+                    0 => format!("<{name} (deleted)>"),
+                    1 => format!("<{name}>(deleted)"),
+                    // As -xx writes it.
+                    _ => {
+                        let gone = format!("{name} (deleted)");
+                        let bytes: String = gone.bytes().map(|b| format!("\\x{b:02x}")).collect();
+                        format!("<{bytes}>")
+                    }
                 };
                 let text = format!(
                     "1 openat(AT_FDCWD</w>, \"{path}\", {flags}, 0600) = 4<{name}>\n\
@@ -570,6 +576,14 @@ fn offsets_are_said_to_be_assumed_where_they_are_used() {
             "1 pread64(3</a>, \"\", 1, 0) = 1\n1 read(3</a>, \"\", 4096) = 4096\n\
           1 read(4</b>, \"\", 1) = 1\n",
             2,
+        ),
+        (
+            "1 read(3</a>, \"\", 4096) = 0\n1 pread64(3</a>, \"\", 4096, 0) = 4096\n",
+            0,
+        ),
+        (
+            "1 pidfd_getfd(7, 3, 0) = 8</a>\n1 read(8</a>, \"\", 4096) = 4096\n",
+            1,
         ),
     ] {
         assert_eq!(run(text).1.notes().assumed_offsets, assumed, "{text}");
