@@ -337,7 +337,7 @@ fn a_change_that_another_program_stands_in_the_way_of_ends_its_policy() {
     let error = study.warnings.join("\n");
     for part in [
         "policy \"colors\": program \"a\": ",
-        "resize: color 1 belongs to partition",
+        "color 1 of its change 1 belongs to \"c\" when it comes",
     ] {
         assert!(error.contains(part), "{error}");
     }
