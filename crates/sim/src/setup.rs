@@ -294,7 +294,7 @@ pub enum SimError {
         change: usize,
         /// The first of the colours that is not to be had.
         color: Color,
-        /// Who has it.
+        /// The program that has it.
         by: String,
     },
     /// A program's input cannot be read.

@@ -54,25 +54,24 @@ pub(crate) fn first_bytes(path: &Path, bytes: usize) -> io::Result<Vec<u8>> {
 
 /// How messages call standard input and other paths.
 pub(crate) fn name_of(path: &Path) -> String {
-    match path.as_os_str() == STDIN {
-        true => STDIN_NAME.to_owned(),
-        false => path.display().to_string(),
+    if path.as_os_str() == STDIN {
+        STDIN_NAME.to_owned()
+    } else {
+        path.display().to_string()
     }
 }
 
 /// The word for a command line by which messages call an input.
 pub(crate) fn argument(name: &str) -> &str {
-    match name == STDIN_NAME {
-        true => STDIN,
-        false => name,
-    }
+    if name == STDIN_NAME { STDIN } else { name }
 }
 
 /// Where a name of an input leads: `-` is standard input.
 pub fn path_of_input(path: &Path) -> &Path {
-    match path.as_os_str() == STDIN {
-        true => Path::new("/dev/stdin"),
-        false => path,
+    if path.as_os_str() == STDIN {
+        Path::new("/dev/stdin")
+    } else {
+        path
     }
 }
 

@@ -50,20 +50,23 @@ pub(super) fn needs_footprint(size: MemorySize) -> bool {
 }
 
 /// Bytes that a page of memory takes in the tables of policies by the beginning of their names, without a disk and
-/// with the kernel above one: resident memory of replays of 500 pages with 50 GiB of memory.
-const TABLE_BYTES: [(&str, [u64; 2]); 9] = [
+/// with the kernel above one: resident memory of replays of 500 pages with 50 GiB of memory, each policy with its
+/// own default options. Traces of more pages take more.
+const TABLE_BYTES: [(&str, [u64; 2]); 11] = [
+    ("2q", [3, 45]),
     ("arc", [24, 80]),
     ("dulo", [147, 175]),
-    ("linux", [17, 47]),
+    ("linux-2.6.30", [17, 45]),
     ("lirs", [40, 95]),
     ("lru-", [80, 134]),
     ("mglru", [48, 103]),
     ("min", [17, 17]),
     ("mq", [118, 255]),
+    ("s3-fifo", [3, 55]),
     ("w-tinylfu", [17, 45]),
 ];
 /// Those of all others.
-const OTHER_BYTES: [u64; 2] = [3, 55];
+const OTHER_BYTES: [u64; 2] = [3, 30];
 
 /// Bytes that a page takes in the tables of a policy.
 fn table_bytes(policy: &str, disk: bool) -> u64 {

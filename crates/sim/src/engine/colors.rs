@@ -163,7 +163,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Why a program did not get other colours; who has them is told by name.
+    /// Why a program did not get other colours, with the name of the program that has them.
     fn refused_change(&self, program: usize, error: KernelError) -> SimError {
         let KernelError::Colors {
             why: Refusal::Taken { color, by },
