@@ -42,6 +42,17 @@ words! {
     }
 }
 
+words! {
+    /// Whose references are counted for the measured part and the warm-up.
+    pub enum BudgetOf {
+        /// Those of a program, all of its threads together.
+        Program = "program",
+        /// Those of each thread: the measured part of a program begins as soon as one of its threads is
+        /// through with the warm-up, and ends as soon as one is through with the budget.
+        Thread = "thread",
+    }
+}
+
 /// What to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -62,6 +73,10 @@ pub struct Experiment {
     /// References before them. Default: a fifth of the budget.
     #[schemars(extend("x-hosts" = "model"))]
     pub warmup_refs: Option<Refs<0>>,
+    /// Whose references `budget_refs` and `warmup_refs` count.
+    #[serde(default)]
+    #[schemars(extend("x-hosts" = "model"))]
+    pub budget_of: BudgetOf,
     /// Which programs run together.
     #[serde(default)]
     pub together: Together,
@@ -269,6 +284,18 @@ impl Experiment {
         for (i, program) in self.program.iter().enumerate() {
             let at = all.item(i);
             program.check(self.budget(), self.course.as_ref(), &at, problems);
+            let of_program = [
+                ("regions", program.regions.is_some()),
+                ("change", !program.change.is_empty()),
+                // How many threads it has is known when it has been recorded.
+                ("command", program.command.is_some()),
+            ];
+            let is_given = |(key, is_given): (&'static str, bool)| is_given.then_some(key);
+            let of_program = of_program.into_iter().filter_map(is_given);
+            for key in of_program.filter(|_| self.budget_of == BudgetOf::Thread) {
+                let says = "allowed only with budget_of = \"program\"";
+                problems.push(Problem::at(at.key(key), says));
+            }
             let name = program.name();
             let is_new = names.insert(name.clone());
             // What has no input has no name by default, and is refused for that.

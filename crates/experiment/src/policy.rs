@@ -53,6 +53,18 @@ words! {
     }
 }
 
+words! {
+    /// On which hardware thread a thread starts, of the least loaded ones that it may use.
+    pub enum FirstCores {
+        /// On the first of them.
+        First = "first",
+        /// On one that is drawn for each thread.
+        Random = "random",
+    }
+}
+
+/// Time between two timer ticks: a microsecond to a second.
+type Tick = Micros<1_000, 1_000_000_000>;
 /// What moving a thread takes: up to a second.
 type Move = Micros<0, 1_000_000_000>;
 /// Most times of [`Policy::migration_us`].
@@ -104,6 +116,14 @@ pub struct Policy {
     #[serde(default)]
     #[schemars(extend("x-hosts" = "model"))]
     pub balance: bool,
+    /// Time between two timer ticks of a core, in microseconds. Default: 4000. If a policy says it, programs
+    /// begin under all policies at a drawn moment of the longest first tick; of a course, within 100 us.
+    #[schemars(extend("x-hosts" = "model"))]
+    pub tick_us: Option<Tick>,
+    /// On which hardware thread a thread starts, of the least loaded ones that it may use.
+    #[serde(default)]
+    #[schemars(extend("x-hosts" = "model"))]
+    pub first_cores: FirstCores,
     /// What moving a thread takes, in microseconds, for 0 hops, 1 hop and so on: 1 to 4 times;
     /// the last one holds for more hops. Default: MFC's published times where threads move by
     /// `reads` or `balance`, else none.
@@ -132,6 +152,8 @@ impl Policy {
             reads: ReadPlaces::None,
             mfc: None,
             balance: false,
+            tick_us: None,
+            first_cores: FirstCores::First,
             migration_us: None,
         }
     }

@@ -88,6 +88,10 @@ pub struct Program {
     /// Regions that stand for a long program. Default: it is run from its beginning.
     #[schemars(extend("x-hosts" = "model"))]
     pub regions: Option<RegionRequest>,
+    /// Does a built-in program draw anew in each repetition? Default: it does the same in all of them.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[schemars(extend("x-hosts" = "model"))]
+    pub redraw: bool,
     /// Hardware threads that it may use; needed, but for requests.
     #[serde(default = "no_cores", skip_serializing_if = "has_no_cores")]
     pub cores: Text<CoreSet>,
@@ -327,6 +331,14 @@ impl Program {
         }
         if self.format.is_some() && self.trace.is_none() && self.requests.is_none() {
             problems.push(Problem::at(at.key("format"), "only a trace has one"));
+        }
+        if self.redraw && self.builtin.is_none() {
+            let allowed = "false: a recording does the same in all repetitions";
+            problems.push(Problem::refuse(at.key("redraw"), "true", allowed));
+        }
+        if self.redraw && self.regions.is_some() {
+            let says = "regions are chosen once: they stand for one draw of a program";
+            problems.push(Problem::at(at.key("redraw"), says));
         }
         if self.requests.as_ref().is_some_and(Vec::is_empty) {
             problems.push(Problem::refuse(

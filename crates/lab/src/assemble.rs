@@ -15,7 +15,7 @@ use crate::{
     jobs::{Focus, Job, Phase, curve_ways, foci, group_of, members},
     memory::{self, MemoryParts},
     parts::Parts,
-    prepare::Prepared,
+    prepare::{Prepared, of_each},
     scenario::{ProgramEntry, Scenario},
     study::{StudyError, map_job},
     tally::{Fill, Tally},
@@ -71,11 +71,19 @@ pub(crate) fn assemble(results: &Results<'_>) -> Result<Study, StudyError> {
         all.cloned().collect::<Vec<String>>()
     };
     let mut warnings = gathered(|i| &i.warnings);
+    let cut = (0..scenario.programs.len()).filter_map(|p| results.ended_early(p));
+    let cut: Vec<String> = cut.collect();
+    warnings.extend(cut.iter().cloned());
     if scenario.repetitions == 1 {
         warnings.push("one repetition: no interval can be given".to_owned());
     }
     let mut notes = gathered(|i| &i.notes);
     notes.extend(scenario.course.map(course::words));
+    if scenario.of_threads && scenario.course.is_none() {
+        let note = "warm-up and budget are references of each thread: a measured part begins and ends as \
+                    soon as one of its threads has made them";
+        notes.push(note.to_owned());
+    }
     for program in policies.first().iter().flat_map(|p| &p.programs) {
         let (said, weak) = region_error(program);
         notes.extend(said);
@@ -104,6 +112,7 @@ pub(crate) fn assemble(results: &Results<'_>) -> Result<Study, StudyError> {
         slice_us: shares_a_core(scenario).then(|| micros(SchedConfig::new(1).slice)),
         measured_from_us: scenario.course.and_then(|c| c.warmup).map(micros),
         scenario: Some(scenario.document.text.clone()),
+        cut,
         warnings,
         notes,
         policies,
@@ -169,6 +178,38 @@ impl Results<'_> {
     pub(crate) fn outcome(&self, job: Job) -> Option<&Outcome> {
         let at = self.jobs.iter().position(|j| *j == job)?;
         self.outcomes[at].as_ref()
+    }
+
+    /// That a program ended before its measured part was over, if it did in some run.
+    fn ended_early(&self, program: usize) -> Option<String> {
+        let by_time = self.scenario.course.is_some();
+        let met = group_of(self.scenario, program).map(Phase::Together);
+        // Beside a region of another it is company.
+        let by_refs = |job: &Job| {
+            let alone = job.phase == Phase::Alone(program);
+            job.focus.is_none() && (alone || !by_time && Some(job.phase) == met)
+        };
+        let runs = self.jobs.iter().zip(self.outcomes);
+        let runs = runs.filter(|(job, _)| self.inputs[program].parts.is_none() && by_refs(job));
+        let early = runs.filter_map(|(job, outcome)| {
+            let members = members(self.scenario, job.phase);
+            let place = members.iter().position(|m| *m == program);
+            let region = &outcome.as_ref()?.programs.get(place?)?.region;
+            region.ended_early.then_some(region.refs)
+        });
+        let least = early.min()?;
+        let input = &self.inputs[program];
+        let threads = match self.scenario.of_threads {
+            true => u64::from(input.program.threads().max(1)),
+            false => 1,
+        };
+        let of_each = of_each(self.scenario);
+        let (budget, warmup) = (input.budget.saturating_mul(threads), input.warmup);
+        let name = &self.scenario.programs[program].name;
+        Some(format!(
+            "{name}: it ended before its measured part was over: {least} of {budget} references after \
+             {warmup}{of_each} of warm-up; what is measured is that part"
+        ))
     }
 
     /// Repetitions of which nothing is missing that is looked at.

@@ -26,7 +26,7 @@ pub(crate) fn boot(
         frames: frames(&scenario.machine, policy, draw)?,
         aged: (policy.memory == MemoryState::Aged).then(|| mix(&[draw, 5])),
         thp: policy.thp,
-        tick: None,
+        tick: policy.tick,
         files: files(scenario, policy)?,
         held,
     })

@@ -171,7 +171,7 @@ fn dry_run(
     let kernel = kernel.map_err(|problem| failed(CaseError::Kernel(problem)))?;
     let before = kernel.holders_of(colors, u16::MAX);
     drop(kernel);
-    let refs = planned_of(&job, lab.inputs(), program).total();
+    let refs = planned_of(lab.scenario(), &job, lab.inputs(), program).total();
     for setup in &mut case.programs {
         setup.skip = (refs - refs / LEFT_OUT).saturating_sub(setup.prime).max(1);
         (setup.marks_ready, setup.warmup, setup.budget) = (false, 0, 1);

@@ -179,13 +179,22 @@ impl Planned {
 }
 
 /// What a program of a run needs.
-pub(crate) fn planned_of(job: &Job, inputs: &[Prepared], program: usize) -> Planned {
+pub(crate) fn planned_of(
+    scenario: &Scenario,
+    job: &Job,
+    inputs: &[Prepared],
+    program: usize,
+) -> Planned {
     let input = &inputs[program];
     let Some(parts) = &input.parts else {
+        let each = match scenario.of_threads {
+            true => u64::from(input.program.threads().max(1)),
+            false => 1,
+        };
         return Planned {
             setup: input.setup,
-            warmup: input.warmup,
-            measured: input.budget,
+            warmup: input.warmup.saturating_mul(each),
+            measured: input.budget.saturating_mul(each),
         };
     };
     if job.phase == Phase::Whole(program) {
@@ -206,7 +215,7 @@ pub(crate) fn planned_of(job: &Job, inputs: &[Prepared], program: usize) -> Plan
 
 /// References that a run needs at least.
 pub(crate) fn planned_refs(scenario: &Scenario, job: &Job, inputs: &[Prepared]) -> u64 {
-    let of = |p| planned_of(job, inputs, p).total();
+    let of = |p| planned_of(scenario, job, inputs, p).total();
     members(scenario, job.phase).into_iter().map(of).sum()
 }
 

@@ -146,7 +146,7 @@ impl<'a> Meter<'a> {
         let all_wait = chosen.iter().all(|p| is_target(*p));
         let (mut lead, mut rest) = (0.0f64, 0.0f64);
         for &p in &chosen {
-            let plan = planned_of(job, self.inputs, p);
+            let plan = planned_of(self.scenario, job, self.inputs, p);
             let speed = speed.get(&p).filter(|s| **s > 0.0)?;
             let whole = plan.total() as f64 / speed;
             match all_wait || is_target(p) {

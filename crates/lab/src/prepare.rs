@@ -6,11 +6,12 @@ use std::{
     sync::Arc,
 };
 
+use piebald_sim::mix;
 use piebald_trace::{
     foreign::{Fetches, ForeignTrace, Format, Options},
     recording::{Recording, ReplayOptions},
 };
-use piebald_workload::{Builtin, Foreign, Library, Program, Recorded};
+use piebald_workload::{Builtin, Foreign, Library, Program, Recorded, record};
 
 use crate::{
     near,
@@ -26,8 +27,10 @@ pub type Recorder<'a> = dyn Fn(&[String], u64) -> Result<PathBuf, String> + 'a;
 /// A program that is ready to run.
 #[derive(Clone)]
 pub struct Prepared {
-    /// Its references.
+    /// Its references, in the first repetition.
     pub program: Arc<dyn Program>,
+    /// How it is made for the other repetitions, if it draws anew in each.
+    pub redraw: Option<Redraw>,
     /// Its first references, which only bring in the pages that it had when it was recorded.
     pub prime: u64,
     /// References before the measured part.
@@ -49,6 +52,37 @@ pub struct Prepared {
     /// Regions that stand for the program. It is then run whole only to measure what
     /// they miss.
     pub parts: Option<Parts>,
+}
+
+/// A built-in program that is executed for each run, so that only recordings of runs that are under way
+/// take memory.
+#[derive(Clone)]
+pub struct Redraw {
+    name: String,
+    builtin: Builtin,
+    /// References of each thread.
+    refs: u64,
+    options: ReplayOptions,
+}
+
+/// The seed of a built-in program, of all that a repetition draws.
+fn seed_of(draw: u64) -> u64 {
+    mix(&[draw, 8])
+}
+
+impl Prepared {
+    /// Its references in a repetition, of which all draws follow from `draw`.
+    ///
+    /// # Errors
+    /// The program's own; the first repetition's would be the same.
+    pub fn in_repetition(&self, repetition: u32, draw: u64) -> Result<Arc<dyn Program>, String> {
+        let Some(redraw) = self.redraw.as_ref().filter(|_| repetition > 0) else {
+            return Ok(self.program.clone());
+        };
+        let recording = record(&redraw.builtin, seed_of(draw), redraw.refs);
+        let recording = recording.map_err(|e| e.to_string())?;
+        opened(&redraw.name, recording, redraw.options).map(|(program, _)| program)
+    }
 }
 
 /// Prepares all programs of a scenario. Built-in programs are executed here, and
@@ -91,6 +125,7 @@ fn prepare_one(
             wanted + wanted / 4
         }
     };
+    let mut redraw = None;
     let recording = match &entry.input {
         Input::Trace(path, format) => return prepare_trace(scenario, entry, path, *format),
         Input::Recording(path) => Recording::open(path).map_err(|e| e.to_string())?,
@@ -100,26 +135,41 @@ fn prepare_one(
         }
         Input::Builtin(text) => {
             let builtin = Builtin::parse(text).map_err(|e| format!("{e}{}", near::builtin(&e)))?;
-            library
-                .recording(&builtin, scenario.seed, wanted)
-                .map_err(|e| e.to_string())?
+            let seed = match entry.redraw {
+                true => seed_of(scenario.draw(0)),
+                false => scenario.seed,
+            };
+            let recording = library.recording(&builtin, seed, wanted);
+            redraw = entry.redraw.then(|| Redraw {
+                name: entry.name.clone(),
+                builtin,
+                refs: wanted,
+                options,
+            });
+            recording.map_err(|e| e.to_string())?
         }
     };
     if let Some(request) = &entry.regions {
         return prepare_regions(scenario, entry, request, recording, options);
     }
     let is_builtin = matches!(entry.input, Input::Builtin(_));
+    let setup = match is_builtin {
+        true => setup_refs(&recording).map_err(|e| e.to_string())?,
+        false => 0,
+    };
     let header = recording.header();
     let refs = header.counts.references;
     let mut warnings = Vec::new();
     if !header.complete {
         warnings.push(format!("{}: the recording is incomplete", entry.name));
     }
-    let (warmup, budget) = parts(scenario, refs, is_builtin);
+    let (program, prime) = opened(&entry.name, recording, options)?;
+    let (warmup, budget) = parts(scenario, (refs, program.threads()), is_builtin);
     if budget < scenario.budget_refs {
         warnings.push(format!(
-            "{}: the recording holds {refs} references; {warmup} warm up and {budget} are measured",
-            entry.name
+            "{}: the recording holds {refs} references; {warmup} warm up and {budget} are measured{}",
+            entry.name,
+            of_each(scenario)
         ));
     }
     if budget == 0 {
@@ -127,13 +177,9 @@ fn prepare_one(
             "the recording holds {refs} references; allowed: 100 or more"
         ));
     }
-    let setup = match is_builtin {
-        true => setup_refs(&recording).map_err(|e| e.to_string())?,
-        false => 0,
-    };
-    let (program, prime) = opened(&entry.name, recording, options)?;
     Ok(Prepared {
         setup,
+        redraw,
         spread: if program.threads() > 1 || is_builtin {
             0
         } else {
@@ -208,6 +254,7 @@ fn prepare_regions(
         prime,
         spread: 0,
         program,
+        redraw: None,
         marks_ready: is_builtin,
         warmup: 0,
         budget: NO_LIMIT,
@@ -216,6 +263,14 @@ fn prepare_regions(
         notes,
         parts: Some(parts),
     })
+}
+
+/// Whose references are counted, where that has to be said.
+pub(crate) const fn of_each(scenario: &Scenario) -> &'static str {
+    match scenario.of_threads {
+        true => " of each thread",
+        false => "",
+    }
 }
 
 /// A foreign trace: cut to its length as a recording is, with what it lacks as warnings.
@@ -238,7 +293,7 @@ fn prepare_trace(
     // What a polluter may be started in is looked for up to as much again.
     let program = Foreign::new(&entry.name, trace, 2 * wanted).map_err(|e| e.to_string())?;
     let refs = program.refs();
-    let (warmup, budget) = parts(scenario, refs, false);
+    let (warmup, budget) = parts(scenario, (refs, program.threads()), false);
     if budget == 0 {
         return Err(format!(
             "the trace holds {refs} references; allowed: 100 or more"
@@ -247,12 +302,14 @@ fn prepare_trace(
     let mut warnings = trace_warnings(&program, format);
     if budget < scenario.budget_refs {
         warnings.push(format!(
-            "the trace holds {refs} references; {warmup} warm up and {budget} are measured"
+            "the trace holds {refs} references; {warmup} warm up and {budget} are measured{}",
+            of_each(scenario)
         ));
     }
     Ok(Prepared {
         spread: if program.threads() > 1 { 0 } else { refs / 2 },
         program: Arc::new(program),
+        redraw: None,
         marks_ready: false,
         prime: 0,
         setup: 0,
@@ -290,7 +347,12 @@ fn trace_warnings(program: &Foreign, format: Format) -> Vec<String> {
 
 /// Warm-up and measured references of a recording that may be too short: then a
 /// fifth of it warms up.
-fn parts(scenario: &Scenario, refs: u64, is_builtin: bool) -> (u64, u64) {
+fn parts(scenario: &Scenario, (refs, threads): (u64, u32), is_builtin: bool) -> (u64, u64) {
+    // If each thread makes as many as the others.
+    let refs = match scenario.of_threads {
+        true => refs / u64::from(threads.max(1)),
+        false => refs,
+    };
     let wanted = scenario.warmup_refs + scenario.budget_refs;
     // A built-in's recording holds its set-up besides what was asked for.
     if is_builtin || refs >= wanted {

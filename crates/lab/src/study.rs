@@ -18,7 +18,7 @@ use piebald_os_model::kernel::ColorLimit;
 use piebald_report::{Role, Study};
 use piebald_sim::{
     Case, CaseError, CurveRequest, MapRequest, Model, NOT_KEPT, Outcome, ProgramSetup, Progress,
-    SimError, Stay, Watch, mix,
+    SimError, Stay, Threads, Watch, mix,
 };
 use piebald_units::Picos;
 use rayon::prelude::*;
@@ -262,12 +262,13 @@ impl<'a> Lab<'a> {
     /// The policy cannot be had on the machine.
     pub(crate) fn case(&self, job: Job, curve: Option<CurveRequest>) -> Result<Case, StudyError> {
         let policy = &self.scenario.policies[job.policy];
-        let draw = mix(&[self.scenario.seed, u64::from(job.repetition)]);
+        let draw = self.scenario.draw(job.repetition);
         let chosen = members(self.scenario, job.phase);
         let held = colors::held(self.scenario, &chosen, job.policy);
         let boot = boot(self.scenario, policy, draw, held);
         let boot = boot.map_err(|problem| self.failure(job, CaseError::Kernel(problem)))?;
         let programs = chosen.iter().map(|p| self.program(*p, &job, draw));
+        let programs: Vec<ProgramSetup> = programs.collect::<Result<_, StudyError>>()?;
         let mut machine = self.scenario.machine.clone();
         if let Phase::Curve(_, ways) = job.phase {
             narrow_last_level(&mut machine, ways);
@@ -279,12 +280,15 @@ impl<'a> Lab<'a> {
         Ok(Case {
             features: self.scenario.features,
             disabled_controllers: self.scenario.disabled_controllers.clone(),
-            threads: policy.threads.clone(),
+            threads: Threads {
+                first: policy.first_drawn.then(|| mix(&[draw, 9])),
+                ..policy.threads.clone()
+            },
             map: self.map(job, &chosen),
             curve,
             fill: matches!(job.phase, Phase::Alone(_) | Phase::Together(_)),
             course,
-            ..Case::new(&machine, boot, programs.collect(), mix(&[draw, 1]))
+            ..Case::new(&machine, boot, programs, mix(&[draw, 1]))
         })
     }
 
@@ -320,6 +324,13 @@ impl<'a> Lab<'a> {
         })
     }
 
+    /// Within which time of a run programs start: the same for all policies, so that their runs are pairs.
+    fn start_spread(&self) -> u64 {
+        let ticks = self.scenario.policies.iter().filter_map(|p| p.tick);
+        let tick = ticks.filter(|_| self.scenario.course.is_none()).max();
+        tick.map_or(START_SPREAD_PS, |tick| tick.0)
+    }
+
     fn is_target(&self, program: usize) -> bool {
         self.scenario.programs[program].role == Role::Target
     }
@@ -336,10 +347,19 @@ impl<'a> Lab<'a> {
     }
 
     /// A program of a run.
-    pub(crate) fn program(&self, at: usize, job: &Job, draw: u64) -> ProgramSetup {
+    ///
+    /// # Errors
+    /// A built-in program that draws anew cannot be executed.
+    pub(crate) fn program(
+        &self,
+        at: usize,
+        job: &Job,
+        draw: u64,
+    ) -> Result<ProgramSetup, StudyError> {
         let entry = &self.scenario.programs[at];
         let input = &self.inputs[at];
-        let start = mix(&[draw, 2, at as u64]) % START_SPREAD_PS;
+        let policy = &self.scenario.policies[job.policy];
+        let start = mix(&[draw, 2, at as u64]) % self.start_spread();
         let alone = members(self.scenario, job.phase).len() == 1;
         let by_time = !alone && self.scenario.course.is_some();
         // A target is always met at its beginning, so that its measured part is
@@ -356,10 +376,15 @@ impl<'a> Lab<'a> {
             },
             false => entry.stay,
         };
-        let hvr = self.scenario.policies[job.policy].hvr.as_ref();
+        let hvr = policy.hvr.as_ref();
+        let program = input.in_repetition(job.repetition, draw);
         let whole = ProgramSetup {
             name: entry.name.clone(),
-            input: input.program.clone(),
+            input: program.map_err(|problem| {
+                let program = entry.name.clone();
+                let error = SimError::Input { program, problem };
+                self.failure(*job, CaseError::Run(error))
+            })?,
             cores: entry.cores,
             colors: colors::setup(self.scenario, at, job.policy),
             stay: Stay {
@@ -374,14 +399,14 @@ impl<'a> Lab<'a> {
             marks_ready: input.marks_ready,
             warmup: input.warmup,
             budget: if by_time { MAX_REFS } else { input.budget },
-            each: false,
+            each: self.scenario.of_threads,
         };
         let Some(parts) = input
             .parts
             .as_ref()
             .filter(|_| job.phase != Phase::Whole(at))
         else {
-            return whole;
+            return Ok(whole);
         };
         let focus = job.focus.filter(|f| f.program == at);
         let region = focus.map_or_else(
@@ -390,7 +415,7 @@ impl<'a> Lab<'a> {
             |f| f.region,
         );
         let part = &parts.entries[region];
-        ProgramSetup {
+        Ok(ProgramSetup {
             input: part.program.clone(),
             skip: 0,
             prime: part.prime,
@@ -398,7 +423,7 @@ impl<'a> Lab<'a> {
             warmup: part.warmup,
             budget: part.budget,
             ..whole
-        }
+        })
     }
 }
 

@@ -185,3 +185,139 @@ fn reads_that_mfc_places_have_its_parameters_or_the_published_ones() {
         assert!(error.contains(parts), "{keys}: {error}");
     }
 }
+
+/// Three threads that read files of 64 KiB: twenty references are ten reads.
+const THREADS: &str = r#"schema = 2
+repetitions = 2
+warmup_refs = "8"
+budget_refs = "20"
+alone = "targets"
+[machine]
+preset = "w3540"
+memory = "192MiB"
+[output]
+set_map = 0
+[[program]]
+builtin = { name = "readfiles", files = 8, size = "64KiB", chunk = "64KiB", threads = 3 }
+cores = "0-3"
+[[policy]]
+name = "a"
+memory = "fresh"
+balance = true
+"#;
+
+#[test]
+fn a_budget_may_be_that_of_each_thread() {
+    let run = |text: &str| kit::run(text).expect("runs");
+    let all = run(THREADS);
+    let each = run(&format!("budget_of = \"thread\"\n{THREADS}"));
+    let reads = |study: &Study| -> Vec<f64> {
+        let read = of(study, "a", "read by calls");
+        read.iter().map(|mb| (mb * 1e6 / 65536.0).round()).collect()
+    };
+    // The last references of a batch may come after those of the budget.
+    for n in reads(&all) {
+        assert!((9.0..=12.0).contains(&n), "{n} reads of all threads");
+    }
+    // One thread made all of its ten, and none has ended before.
+    for n in reads(&each) {
+        assert!((20.0..=33.0).contains(&n), "{n} reads of three threads");
+    }
+    assert!(each.warnings.is_empty(), "{:?}", each.warnings);
+    assert!(each.notes[0].contains("of each thread") && all.notes.is_empty());
+}
+
+#[test]
+fn a_program_may_draw_anew_in_each_repetition() {
+    let read = |text: &str| {
+        let scenario = kit::parse(text).expect("good");
+        let inputs = kit::inputs(&scenario);
+        let of = |repetition, draw| {
+            let program = inputs[0].in_repetition(repetition, draw);
+            let program = program.expect("it can be executed");
+            program.identity().expect("a recording has one")
+        };
+        assert_eq!(of(1, 5), of(1, 5));
+        [of(0, 4), of(1, 5)]
+    };
+    let [first, second] = read(THREADS);
+    assert_eq!(first, second);
+    let redraw = THREADS.replace("cores =", "redraw = true\ncores =");
+    let [first, second] = read(&redraw);
+    assert_ne!(first, second);
+    // The draws are those of the seed.
+    assert_eq!(read(&redraw)[0], first);
+    assert_ne!(
+        read(&redraw.replace("schema = 2", "schema = 2\nseed = 7"))[0],
+        first
+    );
+    let rates = |text: &str| {
+        let study = kit::run(text).expect("runs");
+        of(&study, "a", "read by calls in a second").to_vec()
+    };
+    assert_eq!(rates(&redraw), rates(&redraw));
+    assert_ne!(rates(&redraw)[1], rates(THREADS)[1]);
+}
+
+#[test]
+fn where_threads_start_and_when_ticks_come_may_be_said() {
+    let with = |keys: &str| {
+        let scenario = kit::parse(&format!("{THREADS}{keys}\n")).expect("good");
+        let inputs = kit::inputs(&scenario);
+        let study = kit::run_scenario(&scenario).expect("runs");
+        assert_eq!(inputs[0].program.threads(), 3);
+        of(&study, "a", "read by calls in a second").to_vec()
+    };
+    let plain = with("");
+    assert_eq!(plain, with("first_cores = \"first\""));
+    assert_ne!(plain, with("first_cores = \"random\""));
+    assert_ne!(plain, with("tick_us = 50"));
+}
+
+#[test]
+fn a_program_that_ends_too_early_is_told() {
+    let short = |iterations: u32| {
+        let text = THREADS.replace("threads = 3", &format!("iterations = {iterations}"));
+        kit::run(&text).expect("runs").warnings
+    };
+    let [warning] = &short(10)[..] else {
+        panic!("{:?}", short(10));
+    };
+    // 20 of 28 references: 12 after the 8 of the warm-up.
+    assert!(
+        warning
+            .contains("readfiles: it ended before its measured part was over: 12 of 20 references"),
+        "{warning}"
+    );
+    assert!(short(40).is_empty(), "{:?}", short(40));
+    // Company beside a region of another program has no measured part.
+    let text = THREADS.replace(", threads = 3 }", " }");
+    let text = text.replace(
+        "[[policy]]",
+        "[[program]]\nbuiltin = \"mergesort:64KiB\"\ncores = \"1\"\n\
+         regions = { max = 2 }\n[[policy]]",
+    );
+    let study = kit::run(&text.replace("\"20\"", "\"20000\"")).expect("runs");
+    let early = study.warnings.iter().filter(|w| w.contains("ended before"));
+    assert_eq!(early.count(), 0, "{:?}", study.warnings);
+}
+
+#[test]
+fn regions_have_budgets_of_their_program() {
+    let text = THREADS.replace(", threads = 3 }", " }\nregions = {}");
+    assert!(kit::parse(&text).is_ok());
+    let text = format!("budget_of = \"thread\"\n{text}");
+    let error = kit::parse(&text).expect_err("refused");
+    assert!(
+        error.contains("program[0].regions: allowed only with budget_of"),
+        "{error}"
+    );
+    let builtin = THREADS.lines().find(|line| line.starts_with("builtin"));
+    let text = THREADS.replace(builtin.expect("a line"), "command = [\"true\"]");
+    assert!(kit::parse(&text).is_ok());
+    let error = kit::parse(&format!("budget_of = \"thread\"\n{text}")).expect_err("refused");
+    assert!(
+        error.contains("program[0].command: allowed only with budget_of"),
+        "{error}"
+    );
+}

@@ -31,6 +31,9 @@ pub struct Study {
     pub version: String,
     /// False if it was interrupted, or a part of it failed: every output then says PARTIAL.
     pub complete: bool,
+    /// Which programs ended before their measured parts were over, in words; among the warnings too.
+    #[serde(skip)]
+    pub cut: Vec<String>,
     /// The modelled or real machine.
     pub machine: MachineSummary,
     /// Names of the model's features that were on (`prefetch`, `tlb` ...).
@@ -89,6 +92,7 @@ impl Default for Study {
             axes: BTreeMap::new(),
             version: String::new(),
             complete: true,
+            cut: Vec::new(),
             machine: MachineSummary::default(),
             features: Vec::new(),
             missing: Vec::new(),

@@ -97,6 +97,10 @@ impl<'a> Bench<'a> {
             _ => NoStudy::Failed(error.to_string()),
         })?;
         self.refs.fetch_add(study.simulated_refs, Ordering::Relaxed);
+        // A part of what is asked for is no number of the paper's.
+        if !study.cut.is_empty() {
+            return Err(NoStudy::Failed(study.cut.join("; ")));
+        }
         if study.complete {
             return Ok(study);
         }

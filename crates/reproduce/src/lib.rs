@@ -259,9 +259,9 @@ pub fn reproduce(
 ) -> Result<Reproduction, ReproduceError> {
     match source {
         Source::System(System::Rainbow) => rainbow::paper()?.reproduce(options, hooks),
+        Source::System(System::Mfc) => mfc::paper()?.reproduce(options, hooks),
         Source::System(System::Dulo) => dulo::reproduce(options, hooks),
         Source::System(System::Srm) => srm::reproduce(options, hooks),
-        Source::System(System::Mfc) => mfc::reproduce(options, hooks),
         Source::System(System::Hvr) => hvr::reproduce(options, hooks),
         Source::Folder(paper) => paper.reproduce(options, hooks),
     }
@@ -285,18 +285,23 @@ pub fn experiments(
         only: vec![id.to_owned()],
         ..options.clone()
     };
-    let rainbow;
+    let built_in;
     let paper = match source {
         Source::Folder(paper) => paper,
         Source::System(system) => {
-            rainbow = rainbow::paper()?;
-            if *system != System::Rainbow {
-                let allowed = rainbow.of_experiments().join(", ");
-                return Err(unwritten(format!(
-                    "its runs are no experiment files; allowed: {allowed}"
-                )));
-            }
-            &rainbow
+            built_in = match system {
+                System::Rainbow => rainbow::paper()?,
+                System::Mfc => mfc::paper()?,
+                System::Dulo | System::Srm | System::Hvr => {
+                    let papers = [rainbow::paper()?, mfc::paper()?];
+                    let allowed = papers.iter().flat_map(data::DataPaper::of_experiments);
+                    let allowed = allowed.collect::<Vec<_>>().join(", ");
+                    return Err(unwritten(format!(
+                        "its runs are no experiment files; allowed: {allowed}"
+                    )));
+                }
+            };
+            &built_in
         }
     };
     let (written, targets) = paper.experiments(&options, hooks)?;
@@ -332,17 +337,24 @@ mod tests {
             quick: true,
             ..Options::default()
         };
-        let numbers = [1, 1, 3, 1, 10, 4, 2, 1, 4];
-        let paper = rainbow::paper().unwrap_or_else(|e| panic!("{e}"));
-        let ids = paper.of_experiments();
-        assert_eq!(ids.len(), numbers.len());
-        for (id, number) in ids.into_iter().zip(numbers) {
-            let found = experiments(&System::Rainbow.into(), &options, hooks, id);
-            let found = found.unwrap_or_else(|e| panic!("{id}: {e}"));
-            assert_eq!(found.len(), number, "{id}");
-            for one in found {
-                let document = Document::new(Path::new(id), one.text).on(HostName::Model);
-                document.experiment().unwrap_or_else(|e| panic!("{e}"));
+        let of_rainbow = &[1, 1, 3, 1, 10, 4, 2, 1, 4][..];
+        // The quick form: 4 sizes of read, one of three other programs, two in parallel.
+        let of_mfc = &[10, 7, 11, 8, 16, 10, 2, 10, 6, 5, 2, 4, 20][..];
+        for (system, paper, numbers) in [
+            (System::Rainbow, rainbow::paper(), of_rainbow),
+            (System::Mfc, mfc::paper(), of_mfc),
+        ] {
+            let paper = paper.unwrap_or_else(|e| panic!("{e}"));
+            let ids = paper.of_experiments();
+            assert_eq!(ids.len(), numbers.len());
+            for (id, number) in ids.into_iter().zip(numbers) {
+                let found = experiments(&system.into(), &options, hooks, id);
+                let found = found.unwrap_or_else(|e| panic!("{id}: {e}"));
+                assert_eq!(found.len(), *number, "{id}");
+                for one in found {
+                    let document = Document::new(Path::new(id), one.text).on(HostName::Model);
+                    document.experiment().unwrap_or_else(|e| panic!("{e}"));
+                }
             }
         }
         let refused = |system: System, id| {
@@ -350,7 +362,8 @@ mod tests {
             found.expect_err(id).to_string()
         };
         assert_eq!(refused(System::Rainbow, "R-9"), "R-9: it needs no runs");
-        assert!(refused(System::Srm, "S-2").contains("allowed: R-2, R-3"));
+        let allowed = refused(System::Srm, "S-2");
+        assert!(allowed.contains("allowed: R-2, R-3") && allowed.contains("M-1, M-2"));
         let none = Hooks {
             record: &|_, _| Err("no such file".to_owned()),
             ..hooks

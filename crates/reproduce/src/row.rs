@@ -121,17 +121,6 @@ impl Row {
         self.target.values.push(nothing);
     }
 
-    /// A number that is shown beside the paper's and not judged: the paper's chose an input.
-    pub(crate) fn informed(&mut self, name: &str, paper: f64, found: &Found, unit: &str) {
-        match found {
-            Ok(sample) => {
-                let value = sampled(name, Published::Number(paper), sample, unit);
-                self.target.values.push(value);
-            }
-            Err(why) => self.missing(why),
-        }
-    }
-
     /// A statement; `None` if what it speaks of is missing.
     pub(crate) fn states(&mut self, text: impl Into<String>, holds: Result<bool, String>) {
         let holds = holds.map_err(|why| self.missing.get_or_insert(why).clone());
@@ -225,6 +214,8 @@ impl Row {
         }
         if let Some(why) = self.missing.take() {
             self.note(&why);
+        } else if let Some(why) = self.unshown.take() {
+            self.note(&format!("left out: {why}"));
         }
         self.target
     }
@@ -442,16 +433,24 @@ mod tests {
     fn numbers_that_chose_an_input_are_shown_and_not_judged() {
         let row = || {
             let mut row = Row::new("M-1", "t", TargetKind::H);
-            row.informed("a", 20.0, &sample(90.0), "%");
+            row.show("a", &sample(90.0), "%");
             row.headline("b", 20.0, sample(21.0));
             row
         };
         let judged = row().finish();
         assert_eq!((judged.verdict, judged.values.len()), (Verdict::Match, 2));
+        let mut lacks = row();
+        lacks.show("c", &Err("no tape".to_owned()), "%");
+        let lacks = lacks.finish();
+        let why = lacks.why.as_deref();
+        assert_eq!(
+            (lacks.verdict, why),
+            (Verdict::Match, Some("left out: no tape"))
+        );
         let given = row().calibrated().finish();
         assert_eq!((given.verdict, given.calibrated), (Verdict::Given, true));
         let mut row = row().calibrated();
-        row.informed("c", 20.0, &Err("no tape".to_owned()), "%");
+        row.missing("no tape");
         assert_eq!(row.finish().verdict, Verdict::NotRun);
     }
 

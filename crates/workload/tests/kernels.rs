@@ -322,6 +322,42 @@ fn two_files_at_once_take_turns_call_by_call() {
 }
 
 #[test]
+fn a_file_is_read_once_more_between_two_references() {
+    let text = "reread:64KiB,chunk=48KiB,others=2,iterations=2";
+    let calls_of = |text: &str| {
+        let c = Counter::of(text, 1, PLENTY);
+        assert_eq!(c.measured[&0], 2 * 2);
+        let call = |e: &EventKind| match e {
+            EventKind::Call {
+                number: PREAD,
+                args,
+                ..
+            } => Some((args[0], args[1], args[3])),
+            _ => None,
+        };
+        c.events
+            .iter()
+            .filter_map(|(_, e)| call(e))
+            .collect::<Vec<_>>()
+    };
+    let (calls, apart) = (calls_of(text), calls_of(&format!("{text},apart=1")));
+    let files: Vec<u64> = calls.chunks(2).map(|pair| pair[0].0).collect();
+    let [own, a, b] = [files[0], files[3], files[4]];
+    assert_eq!(files, [own, own, own, a, b, own, a, b, own]);
+    assert!(own != a && own != b && a != b);
+    assert!(
+        calls
+            .chunks(2)
+            .all(|pair| (pair[0].2, pair[1].2) == (0, 48 << 10))
+    );
+    assert!(calls.iter().all(|call| call.1 == calls[0].1), "one buffer");
+    for (file, buffer, _) in &apart {
+        assert_eq!(*buffer == apart[0].1, *file == own, "two buffers");
+    }
+    assert!(piebald_workload::Builtin::parse("reread:64KiB,chunk=128KiB").is_err());
+}
+
+#[test]
 fn a_lookup_reads_one_chunk_and_halves_it() {
     let c = Counter::of(
         "lookup:2,size=64KiB,chunk=16KiB,threads=2,iterations=5",

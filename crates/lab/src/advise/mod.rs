@@ -151,6 +151,8 @@ impl<'a> Question<'a> {
             hvr: None,
             files: None,
             threads: base.threads.clone(),
+            first_drawn: base.first_drawn,
+            tick: base.tick,
             color_map: rainbow.and_then(|p| p.color_map.clone()),
             colors: BTreeMap::new(),
         };

@@ -13,8 +13,8 @@ mod source;
 use std::path::{Path, PathBuf};
 
 use piebald_experiment::{
-    Advise, Alone, Document, Experiment, Frames, HostName, KeyPath, MadeFile, MemoryState,
-    PolicyColors, Problem, Refused, RegionRequest, Together,
+    Advise, Alone, BudgetOf, Document, Experiment, Frames, HostName, KeyPath, MadeFile,
+    MemoryState, PolicyColors, Problem, Refused, RegionRequest, Together,
 };
 use piebald_hw::{Features, spec::MachineSpec};
 use piebald_os_model::{
@@ -23,9 +23,9 @@ use piebald_os_model::{
 };
 use piebald_policy::{color_map::ColorMap, hvr, srm};
 use piebald_report::Role;
-use piebald_sim::{ColorChange, Course, Files, Stay, Threads};
+use piebald_sim::{ColorChange, Course, Files, Stay, Threads, mix};
 use piebald_trace::foreign::Format;
-use piebald_units::{ColorAsk, CoreSet};
+use piebald_units::{ColorAsk, CoreSet, Picos};
 
 pub use self::source::{document, is_scenario};
 
@@ -44,6 +44,8 @@ pub struct Scenario {
     pub budget_refs: u64,
     /// References before it.
     pub warmup_refs: u64,
+    /// Both are of each thread; otherwise of all threads of a program together.
+    pub of_threads: bool,
     /// The machine.
     pub machine: MachineSpec,
     /// Parts of the model that are on.
@@ -79,7 +81,9 @@ pub struct ProgramEntry {
     pub name: String,
     /// Where its references come from.
     pub input: Input,
-    /// RegionRequest that stand for it; `None` = it is run from its beginning.
+    /// It is executed anew for each repetition, with other draws.
+    pub redraw: bool,
+    /// Regions that stand for it; `None` = it is run from its beginning.
     pub regions: Option<RegionRequest>,
     /// Hardware threads that it may use.
     pub cores: CoreSet,
@@ -150,6 +154,10 @@ pub struct Policy {
     pub files: Option<srm::Config>,
     /// How threads move between cores, and whether reads are placed.
     pub threads: Threads,
+    /// Where threads start is drawn.
+    pub first_drawn: bool,
+    /// Time between two timer ticks; `None` = the kernel's.
+    pub tick: Option<Picos>,
     /// What frame bits make the colors; `None` = the machine's geometry.
     pub color_map: Option<ColorMap>,
     /// Colors of programs by name, where they are not as the program says.
@@ -250,6 +258,11 @@ impl Scenario {
         ))
     }
 
+    /// What all draws of a repetition follow from.
+    pub(crate) fn draw(&self, repetition: u32) -> u64 {
+        mix(&[self.seed, u64::from(repetition)])
+    }
+
     /// Files that it reads beside its own.
     pub fn inputs(&self) -> Vec<PathBuf> {
         let of_program = |entry: &ProgramEntry| match &entry.input {
@@ -277,6 +290,7 @@ impl Scenario {
             repetitions: experiment.repetitions.get_u32(),
             budget_refs: experiment.budget(),
             warmup_refs: experiment.warmup(),
+            of_threads: experiment.budget_of == BudgetOf::Thread,
             machine,
             features,
             disabled_controllers: experiment.machine.controllers_off(),

@@ -1,7 +1,7 @@
 //! The policies of an experiment, as the model runs them.
 
 use piebald_experiment::{
-    self as experiment, Experiment, Frames, KeyPath, Mfc, Problem, ReadPlaces,
+    self as experiment, Experiment, FirstCores, Frames, KeyPath, Mfc, Problem, ReadPlaces,
 };
 use piebald_hw::spec::MachineSpec;
 use piebald_os_model::{kernel::SysMonConfig, replace::PolicySpec};
@@ -52,6 +52,8 @@ pub(super) fn policies(
             files: table.zone(),
             color_map,
             threads,
+            first_drawn: table.first_cores == FirstCores::Random,
+            tick: table.tick_us.map(|tick| tick.picos()),
             colors: table.colors.clone(),
         };
         kept(check_hvr(&policy, machine, &at), problems);

@@ -99,6 +99,7 @@ fn entry(program: &Program, cores: CoreSet, input: Input) -> ProgramEntry {
     ProgramEntry {
         name: program.name().into_owned(),
         input,
+        redraw: program.redraw,
         regions: program.regions,
         cores,
         colors: program.colors.as_ref().map(|colors| colors.0.clone()),

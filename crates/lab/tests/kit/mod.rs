@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use piebald_lab::{Hooks, StudyError, prepare, scenario::Scenario, study};
+use piebald_lab::{Hooks, Prepared, StudyError, prepare, scenario::Scenario, study};
 use piebald_report::Study;
 
 /// A scenario, or the message that refuses it.
@@ -12,12 +12,16 @@ pub fn parse(text: &str) -> Result<Scenario, String> {
     Scenario::parse(text, Path::new("folder/s.toml")).map_err(|e| e.to_string())
 }
 
-/// Runs a scenario that records nothing.
-pub fn run_scenario(scenario: &Scenario) -> Result<Study, StudyError> {
+/// The inputs of a scenario that records nothing.
+pub fn inputs(scenario: &Scenario) -> Vec<Prepared> {
     let recorder =
         |words: &[String], _: u64| -> Result<PathBuf, String> { Err(format!("{words:?}")) };
-    let inputs = prepare(scenario, &recorder).expect("inputs");
-    study(scenario, &inputs, Hooks::default())
+    prepare(scenario, &recorder).expect("inputs")
+}
+
+/// Runs a scenario that records nothing.
+pub fn run_scenario(scenario: &Scenario) -> Result<Study, StudyError> {
+    study(scenario, &inputs(scenario), Hooks::default())
 }
 
 /// Reads and runs a scenario.

@@ -6,7 +6,7 @@ use piebald_lab::{extra_names, runs_of, scenario::Scenario};
 use piebald_report::{Metrics, ProgramResult, Sample, Study};
 
 use super::{
-    eval::{Cells, Fault, Value, Valued},
+    eval::{Cells, EXPERIMENT, Fault, Value, Valued},
     grid::{PROGRAM, Point},
 };
 use crate::experiment::{NoStudy, miss_rate};
@@ -46,23 +46,43 @@ const NAMED: [Named; 3] = [
 /// What became of an experiment at a point.
 pub(super) type Ran = Result<Study, NoStudy>;
 
-/// The runs of a row's experiment.
-pub(super) struct Runs<'r> {
+/// An experiment of a row.
+#[derive(Clone)]
+pub(super) struct Its<'r, T> {
     pub(super) experiment: &'r str,
     pub(super) points: &'r [Point],
     /// In the order of the points.
-    pub(super) runs: &'r [Ran],
+    pub(super) all: &'r [T],
 }
 
-/// What would be counted if the experiment were run: each quantity is a sample of three.
+/// The runs of a row's experiments.
+pub(super) struct Runs<'r>(pub(super) Vec<Its<'r, Ran>>);
+
+/// What would be counted if the experiments were run: each quantity is a sample of three.
 pub(super) struct Dry<'r> {
-    pub(super) experiment: &'r str,
-    pub(super) points: &'r [Point],
-    /// In the order of the points; none where recordings are missing.
-    pub(super) scenarios: &'r [Option<Scenario>],
+    /// None where recordings are missing.
+    pub(super) of: Vec<Its<'r, Option<Scenario>>>,
     pub(super) levels: &'r [String],
     /// Questions so far.
     pub(super) asked: Cell<u64>,
+}
+
+impl<'r, T> Its<'r, T> {
+    /// The experiment that is chosen, or the first one, and its point.
+    fn chosen(of: &[Self], chosen: &dyn Fn(&str) -> Option<String>) -> Valued<&'r T> {
+        let its = match chosen(EXPERIMENT) {
+            None => of.first(),
+            Some(name) => of.iter().find(|its| its.experiment == name),
+        };
+        let its = its.ok_or_else(|| {
+            let name = chosen(EXPERIMENT).unwrap_or_default();
+            let names: Vec<&str> = of.iter().map(|its| its.experiment).collect();
+            let names = names.join(", ");
+            Fault::Wrong(format!("{EXPERIMENT} = \"{name}\": allowed: {names}"))
+        })?;
+        let at = point(its.points, its.experiment, chosen)?;
+        (its.all.get(at)).ok_or_else(|| Fault::Missing(format!("{} was not run", its.experiment)))
+    }
 }
 
 fn wrong<T>(says: String) -> Option<Valued<T>> {
@@ -141,7 +161,7 @@ impl Cells for Runs<'_> {
         of: Option<&str>,
         chosen: &dyn Fn(&str) -> Option<String>,
     ) -> Option<Valued<Value>> {
-        let run = || Ok(&self.runs[point(self.points, self.experiment, chosen)?]);
+        let run = || Its::chosen(&self.0, chosen);
         match (what, of) {
             ("ran", None) => Some(run().and_then(|ran| match ran {
                 Ok(_) => Ok(Value::Is(true)),
@@ -231,7 +251,7 @@ impl Cells for Dry<'_> {
             return None;
         }
         self.asked.set(self.asked.get() + 1);
-        let at = point(self.points, self.experiment, chosen);
+        let at = Its::chosen(&self.of, chosen);
         if is_of_run {
             return Some(at.map(|_| Value::Is(true)));
         }
@@ -252,7 +272,7 @@ impl Cells for Dry<'_> {
         } else {
             Value::Sample(Sample::new(vec![1.0, 1.5, 1.25]))
         };
-        Some(at.and_then(|at| self.check(at, chosen)).map(|()| made))
+        Some(at.and_then(|at| check(at.as_ref(), chosen)).map(|()| made))
     }
 
     fn asked(&self) -> Option<u64> {
@@ -260,19 +280,17 @@ impl Cells for Dry<'_> {
     }
 }
 
-impl Dry<'_> {
-    /// Whether what is chosen is counted in the experiment at a point.
-    fn check(&self, at: usize, chosen: &dyn Fn(&str) -> Option<String>) -> Valued<()> {
-        let Some(scenario) = &self.scenarios[at] else {
-            return Ok(());
-        };
-        let names = scenario.policies.iter().map(|p| p.name.as_str());
-        only_or("policy", chosen("policy"), names)?;
-        let names = scenario.programs.iter().map(|p| p.name.as_str());
-        let name = only_or(PROGRAM, chosen(PROGRAM), names)?;
-        let place = scenario.programs.iter().position(|p| p.name == name);
-        let Some(place) = place else { return Ok(()) };
-        let (alone, met) = runs_of(scenario, place);
-        is_together(chosen("run").as_deref(), met, alone).map(|_| ())
-    }
+/// Whether what is chosen is counted in an experiment, if its recordings are there.
+fn check(scenario: Option<&Scenario>, chosen: &dyn Fn(&str) -> Option<String>) -> Valued<()> {
+    let Some(scenario) = scenario else {
+        return Ok(());
+    };
+    let names = scenario.policies.iter().map(|p| p.name.as_str());
+    only_or("policy", chosen("policy"), names)?;
+    let names = scenario.programs.iter().map(|p| p.name.as_str());
+    let name = only_or(PROGRAM, chosen(PROGRAM), names)?;
+    let place = scenario.programs.iter().position(|p| p.name == name);
+    let Some(place) = place else { return Ok(()) };
+    let (alone, met) = runs_of(scenario, place);
+    is_together(chosen("run").as_deref(), met, alone).map(|_| ())
 }

@@ -34,8 +34,12 @@ pub(super) enum Fault {
 /// A value, or why there is none.
 pub(super) type Valued<T> = Result<T, Fault>;
 
+/// What chooses among the experiments of a row.
+pub(super) const EXPERIMENT: &str = "experiment";
 /// Names that formulas cannot have.
-pub(super) const TAKEN: [&str; 7] = ["true", "false", "inf", "ran", "program", "policy", "run"];
+pub(super) const TAKEN: [&str; 8] = [
+    "true", "false", "inf", "ran", "program", "policy", "run", EXPERIMENT,
+];
 
 /// Formulas by their names.
 pub(super) type Lets = BTreeMap<String, Formula>;
@@ -330,7 +334,7 @@ impl Eval<'_, '_> {
     fn named_value(&self, axis: &str, value: Value) -> Valued<Value> {
         let Some(values) = self.names.axes.get(axis) else {
             return match axis {
-                "policy" | "program" | "run" => Ok(Value::Text(value.text()?)),
+                "policy" | "program" | "run" | EXPERIMENT => Ok(Value::Text(value.text()?)),
                 _ => self.names.axis(axis).map(|_| value),
             };
         };
@@ -398,6 +402,16 @@ impl Eval<'_, '_> {
                 return Ok(match value {
                     Value::Sample(s) => Value::Sample(s.map(f64::abs)),
                     other => Value::Number(number(&other)?.abs()),
+                });
+            }
+            ("at_least", [least, of]) => {
+                let least = self.value(least)?;
+                let least = number(&least)?;
+                // What is unknown stays unknown.
+                let larger = |x: f64| if x < least { least } else { x };
+                return Ok(match self.value(of)? {
+                    Value::Sample(s) => Value::Sample(s.map(larger)),
+                    other => Value::Number(larger(number(&other)?)),
                 });
             }
             ("in_range", [low, high, of]) => {
@@ -600,6 +614,16 @@ fn folded(what: &str, columns: &[Vec<Value>]) -> Valued<Value> {
                 _ => holds.any(|is| is),
             }))
         }
+        ("falls", [of]) => {
+            let all = numbers(of)?;
+            if all.iter().any(|n| n.is_nan()) {
+                return unknown();
+            }
+            if all.len() < 2 {
+                return Err(none());
+            }
+            Ok(Value::Is(all.windows(2).all(|w| w[1] < w[0])))
+        }
         ("mean" | "min" | "max" | "farthest", [of])
             if of.iter().any(|v| matches!(v, Value::Sample(_))) =>
         {
@@ -637,8 +661,8 @@ fn folded(what: &str, columns: &[Vec<Value>]) -> Valued<Value> {
             }))
         }
         _ => wrong(format!(
-            "\"{what}\" of {} formulas over an axis: allowed: mean, min, max, sum, span, rise, farthest, \
-             first, last, count, names, all, any of one, correlation of two",
+            "\"{what}\" of {} formulas over an axis: allowed: mean, min, max, sum, span, rise, falls, \
+             farthest, first, last, count, names, all, any of one, correlation of two",
             columns.len()
         )),
     }

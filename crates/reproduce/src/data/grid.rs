@@ -10,13 +10,15 @@ use piebald_units::Count;
 use toml::{Table, Value as Toml};
 
 use super::{
-    eval::{Axes, Chosen, Fault, Names, NoRuns, Value},
+    eval::{Axes, Chosen, EXPERIMENT, Fault, Names, NoRuns, Value},
     formula::{Formula, Template},
 };
 use crate::{Options, StandIn, programs::of_toml};
 
 /// Version of the two files.
 pub(super) const SCHEMA: i64 = 1;
+/// The key of an experiment that is another one's, but for some keys.
+const LIKE: &str = "like";
 /// The axis of the programs that stand in for others.
 pub(super) const PROGRAM: &str = "program";
 /// Most runs of an experiment's axes.
@@ -136,9 +138,9 @@ pub(super) fn axes(root: &Table, stand_ins: &[StandIn]) -> Result<Axes, String> 
     let tables = table(root.get("axis").cloned(), "axis")?;
     for (name, values) in tables {
         let place = format!("axis.{name}");
-        if [PROGRAM, "policy", "run"].contains(&name.as_str()) {
+        if [PROGRAM, "policy", "run", EXPERIMENT].contains(&name.as_str()) {
             return Err(format!(
-                "{place}: allowed: a name other than program, policy and run"
+                "{place}: allowed: a name other than program, policy, run and experiment"
             ));
         }
         let values = match values {
@@ -217,12 +219,12 @@ fn stand_in(program: &StandIn) -> Value {
 }
 
 impl Grid {
-    /// The experiments of a grid's tables.
+    /// The experiments of a grid's tables that are wanted.
     ///
     /// # Errors
     /// What is wrong, with its place.
     pub(super) fn new(
-        root: &Table,
+        (root, wanted): (&Table, &dyn Fn(&str) -> bool),
         axes: Axes,
         options: &Options,
         (known, stand_ins, folder): Given<'_>,
@@ -238,7 +240,8 @@ impl Grid {
             warmup_refs: lengths("warmup_refs")?,
             axes,
         };
-        for (name, experiment) in table(root.get("experiment").cloned(), "experiment")? {
+        let experiments = table(root.get("experiment").cloned(), "experiment")?;
+        for (name, experiment) in experiments.iter().filter(|(name, _)| wanted(name)) {
             let place = format!("experiment.{name}");
             let is_word = |c: char| c.is_alphanumeric() || "-_.".contains(c);
             if name.is_empty() || !name.chars().all(is_word) {
@@ -246,11 +249,7 @@ impl Grid {
                     "{place}: allowed: letters, digits, -, _ and . in its name"
                 ));
             }
-            let own = table(Some(experiment), &place)?;
-            let mut merged = default.clone();
-            for (key, value) in &own {
-                lay(&mut merged, key, value, &format!("{place}.{key}"))?;
-            }
+            let merged = like(&experiments, (experiment, &place), &default, 0)?;
             let mut making = Making {
                 axes: &grid.axes,
                 known,
@@ -259,11 +258,39 @@ impl Grid {
                 folder,
                 missing: Vec::new(),
             };
-            let points = making.points(&name, merged, (root, options), &place)?;
-            grid.experiments.insert(name, points);
+            let points = making.points(name, merged, (root, options), &place)?;
+            grid.experiments.insert(name.clone(), points);
         }
         Ok(grid)
     }
+}
+
+/// An experiment laid over the one that it is like, and that one over the default.
+fn like(
+    all: &Table,
+    (experiment, place): (&Toml, &str),
+    default: &Table,
+    depth: usize,
+) -> Result<Table, String> {
+    let mut own = table(Some(experiment.clone()), place)?;
+    let mut merged = match own.remove(LIKE) {
+        None => default.clone(),
+        Some(like_that) => {
+            let found = like_that.as_str().and_then(|name| all.get(name));
+            let Some(found) = found.filter(|_| depth < all.len()) else {
+                return Err(format!(
+                    "{place}.{LIKE} = {like_that}: allowed: the name of an experiment that is not like this one"
+                ));
+            };
+            let name = like_that.as_str().unwrap_or_default();
+            let place = format!("experiment.{name}");
+            like(all, (found, &place), default, depth + 1)?
+        }
+    };
+    for (key, value) in &own {
+        lay(&mut merged, key, value, &format!("{place}.{key}"))?;
+    }
+    Ok(merged)
 }
 
 /// References that a table names, as `3M` or a number.

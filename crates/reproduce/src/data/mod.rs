@@ -28,7 +28,7 @@ use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 
 use self::{
-    cells::{Dry, Ran, Runs},
+    cells::{Dry, Its, Ran, Runs},
     eval::{Chosen, Names, Value},
     grid::{Grid, Point},
     rows::{RowFile, Rows},
@@ -85,6 +85,19 @@ struct Made {
     scenarios: BTreeMap<String, Vec<Option<Scenario>>>,
     /// Recordings that are missing.
     missing: Vec<String>,
+}
+
+/// What became of the experiments that were run, by their names.
+type AllRan = BTreeMap<String, Vec<Ran>>;
+
+/// What there is of an experiment's points.
+fn its<'r, T>(all: &'r BTreeMap<String, Vec<T>>, made: &'r Made, name: &'r str) -> Its<'r, T> {
+    let points = made.grid.experiments.get(name);
+    Its {
+        experiment: name,
+        points: points.map_or(&[][..], Vec::as_slice),
+        all: all.get(name).map_or(&[][..], Vec::as_slice),
+    }
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
@@ -168,7 +181,11 @@ impl DataPaper {
 
     /// Ids of the rows whose runs are experiments.
     pub fn of_experiments(&self) -> Vec<&str> {
-        let rows = self.rows.row.iter().filter(|row| row.experiment.is_some());
+        let rows = self
+            .rows
+            .row
+            .iter()
+            .filter(|row| !row.experiment.is_empty());
         rows.map(|row| row.id.as_str()).collect()
     }
 
@@ -201,17 +218,17 @@ impl DataPaper {
         for row in &self.rows.row {
             let place = format!("row {}: ", row.id);
             lets(&row.lets, &place)?;
-            let filled = self.over(&made, row.experiment.as_deref(), &row.lets, None, |names| {
+            let filled = self.over(&made, &row.experiment, &row.lets, None, |names| {
                 row.fill(names)
             });
             filled.map_err(|says| in_rows(format!("{place}{says}")))?;
         }
         for figure in &self.rows.figure {
             let none = eval::Lets::new();
-            let drawn = self.over(&made, Some(&figure.experiment), &none, None, |names| {
+            let drawn = self.over(&made, &figure.experiment, &none, None, |names| {
                 figure.draw(names)
             });
-            drawn.map_err(|says| in_rows(format!("figure: {says}")))?;
+            drawn.map_err(|says| in_rows(format!("figure \"{}\": {says}", figure.name)))?;
         }
         let conditions = self.conditions(&made, (&BTreeSet::new(), 0), &[]);
         conditions.map(|_| ()).map_err(in_rows)
@@ -227,7 +244,8 @@ impl DataPaper {
         let root = grid::of_form(&self.grid, options.quick).map_err(in_grid)?;
         let axes = grid::axes(&root, &self.stand_ins).map_err(in_grid)?;
         let given = (&self.known, &self.stand_ins[..], &*self.folder);
-        let grid = Grid::new(&root, axes, options, given, recording).map_err(in_grid)?;
+        let grid = Grid::new((&root, &|_| true), axes, options, given, recording);
+        let grid = grid.map_err(in_grid)?;
         let mut scenarios = BTreeMap::new();
         let mut missing = BTreeSet::new();
         for (name, points) in &grid.experiments {
@@ -262,41 +280,39 @@ impl DataPaper {
     fn over<T>(
         &self,
         made: &Made,
-        experiment: Option<&str>,
+        experiments: &[String],
         lets: &eval::Lets,
-        runs: Option<&[Ran]>,
+        runs: Option<&AllRan>,
         give: impl FnOnce(&Names<'_>) -> Result<T, String>,
     ) -> Result<T, String> {
-        let name = experiment.unwrap_or_default();
-        let points = made.grid.experiments.get(name);
-        let points = points.map_or(&[][..], Vec::as_slice);
-        let scenarios = made.scenarios.get(name).map_or(&[][..], Vec::as_slice);
-        let levels = scenarios.iter().flatten().next();
-        let levels = levels.map(levels_of).unwrap_or_default();
-        let dry = Dry {
-            experiment: name,
-            points,
-            scenarios,
-            levels: &levels,
-            asked: Cell::new(0),
-        };
-        let ran = Runs {
-            experiment: name,
-            points,
-            runs: runs.unwrap_or_default(),
-        };
+        let scenarios = experiments
+            .iter()
+            .map(|name| its(&made.scenarios, made, name));
+        let scenarios: Vec<Its<'_, Option<Scenario>>> = scenarios.collect();
+        let all_scenarios = || scenarios.iter().flat_map(|its| its.all).flatten();
+        let levels: BTreeSet<String> = all_scenarios().flat_map(levels_of).collect();
+        let levels: Vec<String> = levels.into_iter().collect();
+        let ran = runs.map(|runs| {
+            let ran = experiments.iter().map(|name| its(runs, made, name));
+            Runs(ran.collect())
+        });
         let mut known = self.known.clone();
         for (key, of) in OF_EXPERIMENTS {
-            let mut all = scenarios.iter().flatten().map(of);
+            let mut all = all_scenarios().map(of);
             // What differs from run to run is no number of the experiment.
             if let Some(first) = all.next().filter(|first| all.all(|n| n == *first)) {
                 known.insert(key.to_owned(), number(first as f64));
             }
         }
-        let cells: &dyn eval::Cells = match (experiment, runs) {
-            (None, _) => &eval::NoRuns,
-            (Some(_), None) => &dry,
-            (Some(_), Some(_)) => &ran,
+        let dry = Dry {
+            of: scenarios.clone(),
+            levels: &levels,
+            asked: Cell::new(0),
+        };
+        let cells: &dyn eval::Cells = match (experiments, &ran) {
+            ([], _) => &eval::NoRuns,
+            (_, None) => &dry,
+            (_, Some(ran)) => ran,
         };
         give(&Names {
             axes: &made.grid.axes,
@@ -313,7 +329,7 @@ impl DataPaper {
         recorded: &[(&StandIn, Option<&str>)],
     ) -> Result<Vec<String>, String> {
         let none = eval::Lets::new();
-        let mut lines = self.over(made, None, &none, None, |names| {
+        let mut lines = self.over(made, &[], &none, None, |names| {
             let text = |template| names.text(template, &Chosen::new());
             let lines = self.rows.conditions.iter().map(text);
             let lines: Result<Vec<String>, _> = lines.collect();
@@ -334,33 +350,34 @@ impl DataPaper {
         Ok(lines)
     }
 
-    /// How long the runs of an experiment are: once, or for each of its runs if they differ.
-    fn lengths(&self, made: &Made, name: &str, seed: u64) -> Vec<String> {
-        let scenarios = made.scenarios.get(name).into_iter().flatten();
-        let points = made.grid.experiments.get(name).into_iter().flatten();
-        let told = |scenario: &Scenario| {
-            let s = if scenario.repetitions == 1 { "" } else { "s" };
-            let other = (scenario.seed != seed).then(|| format!(", seed {}", scenario.seed));
-            format!(
-                "{} references after {} of warm-up, {} repetition{s}{}",
-                scenario.budget_refs,
-                scenario.warmup_refs,
-                scenario.repetitions,
-                other.unwrap_or_default()
-            )
+    /// How long the runs of an experiment are; from the least to the largest number if they differ.
+    fn lengths(&self, made: &Made, name: &str, seed: u64) -> Option<String> {
+        let scenarios = made.scenarios.get(name).into_iter().flatten().flatten();
+        let range = |of: fn(&Scenario) -> u64| {
+            let all = scenarios.clone().map(of);
+            let (least, most) = (all.clone().min()?, all.max()?);
+            Some(match least == most {
+                true => least.to_string(),
+                false => format!("{least} to {most}"),
+            })
         };
-        let all = points.zip(scenarios);
-        let all = all.filter_map(|(point, scenario)| Some((&point.name, told(scenario.as_ref()?))));
-        let all: Vec<(&String, String)> = all.collect();
-        match all.first() {
-            Some((_, first)) if all.iter().all(|(_, told)| told == first) => {
-                vec![format!("Runs of {name}: {first}.")]
-            }
-            _ => (all
-                .iter()
-                .map(|(point, told)| format!("Run {point}: {told}.")))
-            .collect(),
-        }
+        let repetitions = range(|s| u64::from(s.repetitions))?;
+        let s = if repetitions == "1" { "" } else { "s" };
+        let is_other = scenarios.clone().any(|scenario| scenario.seed != seed);
+        let other = is_other.then(|| range(|s| s.seed)).flatten();
+        let each = scenarios.clone().any(|scenario| scenario.of_threads);
+        let budget = range(|s| s.budget_refs)?;
+        let references = if budget == "1" {
+            "reference"
+        } else {
+            "references"
+        };
+        Some(format!(
+            "Runs of {name}: {budget} {references}{} after {} of warm-up, {repetitions} repetition{s}{}.",
+            if each { " of each thread" } else { "" },
+            range(|s| s.warmup_refs)?,
+            other.map_or_else(String::new, |seed| format!(", seed {seed}"))
+        ))
     }
 
     /// Runs the rows that are wanted.
@@ -403,7 +420,8 @@ impl DataPaper {
             .collect();
         let names: BTreeSet<&str> = wanted
             .iter()
-            .filter_map(|row| row.experiment.as_deref())
+            .flat_map(|row| &row.experiment)
+            .map(String::as_str)
             .collect();
         let recordings = self.record(&names, options, hooks)?;
         let recording = |program: &StandIn| match recordings.get(program.name.as_str()) {
@@ -415,37 +433,30 @@ impl DataPaper {
             None => Ok("not-wanted.pbr".to_owned()),
         };
         let made = self.make(options, &recording)?;
-        let runs: RefCell<HashMap<String, Vec<Ran>>> = RefCell::default();
-        let run = |name: &str| {
-            if !runs.borrow().contains_key(name) {
-                let found = self.run(bench, &made, name);
-                runs.borrow_mut().insert(name.to_owned(), found);
-            }
-        };
+        let mut runs = AllRan::new();
         let in_rows = |says: String| self.error(ROWS, &says).to_string();
         for row in &wanted {
-            let name = row.experiment.as_deref();
-            name.into_iter().for_each(run);
-            let runs = runs.borrow();
-            let runs = name.and_then(|name| runs.get(name)).map(Vec::as_slice);
-            let filled = self.over(&made, name, &row.lets, runs, |names| row.fill(names));
+            for name in &row.experiment {
+                if !runs.contains_key(name) {
+                    runs.insert(name.clone(), self.run(bench, &made, name));
+                }
+            }
+            let filled = self.over(&made, &row.experiment, &row.lets, Some(&runs), |names| {
+                row.fill(names)
+            });
             // What the check could not see leaves the other rows as they are.
             paper.add([filled.unwrap_or_else(|says| row.not_run(&in_rows(says)))]);
         }
         for figure in &self.rows.figure {
-            let runs = runs.borrow();
             let is_wanted = figure.rows.iter().any(|id| options.wants(id));
-            let Some(runs) = runs.get(&figure.experiment).filter(|_| is_wanted) else {
+            let is_run = figure.experiment.iter().all(|name| runs.contains_key(name));
+            if !(is_wanted && is_run) {
                 continue;
-            };
+            }
             let none = eval::Lets::new();
-            let drawn = self.over(
-                &made,
-                Some(&figure.experiment),
-                &none,
-                Some(runs),
-                |names| figure.draw(names),
-            );
+            let drawn = self.over(&made, &figure.experiment, &none, Some(&runs), |names| {
+                figure.draw(names)
+            });
             // The check has evaluated its formulas; what is wrong with one number is none.
             paper.draw(drawn.ok().flatten());
         }
@@ -474,20 +485,14 @@ impl DataPaper {
         let root =
             grid::of_form(&self.grid, options.quick).map_err(|says| self.error(GRID, &says))?;
         // Those that the wanted experiments name.
-        let wanted = |root: &toml::Table| {
-            let mut root = root.clone();
-            if let Some(toml::Value::Table(all)) = root.get_mut("experiment") {
-                all.retain(|name, _| experiments.contains(name.to_string().as_str()));
-            }
-            root
-        };
+        let wanted = |name: &str| experiments.contains(name);
         let note = |program: &StandIn| {
             used.borrow_mut().insert(program.name.clone());
             Ok(String::new())
         };
         let axes = grid::axes(&root, &self.stand_ins).map_err(|says| self.error(GRID, &says))?;
         let given = (&self.known, &self.stand_ins[..], &*self.folder);
-        let grid = Grid::new(&wanted(&root), axes, options, given, &note);
+        let grid = Grid::new((&root, &wanted), axes, options, given, &note);
         let grid = grid.map_err(|says| self.error(GRID, &says))?;
         // The place where a polluter is met is drawn from the first half.
         let refs = 2 * (grid.budget_refs + grid.warmup_refs);

@@ -36,6 +36,21 @@ pub(super) struct Rows {
     pub(super) figure: Vec<FigureFile>,
 }
 
+/// One word, or a list of some.
+fn words<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
+    match toml::Value::deserialize(d)? {
+        toml::Value::String(word) => Ok(vec![word]),
+        toml::Value::Array(items) => {
+            let word = |item: &toml::Value| item.as_str().map(str::to_owned);
+            let words: Option<Vec<String>> = items.iter().map(word).collect();
+            words.ok_or_else(|| de::Error::custom("allowed: a text, or a list of texts"))
+        }
+        other => Err(de::Error::custom(format!(
+            "{other}: allowed: a text, or a list of texts"
+        ))),
+    }
+}
+
 fn schema<'de, D: Deserializer<'de>>(d: D) -> Result<(), D::Error> {
     match i64::deserialize(d)? {
         SCHEMA => Ok(()),
@@ -80,8 +95,11 @@ pub(super) struct RowFile {
     /// The paper's numbers of this row chose an input.
     #[serde(default)]
     calibrated: bool,
-    /// The experiment whose runs it is about.
-    pub(super) experiment: Option<String>,
+    /// The experiments whose runs it is about; formulas mean the first if they choose none.
+    #[serde(default, deserialize_with = "words")]
+    pub(super) experiment: Vec<String>,
+    /// Why it is never run.
+    missing: Option<String>,
     #[serde(default, rename = "let")]
     pub(super) lets: Lets,
     #[serde(default)]
@@ -167,8 +185,9 @@ struct NoteFile {
 pub(super) struct FigureFile {
     /// Rows with which it is drawn.
     pub(super) rows: Vec<String>,
-    pub(super) experiment: String,
-    name: String,
+    #[serde(deserialize_with = "words")]
+    pub(super) experiment: Vec<String>,
+    pub(super) name: String,
     text: String,
     x: String,
     y: String,
@@ -194,6 +213,8 @@ struct PanelFile {
 struct CurveFile {
     name: String,
     is: Formula,
+    /// It has a point where this holds.
+    when: Option<Formula>,
     #[serde(default)]
     dashed: bool,
 }
@@ -208,6 +229,7 @@ struct Rule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RuleName {
     Headline,
+    Factor,
     Amount,
     Share,
     NoChange,
@@ -218,8 +240,9 @@ enum RuleName {
 }
 
 /// Rules by their names, and how many bounds each has.
-const RULES: [(&str, RuleName, usize); 8] = [
+const RULES: [(&str, RuleName, usize); 9] = [
     ("headline", RuleName::Headline, 0),
+    ("factor", RuleName::Factor, 0),
     ("amount", RuleName::Amount, 0),
     ("share", RuleName::Share, 0),
     ("no_change", RuleName::NoChange, 1),
@@ -256,7 +279,11 @@ impl Rule {
     const fn needs_number(&self) -> bool {
         matches!(
             self.name,
-            RuleName::Headline | RuleName::Amount | RuleName::Share | RuleName::Exact
+            RuleName::Headline
+                | RuleName::Factor
+                | RuleName::Amount
+                | RuleName::Share
+                | RuleName::Exact
         )
     }
 
@@ -266,6 +293,7 @@ impl Rule {
             (RuleName::Range, [low, high]) => verdict::range(*low, *high, sample),
             (RuleName::AtMost, [bound]) => verdict::at_most(*bound, sample),
             (RuleName::Below, [bound]) => verdict::exact(sample.mean < *bound),
+            (RuleName::Factor, _) => verdict::headline(paper.ln(), &sample.map(f64::ln)),
             (RuleName::Amount, _) => verdict::amount(paper, sample.mean, false),
             (RuleName::Share, _) => verdict::amount(paper, sample.mean, true),
             (RuleName::Exact, _) => verdict::exact(sample.values.iter().all(|v| *v == paper)),
@@ -296,9 +324,16 @@ impl Rows {
             if self.row[..i].iter().any(same) {
                 return Err(format!("row[{i}].id = \"{}\": is there already", row.id));
             }
-            if let Some(name) = row.experiment.as_ref().filter(|name| !has(name)) {
+            if let Some(name) = row.experiment.iter().find(|name| !has(name)) {
                 return Err(format!(
                     "row {}: experiment = \"{name}\": no experiment of the grid has this name",
+                    row.id
+                ));
+            }
+            if row.missing.is_some() && !row.has_nothing() {
+                return Err(format!(
+                    "row {}: missing: what is never run has neither an experiment nor values, statements, \
+                     parts or notes",
                     row.id
                 ));
             }
@@ -320,6 +355,16 @@ impl Rows {
                         row.id
                     ));
                 }
+                let is_factor = (value.rule.as_ref()).is_some_and(|r| r.name == RuleName::Factor);
+                if let Some(Paper::Number(paper)) = value.paper
+                    && is_factor
+                    && (paper <= 0.0 || paper == 1.0)
+                {
+                    return Err(format!(
+                        "row {}: paper = {paper}: allowed for a factor: a number above 0 that is not 1",
+                        row.id
+                    ));
+                }
                 if value.rule.is_some() && value.is.is_none() {
                     return Err(format!(
                         "row {}: is: the rule needs what is measured",
@@ -330,15 +375,25 @@ impl Rows {
         }
         for figure in &self.figure {
             let place = format!("figure \"{}\"", figure.name);
-            if !has(&figure.experiment) {
+            if figure.experiment.is_empty() {
+                return Err(format!("{place}: experiment: allowed: one name or more"));
+            }
+            if let Some(name) = figure.experiment.iter().find(|name| !has(name)) {
                 return Err(format!(
-                    "{place}: experiment = \"{}\": no experiment of the grid has this name",
-                    figure.experiment
+                    "{place}: experiment = \"{name}\": no experiment of the grid has this name"
                 ));
             }
-            let known = |id: &String| self.row.iter().any(|row| row.id == *id);
-            if let Some(id) = figure.rows.iter().find(|id| !known(id)) {
-                return Err(format!("{place}: rows: \"{id}\": no row has this id"));
+            for id in &figure.rows {
+                let Some(row) = self.row.iter().find(|row| row.id == *id) else {
+                    return Err(format!("{place}: rows: \"{id}\": no row has this id"));
+                };
+                let runs = |name: &&String| row.experiment.contains(*name);
+                if let Some(name) = figure.experiment.iter().find(|name| !runs(name)) {
+                    return Err(format!(
+                        "{place}: rows: \"{id}\" does not run {name}; allowed: rows that run all experiments of \
+                         the figure"
+                    ));
+                }
             }
         }
         Ok(())
@@ -355,6 +410,14 @@ fn known<T>(found: Valued<T>) -> Result<Result<T, String>, String> {
 }
 
 impl RowFile {
+    /// Nothing of it could be run or shown.
+    fn has_nothing(&self) -> bool {
+        let is_run = !self.experiment.is_empty() || self.calibrated;
+        let is_shown = self.values().next().is_some() || !self.note.is_empty();
+        let is_stated = !self.statement.is_empty() || !self.part.is_empty();
+        !(is_run || is_shown || is_stated)
+    }
+
     fn values(&self) -> impl Iterator<Item = &ValueFile> {
         let of_parts = self.part.iter().flat_map(|part| &part.value);
         self.value.iter().chain(of_parts)
@@ -380,6 +443,9 @@ impl RowFile {
     /// # Errors
     /// What is wrong with a formula, whatever was counted.
     pub(super) fn fill(&self, names: &Names<'_>) -> Result<Target, String> {
+        if let Some(why) = &self.missing {
+            return Ok(self.not_run(why));
+        }
         let mut row = Row::of(self.blank());
         if self.calibrated {
             row = row.calibrated();
@@ -582,7 +648,8 @@ impl FigureFile {
     ) -> Result<Curve, String> {
         let mut points = Vec::new();
         let over = std::slice::from_ref(&self.over);
-        for chosen in known(names.each(over, None, chosen))?.unwrap_or_default() {
+        let each = names.each(over, curve.when.as_ref(), chosen);
+        for chosen in known(each)?.unwrap_or_default() {
             let x = known(names.number(&self.at, &chosen))?;
             let y = known(names.sample(&curve.is, &chosen))?;
             if let (Ok(x), Ok(y)) = (x, y)

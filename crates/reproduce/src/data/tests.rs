@@ -398,6 +398,16 @@ fn what_is_wrong_is_told_with_file_and_place_before_anything_is_run() {
             "policy[1].colors: the key \"sort\" is made twice",
         ),
         (
+            "keeps = [\"seed\"",
+            "like = \"shared\"\nkeeps = [\"seed\"",
+            "experiment.fixed.like = \"shared\": allowed: the name of an experiment",
+        ),
+        (
+            "keeps = [\"seed\"",
+            "like = \"fixed\"\nkeeps = [\"seed\"",
+            "experiment.fixed.like = \"fixed\": allowed: the name of an experiment",
+        ),
+        (
             "each = \"llc\"",
             "each = [\"llc\", \"llc\"]",
             "experiment.share.each: \"llc\" is there twice",
@@ -438,9 +448,29 @@ fn what_is_wrong_is_told_with_file_and_place_before_anything_is_run() {
         ),
         ("is = \"slower\"", "is = \"slower +\"", "p/rows.toml: line "),
         (
+            "experiment = \"share\"",
+            "experiment = [\"share\", \"shared\"]",
+            "row X-1: experiment = \"shared\": no experiment",
+        ),
+        (
+            "experiment = \"share\"",
+            "experiment = [3]",
+            "allowed: a text, or a list of texts",
+        ),
+        (
+            "slower[size = 2].mean > -100",
+            "slower[size = 2, experiment = \"fixed\"].mean > -100",
+            "experiment = \"fixed\": allowed: share",
+        ),
+        (
+            "title = \"three\"",
+            "title = \"three\"\nmissing = \"no time\"",
+            "row X-3: missing: what is never run has neither an experiment",
+        ),
+        (
             "rule = \"headline\"",
             "rule = \"head\"",
-            "\"head\": allowed: headline, amount, share, no_change(bound)",
+            "\"head\": allowed: headline, factor, amount, share, no_change(bound)",
         ),
         (
             "rule = \"headline\"",
@@ -611,4 +641,66 @@ fn what_is_wrong_is_told_with_file_and_place_before_anything_is_run() {
         .expect("no files")
         .to_string();
     assert!(missing.contains("grid.toml: No such file"), "{missing}");
+}
+
+#[test]
+fn a_row_may_be_about_several_experiments_and_one_experiment_like_another() {
+    let grid = GRID_TEXT.replace(
+        "[form.quick.axis]",
+        "[experiment.longer]\nlike = \"fixed\"\nbudget_refs = \"5000\"\n[form.quick.axis]",
+    );
+    let lines = ROWS_TEXT.to_owned()
+        + r#"
+[[row]]
+id = "X-4"
+title = "four"
+kind = "headline"
+experiment = ["fixed", "longer"]
+value = [
+    { name = "fixed", is = "references" },
+    { name = "longer", is = 'references[experiment = "longer"]' },
+    { name = "twice and a half", paper = 2.5, is = 'references[experiment = "longer"] / references[experiment = "fixed"]', rule = "factor" },
+]
+[[row]]
+id = "X-5"
+title = "five"
+kind = "headline"
+missing = "nobody counts it"
+[[figure]]
+rows = ["X-4"]
+experiment = ["fixed", "longer"]
+name = "f"
+text = "t"
+x = "x"
+y = "y"
+panel = { title = "" }
+over = "size"
+at = "size"
+curve = [
+    { name = "all", is = "references" },
+    { name = "some", when = "size > 2", is = 'references[experiment = "longer"]' },
+]
+"#;
+    let paper = paper_of(&grid, &lines, None).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(paper.of_experiments(), ["X-1", "X-3", "X-4"]);
+    let asked = Options {
+        only: ["X-4", "X-5"].map(str::to_owned).to_vec(),
+        ..options(true)
+    };
+    let found = paper.reproduce(&asked, hooks(None)).expect("rows");
+    let [four, five] = &found.targets[..] else {
+        panic!("{:?}", found.targets);
+    };
+    let measured: Vec<f64> = four.values.iter().filter_map(|v| v.measured).collect();
+    assert!((measured[0] - 2000.0).abs() < 64.0, "{measured:?}");
+    assert!((measured[1] - 5000.0).abs() < 64.0, "{measured:?}");
+    assert_eq!(four.verdict, Verdict::Match, "{four:?}");
+    assert_eq!(
+        (five.verdict, five.why.as_deref()),
+        (Verdict::NotRun, Some("nobody counts it"))
+    );
+    let curves = &found.figures[0].panels[0].curves;
+    let points: Vec<usize> = curves.iter().map(|c| c.points.len()).collect();
+    assert_eq!(points, [2, 1]);
+    assert!((curves[1].points[0].y - 5000.0).abs() < 64.0);
 }

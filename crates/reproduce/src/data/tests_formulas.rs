@@ -65,6 +65,13 @@ fn formulas_come_to_what_arithmetic_by_hand_does() {
             (1.0 / 3.0 + 2.0 / 4.0 + 6.0 / 8.0) / 3.0,
         ),
         ("k / 4 - 1", 1.5),
+        ("falls(size: -size)", 0.0),
+        ("falls(size where size < 4: -size)", 1.0),
+        ("falls(size where size > 2: size)", 1.0),
+        ("at_least(3, k)", 10.0),
+        ("at_least(30, k)", 30.0),
+        // 0, 1 and 5 repetition by repetition.
+        ("at_least(2, x).mean", 3.0),
         ("mean(size: size)", 2.5),
         ("sum(size where size > 1: size)", 9.0),
         ("max(size: size) - min(size: size)", 3.0),

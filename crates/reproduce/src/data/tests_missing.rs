@@ -151,21 +151,19 @@ fn a_budget_keeps_the_share_of_a_warm_up_that_is_named_and_of_none() {
 }
 
 #[test]
-fn runs_of_other_lengths_are_told_one_by_one_and_seeds_that_are_kept_by_name() {
+fn lengths_that_differ_are_told_as_ranges_and_seeds_that_are_kept_by_name() {
     let grid = GRID_TEXT.replace(
         "over.machine.memory = \"1536MiB\"",
         "over = { repetitions = 4, machine.memory = \"1536MiB\" }",
     );
     let paper = paper_of(&grid, ROWS_TEXT, None).unwrap_or_else(|e| panic!("{e}"));
     let found = paper.reproduce(&options(true), hooks(None)).expect("rows");
-    let lengths = "3000 references after 1000 of warm-up, ";
     assert_eq!(
         found.conditions,
         [
             "Runs of fixed: 2000 references after 1000 of warm-up, 3 repetitions, seed 5."
                 .to_owned(),
-            format!("Run share plain: {lengths}3 repetitions."),
-            format!("Run share small: {lengths}4 repetitions."),
+            "Runs of share: 3000 references after 1000 of warm-up, 3 to 4 repetitions.".to_owned(),
         ]
     );
     // Their numbers are not combined.

@@ -107,7 +107,11 @@ impl Engine<'_> {
         let Some(warm) = state.warm.filter(|_| state.end.is_none()) else {
             return;
         };
-        let step = state.setup.budget / u64::from(map.samples.max(1));
+        let threads = match state.setup.each {
+            true => u64::from(state.setup.input.threads().max(1)),
+            false => 1,
+        };
+        let step = state.setup.budget.saturating_mul(threads) / u64::from(map.samples.max(1));
         if state.refs - warm.refs < self.next_map {
             return;
         }

@@ -21,6 +21,7 @@ mod phold;
 mod postmark;
 mod randread;
 mod readfiles;
+mod reread;
 mod ring;
 mod scan;
 mod seqscan;
@@ -84,6 +85,7 @@ pub fn all() -> &'static [&'static dyn Kernel] {
         &postmark::PostMark,
         &randread::RandRead,
         &readfiles::ReadFiles,
+        &reread::Reread,
         &lookup::Lookup,
     ]
 }

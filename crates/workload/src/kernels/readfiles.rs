@@ -11,7 +11,7 @@
 //! With `instrs` it also works on what it read, line by line: so many
 //! instructions for 64 B, and loads of `width` bytes that cover the line. That is
 //! how grep, wc and md5sum stand here, with the numbers that their recordings
-//! show (`reproduce/mfc/inputs.toml`); the default, 0, is the paper's read
+//! show (`reproduce/mfc/grid.toml`); the default, 0, is the paper's read
 //! benchmark, which does not look at what it reads. The bytes
 //! of a call are worked on before the next call.
 //!
