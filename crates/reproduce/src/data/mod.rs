@@ -12,6 +12,8 @@ mod tests;
 mod tests_formulas;
 #[cfg(test)]
 mod tests_missing;
+#[cfg(test)]
+mod tests_several;
 
 use std::{
     cell::{Cell, RefCell},

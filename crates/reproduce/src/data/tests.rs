@@ -398,6 +398,11 @@ fn what_is_wrong_is_told_with_file_and_place_before_anything_is_run() {
             "policy[1].colors: the key \"sort\" is made twice",
         ),
         (
+            "size = [2, 8, 14]",
+            "size = [2, 8, 14]\nexperiment = [1]",
+            "axis.experiment: allowed: a name other than program, policy, run and experiment",
+        ),
+        (
             "keeps = [\"seed\"",
             "like = \"shared\"\nkeeps = [\"seed\"",
             "experiment.fixed.like = \"shared\": allowed: the name of an experiment",
@@ -451,6 +456,11 @@ fn what_is_wrong_is_told_with_file_and_place_before_anything_is_run() {
             "experiment = \"share\"",
             "experiment = [\"share\", \"shared\"]",
             "row X-1: experiment = \"shared\": no experiment",
+        ),
+        (
+            "paper = 3, unit = \"%\", is = \"slower[size = 2]\", rule = \"headline\"",
+            "paper = 1, unit = \"%\", is = \"slower[size = 2]\", rule = \"factor\"",
+            "row X-1: paper = 1: allowed for a factor: a number above 0",
         ),
         (
             "experiment = \"share\"",
@@ -641,66 +651,4 @@ fn what_is_wrong_is_told_with_file_and_place_before_anything_is_run() {
         .expect("no files")
         .to_string();
     assert!(missing.contains("grid.toml: No such file"), "{missing}");
-}
-
-#[test]
-fn a_row_may_be_about_several_experiments_and_one_experiment_like_another() {
-    let grid = GRID_TEXT.replace(
-        "[form.quick.axis]",
-        "[experiment.longer]\nlike = \"fixed\"\nbudget_refs = \"5000\"\n[form.quick.axis]",
-    );
-    let lines = ROWS_TEXT.to_owned()
-        + r#"
-[[row]]
-id = "X-4"
-title = "four"
-kind = "headline"
-experiment = ["fixed", "longer"]
-value = [
-    { name = "fixed", is = "references" },
-    { name = "longer", is = 'references[experiment = "longer"]' },
-    { name = "twice and a half", paper = 2.5, is = 'references[experiment = "longer"] / references[experiment = "fixed"]', rule = "factor" },
-]
-[[row]]
-id = "X-5"
-title = "five"
-kind = "headline"
-missing = "nobody counts it"
-[[figure]]
-rows = ["X-4"]
-experiment = ["fixed", "longer"]
-name = "f"
-text = "t"
-x = "x"
-y = "y"
-panel = { title = "" }
-over = "size"
-at = "size"
-curve = [
-    { name = "all", is = "references" },
-    { name = "some", when = "size > 2", is = 'references[experiment = "longer"]' },
-]
-"#;
-    let paper = paper_of(&grid, &lines, None).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(paper.of_experiments(), ["X-1", "X-3", "X-4"]);
-    let asked = Options {
-        only: ["X-4", "X-5"].map(str::to_owned).to_vec(),
-        ..options(true)
-    };
-    let found = paper.reproduce(&asked, hooks(None)).expect("rows");
-    let [four, five] = &found.targets[..] else {
-        panic!("{:?}", found.targets);
-    };
-    let measured: Vec<f64> = four.values.iter().filter_map(|v| v.measured).collect();
-    assert!((measured[0] - 2000.0).abs() < 64.0, "{measured:?}");
-    assert!((measured[1] - 5000.0).abs() < 64.0, "{measured:?}");
-    assert_eq!(four.verdict, Verdict::Match, "{four:?}");
-    assert_eq!(
-        (five.verdict, five.why.as_deref()),
-        (Verdict::NotRun, Some("nobody counts it"))
-    );
-    let curves = &found.figures[0].panels[0].curves;
-    let points: Vec<usize> = curves.iter().map(|c| c.points.len()).collect();
-    assert_eq!(points, [2, 1]);
-    assert!((curves[1].points[0].y - 5000.0).abs() < 64.0);
 }

@@ -1,0 +1,102 @@
+//! Rows and figures of several experiments, and experiments that are like others.
+
+use piebald_report::Verdict;
+
+use super::{
+    tests::{GRID_TEXT, ROWS_TEXT, hooks, options, paper_of},
+    *,
+};
+
+#[test]
+fn a_row_may_be_about_several_experiments_and_one_experiment_like_another() {
+    let grid = GRID_TEXT.replace(
+        "[form.quick.axis]",
+        "[experiment.longer]\nlike = \"fixed\"\nbudget_refs = \"5000\"\n[form.quick.axis]",
+    );
+    let lines = ROWS_TEXT.to_owned()
+        + r#"
+[[row]]
+id = "X-4"
+title = "four"
+kind = "headline"
+experiment = ["fixed", "longer"]
+value = [
+    { name = "fixed", is = "references" },
+    { name = "longer", is = 'references[experiment = "longer"]' },
+    { name = "twice and a half", paper = 2.5, is = 'references[experiment = "longer"] / references[experiment = "fixed"]', rule = "factor" },
+]
+[[row]]
+id = "X-5"
+title = "five"
+kind = "headline"
+missing = "nobody counts it"
+[[figure]]
+rows = ["X-4"]
+experiment = ["fixed", "longer"]
+name = "f"
+text = "t"
+x = "x"
+y = "y"
+panel = { title = "" }
+over = "size"
+at = "size"
+curve = [
+    { name = "all", is = "references" },
+    { name = "some", when = "size > 2", is = 'references[experiment = "longer"]' },
+]
+"#;
+    let paper = paper_of(&grid, &lines, None).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(paper.of_experiments(), ["X-1", "X-3", "X-4"]);
+    let asked = Options {
+        only: ["X-4", "X-5"].map(str::to_owned).to_vec(),
+        ..options(true)
+    };
+    let found = paper.reproduce(&asked, hooks(None)).expect("rows");
+    let [four, five] = &found.targets[..] else {
+        panic!("{:?}", found.targets);
+    };
+    let measured: Vec<f64> = four.values.iter().filter_map(|v| v.measured).collect();
+    assert!((measured[0] - 2000.0).abs() < 64.0, "{measured:?}");
+    assert!((measured[1] - 5000.0).abs() < 64.0, "{measured:?}");
+    assert_eq!(four.verdict, Verdict::Match, "{four:?}");
+    assert_eq!(
+        (five.verdict, five.why.as_deref()),
+        (Verdict::NotRun, Some("nobody counts it"))
+    );
+    let curves = &found.figures[0].panels[0].curves;
+    let points: Vec<usize> = curves.iter().map(|c| c.points.len()).collect();
+    assert_eq!(points, [2, 1]);
+    assert!((curves[1].points[0].y - 5000.0).abs() < 64.0);
+    let refused = |old: &str, new: &str| {
+        let text = lines.replacen(old, new, 1);
+        assert_ne!(text, lines, "{old}");
+        paper_of(&grid, &text, None).err().unwrap_or_default()
+    };
+    let found = refused("rows = [\"X-4\"]", "rows = [\"X-3\"]");
+    assert!(
+        found.contains("figure \"f\": rows: \"X-3\" does not run longer"),
+        "{found}"
+    );
+    let found = refused(
+        "is = \"references\" },\n    { name = \"some\"",
+        "is = \"refs\" },\n    { name = \"some\"",
+    );
+    assert!(
+        found.contains("figure \"f\": \"refs\" is the name of nothing"),
+        "{found}"
+    );
+    // What ended early is no number.
+    let short = grid.replace(
+        "[experiment.longer]\nlike = \"fixed\"",
+        "[experiment.longer]\nlike = \"fixed\"\nprogram = [{ name = \"sort\", builtin = \"mergesort:64KiB,iterations=1\" }]\nkeeps = [\"seed\", \"budget_refs\"]",
+    );
+    let short = short.replace("budget_refs = \"5000\"", "budget_refs = \"50M\"");
+    let paper = paper_of(&short, &lines, None).unwrap_or_else(|e| panic!("{e}"));
+    let found = paper.reproduce(&asked, hooks(None)).expect("rows");
+    let why = found.targets[0].why.as_deref().unwrap_or_default();
+    assert!(
+        why.contains("ended before its measured part was over"),
+        "{why}"
+    );
+    assert_eq!(found.targets[0].verdict, Verdict::NotRun);
+}
