@@ -15,7 +15,7 @@ use crate::{
     jobs::{Focus, Job, Phase, curve_ways, foci, group_of, members},
     memory::{self, MemoryParts},
     parts::Parts,
-    prepare::{Prepared, of_each},
+    prepare::Prepared,
     scenario::{ProgramEntry, Scenario},
     study::{StudyError, map_job},
     tally::{Fill, Tally},
@@ -199,12 +199,9 @@ impl Results<'_> {
         });
         let least = early.min()?;
         let input = &self.inputs[program];
-        let threads = match self.scenario.of_threads {
-            true => u64::from(input.program.threads().max(1)),
-            false => 1,
-        };
-        let of_each = of_each(self.scenario);
-        let (budget, warmup) = (input.budget.saturating_mul(threads), input.warmup);
+        let times = self.scenario.budgets_of(input.program.threads());
+        let of_each = self.scenario.of_each();
+        let (budget, warmup) = (input.budget.saturating_mul(times), input.warmup);
         let name = &self.scenario.programs[program].name;
         Some(format!(
             "{name}: it ended before its measured part was over: {least} of {budget} references after \

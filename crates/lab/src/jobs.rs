@@ -187,14 +187,11 @@ pub(crate) fn planned_of(
 ) -> Planned {
     let input = &inputs[program];
     let Some(parts) = &input.parts else {
-        let each = match scenario.of_threads {
-            true => u64::from(input.program.threads().max(1)),
-            false => 1,
-        };
+        let times = scenario.budgets_of(input.program.threads());
         return Planned {
             setup: input.setup,
-            warmup: input.warmup.saturating_mul(each),
-            measured: input.budget.saturating_mul(each),
+            warmup: input.warmup.saturating_mul(times),
+            measured: input.budget.saturating_mul(times),
         };
     };
     if job.phase == Phase::Whole(program) {

@@ -135,9 +135,10 @@ fn prepare_one(
         }
         Input::Builtin(text) => {
             let builtin = Builtin::parse(text).map_err(|e| format!("{e}{}", near::builtin(&e)))?;
-            let seed = match entry.redraw {
-                true => seed_of(scenario.draw(0)),
-                false => scenario.seed,
+            let seed = if entry.redraw {
+                seed_of(scenario.draw(0))
+            } else {
+                scenario.seed
             };
             let recording = library.recording(&builtin, seed, wanted);
             redraw = entry.redraw.then(|| Redraw {
@@ -169,7 +170,7 @@ fn prepare_one(
         warnings.push(format!(
             "{}: the recording holds {refs} references; {warmup} warm up and {budget} are measured{}",
             entry.name,
-            of_each(scenario)
+            scenario.of_each()
         ));
     }
     if budget == 0 {
@@ -265,14 +266,6 @@ fn prepare_regions(
     })
 }
 
-/// Whose references are counted, where that has to be said.
-pub(crate) const fn of_each(scenario: &Scenario) -> &'static str {
-    match scenario.of_threads {
-        true => " of each thread",
-        false => "",
-    }
-}
-
 /// A foreign trace: cut to its length as a recording is, with what it lacks as warnings.
 fn prepare_trace(
     scenario: &Scenario,
@@ -303,7 +296,7 @@ fn prepare_trace(
     if budget < scenario.budget_refs {
         warnings.push(format!(
             "the trace holds {refs} references; {warmup} warm up and {budget} are measured{}",
-            of_each(scenario)
+            scenario.of_each()
         ));
     }
     Ok(Prepared {
@@ -348,11 +341,7 @@ fn trace_warnings(program: &Foreign, format: Format) -> Vec<String> {
 /// Warm-up and measured references of a recording that may be too short: then a
 /// fifth of it warms up.
 fn parts(scenario: &Scenario, (refs, threads): (u64, u32), is_builtin: bool) -> (u64, u64) {
-    // If each thread makes as many as the others.
-    let refs = match scenario.of_threads {
-        true => refs / u64::from(threads.max(1)),
-        false => refs,
-    };
+    let refs = refs / scenario.budgets_of(threads);
     let wanted = scenario.warmup_refs + scenario.budget_refs;
     // A built-in's recording holds its set-up besides what was asked for.
     if is_builtin || refs >= wanted {

@@ -258,6 +258,24 @@ impl Scenario {
         ))
     }
 
+    /// How many times the budget's references a program of so many threads makes if all of its threads make as many.
+    pub(crate) fn budgets_of(&self, threads: u32) -> u64 {
+        if self.of_threads {
+            u64::from(threads.max(1))
+        } else {
+            1
+        }
+    }
+
+    /// Whose references are counted, where that has to be said.
+    pub(crate) const fn of_each(&self) -> &'static str {
+        if self.of_threads {
+            " of each thread"
+        } else {
+            ""
+        }
+    }
+
     /// What all draws of a repetition follow from.
     pub(crate) fn draw(&self, repetition: u32) -> u64 {
         mix(&[self.seed, u64::from(repetition)])

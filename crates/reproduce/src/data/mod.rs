@@ -358,9 +358,10 @@ impl DataPaper {
         let range = |of: fn(&Scenario) -> u64| {
             let all = scenarios.clone().map(of);
             let (least, most) = (all.clone().min()?, all.max()?);
-            Some(match least == most {
-                true => least.to_string(),
-                false => format!("{least} to {most}"),
+            Some(if least == most {
+                least.to_string()
+            } else {
+                format!("{least} to {most}")
             })
         };
         let repetitions = range(|s| u64::from(s.repetitions))?;

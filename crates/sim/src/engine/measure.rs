@@ -107,9 +107,10 @@ impl Engine<'_> {
         let Some(warm) = state.warm.filter(|_| state.end.is_none()) else {
             return;
         };
-        let threads = match state.setup.each {
-            true => u64::from(state.setup.input.threads().max(1)),
-            false => 1,
+        let threads = if state.setup.each {
+            u64::from(state.setup.input.threads().max(1))
+        } else {
+            1
         };
         let step = state.setup.budget.saturating_mul(threads) / u64::from(map.samples.max(1));
         if state.refs - warm.refs < self.next_map {

@@ -55,13 +55,13 @@ impl Kernel for Reread {
 
     fn check(&self, values: &Values) -> Result<(), String> {
         let [size, chunk] = [SIZE, CHUNK].map(|p| values.get(p));
-        match chunk <= size && chunk % LINE == 0 && size % LINE == 0 {
-            true => Ok(()),
-            false => Err(format!(
+        if chunk > size || chunk % LINE != 0 || size % LINE != 0 {
+            return Err(format!(
                 "chunk = {chunk} B of files of {size} B; allowed: both multiples of {LINE} B, a chunk \
                  at most a file"
-            )),
+            ));
         }
+        Ok(())
     }
 
     fn run(&self, values: &Values, _: u64, tape: &mut Tape<'_>) -> Result<(), WrongResult> {
