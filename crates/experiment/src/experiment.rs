@@ -43,7 +43,7 @@ words! {
 }
 
 words! {
-    /// Whose references are counted for the measured part and the warm-up.
+    /// Do the budget and the warm-up count the references of a program, or of each thread?
     pub enum BudgetOf {
         /// Those of a program, all of its threads together.
         Program = "program",
@@ -73,7 +73,7 @@ pub struct Experiment {
     /// References before them. Default: a fifth of the budget.
     #[schemars(extend("x-hosts" = "model"))]
     pub warmup_refs: Option<Refs<0>>,
-    /// Whose references `budget_refs` and `warmup_refs` count.
+    /// Do `budget_refs` and `warmup_refs` count the references of a program, or of each thread?
     #[serde(default)]
     #[schemars(extend("x-hosts" = "model"))]
     pub budget_of: BudgetOf,

@@ -154,9 +154,10 @@ fn prepare_one(
         return prepare_regions(scenario, entry, request, recording, options);
     }
     let is_builtin = matches!(entry.input, Input::Builtin(_));
-    let setup = match is_builtin {
-        true => setup_refs(&recording).map_err(|e| e.to_string())?,
-        false => 0,
+    let setup = if is_builtin {
+        setup_refs(&recording).map_err(|e| e.to_string())?
+    } else {
+        0
     };
     let header = recording.header();
     let refs = header.counts.references;

@@ -267,7 +267,7 @@ impl Scenario {
         }
     }
 
-    /// Whose references are counted, where that has to be said.
+    /// The words that a message adds to numbers of references if these are of each thread.
     pub(crate) const fn of_each(&self) -> &'static str {
         if self.of_threads {
             " of each thread"

@@ -586,7 +586,7 @@ fn put(table: &mut Table, key: String, value: Toml, place: &str) -> Result<(), S
 }
 
 /// One word, or a list of some.
-fn words(value: Option<Toml>, place: &str) -> Result<Vec<String>, String> {
+pub(super) fn words(value: Option<Toml>, place: &str) -> Result<Vec<String>, String> {
     let refuse = |value: &Toml| format!("{place} = {value}: allowed: a text, or a list of texts");
     match value {
         None => Ok(Vec::new()),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, de};
 use super::{
     eval::{Chosen, Fault, Lets, Names, Valued},
     formula::{Formula, Template},
-    grid::SCHEMA,
+    grid::{SCHEMA, words},
 };
 use crate::{
     row::{self, Row, sampled},
@@ -36,19 +36,10 @@ pub(super) struct Rows {
     pub(super) figure: Vec<FigureFile>,
 }
 
-/// One word, or a list of some.
-fn words<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
-    match toml::Value::deserialize(d)? {
-        toml::Value::String(word) => Ok(vec![word]),
-        toml::Value::Array(items) => {
-            let word = |item: &toml::Value| item.as_str().map(str::to_owned);
-            let words: Option<Vec<String>> = items.iter().map(word).collect();
-            words.ok_or_else(|| de::Error::custom("allowed: a text, or a list of texts"))
-        }
-        other => Err(de::Error::custom(format!(
-            "{other}: allowed: a text, or a list of texts"
-        ))),
-    }
+/// One name of an experiment, or a list of some.
+fn names<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
+    let value = toml::Value::deserialize(d)?;
+    words(Some(value), "experiment").map_err(de::Error::custom)
 }
 
 fn schema<'de, D: Deserializer<'de>>(d: D) -> Result<(), D::Error> {
@@ -96,7 +87,7 @@ pub(super) struct RowFile {
     #[serde(default)]
     calibrated: bool,
     /// The experiments whose runs it is about; formulas mean the first if they choose none.
-    #[serde(default, deserialize_with = "words")]
+    #[serde(default, deserialize_with = "names")]
     pub(super) experiment: Vec<String>,
     /// Why it is never run.
     missing: Option<String>,
@@ -185,7 +176,7 @@ struct NoteFile {
 pub(super) struct FigureFile {
     /// Rows with which it is drawn.
     pub(super) rows: Vec<String>,
-    #[serde(deserialize_with = "words")]
+    #[serde(deserialize_with = "names")]
     pub(super) experiment: Vec<String>,
     pub(super) name: String,
     text: String,
