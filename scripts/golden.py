@@ -232,6 +232,9 @@ def reproduce(paper, case, dir, options):
     missing = [row for row in wanted if row not in rows]
     if missing:
         raise Failed(f"reproduce {paper}: no rows {', '.join(missing)} in {out}")
+    cut = [row for row in wanted if rows[row].get("why") and "interrupted" in rows[row]["why"]]
+    if cut:
+        raise Failed(f"reproduce {paper}: {', '.join(cut)} in {out} were interrupted")
     return {row: rows[row] for row in wanted}
 
 
