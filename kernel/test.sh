@@ -4,8 +4,10 @@
 # PIEBALD_GUEST_KERNEL names another kernel (scripts/guest.sh): a version, or a series such as 7.3.
 #
 #   kernel/test.sh [RUNS [OPTION...]]    RUNS: how often, one after the other (1); OPTIONs of
-#                                        `scripts/guest.sh boot`, such as --cpus 4
+#                                        `scripts/guest.sh boot`, such as --cpus 8
 #
+# The guest has four processors that run in parallel where there is a QEMU that can do that
+# (scripts/guest.sh emulator), otherwise two that take turns.
 # Fails if a check fails, if the kernel complains about anything on its console, and if the
 # distribution serves no kernel that the module knows.
 set -eu
@@ -20,6 +22,10 @@ runs=${1:-1}
 
 install_packages build-essential e2fsprogs || exit 1
 "$root/scripts/guest.sh" fetch
+emulator=$("$root/scripts/guest.sh" emulator)
+say "emulator: $emulator"
+# Four where they run in parallel; where they take turns, more than two show nothing new.
+case $emulator in *' parallel') cpus=4 ;; *) cpus=2 ;; esac
 module=$("$root/kernel/build.sh")
 work=$CARGO_TARGET_DIR/kernel/test
 mkdir -p "$work"
@@ -56,5 +62,5 @@ for run in $(seq "$runs"); do
     PATH=$PATH:/usr/sbin:/sbin mkswap -q "$work/swap"
     say "run $run of $runs"
     "$root/scripts/guest.sh" boot "$work/initrd" --disk "$work/disk" --disk "$work/swap" \
-        --memory 512M --timeout 1500 "$@"
+        --memory 512M --timeout 1500 --cpus "$cpus" "$@"
 done

@@ -22,10 +22,10 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=setup.sh
 . "$root/scripts/setup.sh"
+# shellcheck source=root.sh
+. "$root/scripts/root.sh"
 
 SUITE=trixie
-HOME_DIR=/root
-CLONE=$HOME_DIR/piebald
 out=$root/out/debian-13
 
 cannot_run() {
@@ -37,62 +37,13 @@ cannot_run() {
 # --- before the root ------------------------------------------------------------
 
 check_machine() {
-    [ "$(id -u)" = 0 ] || cannot_run "a root of another Debian can be made and entered by root alone"
-    have apt-get || cannot_run "the archive is taken from apt's configuration, and there is no apt-get here"
-    install_packages debootstrap git || cannot_run "missing: $(missing_packages debootstrap git)"
-    unshare --mount --pid --fork mount -t tmpfs none /mnt 2>/dev/null ||
-        cannot_run "root may not make namespaces and mount in them here"
+    local why
+    why=$(can_make_root) || cannot_run "$why"
     archive=$(archive_of "$SUITE") ||
         cannot_run "none of the archives in apt's configuration serves Debian 13 ($SUITE)"
 }
 
 # --- the root, in namespaces of its own -----------------------------------------
-
-# What a person who installs Debian 13 here would set, too.
-set_up_network() { # DIR
-    local file
-    for file in /etc/resolv.conf /etc/hosts; do
-        [ ! -e "$file" ] || cp --remove-destination "$file" "$1$file"
-    done
-    mkdir -p "$1/usr/local/share/ca-certificates"
-    [ ! -d /usr/local/share/ca-certificates ] ||
-        cp -r /usr/local/share/ca-certificates "$1/usr/local/share/"
-    apt-config dump | grep -E '^Acquire::((http|https)::Proxy|Check-(Date|Valid-Until)) ' \
-        >"$1/etc/apt/apt.conf.d/80network" || true
-}
-
-make_root() { # DIR ARCHIVE
-    say "making a root of Debian 13 in $1"
-    mkdir -p "$1"
-    debootstrap --variant=minbase --include=git "$SUITE" "$1" "$2" >"$out/debootstrap.log" 2>&1 || {
-        tail -n 20 "$out/debootstrap.log" >&2
-        warn "debian-13: debootstrap failed"
-        return 1
-    }
-    set_up_network "$1"
-    touch "$1/complete"
-}
-
-# A clone that is there already moves to the commit: what was built of unchanged files stays.
-put_clone() { # DIR
-    if [ -d "$1$CLONE/.git" ]; then
-        git -C "$1$CLONE" fetch -q "$root" HEAD
-        git -C "$1$CLONE" reset -q --hard FETCH_HEAD
-    else
-        git clone -q --no-hardlinks "$root" "$1$CLONE"
-    fi
-}
-
-enter() { # DIR PROGRAM ARGUMENT...
-    local dir=$1 name kept=()
-    shift
-    for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY CI CARGO_BUILD_JOBS; do
-        [ -z "${!name:-}" ] || kept+=("$name=${!name}")
-    done
-    chroot "$dir" /usr/bin/env -i HOME="$HOME_DIR" TERM=dumb LANG=C.UTF-8 \
-        PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-        ${kept[@]+"${kept[@]}"} "$@"
-}
 
 # timed NAME DIR PROGRAM ARGUMENT...: in the clone, with the output kept; NAME's verdict and seconds
 # go to $out/NAME.row.
@@ -113,12 +64,10 @@ inside() { # DIR ARCHIVE STAGE...
     shift 2
     if [ ! -e "$dir/complete" ]; then
         origin=new
-        make_root "$dir" "$archive"
+        make_root "$dir" "$SUITE" "$archive" "$out/debootstrap.log"
     fi
-    put_clone "$dir"
-    mount -t proc proc "$dir/proc"
-    mount -t sysfs sysfs "$dir/sys"
-    mount --rbind /dev "$dir/dev"
+    put_clone "$root" "$dir"
+    mount_in "$dir"
     # The result of the first is there while the second runs.
     if [ $# = 0 ]; then
         timed demo "$dir" ./demo.sh || failed=1

@@ -6,6 +6,9 @@
 #   guest.sh path WHAT           prints a path of what was fetched last (fetches if nothing
 #                                was, as do the verbs below). WHAT: root, kernel,
 #                                headers (the directory to give to make -C), config
+#   guest.sh emulator            prints the emulator of guests without a plugin: its path, its version
+#                                and whether processors run "parallel" or "in turns". If that of this
+#                                system cannot run them in parallel, gets a newer one unless it is here
 #   guest.sh in-debian-13 PROGRAM ARGUMENT...
 #                                runs a program such as make in a small Debian 13, which is made in
 #                                the store when it is used first (root; debootstrap): for headers whose
@@ -39,11 +42,14 @@
 # for its newest, instead of the newest 6.12 that is served. What apt is not set up for is taken from
 # Debian 13 and its backports, whose lists lie in the store too. PIEBALD_GUEST_CPU,
 # QEMU's -cpu (max,-erms,-fsrm, so that string copies are single accesses); PIEBALD_QEMU_SYSTEM,
-# the emulator, instead of qemu-system-x86_64 of PATH. Everything is kept in
+# the emulator, instead of those below. Everything is kept in
 # ${XDG_CACHE_HOME:-~/.cache}/piebald/guest/VERSION; nothing but tools is installed.
 #
-# QEMU translates (TCG), one virtual processor after the other: thread=multi corrupts
-# kernel code that is patched while it runs (QEMU 7.2), which is what a module with hooks does.
+# QEMU translates (TCG). From version 10 on the processors of a guest run in parallel, each on a thread;
+# older ones take turns: QEMU 7.2 corrupts kernel code that is patched while another processor runs it, which
+# is what a module with hooks does. With a plugin they take turns too, as do those of an emulator that counts
+# instructions (-icount). A guest with a plugin has the emulator of PATH; one without has that of
+# `guest.sh emulator`, if it was fetched: on Debian 12 the one of its backports, unpacked in the store.
 set -eu
 shopt -s inherit_errexit
 
@@ -250,6 +256,134 @@ in_debian_13() { # PROGRAM ARGUMENT...
     ' - "$dir" /dev /proc "$store" "$CARGO_TARGET_DIR" -- "$@"
 }
 
+# --- the emulator ---------------------------------------------------------------
+
+# The first QEMU whose processors run in parallel without corrupting code that is patched meanwhile.
+PARALLEL_FROM=10
+
+# The newest emulator that was unpacked here; it takes its libraries from the system.
+unpacked_emulator() {
+    local each
+    for each in "$store"/qemu-*/complete; do
+        [ -e "$each" ] && say "${each%/complete}/usr/bin/qemu-system-x86_64"
+    done | sort -V | tail -n 1
+}
+
+version_of() { "$1" --version 2>/dev/null | sed -n 's/^QEMU emulator version \([0-9][0-9.]*\).*/\1/p'; }
+
+runs_parallel() { # EMULATOR
+    local version
+    version=$(version_of "$1")
+    [ "${version%%.*}" -ge "$PARALLEL_FROM" ] 2>/dev/null
+}
+
+# Of a guest without a plugin: what was asked for, what this system has, or what was unpacked.
+parallel_emulator() {
+    local unpacked=''
+    [ -n "${PIEBALD_QEMU_SYSTEM:-}" ] || runs_parallel "$emulator" || unpacked=$(unpacked_emulator)
+    if [ -n "$unpacked" ] && runs_parallel "$unpacked"; then say "$unpacked"; else say "$emulator"; fi
+}
+
+# Where an emulator that was unpacked finds its own: options of QEMU, none for another.
+data_of() { # EMULATOR
+    case $1 in "$store"/*) printf '%s\n' -L "${1%/bin/*}/share/qemu" -L "${1%/bin/*}/share/seabios" ;; esac
+}
+
+# No emulator is unpacked, and why, for a day.
+none_because() { # REASON [LOG]
+    {
+        printf 'guest: %s\n' "$1"
+        [ -z "${2:-}" ] || sed 's,[a-z]*://[^ ]*/,.../,g; s/ *\[IP:[^]]*\]//; s/^/    /' "$2" | tail -n 4
+    } >"$store/emulator.none"
+}
+
+# Unpacks the emulator of this Debian's backports, if it is one that runs processors in parallel.
+unpack_emulator() (
+    rm -rf "$store"/emulator.*.partial
+    codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+    mirror=$(archive)
+    [ -n "$mirror" ] || { none_because "apt's configuration has no archive of Debian, whose backports may have a newer QEMU"; exit; }
+    lists=$store/backports
+    mkdir -p "$lists/state/partial" "$lists/cache/archives/partial"
+    printf 'deb %s %s-backports main\n' "$mirror" "$codename" >"$lists/sources.list"
+    apt_options=(-q -o "Dir::Etc::SourceList=$lists/sources.list" -o Dir::Etc::SourceParts=/dev/null
+        -o "Dir::State::Lists=$lists/state" -o Dir::State::Status=/dev/null -o "Dir::Cache=$lists/cache"
+        -o APT::Sandbox::User=root -o Acquire::Retries=3)
+    if ! apt-get "${apt_options[@]}" -o APT::Update::Error-Mode=any update -qq >"$lists/log" 2>&1; then
+        none_because "the lists of backports, which may have a newer QEMU, cannot be had:" "$lists/log"
+        exit
+    fi
+    version=$(apt-cache "${apt_options[@]}" policy qemu-system-x86 | sed -n 's/^ *Candidate: //p')
+    upstream=${version#*:}
+    if ! [ "${upstream%%.*}" -ge "$PARALLEL_FROM" ] 2>/dev/null; then
+        none_because "the backports have no QEMU from version $PARALLEL_FROM on"
+        exit
+    fi
+    partial=$(mktemp -d "$store/emulator.XXXXXX.partial")
+    trap 'rm -rf "$partial"' EXIT
+    chmod 755 "$partial"
+    cd "$partial"
+    warn "guest: fetching QEMU $upstream, which runs processors in parallel"
+    if ! apt-get "${apt_options[@]}" download -qq "qemu-system-x86=$version" "qemu-system-data=$version" seabios \
+        >"$lists/log" 2>&1; then
+        none_because "the backports do not serve QEMU $upstream:" "$lists/log"
+        exit
+    fi
+    for package in *.deb; do
+        dpkg-deb -x "$package" . >"$lists/log" 2>&1 || { none_because "QEMU $upstream cannot be unpacked:" "$lists/log"; exit; }
+    done
+    rm -f -- *.deb
+    mkdir whole
+    mv usr whole
+    touch whole/complete
+    rm -rf "${store:?}/qemu-$upstream"
+    mv whole "$store/qemu-$upstream"
+    if ! starts "$store/qemu-$upstream/usr/bin/qemu-system-x86_64" 2>"$lists/log"; then
+        rm -rf "${store:?}/qemu-$upstream"
+        none_because "QEMU $upstream of backports does not start here:" "$lists/log"
+    fi
+)
+
+# Does a machine of this emulator start? It is ended before it does anything.
+starts() { # EMULATOR
+    local data
+    mapfile -t data < <(data_of "$1")
+    echo quit | timeout --kill-after=5 60 "$1" ${data[@]+"${data[@]}"} -M q35 -accel tcg,thread=multi -smp 4 -m 128M \
+        -nodefaults -display none -S -monitor stdio >/dev/null
+}
+
+must_be_emulator() { # EMULATOR
+    [ -z "$(version_of "$1")" ] || return 0
+    [ -z "${PIEBALD_QEMU_SYSTEM:-}" ] || misuse "PIEBALD_QEMU_SYSTEM=$1: allowed: QEMU in system mode, such as qemu-system-x86_64 (Debian's package qemu-system-x86)"
+    fail "no QEMU in system mode: sudo apt-get install --no-install-recommends qemu-system-x86"
+}
+
+print_emulator() {
+    local found how
+    [ -n "${PIEBALD_QEMU_SYSTEM:-}" ] || have "$emulator" || install_packages qemu-system-x86 >&2 || exit 1
+    found=$(parallel_emulator)
+    must_be_emulator "$found"
+    if [ -z "${PIEBALD_QEMU_SYSTEM:-}" ] && ! runs_parallel "$found" && have apt-get && have dpkg-deb; then
+        mkdir -p "$store"
+        # Of several guests that are started at once one unpacks it. The shell goes on after a failure,
+        # and the steps above end with theirs.
+        set +e
+        (
+            set -e
+            flock 9
+            if ! runs_parallel "$(unpacked_emulator)" && [ -z "$(find "$store/emulator.none" -mmin -1440 2>/dev/null)" ]; then
+                rm -f "$store/emulator.none"
+                unpack_emulator
+            fi
+        ) 9>"$store/emulator.lock"
+        set -e
+        found=$(parallel_emulator)
+        runs_parallel "$found" || [ ! -e "$store/emulator.none" ] || cat "$store/emulator.none" >&2
+    fi
+    if runs_parallel "$found"; then how=parallel; else how='in turns'; fi
+    say "$found $(version_of "$found") $how"
+}
+
 # --- pack ---------------------------------------------------------------------
 
 # What the guest does first and last. The second serial line carries the status, so that
@@ -345,15 +479,28 @@ COMPLAINTS='BUG:|WARNING:|Oops|general protection fault|Kernel panic|soft lockup
 # QEMU system mode; another than that of PATH for tests.
 emulator=${PIEBALD_QEMU_SYSTEM:-qemu-system-x86_64}
 
+# Sets `emulator`, `threads` (of TCG) and `data` (where the emulator finds its own) for this guest.
+choose_emulator() {
+    local word turns=''
+    for word in ${qemu[@]+"${qemu[@]}"}; do
+        case $word in -plugin | -icount) turns=1 ;; esac
+    done
+    [ -n "$turns" ] || emulator=$(parallel_emulator)
+    must_be_emulator "$emulator"
+    if [ -z "$turns" ] && runs_parallel "$emulator"; then threads=multi; else threads=single; fi
+    mapfile -t data < <(data_of "$emulator")
+}
+
 boot() { # INITRD
-    local kernel machine disk n=0 code=0 status
+    local kernel machine disk n=0 code=0 status threads data how
+    choose_emulator
     limit=$((limit * ${PIEBALD_TIME_SCALE:-1}))
     kernel=$(path_of kernel)
     [ -f "$1" ] || misuse "boot: no initial file system $1"
     # On a busy host the emulated timer may come late at boot, for which the kernel would panic.
     # The kernel's tests of its ciphers run in threads of their own, seconds into what the guest does,
     # and take half a processor from whatever is measured meanwhile.
-    machine=(-M q35 -accel "tcg,thread=single" -cpu "${PIEBALD_GUEST_CPU:-max,-erms,-fsrm}"
+    machine=(${data[@]+"${data[@]}"} -M q35 -accel "tcg,thread=$threads" -cpu "${PIEBALD_GUEST_CPU:-max,-erms,-fsrm}"
         -smp "$cpus" -m "$memory" -nodefaults -nographic -no-reboot
         -serial stdio -serial "file:$scratch/status"
         -kernel "$kernel" -initrd "$1"
@@ -364,6 +511,8 @@ boot() { # INITRD
         n=$((n + 1))
     done
     : >"$scratch/status"
+    if [ "$threads" = multi ]; then how='in parallel'; else how='in turns'; fi
+    [ "$quiet" = 1 ] || warn "guest: QEMU $(version_of "$emulator"), $cpus processors $how"
     if [ "$quiet" = 1 ]; then
         timeout --kill-after=5 "$limit" "$emulator" "${machine[@]}" ${qemu[@]+"${qemu[@]}"} \
             </dev/null >"$scratch/console" || code=$?
@@ -437,6 +586,7 @@ settle_version
 case $verb in
     fetch) fetch; exit ;;
     path) path_of "${2:-}"; exit ;;
+    emulator) print_emulator; exit ;;
     in-debian-13) shift; in_debian_13 "$@"; exit ;;
     pack | boot)
         [ $# -ge 2 ] || misuse "$verb: a file is needed"
@@ -446,7 +596,7 @@ case $verb in
         ;;
     run) shift; options "pack or boot" "$@" ;;
     -h | --help) sed -n '2,/^set -eu/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit ;;
-    *) misuse "\"$verb\": allowed: fetch, path, in-debian-13, pack, boot, run, --help" ;;
+    *) misuse "\"$verb\": allowed: fetch, path, emulator, in-debian-13, pack, boot, run, --help" ;;
 esac
 
 scratch=$(mktemp -d)

@@ -64,7 +64,7 @@ apt_here() { # PROGRAM ARGUMENT...: with the state of $store
 }
 
 # What apt said of a failure, without the addresses of the mirror.
-quote() { sed 's,[a-z]*://[^ ]*/,.../,g; s/^/    /' "$1" | tail -n 8 >&2; }
+quote() { sed 's,[a-z]*://[^ ]*/,.../,g; s/ *\[IP:[^]]*\]//; s/^/    /' "$1" | tail -n 8 >&2; }
 
 update() { # SUITE
     local each from signed=''
@@ -76,7 +76,7 @@ update() { # SUITE
     for each in "${1%-backports}" "$1"; do
         printf 'deb %s%s %s main\ndeb-src %s%s %s main\n' "$signed" "$from" "$each" "$signed" "$from" "$each"
     done | sort -u >"$store/sources.list"
-    apt_here apt-get -qq update >"$store/log" 2>&1 || {
+    apt_here apt-get -qq -o APT::Update::Error-Mode=any update >"$store/log" 2>&1 || {
         quote "$store/log"
         fail "the lists of packages of $1 cannot be had. Is there a network? $OTHERWISE"
     }

@@ -39,15 +39,12 @@ takes_plugins() { [[ $("$1" --help 2>/dev/null) == *$'\n'-plugin* ]]; }
 
 # Prints the QEMU that `piebald record` finds, but for one that lies beside the program.
 recorder_qemu() {
-    local each
-    for each in "${PIEBALD_QEMU:-qemu-x86_64}" \
-        "${XDG_CACHE_HOME:-${HOME:-/root}/.cache}"/piebald/tools/qemu-*/bin/qemu-x86_64; do
-        if have "$each" && takes_plugins "$each"; then
-            command -v "$each"
-            return
-        fi
-    done
-    return 1
+    local named=${PIEBALD_QEMU:-qemu-x86_64}
+    if have "$named" && takes_plugins "$named"; then
+        command -v "$named"
+    else
+        "$(dirname "${BASH_SOURCE[0]}")/qemu.sh" path
+    fi
 }
 
 # Does the qemu-user that apt would install load plugins?

@@ -195,7 +195,7 @@ check "the books are right" grep -qx ok $P/check
 disk=$(cat /sys/block/vda/dev)
 echo +io >/cgroup/cgroup.subtree_control
 mkdir /cgroup/slow
-echo "$disk rbps=1024" >/cgroup/slow/io.max
+echo "$disk rbps=64" >/cgroup/slow/io.max
 write srm 1
 dd if=/dev/zero of=/disk/slow bs=64k count=16 2>/dev/null
 sync

@@ -47,7 +47,7 @@ set_up() { # NAME COLORS [MODE]: a group with a set
 }
 take_down() { # NAME: the set, and the group when it is empty
     rmdir "$C/$1"
-    for _ in $(seq 50); do
+    for _ in $(seq 600); do
         rmdir "/cgroup/$1" 2>/dev/null && return
         sleep 0.1
     done
@@ -307,16 +307,21 @@ check "every frame is accounted for" test $(($(count refill_frames) + $(count ha
 cp $P/counters /tmp/counters
 check "switches on again" write on 1
 check "and SRM-buffer" write srm 1
-frames storm 3000 0 &
+# Until the file goes: processes that begin and end, without colors and with some, and one that reads.
+echo >/tmp/load
+loaded() { while [ -e /tmp/load ]; do "$@" >/dev/null; echo >"/tmp/begun-$1-$2"; done; }
 set_up one 1-2
 set_up other 4-5
-inside one frames storm 3000 0 &
-forget_cache
-inside other frames read /disk/file ffff >/dev/null &
-sleep 1
+loaded frames storm 100 0 &
+loaded inside one frames storm 100 0 &
+loaded inside other frames read /disk/file ffff &
+for begun in frames-storm inside-one inside-other; do
+    while [ ! -e "/tmp/begun-$begun" ]; do sleep 0.1; done
+done
 check "a set holds the module" sh -c "! rmmod piebald"
 check "sets end under load" rmdir $C/one $C/other
 check "unloads under load" rmmod piebald
+rm /tmp/load
 wait
 rmdir /cgroup/one /cgroup/other
 check "the tree is gone" test ! -e $P -a ! -e $C

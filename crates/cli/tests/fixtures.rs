@@ -352,6 +352,45 @@ fn every_fixture_says_what_made_it() {
     }
 }
 
+/// The help of a verb.
+fn help(verb: &[String]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_piebald"))
+        .args(verb)
+        .arg("--help")
+        .output()
+        .expect("starts");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// The verbs below one, itself if there are none, which its help lists under "Commands:".
+fn verbs(verb: &[String]) -> Vec<Vec<String>> {
+    let help = help(verb);
+    let list = help.split("\nCommands:\n").nth(1).unwrap_or_default();
+    let lines = list.lines().take_while(|line| !line.is_empty());
+    // What goes on with an explanation stands further in.
+    let names = lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let names = names.filter(|name| !name.is_empty() && *name != "help");
+    let below = names.flat_map(|name| verbs(&[verb, &[name.to_owned()]].concat()));
+    let mut found: Vec<Vec<String>> = below.collect();
+    if help.contains("--json") {
+        found.push(verb.to_vec());
+    }
+    found
+}
+
+#[test]
+fn every_verb_that_writes_json_has_a_fixture() {
+    let all = versions().into_iter().flat_map(|v| commands(&v));
+    let made: Vec<Vec<String>> = all.map(|command| command.args).collect();
+    let found = verbs(&[]);
+    assert!(found.len() >= 20, "{found:?}");
+    // It takes a module out of the kernel.
+    let without = found.into_iter().filter(|verb| verb.as_slice() != ["unload"]);
+    let missing = without.filter(|verb| !made.iter().any(|args| args.starts_with(verb)));
+    let missing: Vec<String> = missing.map(|verb| verb.join(" ")).collect();
+    none(&missing);
+}
+
 #[test]
 fn a_form_that_changes_is_found() {
     let old = serde_json::json!({

@@ -14,17 +14,16 @@ pub struct Finding {
     pub what: &'static str,
     /// What was found: a path or a version; `None` = it is missing.
     pub found: Option<String>,
-    /// How to get it.
-    pub remedy: &'static str,
+    /// How to get it; of a QEMU that was found, what is wrong with it too.
+    pub remedy: String,
 }
+
+/// How to get QEMU.
+const QEMU: &str = "apt install qemu-system-x86";
 
 /// Programs, what they are for, and the Debian package that has them.
 const PROGRAMS: [(&str, &str, &str); 6] = [
-    (
-        "qemu-system-x86_64",
-        "QEMU system mode",
-        "apt install qemu-system-x86",
-    ),
+    (Sort::Machine.name(), "QEMU system mode", QEMU),
     ("busybox", "the guest's shell", "apt install busybox-static"),
     (
         "cpio",
@@ -40,39 +39,49 @@ const PROGRAMS: [(&str, &str, &str); 6] = [
 pub fn check(plugin: Option<&Path>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = PROGRAMS.iter().map(look_for).collect();
     let plugin = find::plugin(plugin).ok();
-    let emulator = |p: &PathBuf| Emulator::find(Sort::Machine, None, p).ok();
+    let asked = |p: &PathBuf| Emulator::find(Sort::Machine, None, p).map_err(|e| e.to_string());
+    let emulator = plugin.as_ref().map_or(Err(QEMU.to_owned()), asked);
     findings.push(Finding {
         what: "QEMU 7.2 to 11.1 that takes the plugin",
-        found: plugin.as_ref().and_then(emulator).map(|e| {
+        found: emulator.as_ref().ok().map(|e| {
             let qemu = e.qemu.display();
             format!("{qemu}, plugin interface {}", e.api)
         }),
-        remedy: "apt install qemu-system-x86",
+        remedy: emulator.err().unwrap_or_default(),
     });
     findings.push(Finding {
         what: "a C compiler that links without shared libraries",
         found: compiles().then(|| "cc -static".into()),
-        remedy: "apt install build-essential",
+        remedy: "apt install build-essential".to_owned(),
     });
     findings.push(Finding {
         what: "the plugin",
         found: plugin.map(|p| find::told(&p)),
-        remedy: "cargo build --release",
+        remedy: "cargo build --release".to_owned(),
     });
     findings.push(Finding {
         what: "a way to fetch kernels (apt-get, dpkg-deb)",
         found: on_path("apt-get")
             .and(on_path("dpkg-deb"))
             .map(|_| "apt-get, dpkg-deb".into()),
-        remedy: "a Debian system; kernels fetched before are used without",
+        remedy: "a Debian system; kernels fetched before are used without".to_owned(),
     });
     findings
 }
 
 fn look_for((program, what, remedy): &(&str, &'static str, &'static str)) -> Finding {
+    // The emulator may be named.
+    let variable = Sort::Machine.variable();
+    let named = std::env::var(variable).ok().filter(|name| !name.is_empty());
+    let named = named.filter(|_| *program == Sort::Machine.name());
+    let found = on_path(named.as_deref().unwrap_or(program));
+    let remedy = match named {
+        Some(named) => format!("{variable} names {named}; {remedy}"),
+        None => (*remedy).to_owned(),
+    };
     Finding {
         what,
-        found: on_path(program),
+        found,
         remedy,
     }
 }

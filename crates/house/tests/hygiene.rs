@@ -187,6 +187,26 @@ fn every_folder_of_test_data_names_its_origin_and_licence() {
     none(defects);
 }
 
+/// A clone is fetched by everybody: what is packed stays small.
+#[test]
+fn test_data_stays_small() {
+    let size = |f: &PathBuf| f.metadata().expect("a file").len();
+    let below = |folder: &str| files_below(&root().join(folder));
+    for (folder, most) in [
+        ("testdata", 25_000_000),
+        ("testdata/golden", 10_000_000),
+        ("testdata/fixtures", 2_000_000),
+    ] {
+        let bytes: u64 = below(folder).iter().map(size).sum();
+        assert!(bytes > 0, "{folder}: nothing is there");
+        assert!(bytes <= most, "{folder}: {bytes} bytes; allowed: {most}");
+    }
+    for file in below("testdata/golden/recordings") {
+        let bytes = size(&file);
+        assert!(bytes <= 500_000, "{}: {bytes} bytes", name(&file));
+    }
+}
+
 fn folders_of(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder");
     let mut folders: Vec<PathBuf> = entries.map(|e| e.expect("an entry").path()).collect();

@@ -1,14 +1,9 @@
 //! `scripts/qemu.sh` where a build of QEMU cannot be had: what it says, and what it leaves. The programs that
 //! it calls are stand-ins, so that nothing is fetched.
 
-use std::{
-    fs,
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::PathBuf, process::Command};
 
-use piebald_house::root;
+use crate::stand_ins::{Scripts, program};
 
 /// What stands for apt-get. `$FAULT` says what fails; a source is served as two files without content.
 const APT_GET: &str = r#"#!/bin/bash
@@ -64,49 +59,22 @@ const OTHERS: [(&str, &str); 8] = [
     ),
 ];
 
-fn program(path: &Path, text: &str) {
-    fs::write(path, text).expect("written");
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a program");
-}
-
-/// A folder with the stand-ins, and one for the cache.
-struct Place(tempfile::TempDir);
+/// The script with stand-ins for the programs that it calls.
+struct Place(Scripts);
 
 impl Place {
     fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let fakes = folder.path().join("fakes");
-        fs::create_dir(&fakes).expect("a folder");
-        program(&fakes.join("apt-get"), APT_GET);
-        for (name, does) in OTHERS {
-            program(&fakes.join(name), &format!("#!/bin/bash\n{does}\n"));
-        }
-        Self(folder)
+        let others = OTHERS.map(|(name, does)| (name, format!("#!/bin/bash\n{does}\n")));
+        Self(Scripts::new(APT_GET, &others))
     }
 
     fn tools(&self) -> PathBuf {
-        self.0.path().join("cache/piebald/tools")
+        self.0.cache().join("tools")
     }
 
     /// The status, what is printed and what is said of a call with a fault.
     fn call(&self, fault: &str, words: &[&str]) -> (Option<i32>, String, String) {
-        let fakes = self.0.path().join("fakes");
-        let path = std::env::var("PATH").expect("a PATH");
-        let output = Command::new("bash")
-            .arg(root().join("scripts/qemu.sh"))
-            .args(words)
-            .env("FAULT", fault)
-            .env("FAKES", &fakes)
-            .env("PATH", format!("{}:{path}", fakes.display()))
-            .env("XDG_CACHE_HOME", self.0.path().join("cache"))
-            .output()
-            .expect("bash runs");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (
-            output.status.code(),
-            text(&output.stdout),
-            text(&output.stderr),
-        )
+        self.0.call("scripts/qemu.sh", fault, words)
     }
 
     /// Folders of QEMUs in the cache.
@@ -191,7 +159,7 @@ fn what_is_built_is_found_until_its_program_changes() {
     assert!(!build().1.contains("built "), "built twice");
 
     // Its source goes with it, if it is the same still.
-    let sources = place.0.path().join("sources");
+    let sources = place.0.folder().join("sources");
     let built = qemu.display().to_string();
     let folder_of_sources = sources.display().to_string();
     let source = |fault| place.call(fault, &["source", &built, &folder_of_sources]);

@@ -49,7 +49,7 @@ fails "no such color" 125 "refused" piebald run --colors 16 -- true
 fails "used-up hard colors kill" 137 "" sh -c 'piebald run --colors 1 --hard -- frames hog 128 0'
 # Sets and groups go with their last process; somebody waits for that beside it.
 gone() {
-    for _ in $(seq 100); do
+    for _ in $(seq 600); do
         [ -z "$(ls /sys/kernel/config/piebald)$(ls -d /sys/fs/cgroup/piebald-run-* 2>/dev/null)" ] && return
         sleep 0.1
     done
@@ -59,8 +59,10 @@ gone() {
 check "sets and groups are gone" gone
 check "the colors are free again" says "others    0-15" piebald status
 check "its processes inherit" piebald run --colors 2 -- sh -c "sh -c 'frames anon 2 0004' & wait \$!"
-check "a child that goes on keeps the colors" piebald run --colors 3 -- sh -c 'sleep 3 </dev/null >/dev/null 2>&1 &'
+mkfifo /tmp/stay
+check "a child that goes on keeps the colors" piebald run --colors 3 -- sh -c 'read -r x </tmp/stay >/dev/null 2>&1 &'
 check "as long as it lives" says "others    0-2,4-15" piebald status
+echo >/tmp/stay
 check "and no longer" gone
 
 # --- running processes ------------------------------------------------------------

@@ -136,9 +136,13 @@ fn escaped(value: &[u8]) -> Vec<u8> {
     value.iter().flat_map(twice).collect()
 }
 
-/// The one that is to be used, whatever there is.
+/// The one that is to be used, whatever there is. An empty variable names none.
 fn named(sort: Sort, given: Option<&Path>) -> Option<PathBuf> {
-    let variable = || env::var_os(sort.variable()).map(PathBuf::from);
+    let variable = || {
+        env::var_os(sort.variable())
+            .filter(|name| !name.is_empty())
+            .map(PathBuf::from)
+    };
     given.map(Path::to_owned).or_else(variable)
 }
 

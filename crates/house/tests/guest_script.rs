@@ -1,0 +1,146 @@
+//! `scripts/guest.sh emulator`: which QEMU guests without a plugin get, where a newer one than the system's
+//! can be had and where it cannot. The programs that it calls are stand-ins, so that nothing is fetched.
+
+use std::{fs, path::PathBuf};
+
+use crate::stand_ins::{Scripts, program};
+
+/// What stands for apt-get: `$FAULT` says what fails, and each call is noted.
+const APT_GET: &str = r#"#!/bin/bash
+. /etc/os-release
+echo "$*" >>"$FAKES/calls"
+case "$FAULT $*" in
+    no-mirror\ *indextargets*) ;;
+    *indextargets*) echo "$VERSION_CODENAME http://mirror.example/debian/" ;;
+    no-network\ *update*)
+        echo "E: Failed to fetch http://mirror.example/debian/dists/x/InRelease Could not connect [IP: 192.0.2.1 80]" >&2
+        exit 100 ;;
+    no-file\ *download*) echo "E: Failed to fetch http://mirror.example/debian/pool/q.deb 404" >&2; exit 100 ;;
+    *download*) touch qemu.deb ;;
+esac
+"#;
+
+/// A QEMU of a version, which starts unless `$FAULT` is `no-start`.
+fn emulator(version: &str) -> String {
+    format!(
+        "#!/bin/bash\ncase $1 in --version) echo 'QEMU emulator version {version} (Debian)' ;; \
+         *) [ \"$FAULT\" != no-start ] || {{ echo 'qemu: no firmware' >&2; exit 1; }} ;; esac\n"
+    )
+}
+
+/// The script, on a system that has this version.
+struct Place(Scripts);
+
+impl Place {
+    fn new(version: &str) -> Self {
+        let others = [
+            (
+                "apt-cache",
+                "#!/bin/bash\n[ \"$FAULT\" = no-newer ] && v=1:7.2 || v=1:10.0.2+ds-2\necho \"  Candidate: $v\"\n"
+                    .to_owned(),
+            ),
+            (
+                "dpkg-deb",
+                "#!/bin/bash\n[ \"$FAULT\" != no-unpacking ] || { echo 'dpkg-deb: no archive' >&2; exit 2; }\n\
+                 mkdir -p usr/bin && cp \"$FAKES/newer\" usr/bin/qemu-system-x86_64\n"
+                    .to_owned(),
+            ),
+            ("newer", emulator("10.0.2")),
+            ("qemu-system-x86_64", emulator(version)),
+        ];
+        Self(Scripts::new(APT_GET, &others))
+    }
+
+    fn call(&self, fault: &str) -> (Option<i32>, String, String) {
+        self.0.call("scripts/guest.sh", fault, &["emulator"])
+    }
+
+    fn store(&self) -> PathBuf {
+        self.0.cache().join("guest")
+    }
+
+    /// Folders of emulators, whole or not.
+    fn unpacked(&self) -> Vec<String> {
+        let found = fs::read_dir(self.store()).into_iter().flatten().flatten();
+        let names = found.filter_map(|f| f.file_name().into_string().ok());
+        names
+            .filter(|n| n.starts_with("qemu-") || n.ends_with(".partial"))
+            .collect()
+    }
+
+    fn calls(&self) -> usize {
+        let calls = fs::read_to_string(self.0.fakes().join("calls"));
+        calls.map_or(0, |text| text.lines().count())
+    }
+}
+
+#[test]
+fn a_newer_emulator_is_unpacked_once_where_that_of_the_system_takes_turns() {
+    let place = Place::new("7.2.22");
+    let newer = place
+        .store()
+        .join("qemu-10.0.2+ds-2/usr/bin/qemu-system-x86_64");
+    let expected = format!("{} 10.0.2 parallel\n", newer.display());
+    let (status, printed, said) = place.call("");
+    assert_eq!((status, printed), (Some(0), expected.clone()), "{said}");
+    assert_eq!(place.unpacked(), ["qemu-10.0.2+ds-2"]);
+    let calls = place.calls();
+    assert_eq!(place.call("no-network").1, expected);
+    assert_eq!(place.calls(), calls, "it was asked for again");
+    // One that is damaged is unpacked anew.
+    program(&newer, "");
+    assert_eq!(place.call("").1, expected);
+}
+
+#[test]
+fn a_system_whose_own_runs_in_parallel_fetches_nothing() {
+    let place = Place::new("10.0.13");
+    let (status, printed, said) = place.call("no-network");
+    assert_eq!(status, Some(0), "{said}");
+    assert_eq!(printed, "qemu-system-x86_64 10.0.13 parallel\n");
+    assert_eq!(place.calls(), 0);
+}
+
+#[test]
+fn without_a_newer_one_processors_take_turns_and_the_reason_is_said_and_kept() {
+    for (fault, says) in [
+        ("no-mirror", "apt's configuration has no archive of Debian"),
+        (
+            "no-network",
+            "the lists of backports, which may have a newer QEMU, cannot be had:\n    E: Failed to fetch .../InRelease Could not connect\n",
+        ),
+        ("no-newer", "the backports have no QEMU from version 10 on"),
+        (
+            "no-file",
+            "the backports do not serve QEMU 10.0.2+ds-2:\n    E: Failed to fetch .../q.deb 404\n",
+        ),
+        (
+            "no-unpacking",
+            "QEMU 10.0.2+ds-2 cannot be unpacked:\n    dpkg-deb: no archive\n",
+        ),
+        (
+            "no-start",
+            "QEMU 10.0.2+ds-2 of backports does not start here:\n    qemu: no firmware\n",
+        ),
+    ] {
+        let place = Place::new("7.2.22");
+        let (status, printed, said) = place.call(fault);
+        assert_eq!(status, Some(0), "{fault}: {said}");
+        assert_eq!(printed, "qemu-system-x86_64 7.2.22 in turns\n", "{fault}");
+        assert!(said.contains(says), "{fault}: {said}");
+        assert_eq!(place.unpacked(), [""; 0], "{fault}");
+        // It is not asked for each time.
+        let calls = place.calls();
+        assert!(place.call("").2.contains(says), "{fault}");
+        assert_eq!(place.calls(), calls, "{fault}");
+    }
+}
+
+#[test]
+fn what_is_named_must_be_an_emulator() {
+    let place = Place::new("7.2.22");
+    program(&place.0.fakes().join("qemu-system-x86_64"), "#!/bin/bash\n");
+    let (status, _, said) = place.call("");
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("no QEMU in system mode: "), "{said}");
+}
