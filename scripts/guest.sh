@@ -48,7 +48,7 @@
 # QEMU translates (TCG). From version 10 on the processors of a guest run in parallel, each on a thread;
 # older ones take turns: QEMU 7.2 corrupts kernel code that is patched while another processor runs it, which
 # is what a module with hooks does. With a plugin they take turns too, as do those of an emulator that counts
-# instructions (-icount). A guest with a plugin has the emulator of PATH; one without has that of
+# instructions (-icount). These have the emulator of PATH; all others have that of
 # `guest.sh emulator`, if it was fetched: on Debian 12 the one of its backports, unpacked in the store.
 set -eu
 shopt -s inherit_errexit
@@ -294,6 +294,8 @@ none_because() { # REASON [LOG]
     {
         printf 'guest: %s\n' "$1"
         [ -z "${2:-}" ] || sed 's,[a-z]*://[^ ]*/,.../,g; s/ *\[IP:[^]]*\]//; s/^/    /' "$2" | tail -n 4
+        printf 'guest: asked at %s, and again after a day, or when %s is removed\n' \
+            "$(date '+%Y-%m-%d %H:%M')" "$store/emulator.none"
     } >"$store/emulator.none"
 }
 
@@ -313,7 +315,7 @@ unpack_emulator() (
         none_because "the lists of backports, which may have a newer QEMU, cannot be had:" "$lists/log"
         exit
     fi
-    version=$(apt-cache "${apt_options[@]}" policy qemu-system-x86 | sed -n 's/^ *Candidate: //p')
+    version=$(LC_ALL=C apt-cache "${apt_options[@]}" policy qemu-system-x86 | sed -n 's/^ *Candidate: //p')
     upstream=${version#*:}
     if ! [ "${upstream%%.*}" -ge "$PARALLEL_FROM" ] 2>/dev/null; then
         none_because "the backports have no QEMU from version $PARALLEL_FROM on"
@@ -333,15 +335,15 @@ unpack_emulator() (
         dpkg-deb -x "$package" . >"$lists/log" 2>&1 || { none_because "QEMU $upstream cannot be unpacked:" "$lists/log"; exit; }
     done
     rm -f -- *.deb
+    if ! starts "$partial/usr/bin/qemu-system-x86_64" 2>"$lists/log"; then
+        none_because "QEMU $upstream of backports does not start here:" "$lists/log"
+        exit
+    fi
     mkdir whole
     mv usr whole
     touch whole/complete
     rm -rf "${store:?}/qemu-$upstream"
     mv whole "$store/qemu-$upstream"
-    if ! starts "$store/qemu-$upstream/usr/bin/qemu-system-x86_64" 2>"$lists/log"; then
-        rm -rf "${store:?}/qemu-$upstream"
-        none_because "QEMU $upstream of backports does not start here:" "$lists/log"
-    fi
 )
 
 # Does a machine of this emulator start? It is ended before it does anything.
@@ -511,8 +513,8 @@ boot() { # INITRD
         n=$((n + 1))
     done
     : >"$scratch/status"
-    if [ "$threads" = multi ]; then how='in parallel'; else how='in turns'; fi
-    [ "$quiet" = 1 ] || warn "guest: QEMU $(version_of "$emulator"), $cpus processors $how"
+    if [ "$cpus" = 1 ]; then how=''; elif [ "$threads" = multi ]; then how=' in parallel'; else how=' in turns'; fi
+    [ "$quiet" = 1 ] || warn "guest: QEMU $(version_of "$emulator"), processors: $cpus$how"
     if [ "$quiet" = 1 ]; then
         timeout --kill-after=5 "$limit" "$emulator" "${machine[@]}" ${qemu[@]+"${qemu[@]}"} \
             </dev/null >"$scratch/console" || code=$?

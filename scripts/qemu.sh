@@ -241,7 +241,7 @@ newest_built() { # SUITE, or nothing for any
     for each in "$tools"/qemu-*/complete; do
         [ -e "$each" ] || continue
         if [ -z "${1:-}" ] || grep -qx "suite $1" "$each"; then
-            whole "$(dirname "$each")" && dirname "$each"
+            if whole "$(dirname "$each")"; then dirname "$each"; fi
         fi
     done | sort -V | tail -n 1
 }

@@ -7,8 +7,8 @@
 #   scripts/release.sh [--here] [DIR]      DIR defaults to out/release/VERSION
 #
 # All of it is built in a clean Debian 12, the oldest that it is for, which is made for this and
-# removed (root; debootstrap). With --here it is built on this system, by the packages that it has: archives run with its C
-# library or a later one.
+# removed (root; debootstrap). With --here it is built on this system, where missing packages are installed: archives
+# run with its C library or a later one.
 #
 # Refuses changes that are not committed, a version without a section in CHANGELOG.md, a tag of this
 # version that names another commit, and a package without a maintainer. See docs/releasing.md.
@@ -51,7 +51,7 @@ maintainer >/dev/null || exit 1
 # Writes the archives to a folder.
 build_here() { # DIR
     local command expected qemu
-    install_packages build-essential pkg-config python3 || exit 1
+    install_packages ca-certificates build-essential pkg-config python3 || exit 1
     ensure_rust || exit 1
     say "building piebald $version"
     "$CARGO" build --profile dist --locked -p piebald || fail "the build failed"
@@ -73,17 +73,33 @@ build_in_root() { # DIR
     why=$(can_make_root) || fail "$why. Allowed: --here, which builds on this system"
     archive=$(archive_of "$BUILT_IN") || fail "none of the archives in apt's configuration serves Debian's $BUILT_IN. Allowed: --here"
     make_root "$clean" "$BUILT_IN" "$archive" "$scratch/log" || exit 1
+    chmod 755 "$scratch"
     put_clone "$root" "$clean"
-    unshare --mount --pid --fork --kill-child scripts/root.sh "$clean" "$CLONE/scripts/release.sh" --here "$HOME_DIR/release" ||
-        fail "the release could not be built in a clean $BUILT_IN"
+    unshare --mount --pid --fork --kill-child scripts/root.sh "$clean" "$CLONE/scripts/release.sh" --here "$HOME_DIR/release" &
+    child=$!
+    wait "$child" || fail "the release could not be built in a clean $BUILT_IN"
+    child=''
     cp "$clean$HOME_DIR/release/"* "$1"
 }
 
 # Whole or not there.
 mkdir -p "$(dirname "$out")"
 making=$(mktemp -d "$(dirname "$out")/.release.XXXXXX")
-scratch=$(mktemp -d)
-trap 'rm -rf --one-file-system "$making" "$scratch"' EXIT
+# Where devices can be made, and there is room.
+scratch=$(mktemp -d "${TMPDIR:-/var/tmp}/piebald-release.XXXXXX")
+child=''
+# shellcheck disable=SC2317  # a trap calls it
+end() {
+    if [ -n "$child" ]; then
+        kill -KILL "$child" 2>/dev/null || true
+        wait "$child" 2>/dev/null || true
+    fi
+    # Its processes may take a moment to end.
+    rm -rf --one-file-system "$making" "$scratch" 2>/dev/null || { sleep 2; rm -rf --one-file-system "$making" "$scratch"; }
+}
+trap end EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 if [ -n "$here" ]; then build_here "$making"; else build_in_root "$making"; fi
 chmod 755 "$making"
 mv "$making" "$out"

@@ -36,7 +36,7 @@ make_root() { # DIR SUITE ARCHIVE LOG
     mkdir -p "$1"
     debootstrap --variant=minbase --include=git "$2" "$1" "$3" >"$4" 2>&1 || {
         tail -n 20 "$4" >&2
-        warn "debootstrap failed"
+        warn "debootstrap of $2 failed"
         return 1
     }
     set_up_network "$1"

@@ -3,7 +3,8 @@
 #
 #   scripts/test-release.sh
 #
-# Nothing is tagged or written outside of the clone, but for what cargo builds.
+# Nothing is tagged or written outside of the clone. The release is built in a clean root, so this needs to be
+# root, and debootstrap.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -341,7 +341,7 @@ static int thread(size_t len, unsigned int expected)
 }
 
 /* Whether the kernel looks for equal pages in a mapping: the flag "mg" of /proc/self/smaps. */
-static int looked_through(volatile char *at)
+static int is_mergeable(volatile char *at)
 {
 	FILE *file = fopen("/proc/self/smaps", "r");
 	unsigned long begin, end;
@@ -360,7 +360,7 @@ static int looked_through(volatile char *at)
 	return found;
 }
 
-/* How often the kernel has looked through all of them. */
+/* Completed scans of ksmd. */
 static long full_scans(void)
 {
 	FILE *file = fopen("/sys/kernel/mm/ksm/full_scans", "r");
@@ -380,10 +380,19 @@ static int merged(size_t len, unsigned int expected)
 	touch(at, len, 1);
 	if (madvise((void *)at, len, MADV_MERGEABLE))
 		die("madvise");
-	/* The first scan may have begun before; the next two see that a page stays as it is, and merge it. */
-	if (looked_through(at))
-		for (long first = full_scans(); full_scans() < first + 4;)
+	/*
+	 * A scan may have begun before. Of those after it one sees the page, one that it stays as it is, and one
+	 * merges it.
+	 */
+	if (is_mergeable(at)) {
+		long first = full_scans();
+
+		for (int tries = 0; full_scans() < first + 4; tries++) {
+			if (tries == 60000)
+				die("ksmd");
 			usleep(10000);
+		}
+	}
 	return check(at, len, expected);
 }
 

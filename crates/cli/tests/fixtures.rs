@@ -367,7 +367,7 @@ fn verbs(verb: &[String]) -> Vec<Vec<String>> {
     let help = help(verb);
     let list = help.split("\nCommands:\n").nth(1).unwrap_or_default();
     let lines = list.lines().take_while(|line| !line.is_empty());
-    // What goes on with an explanation stands further in.
+    // Continuation lines are indented further.
     let names = lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
     let names = names.filter(|name| !name.is_empty() && *name != "help");
     let below = names.flat_map(|name| verbs(&[verb, &[name.to_owned()]].concat()));

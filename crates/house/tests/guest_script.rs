@@ -20,11 +20,12 @@ case "$FAULT $*" in
 esac
 "#;
 
-/// A QEMU of a version, which starts unless `$FAULT` is `no-start`.
+/// A QEMU of a version, which prints it and its options when it starts, unless `$FAULT` is `no-start`.
 fn emulator(version: &str) -> String {
     format!(
         "#!/bin/bash\ncase $1 in --version) echo 'QEMU emulator version {version} (Debian)' ;; \
-         *) [ \"$FAULT\" != no-start ] || {{ echo 'qemu: no firmware' >&2; exit 1; }} ;; esac\n"
+         *) [ \"$FAULT\" != no-start ] || {{ echo 'qemu: no firmware' >&2; exit 1; }}; \
+         echo \"{version} $*\" ;; esac\n"
     )
 }
 
@@ -139,8 +140,61 @@ fn without_a_newer_one_processors_take_turns_and_the_reason_is_said_and_kept() {
 #[test]
 fn what_is_named_must_be_an_emulator() {
     let place = Place::new("7.2.22");
+    for named in ["/nonexistent", "/bin/true"] {
+        let script = ("scripts/guest.sh", "");
+        let variables = [("PIEBALD_QEMU_SYSTEM", named)];
+        let (status, printed, said) = place.0.call_with(script, &["emulator"], &variables);
+        assert_eq!((status, printed.as_str()), (Some(2), ""), "{said}");
+        let says = format!("PIEBALD_QEMU_SYSTEM={named}: allowed: QEMU in system mode");
+        assert!(said.contains(&says), "{said}");
+    }
     program(&place.0.fakes().join("qemu-system-x86_64"), "#!/bin/bash\n");
     let (status, _, said) = place.call("");
     assert_eq!(status, Some(1), "{said}");
     assert!(said.contains("no QEMU in system mode: "), "{said}");
+}
+
+/// What an emulator is started with.
+fn booted(place: &Place, options: &[&str]) -> String {
+    let kernel = place.store().join("6.12.1-cloud-amd64");
+    fs::create_dir_all(&kernel).expect("a folder");
+    fs::write(kernel.join("complete"), "").expect("written");
+    let initrd = place.0.folder().join("initrd");
+    fs::write(&initrd, "").expect("written");
+    let initrd = initrd.display().to_string();
+    let words: Vec<&str> = ["boot", &initrd].iter().chain(options).copied().collect();
+    let (status, printed, said) = place.0.call("scripts/guest.sh", "", &words);
+    // It ends without the word of a guest.
+    assert_eq!(status, Some(125), "{said}");
+    printed
+}
+
+#[test]
+fn guests_with_a_plugin_or_counted_instructions_take_turns_on_the_system_s_emulator() {
+    let place = Place::new("7.2.22");
+    let old = booted(&place, &[]);
+    assert!(
+        old.starts_with("7.2.22 -M ") && old.contains("thread=single"),
+        "{old}"
+    );
+    assert_eq!(place.call("").0, Some(0));
+    let new = booted(&place, &["--cpus", "4"]);
+    let data = place.store().join("qemu-10.0.2+ds-2/usr/share");
+    let data = data.display();
+    let expected = format!("10.0.2 -L {data}/qemu -L {data}/seabios -M ");
+    assert!(new.starts_with(&expected), "{new}");
+    assert!(
+        new.contains("thread=multi") && new.contains("-smp 4"),
+        "{new}"
+    );
+    for options in [
+        ["--qemu", "-plugin", "--qemu", "x"],
+        ["--qemu", "-icount", "--qemu", "shift=0"],
+    ] {
+        let turns = booted(&place, &options);
+        assert!(
+            turns.starts_with("7.2.22 -M ") && turns.contains("thread=single"),
+            "{turns}"
+        );
+    }
 }

@@ -47,6 +47,16 @@ impl Scripts {
 
     /// The status, what is printed and what is said of a call of a script of the repository with a fault.
     pub fn call(&self, script: &str, fault: &str, words: &[&str]) -> (Option<i32>, String, String) {
+        self.call_with((script, fault), words, &[])
+    }
+
+    /// The same with these variables.
+    pub fn call_with(
+        &self,
+        (script, fault): (&str, &str),
+        words: &[&str],
+        variables: &[(&str, &str)],
+    ) -> (Option<i32>, String, String) {
         let path = std::env::var("PATH").expect("a PATH");
         let output = Command::new("bash")
             .arg(root().join(script))
@@ -57,6 +67,8 @@ impl Scripts {
             .env("XDG_CACHE_HOME", self.folder().join("cache"))
             .env_remove("PIEBALD_QEMU")
             .env_remove("PIEBALD_QEMU_SYSTEM")
+            .env_remove("PIEBALD_GUEST_KERNEL")
+            .envs(variables.iter().copied())
             .output()
             .expect("bash runs");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -10,6 +10,7 @@ mod boot;
 pub mod colors;
 mod course;
 mod describe;
+mod drawn;
 mod failures;
 mod foresee;
 mod jobs;

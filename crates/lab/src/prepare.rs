@@ -6,14 +6,14 @@ use std::{
     sync::Arc,
 };
 
-use piebald_sim::mix;
 use piebald_trace::{
     foreign::{Fetches, ForeignTrace, Format, Options},
     recording::{Recording, ReplayOptions},
 };
-use piebald_workload::{Builtin, Foreign, Library, Program, Recorded, record};
+use piebald_workload::{Builtin, Foreign, Library, Program, Recorded};
 
 use crate::{
+    drawn::{Redraw, seed_of},
     near,
     parts::{self, Parts},
     regions::{NO_LIMIT, midway, setup_refs},
@@ -54,34 +54,13 @@ pub struct Prepared {
     pub parts: Option<Parts>,
 }
 
-/// A built-in program that is executed for each run, so that only recordings of runs that are under way
-/// take memory.
-#[derive(Clone)]
-pub struct Redraw {
-    name: String,
-    builtin: Builtin,
-    /// References of each thread.
-    refs: u64,
-    options: ReplayOptions,
-}
-
-/// The seed of a built-in program, of all that a repetition draws.
-fn seed_of(draw: u64) -> u64 {
-    mix(&[draw, 8])
-}
-
 impl Prepared {
     /// Its references in a repetition, of which all draws follow from `draw`.
-    ///
-    /// # Errors
-    /// The program's own; the first repetition's would be the same.
-    pub fn in_repetition(&self, repetition: u32, draw: u64) -> Result<Arc<dyn Program>, String> {
-        let Some(redraw) = self.redraw.as_ref().filter(|_| repetition > 0) else {
-            return Ok(self.program.clone());
-        };
-        let recording = record(&redraw.builtin, seed_of(draw), redraw.refs);
-        let recording = recording.map_err(|e| e.to_string())?;
-        opened(&redraw.name, recording, redraw.options).map(|(program, _)| program)
+    pub fn in_repetition(&self, repetition: u32, draw: u64) -> Arc<dyn Program> {
+        match self.redraw.as_ref().filter(|_| repetition > 0) {
+            Some(redraw) => redraw.of(draw),
+            None => self.program.clone(),
+        }
     }
 }
 
@@ -125,7 +104,7 @@ fn prepare_one(
             wanted + wanted / 4
         }
     };
-    let mut redraw = None;
+    let mut drawn = None;
     let recording = match &entry.input {
         Input::Trace(path, format) => return prepare_trace(scenario, entry, path, *format),
         Input::Recording(path) => Recording::open(path).map_err(|e| e.to_string())?,
@@ -141,13 +120,9 @@ fn prepare_one(
                 scenario.seed
             };
             let recording = library.recording(&builtin, seed, wanted);
-            redraw = entry.redraw.then(|| Redraw {
-                name: entry.name.clone(),
-                builtin,
-                refs: wanted,
-                options,
-            });
-            recording.map_err(|e| e.to_string())?
+            let recording = recording.map_err(|e| e.to_string())?;
+            drawn = entry.redraw.then_some(builtin);
+            recording
         }
     };
     if let Some(request) = &entry.regions {
@@ -179,6 +154,13 @@ fn prepare_one(
             "the recording holds {refs} references; allowed: 100 or more"
         ));
     }
+    let redraw = drawn.map(|builtin| Redraw {
+        name: entry.name.clone(),
+        builtin,
+        threads: program.threads(),
+        refs: wanted,
+        options,
+    });
     Ok(Prepared {
         setup,
         redraw,

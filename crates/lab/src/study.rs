@@ -268,7 +268,7 @@ impl<'a> Lab<'a> {
         let boot = boot(self.scenario, policy, draw, held);
         let boot = boot.map_err(|problem| self.failure(job, CaseError::Kernel(problem)))?;
         let programs = chosen.iter().map(|p| self.program(*p, &job, draw));
-        let programs: Vec<ProgramSetup> = programs.collect::<Result<_, StudyError>>()?;
+        let programs: Vec<ProgramSetup> = programs.collect();
         let mut machine = self.scenario.machine.clone();
         if let Phase::Curve(_, ways) = job.phase {
             narrow_last_level(&mut machine, ways);
@@ -347,15 +347,7 @@ impl<'a> Lab<'a> {
     }
 
     /// A program of a run.
-    ///
-    /// # Errors
-    /// A built-in program that draws anew cannot be executed.
-    pub(crate) fn program(
-        &self,
-        at: usize,
-        job: &Job,
-        draw: u64,
-    ) -> Result<ProgramSetup, StudyError> {
+    pub(crate) fn program(&self, at: usize, job: &Job, draw: u64) -> ProgramSetup {
         let entry = &self.scenario.programs[at];
         let input = &self.inputs[at];
         let policy = &self.scenario.policies[job.policy];
@@ -377,14 +369,9 @@ impl<'a> Lab<'a> {
             false => entry.stay,
         };
         let hvr = policy.hvr.as_ref();
-        let program = input.in_repetition(job.repetition, draw);
         let whole = ProgramSetup {
             name: entry.name.clone(),
-            input: program.map_err(|problem| {
-                let program = entry.name.clone();
-                let error = SimError::Input { program, problem };
-                self.failure(*job, CaseError::Run(error))
-            })?,
+            input: input.in_repetition(job.repetition, draw),
             cores: entry.cores,
             colors: colors::setup(self.scenario, at, job.policy),
             stay: Stay {
@@ -406,7 +393,7 @@ impl<'a> Lab<'a> {
             .as_ref()
             .filter(|_| job.phase != Phase::Whole(at))
         else {
-            return Ok(whole);
+            return whole;
         };
         let focus = job.focus.filter(|f| f.program == at);
         let region = focus.map_or_else(
@@ -415,7 +402,7 @@ impl<'a> Lab<'a> {
             |f| f.region,
         );
         let part = &parts.entries[region];
-        Ok(ProgramSetup {
+        ProgramSetup {
             input: part.program.clone(),
             skip: 0,
             prime: part.prime,
@@ -423,7 +410,7 @@ impl<'a> Lab<'a> {
             warmup: part.warmup,
             budget: part.budget,
             ..whole
-        })
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use piebald_lab::scenario::Scenario;
 use piebald_policy::mfc;
 use piebald_report::{Metrics, Study};
-use piebald_units::{Bytes, Picos};
+use piebald_units::{Bytes, Picos, op::MemRef};
 
 /// The values of a figure of the record, one for each repetition.
 fn figure<'a>(metrics: &'a Metrics, name: &str) -> &'a [f64] {
@@ -234,8 +234,12 @@ fn a_program_may_draw_anew_in_each_repetition() {
         let inputs = kit::inputs(&scenario);
         let of = |repetition, draw| {
             let program = inputs[0].in_repetition(repetition, draw);
-            let program = program.expect("it can be executed");
-            program.identity().expect("a recording has one")
+            // What it says to be without being executed is what it does.
+            let identity = program.identity().expect("a recording has one");
+            let mut source = program.open(0).expect("it can be executed");
+            let mut refs = vec![MemRef::default(); 4096];
+            let filled = source.fill(&mut refs);
+            (identity, refs[..filled.refs].to_vec())
         };
         assert_eq!(of(1, 5), of(1, 5));
         [of(0, 4), of(1, 5)]

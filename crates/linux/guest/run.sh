@@ -62,7 +62,8 @@ check "its processes inherit" piebald run --colors 2 -- sh -c "sh -c 'frames ano
 mkfifo /tmp/stay
 check "a child that goes on keeps the colors" piebald run --colors 3 -- sh -c 'read -r x </tmp/stay >/dev/null 2>&1 &'
 check "as long as it lives" says "others    0-2,4-15" piebald status
-echo >/tmp/stay
+# Whether somebody reads or not.
+echo 1<>/tmp/stay
 check "and no longer" gone
 
 # --- running processes ------------------------------------------------------------
