@@ -27,7 +27,7 @@ case ${1:-} in
     -h | --help) sed -n '2,/^set -eu/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit ;;
 esac
 headers=${1:-$("$root/scripts/guest.sh" path headers)}
-[ -e "$headers/Module.symvers" ] || { warn "build: $headers: no kernel headers there"; exit 2; }
+[ -e "$headers/Module.symvers" ] || { warn "build: $headers: no kernel headers there (Debian packages linux-headers-*, that of a running kernel linux-headers-\$(uname -r))"; exit 2; }
 release=$(sed -n 's/^#define UTS_RELEASE "\(.*\)"$/\1/p' "$headers/include/generated/utsrelease.h")
 [ -n "$release" ] || { warn "build: $headers: no kernel headers there (include/generated/utsrelease.h)"; exit 2; }
 # Which kernels the module runs on, it decides when it is loaded (known.c). These never:
