@@ -4,30 +4,40 @@
     scripts/shown.py [--near] SHOWN PRINTED
 
 The lines that are shown must be among those that were printed, in this order; a line `...` stands
-for any number of lines. With --near, numbers may differ by a fifth or by 2, as those of a program
-that is recorded anew do; all other words must be equal.
+for any number of lines. With --near, numbers may differ as those of a program that is recorded anew
+do: by a fifth, by 2, or by their intervals together; intervals (±) by a factor of three, or by 2. All other words
+must be equal.
 """
 
 import re
 import sys
 
-NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+NUMBER = re.compile(r"(± ?)?(\d+(?:,\d{3})*(?:\.\d+)?)")
 # Of tables, how wide a column is depends on its numbers.
 SPACES = re.compile(r"\s+|─+")
 
 
 def numbers(line):
-    """The numbers of a line, without thousands separators."""
-    return [float(n.replace(",", "")) for n in NUMBER.findall(line)]
+    """The numbers of a line without thousands separators, and whether each is an interval."""
+    return [(float(n.replace(",", "")), bool(mark)) for mark, n in NUMBER.findall(line)]
 
 
 def is_near(shown, printed):
     """The same words, and numbers close to one another?"""
-    words = [SPACES.sub(" ", NUMBER.sub("#", line)).strip() for line in (shown, printed)]
+    words = [SPACES.sub(" ", NUMBER.sub(r"\1#", line)).strip() for line in (shown, printed)]
     if words[0] != words[1]:
         return False
-    pairs = zip(numbers(shown), numbers(printed))
-    return all(abs(a - b) <= max(2, 0.2 * max(a, b)) for a, b in pairs)
+    pairs = list(zip(numbers(shown), numbers(printed)))
+    for at, ((a, is_interval), (b, _)) in enumerate(pairs):
+        if is_interval:
+            near = max(a, b) <= 3 * min(a, b)
+        else:
+            behind = pairs[at + 1] if at + 1 < len(pairs) else ((0, False), (0, False))
+            intervals = sum(n for n, mark in behind if mark)
+            near = abs(a - b) <= max(0.2 * max(a, b), intervals)
+        if not near and abs(a - b) > 2:
+            return False
+    return True
 
 
 def missing(shown, printed, near):
@@ -64,6 +74,11 @@ def self_test():
     assert missing(["a 11.5 %"], printed, True) is None
     assert missing(["a 20.0 %"], printed, True) == "a 20.0 %"
     assert missing(["z 10.0 %"], printed, True) == "z 10.0 %"
+    printed = ["it is 20 % (±4.0), 7"]
+    assert missing(["it is 12 % (±5), 7"], printed, True) is None
+    assert missing(["it is 10 % (±5), 7"], printed, True) == "it is 10 % (±5), 7"
+    assert missing(["it is 20 % (±13), 7"], printed, True) == "it is 20 % (±13), 7"
+    assert missing(["it is 20 % (4), 7"], printed, True) == "it is 20 % (4), 7"
 
 
 def main():
