@@ -291,7 +291,7 @@ stage_fuzz_long() { PIEBALD_FUZZ_CASES=100000 stage_fuzz; }
 stage_bare_metal() { scripts/bare-metal.sh; }
 
 # Fails, and says so, if the distribution serves no kernel that the module knows. Two guests at a time, once
-# what both need is there: for most of it each keeps one processor busy.
+# what both need is there: each keeps one processor busy.
 stage_guest() {
     install_packages build-essential e2fsprogs || exit 1
     scripts/guest.sh fetch || exit 1

@@ -6,8 +6,8 @@
 #   kernel/test.sh [RUNS [OPTION...]]    RUNS: how often, one after the other (1); OPTIONs of
 #                                        `scripts/guest.sh boot`, such as --cpus 8
 #
-# The guest has four processors that run in parallel where there is a QEMU that can do that
-# (scripts/guest.sh emulator), otherwise two that take turns.
+# The guest has two processors that take turns; with --parallel four that do not, where there is a QEMU that can do
+# that (scripts/guest.sh emulator).
 # Fails if a check fails, if the kernel complains about anything on its console, and if the
 # distribution serves no kernel that the module knows.
 set -eu
@@ -22,10 +22,13 @@ runs=${1:-1}
 
 install_packages build-essential e2fsprogs || exit 1
 "$root/scripts/guest.sh" fetch
-emulator=$("$root/scripts/guest.sh" emulator)
-say "emulator: $emulator"
-# Four where they run in parallel; where they take turns, more than two show nothing new.
-case $emulator in *' parallel') cpus=4 ;; *) cpus=2 ;; esac
+cpus=2
+case " $* " in
+    *' --parallel '*)
+        cpus=4
+        say "emulator: $("$root/scripts/guest.sh" emulator)"
+        ;;
+esac
 module=$("$root/kernel/build.sh")
 work=$CARGO_TARGET_DIR/kernel/test
 mkdir -p "$work"

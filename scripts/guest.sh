@@ -6,7 +6,7 @@
 #   guest.sh path WHAT           prints a path of what was fetched last (fetches if nothing
 #                                was, as do the verbs below). WHAT: root, kernel,
 #                                headers (the directory to give to make -C), config
-#   guest.sh emulator            prints the emulator of guests without a plugin: its path, its version
+#   guest.sh emulator            prints the emulator of guests with --parallel: its path, its version
 #                                and whether processors run "parallel" or "in turns". If that of this
 #                                system cannot run them in parallel, gets a newer one unless it is here
 #   guest.sh in-debian-13 PROGRAM ARGUMENT...
@@ -32,6 +32,7 @@
 #   --disk FILE          a raw image, /dev/vda and on (pack with --module virtio_blk)
 #   --qemu ARGUMENT      one more argument of QEMU, such as -plugin; may be repeated
 #   --quiet              the console is printed only if something goes wrong
+#   --parallel           processors run in parallel, on the emulator of `guest.sh emulator`
 #
 # Exit status: that of the guest's program; 124 if the time is over, 125 if the guest
 # ended without a status (a panic), 126 if the kernel complained on its console (BUG,
@@ -45,11 +46,10 @@
 # the emulator, instead of those below. Everything is kept in
 # ${XDG_CACHE_HOME:-~/.cache}/piebald/guest/VERSION; nothing but tools is installed.
 #
-# QEMU translates (TCG). From version 10 on the processors of a guest run in parallel, each on a thread;
-# older ones take turns: QEMU 7.2 corrupts kernel code that is patched while another processor runs it, which
-# is what a module with hooks does. With a plugin they take turns too, as do those of an emulator that counts
-# instructions (-icount). These have the emulator of PATH; all others have that of
-# `guest.sh emulator`, if it was fetched: on Debian 12 the one of its backports, unpacked in the store.
+# QEMU translates (TCG), one virtual processor after the other. With --parallel each has a thread, from QEMU 10 on:
+# QEMU 7.2 corrupts kernel code that is patched while another processor runs it, which is what a module with
+# hooks does. On Debian 12 `guest.sh emulator` unpacks the one of its backports in the store. With a plugin,
+# or with -icount, processors take turns all the same.
 set -eu
 shopt -s inherit_errexit
 
@@ -484,6 +484,7 @@ emulator=${PIEBALD_QEMU_SYSTEM:-qemu-system-x86_64}
 # Sets `emulator`, `threads` (of TCG) and `data` (where the emulator finds its own) for this guest.
 choose_emulator() {
     local word turns=''
+    [ "$parallel" = 1 ] || turns=1
     for word in ${qemu[@]+"${qemu[@]}"}; do
         case $word in -plugin | -icount) turns=1 ;; esac
     done
@@ -547,7 +548,7 @@ boot() { # INITRD
 
 # --- arguments ----------------------------------------------------------------
 
-run='' memory=1G cpus=2 limit=300 append='' quiet=0
+run='' memory=1G cpus=2 limit=300 append='' quiet=0 parallel=0
 files=() programs=() modules=() disks=() qemu=()
 
 options() { # "pack", "boot" or both, then the arguments
@@ -557,11 +558,12 @@ options() { # "pack", "boot" or both, then the arguments
         case $1 in
             --run | --file | --program | --module)
                 [[ $sort == *pack* ]] || misuse "$1 is an option of pack" ;;
-            --memory | --cpus | --timeout | --append | --disk | --qemu | --quiet)
+            --memory | --cpus | --timeout | --append | --disk | --qemu | --quiet | --parallel)
                 [[ $sort == *boot* ]] || misuse "$1 is an option of boot" ;;
             *) misuse "\"$1\": no such option of $sort (guest.sh --help)" ;;
         esac
         if [ "$1" = --quiet ]; then quiet=1; shift; continue; fi
+        if [ "$1" = --parallel ]; then parallel=1; shift; continue; fi
         [ $# -ge 2 ] || misuse "$1 needs a value"
         case $1 in
             --run) run=$2 ;;

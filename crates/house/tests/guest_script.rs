@@ -170,7 +170,7 @@ fn booted(place: &Place, options: &[&str]) -> String {
 }
 
 #[test]
-fn guests_with_a_plugin_or_counted_instructions_take_turns_on_the_system_s_emulator() {
+fn processors_run_in_parallel_if_that_is_asked_for_and_there_is_no_plugin() {
     let place = Place::new("7.2.22");
     let old = booted(&place, &[]);
     assert!(
@@ -178,7 +178,13 @@ fn guests_with_a_plugin_or_counted_instructions_take_turns_on_the_system_s_emula
         "{old}"
     );
     assert_eq!(place.call("").0, Some(0));
-    let new = booted(&place, &["--cpus", "4"]);
+    // It is there, and was not asked for.
+    let turns = booted(&place, &[]);
+    assert!(
+        turns.starts_with("7.2.22 -M ") && turns.contains("thread=single"),
+        "{turns}"
+    );
+    let new = booted(&place, &["--parallel", "--cpus", "4"]);
     let data = place.store().join("qemu-10.0.2+ds-2/usr/share");
     let data = data.display();
     let expected = format!("10.0.2 -L {data}/qemu -L {data}/seabios -M ");
@@ -188,8 +194,8 @@ fn guests_with_a_plugin_or_counted_instructions_take_turns_on_the_system_s_emula
         "{new}"
     );
     for options in [
-        ["--qemu", "-plugin", "--qemu", "x"],
-        ["--qemu", "-icount", "--qemu", "shift=0"],
+        ["--parallel", "--qemu", "-plugin", "--qemu", "x"],
+        ["--parallel", "--qemu", "-icount", "--qemu", "shift=0"],
     ] {
         let turns = booted(&place, &options);
         assert!(

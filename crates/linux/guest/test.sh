@@ -23,7 +23,6 @@ if [ -z "$piebald" ]; then
 fi
 [ -x "$piebald" ] || { warn "test: $piebald: no such program"; exit 2; }
 "$root/scripts/guest.sh" fetch
-say "emulator: $("$root/scripts/guest.sh" emulator)"
 module=$("$root/kernel/build.sh")
 work=$CARGO_TARGET_DIR/linux/guest
 mkdir -p "$work"
