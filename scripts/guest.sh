@@ -258,7 +258,8 @@ in_debian_13() { # PROGRAM ARGUMENT...
 
 # --- the emulator ---------------------------------------------------------------
 
-# The first QEMU whose processors run in parallel without corrupting code that is patched meanwhile.
+# From this QEMU on processors may run in parallel: 7.2 corrupts code that is patched meanwhile, 10.0 did not
+# when it was tried, and 8 and 9 were not tried.
 PARALLEL_FROM=10
 
 # The newest emulator that was unpacked here; it takes its libraries from the system.
@@ -277,7 +278,7 @@ runs_parallel() { # EMULATOR
     [ "${version%%.*}" -ge "$PARALLEL_FROM" ] 2>/dev/null
 }
 
-# Of a guest without a plugin: what was asked for, what this system has, or what was unpacked.
+# Of a guest with --parallel: what was asked for, what this system has, or what was unpacked.
 parallel_emulator() {
     local unpacked=''
     [ -n "${PIEBALD_QEMU_SYSTEM:-}" ] || runs_parallel "$emulator" || unpacked=$(unpacked_emulator)
