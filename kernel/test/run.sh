@@ -321,6 +321,7 @@ for load in storms storms_inside reads; do
         [ ! -e /tmp/begun-$load ] || break
         sleep 0.1
     done
+    check "there is load: $load" test -e /tmp/begun-$load
 done
 check "a set holds the module" sh -c "! rmmod piebald"
 check "sets end under load" rmdir $C/one $C/other
