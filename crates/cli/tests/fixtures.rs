@@ -385,7 +385,9 @@ fn every_verb_that_writes_json_has_a_fixture() {
     let found = verbs(&[]);
     assert!(found.len() >= 20, "{found:?}");
     // It takes a module out of the kernel.
-    let without = found.into_iter().filter(|verb| verb.as_slice() != ["unload"]);
+    let without = found
+        .into_iter()
+        .filter(|verb| verb.as_slice() != ["unload"]);
     let missing = without.filter(|verb| !made.iter().any(|args| args.starts_with(verb)));
     let missing: Vec<String> = missing.map(|verb| verb.join(" ")).collect();
     none(&missing);
