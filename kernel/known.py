@@ -111,6 +111,11 @@ def read_table():
     return rows
 
 
+def parts(version):
+    """A version's numbers, and what is between them: versions are sorted by these."""
+    return [(not word.isdigit(), int(word) if word.isdigit() else 0, word) for word in re.findall(r"\d+|\D+", version)]
+
+
 def main():
     if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
@@ -119,10 +124,10 @@ def main():
         version = version_of(path)
         for name, text in signatures(path, names).items():
             variant, kernels = rows.get((name, text), ("-", []))
-            rows[name, text] = (variant, [k for k in kernels if k != version] + [version])
+            rows[name, text] = (variant, sorted({*kernels, version}, key=parts))
     with open(TABLE + ".partial", "w", encoding="utf-8") as table:
         table.write(HEAD)
-        for (name, text), (variant, kernels) in sorted(rows.items(), key=lambda r: (r[0][0], r[1])):
+        for (name, text), (variant, kernels) in sorted(rows.items(), key=lambda r: (r[0][0], parts(r[1][1][0]))):
             if name in names:
                 table.write(f"{name}\t{variant}\t{text}\t{' '.join(kernels)}\n")
     os.replace(TABLE + ".partial", TABLE)

@@ -27,14 +27,16 @@
 #define WANTED 16
 
 DEFINE_STATIC_CALL_NULL(drain_local, drain_local_pages);
+DEFINE_STATIC_CALL_NULL(drain_all, drain_all_pages);
 
 int pb_pick_set_up(void)
 {
-	void *drain = pb_symbol("drain_local_pages");
+	void *local = pb_symbol("drain_local_pages"), *all = pb_symbol("drain_all_pages");
 
-	if (!drain)
+	if (!local || !all)
 		return -EOPNOTSUPP;
-	static_call_update(drain_local, drain);
+	static_call_update(drain_local, local);
+	static_call_update(drain_all, all);
 	return 0;
 }
 
@@ -159,19 +161,36 @@ static unsigned long pick_kinds(struct zone *zone, gfp_t gfp, u64 number, bool t
 	return came;
 }
 
+/* The largest memory zone that a request may have comes first. */
+static const struct {
+	enum zone_type type;
+	gfp_t gfp;
+} zones[] = {
+	{ ZONE_MOVABLE, __GFP_HIGHMEM },
+	{ ZONE_NORMAL, 0 },
+#ifdef CONFIG_ZONE_DMA32
+	{ ZONE_DMA32, __GFP_DMA32 },
+#endif
+};
+
+void pb_gather(void)
+{
+	struct pglist_data *node = NODE_DATA(first_online_node);
+	unsigned int i;
+
+	pb_hand_put_all();
+	for (i = 0; i < ARRAY_SIZE(zones); i++) {
+		struct zone *zone = &node->node_zones[zones[i].type];
+
+		if (populated_zone(zone))
+			static_call(drain_all)(zone);
+	}
+	barrier();
+	pb_count(gathered);
+}
+
 unsigned long pb_pick(u64 number, bool thorough)
 {
-	/* The largest memory zone that a request may have comes first. */
-	static const struct {
-		enum zone_type type;
-		gfp_t gfp;
-	} zones[] = {
-		{ ZONE_MOVABLE, __GFP_HIGHMEM },
-		{ ZONE_NORMAL, 0 },
-#ifdef CONFIG_ZONE_DMA32
-		{ ZONE_DMA32, __GFP_DMA32 },
-#endif
-	};
 	const gfp_t gfp = PB_BLOCK_GFP & ~(GFP_ZONEMASK | __GFP_MOVABLE);
 	struct pglist_data *node = NODE_DATA(first_online_node);
 	unsigned long came = 0;

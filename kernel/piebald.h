@@ -330,6 +330,11 @@ int pb_pick_set_up(void);
  * frames. If it is to be thorough it looks at all and may sleep.
  */
 unsigned long pb_pick(u64 number, bool thorough);
+/*
+ * What processors have set aside goes to where all find it: frames of the hands to the pool, those of the
+ * kernel's own lists for each processor to its blocks. May sleep.
+ */
+void pb_gather(void);
 
 /* --- recolor.c ------------------------------------------------------------- */
 
@@ -456,7 +461,7 @@ void pb_switch_end(void);
 	X(anon_pages) X(file_pages) X(swap_and_shmem_pages) \
 	X(other_frames) X(policy_passed) X(unmovable_passed) X(large_refused) X(large_passed) \
 	X(thp_refused) X(compaction_refused) X(merging_refused) X(hard_failures) \
-	X(refills) X(refill_frames) X(refill_failed) X(picked) X(recycled) X(hand_returned) \
+	X(refills) X(refill_frames) X(refill_failed) X(picked) X(gathered) X(recycled) X(hand_returned) \
 	X(given_back) X(reclaimed) X(marks_restored) \
 	X(switched_on) X(recolored) X(recolor_failed) X(recolor_shared) \
 	X(srm_file_frames) X(srm_memory_frames) X(srm_unknown_file) X(srm_passed) \

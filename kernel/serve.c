@@ -3,9 +3,9 @@
  * Frames for requests: which one a request gets, and what is tried for it.
  *
  * A request of a set without frames at hand goes up a ladder: blocks that the kernel gives next;
- * some of its free blocks, or all (pick.c); what can be reclaimed in the groups that own the colours,
- * and what others have in them (shortage.c). Only then a hint is left, and hard colours call the
- * group's out-of-memory killer.
+ * some of its free blocks, or all (pick.c); what processors have set aside; what can be reclaimed in the
+ * groups that own the colours, and what others have in them (shortage.c). Only then a hint is left, and
+ * hard colours call the group's out-of-memory killer.
  *
  * A search that found nothing is not repeated for a while, longer if it took long. So a request
  * may do without a frame that became free in that while. Nobody is killed on such old knowledge.
@@ -30,6 +30,7 @@
 #define PAUSE_FACTOR 10
 
 static struct pb_pause others;	/* of all groups without colours; with pb_lock held */
+static unsigned long gather_due;	/* jiffies from which on processors are asked again */
 
 void pb_serve_afresh(void)
 {
@@ -141,6 +142,19 @@ static bool take_freed(struct look *l, unsigned long freed)
 	return freed && look(l, PB_OWN);
 }
 
+/* Brings in what processors have set aside. That is dear: not often, unless nothing else is left. */
+static bool take_gathered(struct look *l, bool last)
+{
+	unsigned long due = READ_ONCE(gather_due), now = jiffies;
+
+	if (!last && (time_before(now, due) || cmpxchg(&gather_due, due, now + PAUSE) != due))
+		return false;
+	pb_gather();
+	if (!look(l, PB_OWN))
+		pick(l, true);
+	return l->found;
+}
+
 /* The groups that own the colours give some pages up, or others leave. */
 static bool relieve(struct look *l)
 {
@@ -157,8 +171,13 @@ static bool relieve(struct look *l)
 			pick(l, l->hard);
 		if (l->found)
 			return true;
-		if (!freed)
-			idle++;
+		if (freed || idle++)
+			continue;
+		/* As the kernel does where its reclaim finds nothing; and pages on their way to its lists can leave. */
+		if (l->hard)
+			pb_drain_lists();
+		if (take_gathered(l, true))
+			return true;
 	}
 	note_pause(l, PB_PAUSE_SPENT, began);
 	return false;
@@ -176,7 +195,7 @@ static bool take_own(struct look *l)
 	if (!l->r->set || l->r->own_only || !pb_may_relieve(l->r->gfp) ||
 	    pauses(l->pause.until[PB_PAUSE_SPENT]))
 		return false;
-	return relieve(l);
+	return take_gathered(l, false) || relieve(l);
 }
 
 /* All of the ladder, whatever was found lately. */

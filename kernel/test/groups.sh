@@ -9,6 +9,10 @@ event() { sed -n "s/^$2 //p" "$C/$1/events"; }
 of_kernel() { sed -n "s/^$2 //p" "/cgroup/$1/memory.events"; }
 frames_of() { sed -n "s/^$2 //p" "$C/$1/frames"; }
 say() { echo "$2" >"$C/$1"; }
+# PROCESSOR: frames on the lists that are its own
+at_hand() {
+    awk -v cpu="$1" '$1 == "cpu:" { its = $2 == cpu } $1 == "count:" && its { n += $2 } END { print n + 0 }' /proc/zoneinfo
+}
 # NAME: no frame of another colour was taken, nothing was refused, nobody ended
 nobody_suffered() {
     awk '/^(fallback|oom)/ { n += $2 } END { exit n != 0 }' "$C/$1/events" &&
@@ -147,6 +151,23 @@ check "a group in its place has the colors" inside service frames anon $((share 
 check "nobody suffers" nobody_suffered service
 check "what was left has moved" test "$(event service moved_out)" -gt 0
 take_down service
+
+# What is free lies on the lists of a processor that other processors do not look at: the kernel gives it
+# to one that is about to fail, and so does a set.
+fraction=/proc/sys/vm/percpu_pagelist_high_fraction
+fraction_at_first=$(cat $fraction)
+echo 8 >$fraction
+last=$(($(nproc) - 1))
+for mode in hint hard; do
+    forget_cache
+    set_up aside 3 $mode
+    check "$mode: frames are freed on another processor" inside aside taskset -c $last frames anon $((share * 3 / 8)) 0008
+    check "$mode: which keeps them" test "$(at_hand $last)" -gt $((share * 80))
+    check "$mode: they can be had on this one" inside aside taskset -c 0 frames anon $((share * 3 / 4)) 0008
+    check "$mode: nobody suffers" nobody_suffered aside
+    take_down aside
+done
+echo "$fraction_at_first" >$fraction
 
 # A group that memory.min keeps everything for loses nothing, though its pages leave.
 forget_cache
