@@ -267,6 +267,8 @@ bool pb_may_relieve(gfp_t gfp);
 unsigned int pb_patience(gfp_t gfp, bool hard);
 /* Frees some pages of those who own a set's colours, or makes others leave; how many. */
 unsigned long pb_relieve(const struct pb_request *r, unsigned int idle);
+/* Reclaims of all groups, as where memory is used up, and takes what came free into the pool; how many. */
+unsigned long pb_make_room(gfp_t gfp);
 /* Ends a process of the group that the request is for; false if none can be. */
 bool pb_out_of_memory(const struct pb_request *r);
 
@@ -345,6 +347,7 @@ struct pb_move {
 	u64 set;	/* to its colours; 0: to those of the group that is charged for the page */
 	enum migrate_mode mode;
 	unsigned long moved, failed;
+	bool homeless;	/* there was no frame for some of them */
 };
 
 int pb_recolor_set_up(void);
@@ -461,7 +464,7 @@ void pb_switch_end(void);
 	X(anon_pages) X(file_pages) X(swap_and_shmem_pages) \
 	X(other_frames) X(policy_passed) X(unmovable_passed) X(large_refused) X(large_passed) \
 	X(thp_refused) X(compaction_refused) X(merging_refused) X(hard_failures) \
-	X(refills) X(refill_frames) X(refill_failed) X(picked) X(gathered) X(recycled) X(hand_returned) \
+	X(refills) X(refill_frames) X(refill_failed) X(picked) X(gathered) X(recycled) X(hand_returned) X(room_made) \
 	X(given_back) X(reclaimed) X(marks_restored) \
 	X(switched_on) X(recolored) X(recolor_failed) X(recolor_shared) \
 	X(srm_file_frames) X(srm_memory_frames) X(srm_unknown_file) X(srm_passed) \

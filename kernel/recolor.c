@@ -133,20 +133,46 @@ static u64 set_for(const struct pb_move *move, const struct folio *folio)
 	return number;
 }
 
-/* None for a large page: the kernel then splits it, and asks for its parts. */
+static bool is_hard(u64 number)
+{
+	struct pb_set *set;
+	bool hard;
+
+	spin_lock(&pb_lock);
+	set = pb_set_find(number);
+	hard = set && set->hard;
+	spin_unlock(&pb_lock);
+	return hard;
+}
+
+/*
+ * None for a large page: the kernel then splits it, and asks for its parts. A page that leaves the colours of others
+ * goes to those that nobody has if its group's are used up and a hint.
+ */
 static struct folio *new_home(struct folio *from, unsigned long private)
 {
-	const struct pb_request request = {
+	struct pb_move *move = (struct pb_move *)private;
+	struct pb_request request = {
 		.tgid = current->tgid,
-		.set = set_for((const struct pb_move *)private, from),
+		.set = set_for(move, from),
 		.gfp = GFP_HIGHUSER_MOVABLE | __GFP_NOWARN,
 		.own_only = true,
 	};
 	struct page *page;
 
-	if (folio_test_large(from) || pb_pool_take(&request, &page) != PB_PAGE)
+	if (folio_test_large(from))
 		return NULL;
-	return page_folio(page);
+	if (pb_pool_take(&request, &page) == PB_PAGE)
+		return page_folio(page);
+	if (request.set) {
+		if (move->set || is_hard(request.set))
+			return NULL;
+		request.set = 0;
+		if (pb_pool_take(&request, &page) == PB_PAGE)
+			return page_folio(page);
+	}
+	move->homeless = true;
+	return NULL;
 }
 
 void pb_move_pages(struct pb_move *move)

@@ -33,17 +33,21 @@ DEFINE_STATIC_CALL_NULL(reclaim_group, reclaim_group_prototype);
 DEFINE_STATIC_CALL_NULL(kill, out_of_memory);
 DEFINE_STATIC_CALL_NULL(wake_flushers, wakeup_flusher_threads);
 static struct mutex *kernel_oom_lock;
+static struct mem_cgroup **root_group;
 
 int pb_shortage_set_up(void)
 {
 	void *reclaim = pb_symbol("try_to_free_mem_cgroup_pages");
 	void *kill = pb_symbol("out_of_memory"), *wake = pb_symbol("wakeup_flusher_threads");
 
-	/* It is no function, and so has no signature. */
+	/* They are no functions, and so have no signature. */
 	kernel_oom_lock = (struct mutex *)pb_lookup("oom_lock");
+	root_group = (struct mem_cgroup **)pb_lookup("root_mem_cgroup");
 	if (!kernel_oom_lock)
 		pr_err("this kernel has no mutex oom_lock\n");
-	if (!reclaim || !kill || !wake || !kernel_oom_lock)
+	if (!root_group)
+		pr_err("this kernel has no pointer root_mem_cgroup\n");
+	if (!reclaim || !kill || !wake || !kernel_oom_lock || !root_group)
 		return -EOPNOTSUPP;
 	static_call_update(reclaim_group, reclaim);
 	static_call_update(kill, kill);
@@ -126,6 +130,20 @@ unsigned long pb_relieve(const struct pb_request *r, unsigned int idle)
 		return freed;
 	}
 	return pb_vacate_some(r->set, PB_RELIEF, flags);
+}
+
+/* What comes free lies on this processor's lists, with that of the pages that left before. */
+unsigned long pb_make_room(gfp_t gfp)
+{
+	unsigned long freed;
+
+	migrate_disable();
+	freed = reclaim(*root_group, gfp);
+	if (freed)
+		pb_pool_collect(PB_BLOCK_GFP, 2 * PB_RELIEF);
+	migrate_enable();
+	pb_count_many(PB_C_room_made, freed);
+	return freed;
 }
 
 bool pb_out_of_memory(const struct pb_request *r)

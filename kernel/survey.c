@@ -25,6 +25,11 @@
 #define BLOCK 512
 /* Pages that move at a time. */
 #define BATCH 64
+/*
+ * Times that room is made for the pages that a request makes leave, at most. Where memory is below what the kernel
+ * keeps free, nothing of what comes free can be had until it is above.
+ */
+#define ROOMS 64
 
 /* With 1 for each frame of a block that has a colour of the set; false: there is no such set. */
 static bool mark(u64 number, unsigned long first, u8 *marks)
@@ -179,29 +184,26 @@ static struct folio *foreign(u64 number, struct page *page, gfp_t gfp)
 	return NULL;
 }
 
-/* Moves the pages of a block's marked frames out; how many. */
-static unsigned long vacate_block(u64 number, unsigned long first, gfp_t gfp,
-				  enum migrate_mode mode, const u8 *marks)
+/* Moves the pages of a block's marked frames out. */
+static void vacate_block(u64 number, unsigned long first, gfp_t gfp, const u8 *marks,
+			 struct pb_move *move)
 {
-	struct pb_move move = { .mode = mode };
 	unsigned long i;
 
-	INIT_LIST_HEAD(&move.pages);
+	INIT_LIST_HEAD(&move->pages);
 	for (i = 0; i < BLOCK; i++) {
 		struct page *page = marks[i] ? pfn_to_online_page(first + i) : NULL;
 		struct folio *folio = page ? foreign(number, page, gfp) : NULL;
 
 		if (!folio)
 			continue;
-		pb_isolate(folio, &move);
+		pb_isolate(folio, move);
 		folio_put(folio);
-		if (move.n == BATCH)
-			pb_move_pages(&move);
+		if (move->n == BATCH)
+			pb_move_pages(move);
 	}
-	pb_move_pages(&move);
-	pb_set_event(number, PB_E_moved_out, move.moved);
-	pb_set_event(number, PB_E_move_failed, move.failed);
-	return move.moved;
+	pb_move_pages(move);
+	pb_set_event(number, PB_E_moved_out, move->moved);
 }
 
 /* Where to go on for a set, and whether it wants others to leave at all. */
@@ -230,32 +232,55 @@ static void go_on_at(u64 number, unsigned long at)
 	spin_unlock(&pb_lock);
 }
 
+/* Makes room for pages that are to leave; where there is none to make, that is not tried again. */
+static bool make_room(unsigned int *rooms, gfp_t gfp)
+{
+	if (!*rooms || fatal_signal_pending(current))
+		return false;
+	--*rooms;
+	if (pb_make_room(gfp))
+		return true;
+	*rooms = 0;
+	return false;
+}
+
 /*
- * With the flag of reclaim set the kernel waits for no lock of a page: the request may hold some, of
- * pages that it reads ahead for example.
+ * One block, for a request. With the flag of reclaim set the kernel waits for no lock of a page: the request may
+ * hold some, of pages that it reads ahead for example.
  */
+static void vacate_for(u64 number, unsigned long first, gfp_t gfp, struct pb_move *move)
+{
+	unsigned int flags = memalloc_noreclaim_save();
+	u8 marks[BLOCK];
+
+	*move = (struct pb_move){ .mode = gfp & __GFP_FS ? MIGRATE_SYNC_LIGHT : MIGRATE_ASYNC };
+	if (mark(number, first, marks))
+		vacate_block(number, first, gfp, marks, move);
+	memalloc_noreclaim_restore(flags);
+	cond_resched();
+}
+
 unsigned long pb_vacate_some(u64 number, unsigned long want, gfp_t gfp)
 {
-	enum migrate_mode mode = gfp & __GFP_FS ? MIGRATE_SYNC_LIGHT : MIGRATE_ASYNC;
 	unsigned long at, first, end, left, moved = 0;
-	unsigned int flags;
-	u8 marks[BLOCK];
+	unsigned int rooms = ROOMS;
+	struct pb_move move;
 
 	if (!vacates(number, &at))
 		return 0;
 	range(&first, &end);
 	if (at < first || at >= end)
 		at = first;
-	flags = memalloc_noreclaim_save();
 	for (left = DIV_ROUND_UP(end - first, BLOCK); left && moved < want; left--) {
-		if (mark(number, at, marks))
-			moved += vacate_block(number, at, gfp, mode, marks);
+		do {
+			vacate_for(number, at, gfp, &move);
+			moved += move.moved;
+		} while (move.homeless && moved < want && make_room(&rooms, gfp));
+		pb_set_event(number, PB_E_move_failed, move.failed);
 		at += BLOCK;
 		if (at >= end)
 			at = first;
-		cond_resched();
 	}
-	memalloc_noreclaim_restore(flags);
 	go_on_at(number, at);
 	return moved;
 }
@@ -264,28 +289,35 @@ unsigned long pb_vacate_some(u64 number, unsigned long want, gfp_t gfp)
  * Coloring may be switched off between two blocks, not within one. So pages that are being read or
  * written are not waited for: a disk may be slow, and pb_switch is held.
  */
-static int vacate_at(u64 number, unsigned long first)
+static int vacate_at(u64 number, unsigned long first, unsigned int *rooms)
 {
+	struct pb_move move;
 	u8 marks[BLOCK];
 
-	if (pb_switch_lock())
-		return -EINTR;
-	if (pb_switch_is_on() && mark(number, first, marks))
-		vacate_block(number, first, GFP_KERNEL, MIGRATE_SYNC_LIGHT, marks);
-	mutex_unlock(&pb_switch);
-	cond_resched();
+	do {
+		move = (struct pb_move){ .mode = MIGRATE_SYNC_LIGHT };
+		if (pb_switch_lock())
+			return -EINTR;
+		if (pb_switch_is_on() && mark(number, first, marks))
+			vacate_block(number, first, GFP_KERNEL, marks, &move);
+		mutex_unlock(&pb_switch);
+		cond_resched();
+	} while (move.homeless && make_room(rooms, GFP_KERNEL));
+	pb_set_event(number, PB_E_move_failed, move.failed);
 	return 0;
 }
 
 int pb_set_vacate(u64 number)
 {
 	unsigned long pfn, end;
+	unsigned int rooms;
 
 	if (!vacates(number, &pfn))
 		return 0;
 	pb_drain_lists();
-	for (range(&pfn, &end); pfn < end; pfn += BLOCK)
-		if (vacate_at(number, pfn))
+	range(&pfn, &end);
+	for (rooms = (end - pfn) / PB_RELIEF; pfn < end; pfn += BLOCK)
+		if (vacate_at(number, pfn, &rooms))
 			return -EINTR;
 	return 0;
 }

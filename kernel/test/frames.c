@@ -32,11 +32,14 @@
  *
  *   frames storm COUNT 0         COUNT children, 16 at a time, that touch a few pages and end
  *   frames hog MIB 0             touches so much memory, four times over, and ends
+ *   frames first COUNT 0         runs before all others of its processor (SCHED_FIFO), so many thousand million
+ *                                steps
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -552,6 +555,20 @@ static int hog(size_t len)
 	return 0;
 }
 
+/* Who waits for its turn behind this one waits until it ends. */
+static int first(long count)
+{
+	const struct sched_param param = { .sched_priority = 50 };
+
+	if (sched_setscheduler(0, SCHED_FIFO, &param))
+		die("sched_setscheduler");
+	puts("runs");
+	fflush(stdout);
+	for (volatile long i = 0; i < count * 1000000000L; i++)
+		;
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *kind = argc == 4 ? argv[1] : "";
@@ -610,6 +627,8 @@ int main(int argc, char **argv)
 		return storm(strtol(argv[2], NULL, 10));
 	if (!strcmp(kind, "hog"))
 		return hog(len);
+	if (!strcmp(kind, "first"))
+		return first(strtol(argv[2], NULL, 10));
 	fprintf(stderr, "usage: frames KIND AMOUNT COLORS\n");
 	return 2;
 }

@@ -9,6 +9,8 @@ event() { sed -n "s/^$2 //p" "$C/$1/events"; }
 of_kernel() { sed -n "s/^$2 //p" "/cgroup/$1/memory.events"; }
 frames_of() { sed -n "s/^$2 //p" "$C/$1/frames"; }
 say() { echo "$2" >"$C/$1"; }
+# A group's pages of files: what is charged to it holds what processors keep to charge next, as well.
+file_of() { sed -n 's/^file //p' "/cgroup/$1/memory.stat"; }
 # PROCESSOR: frames on the lists that are its own
 at_hand() {
     awk -v cpu="$1" '$1 == "cpu:" { its = $2 == cpu } $1 == "count:" && its { n += $2 } END { print n + 0 }' /proc/zoneinfo
@@ -169,6 +171,43 @@ for mode in hint hard; do
 done
 echo "$fraction_at_first" >$fraction
 
+# Memory is full of what others have read, as it is where a machine has run for a while; and the kernel's own reclaim
+# waits behind somebody on its processor. Those who are to leave need frames then that nobody has.
+runtime=/proc/sys/kernel/sched_rt_runtime_us
+runtime_at_first=$(cat $runtime)
+kswapd=$(pidof kswapd0)
+truncate -s $((total * 3 / 2))M /disk/hole
+truncate -s $((share * 2))M /disk/guarded
+mkdir /cgroup/stranger /cgroup/guarded
+echo $((share * 3))M >/cgroup/guarded/memory.min
+for mode in hint hard; do
+    forget_cache
+    inside guarded cat /disk/guarded >/dev/null
+    inside stranger cat /disk/hole >/dev/null
+    set_up full 3-5 $mode
+    check "$mode: full memory: all that can leave does" test "$(frames_of full others)" -le 64
+    inside stranger cat /disk/hole >/dev/null
+    echo -1 >$runtime
+    taskset -p $((1 << last)) "$kswapd" >/dev/null
+    taskset -c $last frames first 1000 0 >/tmp/runs &
+    hog=$!
+    for _ in $(seq 600); do
+        grep -q runs /tmp/runs && break
+        sleep 0.1
+    done
+    most=$(($(cat $C/full/capacity) / 256 - 4))
+    check "$mode: full memory: $most MiB of three colors can be had" inside full taskset -c 0 frames anon $most 0038
+    kill -9 $hog
+    wait $hog
+    taskset -p ffff "$kswapd" >/dev/null
+    echo "$runtime_at_first" >$runtime
+    check "$mode: nobody suffers" nobody_suffered full
+    check "$mode: memory.min kept what it keeps" test "$(file_of guarded)" -ge $((share * 2 << 20))
+    take_down full
+done
+rm -f /disk/hole /disk/guarded
+rmdir /cgroup/stranger /cgroup/guarded
+
 # A group that memory.min keeps everything for loses nothing, though its pages leave.
 forget_cache
 mkdir /cgroup/kept
@@ -207,8 +246,6 @@ check "a shared color: the other's pages go" inside other frames anon $((share *
 check "nobody suffers" nobody_suffered other
 forget_cache
 inside one cat /disk/some >/dev/null
-# Its pages: what is charged to a group holds what processors keep to charge next, as well.
-file_of() { sed -n 's/^file //p' "/cgroup/$1/memory.stat"; }
 kept=$(file_of one)
 echo $((share * 2))M >/cgroup/one/memory.min
 check "a shared color: memory.min keeps its pages" sh -c "
