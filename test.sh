@@ -105,7 +105,7 @@ stage_packages() {
 
 stage_shell() {
     local script
-    local scripts=(test.sh demo.sh .ci/run scripts/*.sh kernel/*.sh kernel/test/*.sh crates/linux/guest/*.sh)
+    local scripts=(test.sh demo.sh .ci/run scripts/*.sh kernel/*.sh kernel/dkms/choose-core kernel/test/*.sh crates/linux/guest/*.sh)
     for script in "${scripts[@]}"; do
         bash -n "$script" || exit 1
     done

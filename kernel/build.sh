@@ -6,10 +6,8 @@
 #   kernel/build.sh DIR          for the kernel whose headers are in DIR, such as
 #                                /lib/modules/$(uname -r)/build
 #
-# Prints the path of the module. First the policy core and its glue (kernel/core) are compiled
-# to one object with the kernel's own flags against speculation and for its unwinder; then the
-# C side is built by the headers' Makefile and linked with it. A warning of objtool is an
-# error, and so is a panic that can be reached in the object, or a stack frame above 1 KiB.
+# Prints the path of the module. First the policy core and its glue are compiled to one object (core.sh);
+# then the C side is built by the headers' Makefile and linked with it. A warning of objtool is an error.
 #
 # PIEBALD_KNOWN=FILE is a table other than kernel/known.tsv, for tests; the module is made beside the other.
 #
@@ -21,6 +19,8 @@ set -eu
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source-path=SCRIPTDIR source=../scripts/setup.sh
 . "$root/scripts/setup.sh"
+# shellcheck source=core.sh
+. "$root/kernel/core.sh"
 settle_target_dir "$root"
 
 case ${1:-} in
@@ -43,7 +43,6 @@ if [ -e "$headers/vmlinux" ] && ! have pahole; then
 fi
 
 out=$CARGO_TARGET_DIR/kernel
-target=x86_64-unknown-none
 # Another table of what kernels have makes another module, for tests.
 known=${PIEBALD_KNOWN:-$root/kernel/known.tsv}
 [ -r "$known" ] || { warn "build: PIEBALD_KNOWN=$known: no such file; allowed: a table as kernel/known.tsv"; exit 2; }
@@ -57,49 +56,7 @@ mkdir -p "$dir"
 
 # --- the policy core ----------------------------------------------------------
 
-find_rust_with_source || {
-    install_rust rustc-web cargo-web rust-web-src >&2 && find_rust_with_source
-} || { warn "build: no Rust with its library's source (rustup component add rust-src)"; exit 1; }
-
-flags=(
-    -C relocation-model=static -C code-model=kernel -C force-unwind-tables=no -C jump-tables=n
-    -Z plt=yes -Z direct-access-external-data=yes
-    -Z retpoline -Z retpoline-external-thunk -Z cf-protection=branch -Z function-return=thunk-extern
-    -Z "patchable-function-entry=16,16" -Z indirect-branch-cs-prefix
-)
-RUSTC_BOOTSTRAP=1 RUSTFLAGS="${flags[*]}" "$CARGO" build -q --release --locked \
-    --manifest-path "$root/kernel/core/Cargo.toml" --target "$target" --target-dir "$out/core" \
-    -Z build-std=core,compiler_builtins >&2
-library=$out/core/$target/release/libpiebald_kernel_core.a
-rm -rf "$out/objects"
-mkdir "$out/objects"
-(cd "$out/objects" && ar x "$library")
-# Everything that is used is in the crate's own object; what is left is compiler_builtins.
-object=$(find "$out/objects" -name 'piebald_kernel_core*.o')
-if [ -z "$object" ] || [ "$(wc -l <<<"$object")" != 1 ]; then
-    warn "build: not one object: $object"
-    exit 1
-fi
-allowed='^(memcpy|memset|memmove|memcmp|__x86_.*)$'
-foreign=$(nm -u "$object" | awk '{ print $2 }' | grep -Ev "$allowed" || true)
-if [ -n "$foreign" ]; then
-    warn "build: the policy core reaches what a kernel does not have (pb_core_panic: a panic): $foreign"
-    exit 1
-fi
-
-# As scripts/bare-metal.sh has it for the policy core.
-large=$(objdump -d --no-show-raw-insn "$object" |
-    sed -n 's/^[0-9a-f]* <\(.*\)>:$/\1/p; s/.*sub *\$\(0x[0-9a-f]*\),%rsp.*/\1/p' |
-    while read -r word; do
-        case $word in
-            0x*) [ $((word)) -le 1024 ] || printf '%s (%d B) ' "$name" "$word" ;;
-            *) name=$word ;;
-        esac
-    done)
-if [ -n "$large" ]; then
-    warn "build: stack frames above 1024 B: $large"
-    exit 1
-fi
+object=$(core_object "$(mitigations_of "$headers")" "$out") || exit 1
 
 # --- the module ---------------------------------------------------------------
 
@@ -108,8 +65,7 @@ rsync_like() { cmp -s "$1" "$2" || cp "$1" "$2"; }
 for file in "$root"/kernel/*.c "$root"/kernel/*.h "$root/kernel/Kbuild"; do
     rsync_like "$file" "$dir/$(basename "$file")"
 done
-# Signatures that the module has code for; the others of the table are only known to exist.
-awk -F '\t' '$2 ~ /^[0-9]+$/ { printf "{ \"%s\", %s, \"%s\" },\n", $1, $2, $3 }' "$known" >"$out/known.h"
+known_header "$known" >"$out/known.h"
 rsync_like "$out/known.h" "$dir/known.h"
 rsync_like "$object" "$dir/core.o"
 : >"$dir/.core.o.cmd"
@@ -121,7 +77,7 @@ if [ "$compiler" = gcc-14 ] &&
     { ! have gcc-14 || ldd "$headers/scripts/mod/modpost" 2>&1 | grep -q 'not found'; }; then
     make=("$root/scripts/guest.sh" in-debian-13 make)
 fi
-"${make[@]}" -C "$headers" M="$dir" modules >"$log" 2>&1 || {
+"${make[@]}" -C "$headers" M="$dir" PIEBALD_MODEL=m modules >"$log" 2>&1 || {
     cat "$log" >&2
     warn "build: the module does not compile for kernel $release; it is written for those in the last column of kernel/known.tsv"
     exit 1

@@ -17,6 +17,7 @@
 #include <linux/gfp.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
+#include <linux/mutex.h>
 #include <linux/sched.h>
 #include <linux/static_call.h>
 
@@ -27,7 +28,9 @@
 #define WANTED 16
 
 DEFINE_STATIC_CALL_NULL(drain_local, drain_local_pages);
-DEFINE_STATIC_CALL_NULL(drain_all, drain_all_pages);
+/* Not declared for modules from 7.3 on. */
+void drain_all_prototype(struct zone *zone);
+DEFINE_STATIC_CALL_NULL(drain_all, drain_all_prototype);
 
 int pb_pick_set_up(void)
 {
@@ -173,11 +176,22 @@ static const struct {
 #endif
 };
 
+static DEFINE_MUTEX(gathering);
+static unsigned long gathers;	/* that have ended */
+
+/* Whoever waits until one that began after it asked has ended needs none of its own. */
 void pb_gather(void)
 {
 	struct pglist_data *node = NODE_DATA(first_online_node);
+	unsigned long asked = READ_ONCE(gathers);
 	unsigned int i;
 
+	if (mutex_lock_killable(&gathering))
+		return;
+	if (gathers - asked >= 2) {
+		mutex_unlock(&gathering);
+		return;
+	}
 	pb_hand_put_all();
 	for (i = 0; i < ARRAY_SIZE(zones); i++) {
 		struct zone *zone = &node->node_zones[zones[i].type];
@@ -186,6 +200,8 @@ void pb_gather(void)
 			static_call(drain_all)(zone);
 	}
 	barrier();
+	gathers++;
+	mutex_unlock(&gathering);
 	pb_count(gathered);
 }
 

@@ -267,7 +267,10 @@ bool pb_may_relieve(gfp_t gfp);
 unsigned int pb_patience(gfp_t gfp, bool hard);
 /* Frees some pages of those who own a set's colours, or makes others leave; how many. */
 unsigned long pb_relieve(const struct pb_request *r, unsigned int idle);
-/* Reclaims of all groups, as where memory is used up, and takes what came free into the pool; how many. */
+/*
+ * Reclaims pages of all groups, as where memory is used up, but what memory.min keeps, and memory.low as far as the
+ * kernel's reclaim does; takes frames that came free into the pool. How many pages were reclaimed.
+ */
 unsigned long pb_make_room(gfp_t gfp);
 /* Ends a process of the group that the request is for; false if none can be. */
 bool pb_out_of_memory(const struct pb_request *r);
@@ -347,7 +350,8 @@ struct pb_move {
 	u64 set;	/* to its colours; 0: to those of the group that is charged for the page */
 	enum migrate_mode mode;
 	unsigned long moved, failed;
-	bool homeless;	/* there was no frame for some of them */
+	bool homeless;	/* nobody has a frame for some of them */
+	struct folio *stuck;	/* the last one whose group's colours, which bind, are used up */
 };
 
 int pb_recolor_set_up(void);

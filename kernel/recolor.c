@@ -165,8 +165,10 @@ static struct folio *new_home(struct folio *from, unsigned long private)
 	if (pb_pool_take(&request, &page) == PB_PAGE)
 		return page_folio(page);
 	if (request.set) {
-		if (move->set || is_hard(request.set))
+		if (move->set || is_hard(request.set)) {
+			move->stuck = from;
 			return NULL;
+		}
 		request.set = 0;
 		if (pb_pool_take(&request, &page) == PB_PAGE)
 			return page_folio(page);
@@ -175,14 +177,25 @@ static struct folio *new_home(struct folio *from, unsigned long private)
 	return NULL;
 }
 
+/* The kernel ends where there is no frame for a page; those behind it may have other colours. */
 void pb_move_pages(struct pb_move *move)
 {
 	unsigned int moved = 0, failed;
+	LIST_HEAD(stuck);
 
 	if (!move->n)
 		return;
-	static_call(migrate)(&move->pages, new_home, NULL, (unsigned long)move, move->mode,
-			     MR_SYSCALL, &moved);
+	do {
+		unsigned int some = 0;
+
+		move->stuck = NULL;
+		static_call(migrate)(&move->pages, new_home, NULL, (unsigned long)move, move->mode,
+				     MR_SYSCALL, &some);
+		moved += some;
+		if (move->stuck)
+			list_move(&move->stuck->lru, &stuck);
+	} while (move->stuck && !move->homeless && !list_empty(&move->pages));
+	list_splice(&stuck, &move->pages);
 	failed = list_count_nodes(&move->pages);
 	if (failed)
 		static_call(put_back)(&move->pages);

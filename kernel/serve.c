@@ -145,13 +145,15 @@ static bool take_freed(struct look *l, unsigned long freed)
 /* Brings in what processors have set aside. That is dear: not often, unless nothing else is left. */
 static bool take_gathered(struct look *l, bool last)
 {
-	unsigned long due = READ_ONCE(gather_due), now = jiffies;
+	unsigned long due = READ_ONCE(gather_due), began = jiffies;
 
-	if (!last && (time_before(now, due) || cmpxchg(&gather_due, due, now + PAUSE) != due))
+	if (!last && (time_before(began, due) || cmpxchg(&gather_due, due, began + PAUSE) != due))
 		return false;
 	pb_gather();
 	if (!look(l, PB_OWN))
-		pick(l, true);
+		pick(l, last || binds(l));
+	if (!l->found)
+		WRITE_ONCE(gather_due, jiffies + max(PAUSE, PAUSE_FACTOR * (jiffies - began)));
 	return l->found;
 }
 
@@ -171,14 +173,13 @@ static bool relieve(struct look *l)
 			pick(l, l->hard);
 		if (l->found)
 			return true;
-		if (freed || idle++)
-			continue;
-		/* As the kernel does where its reclaim finds nothing; and pages on their way to its lists can leave. */
-		if (l->hard)
-			pb_drain_lists();
-		if (take_gathered(l, true))
+		/* As the kernel does where its reclaim finds nothing. */
+		if (!freed && !idle++ && take_gathered(l, true))
 			return true;
 	}
+	/* Meanwhile others may have freed some. */
+	if (!fatal_signal_pending(current) && take_gathered(l, true))
+		return true;
 	note_pause(l, PB_PAUSE_SPENT, began);
 	return false;
 }

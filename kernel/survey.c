@@ -4,7 +4,8 @@
  * out of them.
  *
  * A page of another group moves to the colours of the group that is charged for it, by the
- * kernel's own migration: nothing is lost, whatever memory.min, mlock or dirtiness keeps. What
+ * kernel's own migration, whatever memory.min, mlock or dirtiness keeps; if these are used up and a hint, to colours that
+ * nobody has. Where no frame is free for it, room is made: the coldest pages of all groups go. What
  * cannot move stays: memory of the kernel (slabs, page tables, stacks, vmalloc), of hugetlbfs, and
  * pages that are pinned.
  *
@@ -26,10 +27,14 @@
 /* Pages that move at a time. */
 #define BATCH 64
 /*
- * Times that room is made for the pages that a request makes leave, at most. Where memory is below what the kernel
- * keeps free, nothing of what comes free can be had until it is above.
+ * Times in a row that room is made for nothing, at most: what comes free may have colours that somebody owns. And where
+ * memory is below what the kernel keeps free, nothing of it can be had until it is above.
  */
-#define ROOMS 64
+#define IN_VAIN 16
+/* The same where colours are assigned. */
+#define IN_VAIN_AT_ONCE 64
+/* How long a hint's requests make none after that. */
+#define ROOM_PAUSE HZ
 
 /* With 1 for each frame of a block that has a colour of the set; false: there is no such set. */
 static bool mark(u64 number, unsigned long first, u8 *marks)
@@ -99,7 +104,9 @@ static void count(u64 number, struct page *page, struct pb_held *found)
 	struct folio *folio = page_folio(page);
 
 	found->frames[PB_H_total]++;
-	if (PageBuddy(page) || pb_is_marked(page) || !folio_ref_count(folio)) {
+	/* Slabs have a type and, from 6.14 on, no count. */
+	if (PageBuddy(page) || pb_is_marked(page) ||
+	    (!folio_ref_count(folio) && !page_has_type(&folio->page))) {
 		found->frames[PB_H_free]++;
 		return;
 	}
@@ -207,7 +214,7 @@ static void vacate_block(u64 number, unsigned long first, gfp_t gfp, const u8 *m
 }
 
 /* Where to go on for a set, and whether it wants others to leave at all. */
-static bool vacates(u64 number, unsigned long *at)
+static bool vacates(u64 number, unsigned long *at, bool *hard)
 {
 	struct pb_set *set;
 	bool it;
@@ -215,8 +222,10 @@ static bool vacates(u64 number, unsigned long *at)
 	spin_lock(&pb_lock);
 	set = pb_set_find(number);
 	it = set && set->colored && set->migrates;
-	if (it)
+	if (it) {
 		*at = set->cursor;
+		*hard = set->hard;
+	}
 	spin_unlock(&pb_lock);
 	return it;
 }
@@ -232,15 +241,33 @@ static void go_on_at(u64 number, unsigned long at)
 	spin_unlock(&pb_lock);
 }
 
-/* Makes room for pages that are to leave; where there is none to make, that is not tried again. */
-static bool make_room(unsigned int *rooms, gfp_t gfp)
+/* Room that is made for pages that are to leave, in one walk. */
+struct rooms {
+	gfp_t gfp;
+	unsigned int most;	/* in a row for nothing */
+	unsigned int left;	/* of these, before it is given up */
+	bool gathered;
+};
+
+static unsigned long room_due;	/* jiffies from which on a hint's request may make some */
+
+/* Is it worth trying again, after that many pages moved? Frames that are free somewhere come first. */
+static bool make_room(struct rooms *rooms, unsigned long moved)
 {
-	if (!*rooms || fatal_signal_pending(current))
+	if (moved && rooms->left)
+		rooms->left = rooms->most;
+	if (!rooms->left || fatal_signal_pending(current))
 		return false;
-	--*rooms;
-	if (pb_make_room(gfp))
+	if (!rooms->gathered) {
+		rooms->gathered = true;
+		pb_gather();
+		if (pb_pick(0, true))
+			return true;
+	}
+	if (pb_make_room(rooms->gfp) && --rooms->left)
 		return true;
-	*rooms = 0;
+	rooms->left = 0;
+	WRITE_ONCE(room_due, jiffies + ROOM_PAUSE);
 	return false;
 }
 
@@ -263,11 +290,15 @@ static void vacate_for(u64 number, unsigned long first, gfp_t gfp, struct pb_mov
 unsigned long pb_vacate_some(u64 number, unsigned long want, gfp_t gfp)
 {
 	unsigned long at, first, end, left, moved = 0;
-	unsigned int rooms = ROOMS;
+	struct rooms rooms = { .gfp = gfp };
 	struct pb_move move;
+	bool hard;
 
-	if (!vacates(number, &at))
+	if (!vacates(number, &at, &hard))
 		return 0;
+	if (hard || time_after_eq(jiffies, READ_ONCE(room_due)))
+		rooms.most = gfp & __GFP_NORETRY ? 1 : IN_VAIN;
+	rooms.left = rooms.most;
 	range(&first, &end);
 	if (at < first || at >= end)
 		at = first;
@@ -275,8 +306,10 @@ unsigned long pb_vacate_some(u64 number, unsigned long want, gfp_t gfp)
 		do {
 			vacate_for(number, at, gfp, &move);
 			moved += move.moved;
-		} while (move.homeless && moved < want && make_room(&rooms, gfp));
-		pb_set_event(number, PB_E_move_failed, move.failed);
+		} while (move.homeless && moved < want && make_room(&rooms, move.moved));
+		/* Else those who have no frame are tried again with the next request. */
+		if (!move.homeless || moved < want)
+			pb_set_event(number, PB_E_move_failed, move.failed);
 		at += BLOCK;
 		if (at >= end)
 			at = first;
@@ -289,34 +322,43 @@ unsigned long pb_vacate_some(u64 number, unsigned long want, gfp_t gfp)
  * Coloring may be switched off between two blocks, not within one. So pages that are being read or
  * written are not waited for: a disk may be slow, and pb_switch is held.
  */
-static int vacate_at(u64 number, unsigned long first, unsigned int *rooms)
+static int vacate_at(u64 number, unsigned long first, struct rooms *rooms)
 {
 	struct pb_move move;
 	u8 marks[BLOCK];
+	bool again;
 
 	do {
 		move = (struct pb_move){ .mode = MIGRATE_SYNC_LIGHT };
-		if (pb_switch_lock())
+		if (fatal_signal_pending(current) || pb_switch_lock())
 			return -EINTR;
 		if (pb_switch_is_on() && mark(number, first, marks))
 			vacate_block(number, first, GFP_KERNEL, marks, &move);
+		/* Switching off waits neither for reclaim, nor for those inside, whose frames it expects. */
+		pb_enter();
 		mutex_unlock(&pb_switch);
+		again = move.homeless && make_room(rooms, move.moved);
+		pb_leave();
 		cond_resched();
-	} while (move.homeless && make_room(rooms, GFP_KERNEL));
+	} while (again);
 	pb_set_event(number, PB_E_move_failed, move.failed);
 	return 0;
 }
 
 int pb_set_vacate(u64 number)
 {
+	struct rooms rooms = {
+		.gfp = GFP_KERNEL,
+		.most = IN_VAIN_AT_ONCE,
+		.left = IN_VAIN_AT_ONCE,
+	};
 	unsigned long pfn, end;
-	unsigned int rooms;
+	bool hard;
 
-	if (!vacates(number, &pfn))
+	if (!vacates(number, &pfn, &hard))
 		return 0;
 	pb_drain_lists();
-	range(&pfn, &end);
-	for (rooms = (end - pfn) / PB_RELIEF; pfn < end; pfn += BLOCK)
+	for (range(&pfn, &end); pfn < end; pfn += BLOCK)
 		if (vacate_at(number, pfn, &rooms))
 			return -EINTR;
 	return 0;

@@ -22,6 +22,7 @@
  *   holes MIB    anonymous memory of which half of the pages, of all colours, is given back, as "stay"
  *                otherwise; looked at is what is left, for pages of other colours alone
  *   read PATH    a file's pages, read        mapped PATH the same, by faults alone
+ *   single PATH  a file's pages, read in no order and so one by one
  *   written PATH a file of 4 MiB that is written
  *   within PATH  a file's pages, read, which need not have all of the colours
  *   random PATH  a file's pages, by faults in no order: reads all, prints colours of those that stayed
@@ -461,14 +462,14 @@ static int large(size_t len)
 	return error || by_faults < len >> 10 || by_asking < len >> 10;
 }
 
-static int file(const char *path, unsigned int expected, int reads)
+static int file(const char *path, unsigned int expected, int reads, int advice)
 {
 	char buffer[65536];
 	struct stat info;
 	int fd = open(path, O_RDONLY);
 	volatile char *at;
 
-	if (fd < 0 || fstat(fd, &info))
+	if (fd < 0 || fstat(fd, &info) || posix_fadvise(fd, 0, 0, advice))
 		die(path);
 	while (reads && read(fd, buffer, sizeof(buffer)) > 0)
 		;
@@ -509,7 +510,7 @@ static int written(const char *path, unsigned int expected)
 		if (write(fd, buffer, sizeof(buffer)) != sizeof(buffer))
 			die("write");
 	close(fd);
-	return file(path, expected, 0);
+	return file(path, expected, 0, POSIX_FADV_NORMAL);
 }
 
 static int storm(long count)
@@ -610,10 +611,12 @@ int main(int argc, char **argv)
 	if (!strcmp(kind, "large"))
 		return large(len);
 	if (!strcmp(kind, "read") || !strcmp(kind, "mapped"))
-		return file(argv[2], expected, kind[0] == 'r');
+		return file(argv[2], expected, kind[0] == 'r', POSIX_FADV_NORMAL);
+	if (!strcmp(kind, "single"))
+		return file(argv[2], expected, 1, POSIX_FADV_RANDOM);
 	if (!strcmp(kind, "within")) {
 		any_share = 1;
-		return file(argv[2], expected, 1);
+		return file(argv[2], expected, 1, POSIX_FADV_NORMAL);
 	}
 	if (!strcmp(kind, "plain")) {
 		any_share = 1;

@@ -145,7 +145,9 @@ forget_cache
 set_up service 3
 inside service cat /disk/some >/dev/null
 rmdir /cgroup/service
-check "what the old group left is counted" test "$(frames_of service dying)" -gt $((share * 128))
+# A newer kernel gives what a removed group has left to the group above, of others.
+check "what the old group left is counted" \
+    test $(($(frames_of service dying) + $(frames_of service others))) -gt $((share * 128))
 mkdir /cgroup/service
 echo /service >$C/service/attach
 echo hard >$C/service/mode
@@ -160,11 +162,15 @@ fraction=/proc/sys/vm/percpu_pagelist_high_fraction
 fraction_at_first=$(cat $fraction)
 echo 8 >$fraction
 last=$(($(nproc) - 1))
+# Frames that it keeps at most, of all colours; here most have one.
+kept=$((total * 32 / (last + 1)))
+[ $kept -lt $((share * 96)) ] || kept=$((share * 96))
+check "there is more than one processor" test $last -gt 0
 for mode in hint hard; do
     forget_cache
     set_up aside 3 $mode
     check "$mode: frames are freed on another processor" inside aside taskset -c $last frames anon $((share * 3 / 8)) 0008
-    check "$mode: which keeps them" test "$(at_hand $last)" -gt $((share * 80))
+    check "$mode: which keeps them" test "$(at_hand $last)" -gt $((kept * 3 / 4))
     check "$mode: they can be had on this one" inside aside taskset -c 0 frames anon $((share * 3 / 4)) 0008
     check "$mode: nobody suffers" nobody_suffered aside
     take_down aside
@@ -179,30 +185,38 @@ kswapd=$(pidof kswapd0)
 truncate -s $((total * 3 / 2))M /disk/hole
 truncate -s $((share * 2))M /disk/guarded
 mkdir /cgroup/stranger /cgroup/guarded
-echo $((share * 3))M >/cgroup/guarded/memory.min
 for mode in hint hard; do
     forget_cache
     inside guarded cat /disk/guarded >/dev/null
     inside stranger cat /disk/hole >/dev/null
-    set_up full 3-5 $mode
-    check "$mode: full memory: all that can leave does" test "$(frames_of full others)" -le 64
-    inside stranger cat /disk/hole >/dev/null
+    taskset -pc $last "$kswapd" >/dev/null
     echo -1 >$runtime
-    taskset -p $((1 << last)) "$kswapd" >/dev/null
-    taskset -c $last frames first 1000 0 >/tmp/runs &
+    # It ends by itself if this test does not get to its end.
+    taskset -c $last frames first 60 0 >/tmp/runs &
     hog=$!
     for _ in $(seq 600); do
         grep -q runs /tmp/runs && break
         sleep 0.1
     done
+    check "$mode: somebody runs before the kernel's reclaim" sh -c "
+        grep -q runs /tmp/runs && taskset -pc $kswapd | grep -q ': $last\$'"
+    # The kernel's reclaim has not seen this guarantee.
+    guarded=$(file_of guarded)
+    echo $((share * 3))M >/cgroup/guarded/memory.min
+    made=$(count room_made)
+    set_up full 3-5 $mode
+    check "$mode: full memory: all that can leave does" test "$(frames_of full others)" -le 64
+    check "$mode: room was made for it" test "$(count room_made)" -gt "$made"
     most=$(($(cat $C/full/capacity) / 256 - 4))
-    check "$mode: full memory: $most MiB of three colors can be had" inside full taskset -c 0 frames anon $most 0038
+    check "$mode: full memory: $most MiB of three colors can be had" inside full \
+        timeout 600 taskset -c 0 frames anon $most 0038
     kill -9 $hog
     wait $hog
-    taskset -p ffff "$kswapd" >/dev/null
+    taskset -pc "0-$last" "$kswapd" >/dev/null
     echo "$runtime_at_first" >$runtime
     check "$mode: nobody suffers" nobody_suffered full
-    check "$mode: memory.min kept what it keeps" test "$(file_of guarded)" -ge $((share * 2 << 20))
+    check "$mode: memory.min kept what it keeps" test "$(file_of guarded)" -ge "$guarded"
+    echo 0 >/cgroup/guarded/memory.min
     take_down full
 done
 rm -f /disk/hole /disk/guarded

@@ -222,11 +222,8 @@ check "others have the rest" others_are 8-15
 check "others stay out: anon" frames plain 16 ff00
 check "others stay out: fork" frames fork 4 ff00
 # Blocks of several pages, which ext4 reads in some kernels, are left to others as huge pages are.
-readahead=$(cat /sys/block/vda/queue/read_ahead_kb)
-echo 4 >/sys/block/vda/queue/read_ahead_kb
 forget_cache
-check "others stay out: file, page by page" frames read /disk/file ff00
-echo "$readahead" >/sys/block/vda/queue/read_ahead_kb
+check "others stay out: file, page by page" frames single /disk/file ff00
 check "the set can change" sh -c "echo 0-3 >$C/holder/colors"
 check "others get what was given back" others_are 4-15
 check "and use it" frames anon 16 fff0

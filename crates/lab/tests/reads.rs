@@ -301,7 +301,7 @@ fn a_program_that_ends_too_early_is_told() {
         "[[program]]\nbuiltin = \"mergesort:64KiB\"\ncores = \"1\"\n\
          regions = { max = 2 }\n[[policy]]",
     );
-    let study = kit::run(&text.replace("\"20\"", "\"20000\"")).expect("runs");
+    let study = kit::run(&text.replace("\"20\"", "\"2000\"")).expect("runs");
     let early = study.warnings.iter().filter(|w| w.contains("ended before"));
     assert_eq!(early.count(), 0, "{:?}", study.warnings);
 }
