@@ -59,6 +59,7 @@ LONG_STAGES=(
     "papers:10800:the papers' experiments in their quick form, all rows"
     "guest-boots:1800:the machine model in real guests"
     "package:3600:a release of a clone, its tarball, and its Debian package in fresh roots of Debian 12 and 13"
+    "dkms:1800:the package of the kernel module, built by DKMS for the kernels of a fresh Debian 13, and loaded"
     "recorder-qemu:1200:QEMU built from its source package, and the recorder's tests under it"
     "debug-kernel:14400:the module in a debugging kernel, with injected failures"
     "debian-13:14400:demo.sh and all of test.sh in a new Debian 13"
@@ -456,6 +457,13 @@ stage_package() {
     scripts/test-release.sh "$STAGE_NOTE.package" || exit 1
     scripts/test-package.sh "$STAGE_NOTE.package"/*.deb bookworm &&
         scripts/test-package.sh "$STAGE_NOTE.package"/*.deb trixie
+}
+
+stage_dkms() {
+    need_programs debootstrap qemu-system-x86 busybox-static cpio
+    export DEBFULLNAME=${DEBFULLNAME:-Tester} DEBEMAIL=${DEBEMAIL:-tester@example.org}
+    scripts/package-dkms.sh "$STAGE_NOTE.package" || exit 1
+    scripts/test-dkms.sh "$STAGE_NOTE.package"/*.deb
 }
 
 stage_debug_kernel() { kernel/debug.sh; }

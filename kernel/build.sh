@@ -67,8 +67,7 @@ for file in "$root"/kernel/*.c "$root"/kernel/*.h "$root/kernel/Kbuild"; do
 done
 known_header "$known" >"$out/known.h"
 rsync_like "$out/known.h" "$dir/known.h"
-rsync_like "$object" "$dir/core.o"
-: >"$dir/.core.o.cmd"
+rsync_like "$object" "$dir/core.o_shipped"
 log=$out/make.log
 make=(make)
 # Debian's headers name their compiler.

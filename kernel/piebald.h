@@ -269,9 +269,10 @@ unsigned int pb_patience(gfp_t gfp, bool hard);
 unsigned long pb_relieve(const struct pb_request *r, unsigned int idle);
 /*
  * Reclaims pages of all groups, as where memory is used up, but what memory.min keeps, and memory.low as far as the
- * kernel's reclaim does; takes frames that came free into the pool. How many pages were reclaimed.
+ * kernel's reclaim does; takes frames that came free into the pool. How many pages were reclaimed, and how many frames
+ * came: none where memory is below what the kernel keeps free.
  */
-unsigned long pb_make_room(gfp_t gfp);
+unsigned long pb_make_room(gfp_t gfp, unsigned long *came);
 /* Ends a process of the group that the request is for; false if none can be. */
 bool pb_out_of_memory(const struct pb_request *r);
 

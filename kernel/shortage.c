@@ -127,21 +127,6 @@ static void wait_for_writing(gfp_t gfp)
 	io_schedule_timeout(WRITING);
 }
 
-unsigned long pb_relieve(const struct pb_request *r, unsigned int idle)
-{
-	gfp_t flags = r->gfp & ~(__GFP_ZERO | __GFP_NOFAIL);
-	unsigned long freed;
-
-	if (idle && !(flags & __GFP_NORETRY))
-		wait_for_writing(flags);
-	freed = reclaim_owners(r, flags, idle);
-	if (freed) {
-		pb_set_event(r->set, PB_E_reclaimed, freed);
-		return freed;
-	}
-	return pb_vacate_some(r->set, PB_RELIEF, flags);
-}
-
 /*
  * The kernel's reclaim of all memory goes by what the groups' guarantees came to when its own thread ran last
  * (lru_gen_age_node), which may be before they were given.
@@ -155,21 +140,42 @@ static void protect_all(void)
 }
 
 /* What comes free lies on this processor's lists, with that of the pages that left before. */
-unsigned long pb_make_room(gfp_t gfp)
+unsigned long pb_make_room(gfp_t gfp, unsigned long *came)
 {
 	struct pb_marks marks;
 	unsigned long freed;
 
+	*came = 0;
 	protect_all();
 	migrate_disable();
 	freed = reclaim(*root_group, gfp);
 	if (freed) {
 		pb_note_marks(&marks);
-		pb_count_many(PB_C_room_made, pb_pool_collect(PB_BLOCK_GFP, 2 * PB_RELIEF));
+		*came = pb_pool_collect(PB_BLOCK_GFP, 2 * PB_RELIEF);
 		pb_restore_marks(&marks);
+		pb_count_many(PB_C_room_made, *came);
 	}
 	migrate_enable();
 	return freed;
+}
+
+unsigned long pb_relieve(const struct pb_request *r, unsigned int idle)
+{
+	gfp_t flags = r->gfp & ~(__GFP_ZERO | __GFP_NOFAIL);
+	unsigned long freed, came;
+
+	if (idle && !(flags & __GFP_NORETRY))
+		wait_for_writing(flags);
+	freed = reclaim_owners(r, flags, idle);
+	if (freed) {
+		pb_set_event(r->set, PB_E_reclaimed, freed);
+		return freed;
+	}
+	freed = pb_vacate_some(r->set, PB_RELIEF, flags);
+	if (freed || pb_pool_collect(PB_BLOCK_GFP, 1))
+		return freed;
+	/* Frames of its colours may be among those that the kernel keeps free. */
+	return pb_make_room(flags, &came);
 }
 
 bool pb_out_of_memory(const struct pb_request *r)

@@ -27,12 +27,13 @@
 /* Pages that move at a time. */
 #define BATCH 64
 /*
- * Times in a row that room is made for nothing, at most: what comes free may have colours that somebody owns. And where
- * memory is below what the kernel keeps free, nothing of it can be had until it is above.
+ * Times in a row that room is made for nothing, at most. What comes free may have colours that somebody owns: that counts
+ * MISSED times. Or none of it can be had yet, where memory is below what the kernel keeps free.
  */
-#define IN_VAIN 16
-/* The same where colours are assigned. */
-#define IN_VAIN_AT_ONCE 64
+#define IN_VAIN 64
+#define MISSED 4
+/* For colours that are assigned. */
+#define IN_VAIN_AT_ONCE 256
 /* How long a hint's requests make none after that. */
 #define ROOM_PAUSE HZ
 
@@ -254,6 +255,8 @@ static unsigned long room_due;	/* jiffies from which on a hint's request may mak
 /* Is it worth trying again, after that many pages moved? Frames that are free somewhere come first. */
 static bool make_room(struct rooms *rooms, unsigned long moved)
 {
+	unsigned long came;
+
 	if (moved && rooms->left)
 		rooms->left = rooms->most;
 	if (!rooms->left || fatal_signal_pending(current))
@@ -264,8 +267,11 @@ static bool make_room(struct rooms *rooms, unsigned long moved)
 		if (pb_pick(0, true))
 			return true;
 	}
-	if (pb_make_room(rooms->gfp) && --rooms->left)
-		return true;
+	if (pb_make_room(rooms->gfp, &came)) {
+		rooms->left -= min(rooms->left, came ? MISSED : 1);
+		if (rooms->left)
+			return true;
+	}
 	rooms->left = 0;
 	WRITE_ONCE(room_due, jiffies + ROOM_PAUSE);
 	return false;
@@ -297,7 +303,7 @@ unsigned long pb_vacate_some(u64 number, unsigned long want, gfp_t gfp)
 	if (!vacates(number, &at, &hard))
 		return 0;
 	if (hard || time_after_eq(jiffies, READ_ONCE(room_due)))
-		rooms.most = gfp & __GFP_NORETRY ? 1 : IN_VAIN;
+		rooms.most = gfp & __GFP_NORETRY ? 2 : IN_VAIN;
 	rooms.left = rooms.most;
 	range(&first, &end);
 	if (at < first || at >= end)

@@ -17,8 +17,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 settle_target_dir "$root"
 cd "$root"
 
-# All that Debian's kernels have; the same of processors without calls to count, or without landing marks; and none.
-CORES="retpoline-rethunk-ibt-padding retpoline-rethunk-ibt retpoline-rethunk-padding retpoline-rethunk none"
+# All that Debian's kernels have; the same without room in front of functions, which depth of calls is counted with; and none.
+CORES="retpoline-rethunk-ibt-padding retpoline-rethunk-ibt none"
 
 fail() { warn "package-dkms: $*"; exit 1; }
 case $#:${1:-} in
@@ -87,6 +87,7 @@ Architecture: amd64
 Maintainer: $maintainer
 Installed-Size: $(du -sk --apparent-size "$tree/usr" | cut -f1)
 Depends: dkms (>= 3.0.10), make
+Recommends: openssl
 Enhances: piebald
 Section: kernel
 Priority: optional

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes what a release page holds, of the commit that is checked out:
 #
-#   piebald_VERSION_amd64.deb, piebald-VERSION-x86_64-linux.tar.gz, CHANGES.md, SHA256SUMS, and the
-#   source of the QEMU that is in the first two: qemu-VERSION-source.tar
+#   piebald_VERSION_amd64.deb, piebald-VERSION-x86_64-linux.tar.gz, piebald-dkms_VERSION_amd64.deb (the kernel
+#   module), CHANGES.md, SHA256SUMS, and the source of the QEMU that is in the first two: qemu-VERSION-source.tar
 #
 #   scripts/release.sh [--here] [DIR]      DIR defaults to out/release/VERSION
 #
@@ -61,6 +61,7 @@ build_here() { # DIR
     say "building the recorder's QEMU, or taking the one that is there"
     qemu=$(scripts/qemu.sh build "$QEMU_OF") || fail "no QEMU for the packages"
     scripts/package.sh "$command" "$qemu" "$1"
+    scripts/package-dkms.sh "$1"
     scripts/qemu.sh source "$qemu" "$1" || fail "the source of QEMU cannot be had, without which it may not be given away"
     printf '%s\n' "$changes" >"$1/CHANGES.md"
     (cd "$1" && sha256sum -- *) >"$1.sums"

@@ -205,7 +205,8 @@ for mode in hint hard; do
     echo $((share * 3))M >/cgroup/guarded/memory.min
     made=$(count room_made)
     set_up full 3-5 $mode
-    check "$mode: full memory: all that can leave does" test "$(frames_of full others)" -le 64
+    # But a few that come meanwhile, or are on their way to the kernel's lists: of some 19,000.
+    check "$mode: full memory: all that can leave does" test "$(frames_of full others)" -le $((128 * (last + 1)))
     check "$mode: room was made for it" test "$(count room_made)" -gt "$made"
     most=$(($(cat $C/full/capacity) / 256 - 4))
     check "$mode: full memory: $most MiB of three colors can be had" inside full \

@@ -7,7 +7,7 @@ use std::{
 
 use piebald_linux::{
     BuildError, MapBits, Module, ModuleError, Parameters, build_module, checkout_above, headers_of,
-    load, memory_end, mount_configfs, unload, unsupported,
+    installed_module, load, memory_end, mount_configfs, unload, unsupported,
 };
 
 use serde_json::json;
@@ -17,8 +17,8 @@ use crate::{failure::Failure, json::Json, live};
 /// Arguments of `piebald load`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The module; without it, it is built by kernel/build.sh of the checkout that this program
-    /// lies in
+    /// The module; without it, the one that the package piebald-dkms has built for this kernel, or
+    /// else it is built by kernel/build.sh of the checkout that this program lies in
     module: Option<PathBuf>,
     /// The address bits that make colors, as in 15-18 or 12,13,16^20 (an XOR); colors are then
     /// switched on
@@ -79,7 +79,7 @@ fn first(root: &Path, args: &Args) -> Result<(), Failure> {
         Some(file) => file.clone(),
         None => {
             supported(root)?;
-            build(root).map_err(Failure::failed)?
+            found(root).map_err(Failure::failed)?
         }
     };
     let parameters = Parameters {
@@ -123,8 +123,12 @@ fn again(module: &Module, args: &Args) -> Result<(), Failure> {
     module.switch(true).map_err(live::failure)
 }
 
-fn build(root: &Path) -> Result<PathBuf, BuildError> {
+/// The module that is installed for this kernel, or one that is built.
+fn found(root: &Path) -> Result<PathBuf, BuildError> {
     let release = live::release(root);
+    if let Some(module) = installed_module(root, &release) {
+        return Ok(module);
+    }
     let headers = headers_of(root, &release);
     let program = std::env::current_exe().unwrap_or_default();
     let Some(checkout) = checkout_above(&program) else {

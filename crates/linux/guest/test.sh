@@ -33,8 +33,10 @@ libraries=()
 while read -r library; do
     libraries+=(--file "$library:$library")
 done < <(ldd "$piebald" | sed -n 's/^[^/]*\(\/[^ ]*\) (.*/\1/p')
+# The kernel's own form: checksums that it knows, and a dictionary that it has room for.
+xz --check=crc32 --lzma2=dict=1MiB -c "$module" >"$work/piebald.ko.xz"
 "$root/scripts/guest.sh" pack "$work/initrd" --run "$root/crates/linux/guest/run.sh" \
-    --module configfs --file "$root/crates/linux/guest/checks.sh:/checks.sh" --file "$module:/piebald.ko" \
+    --module configfs --file "$work/piebald.ko.xz:/piebald.ko.xz" --file "$root/crates/linux/guest/checks.sh:/checks.sh" --file "$module:/piebald.ko" \
     --file "$work/frames:/bin/frames" \
     --file "$work/piebald:/bin/piebald" ${libraries[@]+"${libraries[@]}"}
 "$root/scripts/guest.sh" boot "$work/initrd" --memory 512M --timeout 300 "$@"

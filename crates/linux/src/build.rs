@@ -11,8 +11,9 @@ use std::{
 pub enum BuildError {
     /// This program does not lie in a checkout.
     #[error(
-        "{}: not in a checkout of Piebald, so the module cannot be built from here; in a checkout, \
-         `kernel/build.sh {}` prints the file to give to `piebald load FILE`",
+        "{}: not in a checkout of Piebald, so the module cannot be built from here, and the package \
+         piebald-dkms has not built it for this kernel; in a checkout, `kernel/build.sh {}` prints \
+         the file to give to `piebald load FILE`",
         program.display(), headers.display()
     )]
     NoCheckout {
@@ -65,6 +66,15 @@ fn headers_package(release: &str) -> String {
 /// Where the headers of a kernel are.
 pub fn headers_of(root: &Path, release: &str) -> PathBuf {
     root.join("lib/modules").join(release).join("build")
+}
+
+/// The module that the package piebald-dkms has built for a kernel.
+pub fn installed_module(root: &Path, release: &str) -> Option<PathBuf> {
+    let folder = root.join("lib/modules").join(release).join("updates/dkms");
+    ["", ".xz", ".zst", ".gz"]
+        .iter()
+        .map(|ending| folder.join(format!("piebald.ko{ending}")))
+        .find(|file| file.is_file())
 }
 
 /// The checkout that a program was built in: the closest directory above it with
@@ -153,6 +163,20 @@ mod tests {
         );
         let dir = checkout("exit 0");
         build(dir.path()).expect_err("no path was printed");
+    }
+
+    #[test]
+    fn the_package_s_module_is_found_for_its_kernel_alone() {
+        let root = tempfile::tempdir().expect("a directory");
+        let folder = root.path().join("lib/modules/6.12.1-amd64/updates/dkms");
+        std::fs::create_dir_all(&folder).expect("made");
+        assert_eq!(installed_module(root.path(), "6.12.1-amd64"), None);
+        std::fs::write(folder.join("piebald.ko.xz"), "").expect("written");
+        assert_eq!(
+            installed_module(root.path(), "6.12.1-amd64"),
+            Some(folder.join("piebald.ko.xz"))
+        );
+        assert_eq!(installed_module(root.path(), "6.12.2-amd64"), None);
     }
 
     #[test]

@@ -34,7 +34,7 @@ mod text;
 mod transient;
 
 pub use ask::{AskError, BitsError, MapBits, Share, Wanted, parse_mode};
-pub use build::{BuildError, build_module, checkout_above, headers_of};
+pub use build::{BuildError, build_module, checkout_above, headers_of, installed_module};
 pub use compare::{CompareError, Comparison, Finding, Quantity, Trial, compare};
 pub use counters::EventCounters;
 pub use error::ModuleError;

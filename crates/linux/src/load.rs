@@ -50,7 +50,7 @@ pub enum LoadError {
     Unload(String),
 }
 
-/// Loads the module in `path`.
+/// Loads the module in `path`, which may be compressed as the kernel takes it (`piebald.ko.xz`).
 ///
 /// # Errors
 /// If the file is no module of the running kernel, the module refuses this machine, it is
@@ -62,7 +62,9 @@ pub fn load(path: &Path, parameters: &Parameters) -> Result<(), LoadError> {
     })?;
     prepare();
     let log = Log::from_now(Path::new("/"));
-    let loaded = sys::text(&parameters.text()).and_then(|text| sys::load_module(&file, &text));
+    let compressed = path.extension().is_some_and(|ending| ending != "ko");
+    let loaded =
+        sys::text(&parameters.text()).and_then(|text| sys::load_module(&file, &text, compressed));
     loaded.map_err(|error| LoadError::Load {
         path: path.to_owned(),
         why: with_log(meaning_of_load(&error), &log.of_module()),

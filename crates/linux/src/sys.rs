@@ -20,15 +20,21 @@ fn done(result: libc::c_long) -> io::Result<()> {
     }
 }
 
-/// Loads the module in a file (`finit_module`).
-pub(crate) fn load_module(file: &File, parameters: &CStr) -> io::Result<()> {
+/// Loads the module in a file (`finit_module`), which the kernel unpacks first if it is compressed.
+pub(crate) fn load_module(file: &File, parameters: &CStr, compressed: bool) -> io::Result<()> {
+    const MODULE_INIT_COMPRESSED_FILE: libc::c_int = 4;
+    let flags = if compressed {
+        MODULE_INIT_COMPRESSED_FILE
+    } else {
+        0
+    };
     // SAFETY: the descriptor is open and the text ends with 0; both live through the call.
     done(unsafe {
         libc::syscall(
             libc::SYS_finit_module,
             file.as_raw_fd(),
             parameters.as_ptr(),
-            0,
+            flags,
         )
     })
 }
