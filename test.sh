@@ -455,11 +455,14 @@ stage_package() {
     need_rust
     mkdir -p "$STAGE_NOTE.package"
     scripts/test-release.sh "$STAGE_NOTE.package" || exit 1
-    scripts/test-package.sh "$STAGE_NOTE.package"/*.deb bookworm &&
-        scripts/test-package.sh "$STAGE_NOTE.package"/*.deb trixie
+    scripts/test-package.sh "$STAGE_NOTE.package"/piebald_*.deb bookworm &&
+        scripts/test-package.sh "$STAGE_NOTE.package"/piebald_*.deb trixie
 }
 
 stage_dkms() {
+    [ "$(id -u)" = 0 ] || skip "needs to be root"
+    mount_works || skip "root may not mount here"
+    need_rust
     need_programs debootstrap qemu-system-x86 busybox-static cpio
     export DEBFULLNAME=${DEBFULLNAME:-Tester} DEBEMAIL=${DEBEMAIL:-tester@example.org}
     scripts/package-dkms.sh "$STAGE_NOTE.package" || exit 1

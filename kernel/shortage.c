@@ -34,18 +34,11 @@ DEFINE_STATIC_CALL_NULL(kill, out_of_memory);
 DEFINE_STATIC_CALL_NULL(wake_flushers, wakeup_flusher_threads);
 static struct mutex *kernel_oom_lock;
 static struct mem_cgroup **root_group;
-struct mem_cgroup *group_after_prototype(struct mem_cgroup *root, struct mem_cgroup *last,
-					 struct mem_cgroup_reclaim_cookie *cookie);
-DEFINE_STATIC_CALL_NULL(group_after, group_after_prototype);
-void protect_prototype(struct mem_cgroup *root, struct mem_cgroup *memory);
-DEFINE_STATIC_CALL_NULL(protect, protect_prototype);
 
 int pb_shortage_set_up(void)
 {
 	void *reclaim = pb_symbol("try_to_free_mem_cgroup_pages");
 	void *kill = pb_symbol("out_of_memory"), *wake = pb_symbol("wakeup_flusher_threads");
-	void *after = pb_symbol("mem_cgroup_iter");
-	void *protection = pb_symbol("mem_cgroup_calculate_protection");
 
 	/* They are no functions, and so have no signature. */
 	kernel_oom_lock = (struct mutex *)pb_lookup("oom_lock");
@@ -54,14 +47,11 @@ int pb_shortage_set_up(void)
 		pr_err("this kernel has no mutex oom_lock\n");
 	if (!root_group)
 		pr_err("this kernel has no pointer root_mem_cgroup\n");
-	if (!reclaim || !kill || !wake || !kernel_oom_lock || !root_group ||
-	    !after || !protection)
+	if (!reclaim || !kill || !wake || !kernel_oom_lock || !root_group)
 		return -EOPNOTSUPP;
 	static_call_update(reclaim_group, reclaim);
 	static_call_update(kill, kill);
 	static_call_update(wake_flushers, wake);
-	static_call_update(group_after, after);
-	static_call_update(protect, protection);
 	return 0;
 }
 
@@ -127,18 +117,6 @@ static void wait_for_writing(gfp_t gfp)
 	io_schedule_timeout(WRITING);
 }
 
-/*
- * The kernel's reclaim of all memory goes by what the groups' guarantees came to when its own thread ran last
- * (lru_gen_age_node), which may be before they were given.
- */
-static void protect_all(void)
-{
-	struct mem_cgroup *memory = NULL;
-
-	while ((memory = static_call(group_after)(NULL, memory, NULL)))
-		static_call(protect)(*root_group, memory);
-}
-
 /* What comes free lies on this processor's lists, with that of the pages that left before. */
 unsigned long pb_make_room(gfp_t gfp, unsigned long *came)
 {
@@ -146,7 +124,6 @@ unsigned long pb_make_room(gfp_t gfp, unsigned long *came)
 	unsigned long freed;
 
 	*came = 0;
-	protect_all();
 	migrate_disable();
 	freed = reclaim(*root_group, gfp);
 	if (freed) {

@@ -340,7 +340,7 @@ static int vacate_at(u64 number, unsigned long first, struct rooms *rooms)
 			return -EINTR;
 		if (pb_switch_is_on() && mark(number, first, marks))
 			vacate_block(number, first, GFP_KERNEL, marks, &move);
-		/* Switching off waits neither for reclaim, nor for those inside, whose frames it expects. */
+		/* Switching off does not wait for reclaim, and empties the pool until nobody is inside. */
 		pb_enter();
 		mutex_unlock(&pb_switch);
 		again = move.homeless && make_room(rooms, move.moved);

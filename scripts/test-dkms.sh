@@ -42,7 +42,6 @@ quietly apt-get update
 say "installing $HEADERS and dkms"
 # shellcheck disable=SC2086  # a list of names
 quietly apt-get install -y --no-install-recommends dkms make openssl $HEADERS
-quietly ls /lib/modules
 listing >"$scratch/before"
 cp "$deb" "$new/piebald-dkms.deb"
 quietly apt-get install -y --no-install-recommends /piebald-dkms.deb

@@ -49,11 +49,13 @@ DEBEMAIL=$'test@localhost\nX: y' refused "allowed: NAME <ADDRESS>"
 DEBEMAIL=test@localhost
 
 scripts/release.sh "$scratch/out"
-[ "$(dpkg-deb --field "$scratch/out/"*.deb Maintainer)" = "Tester <test@localhost>" ] ||
-    fail "the package's maintainer is $(dpkg-deb --field "$scratch/out/"*.deb Maintainer)"
 cd "$scratch/out"
+for package in "piebald_${version}_amd64.deb" "piebald-dkms_${version}_amd64.deb"; do
+    [ "$(dpkg-deb --field "$package" Maintainer)" = "Tester <test@localhost>" ] ||
+        fail "the maintainer of $package is $(dpkg-deb --field "$package" Maintainer)"
+done
 sha256sum --check --quiet SHA256SUMS
-[ "$(find . -type f | wc -l)" = 5 ] || fail "expected five files: $(ls)"
+[ "$(find . -type f | wc -l)" = 6 ] || fail "expected six files: $(ls)"
 [ "$(tar -tf qemu-*-source.tar | grep -c 'orig.tar\|debian.tar\|dsc$\|piebald.diff')" = 4 ] || fail "not the source of QEMU: $(tar -tf qemu-*-source.tar)"
 tar -xf "piebald-$version-x86_64-linux.tar.gz" -C "$scratch"
 # From another folder, with nothing of the clone on the way.

@@ -75,7 +75,7 @@ late() {
     truncate -s $((total / 2))M /disk/late
     truncate -s $((total * 3 / 2))M /disk/hole
     sh -c "echo \$\$ >/cgroup/late/cgroup.procs && cat /disk/late >/dev/null"
-    head -c $((total / 2))M /disk/hole >/dev/null
+    head -c $((total / 2))m /disk/hole >/dev/null
     bytes=$(sed -n 's/^file //p' /cgroup/late/memory.stat)
     echo max >/cgroup/late/memory.min
     cat /disk/hole >/dev/null

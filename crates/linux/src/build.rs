@@ -68,13 +68,15 @@ pub fn headers_of(root: &Path, release: &str) -> PathBuf {
     root.join("lib/modules").join(release).join("build")
 }
 
-/// The module that the package piebald-dkms has built for a kernel.
+/// Endings of compressed modules, in forms that a kernel may unpack itself.
+pub(crate) const COMPRESSED: [&str; 3] = ["xz", "zst", "gz"];
+
+/// The module that the package piebald-dkms has built for a kernel, compressed or not; `None` if there is none.
 pub fn installed_module(root: &Path, release: &str) -> Option<PathBuf> {
     let folder = root.join("lib/modules").join(release).join("updates/dkms");
-    ["", ".xz", ".zst", ".gz"]
-        .iter()
-        .map(|ending| folder.join(format!("piebald.ko{ending}")))
-        .find(|file| file.is_file())
+    let compressed = COMPRESSED.map(|ending| folder.join(format!("piebald.ko.{ending}")));
+    let mut files = std::iter::once(folder.join("piebald.ko")).chain(compressed);
+    files.find(|file| file.is_file())
 }
 
 /// The checkout that a program was built in: the closest directory above it with

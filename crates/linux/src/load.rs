@@ -8,7 +8,7 @@ use std::{
     process::Command,
 };
 
-use crate::{ask::MapBits, log::Log, sys};
+use crate::{ask::MapBits, build::COMPRESSED, log::Log, sys};
 
 /// What the module gets when it is loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,10 +50,10 @@ pub enum LoadError {
     Unload(String),
 }
 
-/// Loads the module in `path`, which may be compressed as the kernel takes it (`piebald.ko.xz`).
+/// Loads the module in `path`, which the kernel unpacks if its name ends with `.xz`, `.zst` or `.gz`.
 ///
 /// # Errors
-/// If the file is no module of the running kernel, the module refuses this machine, it is
+/// If the file is no module of the running kernel, or compressed in a form that this kernel does not unpack, the module refuses this machine, it is
 /// loaded already, or the caller may not. The kernel's log is searched for the reason.
 pub fn load(path: &Path, parameters: &Parameters) -> Result<(), LoadError> {
     let file = File::open(path).map_err(|source| LoadError::File {
@@ -62,12 +62,14 @@ pub fn load(path: &Path, parameters: &Parameters) -> Result<(), LoadError> {
     })?;
     prepare();
     let log = Log::from_now(Path::new("/"));
-    let compressed = path.extension().is_some_and(|ending| ending != "ko");
+    let compressed = path
+        .extension()
+        .is_some_and(|ending| COMPRESSED.iter().any(|known| ending == *known));
     let loaded =
         sys::text(&parameters.text()).and_then(|text| sys::load_module(&file, &text, compressed));
     loaded.map_err(|error| LoadError::Load {
         path: path.to_owned(),
-        why: with_log(meaning_of_load(&error), &log.of_module()),
+        why: with_log(meaning_of_load(&error, compressed), &log.of_module()),
     })
 }
 
@@ -99,8 +101,13 @@ pub fn unload() -> Result<(), LoadError> {
     }))
 }
 
-fn meaning_of_load(error: &io::Error) -> String {
+fn meaning_of_load(error: &io::Error, compressed: bool) -> String {
     match error.raw_os_error() {
+        Some(libc::EOPNOTSUPP | libc::EINVAL) if compressed => {
+            "the kernel does not unpack it, or the module refused its parameters, this kernel or \
+             this machine; allowed besides: the file piebald.ko, unpacked"
+                .to_owned()
+        }
         Some(libc::EPERM) => "not permitted; root with CAP_SYS_MODULE is needed".to_owned(),
         Some(libc::ENOENT) => {
             "the kernel lacks something that it needs; `modprobe configfs` loads what it has"
@@ -142,7 +149,7 @@ mod tests {
 
     #[test]
     fn refusals_say_what_they_mean() {
-        let meaning = |number| meaning_of_load(&io::Error::from_raw_os_error(number));
+        let meaning = |number| meaning_of_load(&io::Error::from_raw_os_error(number), false);
         assert!(meaning(libc::ENOEXEC).contains(&sys::release()));
         assert!(meaning(libc::EEXIST).contains("loaded already"));
         assert_eq!(
