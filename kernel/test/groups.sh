@@ -229,6 +229,43 @@ done
 rm -f /disk/hole /disk/guarded
 rmdir /cgroup/stranger /cgroup/guarded
 
+# Somebody's colours bind and are used up: what it has in others' cannot leave. That keeps nobody else's there, which lie
+# between its pages.
+forget_cache
+truncate -s $((total / 4))M /disk/hole
+mkdir /cgroup/bound /cgroup/stranger
+mkfifo /tmp/early /tmp/late
+says_touched() { # FILE: waits for it, a minute at most
+    for _ in $(seq 600); do
+        grep -q touched "$1" && return
+        sleep 0.1
+    done
+}
+inside bound frames holes 96 ffff </tmp/early >/tmp/early-says &
+early=$!
+exec 7>/tmp/early
+says_touched /tmp/early-says
+set_up bound 3 hard
+most=$(($(cat $C/bound/capacity) / 256 - 2))
+inside bound frames keep $most 0008 </tmp/late >/tmp/late-says &
+late=$!
+exec 8>/tmp/late
+says_touched /tmp/late-says
+check "a group's colors are used up: $most MiB" grep -q touched /tmp/late-says
+inside stranger cat /disk/hole >/dev/null
+stranger=$(file_of stranger)
+set_up owner 4-5
+check "what it has in others' colors stays" test "$(frames_of owner others)" -gt 512
+its=$(held 0030 /cgroup/bound | sed -n 's/^own //p')
+check "what is anybody else's leaves" test "$(frames_of owner others)" -le $((its + 128 * (last + 1)))
+check "and was there" test "$(event owner moved_out)" -gt $((stranger / 4096 / 16))
+exec 7>&- 8>&-
+wait $early $late
+take_down owner
+take_down bound
+rm -f /disk/hole /tmp/early /tmp/late
+rmdir /cgroup/stranger
+
 # A group that memory.min keeps everything for loses nothing, though its pages leave.
 forget_cache
 mkdir /cgroup/kept
