@@ -14,7 +14,6 @@
 
 #include <linux/memcontrol.h>
 #include <linux/mm_inline.h>
-#include <linux/nodemask.h>
 #include <linux/pagemap.h>
 #include <linux/static_call.h>
 #include <linux/swap.h>
@@ -126,7 +125,7 @@ static void look_at_generations(struct lru_gen_folio *lists, struct pull *pull)
 /* Without groups, all pages of the node. */
 static struct lruvec *lists_of(struct mem_cgroup *group)
 {
-	int node = first_online_node;
+	int node = pb_node_number(0);
 
 	return group ? &group->nodeinfo[node]->lruvec : &NODE_DATA(node)->__lruvec;
 }
@@ -200,7 +199,7 @@ static void pull_from(struct mem_cgroup *group, struct pull *pull, unsigned int 
 /* Goes on with the group behind that of the last time, once round at most. */
 static void pull_from_groups(struct pull *pull, unsigned int len)
 {
-	struct mem_cgroup_reclaim_cookie cookie = { .pgdat = NODE_DATA(first_online_node) };
+	struct mem_cgroup_reclaim_cookie cookie = { .pgdat = NODE_DATA(pb_node_number(0)) };
 	struct mem_cgroup *group = NULL;
 
 	while ((group = static_call(next_group)(NULL, group, &cookie))) {

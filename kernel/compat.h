@@ -12,9 +12,9 @@
 #define PB_SINCE(major, minor) (LINUX_VERSION_CODE >= KERNEL_VERSION(major, minor, 0))
 
 #if PB_SINCE(6, 14) /* has one name for pages in an array and on a list */
-#define pb_alloc_bulk(gfp, n, pages) alloc_pages_bulk(gfp, n, pages)
+#define pb_alloc_bulk(gfp, nid, n, pages) alloc_pages_bulk_node(gfp, nid, n, pages)
 #else
-#define pb_alloc_bulk(gfp, n, pages) alloc_pages_bulk_array(gfp, n, pages)
+#define pb_alloc_bulk(gfp, nid, n, pages) alloc_pages_bulk_array_node(gfp, nid, n, pages)
 #endif
 
 #if PB_SINCE(6, 14) /* counts the first use as well */

@@ -2,7 +2,7 @@
 /*
  * The policy core (kernel/core, in Rust) as C sees it.
  *
- * Every function is called with pb_lock held, but for the two that tell sizes. Texts have a
+ * Every function is called with pb_lock held, but for the three that tell sizes. Texts have a
  * length and no end; functions that answer a length never write more than they were lent.
  */
 #ifndef PB_CORE_H
@@ -17,18 +17,26 @@ struct pb_seat {
 	u64 words[4];
 };
 
-/* Arrays that are lent for good. */
-struct pb_memory {
+/* Arrays that are lent for good, for the frames of a memory node. */
+struct pb_node_memory {
 	void *states;		/* a byte per frame, zero */
 	void *links;		/* 8 bytes per frame */
 	void *pageblocks;	/* 4 bytes per 512 frames, zero */
-	void *slots;		/* pb_slot_bytes() for each colour set */
+	u64 first;		/* a multiple of 1024 */
 	u64 frames;
 	u64 nr_pageblocks;
+};
+
+/* What is lent for good; nodes have numbers from 0 on, in this order. */
+struct pb_memory {
+	const struct pb_node_memory *nodes;	/* until pb_core_set_up() is over */
+	u64 nr_nodes;
+	void *pools;		/* pb_node_bytes() for each node, zero */
+	void *slots;		/* pb_slot_bytes() for each colour set */
 	u64 nr_slots;
 };
 
-/* What a map of colours needs. */
+/* What a map of colours needs, each for every node. */
 struct pb_needs {
 	size_t list_bytes;
 	size_t nr_lists;
@@ -50,35 +58,37 @@ struct pb_core_counters {
 };
 
 size_t pb_core_bytes(void);
+size_t pb_node_bytes(void);
 size_t pb_slot_bytes(void);
 void pb_core_set_up(struct pb_core *core, const struct pb_memory *memory);
 
 /* 0, or less and the reason in why. */
 int pb_core_read_map(struct pb_core *core, const char *map, size_t map_len,
 		     struct pb_needs *needs, char *why, size_t why_len);
-/* Forgets all colour sets; the pool is empty, states and pageblocks are zero again. */
+/* Forgets all colour sets; the pools are empty, states and pageblocks are zero again. */
 int pb_core_set_map(struct pb_core *core, const struct pb_needs *needs, void *lists, u64 *words);
 size_t pb_core_print_map(struct pb_core *core, char *out, size_t len);
 u32 pb_core_colors(struct pb_core *core);
 
-int pb_core_add(struct pb_core *core, u64 pfn, u32 order);
+int pb_core_add(struct pb_core *core, u32 node, u64 pfn, u32 order);
 /* The order of a block of at most so many frames, or less if there is none. */
-int pb_core_shed(struct pb_core *core, u64 frames, u64 *pfn);
+int pb_core_shed(struct pb_core *core, u32 node, u64 frames, u64 *pfn);
 /* The same, if it leaves enough of its colours; less if the largest does not. */
-int pb_core_shed_surplus(struct pb_core *core, u64 frames, u64 *pfn);
-/* Frames of the colour that the pool has most of; how many. */
-size_t pb_core_shed_most(struct pb_core *core, u64 *pfns, size_t len);
+int pb_core_shed_surplus(struct pb_core *core, u32 node, u64 frames, u64 *pfn);
+/* Frames of the colour that the node's pool has most of; how many. */
+size_t pb_core_shed_most(struct pb_core *core, u32 node, u64 *pfns, size_t len);
 /* Which colours a frame may have: the one whose turn it is, the process's own, any. */
 enum pb_reach { PB_TURN, PB_OWN, PB_ANY };
 
 /* 0, -EAGAIN (only other colours are there) or -ENOMEM; no seat: a process without colours. */
-int pb_core_take(struct pb_core *core, struct pb_seat *seat, u32 reach, struct pb_given *given);
+int pb_core_take(struct pb_core *core, u32 node, struct pb_seat *seat, u32 reach,
+		 struct pb_given *given);
 /*
  * Deals up to len frames in the order of the round: of the spare ones, which the process may have
- * and the pool does not have, or of the pool. How many; what is left of the spare ones stands
+ * and the pool does not have, or of the node's pool. How many; what is left of the spare ones stands
  * first.
  */
-size_t pb_core_deal(struct pb_core *core, struct pb_seat *seat, struct pb_given *spare,
+size_t pb_core_deal(struct pb_core *core, u32 node, struct pb_seat *seat, struct pb_given *spare,
 		    size_t *nr_spare, struct pb_given *out, size_t len);
 /* May the process have this frame, which the pool does not have? Says its colour. */
 bool pb_core_may_have(struct pb_core *core, const struct pb_seat *seat, struct pb_given *given);
@@ -86,7 +96,10 @@ bool pb_core_may_have(struct pb_core *core, const struct pb_seat *seat, struct p
 u64 pb_core_set_of(struct pb_core *core, const struct pb_seat *seat);
 /* Another one whenever colour sets came, went or changed, or the map. */
 u64 pb_core_version(struct pb_core *core);
-u64 pb_core_free(struct pb_core *core);
+u64 pb_core_free(struct pb_core *core, u32 node);
+/* Frames that left a node's pool one by one, since the map was set. */
+u64 pb_core_granted(struct pb_core *core, u32 node);
+/* Of all nodes. */
 u32 pb_core_free_of(struct pb_core *core, u32 color);
 
 void pb_seat_clear(struct pb_seat *seat);

@@ -19,6 +19,7 @@
 #include <linux/gfp.h>
 #include <linux/percpu.h>
 #include <linux/sched.h>
+#include <linux/topology.h>
 
 #include "trace.h"
 
@@ -29,6 +30,7 @@
 
 struct hand {
 	spinlock_t lock;	/* before pb_lock */
+	int node;		/* of its frames: the one nearest to the processor; less than 0: none */
 	/* The set that it is dealt for, if the sets are still those of this version. */
 	u64 set;
 	u64 version;
@@ -44,8 +46,11 @@ static DEFINE_PER_CPU(struct hand, hands);
 /* With pb_lock held. What the pool does not want goes to the kernel. */
 static void put(u64 pfn)
 {
-	if (pb_core_add(pb_core, pfn, 0)) {
-		pb_free(pfn_to_page(pfn));
+	struct page *page = pfn_to_page(pfn);
+	int node = pb_node_of(page);
+
+	if (node < 0 || pb_core_add(pb_core, node, pfn, 0)) {
+		pb_free(page);
 		pb_count(given_back);
 	}
 }
@@ -84,9 +89,9 @@ static void fill(struct hand *hand)
 	struct pb_set *set;
 
 	if (!hand->rest) {
-		pb_note_marks(&marks);
-		came = pb_alloc_bulk(PB_BLOCK_GFP, HAND, pages);
-		pb_restore_marks(&marks);
+		pb_note_marks(hand->node, &marks);
+		came = pb_alloc_bulk(PB_BLOCK_GFP, pb_node_number(hand->node), HAND, pages);
+		pb_restore_marks(hand->node, &marks);
 	}
 	spin_lock(&pb_lock);
 	set = pb_set_find(hand->set);
@@ -102,7 +107,7 @@ static void fill(struct hand *hand)
 			put(given->pfn);
 	}
 	may = nr_spare;
-	hand->n = pb_core_deal(pb_core, seat, hand->spare, &nr_spare, hand->frames,
+	hand->n = pb_core_deal(pb_core, hand->node, seat, hand->spare, &nr_spare, hand->frames,
 			       came ? HAND : hand->deal);
 	for (i = 0; i < nr_spare; i++)
 		put(hand->spare[i].pfn);
@@ -121,16 +126,18 @@ static void fill(struct hand *hand)
 	pb_count_many(PB_C_refill_frames, came);
 	pb_count_many(PB_C_recycled, used);
 	trace_piebald_refill(came);
-	pb_pool_grown();
+	pb_pool_grown(hand->node);
 }
 
-bool pb_hand_take(u64 set, struct pb_given *given)
+bool pb_hand_take(u64 set, unsigned int node, struct pb_given *given)
 {
 	struct hand *hand;
 	bool found;
 
 	/* On whichever processor this runs on later, the lock is the hand's. */
 	hand = raw_cpu_ptr(&hands);
+	if (hand->node != node)
+		return false;
 	spin_lock(&hand->lock);
 	if (hand->set != set || hand->version != READ_ONCE(pb_version))
 		take_over(hand, set);
@@ -164,6 +171,7 @@ void pb_hand_set_up(void)
 
 	for_each_possible_cpu(cpu) {
 		spin_lock_init(&per_cpu(hands, cpu).lock);
+		per_cpu(hands, cpu).node = pb_node_near(cpu_to_node(cpu));
 		per_cpu(hands, cpu).deal = 1;
 	}
 }

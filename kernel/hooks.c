@@ -110,7 +110,7 @@ static bool fits(const struct pb_variant *variant, bool say)
 static const struct pb_variant *find_variant(enum pb_hook_id id, bool say)
 {
 	static const struct pb_variant *const tables[] = {
-		pb_user_variants, pb_compaction_variants, pb_reading_variants,
+		pb_user_variants, pb_migration_variants, pb_reading_variants,
 	};
 	const struct pb_variant *variant;
 	const char *said = "";

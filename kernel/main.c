@@ -3,7 +3,6 @@
 #include "piebald.h" /* first: it says how messages begin */
 
 #include <linux/module.h>
-#include <linux/nodemask.h>
 #include <linux/string.h>
 #include <linux/utsname.h>
 
@@ -23,11 +22,7 @@ static int refuse_machine(void)
 		       init_utsname()->release);
 		return -EOPNOTSUPP;
 	}
-	if (num_online_nodes() != 1) {
-		pr_err("%d memory nodes; this module knows machines with 1\n", num_online_nodes());
-		return -EOPNOTSUPP;
-	}
-	return 0;
+	return pb_nodes_set_up();
 }
 
 static bool srm;
@@ -72,7 +67,7 @@ static int refuse_unknown(void)
 {
 	int error = pb_symbols_set_up() ?: pb_known_begin() ?: pb_hooks_find() ?:
 		    pb_recolor_set_up() ?: pb_cold_set_up() ?: pb_pick_set_up() ?:
-		    pb_shortage_set_up();
+		    pb_shortage_set_up() ?: pb_user_set_up();
 
 	if (error == -EOPNOTSUPP)
 		pr_err("kernel %s is none that this module was written for\n",

@@ -59,6 +59,7 @@ static bool is_of_use(const struct pb_seat *seat, unsigned long pfn, unsigned in
 
 /* A zone's free blocks of a kind of memory, and how the kernel is asked for one of them. */
 struct lists {
+	unsigned int node;
 	struct zone *zone;
 	enum migratetype kind;
 	gfp_t gfp;
@@ -98,14 +99,14 @@ static unsigned int sift(const struct lists *lists, unsigned int order, u64 numb
 }
 
 /* Takes blocks that are in front; how many frames. */
-static unsigned long take(gfp_t gfp, unsigned int order, unsigned int blocks)
+static unsigned long take(unsigned int node, gfp_t gfp, unsigned int order, unsigned int blocks)
 {
 	unsigned long came = 0;
 	struct pb_marks marks;
 
-	pb_note_marks(&marks);
+	pb_note_marks(node, &marks);
 	while (blocks--) {
-		struct page *page = alloc_pages(gfp, order);
+		struct page *page = pb_alloc(node, gfp, order);
 
 		if (!page)
 			break;
@@ -113,7 +114,7 @@ static unsigned long take(gfp_t gfp, unsigned int order, unsigned int blocks)
 			split_page(page, order);
 		came += pb_pool_add_block(page, order);
 	}
-	pb_restore_marks(&marks);
+	pb_restore_marks(node, &marks);
 	return came;
 }
 
@@ -136,7 +137,7 @@ static unsigned long pick_from(const struct lists *lists, u64 number, bool thoro
 				cond_resched();
 		}
 		if (found)
-			return take(lists->gfp, order, found);
+			return take(lists->node, lists->gfp, order, found);
 	}
 	return 0;
 }
@@ -145,12 +146,13 @@ static unsigned long pick_from(const struct lists *lists, u64 number, bool thoro
  * What lies in blocks of the kernel's own kinds of memory is looked at last: pages that were given to
  * a process there, when there was no other, are free again in a place that no movable request finds.
  */
-static unsigned long pick_kinds(struct zone *zone, gfp_t gfp, u64 number, bool thorough)
+static unsigned long pick_kinds(unsigned int node, struct zone *zone, gfp_t gfp, u64 number,
+				bool thorough)
 {
 	const struct lists kinds[] = {
-		{ zone, MIGRATE_MOVABLE, gfp | __GFP_MOVABLE },
-		{ zone, MIGRATE_RECLAIMABLE, gfp | __GFP_RECLAIMABLE },
-		{ zone, MIGRATE_UNMOVABLE, gfp },
+		{ node, zone, MIGRATE_MOVABLE, gfp | __GFP_MOVABLE },
+		{ node, zone, MIGRATE_RECLAIMABLE, gfp | __GFP_RECLAIMABLE },
+		{ node, zone, MIGRATE_UNMOVABLE, gfp },
 	};
 	unsigned int i, last = thorough && zone_idx(zone) != ZONE_MOVABLE ? ARRAY_SIZE(kinds) : 1;
 	unsigned long came = 0;
@@ -176,15 +178,19 @@ static const struct {
 #endif
 };
 
+static struct zone *zone_of(unsigned int node, enum zone_type type)
+{
+	return &NODE_DATA(pb_node_number(node))->node_zones[type];
+}
+
 static DEFINE_MUTEX(gathering);
 static unsigned long gathers;	/* that have ended */
 
 /* Whoever waits until one that began after it asked has ended needs none of its own. */
 void pb_gather(void)
 {
-	struct pglist_data *node = NODE_DATA(first_online_node);
 	unsigned long asked = READ_ONCE(gathers);
-	unsigned int i;
+	unsigned int node, i;
 
 	if (mutex_lock_killable(&gathering))
 		return;
@@ -193,30 +199,30 @@ void pb_gather(void)
 		return;
 	}
 	pb_hand_put_all();
-	for (i = 0; i < ARRAY_SIZE(zones); i++) {
-		struct zone *zone = &node->node_zones[zones[i].type];
+	for (node = 0; node < pb_nr_nodes; node++)
+		for (i = 0; i < ARRAY_SIZE(zones); i++) {
+			struct zone *zone = zone_of(node, zones[i].type);
 
-		if (populated_zone(zone))
-			static_call(drain_all)(zone);
-	}
+			if (populated_zone(zone))
+				static_call(drain_all)(zone);
+		}
 	barrier();
 	gathers++;
 	mutex_unlock(&gathering);
 	pb_count(gathered);
 }
 
-unsigned long pb_pick(u64 number, bool thorough)
+unsigned long pb_pick(unsigned int node, u64 number, bool thorough)
 {
 	const gfp_t gfp = PB_BLOCK_GFP & ~(GFP_ZONEMASK | __GFP_MOVABLE);
-	struct pglist_data *node = NODE_DATA(first_online_node);
 	unsigned long came = 0;
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(zones) && !came; i++) {
-		struct zone *zone = &node->node_zones[zones[i].type];
+		struct zone *zone = zone_of(node, zones[i].type);
 
 		if (populated_zone(zone))
-			came = pick_kinds(zone, gfp | zones[i].gfp, number, thorough);
+			came = pick_kinds(node, zone, gfp | zones[i].gfp, number, thorough);
 	}
 	pb_count_many(PB_C_picked, came);
 	return came;

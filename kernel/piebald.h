@@ -13,7 +13,8 @@
  *   user.c      the replacements: frames for anonymous memory and the page cache
  *   serve.c     which frame a request gets, and what is tried for it
  *   shortage.c  colours without free frames: reclaim, and the out-of-memory killer of a group
- *   compaction.c  the replacement for compaction
+ *   migration.c the replacement for what moves pages
+ *   nodes.c     memory nodes, and which of them a request may have frames of
  *   pool.c      frames between the kernel and the processes; memory of the core
  *   hand.c      a few frames on each processor
  *   zone.c      SRM-buffer's zone between the pool and the processes
@@ -42,6 +43,7 @@
 #include <linux/migrate_mode.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
+#include <linux/nodemask.h>
 #include <linux/seq_file.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
@@ -52,11 +54,40 @@
 /* Room for a reason or a colour set as text. */
 #define PB_TEXT 1024
 
+/* --- nodes.c -------------------------------------------------------------- */
+
+struct pb_request;
+
+/* Memory nodes at most. */
+#define PB_NODES 16
+
+/* Those of this machine; here they have numbers from 0 on. */
+extern unsigned int pb_nr_nodes;
+/* Has the machine one node, and got none later? */
+static inline bool pb_one_node(void)
+{
+	return pb_nr_nodes == 1 && READ_ONCE(nr_online_nodes) == 1;
+}
+int pb_nodes_set_up(void);
+/* The kernel's number of a node. */
+int pb_node_number(unsigned int node);
+/* A node by the kernel's number, or that of a page; less than 0: it came after the module. */
+int pb_node_at(int nid);
+int pb_node_of(const struct page *page);
+/* The node nearest to the kernel's node of this number. */
+int pb_node_near(int nid);
+/* Has a node more free memory than where the kernel begins to reclaim? */
+bool pb_has_plenty(unsigned int node);
+/* May a request have frames of the kernel's node of this number? */
+bool pb_may_use_node(const struct pb_request *r, int nid);
+/* Nodes that a request may have frames of, the nearest first, of PB_NODES; how many. */
+unsigned int pb_nodes_for(const struct pb_request *r, u8 *nodes);
+
 /* --- pool.c --------------------------------------------------------------- */
 
 extern spinlock_t pb_lock;
 extern struct pb_core *pb_core;
-/* Most free frames that the pool keeps. */
+/* Most free frames that the pools of all nodes keep. */
 extern unsigned long pb_pool_max;
 
 int pb_pool_set_up(void);
@@ -77,12 +108,16 @@ struct pb_request {
 	u64 set;	/* the number of the set whose colours it may have; 0: those that no set has */
 	struct mm_struct *mm;	/* whose group is charged; NULL: that of the running task */
 	gfp_t gfp;
+	int nid;	/* the kernel's number of the node that is asked first */
+	const nodemask_t *nodes;	/* those that it may have frames of; NULL: what the cpuset allows */
 	bool is_file;	/* a block of a file, for the running task */
 	bool own_only;	/* no frame rather than one of another colour, whatever the mode */
 };
 
 /* serve.c */
 enum pb_answer pb_pool_take(const struct pb_request *request, struct page **page);
+/* May the group of a set (0: groups without) have a frame of this colour? */
+bool pb_fits(u64 set, unsigned long pfn);
 /* With pb_lock held: the map is new, what was not found may be there. */
 void pb_serve_afresh(void);
 
@@ -93,9 +128,9 @@ void pb_new_version(void);
 
 /* What follows is for hand.c, zone.c and serve.c. */
 
-/* Frames that are taken from the kernel one by one. */
+/* Frames that are taken from the kernel one by one, of one node. */
 #define PB_SINGLE_GFP ((GFP_HIGHUSER_MOVABLE & ~__GFP_DIRECT_RECLAIM) | \
-		       __GFP_NOWARN | __GFP_NORETRY | __GFP_NOMEMALLOC)
+		       __GFP_NOWARN | __GFP_NORETRY | __GFP_NOMEMALLOC | __GFP_THISNODE)
 
 /* No block is worth waking the kernel's reclaim and compaction. */
 #define PB_BLOCK_GFP (PB_SINGLE_GFP & ~__GFP_KSWAPD_RECLAIM)
@@ -109,34 +144,39 @@ struct pb_marks {
 	unsigned long boost[MAX_NR_ZONES];
 };
 
-void pb_note_marks(struct pb_marks *marks);
-void pb_restore_marks(const struct pb_marks *marks);
+void pb_note_marks(unsigned int node, struct pb_marks *marks);
+void pb_restore_marks(unsigned int node, const struct pb_marks *marks);
 
 /* log2 of the frames that are taken at a time: holds every colour of up to 512. */
 #define PB_REFILL_ORDER 9
 /* Blocks of a size that are looked at for a request that can do without. */
 #define PB_SIFTED 512UL
 
-/* Puts a block of single pages into the pool; how many frames: 0 if the core does not want it. */
+/* A block of a node that the kernel gives, or NULL; the flags say the rest. */
+struct page *pb_alloc(unsigned int node, gfp_t gfp, unsigned int order);
+/* Puts a block of single pages into the pool of its node; how many frames: 0 if the core does not want it. */
 unsigned long pb_pool_add_block(struct page *page, unsigned int order);
-/* Frames came that the pool may have too much of. */
-void pb_pool_grown(void);
+/* Frames came that the pool of a node may have too much of. */
+void pb_pool_grown(unsigned int node);
 /* Gives all of it back, if that was not just now, for a block that was not to be had; true if it did. */
 bool pb_pool_make_way(void);
-/* Takes a block of two frames or more into the pool; false if the kernel has none to spare. */
-bool pb_pool_refill_block(void);
+/* Takes a block of two frames or more into a node's pool; false if the kernel has none to spare. */
+bool pb_pool_refill_block(unsigned int node);
 /* Takes some frames into the pool, wherever they lie; false if there are none. */
-bool pb_pool_refill_singles(void);
-/* Blocks, or else single frames; false if the kernel has none to spare. */
-bool pb_pool_refill(void);
+bool pb_pool_refill_singles(unsigned int node);
+/*
+ * Blocks, or else single frames; false if the kernel has none to spare. The kernel's reclaim is woken where
+ * memory is short, unless that is to be spared.
+ */
+bool pb_pool_refill(unsigned int node, bool sparing);
 /* Takes up to so many single frames into the pool; how many. */
-unsigned int pb_pool_collect(gfp_t gfp, unsigned int most);
+unsigned int pb_pool_collect(unsigned int node, gfp_t gfp, unsigned int most);
 /* A frame that is free, though the kernel gave it out: it carries a mark. */
 void pb_mark_free(struct page *page);
 bool pb_is_marked(const struct page *page);
 /* Gives a frame back to the kernel, without the mark. */
 void pb_free(struct page *page);
-/* Gives back what the pool has too much of. */
+/* Gives back what the pools have too much of. */
 void pb_pool_trim(void);
 /* Makes a frame ready for a process. */
 struct page *pb_prepared(u64 pfn, gfp_t gfp);
@@ -144,8 +184,8 @@ struct page *pb_prepared(u64 pfn, gfp_t gfp);
 /* --- hand.c ----------------------------------------------------------------- */
 
 void pb_hand_set_up(void);
-/* A frame of a set out of this processor's hand; false if there is none. */
-bool pb_hand_take(u64 set, struct pb_given *given);
+/* A frame of a set and a node out of this processor's hand; false if there is none. */
+bool pb_hand_take(u64 set, unsigned int node, struct pb_given *given);
 /* Puts the frames of all hands into the pool. */
 void pb_hand_put_all(void);
 
@@ -209,7 +249,7 @@ struct pb_set {
 	bool hard;			/* they bind */
 	bool migrates;			/* pages of other groups leave them */
 	unsigned long cursor;		/* the frame where such pages are looked for next */
-	struct pb_pause pause;
+	struct pb_pause pause[PB_NODES];
 	struct pb_seat seat;
 	u64 events[PB_NR_EVENTS];
 };
@@ -220,6 +260,7 @@ bool pb_sets_any(void);
 void pb_sets_forget(void);
 /* The set of a number, or none. With pb_lock held. */
 struct pb_set *pb_set_find(u64 number);
+bool pb_set_is_hard(u64 number);
 void pb_set_event(u64 number, enum pb_event event, u64 n);
 
 /* What follows is for setfs.c, with pb_switch held. */
@@ -269,10 +310,10 @@ unsigned int pb_patience(gfp_t gfp, bool hard);
 unsigned long pb_relieve(const struct pb_request *r, unsigned int idle);
 /*
  * Reclaims pages of all groups, as where memory is used up, but what memory.min keeps, and memory.low as far as the
- * kernel's reclaim does; takes frames that came free into the pool. How many pages were reclaimed, and how many frames
+ * kernel's reclaim does; takes frames of some nodes (a bit each) that came free into the pool. How many pages were reclaimed, and how many frames
  * came: none where memory is below what the kernel keeps free.
  */
-unsigned long pb_make_room(gfp_t gfp, unsigned long *came);
+unsigned long pb_make_room(gfp_t gfp, unsigned long nodes, unsigned long *came);
 /* Ends a process of the group that the request is for; false if none can be. */
 bool pb_out_of_memory(const struct pb_request *r);
 
@@ -301,7 +342,7 @@ int pb_survey(u64 number, struct pb_held *found);
 u64 pb_capacity(const struct pb_held *found);
 /* Moves pages of other groups out of a set's colours, if it wants that: all, or some. */
 int pb_set_vacate(u64 number);
-unsigned long pb_vacate_some(u64 number, unsigned long want, gfp_t gfp);
+unsigned long pb_vacate_some(const struct pb_request *r, unsigned long want, gfp_t gfp);
 
 /* --- tasks.c -------------------------------------------------------------- */
 
@@ -332,10 +373,10 @@ void pb_known_end(void);
 
 int pb_pick_set_up(void);
 /*
- * Takes some of the kernel's blocks that have a frame of a set's colours into the pool; how many
+ * Takes some of the kernel's blocks of a node that have a frame of a set's colours into the pool; how many
  * frames. If it is to be thorough it looks at all and may sleep.
  */
-unsigned long pb_pick(u64 number, bool thorough);
+unsigned long pb_pick(unsigned int node, u64 number, bool thorough);
 /*
  * What processors have set aside goes to where all find it: frames of the hands to the pool, those of the
  * kernel's own lists for each processor to its blocks. May sleep.
@@ -351,7 +392,8 @@ struct pb_move {
 	u64 set;	/* to its colours; 0: to those of the group that is charged for the page */
 	enum migrate_mode mode;
 	unsigned long moved, failed;
-	bool homeless;	/* nobody has a frame for some of them */
+	bool homeless;	/* nobody has a frame for some of them, */
+	unsigned int node;	/* which lie there */
 	struct folio *stuck;	/* the last one whose group's colours, which bind, are used up */
 };
 
@@ -381,7 +423,7 @@ enum pb_hook_id {
 	PB_HOOK_ANON,
 	PB_HOOK_MPOL,
 	PB_HOOK_THP,
-	PB_HOOK_COMPACTION,
+	PB_HOOK_MIGRATE,
 	PB_HOOK_MERGEABLE,
 	PB_HOOK_ALL_MERGEABLE,
 	PB_NR_FRAME_HOOKS,
@@ -428,7 +470,8 @@ struct pb_variant {
 		static_call_update(original_##stem, original); \
 	}
 
-extern const struct pb_variant pb_user_variants[], pb_compaction_variants[], pb_reading_variants[];
+int pb_user_set_up(void);
+extern const struct pb_variant pb_user_variants[], pb_migration_variants[], pb_reading_variants[];
 /* Who runs a replacement is inside from its beginning to its end. */
 void pb_enter(void);
 void pb_leave(void);
@@ -471,7 +514,7 @@ void pb_switch_end(void);
 	X(thp_refused) X(compaction_refused) X(merging_refused) X(hard_failures) \
 	X(refills) X(refill_frames) X(refill_failed) X(picked) X(gathered) X(recycled) X(hand_returned) X(room_made) \
 	X(given_back) X(reclaimed) X(marks_restored) \
-	X(switched_on) X(recolored) X(recolor_failed) X(recolor_shared) \
+	X(moves_colored) X(switched_on) X(recolored) X(recolor_failed) X(recolor_shared) \
 	X(srm_file_frames) X(srm_memory_frames) X(srm_unknown_file) X(srm_passed) \
 	X(cold_evicted) X(cold_elsewhere) X(cold_used) X(cold_returned) X(cold_reclaimed) \
 	X(cold_again)

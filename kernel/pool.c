@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The pool: free frames between the kernel's buddy and the processes, by colour.
+ * The pool: free frames between the kernel's buddy and the processes, by colour; one for each memory node.
  *
  * It takes blocks from the kernel when it has no frame that the asking process may have, hands
  * out single frames (serve.c), and forgets them: a process's frame goes back to the kernel's own
@@ -18,8 +18,8 @@
 #include "piebald.h" /* first: it says how messages begin */
 
 #include <linux/gfp.h>
+#include <linux/math64.h>
 #include <linux/mmzone.h>
-#include <linux/nodemask.h>
 #include <linux/sched.h>
 #include <linux/shrinker.h>
 #include <linux/slab.h>
@@ -47,12 +47,13 @@ unsigned long pb_pool_max;
 u64 pb_version;
 
 static struct pb_memory memory;
+static struct pb_node_memory nodes[PB_NODES];
 static void *lists;
 static u64 *words;
 static struct shrinker *shrinker;
-static bool grown;		/* blocks came since the pool was trimmed last */
+static bool grown[PB_NODES];	/* blocks came since the pool was trimmed last */
 static unsigned long way_made;	/* jiffies when all of it went back for a block */
-static u64 given;		/* frames that it had given when its surplus went back last */
+static u64 given[PB_NODES];	/* frames that it had given when its surplus went back last */
 
 static void give_surplus(struct work_struct *unused);
 static DECLARE_DELAYED_WORK(surplus, give_surplus);
@@ -64,25 +65,25 @@ void pb_new_version(void)
 
 /* --- from and to the kernel ------------------------------------------------- */
 
-static struct zone *zone_at(unsigned int i)
+static struct zone *zone_at(unsigned int node, unsigned int i)
 {
-	return &NODE_DATA(first_online_node)->node_zones[i];
+	return &NODE_DATA(pb_node_number(node))->node_zones[i];
 }
 
-void pb_note_marks(struct pb_marks *marks)
+void pb_note_marks(unsigned int node, struct pb_marks *marks)
 {
 	unsigned int i;
 
 	for (i = 0; i < MAX_NR_ZONES; i++)
-		marks->boost[i] = READ_ONCE(zone_at(i)->watermark_boost);
+		marks->boost[i] = READ_ONCE(zone_at(node, i)->watermark_boost);
 }
 
-void pb_restore_marks(const struct pb_marks *marks)
+void pb_restore_marks(unsigned int node, const struct pb_marks *marks)
 {
 	unsigned int i;
 
 	for (i = 0; i < MAX_NR_ZONES; i++) {
-		struct zone *zone = zone_at(i);
+		struct zone *zone = zone_at(node, i);
 		unsigned long flags;
 
 		if (READ_ONCE(zone->watermark_boost) <= marks->boost[i])
@@ -143,57 +144,64 @@ static void free_block(u64 pfn, unsigned int order)
 	free_singles(pfn, order);
 }
 
-void pb_pool_grown(void)
+struct page *pb_alloc(unsigned int node, gfp_t gfp, unsigned int order)
 {
-	WRITE_ONCE(grown, true);
+	return alloc_pages_node(pb_node_number(node), gfp, order);
+}
+
+void pb_pool_grown(unsigned int node)
+{
+	WRITE_ONCE(grown[node], true);
 	if (!delayed_work_pending(&surplus))
 		queue_delayed_work(system_long_wq, &surplus, SURPLUS);
 }
 
 unsigned long pb_pool_add_block(struct page *page, unsigned int order)
 {
+	int node = pb_node_of(page), error = -EINVAL;
 	unsigned long i;
-	int error;
 
 	for (i = 0; i < 1UL << order; i++)
 		pb_mark_free(page + i);
-	spin_lock(&pb_lock);
-	error = pb_core_add(pb_core, page_to_pfn(page), order);
-	spin_unlock(&pb_lock);
+	if (node >= 0) {
+		spin_lock(&pb_lock);
+		error = pb_core_add(pb_core, node, page_to_pfn(page), order);
+		spin_unlock(&pb_lock);
+	}
 	if (error) {
 		/* Memory that came after the module, beyond the end of its table. */
 		free_singles(page_to_pfn(page), order);
 		pb_count(refill_failed);
 		return 0;
 	}
-	pb_pool_grown();
+	pb_pool_grown(node);
 	trace_piebald_refill(1UL << order);
 	pb_count_many(PB_C_refill_frames, 1UL << order);
 	return 1UL << order;
 }
 
-bool pb_pool_refill_block(void)
+bool pb_pool_refill_block(unsigned int node)
 {
 	unsigned int order = PB_REFILL_ORDER + 1;
 	struct page *page = NULL;
 	struct pb_marks marks;
 
-	pb_note_marks(&marks);
+	pb_note_marks(node, &marks);
 	while (!page && --order)
-		page = alloc_pages(PB_BLOCK_GFP, order);
-	pb_restore_marks(&marks);
+		page = pb_alloc(node, PB_BLOCK_GFP, order);
+	pb_restore_marks(node, &marks);
 	if (!page)
 		return false;
 	split_page(page, order);
 	return pb_pool_add_block(page, order);
 }
 
-unsigned int pb_pool_collect(gfp_t gfp, unsigned int most)
+unsigned int pb_pool_collect(unsigned int node, gfp_t gfp, unsigned int most)
 {
 	unsigned int got = 0;
 
 	while (most--) {
-		struct page *page = alloc_pages(gfp, 0);
+		struct page *page = pb_alloc(node, gfp, 0);
 
 		if (!page)
 			break;
@@ -202,42 +210,54 @@ unsigned int pb_pool_collect(gfp_t gfp, unsigned int most)
 	return got;
 }
 
-bool pb_pool_refill_singles(void)
+bool pb_pool_refill_singles(unsigned int node)
 {
-	return pb_pool_collect(PB_SINGLE_GFP, SINGLES);
+	return pb_pool_collect(node, PB_SINGLE_GFP, SINGLES);
 }
 
-bool pb_pool_refill(void)
+bool pb_pool_refill(unsigned int node, bool sparing)
 {
 	pb_count(refills);
-	return pb_pool_refill_block() || pb_pool_refill_singles();
+	return pb_pool_refill_block(node) ||
+	       (sparing ? pb_pool_collect(node, PB_BLOCK_GFP, SINGLES) : pb_pool_refill_singles(node));
 }
 
 /* Gives back single frames of the colour that the pool has most of; how many. */
-static size_t give_singles(u64 most)
+static size_t give_singles(unsigned int node, u64 most)
 {
 	u64 pfns[32];
 	size_t n, i;
 
 	spin_lock(&pb_lock);
-	n = pb_core_shed_most(pb_core, pfns, min_t(u64, ARRAY_SIZE(pfns), most));
+	n = pb_core_shed_most(pb_core, node, pfns, min_t(u64, ARRAY_SIZE(pfns), most));
 	spin_unlock(&pb_lock);
 	for (i = 0; i < n; i++)
 		pb_free(pfn_to_page(pfns[i]));
 	return n;
 }
 
+/* Most free frames that a node's pool keeps: its share. */
+static u64 most_of(unsigned int node)
+{
+	u64 most = READ_ONCE(pb_pool_max);
+	unsigned long present = node_present_pages(pb_node_number(node));
+
+	return pb_nr_nodes == 1 ? most : mul_u64_u64_div_u64(most, present, max(totalram_pages(), present));
+}
+
 /*
- * Gives back what the pool has too much of, the colours that nobody asks for. A part of the pool
+ * Gives back what a node's pool has too much of, the colours that nobody asks for. A part of the pool
  * goes at a time, in large blocks: the kernel takes single pages from the smallest first.
  */
-void pb_pool_trim(void)
+static void trim(unsigned int node)
 {
-	u64 most = READ_ONCE(pb_pool_max), least = most - most / PART, largest = LARGEST;
+	u64 most, least, largest = LARGEST;
 
-	if (!READ_ONCE(grown))
+	if (!READ_ONCE(grown[node]))
 		return;
-	WRITE_ONCE(grown, false);
+	WRITE_ONCE(grown[node], false);
+	most = most_of(node);
+	least = most - most / PART;
 	/* Others may trim as well: what is too much is asked anew each time. */
 	for (;;) {
 		int order = -1;
@@ -245,9 +265,9 @@ void pb_pool_trim(void)
 		u64 free, pfn;
 
 		spin_lock(&pb_lock);
-		free = pb_core_free(pb_core);
+		free = pb_core_free(pb_core, node);
 		if (free > most)
-			order = pb_core_shed_surplus(pb_core, min(free - least, largest), &pfn);
+			order = pb_core_shed_surplus(pb_core, node, min(free - least, largest), &pfn);
 		spin_unlock(&pb_lock);
 		if (free <= most)
 			return;
@@ -259,7 +279,7 @@ void pb_pool_trim(void)
 			largest /= 2;
 			continue;
 		} else {
-			n = give_singles(free - least);
+			n = give_singles(node, free - least);
 		}
 		if (!n)
 			return;
@@ -268,8 +288,16 @@ void pb_pool_trim(void)
 	}
 }
 
-/* Gives back at most so many frames, in the largest blocks; how many. */
-static unsigned long shed(unsigned long frames)
+void pb_pool_trim(void)
+{
+	unsigned int node;
+
+	for (node = 0; node < pb_nr_nodes; node++)
+		trim(node);
+}
+
+/* Gives back at most so many frames of a node, in the largest blocks; how many. */
+static unsigned long shed(unsigned int node, unsigned long frames)
 {
 	unsigned long done = 0;
 
@@ -278,7 +306,7 @@ static unsigned long shed(unsigned long frames)
 		int order;
 
 		spin_lock(&pb_lock);
-		order = pb_core_shed(pb_core, frames - done, &pfn);
+		order = pb_core_shed(pb_core, node, frames - done, &pfn);
 		spin_unlock(&pb_lock);
 		if (order < 0)
 			break;
@@ -290,29 +318,45 @@ static unsigned long shed(unsigned long frames)
 	return done;
 }
 
+static unsigned long shed_all(void)
+{
+	unsigned long done = 0;
+	unsigned int node;
+
+	for (node = 0; node < pb_nr_nodes; node++)
+		done += shed(node, ULONG_MAX);
+	return done;
+}
+
 void pb_pool_drain(void)
 {
 	pb_hand_put_all();
 	pb_zone_shed(ULONG_MAX, false);
-	pb_count_many(PB_C_given_back, shed(ULONG_MAX));
+	pb_count_many(PB_C_given_back, shed_all());
 }
 
 static void give_surplus(struct work_struct *unused)
 {
-	struct pb_core_counters counters;
-	u64 free, asked;
+	u64 free[PB_NODES], asked[PB_NODES], all = 0, done = 0;
+	unsigned int node;
 
 	spin_lock(&pb_lock);
-	pb_core_counters(pb_core, &counters);
-	free = pb_core_free(pb_core);
+	for (node = 0; node < pb_nr_nodes; node++) {
+		u64 now = pb_core_granted(pb_core, node);
+
+		free[node] = pb_core_free(pb_core, node);
+		asked[node] = now - given[node];
+		given[node] = now;
+		all += asked[node];
+	}
 	spin_unlock(&pb_lock);
-	asked = counters.grants - given;
-	given = counters.grants;
-	if (!asked)
+	if (!all)
 		pb_hand_put_all();
-	if (free > asked)
-		pb_count_many(PB_C_given_back, shed(asked ? free - asked : ULONG_MAX));
-	if (asked)
+	for (node = 0; node < pb_nr_nodes; node++)
+		if (!all || free[node] > asked[node])
+			done += shed(node, all ? free[node] - asked[node] : ULONG_MAX);
+	pb_count_many(PB_C_given_back, done);
+	if (all)
 		queue_delayed_work(system_long_wq, &surplus, SURPLUS);
 }
 
@@ -323,27 +367,33 @@ bool pb_pool_make_way(void)
 	if (time_before(jiffies, last + WAY) || cmpxchg(&way_made, last, jiffies) != last)
 		return false;
 	pb_hand_put_all();
-	done = shed(ULONG_MAX);
+	done = shed_all();
 	pb_count_many(PB_C_given_back, done);
 	return done;
 }
 
 static unsigned long count_objects(struct shrinker *s, struct shrink_control *sc)
 {
+	int node = pb_node_at(sc->nid);
 	u64 free;
 
+	if (node < 0)
+		return SHRINK_EMPTY;
 	spin_lock(&pb_lock);
-	free = pb_core_free(pb_core) + pb_zone_pages(pb_core);
+	free = pb_core_free(pb_core, node) + pb_zone_pages(pb_core);
 	spin_unlock(&pb_lock);
 	return free ?: SHRINK_EMPTY;
 }
 
 static unsigned long scan_objects(struct shrinker *s, struct shrink_control *sc)
 {
+	int node = pb_node_at(sc->nid);
 	unsigned long done;
 
+	if (node < 0)
+		return SHRINK_STOP;
 	pb_hand_put_all();
-	done = shed(sc->nr_to_scan);
+	done = shed(node, sc->nr_to_scan);
 	pb_count_many(PB_C_reclaimed, done);
 	/* The zone has the coldest pages; the kernel's lists come after it. */
 	if (done < sc->nr_to_scan)
@@ -358,6 +408,7 @@ static unsigned long scan_objects(struct shrinker *s, struct shrink_control *sc)
 int pb_pool_set_map(const char *map, size_t len, char *why)
 {
 	struct pb_needs needs;
+	unsigned int node;
 	void *new_lists;
 	u64 *new_words;
 	int error;
@@ -367,8 +418,8 @@ int pb_pool_set_map(const char *map, size_t len, char *why)
 	spin_unlock(&pb_lock);
 	if (error)
 		return error;
-	new_lists = kvzalloc(needs.list_bytes, GFP_KERNEL);
-	new_words = kvcalloc(needs.nr_words, sizeof(u64), GFP_KERNEL);
+	new_lists = kvcalloc(pb_nr_nodes, needs.list_bytes, GFP_KERNEL);
+	new_words = kvcalloc(pb_nr_nodes, needs.nr_words * sizeof(u64), GFP_KERNEL);
 	if (!new_lists || !new_words) {
 		kvfree(new_lists);
 		kvfree(new_words);
@@ -377,8 +428,10 @@ int pb_pool_set_map(const char *map, size_t len, char *why)
 	}
 	pb_sets_forget();
 	spin_lock(&pb_lock);
-	memset(memory.states, 0, memory.frames);
-	memset(memory.pageblocks, 0, memory.nr_pageblocks * sizeof(u32));
+	for (node = 0; node < pb_nr_nodes; node++) {
+		memset(nodes[node].states, 0, nodes[node].frames);
+		memset(nodes[node].pageblocks, 0, nodes[node].nr_pageblocks * sizeof(u32));
+	}
 	error = pb_core_set_map(pb_core, &needs, new_lists, new_words);
 	swap(lists, new_lists);
 	swap(words, new_words);
@@ -392,28 +445,47 @@ int pb_pool_set_map(const char *map, size_t len, char *why)
 
 static void free_memory(void)
 {
+	unsigned int node;
+
 	kvfree(lists);
 	kvfree(words);
-	kvfree(memory.states);
-	kvfree(memory.links);
-	kvfree(memory.pageblocks);
+	for (node = 0; node < pb_nr_nodes; node++) {
+		kvfree(nodes[node].states);
+		kvfree(nodes[node].links);
+		kvfree(nodes[node].pageblocks);
+	}
+	kvfree(memory.pools);
 	kvfree(memory.slots);
 	kvfree(pb_core);
 }
 
+/* For the frames of a node; false: there is no memory. */
+static bool lend(struct pb_node_memory *node, int nid)
+{
+	node->first = round_down(node_start_pfn(nid), 1024);
+	node->frames = round_up(node_end_pfn(nid), 1024) - node->first;
+	node->nr_pageblocks = DIV_ROUND_UP_ULL(node->frames, 512);
+	node->states = kvzalloc_node(node->frames, GFP_KERNEL, nid);
+	node->links = kvzalloc_node(array_size(node->frames, 8), GFP_KERNEL, nid);
+	node->pageblocks = kvcalloc(node->nr_pageblocks, sizeof(u32), GFP_KERNEL);
+	return node->states && node->links && node->pageblocks;
+}
+
 int pb_pool_set_up(void)
 {
-	memory.frames = round_up(node_end_pfn(first_online_node), 1024);
-	memory.nr_pageblocks = DIV_ROUND_UP_ULL(memory.frames, 512);
+	bool lent = true;
+	unsigned int node;
+
+	for (node = 0; node < pb_nr_nodes; node++)
+		lent &= lend(&nodes[node], pb_node_number(node));
+	memory.nodes = nodes;
+	memory.nr_nodes = pb_nr_nodes;
 	memory.nr_slots = NR_SLOTS;
-	memory.states = kvzalloc(memory.frames, GFP_KERNEL);
-	memory.links = kvcalloc(memory.frames, 8, GFP_KERNEL);
-	memory.pageblocks = kvcalloc(memory.nr_pageblocks, sizeof(u32), GFP_KERNEL);
+	memory.pools = kvcalloc(pb_nr_nodes, pb_node_bytes(), GFP_KERNEL);
 	memory.slots = kvcalloc(NR_SLOTS, pb_slot_bytes(), GFP_KERNEL);
 	pb_core = kvzalloc(pb_core_bytes(), GFP_KERNEL);
-	shrinker = shrinker_alloc(0, KBUILD_MODNAME);
-	if (!memory.states || !memory.links || !memory.pageblocks || !memory.slots || !pb_core ||
-	    !shrinker) {
+	shrinker = shrinker_alloc(SHRINKER_NUMA_AWARE, KBUILD_MODNAME);
+	if (!lent || !memory.pools || !memory.slots || !pb_core || !shrinker) {
 		if (shrinker)
 			shrinker_free(shrinker);
 		free_memory();

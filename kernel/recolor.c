@@ -133,39 +133,36 @@ static u64 set_for(const struct pb_move *move, const struct folio *folio)
 	return number;
 }
 
-static bool is_hard(u64 number)
-{
-	struct pb_set *set;
-	bool hard;
-
-	spin_lock(&pb_lock);
-	set = pb_set_find(number);
-	hard = set && set->hard;
-	spin_unlock(&pb_lock);
-	return hard;
-}
-
 /*
  * None for a large page: the kernel then splits it, and asks for its parts. A page that leaves the colours of others
- * goes to those that nobody has if its group's are used up and a hint.
+ * goes to those that nobody has if its group's are used up and a hint. It stays on its memory node, as nothing is known
+ * of the policies of those who use it.
  */
 static struct folio *new_home(struct folio *from, unsigned long private)
 {
 	struct pb_move *move = (struct pb_move *)private;
+	const nodemask_t here = nodemask_of_node(folio_nid(from));
 	struct pb_request request = {
 		.tgid = current->tgid,
 		.set = set_for(move, from),
 		.gfp = GFP_HIGHUSER_MOVABLE | __GFP_NOWARN,
+		.nid = folio_nid(from),
+		.nodes = &here,
 		.own_only = true,
 	};
 	struct page *page;
 
 	if (folio_test_large(from))
 		return NULL;
+	/* No room that is made helps where it may take no frames. */
+	if (pb_node_at(request.nid) < 0 || !pb_may_use_node(&request, request.nid)) {
+		move->stuck = from;
+		return NULL;
+	}
 	if (pb_pool_take(&request, &page) == PB_PAGE)
 		return page_folio(page);
 	if (request.set) {
-		if (move->set || is_hard(request.set)) {
+		if (move->set || pb_set_is_hard(request.set)) {
 			move->stuck = from;
 			return NULL;
 		}
@@ -174,6 +171,7 @@ static struct folio *new_home(struct folio *from, unsigned long private)
 			return page_folio(page);
 	}
 	move->homeless = true;
+	move->node = max(pb_node_at(request.nid), 0);
 	return NULL;
 }
 

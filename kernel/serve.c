@@ -7,6 +7,9 @@
  * groups that own the colours, and what others have in them (shortage.c). Only then a hint is left, and
  * hard colours call the group's out-of-memory killer.
  *
+ * On a machine with several memory nodes free frames are searched on each that the request may use, the
+ * nearest first, before anything is reclaimed.
+ *
  * A search that found nothing is not repeated for a while, longer if it took long. So a request
  * may do without a frame that became free in that while. Nobody is killed on such old knowledge.
  */
@@ -29,22 +32,35 @@
 /* And so many times as long as the search took. */
 #define PAUSE_FACTOR 10
 
-static struct pb_pause others;	/* of all groups without colours; with pb_lock held */
+/* Of all groups without colours; with pb_lock held. */
+static struct pb_pause others[PB_NODES];
 static unsigned long gather_due;	/* jiffies from which on processors are asked again */
 
 void pb_serve_afresh(void)
 {
-	others = (struct pb_pause){ 0 };
+	memset(others, 0, sizeof(others));
 }
 
 /* What looks into the pool found, for one request. */
 struct look {
 	const struct pb_request *r;
+	u8 nodes[PB_NODES];		/* that it may have frames of, the nearest first */
+	unsigned int nr_nodes;
+	unsigned int node;		/* where it looks */
 	struct pb_given given;
 	bool found;
+	bool sparing;			/* what a node keeps free is left alone, as long as another has more */
 	bool hard;			/* the set's colours bind */
 	struct pb_pause pause;		/* as of the last look */
+	unsigned long freed;		/* pages that came free just now */
 };
+
+static bool find_nodes(struct look *l)
+{
+	l->nr_nodes = pb_nodes_for(l->r, l->nodes);
+	l->node = l->nodes[0];
+	return l->nr_nodes;
+}
 
 static bool pauses(unsigned long until)
 {
@@ -59,8 +75,8 @@ static bool look(struct look *l, enum pb_reach reach)
 	spin_lock(&pb_lock);
 	set = pb_set_find(l->r->set);
 	l->hard = set && set->hard;
-	l->pause = set ? set->pause : others;
-	l->found = !pb_core_take(pb_core, set ? &set->seat : NULL, reach, &l->given);
+	l->pause = set ? set->pause[l->node] : others[l->node];
+	l->found = !pb_core_take(pb_core, l->node, set ? &set->seat : NULL, reach, &l->given);
 	spin_unlock(&pb_lock);
 	return l->found;
 }
@@ -73,9 +89,28 @@ static void note_pause(const struct look *l, size_t which, unsigned long began)
 
 	spin_lock(&pb_lock);
 	set = pb_set_find(l->r->set);
-	(set ? &set->pause : &others)->until[which] =
+	(set ? set->pause : others)[l->node].until[which] =
 		(jiffies + max(PAUSE, PAUSE_FACTOR * took)) | 1;
 	spin_unlock(&pb_lock);
+}
+
+/* Goes a way on each node, until one gives a frame. */
+static bool on_each_node(struct look *l, bool (*way)(struct look *l))
+{
+	unsigned int i;
+
+	for (i = 0; i < l->nr_nodes; i++) {
+		l->node = l->nodes[i];
+		if (way(l))
+			return true;
+	}
+	l->node = l->nodes[0];
+	return false;
+}
+
+static bool may_search(const struct look *l)
+{
+	return !l->sparing || pb_has_plenty(l->node);
 }
 
 /*
@@ -88,9 +123,9 @@ static bool take_turn(struct look *l)
 
 	if (look(l, PB_TURN))
 		return true;
-	if (pauses(l->pause.until[PB_PAUSE_TURN]))
+	if (pauses(l->pause.until[PB_PAUSE_TURN]) || !may_search(l))
 		return false;
-	if (pb_pool_refill() && look(l, PB_TURN))
+	if (pb_pool_refill(l->node, l->sparing) && look(l, PB_TURN))
 		return true;
 	note_pause(l, PB_PAUSE_TURN, began);
 	return false;
@@ -107,7 +142,7 @@ static void search(struct look *l)
 {
 	unsigned int tries;
 
-	for (tries = 0; tries < TRIES && pb_pool_refill(); tries++)
+	for (tries = 0; tries < TRIES && pb_pool_refill(l->node, l->sparing); tries++)
 		if (look(l, PB_OWN))
 			return;
 }
@@ -117,7 +152,7 @@ static void pick(struct look *l, bool thorough)
 {
 	unsigned int tries;
 
-	for (tries = 0; tries < PICKS && pb_pick(l->r->set, thorough); tries++)
+	for (tries = 0; tries < PICKS && pb_pick(l->node, l->r->set, thorough); tries++)
 		if (look(l, PB_OWN))
 			return;
 }
@@ -134,12 +169,37 @@ static bool search_free(struct look *l, bool thorough)
 	return l->found;
 }
 
-/* Takes what came free just now on this processor. */
-static bool take_freed(struct look *l, unsigned long freed)
+static bool search_thoroughly(struct look *l)
 {
-	if (freed)
-		pb_pool_collect(PB_BLOCK_GFP, min(freed, 2 * PB_RELIEF));
-	return freed && look(l, PB_OWN);
+	return search_free(l, true);
+}
+
+/* Takes what came free just now on this processor. */
+static bool take_freed(struct look *l)
+{
+	pb_pool_collect(l->node, PB_BLOCK_GFP, min(l->freed, 2 * PB_RELIEF));
+	return look(l, PB_OWN);
+}
+
+/* Most of it may have had other colours, or lie elsewhere. */
+static bool pick_freed(struct look *l)
+{
+	pick(l, l->hard);
+	return l->found;
+}
+
+static bool pick_all(struct look *l)
+{
+	if (!look(l, PB_OWN))
+		pick(l, true);
+	return l->found;
+}
+
+static bool pick_gathered(struct look *l)
+{
+	if (!look(l, PB_OWN))
+		pick(l, binds(l));
+	return l->found;
 }
 
 /* Brings in what processors have set aside. That is dear: not often, unless nothing else is left. */
@@ -150,9 +210,7 @@ static bool take_gathered(struct look *l, bool last)
 	if (!last && (time_before(began, due) || cmpxchg(&gather_due, due, began + PAUSE) != due))
 		return false;
 	pb_gather();
-	if (!look(l, PB_OWN))
-		pick(l, last || binds(l));
-	if (!l->found)
+	if (!on_each_node(l, last ? pick_all : pick_gathered))
 		WRITE_ONCE(gather_due, jiffies + max(PAUSE, PAUSE_FACTOR * (jiffies - began)));
 	return l->found;
 }
@@ -161,48 +219,90 @@ static bool take_gathered(struct look *l, bool last)
 static bool relieve(struct look *l)
 {
 	unsigned int idle = 0, patience = pb_patience(l->r->gfp, l->hard);
-	unsigned long began = jiffies, freed;
+	unsigned long began = jiffies;
+	unsigned int i;
 
 	while (idle < patience && !fatal_signal_pending(current)) {
 		migrate_disable();
-		freed = pb_relieve(l->r, idle);
-		take_freed(l, freed);
+		l->freed = pb_relieve(l->r, idle);
+		if (l->freed)
+			on_each_node(l, take_freed);
 		migrate_enable();
-		/* Most of it may have had other colours, or lie elsewhere. */
-		if (!l->found && freed)
-			pick(l, l->hard);
-		if (l->found)
+		if (l->found || (l->freed && on_each_node(l, pick_freed)))
 			return true;
+		/* What came free may lie where it may not take it, without end. */
+		if (l->freed && l->nr_nodes < pb_nr_nodes)
+			idle++;
 		/* As the kernel does where its reclaim finds nothing. */
-		if (!freed && !idle++ && take_gathered(l, true))
+		if (!l->freed && !idle++ && take_gathered(l, true))
 			return true;
+		/* Its cpuset may have changed meanwhile. */
+		if (!find_nodes(l))
+			return false;
 	}
 	/* Meanwhile others may have freed some. */
 	if (!fatal_signal_pending(current) && take_gathered(l, true))
 		return true;
-	note_pause(l, PB_PAUSE_SPENT, began);
+	for (i = 0; i < l->nr_nodes; i++) {
+		l->node = l->nodes[i];
+		note_pause(l, PB_PAUSE_SPENT, began);
+	}
 	return false;
 }
 
-/* One of the set's own colours, whichever. */
-static bool take_own(struct look *l)
+/* One of the set's own colours that is free: the one whose turn it is, or any. */
+static bool take_free(struct look *l)
 {
 	bool can_wait = gfpflags_allow_blocking(l->r->gfp);
 
-	if (look(l, PB_OWN))
+	if (take_turn(l) || look(l, PB_OWN))
 		return true;
-	if (!pauses(l->pause.until[PB_PAUSE_OWN]) && search_free(l, binds(l) && can_wait))
+	return !pauses(l->pause.until[PB_PAUSE_OWN]) && may_search(l) &&
+	       search_free(l, binds(l) && can_wait);
+}
+
+/*
+ * Of any node. As with the kernel's own, a node begins to reclaim only when all are short; and for who asks for
+ * no reclaim none does.
+ */
+static bool take_free_anywhere(struct look *l)
+{
+	bool wakes = l->r->gfp & __GFP_KSWAPD_RECLAIM;
+
+	l->sparing = l->nr_nodes > 1 || !wakes;
+	if (on_each_node(l, take_free))
 		return true;
-	if (!l->r->set || l->r->own_only || !pb_may_relieve(l->r->gfp) ||
-	    pauses(l->pause.until[PB_PAUSE_SPENT]))
+	if (!l->sparing || !wakes)
 		return false;
+	l->sparing = false;
+	return on_each_node(l, take_free);
+}
+
+/* Was nothing got lately on any of its nodes by what follows? */
+static bool is_spent(struct look *l)
+{
+	unsigned int i;
+
+	for (i = 0; i < l->nr_nodes && !l->found; i++) {
+		l->node = l->nodes[i];
+		if (!look(l, PB_OWN) && !pauses(l->pause.until[PB_PAUSE_SPENT]))
+			return false;
+	}
+	return true;
+}
+
+/* One that is not free yet. */
+static bool take_relieved(struct look *l)
+{
+	if (!l->r->set || l->r->own_only || !pb_may_relieve(l->r->gfp) || is_spent(l))
+		return l->found;
 	return take_gathered(l, false) || relieve(l);
 }
 
 /* All of the ladder, whatever was found lately. */
 static bool take_at_last(struct look *l)
 {
-	return search_free(l, true) || relieve(l);
+	return on_each_node(l, search_thoroughly) || relieve(l);
 }
 
 /*
@@ -223,7 +323,7 @@ static enum pb_answer without(struct look *l)
 	while (!fatal_signal_pending(current)) {
 		if (take_at_last(l))
 			return PB_PAGE;
-		if (!l->hard)
+		if (!l->hard || !find_nodes(l))
 			return PB_PASS;
 		if (!pb_out_of_memory(r)) {
 			pb_set_event(r->set, PB_E_fallback_unkillable, 1);
@@ -238,6 +338,11 @@ refuse:
 	return PB_REFUSE;
 }
 
+static bool look_at_any(struct look *l)
+{
+	return look(l, PB_ANY);
+}
+
 /* A set without a frame of its colours: which way out? */
 static enum pb_answer settle(struct look *l)
 {
@@ -248,7 +353,20 @@ static enum pb_answer settle(struct look *l)
 	if (l->r->set)
 		pb_set_event(l->r->set, pb_may_relieve(l->r->gfp) ? PB_E_fallback_spent :
 			     PB_E_fallback_nowait, 1);
-	return look(l, PB_ANY) ? PB_PAGE : PB_PASS;
+	return on_each_node(l, look_at_any) ? PB_PAGE : PB_PASS;
+}
+
+bool pb_fits(u64 number, unsigned long pfn)
+{
+	struct pb_given given = { .pfn = pfn };
+	struct pb_set *set;
+	bool it;
+
+	spin_lock(&pb_lock);
+	set = pb_set_find(number);
+	it = pb_core_may_have(pb_core, set ? &set->seat : NULL, &given);
+	spin_unlock(&pb_lock);
+	return it;
 }
 
 struct page *pb_prepared(u64 pfn, gfp_t gfp)
@@ -268,13 +386,15 @@ enum pb_answer pb_pool_take(const struct pb_request *r, struct page **page)
 	struct look l = { .r = r };
 	enum pb_answer answer = PB_PAGE;
 
+	if (!find_nodes(&l))
+		return PB_PASS;
 	if (!r->own_only && pb_zone_is_on()) {
 		if (pb_zone_serve(r, page) == PB_PAGE)
 			return PB_PAGE;
 	} else if (!r->own_only) {
-		l.found = pb_hand_take(r->set, &l.given);
+		l.found = pb_hand_take(r->set, l.node, &l.given);
 	}
-	if (!l.found && !take_turn(&l) && !take_own(&l))
+	if (!l.found && !take_free_anywhere(&l) && !take_relieved(&l))
 		answer = settle(&l);
 	pb_pool_trim();
 	if (answer == PB_PAGE) {

@@ -85,7 +85,7 @@ int pb_set_color(struct pb_set *set, const char *colors, char *why)
 	spin_lock(&pb_lock);
 	error = pb_core_reserve(pb_core, &set->seat, colors, strlen(colors), why, PB_TEXT - 1);
 	if (!error) {
-		set->pause = (struct pb_pause){ 0 };
+		memset(set->pause, 0, sizeof(set->pause));
 		if (!set->colored)
 			WRITE_ONCE(nr_colored, nr_colored + 1);
 		WRITE_ONCE(set->colored, true);
@@ -118,6 +118,18 @@ size_t pb_set_print_colors(struct pb_set *set, char *out, size_t len)
 	used = pb_core_print_colors(pb_core, &set->seat, out, len);
 	spin_unlock(&pb_lock);
 	return used;
+}
+
+bool pb_set_is_hard(u64 number)
+{
+	struct pb_set *set;
+	bool hard;
+
+	spin_lock(&pb_lock);
+	set = pb_set_find(number);
+	hard = set && set->hard;
+	spin_unlock(&pb_lock);
+	return hard;
 }
 
 void pb_set_event(u64 number, enum pb_event event, u64 n)

@@ -34,11 +34,18 @@ DEFINE_STATIC_CALL_NULL(kill, out_of_memory);
 DEFINE_STATIC_CALL_NULL(wake_flushers, wakeup_flusher_threads);
 static struct mutex *kernel_oom_lock;
 static struct mem_cgroup **root_group;
+struct mem_cgroup *group_after_prototype(struct mem_cgroup *root, struct mem_cgroup *last,
+					 struct mem_cgroup_reclaim_cookie *cookie);
+DEFINE_STATIC_CALL_NULL(group_after, group_after_prototype);
+void protect_prototype(struct mem_cgroup *root, struct mem_cgroup *memory);
+DEFINE_STATIC_CALL_NULL(protect, protect_prototype);
 
 int pb_shortage_set_up(void)
 {
 	void *reclaim = pb_symbol("try_to_free_mem_cgroup_pages");
 	void *kill = pb_symbol("out_of_memory"), *wake = pb_symbol("wakeup_flusher_threads");
+	void *after = pb_symbol("mem_cgroup_iter");
+	void *protection = pb_symbol("mem_cgroup_calculate_protection");
 
 	/* They are no functions, and so have no signature. */
 	kernel_oom_lock = (struct mutex *)pb_lookup("oom_lock");
@@ -47,11 +54,14 @@ int pb_shortage_set_up(void)
 		pr_err("this kernel has no mutex oom_lock\n");
 	if (!root_group)
 		pr_err("this kernel has no pointer root_mem_cgroup\n");
-	if (!reclaim || !kill || !wake || !kernel_oom_lock || !root_group)
+	if (!reclaim || !kill || !wake || !kernel_oom_lock || !root_group ||
+	    !after || !protection)
 		return -EOPNOTSUPP;
 	static_call_update(reclaim_group, reclaim);
 	static_call_update(kill, kill);
 	static_call_update(wake_flushers, wake);
+	static_call_update(group_after, after);
+	static_call_update(protect, protection);
 	return 0;
 }
 
@@ -117,29 +127,58 @@ static void wait_for_writing(gfp_t gfp)
 	io_schedule_timeout(WRITING);
 }
 
+/*
+ * The kernel's reclaim of all memory goes by what the groups' guarantees came to when its own thread ran last
+ * (lru_gen_age_node), which may be before they were given.
+ */
+static void protect_all(void)
+{
+	struct mem_cgroup *memory = NULL;
+
+	while ((memory = static_call(group_after)(NULL, memory, NULL)))
+		static_call(protect)(*root_group, memory);
+}
+
 /* What comes free lies on this processor's lists, with that of the pages that left before. */
-unsigned long pb_make_room(gfp_t gfp, unsigned long *came)
+unsigned long pb_make_room(gfp_t gfp, unsigned long nodes, unsigned long *came)
 {
 	struct pb_marks marks;
 	unsigned long freed;
+	unsigned int node;
 
 	*came = 0;
+	protect_all();
 	migrate_disable();
 	freed = reclaim(*root_group, gfp);
-	if (freed) {
-		pb_note_marks(&marks);
-		*came = pb_pool_collect(PB_BLOCK_GFP, 2 * PB_RELIEF);
-		pb_restore_marks(&marks);
-		pb_count_many(PB_C_room_made, *came);
+	for (node = 0; freed && node < pb_nr_nodes; node++) {
+		if (!(nodes & BIT(node)))
+			continue;
+		pb_note_marks(node, &marks);
+		*came += pb_pool_collect(node, PB_BLOCK_GFP, 2 * PB_RELIEF);
+		pb_restore_marks(node, &marks);
 	}
+	pb_count_many(PB_C_room_made, *came);
 	migrate_enable();
 	return freed;
+}
+
+/* Nodes of a request, a bit each, that have no frame above what the kernel keeps free. */
+static unsigned long short_nodes(const struct pb_request *r)
+{
+	u8 nodes[PB_NODES];
+	unsigned int i, n = pb_nodes_for(r, nodes);
+	unsigned long those = 0;
+
+	for (i = 0; i < n; i++)
+		if (!pb_pool_collect(nodes[i], PB_BLOCK_GFP, 1))
+			those |= BIT(nodes[i]);
+	return those;
 }
 
 unsigned long pb_relieve(const struct pb_request *r, unsigned int idle)
 {
 	gfp_t flags = r->gfp & ~(__GFP_ZERO | __GFP_NOFAIL);
-	unsigned long freed, came;
+	unsigned long freed, came, nodes;
 
 	if (idle && !(flags & __GFP_NORETRY))
 		wait_for_writing(flags);
@@ -148,11 +187,12 @@ unsigned long pb_relieve(const struct pb_request *r, unsigned int idle)
 		pb_set_event(r->set, PB_E_reclaimed, freed);
 		return freed;
 	}
-	freed = pb_vacate_some(r->set, PB_RELIEF, flags);
-	if (freed || pb_pool_collect(PB_BLOCK_GFP, 1))
+	freed = pb_vacate_some(r, PB_RELIEF, flags);
+	if (freed)
 		return freed;
+	nodes = short_nodes(r);
 	/* Frames of its colours may be among those that the kernel keeps free. */
-	return pb_make_room(flags, &came);
+	return nodes ? pb_make_room(flags, nodes, &came) : 0;
 }
 
 bool pb_out_of_memory(const struct pb_request *r)

@@ -17,7 +17,7 @@
 #include <linux/memcontrol.h>
 #include <linux/memory_hotplug.h>
 #include <linux/mm_inline.h>
-#include <linux/nodemask.h>
+#include <linux/mmzone.h>
 #include <linux/page_ref.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
@@ -63,10 +63,27 @@ static bool owns(u64 number, unsigned long pfn)
 	return it;
 }
 
+/* The frames of all nodes; there may be holes between them. */
 static void range(unsigned long *first, unsigned long *end)
 {
-	*first = ALIGN_DOWN(node_start_pfn(first_online_node), BLOCK);
-	*end = node_end_pfn(first_online_node);
+	unsigned int node;
+
+	*first = ULONG_MAX;
+	*end = 0;
+	for (node = 0; node < pb_nr_nodes; node++) {
+		int nid = pb_node_number(node);
+
+		*first = min(*first, node_start_pfn(nid));
+		*end = max(*end, node_end_pfn(nid));
+	}
+	*first = ALIGN_DOWN(*first, BLOCK);
+}
+
+/* Is there memory in a block? It begins and ends where the kernel's smallest parts of memory do. */
+static bool is_there(unsigned long first)
+{
+	BUILD_BUG_ON(BLOCK > PAGES_PER_SUBSECTION);
+	return pfn_to_online_page(first);
 }
 
 /* --- who holds them -------------------------------------------------------------------- */
@@ -147,6 +164,10 @@ int pb_survey(u64 number, struct pb_held *found)
 			cond_resched();
 			if (fatal_signal_pending(current))
 				return -EINTR;
+			if (!is_there(pfn)) {
+				pfn += BLOCK - 1;
+				continue;
+			}
 			if (!mark(number, pfn, marks))
 				return 0;
 		}
@@ -247,27 +268,27 @@ struct rooms {
 	gfp_t gfp;
 	unsigned int most;	/* in a row for nothing */
 	unsigned int left;	/* of these, before it is given up */
-	bool gathered;
+	unsigned long gathered;	/* nodes that this was done for */
 };
 
 static unsigned long room_due;	/* jiffies from which on a hint's request may make some */
 
-/* Is it worth trying again, after that many pages moved? Frames that are free somewhere come first. */
-static bool make_room(struct rooms *rooms, unsigned long moved)
+/* Is it worth trying again for pages of a node, after that many moved? Frames that are free somewhere come first. */
+static bool make_room(struct rooms *rooms, const struct pb_move *move)
 {
 	unsigned long came;
 
-	if (moved && rooms->left)
+	if (move->moved && rooms->left)
 		rooms->left = rooms->most;
 	if (!rooms->left || fatal_signal_pending(current))
 		return false;
-	if (!rooms->gathered) {
-		rooms->gathered = true;
+	if (!(rooms->gathered & BIT(move->node))) {
+		rooms->gathered |= BIT(move->node);
 		pb_gather();
-		if (pb_pick(0, true))
+		if (pb_pick(move->node, 0, true))
 			return true;
 	}
-	if (pb_make_room(rooms->gfp, &came)) {
+	if (pb_make_room(rooms->gfp, BIT(move->node), &came)) {
 		rooms->left -= min(rooms->left, came ? MISSED : 1);
 		if (rooms->left)
 			return true;
@@ -281,20 +302,23 @@ static bool make_room(struct rooms *rooms, unsigned long moved)
  * One block, for a request. With the flag of reclaim set the kernel waits for no lock of a page: the request may
  * hold some, of pages that it reads ahead for example.
  */
-static void vacate_for(u64 number, unsigned long first, gfp_t gfp, struct pb_move *move)
+static void vacate_for(const struct pb_request *r, unsigned long first, gfp_t gfp,
+		       struct pb_move *move)
 {
 	unsigned int flags = memalloc_noreclaim_save();
 	u8 marks[BLOCK];
 
 	*move = (struct pb_move){ .mode = gfp & __GFP_FS ? MIGRATE_SYNC_LIGHT : MIGRATE_ASYNC };
-	if (mark(number, first, marks))
-		vacate_block(number, first, gfp, marks, move);
+	/* What leaves a node that the request may not use is of no use to it. */
+	if (is_there(first) && pb_may_use_node(r, pfn_to_nid(first)) && mark(r->set, first, marks))
+		vacate_block(r->set, first, gfp, marks, move);
 	memalloc_noreclaim_restore(flags);
 	cond_resched();
 }
 
-unsigned long pb_vacate_some(u64 number, unsigned long want, gfp_t gfp)
+unsigned long pb_vacate_some(const struct pb_request *r, unsigned long want, gfp_t gfp)
 {
+	u64 number = r->set;
 	unsigned long at, first, end, left, moved = 0;
 	struct rooms rooms = { .gfp = gfp };
 	struct pb_move move;
@@ -310,9 +334,9 @@ unsigned long pb_vacate_some(u64 number, unsigned long want, gfp_t gfp)
 		at = first;
 	for (left = DIV_ROUND_UP(end - first, BLOCK); left && moved < want; left--) {
 		do {
-			vacate_for(number, at, gfp, &move);
+			vacate_for(r, at, gfp, &move);
 			moved += move.moved;
-		} while (move.homeless && moved < want && make_room(&rooms, move.moved));
+		} while (move.homeless && moved < want && make_room(&rooms, &move));
 		/* Else those who have no frame are tried again with the next request. */
 		if (!move.homeless || moved < want)
 			pb_set_event(number, PB_E_move_failed, move.failed);
@@ -343,7 +367,7 @@ static int vacate_at(u64 number, unsigned long first, struct rooms *rooms)
 		/* Switching off does not wait for reclaim, and empties the pool until nobody is inside. */
 		pb_enter();
 		mutex_unlock(&pb_switch);
-		again = move.homeless && make_room(rooms, move.moved);
+		again = move.homeless && make_room(rooms, &move);
 		pb_leave();
 		cond_resched();
 	} while (again);
@@ -365,7 +389,7 @@ int pb_set_vacate(u64 number)
 		return 0;
 	pb_drain_lists();
 	for (range(&pfn, &end); pfn < end; pfn += BLOCK)
-		if (vacate_at(number, pfn, &rooms))
+		if (is_there(pfn) && vacate_at(number, pfn, &rooms))
 			return -EINTR;
 	return 0;
 }

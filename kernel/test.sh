@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Tests the kernel module in a guest: builds it, boots the distribution's kernel with it, and
-# runs kernel/test/run.sh there, which reads contracts.sh, groups.sh and srm.sh beside it.
+# runs kernel/test/run.sh there, which reads contracts.sh, groups.sh and srm.sh beside it; then another guest with two
+# memory nodes, and kernel/test/nodes.sh in that.
 # PIEBALD_GUEST_KERNEL names another kernel (scripts/guest.sh): a version, or a series such as 7.3.
 #
 #   kernel/test.sh [RUNS [OPTION...]]    RUNS: how often, one after the other (1); OPTIONs of
@@ -45,7 +46,7 @@ cp "$below" "$work/below.ko"
 unseen=$(PIEBALD_KNOWN=$root/kernel/known.tsv KCFLAGS=-DPB_UNSEEN=PB_HOOK_MPOL "$root/kernel/build.sh")
 cp "$unseen" "$work/unseen.ko"
 cc -O2 -Wall -Wextra -Werror -static -pthread -o "$work/frames" "$root/kernel/test/frames.c"
-for program in sequences held; do
+for program in sequences held nodes; do
     cc -O2 -Wall -Wextra -Werror -static -o "$work/$program" "$root/kernel/test/$program.c"
 done
 printf 'root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n' >"$work/passwd"
@@ -54,8 +55,11 @@ printf 'root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n' >"$work/passwd
     --file "$work/below.ko:/below.ko" \
     --file "$work/frames:/bin/frames" --file "$work/passwd:/etc/passwd" \
     --file "$work/sequences:/bin/sequences" --file "$work/held:/bin/held" \
-    --file "$root/kernel/test/srm.sh:/srm.sh" --file "$root/kernel/test/groups.sh:/groups.sh" \
+    --file "$root/kernel/test/common.sh:/common.sh" --file "$root/kernel/test/srm.sh:/srm.sh" --file "$root/kernel/test/groups.sh:/groups.sh" \
     --file "$root/kernel/test/contracts.sh:/contracts.sh"
+"$root/scripts/guest.sh" pack "$work/initrd-nodes" --run "$root/kernel/test/nodes.sh" --module virtio_blk --module configfs \
+    --file "$module:/piebald.ko" --file "$root/kernel/test/common.sh:/common.sh" \
+    --file "$work/frames:/bin/frames" --file "$work/held:/bin/held" --file "$work/nodes:/bin/nodes"
 for run in $(seq "$runs"); do
     rm -f "$work/disk"
     truncate -s 400M "$work/disk"
@@ -66,4 +70,8 @@ for run in $(seq "$runs"); do
     say "run $run of $runs"
     "$root/scripts/guest.sh" boot "$work/initrd" --disk "$work/disk" --disk "$work/swap" \
         --memory 512M --timeout 1500 --cpus "$cpus" "$@"
+    PATH=$PATH:/usr/sbin:/sbin mke2fs -q -F -t ext4 "$work/disk"
+    # Whatever the options say, a processor for each node.
+    "$root/scripts/guest.sh" boot "$work/initrd-nodes" --disk "$work/disk" --memory 512M --nodes 2 --timeout 900 \
+        "$@" --cpus 2
 done

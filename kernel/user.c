@@ -6,9 +6,13 @@
  * What is left to the kernel's own function:
  *   - memory that may not move or that a device needs (unmovable_passed): its frames stay for
  *     long and are not the process's alone;
- *   - requests under a memory policy that does not allow this machine's node (policy_passed);
+ *   - requests under a memory policy that names none of this machine's nodes (policy_passed);
  *   - whatever the pool cannot serve (other_frames), which then reclaims, waits or calls the
  *     out-of-memory killer as without the module.
+ *
+ * On a machine with more than one memory node, policies are as they were set: the nearest node is asked first,
+ * or the one that the policy prefers, and no other than it binds to. Where only the kernel knows the next node, as
+ * with interleaving, it is asked for a page, and that is exchanged for one of the same node (exchange).
  *
  * Blocks of more than a page hold several colours, so a group with colours is refused them as if
  * memory were too fragmented, and goes on with single pages. A file system with blocks larger than a
@@ -17,6 +21,7 @@
  */
 #include "piebald.h" /* first: it says how messages begin */
 
+#include <linux/cpuset.h>
 #include <linux/huge_mm.h>
 #include <linux/ksm.h>
 #include <linux/mempolicy.h>
@@ -61,39 +66,97 @@ static bool is_movable(gfp_t gfp)
 	return (gfp & needed) == needed && !(gfp & special);
 }
 
+/* What a replacement is asked for, and what came of it. */
+struct asked {
+	struct pb_request request;	/* with flags, memory and kind */
+	unsigned int order;
+	enum pb_counter pages;		/* counts what is served */
+	bool exchange;			/* the kernel's page tells the node */
+	struct folio *folio;
+};
+
 /*
- * Does a policy allow the machine's node? There is one (main.c), so every such policy asks for what
+ * Does a policy allow the machine's node? There is one, so every such policy asks for what
  * everybody gets. To set one needs no right, so it must not lead out of the colours.
  */
 static bool allows_node(const struct mempolicy *policy)
 {
 	return !policy || policy->mode == MPOL_LOCAL ||
-	       node_isset(first_online_node, policy->nodes);
+	       node_isset(pb_node_number(0), policy->nodes);
 }
 
-/* A single page for the running task, which the group of this memory is charged for. */
-static enum pb_answer take(gfp_t gfp, struct mm_struct *mm, bool is_file, struct folio **folio)
-{
-	const struct pb_request request = {
-		.tgid = current->tgid,
-		.set = pb_set_of_current(mm),
-		.mm = mm,
-		.gfp = gfp,
-		.is_file = is_file,
-	};
-	struct page *page;
-	enum pb_answer answer;
+enum placing { PLACED, EXCHANGE, ELSEWHERE };
 
-	if (!is_movable(gfp)) {
-		pb_count(unmovable_passed);
-		return PB_PASS;
+/* Says where the kernel would look first under this policy, and where it may look. */
+static enum placing place(struct pb_request *r, const struct mempolicy *policy, int nid)
+{
+	r->nid = nid == NUMA_NO_NODE ? numa_mem_id() : nid;
+	if (pb_one_node())
+		return allows_node(policy) ? PLACED : ELSEWHERE;
+	switch (policy ? policy->mode : MPOL_LOCAL) {
+	case MPOL_LOCAL:
+		return PLACED;
+	case MPOL_PREFERRED:
+		r->nid = first_node(policy->nodes);
+		return node_online(r->nid) ? PLACED : EXCHANGE;
+	case MPOL_BIND:
+		if (policy->home_node != NUMA_NO_NODE)
+			r->nid = policy->home_node;
+		/* Else what the cpuset allows, as the kernel does. */
+		if (nodes_intersects(policy->nodes, cpuset_current_mems_allowed))
+			r->nodes = &policy->nodes;
+		return PLACED;
+	default:
+		return EXCHANGE;
 	}
-	answer = pb_pool_take(&request, &page);
-	if (answer == PB_PAGE)
-		*folio = page_folio(page);
+}
+
+/* A single page for the running task. */
+static enum pb_answer take(struct asked *a)
+{
+	enum pb_answer answer;
+	struct page *page;
+
+	answer = pb_pool_take(&a->request, &page);
+	if (answer == PB_PAGE) {
+		a->folio = page_folio(page);
+		pb_count_many(a->pages, 1);
+	}
 	if (answer == PB_PASS)
 		pb_count(other_frames);
 	return answer;
+}
+
+/* Exchanges the kernel's page, if that has another colour, for one of the same node. */
+static void exchange(struct asked *a)
+{
+	struct pb_request *r = &a->request;
+	struct folio *theirs = a->folio;
+	enum pb_answer answer;
+	nodemask_t there;
+
+	if (!theirs || folio_test_large(theirs) || pb_node_at(folio_nid(theirs)) < 0)
+		return;
+	if (pb_fits(r->set, folio_pfn(theirs))) {
+		pb_count_many(a->pages, 1);
+		return;
+	}
+	there = nodemask_of_node(folio_nid(theirs));
+	r->nid = folio_nid(theirs);
+	r->nodes = &there;
+	r->own_only = true;
+	a->folio = NULL;
+	answer = take(a);
+	/* None of these policies forbids another node. */
+	if (answer != PB_PAGE) {
+		r->own_only = false;
+		r->nodes = NULL;
+		answer = take(a);
+	}
+	if (answer == PB_PASS)
+		a->folio = theirs;
+	else
+		folio_put(theirs);
 }
 
 /* Is a block of several pages of a file refused? SRM-buffer has all files in single pages. */
@@ -123,38 +186,47 @@ static bool refuses_large(struct mm_struct *mm)
 }
 
 /*
- * Is a request answered, by *folio or (NULL) a refusal? If not, the kernel's own function serves it. The
- * group of this memory is charged, or (NULL) the running task's; `pages` counts what is served.
+ * Is a request answered, by a page or (NULL) a refusal? If not, the kernel's own function serves it. It
+ * begins at a node, or (NUMA_NO_NODE) at the nearest. Where pages are spread, the kernel is asked for the next node.
  */
-static bool answers(gfp_t gfp, unsigned int order, const struct mempolicy *policy,
-		    struct mm_struct *mm, enum pb_counter pages, struct folio **folio)
+static bool answers(struct asked *a, const struct mempolicy *policy, int nid, bool spread)
 {
-	bool is_file = pages == PB_C_file_pages;
+	struct pb_request *r = &a->request;
+	enum placing placing;
 
-	*folio = NULL;
-	if (order)
-		return is_file ? refuses_large_file(gfp) : refuses_large(mm);
-	if (!allows_node(policy)) {
+	if (a->order)
+		return r->is_file ? refuses_large_file(r->gfp) : refuses_large(r->mm);
+	placing = place(r, policy, nid);
+	if (placing == ELSEWHERE) {
 		pb_count(policy_passed);
 		return false;
 	}
-	switch (take(gfp, mm, is_file, folio)) {
-	case PB_PAGE:
-		pb_count_many(pages, 1);
-		return true;
-	case PB_REFUSE:
-		return true;
-	case PB_PASS:
-		break;
+	if (!is_movable(r->gfp)) {
+		pb_count(unmovable_passed);
+		return false;
 	}
-	return false;
+	r->tgid = current->tgid;
+	r->set = pb_set_of_current(r->mm);
+	a->exchange = placing == EXCHANGE || (spread && !pb_one_node());
+	return !a->exchange && take(a) != PB_PASS;
 }
 
 /* Was a block asked for in vain, which is worth another try, since the pool has made way for it? */
-static bool is_worth_retrying(const struct folio *folio, unsigned int order)
+static bool is_worth_retrying(const struct asked *a)
 {
-	return !folio && order && pb_pool_make_way();
+	return !a->folio && a->order && pb_pool_make_way();
 }
+
+/* Asks the kernel, if the request is not answered. What the kernel's function is, the caller knows. */
+#define answer(a, policy, nid, spread, original) do { \
+	if (answers(a, policy, nid, spread)) \
+		break; \
+	(a)->folio = original; \
+	if (is_worth_retrying(a)) \
+		(a)->folio = original; \
+	if ((a)->exchange) \
+		exchange(a); \
+} while (0)
 
 /*
  * The page cache's function, or the one below it where the compiler has split that: a part of its
@@ -165,27 +237,60 @@ PB_ORIGINAL(file, file_prototype)
 
 static noinline struct folio *replace_file(gfp_t gfp, unsigned int order)
 {
-	struct folio *folio;
+	struct asked a = {
+		.request = { .gfp = gfp, .is_file = true },
+		.order = order,
+		.pages = PB_C_file_pages,
+	};
 
 	pb_enter();
-	if (!answers(gfp, order, current->mempolicy, NULL, PB_C_file_pages, &folio)) {
-		folio = static_call(original_file)(gfp, order);
-		if (is_worth_retrying(folio, order))
-			folio = static_call(original_file)(gfp, order);
-	}
+	answer(&a, current->mempolicy, NUMA_NO_NODE, cpuset_do_page_mem_spread(),
+	       static_call(original_file)(gfp, order));
 	pb_leave();
-	return folio;
+	return a.folio;
+}
+
+/* Who asks for a large block goes on with less, down to one page. */
+static struct asked for_anon(gfp_t gfp, int order, struct vm_area_struct *vma)
+{
+	return (struct asked){
+		.request = { .gfp = gfp, .mm = vma->vm_mm },
+		.order = order,
+		.pages = PB_C_anon_pages,
+	};
 }
 
 /*
- * Areas of shared memory may have policies of their own, which are not asked for: there is one
- * node (main.c), and they can only name that. Who asks for a large block goes on with less, down to
- * one page.
+ * The policy at an address, to be let go: an area of shared memory may have its own, of which private mappings are too. With
+ * one node all that are possible mean the same.
  */
-static bool answers_anon(gfp_t gfp, int order, struct vm_area_struct *vma, struct folio **folio)
+static struct mempolicy *policy_at(struct vm_area_struct *vma, unsigned long address)
 {
-	return answers(gfp, order, vma->vm_policy ?: current->mempolicy, vma->vm_mm,
-		       PB_C_anon_pages, folio);
+	struct mempolicy *policy = vma->vm_policy;
+	pgoff_t unused;
+
+	if (!pb_one_node() && vma->vm_ops && vma->vm_ops->get_policy)
+		policy = vma->vm_ops->get_policy(vma, address, &unused);
+	return policy ?: current->mempolicy;
+}
+
+void put_prototype(struct mempolicy *policy);
+DEFINE_STATIC_CALL_NULL(put_policy, put_prototype);
+
+static void let_go(struct mempolicy *policy)
+{
+	if (mpol_needs_cond_ref(policy))
+		static_call(put_policy)(policy);
+}
+
+int pb_user_set_up(void)
+{
+	void *put = pb_symbol("__mpol_put");
+
+	if (!put)
+		return -EOPNOTSUPP;
+	static_call_update(put_policy, put);
+	return 0;
 }
 
 /* The first variant is told whether a huge page is asked for. */
@@ -196,16 +301,16 @@ PB_ORIGINAL(anon_1, anon_1_prototype)
 static noinline struct folio *replace_anon_1(gfp_t gfp, int order, struct vm_area_struct *vma,
 					     unsigned long address, bool hugepage)
 {
-	struct folio *folio;
+	struct asked a = for_anon(gfp, order, vma);
+	struct mempolicy *policy;
 
 	pb_enter();
-	if (!answers_anon(gfp, order, vma, &folio)) {
-		folio = static_call(original_anon_1)(gfp, order, vma, address, hugepage);
-		if (is_worth_retrying(folio, order))
-			folio = static_call(original_anon_1)(gfp, order, vma, address, hugepage);
-	}
+	policy = policy_at(vma, address);
+	answer(&a, policy, NUMA_NO_NODE, false,
+	       static_call(original_anon_1)(gfp, order, vma, address, hugepage));
+	let_go(policy);
 	pb_leave();
-	return folio;
+	return a.folio;
 }
 
 struct folio *anon_2_prototype(gfp_t gfp, int order, struct vm_area_struct *vma,
@@ -215,16 +320,16 @@ PB_ORIGINAL(anon_2, anon_2_prototype)
 static noinline struct folio *replace_anon_2(gfp_t gfp, int order, struct vm_area_struct *vma,
 					     unsigned long address)
 {
-	struct folio *folio;
+	struct asked a = for_anon(gfp, order, vma);
+	struct mempolicy *policy;
 
 	pb_enter();
-	if (!answers_anon(gfp, order, vma, &folio)) {
-		folio = static_call(original_anon_2)(gfp, order, vma, address);
-		if (is_worth_retrying(folio, order))
-			folio = static_call(original_anon_2)(gfp, order, vma, address);
-	}
+	policy = policy_at(vma, address);
+	answer(&a, policy, NUMA_NO_NODE, false,
+	       static_call(original_anon_2)(gfp, order, vma, address));
+	let_go(policy);
 	pb_leave();
-	return folio;
+	return a.folio;
 }
 
 struct folio *mpol_prototype(gfp_t gfp, unsigned int order, struct mempolicy *policy,
@@ -238,16 +343,17 @@ PB_ORIGINAL(mpol, mpol_prototype)
 static noinline struct folio *replace_mpol(gfp_t gfp, unsigned int order,
 					   struct mempolicy *policy, pgoff_t ilx, int nid)
 {
-	struct folio *folio;
+	struct asked a = {
+		.request = { .gfp = gfp },
+		.order = order,
+		.pages = PB_C_swap_and_shmem_pages,
+	};
 
 	pb_enter();
-	if (!answers(gfp, order, policy, NULL, PB_C_swap_and_shmem_pages, &folio)) {
-		folio = static_call(original_mpol)(gfp, order, policy, ilx, nid);
-		if (is_worth_retrying(folio, order))
-			folio = static_call(original_mpol)(gfp, order, policy, ilx, nid);
-	}
+	answer(&a, policy, nid, false,
+	       static_call(original_mpol)(gfp, order, policy, ilx, nid));
 	pb_leave();
-	return folio;
+	return a.folio;
 }
 
 /* What the third argument is (words of flags, or a number) only the kernel's function asks. */

@@ -10,7 +10,8 @@
  * what was freed last on a processor is what it gives first. Nothing that the kernel keeps of a
  * page is undone here. If another frame comes, it stays in the zone and the search goes on.
  *
- * Where the zone has no frame that the process may have, the pool looks further as without it.
+ * Where the zone has no frame that the process may have, the pool looks further as without it. Machines
+ * with more than one memory node have no zone.
  */
 #include "piebald.h" /* first: it says how messages begin */
 
@@ -121,11 +122,11 @@ static bool refill(void)
 {
 	unsigned int blocks = BLOCKS, free = fill(), cold = 0;
 
-	while (wants() && blocks-- && pb_pool_refill_block())
+	while (wants() && blocks-- && pb_pool_refill_block(0))
 		free += fill();
 	if (wants())
 		cold = pull();
-	if (!free && !cold && pb_pool_refill_singles())
+	if (!free && !cold && pb_pool_refill_singles(0))
 		free = fill();
 	trace_piebald_zone_refill(free, cold);
 	return free || cold;
@@ -146,7 +147,7 @@ static struct page *take_over(struct folio *folio, bool *evicted)
 	migrate_disable();
 	*evicted = pb_cold_evict(folio);
 	if (*evicted)
-		page = alloc_pages(PB_SINGLE_GFP & ~__GFP_KSWAPD_RECLAIM, 0);
+		page = pb_alloc(0, PB_SINGLE_GFP & ~__GFP_KSWAPD_RECLAIM, 0);
 	migrate_enable();
 	return page;
 }

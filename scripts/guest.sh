@@ -32,6 +32,7 @@
 #   --disk FILE          a raw image, /dev/vda and on (pack with --module virtio_blk)
 #   --qemu ARGUMENT      one more argument of QEMU, such as -plugin; may be repeated
 #   --quiet              the console is printed only if something goes wrong
+#   --nodes N            memory nodes, with the memory and the processors in equal parts   1
 #   --parallel           processors run in parallel, on the emulator of `guest.sh emulator`
 #
 # Exit status: that of the guest's program; 124 if the time is over, 125 if the guest
@@ -495,6 +496,18 @@ choose_emulator() {
     mapfile -t data < <(data_of "$emulator")
 }
 
+# QEMU's options for memory nodes.
+memory_nodes() {
+    local node each=$((cpus / nodes)) mib
+    mib=$(numfmt --from=iec "$memory") || misuse "--memory $memory: allowed with --nodes: a size such as 512M"
+    mib=$((mib / 1048576 / nodes))
+    [ $((each * nodes)) = "$cpus" ] || misuse "--nodes $nodes: allowed: what divides the $cpus processors"
+    for ((node = 0; node < nodes; node++)); do
+        printf '%s\n' -object "memory-backend-ram,id=node$node,size=${mib}M" \
+            -numa "node,nodeid=$node,memdev=node$node,cpus=$((node * each))-$((node * each + each - 1))"
+    done
+}
+
 boot() { # INITRD
     local kernel machine disk n=0 code=0 status threads data how
     choose_emulator
@@ -509,6 +522,10 @@ boot() { # INITRD
         -serial stdio -serial "file:$scratch/status"
         -kernel "$kernel" -initrd "$1"
         -append "console=ttyS0 panic=-1 oops=panic loglevel=4 no_timer_check cryptomgr.notests $append")
+    if [ "$nodes" != 1 ]; then
+        memory_nodes >"$scratch/nodes"
+        mapfile -t -O "${#machine[@]}" machine <"$scratch/nodes"
+    fi
     for disk in ${disks[@]+"${disks[@]}"}; do
         [ -f "$disk" ] || misuse "--disk $disk: no such file"
         machine+=(-drive "file=$disk,if=none,id=disk$n,format=raw" -device "virtio-blk-pci,drive=disk$n")
@@ -549,7 +566,7 @@ boot() { # INITRD
 
 # --- arguments ----------------------------------------------------------------
 
-run='' memory=1G cpus=2 limit=300 append='' quiet=0 parallel=0
+run='' memory=1G cpus=2 nodes=1 limit=300 append='' quiet=0 parallel=0
 files=() programs=() modules=() disks=() qemu=()
 
 options() { # "pack", "boot" or both, then the arguments
@@ -559,7 +576,7 @@ options() { # "pack", "boot" or both, then the arguments
         case $1 in
             --run | --file | --program | --module)
                 [[ $sort == *pack* ]] || misuse "$1 is an option of pack" ;;
-            --memory | --cpus | --timeout | --append | --disk | --qemu | --quiet | --parallel)
+            --memory | --cpus | --timeout | --append | --disk | --qemu | --nodes | --quiet | --parallel)
                 [[ $sort == *boot* ]] || misuse "$1 is an option of boot" ;;
             *) misuse "\"$1\": no such option of $sort (guest.sh --help)" ;;
         esac
@@ -577,6 +594,7 @@ options() { # "pack", "boot" or both, then the arguments
             --append) append="$append $2" ;;
             --disk) disks+=("$2") ;;
             --qemu) qemu+=("$2") ;;
+            --nodes) whole "$1" "$2"; nodes=$2 ;;
         esac
         shift 2
     done

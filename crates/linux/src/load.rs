@@ -155,9 +155,9 @@ mod tests {
         assert_eq!(
             with_log(
                 meaning(libc::EOPNOTSUPP),
-                &["piebald: 2 memory nodes".into()]
+                &["piebald: 17 memory nodes".into()]
             ),
-            "the module does not know this kernel or machine; the kernel: piebald: 2 memory nodes"
+            "the module does not know this kernel or machine; the kernel: piebald: 17 memory nodes"
         );
     }
 

@@ -6,6 +6,7 @@
 use core::{ptr, slice};
 
 use piebald_policy::{
+    buddy::List,
     color_map::ColorMap,
     contract::AllocError,
     rainbow::{Partition, Refusal},
@@ -13,7 +14,7 @@ use piebald_policy::{
 use piebald_units::{Color, Order, Pfn};
 
 use crate::{
-    host::{Counters, Fault, Given, Host, Needs, Reach, Seat},
+    host::{Counters, Fault, Given, Host, Needs, Pool, Reach, Seat},
     lent::Lending,
     line::Line,
 };
@@ -22,29 +23,43 @@ use crate::{
 pub const SEAT_BYTES: usize = 32;
 
 const _: () = assert!(size_of::<Seat>() <= SEAT_BYTES && align_of::<Seat>() <= 8);
+const _: () = assert!(align_of::<Lending>() <= align_of::<Pool>() && align_of::<Pool>() <= 64);
 
-/// The lending and the host that uses it, in one piece of memory.
+/// The host, as the C side holds it.
 pub struct Core {
-    pub(crate) lending: Lending,
     host: Host,
 }
 
-/// Arrays that are lent for good.
+/// Arrays that are lent for good, for the frames of one memory node.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Memory {
+pub struct NodeMemory {
     /// One byte per frame, zero.
     pub states: *mut u8,
     /// Two links per frame.
     pub links: *mut [u32; 2],
     /// One entry per 512 frames, zero.
     pub pageblocks: *mut u32,
-    /// Place for colour sets, [`pb_slot_bytes`] each.
-    pub slots: *mut u8,
+    /// The first frame, a multiple of 1024.
+    pub first: u64,
     /// Number of frames.
     pub frames: u64,
     /// Number of entries.
     pub nr_pageblocks: u64,
+}
+
+/// What is lent for good.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Memory {
+    /// For each node.
+    pub nodes: *const NodeMemory,
+    /// Number of nodes.
+    pub nr_nodes: u64,
+    /// Place for pools, [`pb_node_bytes`] of zeroes for each node.
+    pub pools: *mut u8,
+    /// Place for colour sets, [`pb_slot_bytes`] each.
+    pub slots: *mut u8,
     /// Number of places.
     pub nr_slots: u64,
 }
@@ -79,35 +94,52 @@ pub extern "C" fn pb_slot_bytes() -> usize {
     size_of::<Partition>()
 }
 
+/// Bytes that the pool of a node needs, beside what it is lent for its frames.
+#[unsafe(no_mangle)]
+pub extern "C" fn pb_node_bytes() -> usize {
+    size_of::<Pool>().wrapping_add(size_of::<Lending>())
+}
+
 /// Makes a core.
 ///
 /// # Safety
-/// `core` has [`pb_core_bytes`] zero bytes aligned to 64; the arrays of `memory` have the
-/// lengths beside them. All of it stays until the core is not used any more.
+/// `core` has [`pb_core_bytes`] zero bytes aligned to 64, as has `pools` of `memory`; its arrays have the
+/// lengths beside them, and there is one node at least. All but the array `nodes` stays until the core is
+/// not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pb_core_set_up(core: *mut Core, memory: *const Memory) {
-    // SAFETY: the caller's promise; both parts of the core are written before they are used.
+    // SAFETY: the caller's promise; everything is written before it is used. Pools and lendings consist of
+    // words, so that one array may follow the other.
     unsafe {
         let m = *memory;
-        let lending = ptr::addr_of_mut!((*core).lending);
-        lending.write(Lending {
-            map: ColorMap::PLAIN,
-            states: m.states,
-            links: m.links,
-            frames: m.frames as usize,
-            pageblocks: m.pageblocks,
-            nr_pageblocks: m.nr_pageblocks as usize,
-            lists: ptr::null_mut(),
-            nr_lists: 0,
-            words: ptr::null_mut(),
-            nr_words: 0,
-        });
+        let nr_nodes = m.nr_nodes as usize;
+        let pools = m.pools.cast::<Pool>();
+        let lendings = pools.add(nr_nodes).cast::<Lending>();
+        for at in 0..nr_nodes {
+            let node = *m.nodes.add(at);
+            let lending = lendings.add(at);
+            lending.write(Lending {
+                map: ColorMap::PLAIN,
+                states: node.states,
+                links: node.links,
+                frames: node.frames as usize,
+                first: node.first,
+                pageblocks: node.pageblocks,
+                nr_pageblocks: node.nr_pageblocks as usize,
+                lists: ptr::null_mut(),
+                nr_lists: 0,
+                words: ptr::null_mut(),
+                nr_words: 0,
+            });
+            Pool::set_up(pools.add(at), lending);
+        }
+        let pools = slice::from_raw_parts_mut(pools, nr_nodes);
         let slots = m.slots.cast::<Partition>();
         for at in 0..m.nr_slots as usize {
             slots.add(at).write(Partition::EMPTY);
         }
         let slots = slice::from_raw_parts_mut(slots, m.nr_slots as usize);
-        Host::set_up(ptr::addr_of_mut!((*core).host), lending, slots);
+        Host::set_up(ptr::addr_of_mut!((*core).host), pools, slots);
     }
 }
 
@@ -116,7 +148,7 @@ pub unsafe extern "C" fn pb_core_set_up(core: *mut Core, memory: *const Memory) 
 /// # Safety
 /// `core` was set up and is not used by anyone else during the call.
 pub(crate) unsafe fn host<'a>(core: *mut Core) -> &'a mut Host {
-    // SAFETY: the caller's promise. The lending beside it is not borrowed.
+    // SAFETY: the caller's promise.
     unsafe { &mut *ptr::addr_of_mut!((*core).host) }
 }
 
@@ -153,10 +185,7 @@ pub unsafe extern "C" fn pb_core_read_map(
     why_len: usize,
 ) -> i32 {
     // SAFETY: the caller's promise.
-    let (host, map, mut why, frames) = unsafe {
-        let frames = (*ptr::addr_of!((*core).lending)).frames as u64;
-        (host(core), text(map, map_len), line(why, why_len), frames)
-    };
+    let (host, map, mut why) = unsafe { (host(core), text(map, map_len), line(why, why_len)) };
     let Some(map) = map else {
         why.say(&"the map is no text");
         return EINVAL;
@@ -165,7 +194,7 @@ pub unsafe extern "C" fn pb_core_read_map(
         why.say(&error);
         return EINVAL;
     }
-    match host.needs(frames) {
+    match host.needs() {
         Ok(found) => {
             // SAFETY: the caller's promise.
             unsafe { needs.write(found) };
@@ -178,10 +207,10 @@ pub unsafe extern "C" fn pb_core_read_map(
     }
 }
 
-/// Sets the map that was read last, and forgets every colour set. The pool must be empty.
+/// Sets the map that was read last, and forgets every colour set. The pools must be empty.
 ///
 /// # Safety
-/// `lists` and `words` are as [`pb_core_read_map`] asked for; the arrays for states and
+/// `lists` and `words` are as [`pb_core_read_map`] asked for, once for each node; the arrays for states and
 /// pageblocks are zero again. What was lent before may be freed afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pb_core_set_map(
@@ -192,42 +221,42 @@ pub unsafe extern "C" fn pb_core_set_map(
 ) -> i32 {
     // SAFETY: the caller's promise.
     unsafe {
-        let lending = &mut *ptr::addr_of_mut!((*core).lending);
-        lending.lists = lists.cast();
-        lending.nr_lists = (*needs).nr_lists;
-        lending.words = words;
-        lending.nr_words = (*needs).nr_words;
-        match host(core).set_map() {
+        match host(core).set_map(&*needs, lists.cast::<List>(), words) {
             Ok(()) => 0,
             Err(_) => EINVAL,
         }
     }
 }
 
-/// Adds a block to the pool. Answers 0, or less if it cannot be added.
+/// Adds a block to the pool of a node. Answers 0, or less if it cannot be added.
 ///
 /// # Safety
 /// See the module.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pb_core_add(core: *mut Core, pfn: u64, order: u32) -> i32 {
+pub unsafe extern "C" fn pb_core_add(core: *mut Core, node: u32, pfn: u64, order: u32) -> i32 {
     // SAFETY: the caller's promise.
     let host = unsafe { host(core) };
-    match host.add(Pfn(pfn), Order(order as u8)) {
+    match host.add(node as usize, Pfn(pfn), Order(order as u8)) {
         Ok(()) => 0,
         Err(_) => EINVAL,
     }
 }
 
-/// Takes a block of at most `frames` out of the pool. Answers its order, or less if there is
+/// Takes a block of at most `frames` out of a node's pool. Answers its order, or less if there is
 /// none.
 ///
 /// # Safety
 /// See the module.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pb_core_shed(core: *mut Core, frames: u64, pfn: *mut u64) -> i32 {
+pub unsafe extern "C" fn pb_core_shed(
+    core: *mut Core,
+    node: u32,
+    frames: u64,
+    pfn: *mut u64,
+) -> i32 {
     // SAFETY: the caller's promise.
     let host = unsafe { host(core) };
-    match host.shed(frames) {
+    match host.shed(node as usize, frames) {
         Some((first, order)) => {
             // SAFETY: the caller's promise.
             unsafe { pfn.write(first.0) };
@@ -237,16 +266,21 @@ pub unsafe extern "C" fn pb_core_shed(core: *mut Core, frames: u64, pfn: *mut u6
     }
 }
 
-/// Takes a block of at most `frames` frames out of the pool that leaves enough of its colours.
+/// Takes a block of at most `frames` frames out of a node's pool that leaves enough of its colours.
 /// Answers its order, or less if the largest does not.
 ///
 /// # Safety
 /// See the module.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pb_core_shed_surplus(core: *mut Core, frames: u64, pfn: *mut u64) -> i32 {
+pub unsafe extern "C" fn pb_core_shed_surplus(
+    core: *mut Core,
+    node: u32,
+    frames: u64,
+    pfn: *mut u64,
+) -> i32 {
     // SAFETY: the caller's promise.
     let host = unsafe { host(core) };
-    match host.shed_surplus(frames) {
+    match host.shed_surplus(node as usize, frames) {
         Some((first, order)) => {
             // SAFETY: the caller's promise.
             unsafe { pfn.write(first.0) };
@@ -256,19 +290,24 @@ pub unsafe extern "C" fn pb_core_shed_surplus(core: *mut Core, frames: u64, pfn:
     }
 }
 
-/// Takes up to `len` frames out of the pool, of the colour that it has most of. Answers how
+/// Takes up to `len` frames out of a node's pool, of the colour that it has most of. Answers how
 /// many; 0 if the pool is empty.
 ///
 /// # Safety
 /// See the module; `out` has `len` entries.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pb_core_shed_most(core: *mut Core, out: *mut u64, len: usize) -> usize {
+pub unsafe extern "C" fn pb_core_shed_most(
+    core: *mut Core,
+    node: u32,
+    out: *mut u64,
+    len: usize,
+) -> usize {
     // SAFETY: the caller's promise.
     let (host, out) = unsafe { (host(core), slice::from_raw_parts_mut(out, len)) };
-    host.shed_most(out)
+    host.shed_most(node as usize, out)
 }
 
-/// A frame for a process, or with a null seat for one without colours. `reach` is 0 for the
+/// A frame of a node for a process, or with a null seat for one without colours. `reach` is 0 for the
 /// colour whose turn it is, 1 for the allowed ones, 2 for any. Answers 0, -EAGAIN if only
 /// frames of other colours are there, -ENOMEM if none.
 ///
@@ -277,6 +316,7 @@ pub unsafe extern "C" fn pb_core_shed_most(core: *mut Core, out: *mut u64, len: 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pb_core_take(
     core: *mut Core,
+    node: u32,
     seat: *mut Seat,
     reach: u32,
     given: *mut Given,
@@ -288,7 +328,7 @@ pub unsafe extern "C" fn pb_core_take(
         1 => Reach::Allowed,
         _ => Reach::Any,
     };
-    match host.take(seat, reach) {
+    match host.take(node as usize, seat, reach) {
         Ok(found) => {
             // SAFETY: the caller's promise.
             unsafe { given.write(found) };
@@ -404,6 +444,7 @@ pub unsafe extern "C" fn pb_core_colors(core: *mut Core) -> u32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pb_core_deal(
     core: *mut Core,
+    node: u32,
     seat: *mut Seat,
     spare: *mut Given,
     nr_spare: *mut usize,
@@ -421,7 +462,7 @@ pub unsafe extern "C" fn pb_core_deal(
             slice::from_raw_parts_mut(out, len),
         )
     };
-    host.deal(seat, spare, nr_spare, out)
+    host.deal(node as usize, seat, spare, nr_spare, out)
 }
 
 /// May a process have a frame that the pool does not have? Writes its colour into `given`, whose
@@ -463,7 +504,7 @@ pub unsafe extern "C" fn pb_core_version(core: *mut Core) -> u64 {
     unsafe { host(core).version() }
 }
 
-/// Free frames in the pool of one colour.
+/// Free frames of one colour in all pools.
 ///
 /// # Safety
 /// See the module.
@@ -473,14 +514,24 @@ pub unsafe extern "C" fn pb_core_free_of(core: *mut Core, color: u32) -> u32 {
     unsafe { host(core).free_of(Color(color as u16)) }
 }
 
-/// Free frames in the pool.
+/// Free frames in a node's pool.
 ///
 /// # Safety
 /// See the module.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pb_core_free(core: *mut Core) -> u64 {
+pub unsafe extern "C" fn pb_core_free(core: *mut Core, node: u32) -> u64 {
     // SAFETY: the caller's promise.
-    unsafe { host(core).free_frames() }
+    unsafe { host(core).free_frames(node as usize) }
+}
+
+/// Frames that left a node's pool one by one, since the map was set.
+///
+/// # Safety
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_core_granted(core: *mut Core, node: u32) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe { host(core).granted(node as usize) }
 }
 
 /// What was done.

@@ -1,12 +1,13 @@
 //! The state of the module's decisions and what can be asked of it.
 
 mod places;
+mod pool;
 mod zone;
 
 use core::{fmt, ptr};
 
 use piebald_policy::{
-    buddy::{Buddy, List, NewError, RangeError, Sizes},
+    buddy::{List, NewError, RangeError, Sizes},
     color_map::ColorMap,
     contract::{AllocError, Asker, Cause, FrameRequest, Mode, Purpose},
     rainbow::{self, Config, Gone, Partition, PartitionId, Refusal, Registry, Sharing, Turn},
@@ -15,12 +16,10 @@ use piebald_policy::{
 use piebald_units::{Color, CoreId, MAX_COLORS, Order, ParseError, Pfn, TaskId};
 
 pub use places::Key;
+pub use pool::Pool;
 pub use zone::{Ask as ZoneAsk, Found, Short, ZoneColor, ZoneCounters};
 
-use crate::{
-    ask::Wanted,
-    lent::{Lending, Lent},
-};
+use crate::ask::Wanted;
 
 /// Which colours a frame may have. The C side asks for the turn first, so that nobody gets what
 /// others left in the pool: their memory would lie in a few colours.
@@ -126,6 +125,10 @@ pub enum Fault {
     },
     /// The zone does not fit the memory that was lent.
     ZoneSizes(srm::ConfigError),
+    /// There is no zone on a machine with so many memory nodes.
+    ZoneNodes(usize),
+    /// No memory node has that number.
+    Node,
 }
 
 impl fmt::Display for Fault {
@@ -155,6 +158,10 @@ impl fmt::Display for Fault {
                 write!(f, "threshold {threshold}; allowed: 1 to {allowed} pages")
             }
             Self::ZoneSizes(error) => error.fmt(f),
+            Self::ZoneNodes(n) => {
+                write!(f, "srm: the machine has {n} memory nodes; allowed: 1")
+            }
+            Self::Node => f.write_str("no memory node has that number"),
         }
     }
 }
@@ -167,19 +174,17 @@ const CONFIG: Config = Config {
     ..Config::PAPER
 };
 
-/// Everything that the module decides from.
+/// Everything that the module decides from. Sets of colours and rounds are the machine's; free frames
+/// lie in a pool for each memory node, in the order in which they were lent.
 pub struct Host {
-    buddy: Buddy<Lent>,
+    pools: &'static mut [Pool],
     registry: Registry<&'static mut [Partition]>,
-    lending: *mut Lending,
     /// A map that was read and not yet set.
     next: ColorMap,
     /// What was asked for last.
     wanted: Wanted,
     /// Where processes without colours stand in their round.
     others: Turn,
-    /// Free frames in the pool by colour.
-    free: [u32; MAX_COLORS],
     /// Counts before the last change of the map.
     before: Counters,
     /// Frames that the buddy granted for the kernel, not for a process.
@@ -187,6 +192,9 @@ pub struct Host {
     /// Where frames of SRM-buffer lie.
     zone: zone::Zone,
 }
+
+/// The map of a host without nodes.
+static NO_MAP: ColorMap = ColorMap::PLAIN;
 
 /// Colours of the frames below `frames`. A map is linear: they are all sums of the colours of the
 /// frames whose number has one bit. (The last part of a memory that is no power of two has all of
@@ -216,15 +224,18 @@ impl Host {
     /// Makes a host where it is to lie. It has no map and refuses all until it gets one.
     ///
     /// # Safety
-    /// `at` is valid, aligned, all zero, and does not move; `lending` is as [`Lent`] says;
-    /// `slots` are lent for as long as the host is used.
-    pub unsafe fn set_up(at: *mut Self, lending: *mut Lending, slots: &'static mut [Partition]) {
-        // SAFETY: the caller's promise; each field is written once. `free`, `before` and
+    /// `at` is valid, aligned, all zero, and does not move; `pools` were set up ([`Pool::set_up`]), one at
+    /// least, and like `slots` are lent for as long as the host is used.
+    pub unsafe fn set_up(
+        at: *mut Self,
+        pools: &'static mut [Pool],
+        slots: &'static mut [Partition],
+    ) {
+        // SAFETY: the caller's promise; each field is written once. `before` and
         // `shed` are whole numbers, for which zero bytes are valid.
         unsafe {
-            ptr::addr_of_mut!((*at).buddy).write(Buddy::over(Lent::new(lending)));
+            ptr::addr_of_mut!((*at).pools).write(pools);
             ptr::addr_of_mut!((*at).registry).write(Registry::over(slots));
-            ptr::addr_of_mut!((*at).lending).write(lending);
             ptr::addr_of_mut!((*at).next).write(ColorMap::PLAIN);
             ptr::addr_of_mut!((*at).wanted).write(Wanted::NOTHING);
             ptr::addr_of_mut!((*at).others).write(Turn::START);
@@ -234,7 +245,12 @@ impl Host {
 
     /// The map in use.
     pub fn map(&self) -> &ColorMap {
-        self.buddy.map()
+        self.pools.first().map_or(&NO_MAP, Pool::map)
+    }
+
+    /// The pool of a node.
+    fn pool(&mut self, node: usize) -> Result<&mut Pool, Fault> {
+        self.pools.get_mut(node).ok_or(Fault::Node)
     }
 
     /// Number of colours, 0 without a map.
@@ -247,23 +263,30 @@ impl Host {
         &mut self.next
     }
 
-    /// What the next map needs for so many frames.
+    /// What the next map needs for each node.
     ///
     /// # Errors
-    /// If it has one colour, or colours that none of so many frames has, or there are no frames or
+    /// If it has one colour, or colours that no frame has, or a node has no frames or
     /// more than 2^28.
-    pub fn needs(&self, frames: u64) -> Result<Needs, Fault> {
+    pub fn needs(&self) -> Result<Needs, Fault> {
         if self.next.colors() < 2 {
             return Err(Fault::OneColor);
         }
-        let there = reachable(&self.next, frames);
+        let end = self.pools.iter().map(Pool::end).max().unwrap_or(0);
+        let there = reachable(&self.next, end);
         if there < self.next.colors() {
             return Err(Fault::Unreachable {
                 colors: self.next.colors(),
                 there,
             });
         }
-        let sizes = Sizes::of(&self.next, frames).map_err(Fault::Sizes)?;
+        let mut sizes = None;
+        for pool in self.pools.iter() {
+            let of = Sizes::of(&self.next, pool.frames()).map_err(Fault::Sizes)?;
+            // They depend on the colours alone.
+            sizes = Some(of);
+        }
+        let sizes = sizes.ok_or(Fault::Node)?;
         Ok(Needs {
             list_bytes: sizes.lists.saturating_mul(size_of::<List>()),
             nr_lists: sizes.lists,
@@ -272,123 +295,84 @@ impl Host {
         })
     }
 
-    /// Sets the next map. The pool must be empty; every colour set is forgotten.
+    /// Sets the next map. The pools must be empty; every colour set is forgotten.
     ///
     /// # Safety
-    /// The lists and words of the lending are those that [`Host::needs`] asked for, states and
+    /// `lists` and `words` are, for each node, as many as [`Host::needs`] asked for; states and
     /// pageblocks are zero.
     ///
     /// # Errors
     /// If what was lent is too short, or there is a zone.
-    pub unsafe fn set_map(&mut self) -> Result<(), Fault> {
+    pub unsafe fn set_map(
+        &mut self,
+        needs: &Needs,
+        lists: *mut List,
+        words: *mut u64,
+    ) -> Result<(), Fault> {
         if self.has_zone() {
             return Err(Fault::Zone);
         }
         self.before = self.counters();
-        // SAFETY: no reference into the lending exists between calls of the buddy.
-        let lending = unsafe { &mut *self.lending };
-        lending.map.clone_from(&self.next);
-        let frames = lending.frames as u64;
-        self.buddy.set_up(frames, Pfn(0)).map_err(Fault::Sizes)?;
+        for (n, pool) in self.pools.iter_mut().enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let lists = lists.add(n.wrapping_mul(needs.nr_lists));
+                let words = words.add(n.wrapping_mul(needs.nr_words));
+                pool.set_map(&self.next, (lists, needs.nr_lists), (words, needs.nr_words))?;
+            }
+        }
         // At least two colours, so keeping one unreserved is possible.
         let _ = self.registry.set_up(self.next.colors(), CONFIG);
-        self.free.fill(0);
         self.shed = 0;
         (self.zone.from_pool, self.zone.given) = (0, 0);
         self.others = Turn::START;
         Ok(())
     }
 
-    /// Counts a block's frames by colour.
-    fn count(&mut self, first: Pfn, order: Order, change: impl Fn(&mut u32)) {
-        for frame in first.0..first.0.saturating_add(1 << (order.0 & 15)) {
-            let color = self.map().color(Pfn(frame));
-            if let Some(count) = self.free.get_mut(usize::from(color.0)) {
-                change(count);
-            }
-        }
-    }
-
-    /// Adds a block of the kernel's to the pool.
+    /// Adds a block of the kernel's to the pool of a node.
     ///
     /// # Errors
     /// If it lies outside the table or is in the pool already.
-    pub fn add(&mut self, first: Pfn, order: Order) -> Result<(), Fault> {
+    pub fn add(&mut self, node: usize, first: Pfn, order: Order) -> Result<(), Fault> {
         if self.colors() == 0 {
             return Err(Fault::NoMap);
         }
-        let end = Pfn(first.0.saturating_add(1 << (order.0 & 15)));
-        self.buddy.add_range(first..end).map_err(Fault::Block)?;
-        self.count(first, order, |n| *n = n.wrapping_add(1));
-        Ok(())
+        self.pool(node)?.add(first, order)
     }
 
-    /// Takes a block of at most `frames` frames out of the pool, for the kernel: the largest
+    /// Takes a block of at most `frames` frames out of a node's pool, for the kernel: the largest
     /// that fits. Answers its first frame and its order.
-    pub fn shed(&mut self, frames: u64) -> Option<(Pfn, Order)> {
-        let most = frames.checked_ilog2()?.min(u32::from(Order::MAX.0)) as u8;
-        let mut orders = (0..=most).rev().map(Order);
-        let (first, order) = orders.find_map(|o| Some((self.buddy.remove_block(o)?, o)))?;
-        self.count(first, order, |n| *n = n.wrapping_sub(1));
-        Some((first, order))
+    pub fn shed(&mut self, node: usize, frames: u64) -> Option<(Pfn, Order)> {
+        self.pool(node).ok()?.shed(frames)
     }
 
-    /// Takes the largest block of at most `frames` frames out of the pool, unless that leaves less of
+    /// Takes the largest block of at most `frames` frames out of a node's pool, unless that leaves less of
     /// one of its colours than half of what the pool has of all on average. Answers its first
     /// frame and its order.
-    pub fn shed_surplus(&mut self, frames: u64) -> Option<(Pfn, Order)> {
+    pub fn shed_surplus(&mut self, node: usize, frames: u64) -> Option<(Pfn, Order)> {
         let colors = u64::from(self.colors());
-        let mean = self.free_frames().checked_div(colors)?;
-        let (first, order) = self.shed(frames)?;
-        let frames = first.0..first.0.saturating_add(1 << (order.0 & 15));
-        let is_left = |frame: u64| {
-            let color = self.map().color(Pfn(frame));
-            let left = self.free.get(usize::from(color.0)).copied().unwrap_or(0);
-            u64::from(left).saturating_mul(2) >= mean
-        };
-        if frames.clone().all(is_left) {
-            return Some((first, order));
-        }
-        // It was there just now.
-        let _ = self.add(first, order);
-        None
+        self.pool(node).ok()?.shed_surplus(frames, colors)
     }
 
-    /// Takes up to `out.len()` frames of the colour that the pool has most of, down to the mean
+    /// Takes up to `out.len()` frames of the colour that a node's pool has most of, down to the mean
     /// of all colours: what nobody asks for piles up. Answers how many.
-    pub fn shed_most(&mut self, out: &mut [u64]) -> usize {
+    pub fn shed_most(&mut self, node: usize, out: &mut [u64]) -> usize {
         let colors = self.colors();
-        let Some(mean) = self.free_frames().checked_div(u64::from(colors)) else {
-            return 0;
-        };
-        let counts = (0u16..).zip(&self.free).take(colors as usize);
-        let Some((color, most)) = counts.max_by_key(|(_, n)| **n) else {
-            return 0;
-        };
-        let spare = u64::from(*most).saturating_sub(mean).max(1);
-        let request = FrameRequest {
-            wish: Some(Color(color)),
-            ..REQUEST
-        };
-        let mut taken = 0usize;
-        for slot in out.iter_mut().take(spare as usize) {
-            let Ok(grant) = self.buddy.alloc(&request) else {
-                break;
-            };
-            let _ = self.buddy.detach(grant.frame, Order(0));
-            self.count(grant.frame, Order(0), |n| *n = n.wrapping_sub(1));
-            self.shed = self.shed.wrapping_add(1);
-            *slot = grant.frame.0;
-            taken = taken.wrapping_add(1);
-        }
+        let taken = self.pool(node).map_or(0, |p| p.shed_most(colors, out));
+        self.shed = self.shed.wrapping_add(taken as u64);
         taken
     }
 
-    /// A frame for a process, which leaves the pool; `None` is a process without colours.
+    /// A frame for a process, which leaves a node's pool; `None` is a process without colours.
     ///
     /// # Errors
     /// If the pool has none that it may have.
-    pub fn take(&mut self, seat: Option<&mut Seat>, reach: Reach) -> Result<Given, AllocError> {
+    pub fn take(
+        &mut self,
+        node: usize,
+        seat: Option<&mut Seat>,
+        reach: Reach,
+    ) -> Result<Given, AllocError> {
         if self.colors() == 0 {
             return Err(AllocError::NoColors);
         }
@@ -400,9 +384,12 @@ impl Host {
         let Ok(request) = self.registry.prepare(&REQUEST, of, *turn) else {
             return Err(AllocError::NoColors);
         };
+        let Some(pool) = self.pools.get_mut(node) else {
+            return Err(AllocError::OutOfMemory);
+        };
         if reach == Reach::Turn
             && let Some(color) = request.wish
-            && self.free.get(usize::from(color.0)).is_none_or(|n| *n == 0)
+            && pool.free_of(color) == 0
         {
             return Err(AllocError::ColorsExhausted);
         }
@@ -413,27 +400,18 @@ impl Host {
             },
             ..request
         };
-        let grant = self.buddy.alloc(&request)?;
-        // What was granted just now can be let go.
-        let _ = self.buddy.detach(grant.frame, Order(0));
-        let color = self.buddy.map().color(grant.frame);
-        turn.took(color);
-        if let Some(count) = self.free.get_mut(usize::from(color.0)) {
-            *count = count.wrapping_sub(1);
-        }
-        Ok(Given {
-            pfn: grant.frame.0,
-            color: u32::from(color.0),
-            fallback: u32::from(grant.fallback),
-        })
+        let given = pool.take(&request)?;
+        turn.took(Color(given.color as u16));
+        Ok(given)
     }
 
     /// Deals frames to a process in the order of its round, until `out` is full or nobody has
     /// the colour whose turn it is: out of the first `nr_spare` of `spare`, frames outside the
-    /// pool that the process may have, or of the pool. What stays of the spare ones stands
+    /// pool that the process may have, or of a node's pool. What stays of the spare ones stands
     /// first. Answers how many were dealt.
     pub fn deal(
         &mut self,
+        node: usize,
         mut seat: Option<&mut Seat>,
         spare: &mut [Given],
         nr_spare: &mut usize,
@@ -459,7 +437,7 @@ impl Host {
                     self.took(seat.as_deref_mut(), wish);
                     found
                 }
-                None => match self.take(seat.as_deref_mut(), Reach::Turn) {
+                None => match self.take(node, seat.as_deref_mut(), Reach::Turn) {
                     Ok(given) => given,
                     Err(_) => break,
                 },
@@ -581,30 +559,47 @@ impl Host {
         self.registry.unreserved()
     }
 
-    /// Free frames of a colour in the pool.
+    /// Free frames of a colour in all pools.
     pub fn free_of(&self, color: Color) -> u32 {
-        self.free.get(usize::from(color.0)).copied().unwrap_or(0)
+        let each = self.pools.iter().map(|pool| pool.free_of(color));
+        each.fold(0, u32::saturating_add)
     }
 
-    /// Free frames in the pool.
-    pub fn free_frames(&self) -> u64 {
-        self.buddy.free_frames()
+    /// Free frames in a node's pool.
+    pub fn free_frames(&self, node: usize) -> u64 {
+        self.pools.get(node).map_or(0, Pool::free_frames)
+    }
+
+    /// Frames that left a node's pool one by one, since the map was set.
+    pub fn granted(&self, node: usize) -> u64 {
+        let pool = self.pools.get(node);
+        pool.map_or(0, |pool| pool.counters().grants)
     }
 
     /// What was done.
     pub fn counters(&self) -> Counters {
-        let (frames, sets) = (self.buddy.counters(), self.registry.counters());
+        let sets = self.registry.counters();
         let before = &self.before;
+        let (mut grants, mut fallbacks, mut failures) =
+            (before.grants, before.fallbacks, before.failures);
+        let (mut splits, mut merges) = (before.splits, before.merges);
+        for pool in self.pools.iter() {
+            let frames = pool.counters();
+            grants = grants.wrapping_add(frames.grants);
+            fallbacks = fallbacks.wrapping_add(frames.fallbacks);
+            failures = failures.wrapping_add(frames.failures);
+            splits = splits.wrapping_add(frames.splits);
+            merges = merges.wrapping_add(frames.merges);
+        }
         Counters {
-            grants: before
-                .grants
-                .wrapping_add(frames.grants.wrapping_sub(self.shed))
+            grants: grants
+                .wrapping_sub(self.shed)
                 .wrapping_sub(self.zone.from_pool)
                 .wrapping_add(self.zone.given),
-            fallbacks: before.fallbacks.wrapping_add(frames.fallbacks),
-            failures: before.failures.wrapping_add(frames.failures),
-            splits: before.splits.wrapping_add(frames.splits),
-            merges: before.merges.wrapping_add(frames.merges),
+            fallbacks,
+            failures,
+            splits,
+            merges,
             reserved: before.reserved.wrapping_add(sets.reserved),
             freed: before.freed.wrapping_add(sets.freed),
             resized: before.resized.wrapping_add(sets.resized),
@@ -620,14 +615,9 @@ impl Host {
         if self.colors() == 0 {
             return Ok(());
         }
-        self.buddy.validate().map_err(|broken| broken.rule)?;
         self.registry.validate().map_err(|broken| broken.rule)?;
         self.zone_check()?;
-        let sum: u64 = self.free.iter().map(|n| u64::from(*n)).sum();
-        match sum == self.buddy.free_frames() {
-            true => Ok(()),
-            false => Err("free frames by color do not add up"),
-        }
+        self.pools.iter().try_for_each(Pool::check)
     }
 }
 

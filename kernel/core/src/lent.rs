@@ -7,7 +7,8 @@ use piebald_policy::{
     color_map::ColorMap,
 };
 
-/// What is lent: the colour map, and arrays of the C side by pointer and length.
+/// What is lent for the frames of one memory node: the colour map, and arrays of the C side by pointer
+/// and length.
 ///
 /// `states`, `links` and `pageblocks` are as long as the table of frames and lent for good;
 /// `lists` and `words` depend on the map and are lent with it.
@@ -20,6 +21,8 @@ pub struct Lending {
     pub links: *mut [u32; 2],
     /// Number of frames.
     pub frames: usize,
+    /// The first of them, a multiple of 1024.
+    pub first: u64,
     /// One entry per 512 frames.
     pub pageblocks: *mut u32,
     /// Number of entries.

@@ -4,7 +4,7 @@ use std::{alloc::Layout, collections::BTreeSet, ptr};
 
 use crate::{
     Counters, Given, Needs, Seat,
-    entry::{self, Core, Memory},
+    entry::{self, Core, Memory, NodeMemory},
 };
 
 pub(crate) const EAGAIN: i32 = -11;
@@ -15,7 +15,7 @@ const SLOTS: usize = 4;
 /// A core, and what it was lent, as the C side holds them.
 pub(crate) struct Module {
     pub(crate) core: *mut Core,
-    memory: Memory,
+    nodes: Vec<NodeMemory>,
     lent: Vec<(*mut u8, Layout)>,
 }
 
@@ -29,26 +29,37 @@ impl Module {
     }
 
     pub(crate) fn new(frames: usize) -> Self {
+        Self::over(&[(0, frames)])
+    }
+
+    /// With these frames of each node: the first, and how many.
+    pub(crate) fn over(nodes: &[(u64, usize)]) -> Self {
         let mut module = Self {
             core: ptr::null_mut(),
-            memory: Memory {
-                states: ptr::null_mut(),
-                links: ptr::null_mut(),
-                pageblocks: ptr::null_mut(),
-                slots: ptr::null_mut(),
-                frames: frames as u64,
-                nr_pageblocks: frames.div_ceil(512) as u64,
-                nr_slots: SLOTS as u64,
-            },
+            nodes: Vec::new(),
             lent: Vec::new(),
         };
+        for (first, frames) in nodes.iter().copied() {
+            let node = NodeMemory {
+                states: module.zeroed(frames),
+                links: module.zeroed(frames * 8).cast(),
+                pageblocks: module.zeroed(frames.div_ceil(512) * 4).cast(),
+                first,
+                frames: frames as u64,
+                nr_pageblocks: frames.div_ceil(512) as u64,
+            };
+            module.nodes.push(node);
+        }
         module.core = module.zeroed(entry::pb_core_bytes()).cast();
-        module.memory.states = module.zeroed(frames);
-        module.memory.links = module.zeroed(frames * 8).cast();
-        module.memory.pageblocks = module.zeroed(frames.div_ceil(512) * 4).cast();
-        module.memory.slots = module.zeroed(SLOTS * entry::pb_slot_bytes());
+        let memory = Memory {
+            nodes: module.nodes.as_ptr(),
+            nr_nodes: nodes.len() as u64,
+            pools: module.zeroed(nodes.len() * entry::pb_node_bytes()),
+            slots: module.zeroed(SLOTS * entry::pb_slot_bytes()),
+            nr_slots: SLOTS as u64,
+        };
         // SAFETY: all of it is there until the module is dropped.
-        unsafe { entry::pb_core_set_up(module.core, &raw const module.memory) };
+        unsafe { entry::pb_core_set_up(module.core, &raw const memory) };
         module
     }
 
@@ -74,14 +85,12 @@ impl Module {
             if status != 0 {
                 return Err(text(&why));
             }
-            let lists = self.zeroed(needs.list_bytes);
-            let words = self.zeroed(needs.nr_words * 8).cast();
-            self.memory
-                .states
-                .write_bytes(0, self.memory.frames as usize);
-            self.memory
-                .pageblocks
-                .write_bytes(0, self.memory.nr_pageblocks as usize);
+            let lists = self.zeroed(needs.list_bytes * self.nodes.len());
+            let words = self.zeroed(needs.nr_words * 8 * self.nodes.len()).cast();
+            for node in &self.nodes {
+                node.states.write_bytes(0, node.frames as usize);
+                node.pageblocks.write_bytes(0, node.nr_pageblocks as usize);
+            }
             match entry::pb_core_set_map(self.core, &raw const needs, lists, words) {
                 0 => Ok(()),
                 status => Err(format!("set_map: {status}")),
@@ -90,8 +99,12 @@ impl Module {
     }
 
     pub(crate) fn add(&self, pfn: u64, order: u32) -> i32 {
+        self.add_to(0, pfn, order)
+    }
+
+    fn add_to(&self, node: u32, pfn: u64, order: u32) -> i32 {
         // SAFETY: the core is set up.
-        unsafe { entry::pb_core_add(self.core, pfn, order) }
+        unsafe { entry::pb_core_add(self.core, node, pfn, order) }
     }
 
     fn take(&self, seat: Option<&mut Seat>, any: bool) -> Result<Given, i32> {
@@ -99,10 +112,14 @@ impl Module {
     }
 
     fn reach(&self, seat: Option<&mut Seat>, reach: u32) -> Result<Given, i32> {
+        self.reach_in(0, seat, reach)
+    }
+
+    fn reach_in(&self, node: u32, seat: Option<&mut Seat>, reach: u32) -> Result<Given, i32> {
         let mut given = Given::default();
         let seat = seat.map_or(ptr::null_mut(), ptr::from_mut);
         // SAFETY: the core is set up, the seat is valid or null.
-        match unsafe { entry::pb_core_take(self.core, seat, reach, &raw mut given) } {
+        match unsafe { entry::pb_core_take(self.core, node, seat, reach, &raw mut given) } {
             0 => Ok(given),
             status => Err(status),
         }
@@ -111,14 +128,14 @@ impl Module {
     pub(crate) fn shed(&self, frames: u64) -> Option<(u64, i32)> {
         let mut pfn = 0;
         // SAFETY: the core is set up.
-        let order = unsafe { entry::pb_core_shed(self.core, frames, &raw mut pfn) };
+        let order = unsafe { entry::pb_core_shed(self.core, 0, frames, &raw mut pfn) };
         (order >= 0).then_some((pfn, order))
     }
 
     fn shed_surplus(&self, frames: u64) -> Option<(u64, i32)> {
         let mut pfn = 0;
         // SAFETY: the core is set up.
-        let order = unsafe { entry::pb_core_shed_surplus(self.core, frames, &raw mut pfn) };
+        let order = unsafe { entry::pb_core_shed_surplus(self.core, 0, frames, &raw mut pfn) };
         (order >= 0).then_some((pfn, order))
     }
 
@@ -426,7 +443,7 @@ fn what_nobody_asks_for_is_shed_first() {
     let grants = module.counters().grants;
     let mut out = [0u64; 64];
     // SAFETY: the core is set up.
-    let n = unsafe { entry::pb_core_shed_most(module.core, out.as_mut_ptr(), out.len()) };
+    let n = unsafe { entry::pb_core_shed_most(module.core, 0, out.as_mut_ptr(), out.len()) };
     assert_eq!(n, 32 - (32 + 8 * 15) / 16);
     assert!(out[..n].iter().all(|pfn| color(*pfn) == 7));
     assert_eq!(module.counters().grants, grants);
@@ -434,7 +451,7 @@ fn what_nobody_asks_for_is_shed_first() {
     let mut left = 32 + 8 * 15 - n;
     while left > 0 {
         // SAFETY: the core is set up.
-        let n = unsafe { entry::pb_core_shed_most(module.core, out.as_mut_ptr(), out.len()) };
+        let n = unsafe { entry::pb_core_shed_most(module.core, 0, out.as_mut_ptr(), out.len()) };
         assert!(n > 0);
         left -= n;
     }
@@ -556,6 +573,7 @@ fn frames_are_dealt_in_turn_of_the_pool_and_of_spare_ones() {
     let dealt = unsafe {
         entry::pb_core_deal(
             module.core,
+            0,
             &mut seat,
             spares.as_mut_ptr(),
             &mut left,
@@ -667,4 +685,80 @@ fn random_operations_keep_the_books() {
         }
     }
     module.check();
+}
+
+/// Frames of each node, of which the second's begin elsewhere.
+const TWO: [(u64, usize); 2] = [(0, 8192), (1 << 18, 4096)];
+
+#[test]
+fn each_node_gives_its_own_frames_in_one_round() {
+    let mut module = Module::over(&TWO);
+    module.set_map("12\n13\n14\n15\n").unwrap();
+    assert_eq!(module.add_to(0, 1024, 9), 0);
+    assert_eq!(module.add_to(1, 1 << 18, 9), 0);
+    let mut seat = Seat::default();
+    module.reserve(&mut seat, "1,4,9").unwrap();
+    for (n, color) in [1, 4, 9, 1, 4, 9].into_iter().enumerate() {
+        let node = n as u32 % 2;
+        let given = module.reach_in(node, Some(&mut seat), 0).unwrap();
+        assert_eq!(given.color, color);
+        assert_eq!(given.pfn >= 1 << 18, node == 1, "{given:?}");
+    }
+    module.check();
+}
+
+#[test]
+fn a_node_without_frames_takes_none_of_another() {
+    let mut module = Module::over(&TWO);
+    module.set_map("12\n13\n14\n15\n").unwrap();
+    assert_eq!(module.add_to(1, 1 << 18, 9), 0);
+    assert_eq!(module.reach_in(0, None, 2), Err(ENOMEM));
+    let mut of_the_second = BTreeSet::new();
+    while let Ok(given) = module.reach_in(1, None, 1) {
+        assert!(of_the_second.insert(given.pfn));
+    }
+    assert_eq!(of_the_second.len(), 512);
+    // Nor are there more nodes than were lent, or frames of one in another.
+    assert_eq!(module.reach_in(2, None, 2), Err(ENOMEM));
+    assert_eq!(module.add_to(2, 0, 0), EINVAL);
+    assert_eq!(module.add_to(1, 1024, 9), EINVAL);
+    assert_eq!(module.add_to(0, 1 << 18, 9), EINVAL);
+    module.check();
+}
+
+#[test]
+fn counts_are_of_all_nodes() {
+    let mut module = Module::over(&TWO);
+    module.set_map("12\n13\n14\n15\n").unwrap();
+    assert_eq!(module.add_to(0, 0, 4), 0);
+    assert_eq!(module.add_to(1, 1 << 18, 5), 0);
+    let core = module.core;
+    // SAFETY: the core is set up.
+    let free = |color| unsafe { entry::pb_core_free_of(core, color) };
+    assert!((0..16).all(|color| free(color) == 3));
+    // SAFETY: the core is set up.
+    let free_in = |node| unsafe { entry::pb_core_free(core, node) };
+    assert_eq!((free_in(0), free_in(1), free_in(2)), (16, 32, 0));
+    for node in [0, 1, 1] {
+        module.reach_in(node, None, 1).unwrap();
+    }
+    assert_eq!(module.counters().grants, 3);
+    // SAFETY: the core is set up.
+    let granted = |node| unsafe { entry::pb_core_granted(core, node) };
+    assert_eq!((granted(0), granted(1), granted(2)), (1, 2, 0));
+    assert!(
+        (0..3).all(|color| free(color) == 2),
+        "the turn is the machine's"
+    );
+    module.set_map("12\n13\n").unwrap();
+    assert_eq!(module.counters().grants, 3);
+    assert_eq!((free_in(0), free_in(1)), (0, 0));
+}
+
+#[test]
+fn a_map_may_have_bits_that_only_the_last_node_reaches() {
+    let mut module = Module::over(&TWO);
+    // The first node ends at 32 MiB, the second begins at 1 GiB.
+    module.set_map("12\n30\n").unwrap();
+    assert!(module.set_map("12\n32\n").unwrap_err().contains("have 2;"));
 }

@@ -1,8 +1,6 @@
 //! The functions for SRM-buffer's zone that the C side calls; `core.h` has their C form, and
 //! [`entry`](crate::entry) says what holds for all of them.
 
-use core::ptr;
-
 use piebald_units::{Color, Pfn};
 
 use crate::{
@@ -23,10 +21,7 @@ pub extern "C" fn pb_zone_default(memory: u64) -> u32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pb_zone_bytes(core: *mut Core) -> usize {
     // SAFETY: the caller's promise.
-    unsafe {
-        let frames = (*ptr::addr_of!((*core).lending)).frames as u64;
-        host(core).zone_bytes(frames)
-    }
+    unsafe { host(core).zone_bytes() }
 }
 
 /// A status of the C side; an error leaves its words.

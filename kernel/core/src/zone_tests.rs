@@ -400,3 +400,14 @@ fn places_are_given_away_when_there_are_more_files() {
     }
     zoned.module.check();
 }
+
+#[test]
+fn machines_of_several_nodes_have_no_zone() {
+    let mut module = Module::over(&[(0, FRAMES as usize), (1 << 18, FRAMES as usize)]);
+    module.set_map("12\n13\n14\n15\n").unwrap();
+    // SAFETY: the core is set up.
+    let bytes = unsafe { zone::pb_zone_bytes(module.core) };
+    let at = module.zeroed(bytes);
+    let why = begin(&module, at, LONG).unwrap_err();
+    assert!(why.contains("2 memory nodes; allowed: 1"), "{why}");
+}

@@ -2,8 +2,10 @@
 
 use piebald_hw::presets::derive::{CacheFacts, caches};
 
-/// The kernel series that the module knows, as `kernel/main.c` has it.
-const SERIES: &str = "6.12.";
+/// The kernel series that the module knows, as `kernel/known.tsv` has it.
+const SERIES: [&str; 2] = ["6.12.", "7.3."];
+/// Memory nodes that a machine may have, as `kernel/piebald.h` has it.
+const MAX_NODES: usize = 16;
 
 /// What runs below this system.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,12 +106,27 @@ fn chosen(text: &str) -> Option<String> {
     Some(rest.split_once(']')?.0.to_owned())
 }
 
+/// How many numbers a list of the kernel's has, such as `0-3,8`.
+fn count_of(list: &str) -> usize {
+    let ends = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some((first.parse::<usize>().ok()?, last.parse::<usize>().ok()?))
+    };
+    let counts = list.split(',').filter_map(ends);
+    counts
+        .map(|(first, last)| last.saturating_sub(first).saturating_add(1))
+        .fold(0, usize::saturating_add)
+}
+
 /// Why the module refuses this kernel or machine; empty if it does not. `read` as for
 /// [`Facts::read`].
 pub fn unsupported(release: &str, read: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
     let mut why = Vec::new();
-    if !release.starts_with(SERIES) {
-        why.push(format!("kernel {release}; the module knows {SERIES}*"));
+    if !SERIES.iter().any(|series| release.starts_with(series)) {
+        let [older, newer] = SERIES;
+        why.push(format!(
+            "kernel {release}; the module knows {older}* and {newer}*"
+        ));
     }
     // Only such kernels have the file.
     if read("sys/kernel/realtime").is_some_and(|text| text.trim() == "1") {
@@ -118,11 +135,11 @@ pub fn unsupported(release: &str, read: &dyn Fn(&str) -> Option<String>) -> Vec<
     if !cfg!(target_arch = "x86_64") {
         why.push("the module knows x86-64 alone".to_owned());
     }
-    let nodes = read("sys/devices/system/node/online").unwrap_or_default();
-    let nodes = nodes.trim();
-    if !matches!(nodes, "" | "0") {
+    let nodes = read("sys/devices/system/node/has_memory").unwrap_or_default();
+    let count = count_of(nodes.trim());
+    if count > MAX_NODES {
         why.push(format!(
-            "memory nodes {nodes}; the module knows machines with one"
+            "{count} memory nodes; the module knows machines with {MAX_NODES} at most"
         ));
     }
     let lockdown = read("sys/kernel/security/lockdown").and_then(|text| chosen(&text));
@@ -175,9 +192,21 @@ mod tests {
     }
 
     #[test]
+    fn machines_and_kernels_that_it_knows_are_not_refused() {
+        for nodes in ["", "0", "0-1", "0,2", "0-15"] {
+            let files = [("sys/devices/system/node/has_memory", nodes)];
+            for release in ["6.12.57+deb13-amd64", "7.3.4+deb13-amd64"] {
+                let facts = facts(release, &files);
+                assert!(facts.unsupported.is_empty(), "{release}, nodes {nodes}");
+            }
+        }
+        assert!(!facts("6.120.1", &[]).unsupported.is_empty());
+    }
+
+    #[test]
     fn what_the_module_refuses_is_told_before_it_is_loaded() {
         let files = [
-            ("sys/devices/system/node/online", "0-1\n"),
+            ("sys/devices/system/node/has_memory", "0-14,16,18\n"),
             ("sys/kernel/realtime", "1\n"),
             (
                 "sys/kernel/security/lockdown",
@@ -187,9 +216,9 @@ mod tests {
         let why = facts("6.1.0-40-amd64", &files).unsupported.join("; ");
         for part in [
             "6.1.0-40-amd64",
-            "6.12.*",
+            "6.12.* and 7.3.*",
             "PREEMPT_RT",
-            "nodes 0-1",
+            "17 memory nodes; the module knows machines with 16",
             "lockdown (integrity)",
         ] {
             assert!(why.contains(part), "{part}: {why}");

@@ -16,7 +16,7 @@ use piebald_policy::{
         Sizes, Srm, Standing, Store, Supply, Taken,
     },
 };
-use piebald_units::{Color, Order, Pfn};
+use piebald_units::{Color, Pfn};
 
 use super::{
     Fault, Host, REQUEST, Seat,
@@ -301,11 +301,11 @@ impl Host {
     }
 
     /// Bytes of memory that a zone needs, aligned to 8; 0 without a map.
-    pub fn zone_bytes(&self, frames: u64) -> usize {
-        if self.colors() == 0 {
+    pub fn zone_bytes(&self) -> usize {
+        let Some(pool) = self.pools.first().filter(|_| self.colors() != 0) else {
             return 0;
-        }
-        let sizes = Sizes::of(self.map(), frames);
+        };
+        let sizes = Sizes::of(self.map(), pool.frames());
         let lists = sizes.colors.saturating_mul(size_of::<List>());
         let links = sizes.frames.saturating_mul(size_of::<Link>());
         let tables = Places::BYTES.saturating_mul(2);
@@ -316,11 +316,11 @@ impl Host {
     /// Makes an empty zone. The map stays until it ends.
     ///
     /// # Safety
-    /// `at` has [`Host::zone_bytes`] zero bytes aligned to 8 for the frames of the lending,
-    /// which are this zone's until [`Host::zone_end`].
+    /// `at` has [`Host::zone_bytes`] zero bytes aligned to 8, which are this zone's until [`Host::zone_end`].
     ///
     /// # Errors
-    /// If there is no map or a zone already, or the threshold does not fit the machine.
+    /// If there is no map or a zone already, the threshold does not fit the machine, or that has
+    /// more than one memory node.
     pub unsafe fn zone_begin(
         &mut self,
         at: *mut u8,
@@ -333,24 +333,27 @@ impl Host {
         if self.zone.srm.is_some() {
             return Err(Fault::Zone);
         }
+        let [pool] = &*self.pools else {
+            return Err(Fault::ZoneNodes(self.pools.len()));
+        };
+        let (lending, frames, first) = (pool.lending(), pool.frames(), pool.first());
         let config = self.zone_config(threshold, memory)?;
         // SAFETY: the caller's promise. Sets, lists, links and places are made of whole
         // numbers, for which zero bytes are valid; the sizes are those of `zone_bytes`.
         unsafe {
-            let frames = (*self.lending).frames;
             let colors = self.colors() as usize;
             let lists = at.add(size_of::<Sets>());
             let links = lists.add(colors.wrapping_mul(size_of::<List>()));
-            let files = links.add(frames.wrapping_mul(size_of::<Link>()));
+            let files = links.add((frames as usize).wrapping_mul(size_of::<Link>()));
             let store = Lent {
-                lending: self.lending,
+                lending,
                 links: links.cast(),
-                frames,
+                frames: frames as usize,
                 lists: lists.cast(),
                 colors,
                 sets: at.cast(),
             };
-            let srm = Srm::new(store, frames as u64, Pfn(0), config).map_err(Fault::ZoneSizes)?;
+            let srm = Srm::new(store, frames, first, config).map_err(Fault::ZoneSizes)?;
             self.zone.srm = Some(srm);
             self.zone.files = Places::over(files);
             self.zone.processes = Places::over(files.add(Places::BYTES));
@@ -444,22 +447,19 @@ impl Host {
     /// Moves up to `most` free frames of short colours from the pool into the zone. Answers how
     /// many.
     pub fn zone_fill(&mut self, most: u32) -> u32 {
-        let Self {
-            buddy, free, zone, ..
-        } = self;
-        let Some(srm) = zone.srm.as_mut() else {
+        let Self { pools, zone, .. } = self;
+        let (Some(srm), Some(pool)) = (zone.srm.as_mut(), pools.first_mut()) else {
             return 0;
         };
         let came = srm.fill(most, |color| {
-            let count = free.get_mut(usize::from(color.0)).filter(|n| **n > 0)?;
+            if pool.free_of(color) == 0 {
+                return None;
+            }
             let request = FrameRequest {
                 wish: Some(color),
                 ..REQUEST
             };
-            let grant = buddy.alloc(&request).ok()?;
-            let _ = buddy.detach(grant.frame, Order(0));
-            *count = count.wrapping_sub(1);
-            Some(grant.frame)
+            Some(Pfn(pool.take(&request).ok()?.pfn))
         });
         // The zone covers what the pool covers, and a frame is in one of them.
         let came = came.unwrap_or(0);

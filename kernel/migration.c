@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pages that the kernel moves while control groups have colours.
+ *
+ * Compaction gathers pages and free frames, and moves the pages to the frames. Pages in a colour that
+ * somebody owns stay where they are: they are put back, as if somebody used them. The others move, but
+ * not into owned colours: frames of these go back to the kernel's lists. (They cannot go back to
+ * compaction, which gives first what it got last; and no frame at all would end it.) With SRM-buffer
+ * on, pages of files stay as well.
+ *
+ * Whose page it is, is not asked for there: the colour of its frame says enough. Pages of more than one
+ * frame belong to groups without colours.
+ *
+ * Pages that move to another memory node or off a failing frame (automatic balancing, move_pages, mbind, cpusets,
+ * demotion, DAMON, hwpoison) get a frame of the colours of the group that is charged for them, on the node where the
+ * kernel has found one. If there is none, a page stays that has no need to move, or whose colours bind; another takes the
+ * kernel's frame, and so does one whose own frame fails. Moves that empty a range of frames, or pin pages, know better which frames will do.
+ */
+#include "piebald.h" /* first: it says how messages begin */
+
+#include <linux/list.h>
+#include <linux/memcontrol.h>
+#include <linux/migrate.h>
+#include <linux/mm_inline.h>
+#include <linux/static_call.h>
+
+/* Frames that are looked at for one page. */
+#define TRIES 256
+
+PB_ORIGINAL(migrate, migrate_pages)
+
+/* Where who moves pages gets frames, and puts those that were not needed. */
+struct source {
+	new_folio_t *get;
+	free_folio_t *put;
+	unsigned long private;
+	int reason;
+	struct folio *stuck;	/* the last one that is to stay where it is */
+};
+
+/* Is the frame of a colour that somebody owns? */
+static bool is_owned(struct folio *folio)
+{
+	return !pb_fits(0, folio_pfn(folio));
+}
+
+static struct folio *get_unowned(struct folio *from, unsigned long private)
+{
+	const struct source *source = (const struct source *)private;
+	unsigned int tries = TRIES;
+	struct folio *to;
+
+	while ((to = source->get(from, source->private)) && !folio_test_large(to) && is_owned(to)) {
+		/* Compaction counts it as returned, but does not get it: this reference is the last. */
+		folio_get(to);
+		source->put(to, source->private);
+		folio_put(to);
+		if (!--tries)
+			return NULL;
+	}
+	return to;
+}
+
+static void put(struct folio *to, unsigned long private)
+{
+	const struct source *source = (const struct source *)private;
+
+	source->put(to, source->private);
+}
+
+static bool stays(struct folio *folio)
+{
+	if (folio_test_large(folio))
+		return false;
+	return is_owned(folio) || (pb_zone_is_on() && folio_is_file_lru(folio));
+}
+
+/* Leaves pages that stay in `from`, which is what did not move; how many, or less. */
+static int compact(struct list_head *from, struct source *source, enum migrate_mode mode,
+		   unsigned int *succeeded)
+{
+	struct folio *folio, *next;
+	unsigned int staying = 0;
+	int error = 0;
+	LIST_HEAD(stay);
+
+	list_for_each_entry_safe(folio, next, from, lru) {
+		/* Pages of drivers are not on lists of memory. */
+		if (pb_is_of_driver(folio) || !stays(folio))
+			continue;
+		list_move_tail(&folio->lru, &stay);
+		staying++;
+	}
+	pb_count_many(PB_C_compaction_refused, staying);
+	if (!list_empty(from))
+		error = static_call(original_migrate)(from, get_unowned, put,
+						      (unsigned long)source, mode, MR_COMPACTION,
+						      succeeded);
+	else if (succeeded)
+		*succeeded = 0;
+	list_splice_tail(&stay, from);
+	return error < 0 ? error : error + (int)staying;
+}
+
+/* Is it a move whose pages are to keep their colours? */
+static bool keeps_colors(int reason)
+{
+	switch (reason) {
+	case MR_MEMORY_FAILURE:
+	case MR_SYSCALL:
+	case MR_MEMPOLICY_MBIND:
+	case MR_NUMA_MISPLACED:
+	case MR_DEMOTION:
+	case MR_DAMON:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static u64 set_of(struct folio *folio)
+{
+	struct mem_cgroup *memory;
+	u64 number;
+
+	rcu_read_lock();
+	memory = folio_memcg_check(folio);
+	number = memory ? pb_set_of_group(memory) : 0;
+	rcu_read_unlock();
+	return number;
+}
+
+/* Is it no more than better if the page moves? */
+static bool may_stay(int reason)
+{
+	return reason == MR_NUMA_MISPLACED || reason == MR_DEMOTION || reason == MR_DAMON;
+}
+
+/* A frame of the colours of a set, or (0) of those that nobody has, on a node. */
+static struct folio *frame_of(u64 set, int nid, int reason)
+{
+	const nodemask_t there = nodemask_of_node(nid);
+	struct pb_request request = {
+		.tgid = current->tgid,
+		.set = set,
+		.gfp = GFP_HIGHUSER_MOVABLE | __GFP_NOWARN,
+		.nid = nid,
+		.nodes = &there,
+		.own_only = true,
+	};
+	struct page *page;
+
+	/* In the middle of a fault or of reclaim, nothing else is to be reclaimed. */
+	if (may_stay(reason))
+		request.gfp &= ~__GFP_RECLAIM;
+	return pb_pool_take(&request, &page) == PB_PAGE ? page_folio(page) : NULL;
+}
+
+static struct folio *get_colored(struct folio *from, unsigned long private)
+{
+	struct source *source = (struct source *)private;
+	struct folio *to = source->get(from, source->private), *ours;
+	int reason = source->reason;
+	u64 set;
+
+	if (!to || folio_test_large(to) || pb_is_of_driver(from) || pb_node_at(folio_nid(to)) < 0)
+		return to;
+	set = set_of(from);
+	if (pb_fits(set, folio_pfn(to)))
+		return to;
+	ours = frame_of(set, folio_nid(to), reason);
+	if (!ours && (reason == MR_MEMORY_FAILURE || (!may_stay(reason) && !pb_set_is_hard(set))))
+		return to;
+	folio_put(to);
+	if (ours)
+		pb_count(moves_colored);
+	else
+		source->stuck = from;
+	return ours;
+}
+
+/* Leaves pages that stay in `from`. The kernel ends where a page gets no frame; those behind it go on. */
+static int move(struct list_head *from, struct source *source, enum migrate_mode mode,
+		unsigned int *succeeded)
+{
+	unsigned int moved = 0, staying = 0;
+	LIST_HEAD(stay);
+	int error;
+
+	do {
+		unsigned int some = 0;
+
+		source->stuck = NULL;
+		error = static_call(original_migrate)(from, get_colored, NULL, (unsigned long)source,
+						      mode, source->reason, &some);
+		moved += some;
+		if (!source->stuck)
+			break;
+		list_move_tail(&source->stuck->lru, &stay);
+		staying++;
+		error = 0;
+	} while (!list_empty(from));
+	list_splice_tail(&stay, from);
+	if (succeeded)
+		*succeeded = moved;
+	return error < 0 ? error : error + (int)staying;
+}
+
+static noinline int replace_migrate(struct list_head *from, new_folio_t get, free_folio_t put,
+				    unsigned long private, enum migrate_mode mode, int reason,
+				    unsigned int *succeeded)
+{
+	struct source source = { .get = get, .put = put, .private = private, .reason = reason };
+	int error;
+
+	pb_enter();
+	if (reason == MR_COMPACTION)
+		error = compact(from, &source, mode, succeeded);
+	else if (!put && keeps_colors(reason))
+		error = move(from, &source, mode, succeeded);
+	else
+		error = static_call(original_migrate)(from, get, put, private, mode, reason,
+						      succeeded);
+	pb_leave();
+	return error;
+}
+
+const struct pb_variant pb_migration_variants[] = {
+	PB_VARIANT(PB_HOOK_MIGRATE, "migrate_pages", 1, migrate),
+	{ }
+};
