@@ -77,7 +77,7 @@ SKIP=77
 [ "${CI:-}" != true ] || export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
 
 REQUIRED="ca-certificates git build-essential pkg-config python3 qemu-user zstd bzip2 grep coreutils"
-WANTED="python3-venv python3-dev python3-jsonschema valgrind chromium shellcheck"
+WANTED="python3-venv python3-dev python3-jsonschema valgrind chromium shellcheck sparse"
 
 # A lock file that does not match the manifests is an error where it counts.
 locked=()

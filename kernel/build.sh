@@ -7,7 +7,8 @@
 #                                /lib/modules/$(uname -r)/build
 #
 # Prints the path of the module. First the policy core and its glue are compiled to one object (core.sh);
-# then the C side is built by the headers' Makefile and linked with it. A warning of objtool is an error.
+# then the C side is built by the headers' Makefile and linked with it. A warning of objtool is an error, and so is one of
+# sparse, where that is installed.
 #
 # PIEBALD_KNOWN=FILE is a table other than kernel/known.tsv, for tests; the module is made beside the other.
 #
@@ -70,6 +71,8 @@ rsync_like "$out/known.h" "$dir/known.h"
 rsync_like "$object" "$dir/core.o_shipped"
 log=$out/make.log
 make=(make)
+# Checked as kernel code is, where the system has what for.
+! have sparse || make+=(C=1)
 # Debian's headers name their compiler.
 compiler=$(sed -n 's/^CC = .*\(gcc-[0-9]*\)$/\1/p' "$headers/.kernelvariables" 2>/dev/null || true)
 if [ "$compiler" = gcc-14 ] &&
@@ -81,7 +84,7 @@ fi
     warn "build: the module does not compile for kernel $release; it is written for those in the last column of kernel/known.tsv"
     exit 1
 }
-if grep -E 'warning:' "$log" >&2; then
+if grep -E '(warning|error):' "$log" >&2; then
     warn "build: warnings are errors"
     rm -f "$dir/piebald.ko"
     exit 1

@@ -7,6 +7,9 @@
 #   kernel/debug.sh            builds the kernel if it is not there yet, and runs both
 #   kernel/debug.sh build      only builds it
 #   kernel/debug.sh inject     only lets allocations fail
+#   kernel/debug.sh style      only has the kernel's own checkpatch look at the module
+#
+# Begins with that look.
 #
 # The kernel takes about twelve minutes of processor time and 2 GB, in
 # ${XDG_CACHE_HOME:-~/.cache}/piebald/guest/debug; the tests take about as long.
@@ -20,9 +23,9 @@ settle_target_dir "$root"
 
 what=${1:-all}
 case $what in
-    all | build | inject) ;;
+    all | build | inject | style) ;;
     -h | --help) sed -n '2,/^set -eu/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit ;;
-    *) warn "debug: \"$what\"; allowed: build, inject"; exit 2 ;;
+    *) warn "debug: \"$what\"; allowed: build, inject, style"; exit 2 ;;
 esac
 
 PACKAGE=linux-source-6.12
@@ -34,8 +37,8 @@ debug=$(cd -P "$store/debug" && pwd)
 make=(make -s -j"$(nproc)" -C "$debug/$PACKAGE" O="$debug/build" LOCALVERSION=-piebald-debug
     CFLAGS_filemap.o=-fno-inline)
 
-build_kernel() {
-    local line version served
+fetch_source() {
+    local served
     install_packages build-essential e2fsprogs flex bison bc libelf-dev libssl-dev kmod xz-utils pahole >&2
     if can_install; then enable_security_archive >&2; fi
     served=$(apt-cache "${apt_sources[@]}" policy "$PACKAGE" | sed -n 's/^ *Candidate: //p')
@@ -49,6 +52,21 @@ build_kernel() {
         rm -rf "$debug/package"
         echo "$served" >"$debug/source"
     fi
+}
+
+# What a module outside of the kernel's tree does otherwise: it declares functions that the kernel keeps to itself, is
+# for several versions, has lists as macros, and words that a function has as well.
+IGNORED=AVOID_EXTERNS,COMPLEX_MACRO,LINUX_VERSION_CODE,CONSTANT_COMPARISON,EMBEDDED_FUNCTION_NAME
+
+check_style() {
+    install_packages perl >&2
+    (cd "$root/kernel" && "$debug/$PACKAGE/scripts/checkpatch.pl" --no-tree --no-summary --terse --show-types \
+        --ignore "$IGNORED" -f ./*.c ./*.h) || { warn "debug: the module is not in the kernel's style"; exit 1; }
+    warn "debug: checkpatch has nothing to say of the module"
+}
+
+build_kernel() {
+    local line version
     if ! cmp -s "$root/kernel/debug.config" "$debug/config"; then
         rm -f "$debug/config"
         "${make[@]}" KCONFIG_ALLCONFIG="$root/kernel/debug.config" allnoconfig >"$debug/log" 2>&1 ||
@@ -73,6 +91,9 @@ build_kernel() {
     say "$version"
 }
 
+fetch_source
+check_style
+[ "$what" != style ] || exit 0
 version=$(build_kernel)
 say "kernel $version"
 [ "$what" != build ] || exit 0

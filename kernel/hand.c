@@ -129,24 +129,41 @@ static void fill(struct hand *hand)
 	pb_pool_grown(hand->node);
 }
 
-bool pb_hand_take(u64 set, unsigned int node, struct pb_given *given)
+/* Is the hand's node the one that the request asks first? */
+static bool is_of_node(const struct hand *hand, const struct pb_request *r)
 {
+	u8 nodes[PB_NODES];
+
+	if (pb_one_node())
+		return true;
+	if (pb_node_at(r->nid) == hand->node && pb_may_use_node(r, r->nid))
+		return true;
+	/* There is no memory, or it is not allowed. */
+	return pb_nodes_for(r, nodes) && nodes[0] == hand->node;
+}
+
+bool pb_hand_take(const struct pb_request *r, struct pb_given *given)
+{
+	bool found, filled = false;
 	struct hand *hand;
-	bool found;
 
 	/* On whichever processor this runs on later, the lock is the hand's. */
 	hand = raw_cpu_ptr(&hands);
-	if (hand->node != node)
+	if (hand->node < 0 || !is_of_node(hand, r))
 		return false;
 	spin_lock(&hand->lock);
-	if (hand->set != set || hand->version != READ_ONCE(pb_version))
-		take_over(hand, set);
-	if (!hand->n)
+	if (hand->set != r->set || hand->version != READ_ONCE(pb_version))
+		take_over(hand, r->set);
+	if (!hand->n) {
 		fill(hand);
+		filled = true;
+	}
 	found = hand->n;
 	if (found)
 		*given = hand->frames[--hand->n];
 	spin_unlock(&hand->lock);
+	if (filled)
+		pb_pool_trim();
 	return found;
 }
 

@@ -228,7 +228,7 @@ void pb_hooks_end(void)
 {
 	pb_hooks_out();
 	while (pb_inside())
-		msleep(10);
+		msleep(20);
 	synchronize_rcu_tasks();
 	ftrace_free_filter(&operation);
 }

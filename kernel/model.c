@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A performance monitoring unit whose counters are those of the machine model: an emulated guest
+/*
+ * A performance monitoring unit whose counters are those of the machine model: an emulated guest
  * has no others. The plugin in QEMU publishes them in the memory of a PCI device
  * (crates/qemu/src/system/published.rs has the layout), and this module, piebald_model.ko, makes
  * them the kernel's: for perf_event_open() and perf, per task and per processor.
  *
  * The model counts while there is an event, on all processors: a program is not alone on its
  * caches only because the others are not looked at. A reading begins with a mark, an instruction
- * that does nothing, at which the plugin brings the numbers up to date. */
+ * that does nothing, at which the plugin brings the numbers up to date.
+ */
 #define pr_fmt(fmt) "piebald_model: " fmt
 
 #include <linux/io.h>

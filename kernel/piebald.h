@@ -184,8 +184,8 @@ struct page *pb_prepared(u64 pfn, gfp_t gfp);
 /* --- hand.c ----------------------------------------------------------------- */
 
 void pb_hand_set_up(void);
-/* A frame of a set and a node out of this processor's hand; false if there is none. */
-bool pb_hand_take(u64 set, unsigned int node, struct pb_given *given);
+/* A frame for a request out of this processor's hand; false if there is none. */
+bool pb_hand_take(const struct pb_request *r, struct pb_given *given);
 /* Puts the frames of all hands into the pool. */
 void pb_hand_put_all(void);
 
@@ -306,8 +306,11 @@ int pb_shortage_set_up(void);
 bool pb_may_relieve(gfp_t gfp);
 /* Rounds in which nothing was found before it gives up. */
 unsigned int pb_patience(gfp_t gfp, bool hard);
-/* Frees some pages of those who own a set's colours, or makes others leave; how many. */
-unsigned long pb_relieve(const struct pb_request *r, unsigned int idle);
+/*
+ * Frees some pages of those who own a set's colours, or makes others leave; how many. Where it finds none after so
+ * many rounds in vain, but its owners have pages that are being written, `writing` rises.
+ */
+unsigned long pb_relieve(const struct pb_request *r, unsigned int idle, unsigned int *writing);
 /*
  * Reclaims pages of all groups, as where memory is used up, but what memory.min keeps, and memory.low as far as the
  * kernel's reclaim does; takes frames of some nodes (a bit each) that came free into the pool. How many pages were reclaimed, and how many frames

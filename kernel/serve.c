@@ -31,6 +31,8 @@
 #define PAUSE (HZ / 10)
 /* And so many times as long as the search took. */
 #define PAUSE_FACTOR 10
+/* Rounds in which hard colours wait for pages that are being written, besides others in vain: some seconds. */
+#define WRITING 500
 
 /* Of all groups without colours; with pb_lock held. */
 static struct pb_pause others[PB_NODES];
@@ -219,12 +221,14 @@ static bool take_gathered(struct look *l, bool last)
 static bool relieve(struct look *l)
 {
 	unsigned int idle = 0, patience = pb_patience(l->r->gfp, l->hard);
+	unsigned int writing = 0, waited;
 	unsigned long began = jiffies;
 	unsigned int i;
 
 	while (idle < patience && !fatal_signal_pending(current)) {
 		migrate_disable();
-		l->freed = pb_relieve(l->r, idle);
+		waited = writing;
+		l->freed = pb_relieve(l->r, idle, &writing);
 		if (l->freed)
 			on_each_node(l, take_freed);
 		migrate_enable();
@@ -233,6 +237,9 @@ static bool relieve(struct look *l)
 		/* What came free may lie where it may not take it, without end. */
 		if (l->freed && l->nr_nodes < pb_nr_nodes)
 			idle++;
+		/* A disk may be slow. */
+		if (writing != waited && l->hard && writing < WRITING)
+			continue;
 		/* As the kernel does where its reclaim finds nothing. */
 		if (!l->freed && !idle++ && take_gathered(l, true))
 			return true;
@@ -381,27 +388,39 @@ struct page *pb_prepared(u64 pfn, gfp_t gfp)
 	return page;
 }
 
-enum pb_answer pb_pool_take(const struct pb_request *r, struct page **page)
+static enum pb_answer give(const struct pb_request *r, const struct pb_given *given, struct page **page)
+{
+	trace_piebald_frame(r->tgid, given->pfn, given->color, given->fallback);
+	*page = pb_prepared(given->pfn, r->gfp);
+	return PB_PAGE;
+}
+
+/* Without the hand. */
+static noinline enum pb_answer take(const struct pb_request *r, struct page **page)
 {
 	struct look l = { .r = r };
 	enum pb_answer answer = PB_PAGE;
 
 	if (!find_nodes(&l))
 		return PB_PASS;
+	if (!take_free_anywhere(&l) && !take_relieved(&l))
+		answer = settle(&l);
+	pb_pool_trim();
+	if (answer == PB_PAGE)
+		return give(r, &l.given, page);
+	trace_piebald_no_frame(r->tgid, answer == PB_REFUSE);
+	return answer;
+}
+
+enum pb_answer pb_pool_take(const struct pb_request *r, struct page **page)
+{
+	struct pb_given given;
+
 	if (!r->own_only && pb_zone_is_on()) {
 		if (pb_zone_serve(r, page) == PB_PAGE)
 			return PB_PAGE;
-	} else if (!r->own_only) {
-		l.found = pb_hand_take(r->set, l.node, &l.given);
+	} else if (!r->own_only && pb_hand_take(r, &given)) {
+		return give(r, &given, page);
 	}
-	if (!l.found && !take_free_anywhere(&l) && !take_relieved(&l))
-		answer = settle(&l);
-	pb_pool_trim();
-	if (answer == PB_PAGE) {
-		trace_piebald_frame(r->tgid, l.given.pfn, l.given.color, l.given.fallback);
-		*page = pb_prepared(l.given.pfn, r->gfp);
-	} else {
-		trace_piebald_no_frame(r->tgid, answer == PB_REFUSE);
-	}
-	return answer;
+	return take(r, page);
 }

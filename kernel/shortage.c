@@ -31,6 +31,10 @@ unsigned long reclaim_group_prototype(struct mem_cgroup *memory, unsigned long p
 				      unsigned int options, int *swappiness);
 DEFINE_STATIC_CALL_NULL(reclaim_group, reclaim_group_prototype);
 DEFINE_STATIC_CALL_NULL(kill, out_of_memory);
+void flush_prototype(struct mem_cgroup *memory);
+DEFINE_STATIC_CALL_NULL(flush_stats, flush_prototype);
+unsigned long state_prototype(struct mem_cgroup *memory, int item);
+DEFINE_STATIC_CALL_NULL(state_of, state_prototype);
 DEFINE_STATIC_CALL_NULL(wake_flushers, wakeup_flusher_threads);
 static struct mutex *kernel_oom_lock;
 static struct mem_cgroup **root_group;
@@ -46,6 +50,7 @@ int pb_shortage_set_up(void)
 	void *kill = pb_symbol("out_of_memory"), *wake = pb_symbol("wakeup_flusher_threads");
 	void *after = pb_symbol("mem_cgroup_iter");
 	void *protection = pb_symbol("mem_cgroup_calculate_protection");
+	void *flush = pb_symbol("mem_cgroup_flush_stats"), *state = pb_symbol("memcg_page_state");
 
 	/* They are no functions, and so have no signature. */
 	kernel_oom_lock = (struct mutex *)pb_lookup("oom_lock");
@@ -55,13 +60,15 @@ int pb_shortage_set_up(void)
 	if (!root_group)
 		pr_err("this kernel has no pointer root_mem_cgroup\n");
 	if (!reclaim || !kill || !wake || !kernel_oom_lock || !root_group ||
-	    !after || !protection)
+	    !after || !protection || !flush || !state)
 		return -EOPNOTSUPP;
 	static_call_update(reclaim_group, reclaim);
 	static_call_update(kill, kill);
 	static_call_update(wake_flushers, wake);
 	static_call_update(group_after, after);
 	static_call_update(protect, protection);
+	static_call_update(flush_stats, flush);
+	static_call_update(state_of, state);
 	return 0;
 }
 
@@ -115,6 +122,31 @@ static unsigned long reclaim_owners(const struct pb_request *r, gfp_t gfp, unsig
 	if (own)
 		css_put(&own->css);
 	return freed;
+}
+
+/* Has a group pages that are dirty, or being written? They can be had once that is done. */
+static bool is_writing(struct mem_cgroup *memory)
+{
+	static_call(flush_stats)(memory);
+	return static_call(state_of)(memory, NR_FILE_DIRTY) || static_call(state_of)(memory, NR_WRITEBACK);
+}
+
+/* Has the asking group, or another that owns a colour of the set? */
+static bool owners_write(const struct pb_request *r)
+{
+	struct mem_cgroup *own = pb_owner_of_current(r->mm), *other;
+	bool found = false;
+	u64 last = 0;
+
+	if (own) {
+		found = is_writing(own);
+		css_put(&own->css);
+	}
+	while (!found && (other = pb_next_owner(r->set, &last))) {
+		found = is_writing(other);
+		css_put(&other->css);
+	}
+	return found;
 }
 
 /* Pages that are dirty, or being written, cannot be had yet. */
@@ -175,12 +207,12 @@ static unsigned long short_nodes(const struct pb_request *r)
 	return those;
 }
 
-unsigned long pb_relieve(const struct pb_request *r, unsigned int idle)
+unsigned long pb_relieve(const struct pb_request *r, unsigned int idle, unsigned int *writing)
 {
 	gfp_t flags = r->gfp & ~(__GFP_ZERO | __GFP_NOFAIL);
 	unsigned long freed, came, nodes;
 
-	if (idle && !(flags & __GFP_NORETRY))
+	if ((idle || *writing) && !(flags & __GFP_NORETRY))
 		wait_for_writing(flags);
 	freed = reclaim_owners(r, flags, idle);
 	if (freed) {
@@ -192,7 +224,11 @@ unsigned long pb_relieve(const struct pb_request *r, unsigned int idle)
 		return freed;
 	nodes = short_nodes(r);
 	/* Frames of its colours may be among those that the kernel keeps free. */
-	return nodes ? pb_make_room(flags, nodes, &came) : 0;
+	if (nodes)
+		freed = pb_make_room(flags, nodes, &came);
+	if (!freed && flags & __GFP_IO && !(flags & __GFP_NORETRY) && owners_write(r))
+		++*writing;
+	return freed;
 }
 
 bool pb_out_of_memory(const struct pb_request *r)

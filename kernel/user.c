@@ -85,7 +85,7 @@ static bool allows_node(const struct mempolicy *policy)
 	       node_isset(pb_node_number(0), policy->nodes);
 }
 
-enum placing { PLACED, EXCHANGE, ELSEWHERE };
+enum placing { PLACED, ASK_KERNEL, ELSEWHERE };
 
 /* Says where the kernel would look first under this policy, and where it may look. */
 static enum placing place(struct pb_request *r, const struct mempolicy *policy, int nid)
@@ -98,7 +98,7 @@ static enum placing place(struct pb_request *r, const struct mempolicy *policy, 
 		return PLACED;
 	case MPOL_PREFERRED:
 		r->nid = first_node(policy->nodes);
-		return node_online(r->nid) ? PLACED : EXCHANGE;
+		return node_online(r->nid) ? PLACED : ASK_KERNEL;
 	case MPOL_BIND:
 		if (policy->home_node != NUMA_NO_NODE)
 			r->nid = policy->home_node;
@@ -107,7 +107,7 @@ static enum placing place(struct pb_request *r, const struct mempolicy *policy, 
 			r->nodes = &policy->nodes;
 		return PLACED;
 	default:
-		return EXCHANGE;
+		return ASK_KERNEL;
 	}
 }
 
@@ -207,7 +207,7 @@ static bool answers(struct asked *a, const struct mempolicy *policy, int nid, bo
 	}
 	r->tgid = current->tgid;
 	r->set = pb_set_of_current(r->mm);
-	a->exchange = placing == EXCHANGE || (spread && !pb_one_node());
+	a->exchange = placing == ASK_KERNEL || (spread && !pb_one_node());
 	return !a->exchange && take(a) != PB_PASS;
 }
 
@@ -251,7 +251,7 @@ static noinline struct folio *replace_file(gfp_t gfp, unsigned int order)
 }
 
 /* Who asks for a large block goes on with less, down to one page. */
-static struct asked for_anon(gfp_t gfp, int order, struct vm_area_struct *vma)
+static __always_inline struct asked for_anon(gfp_t gfp, int order, struct vm_area_struct *vma)
 {
 	return (struct asked){
 		.request = { .gfp = gfp, .mm = vma->vm_mm },
