@@ -27,6 +27,8 @@ sh -c "
 insmod /piebald.ko 'map=12;13;14;15'
 /tmp/each "loaded, off"
 echo 1 >$P/on
+# What the kernel calls for the trial of its functions is taken out after ten seconds.
+sleep 15
 /tmp/each "on, nobody has colors"
 echo 1 >$P/srm
 /tmp/each "on, SRM-buffer"
@@ -41,4 +43,5 @@ sh -c "
     /tmp/each 'on, with 4 of 16 colors, after others'
     /tmp/each 'on, with 4 of 16 colors'"
 echo 0 >$P/on
+sleep 5
 /tmp/each "off again"
