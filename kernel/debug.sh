@@ -15,6 +15,7 @@
 # ${XDG_CACHE_HOME:-~/.cache}/piebald/guest/debug; the tests take about as long.
 # What came out last stands in kernel/debug.md.
 set -eu
+shopt -s inherit_errexit
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source-path=SCRIPTDIR source=../scripts/setup.sh
