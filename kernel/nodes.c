@@ -69,7 +69,8 @@ int pb_node_near(int nid)
 {
 	struct zoneref *at;
 
-	if (pb_nr_nodes == 1)
+	/* Processors that are not there yet may have no node. */
+	if (pb_nr_nodes == 1 || nid < 0 || nid >= MAX_NUMNODES || !node_online(nid))
 		return 0;
 	for (at = node_zonelist(nid, 0)->_zonerefs; at->zone; at++) {
 		int node = pb_node_at(zone_to_nid(at->zone));

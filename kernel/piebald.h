@@ -178,7 +178,7 @@ bool pb_is_marked(const struct page *page);
 void pb_free(struct page *page);
 /* Gives back what the pools have too much of. */
 void pb_pool_trim(void);
-/* Makes a frame ready for a process. */
+/* Makes a frame ready for a process; NULL: it has failed (hwpoison), and is gone. */
 struct page *pb_prepared(u64 pfn, gfp_t gfp);
 
 /* --- hand.c ----------------------------------------------------------------- */
@@ -516,7 +516,7 @@ void pb_switch_end(void);
 	X(other_frames) X(policy_passed) X(unmovable_passed) X(large_refused) X(large_passed) \
 	X(thp_refused) X(compaction_refused) X(merging_refused) X(hard_failures) \
 	X(refills) X(refill_frames) X(refill_failed) X(picked) X(gathered) X(recycled) X(hand_returned) X(room_made) \
-	X(given_back) X(reclaimed) X(marks_restored) \
+	X(given_back) X(reclaimed) X(marks_restored) X(failed_frames) \
 	X(moves_colored) X(switched_on) X(recolored) X(recolor_failed) X(recolor_shared) \
 	X(srm_file_frames) X(srm_memory_frames) X(srm_unknown_file) X(srm_passed) \
 	X(cold_evicted) X(cold_elsewhere) X(cold_used) X(cold_returned) X(cold_reclaimed) \

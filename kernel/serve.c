@@ -380,6 +380,12 @@ struct page *pb_prepared(u64 pfn, gfp_t gfp)
 {
 	struct page *page = pfn_to_page(pfn);
 
+	if (unlikely(PageHWPoison(page))) {
+		/* The kernel keeps it, for nobody. */
+		pb_free(page);
+		pb_count(failed_frames);
+		return NULL;
+	}
 	set_page_private(page, 0);
 	page->mapping = NULL;
 	/* With init_on_alloc the kernel cleared it when the pool got it. */
@@ -388,27 +394,31 @@ struct page *pb_prepared(u64 pfn, gfp_t gfp)
 	return page;
 }
 
-static enum pb_answer give(const struct pb_request *r, const struct pb_given *given, struct page **page)
+/* False: it has failed meanwhile. */
+static bool give(const struct pb_request *r, const struct pb_given *given, struct page **page)
 {
-	trace_piebald_frame(r->tgid, given->pfn, given->color, given->fallback);
 	*page = pb_prepared(given->pfn, r->gfp);
-	return PB_PAGE;
+	if (*page)
+		trace_piebald_frame(r->tgid, given->pfn, given->color, given->fallback);
+	return *page;
 }
 
 /* Without the hand. */
 static noinline enum pb_answer take(const struct pb_request *r, struct page **page)
 {
 	struct look l = { .r = r };
-	enum pb_answer answer = PB_PAGE;
+	enum pb_answer answer;
 
 	if (!find_nodes(&l))
 		return PB_PASS;
-	if (!take_free_anywhere(&l) && !take_relieved(&l))
-		answer = settle(&l);
+	do {
+		answer = PB_PAGE;
+		if (!take_free_anywhere(&l) && !take_relieved(&l))
+			answer = settle(&l);
+	} while (answer == PB_PAGE && !give(r, &l.given, page));
 	pb_pool_trim();
-	if (answer == PB_PAGE)
-		return give(r, &l.given, page);
-	trace_piebald_no_frame(r->tgid, answer == PB_REFUSE);
+	if (answer != PB_PAGE)
+		trace_piebald_no_frame(r->tgid, answer == PB_REFUSE);
 	return answer;
 }
 
@@ -419,8 +429,10 @@ enum pb_answer pb_pool_take(const struct pb_request *r, struct page **page)
 	if (!r->own_only && pb_zone_is_on()) {
 		if (pb_zone_serve(r, page) == PB_PAGE)
 			return PB_PAGE;
-	} else if (!r->own_only && pb_hand_take(r, &given)) {
-		return give(r, &given, page);
+	} else if (!r->own_only) {
+		while (pb_hand_take(r, &given))
+			if (give(r, &given, page))
+				return PB_PAGE;
 	}
 	return take(r, page);
 }

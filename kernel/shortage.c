@@ -12,6 +12,7 @@
 
 #include <linux/memcontrol.h>
 #include <linux/oom.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/static_call.h>
 #include <linux/swap.h>
@@ -209,7 +210,8 @@ static unsigned long short_nodes(const struct pb_request *r)
 
 unsigned long pb_relieve(const struct pb_request *r, unsigned int idle, unsigned int *writing)
 {
-	gfp_t flags = r->gfp & ~(__GFP_ZERO | __GFP_NOFAIL);
+	/* What the task may not do in general it may not do here, whatever it asks for. */
+	gfp_t flags = current_gfp_context(r->gfp) & ~(__GFP_ZERO | __GFP_NOFAIL);
 	unsigned long freed, came, nodes;
 
 	if ((idle || *writing) && !(flags & __GFP_NORETRY))

@@ -29,10 +29,12 @@
  *
  * Colour = bits 12-15 of the physical address, as run.sh sets the map. Prints how many pages
  * of each colour there are; fails if a page has another colour than expected, is missing, belongs
- * to a huge page or was merged with another, and if a colour that is expected has less than half its share.
+ * to a huge page, was merged with another or lies in a frame that has failed, and if a colour that is expected has less than half its share.
  *
  *   frames storm COUNT 0         COUNT children, 16 at a time, that touch a few pages and end
  *   frames hog MIB 0             touches so much memory, four times over, and ends
+ *   frames fail COUNT COLORS     has so many frames of the colours fail that nobody has, nor the kernel's lists: those
+ *                                that the module keeps, for the most part
  *   frames first COUNT 0         runs before all others of its processor (SCHED_FIFO), so many thousand million
  *                                steps
  */
@@ -135,7 +137,7 @@ static unsigned int nr_outside(volatile char *at, size_t len, unsigned int expec
 static int check(volatile char *at, size_t len, unsigned int expected)
 {
 	int pagemap = open("/proc/self/pagemap", O_RDONLY), flags = open("/proc/kpageflags", O_RDONLY);
-	unsigned int count[NR_COLORS] = { 0 }, missing = 0, outside = 0, huge = 0, rare = 0;
+	unsigned int count[NR_COLORS] = { 0 }, missing = 0, outside = 0, huge = 0, rare = 0, failed = 0;
 	unsigned int merged = nr_merged();
 
 	unsigned int nr = __builtin_popcount(expected);
@@ -152,17 +154,18 @@ static int check(volatile char *at, size_t len, unsigned int expected)
 		}
 		count[pfn % NR_COLORS]++;
 		outside += !(expected >> pfn % NR_COLORS & 1);
+		failed += entry_of(flags, pfn) >> 19 & 1;
 		huge += (entry_of(flags, pfn) >> 22 & 1) || (entry_of(flags, pfn) >> 17 & 1);
 	}
 	for (unsigned int c = 0; c < NR_COLORS; c++) {
 		rare += (expected >> c & 1) && count[c] * nr * 2 < len / PAGE;
 		printf("%s%u", c ? " " : "pages by color: ", count[c]);
 	}
-	printf(" | outside %u missing %u huge %u merged %u rare colors %u\n", outside, missing, huge, merged,
-	       rare);
+	printf(" | outside %u missing %u huge %u merged %u rare colors %u failed %u\n", outside, missing, huge,
+	       merged, rare, failed);
 	close(pagemap);
 	close(flags);
-	return outside || missing || huge || merged || (rare && !any_share);
+	return outside || missing || huge || merged || failed || (rare && !any_share);
 }
 
 static int anon(size_t len, unsigned int expected, int flags, int advice)
@@ -570,6 +573,32 @@ static int first(long count)
 	return 0;
 }
 
+/* The kernel is told that a frame has failed; of what it uses itself it only notes that. */
+static int fail(long count, unsigned int colors)
+{
+	int flags = open("/proc/kpageflags", O_RDONLY), done = 0;
+	int fd = open("/sys/devices/system/memory/hard_offline_page", O_WRONLY);
+	uint64_t entry;
+
+	if (flags < 0 || fd < 0)
+		die("/proc/kpageflags, /sys/devices/system/memory/hard_offline_page");
+	for (uint64_t pfn = 4096; done < count; pfn++) {
+		char text[32];
+		int len = snprintf(text, sizeof(text), "%#llx", (unsigned long long)pfn * PAGE);
+
+		if (pread(flags, &entry, sizeof(entry), pfn * sizeof(entry)) != sizeof(entry))
+			break;
+		if (!(colors >> pfn % NR_COLORS & 1) || entry)
+			continue;
+		/* It says no of what it cannot take away. */
+		if (write(fd, text, len) < 0 && errno != EBUSY && errno != EIO && errno != EOPNOTSUPP)
+			die("hard_offline_page");
+		done++;
+	}
+	printf("%d frames have failed\n", done);
+	return done < count;
+}
+
 int main(int argc, char **argv)
 {
 	const char *kind = argc == 4 ? argv[1] : "";
@@ -630,6 +659,8 @@ int main(int argc, char **argv)
 		return storm(strtol(argv[2], NULL, 10));
 	if (!strcmp(kind, "hog"))
 		return hog(len);
+	if (!strcmp(kind, "fail"))
+		return fail(strtol(argv[2], NULL, 10), expected);
 	if (!strcmp(kind, "first"))
 		return first(strtol(argv[2], NULL, 10));
 	fprintf(stderr, "usage: frames KIND AMOUNT COLORS\n");

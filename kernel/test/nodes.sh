@@ -121,6 +121,19 @@ for node in 0 1; do
         check "colors 2-3: $kind to node $node" with "2-3 hard" nodes $kind 8 000c $node
     done
 done
+# What fails while the module keeps it, nobody gets.
+set_up small 3 hard
+inside small nodes local $((share / 2)) 0008 1 >/dev/null
+given=$(awk '$1 == 3 { print $2 }' $P/free)
+check "the pool has frames: $given" test "$given" -gt 64
+# The kernel says something of each on its console.
+level=$(cut -f 1 /proc/sys/kernel/printk)
+echo 1 >/proc/sys/kernel/printk
+check "some fail" frames fail 64 0008
+echo "$level" >/proc/sys/kernel/printk
+check "nobody gets them" inside small frames anon $((share * 4 / 3)) 0008
+check "as some were" test "$(count failed_frames)" -gt 0
+take_down small
 set_up holder 0-7 hard
 check "others: moved, not into owned colors" nodes move 8 ff00 1
 take_down holder

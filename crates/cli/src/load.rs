@@ -14,6 +14,10 @@ use serde_json::json;
 
 use crate::{failure::Failure, json::Json, live};
 
+/// Where the module has been run at all.
+const TRIED: &str =
+    "note: the module has never been run on real hardware, only in guests under QEMU\n";
+
 /// Arguments of `piebald load`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -51,6 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         None => "loaded; `piebald status` says what it does, a map (--map) switches coloring on\n"
             .to_owned(),
     };
+    let text = text + TRIED;
     let colors = args.map.as_ref().map(MapBits::colors);
     let map = args.map.as_ref().map(ToString::to_string);
     let value = json!({ "schema": 1, "loaded": true, "map": map, "colors": colors });
