@@ -115,5 +115,5 @@ rm -f "$work/disk"
 truncate -s 64M "$work/disk"
 PATH=$PATH:/usr/sbin:/sbin mke2fs -q -F -t ext4 "$work/disk"
 "$root/scripts/guest.sh" run --run "$root/kernel/test/inject.sh" --module virtio_blk --module configfs \
-    --file "$module:/piebald.ko" --file "$work/inject:/bin/inject" \
+    --file "$module:/piebald.ko" --file "$work/inject:/bin/inject" --file "$root/kernel/test/common.sh:/common.sh" \
     --disk "$work/disk" --memory 768M --cpus 1 --timeout 3000

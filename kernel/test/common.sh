@@ -71,7 +71,7 @@ free_frames() {
     sync
     for _ in 1 2; do
         echo 3 >/proc/sys/vm/drop_caches
-        sleep 1
+        sleep 2
         cat /proc/sys/vm/stat_refresh
     done
     awk '

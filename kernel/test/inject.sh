@@ -7,6 +7,10 @@ C=/sys/kernel/config/piebald
 F=/sys/kernel/debug
 checks=0 failed=0
 
+# shellcheck source-path=SCRIPTDIR source=common.sh
+. /common.sh
+
+# With the last line of what it says.
 check() { # NAME COMMAND...: the command must succeed
     name=$1
     shift
@@ -26,21 +30,6 @@ as() { # "COLORS [MODE]" COMMAND...: in the group with these colours
     case $2 in --) echo hint >$C/own/mode ;; *) echo "$2" >$C/own/mode; shift ;; esac
     shift 3
     sh -c "echo \$\$ >/cgroup/own/cgroup.procs && exec \"\$@\"" sh "$@"
-}
-free_frames() {
-    for _ in 1 2; do
-        echo 3 >/proc/sys/vm/drop_caches
-        sleep 2
-        cat /proc/sys/vm/stat_refresh
-    done
-    awk '
-        FILENAME == "/proc/zoneinfo" {
-            if ($1 == "nr_free_pages" || $1 == "count:") n += $2
-            next
-        }
-        $1 ~ /^nr_(slab_reclaimable|slab_unreclaimable|page_table_pages)$/ { n += $2 }
-        $1 == "nr_kernel_stack" { n += $2 / 4 }
-        END { printf "%d\n", n }' /proc/zoneinfo /proc/vmstat
 }
 
 mkdir /disk
