@@ -120,11 +120,11 @@ rm -f /tmp/new /disk/new
 echo never >$huge
 set_up moved 2-3 hard
 check "memory moves to the colors of its process" frames moved 8 000c
-echo "$huge_at_first" >$huge
 check "and the moves are counted" test "$(count recolored)" -ge 1500
 shared=$(count recolor_shared)
 check "memory that a child has too moves when the child is gone" frames parted 8 000c
 check "and what was left is counted" test "$(count recolor_shared)" -ge $((shared + 1500))
+echo "$huge_at_first" >$huge
 take_down moved
 refuse "who has no colors has none to move to" "no colors" write recolor $$
 refuse "a word is not moved" "no process" write recolor me
