@@ -86,7 +86,7 @@ fi
 }
 if grep -E '(warning|error):' "$log" >&2; then
     warn "build: warnings are errors"
-    rm -f "$dir/piebald.ko"
+    rm -f "$dir/piebald.ko" "$dir"/*.o
     exit 1
 fi
 say "$dir/piebald.ko"

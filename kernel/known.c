@@ -88,7 +88,7 @@ static const struct {
 	FIELD(task_struct, mempolicy), FIELD(task_struct, mems_allowed), FIELD(task_struct, comm),
 	FIELD(tracepoint, name),
 	FIELD(vm_area_struct, vm_mm), FIELD(vm_area_struct, vm_flags),
-	FIELD(vm_area_struct, vm_policy), FIELD(vm_area_struct, vm_ops),
+	FIELD(vm_area_struct, vm_policy), FIELD(vm_area_struct, vm_pgoff), FIELD(vm_area_struct, vm_ops),
 	FIELD(vm_operations_struct, get_policy),
 	FIELD(zone, watermark_boost), FIELD(zone, lock), FIELD(zone, free_area),
 	FIELD(zone, zone_pgdat), FIELD(zone, node), FIELD(zonelist, _zonerefs), FIELD(zoneref, zone),
@@ -101,7 +101,8 @@ static const struct {
 	s64 value;
 } values[] = {
 	VALUE(LRU_INACTIVE_FILE), VALUE(MIGRATE_MOVABLE), VALUE(MIGRATE_SYNC),
-	VALUE(MPOL_BIND), VALUE(MPOL_LOCAL), VALUE(MPOL_PREFERRED),
+	VALUE(MPOL_BIND), VALUE(MPOL_INTERLEAVE), VALUE(MPOL_LOCAL), VALUE(MPOL_PREFERRED),
+	VALUE(MPOL_WEIGHTED_INTERLEAVE),
 	VALUE(MR_COMPACTION), VALUE(MR_DAMON), VALUE(MR_DEMOTION), VALUE(MR_MEMORY_FAILURE),
 	VALUE(MR_MEMPOLICY_MBIND), VALUE(MR_NUMA_MISPLACED), VALUE(MR_SYSCALL), VALUE(N_MEMORY),
 	VALUE(NR_INACTIVE_FILE), VALUE(NR_ISOLATED_ANON),

@@ -22,10 +22,13 @@
 #include <linux/memcontrol.h>
 #include <linux/migrate.h>
 #include <linux/mm_inline.h>
+#include <linux/sched/signal.h>
 #include <linux/static_call.h>
 
 /* Frames that are looked at for one page. */
 #define TRIES 256
+/* Pages that move at a time, where they are to keep their colours. */
+#define BATCH 128
 
 PB_ORIGINAL(migrate, migrate_pages)
 
@@ -180,8 +183,8 @@ static struct folio *get_colored(struct folio *from, unsigned long private)
 }
 
 /* Leaves pages that stay in `from`. The kernel ends where a page gets no frame; those behind it go on. */
-static int move(struct list_head *from, struct source *source, enum migrate_mode mode,
-		unsigned int *succeeded)
+static int move_some(struct list_head *from, struct source *source, enum migrate_mode mode,
+		     unsigned int *succeeded)
 {
 	unsigned int moved = 0, staying = 0;
 	LIST_HEAD(stay);
@@ -201,9 +204,40 @@ static int move(struct list_head *from, struct source *source, enum migrate_mode
 		error = 0;
 	} while (!list_empty(from));
 	list_splice_tail(&stay, from);
+	*succeeded = moved;
+	return error < 0 ? error : error + (int)staying;
+}
+
+/* A few at a time: each page that stays has the rest of them looked at again. */
+static int move(struct list_head *from, struct source *source, enum migrate_mode mode,
+		unsigned int *succeeded)
+{
+	unsigned int moved = 0, staying = 0;
+	LIST_HEAD(stay);
+	int error = 0;
+
+	while (!list_empty(from) && error >= 0 && !fatal_signal_pending(current)) {
+		unsigned int n = 0, some;
+		struct folio *folio;
+		LIST_HEAD(batch);
+
+		list_for_each_entry(folio, from, lru)
+			if (++n == BATCH)
+				break;
+		if (n < BATCH)
+			list_splice_init(from, &batch);
+		else
+			list_cut_position(&batch, from, &folio->lru);
+		error = move_some(&batch, source, mode, &some);
+		moved += some;
+		staying += max(error, 0);
+		list_splice_tail(&batch, &stay);
+	}
+	staying += list_count_nodes(from);
+	list_splice(&stay, from);
 	if (succeeded)
 		*succeeded = moved;
-	return error < 0 ? error : error + (int)staying;
+	return error < 0 ? error : (int)staying;
 }
 
 static noinline int replace_migrate(struct list_head *from, new_folio_t get, free_folio_t put,

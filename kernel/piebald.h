@@ -225,9 +225,12 @@ bool pb_reading(struct pb_key *file, u64 *blocks);
 /* --- sets.c --------------------------------------------------------------- */
 
 /* Until when (jiffies) something is not searched for, since it was not found. 0: at once. */
-enum pb_pause_of { PB_PAUSE_TURN, PB_PAUSE_OWN, PB_PAUSE_SPENT, PB_NR_PAUSES };
+enum pb_pause_of { PB_PAUSE_TURN, PB_PAUSE_SOME, PB_PAUSE_ALL, PB_PAUSE_SPENT, PB_NR_PAUSES };
 struct pb_pause {
-	/* The colour whose turn it is; free frames of the colours; those that others have. */
+	/*
+	 * The colour whose turn it is; free frames of the colours, where some were looked at, or all; those that others
+	 * have.
+	 */
 	unsigned long until[PB_NR_PAUSES];
 };
 
@@ -306,11 +309,19 @@ int pb_shortage_set_up(void);
 bool pb_may_relieve(gfp_t gfp);
 /* Rounds in which nothing was found before it gives up. */
 unsigned int pb_patience(gfp_t gfp, bool hard);
+/* Rounds of relief for one request. */
+struct pb_relief {
+	unsigned int idle;	/* that found nothing */
+	bool elsewhere;		/* what its owners gave last was of no use: it may lie on another node */
+	bool writing;		/* nothing can be had, but most of what its owners have is being written */
+};
+/* Frees some pages of those who own a set's colours, or makes others leave; how many. */
+unsigned long pb_relieve(const struct pb_request *r, struct pb_relief *relief);
 /*
- * Frees some pages of those who own a set's colours, or makes others leave; how many. Where it finds none after so
- * many rounds in vain, but its owners have pages that are being written, `writing` rises.
+ * Works out anew what the groups' guarantees come to, for the reclaim of all memory; at once, or if it was not done
+ * just now.
  */
-unsigned long pb_relieve(const struct pb_request *r, unsigned int idle, unsigned int *writing);
+void pb_protect_all(bool at_once);
 /*
  * Reclaims pages of all groups, as where memory is used up, but what memory.min keeps, and memory.low as far as the
  * kernel's reclaim does; takes frames of some nodes (a bit each) that came free into the pool. How many pages were reclaimed, and how many frames

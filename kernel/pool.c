@@ -20,6 +20,7 @@
 #include <linux/gfp.h>
 #include <linux/math64.h>
 #include <linux/mmzone.h>
+#include <linux/page-flags.h>
 #include <linux/sched.h>
 #include <linux/shrinker.h>
 #include <linux/slab.h>
@@ -108,6 +109,8 @@ bool pb_is_marked(const struct page *page)
 /* A mark that stayed would be found when a block that the frame is in by then is freed (from 7.3 on). */
 void pb_free(struct page *page)
 {
+	if (PageHWPoison(page))
+		pb_count(failed_frames);
 	set_page_private(page, 0);
 	__free_page(page);
 }
@@ -131,11 +134,14 @@ static void free_block(u64 pfn, unsigned int order)
 
 	for (i = 0; i < n; i++)
 		set_page_private(page + i, 0);
-	/* A look at a page by its frame number may have it for a moment. */
+	/*
+	 * A look at a page by its frame number may have it for a moment. One that has failed the kernel keeps for
+	 * nobody only if it comes alone.
+	 */
 	for (i = 1; i < n; i++)
-		if (!page_ref_freeze(page + i, 1))
+		if (PageHWPoison(page + i) || !page_ref_freeze(page + i, 1))
 			break;
-	if (i == n && !IS_ENABLED(CONFIG_MEM_ALLOC_PROFILING)) {
+	if (i == n && !PageHWPoison(page) && !IS_ENABLED(CONFIG_MEM_ALLOC_PROFILING)) {
 		__free_pages(page, order);
 		return;
 	}

@@ -31,8 +31,8 @@
 #define PAUSE (HZ / 10)
 /* And so many times as long as the search took. */
 #define PAUSE_FACTOR 10
-/* Rounds in which hard colours wait for pages that are being written, besides others in vain: some seconds. */
-#define WRITING 500
+/* How long hard colours wait for pages that are being written. */
+#define WRITING (10 * HZ)
 
 /* Of all groups without colours; with pb_lock held. */
 static struct pb_pause others[PB_NODES];
@@ -55,6 +55,7 @@ struct look {
 	bool hard;			/* the set's colours bind */
 	struct pb_pause pause;		/* as of the last look */
 	unsigned long freed;		/* pages that came free just now */
+	unsigned long waits_until;	/* for pages that are being written; 0: it has not waited yet */
 };
 
 static bool find_nodes(struct look *l)
@@ -167,7 +168,7 @@ static bool search_free(struct look *l, bool thorough)
 	if (!l->found)
 		pick(l, thorough);
 	if (!l->found)
-		note_pause(l, PB_PAUSE_OWN, began);
+		note_pause(l, thorough ? PB_PAUSE_ALL : PB_PAUSE_SOME, began);
 	return l->found;
 }
 
@@ -217,42 +218,56 @@ static bool take_gathered(struct look *l, bool last)
 	return l->found;
 }
 
+/* Does it go on waiting for pages that are being written? A disk may be slow. */
+static bool waits_for_writing(struct look *l, const struct pb_relief *relief)
+{
+	if (!l->hard || !relief->writing)
+		return false;
+	if (!l->waits_until)
+		l->waits_until = (jiffies + WRITING) | 1;
+	return time_before(jiffies, l->waits_until);
+}
+
 /* The groups that own the colours give some pages up, or others leave. */
 static bool relieve(struct look *l)
 {
-	unsigned int idle = 0, patience = pb_patience(l->r->gfp, l->hard);
-	unsigned int writing = 0, waited;
-	unsigned long began = jiffies;
-	unsigned int i;
+	unsigned int i, patience = pb_patience(l->r->gfp, l->hard);
+	unsigned long began = jiffies, waited = 0;
+	struct pb_relief relief = { 0 };
 
-	while (idle < patience && !fatal_signal_pending(current)) {
+	while (relief.idle < patience && !fatal_signal_pending(current)) {
+		unsigned long round = jiffies;
+
 		migrate_disable();
-		waited = writing;
-		l->freed = pb_relieve(l->r, idle, &writing);
+		l->freed = pb_relieve(l->r, &relief);
 		if (l->freed)
 			on_each_node(l, take_freed);
 		migrate_enable();
 		if (l->found || (l->freed && on_each_node(l, pick_freed)))
 			return true;
-		/* What came free may lie where it may not take it, without end. */
-		if (l->freed && l->nr_nodes < pb_nr_nodes)
-			idle++;
-		/* A disk may be slow. */
-		if (writing != waited && l->hard && writing < WRITING)
+		if (waits_for_writing(l, &relief)) {
+			waited += jiffies - round;
 			continue;
+		}
+		/* What came free may lie where it may not take it, without end. */
+		relief.elsewhere = l->freed && l->nr_nodes < pb_nr_nodes;
+		if (relief.elsewhere)
+			relief.idle++;
 		/* As the kernel does where its reclaim finds nothing. */
-		if (!l->freed && !idle++ && take_gathered(l, true))
+		if (!l->freed && !relief.idle++ && take_gathered(l, true))
 			return true;
 		/* Its cpuset may have changed meanwhile. */
 		if (!find_nodes(l))
 			return false;
 	}
+	if (fatal_signal_pending(current))
+		return false;
 	/* Meanwhile others may have freed some. */
-	if (!fatal_signal_pending(current) && take_gathered(l, true))
+	if (take_gathered(l, true))
 		return true;
 	for (i = 0; i < l->nr_nodes; i++) {
 		l->node = l->nodes[i];
-		note_pause(l, PB_PAUSE_SPENT, began);
+		note_pause(l, PB_PAUSE_SPENT, began + waited);
 	}
 	return false;
 }
@@ -260,12 +275,14 @@ static bool relieve(struct look *l)
 /* One of the set's own colours that is free: the one whose turn it is, or any. */
 static bool take_free(struct look *l)
 {
-	bool can_wait = gfpflags_allow_blocking(l->r->gfp);
+	bool thorough;
 
 	if (take_turn(l) || look(l, PB_OWN))
 		return true;
-	return !pauses(l->pause.until[PB_PAUSE_OWN]) && may_search(l) &&
-	       search_free(l, binds(l) && can_wait);
+	/* Who cannot wait looks at some, which keeps nobody from looking at all. */
+	thorough = binds(l) && gfpflags_allow_blocking(l->r->gfp);
+	return !pauses(l->pause.until[thorough ? PB_PAUSE_ALL : PB_PAUSE_SOME]) && may_search(l) &&
+	       search_free(l, thorough);
 }
 
 /*
@@ -383,7 +400,6 @@ struct page *pb_prepared(u64 pfn, gfp_t gfp)
 	if (unlikely(PageHWPoison(page))) {
 		/* The kernel keeps it, for nobody. */
 		pb_free(page);
-		pb_count(failed_frames);
 		return NULL;
 	}
 	set_page_private(page, 0);

@@ -27,6 +27,10 @@
 #define LOW_IS_KEPT 8
 /* How long pages that are being written are waited for, each round. */
 #define WRITING (HZ / 50)
+/* What is being written counts if it is this part of what a group has. */
+#define MOST 8
+/* How long guarantees are not worked out anew. */
+#define PROTECTED (HZ / 10)
 
 unsigned long reclaim_group_prototype(struct mem_cgroup *memory, unsigned long pages, gfp_t gfp,
 				      unsigned int options, int *swappiness);
@@ -125,11 +129,15 @@ static unsigned long reclaim_owners(const struct pb_request *r, gfp_t gfp, unsig
 	return freed;
 }
 
-/* Has a group pages that are dirty, or being written? They can be had once that is done. */
+/*
+ * Is much of what a group has dirty, or being written? It can be had once that is done. A few such pages, as many groups
+ * always have, are no reason to wait.
+ */
 static bool is_writing(struct mem_cgroup *memory)
 {
 	static_call(flush_stats)(memory);
-	return static_call(state_of)(memory, NR_FILE_DIRTY) || static_call(state_of)(memory, NR_WRITEBACK);
+	return static_call(state_of)(memory, NR_FILE_DIRTY) + static_call(state_of)(memory, NR_WRITEBACK) >
+	       page_counter_read(&memory->memory) / MOST;
 }
 
 /* Has the asking group, or another that owns a colour of the set? */
@@ -157,19 +165,26 @@ static void wait_for_writing(gfp_t gfp)
 	    !(global_node_page_state(NR_FILE_DIRTY) + global_node_page_state(NR_WRITEBACK)))
 		return;
 	static_call(wake_flushers)(WB_REASON_VMSCAN);
+	__set_current_state(TASK_KILLABLE);
 	io_schedule_timeout(WRITING);
 }
 
 /*
  * The kernel's reclaim of all memory goes by what the groups' guarantees came to when its own thread ran last
- * (lru_gen_age_node), which may be before they were given.
+ * (lru_gen_age_node), which may be before they were given. There may be thousands of groups.
  */
-static void protect_all(void)
+void pb_protect_all(bool at_once)
 {
+	static unsigned long due;
 	struct mem_cgroup *memory = NULL;
 
-	while ((memory = static_call(group_after)(NULL, memory, NULL)))
+	if (!at_once && time_before(jiffies, READ_ONCE(due)))
+		return;
+	WRITE_ONCE(due, jiffies + PROTECTED);
+	while ((memory = static_call(group_after)(NULL, memory, NULL))) {
 		static_call(protect)(*root_group, memory);
+		cond_resched();
+	}
 }
 
 /* What comes free lies on this processor's lists, with that of the pages that left before. */
@@ -180,7 +195,7 @@ unsigned long pb_make_room(gfp_t gfp, unsigned long nodes, unsigned long *came)
 	unsigned int node;
 
 	*came = 0;
-	protect_all();
+	pb_protect_all(false);
 	migrate_disable();
 	freed = reclaim(*root_group, gfp);
 	for (node = 0; freed && node < pb_nr_nodes; node++) {
@@ -208,28 +223,33 @@ static unsigned long short_nodes(const struct pb_request *r)
 	return those;
 }
 
-unsigned long pb_relieve(const struct pb_request *r, unsigned int idle, unsigned int *writing)
+unsigned long pb_relieve(const struct pb_request *r, struct pb_relief *relief)
 {
 	/* What the task may not do in general it may not do here, whatever it asks for. */
 	gfp_t flags = current_gfp_context(r->gfp) & ~(__GFP_ZERO | __GFP_NOFAIL);
+	bool waits = flags & __GFP_IO && !(flags & __GFP_NORETRY), waited = relief->writing;
 	unsigned long freed, came, nodes;
 
-	if ((idle || *writing) && !(flags & __GFP_NORETRY))
+	if (waits && (relief->idle || waited))
 		wait_for_writing(flags);
-	freed = reclaim_owners(r, flags, idle);
-	if (freed) {
-		pb_set_event(r->set, PB_E_reclaimed, freed);
+	relief->writing = false;
+	freed = reclaim_owners(r, flags, relief->idle);
+	pb_set_event(r->set, PB_E_reclaimed, freed);
+	if (freed && !relief->elsewhere)
+		return freed;
+	/* While a disk is waited for, others need not be asked again. */
+	if (waited && waits && owners_write(r)) {
+		relief->writing = true;
 		return freed;
 	}
-	freed = pb_vacate_some(r, PB_RELIEF, flags);
+	freed += pb_vacate_some(r, PB_RELIEF, flags);
 	if (freed)
 		return freed;
 	nodes = short_nodes(r);
 	/* Frames of its colours may be among those that the kernel keeps free. */
 	if (nodes)
 		freed = pb_make_room(flags, nodes, &came);
-	if (!freed && flags & __GFP_IO && !(flags & __GFP_NORETRY) && owners_write(r))
-		++*writing;
+	relief->writing = !freed && waits && owners_write(r);
 	return freed;
 }
 

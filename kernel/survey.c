@@ -266,21 +266,31 @@ static void go_on_at(u64 number, unsigned long at)
 /* Room that is made for pages that are to leave, in one walk. */
 struct rooms {
 	gfp_t gfp;
-	unsigned int most;	/* in a row for nothing */
-	unsigned int left;	/* of these, before it is given up */
+	unsigned int most;	/* in a row for nothing, for pages of a node */
+	unsigned int left[PB_NODES];	/* of these, before it is given up */
 	unsigned long gathered;	/* nodes that this was done for */
 };
+
+static void set_most(struct rooms *rooms, unsigned int most)
+{
+	unsigned int node;
+
+	rooms->most = most;
+	for (node = 0; node < PB_NODES; node++)
+		rooms->left[node] = most;
+}
 
 static unsigned long room_due;	/* jiffies from which on a hint's request may make some */
 
 /* Is it worth trying again for pages of a node, after that many moved? Frames that are free somewhere come first. */
 static bool make_room(struct rooms *rooms, const struct pb_move *move)
 {
+	unsigned int *left = &rooms->left[move->node];
 	unsigned long came;
 
-	if (move->moved && rooms->left)
-		rooms->left = rooms->most;
-	if (!rooms->left || fatal_signal_pending(current))
+	if (move->moved && *left)
+		*left = rooms->most;
+	if (!*left || fatal_signal_pending(current))
 		return false;
 	if (!(rooms->gathered & BIT(move->node))) {
 		rooms->gathered |= BIT(move->node);
@@ -289,11 +299,11 @@ static bool make_room(struct rooms *rooms, const struct pb_move *move)
 			return true;
 	}
 	if (pb_make_room(rooms->gfp, BIT(move->node), &came)) {
-		rooms->left -= min(rooms->left, came ? MISSED : 1);
-		if (rooms->left)
+		*left -= min(*left, came ? MISSED : 1);
+		if (*left)
 			return true;
 	}
-	rooms->left = 0;
+	*left = 0;
 	WRITE_ONCE(room_due, jiffies + ROOM_PAUSE);
 	return false;
 }
@@ -327,8 +337,7 @@ unsigned long pb_vacate_some(const struct pb_request *r, unsigned long want, gfp
 	if (!vacates(number, &at, &hard))
 		return 0;
 	if (hard || time_after_eq(jiffies, READ_ONCE(room_due)))
-		rooms.most = gfp & __GFP_NORETRY ? 2 : IN_VAIN;
-	rooms.left = rooms.most;
+		set_most(&rooms, gfp & __GFP_NORETRY ? 2 : IN_VAIN);
 	range(&first, &end);
 	if (at < first || at >= end)
 		at = first;
@@ -377,17 +386,15 @@ static int vacate_at(u64 number, unsigned long first, struct rooms *rooms)
 
 int pb_set_vacate(u64 number)
 {
-	struct rooms rooms = {
-		.gfp = GFP_KERNEL,
-		.most = IN_VAIN_AT_ONCE,
-		.left = IN_VAIN_AT_ONCE,
-	};
+	struct rooms rooms = { .gfp = GFP_KERNEL };
 	unsigned long pfn, end;
 	bool hard;
 
 	if (!vacates(number, &pfn, &hard))
 		return 0;
+	set_most(&rooms, IN_VAIN_AT_ONCE);
 	pb_drain_lists();
+	pb_protect_all(true);
 	for (range(&pfn, &end); pfn < end; pfn += BLOCK)
 		if (is_there(pfn) && vacate_at(number, pfn, &rooms))
 			return -EINTR;

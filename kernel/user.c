@@ -260,18 +260,34 @@ static __always_inline struct asked for_anon(gfp_t gfp, int order, struct vm_are
 	};
 }
 
+struct folio *mpol_prototype(gfp_t gfp, unsigned int order, struct mempolicy *policy,
+			     pgoff_t ilx, int nid);
+PB_ORIGINAL(mpol, mpol_prototype)
+
 /*
  * The policy at an address, to be let go: an area of shared memory may have its own, of which private mappings are too. With
  * one node all that are possible mean the same.
  */
-static struct mempolicy *policy_at(struct vm_area_struct *vma, unsigned long address)
+static struct mempolicy *policy_at(struct vm_area_struct *vma, unsigned long address, pgoff_t *at)
 {
 	struct mempolicy *policy = vma->vm_policy;
-	pgoff_t unused;
 
+	*at = 0;
 	if (!pb_one_node() && vma->vm_ops && vma->vm_ops->get_policy)
-		policy = vma->vm_ops->get_policy(vma, address, &unused);
+		policy = vma->vm_ops->get_policy(vma, address, at);
 	return policy ?: current->mempolicy;
+}
+
+/*
+ * The kernel's page for an address, by the function below the one that was called: that would ask the replacement of
+ * this one, which does not know whose memory it is for.
+ */
+static struct folio *by_policy(gfp_t gfp, struct vm_area_struct *vma, unsigned long address,
+			       struct mempolicy *policy, pgoff_t at)
+{
+	if (policy->mode == MPOL_INTERLEAVE || policy->mode == MPOL_WEIGHTED_INTERLEAVE)
+		at += vma->vm_pgoff + ((address - vma->vm_start) >> PAGE_SHIFT);
+	return static_call(original_mpol)(gfp, 0, policy, at, numa_mem_id());
 }
 
 void put_prototype(struct mempolicy *policy);
@@ -303,10 +319,11 @@ static noinline struct folio *replace_anon_1(gfp_t gfp, int order, struct vm_are
 {
 	struct asked a = for_anon(gfp, order, vma);
 	struct mempolicy *policy;
+	pgoff_t at;
 
 	pb_enter();
-	policy = policy_at(vma, address);
-	answer(&a, policy, NUMA_NO_NODE, false,
+	policy = policy_at(vma, address, &at);
+	answer(&a, policy, NUMA_NO_NODE, false, a.exchange ? by_policy(gfp, vma, address, policy, at) :
 	       static_call(original_anon_1)(gfp, order, vma, address, hugepage));
 	let_go(policy);
 	pb_leave();
@@ -322,19 +339,16 @@ static noinline struct folio *replace_anon_2(gfp_t gfp, int order, struct vm_are
 {
 	struct asked a = for_anon(gfp, order, vma);
 	struct mempolicy *policy;
+	pgoff_t at;
 
 	pb_enter();
-	policy = policy_at(vma, address);
-	answer(&a, policy, NUMA_NO_NODE, false,
+	policy = policy_at(vma, address, &at);
+	answer(&a, policy, NUMA_NO_NODE, false, a.exchange ? by_policy(gfp, vma, address, policy, at) :
 	       static_call(original_anon_2)(gfp, order, vma, address));
 	let_go(policy);
 	pb_leave();
 	return a.folio;
 }
-
-struct folio *mpol_prototype(gfp_t gfp, unsigned int order, struct mempolicy *policy,
-			     pgoff_t ilx, int nid);
-PB_ORIGINAL(mpol, mpol_prototype)
 
 /*
  * Shared memory, which goes on with less as anonymous memory does, and what is read back from

@@ -33,8 +33,8 @@
  *
  *   frames storm COUNT 0         COUNT children, 16 at a time, that touch a few pages and end
  *   frames hog MIB 0             touches so much memory, four times over, and ends
- *   frames fail COUNT COLORS     has so many frames of the colours fail that nobody has, nor the kernel's lists: those
- *                                that the module keeps, for the most part
+ *   frames fail COUNT COLORS     has so many frames of the colours fail, of the last memory node, that nobody has, nor the
+ *                                kernel's lists: those that the module keeps, for the most part
  *   frames first COUNT 0         runs before all others of its processor (SCHED_FIFO), so many thousand million
  *                                steps
  */
@@ -573,6 +573,27 @@ static int first(long count)
 	return 0;
 }
 
+static uint64_t begin_of_last_node(void)
+{
+	FILE *file = fopen("/proc/zoneinfo", "r");
+	unsigned long long begin = 4096, found;
+	int node = 0, at = 0, which;
+	char line[256];
+
+	if (!file)
+		die("/proc/zoneinfo");
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "Node %d,", &which) == 1)
+			at = which;
+		if (at > node && sscanf(line, " start_pfn: %llu", &found) == 1 && found) {
+			node = at;
+			begin = found;
+		}
+	}
+	fclose(file);
+	return begin;
+}
+
 /* The kernel is told that a frame has failed; of what it uses itself it only notes that. */
 static int fail(long count, unsigned int colors)
 {
@@ -582,7 +603,7 @@ static int fail(long count, unsigned int colors)
 
 	if (flags < 0 || fd < 0)
 		die("/proc/kpageflags, /sys/devices/system/memory/hard_offline_page");
-	for (uint64_t pfn = 4096; done < count; pfn++) {
+	for (uint64_t pfn = begin_of_last_node(); done < count; pfn++) {
 		char text[32];
 		int len = snprintf(text, sizeof(text), "%#llx", (unsigned long long)pfn * PAGE);
 

@@ -95,6 +95,7 @@ done
 # With the file's own pages twice that.
 check "private: one node is not enough" inside small nodes private $((share * 3 / 4)) 0008 any
 # Half of it would be on each node, but one has little left.
+rm -f /tmp/stayed
 inside small nodes stay $((share * 2 / 3)) 0008 1 </tmp/gate >/tmp/stayed 2>&1 &
 exec 4>/tmp/gate
 for _ in $(seq 600); do grep -q touched /tmp/stayed && break; sleep 0.1; done
@@ -147,6 +148,7 @@ echo 0 >/proc/sys/kernel/numa_balancing
 # Who stays out of owned colours leaves them on the node where it is.
 for node in 0 1; do
     mkdir -p /cgroup/other
+    rm -f /tmp/stayed
     inside other nodes stay 32 fff0 $node </tmp/gate >/tmp/stayed 2>&1 &
     exec 4>/tmp/gate
     for _ in $(seq 600); do grep -q touched /tmp/stayed && break; sleep 0.1; done
