@@ -33,8 +33,7 @@
  *
  *   frames storm COUNT 0         COUNT children, 16 at a time, that touch a few pages and end
  *   frames hog MIB 0             touches so much memory, four times over, and ends
- *   frames fail COUNT COLORS     has so many frames of the colours fail, of the last memory node, that nobody has, nor the
- *                                kernel's lists: those that the module keeps, for the most part
+ *   frames fail MIB 0            touches so much memory, and has some frames beside it fail that nobody has
  *   frames first COUNT 0         runs before all others of its processor (SCHED_FIFO), so many thousand million
  *                                steps
  */
@@ -56,6 +55,8 @@
 #define PAGE 4096UL
 #define HUGE (2UL << 20)
 #define NR_COLORS 16
+/* Frames that fail. */
+#define FAILING 64
 
 static void die(const char *what)
 {
@@ -573,51 +574,33 @@ static int first(long count)
 	return 0;
 }
 
-static uint64_t begin_of_last_node(void)
+/*
+ * With few colours, what lies beside a frame of this process came into the pool in one block with it. The kernel is told that
+ * it has failed; of what it uses itself it only notes that.
+ */
+static int fail(size_t len)
 {
-	FILE *file = fopen("/proc/zoneinfo", "r");
-	unsigned long long begin = 4096, found;
-	int node = 0, at = 0, which;
-	char line[256];
+	int fd = open("/sys/devices/system/memory/hard_offline_page", O_WRONLY), failed = 0;
+	int pagemap = open("/proc/self/pagemap", O_RDONLY), flags = open("/proc/kpageflags", O_RDONLY);
+	volatile char *at = map(len, MAP_ANONYMOUS | MAP_PRIVATE, -1);
 
-	if (!file)
-		die("/proc/zoneinfo");
-	while (fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "Node %d,", &which) == 1)
-			at = which;
-		if (at > node && sscanf(line, " start_pfn: %llu", &found) == 1 && found) {
-			node = at;
-			begin = found;
-		}
-	}
-	fclose(file);
-	return begin;
-}
-
-/* The kernel is told that a frame has failed; of what it uses itself it only notes that. */
-static int fail(long count, unsigned int colors)
-{
-	int flags = open("/proc/kpageflags", O_RDONLY), done = 0;
-	int fd = open("/sys/devices/system/memory/hard_offline_page", O_WRONLY);
-	uint64_t entry;
-
-	if (flags < 0 || fd < 0)
-		die("/proc/kpageflags, /sys/devices/system/memory/hard_offline_page");
-	for (uint64_t pfn = begin_of_last_node(); done < count; pfn++) {
+	if (pagemap < 0 || flags < 0 || fd < 0)
+		die("/sys/devices/system/memory/hard_offline_page, /proc/kpageflags");
+	touch(at, len, 1);
+	for (size_t i = 0; i < len && failed < FAILING; i += PAGE) {
+		uint64_t next = (entry_of(pagemap, ((uintptr_t)at + i) / PAGE) & ((1ULL << 55) - 1)) + 1;
 		char text[32];
-		int len = snprintf(text, sizeof(text), "%#llx", (unsigned long long)pfn * PAGE);
+		int size = snprintf(text, sizeof(text), "%#llx", (unsigned long long)next * PAGE);
 
-		if (pread(flags, &entry, sizeof(entry), pfn * sizeof(entry)) != sizeof(entry))
-			break;
-		if (!(colors >> pfn % NR_COLORS & 1) || entry)
+		if (entry_of(flags, next))
 			continue;
 		/* It says no of what it cannot take away. */
-		if (write(fd, text, len) < 0 && errno != EBUSY && errno != EIO && errno != EOPNOTSUPP)
+		if (write(fd, text, size) < 0 && errno != EBUSY && errno != EIO && errno != EOPNOTSUPP)
 			die("hard_offline_page");
-		done++;
+		failed++;
 	}
-	printf("%d frames have failed\n", done);
-	return done < count;
+	printf("%d frames have failed\n", failed);
+	return failed < FAILING;
 }
 
 int main(int argc, char **argv)
@@ -681,7 +664,7 @@ int main(int argc, char **argv)
 	if (!strcmp(kind, "hog"))
 		return hog(len);
 	if (!strcmp(kind, "fail"))
-		return fail(strtol(argv[2], NULL, 10), expected);
+		return fail(len);
 	if (!strcmp(kind, "first"))
 		return first(strtol(argv[2], NULL, 10));
 	fprintf(stderr, "usage: frames KIND AMOUNT COLORS\n");

@@ -27,6 +27,8 @@ mod host;
 mod lent;
 mod line;
 #[cfg(test)]
+mod node_tests;
+#[cfg(test)]
 mod tests;
 pub mod zone_entry;
 #[cfg(test)]
