@@ -146,7 +146,7 @@ int pb_hooks_find(void)
 		if (error) {
 			pr_err("function %s of this kernel cannot be replaced: error %d\n",
 			       hook->variant->function, error);
-			return -EOPNOTSUPP;
+			return error == -ENOMEM ? error : -EOPNOTSUPP;
 		}
 	}
 	return 0;
