@@ -224,7 +224,7 @@ impl Host {
     /// Makes a host where it is to lie. It has no map and refuses all until it gets one.
     ///
     /// # Safety
-    /// `at` is valid, aligned, all zero, and does not move; `pools` were set up ([`Pool::set_up`]), one at
+    /// `at` is valid, aligned, all zero, and does not move; `pools` were set up (each by its `set_up`), one at
     /// least, and like `slots` are lent for as long as the host is used.
     pub unsafe fn set_up(
         at: *mut Self,
