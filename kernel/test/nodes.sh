@@ -27,10 +27,10 @@ share=$((each / 16))
 # Fills node 0 with a file and has a process run there; how much of the file went is `lost`, in MiB.
 files_of() { awk '/FilePages:/ { print int($4 / 1024) }' "/sys/devices/system/node/node$1/meminfo"; }
 goes_elsewhere() {
-    truncate -s $((each * 7 / 8))M /disk/hole
+    truncate -s $((each * 3 / 4))M /disk/hole
     taskset -c 0 cat /disk/hole >/dev/null
     full=$(files_of 0)
-    [ "$full" -gt $((each * 5 / 8)) ] && nodes local $((each / 4)) ffff any
+    [ "$full" -gt $((each / 2)) ] && nodes local $((each * 3 / 8)) ffff any
     result=$?
     lost=$((full - $(files_of 0)))
     rm /disk/hole
