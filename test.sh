@@ -148,7 +148,8 @@ stage_install() {
     need_rust
     need_programs qemu-user
     local folder=$STAGE_NOTE.installed
-    "$CARGO" install --quiet ${locked[@]+"${locked[@]}"} --path crates/cli --root "$folder" || exit 1
+    # Else all dependencies are resolved anew, and what is built already is of no use.
+    "$CARGO" install --quiet --locked --path crates/cli --root "$folder" || exit 1
     cd "$folder" || exit 1
     [ "$(ls bin)" = piebald ] || { warn "more was installed than the command: $(ls bin)"; exit 1; }
     env -u PIEBALD_PLUGIN bin/piebald record -o true.pbr -- true || exit 1
