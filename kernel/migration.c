@@ -14,7 +14,8 @@
  * Pages that move to another memory node or off a failing frame (automatic balancing, move_pages, mbind, cpusets,
  * demotion, DAMON, hwpoison) get a frame of the colours of the group that is charged for them, on the node where the
  * kernel has found one. If there is none, a page stays that has no need to move, or whose colours bind; another takes the
- * kernel's frame, and so does one whose own frame fails. Moves that empty a range of frames, or pin pages, know better which frames will do.
+ * kernel's frame, and so does one whose own frame fails. Moves that empty a range of frames, or pin pages, know better
+ * which frames will do.
  */
 #include "piebald.h" /* first: it says how messages begin */
 

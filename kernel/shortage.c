@@ -228,7 +228,7 @@ unsigned long pb_relieve(const struct pb_request *r, struct pb_relief *relief)
 	/* What the task may not do in general it may not do here, whatever it asks for. */
 	gfp_t flags = current_gfp_context(r->gfp) & ~(__GFP_ZERO | __GFP_NOFAIL);
 	bool waits = flags & __GFP_IO && !(flags & __GFP_NORETRY), waited = relief->writing;
-	unsigned long freed, came, nodes;
+	unsigned long freed, moved, came, nodes;
 
 	if (waits && (relief->idle || waited))
 		wait_for_writing(flags);
@@ -242,13 +242,13 @@ unsigned long pb_relieve(const struct pb_request *r, struct pb_relief *relief)
 		relief->writing = true;
 		return freed;
 	}
-	freed += pb_vacate_some(r, PB_RELIEF, flags);
-	if (freed)
-		return freed;
+	moved = pb_vacate_some(r, PB_RELIEF, flags);
+	if (moved)
+		return freed + moved;
 	nodes = short_nodes(r);
 	/* Frames of its colours may be among those that the kernel keeps free. */
 	if (nodes)
-		freed = pb_make_room(flags, nodes, &came);
+		freed += pb_make_room(flags, nodes, &came);
 	relief->writing = !freed && waits && owners_write(r);
 	return freed;
 }

@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # What the tests inside a guest have in common: run.sh and nodes.sh read it. They set P and C (the module's
-# files), checks and failed.
+# files), checks and failed, and where a check is to print the last line of what it was told, tells.
 # shellcheck disable=SC2086,SC2154
 
 check() { # NAME COMMAND...: the command must succeed
@@ -8,7 +8,7 @@ check() { # NAME COMMAND...: the command must succeed
     shift
     checks=$((checks + 1))
     if "$@" >/tmp/output 2>&1; then
-        echo "ok $name"
+        echo "ok $name${tells:+: $(tail -n 1 /tmp/output)}"
     else
         failed=$((failed + 1))
         echo "FAILED $name: $*"

@@ -57,6 +57,8 @@
 #define NR_COLORS 16
 /* Frames that fail. */
 #define FAILING 64
+/* Looks at pages that are being moved, at most. */
+#define MOVES 5000
 
 static void die(const char *what)
 {
@@ -98,6 +100,22 @@ static uint64_t entry_of(int fd, uint64_t index)
 
 	if (pread(fd, &entry, sizeof(entry), index * sizeof(entry)) != sizeof(entry))
 		die("pread");
+	return entry;
+}
+
+/* Looks that found a page on its way to another frame. */
+static unsigned int on_the_way;
+
+/* Of a page that the kernel is moving there is an entry like one of swap, until it has been moved. */
+static uint64_t settled_entry_of(int fd, uint64_t index)
+{
+	uint64_t entry = entry_of(fd, index);
+
+	while (!(entry >> 63) && entry >> 62 & 1 && on_the_way < MOVES) {
+		on_the_way++;
+		usleep(1000);
+		entry = entry_of(fd, index);
+	}
 	return entry;
 }
 
@@ -146,7 +164,7 @@ static int check(volatile char *at, size_t len, unsigned int expected)
 	if (pagemap < 0 || flags < 0)
 		die("/proc/self/pagemap, /proc/kpageflags");
 	for (size_t i = 0; i < len; i += PAGE) {
-		uint64_t entry = entry_of(pagemap, ((uintptr_t)at + i) / PAGE);
+		uint64_t entry = settled_entry_of(pagemap, ((uintptr_t)at + i) / PAGE);
 		uint64_t pfn = entry & ((1ULL << 55) - 1);
 
 		if (!(entry >> 63) || !pfn) {
@@ -162,8 +180,8 @@ static int check(volatile char *at, size_t len, unsigned int expected)
 		rare += (expected >> c & 1) && count[c] * nr * 2 < len / PAGE;
 		printf("%s%u", c ? " " : "pages by color: ", count[c]);
 	}
-	printf(" | outside %u missing %u huge %u merged %u rare colors %u failed %u\n", outside, missing, huge,
-	       merged, rare, failed);
+	printf(" | outside %u missing %u huge %u merged %u rare colors %u failed %u looks at moving pages %u\n",
+	       outside, missing, huge, merged, rare, failed, on_the_way);
 	close(pagemap);
 	close(flags);
 	return outside || missing || huge || merged || failed || (rare && !any_share);

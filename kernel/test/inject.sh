@@ -5,24 +5,11 @@
 P=/proc/piebald
 C=/sys/kernel/config/piebald
 F=/sys/kernel/debug
-checks=0 failed=0
+checks=0 failed=0 tells=1
 
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . /common.sh
 
-# With the last line of what it says.
-check() { # NAME COMMAND...: the command must succeed
-    name=$1
-    shift
-    checks=$((checks + 1))
-    if "$@" >/tmp/output 2>&1; then
-        echo "ok $name: $(tail -n 1 /tmp/output)"
-    else
-        failed=$((failed + 1))
-        echo "FAILED $name: $*"
-        sed 's/^/    /' /tmp/output
-    fi
-}
 as() { # "COLORS [MODE]" COMMAND...: in the group with these colours
     # shellcheck disable=SC2086  # a word for the mode or none
     set -- $1 -- "$@"

@@ -189,10 +189,10 @@ impl Pool {
     pub(super) fn check(&self) -> Result<(), &'static str> {
         self.buddy.validate().map_err(|broken| broken.rule)?;
         let sum: u64 = self.free.iter().map(|n| u64::from(*n)).sum();
-        match sum == self.buddy.free_frames() {
-            true => Ok(()),
-            false => Err("free frames by color do not add up"),
+        if sum != self.buddy.free_frames() {
+            return Err("free frames by color do not add up");
         }
+        Ok(())
     }
 }
 
