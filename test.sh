@@ -608,13 +608,21 @@ failures() {
     tail -n 8 "$scratch/$1.out"
 }
 
+# Sets `used` to the seconds of processors that all stages so far have used, with what they started and
+# waited for. A subshell would tell its own children's.
+count_used() {
+    times >"$scratch/times"
+    used=$(tail -n 1 "$scratch/times" | awk -F'[ms ]+' '{ printf "%d\n", $1 * 60 + $2 + $3 * 60 + $4 }')
+}
+
 passed=0 failed=0 skipped=0 start=$SECONDS
 rows=() records=() broken=()
 for name in "${chosen[@]}"; do
     load=$(load_now)
     limit=$(limit_of "$name" "$load")
     printf '\n=== %s: %s (load %s, limit %s s)\n' "$name" "$(stage_field "$name" 3)" "$(thousandths "$load")" "$limit"
-    began=$SECONDS
+    count_used
+    began=$SECONDS used_before=$used
     # timeout makes its own process group, so whatever a stage started ends with it. Guests have
     # limits of their own, in whole multiples.
     STAGE_NOTE=$scratch/$name RECORDS=$record_to PIEBALD_TIME_SCALE=$(((load + 999) / 1000)) timeout --kill-after=10 "$limit" \
@@ -624,6 +632,8 @@ for name in "${chosen[@]}"; do
     status=$?
     child=
     took=$((SECONDS - began))
+    count_used
+    used=$((used - used_before))
     note=$(cat "$scratch/$name" 2>/dev/null)
     case $status in
         0) verdict=passed passed=$((passed + 1)) note= ;;
@@ -641,12 +651,12 @@ for name in "${chosen[@]}"; do
     esac
     [ "$verdict" != failed ] || broken+=("$name")
     printf -- '--- %s: %s in %s s%s\n' "$name" "$verdict" "$took" "${note:+ ($note)}"
-    rows+=("$(printf '%-15s %-8s %6s s  load %s  %s' "$name" "$verdict" "$took" "$(thousandths "$load")" "$note")")
+    rows+=("$(printf '%-15s %-8s %6s s %6s s  load %s  %s' "$name" "$verdict" "$took" "$used" "$(thousandths "$load")" "$note")")
     records+=("| \`$name\` | $verdict | $took | $(thousandths "$load") | $(measured_here) |")
 done
 
 for name in ${broken[@]+"${broken[@]}"}; do failures "$name"; done
-printf '\n%-15s %-8s %8s\n' stage verdict time
+printf '\n%-15s %-8s %8s %8s\n' stage verdict time 'of CPUs'
 printf '%s\n' "${rows[@]}"
 printf '%-15s %-8s %6s s\n\n' all '' "$((SECONDS - start))"
 if [ -n "$record_to" ]; then
