@@ -61,6 +61,8 @@ LONG_STAGES=(
     "package:3600:a release of a clone, its tarball, and its Debian package in fresh roots of Debian 12 and 13"
     "dkms:1800:the package of the kernel module, built by DKMS for the kernels of a fresh Debian 13, and loaded"
     "recorder-qemu:1200:QEMU built from its source package, and the recorder's tests under it"
+    "selftests:10800:the kernel's own tests of groups and memory, in each state of the module"
+    "soak:14400:the module under load that is drawn by eight seeds, a quarter of an hour each"
     "debug-kernel:14400:the module in a debugging kernel, with injected failures"
     "debian-13:14400:demo.sh and all of test.sh in a new Debian 13"
 )
@@ -298,12 +300,12 @@ stage_guest() {
     install_packages build-essential e2fsprogs || exit 1
     scripts/guest.sh fetch || exit 1
     kernel/build.sh || exit 1
-    guest_verbs >"$STAGE_NOTE.second" 2>&1 &
+    { guest_verbs && kernel/soak.sh 180 1; } >"$STAGE_NOTE.second" 2>&1 &
     local second=$! status=0 begun=$SECONDS
     kernel/test.sh || status=1
     say "the module took $((SECONDS - begun)) s"
     wait "$second" || status=1
-    say "the verbs took $((SECONDS - begun)) s or less"
+    say "the verbs and a soak took $((SECONDS - begun)) s or less"
     cat "$STAGE_NOTE.second"
     return "$status"
 }
@@ -469,6 +471,10 @@ stage_dkms() {
     scripts/package-dkms.sh "$STAGE_NOTE.package" || exit 1
     scripts/test-dkms.sh "$STAGE_NOTE.package"/*.deb
 }
+
+stage_selftests() { kernel/selftests.sh; }
+
+stage_soak() { kernel/soak.sh 900 1 2 3 4 5 6 7 8; }
 
 stage_debug_kernel() { kernel/debug.sh; }
 

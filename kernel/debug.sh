@@ -29,31 +29,12 @@ case $what in
     *) warn "debug: \"$what\"; allowed: build, inject, style"; exit 2 ;;
 esac
 
-PACKAGE=linux-source-6.12
-store=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/piebald/guest
-mkdir -p "$store/debug"
-debug=$(cd -P "$store/debug" && pwd)
+# shellcheck source=source.sh
+. "$root/kernel/source.sh"
 # In this configuration the compiler would put the function that gives frames to the page cache into
 # its only caller in that file, where it cannot be replaced; in the distribution's it does not.
 make=(make -s -j"$(nproc)" -C "$debug/$PACKAGE" O="$debug/build" LOCALVERSION=-piebald-debug
     CFLAGS_filemap.o=-fno-inline)
-
-fetch_source() {
-    local served
-    install_packages build-essential e2fsprogs flex bison bc libelf-dev libssl-dev kmod xz-utils pahole >&2
-    if can_install; then enable_security_archive >&2; fi
-    served=$(apt-cache "${apt_sources[@]}" policy "$PACKAGE" | sed -n 's/^ *Candidate: //p')
-    case $served in '' | '(none)') warn "debug: the distribution serves no $PACKAGE"; exit 1 ;; esac
-    if [ "$(cat "$debug/source" 2>/dev/null)" != "$served" ]; then
-        warn "debug: fetching and unpacking $PACKAGE $served"
-        rm -rf "${debug:?}/$PACKAGE" "$debug/build" "$debug/package"
-        mkdir "$debug/package"
-        (cd "$debug/package" && apt-get "${apt_sources[@]}" -o Acquire::Retries=3 download -qq "$PACKAGE" && dpkg-deb -x ./*.deb .)
-        tar xf "$debug/package/usr/src/$PACKAGE.tar.xz" -C "$debug"
-        rm -rf "$debug/package"
-        echo "$served" >"$debug/source"
-    fi
-}
 
 # What a module outside of the kernel's tree does otherwise: it declares functions that the kernel keeps to itself, is
 # for several versions, has lists as macros, and words that a function has as well.

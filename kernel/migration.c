@@ -2,14 +2,12 @@
 /*
  * Pages that the kernel moves while control groups have colours.
  *
- * Compaction gathers pages and free frames, and moves the pages to the frames. Pages in a colour that
- * somebody owns stay where they are: they are put back, as if somebody used them. The others move, but
- * not into owned colours: frames of these go back to the kernel's lists. (They cannot go back to
- * compaction, which gives first what it got last; and no frame at all would end it.) With SRM-buffer
- * on, pages of files stay as well.
- *
- * Whose page it is, is not asked for there: the colour of its frame says enough. Pages of more than one
- * frame belong to groups without colours.
+ * Compaction gathers pages and free frames, and moves the pages to the frames. Each page gets a frame of the colours
+ * of the group that is charged for it, or of those that nobody has: frames of others go back to the kernel's lists.
+ * (They cannot go back to compaction, which gives first what it got last; and no frame at all would end it.) Where
+ * too many frames were looked at for a page of a group, it stays, and so do all pages of that group for a while: its
+ * colours are used up. With SRM-buffer on, pages of files stay as well. Pages of more than one frame belong to groups
+ * without colours.
  *
  * Pages that move to another memory node or off a failing frame (automatic balancing, move_pages, mbind, cpusets,
  * demotion, DAMON, hwpoison) get a frame of the colours of the group that is charged for them, on the node where the
@@ -28,10 +26,17 @@
 
 /* Frames that are looked at for one page. */
 #define TRIES 256
+/* How long nothing of a group is compacted whose colours are used up, and how often that may be found at a time. */
+#define PAUSE (HZ / 10)
+#define RESTARTS 2
 /* Pages that move at a time, where they are to keep their colours. */
 #define BATCH 128
 
 PB_ORIGINAL(migrate, migrate_pages)
+
+/* The set that had no frame for compaction last. */
+static u64 used_up;
+static unsigned long used_up_until;
 
 /* Where who moves pages gets frames, and puts those that were not needed. */
 struct source {
@@ -42,26 +47,42 @@ struct source {
 	struct folio *stuck;	/* the last one that is to stay where it is */
 };
 
-/* Is the frame of a colour that somebody owns? */
-static bool is_owned(struct folio *folio)
+static u64 set_of(struct folio *folio)
 {
-	return !pb_fits(0, folio_pfn(folio));
+	struct mem_cgroup *memory;
+	u64 number;
+
+	rcu_read_lock();
+	memory = folio_memcg_check(folio);
+	number = memory ? pb_set_of_group(memory) : 0;
+	rcu_read_unlock();
+	return number;
 }
 
-static struct folio *get_unowned(struct folio *from, unsigned long private)
+static struct folio *get_fitting(struct folio *from, unsigned long private)
 {
-	const struct source *source = (const struct source *)private;
+	struct source *source = (struct source *)private;
+	u64 set = pb_is_of_driver(from) ? 0 : set_of(from);
 	unsigned int tries = TRIES;
 	struct folio *to;
 
-	while ((to = source->get(from, source->private)) && !folio_test_large(to) && is_owned(to)) {
+	while ((to = source->get(from, source->private)) && !folio_test_large(to) &&
+	       !pb_fits(set, folio_pfn(to))) {
 		/* Compaction counts it as returned, but does not get it: this reference is the last. */
 		folio_get(to);
 		source->put(to, source->private);
 		folio_put(to);
-		if (!--tries)
-			return NULL;
+		if (--tries)
+			continue;
+		if (set) {
+			source->stuck = from;
+			WRITE_ONCE(used_up, set);
+			WRITE_ONCE(used_up_until, jiffies + PAUSE);
+		}
+		return NULL;
 	}
+	if (to && set)
+		pb_count(moves_colored);
 	return to;
 }
 
@@ -72,36 +93,54 @@ static void put(struct folio *to, unsigned long private)
 	source->put(to, source->private);
 }
 
-static bool stays(struct folio *folio)
+/* `all`: also what has colours that are not known to be used up. */
+static bool stays(struct folio *folio, bool all)
 {
-	if (folio_test_large(folio))
+	u64 set;
+
+	if (folio_test_large(folio) || pb_is_of_driver(folio))
 		return false;
-	return is_owned(folio) || (pb_zone_is_on() && folio_is_file_lru(folio));
+	if (pb_zone_is_on() && folio_is_file_lru(folio))
+		return true;
+	set = set_of(folio);
+	return set && (all || (set == READ_ONCE(used_up) &&
+			       time_before(jiffies, READ_ONCE(used_up_until))));
 }
 
 /* Leaves pages that stay in `from`, which is what did not move; how many, or less. */
 static int compact(struct list_head *from, struct source *source, enum migrate_mode mode,
 		   unsigned int *succeeded)
 {
+	unsigned int staying = 0, moved = 0, restarts = 0;
 	struct folio *folio, *next;
-	unsigned int staying = 0;
 	int error = 0;
 	LIST_HEAD(stay);
 
-	list_for_each_entry_safe(folio, next, from, lru) {
-		/* Pages of drivers are not on lists of memory. */
-		if (pb_is_of_driver(folio) || !stays(folio))
-			continue;
-		list_move_tail(&folio->lru, &stay);
+	while (!list_empty(from)) {
+		unsigned int some = 0;
+
+		list_for_each_entry_safe(folio, next, from, lru) {
+			if (!stays(folio, restarts == RESTARTS))
+				continue;
+			list_move_tail(&folio->lru, &stay);
+			staying++;
+		}
+		if (list_empty(from))
+			break;
+		source->stuck = NULL;
+		error = static_call(original_migrate)(from, get_fitting, put,
+						      (unsigned long)source, mode, MR_COMPACTION,
+						      &some);
+		moved += some;
+		if (!source->stuck || restarts++ == RESTARTS)
+			break;
+		list_move_tail(&source->stuck->lru, &stay);
 		staying++;
+		error = 0;
 	}
 	pb_count_many(PB_C_compaction_refused, staying);
-	if (!list_empty(from))
-		error = static_call(original_migrate)(from, get_unowned, put,
-						      (unsigned long)source, mode, MR_COMPACTION,
-						      succeeded);
-	else if (succeeded)
-		*succeeded = 0;
+	if (succeeded)
+		*succeeded = moved;
 	list_splice_tail(&stay, from);
 	return error < 0 ? error : error + (int)staying;
 }
@@ -120,18 +159,6 @@ static bool keeps_colors(int reason)
 	default:
 		return false;
 	}
-}
-
-static u64 set_of(struct folio *folio)
-{
-	struct mem_cgroup *memory;
-	u64 number;
-
-	rcu_read_lock();
-	memory = folio_memcg_check(folio);
-	number = memory ? pb_set_of_group(memory) : 0;
-	rcu_read_unlock();
-	return number;
 }
 
 /* Is it no more than better if the page moves? */
@@ -170,8 +197,11 @@ static struct folio *get_colored(struct folio *from, unsigned long private)
 	if (!to || folio_test_large(to) || pb_is_of_driver(from) || pb_node_at(folio_nid(to)) < 0)
 		return to;
 	set = set_of(from);
-	if (pb_fits(set, folio_pfn(to)))
+	if (pb_fits(set, folio_pfn(to))) {
+		if (set)
+			pb_count(moves_colored);
 		return to;
+	}
 	ours = frame_of(set, folio_nid(to), reason);
 	if (!ours && (reason == MR_MEMORY_FAILURE || (!may_stay(reason) && !pb_set_is_hard(set))))
 		return to;

@@ -60,18 +60,40 @@ printf 'root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n' >"$work/passwd
 "$root/scripts/guest.sh" pack "$work/initrd-nodes" --run "$root/kernel/test/nodes.sh" --module virtio_blk --module configfs \
     --file "$module:/piebald.ko" --file "$root/kernel/test/common.sh:/common.sh" \
     --file "$work/frames:/bin/frames" --file "$work/held:/bin/held" --file "$work/nodes:/bin/nodes"
-for run in $(seq "$runs"); do
-    rm -f "$work/disk"
-    truncate -s 400M "$work/disk"
-    PATH=$PATH:/usr/sbin:/sbin mke2fs -q -F -t ext4 "$work/disk"
+make_disk() { # NAME
+    rm -f "$work/$1"
+    truncate -s 400M "$work/$1"
+    PATH=$PATH:/usr/sbin:/sbin mke2fs -q -F -t ext4 "$work/$1"
+}
+
+one_node() { # OPTION...
+    make_disk disk
     rm -f "$work/swap"
     truncate -s 256M "$work/swap"
     PATH=$PATH:/usr/sbin:/sbin mkswap -q "$work/swap"
-    say "run $run of $runs"
     "$root/scripts/guest.sh" boot "$work/initrd" --disk "$work/disk" --disk "$work/swap" \
         --memory 512M --timeout 1500 --cpus "$cpus" "$@"
-    PATH=$PATH:/usr/sbin:/sbin mke2fs -q -F -t ext4 "$work/disk"
+}
+
+two_nodes() { # OPTION...
+    make_disk disk-nodes
     # Whatever the options say, a processor for each node.
-    "$root/scripts/guest.sh" boot "$work/initrd-nodes" --disk "$work/disk" --memory 512M --nodes 2 --timeout 900 \
+    "$root/scripts/guest.sh" boot "$work/initrd-nodes" --disk "$work/disk-nodes" --memory 512M --nodes 2 --timeout 900 \
         "$@" --cpus 2
+}
+
+for run in $(seq "$runs"); do
+    say "run $run of $runs"
+    if [ "$cpus" = 2 ]; then
+        # Each keeps one processor busy.
+        two_nodes "$@" >"$work/nodes.log" 2>&1 &
+        second=$! status=0
+        one_node "$@" || status=$?
+        wait "$second" || status=$?
+        cat "$work/nodes.log"
+        [ "$status" = 0 ] || exit "$status"
+    else
+        one_node "$@"
+        two_nodes "$@"
+    fi
 done

@@ -145,6 +145,20 @@ check "and puts none of them into owned colors" wait $holes
 cat /tmp/holes
 wait $stay
 check "nor those of owners into others" grep -q 'outside 0 missing 0' /tmp/stay
+# What an owner leaves between its pages is put together as well.
+kept=$(count moves_colored)
+inside stayer frames holes $((total / 16)) 3000 </tmp/until >/tmp/stay &
+stay=$!
+exec 9>/tmp/until
+until_touched /tmp/stay
+# Its free frames go back to the kernel, where compaction finds them.
+check "an owner's free frames go back" given_back
+echo 1 >/proc/sys/vm/compact_memory
+kept=$(($(count moves_colored) - kept))
+check "compaction moves pages of owners: $kept" test "$kept" -gt 100
+exec 9>&-
+check "to frames of their colors" wait $stay
+cat /tmp/stay
 take_down stayer
 
 # --- ftrace ---------------------------------------------------------------------------

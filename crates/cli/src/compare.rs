@@ -76,7 +76,7 @@ const fn words(finding: Finding) -> &'static str {
     }
 }
 
-fn as_json(found: &Comparison) -> Value {
+pub(crate) fn as_json(found: &Comparison) -> Value {
     let sample = |s: &Sample| json!({ "mean": s.mean, "ci95": s.ci95, "values": s.values });
     let each = found.quantities.iter().zip(found.findings());
     let each = each.map(|(q, finding)| {
@@ -125,7 +125,7 @@ fn as_text(found: &Comparison) -> String {
 }
 
 /// In words: the part by which it changes, if that can be told, and what it is worth.
-fn change(quantity: &Quantity, finding: Finding) -> String {
+pub(crate) fn change(quantity: &Quantity, finding: Finding) -> String {
     let finding = words(finding);
     let part = quantity.change();
     match (part.is_known(), part.ci95) {

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::{failure::Failure, json::Json, live};
 
 /// Where the module has been run at all.
-const TRIED: &str =
+pub(crate) const TRIED: &str =
     "note: the module has never been run on real hardware, only in guests under QEMU\n";
 
 /// Arguments of `piebald load`.
@@ -44,7 +44,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     args.map.as_ref().map_or(Ok(()), |map| fits(map, &root))?;
     match Module::attach(&root) {
         Ok(module) => again(&module, args)?,
-        Err(ModuleError::NotLoaded { .. }) => first(&root, args)?,
+        Err(ModuleError::NotLoaded { .. }) => {
+            first(&root, args.module.as_deref(), args.map.as_ref())?;
+        }
         Err(error) => return Err(live::failure(error)),
     }
     let text = match &args.map {
@@ -64,7 +66,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// A bit that is the same in all memory makes colours without frames.
-fn fits(map: &MapBits, root: &Path) -> Result<(), Failure> {
+pub(crate) fn fits(map: &MapBits, root: &Path) -> Result<(), Failure> {
     let iomem = std::fs::read_to_string(root.join("proc/iomem")).unwrap_or_default();
     let Some(end) = memory_end(&iomem) else {
         return Ok(());
@@ -79,17 +81,20 @@ fn fits(map: &MapBits, root: &Path) -> Result<(), Failure> {
     }
 }
 
-fn first(root: &Path, args: &Args) -> Result<(), Failure> {
-    let file = match &args.module {
-        Some(file) => file.clone(),
+/// The module is not loaded: it is, afterwards.
+pub(crate) fn first(
+    root: &Path,
+    module: Option<&Path>,
+    map: Option<&MapBits>,
+) -> Result<(), Failure> {
+    let file = match module {
+        Some(file) => file.to_owned(),
         None => {
             supported(root)?;
             found(root).map_err(Failure::failed)?
         }
     };
-    let parameters = Parameters {
-        map: args.map.clone(),
-    };
+    let parameters = Parameters { map: map.cloned() };
     load(&file, &parameters).map_err(Failure::failed)?;
     // Colour sets are directories there.
     if !root.join("sys/kernel/config/piebald").is_dir() {

@@ -10,6 +10,7 @@ mod compare;
 mod export;
 mod failure;
 mod guest;
+mod hardware;
 mod json;
 mod keys;
 mod live;
@@ -86,6 +87,11 @@ enum Verb {
     Compare(compare::Args),
     /// Move the pages of a running process to its colors
     Recolor(run::RecolorArgs),
+    /// Say in one file what this computer does with the module: probe, costs, neighbours
+    HardwareReport(hardware::Args),
+    /// What `hardware-report` measures
+    #[command(hide = true)]
+    HardwareWork(hardware::WorkArgs),
     /// List, show, check and derive machines
     Machine(machine::Args),
     /// Look into recordings and traces, and convert traces
@@ -128,6 +134,8 @@ fn run(verb: &Verb) -> Result<ExitCode, Failure> {
         Verb::Run(args) => run::run(args),
         Verb::Compare(args) => compare::run(args),
         Verb::Recolor(args) => run::recolor(args),
+        Verb::HardwareReport(args) => hardware::run(args),
+        Verb::HardwareWork(args) => hardware::work(args),
         Verb::Machine(args) => machine::run(args),
         Verb::Trace(args) => trace::run(args),
         Verb::Keys(args) => keys::run(args),

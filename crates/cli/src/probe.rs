@@ -39,25 +39,60 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let found = look(args)?;
+    if let (Err(hashed), false) = (&found.candidates, args.no_measure) {
+        return Err(Failure::usage(format!(
+            "probe: {hashed}, or --no-measure for what the kernel tells"
+        )));
+    }
+    args.json.show(&found.text(), &found.json())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What there is to say of this computer.
+pub(crate) struct Found {
+    pub(crate) facts: Facts,
+    candidates: Result<Vec<Candidate>, Hashed>,
+    pub(crate) verdict: Verdict,
+}
+
+impl Found {
+    pub(crate) fn text(&self) -> String {
+        as_text(&self.facts, &bits_text(&self.candidates), &self.verdict)
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let candidates = self.candidates.as_deref().unwrap_or_default();
+        as_json(&self.facts, candidates, &self.verdict)
+    }
+}
+
+/// As `probe` does with so many rounds.
+pub(crate) fn look_in(rounds: u32, quiet: bool) -> Result<Found, Failure> {
+    look(&Args {
+        json: Json::default(),
+        no_measure: false,
+        rounds,
+        seed: 1,
+        quiet,
+    })
+}
+
+fn look(args: &Args) -> Result<Found, Failure> {
     let root = live::root();
     let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
     let facts = Facts::read(&live::release(&root), hypervisor_name(), &read);
-    let found = facts.caches.as_deref().map_or(Ok(Vec::new()), candidates);
-    let measured = match &found {
+    let candidates = facts.caches.as_deref().map_or(Ok(Vec::new()), candidates);
+    let measured = match &candidates {
         Ok(found) => time(args, &root, &facts, found),
-        Err(hashed) if args.no_measure => Err(hashed.to_string()),
-        Err(hashed) => {
-            return Err(Failure::usage(format!(
-                "probe: {hashed}, or --no-measure for what the kernel tells"
-            )));
-        }
+        Err(hashed) => Err(hashed.to_string()),
     };
-    let bits = bits_text(&found);
-    let found = found.unwrap_or_default();
     let verdict = judge(&facts, measured.as_ref().map_err(Clone::clone));
-    let text = as_text(&facts, &bits, &verdict);
-    args.json.show(&text, &as_json(&facts, &found, &verdict))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Found {
+        facts,
+        candidates,
+        verdict,
+    })
 }
 
 /// Times the candidates, or says why not.

@@ -38,7 +38,7 @@ const fn word(mode: Mode) -> &'static str {
     }
 }
 
-fn as_json(status: &Status) -> Value {
+pub(crate) fn as_json(status: &Status) -> Value {
     let sets: Vec<Value> = status
         .sets
         .iter()

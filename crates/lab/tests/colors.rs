@@ -80,19 +80,20 @@ fn a_program_keeps_its_colors_of_the_last_level_beside_a_scan() {
 
 #[test]
 fn colors_that_hold_too_little_end_their_policy_and_a_hint_goes_elsewhere() {
-    // One of 16 colours of 768 MiB has 48 MiB: room for one scan, not for two.
-    let other = "[[program]]\nname = \"other\"\nbuiltin = \"triad:30MiB\"\ncores = \"2\"\n\
+    // One of 16 colours of 96 MiB has 6 MiB: room for one scan, not for two.
+    let other = "[[program]]\nname = \"other\"\nbuiltin = \"triad:3600KiB\"\ncores = \"2\"\n\
                  role = \"polluter\"\n[[policy]]\nname = \"stock\"";
     let big = TEXT
-        .replace("scan:24MiB", "scan:30MiB")
+        .replace("768MiB", "96MiB")
+        .replace("scan:24MiB", "scan:3600KiB")
         .replace("[[policy]]\nname = \"stock\"", other)
-        .replace("warmup_refs = \"1800k\"", "warmup_refs = \"2M\"");
+        .replace("warmup_refs = \"1800k\"", "warmup_refs = \"300k\"");
     let study = run(&big).expect("the other policies");
     let why = study.warnings.join("\n");
     for part in [
         "policy \"colors\": colors 15 may be used up: \"scan\" and \"other\" need ",
-        "of the 12288 frames of these colors",
-        "of their 12288 frames",
+        "of the 1536 frames of these colors",
+        "of their 1536 frames",
         "pages of files",
         "this policy is left out",
     ] {
@@ -269,15 +270,17 @@ fn colors_of_a_last_level_that_hashes_its_slices_are_those_of_the_hash() {
 
 #[test]
 fn what_a_failed_policy_leaves_is_kept_and_says_what_held_its_frames() {
-    // One colour of 48 MiB does not hold 64 MiB, which is not foreseen of several threads.
+    // One colour of 6 MiB does not hold 8 MiB, which is not foreseen of several threads.
     let text = TEXT
+        .replace("768MiB", "96MiB")
+        .replace("1800k", "300k")
         .replace(
             "builtin = \"scan:24MiB\"",
-            "builtin = \"scan:24MiB\"\ncolors = \"15\"\nmode = \"hard\"",
+            "builtin = \"scan:3MiB\"\ncolors = \"15\"\nmode = \"hard\"",
         )
         .replace(
             "builtin = \"mergesort:3MiB\"",
-            "builtin = \"triad:size=64MiB,threads=2\"",
+            "builtin = \"triad:size=8MiB,threads=2\"",
         )
         .replace("cores = \"1\"", "cores = \"2\"")
         .replace("cores = \"0\"", "cores = \"0-1\"")
@@ -289,7 +292,7 @@ fn what_a_failed_policy_leaves_is_kept_and_says_what_held_its_frames() {
     let why = study.warnings.join("\n");
     for part in [
         "policy \"colors\"",
-        "colors 0 are used up: of their 12288 frames",
+        "colors 0 are used up: of their 1536 frames",
         "hold its own memory",
         "this policy is left out",
     ] {

@@ -131,6 +131,22 @@ fails "it is off in between" 1 "with coloring off" piebald compare --quiet --col
 check "coloring is on again" says "coloring  on" piebald status
 check "nobody has colors" says "others    0-15" piebald status
 
+# --- a report of the computer -------------------------------------------------------
+
+report() { piebald hardware-report /piebald.ko --map 12-15 --pairs 3 --rounds 3 --size 1 --quiet "$@"; }
+fails "no report while somebody may use the module" 1 "somebody may use it" report
+check "the module goes" piebald unload
+fails "no report without a place for it" 2 "/no/report.json" report --json=/no/report.json
+check "a report" says "its self-test passed; books: right" report --json=/tmp/report.json
+sed 's/^/    /' /tmp/said
+check "four states of three costs, and three neighbours" test "$(grep -c '"what":' /tmp/report.json)" = 15
+check "it says which computer" grep -q '"processor": "QEMU' /tmp/report.json
+check "the module is out again" test ! -e /proc/piebald
+check "and the report's file gone" sh -c '! ls /tmp/piebald-report-*'
+timeout -s INT 10 piebald hardware-report /piebald.ko --map 12-15 --rounds 3 --size 16 --quiet
+check "also after an interrupt" test ! -e /proc/piebald
+check "loads again" says "on, 16 colors" piebald load /piebald.ko --map 12-15
+
 # --- the end ----------------------------------------------------------------------
 
 check "the books are right" grep -qx ok /proc/piebald/check

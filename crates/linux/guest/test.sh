@@ -39,4 +39,4 @@ xz --check=crc32 --lzma2=dict=1MiB -c "$module" >"$work/piebald.ko.xz"
     --module configfs --file "$work/piebald.ko.xz:/piebald.ko.xz" --file "$root/crates/linux/guest/checks.sh:/checks.sh" --file "$module:/piebald.ko" \
     --file "$work/frames:/bin/frames" \
     --file "$work/piebald:/bin/piebald" ${libraries[@]+"${libraries[@]}"}
-"$root/scripts/guest.sh" boot "$work/initrd" --memory 512M --timeout 300 "$@"
+"$root/scripts/guest.sh" boot "$work/initrd" --memory 512M --timeout 600 "$@"

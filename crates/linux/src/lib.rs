@@ -8,7 +8,8 @@
 //!   Rainbow, section 5.5);
 //! * [`Facts`], [`measure`] and [`judge`] say whether page colouring can isolate programs on this
 //!   computer;
-//! * [`compare`] runs a program with and without it and says what the difference is worth.
+//! * [`compare`] runs a program with and without it and says what the difference is worth;
+//! * [`Work`] is what such programs do where a machine itself is looked at.
 //!
 //! Every file is found below a root that the caller names, so that tests run over a tree of
 //! plain files. System calls and `unsafe` are in `sys` alone.
@@ -32,6 +33,7 @@ mod sets;
 mod sys;
 mod text;
 mod transient;
+mod work;
 
 pub use ask::{AskError, BitsError, MapBits, Share, Wanted, parse_mode};
 pub use build::{BuildError, build_module, checkout_above, headers_of, installed_module};
@@ -49,3 +51,4 @@ pub use probe::{
 };
 pub use sets::Set;
 pub use sys::{hypervisor_name, mount_configfs, release};
+pub use work::Work;
