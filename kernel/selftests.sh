@@ -9,7 +9,6 @@
 #         on        on, and nobody is colored
 #         hint      the tests run in a group with half of 16 colors, a wish (bits 12 to 15)
 #         hard      the same, firm
-#         blocks    the same, with colors of bits 21 to 24, which huge pages have as well
 #         srm       SRM-buffer
 # Each state is a boot of its own with 2 GiB, and two boots run at a time. One guest with two memory nodes has the
 # tests that need them; SRM-buffer wants one node, and has none of these.
@@ -27,7 +26,7 @@ settle_target_dir "$root"
 # shellcheck source=source.sh
 . "$root/kernel/source.sh"
 
-STATES=(off on hint hard blocks srm)
+STATES=(off on hint hard srm)
 case ${1:-} in -h | --help) sed -n '2,/^set -eu/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit ;; esac
 [ $# -gt 0 ] || set -- "${STATES[@]}"
 for state; do

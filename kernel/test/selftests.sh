@@ -27,20 +27,27 @@ if [ "${1:-}" != inside ]; then
         without) ;;
         off) insmod /piebald.ko "map=12;13;14;15" || exit 1 ;;
         on | hint | hard | srm) insmod /piebald.ko "map=12;13;14;15" on=1 || exit 1 ;;
-        blocks) insmod /piebald.ko "map=21;22;23;24" on=1 || exit 1 ;;
         *) echo "no state \"$state\""; exit 1 ;;
     esac
     case $state in
-        hint) set_up home 0-7 hint || exit 1 ;;
-        hard | blocks) set_up home 0-7 hard || exit 1 ;;
+        hint) set_up tested 0-7 hint || exit 1 ;;
+        hard) set_up tested 0-7 hard || exit 1 ;;
         srm) write srm 1 || { cat $P/error; exit 1; } ;;
     esac
-    mkdir -p /cgroup/home
+    mkdir -p /cgroup/tested
     # Tests make groups at the root that they see, which a namespace makes the colored one.
-    (echo 0 >/cgroup/home/cgroup.procs && exec /usr/bin/unshare --cgroup --mount "$0" inside) || exit 1
+    (echo 0 >/cgroup/tested/cgroup.procs && exec /usr/bin/unshare --cgroup --mount "$0" inside) || exit 1
     [ "$state" != without ] || exit 0
     cat $P/counters
-    if [ -d $C/home ]; then take_down home || exit 1; fi
+    # Tests that were killed leave processes and groups.
+    echo 1 >/cgroup/tested/cgroup.kill
+    for _ in $(seq 100); do
+        find /cgroup/tested -depth -type d -exec rmdir {} \; 2>/dev/null
+        [ -d /cgroup/tested ] || break
+        sleep 0.1
+    done
+    [ ! -d /cgroup/tested ] || { echo "the group of the tests stays"; exit 1; }
+    if [ -d $C/tested ]; then rmdir $C/tested || exit 1; fi
     rmmod piebald
     exit
 fi
@@ -50,29 +57,28 @@ echo "$CONTROLLERS" >/cgroup/cgroup.subtree_control || exit 1
 cd /disk || exit 1
 echo "state $state, memory nodes: $nodes, module: $(head -n 1 $P/status 2>/dev/null)"
 
-# From what a program printed: its parts. The forms are those of kselftest (TAP), of the tests of userfaultfd, and of
-# khugepaged.
+# From what a program printed: its parts. The forms are those of kselftest (TAP), whose parts have numbers, of the tests
+# of userfaultfd, and of khugepaged.
 parts() { # TEST
     sed 's/\x1b\[[0-9;]*m//g; s/\r//g' /tmp/output | awk -v test="$1" '
-        function tell(part, verdict) { printf "verdict %s\t%s\t%s\n", test, part, verdict }
-        function settle() { if (run != "") tell(run, bad ? "fail" : good ? "pass" : "skip"); run = "" }
+        function tell(part, verdict, name) { printf "verdict %s\t%s\t%s\t%s\n", test, part, verdict, name }
+        function settle() { if (run != "") tell(run, bad ? "fail" : good ? "pass" : "skip", ""); run = "" }
         /^(not )?ok [0-9]+/ {
             verdict = $0 ~ /^not/ ? "fail" : $0 ~ /# ?SKIP/ ? "skip" : "pass"
             sub(/^(not )?ok /, "")
-            sub(/ *# ?SKIP.*/, "")
-            # Counts that differ from run to run.
-            sub(/ Extra pages .*/, "")
-            tell($0, verdict)
+            name = $0
+            sub(/^[0-9]+ */, "", name)
+            tell($0 + 0, verdict, name)
         }
         /^Testing .*\.\.\. *(done|skipped|failed)/ {
             verdict = /\.\.\. *done/ ? "pass" : /\.\.\. *skipped/ ? "skip" : "fail"
             sub(/^Testing /, "")
             sub(/\.\.\..*/, "")
-            tell($0, verdict)
+            tell($0, verdict, "")
         }
         /^Run test: / { settle(); run = substr($0, 11); good = bad = 0 }
-        run != "" && / OK$/ { good = 1 }
-        run != "" && / Fail$/ { bad = 1 }
+        run != "" && /OK$/ { good = 1 }
+        run != "" && /Fail$/ { bad = 1 }
         END { settle() }'
 }
 
@@ -90,7 +96,7 @@ try() { # TEST LIMIT PROGRAM ARGUMENT...
             4) verdict=skip ;;
             *) verdict=fail ;;
         esac
-        printf 'verdict %s\t\t%s\n' "$test" "$verdict"
+        printf 'verdict %s\t\t%s\t\n' "$test" "$verdict"
         echo "$test: $verdict ($result), attempt $attempt, $(($(cut -d. -f1 /proc/uptime) - begun)) s"
         [ $verdict = fail ] || return
         sed 's/\x1b\[[0-9;]*m//g; s/^/    /' /tmp/output | tail -n 40

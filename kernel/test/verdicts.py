@@ -3,7 +3,7 @@
 
     verdicts.py EXPECTED FOLDER STATE...
 
-FOLDER holds files STATE-NODES.verdicts with lines TEST, PART, VERDICT between tabs (kernel/test/selftests.sh); of
+FOLDER holds files STATE-NODES.verdicts with lines TEST, PART, VERDICT, NAME between tabs (kernel/test/selftests.sh); of
 several lines with the same test and part the best counts. EXPECTED has lines STATE, TEST, PART, VERDICTS, REASON: there
 may be the verdicts `without/state`, such as pass/skip; the first three are patterns of the shell.
 
@@ -19,15 +19,16 @@ RANK = {"pass": 2, "skip": 1, "fail": 0}
 
 
 def read(path):
-    best = {}
+    best, names = {}, {}
     for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
         fields = line.split("\t")
-        if len(fields) != 3 or fields[2] not in RANK:
-            sys.exit(f"{path}:{number}: {line!r}: allowed: TEST<TAB>PART<TAB>pass, skip or fail")
+        if len(fields) != 4 or fields[2] not in RANK:
+            sys.exit(f"{path}:{number}: {line!r}: allowed: TEST, PART, pass, skip or fail, NAME between tabs")
         key = (fields[0], fields[1])
         if key not in best or RANK[fields[2]] > RANK[best[key]]:
             best[key] = fields[2]
-    return best
+            names[key] = fields[3]
+    return best, names
 
 
 def read_expected(path):
@@ -50,12 +51,12 @@ def main():
     print("|---|---|---|---|---|---|")
     lines = []
     for nodes in (1, 2):
-        without = read(folder / f"without-{nodes}.verdicts")
+        without, names = read(folder / f"without-{nodes}.verdicts")
         for state in ["without", *states]:
             path = folder / f"{state}-{nodes}.verdicts"
             if not path.is_file():
                 continue
-            found = read(path)
+            found, _ = read(path)
             other = 0
             for key in sorted(without.keys() | found.keys()):
                 before, now = without.get(key, "none"), found.get(key, "none")
@@ -70,7 +71,8 @@ def main():
                         used.add(rule)
                         break
                 wrong += reason is None
-                lines.append(f"{state}, {nodes}: {key[0]}: {key[1] or 'as a whole'}: {before}, now {now}: {reason or 'NOT EXPECTED'}")
+                part = f"{key[1]} {names.get(key, '')}".strip() or "as a whole"
+                lines.append(f"{state}, {nodes}: {key[0]}: {part}: {before}, now {now}: {reason or 'NOT EXPECTED'}")
             counts = collections.Counter(found.values())
             print(f"| {state} | {nodes} | {counts['pass']} | {counts['skip']} | {counts['fail']} | {other} |")
     print()

@@ -398,7 +398,9 @@ mod tests {
             .filter(|(_, verb)| verb.get_arguments().all(|arg| arg.get_id() != "json"))
             .map(|(words, _)| words[1..].join(" "))
             .collect();
-        without.retain(|words| !NONE.contains(&words.as_str()));
+        // What `hardware-report` starts is no verb for people.
+        without
+            .retain(|words| !NONE.contains(&words.as_str()) && !words.starts_with("hardware-work"));
         assert!(without.is_empty(), "{without:?}");
         assert!(all.len() > 30, "{}", all.len());
     }

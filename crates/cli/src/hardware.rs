@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fmt::Write as _,
     fs,
+    ops::RangeInclusive,
     path::{Path, PathBuf},
     process::{Child, Command, ExitCode, Stdio},
     sync::atomic::AtomicBool,
@@ -33,6 +34,8 @@ const NO_LEVEL: u64 = 8 << 20;
 /// Steps of a victim, and programs that are started for each MiB of `--size`.
 const STEPS_PER_MIB: u64 = 1 << 18;
 const PROGRAMS_PER_MIB: u64 = 4;
+/// Memory and files of work, in bytes.
+const SIZES: RangeInclusive<u64> = 64..=1 << 40;
 /// How long a neighbour may take to have its colours.
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -74,11 +77,29 @@ pub(crate) struct WorkArgs {
 
 #[derive(clap::Subcommand)]
 enum Kind {
-    Faults { bytes: u64 },
-    File { path: PathBuf, bytes: u64 },
-    Programs { count: u32 },
-    Walk { bytes: u64, steps: u64 },
-    Sweep { bytes: u64 },
+    Faults {
+        #[arg(value_parser = numbers::whole::<u64>(SIZES))]
+        bytes: u64,
+    },
+    File {
+        path: PathBuf,
+        #[arg(value_parser = numbers::whole::<u64>(SIZES))]
+        bytes: u64,
+    },
+    Programs {
+        #[arg(value_parser = numbers::whole::<u32>(1..=1_000_000))]
+        count: u32,
+    },
+    Walk {
+        #[arg(value_parser = numbers::whole::<u64>(SIZES))]
+        bytes: u64,
+        #[arg(value_parser = numbers::whole::<u64>(1..=1_000_000_000_000))]
+        steps: u64,
+    },
+    Sweep {
+        #[arg(value_parser = numbers::whole::<u64>(SIZES))]
+        bytes: u64,
+    },
     Wait,
 }
 
@@ -265,7 +286,8 @@ impl Report<'_> {
             ),
         ];
         // One is for those who have none.
-        let most = Wanted::colors(&range(0, self.colors.saturating_sub(2))).map_err(Failure::failed)?;
+        let most =
+            Wanted::colors(&range(0, self.colors.saturating_sub(2))).map_err(Failure::failed)?;
         let quarter: Share = "25%".parse().map_err(Failure::failed)?;
         let mut measured = Vec::new();
         for (what, words) in works {

@@ -46,11 +46,11 @@ impl Work {
     /// Does it.
     ///
     /// # Errors
-    /// A file or a program that cannot be made, or fails.
+    /// A file or a program that cannot be made, or fails, and memory that is not there.
     pub fn run(&self) -> io::Result<()> {
         match self {
             Self::Faults(bytes) => {
-                black_box(touched(*bytes));
+                black_box(touched(*bytes)?);
                 Ok(())
             }
             Self::File(path, bytes) => {
@@ -62,11 +62,11 @@ impl Work {
             }
             Self::Programs(count) => programs(*count),
             Self::Walk { bytes, steps } => {
-                black_box(walk(*bytes, *steps));
+                black_box(walk(*bytes, *steps)?);
                 Ok(())
             }
             Self::Sweep(bytes) => loop {
-                let memory = touched(*bytes);
+                let memory = touched(*bytes)?;
                 for _ in 0..ROUNDS {
                     let lines = memory.iter().step_by(LINE_WORDS);
                     black_box(lines.fold(0u64, |sum, word| sum.wrapping_add(*word)));
@@ -78,13 +78,16 @@ impl Work {
 }
 
 /// New memory, each page written to.
-fn touched(bytes: u64) -> Vec<u64> {
-    let mut memory = vec![0u64; bytes as usize / size_of::<u64>()];
+fn touched(bytes: u64) -> io::Result<Vec<u64>> {
+    let words = bytes as usize / size_of::<u64>();
+    let room = Vec::<u64>::new().try_reserve_exact(words);
+    room.map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+    let mut memory = vec![0u64; words];
     sys::refuse_huge_pages(&mut memory);
     for word in memory.iter_mut().step_by(PAGE_SIZE as usize / 8) {
         *word = 1;
     }
-    memory
+    Ok(memory)
 }
 
 fn file(mut made: File, path: &Path, bytes: u64) -> io::Result<()> {
@@ -108,11 +111,11 @@ fn programs(count: u32) -> io::Result<()> {
 }
 
 /// The line on which it ends.
-fn walk(bytes: u64, steps: u64) -> u64 {
-    let mut memory = touched(bytes);
+fn walk(bytes: u64, steps: u64) -> io::Result<u64> {
+    let mut memory = touched(bytes)?;
     let lines = memory.len() / LINE_WORDS;
     if lines == 0 {
-        return 0;
+        return Ok(0);
     }
     // One cycle through all lines (Sattolo): each holds the number of the next.
     for line in 0..lines {
@@ -127,7 +130,7 @@ fn walk(bytes: u64, steps: u64) -> u64 {
     for _ in 0..steps {
         at = memory[at as usize * LINE_WORDS];
     }
-    at
+    Ok(at)
 }
 
 #[cfg(test)]
@@ -138,11 +141,12 @@ mod tests {
     fn a_walk_comes_back_after_all_lines_and_not_before() {
         let lines = 64;
         let bytes = lines * 64;
-        assert_eq!(walk(bytes, lines), 0);
+        let walked = |bytes, steps| walk(bytes, steps).expect("there is room");
+        assert_eq!(walked(bytes, lines), 0);
         for steps in 1..lines {
-            assert_ne!(walk(bytes, steps), 0, "{steps}");
+            assert_ne!(walked(bytes, steps), 0, "{steps}");
         }
-        assert_eq!(walk(0, 10), 0);
+        assert_eq!(walked(0, 10), 0);
     }
 
     #[test]
@@ -160,6 +164,9 @@ mod tests {
     fn memory_and_programs_end() {
         assert!(Work::Faults(1 << 20).run().is_ok());
         assert!(Work::Programs(2).run().is_ok());
-        assert_eq!(touched(1 << 16).iter().sum::<u64>(), 16);
+        let memory = touched(1 << 16).expect("there is room");
+        assert_eq!(memory.iter().sum::<u64>(), 16);
+        let none = touched(1 << 62).map_err(|e| e.kind());
+        assert_eq!(none, Err(io::ErrorKind::OutOfMemory));
     }
 }
