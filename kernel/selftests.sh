@@ -10,8 +10,8 @@
 #         hint      the tests run in a group with half of 16 colors, a wish (bits 12 to 15)
 #         hard      the same, firm
 #         srm       SRM-buffer
-# Each state is a boot of its own with 2 GiB, and two boots run at a time. One guest with two memory nodes has the
-# tests that need them; SRM-buffer wants one node, and has none of these.
+# Each state is a boot of its own with 2 GiB, and two boots run at a time. One more with two memory nodes and four
+# processors has the tests that need them; SRM-buffer wants one node, and has none of these.
 #
 # A test that fails is tried three times, one of merged pages once; its best verdict counts. Fails if a verdict differs from that without the
 # module, but for those that kernel/test/selftests.tsv lists with a reason.
@@ -75,7 +75,7 @@ boot() {
     PATH=$PATH:/usr/sbin:/sbin mke2fs -q -F -t ext4 "$work/$name.disk"
     PATH=$PATH:/usr/sbin:/sbin mkswap -q "$work/$name.swap" 2>/dev/null || PATH=$PATH:/usr/sbin:/sbin mkswap "$work/$name.swap" >/dev/null
     "$root/scripts/guest.sh" boot "$work/initrd" --disk "$work/$name.disk" --disk "$work/$name.swap" --memory 2G \
-        --nodes "$2" --timeout 5400 --append "state=$1" >"$work/$name.log" 2>&1 || status=$?
+        --nodes "$2" --cpus "$((2 * $2))" --timeout 5400 --append "state=$1" >"$work/$name.log" 2>&1 || status=$?
     rm -f "$work/$name.disk" "$work/$name.swap"
     if [ "$status" != 0 ]; then
         warn "selftests: $name: status $status; the end of $work/$name.log:"
