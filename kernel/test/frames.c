@@ -52,13 +52,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "pagemap.h"
+
 #define PAGE 4096UL
 #define HUGE (2UL << 20)
 #define NR_COLORS 16
 /* Frames that fail. */
 #define FAILING 64
-/* Looks at pages that are being moved, at most. */
-#define MOVES 5000
 
 static void die(const char *what)
 {
@@ -92,31 +92,6 @@ static void touch(volatile char *at, size_t len, int writes)
 		else
 			sink += at[i];
 	}
-}
-
-static uint64_t entry_of(int fd, uint64_t index)
-{
-	uint64_t entry;
-
-	if (pread(fd, &entry, sizeof(entry), index * sizeof(entry)) != sizeof(entry))
-		die("pread");
-	return entry;
-}
-
-/* Looks that found a page on its way to another frame. */
-static unsigned int on_the_way;
-
-/* Of a page that the kernel is moving there is an entry like one of swap, until it has been moved. */
-static uint64_t settled_entry_of(int fd, uint64_t index)
-{
-	uint64_t entry = entry_of(fd, index);
-
-	while (!(entry >> 63) && entry >> 62 & 1 && on_the_way < MOVES) {
-		on_the_way++;
-		usleep(1000);
-		entry = entry_of(fd, index);
-	}
-	return entry;
 }
 
 /* Is it enough that pages have no other colours than those that are expected? */

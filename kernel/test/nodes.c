@@ -41,6 +41,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pagemap.h"
+
 #define PAGE 4096UL
 #define NR_COLORS 16
 #define NR_NODES 2
@@ -141,12 +143,9 @@ static int check(volatile char *at, size_t len, unsigned int colors, const char 
 	if (pagemap < 0)
 		die("/proc/self/pagemap");
 	for (size_t i = 0; i < n; i++) {
-		uint64_t entry, pfn;
+		uint64_t entry = settled_entry_of(pagemap, (uintptr_t)at / PAGE + i);
+		uint64_t pfn = entry & ((1ULL << 55) - 1);
 
-		if (pread(pagemap, &entry, sizeof(entry), ((uintptr_t)at / PAGE + i) * sizeof(entry)) !=
-		    sizeof(entry))
-			die("pread");
-		pfn = entry & ((1ULL << 55) - 1);
 		if (!(entry >> 63) || !pfn) {
 			missing++;
 			continue;
@@ -155,8 +154,14 @@ static int check(volatile char *at, size_t len, unsigned int colors, const char 
 		outside += !(colors >> pfn % NR_COLORS & 1);
 	}
 	close(pagemap);
-	for (int node = 0; node < NR_NODES; node++)
-		on[node] = count_on(at, len, node);
+	/* Pages that are being moved are on no node for that time. */
+	for (int tries = 0; tries < 1000; tries++) {
+		for (int node = 0; node < NR_NODES; node++)
+			on[node] = count_on(at, len, node);
+		if (on[0] + on[1] + missing >= n)
+			break;
+		usleep(1000);
+	}
 	if (!strcmp(where, "both"))
 		wrong = on[0] < n / 4 || on[1] < n / 4;
 	else

@@ -156,8 +156,8 @@ else
     echo n >/sys/kernel/mm/lru_gen/enabled
     try "test_memcontrol, generations n" 600 $T/test_memcontrol
     echo always >$thp
-    try migration 900 $T/migration
     huge 40
+    try migration 900 $T/migration
     try uffd-unit-tests 900 $T/uffd-unit-tests
     huge 0
     attempts=1

@@ -133,6 +133,16 @@ impl Drop for Loaded {
     }
 }
 
+/// A file of work, which may be there if that was interrupted.
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // It is mostly gone.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
 /// A neighbour, which ends with this.
 struct Neighbour(Child);
 
@@ -274,7 +284,8 @@ impl Report<'_> {
     fn costs(&self) -> Result<Vec<Measured>, Failure> {
         let bytes = (self.args.size << 20).to_string();
         let file = std::env::temp_dir().join(format!("piebald-report-{}", std::process::id()));
-        let file = file.to_string_lossy().into_owned();
+        let temporary = Temporary(file);
+        let file = temporary.0.to_string_lossy().into_owned();
         let programs = (self.args.size * PROGRAMS_PER_MIB).to_string();
         let size = Bytes(self.args.size << 20);
         let works = [

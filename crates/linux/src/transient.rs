@@ -43,9 +43,16 @@ impl<'a> Transient<'a> {
         let made = Self {
             set: module.make_set(&name)?,
         };
-        let moved = made
-            .color(wanted)
-            .and_then(|()| made.settle(&groups, pid, &name));
+        // A group of that name is left of a set that has ended; whoever looks after it still does.
+        let is_home = own
+            .path
+            .rsplit('/')
+            .next()
+            .is_some_and(|last| last.strip_suffix(".scope").unwrap_or(last) == name);
+        let moved = made.color(wanted).and_then(|()| match is_home {
+            true => made.set.attach(&own.path),
+            false => made.settle(&groups, pid, &name),
+        });
         if moved.is_err() {
             // What is told is why it failed.
             let _ = made.set.end();
