@@ -175,6 +175,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let probed = probe::look_in(args.rounds, args.quiet)?;
     let map = map_of(args, &probed)?;
     load::fits(&map, &root)?;
+    if map.colors() < LEAST_COLORS {
+        return Err(Failure::usage(format!(
+            "--map {map}: {} colors; allowed: {LEAST_COLORS} or more, so two bits at least",
+            map.colors()
+        )));
+    }
     load::first(&root, args.module.as_deref(), Some(&map))?;
     let loaded = Loaded;
     let report = Report {
@@ -297,8 +303,7 @@ impl Report<'_> {
             ),
         ];
         // One is for those who have none.
-        let most =
-            Wanted::colors(&range(0, self.colors.saturating_sub(2))).map_err(Failure::failed)?;
+        let most = Wanted::colors(&range(0, self.colors - 2)).map_err(Failure::failed)?;
         let quarter: Share = "25%".parse().map_err(Failure::failed)?;
         let mut measured = Vec::new();
         for (what, words) in works {
@@ -327,7 +332,8 @@ impl Report<'_> {
     /// Victims that own half of the colours, beside a neighbour in the other half.
     fn pairs(&self, level: u64) -> Result<Vec<Measured>, Failure> {
         let half = self.colors / 2;
-        let (mine, theirs) = (range(0, half - 1), range(half, self.colors - 1));
+        // One is for those who have none.
+        let (mine, theirs) = (range(0, half - 1), range(half, self.colors - 2));
         let wanted = Wanted::colors(&mine).map_err(Failure::failed)?;
         let sweep = ["sweep".to_owned(), (2 * level).to_string()];
         let mut measured = Vec::new();
@@ -343,7 +349,7 @@ impl Report<'_> {
             );
             measured.push(self.compared(
                 &what,
-                "each in its half of the colors",
+                "in half of the colors, the other in the rest but one",
                 &words,
                 Some(wanted.clone()),
             )?);
@@ -422,6 +428,9 @@ impl Report<'_> {
         })
     }
 }
+
+/// A colour for those who have none, one for a neighbour, and half of all for a victim.
+const LEAST_COLORS: u32 = 4;
 
 /// Colours behind one another, as they are asked for.
 fn range(first: u32, last: u32) -> String {

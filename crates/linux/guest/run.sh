@@ -137,6 +137,7 @@ report() { piebald hardware-report /piebald.ko --map 12-15 --pairs 3 --rounds 3 
 fails "no report while somebody may use the module" 1 "somebody may use it" report
 check "the module goes" piebald unload
 fails "no report without a place for it" 2 "/no/report.json" report --json=/no/report.json
+fails "no report with two colors" 2 "allowed: 4 or more" piebald hardware-report /piebald.ko --map 12 --rounds 3 --quiet
 check "a report" says "its self-test passed; books: right" report --json=/tmp/report.json
 sed 's/^/    /' /tmp/said
 check "four states of three costs, and three neighbours" test "$(grep -c '"what":' /tmp/report.json)" = 15
