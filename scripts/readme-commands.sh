@@ -114,9 +114,9 @@ verbs() {
             for (i = 2; i <= n; i += 2) {
                 m = split(code[i], word, " ")
                 verb = base
-                for (j = 1; j <= m && word[j] ~ /^[a-z]+$/; j++)
+                for (j = 1; j <= m && word[j] ~ /^[a-z][a-z-]*$/; j++)
                     verb = verb (verb == "" ? "" : " ") word[j]
-                if (i == 2 && m > 1 && word[2] ~ /^[a-z]+$/) base = word[1]
+                if (i == 2 && m > 1 && word[2] ~ /^[a-z][a-z-]*$/) base = word[1]
                 print ($4 == "exists" ? "exists" : "absent"), verb
             }
         }' docs/status.md
