@@ -73,7 +73,7 @@ boot() {
     truncate -s 1G "$work/$name.disk"
     truncate -s 512M "$work/$name.swap"
     PATH=$PATH:/usr/sbin:/sbin mke2fs -q -F -t ext4 "$work/$name.disk"
-    PATH=$PATH:/usr/sbin:/sbin mkswap -q "$work/$name.swap" 2>/dev/null || PATH=$PATH:/usr/sbin:/sbin mkswap "$work/$name.swap" >/dev/null
+    PATH=$PATH:/usr/sbin:/sbin mkswap -q "$work/$name.swap"
     "$root/scripts/guest.sh" boot "$work/initrd" --disk "$work/$name.disk" --disk "$work/$name.swap" --memory 2G \
         --nodes "$2" --cpus "$((2 * $2))" --timeout 5400 --append "state=$1" >"$work/$name.log" 2>&1 || status=$?
     rm -f "$work/$name.disk" "$work/$name.swap"

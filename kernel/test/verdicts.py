@@ -7,7 +7,8 @@ FOLDER holds files STATE-NODES.verdicts with lines TEST, PART, VERDICT, NAME bet
 several lines with the same test and part the best counts. EXPECTED has lines STATE, TEST, PART, VERDICTS, REASON: there
 may be the verdicts `without/state`, such as pass/skip; the first three are patterns of the shell.
 
-Prints a table and each difference. Exit status 1 if one is not expected, or an expected one matches nothing.
+Prints a table, each difference, and what is expected and was not seen. Exit status 1 if a difference is not expected, or a file is missing:
+SRM-buffer alone has none for two nodes.
 """
 
 import collections
@@ -20,6 +21,8 @@ RANK = {"pass": 2, "skip": 1, "fail": 0}
 
 def read(path):
     best, names = {}, {}
+    if not path.is_file():
+        sys.exit(f"{path}: is not there: that state was not run")
     for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
         fields = line.split("\t")
         if len(fields) != 4 or fields[2] not in RANK:
@@ -54,7 +57,7 @@ def main():
         without, names = read(folder / f"without-{nodes}.verdicts")
         for state in ["without", *states]:
             path = folder / f"{state}-{nodes}.verdicts"
-            if not path.is_file():
+            if (state, nodes) == ("srm", 2):
                 continue
             found, _ = read(path)
             other = 0

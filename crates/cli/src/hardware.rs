@@ -133,13 +133,23 @@ impl Drop for Loaded {
     }
 }
 
-/// A file of work, which may be there if that was interrupted.
+/// A new folder for the file of work, which may still be there if that was interrupted.
 struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new() -> Result<Self, Failure> {
+        let folder = std::env::temp_dir().join(format!("piebald-report-{}", std::process::id()));
+        // One that is there is somebody else's.
+        fs::create_dir(&folder)
+            .map_err(|e| Failure::failed(format!("{}: {e}", folder.display())))?;
+        Ok(Self(folder))
+    }
+}
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // It is mostly gone.
-        let _ = fs::remove_file(&self.0);
+        // Nobody is left to tell of an error.
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -181,8 +191,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             map.colors()
         )));
     }
-    load::first(&root, args.module.as_deref(), Some(&map))?;
     let loaded = Loaded;
+    load::first(&root, args.module.as_deref(), Some(&map))?;
     let report = Report {
         args,
         root: &root,
@@ -239,11 +249,12 @@ fn map_of(args: &Args, probed: &probe::Found) -> Result<MapBits, Failure> {
         return Ok(map.clone());
     }
     let bits = &probed.verdict.map_bits;
-    match bits.is_empty() {
-        true => ANY_BITS.parse(),
-        false => MapBits::plain(bits.iter().copied()),
-    }
-    .map_err(Failure::failed)
+    let map = if bits.is_empty() {
+        ANY_BITS.parse()
+    } else {
+        MapBits::plain(bits.iter().copied())
+    };
+    map.map_err(Failure::failed)
 }
 
 /// Something that was compared.
@@ -289,9 +300,8 @@ impl Report<'_> {
     /// What the kernel does for programs, by who has colours.
     fn costs(&self) -> Result<Vec<Measured>, Failure> {
         let bytes = (self.args.size << 20).to_string();
-        let file = std::env::temp_dir().join(format!("piebald-report-{}", std::process::id()));
-        let temporary = Temporary(file);
-        let file = temporary.0.to_string_lossy().into_owned();
+        let temporary = Temporary::new()?;
+        let file = temporary.0.join("file").to_string_lossy().into_owned();
         let programs = (self.args.size * PROGRAMS_PER_MIB).to_string();
         let size = Bytes(self.args.size << 20);
         let works = [
@@ -318,12 +328,13 @@ impl Report<'_> {
                     false,
                 ),
             ] {
-                let neighbour = match beside {
-                    true => Some(self.neighbour("0", &["wait".to_owned()])?),
-                    false => None,
+                let neighbour = if beside {
+                    Some(self.neighbour("0", &["wait".to_owned()])?)
+                } else {
+                    None
                 };
                 measured.push(self.compared(&what, state, &words, wanted)?);
-                drop(neighbour);
+                neighbour.map_or(Ok(()), |neighbour| self.end(neighbour))?;
             }
         }
         Ok(measured)
@@ -353,7 +364,7 @@ impl Report<'_> {
                 &words,
                 Some(wanted.clone()),
             )?);
-            drop(neighbour);
+            self.end(neighbour)?;
         }
         Ok(measured)
     }
@@ -377,15 +388,9 @@ impl Report<'_> {
         let child = command.spawn();
         let mut neighbour =
             Neighbour(child.map_err(|e| Failure::failed(format!("{}: {e}", program.display())))?);
+        let pid = neighbour.0.id();
         let mut waited = Duration::ZERO;
-        while self
-            .module
-            .status()
-            .map_err(live::failure)?
-            .sets
-            .iter()
-            .all(|set| set.groups.is_empty())
-        {
+        while !self.has_colors(pid)? {
             if waited >= PATIENCE || neighbour.0.try_wait().map_err(Failure::failed)?.is_some() {
                 return Err(Failure::failed(format!(
                     "a neighbour in colors {colors} did not begin"
@@ -395,6 +400,35 @@ impl Report<'_> {
             waited += LOOK_EVERY;
         }
         Ok(neighbour)
+    }
+
+    /// Has a process that `run` started a set with its group?
+    fn has_colors(&self, pid: u32) -> Result<bool, Failure> {
+        let sets = self.module.status().map_err(live::failure)?.sets;
+        let group = format!("/piebald-run-{pid}");
+        let is_its = |path: &String| {
+            path.strip_suffix(".scope")
+                .unwrap_or(path)
+                .ends_with(&group)
+        };
+        Ok(sets.iter().any(|set| set.groups.iter().any(is_its)))
+    }
+
+    /// Ends a neighbour; its set goes a moment later, and others would not be alone before.
+    fn end(&self, neighbour: Neighbour) -> Result<(), Failure> {
+        let pid = neighbour.0.id();
+        drop(neighbour);
+        let mut waited = Duration::ZERO;
+        while self.has_colors(pid)? {
+            if waited >= PATIENCE {
+                return Err(Failure::failed(
+                    "the colors of a neighbour that has ended stay",
+                ));
+            }
+            sleep(LOOK_EVERY);
+            waited += LOOK_EVERY;
+        }
+        Ok(())
     }
 
     fn compared(
@@ -434,9 +468,10 @@ const LEAST_COLORS: u32 = 4;
 
 /// Colours behind one another, as they are asked for.
 fn range(first: u32, last: u32) -> String {
-    match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
+    if first == last {
+        first.to_string()
+    } else {
+        format!("{first}-{last}")
     }
 }
 

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::{failure::Failure, json::Json, live};
 
 /// Where the module has been run at all.
-pub(crate) const TRIED: &str =
+const TRIED: &str =
     "note: the module has never been run on real hardware, only in guests under QEMU\n";
 
 /// Arguments of `piebald load`.
@@ -81,7 +81,7 @@ pub(crate) fn fits(map: &MapBits, root: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The module is not loaded: it is, afterwards.
+/// Loads the module, which is not loaded yet.
 pub(crate) fn first(
     root: &Path,
     module: Option<&Path>,

@@ -49,9 +49,12 @@ impl<'a> Transient<'a> {
             .rsplit('/')
             .next()
             .is_some_and(|last| last.strip_suffix(".scope").unwrap_or(last) == name);
-        let moved = made.color(wanted).and_then(|()| match is_home {
-            true => made.set.attach(&own.path),
-            false => made.settle(&groups, pid, &name),
+        let moved = made.color(wanted).and_then(|()| {
+            if is_home {
+                made.set.attach(&own.path)
+            } else {
+                made.settle(&groups, pid, &name)
+            }
         });
         if moved.is_err() {
             // What is told is why it failed.
