@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Boots the distribution's kernel under QEMU four times, watched by the machine model: a
-# mergesort alone and beside grep, without Piebald's module and with it and SRM-buffer. Says
-# what was missed in the last-level cache each time, and writes a report with pictures.
+# Boots the distribution's kernel under QEMU twelve times, watched by the machine model: a
+# mergesort alone and beside grep, without Piebald's module and with it and SRM-buffer, three times
+# each with other free memory. Says what was missed in the last-level cache, what the module costs the mergesort
+# by itself, and how sure that is, and writes a report with pictures.
 #
 #   ./demo.sh --guest
 #
 # Installs what is missing (needs root or sudo only then), fetches the kernel, builds the
 # program and the module, and leaves everything it makes in out/demo-guest. After the build it
-# takes some three minutes of processor time.
+# takes some TIME of processor time, as many guests at a time as there are cores.
 set -eu
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -49,32 +50,46 @@ if [ "$CARGO_TARGET_DIR" != "$root/target" ]; then
     set -- --set "guest.module=$module"
 fi
 
-step "booting it four times: $scenario"
-printf '$ piebald guest run %s --output out/demo-guest/report\n' "$scenario${*:+ $*}"
-"$piebald" guest run "$scenario" "$@" --output "$out/report" || fail "the guests gave no results"
+step "booting it twelve times: $scenario"
+printf '$ piebald guest run %s --repetitions 3 --output out/demo-guest/report\n' "$scenario${*:+ $*}"
+"$piebald" guest run "$scenario" --repetitions 3 "$@" --output "$out/report" || fail "the guests gave no results"
 report=$out/report/report.html
 [ -s "$report" ] || fail "$report: no report was written"
 
-# figure POLICY PHASE METRIC: a mean of the mergesort.
+# figure POLICY PHASE METRIC: its mean of the mergesort and half of its 95 % interval.
 figure() {
     awk -F, -v p="$1" -v h="$2" -v m="$3" \
-        '$1 == p && $2 == "mergesort" && $4 == h && $5 == m { print $7; found = 1 }
+        '$1 == p && $2 == "mergesort" && $4 == h && $5 == m { print $7, $8; found = 1 }
          END { exit !found }' "$out/report/study.csv" ||
         fail "$out/report/study.csv: no line of $1, mergesort, $2, $3"
 }
 misses="L3 misses per million instructions"
-before=$(figure stock together "$misses")
-after=$(figure SRM-buffer together "$misses")
-slow_before=$(figure stock together slowdown)
-slow_after=$(figure SRM-buffer together slowdown)
+{
+    figure stock together "$misses"
+    figure SRM-buffer together "$misses"
+    figure stock together slowdown
+    figure SRM-buffer together slowdown
+    figure stock alone instructions
+    figure SRM-buffer alone instructions
+    figure stock alone time
+    figure SRM-buffer alone time
+} >"$out/figures"
 
 step "done"
-awk -v b="$before" -v a="$after" -v sb="$slow_before" -v sa="$slow_after" 'BEGIN {
-    printf "Beside grep the mergesort misses the last-level cache %.0f times per million\n", b
-    printf "instructions, and %.0f times with the module and SRM-buffer: %.1f %% fewer.\n",
-        a, (b > 0 ? 100 * (b - a) / b : 0)
-    printf "It takes %.1f %% longer than alone, and %.1f %% longer with them (times are upper\n",
-        100 * sb, 100 * sa
-    print "bounds, docs/guest.md)."
-}'
+awk '{ mean[NR] = $1; half[NR] = $2 }
+# How much more the second is than the first, in percent, and how far that may be off.
+function more(first, second,   a, b) {
+    a = half[first] / mean[first]
+    b = half[second] / mean[second]
+    return sprintf("%+.2f %% (±%.2f)", 100 * (mean[second] / mean[first] - 1),
+        100 * mean[second] / mean[first] * sqrt(a * a + b * b))
+}
+END {
+    printf "Beside grep the mergesort misses the last-level cache %.0f times (±%.0f) per million\n", mean[1], half[1]
+    printf "instructions, and %.0f times (±%.0f) with the module and SRM-buffer.\n", mean[2], half[2]
+    printf "It takes %.1f %% (±%.1f) longer than alone, and %.1f %% (±%.1f) longer with them.\n",
+        100 * mean[3], 100 * half[3], 100 * mean[4], 100 * half[4]
+    printf "Alone, the module costs it %s instructions and %s time.\n", more(5, 6), more(7, 8)
+    print "Intervals: 95 %, three boots each. Times are upper bounds (docs/guest.md)."
+}' "$out/figures"
 say "the report with pictures: $report"

@@ -30,6 +30,7 @@
 #   --memory SIZE        1G        --cpus N   2        --timeout SECONDS   300
 #   --append WORDS       more of the kernel's command line
 #   --disk FILE          a raw image, /dev/vda and on (pack with --module virtio_blk)
+#   --read-disk FILE     the same for reading only, so that several guests may have it at once
 #   --qemu ARGUMENT      one more argument of QEMU, such as -plugin; may be repeated
 #   --quiet              the console is printed only if something goes wrong
 #   --nodes N            memory nodes, with the memory and the processors in equal parts   1
@@ -509,7 +510,7 @@ memory_nodes() {
 }
 
 boot() { # INITRD
-    local kernel machine disk n=0 code=0 status threads data how
+    local kernel machine disk access n=0 code=0 status threads data how
     choose_emulator
     limit=$((limit * ${PIEBALD_TIME_SCALE:-1}))
     kernel=$(path_of kernel)
@@ -527,8 +528,9 @@ boot() { # INITRD
         mapfile -t -O "${#machine[@]}" machine <"$scratch/nodes"
     fi
     for disk in ${disks[@]+"${disks[@]}"}; do
-        [ -f "$disk" ] || misuse "--disk $disk: no such file"
-        machine+=(-drive "file=$disk,if=none,id=disk$n,format=raw" -device "virtio-blk-pci,drive=disk$n")
+        access=${disk%%:*} disk=${disk#*:}
+        [ -f "$disk" ] || misuse "disk $disk: no such file"
+        machine+=(-drive "file=$disk,if=none,id=disk$n,format=raw,readonly=$access" -device "virtio-blk-pci,drive=disk$n")
         n=$((n + 1))
     done
     : >"$scratch/status"
@@ -576,7 +578,7 @@ options() { # "pack", "boot" or both, then the arguments
         case $1 in
             --run | --file | --program | --module)
                 [[ $sort == *pack* ]] || misuse "$1 is an option of pack" ;;
-            --memory | --cpus | --timeout | --append | --disk | --qemu | --nodes | --quiet | --parallel)
+            --memory | --cpus | --timeout | --append | --disk | --read-disk | --qemu | --nodes | --quiet | --parallel)
                 [[ $sort == *boot* ]] || misuse "$1 is an option of boot" ;;
             *) misuse "\"$1\": no such option of $sort (guest.sh --help)" ;;
         esac
@@ -592,7 +594,8 @@ options() { # "pack", "boot" or both, then the arguments
             --cpus) whole "$1" "$2"; cpus=$2 ;;
             --timeout) whole "$1" "$2"; limit=$2 ;;
             --append) append="$append $2" ;;
-            --disk) disks+=("$2") ;;
+            --disk) disks+=("off:$2") ;;
+            --read-disk) disks+=("on:$2") ;;
             --qemu) qemu+=("$2") ;;
             --nodes) whole "$1" "$2"; nodes=$2 ;;
         esac

@@ -9,6 +9,7 @@ use std::{
 use piebald_experiment::{HostName, Whole};
 use piebald_guest::{BootError, Finding, Hooks, Scenario, Tools, boots, check, run as run_guests};
 use piebald_lab::machine_lines;
+use piebald_linux::available_bytes;
 use serde_json::json;
 
 use crate::{
@@ -55,6 +56,9 @@ struct RunArgs {
     /// Boots of each policy and phase, instead of the scenario's number
     #[arg(long, value_name = "N", value_parser = numbers::whole::<u32>(1..=100))]
     repetitions: Option<u32>,
+    /// Guests at a time [default: one for each core, as far as half of the free memory goes]
+    #[arg(long, value_name = "N", value_parser = numbers::whole::<u16>(1..=1024))]
+    threads: Option<u16>,
     /// The plugin, if it is not near this program
     #[arg(long, value_name = "FILE")]
     plugin: Option<PathBuf>,
@@ -77,6 +81,8 @@ pub(crate) struct Request<'a> {
     pub outputs: &'a Outputs,
     pub repetitions: Option<u32>,
     pub seed: Option<u64>,
+    /// Guests at a time.
+    pub threads: Option<u16>,
     pub plugin: Option<&'a Path>,
     pub quiet: bool,
     /// How the command line begins.
@@ -90,6 +96,7 @@ fn study(args: &RunArgs) -> Result<ExitCode, Failure> {
         outputs: &args.outputs,
         repetitions: args.repetitions,
         seed: None,
+        threads: args.threads,
         plugin: args.plugin.as_deref(),
         quiet: args.quiet,
         verb: "guest run",
@@ -149,6 +156,7 @@ pub(crate) fn run_file(asked: &Request<'_>) -> Result<ExitCode, Failure> {
         let hooks = Hooks {
             stop: Some(&stop),
             progress: Some(&progress),
+            at_once: asked.threads.unwrap_or_else(|| at_once(scenario)),
         };
         let mut study = run_guests(scenario, &tools, &hooks).map_err(failure)?;
         study.machine.lines = machine_lines(&scenario.machine);
@@ -164,6 +172,15 @@ pub(crate) fn run_file(asked: &Request<'_>) -> Result<ExitCode, Failure> {
     asked.outputs.show(&studies)?;
     let all = studies.len() == scenarios.len() && studies.iter().all(|study| study.complete);
     Ok(running::ended(all))
+}
+
+/// Guests that run at a time unless the user says how many: each keeps one core busy, and all of them may
+/// come to hold as much memory as they have.
+fn at_once(scenario: &Scenario) -> u16 {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let fit = available_bytes(&meminfo).map_or(1, |bytes| bytes / 2 / scenario.memory().max(1));
+    cores.min(fit as usize).clamp(1, 1024) as u16
 }
 
 fn failure(error: BootError) -> Failure {

@@ -129,11 +129,10 @@ fn in_guest(args: &Args) -> Result<ExitCode, Failure> {
     let others = [
         ("--budget", args.budget.is_some()),
         ("--advise", args.advise.is_some()),
-        ("--threads", args.threads.is_some()),
     ];
     if let Some(option) = first_given(&others) {
         return Err(Failure::usage(format!(
-            "{option} is for --host model; guests run programs to their end, one boot at a time"
+            "{option} is for --host model; guests run programs to their end"
         )));
     }
     guest::run_file(&guest::Request {
@@ -142,6 +141,7 @@ fn in_guest(args: &Args) -> Result<ExitCode, Failure> {
         outputs: &args.outputs,
         repetitions: args.repetitions,
         seed: args.seed,
+        threads: args.threads,
         plugin: None,
         quiet: args.quiet,
         verb: "study --host guest",

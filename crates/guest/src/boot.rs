@@ -215,11 +215,7 @@ impl Tools {
     }
 
     /// The disk that programs write to, as it is before every other boot.
-    fn make_scratch(&self, bytes: u64) -> Result<(), BootError> {
-        let image = self.path(SCRATCH);
-        if image.exists() {
-            std::fs::remove_file(&image).map_err(|e| failed(&image, e))?;
-        }
+    fn make_scratch(&self, image: &Path, bytes: u64) -> Result<(), BootError> {
         // Neither a journal nor tables to be written later: threads of the kernel that do it would
         // run on any processor.
         let options = ["-O", "^has_journal", "-E", "lazy_itable_init=0"];
@@ -228,10 +224,10 @@ impl Tools {
         if trees.exists() {
             options.extend([OsStr::new("-d"), trees.as_os_str()]);
         }
-        make_disk(&image, bytes, &options)
+        make_disk(image, bytes, &options)
     }
 
-    /// Boots a guest; what the plugin counted.
+    /// Boots a guest, beside others if need be; what the plugin counted.
     ///
     /// # Errors
     /// Why there is nothing to report.
@@ -243,16 +239,20 @@ impl Tools {
         repetition: u32,
     ) -> Result<Results, BootError> {
         let resolved = self.resolved(scenario);
-        if scenario.scratch() > 0 {
-            self.make_scratch(scenario.scratch())?;
+        // What is this boot's alone; the rest is only read.
+        let own = tempfile::tempdir_in(self.folder.path());
+        let own = own.map_err(|e| failed(self.folder.path(), e))?;
+        let scratch = (scenario.scratch() > 0).then(|| own.path().join(SCRATCH));
+        if let Some(image) = &scratch {
+            self.make_scratch(image, scenario.scratch())?;
         }
         let text = script::script(&resolved, policy, together, repetition);
-        let script = write(self.folder.path(), "run.sh", &text)?;
-        let output = self.path("results.json");
+        let script = write(own.path(), "run.sh", &text)?;
+        let output = own.path().join("results.json");
         let mut bash = Command::new("bash");
         bash.arg(self.path("guest.sh")).arg("run").arg("--quiet");
         bash.arg("--run").arg(script);
-        bash.args(self.options(scenario, policy));
+        bash.args(self.options(scenario, policy, scratch.as_deref()));
         bash.args(["--qemu", "-plugin", "--qemu"]);
         bash.arg(self.plugin_argument(scenario, &output));
         bash.env("PIEBALD_GUEST_CPU", CPU);
@@ -288,7 +288,12 @@ impl Tools {
         resolved
     }
 
-    fn options(&self, scenario: &Scenario, policy: &Policy) -> Vec<OsString> {
+    fn options(
+        &self,
+        scenario: &Scenario,
+        policy: &Policy,
+        scratch: Option<&Path>,
+    ) -> Vec<OsString> {
         let guest = &scenario.experiment.guest;
         let mut options: Vec<OsString> = [
             "--memory".into(),
@@ -325,13 +330,14 @@ impl Tools {
             add("--file", pair(&module, "/piebald/policy.ko"));
             add("--module", "configfs".into());
         }
-        let scratch = (scenario.scratch() > 0).then(|| self.path(SCRATCH));
-        let disks: Vec<&PathBuf> = self.image.iter().chain(&scratch).collect();
-        if !disks.is_empty() {
+        if self.image.is_some() || scratch.is_some() {
             add("--module", "virtio_blk".into());
         }
-        for disk in disks {
-            add("--disk", disk.into());
+        if let Some(image) = &self.image {
+            add("--read-disk", image.into());
+        }
+        if let Some(image) = scratch {
+            add("--disk", image.into());
         }
         options
     }

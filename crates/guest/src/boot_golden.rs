@@ -101,10 +101,11 @@ fn tools(scenario: &Scenario) -> Tools {
 /// Everything that the boots of a scenario are given.
 fn boots(text: &mut String, name: &str, scenario: &Scenario) {
     let tools = tools(scenario);
+    let scratch = (scenario.scratch() > 0).then(|| tools.path(SCRATCH));
     let resolved = tools.resolved(scenario);
     for policy in scenario.policies() {
         let _ = writeln!(text, "== {name}, {}", policy.name);
-        let options = tools.options(scenario, policy);
+        let options = tools.options(scenario, policy, scratch.as_deref());
         let plugin = tools.plugin_argument(scenario, Path::new("results.json"));
         for word in options.iter().chain([&plugin]) {
             let folder = tools.folder.path().display().to_string();

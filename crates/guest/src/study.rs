@@ -1,6 +1,9 @@
 //! From what the plugin counted to the record of a study.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+};
 use std::time::Instant;
 
 use piebald_experiment::{self as experiment, Policy, Program};
@@ -18,8 +21,8 @@ use crate::{
 /// Number of the region that targets count in.
 const REGION: u16 = 1;
 
-/// Told before each boot: its number from 0, and what it is.
-pub type Progress<'a> = &'a dyn Fn(u32, &str);
+/// Told before each boot, by the thread that makes it: its number from 0, and what it is.
+pub type Progress<'a> = &'a (dyn Fn(u32, &str) + Sync);
 
 /// What the caller wants to know and to decide meanwhile.
 #[derive(Default)]
@@ -28,6 +31,20 @@ pub struct Hooks<'a> {
     pub stop: Option<&'a AtomicBool>,
     /// Where it has got to.
     pub progress: Option<Progress<'a>>,
+    /// Guests at a time; 0 counts as 1. Each keeps one processor busy.
+    pub at_once: u16,
+}
+
+impl Hooks<'_> {
+    fn stops(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Relaxed))
+    }
+
+    fn tell(&self, number: u32, what: &str) {
+        if let Some(progress) = self.progress {
+            progress(number, what);
+        }
+    }
 }
 
 /// What one boot gave.
@@ -40,12 +57,22 @@ struct Seen {
 struct Boots {
     alone: Vec<Seen>,
     together: Vec<Seen>,
-    /// One failed.
-    has_failed: bool,
 }
 
+/// What a boot gave: the target's counts, and all results.
+type Booted = Result<(Vec<VcpuCounts>, Results), BootError>;
+
 /// Boots a policy, together or alone, in a repetition.
-type Boot<'a> = &'a dyn Fn(&Policy, bool, u32) -> Result<(Vec<VcpuCounts>, Results), BootError>;
+type Boot<'a> = &'a (dyn Fn(&Policy, bool, u32) -> Booted + Sync);
+
+/// A boot of the plan.
+#[derive(Clone, Copy)]
+struct Planned {
+    repetition: u32,
+    /// Number of the policy.
+    policy: usize,
+    together: bool,
+}
 
 /// Boots that [`run`] makes.
 pub fn boots(scenario: &Scenario) -> u32 {
@@ -79,44 +106,42 @@ fn run_with(scenario: &Scenario, hooks: &Hooks<'_>, boot: Boot<'_>) -> Result<St
         .map(|_| Boots::default())
         .collect();
     let mut first_failure = None;
-    let mut number = 0;
     let mut cpu_seconds = 0.0;
-    let stops = || hooks.stop.is_some_and(|stop| stop.load(Relaxed));
-    for repetition in 0..scenario.repetitions() {
-        for (policy, seen) in scenario.policies().iter().zip(&mut all) {
-            for &together in scenario.phases() {
-                if stops() || seen.has_failed {
-                    study.complete = false;
-                    continue;
-                }
-                tell(hooks, number, &title(policy, together, repetition));
-                number += 1;
-                let (vcpus, results) = match boot(policy, together, repetition) {
-                    Ok(given) => given,
-                    Err(error) => {
-                        study.complete = false;
-                        // An interrupt reaches QEMU as well.
-                        if !stops() {
-                            let what = title(policy, together, repetition);
-                            study.warnings.push(format!("{what}: {error}"));
-                            seen.has_failed = true;
-                            first_failure.get_or_insert(error);
-                        }
-                        continue;
-                    }
-                };
-                weigh(&mut study, &results);
-                // One of each policy: beside the others, if there are any.
-                if repetition == 0 && together == scenario.phases().contains(&true) {
-                    let map = held::set_map(scenario, policy, together, &results);
-                    study.set_maps.extend(map);
-                }
-                cpu_seconds += results.work.cpu_seconds;
-                match together {
-                    true => seen.together.push(Seen { vcpus }),
-                    false => seen.alone.push(Seen { vcpus }),
-                }
+    let plan = planned(scenario);
+    for (planned, booted) in plan.iter().zip(boot_all(scenario, &plan, hooks, boot)) {
+        let Planned {
+            repetition,
+            policy,
+            together,
+        } = *planned;
+        let (seen, policy) = (&mut all[policy], &scenario.policies()[policy]);
+        let (vcpus, results) = match booted {
+            None => {
+                study.complete = false;
+                continue;
             }
+            Some(Err(error)) => {
+                study.complete = false;
+                // An interrupt reaches QEMU as well.
+                if !hooks.stops() {
+                    let what = title(policy, together, repetition);
+                    study.warnings.push(format!("{what}: {error}"));
+                    first_failure.get_or_insert(error);
+                }
+                continue;
+            }
+            Some(Ok(given)) => given,
+        };
+        weigh(&mut study, &results);
+        // One of each policy: beside the others, if there are any.
+        if repetition == 0 && together == scenario.phases().contains(&true) {
+            let map = held::set_map(scenario, policy, together, &results);
+            study.set_maps.extend(map);
+        }
+        cpu_seconds += results.work.cpu_seconds;
+        match together {
+            true => seen.together.push(Seen { vcpus }),
+            false => seen.alone.push(Seen { vcpus }),
         }
     }
     let nothing = all
@@ -142,10 +167,56 @@ fn run_with(scenario: &Scenario, hooks: &Hooks<'_>, boot: Boot<'_>) -> Result<St
     Ok(study)
 }
 
-fn tell(hooks: &Hooks<'_>, number: u32, what: &str) {
-    if let Some(progress) = hooks.progress {
-        progress(number, what);
+fn planned(scenario: &Scenario) -> Vec<Planned> {
+    let mut plan = Vec::new();
+    for repetition in 0..scenario.repetitions() {
+        for policy in 0..scenario.policies().len() {
+            let phases = scenario.phases().iter();
+            plan.extend(phases.map(|&together| Planned {
+                repetition,
+                policy,
+                together,
+            }));
+        }
     }
+    plan
+}
+
+/// Makes the boots of a plan, in its order, so many at a time. None: it was not begun, as its policy had failed
+/// before or the user wanted an end.
+fn boot_all(
+    scenario: &Scenario,
+    plan: &[Planned],
+    hooks: &Hooks<'_>,
+    boot: Boot<'_>,
+) -> Vec<Option<Booted>> {
+    let (next, begun) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let failed: Vec<AtomicBool> = (scenario.policies().iter())
+        .map(|_| AtomicBool::new(false))
+        .collect();
+    let given: Vec<OnceLock<Booted>> = plan.iter().map(|_| OnceLock::new()).collect();
+    let work = || {
+        loop {
+            let at = next.fetch_add(1, Relaxed);
+            let Some(one) = plan.get(at) else { break };
+            let (policy, has_failed) = (&scenario.policies()[one.policy], &failed[one.policy]);
+            if hooks.stops() || has_failed.load(Relaxed) {
+                continue;
+            }
+            let number = begun.fetch_add(1, Relaxed) as u32;
+            hooks.tell(number, &title(policy, one.together, one.repetition));
+            let booted = boot(policy, one.together, one.repetition);
+            has_failed.fetch_or(booted.is_err(), Relaxed);
+            let _ = given[at].set(booted);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..usize::from(hooks.at_once).min(plan.len()) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    given.into_iter().map(OnceLock::into_inner).collect()
 }
 
 fn title(policy: &Policy, together: bool, repetition: u32) -> String {

@@ -73,7 +73,6 @@ fn figures_are_those_of_the_programs_own_processor() {
     let boots = Boots {
         alone: vec![seen(counts(1_000_000, 1_000_000_000, 40))],
         together: vec![seen(counts(1_000_000, 1_500_000_000, 9000))],
-        has_failed: false,
     };
     let result = policy_result(&scenario, &scenario.policies()[0], &boots);
     let [sort, scan] = &result.programs[..] else {
@@ -128,11 +127,10 @@ fn a_policy_that_fails_takes_nothing_from_the_others() {
     let mut other = scenario.policies()[0].clone();
     other.name = "other".into();
     scenario.experiment.policy.push(other);
-    let asked = std::cell::RefCell::new(Vec::new());
+    let asked = std::sync::Mutex::new(Vec::new());
     let boot = |policy: &Policy, together: bool, repetition: u32| {
-        asked
-            .borrow_mut()
-            .push((policy.name.clone(), together, repetition));
+        let mut asked = asked.lock().expect("nobody panicked");
+        asked.push((policy.name.clone(), together, repetition));
         match policy.name == "stock" && together {
             true => Err(BootError::Results("it is gone".into())),
             false => Ok((vec![counts(500, 1000, 4); 2], results())),
@@ -157,7 +155,47 @@ fn a_policy_that_fails_takes_nothing_from_the_others() {
         .expect("was run together");
     assert_eq!(together.instructions.n(), 2);
     // Alone and together, and the other twice; the one that failed is not asked again.
-    assert_eq!(asked.borrow().len(), 6);
+    assert_eq!(asked.into_inner().expect("nobody panicked").len(), 6);
+}
+
+#[test]
+fn guests_that_run_at_once_give_what_they_give_in_turn() {
+    let mut scenario = scenario();
+    let mut other = scenario.policies()[0].clone();
+    other.name = "other".into();
+    scenario.experiment.policy.push(other);
+    let told = std::sync::Mutex::new(Vec::new());
+    let boot = |policy: &Policy, together: bool, repetition: u32| {
+        // The later ones end first.
+        let wait = 20 * u64::from(policy.name == "stock") + 10 * u64::from(!together);
+        std::thread::sleep(std::time::Duration::from_millis(wait));
+        let misses = 8 * u64::from(repetition) + 4 * u64::from(together) + policy.name.len() as u64;
+        Ok((vec![counts(500, 1000 + misses, misses); 2], results()))
+    };
+    let progress = |number: u32, what: &str| {
+        let mut told = told.lock().expect("nobody panicked");
+        told.push((number, what.to_owned()));
+    };
+    let with = |at_once| {
+        let hooks = Hooks {
+            progress: Some(&progress),
+            at_once,
+            ..Hooks::default()
+        };
+        let mut study = run_with(&scenario, &hooks, &boot).expect("all ran");
+        assert!(study.complete);
+        study.host_seconds = 0.0;
+        study
+    };
+    let [one, three, many] = [0, 3, 100].map(with);
+    assert_eq!(one, three);
+    assert_eq!(one, many);
+    let mut numbers: Vec<u32> = told.lock().expect("nobody panicked")[8..16]
+        .iter()
+        .map(|(number, _)| *number)
+        .collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..8).collect::<Vec<u32>>());
 }
 
 #[test]

@@ -438,6 +438,8 @@ fn boot(
     let boot_hooks = BootHooks {
         stop: hooks.stop,
         progress: Some(&progress),
+        // Cases run side by side.
+        at_once: 1,
     };
     let study = piebald_guest::run(real, &tools, &boot_hooks).map_err(|e| e.to_string())?;
     match study.complete {
