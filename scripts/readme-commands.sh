@@ -99,7 +99,10 @@ for n in "${!pages[@]}"; do
     printf '%s: %d s\n' "${pages[n]}" "$((SECONDS - began))"
 done
 printf '%d blocks of %s ran, %d of them printed what is shown\n' "$ran" "${pages[*]}" "$held"
-scripts/set-map.sh --check
+# What the tutorial has made.
+case " ${pages[*]} " in
+    *" docs/tutorials/neighbour.md "*) scripts/set-map.sh --check out/tutorial/neighbour/report.html ;;
+esac
 
 # Prints "STATE VERB..." per verb of docs/status.md. A row may name several: the
 # words after the first are subcommands of the same verb.
