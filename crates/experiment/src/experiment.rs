@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_untagged::UntaggedEnumVisitor;
 
 use crate::{
-    Advise, Course, Files, Frames, Guest, KeyPath, MAX_REFS, Machine, MadeFile, Memory, On,
+    Advise, Before, Course, Files, Frames, Guest, KeyPath, MAX_REFS, Machine, MadeFile, Memory, On,
     OnLimit, Policy, Problem, Program, Refs, Role, Sweep, Tree, Whole,
     guest::{check_files, check_trees},
     problem::refused_value,
@@ -112,6 +112,10 @@ pub struct Experiment {
     /// How a guest is booted. The model has no use for it.
     #[serde(default)]
     pub guest: Guest,
+    /// What runs before the programs and loads files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-hosts" = "model"))]
+    pub before: Vec<Before>,
     /// Programs, 1 to 250.
     pub program: Vec<Program>,
     /// Policies. Default: one, stock.
@@ -247,6 +251,10 @@ impl Experiment {
             course.check(&KeyPath::of("course"), &mut problems);
         }
         self.check_policies(&mut problems);
+        for (i, before) in self.before.iter().enumerate() {
+            let at = KeyPath::of("before").item(i);
+            before.check((&self.program, &self.policy), &at, &mut problems);
+        }
         if self.files.is_some() {
             self.check_paged(&mut problems);
         }
@@ -287,6 +295,7 @@ impl Experiment {
             let of_program = [
                 ("regions", program.regions.is_some()),
                 ("change", !program.change.is_empty()),
+                ("whole_iterations", program.whole_iterations),
                 // How many threads it has is known when it has been recorded.
                 ("command", program.command.is_some()),
             ];

@@ -24,7 +24,7 @@ const TREES: [&str; 3] = ["/usr/share/", "/opt/", "/srv/"];
 #[serde(deny_unknown_fields, default)]
 pub struct Memory {
     /// Its size: in a guest from 256MiB, in whole MiB, by default `"1GiB"`; for requests any, or a
-    /// share of the footprint. Modelled programs have the machine's memory.
+    /// share of the footprint. For modelled programs at most the machine's, which is the default.
     pub size: Option<Text<MemorySize>>,
 }
 

@@ -14,9 +14,11 @@
 #![forbid(unsafe_code)]
 
 mod advise;
+mod before;
 mod colors;
 mod course;
 mod document;
+mod enter;
 mod experiment;
 mod files;
 mod guest;
@@ -43,9 +45,11 @@ mod walk;
 mod words;
 
 pub use advise::{Advise, Goal, NotWithin, Within};
+pub use before::{Before, BeforeInput};
 pub use colors::{Binding, Change, Colors, OnLimit, PolicyColors, Recolor};
 pub use course::Course;
 pub use document::Document;
+pub use enter::Enter;
 pub use experiment::{Alone, BudgetOf, DEFAULT_BUDGET, Experiment, MissRatio, Output, Together};
 pub use files::{Files, LayoutRule, Readahead, Scheduler, SrmOptions, Zone};
 pub use guest::{Guest, MadeFile, Measure, Memory, SCRATCH, Tree, is_command};

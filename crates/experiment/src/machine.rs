@@ -3,14 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use piebald_hw::{
-    Features, Machine as Built, Options, nearest::did_you_mean, nearest_size, presets,
-    spec::MachineSpec,
+    Features, Machine as Built, Options,
+    nearest::did_you_mean,
+    nearest_size, presets,
+    spec::{Inclusion, MachineSpec},
 };
 use piebald_units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{KeyPath, Problem, Text, Whole, text_file::read_text, value::Notation};
+use crate::{KeyPath, Problem, Text, Whole, Word, Words, text_file::read_text, value::Notation};
 
 /// The machine that programs run on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,6 +41,39 @@ pub struct Machine {
     /// for none.
     #[schemars(extend("x-hosts" = "model"))]
     pub slice_hash: Option<Vec<String>>,
+    /// What the last level promises about the levels inside it, instead of the preset's.
+    #[schemars(extend("x-hosts" = "model"))]
+    pub inclusion: Option<Word<Inclusion>>,
+}
+
+impl Words for Inclusion {
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        (
+            "non-inclusive",
+            Self::NonInclusive,
+            "Nothing: filled on a miss, evicts on its own.",
+        ),
+        (
+            "inclusive",
+            Self::Inclusive,
+            "Holds every line of the inner levels; its victims leave them too.",
+        ),
+        (
+            "exclusive",
+            Self::Exclusive,
+            "Holds what the inner levels evicted; a hit moves the line inwards.",
+        ),
+        (
+            "victim",
+            Self::Victim,
+            "Filled by victims of the inner levels, but a hit leaves the line in place.",
+        ),
+        (
+            "mostly-exclusive",
+            Self::MostlyExclusive,
+            "As exclusive, but a hit leaves a copy of a line that more than one core has had.",
+        ),
+    ];
 }
 
 impl Notation for Features {
@@ -71,6 +106,14 @@ impl Machine {
             }
             Built::new(&spec, &Options::default())
                 .map_err(|e| Problem::at(at.key("slice_hash"), e.to_string()))?;
+        }
+        if let Some(Word(inclusion)) = self.inclusion {
+            let last = spec.last_level().level;
+            for cache in spec.cache.iter_mut().filter(|c| c.level == last) {
+                cache.inclusion = inclusion;
+            }
+            Built::new(&spec, &Options::default())
+                .map_err(|e| Problem::at(at.key("inclusion"), e.to_string()))?;
         }
         self.check_controllers(&spec, at)?;
         let mut features = self.features.map_or(Features::ALL, |Text(on)| on);

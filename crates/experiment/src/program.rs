@@ -14,8 +14,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_untagged::UntaggedEnumVisitor;
 
 use crate::{
-    Align, Binding, Change, KeyPath, Measure, Objects, OnLimit, Pace, Problem, RegionRequest,
-    Stage, Text, Word,
+    Align, Binding, Change, Enter, KeyPath, Measure, Objects, OnLimit, Pace, Problem,
+    RegionRequest, Stage, Text, Word,
     colors::{Colors, check_changes},
     course::{Course, RunTime},
     value::described,
@@ -92,6 +92,30 @@ pub struct Program {
     #[serde(default, skip_serializing_if = "is_false")]
     #[schemars(extend("x-hosts" = "model"))]
     pub redraw: bool,
+    /// Where it is met, drawn in each repetition: `"anywhere"` in its recording (of a built-in program
+    /// in the references of a warm-up and a measured part), in its first `"iteration"`, or in so many
+    /// references. All before has taken place at no cost; of a built-in program also its set-up. Default: a target at
+    /// its beginning, a polluter of one thread anywhere in the first half of its recording.
+    #[schemars(extend("x-hosts" = "model"))]
+    pub enter: Option<Enter>,
+    /// Does it go on as another image of its process when it ends, so that it has a measured part however
+    /// short it is? Default: it is started anew, and its measured part ends with it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[schemars(extend("x-hosts" = "model"))]
+    pub again: bool,
+    /// Is it measured over whole iterations, at least two, after a warm-up of at least two? Only of
+    /// built-in programs.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[schemars(extend("x-hosts" = "model"))]
+    pub whole_iterations: bool,
+    /// Do its warm-up and its budget count what its calls copy as well: two references for 64 B?
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[schemars(extend("x-hosts" = "model"))]
+    pub count_copies: bool,
+    /// Are its files no other program's, though their names are the same?
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[schemars(extend("x-hosts" = "model"))]
+    pub own_files: bool,
     /// Hardware threads that it may use; needed, but for requests.
     #[serde(default = "no_cores", skip_serializing_if = "has_no_cores")]
     pub cores: Text<CoreSet>,
@@ -284,6 +308,7 @@ impl Program {
         problems: &mut Vec<Problem>,
     ) {
         self.check_input(at, problems);
+        self.check_met(at, problems);
         self.check_colors(at, problems);
         check_changes(&self.change, budget, at, problems);
         if !self.change.is_empty() && self.regions.is_some() {
@@ -361,6 +386,29 @@ impl Program {
             if is_given && self.requests.is_none() {
                 problems.push(Problem::at(at.key(key), "only requests have this key"));
             }
+        }
+    }
+
+    /// How it is met and measured.
+    fn check_met(&self, at: &KeyPath, problems: &mut Vec<Problem>) {
+        let is_builtin = self.builtin.is_some();
+        if self.whole_iterations && !is_builtin {
+            let allowed = "false: only built-in programs mark their iterations";
+            problems.push(Problem::refuse(at.key("whole_iterations"), "true", allowed));
+        }
+        if self.enter == Some(Enter::Iteration) && !is_builtin {
+            let allowed = "\"start\", \"anywhere\", or references: only built-in programs mark their iterations";
+            problems.push(Problem::refuse(at.key("enter"), "\"iteration\"", allowed));
+        }
+        let met = [
+            ("enter", self.enter.is_some()),
+            ("again", self.again),
+            ("whole_iterations", self.whole_iterations),
+            ("count_copies", self.count_copies),
+        ];
+        for (key, _) in met.iter().filter(|(_, is)| *is && self.regions.is_some()) {
+            let says = "a program with regions is run in parts";
+            problems.push(Problem::at(at.key(key), says));
         }
     }
 

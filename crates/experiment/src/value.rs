@@ -195,7 +195,7 @@ impl<const MIN: u64> Refs<MIN> {
         self.0
     }
 
-    fn within(refs: u64) -> Option<Self> {
+    pub(crate) fn within(refs: u64) -> Option<Self> {
         (MIN..=MAX_REFS).contains(&refs).then_some(Self(refs))
     }
 

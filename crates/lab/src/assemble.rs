@@ -7,7 +7,7 @@ use piebald_report::{
     RegionCheck, RegionFigures, RegionResult, RegionSet, Sample, SetMap, SetMapSpeed, Study,
 };
 use piebald_sim::{MapSample, Outcome};
-use piebald_units::{CoreSet, Picos};
+use piebald_units::{CoreSet, PAGE_SIZE, Picos};
 
 use crate::{
     colors, course,
@@ -18,7 +18,7 @@ use crate::{
     prepare::Prepared,
     scenario::{ProgramEntry, Scenario},
     study::{StudyError, map_job},
-    tally::{Fill, Tally},
+    tally::{Fill, Tally, Zone},
 };
 
 /// Groups of sets that a set map shows.
@@ -226,10 +226,23 @@ impl Results<'_> {
         let place = members(self.scenario, job.phase)
             .iter()
             .position(|m| *m == program)?;
-        let outcome = self.outcome(job)?.programs.get(place)?;
+        let run = self.outcome(job)?;
+        let outcome = run.programs.get(place)?;
         let fill = outcome.fill.unwrap_or_default();
+        let memory = self
+            .scenario
+            .memory
+            .unwrap_or(self.scenario.machine.memory.size);
+        let zone = run.paging.as_ref().and_then(|paging| paging.zone);
         Some(Tally {
             fill: fill.each_ref().map(Fill::from),
+            zone: zone.map(|zone| Zone {
+                refilled: zone.refilled.into(),
+                largest: zone.largest.into(),
+                sequences: zone.counters.sequences as f64,
+                shared: zone.counters.shared as f64,
+                memory: (memory.0 / PAGE_SIZE) as f64,
+            }),
             ..Tally::from(&outcome.region)
         })
     }
@@ -308,6 +321,7 @@ impl Results<'_> {
                 extra: [
                     memory::extras(&memory),
                     memory::io_extras(&tallies),
+                    memory::zone_extras(&tallies),
                     memory::read_extras(self.scenario, &tallies),
                 ]
                 .concat(),

@@ -22,7 +22,7 @@ pub(crate) fn boot(
     held: Vec<ColorSet>,
 ) -> Result<Boot, String> {
     Ok(Boot {
-        memory: None,
+        memory: scenario.memory,
         frames: frames(&scenario.machine, policy, draw)?,
         aged: (policy.memory == MemoryState::Aged).then(|| mix(&[draw, 5])),
         thp: policy.thp,

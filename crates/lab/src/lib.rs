@@ -15,6 +15,7 @@ mod failures;
 mod foresee;
 mod jobs;
 mod memory;
+mod met;
 mod meter;
 mod near;
 mod parts;

@@ -7,7 +7,7 @@ use piebald_sim::MemoryUse;
 use piebald_units::Picos;
 
 use crate::scenario::{Policy, Scenario};
-use crate::tally::Tally;
+use crate::tally::{Tally, Zone};
 
 /// The memory of a program in one repetition: of its regions with their weights, or one
 /// of weight 1.
@@ -58,7 +58,7 @@ const OF_MEMORY: [Figure<MemoryUse>; 6] = [
 ];
 
 /// Of files, and of waiting for the disk.
-const OF_FILES: [Figure<Tally>; 6] = [
+const OF_FILES: [Figure<Tally>; 7] = [
     (WAITED, "ms", |t| t.blocked_ps * 1e-9),
     ("faults that waited", "", |t| t.major_faults),
     ("file pages read and written", "", |t| t.io_pages),
@@ -69,6 +69,21 @@ const OF_FILES: [Figure<Tally>; 6] = [
     ("of pages read, kept in memory", "%", |t| {
         100.0 * (1.0 - t.disk_reads / t.io_reads)
     }),
+    ("of pages read, not waited for", "%", |t| {
+        100.0 * (1.0 - t.read_waits / t.io_reads)
+    }),
+];
+
+/// Of SRM-buffer's colored zone, which all programs of a run have together.
+const OF_ZONE: [Figure<Zone>; 4] = [
+    ("colored zone after its last refill", "% of memory", |z| {
+        100.0 * z.refilled / z.memory
+    }),
+    ("colored zone after a refill, largest", "% of memory", |z| {
+        100.0 * z.largest / z.memory
+    }),
+    ("sequences of file pages", "", |z| z.sequences),
+    ("sequences that share a color's list", "", |z| z.shared),
 ];
 
 /// Of read calls, and of threads that go to the files.
@@ -94,7 +109,11 @@ const OF_READS: [Figure<Tally>; 7] = [
 pub fn extra_names() -> impl Iterator<Item = &'static str> {
     let names = OF_MEMORY.map(|(name, ..)| name).into_iter();
     let of = |figures: &'static [Figure<Tally>]| figures.iter().map(|(name, ..)| *name);
-    names.chain(of(&OF_FILES)).chain(of(&OF_READS))
+    let of_zone = OF_ZONE.iter().map(|(name, ..)| *name);
+    names
+        .chain(of(&OF_FILES))
+        .chain(of_zone)
+        .chain(of(&OF_READS))
 }
 
 /// What was done to pages for want or change of colours, as far as anything was.
@@ -123,6 +142,20 @@ pub(crate) fn io_extras(tallies: &[Tally]) -> Vec<Extra> {
             name: name.to_owned(),
             unit: unit.to_owned(),
             value: tallies.iter().map(of).collect(),
+        })
+        .collect()
+}
+
+/// What became of the colored zone, if there is one.
+pub(crate) fn zone_extras(tallies: &[Tally]) -> Vec<Extra> {
+    let zones: Option<Vec<Zone>> = tallies.iter().map(|t| t.zone).collect();
+    let zones = zones.filter(|zones| !zones.is_empty()).unwrap_or_default();
+    let figures = OF_ZONE.iter().filter(|_| !zones.is_empty());
+    figures
+        .map(|(name, unit, of)| Extra {
+            name: (*name).to_owned(),
+            unit: (*unit).to_owned(),
+            value: zones.iter().map(of).collect(),
         })
         .collect()
 }

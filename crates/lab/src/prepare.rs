@@ -1,23 +1,27 @@
 //! Turns a scenario's programs into inputs that can be replayed.
 
-use piebald_experiment::{KeyPath, Problem, Refused, RegionRequest};
+use piebald_experiment::{Enter, KeyPath, Problem, Refused, RegionRequest};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
 
+use piebald_report::Role;
+use piebald_sim::Stay;
 use piebald_trace::{
     foreign::{Fetches, ForeignTrace, Format, Options},
     recording::{Recording, ReplayOptions},
 };
-use piebald_workload::{Builtin, Foreign, Library, Program, Recorded};
+use piebald_units::CoreSet;
+use piebald_workload::{Again, Brief, Builtin, Foreign, Library, OwnFiles, Program, Recorded};
 
 use crate::{
     drawn::{Redraw, seed_of},
+    met::Met,
     near,
     parts::{self, Parts},
     regions::{NO_LIMIT, midway, setup_refs},
-    scenario::{Input, ProgramEntry, Scenario},
+    scenario::{BeforeEntry, BeforeInput, Input, ProgramEntry, Scenario},
 };
 
 /// Records a command line and says where the recording is. The argument after
@@ -41,8 +45,17 @@ pub struct Prepared {
     pub marks_ready: bool,
     /// References of its set-up, before the warm-up; those of its first thread.
     pub setup: u64,
-    /// References that a start may be drawn from.
+    /// References that a polluter's start may be drawn from.
     pub spread: u64,
+    /// References that the place where it is met is drawn from, whatever its role; 0 = it is met at its
+    /// beginning.
+    pub enter: Option<u64>,
+    /// It goes on as another image when it ends.
+    pub again: bool,
+    /// The number of its files, if they are no other program's.
+    pub own_files: Option<u32>,
+    /// What counts of it before a run, in the first repetition.
+    pub brief: Arc<dyn Program>,
     /// Where the references come from, in words.
     pub input: String,
     /// What a reader should know: a short or an incomplete recording.
@@ -55,34 +68,131 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Its references in a repetition, of which all draws follow from `draw`.
+    /// Its references in a repetition, of which all draws follow from `draw`, once and from its beginning.
     pub fn in_repetition(&self, repetition: u32, draw: u64) -> Arc<dyn Program> {
-        match self.redraw.as_ref().filter(|_| repetition > 0) {
+        let program = match self.redraw.as_ref().filter(|_| repetition > 0) {
             Some(redraw) => redraw.of(draw),
-            None => self.program.clone(),
+            None => return self.program.clone(),
+        };
+        own(program, self.own_files)
+    }
+
+    /// The same as it goes on in a run.
+    pub(crate) fn as_met(&self, program: &Arc<dyn Program>) -> Arc<dyn Program> {
+        if self.again {
+            Arc::new(Again(program.clone()))
+        } else {
+            program.clone()
+        }
+    }
+
+    /// What counts of a repetition's program before a run.
+    pub(crate) fn before(&self, repetition: u32, program: &Arc<dyn Program>) -> Arc<dyn Program> {
+        if self.redraw.is_some() && repetition > 0 {
+            brief(program)
+        } else {
+            self.brief.clone()
         }
     }
 }
 
-/// Prepares all programs of a scenario. Built-in programs are executed here, and
-/// command lines recorded, once each.
+/// A program whose files are its own, if they have a number.
+fn own(program: Arc<dyn Program>, number: Option<u32>) -> Arc<dyn Program> {
+    match number {
+        Some(number) => Arc::new(OwnFiles(program, number)),
+        None => program,
+    }
+}
+
+/// What counts of a program before a run. Only main threads cost nothing there.
+fn brief(program: &Arc<dyn Program>) -> Arc<dyn Program> {
+    if program.threads() > 1 {
+        program.clone()
+    } else {
+        Arc::new(Brief::new(program.clone()))
+    }
+}
+
+/// Prepares all programs of a scenario, and behind them those that run before. Built-in programs are
+/// executed here, and command lines recorded, once each.
 ///
 /// # Errors
 /// The program's table in the scenario, and what is wrong with its input.
 pub fn prepare(scenario: &Scenario, recorder: &Recorder<'_>) -> Result<Vec<Prepared>, Refused> {
     let library = Library::new();
-    scenario
-        .programs
-        .iter()
-        .enumerate()
-        .map(|(i, entry)| {
-            prepare_one(scenario, entry, &library, recorder).map_err(|problem| {
-                let at = KeyPath::of("program").item(i);
-                let says = format!("\"{}\": {problem}", entry.name);
-                scenario.document.refuse(vec![Problem::at(at, says)])
-            })
+    let one = |(i, entry): (usize, &ProgramEntry), key: &str| {
+        let prepared = prepare_one(scenario, entry, &library, recorder);
+        let prepared = prepared.and_then(|prepared| settled(prepared, entry, i));
+        prepared.map_err(|problem| {
+            let at = KeyPath::of(key).item(i);
+            let says = format!("\"{}\": {problem}", entry.name);
+            scenario.document.refuse(vec![Problem::at(at, says)])
         })
+    };
+    let programs = scenario.programs.iter().enumerate();
+    let before = scenario.before.iter().enumerate();
+    let before = before.filter_map(|(i, entry)| Some((i, plain(entry)?)));
+    // What it lacks for a measured part is no matter.
+    let unmeasured = |prepared: Prepared| Prepared {
+        warnings: Vec::new(),
+        ..prepared
+    };
+    programs
+        .map(|program| one(program, "program"))
+        .chain(before.map(|(i, entry)| one((i, &entry), "before").map(unmeasured)))
         .collect()
+}
+
+/// A program that is there to run before the others only.
+fn plain(entry: &BeforeEntry) -> Option<ProgramEntry> {
+    let BeforeInput::Other(input, _) = &entry.input else {
+        return None;
+    };
+    Some(ProgramEntry {
+        name: input.to_string(),
+        input: input.clone(),
+        redraw: false,
+        enter: None,
+        again: false,
+        whole_iterations: false,
+        count_copies: false,
+        own_files: false,
+        regions: None,
+        cores: CoreSet::EMPTY,
+        colors: None,
+        on_limit: entry.on_limit,
+        changes: Vec::new(),
+        stay: Stay::default(),
+        role: Role::Target,
+    })
+}
+
+/// A program with what its table says of its files and its end.
+fn settled(prepared: Prepared, entry: &ProgramEntry, at: usize) -> Result<Prepared, String> {
+    let threads = prepared.program.threads();
+    let is_late = entry.enter.is_some_and(|enter| enter != Enter::Start);
+    for (key, is) in [("enter", is_late), ("again", entry.again)] {
+        if is && threads > 1 {
+            return Err(format!(
+                "it has {threads} threads; {key}: allowed of one thread"
+            ));
+        }
+    }
+    if entry.again && prepared.prime > 0 {
+        let says = "it was recorded in its middle and has no beginning; again: allowed: false";
+        return Err(says.to_owned());
+    }
+    // Number 0 is that of the files that others may have.
+    let number = u32::try_from(at + 1).unwrap_or(u32::MAX);
+    let own_files = entry.own_files.then_some(number);
+    let program = own(prepared.program, own_files);
+    Ok(Prepared {
+        brief: brief(&program),
+        program,
+        again: entry.again,
+        own_files,
+        ..prepared
+    })
 }
 
 fn prepare_one(
@@ -97,14 +207,13 @@ fn prepare_one(
         ..ReplayOptions::default()
     };
     // The last references of a run may come after the last of a batch.
-    let wanted = match &entry.regions {
+    let and_more = |wanted: u64| wanted.saturating_add(wanted / 4);
+    let mut wanted = match &entry.regions {
         Some(request) => parts::span_refs(scenario, request, &entry.input),
-        None => {
-            let wanted = scenario.warmup_refs + scenario.budget_refs;
-            wanted + wanted / 4
-        }
+        None => and_more(scenario.warmup_refs + scenario.budget_refs),
     };
     let mut drawn = None;
+    let mut met = None;
     let recording = match &entry.input {
         Input::Trace(path, format) => return prepare_trace(scenario, entry, path, *format),
         Input::Recording(path) => Recording::open(path).map_err(|e| e.to_string())?,
@@ -119,6 +228,11 @@ fn prepare_one(
             } else {
                 scenario.seed
             };
+            if entry.regions.is_none() {
+                let lengths = Met::of_builtin(scenario, entry, (&builtin, seed))?;
+                wanted = and_more(lengths.refs());
+                met = Some(lengths);
+            }
             let recording = library.recording(&builtin, seed, wanted);
             let recording = recording.map_err(|e| e.to_string())?;
             drawn = entry.redraw.then_some(builtin);
@@ -129,7 +243,8 @@ fn prepare_one(
         return prepare_regions(scenario, entry, request, recording, options);
     }
     let is_builtin = matches!(entry.input, Input::Builtin(_));
-    let setup = if is_builtin {
+    let is_late = met.is_some_and(|met| met.enter.is_some_and(|enter| enter > 0));
+    let setup = if is_builtin && !is_late {
         setup_refs(&recording).map_err(|e| e.to_string())?
     } else {
         0
@@ -141,14 +256,27 @@ fn prepare_one(
         warnings.push(format!("{}: the recording is incomplete", entry.name));
     }
     let (program, prime) = opened(&entry.name, recording, options)?;
-    let (warmup, budget) = parts(scenario, (refs, program.threads()), is_builtin);
-    if budget < scenario.budget_refs {
-        warnings.push(format!(
-            "{}: the recording holds {refs} references; {warmup} warm up and {budget} are measured{}",
-            entry.name,
-            scenario.of_each()
-        ));
-    }
+    let met = match met {
+        Some(met) => met,
+        None => {
+            let asked = Met::of_recording(scenario, entry, (&*program, refs))?;
+            // One that goes on at its end is never too short.
+            let (warmup, budget) = parts(scenario, (&asked, refs, program.threads()), entry.again);
+            if budget < asked.budget {
+                let (name, of_each) = (&entry.name, scenario.of_each());
+                warnings.push(format!(
+                    "{name}: the recording holds {refs} references; {warmup} warm up and {budget} are \
+                     measured{of_each}"
+                ));
+            }
+            Met {
+                warmup,
+                budget,
+                ..asked
+            }
+        }
+    };
+    let (warmup, budget) = (met.warmup, met.budget);
     if budget == 0 {
         return Err(format!(
             "the recording holds {refs} references; allowed: 100 or more"
@@ -169,9 +297,13 @@ fn prepare_one(
         } else {
             refs / 2
         },
-        program,
         prime,
         marks_ready: is_builtin,
+        enter: met.enter,
+        again: false,
+        own_files: None,
+        brief: program.clone(),
+        program,
         warmup,
         budget,
         input: entry.input.to_string(),
@@ -237,6 +369,10 @@ fn prepare_regions(
         setup: 0,
         prime,
         spread: 0,
+        enter: None,
+        again: false,
+        own_files: None,
+        brief: program.clone(),
         program,
         redraw: None,
         marks_ready: is_builtin,
@@ -268,15 +404,17 @@ fn prepare_trace(
     let wanted = scenario.warmup_refs + scenario.budget_refs;
     // What a polluter may be started in is looked for up to as much again.
     let program = Foreign::new(&entry.name, trace, 2 * wanted).map_err(|e| e.to_string())?;
+    let mut warnings = trace_warnings(&program, format);
     let refs = program.refs();
-    let (warmup, budget) = parts(scenario, (refs, program.threads()), false);
+    let program: Arc<dyn Program> = Arc::new(program);
+    let met = Met::of_recording(scenario, entry, (&*program, refs))?;
+    let (warmup, budget) = parts(scenario, (&met, refs, program.threads()), entry.again);
     if budget == 0 {
         return Err(format!(
             "the trace holds {refs} references; allowed: 100 or more"
         ));
     }
-    let mut warnings = trace_warnings(&program, format);
-    if budget < scenario.budget_refs {
+    if budget < met.budget {
         warnings.push(format!(
             "the trace holds {refs} references; {warmup} warm up and {budget} are measured{}",
             scenario.of_each()
@@ -284,7 +422,11 @@ fn prepare_trace(
     }
     Ok(Prepared {
         spread: if program.threads() > 1 { 0 } else { refs / 2 },
-        program: Arc::new(program),
+        enter: met.enter,
+        again: false,
+        own_files: None,
+        brief: program.clone(),
+        program,
         redraw: None,
         marks_ready: false,
         prime: 0,
@@ -323,15 +465,17 @@ fn trace_warnings(program: &Foreign, format: Format) -> Vec<String> {
 
 /// Warm-up and measured references of a recording that may be too short: then a
 /// fifth of it warms up.
-fn parts(scenario: &Scenario, (refs, threads): (u64, u32), is_builtin: bool) -> (u64, u64) {
+fn parts(
+    scenario: &Scenario,
+    (asked, refs, threads): (&Met, u64, u32),
+    is_unending: bool,
+) -> (u64, u64) {
     let refs = refs / scenario.budgets_of(threads);
-    let wanted = scenario.warmup_refs + scenario.budget_refs;
-    // A built-in's recording holds its set-up besides what was asked for.
-    if is_builtin || refs >= wanted {
-        return (scenario.warmup_refs, scenario.budget_refs);
+    if is_unending || refs >= asked.warmup + asked.budget {
+        return (asked.warmup, asked.budget);
     }
     // The last references may come after the last of a batch: keep clear of them.
     let usable = refs - refs / 100;
-    let warmup = (usable / 5).min(scenario.warmup_refs);
-    (warmup, (usable - warmup).min(scenario.budget_refs))
+    let warmup = (usable / 5).min(asked.warmup);
+    (warmup, (usable - warmup).min(asked.budget))
 }

@@ -8,19 +8,23 @@
 //! recording is met. All policies and phases of a repetition share its draws, so
 //! that differences between them are paired.
 
-use piebald_experiment::MAX_REFS;
+use piebald_experiment::{Frames, MAX_REFS};
 use std::{
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     time::Instant,
 };
 
 use piebald_os_model::kernel::ColorLimit;
 use piebald_report::{Role, Study};
 use piebald_sim::{
-    Case, CaseError, CurveRequest, MapRequest, Model, NOT_KEPT, Outcome, ProgramSetup, Progress,
-    SimError, Stay, Threads, Watch, mix,
+    Case, CaseError, ColorSetup, CurveRequest, MapRequest, Model, NOT_KEPT, Outcome, ProgramSetup,
+    Progress, SimError, Stay, Threads, Watch, mix,
 };
-use piebald_units::Picos;
+use piebald_units::{CoreSet, Picos};
+use piebald_workload::{Program, Reader};
 use rayon::prelude::*;
 
 use crate::{
@@ -32,7 +36,7 @@ use crate::{
     jobs::{Focus, Job, Phase, group_of, groups, jobs, members, narrow_last_level},
     meter::{Meter, Shown},
     prepare::Prepared,
-    scenario::Scenario,
+    scenario::{BeforeEntry, BeforeInput, Scenario},
 };
 
 /// Programs start within this time of one another.
@@ -267,8 +271,14 @@ impl<'a> Lab<'a> {
         let held = colors::held(self.scenario, &chosen, job.policy);
         let boot = boot(self.scenario, policy, draw, held);
         let boot = boot.map_err(|problem| self.failure(job, CaseError::Kernel(problem)))?;
-        let programs = chosen.iter().map(|p| self.program(*p, &job, draw));
+        // A program that comes before as well is made once.
+        let made = |input: &Prepared| input.in_repetition(job.repetition, draw);
+        let made: Vec<Arc<dyn Program>> = self.inputs.iter().map(made).collect();
+        let programs = chosen
+            .iter()
+            .map(|p| self.program(*p, &job, (draw, &made[*p])));
         let programs: Vec<ProgramSetup> = programs.collect();
+        let before = (self.scenario.before.iter()).map(|entry| self.before(entry, &job, &made));
         let mut machine = self.scenario.machine.clone();
         if let Phase::Curve(_, ways) = job.phase {
             narrow_last_level(&mut machine, ways);
@@ -284,6 +294,7 @@ impl<'a> Lab<'a> {
                 first: policy.first_drawn.then(|| mix(&[draw, 9])),
                 ..policy.threads.clone()
             },
+            before: before.collect(),
             map: self.map(job, &chosen),
             curve,
             fill: matches!(job.phase, Phase::Alone(_) | Phase::Together(_)),
@@ -346,19 +357,57 @@ impl<'a> Lab<'a> {
         }
     }
 
+    /// What runs before a run.
+    fn before(&self, entry: &BeforeEntry, job: &Job, made: &[Arc<dyn Program>]) -> ProgramSetup {
+        let input: Arc<dyn Program> = match &entry.input {
+            BeforeInput::Run(at) | BeforeInput::Other(_, at) => {
+                self.inputs[*at].before(job.repetition, &made[*at])
+            }
+            BeforeInput::Read(at) => Arc::new(Reader(made[*at].clone())),
+        };
+        let owns = self.scenario.policies[job.policy].frames == Frames::Rainbow;
+        ProgramSetup {
+            name: input.name().to_owned(),
+            input,
+            cores: CoreSet::first(1),
+            colors: ColorSetup {
+                reserve: entry.colors.clone().filter(|_| owns),
+                on_limit: entry.on_limit,
+                ..ColorSetup::default()
+            },
+            stay: Stay::default(),
+            start: Picos(0),
+            waits: false,
+            measured: false,
+            skip: 0,
+            prime: 0,
+            marks_ready: false,
+            warmup: 0,
+            budget: 0,
+            each: false,
+        }
+    }
+
     /// A program of a run.
-    pub(crate) fn program(&self, at: usize, job: &Job, draw: u64) -> ProgramSetup {
+    fn program(
+        &self,
+        at: usize,
+        job: &Job,
+        (draw, made): (u64, &Arc<dyn Program>),
+    ) -> ProgramSetup {
         let entry = &self.scenario.programs[at];
         let input = &self.inputs[at];
         let policy = &self.scenario.policies[job.policy];
         let start = mix(&[draw, 2, at as u64]) % self.start_spread();
         let alone = members(self.scenario, job.phase).len() == 1;
         let by_time = !alone && self.scenario.course.is_some();
-        // A target is always met at its beginning, so that its measured part is
-        // the same in every study; a polluter is met anywhere.
-        let skip = match entry.role {
-            Role::Target => 0,
-            Role::Polluter => mix(&[draw, 3, at as u64]) % (input.spread + 1),
+        // A target is met at its beginning unless its table says otherwise, so that its measured part
+        // is the same in every study; a polluter is met anywhere.
+        let place = mix(&[draw, 3, at as u64]);
+        let skip = match (input.enter, entry.role) {
+            (Some(0), _) | (None, Role::Target) => 0,
+            (Some(refs), _) => 1 + place % refs,
+            (None, Role::Polluter) => place % (input.spread + 1),
         };
         let stay = match alone {
             // It is there all the time.
@@ -371,7 +420,7 @@ impl<'a> Lab<'a> {
         let hvr = policy.hvr.as_ref();
         let whole = ProgramSetup {
             name: entry.name.clone(),
-            input: input.in_repetition(job.repetition, draw),
+            input: input.as_met(made),
             cores: entry.cores,
             colors: colors::setup(self.scenario, at, job.policy),
             stay: Stay {

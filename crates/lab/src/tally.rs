@@ -29,6 +29,8 @@ pub(crate) struct Tally {
     /// Those that read calls came to, and those of them that the disk had to be asked for.
     pub(crate) io_reads: f64,
     pub(crate) disk_reads: f64,
+    /// Of the pages that read calls came to, those that were waited for.
+    pub(crate) read_waits: f64,
     pub(crate) major_faults: f64,
     /// Waited for files and pages.
     pub(crate) blocked_ps: f64,
@@ -45,6 +47,21 @@ pub(crate) struct Tally {
     /// Of each level of the data path, how full the sets that it used were; of regions, the
     /// mean by weight.
     pub(crate) fill: [Fill; 3],
+    /// The coloured zone of the run, if there is one.
+    pub(crate) zone: Option<Zone>,
+}
+
+/// A coloured zone, of all programs of a run together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Zone {
+    /// Pages just after the last refill, and the most after any.
+    pub(crate) refilled: f64,
+    pub(crate) largest: f64,
+    /// Sequences that began, and those of them that share a list with another.
+    pub(crate) sequences: f64,
+    pub(crate) shared: f64,
+    /// Pages of memory.
+    pub(crate) memory: f64,
 }
 
 /// How full the sets of a level were, in lines, as [`LevelFill`].
@@ -95,6 +112,7 @@ impl Tally {
             (&mut self.io_waits, other.io_waits),
             (&mut self.io_reads, other.io_reads),
             (&mut self.disk_reads, other.disk_reads),
+            (&mut self.read_waits, other.read_waits),
             (&mut self.major_faults, other.major_faults),
             (&mut self.blocked_ps, other.blocked_ps),
             (&mut self.read_bytes, other.read_bytes),
@@ -163,6 +181,7 @@ impl From<&Region> for Tally {
             io_waits: r.io.waits as f64,
             io_reads: r.io.reads.pages as f64,
             disk_reads: (r.io.reads.waits + r.io.reads.ahead) as f64,
+            read_waits: r.io.reads.waits as f64,
             major_faults: r.io.major_faults as f64,
             blocked_ps: r.io.blocked.0 as f64,
             read_bytes: r.reads.bytes as f64,
@@ -172,6 +191,7 @@ impl From<&Region> for Tally {
             memory_lines: (c.memory_reads + c.prefetch_reads) as f64,
             demand_lines: c.memory_reads as f64,
             fill: [Fill::default(); 3],
+            zone: None,
         }
     }
 }

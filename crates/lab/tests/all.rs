@@ -6,6 +6,7 @@ mod files;
 mod foresee;
 mod hvr;
 mod kit;
+mod met;
 mod mutate;
 mod partitions;
 mod reads;

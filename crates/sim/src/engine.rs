@@ -273,8 +273,15 @@ impl<'a> Engine<'a> {
     fn start_at(&mut self, programs: &[usize], from: Picos) -> Result<(), SimError> {
         for program in programs {
             let setup = &self.programs[*program].setup;
-            let prime = setup.prime.saturating_add(setup.skip);
+            let after_ready = Some(setup.skip).filter(|skip| *skip > 0 && setup.marks_ready);
+            let skip = if after_ready.is_some() { 0 } else { setup.skip };
+            let prime = setup.prime.saturating_add(skip);
             let task = self.start_program(*program, prime)?;
+            if let Some(refs) = after_ready
+                && let Some(state) = self.tasks[task.0 as usize].as_mut()
+            {
+                state.meet_after_ready(refs);
+            }
             let start = from + self.programs[*program].setup.start;
             if let Status::Runnable(core) = self.sched.status(task)? {
                 let cpu = &mut self.cpus[usize::from(core.0)];

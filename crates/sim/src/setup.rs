@@ -43,7 +43,9 @@ pub struct ProgramSetup {
     /// only, and what is known of it at the end is what it did until then.
     pub measured: bool,
     /// References of its main thread, those after `prime`, that are dealt with as those are, but
-    /// only the first time that it starts: where in its life the program is met.
+    /// only the first time that it starts: where in its life the program is met. If it marks the
+    /// end of its set-up, they are those after that mark, and all before it is as free; 0 = it is
+    /// met at its beginning.
     pub skip: u64,
     /// First references of its main thread, which only bring their pages into
     /// memory, at no cost, whenever the program starts: what a program that is

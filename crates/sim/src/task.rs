@@ -41,6 +41,8 @@ pub(crate) struct TaskState {
     pub(crate) blocked_at: Picos,
     /// First references of the source that only bring their pages in.
     prime: u64,
+    /// Of a program that is met after its set-up: those after the mark, until which all are free.
+    after_ready: Option<u64>,
 }
 
 /// What a task needs before it can go on.
@@ -82,6 +84,19 @@ impl TaskState {
             first_buffer: None,
             blocked_at: Picos(0),
             prime,
+            after_ready: None,
+        }
+    }
+
+    /// All is free until the program marks the end of its set-up, and so many references after it.
+    pub(crate) const fn meet_after_ready(&mut self, refs: u64) {
+        (self.prime, self.after_ready) = (u64::MAX, Some(refs));
+    }
+
+    /// The program has marked the end of its set-up.
+    pub(crate) const fn note_ready(&mut self) {
+        if let Some(refs) = self.after_ready.take() {
+            self.prime = refs;
         }
     }
 

@@ -231,6 +231,33 @@ fn a_program_that_is_met_later_has_the_pages_of_before() {
 }
 
 #[test]
+fn a_program_that_is_met_after_its_set_up_has_its_pages_and_pays_for_nothing_before() {
+    let script = || {
+        Script::new(vec![
+            stores(A, 1 << 20, 1),
+            Step::Do(Next::Mark(mark::READY)),
+            loads(B, 8192, FOREVER),
+        ])
+    };
+    let measure = |skip| {
+        let mut p = program("a", "0", script());
+        (p.skip, p.marks_ready) = (skip, true);
+        (p.warmup, p.budget) = (100, 30_000);
+        go(vec![p])
+    };
+    let (begun, met) = (measure(0), measure(5));
+    let pages = |o: &piebald_sim::Outcome| o.programs[0].region.pages;
+    assert_eq!((pages(&begun), pages(&met)), (258, 258));
+    // The set-up's references are made or not, and those that are passed over after it are not.
+    assert!(begun.refs >= 16_384 + 30_100, "{}", begun.refs);
+    assert!(
+        (30_100..=30_100 + BATCH).contains(&met.refs),
+        "{}",
+        met.refs
+    );
+}
+
+#[test]
 fn primed_pages_are_there_and_cost_nothing() {
     const BYTES: u64 = 64 << 12;
     let lines = BYTES / 64;

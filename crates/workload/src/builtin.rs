@@ -191,6 +191,15 @@ impl Builtin {
         self.kernel.threads(&self.values)
     }
 
+    /// The same, ending after so many iterations; 0 = it runs until its recording is full.
+    #[must_use]
+    pub fn with_iterations(&self, iterations: u64) -> Self {
+        Self {
+            iterations,
+            ..self.clone()
+        }
+    }
+
     /// Runs it once into a sink, with at most `refs` references per thread after
     /// set-up, and checks its results. Equal arguments give equal output.
     /// Returns the number of references, set-up and all threads included.

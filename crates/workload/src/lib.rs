@@ -16,20 +16,67 @@
 //! the algorithm's text names, and instruction counts per block are those that a
 //! compiler makes at -O2, stated in each kernel's documentation.
 
+mod again;
+mod brief;
 mod builtin;
 mod foreign;
 pub mod kernels;
 mod library;
 pub mod memory;
+mod own_files;
 mod program;
 mod random;
+mod reader;
 mod record;
 mod recorded;
 pub mod spec;
 
+pub use again::Again;
+pub use brief::Brief;
 pub use builtin::{Builtin, BuiltinError, RunError, list};
 pub use foreign::Foreign;
 pub use library::Library;
+pub use own_files::OwnFiles;
 pub use program::{Program, ProgramError};
+pub use reader::Reader;
 pub use record::record;
 pub use recorded::Recorded;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use piebald_trace::recording::ReplayOptions;
+    use piebald_units::op::{MemRef, Next};
+
+    use super::*;
+
+    pub(crate) fn builtin(text: &str) -> Arc<dyn Program> {
+        let builtin = Builtin::parse(text).unwrap_or_else(|e| panic!("{e}"));
+        let options = ReplayOptions {
+            fetches: true,
+            ..ReplayOptions::default()
+        };
+        let program = Library::new().program(&builtin, 1, 1 << 40, options);
+        Arc::new(program.unwrap_or_else(|e| panic!("{e}")))
+    }
+
+    /// All events of a source until it ends, or so many of them.
+    pub(crate) fn events(program: &dyn Program, most: usize) -> (u64, Vec<Next>) {
+        let mut source = program.open(0).unwrap_or_else(|e| panic!("{e}"));
+        let (mut refs, mut seen) = (0, Vec::new());
+        let mut buffer = vec![MemRef::default(); 64];
+        while seen.len() < most {
+            let filled = source.fill(&mut buffer);
+            refs += filled.refs as u64;
+            match filled.next {
+                Next::More => {}
+                next => seen.push(next),
+            }
+            if matches!(seen.last(), Some(Next::Exit(_) | Next::End)) {
+                break;
+            }
+        }
+        (refs, seen)
+    }
+}

@@ -242,6 +242,33 @@ fn a_file_is_sorted_by_reading_and_writing_it_twice() {
 }
 
 #[test]
+fn a_pool_that_is_there_is_not_made_and_has_the_same_transactions() {
+    let calls = |text: &str| {
+        let c = Counter::of(text, 3, PLENTY);
+        let all = |number| {
+            io(&c, number)
+                .iter()
+                .map(|&(_, len)| len)
+                .collect::<Vec<u64>>()
+        };
+        (all(PREAD), all(PWRITE))
+    };
+    let text = "postmark:20,low=1KiB,high=8KiB,iterations=200";
+    let (made, there) = (calls(text), calls(&format!("{text},there=1")));
+    assert_eq!(made.0, there.0);
+    // Files of up to 8 KiB take one or two calls each.
+    assert!(made.1.len() >= there.1.len() + 20);
+    assert!(made.1.ends_with(&there.1) && !there.1.is_empty());
+    // Without a buffer the calls are the same, and four loads for each file that is chosen are left.
+    let bare = Counter::of(&format!("{text},there=1,buffering=0"), 3, PLENTY);
+    assert_eq!(
+        (bare.count("load", 32), bare.count("load", 8)),
+        (0, 200 * 8)
+    );
+    assert_eq!(calls(&format!("{text},there=1,buffering=0")), there);
+}
+
+#[test]
 fn postmark_opens_for_each_file_that_it_touches_and_unlinks_what_it_deletes() {
     let text = "postmark:20,low=1KiB,high=8KiB,iterations=200";
     let c = Counter::of(text, 3, PLENTY);

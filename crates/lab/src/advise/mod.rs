@@ -240,7 +240,7 @@ impl<'a> Question<'a> {
     /// The programs that are run alone.
     fn programs(&self) -> Vec<usize> {
         let asked = |p: &usize| self.is_target(*p) || self.mix.contains(p);
-        (0..self.inputs.len()).filter(asked).collect()
+        (0..self.scenario.programs.len()).filter(asked).collect()
     }
 
     fn is_target(&self, program: usize) -> bool {

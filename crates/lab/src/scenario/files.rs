@@ -119,7 +119,7 @@ pub(super) fn replacement(text: &str, path: &KeyPath) -> Result<PolicySpec, Prob
 /// Checks that SRM-buffer's zone of a policy fits the machine.
 pub(super) fn check_zone(
     policy: &Policy,
-    machine: &MachineSpec,
+    (machine, memory): (&MachineSpec, Option<Bytes>),
     at: &KeyPath,
 ) -> Result<(), Problem> {
     let Some(config) = policy.files else {
@@ -127,7 +127,7 @@ pub(super) fn check_zone(
     };
     let refuse = |says: String| Problem::at(at.key("files"), says);
     let map = colors::zone_map(machine, policy).map_err(refuse)?;
-    let frames = machine.memory.size.0 >> 12;
+    let frames = memory.unwrap_or(machine.memory.size).0 >> 12;
     let limits = config.limits(frames, map.colors());
     limits.map(|_| ()).map_err(|why| refuse(why.to_string()))
 }

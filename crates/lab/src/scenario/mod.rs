@@ -13,8 +13,8 @@ mod source;
 use std::path::{Path, PathBuf};
 
 use piebald_experiment::{
-    Advise, Alone, BudgetOf, Document, Experiment, Frames, HostName, KeyPath, MadeFile,
-    MemoryState, PolicyColors, Problem, Refused, RegionRequest, Together,
+    Advise, Alone, BudgetOf, Document, Enter, Experiment, Frames, HostName, KeyPath, MadeFile,
+    MemorySize, MemoryState, PolicyColors, Problem, Refused, RegionRequest, Text, Together,
 };
 use piebald_hw::{Features, spec::MachineSpec};
 use piebald_os_model::{
@@ -25,9 +25,12 @@ use piebald_policy::{color_map::ColorMap, hvr, srm};
 use piebald_report::Role;
 use piebald_sim::{ColorChange, Course, Files, Stay, Threads, mix};
 use piebald_trace::foreign::Format;
-use piebald_units::{ColorAsk, CoreSet, Picos};
+use piebald_units::{Bytes, ColorAsk, CoreSet, Picos};
 
 pub use self::source::{document, is_scenario};
+
+/// Least memory of a modelled kernel.
+const LEAST_MEMORY: Bytes = Bytes(64 * Bytes::MIB);
 
 /// A checked scenario.
 #[derive(Clone, Debug)]
@@ -48,6 +51,8 @@ pub struct Scenario {
     pub of_threads: bool,
     /// The machine.
     pub machine: MachineSpec,
+    /// Memory that the kernel knows of; `None` = all of the machine's.
+    pub memory: Option<Bytes>,
     /// Parts of the model that are on.
     pub features: Features,
     /// Memory controllers that are off.
@@ -68,6 +73,8 @@ pub struct Scenario {
     pub files: Option<Files>,
     /// Files that commands read, made before they are recorded.
     pub made: Vec<MadeFile>,
+    /// What runs before the programs, in this order.
+    pub before: Vec<BeforeEntry>,
     /// Programs, in the file's order.
     pub programs: Vec<ProgramEntry>,
     /// Policies, in the file's order; at least one.
@@ -83,6 +90,16 @@ pub struct ProgramEntry {
     pub input: Input,
     /// It is executed anew for each repetition, with other draws.
     pub redraw: bool,
+    /// Where it is met; `None` = by its role.
+    pub enter: Option<Enter>,
+    /// It goes on as another image when it ends.
+    pub again: bool,
+    /// It is measured over whole iterations.
+    pub whole_iterations: bool,
+    /// What its calls copy counts as references.
+    pub count_copies: bool,
+    /// Its files are no other program's.
+    pub own_files: bool,
     /// Regions that stand for it; `None` = it is run from its beginning.
     pub regions: Option<RegionRequest>,
     /// Hardware threads that it may use.
@@ -97,6 +114,28 @@ pub struct ProgramEntry {
     pub stay: Stay,
     /// Why it is there.
     pub role: Role,
+}
+
+/// What runs before the programs of a scenario.
+#[derive(Clone, Debug)]
+pub struct BeforeEntry {
+    /// What it is.
+    pub input: BeforeInput,
+    /// Page colors that it owns under policies that have owners.
+    pub colors: Option<ColorAsk>,
+    /// What happens when these are used up.
+    pub on_limit: OnLimit,
+}
+
+/// What runs before the programs.
+#[derive(Clone, Debug)]
+pub enum BeforeInput {
+    /// A program of the scenario, by its place.
+    Run(usize),
+    /// A reader of the files of a program of the scenario.
+    Read(usize),
+    /// Another program: it is prepared behind those of the scenario, at this place.
+    Other(Input, usize),
 }
 
 /// Where references come from.
@@ -225,23 +264,19 @@ impl Scenario {
             let says = "`piebald replay FILE` runs requests";
             return Err(document.refuse(vec![Problem::at(path, says)]));
         }
-        if experiment.memory.size.is_some() {
-            let path = KeyPath::of("memory").key("size");
-            let says = "modelled programs have the machine's memory; allowed: machine.memory, or in a \
-                        table [on.guest]";
-            return Err(document.refuse(vec![Problem::at(path, says)]));
-        }
         let machine = experiment
             .machine
             .build(document.folder(), &KeyPath::of("machine"));
         let (machine, features) = machine.map_err(|problem| document.refuse(vec![problem]))?;
         let mut problems = Vec::new();
+        let memory = kept(memory(&experiment, &machine), &mut problems).flatten();
         let programs = programs::programs(&experiment, document.folder(), &machine, &mut problems);
+        let before = programs::before(&experiment, document.folder(), &mut problems);
         let files = experiment.files.as_ref().and_then(|table| {
             let seed = experiment.seed.get();
             kept(files::files(table, seed), &mut problems)
         });
-        let policies = policies::policies(&experiment, &machine, &mut problems);
+        let policies = policies::policies(&experiment, (&machine, memory), &mut problems);
         problems.extend(curve_problem(&experiment, &machine));
         // Colors are checked for programs and policies that exist.
         if problems.is_empty() {
@@ -253,8 +288,8 @@ impl Scenario {
         Ok(Self::with(
             document,
             experiment,
-            (machine, features),
-            (files, programs, policies),
+            (machine, memory, features),
+            (files, before, programs, policies),
         ))
     }
 
@@ -283,22 +318,31 @@ impl Scenario {
 
     /// Files that it reads beside its own.
     pub fn inputs(&self) -> Vec<PathBuf> {
-        let of_program = |entry: &ProgramEntry| match &entry.input {
+        let path_of = |input: &Input| match input {
             Input::Recording(path) | Input::Trace(path, _) => Some(path.clone()),
             Input::Command(_) | Input::Builtin(_) => None,
         };
+        let others = self.before.iter().filter_map(|entry| match &entry.input {
+            BeforeInput::Other(input, _) => Some(input),
+            BeforeInput::Run(_) | BeforeInput::Read(_) => None,
+        });
         let machine = self.document.experiment().ok();
         let machine = machine.and_then(|experiment| experiment.machine.file);
         let machine = machine.map(|file| self.document.folder().join(file));
-        let programs = self.programs.iter().filter_map(of_program);
-        programs.chain(machine).collect()
+        let inputs = self.programs.iter().map(|entry| &entry.input).chain(others);
+        inputs.filter_map(path_of).chain(machine).collect()
     }
 
     fn with(
         document: Document,
         experiment: Experiment,
-        (machine, features): (MachineSpec, Features),
-        (files, programs, policies): (Option<Files>, Vec<ProgramEntry>, Vec<Policy>),
+        (machine, memory, features): (MachineSpec, Option<Bytes>, Features),
+        (files, before, programs, policies): (
+            Option<Files>,
+            Vec<BeforeEntry>,
+            Vec<ProgramEntry>,
+            Vec<Policy>,
+        ),
     ) -> Self {
         let stem = document.path.file_stem();
         let stem = stem.map_or("study".into(), |s| s.to_string_lossy().into_owned());
@@ -310,6 +354,7 @@ impl Scenario {
             warmup_refs: experiment.warmup(),
             of_threads: experiment.budget_of == BudgetOf::Thread,
             machine,
+            memory,
             features,
             disabled_controllers: experiment.machine.controllers_off(),
             set_map: experiment.output.set_map.get_u32(),
@@ -325,9 +370,30 @@ impl Scenario {
             advise: experiment.advise,
             files,
             made: experiment.file,
+            before,
             programs,
             policies,
             document,
+        }
+    }
+}
+
+/// The memory that the kernel knows of, if the file says it.
+fn memory(experiment: &Experiment, machine: &MachineSpec) -> Result<Option<Bytes>, Problem> {
+    let Some(Text(asked)) = experiment.memory.size else {
+        return Ok(None);
+    };
+    let most = machine.memory.size;
+    match asked {
+        MemorySize::Bytes(size) if LEAST_MEMORY <= size && size <= most && size.0 % 4096 == 0 => {
+            Ok(Some(size))
+        }
+        _ => {
+            let path = KeyPath::of("memory").key("size");
+            let allowed = format!(
+                "{LEAST_MEMORY} to {most}, the machine's memory, in pages of 4KiB; a share for requests only"
+            );
+            Err(Problem::refuse(path, format!("\"{asked}\""), allowed))
         }
     }
 }

@@ -10,7 +10,7 @@ use piebald_policy::{
     mfc,
 };
 use piebald_sim::{NR_HOPS, Reads, Threads};
-use piebald_units::Picos;
+use piebald_units::{Bytes, Picos};
 
 use super::{HvrPolicy, Policy, files, kept};
 use crate::colors;
@@ -18,7 +18,7 @@ use crate::colors;
 /// All policies; without a table there is one, stock.
 pub(super) fn policies(
     experiment: &Experiment,
-    machine: &MachineSpec,
+    (machine, memory): (&MachineSpec, Option<Bytes>),
     problems: &mut Vec<Problem>,
 ) -> Vec<Policy> {
     let stock = [experiment::Policy::stock()];
@@ -57,7 +57,7 @@ pub(super) fn policies(
             colors: table.colors.clone(),
         };
         kept(check_hvr(&policy, machine, &at), problems);
-        kept(files::check_zone(&policy, machine, &at), problems);
+        kept(files::check_zone(&policy, (machine, memory), &at), problems);
         policies.push(policy);
     }
     policies

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use piebald_experiment::{
-    self as experiment, Binding, Experiment, Input as Written, KeyPath, Problem, Program, Text,
+    self as experiment, BeforeInput as BeforeWritten, Binding, Experiment, Input as Written,
+    KeyPath, Problem, Program, Text,
 };
 use piebald_hw::{nearest::did_you_mean, spec::MachineSpec};
 use piebald_os_model::kernel::OnLimit;
@@ -13,7 +14,7 @@ use piebald_trace::foreign::Format;
 use piebald_units::CoreSet;
 use piebald_workload::Builtin;
 
-use super::{Input, ProgramEntry, kept};
+use super::{BeforeEntry, BeforeInput, Input, ProgramEntry, kept};
 use crate::near;
 
 /// Programs that the machine and the model can run.
@@ -50,14 +51,7 @@ fn input(program: &Program, folder: &Path, at: &KeyPath) -> Result<Input, Proble
     match program.input() {
         Some(Written::Recording(path)) => Ok(Input::Recording(folder.join(path))),
         Some(Written::Command(words)) => Ok(Input::Command(words.to_vec())),
-        Some(Written::Builtin(builtin)) => {
-            let text = builtin.to_string();
-            Builtin::parse(&text).map_err(|e| {
-                let near = near::builtin(&e);
-                Problem::at(at.clone(), format!("\"{}\": {e}{near}", program.name()))
-            })?;
-            Ok(Input::Builtin(text))
-        }
+        Some(Written::Builtin(written)) => builtin(written, &program.name(), at),
         Some(Written::Trace(path, format)) => {
             let format = format.map(|name| known_format(name, at)).transpose()?;
             Ok(Input::Trace(folder.join(path), format))
@@ -68,6 +62,59 @@ fn input(program: &Program, folder: &Path, at: &KeyPath) -> Result<Input, Proble
         }
         None => Err(Problem::at(at.clone(), "it has no input")),
     }
+}
+
+fn builtin(written: &experiment::Builtin, name: &str, at: &KeyPath) -> Result<Input, Problem> {
+    let text = written.to_string();
+    Builtin::parse(&text).map_err(|e| {
+        let near = near::builtin(&e);
+        Problem::at(at.clone(), format!("\"{name}\": {e}{near}"))
+    })?;
+    Ok(Input::Builtin(text))
+}
+
+/// What runs before the programs.
+pub(super) fn before(
+    experiment: &Experiment,
+    folder: &Path,
+    problems: &mut Vec<Problem>,
+) -> Vec<BeforeEntry> {
+    let programs = &experiment.program;
+    let mut place = programs.len();
+    let mut entries = Vec::new();
+    for (i, before) in experiment.before.iter().enumerate() {
+        let at = KeyPath::of("before").item(i);
+        let named = |name: &str| programs.iter().position(|p| p.name() == name);
+        let other = match before.input() {
+            Some(BeforeWritten::Run(name)) => named(name).map(BeforeInput::Run),
+            Some(BeforeWritten::Read(name)) => named(name).map(BeforeInput::Read),
+            Some(BeforeWritten::Recording(path)) => Some(BeforeInput::Other(
+                Input::Recording(folder.join(path)),
+                place,
+            )),
+            Some(BeforeWritten::Command(words)) => {
+                Some(BeforeInput::Other(Input::Command(words.to_vec()), place))
+            }
+            Some(BeforeWritten::Builtin(written)) => {
+                let name = written.to_string();
+                let input = kept(builtin(written, &name, &at), problems);
+                input.map(|input| BeforeInput::Other(input, place))
+            }
+            // Refused where the file is read.
+            None => None,
+        };
+        let Some(input) = other else { continue };
+        place += usize::from(matches!(input, BeforeInput::Other(..)));
+        entries.push(BeforeEntry {
+            input,
+            colors: before.colors.as_ref().map(|colors| colors.0.clone()),
+            on_limit: match before.mode.unwrap_or_default() {
+                Binding::Hint => OnLimit::Borrow,
+                Binding::Hard => OnLimit::Fail,
+            },
+        });
+    }
+    entries
 }
 
 fn known_format(name: &str, at: &KeyPath) -> Result<Format, Problem> {
@@ -100,6 +147,11 @@ fn entry(program: &Program, cores: CoreSet, input: Input) -> ProgramEntry {
         name: program.name().into_owned(),
         input,
         redraw: program.redraw,
+        enter: program.enter,
+        again: program.again,
+        whole_iterations: program.whole_iterations,
+        count_copies: program.count_copies,
+        own_files: program.own_files,
         regions: program.regions,
         cores,
         colors: program.colors.as_ref().map(|colors| colors.0.clone()),

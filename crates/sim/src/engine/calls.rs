@@ -46,6 +46,9 @@ impl Engine<'_> {
 
     /// A program says that its set-up is over: its warm-up starts here.
     fn program_ready(&mut self, core: usize, task: TaskId, program: usize) -> Result<(), SimError> {
+        if let Some(state) = self.tasks[task.0 as usize].as_mut() {
+            state.note_ready();
+        }
         let state = &mut self.programs[program];
         if !state.ready {
             state.origin = state.refs;

@@ -1,7 +1,8 @@
 //! PostMark (Katcher 1997), with SRM-buffer's settings (its section 4.3): a pool of
 //! files, on which transactions are made.
 //!
-//! Set-up creates `files` files of `low` to `high` bytes. One iteration is one
+//! Set-up creates `files` files of `low` to `high` bytes; with `there` they exist already, as an earlier run
+//! has left them. One iteration is one
 //! transaction: a read of a whole file or an append of up to what is missing to
 //! `high`, then a creation or a deletion, each on a file drawn uniformly.
 //! `read` and `create` are PostMark's biases: of ten, so many reads and so many
@@ -10,7 +11,8 @@
 //!
 //! Data go through a stdio buffer, as PostMark's default `buffering` has it: `call`
 //! bytes per system call, one `copy` for 32 B of them (5 instructions, a load and a
-//! store) between that buffer and the program's own, of 64 KiB. Block `transact`,
+//! store) between that buffer and the program's own, of 64 KiB. Without it there is no copy, and
+//! hardly a reference. Block `transact`,
 //! 400 instructions and four loads of the table's entry (from memory): names, lists and random
 //! numbers. Word w of any file holds w.
 
@@ -25,6 +27,8 @@ const HIGH: usize = 2;
 const READ: usize = 3;
 const CREATE: usize = 4;
 const CALL: usize = 5;
+const THERE: usize = 6;
+const BUFFERING: usize = 7;
 const OWN: u64 = 64 << 10;
 const PIECE: u64 = 32;
 
@@ -44,6 +48,14 @@ static SPEC: Spec = Spec {
             10,
         ),
         bytes("call", "bytes of a read or write call", 4096, 512),
+        Param::count(
+            "there",
+            "1: the pool is there, set-up makes nothing",
+            0,
+            0,
+            1,
+        ),
+        Param::count("buffering", "1: through a stdio buffer", 1, 0, 1),
     ],
 };
 
@@ -78,6 +90,7 @@ struct Mail {
     stdio: Array<u64>,
     own: Array<u64>,
     call: u64,
+    buffering: bool,
     sizes: [u64; 2],
     random: Random,
     pool: Pool,
@@ -113,6 +126,7 @@ impl Kernel for PostMark {
             stdio: tape.map(vec![0; (call / 8) as usize], 8),
             own: tape.map(vec![0; (OWN / 8) as usize], 8),
             call,
+            buffering: values.get(BUFFERING) == 1,
             sizes: [LOW, HIGH].map(|p| values.get(p)),
             random: Random::new(seed),
             pool: Pool {
@@ -123,7 +137,10 @@ impl Kernel for PostMark {
             },
         };
         for _ in 0..files {
-            mail.create(tape);
+            match values.get(THERE) {
+                0 => mail.create(tape),
+                _ => mail.find(tape),
+            }
         }
         tape.ready();
         while tape.again() {
@@ -192,15 +209,33 @@ impl Mail {
     }
 
     fn create(&mut self, tape: &mut Tape<'_>) {
-        let number = self.pool.created;
-        let [low, high] = self.sizes;
-        let len = low + self.random.below(high - low + 1);
-        let file = tape.open(&format!("builtin/postmark/{number}"), 0);
-        self.pool.created += 1;
-        self.pool.files.push(file);
-        let i = self.pool.files.len() - 1;
+        let len = self.len();
+        let i = self.open(tape, 0);
         self.write(tape, i, len);
         tape.close(&self.pool.files[i]);
+    }
+
+    /// A file that was made before.
+    fn find(&mut self, tape: &mut Tape<'_>) {
+        let len = self.len();
+        let i = self.open(tape, len);
+        self.pool.bytes += len;
+        tape.close(&self.pool.files[i]);
+    }
+
+    /// Bytes of a further file.
+    fn len(&mut self) -> u64 {
+        let [low, high] = self.sizes;
+        low + self.random.below(high - low + 1)
+    }
+
+    /// A further file of the pool, and its place there.
+    fn open(&mut self, tape: &mut Tape<'_>, len: u64) -> usize {
+        let number = self.pool.created;
+        let file = tape.open(&format!("builtin/postmark/{number}"), len);
+        self.pool.created += 1;
+        self.pool.files.push(file);
+        self.pool.files.len() - 1
     }
 
     fn delete(&mut self, tape: &mut Tape<'_>, i: usize) {
@@ -224,6 +259,9 @@ impl Mail {
 
     /// Between the stdio buffer and the program's own, of which byte `at` is next.
     fn copy(&mut self, tape: &mut Tape<'_>, at: u64, len: u64, reading: bool) {
+        if !self.buffering {
+            return;
+        }
         for piece in 0..len.div_ceil(PIECE) {
             let own = ((at + piece * PIECE) % OWN / 8) as usize;
             let stdio = (piece * PIECE / 8) as usize;
