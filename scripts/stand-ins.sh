@@ -124,7 +124,7 @@ recorder() {
 
 with_postgres() { with_packages postgresql-15 qemu-user; }
 
-# Records a backend for each query while it probes (inputs.toml), into the files that
+# Records a backend for each query while it probes (programs.toml), into the files that
 # `piebald reproduce srm` looks for; half a minute. PostgreSQL refuses root, and who changes user
 # inside a recording leaves it incomplete.
 record_queries() {

@@ -270,8 +270,8 @@ fn what_cannot_be_exported_says_what_can() {
         (&["export", "R-55"][..], "R-55: no such row; allowed: "),
         (&["export", "R-55"], "; did you mean R-5?"),
         (
-            &["export", "S-13"],
-            "S-13: its runs are no experiment files; allowed: R-2, R-3",
+            &["export", "H-2"],
+            "H-2: its runs are no experiment files; allowed: R-2, R-3",
         ),
         (&["export", "R-1"], "R-1: it needs no runs"),
         (

@@ -112,7 +112,8 @@ impl System {
     pub fn stand_ins(self) -> Result<Vec<StandIn>, ProgramsError> {
         match self {
             Self::Rainbow => stand_ins(rainbow::PROGRAMS),
-            Self::Dulo | Self::Srm | Self::Mfc | Self::Hvr => Ok(Vec::new()),
+            Self::Srm => stand_ins(srm::PROGRAMS),
+            Self::Dulo | Self::Mfc | Self::Hvr => Ok(Vec::new()),
         }
     }
 }
@@ -261,7 +262,7 @@ pub fn reproduce(
         Source::System(System::Rainbow) => rainbow::paper()?.reproduce(options, hooks),
         Source::System(System::Mfc) => mfc::paper()?.reproduce(options, hooks),
         Source::System(System::Dulo) => dulo::reproduce(options, hooks),
-        Source::System(System::Srm) => srm::reproduce(options, hooks),
+        Source::System(System::Srm) => srm::paper(&options.inputs)?.reproduce(options, hooks),
         Source::System(System::Hvr) => hvr::reproduce(options, hooks),
         Source::Folder(paper) => paper.reproduce(options, hooks),
     }
@@ -292,8 +293,13 @@ pub fn experiments(
             built_in = match system {
                 System::Rainbow => rainbow::paper()?,
                 System::Mfc => mfc::paper()?,
-                System::Dulo | System::Srm | System::Hvr => {
-                    let papers = [rainbow::paper()?, mfc::paper()?];
+                System::Srm => srm::paper(&options.inputs)?,
+                System::Dulo | System::Hvr => {
+                    let papers = [
+                        rainbow::paper()?,
+                        srm::paper(&options.inputs)?,
+                        mfc::paper()?,
+                    ];
                     let allowed = papers.iter().flat_map(data::DataPaper::of_experiments);
                     let allowed = allowed.collect::<Vec<_>>().join(", ");
                     return Err(unwritten(format!(
@@ -340,7 +346,16 @@ mod tests {
         let of_rainbow = &[1, 1, 3, 1, 10, 4, 2, 1, 4][..];
         // The quick form: 4 sizes of read, one of three other programs, two in parallel.
         let of_mfc = &[10, 7, 11, 8, 16, 10, 2, 10, 6, 5, 2, 4, 20][..];
-        for (paper, numbers) in [(rainbow::paper(), of_rainbow), (mfc::paper(), of_mfc)] {
+        // The quick form: 3 sizes on two pairs of cores, 2 joins, 4 pairs.
+        let of_srm = &[
+            6, 6, 2, 2, 2, 4, 4, 4, 1, 1, 4, 4, 1, 10, 2, 3, 1, 2, 9, 3, 2, 3,
+        ][..];
+        let srm = srm::paper(Path::new("nowhere"));
+        for (paper, numbers) in [
+            (rainbow::paper(), of_rainbow),
+            (srm, of_srm),
+            (mfc::paper(), of_mfc),
+        ] {
             let paper = paper.unwrap_or_else(|e| panic!("{e}"));
             let ids: Vec<String> = paper
                 .of_experiments()
@@ -365,7 +380,7 @@ mod tests {
             found.expect_err(id).to_string()
         };
         assert_eq!(refused(System::Rainbow, "R-9"), "R-9: it needs no runs");
-        let allowed = refused(System::Srm, "S-2");
+        let allowed = refused(System::Hvr, "H-2");
         assert!(allowed.contains("allowed: R-2, R-3") && allowed.contains("M-1, M-2"));
         let none = Hooks {
             record: &|_, _| Err("no such file".to_owned()),

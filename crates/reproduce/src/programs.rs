@@ -1,6 +1,6 @@
 //! Stand-ins: the list, and what has to be recorded of each.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use piebald_units::Count;
 use serde::{Deserialize, Deserializer, de};
@@ -16,7 +16,16 @@ pub struct StandIn {
     /// Class that the paper gives it.
     pub class: String,
     /// Command line, run in the folder of the inputs.
+    #[serde(default)]
     pub command: Vec<String>,
+    /// A recording in the folder of the inputs that is made by hand, instead of a command.
+    pub recording: Option<String>,
+    /// It is recorded up to its limit, however few references are run.
+    #[serde(default)]
+    pub whole: bool,
+    /// Words in braces and what stands for them in turn: one program for each.
+    #[serde(default)]
+    pub each: BTreeMap<String, Vec<String>>,
     /// Debian packages that it needs.
     #[serde(default)]
     pub packages: Vec<String>,
@@ -76,21 +85,53 @@ pub(crate) fn of_toml(text: &str, error: &toml::de::Error) -> String {
 /// Not the form, a name that occurs twice, an empty command.
 pub fn stand_ins(text: &str) -> Result<Vec<StandIn>, ProgramsError> {
     let list: List = toml::from_str(text).map_err(|e| ProgramsError(of_toml(text, &e)))?;
+    let programs: Vec<StandIn> = list.program.iter().flat_map(StandIn::each).collect();
     let mut names = HashSet::new();
-    for program in &list.program {
+    for program in &programs {
         let name = &program.name;
         if name.is_empty() || !names.insert(name.as_str()) {
             return Err(ProgramsError(format!(
                 "name = \"{name}\": allowed: unique names that are not empty"
             )));
         }
-        if program.command.is_empty() {
+        if program.command.is_empty() == program.recording.is_none() {
             return Err(ProgramsError(format!(
-                "{name}: command = []: allowed: a program and its arguments"
+                "{name}: command = {:?}: allowed: a program and its arguments, or else a recording",
+                program.command
             )));
         }
     }
-    Ok(list.program)
+    Ok(programs)
+}
+
+impl StandIn {
+    /// One for each value of its words.
+    fn each(&self) -> Vec<Self> {
+        let mut all = vec![Self {
+            each: BTreeMap::new(),
+            ..self.clone()
+        }];
+        for (word, values) in &self.each {
+            let with = |program: &Self| -> Vec<Self> {
+                let values = values.iter();
+                values.map(|value| program.with(word, value)).collect()
+            };
+            all = all.iter().flat_map(with).collect();
+        }
+        all
+    }
+
+    fn with(&self, word: &str, value: &str) -> Self {
+        let said = |text: &String| text.replace(&format!("{{{word}}}"), value);
+        let all = |texts: &[String]| texts.iter().map(said).collect();
+        Self {
+            name: said(&self.name),
+            command: all(&self.command),
+            inputs: all(&self.inputs),
+            recording: self.recording.as_ref().map(said),
+            ..self.clone()
+        }
+    }
 }
 
 #[cfg(test)]
@@ -102,8 +143,8 @@ mod tests {
     fn every_list_can_be_read_and_says_why_each_program_is_there() {
         for system in System::ALL {
             let programs = system.stand_ins().unwrap_or_else(|e| panic!("{e}"));
-            // DULO's inputs are traces, SRM-buffer's programs have a list of their own.
-            assert_eq!(programs.is_empty(), system != System::Rainbow);
+            let recorded = matches!(system, System::Rainbow | System::Srm);
+            assert_eq!(programs.is_empty(), !recorded, "{}", system.name());
             for p in programs {
                 assert!(p.why.len() > 20 && !p.stands_for.is_empty(), "{}", p.name);
                 assert!(p.limit > 0, "{}", p.name);
@@ -116,9 +157,24 @@ mod tests {
         let entry = "[[program]]\nname = \"a\"\nstands_for = \"b\"\nclass = \"R\"\n\
                      command = [\"x\"]\nskip = \"1M\"\nlimit = \"2M\"\nwhy = \"because\"\n";
         assert_eq!(stand_ins(entry).map(|p| p[0].skip), Ok(1_000_000));
+        let each = entry
+            .replace("\"a\"", "\"a-{n}\"")
+            .replace("\"x\"", "\"x\", \"{n}\"");
+        let each = stand_ins(&(each + "each = { n = [\"1\", \"two\"] }\n"));
+        let each = each.unwrap_or_else(|e| panic!("{e}"));
+        let commands: Vec<&[String]> = each.iter().map(|p| &p.command[..]).collect();
+        assert_eq!(commands, [["x", "1"], ["x", "two"]]);
+        assert_eq!(
+            (each[0].name.as_str(), each[1].name.as_str()),
+            ("a-1", "a-two")
+        );
         for (text, part) in [
             (entry.repeat(2), "unique"),
             (entry.replace("[\"x\"]", "[]"), "command = []"),
+            (
+                entry.to_owned() + "recording = \"x.pbr\"\n",
+                "or else a recording",
+            ),
             (entry.replace("\"1M\"", "\"1Q\""), "1Q"),
             (entry.replace("why", "reason"), "reason"),
         ] {

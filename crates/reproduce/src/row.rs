@@ -93,12 +93,6 @@ impl Row {
         });
     }
 
-    /// "Unchanged": the whole interval lies within `bound` percent of zero.
-    pub(crate) fn unchanged(&mut self, name: &str, bound: f64, found: Found) {
-        let paper = Published::Text("unchanged".to_owned());
-        self.judge(name, paper, found, "%", |s| verdict::no_change(bound, s));
-    }
-
     /// A number that is shown and not judged.
     pub(crate) fn show(&mut self, name: &str, found: &Found, unit: &str) {
         match found {
@@ -127,24 +121,6 @@ impl Row {
         self.target.predicates.push(Predicate {
             text: text.into(),
             holds: holds.ok(),
-        });
-    }
-
-    /// A bound from above.
-    pub(crate) fn below(&mut self, name: &str, bound: f64, found: Found, unit: &str) {
-        let paper = Published::Text(format!("< {bound}"));
-        self.judge(name, paper, found, unit, |s| verdict::exact(s.mean < bound));
-    }
-
-    /// A verdict of something exact.
-    pub(crate) fn exact(&mut self, name: &str, paper: f64, measured: f64, unit: &str) {
-        self.verdicts.push(verdict::exact(measured == paper));
-        self.target.values.push(Value {
-            name: name.to_owned(),
-            paper: Published::Number(paper),
-            measured: Some(measured),
-            ci95: None,
-            unit: unit.to_owned(),
         });
     }
 

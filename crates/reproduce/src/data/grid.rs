@@ -80,6 +80,13 @@ pub(super) fn of_form(text: &str, quick: bool) -> Result<Table, String> {
             _ => return Err(format!("form.{name}: allowed: form.quick")),
         }
     }
+    if let Some(Toml::Table(axes)) = root.get_mut("axis") {
+        for (name, values) in axes.iter_mut() {
+            if let Toml::Array(values) = values {
+                of_one_form(values, quick, &format!("axis.{name}"))?;
+            }
+        }
+    }
     let allowed = ["axis", "default", "experiment"];
     match root.keys().find(|key| !allowed.contains(&key.as_str())) {
         Some(key) => Err(format!(
@@ -88,6 +95,28 @@ pub(super) fn of_form(text: &str, quick: bool) -> Result<Table, String> {
         )),
         None => Ok(root),
     }
+}
+
+/// Leaves out values of an axis that are another form's.
+fn of_one_form(values: &mut Vec<Toml>, quick: bool, place: &str) -> Result<(), String> {
+    let mut kept = Vec::new();
+    for (i, mut value) in std::mem::take(values).into_iter().enumerate() {
+        let only = value.as_table_mut().and_then(|table| table.remove(ONLY));
+        let is_kept = match only.as_ref().map(|only| (only, only.as_str())) {
+            None => true,
+            Some((_, Some("quick"))) => quick,
+            Some((_, Some("full"))) => !quick,
+            Some((only, _)) => {
+                let allowed = "allowed: \"quick\" or \"full\"";
+                return Err(format!("{place}[{i}].{ONLY} = {only}: {allowed}"));
+            }
+        };
+        if is_kept {
+            kept.push(value);
+        }
+    }
+    *values = kept;
+    Ok(())
 }
 
 /// A table, or an empty one.
@@ -194,6 +223,8 @@ fn axis_value(value: &Toml, place: &str) -> Result<Value, String> {
 
 /// Key of an axis's value: what is laid over the experiment there.
 const OVER: &str = "over";
+/// Key of an axis's value: the only form that has it.
+const ONLY: &str = "only";
 
 fn scalar(value: &Toml, place: &str) -> Result<Value, String> {
     match value {
@@ -435,10 +466,12 @@ impl Making<'_> {
         {
             settle(layout, "file");
         }
-        if let Some(Toml::Array(programs)) = experiment.get_mut("program") {
-            for program in programs.iter_mut().filter_map(Toml::as_table_mut) {
-                settle(program, "recording");
-                settle(program, "trace");
+        for key in ["before", "program"] {
+            if let Some(Toml::Array(programs)) = experiment.get_mut(key) {
+                for program in programs.iter_mut().filter_map(Toml::as_table_mut) {
+                    settle(program, "recording");
+                    settle(program, "trace");
+                }
             }
         }
     }

@@ -506,10 +506,19 @@ impl DataPaper {
             .filter(|s| used.contains(&s.name))
             .collect();
         let record = |program: &StandIn| {
-            let wanted = Wanted {
-                program,
-                refs: refs.min(program.limit),
+            if let Some(file) = &program.recording {
+                let path = options.inputs.join(file);
+                let there = path.is_file();
+                return there
+                    .then(|| path.clone())
+                    .ok_or_else(|| format!("{}: not there", path.display()));
+            }
+            let refs = if program.whole {
+                program.limit
+            } else {
+                refs.min(program.limit)
             };
+            let wanted = Wanted { program, refs };
             (hooks.record)(&wanted, &options.inputs)
         };
         let found: Vec<_> = programs.par_iter().map(|program| record(program)).collect();

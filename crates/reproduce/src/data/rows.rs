@@ -185,8 +185,8 @@ pub(super) struct FigureFile {
     panel: PanelFile,
     /// The axis along which points lie.
     over: String,
-    /// Where a point lies.
-    at: Formula,
+    /// Where a point lies; without it, points lie side by side and have the names of the axis's values.
+    at: Option<Formula>,
     curve: Vec<CurveFile>,
 }
 
@@ -227,11 +227,12 @@ enum RuleName {
     Range,
     AtMost,
     Below,
+    Between,
     Exact,
 }
 
 /// Rules by their names, and how many bounds each has.
-const RULES: [(&str, RuleName, usize); 9] = [
+const RULES: [(&str, RuleName, usize); 10] = [
     ("headline", RuleName::Headline, 0),
     ("factor", RuleName::Factor, 0),
     ("amount", RuleName::Amount, 0),
@@ -240,6 +241,7 @@ const RULES: [(&str, RuleName, usize); 9] = [
     ("range", RuleName::Range, 2),
     ("at_most", RuleName::AtMost, 1),
     ("below", RuleName::Below, 1),
+    ("between", RuleName::Between, 2),
     ("exact", RuleName::Exact, 0),
 ];
 
@@ -284,6 +286,9 @@ impl Rule {
             (RuleName::Range, [low, high]) => verdict::range(*low, *high, sample),
             (RuleName::AtMost, [bound]) => verdict::at_most(*bound, sample),
             (RuleName::Below, [bound]) => verdict::exact(sample.mean < *bound),
+            (RuleName::Between, [low, high]) => {
+                verdict::exact((*low..=*high).contains(&sample.mean))
+            }
             (RuleName::Factor, _) => verdict::headline(paper.ln(), &sample.map(f64::ln)),
             (RuleName::Amount, _) => verdict::amount(paper, sample.mean, false),
             (RuleName::Share, _) => verdict::amount(paper, sample.mean, true),
@@ -567,8 +572,10 @@ impl ValueFile {
                 if let [low, high] = bounds[..]
                     && low >= high
                 {
+                    let word = RULES.iter().find(|(_, name, _)| *name == rule.name);
+                    let word = word.map_or("", |(word, ..)| *word);
                     return Err(format!(
-                        "range({low}, {high}): allowed: the lower end first"
+                        "{word}({low}, {high}): allowed: the lower end first"
                     ));
                 }
                 let number = match self.paper {
@@ -621,13 +628,25 @@ impl FigureFile {
         }
         let is_empty = |panel: &Panel| panel.curves.iter().all(|c| c.points.is_empty());
         panels.retain(|panel| !is_empty(panel));
+        let names_of = |each: Vec<Chosen>| -> Valued<Vec<String>> {
+            let text = |chosen: &Chosen| chosen.last().map_or(Ok(String::new()), |(_, v)| v.text());
+            each.iter().map(text).collect()
+        };
+        let x_names = match self.at {
+            Some(_) => Vec::new(),
+            None => {
+                let over = std::slice::from_ref(&self.over);
+                let each = names.each(over, None, &Chosen::new());
+                known(each.and_then(names_of))?.unwrap_or_default()
+            }
+        };
         Ok((!panels.is_empty()).then(|| PaperFigure {
             name: self.name.clone(),
             text: self.text.clone(),
             x: self.x.clone(),
             y: self.y.clone(),
             panels,
-            ..PaperFigure::default()
+            x_names,
         }))
     }
 
@@ -640,8 +659,11 @@ impl FigureFile {
         let mut points = Vec::new();
         let over = std::slice::from_ref(&self.over);
         let each = names.each(over, curve.when.as_ref(), chosen);
-        for chosen in known(each)?.unwrap_or_default() {
-            let x = known(names.number(&self.at, &chosen))?;
+        for (place, chosen) in (1u32..).zip(known(each)?.unwrap_or_default()) {
+            let x = match &self.at {
+                Some(at) => known(names.number(at, &chosen))?,
+                None => Ok(place.into()),
+            };
             let y = known(names.sample(&curve.is, &chosen))?;
             if let (Ok(x), Ok(y)) = (x, y)
                 && x.is_finite()

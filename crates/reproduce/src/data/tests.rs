@@ -297,6 +297,16 @@ fn what_is_wrong_is_told_with_file_and_place_before_anything_is_run() {
             "axis.llc[0]: allowed: a table with a name",
         ),
         (
+            "{ name = \"plain\" }",
+            "{ name = \"plain\", only = \"long\" }",
+            "axis.llc[0].only = \"long\": allowed: \"quick\" or \"full\"",
+        ),
+        (
+            "{ name = \"plain\" }, ",
+            "{ name = \"plain\", only = \"quick\" }, ",
+            "llc = \"plain\": allowed: small",
+        ),
+        (
             "each = \"llc\"",
             "each = \"lcl\"",
             "experiment.share.each: \"lcl\" is no axis: allowed: llc, size",

@@ -148,6 +148,9 @@ fn verdicts_of_data_are_those_of_the_rules() {
         ("exact", "paper = 20.5, ", Verdict::Miss, number(20.5)),
         ("below(21)", "", Verdict::Match, Published::Nothing),
         ("below(n)", "", Verdict::Miss, Published::Nothing),
+        ("between(20, 21)", "", Verdict::Match, Published::Nothing),
+        ("between(n, n + 1)", "", Verdict::Match, Published::Nothing),
+        ("between(5, 19)", "", Verdict::Miss, Published::Nothing),
         // A single number has no interval that could keep a bound.
         ("at_most(30)", "", Verdict::Miss, Published::Nothing),
         ("range(10, 25)", "", Verdict::Miss, Published::Nothing),

@@ -100,3 +100,67 @@ curve = [
     );
     assert_eq!(found.targets[0].verdict, Verdict::NotRun);
 }
+
+#[test]
+fn points_without_a_place_lie_side_by_side_and_have_names() {
+    let lines = ROWS_TEXT.to_owned()
+        + r#"
+[[figure]]
+rows = ["X-3"]
+experiment = "fixed"
+name = "f"
+text = "t"
+x = ""
+y = "y"
+panel = { title = "" }
+over = "llc"
+curve = [{ name = "all", is = "references" }]
+"#;
+    let paper = paper_of(GRID_TEXT, &lines, None).unwrap_or_else(|e| panic!("{e}"));
+    let asked = Options {
+        only: vec!["X-3".to_owned()],
+        ..options(true)
+    };
+    let found = paper.reproduce(&asked, hooks(None)).expect("rows");
+    let figure = &found.figures[0];
+    assert_eq!(figure.x_names, ["plain", "small"]);
+    let places: Vec<f64> = figure.panels[0].curves[0]
+        .points
+        .iter()
+        .map(|p| p.x)
+        .collect();
+    assert_eq!(places, [1.0, 2.0]);
+}
+
+#[test]
+fn a_recording_that_was_made_by_hand_is_looked_for_among_the_inputs() {
+    let grid = GRID_TEXT.replace(
+        "{ name = \"sort\", builtin = \"mergesort:64KiB\", cores = \"0\" }]",
+        "{ each = \"program\", stand_in = \"{program}\", cores = \"0\" }]",
+    );
+    let program = |what: &str| {
+        format!(
+            "[[program]]\nname = \"b\"\nstands_for = \"c\"\nclass = \"d\"\n{what}\nskip = \"0\"\n\
+             limit = \"9000\"\nwhy = \"because\"\n"
+        )
+    };
+    let why = |what: &str| {
+        let paper = paper_of(&grid, ROWS_TEXT, Some(&program(what)));
+        let asked = Options {
+            only: vec!["X-3".to_owned()],
+            inputs: PathBuf::from("/nowhere"),
+            ..options(false)
+        };
+        let paper = paper.unwrap_or_else(|e| panic!("{e}"));
+        let found = paper.reproduce(&asked, hooks(None)).expect("rows");
+        found.targets[0].why.clone().unwrap_or_default()
+    };
+    assert_eq!(
+        why("recording = \"b.pbr\""),
+        "not recorded: b: /nowhere/b.pbr: not there"
+    );
+    assert_eq!(why("command = [\"x\"]"), "not recorded: b: no b of 8000");
+    // One that is run to its end is recorded as far as it may be.
+    let whole = why("command = [\"x\"]\nwhole = true");
+    assert_eq!(whole, "not recorded: b: no b of 9000");
+}

@@ -26,7 +26,7 @@ pub(super) const PASSES: usize = 5;
 /// Name in results, program, arguments in the guest, arguments that are recorded.
 type Line = (&'static str, [&'static str; 3]);
 
-/// Sizes are those of `reproduce srm` (inputs.toml), but for LU's.
+/// Sizes are those of `reproduce srm` (grid.toml), but for LU's.
 const PROGRAMS: [Line; 6] = [
     ("mergesort 1.5 MiB", ["records", "1572864 8", "1572864 80"]),
     ("mm", ["mm", "25000 250000 16", "25000 250000 200"]),
