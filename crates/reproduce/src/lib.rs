@@ -363,7 +363,7 @@ mod tests {
                 .map(|id| (*id).to_owned())
                 .collect();
             assert_eq!(ids.len(), numbers.len());
-            // Read once: a system is read and checked each time that it is named.
+            // Read once: a system is read each time that it is named.
             let source = Source::Folder(Box::new(paper));
             for (id, number) in ids.iter().zip(numbers) {
                 let found = experiments(&source, &options, hooks, id);

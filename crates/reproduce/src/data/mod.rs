@@ -126,15 +126,12 @@ impl DataPaper {
         let name = whole
             .file_name()
             .map_or_else(|| "paper".into(), |n| n.to_string_lossy());
-        Self::new(
-            (&name, folder),
-            [&file(GRID)?, &file(ROWS)?],
-            programs.as_deref(),
-            Known::new(),
-        )
+        let texts = [&*file(GRID)?, &*file(ROWS)?];
+        Self::new((&name, folder), texts, programs.as_deref(), Known::new())?.checked()
     }
 
-    /// A paper of these texts.
+    /// A paper of these texts, of which it is only seen whether each has its form: those that are built in
+    /// are [`checked`](Self::checked) by tests, and not whenever they are opened.
     pub(crate) fn new(
         (name, folder): (&str, &Path),
         [grid, rows]: [&str; 2],
@@ -147,23 +144,29 @@ impl DataPaper {
         let read_rows = read(rows).map_err(|says| paper(ROWS, says))?;
         let list = programs.map(stand_ins).transpose();
         let stand_ins = list.map_err(|e| paper(PROGRAMS, e.to_string()))?;
-        let read = Self {
+        Ok(Self {
             name: name.to_owned(),
             folder: folder.to_owned(),
             grid: grid.to_owned(),
             rows: read_rows,
             stand_ins: stand_ins.unwrap_or_default(),
             known,
-        };
-        // Both forms, whichever is run.
+        })
+    }
+
+    /// The same, if nothing is wrong with it that can be seen without a run, in both forms.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub(crate) fn checked(self) -> Result<Self, ReproduceError> {
         for quick in [false, true] {
             let options = Options {
                 quick,
                 ..Options::default()
             };
-            read.check(&options)?;
+            self.check(&options)?;
         }
-        Ok(read)
+        Ok(self)
     }
 
     /// As the command line names it.

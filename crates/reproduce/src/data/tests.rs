@@ -78,6 +78,7 @@ pub(super) fn paper_of(
     programs: Option<&str>,
 ) -> Result<DataPaper, String> {
     let made = DataPaper::new(("x", Path::new("p")), [grid, rows], programs, Known::new());
+    let made = made.and_then(DataPaper::checked);
     made.map_err(|e| e.to_string())
 }
 

@@ -135,6 +135,7 @@ fn verdicts_of_data_are_those_of_the_rules() {
         );
         let known = Known::from([("n".to_owned(), number(20.0))]);
         let made = DataPaper::new(("x", Path::new("p")), ["schema = 1", &text], None, known);
+        let made = made.and_then(DataPaper::checked);
         let made = made.unwrap_or_else(|e| panic!("{e}"));
         let found = rows_of(&made, &options(false));
         (found[0].verdict, found[0].values[0].paper.clone())

@@ -42,7 +42,8 @@ mod tests {
 
     #[test]
     fn the_files_have_the_targets_and_the_title_of_the_system() {
-        let paper = paper().unwrap_or_else(|e| panic!("{e}"));
+        let paper = paper().and_then(DataPaper::checked);
+        let paper = paper.unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(paper.ids(), TARGETS);
         assert_eq!(paper.title(), System::Mfc.title());
         assert_eq!(paper.name(), System::Mfc.name());

@@ -47,9 +47,17 @@ mod tests {
 
     #[test]
     fn the_files_have_the_targets_and_the_title_of_the_system() {
-        let paper = paper(Path::new("nowhere")).unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(paper.ids(), TARGETS);
-        assert_eq!(paper.title(), System::Srm.title());
-        assert_eq!(paper.name(), System::Srm.name());
+        let recorded = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+        for file in QUERIES {
+            std::fs::write(recorded.path().join(file), "").unwrap_or_else(|e| panic!("{e}"));
+        }
+        // Without recordings of PostgreSQL and with them.
+        for inputs in [Path::new("nowhere"), recorded.path()] {
+            let paper = paper(inputs).and_then(DataPaper::checked);
+            let paper = paper.unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(paper.ids(), TARGETS);
+            assert_eq!(paper.title(), System::Srm.title());
+            assert_eq!(paper.name(), System::Srm.name());
+        }
     }
 }
