@@ -8,7 +8,7 @@
 #
 # Installs what is missing (needs root or sudo only then), fetches the kernel, builds the
 # program and the module, and leaves everything it makes in out/demo-guest. After the build it
-# takes some TIME of processor time, as many guests at a time as there are cores.
+# takes some seven minutes of processor time, as many guests at a time as there are cores.
 set -eu
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
