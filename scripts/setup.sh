@@ -286,15 +286,21 @@ changes_of() { # VERSION
 }
 
 # clone_as_built ROOT DIR: clones the committed state. What was built of the same files is not built
-# again with the same target directory: cargo goes by the times of files, and a clone's are new. A
-# file that differs keeps its new time, and one that is not committed is missing, so that what depends on it
-# is built. The same holds for the commit that the command names (crates/cli/build.rs).
+# again with the same target directory: cargo goes by the times of files, and of folders that a build script
+# names (crates/sim/build.rs), and a clone's are new. A file that differs keeps its new time, and so does a folder
+# that holds others; one that is not committed is missing, so that what depends on it is built. The same holds for the
+# commit that the command names (crates/cli/build.rs).
 clone_as_built() {
-    local root=$1 clone=$2 file
+    local root=$1 clone=$2 file folder
     git clone --quiet --no-hardlinks "$root" "$clone"
     while IFS= read -r -d '' file; do
         if cmp -s "$root/$file" "$clone/$file"; then touch -r "$root/$file" "$clone/$file"; fi
     done < <(git -C "$clone" ls-files -z)
+    while IFS= read -r -d '' folder; do
+        if cmp -s <(ls -A "$root/$folder") <(ls -A "$clone/$folder"); then
+            touch -r "$root/$folder" "$clone/$folder"
+        fi
+    done < <(cd "$clone" && find . -name .git -prune -o -type d -print0)
     touch -r "$(git -C "$root" rev-parse --path-format=absolute --git-path logs/HEAD)" "$clone/.git/logs/HEAD"
 }
 

@@ -15,8 +15,8 @@ fn main() {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let rooms = here.parent().unwrap_or(&here);
     let mut hasher = blake3::Hasher::new();
-    for room in ROOMS {
-        let room = rooms.join(room);
+    for name in ROOMS {
+        let room = rooms.join(name);
         let mut files = vec![room.join("Cargo.toml")];
         sources(&room.join("src"), &mut files);
         files.sort();
@@ -25,10 +25,11 @@ fn main() {
             add(&mut hasher, name.to_string_lossy().as_bytes());
             add(&mut hasher, &fs::read(&file).unwrap_or_default());
         }
-        println!("cargo:rerun-if-changed={}", room.display());
+        // By relative paths: a clone with the same files has nothing to build anew.
+        println!("cargo:rerun-if-changed=../{name}");
     }
     let lock = rooms.join("../Cargo.lock");
-    println!("cargo:rerun-if-changed={}", lock.display());
+    println!("cargo:rerun-if-changed=../../Cargo.lock");
     add(&mut hasher, &fs::read(&lock).unwrap_or_default());
     let compiler = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let version = Command::new(compiler).arg("-vV").output();
