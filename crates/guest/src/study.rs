@@ -122,12 +122,9 @@ fn run_with(scenario: &Scenario, hooks: &Hooks<'_>, boot: Boot<'_>) -> Result<St
             }
             Some(Err(error)) => {
                 study.complete = false;
-                // An interrupt reaches QEMU as well.
-                if !hooks.stops() {
-                    let what = title(policy, together, repetition);
-                    study.warnings.push(format!("{what}: {error}"));
-                    first_failure.get_or_insert(error);
-                }
+                let what = title(policy, together, repetition);
+                study.warnings.push(format!("{what}: {error}"));
+                first_failure.get_or_insert(error);
                 continue;
             }
             Some(Ok(given)) => given,
@@ -139,10 +136,12 @@ fn run_with(scenario: &Scenario, hooks: &Hooks<'_>, boot: Boot<'_>) -> Result<St
             study.set_maps.extend(map);
         }
         cpu_seconds += results.work.cpu_seconds;
-        match together {
-            true => seen.together.push(Seen { vcpus }),
-            false => seen.alone.push(Seen { vcpus }),
-        }
+        let boots = if together {
+            &mut seen.together
+        } else {
+            &mut seen.alone
+        };
+        boots.push(Seen { vcpus });
     }
     let nothing = all
         .iter()
@@ -183,7 +182,7 @@ fn planned(scenario: &Scenario) -> Vec<Planned> {
 }
 
 /// Makes the boots of a plan, in its order, so many at a time. None: it was not begun, as its policy had failed
-/// before or the user wanted an end.
+/// before, or the user wanted an end, begun or not.
 fn boot_all(
     scenario: &Scenario,
     plan: &[Planned],
@@ -206,6 +205,10 @@ fn boot_all(
             let number = begun.fetch_add(1, Relaxed) as u32;
             hooks.tell(number, &title(policy, one.together, one.repetition));
             let booted = boot(policy, one.together, one.repetition);
+            // An interrupt reaches QEMU as well, and is no failure.
+            if booted.is_err() && hooks.stops() {
+                continue;
+            }
             has_failed.fetch_or(booted.is_err(), Relaxed);
             let _ = given[at].set(booted);
         }
