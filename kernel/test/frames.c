@@ -33,7 +33,7 @@
  *
  *   frames storm COUNT 0         COUNT children, 16 at a time, that touch a few pages and end
  *   frames hog MIB 0             touches so much memory, four times over, and ends
- *   frames fail MIB 0            touches so much memory, and has some frames beside it fail that nobody has
+ *   frames fail MIB 0            touches so much memory, and has up to 64 frames beside it fail that nobody has; gives it back, and has as many of these fail
  *   frames first COUNT 0         runs before all others of its processor (SCHED_FIFO), so many thousand million
  *                                steps
  */
@@ -57,7 +57,7 @@
 #define PAGE 4096UL
 #define HUGE (2UL << 20)
 #define NR_COLORS 16
-/* Frames that fail. */
+/* As many frames fail at most. */
 #define FAILING 64
 
 static void die(const char *what)
@@ -567,33 +567,44 @@ static int first(long count)
 	return 0;
 }
 
+/* The kernel is told that a frame that nobody has has failed; of what it uses itself it only notes that. */
+static int fail_one(int offline, int flags, uint64_t pfn)
+{
+	char text[32];
+	int size = snprintf(text, sizeof(text), "%#llx", (unsigned long long)pfn * PAGE);
+
+	if (entry_of(flags, pfn))
+		return 0;
+	/* It says no of what it cannot take away. */
+	if (write(offline, text, size) < 0 && errno != EBUSY && errno != EIO && errno != EOPNOTSUPP)
+		die("hard_offline_page");
+	return 1;
+}
+
 /*
- * With few colours, what lies beside a frame of this process came into the pool in one block with it. The kernel is told that
- * it has failed; of what it uses itself it only notes that.
+ * With few colours, what lies beside a frame of this process came into the pool in one block with it, if it was not given out
+ * before. What the process gives back goes to its colour's stacks.
  */
 static int fail(size_t len)
 {
-	int fd = open("/sys/devices/system/memory/hard_offline_page", O_WRONLY), failed = 0;
+	int offline = open("/sys/devices/system/memory/hard_offline_page", O_WRONLY), beside = 0, back = 0;
 	int pagemap = open("/proc/self/pagemap", O_RDONLY), flags = open("/proc/kpageflags", O_RDONLY);
 	volatile char *at = map(len, MAP_ANONYMOUS | MAP_PRIVATE, -1);
+	uint64_t *frames = calloc(len / PAGE, sizeof(*frames));
 
-	if (pagemap < 0 || flags < 0 || fd < 0)
+	if (pagemap < 0 || flags < 0 || offline < 0 || !frames)
 		die("/sys/devices/system/memory/hard_offline_page, /proc/kpageflags");
 	touch(at, len, 1);
-	for (size_t i = 0; i < len && failed < FAILING; i += PAGE) {
-		uint64_t next = (entry_of(pagemap, ((uintptr_t)at + i) / PAGE) & ((1ULL << 55) - 1)) + 1;
-		char text[32];
-		int size = snprintf(text, sizeof(text), "%#llx", (unsigned long long)next * PAGE);
-
-		if (entry_of(flags, next))
-			continue;
-		/* It says no of what it cannot take away. */
-		if (write(fd, text, size) < 0 && errno != EBUSY && errno != EIO && errno != EOPNOTSUPP)
-			die("hard_offline_page");
-		failed++;
-	}
-	printf("%d frames have failed\n", failed);
-	return failed < FAILING;
+	for (size_t i = 0; i < len / PAGE; i++)
+		frames[i] = entry_of(pagemap, (uintptr_t)at / PAGE + i) & ((1ULL << 55) - 1);
+	for (size_t i = 0; i < len / PAGE && beside < FAILING; i++)
+		beside += fail_one(offline, flags, frames[i] + 1);
+	munmap((void *)at, len);
+	for (size_t i = 0; i < len / PAGE && back < FAILING; i++)
+		back += fail_one(offline, flags, frames[i]);
+	printf("frames have failed: %d beside, %d given back\n", beside, back);
+	/* How many the pool has depends on what ran before. */
+	return beside + back == 0;
 }
 
 int main(int argc, char **argv)

@@ -129,7 +129,8 @@ level=$(cut -f 1 /proc/sys/kernel/printk)
 echo 1 >/proc/sys/kernel/printk
 check "some fail" inside small frames fail $((share / 2)) 0
 echo "$level" >/proc/sys/kernel/printk
-check "nobody gets them" frames plain $((share * 12)) fff7
+check "others do not get them" frames plain $((share * 12)) fff7
+check "nor those whose colors they have" inside small frames anon $((share / 2)) 0008
 check "as some were" test "$(count failed_frames)" -gt 0
 take_down small
 set_up holder 0-7 hard

@@ -15,6 +15,7 @@ use piebald_trace::{detect::detect, recording::is_recording};
 use crate::{
     failure::{Failure, print},
     json::STDOUT,
+    keys,
     outputs::is_stdout,
     terminal::takes_escapes,
 };
@@ -73,6 +74,9 @@ pub(crate) fn read<C: Parser + CommandFactory>(words: &[OsString]) -> Result<C, 
 /// Reads the words with the definitions.
 fn parse<C: Parser + CommandFactory>(words: &[OsString]) -> Result<C, clap::Error> {
     let mut command = with_negative_values(C::command());
+    if words.iter().any(|word| word == keys::VERB) {
+        command = keys::with_reference(command);
+    }
     let matches = command.try_get_matches_from_mut(words)?;
     C::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }

@@ -36,8 +36,8 @@ const STEPS_PER_MIB: u64 = 1 << 18;
 const PROGRAMS_PER_MIB: u64 = 4;
 /// Memory and files of work, in bytes.
 const SIZES: RangeInclusive<u64> = 64..=1 << 40;
-/// How long a neighbour may take to have its colours.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a neighbour may take to have its colours, and to give them back, on a computer that is busy after all.
+const PATIENCE: Duration = Duration::from_secs(300);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Arguments of `piebald hardware-report`.

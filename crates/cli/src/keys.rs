@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::Args as Arguments;
+use clap::{Args as Arguments, Command};
 use piebald_experiment::{reference, tables};
 
 use serde_json::json;
@@ -11,12 +11,23 @@ use crate::{failure::Failure, json::Json};
 
 /// Arguments of the verb.
 #[derive(Arguments)]
-#[command(after_long_help = reference())]
 pub struct Args {
     /// A table alone, as in `policy` or `policy.hvr`; default: all of them
     table: Option<String>,
     #[command(flatten)]
     json: Json,
+}
+
+/// The verb.
+pub(crate) const VERB: &str = "keys";
+
+/// The same command, where the verb's long help ends with the keys. Making them takes longer than all else that a
+/// program does to begin, so that only those who may ask for them do.
+pub(crate) fn with_reference(command: Command) -> Command {
+    if command.find_subcommand(VERB).is_none() {
+        return command;
+    }
+    command.mut_subcommand(VERB, |verb| verb.after_long_help(reference()))
 }
 
 /// Prints the keys of all tables, or of one.

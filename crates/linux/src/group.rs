@@ -12,7 +12,7 @@ use std::{
 use crate::error::ModuleError;
 
 /// How long systemd may take to put a process into a scope.
-const SCOPE_WAIT: Duration = Duration::from_secs(10);
+const SCOPE_WAIT: Duration = Duration::from_secs(60);
 /// Between two looks whether it has.
 const SCOPE_LOOK: Duration = Duration::from_millis(5);
 

@@ -65,9 +65,17 @@ impl SetDir<'_> {
         self.write("attach", group)
     }
 
-    /// Ends the set. Its colours are given up first, where ending it fails.
+    /// Has the set ended meanwhile?
+    fn is_gone(&self) -> bool {
+        !self.path.is_dir()
+    }
+
+    /// Ends the set, if nobody else did meanwhile. Its colours are given up first, where ending it fails.
     pub(crate) fn end(&self) -> Result<(), ModuleError> {
-        self.uncolor()?;
+        match self.uncolor() {
+            Err(_) if self.is_gone() => return Ok(()),
+            done => done?,
+        }
         // A tree of plain files has files in the way; the kernel has not.
         let _ = fs::remove_dir(&self.path);
         Ok(())
@@ -102,7 +110,7 @@ impl Module {
         Ok(SetDir { module: self, path })
     }
 
-    /// All sets, by name.
+    /// All sets, by name, but for those that end meanwhile.
     ///
     /// # Errors
     /// A file cannot be read, or is not what it has to be.
@@ -115,11 +123,17 @@ impl Module {
         let names = list.flatten().map(|entry| entry.file_name());
         let mut names: Vec<String> = names.filter_map(|name| name.into_string().ok()).collect();
         names.sort();
-        names.into_iter().map(|name| self.read_set(name)).collect()
+        let sets = names.into_iter().map(|name| {
+            let set = self.set(&name)?;
+            match self.read_set(&set.path, name) {
+                Err(_) if set.is_gone() => Ok(None),
+                read => read.map(Some),
+            }
+        });
+        sets.filter_map(Result::transpose).collect()
     }
 
-    fn read_set(&self, name: String) -> Result<Set, ModuleError> {
-        let dir = self.set(&name)?.path;
+    fn read_set(&self, dir: &Path, name: String) -> Result<Set, ModuleError> {
         Ok(Set {
             colors: self.read_at(&dir.join("colors"), text::colors)?,
             mode: self.read_at(&dir.join("mode"), text::mode)?,
@@ -146,9 +160,10 @@ impl Module {
         };
         for set in self.sets()? {
             let path = dir.join(set.name);
-            fs::remove_dir(&path).map_err(|source| match source.kind() {
-                io::ErrorKind::PermissionDenied => ModuleError::NotPermitted { path },
-                _ => ModuleError::Io { path, source },
+            fs::remove_dir(&path).or_else(|source| match source.kind() {
+                io::ErrorKind::NotFound => Ok(()),
+                io::ErrorKind::PermissionDenied => Err(ModuleError::NotPermitted { path }),
+                _ => Err(ModuleError::Io { path, source }),
             })?;
         }
         Ok(())

@@ -32,7 +32,7 @@ impl<'a> Transient<'a> {
     ) -> Result<Self, ModuleError> {
         let groups = Groups::find(module.root())?;
         let own = groups.of(pid)?;
-        end_deserted(module)?;
+        end_deserted(module, pid)?;
         if let Some(set) = module.set_of_group(&own.path)? {
             let set = module.set(&set.name)?;
             let found = Self { set };
@@ -120,10 +120,16 @@ impl Module {
     }
 }
 
-/// Ends the sets of groups that went while nobody looked after them.
-fn end_deserted(module: &Module) -> Result<(), ModuleError> {
+/// Ends the sets of groups that went while nobody looked after them. One without a group whose process lives is
+/// about to get it, but for that of `pid`, whose set is still to be made.
+fn end_deserted(module: &Module, pid: u32) -> Result<(), ModuleError> {
+    let lives = |name: &str| {
+        let number = name.parse::<u32>();
+        number.is_ok_and(|n| n != pid && module.root().join(format!("proc/{n}")).is_dir())
+    };
     for set in module.sets()? {
-        if set.name.starts_with(PREFIX) && set.groups.is_empty() {
+        let of = set.name.strip_prefix(PREFIX);
+        if set.groups.is_empty() && of.is_some_and(|name| !lives(name)) {
             module.set(&set.name)?.end()?;
         }
     }

@@ -1,6 +1,11 @@
 //! The module's files over a tree of plain ones.
 
-use std::{fs, os::unix::fs::symlink, path::Path};
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use piebald_linux::{Module, ModuleError, Moved, Share, Wanted};
 use piebald_policy::contract::Mode;
@@ -172,11 +177,45 @@ fn sets_that_nobody_looked_after_end_with_the_next_program() {
     let module = Module::attach(root.path()).unwrap();
     make_set(&root, "piebald-run-5", "9", "hint", "");
     make_set(&root, "kept", "10", "hint", "");
+    // Of a process that has made its set and not yet its group.
+    make_set(&root, "piebald-run-78", "11", "hint", "");
+    fs::create_dir(root.path().join("proc/78")).unwrap();
     module
         .give(77, &Wanted::colors("8").unwrap(), Mode::Hint)
         .unwrap();
     assert_eq!(set_holds(&root, "piebald-run-5", "colors"), "none");
     assert_eq!(set_holds(&root, "kept", "colors"), "10");
+    assert_eq!(set_holds(&root, "piebald-run-78", "colors"), "11");
+}
+
+#[test]
+fn sets_that_come_and_go_are_no_error() {
+    let root = tree();
+    let module = Module::attach(root.path()).unwrap();
+    let sets = root.path().join("sys/kernel/config/piebald");
+    let names: Vec<String> = (0..300).map(|n| format!("passing-{n}")).collect();
+    for name in &names {
+        make_set(&root, name, "9", "hint", "");
+    }
+    let all_gone = AtomicBool::new(false);
+    let seen = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for name in &names {
+                fs::rename(sets.join(name), root.path().join(name)).unwrap();
+            }
+            all_gone.store(true, Ordering::Relaxed);
+        });
+        let mut seen = Vec::new();
+        while !all_gone.load(Ordering::Relaxed) {
+            seen.push(module.sets().map_err(|error| error.to_string()));
+        }
+        seen.push(module.sets().map_err(|error| error.to_string()));
+        seen
+    });
+    let seen: Result<Vec<_>, _> = seen.into_iter().collect();
+    for sets in seen.expect("all looks are answered") {
+        assert!(sets.iter().any(|set| set.name == "web"));
+    }
 }
 
 #[test]
