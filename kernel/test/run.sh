@@ -197,7 +197,7 @@ check "the books are right" grep -qx ok $P/check
 
 # --- storms -------------------------------------------------------------------
 
-check "10,000 children of a group with colors" with "1-2" frames storm 10000 0
+check "3000 children of a group with colors" with "1-2" frames storm 3000 0
 check "the colors are free again" others_are 0-15
 check "on and off under load" sh -c "
     frames storm 3000 0 &

@@ -47,11 +47,11 @@ check "who sleeps counts nothing" between 0 20000 asleep instructions
 # of 4 MiB are drawn on one processor, twice the cache is gone over in order on the other.
 taskset 2 counters touch 262144 1000 >/dev/null &
 beside=$!
-sleep 1
-misses() { # EACH: last-level misses of 2 million draws, all counters read after each EACH of them
-    taskset 1 counters draw 2000000 "$1" | sed -n 's/^drawn llc-misses //p'
+sleep 0.1
+misses() { # EACH: last-level misses of a million draws, all counters read after each EACH of them
+    taskset 1 counters draw 1000000 "$1" | sed -n 's/^drawn llc-misses //p'
 }
-seldom=$(misses 2000000) often=$(misses 100000)
+seldom=$(misses 1000000) often=$(misses 50000)
 kill $beside
 echo "    misses beside a scan: $seldom, with 20 readings $often"
 near() { [ "$((100 * ($1 - $2)))" -lt "$((3 * $2))" ] && [ "$((100 * ($2 - $1)))" -lt "$((3 * $2))" ]; }
@@ -67,7 +67,7 @@ check "without counters it says so" says "not counted here: cycles" sh -c '
     rmmod piebald_model && piebald compare --pairs 3 --quiet -- true && insmod /piebald_model.ko'
 # Five pairs, the default: the frames that a run gets change its misses by an eighth.
 check "colors cost a program of 4 MiB its place" sh -c '
-    piebald compare --colors 0-3 --quiet -- walk 4194304 400000 >/tmp/compared'
+    piebald compare --colors 0-1 --quiet -- walk 4194304 200000 >/tmp/compared'
 sed 's/^/    /' /tmp/compared
 check "in misses" grep -q 'last-level misses .*: more' /tmp/compared
 check "which are the model's" grep -q 'counted by the machine model' /tmp/compared
