@@ -190,7 +190,7 @@ impl<S: Store> S3Fifo<S> {
         let (all, above) = (self.small.len() as usize, self.above());
         let mut rest = self.small.walk(self.book.links());
         let mut passed: usize = 0;
-        while passed < above {
+        while passed < above && !answer.is_full() {
             match rest.find(|at| {
                 passed = passed.wrapping_add(1);
                 !self.moves_on(*at)
