@@ -352,8 +352,8 @@ stage_golden() {
     local piebald=$CARGO_TARGET_DIR/release/piebald outputs=$STAGE_NOTE.outputs
     export PYTHONDONTWRITEBYTECODE=1
     scripts/test_golden.py && scripts/test_results_pages.py && scripts/results-pages.py check || exit 1
-    # They were made with one thread each.
-    scripts/golden.py check --threads 2 --piebald "$piebald" --outputs "$outputs" || exit 1
+    # They were made with one thread each. Those of `hw` are held by a test of its own.
+    scripts/golden.py check --without hw --threads 2 --piebald "$piebald" --outputs "$outputs" || exit 1
     scripts/check-schemas.py "$piebald" "$outputs"
 }
 

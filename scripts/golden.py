@@ -12,6 +12,7 @@ Options:
     --results DIR    for the group `reproduce`: results that are there, DIR/PAPER/quick/results.json,
                      instead of new ones
     --outputs DIR    keeps the documents of studies and replays as well: DIR/study/N.json, DIR/replay/N.json
+    --without GROUP  all groups but this; may be given again
     --rows PAPER=ROW,ROW  of this paper only these rows of the group `reproduce`; to check, not to make
 
 The cases are in testdata/golden/cases.toml, the outputs beside it: one file GROUP.json.xz for
@@ -384,6 +385,7 @@ def arguments():
     parser.add_argument("--results")
     parser.add_argument("--outputs", type=Path)
     parser.add_argument("--rows", action="append", default=[])
+    parser.add_argument("--without", choices=GROUPS, action="append", default=[])
     options = parser.parse_args()
     options.rows = rows_of(options.rows, parser)
     if options.rows and (options.verb, options.groups) != ("check", ["reproduce"]):
@@ -405,7 +407,7 @@ def main():
     options = arguments()
     table = tomllib.loads((GOLDEN / "cases.toml").read_text(encoding="utf-8"))
     # `reproduce` takes minutes: test.sh compares what its own stage has made.
-    groups = options.groups or [g for g in GROUPS if g != "reproduce"]
+    groups = options.groups or [g for g in GROUPS if g not in ("reproduce", *options.without)]
     if options.verb == "list":
         for group in options.groups or GROUPS:
             for name, _ in GROUPS[group](table, options):

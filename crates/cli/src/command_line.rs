@@ -8,6 +8,7 @@
 use std::{ffi::OsString, io::Read, path::Path};
 
 use clap::{Arg, Command, CommandFactory, Parser};
+use piebald_experiment::reference;
 use piebald_lab::scenario::is_scenario;
 use piebald_report::check_file;
 use piebald_trace::{detect::detect, recording::is_recording};
@@ -15,7 +16,6 @@ use piebald_trace::{detect::detect, recording::is_recording};
 use crate::{
     failure::{Failure, print},
     json::STDOUT,
-    keys,
     outputs::is_stdout,
     terminal::takes_escapes,
 };
@@ -26,6 +26,8 @@ pub(crate) const SAVE: &str = "--save";
 pub(crate) const MACHINE: &str = "--output";
 /// Options whose file is optional, and how a word ends that is their file.
 const OUTPUTS: [(&str, &str); 2] = [("--json", ".json"), ("--csv", ".csv")];
+/// The verb for the keys of scenario files.
+const KEYS: &str = "keys";
 /// Verbs whose `--json` and `--csv` always took the next word.
 const TOOK_THE_NEXT: [&str; 3] = ["study", "guest", "reproduce"];
 
@@ -74,11 +76,20 @@ pub(crate) fn read<C: Parser + CommandFactory>(words: &[OsString]) -> Result<C, 
 /// Reads the words with the definitions.
 fn parse<C: Parser + CommandFactory>(words: &[OsString]) -> Result<C, clap::Error> {
     let mut command = with_negative_values(C::command());
-    if words.iter().any(|word| word == keys::VERB) {
-        command = keys::with_reference(command);
+    if words.iter().any(|word| word == KEYS) {
+        command = with_reference(command);
     }
     let matches = command.try_get_matches_from_mut(words)?;
     C::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// The same command, where the long help of the verb for keys ends with them. Making them takes longer than all else
+/// that a program does to begin, so that only those who may ask for them do.
+pub(crate) fn with_reference(command: Command) -> Command {
+    if command.find_subcommand(KEYS).is_none() {
+        return command;
+    }
+    command.mut_subcommand(KEYS, |verb| verb.after_long_help(reference()))
 }
 
 /// A negative number is the value of the option before it, which says what is allowed, and no

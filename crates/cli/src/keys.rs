@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::{Args as Arguments, Command};
+use clap::Args as Arguments;
 use piebald_experiment::{reference, tables};
 
 use serde_json::json;
@@ -16,18 +16,6 @@ pub struct Args {
     table: Option<String>,
     #[command(flatten)]
     json: Json,
-}
-
-/// The verb.
-pub(crate) const VERB: &str = "keys";
-
-/// The same command, where the verb's long help ends with the keys. Making them takes longer than all else that a
-/// program does to begin, so that only those who may ask for them do.
-pub(crate) fn with_reference(command: Command) -> Command {
-    if command.find_subcommand(VERB).is_none() {
-        return command;
-    }
-    command.mut_subcommand(VERB, |verb| verb.after_long_help(reference()))
 }
 
 /// Prints the keys of all tables, or of one.

@@ -11,8 +11,8 @@ use piebald_report::write_atomically;
 
 use crate::{
     Cli,
+    command_line::with_reference,
     failure::{Failure, print},
-    keys,
 };
 
 /// Name by which shells know the command.
@@ -59,7 +59,7 @@ pub(crate) fn man(args: &ManArgs) -> Result<ExitCode, Failure> {
     let folder = &args.folder;
     std::fs::create_dir_all(folder)
         .map_err(|e| Failure::failed(format!("{}: {e}", folder.display())))?;
-    let mut command = keys::with_reference(Cli::command()).disable_help_subcommand(true);
+    let mut command = with_reference(Cli::command()).disable_help_subcommand(true);
     command.build();
     write_pages(&command, folder)?;
     Ok(ExitCode::SUCCESS)

@@ -128,16 +128,16 @@ fn a_partition_that_changes_is_reported_with_its_pages_and_their_cost() {
 
 #[test]
 fn a_program_whose_share_is_too_small_fails_or_swaps() {
-    // Some 2,560 pages, of which a colour holds at most 1,536.
+    // Some 1,900 pages, of which a colour holds at most 1,536, and with the kernel fewer.
     let big = TEXT
-        .replace("scan:2MiB", "triad:10MiB")
+        .replace("scan:2MiB", "triad:7MiB")
         .replace("[[policy]]\nname = \"stock\"\nmemory = \"fresh\"\n", "");
     let big = big.split("[[policy]]\nname = \"changed\"").next().unwrap();
     let small = |text: &str| text.replace("{ share = \"12.5%\" }", "\"15\"");
     let error = run(&small(big).replace("\"swap\"", "\"fail\"")).expect_err("a limit");
     for part in [
         "policy \"colors\": program \"b\": ",
-        "its colors 15 would be used up: it needs 25",
+        "its colors 15 would be used up: it needs 1",
         "of their 1536 frames",
         "let pages leave memory (on_limit = \"swap\")",
     ] {
@@ -157,7 +157,7 @@ fn a_program_whose_share_is_too_small_fails_or_swaps() {
             .iter()
             .any(|m| m.contains("28 us to write and 77 us to read"))
     );
-    // Four colours are enough.
+    // Three colours are enough.
     let study = run(&big.replace("12.5%", "20%")).unwrap();
     assert_eq!(extra(together(&study, 0, 1), "pages swapped out"), None);
 }
