@@ -2,8 +2,8 @@
 
 use piebald_hw::disk::{Disk, DiskCounters};
 use piebald_os_model::file::{FileConfig, FileError, FileHost, FileTable};
-use piebald_os_model::replace::PolicySpec;
 use piebald_os_model::replace::registry::{BuildError, Setup, Visitor, build_spec};
+use piebald_os_model::replace::{AnyPolicy, PolicySpec};
 use piebald_policy::contract::replacement::{Effort, Replacement};
 use piebald_units::Picos;
 
@@ -91,7 +91,7 @@ impl<P: Replacement + Send> Instance for Cache<P> {
     }
 }
 
-impl<P: Replacement + Send> Instance for Driver<P, Disk> {
+impl Instance for Driver<AnyPolicy, Disk> {
     fn run(&mut self, batch: &Batch, _next_use: &[u64]) -> Result<(), DriverError> {
         Self::run(self, &batch.calls)
     }
@@ -182,7 +182,8 @@ pub struct DiskSide {
     pub begin: Picos,
 }
 
-/// A page cache with a disk below.
+/// A page cache with a disk below. What a disk and the kernel's side of it take for a reference is so much more than a call
+/// through a pointer that all policies share their code.
 ///
 /// # Errors
 /// As [`cache_instance`], and if the file side does not accept its configuration.
@@ -191,26 +192,14 @@ pub fn disk_instance(
     pages: u32,
     side: &DiskSide,
 ) -> Result<Box<dyn Instance>, InstanceError> {
-    struct WithDisk<'a>(&'a DiskSide);
-    impl Visitor for WithDisk<'_> {
-        type Out = Result<Box<dyn Instance>, FileError>;
-        fn visit<P: Replacement + Send + 'static>(self, policy: P) -> Self::Out {
-            let side = self.0;
-            let host = FileHost::new(
-                side.config.clone(),
-                side.files.clone(),
-                policy,
-                side.disk.clone(),
-            )?;
-            let driver = Driver::new(host, side.pace, side.warmup);
-            Ok(Box::new(driver.beginning(side.begin)))
-        }
-    }
     let costs = Some(side.run_costs.as_slice());
-    Ok(build_spec(
+    let policy = AnyPolicy::build(policy, &Setup::new(pages), costs)?;
+    let host = FileHost::new(
+        side.config.clone(),
+        side.files.clone(),
         policy,
-        &Setup::new(pages),
-        costs,
-        WithDisk(side),
-    )??)
+        side.disk.clone(),
+    )?;
+    let driver = Driver::new(host, side.pace, side.warmup);
+    Ok(Box::new(driver.beginning(side.begin)))
 }
