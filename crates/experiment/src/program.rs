@@ -33,8 +33,8 @@ words! {
     }
 }
 
-/// One program. Exactly one of `recording`, `command`, `builtin` and `trace` says where its
-/// references come from.
+/// One program. Exactly one of `recording`, `command`, `builtin`, `trace`, `requests`, `clients` and `touches` says
+/// where its references come from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
@@ -369,7 +369,7 @@ impl Program {
     fn check_input(&self, at: &KeyPath, problems: &mut Vec<Problem>) {
         match self.input() {
             None => {
-                let says = "give exactly one of recording, command, builtin and trace";
+                let says = "give exactly one of recording, command, builtin, trace, requests, clients and touches";
                 problems.push(Problem::at(at.clone(), says));
             }
             Some(Input::Command([])) => {

@@ -216,6 +216,11 @@ fn a_program_pages_where_memory_is_short() {
     for (old, new, part) in [
         ("smm:n=8192,nz=65536,iterations=2", "smm", "iterations = 0"),
         (
+            "swap = \"64MiB\"",
+            "swap = \"5KiB\"",
+            "files.swap = 5KiB: allowed: 0B, or",
+        ),
+        (
             "smm:n=8192,nz=65536,iterations=2",
             "chase:1MiB",
             "allowed: smm",

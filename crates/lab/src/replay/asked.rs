@@ -11,6 +11,8 @@ use piebald_trace::block::{Columns, Format, Options, PageShift, Stage};
 use piebald_units::{Bytes, Picos};
 use piebald_workload::{Builtin, Touches};
 
+use crate::scenario::swap;
+
 use super::{
     ClientsAsked, CurveRequest, DeviceChoice, LayoutChoice, Load, Paging, Part, ReplayRequest,
 };
@@ -199,22 +201,21 @@ fn load(
     };
     let text = text.to_string();
     let found = Builtin::parse(&text).and_then(|builtin| Touches::of(&builtin));
-    let swap = experiment.files.as_ref().map(|files| files.swap.0);
-    match found {
-        Ok(touches) => Some(Load::Touches(Paging {
+    let found = found.map_err(|e| Problem {
+        path: at.key("touches"),
+        value: Some(format!("\"{text}\"")),
+        says: e.to_string(),
+    });
+    let files = experiment.files.as_ref();
+    let swap = files.map_or(Ok(0), |files| swap(files.swap.0, &KeyPath::of("files")));
+    let paging = found.and_then(|touches| {
+        Ok(Load::Touches(Paging {
             name: program.name().into_owned(),
             touches,
-            swap: swap.unwrap_or_default(),
-        })),
-        Err(e) => {
-            problems.push(Problem {
-                path: at.key("touches"),
-                value: Some(format!("\"{text}\"")),
-                says: e.to_string(),
-            });
-            None
-        }
-    }
+            swap: swap?,
+        }))
+    });
+    paging.map_err(|problem| problems.push(problem)).ok()
 }
 
 /// Which part of the requests is replayed.

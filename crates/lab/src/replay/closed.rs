@@ -194,15 +194,16 @@ fn touches(
     hooks: Hooks<'_>,
 ) -> Result<Replay, ReplayError> {
     let (spec, disk, config) = device(request)?;
-    let slots = u32::try_from(asked.swap.0 >> PAGE_SHIFT).unwrap_or(u32::MAX);
+    let slots = asked.swap;
+    let size = Bytes(u64::from(slots) << PAGE_SHIFT);
     let mut random = Random::new(request.seed);
     let sectors = u64::from(slots) << SECTORS_SHIFT;
     if sectors > disk.capacity_sectors() {
         let problem = format!("{} has no room for it; allowed: less", spec.name);
-        return Err(choice("swap", asked.swap, problem));
+        return Err(choice("swap", size, problem));
     }
     let start = draws::start(request.start, &mut random, &disk, sectors);
-    let swap = (slots > 1).then(|| SwapArea::new(Lba(start.shift_sectors), slots));
+    let swap = (slots > 0).then(|| SwapArea::new(Lba(start.shift_sectors), slots));
     let side = FileSide {
         config: FileConfig { swap, ..config },
         files: FileTable::new(Layout::Extents).map_err(|e| choice("layout", "none", e))?,
@@ -231,7 +232,7 @@ fn touches(
         sequential_share: f64::NAN,
         ..ReplayTrace::default()
     };
-    let layout = format!("swap space of {}", asked.swap);
+    let layout = format!("swap space of {size}");
     let plan = Plan {
         request,
         spec: &spec,

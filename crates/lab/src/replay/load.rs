@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use piebald_os_model::file::CpuCost;
-use piebald_units::{Bytes, Picos};
+use piebald_units::Picos;
 use piebald_workload::Touches;
 
 /// What is replayed.
@@ -38,8 +38,8 @@ pub struct Paging {
     pub name: String,
     /// What it touches.
     pub touches: Touches,
-    /// The swap area.
-    pub swap: Bytes,
+    /// Pages of the swap area, not 1; 0 = there is none.
+    pub swap: u32,
 }
 
 /// A part of a trace, of which the seed draws what each process leaves out and how they meet.

@@ -27,6 +27,7 @@ use piebald_sim::{ColorChange, Course, Files, Stay, Threads, mix};
 use piebald_trace::foreign::Format;
 use piebald_units::{Bytes, ColorAsk, CoreSet, Picos};
 
+pub(crate) use self::files::swap;
 pub use self::source::{document, is_scenario};
 
 /// Least memory of a modelled kernel.

@@ -32,7 +32,7 @@ pub(crate) fn paper() -> Result<DataPaper, ReproduceError> {
 mod tests {
     use piebald_policy::dulo::Config;
     use piebald_report::Verdict;
-    use toml::{Table, Value};
+    use toml::Table;
 
     use super::*;
     use crate::{Hooks, Options, System, Wanted};
@@ -74,55 +74,18 @@ mod tests {
         }
     }
 
-    /// Sizes of the grid are those that the list of inputs names, and sections those that the policy takes by itself.
+    /// Figures 3 and 4 let the policy choose its sections.
     #[test]
-    fn the_grid_has_the_sizes_of_the_list_of_inputs() {
-        let text = include_str!("../../../../reproduce/dulo/inputs.toml");
-        let table = |text: &str| toml::from_str::<Table>(text).unwrap_or_else(|e| panic!("{e}"));
-        let (list, grid) = (table(text), table(GRID));
-        let all = |value: &Value| value.as_array().cloned().unwrap_or_default();
-        let numbers = |value: &Value| {
-            let numbers = all(value).into_iter();
-            numbers.filter_map(|n| n.as_integer()).collect::<Vec<i64>>()
-        };
-        let sizes = |input: &str, only_quick: bool| {
-            let at = all(&grid["axis"]["at"]).into_iter();
-            let at = at.filter(|at| at["input"].as_str() == Some(input));
-            let at = at.filter(|at| !only_quick || at.get("only").is_none());
-            at.map(|at| at["mb"].as_integer().unwrap_or(0))
-                .collect::<Vec<i64>>()
-        };
-        let inputs = all(&list["input"]);
-        for input in inputs
-            .iter()
-            .filter(|input| input.get("memory_mb").is_some())
-        {
-            let name = input["name"].as_str().unwrap_or_default();
-            assert_eq!(sizes(name, false), numbers(&input["memory_mb"]), "{name}");
-            assert_eq!(sizes(name, true), numbers(&input["at"]), "{name}");
-            let pages = |key: &str| input[key].as_integer().unwrap_or(0) as u32 * 256;
-            let own = sizes(name, false).into_iter();
-            for mb in own.filter(|mb| name == "viewperf" || *mb >= 80) {
-                let config = Config::scaled(mb as u32 * 256);
-                assert_eq!(
-                    (config.bank, config.evicting),
-                    (pages("bank_mb"), pages("evicting_mb")),
-                    "{name} {mb}"
-                );
-            }
+    fn sections_are_those_of_section_4_1_1() {
+        let grid: Table = toml::from_str(GRID).unwrap_or_else(|e| panic!("{e}"));
+        let sizes = grid["axis"]["at"].as_array().expect("a list");
+        assert_eq!(sizes.len(), 30);
+        for at in sizes {
+            let mb = at["mb"].as_integer().unwrap_or(0) as u32;
+            let config = Config::scaled(mb * 256);
+            let [bank, evicting] = if mb < 80 { [4, 16] } else { [8, 64] };
+            let sections = (config.bank / 256, config.evicting / 256);
+            assert_eq!(sections, (bank, evicting), "{at}");
         }
-        let of_axis = |axis: &str| -> Vec<i64> {
-            let values = all(&grid["axis"][axis]).into_iter();
-            values.filter_map(|v| v["mb"].as_integer()).collect()
-        };
-        let sensitivity = &list["sensitivity"];
-        assert_eq!(of_axis("bank"), numbers(&sensitivity["bank_mb"]));
-        assert_eq!(of_axis("section"), numbers(&sensitivity["evicting_mb"]));
-        for table in all(&grid["axis"]["table"]) {
-            let name = table["name"].as_str().unwrap_or_default();
-            assert_eq!(table["mb"], sensitivity["inputs"][name], "{name}");
-        }
-        assert_eq!(of_axis("lxr"), numbers(&list["lxr"]["memory_mb"]));
-        assert_eq!(of_axis("smm"), numbers(&list["smm"]["memory_mb"]));
     }
 }
