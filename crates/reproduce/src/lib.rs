@@ -269,7 +269,7 @@ pub fn reproduce(
     }
 }
 
-/// The experiments of one row, for `piebald study`. Nothing is run.
+/// The experiments of one row, for `piebald study` or `piebald replay`. Nothing is run.
 ///
 /// # Errors
 /// The row's runs are no experiments of the one language, or an input is missing.

@@ -2,7 +2,10 @@
 
 use std::{
     path::Path,
-    sync::{PoisonError, atomic::Ordering},
+    sync::{
+        PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Instant,
 };
 
@@ -59,8 +62,12 @@ impl Asked {
 }
 
 impl Bench<'_> {
-    /// Runs replays, all repetitions side by side.
-    pub(crate) fn replays(&self, all: &[Asked]) -> Vec<Result<Vec<Replay>, NoStudy>> {
+    /// Runs the replays of an experiment, all repetitions side by side.
+    pub(crate) fn replays(
+        &self,
+        experiment: &str,
+        all: &[Asked],
+    ) -> Vec<Result<Vec<Replay>, NoStudy>> {
         let jobs = all
             .iter()
             .flat_map(|asked| (0..asked.repetitions).map(move |n| (asked, n)));
@@ -74,7 +81,15 @@ impl Bench<'_> {
                 .map(|_| Err(NoStudy::NotRun(why.to_owned())))
                 .collect();
         }
-        let run = |(asked, n): &(&Asked, u32)| self.replay(asked, *n);
+        let (planned, ended) = (jobs.len() as u64, AtomicU64::new(0));
+        let run = |(asked, n): &(&Asked, u32)| {
+            let done = self.replay(asked, *n);
+            let ended = ended.fetch_add(1, Ordering::Relaxed) + 1;
+            if let Some(progress) = self.hooks.progress {
+                progress(experiment, ended, planned);
+            }
+            done
+        };
         // One at a time from the front, so that all of the first experiment are done first.
         let mut done = jobs
             .par_iter()
@@ -132,15 +147,9 @@ impl Bench<'_> {
         if hooks.store.is_some_and(|store| store.only_looks()) {
             return Err(NoStudy::NotRun(NOT_KEPT.to_owned()));
         }
-        let show = |done: u64, planned: u64| {
-            if let Some(progress) = hooks.progress {
-                progress(name, done, planned);
-            }
-        };
         let began = Instant::now();
         let made = run(StudyHooks {
             stop: hooks.stop,
-            progress: Some(&show),
             ..StudyHooks::default()
         });
         unless_stopped(hooks.stop).map_err(NoStudy::NotRun)?;

@@ -584,7 +584,7 @@ impl DataPaper {
             (Ok(_), Some(Planned::Replay(_))) => None,
         };
         let mut ran: Vec<Option<Ran>> = points.iter().zip(planned).map(run).collect();
-        self.replays(bench, (points, planned), &mut ran);
+        self.replays(bench, experiment, (points, planned), &mut ran);
         ran.into_iter().flatten().collect()
     }
 
@@ -592,6 +592,7 @@ impl DataPaper {
     fn replays(
         &self,
         bench: &Bench<'_>,
+        experiment: &str,
         (points, planned): (&[Point], &[Option<Planned>]),
         ran: &mut [Option<Ran>],
     ) {
@@ -622,7 +623,7 @@ impl DataPaper {
                 ran[i] = Some(bench.counted(&one).map(Came::Counts));
             }
         }
-        let done = bench.replays(&asked);
+        let done = bench.replays(experiment, &asked);
         for ((i, policies), replays) in places.into_iter().zip(policies).zip(done) {
             ran[i] = Some(replays.map(|replays| Came::Replays { policies, replays }));
         }

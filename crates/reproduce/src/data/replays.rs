@@ -4,7 +4,7 @@ use std::path::Path;
 
 use piebald_experiment::{Document, HostName};
 use piebald_lab::{
-    replay::{Counts, ReplayRequest, asked, is_replay},
+    replay::{Counts, Load, ReplayRequest, asked, is_replay},
     scenario::Scenario,
 };
 use piebald_report::{Replay, ReplayIo, ReplayRun, Sample, Study};
@@ -63,6 +63,9 @@ impl Planned {
             return Ok(Self::Study(Box::new(read)));
         }
         let request = asked(&document).map_err(told)?;
+        if !point.is_run && request.load != Load::Requests {
+            return Err("replay = false: only requests are counted".to_owned());
+        }
         if point.is_run && request.sizes.len() > 1 {
             let n = request.sizes.len();
             return Err(format!(

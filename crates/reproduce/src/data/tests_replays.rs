@@ -228,6 +228,14 @@ fn what_a_replay_does_not_count_is_refused() {
             "repetitions = 0: allowed: 1 to 1000",
         ),
         (
+            (
+                "requests = [\"{inputs}/{input}.fpt\"]",
+                "touches = \"smm:iterations=1\"",
+            ),
+            same,
+            "only requests are counted",
+        ),
+        (
             ("replay = false", "replay = 0"),
             same,
             "replay = 0: allowed: true, false",
