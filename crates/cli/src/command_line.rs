@@ -316,7 +316,7 @@ fn is_csv(head: &str) -> bool {
     let line = head.lines().next().unwrap_or_default();
     let is_name = |name: &str| {
         // Figures of policies have blanks in their names; prose has them behind commas.
-        let word = |b: u8| b.is_ascii_alphanumeric() || b"_.-%[] ".contains(&b);
+        let word = |b: u8| b.is_ascii_alphanumeric() || b"_.-%[]/ ".contains(&b);
         !name.is_empty() && name.trim() == name && name.bytes().all(word)
     };
     line.contains(',') && line.split(',').all(is_name)

@@ -6,12 +6,12 @@ use std::{
 };
 
 use clap::ValueEnum;
-use piebald_experiment::MemorySize;
+use piebald_experiment::{DiskStart, MemorySize};
 use piebald_lab::{
     Hooks,
     replay::{
-        CurveRequest, DeviceChoice, LayoutChoice, MIN, OBJECT_POLICIES, POLICIES, ReplayRequest,
-        SIZES, Start, USUAL_FOR_OBJECTS, asked, is_replay, replay,
+        CurveRequest, DeviceChoice, LayoutChoice, Load, MIN, OBJECT_POLICIES, POLICIES, Part,
+        ReplayRequest, SIZES, USUAL_FOR_OBJECTS, asked, is_replay, replay,
     },
 };
 use piebald_os_model::replace::{PolicySpec, registry};
@@ -224,7 +224,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             ("--csv", args.csv.as_deref()),
             ("--html", args.html.as_deref()),
         ],
-        inputs: &[&args.traces[..], &inputs(&request)].concat(),
+        inputs: &[&args.traces[..], &request.files()].concat(),
     })?;
     running::threads(args.threads)?;
     let stop = running::stop_flag()?;
@@ -463,6 +463,8 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
         )));
     }
     Ok(ReplayRequest {
+        load: Load::Requests,
+        part: Part::default(),
         input: InputSetup {
             paths: args.traces.clone(),
             options: Options {
@@ -508,7 +510,7 @@ fn request(args: &Args) -> Result<ReplayRequest, Failure> {
         curves: args.mrc.then_some(CurveRequest {
             rate: args.mrc_rate,
         }),
-        start: Start::default(),
+        start: DiskStart::Zero,
         seed: args.seed.unwrap_or(42),
         available: None,
     })
@@ -599,18 +601,6 @@ fn folder_files(curves: bool) -> impl Iterator<Item = &'static str> {
     ];
     all.into_iter()
         .filter(move |name| curves || *name != "curves.csv")
-}
-
-/// Files that a replay reads.
-fn inputs(request: &ReplayRequest) -> Vec<PathBuf> {
-    let mut inputs = request.input.paths.clone();
-    if let DeviceChoice::File(path) = &request.device {
-        inputs.push(path.clone());
-    }
-    if let LayoutChoice::File(path) = &request.layout {
-        inputs.push(path.clone());
-    }
-    inputs
 }
 
 /// Prints the table, unless a machine-readable form goes to standard output, and

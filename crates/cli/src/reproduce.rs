@@ -90,7 +90,7 @@ pub(crate) struct Args {
 /// What is done with a single row.
 #[derive(clap::Subcommand)]
 enum Verb {
-    /// Print a row's experiments as files that `piebald study` runs
+    /// Print a row's experiments as files that `piebald study` or `piebald replay` runs
     Export(export::Args),
 }
 

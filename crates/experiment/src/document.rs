@@ -17,6 +17,7 @@ use crate::{
     hosts::not_of,
     merge::{Node, find, label, lay, settled, shifted, step},
     problem::STDIN,
+    replayed::REPLAYED,
     shapes::no_tables,
     text_file::{read_text, read_text_from},
     value::Version,
@@ -458,7 +459,8 @@ fn needed(root: &DeTable<'_>) -> Vec<Problem> {
         .iter();
     let programs = programs.enumerate().filter_map(|(i, program)| {
         let program = program.get_ref().as_table()?;
-        (!program.contains_key("requests")).then_some((i, program))
+        let is_replayed = REPLAYED.iter().any(|key| program.contains_key(*key));
+        (!is_replayed).then_some((i, program))
     });
     let mut problems = Vec::new();
     let mut has_programs = false;

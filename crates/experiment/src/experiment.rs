@@ -258,7 +258,7 @@ impl Experiment {
         if self.files.is_some() {
             self.check_paged(&mut problems);
         }
-        let is_replay = self.program.iter().any(|p| p.requests.is_some());
+        let is_replay = self.program.iter().any(|p| p.replayed().is_some());
         if let Some(files) = self.files.as_ref().filter(|_| !is_replay) {
             files.check(&mut problems);
         }
@@ -355,7 +355,7 @@ impl Experiment {
                     allowed,
                 ));
             }
-            let is_replay = self.program.iter().any(|p| p.requests.is_some());
+            let is_replay = self.program.iter().any(|p| p.replayed().is_some());
             policy.check(self.files.is_some() || is_replay, &at, problems);
             let known: Vec<_> = self.program.iter().map(Program::name).collect();
             for name in policy

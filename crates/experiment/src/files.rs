@@ -13,7 +13,9 @@ use serde::{
 
 use serde_untagged::UntaggedEnumVisitor;
 
-use crate::{KeyPath, Problem, Text, problem::refused_value, value::described, words::words};
+use crate::{
+    DiskStart, KeyPath, Problem, Text, problem::refused_value, value::described, words::words,
+};
 
 /// A disk, and one memory for files and programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -30,6 +32,8 @@ pub struct Files {
     pub scheduler: Scheduler,
     /// Where files lie on the drive.
     pub layout: LayoutRule,
+    /// Where data lie on the drive when requests begin, and how far it has turned; of what is replayed.
+    pub start: DiskStart,
     /// Swap space: 0B, or a multiple of 4KiB from 8KiB to 16TiB - 4KiB.
     pub swap: Text<Bytes>,
 }
@@ -43,6 +47,7 @@ impl Default for Files {
             readahead: Readahead::Linux2630,
             scheduler: Scheduler::Deadline,
             layout: LayoutRule::Packed,
+            start: DiskStart::Zero,
             swap: Text(Bytes(1 << 30)),
         }
     }
@@ -157,6 +162,14 @@ described!(() LayoutRule, "string", LAYOUT_ALL);
 impl Files {
     /// What only requests have.
     pub(crate) fn check(&self, problems: &mut Vec<Problem>) {
+        if self.start == DiskStart::Drawn {
+            let path = KeyPath::of("files").key("start");
+            problems.push(Problem::refuse(
+                path,
+                "\"drawn\"",
+                "\"zero\"; others for requests only",
+            ));
+        }
         let path = KeyPath::of("files").key("layout");
         let value = match &self.layout {
             LayoutRule::Packed | LayoutRule::Slots | LayoutRule::Scatter => return,

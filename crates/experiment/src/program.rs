@@ -14,10 +14,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_untagged::UntaggedEnumVisitor;
 
 use crate::{
-    Align, Binding, Change, Enter, KeyPath, Measure, Objects, OnLimit, Pace, Problem,
-    RegionRequest, Stage, Text, Word,
+    Align, Binding, Change, Clients, Enter, Excerpt, KeyPath, Measure, Objects, OnLimit, Pace,
+    Problem, RegionRequest, Stage, Text, Word,
     colors::{Colors, check_changes},
     course::{Course, RunTime},
+    replayed::REPLAYED,
     value::described,
     words::words,
 };
@@ -32,8 +33,8 @@ words! {
     }
 }
 
-/// One program. Exactly one of `recording`, `command`, `builtin` and `trace` says where its
-/// references come from.
+/// One program. Exactly one of `recording`, `command`, `builtin`, `trace`, `requests`, `clients` and `touches` says
+/// where its references come from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
@@ -54,6 +55,16 @@ pub struct Program {
     /// without a machine.
     #[schemars(extend("x-hosts" = "model"))]
     pub requests: Option<Vec<PathBuf>>,
+    /// Clients that ask a server for queries: `piebald replay` runs them, without a machine.
+    #[schemars(extend("x-hosts" = "model"))]
+    pub clients: Option<Clients>,
+    /// A built-in program of which only the pages that it touches are followed, above swap space: `smm`, as in
+    /// `"smm:n=1048576,nz=8388608,iterations=15"`. `piebald replay` runs it, without a machine.
+    #[schemars(extend("x-hosts" = "model"))]
+    pub touches: Option<Builtin>,
+    /// Which part of the requests is replayed. Default: all.
+    #[schemars(extend("x-hosts" = "model"))]
+    pub excerpt: Option<Excerpt>,
     /// What is in the columns of requests of another form, such as
     /// `"time=1:us,op=2,offset=3:B,size=4:B"`.
     #[schemars(extend("x-hosts" = "model"))]
@@ -241,7 +252,7 @@ impl fmt::Display for Builtin {
 }
 
 /// Where references come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Input<'a> {
     /// A recording.
     Recording(&'a Path),
@@ -253,9 +264,24 @@ pub enum Input<'a> {
     Trace(&'a Path, Option<&'a str>),
     /// Block or file traces.
     Requests(&'a [PathBuf]),
+    /// Clients of a server.
+    Clients(&'a Clients),
+    /// A program of page touches.
+    Touches(&'a Builtin),
 }
 
 impl Program {
+    /// The key that says what is replayed of it, without a machine; none if a machine runs it.
+    pub fn replayed(&self) -> Option<&'static str> {
+        let are = [
+            self.requests.is_some(),
+            self.clients.is_some(),
+            self.touches.is_some(),
+        ];
+        let mut all = REPLAYED.into_iter().zip(are);
+        all.find_map(|(key, is)| is.then_some(key))
+    }
+
     /// Where its references come from; `None` if that is not said exactly once.
     pub fn input(&self) -> Option<Input<'_>> {
         let format = self.format.as_deref();
@@ -265,6 +291,8 @@ impl Program {
             self.builtin.as_ref().map(Input::Builtin),
             self.trace.as_deref().map(|path| Input::Trace(path, format)),
             self.requests.as_deref().map(Input::Requests),
+            self.clients.as_ref().map(Input::Clients),
+            self.touches.as_ref().map(Input::Touches),
         ];
         let mut given = all.into_iter().flatten();
         given.next().filter(|_| given.next().is_none())
@@ -292,7 +320,8 @@ impl Program {
                 let file = program.file_name().unwrap_or_default();
                 file.to_string_lossy().into_owned().into()
             }
-            Some(Input::Builtin(builtin)) => {
+            Some(Input::Clients(clients)) => stem(&clients.sequences).into(),
+            Some(Input::Builtin(builtin) | Input::Touches(builtin)) => {
                 let text = builtin.to_string();
                 text.split(':').next().unwrap_or_default().to_owned().into()
             }
@@ -340,7 +369,7 @@ impl Program {
     fn check_input(&self, at: &KeyPath, problems: &mut Vec<Problem>) {
         match self.input() {
             None => {
-                let says = "give exactly one of recording, command, builtin and trace";
+                let says = "give exactly one of recording, command, builtin, trace, requests, clients and touches";
                 problems.push(Problem::at(at.clone(), says));
             }
             Some(Input::Command([])) => {
@@ -373,6 +402,7 @@ impl Program {
             ));
         }
         let of_requests = [
+            ("excerpt", self.excerpt.is_some()),
             ("columns", self.columns.is_some()),
             ("lenient", self.lenient),
             ("stage", self.stage.is_some()),

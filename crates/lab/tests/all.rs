@@ -12,6 +12,7 @@ mod partitions;
 mod reads;
 mod regions;
 mod replay;
+mod replayed;
 mod scenario;
 mod sized_columns;
 mod study;

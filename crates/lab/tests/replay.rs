@@ -5,10 +5,11 @@ mod numbered;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use piebald_experiment::DiskStart;
 use piebald_lab::Hooks;
 use piebald_lab::replay::{
-    CurveRequest, DeviceChoice, LayoutChoice, OBJECT_POLICIES, ReplayError, ReplayRequest, Start,
-    replay,
+    CurveRequest, DeviceChoice, LayoutChoice, Load, OBJECT_POLICIES, Part, ReplayError,
+    ReplayRequest, replay,
 };
 use piebald_os_model::replace::PolicySpec;
 use piebald_os_model::replace::registry::POLICIES;
@@ -57,7 +58,9 @@ fn request(paths: Vec<PathBuf>, policies: &[&str], sizes: &[&str]) -> ReplayRequ
         pace: Pace::Serial,
         warmup: 0,
         curves: None,
-        start: Start::default(),
+        start: DiskStart::Zero,
+        load: Load::Requests,
+        part: Part::default(),
         seed: 42,
         available: None,
     }

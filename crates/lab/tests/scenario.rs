@@ -434,7 +434,7 @@ fn machine_files_are_checked_whole() {
 
 #[test]
 fn programs_must_be_complete_and_told_apart() {
-    let exactly = "exactly one of recording, command, builtin and trace";
+    let exactly = "exactly one of recording, command, builtin, trace";
     refused(
         "[[program]]\nname = \"sort\"\nbuiltin = \"mergesort:1MiB\"\n",
         "[[program]]\nname = \"sort\"\n",

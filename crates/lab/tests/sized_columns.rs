@@ -3,10 +3,10 @@
 
 use std::{collections::HashMap, fmt::Write as _, path::Path};
 
-use piebald_experiment::MemorySize;
+use piebald_experiment::{DiskStart, MemorySize};
 use piebald_lab::{
     Hooks,
-    replay::{DeviceChoice, LayoutChoice, ReplayRequest, Start, replay},
+    replay::{DeviceChoice, LayoutChoice, Load, Part, ReplayRequest, replay},
 };
 use piebald_report::Replay;
 use piebald_sim::replay::{InputSetup, Pace};
@@ -124,7 +124,9 @@ fn run(path: &Path, columns: &str, capacities: &[u64], ignore_sizes: bool) -> Re
         pace: Pace::Serial,
         warmup: 0,
         curves: None,
-        start: Start::default(),
+        start: DiskStart::Zero,
+        load: Load::Requests,
+        part: Part::default(),
         seed: 42,
         available: None,
     };

@@ -2,9 +2,10 @@
 
 use std::{fmt::Write as _, path::PathBuf};
 
+use piebald_experiment::DiskStart;
 use piebald_lab::{
     Hooks,
-    replay::{DeviceChoice, LayoutChoice, ReplayError, ReplayRequest, Start, replay},
+    replay::{DeviceChoice, LayoutChoice, Load, Part, ReplayError, ReplayRequest, replay},
 };
 use piebald_report::Replay;
 use piebald_sim::replay::{Align, InputSetup, Pace};
@@ -58,7 +59,9 @@ fn request(paths: Vec<PathBuf>, pace: Pace) -> ReplayRequest {
         pace,
         warmup: 0,
         curves: None,
-        start: Start::default(),
+        start: DiskStart::Zero,
+        load: Load::Requests,
+        part: Part::default(),
         seed: 42,
         available: None,
     }

@@ -1,9 +1,10 @@
 //! What studies may be said to show: where nothing can happen, and where caches are cold.
 
 use crate::kit::run;
+use piebald_experiment::DiskStart;
 use piebald_lab::{
     Hooks,
-    replay::{DeviceChoice, LayoutChoice, ReplayRequest, Start, replay},
+    replay::{DeviceChoice, LayoutChoice, Load, Part, ReplayRequest, replay},
 };
 use piebald_report::{Study, findings, headline};
 use piebald_sim::replay::{InputSetup, Pace};
@@ -174,7 +175,9 @@ fn replayed_on(
         pace: Pace::Serial,
         warmup: 0,
         curves: None,
-        start: Start::default(),
+        start: DiskStart::Zero,
+        load: Load::Requests,
+        part: Part::default(),
         seed: 42,
         available: None,
     };

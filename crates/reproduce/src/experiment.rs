@@ -31,11 +31,11 @@ pub(crate) enum NoStudy {
 
 /// Runs studies and adds up what they cost.
 pub(crate) struct Bench<'a> {
-    hooks: Hooks<'a>,
+    pub(crate) hooks: Hooks<'a>,
     model: Model,
-    refs: AtomicU64,
+    pub(crate) refs: AtomicU64,
     /// Where experiments are put that are not to be run.
-    written: Option<&'a Mutex<Vec<Written>>>,
+    pub(crate) written: Option<&'a Mutex<Vec<Written>>>,
 }
 
 impl<'a> Bench<'a> {

@@ -215,17 +215,6 @@ impl Row {
     }
 }
 
-/// A number that is exactly known.
-pub(crate) fn exact(name: &str, paper: f64, measured: f64, unit: &str) -> Value {
-    Value {
-        name: name.to_owned(),
-        paper: Published::Number(paper),
-        measured: Some(measured),
-        ci95: None,
-        unit: unit.to_owned(),
-    }
-}
-
 /// A number of which the paper has none.
 pub(crate) fn shown(name: &str, sample: &Sample, unit: &str) -> Value {
     sampled(name, Published::Nothing, sample, unit)
@@ -254,6 +243,17 @@ pub(crate) fn mean(found: &[Found]) -> Found {
     mean_of(&all?).ok_or_else(|| "no case was run".to_owned())
 }
 
+/// The sum over cases, repetition by repetition.
+pub(crate) fn sum(found: &[Found]) -> Found {
+    let all: Result<Vec<Sample>, String> = found.iter().cloned().collect();
+    let mut all = all?.into_iter();
+    let first = all.next().ok_or("no case was run")?;
+    all.try_fold(first, |sum, one| {
+        sum.paired(&one, |a, b| a + b)
+            .ok_or_else(|| "repetitions are missing".to_owned())
+    })
+}
+
 /// The case with the least or the largest mean.
 pub(crate) fn extreme(found: &[Found], largest: bool) -> Found {
     let all: Result<Vec<Sample>, String> = found.iter().cloned().collect();
@@ -264,6 +264,17 @@ pub(crate) fn extreme(found: &[Found], largest: bool) -> Found {
         false => all.min_by(order),
     };
     best.ok_or_else(|| "no case was run".to_owned())
+}
+
+/// Pearson's.
+pub(crate) fn correlation(a: &[f64], b: &[f64]) -> f64 {
+    let n = a.len() as f64;
+    let mean = |v: &[f64]| v.iter().sum::<f64>() / n;
+    let (ma, mb) = (mean(a), mean(b));
+    let sum = |f: &dyn Fn(f64, f64) -> f64| -> f64 {
+        a.iter().zip(b).map(|(x, y)| f(x - ma, y - mb)).sum()
+    };
+    sum(&|x, y| x * y) / (sum(&|x, _| x * x) * sum(&|_, y| y * y)).sqrt()
 }
 
 /// The case whose mean is farthest from zero.

@@ -186,6 +186,17 @@ impl Builtin {
         self.kernel.spec()
     }
 
+    /// Iterations after which it exits; 0 = none.
+    pub(crate) const fn iterations(&self) -> u64 {
+        self.iterations
+    }
+
+    /// The value of a parameter of its own.
+    pub(crate) fn value(&self, key: &str) -> Option<u64> {
+        let at = self.spec().params.iter().position(|p| p.key == key)?;
+        Some(self.values.get(at))
+    }
+
     /// Number of its threads.
     pub fn threads(&self) -> u32 {
         self.kernel.threads(&self.values)

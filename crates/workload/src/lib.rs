@@ -30,6 +30,7 @@ mod reader;
 mod record;
 mod recorded;
 pub mod spec;
+mod touches;
 
 pub use again::Again;
 pub use brief::Brief;
@@ -41,6 +42,7 @@ pub use program::{Program, ProgramError};
 pub use reader::Reader;
 pub use record::record;
 pub use recorded::Recorded;
+pub use touches::{PageTouch, Touches};
 
 #[cfg(test)]
 mod tests {

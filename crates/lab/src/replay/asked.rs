@@ -1,16 +1,21 @@
 //! Replays as experiments: a file whose program is block or file requests.
 
 use piebald_experiment::{
-    self as experiment, Document, Experiment, HostName, KeyPath, LayoutRule, MemorySize, Point,
-    Problem, Program, Refused, Text, Words,
+    self as experiment, DiskStart, Document, Experiment, HostName, KeyPath, LayoutRule, MemorySize,
+    Point, Problem, Program, Refused, Text, Words,
 };
 use piebald_hw::nearest::did_you_mean;
-use piebald_os_model::replace::PolicySpec;
+use piebald_os_model::{file::CpuCost, replace::PolicySpec};
 use piebald_sim::replay::{Align, Excerpt, InputSetup, Pace};
 use piebald_trace::block::{Columns, Format, Options, PageShift, Stage};
-use piebald_units::Bytes;
+use piebald_units::{Bytes, Picos};
+use piebald_workload::{Builtin, Touches};
 
-use super::{CurveRequest, DeviceChoice, LayoutChoice, ReplayRequest, Start};
+use crate::scenario::swap;
+
+use super::{
+    ClientsAsked, CurveRequest, DeviceChoice, LayoutChoice, Load, Paging, Part, ReplayRequest,
+};
 
 /// Policies that are replayed unless others are named.
 pub const POLICIES: [&str; 5] = ["clock", "dulo", "arc", "s3-fifo", "lirs"];
@@ -25,7 +30,7 @@ const NONE: &str = "none";
 
 /// Is this the file of a replay?
 pub fn is_replay(experiment: &Experiment) -> bool {
-    experiment.program.iter().any(|p| p.requests.is_some())
+    experiment.program.iter().any(|p| p.replayed().is_some())
 }
 
 /// The replay that a file asks for.
@@ -53,22 +58,27 @@ pub fn asked(document: &Document) -> Result<ReplayRequest, Refused> {
     request(document, &experiment, sizes).map_err(|problems| document.refuse(problems))
 }
 
-/// Keys that say something of requests.
-const KEYS: [&str; 23] = [
+/// Keys that say something of all that is replayed.
+const KEYS: [&str; 11] = [
     "schema",
     "title",
     "seed",
-    "warmup_refs",
     "memory.size",
     "files.device",
-    "files.layout",
     "files.readahead",
     "files.scheduler",
-    "output.miss_ratio",
+    "files.start",
     "policy[].name",
     "policy[].replace",
     "program[].name",
+];
+/// Those of requests.
+const OF_REQUESTS: [&str; 14] = [
+    "warmup_refs",
+    "files.layout",
+    "output.miss_ratio",
     "program[].requests",
+    "program[].excerpt",
     "program[].format",
     "program[].columns",
     "program[].lenient",
@@ -79,34 +89,49 @@ const KEYS: [&str; 23] = [
     "program[].page",
     "program[].ignore_sizes",
 ];
+/// Those of clients and of page touches.
+const OF_CLIENTS: [&str; 2] = ["files.layout", "program[].clients"];
+const OF_TOUCHES: [&str; 2] = ["files.swap", "program[].touches"];
+
 const NOT_OF_REQUESTS: &str =
     "says nothing of requests, which are replayed without a machine; allowed: leave it out";
+const NOT_OF_LOOPS: &str =
+    "says nothing of what is replayed here, without a machine; allowed: leave it out";
 
 fn request(
     document: &Document,
     experiment: &Experiment,
     sizes: Vec<MemorySize>,
 ) -> Result<ReplayRequest, Vec<Problem>> {
-    let beyond = document.beyond(&KEYS).into_iter();
-    let mut problems: Vec<Problem> = beyond
-        .map(|key| Problem::at(key, NOT_OF_REQUESTS))
-        .collect();
     let at = KeyPath::of("program");
     let [program] = &experiment.program[..] else {
         let says = "allowed: a single program that has requests";
         return Err(vec![Problem::at(at, says)]);
     };
+    let (own, says) = match (&program.clients, &program.touches) {
+        (Some(_), _) => (&OF_CLIENTS[..], NOT_OF_LOOPS),
+        (_, Some(_)) => (&OF_TOUCHES[..], NOT_OF_LOOPS),
+        _ => (&OF_REQUESTS[..], NOT_OF_REQUESTS),
+    };
+    let beyond = document.beyond(&[&KEYS[..], own].concat()).into_iter();
+    let mut problems: Vec<Problem> = beyond.map(|key| Problem::at(key, says)).collect();
     let at = at.item(0);
     let policies = policies(experiment, &mut problems);
-    let input = input(document, program, &at, &mut problems);
-    let (Some(input), true) = (input, problems.is_empty()) else {
+    let load = load(document, experiment, &at, &mut problems);
+    let input = match &load {
+        Some(Load::Requests) => input(document, program, &at, &mut problems),
+        _ => Some(InputSetup::default()),
+    };
+    let (Some(load), Some(input), true) = (load, input, problems.is_empty()) else {
         return Err(problems);
     };
     let usual = |names: &[&str]| names.iter().filter_map(|name| name.parse().ok()).collect();
     let files = experiment.files.as_ref();
     let folder = document.folder();
     Ok(ReplayRequest {
+        load,
         input,
+        part: program.excerpt.as_ref().map_or_else(Part::default, part),
         object_policies: policies
             .clone()
             .unwrap_or_else(|| usual(&USUAL_FOR_OBJECTS)),
@@ -144,10 +169,63 @@ fn request(
             .output
             .miss_ratio
             .map(|ratio| CurveRequest { rate: ratio.rate() }),
-        start: Start::default(),
+        start: files.map_or(DiskStart::Zero, |files| files.start),
         seed: experiment.seed.get(),
         available: None,
     })
+}
+
+/// What is replayed.
+fn load(
+    document: &Document,
+    experiment: &Experiment,
+    at: &KeyPath,
+    problems: &mut Vec<Problem>,
+) -> Option<Load> {
+    let program = experiment.program.first()?;
+    let folder = document.folder();
+    if let Some(clients) = &program.clients {
+        let usual = CpuCost::P4_1700;
+        return Some(Load::Clients(ClientsAsked {
+            queries: folder.join(&clients.queries),
+            sequences: folder.join(&clients.sequences),
+            length: Picos(clients.seconds.get() * 1_000_000_000_000),
+            processor: CpuCost {
+                call: clients.call_us.map_or(usual.call, |us| us.picos()),
+                page: clients.page_us.map_or(usual.page, |us| us.picos()),
+            },
+        }));
+    }
+    let Some(text) = &program.touches else {
+        return Some(Load::Requests);
+    };
+    let text = text.to_string();
+    let found = Builtin::parse(&text).and_then(|builtin| Touches::of(&builtin));
+    let found = found.map_err(|e| Problem {
+        path: at.key("touches"),
+        value: Some(format!("\"{text}\"")),
+        says: e.to_string(),
+    });
+    let files = experiment.files.as_ref();
+    let swap = files.map_or(Ok(0), |files| swap(files.swap.0, &KeyPath::of("files")));
+    let paging = found.and_then(|touches| {
+        Ok(Load::Touches(Paging {
+            name: program.name().into_owned(),
+            touches,
+            swap: swap?,
+        }))
+    });
+    paging.map_err(|problem| problems.push(problem)).ok()
+}
+
+/// Which part of the requests is replayed.
+fn part(excerpt: &experiment::Excerpt) -> Part {
+    let share = |share: Option<Text<experiment::Percent>>| share.map_or(0.0, |Text(s)| s.ratio());
+    Part {
+        limit: excerpt.limit.map(|refs| refs.get()),
+        skip: share(excerpt.skip),
+        lead: share(excerpt.lead),
+    }
 }
 
 fn policies(experiment: &Experiment, problems: &mut Vec<Problem>) -> Option<Vec<PolicySpec>> {

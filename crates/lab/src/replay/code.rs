@@ -4,12 +4,15 @@
 use piebald_store::digest;
 
 /// The files of this room.
-const FILES: [(&str, &[u8]); 12] = [
+const FILES: [(&str, &[u8]); 15] = [
     ("asked.rs", include_bytes!("asked.rs")),
+    ("closed.rs", include_bytes!("closed.rs")),
     ("code.rs", include_bytes!("code.rs")),
     ("curves.rs", include_bytes!("curves.rs")),
     ("disk.rs", include_bytes!("disk.rs")),
+    ("draws.rs", include_bytes!("draws.rs")),
     ("fill.rs", include_bytes!("fill.rs")),
+    ("load.rs", include_bytes!("load.rs")),
     ("loops.rs", include_bytes!("loops.rs")),
     ("mod.rs", include_bytes!("mod.rs")),
     ("passes.rs", include_bytes!("passes.rs")),

@@ -14,7 +14,7 @@ use piebald_trace::block::{self as trace, TargetKind};
 use piebald_units::block::SECTORS_SHIFT;
 use piebald_units::{FileId, Lba};
 
-use super::{ReplayError, Start};
+use super::{ReplayError, load::Start};
 
 /// A place of AccuSim's: 1 MiB.
 const SLOT_SECTORS: u64 = 2048;

@@ -112,7 +112,7 @@ fn parts(pace: Pace, outcome: &InstanceOutcome) -> Option<ReplayParts> {
     (!parts.misses.is_empty()).then_some(parts)
 }
 
-fn io(disk: &DiskOutcome) -> ReplayIo {
+pub(super) fn io(disk: &DiskOutcome) -> ReplayIo {
     let (a, b) = (&disk.before, &disk.after);
     let seconds = |ps: u64| ps as f64 / PS_PER_S;
     let mut sequences: BTreeMap<u64, u64> = b.sequences.iter().copied().collect();
@@ -132,8 +132,9 @@ fn io(disk: &DiskOutcome) -> ReplayIo {
         pages_read: b.io.pages_read - a.io.pages_read,
         pages_written: b.io.pages_written - a.io.pages_written,
         prefetched: b.stats.prefetched - a.stats.prefetched,
-        prefetched_unused: (b.stats.prefetched - b.stats.prefetched_used)
-            .saturating_sub(a.stats.prefetched - a.stats.prefetched_used),
+        // Pages of swap space that are read along count as used, and not as read ahead.
+        prefetched_unused: (b.stats.prefetched.saturating_sub(b.stats.prefetched_used))
+            .saturating_sub(a.stats.prefetched.saturating_sub(a.stats.prefetched_used)),
         waited_hits: b.stats.uses().waited - a.stats.uses().waited,
         sequences: sequences
             .into_iter()

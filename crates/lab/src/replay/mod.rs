@@ -7,10 +7,13 @@
 //! not depend on how many there are.
 
 mod asked;
+mod closed;
 mod code;
 mod curves;
 mod disk;
+mod draws;
 mod fill;
+mod load;
 mod loops;
 mod passes;
 mod plan;
@@ -23,12 +26,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use piebald_experiment::MemorySize;
+use piebald_experiment::{DiskStart, MemorySize};
 use piebald_os_model::replace::PolicySpec;
 use piebald_report::Replay;
 use piebald_sim::replay::{Align, DriverError, InputError, InputSetup, InstanceError, Pace};
 use piebald_trace::{printable, source::path_of_input};
-use piebald_units::Picos;
 
 use crate::{near, study::Hooks};
 
@@ -36,6 +38,8 @@ pub use asked::{POLICIES, SIZES, USUAL_FOR_OBJECTS, asked, is_replay};
 pub use code::code;
 pub(crate) use disk::kernel;
 pub use disk::{DeviceChoice, LayoutChoice, READAHEADS, SCHEDULERS};
+pub use draws::{Counts, counts};
+pub use load::{ClientsAsked, Load, Paging, Part};
 pub use loops::{Queries, QueryFile};
 pub use plan::MIN;
 pub use sized::OBJECT_POLICIES;
@@ -44,8 +48,12 @@ pub use sizes::SizeError;
 /// What is asked.
 #[derive(Clone, Debug)]
 pub struct ReplayRequest {
+    /// What is replayed.
+    pub load: Load,
     /// Traces and how they are read.
     pub input: InputSetup,
+    /// Which part of the traces is replayed.
+    pub part: Part,
     /// Policies over pages, in the order of the output.
     pub policies: Vec<PolicySpec>,
     /// Policies for a trace of objects of different sizes, of [`OBJECT_POLICIES`].
@@ -69,7 +77,7 @@ pub struct ReplayRequest {
     /// Miss-ratio curves.
     pub curves: Option<CurveRequest>,
     /// Where the disk stands at the beginning.
-    pub start: Start,
+    pub start: DiskStart,
     /// Seed of all draws.
     pub seed: u64,
     /// Bytes of this computer's memory that the policies' tables may take; `None`: nobody looks.
@@ -92,17 +100,19 @@ impl ReplayRequest {
             _ => None,
         }
     }
-}
 
-/// What a repetition may draw about the disk: how the same data and the same requests meet
-/// other places of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Start {
-    /// Sectors by which the extents of a layout file lie further behind; a multiple of 8.
-    /// Without a layout file it has no effect.
-    pub shift_sectors: u64,
-    /// Simulated time at the first call: the angle by which platters have turned.
-    pub at: Picos,
+    /// All files that it reads, as far as they are known before.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let mut files = self.input.paths.clone();
+        if let Load::Clients(clients) = &self.load {
+            files.extend([clients.queries.clone(), clients.sequences.clone()]);
+            let traces = closed::traces(&clients.queries).unwrap_or_default();
+            files.extend(traces.into_iter().map(|(path, _)| path));
+        }
+        let others = [self.device_file(), self.layout_file()];
+        files.extend(others.into_iter().flatten().map(Path::to_owned));
+        files
+    }
 }
 
 /// Which curves, and how exact.
@@ -172,6 +182,9 @@ impl ReplayError {
 /// # Errors
 /// See [`ReplayError`].
 pub fn replay(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, ReplayError> {
+    if let Some(closed) = closed::run(request, hooks) {
+        return closed;
+    }
     if request.input.paths.is_empty() {
         return Err(ReplayError::Nothing("trace"));
     }

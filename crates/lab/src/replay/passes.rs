@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use piebald_hw::disk::DiskSpec;
+use piebald_experiment::DiskStart;
+use piebald_hw::disk::{Disk, DiskSpec};
 use piebald_hw::nearest::did_you_mean;
 use piebald_os_model::replace::PolicySpec;
 use piebald_os_model::replace::registry::{self, Setup};
@@ -11,11 +12,14 @@ use piebald_sim::replay::{
     Batch, CallStream, DriverError, InputSetup, InstanceError, Pace, Survey, cache_instance,
     disk_instance, next_uses,
 };
-use piebald_trace::block::{Format, Stage, TargetKind};
+use piebald_trace::block::{Format, Layout, Stage, TargetKind};
+use piebald_units::block::SECTORS_SHIFT;
 use rayon::prelude::*;
 
 use super::curves::Curves;
 use super::disk::{NO_READAHEAD, Parts, device, readahead, side};
+use super::draws::{self, Random};
+use super::load::Start;
 use super::plan::{Job, Known, MIN, Plan, described, stopped};
 use super::{ReplayError, ReplayRequest, fill, sized, sizes, timed};
 use crate::{near, study::Hooks};
@@ -26,8 +30,11 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
     let spec = device(&request.device)?;
     readahead(&request.readahead)?;
     check_pace(request, spec.as_ref())?;
+    let mut random = Random::new(request.seed);
+    let start = start(request, spec.as_ref(), &mut random)?;
     let mut setup = InputSetup {
         number_ids: spec.is_some(),
+        excerpt: draws::drawn(request, &mut random, hooks)?,
         ..request.input.clone()
     };
     if request.pace == Pace::Timed {
@@ -40,7 +47,7 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
             let (plan, objects) = sized::plan(request, &setup, &sizes, hooks)?;
             (plan, Some(objects))
         }
-        false => (plan(request, &setup, spec.as_ref(), hooks)?, None),
+        false => (plan(request, &setup, (spec.as_ref(), start), hooks)?, None),
     };
     let Plan {
         policies,
@@ -123,17 +130,46 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
     }
     fill::notes(&mut replay, &stream, &survey, &jobs);
     replay.conditions.notes.extend(notes);
+    replay.conditions.notes.extend(request.part.note());
     timed::note(&mut replay, request, &stream);
     sized::note(&mut replay, &sizes, footprint.as_ref());
     replay.host_seconds = began.elapsed().as_secs_f64();
     Ok(replay)
 }
 
+/// Where the disk stands at the beginning, as it is drawn.
+fn start(
+    request: &ReplayRequest,
+    spec: Option<&DiskSpec>,
+    random: &mut Random,
+) -> Result<Start, ReplayError> {
+    let Some(spec) = spec else {
+        return Ok(Start::default());
+    };
+    let bad = |what: &'static str, value: String, problem: String| ReplayError::Choice {
+        what,
+        value,
+        problem,
+    };
+    let disk = Disk::new(spec);
+    let disk = disk.map_err(|e| bad("device", spec.name.clone(), e.to_string()))?;
+    let sectors = match request.layout_file() {
+        Some(path) if request.start == DiskStart::Drawn => {
+            let layout = Layout::open(path);
+            let layout =
+                layout.map_err(|e| bad("layout", path.display().to_string(), e.to_string()))?;
+            layout.end() << SECTORS_SHIFT
+        }
+        _ => 0,
+    };
+    Ok(draws::start(request.start, random, &disk, sectors))
+}
+
 /// Policies over pages, with or without a disk below.
 fn plan(
     request: &ReplayRequest,
     setup: &InputSetup,
-    spec: Option<&DiskSpec>,
+    (spec, start): (Option<&DiskSpec>, Start),
     hooks: Hooks<'_>,
 ) -> Result<Plan, ReplayError> {
     check(request, spec)?;
@@ -176,7 +212,7 @@ fn plan(
                 spaces: known.stream.spaces(),
                 pace: request.pace,
                 warmup: request.warmup,
-                start: request.start,
+                start,
                 seed: request.seed,
             })?;
             layout = sentence;
@@ -274,7 +310,7 @@ fn without_small_shares<T>(
     Ok((pages[count..].to_vec(), notes))
 }
 
-fn check(request: &ReplayRequest, spec: Option<&DiskSpec>) -> Result<(), ReplayError> {
+pub(super) fn check(request: &ReplayRequest, spec: Option<&DiskSpec>) -> Result<(), ReplayError> {
     sized::check_for_pages(&request.policies)?;
     let unknown = |p: &&PolicySpec| registry::find(p.name()).is_none();
     if let Some(policy) = request.policies.iter().find(unknown) {
@@ -405,7 +441,7 @@ fn survey(mut stream: CallStream, hooks: Hooks<'_>) -> Result<Known, ReplayError
     Ok(Known { survey, stream })
 }
 
-fn about(policy: &PolicySpec) -> ReplayPolicy {
+pub(super) fn about(policy: &PolicySpec) -> ReplayPolicy {
     described(policy, registry::find(policy.name()))
 }
 

@@ -45,7 +45,7 @@ pub(super) fn files(table: &experiment::Files, seed: u64) -> Result<Files, Probl
     })
 }
 
-fn swap(size: Bytes, at: &KeyPath) -> Result<u32, Problem> {
+pub(crate) fn swap(size: Bytes, at: &KeyPath) -> Result<u32, Problem> {
     let pages = u32::try_from(size.0 >> 12).ok();
     let pages = pages.filter(|n| *n != 1 && size.0.is_multiple_of(4096));
     pages.ok_or_else(|| {

@@ -27,6 +27,7 @@ use piebald_sim::{ColorChange, Course, Files, Stay, Threads, mix};
 use piebald_trace::foreign::Format;
 use piebald_units::{Bytes, ColorAsk, CoreSet, Picos};
 
+pub(crate) use self::files::swap;
 pub use self::source::{document, is_scenario};
 
 /// Least memory of a modelled kernel.
@@ -259,9 +260,13 @@ impl Scenario {
     pub fn of(document: Document) -> Result<Self, Refused> {
         let document = document.on(HostName::Model);
         let experiment = document.experiment()?;
-        if let Some(i) = experiment.program.iter().position(|p| p.requests.is_some()) {
-            let path = KeyPath::of("program").item(i).key("requests");
-            let says = "`piebald replay FILE` runs requests";
+        let keys = experiment
+            .program
+            .iter()
+            .map(piebald_experiment::Program::replayed);
+        if let Some((i, key)) = (0..).zip(keys).find_map(|(i, key)| Some((i, key?))) {
+            let path = KeyPath::of("program").item(i).key(key);
+            let says = format!("`piebald replay FILE` runs {key}");
             return Err(document.refuse(vec![Problem::at(path, says)]));
         }
         let machine = experiment

@@ -56,11 +56,10 @@ fn input(program: &Program, folder: &Path, at: &KeyPath) -> Result<Input, Proble
             let format = format.map(|name| known_format(name, at)).transpose()?;
             Ok(Input::Trace(folder.join(path), format))
         }
-        Some(Written::Requests(_)) => {
-            let says = "`piebald replay FILE` runs requests";
-            Err(Problem::at(at.key("requests"), says))
+        // They are refused before.
+        None | Some(Written::Requests(_) | Written::Clients(_) | Written::Touches(_)) => {
+            Err(Problem::at(at.clone(), "it has no input"))
         }
-        None => Err(Problem::at(at.clone(), "it has no input")),
     }
 }
 

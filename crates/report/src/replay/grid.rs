@@ -85,6 +85,10 @@ impl<'a> Grid<'a> {
     /// Like [`run`](Self::run), without one that was cut short: it may not be compared
     /// with those that counted more references.
     pub fn whole(&self, policy: usize, size: usize) -> Option<&'a ReplayRun> {
+        // As many as it can in the time that it has.
+        if self.clock == Clock::Given {
+            return self.run(policy, size).filter(|r| r.references > 0);
+        }
         let at_size = (0..self.policies.len()).filter_map(|p| self.run(p, size));
         let most = at_size.map(|r| r.references).max()?;
         self.run(policy, size)

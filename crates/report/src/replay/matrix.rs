@@ -1,7 +1,7 @@
 //! What is shown of a replay, one quantity at a time: policies down, sizes across.
 
 use super::{
-    Replay, ReplayIo, ReplayRun,
+    Clock, Replay, ReplayIo, ReplayRun,
     apart::{Measure, Verdict},
     findings::{Winners, winners},
     grid::{Grid, size_text},
@@ -288,7 +288,11 @@ fn extras(grid: &Grid<'_>) -> Vec<Matrix> {
             "" => clean(name),
             unit => format!("{} [{}]", clean(name), clean(unit)),
         };
-        let mut matrix = reals(grid, &title, None, get, number).detail();
+        let is_of_all = |run: &ReplayRun| extra(run, name, unit).is_some();
+        let of_clients = grid.replay.clock() == Clock::Given;
+        let mut matrix = reals(grid, &title, None, get, number);
+        // What clients got is what such runs are about.
+        matrix.detail = !(of_clients && grid.replay.runs.iter().all(is_of_all));
         matrix
             .rows
             .retain(|r| r.cells.iter().any(|c| c.text != MISSING));

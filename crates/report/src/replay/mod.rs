@@ -92,6 +92,7 @@ impl Replay {
     fn clock(&self) -> Clock {
         match self.conditions.pace.as_str() {
             "timed" | "open" => Clock::Waited,
+            "clients" => Clock::Given,
             _ => Clock::Elapsed,
         }
     }
@@ -115,16 +116,18 @@ enum Clock {
     /// Where requests come at the trace's times, all takes as long as the trace; what
     /// differs is how long tasks waited.
     Waited,
+    /// Where clients ask until time is up, all takes as long, and each run asks for as much as it can.
+    Given,
 }
 
 impl Clock {
     /// In seconds.
     fn of(self, io: &ReplayIo) -> Option<f64> {
-        let time = match self {
-            Self::Elapsed => io.elapsed_s,
-            Self::Waited => io.waited_s,
-        };
-        seconds(time)
+        match self {
+            Self::Elapsed => seconds(io.elapsed_s),
+            Self::Waited => seconds(io.waited_s),
+            Self::Given => None,
+        }
     }
 
     /// For headings.
@@ -132,6 +135,7 @@ impl Clock {
         match self {
             Self::Elapsed => "Execution time",
             Self::Waited => "Time waited for the disk",
+            Self::Given => "Time",
         }
     }
 }
@@ -176,8 +180,8 @@ pub struct ReplayConditions {
     /// I/O scheduler.
     pub scheduler: String,
     /// When a request is made: `serial` (one after another in the trace's order), `tasks`
-    /// (as soon as its task's last one is done; also `closed`) or `timed` (at the trace's
-    /// time; also `open`).
+    /// (as soon as its task's last one is done; also `closed`), `timed` (at the trace's
+    /// time; also `open`) or `clients` (when a client has its answer, until time is up).
     pub pace: String,
     /// Where pages lie on the disk: the rule, in one sentence.
     pub layout: String,

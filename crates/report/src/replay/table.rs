@@ -182,6 +182,7 @@ fn pace(pace: &str) -> String {
             format!("{pace} (each task goes on when its last request is done)")
         }
         "timed" | "open" => format!("{pace} (requests come at the trace's times)"),
+        "clients" => format!("{pace} (each asks again when it has its answer)"),
         other => clean(other),
     }
 }

@@ -8,6 +8,7 @@ use piebald_report::{Metrics, ProgramResult, Sample, Study};
 use super::{
     eval::{Cells, EXPERIMENT, Fault, Value, Valued},
     grid::{PROGRAM, Point},
+    replays::{self, Came, Planned, Replayed},
 };
 use crate::experiment::{NoStudy, miss_rate};
 
@@ -44,15 +45,24 @@ const NAMED: [Named; 3] = [
 ];
 
 /// What became of an experiment at a point.
-pub(super) type Ran = Result<Study, NoStudy>;
+pub(super) type Ran = Result<Came, NoStudy>;
 
 /// An experiment of a row.
-#[derive(Clone)]
 pub(super) struct Its<'r, T> {
     pub(super) experiment: &'r str,
     pub(super) points: &'r [Point],
     /// In the order of the points.
     pub(super) all: &'r [T],
+}
+
+impl<T> Clone for Its<'_, T> {
+    fn clone(&self) -> Self {
+        Self {
+            experiment: self.experiment,
+            points: self.points,
+            all: self.all,
+        }
+    }
 }
 
 /// The runs of a row's experiments.
@@ -61,7 +71,7 @@ pub(super) struct Runs<'r>(pub(super) Vec<Its<'r, Ran>>);
 /// What would be counted if the experiments were run: each quantity is a sample of three.
 pub(super) struct Dry<'r> {
     /// None where recordings are missing.
-    pub(super) of: Vec<Its<'r, Option<Scenario>>>,
+    pub(super) of: Vec<Its<'r, Option<Planned>>>,
     pub(super) levels: &'r [String],
     /// Questions so far.
     pub(super) asked: Cell<u64>,
@@ -134,8 +144,14 @@ fn only_or<'n>(
 /// Is a quantity asked for by a name that there is?
 fn is_known(what: &str, of: Option<&str>) -> bool {
     match of {
-        None => PLAIN.iter().any(|(name, _)| *name == what),
-        Some(_) => NAMED.iter().any(|(name, _)| *name == what),
+        None => {
+            let of_study = PLAIN.iter().any(|(name, _)| *name == what);
+            of_study || replays::PLAIN.contains(&what) || replays::COUNTED.contains(&what)
+        }
+        Some(_) => {
+            let of_study = NAMED.iter().any(|(name, _)| *name == what);
+            of_study || replays::NAMED.contains(&what)
+        }
     }
 }
 
@@ -174,8 +190,8 @@ impl Cells for Runs<'_> {
                 Err(NoStudy::NotRun(why)) => Err(Fault::Missing(why.clone())),
             })),
             ("counts", Some(name)) => Some(run().and_then(|ran| {
-                let study = ran.as_ref().map_err(missing)?;
-                match counted_in(study, "extra", Some(name), chosen) {
+                let came = ran.as_ref().map_err(missing)?;
+                match counted_in(came, "extra", Some(name), chosen) {
                     Ok(Value::Sample(sample)) => Ok(Value::Is(sample.mean > 0.0)),
                     // It is listed where it happened.
                     Err(Fault::Missing(_)) => Ok(Value::Is(false)),
@@ -183,8 +199,8 @@ impl Cells for Runs<'_> {
                 }
             })),
             _ if is_known(what, of) => Some(run().and_then(|ran| {
-                let study = ran.as_ref().map_err(missing)?;
-                counted_in(study, what, of, chosen)
+                let came = ran.as_ref().map_err(missing)?;
+                counted_in(came, what, of, chosen)
             })),
             _ => None,
         }
@@ -197,6 +213,30 @@ fn missing(why: &NoStudy) -> Fault {
 }
 
 fn counted_in(
+    came: &Came,
+    what: &str,
+    of: Option<&str>,
+    chosen: &dyn Fn(&str) -> Option<String>,
+) -> Valued<Value> {
+    match came {
+        Came::Study(study) => counted_in_study(study, what, of, chosen),
+        Came::Replays { policies, replays } => {
+            let at = policy_at(policies, chosen)?;
+            replays::counted(replays, at, what, of)
+        }
+        Came::Counts(counts) => replays::of_trace(counts, what),
+    }
+}
+
+/// The place of the policy that is chosen, or of the only one.
+fn policy_at(policies: &[String], chosen: &dyn Fn(&str) -> Option<String>) -> Valued<usize> {
+    let names = policies.iter().map(String::as_str);
+    let name = only_or("policy", chosen("policy"), names)?;
+    let at = policies.iter().position(|policy| *policy == name);
+    at.ok_or_else(|| Fault::Missing(format!("policy {name} was not run")))
+}
+
+fn counted_in_study(
     study: &Study,
     what: &str,
     of: Option<&str>,
@@ -255,6 +295,10 @@ impl Cells for Dry<'_> {
         if is_of_run {
             return Some(at.map(|_| Value::Is(true)));
         }
+        let replayed = at.as_ref().ok().and_then(|at| at.as_ref()?.replayed());
+        if let Some(replayed) = replayed {
+            return Some(check_replayed(replayed, (what, of), chosen));
+        }
         if let (Some(level), "mpki" | "miss_rate") = (of, what)
             && !self.levels.iter().any(|l| l == level)
         {
@@ -267,12 +311,10 @@ impl Cells for Dry<'_> {
             let names: Vec<&str> = extra_names().collect();
             return wrong(format!("{what}(\"{name}\"): allowed: {}", names.join(", ")));
         }
-        let made = if what == "counts" {
-            Value::Is(true)
-        } else {
-            Value::Sample(Sample::new(vec![1.0, 1.5, 1.25]))
-        };
-        Some(at.and_then(|at| check(at.as_ref(), chosen)).map(|()| made))
+        let made = made(what);
+        let study =
+            |at: &Option<Planned>| check(at.as_ref().and_then(Planned::study), what, chosen);
+        Some(at.and_then(study).map(|()| made))
     }
 
     fn asked(&self) -> Option<u64> {
@@ -280,11 +322,58 @@ impl Cells for Dry<'_> {
     }
 }
 
-/// Whether what is chosen is counted in an experiment, if its recordings are there.
-fn check(scenario: Option<&Scenario>, chosen: &dyn Fn(&str) -> Option<String>) -> Valued<()> {
+/// What would be counted of a replay, or of requests that are only counted.
+fn check_replayed(
+    replayed: &Replayed,
+    (what, of): (&str, Option<&str>),
+    chosen: &dyn Fn(&str) -> Option<String>,
+) -> Valued<Value> {
+    if !replayed.is_run {
+        return replays::of_trace(&piebald_lab::replay::Counts::default(), what)
+            .map(|_| Value::Number(1.5));
+    }
+    let is_counted = match of {
+        None => replays::PLAIN.contains(&what),
+        Some(_) => replays::NAMED.contains(&what) || what == "counts",
+    };
+    if !is_counted {
+        let allowed = [&replays::PLAIN[..], &replays::NAMED].concat().join(", ");
+        return Err(Fault::Wrong(format!(
+            "{what} of a replay: allowed: {allowed}"
+        )));
+    }
+    replays::check_name(what, of)?;
+    policy_at(&replayed.policies, chosen)?;
+    Ok(made(what))
+}
+
+/// What a formula is checked with.
+fn made(what: &str) -> Value {
+    if what == "counts" {
+        Value::Is(true)
+    } else {
+        Value::Sample(Sample::new(vec![1.0, 1.5, 1.25]))
+    }
+}
+
+/// Whether what is chosen is counted in a study, if its recordings are there.
+fn check(
+    scenario: Option<&Scenario>,
+    what: &str,
+    chosen: &dyn Fn(&str) -> Option<String>,
+) -> Valued<()> {
     let Some(scenario) = scenario else {
         return Ok(());
     };
+    let of_replays = [&replays::PLAIN[..], &replays::NAMED, &replays::COUNTED].concat();
+    let of_studies = PLAIN.map(|(name, _)| name).into_iter();
+    let of_studies = of_studies.chain(NAMED.map(|(name, _)| name));
+    if of_replays.contains(&what) && !of_studies.clone().any(|name| name == what) {
+        let allowed = of_studies.collect::<Vec<_>>().join(", ");
+        return Err(Fault::Wrong(format!(
+            "{what} of a study: allowed: {allowed}"
+        )));
+    }
     let names = scenario.policies.iter().map(|p| p.name.as_str());
     only_or("policy", chosen("policy"), names)?;
     let names = scenario.programs.iter().map(|p| p.name.as_str());

@@ -95,6 +95,8 @@ pub(super) type Chosen = Vec<(String, Value)>;
 const DEEPEST: usize = 250;
 /// So many steps are taken for one value at most.
 const MOST_STEPS: u64 = 1_000_000;
+/// Most digits of a number that is rounded.
+const MOST_DIGITS: f64 = 15.0;
 /// Most choices of values of axes.
 const MOST_CHOICES: usize = 100_000;
 
@@ -185,7 +187,12 @@ impl Names<'_> {
                         Value::Sample(sample) => sample.mean,
                         other => number(&other)?,
                     };
-                    text += &format!("{value:.digits$}");
+                    let behind = digits.behind;
+                    text += &if digits.has_sign {
+                        format!("{value:+.behind$}")
+                    } else {
+                        format!("{value:.behind$}")
+                    };
                 }
             }
         }
@@ -323,6 +330,10 @@ impl Eval<'_, '_> {
         statement(&self.value(formula)?)
     }
 
+    fn number(&mut self, formula: &Formula) -> Valued<f64> {
+        number(&self.value(formula)?)
+    }
+
     /// Whether a statement holds, and whether that rests on numbers that are made up.
     fn condition(&mut self, formula: &Formula) -> Valued<(bool, bool)> {
         let before = self.names.cells.asked();
@@ -405,8 +416,7 @@ impl Eval<'_, '_> {
                 });
             }
             ("at_least", [least, of]) => {
-                let least = self.value(least)?;
-                let least = number(&least)?;
+                let least = self.number(least)?;
                 // What is unknown stays unknown.
                 let larger = |x: f64| if x < least { least } else { x };
                 return Ok(match self.value(of)? {
@@ -414,9 +424,18 @@ impl Eval<'_, '_> {
                     other => Value::Number(larger(number(&other)?)),
                 });
             }
+            ("rounded", [digits, of]) => {
+                let digits = self.number(digits)?;
+                if !(0.0..=MOST_DIGITS).contains(&digits) || digits.fract() != 0.0 {
+                    let allowed = format!("allowed: 0 to {MOST_DIGITS} digits");
+                    return wrong(format!("rounded({digits}, number): {allowed}"));
+                }
+                let power = 10f64.powf(digits);
+                let rounded = (self.number(of)? * power).round() / power;
+                return Ok(Value::Number(rounded));
+            }
             ("in_range", [low, high, of]) => {
-                let (low, high) = (self.value(low)?, self.value(high)?);
-                let (low, high) = (number(&low)?, number(&high)?);
+                let (low, high) = (self.number(low)?, self.number(high)?);
                 let Value::Sample(sample) = self.value(of)? else {
                     return wrong("in_range(low, high, sample): the third is no sample");
                 };
@@ -594,7 +613,7 @@ fn folded(what: &str, columns: &[Vec<Value>]) -> Valued<Value> {
     let none = || Fault::Missing("no case was run".to_owned());
     let numbers = |column: &[Value]| column.iter().map(number).collect::<Valued<Vec<f64>>>();
     match (what, columns) {
-        ("correlation", [a, b]) => Ok(Value::Number(correlation(&numbers(a)?, &numbers(b)?))),
+        ("correlation", [a, b]) => Ok(Value::Number(row::correlation(&numbers(a)?, &numbers(b)?))),
         ("first", [of]) => of.first().cloned().ok_or_else(none),
         ("last", [of]) => of.last().cloned().ok_or_else(none),
         ("count", [of]) => Ok(Value::Number(of.len() as f64)),
@@ -624,7 +643,7 @@ fn folded(what: &str, columns: &[Vec<Value>]) -> Valued<Value> {
             }
             Ok(Value::Is(all.windows(2).all(|w| w[1] < w[0])))
         }
-        ("mean" | "min" | "max" | "farthest", [of])
+        ("mean" | "sum" | "min" | "max" | "farthest", [of])
             if of.iter().any(|v| matches!(v, Value::Sample(_))) =>
         {
             let samples: Vec<Found> = of.iter().map(sampled).collect::<Valued<_>>()?;
@@ -636,6 +655,7 @@ fn folded(what: &str, columns: &[Vec<Value>]) -> Valued<Value> {
             }
             found(match what {
                 "mean" => row::mean(&samples),
+                "sum" => row::sum(&samples),
                 "farthest" => row::farthest(&samples),
                 _ => row::extreme(&samples, what == "max"),
             })
@@ -673,15 +693,4 @@ fn sampled(value: &Value) -> Valued<Found> {
         Value::Sample(sample) => Ok(Ok(known_sample(sample.clone())?)),
         other => wrong(format!("{} among samples", other.sort())),
     }
-}
-
-/// Pearson's.
-fn correlation(a: &[f64], b: &[f64]) -> f64 {
-    let n = a.len() as f64;
-    let mean = |v: &[f64]| v.iter().sum::<f64>() / n;
-    let (ma, mb) = (mean(a), mean(b));
-    let sum = |f: &dyn Fn(f64, f64) -> f64| -> f64 {
-        a.iter().zip(b).map(|(x, y)| f(x - ma, y - mb)).sum()
-    };
-    sum(&|x, y| x * y) / (sum(&|x, _| x * x) * sum(&|_, y| y * y)).sqrt()
 }

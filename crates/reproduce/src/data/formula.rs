@@ -307,8 +307,17 @@ pub(super) struct Template(pub(super) Vec<Piece>);
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Piece {
     Text(String),
-    /// A formula, and the digits behind the point.
-    Of(Formula, Option<usize>),
+    /// A formula, and how its number is written.
+    Of(Formula, Option<Digits>),
+}
+
+/// How a number is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Digits {
+    /// Behind the point.
+    pub(super) behind: usize,
+    /// A number above 0 has a sign, too.
+    pub(super) has_sign: bool,
 }
 
 /// Most digits behind the point.
@@ -351,17 +360,18 @@ impl Template {
 }
 
 fn piece(inside: &str) -> Result<Piece, String> {
-    let digits = inside.rsplit_once(":.").and_then(|(formula, digits)| {
-        let digits = digits.trim().parse().ok()?;
-        Some((formula, digits))
-    });
-    match digits {
+    let written = |colon: &str, has_sign: bool| {
+        let (formula, behind) = inside.rsplit_once(colon)?;
+        let behind = behind.trim().parse().ok()?;
+        Some((formula, Digits { behind, has_sign }))
+    };
+    match written(":.", false).or_else(|| written(":+.", true)) {
         None => Ok(Piece::Of(Formula::parse(inside)?, None)),
-        Some((formula, digits)) if digits <= MOST_DIGITS => {
+        Some((formula, digits)) if digits.behind <= MOST_DIGITS => {
             Ok(Piece::Of(Formula::parse(formula)?, Some(digits)))
         }
-        Some((_, digits)) => Err(format!(
-            "\":.{digits}\": allowed: 0 to {MOST_DIGITS} digits"
+        Some((_, Digits { behind, .. })) => Err(format!(
+            "\":.{behind}\": allowed: 0 to {MOST_DIGITS} digits"
         )),
     }
 }
@@ -469,6 +479,7 @@ mod tests {
     #[test]
     fn templates_have_formulas_in_braces() {
         let text = |t: &str| Piece::Text(t.to_owned());
+        let digits = |behind, has_sign| Some(Digits { behind, has_sign });
         let of = |t: &str, digits| Piece::Of(Formula::parse(t).expect(t), digits);
         let parsed = |t: &str| Template::parse(t).map(|t| t.0);
         assert_eq!(
@@ -476,7 +487,7 @@ mod tests {
             Ok(vec![
                 of("a", None),
                 text(": "),
-                of("b - 1", Some(2)),
+                of("b - 1", digits(2, false)),
                 text(" points, {x}")
             ])
         );

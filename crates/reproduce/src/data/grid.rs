@@ -12,11 +12,16 @@ use toml::{Table, Value as Toml};
 use super::{
     eval::{Axes, Chosen, EXPERIMENT, Fault, Names, NoRuns, Value},
     formula::{Formula, Template},
+    requests::{is_replayed, limit, repetitions},
 };
 use crate::{Options, StandIn, programs::of_toml};
 
 /// Version of the two files.
 pub(super) const SCHEMA: i64 = 1;
+/// The key of what is there only where a formula holds.
+const WHEN: &str = "when";
+/// The key of an experiment whose requests are only counted.
+const REPLAY: &str = "replay";
 /// The key of an experiment that is another one's, but for some keys.
 const LIKE: &str = "like";
 /// The axis of the programs that stand in for others.
@@ -41,6 +46,10 @@ pub(super) struct Point {
     pub(super) at: Chosen,
     /// As a file of the one language.
     pub(super) text: Result<String, String>,
+    /// Of what is replayed, which has no repetitions of its own: the seed of each is one more.
+    pub(super) repetitions: u32,
+    /// Requests are replayed, and not only counted.
+    pub(super) is_run: bool,
 }
 
 /// Where the recording of a stand-in is, or why there is none.
@@ -369,6 +378,10 @@ fn choose(
     if let Some(asked) = options.budget_refs.filter(|_| may("budget_refs")) {
         let most = piebald_experiment::MAX_REFS;
         let asked = asked.clamp(1, most);
+        if is_replayed(experiment) {
+            limit(experiment, asked);
+            return Ok(());
+        }
         let text = |refs: u64| Toml::String(refs.to_string());
         // The warm-up keeps its share; one that is not named is a share already.
         if experiment.contains_key("warmup_refs") {
@@ -405,6 +418,14 @@ impl Making<'_> {
     ) -> Result<Vec<Point>, String> {
         let each = words(experiment.remove("each"), &format!("{place}.each"))?;
         let keeps = words(experiment.remove("keeps"), &format!("{place}.keeps"))?;
+        let when = condition(experiment.remove(WHEN), place)?;
+        let is_run = match experiment.remove(REPLAY) {
+            None => true,
+            Some(Toml::Boolean(is_run)) => is_run,
+            Some(other) => {
+                return Err(format!("{place}.{REPLAY} = {other}: allowed: true, false"));
+            }
+        };
         let allowed = ["seed", "repetitions", "budget_refs"];
         if let Some(key) = keeps.iter().find(|key| !allowed.contains(&key.as_str())) {
             let allowed = allowed.join(", ");
@@ -415,7 +436,12 @@ impl Making<'_> {
         if all > MOST_POINTS {
             return Err(format!("{place}.each: {all} runs: allowed: {MOST_POINTS}"));
         }
-        let chosen = self.each(&each, None, &Chosen::new(), &format!("{place}.each"))?;
+        let chosen = self.each(
+            &each,
+            when.as_ref(),
+            &Chosen::new(),
+            &format!("{place}.each"),
+        )?;
         let mut points = Vec::new();
         for at in chosen {
             let mut experiment = experiment.clone();
@@ -432,6 +458,7 @@ impl Making<'_> {
             self.missing.clear();
             let mut table = self.table(&experiment, &at, place)?;
             choose(&mut table, options, &keeps, place)?;
+            let repetitions = repetitions(&mut table, place)?;
             self.settle_paths(&mut table);
             let values: Vec<String> = at.iter().filter_map(|(_, v)| v.text().ok()).collect();
             let name = [&[name.to_owned()][..], &values].concat().join(" ");
@@ -443,6 +470,8 @@ impl Making<'_> {
                 } else {
                     Err(self.missing.join("; "))
                 },
+                repetitions,
+                is_run,
                 at,
             });
         }
@@ -451,11 +480,19 @@ impl Making<'_> {
 
     /// Paths from the paper's folder, so that an experiment can be run elsewhere.
     fn settle_paths(&self, experiment: &mut Table) {
+        let whole = |value: &Toml| {
+            let whole = path::absolute(self.folder.join(value.as_str()?)).ok()?;
+            Some(Toml::String(whole.display().to_string()))
+        };
         let settle = |table: &mut Table, key: &str| {
-            let text = table.get(key).and_then(Toml::as_str);
-            let whole = text.and_then(|text| path::absolute(self.folder.join(text)).ok());
-            if let Some(whole) = whole {
-                table.insert(key.to_owned(), Toml::String(whole.display().to_string()));
+            if let Some(whole) = table.get(key).and_then(whole) {
+                table.insert(key.to_owned(), whole);
+            }
+        };
+        let settle_all = |table: &mut Table, key: &str| {
+            let paths = table.get_mut(key).and_then(Toml::as_array_mut);
+            for path in paths.into_iter().flatten() {
+                *path = whole(path).unwrap_or_else(|| path.clone());
             }
         };
         if let Some(Toml::Table(machine)) = experiment.get_mut("machine") {
@@ -471,6 +508,11 @@ impl Making<'_> {
                 for program in programs.iter_mut().filter_map(Toml::as_table_mut) {
                     settle(program, "recording");
                     settle(program, "trace");
+                    settle_all(program, "requests");
+                    if let Some(Toml::Table(clients)) = program.get_mut("clients") {
+                        settle(clients, "queries");
+                        settle(clients, "sequences");
+                    }
                 }
             }
         }
@@ -561,16 +603,7 @@ impl Making<'_> {
     ) -> Result<Vec<(Table, Chosen)>, String> {
         let mut table = table.clone();
         let each = words(table.remove("each"), &format!("{place}.each"))?;
-        let when = match table.remove("when") {
-            None => None,
-            Some(when) => {
-                let text = when.as_str().ok_or_else(|| {
-                    format!("{place}.when = {when}: allowed: a formula, as a text")
-                })?;
-                let parsed = Formula::parse(text);
-                Some(parsed.map_err(|says| format!("{place}.when: {says}"))?)
-            }
-        };
+        let when = condition(table.remove(WHEN), place)?;
         let all = self.each(&each, when.as_ref(), chosen, &format!("{place}.each"))?;
         Ok(all
             .into_iter()
@@ -607,6 +640,17 @@ impl Making<'_> {
         }
         Ok(())
     }
+}
+
+/// A formula that says whether something is there.
+fn condition(when: Option<Toml>, place: &str) -> Result<Option<Formula>, String> {
+    let Some(when) = when else { return Ok(None) };
+    let text = when
+        .as_str()
+        .ok_or_else(|| format!("{place}.{WHEN} = {when}: allowed: a formula, as a text"))?;
+    let parsed = Formula::parse(text);
+    let parsed = parsed.map_err(|says| format!("{place}.{WHEN}: {says}"))?;
+    Ok(Some(parsed))
 }
 
 /// A key that is not there yet.

@@ -5,6 +5,8 @@ mod cells;
 mod eval;
 mod formula;
 mod grid;
+mod replays;
+mod requests;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -12,6 +14,8 @@ mod tests;
 mod tests_formulas;
 #[cfg(test)]
 mod tests_missing;
+#[cfg(test)]
+mod tests_replays;
 #[cfg(test)]
 mod tests_several;
 
@@ -33,6 +37,7 @@ use self::{
     cells::{Dry, Its, Ran, Runs},
     eval::{Chosen, Names, Value},
     grid::{Grid, Point},
+    replays::{Came, Planned, Replayed},
     rows::{RowFile, Rows},
 };
 use crate::{
@@ -40,6 +45,7 @@ use crate::{
     experiment::{Bench, NoStudy},
     paper::{Paper, Whole},
     programs::of_toml,
+    replayed::Asked,
     stand_ins,
 };
 
@@ -49,12 +55,18 @@ const ROWS: &str = "rows.toml";
 const PROGRAMS: &str = "programs.toml";
 
 /// Numbers of an experiment that formulas may name.
-type OfExperiment = (&'static str, fn(&Scenario) -> u64);
+type OfExperiment = (&'static str, fn(&Planned) -> Option<u64>);
 const OF_EXPERIMENTS: [OfExperiment; 3] = [
-    ("budget_refs", |s| s.budget_refs),
-    ("warmup_refs", |s| s.warmup_refs),
-    ("repetitions", |s| u64::from(s.repetitions)),
+    ("budget_refs", |p| Some(p.study()?.budget_refs)),
+    ("warmup_refs", |p| Some(p.study()?.warmup_refs)),
+    ("repetitions", |p| match p {
+        Planned::Study(scenario) => Some(scenario.repetitions.into()),
+        Planned::Replay(replayed) => Some(replayed.repetitions.into()),
+    }),
 ];
+
+/// The folder of the inputs, for formulas of a grid.
+const INPUTS: &str = "inputs";
 
 /// Numbers that a paper has beside those of runs, by their names.
 pub(crate) type Known = BTreeMap<String, Value>;
@@ -62,6 +74,11 @@ pub(crate) type Known = BTreeMap<String, Value>;
 /// A number that is known.
 pub(crate) fn number(value: f64) -> Value {
     Value::Number(value)
+}
+
+/// A text that is known.
+pub(crate) fn text(text: String) -> Value {
+    Value::Text(text)
 }
 
 /// Whether something is known to hold.
@@ -84,7 +101,7 @@ pub struct DataPaper {
 struct Made {
     grid: Grid,
     /// By experiment, in the order of its points; none where a recording is missing.
-    scenarios: BTreeMap<String, Vec<Option<Scenario>>>,
+    planned: BTreeMap<String, Vec<Option<Planned>>>,
     /// Recordings that are missing.
     missing: Vec<String>,
 }
@@ -209,6 +226,7 @@ impl DataPaper {
         let taken = OF_EXPERIMENTS
             .iter()
             .map(|(name, _)| *name)
+            .chain([INPUTS])
             .chain(eval::TAKEN);
         let names = names.map(String::as_str).chain(taken);
         let lets = |table: &eval::Lets, place: &str| {
@@ -248,35 +266,30 @@ impl DataPaper {
         let in_grid = |says: String| self.error(GRID, &says);
         let root = grid::of_form(&self.grid, options.quick).map_err(in_grid)?;
         let axes = grid::axes(&root, &self.stand_ins).map_err(in_grid)?;
-        let given = (&self.known, &self.stand_ins[..], &*self.folder);
+        let known = self.known_in(options).map_err(in_grid)?;
+        let given = (&known, &self.stand_ins[..], &*self.folder);
         let grid = Grid::new((&root, &|_| true), axes, options, given, recording);
         let grid = grid.map_err(in_grid)?;
-        let mut scenarios = BTreeMap::new();
+        let mut planned = BTreeMap::new();
         let mut missing = BTreeSet::new();
         for (name, points) in &grid.experiments {
-            let scenario = |point: &Point| match &point.text {
+            let plan = |point: &Point| match &point.text {
                 Ok(text) => {
-                    let read = Scenario::parse(text, &self.folder.join(GRID));
-                    read.map(Some).map_err(|refused| {
-                        let says = refused
-                            .problems
-                            .iter()
-                            .map(|(_, problem)| problem.to_string());
-                        let says = says.collect::<Vec<_>>().join("; ");
-                        in_grid(format!("experiment.{}: {says}", point.name))
-                    })
+                    let read = Planned::of(point, text, &self.folder.join(GRID));
+                    let told = |says| in_grid(format!("experiment.{}: {says}", point.name));
+                    read.map(Some).map_err(told)
                 }
                 Err(why) => {
                     missing.extend(why.split("; ").map(str::to_owned));
                     Ok(None)
                 }
             };
-            let read: Result<Vec<_>, _> = points.iter().map(scenario).collect();
-            scenarios.insert(name.clone(), read?);
+            let read: Result<Vec<_>, _> = points.iter().map(plan).collect();
+            planned.insert(name.clone(), read?);
         }
         Ok(Made {
             grid,
-            scenarios,
+            planned,
             missing: missing.into_iter().collect(),
         })
     }
@@ -290,12 +303,13 @@ impl DataPaper {
         runs: Option<&AllRan>,
         give: impl FnOnce(&Names<'_>) -> Result<T, String>,
     ) -> Result<T, String> {
-        let scenarios = experiments
+        let planned = experiments
             .iter()
-            .map(|name| its(&made.scenarios, made, name));
-        let scenarios: Vec<Its<'_, Option<Scenario>>> = scenarios.collect();
-        let all_scenarios = || scenarios.iter().flat_map(|its| its.all).flatten();
-        let levels: BTreeSet<String> = all_scenarios().flat_map(levels_of).collect();
+            .map(|name| its(&made.planned, made, name));
+        let planned: Vec<Its<'_, Option<Planned>>> = planned.collect();
+        let all_planned = || planned.iter().flat_map(|its| its.all).flatten();
+        let studies = all_planned().filter_map(Planned::study);
+        let levels: BTreeSet<String> = studies.flat_map(levels_of).collect();
         let levels: Vec<String> = levels.into_iter().collect();
         let ran = runs.map(|runs| {
             let ran = experiments.iter().map(|name| its(runs, made, name));
@@ -303,14 +317,14 @@ impl DataPaper {
         });
         let mut known = self.known.clone();
         for (key, of) in OF_EXPERIMENTS {
-            let mut all = all_scenarios().map(of);
+            let mut all = all_planned().filter_map(of);
             // What differs from run to run is no number of the experiment.
             if let Some(first) = all.next().filter(|first| all.all(|n| n == *first)) {
                 known.insert(key.to_owned(), number(first as f64));
             }
         }
         let dry = Dry {
-            of: scenarios.clone(),
+            of: planned.clone(),
             levels: &levels,
             asked: Cell::new(0),
         };
@@ -357,7 +371,23 @@ impl DataPaper {
 
     /// How long the runs of an experiment are; from the least to the largest number if they differ.
     fn lengths(&self, made: &Made, name: &str, seed: u64) -> Option<String> {
-        let scenarios = made.scenarios.get(name).into_iter().flatten().flatten();
+        let planned = made.planned.get(name).into_iter().flatten().flatten();
+        let mut replayed = planned.clone().filter_map(Planned::replayed).peekable();
+        if let Some(replayed) = replayed.peek() {
+            return replayed.is_run.then(|| {
+                let n = replayed.repetitions;
+                let s = if n == 1 {
+                    ""
+                } else {
+                    "s, each with draws of its own"
+                };
+                let first = replayed.request.part.limit;
+                let first =
+                    first.map_or_else(String::new, |n| format!(", of the first {n} references"));
+                format!("Runs of {name}: {n} repetition{s}{first}.")
+            });
+        }
+        let scenarios = planned.filter_map(Planned::study);
         let range = |of: fn(&Scenario) -> u64| {
             let all = scenarios.clone().map(of);
             let (least, most) = (all.clone().min()?, all.max()?);
@@ -455,7 +485,8 @@ impl DataPaper {
         }
         for figure in &self.rows.figure {
             let is_wanted = figure.rows.iter().any(|id| options.wants(id));
-            let is_run = figure.experiment.iter().all(|name| runs.contains_key(name));
+            // What was not run leaves its panels and points out.
+            let is_run = figure.experiment.iter().any(|name| runs.contains_key(name));
             if !(is_wanted && is_run) {
                 continue;
             }
@@ -497,7 +528,9 @@ impl DataPaper {
             Ok(String::new())
         };
         let axes = grid::axes(&root, &self.stand_ins).map_err(|says| self.error(GRID, &says))?;
-        let given = (&self.known, &self.stand_ins[..], &*self.folder);
+        let known = self.known_in(options);
+        let known = known.map_err(|says| self.error(GRID, &says))?;
+        let given = (&known, &self.stand_ins[..], &*self.folder);
         let grid = Grid::new((&root, &wanted), axes, options, given, &note);
         let grid = grid.map_err(|says| self.error(GRID, &says))?;
         // The place where a polluter is met is drawn from the first half.
@@ -541,11 +574,86 @@ impl DataPaper {
             let by = by.map_or_else(String::new, |by| format!(" ({by} makes what they need)"));
             NoStudy::NotRun(format!("not recorded{by}: {why}"))
         };
-        let run = |point: &Point| match &point.text {
-            Ok(text) => bench.run(&point.name, text, &self.folder.join(GRID)),
-            Err(_) => Err(not_recorded(&made.missing.join("; "))),
+        let planned = its(&made.planned, made, experiment).all;
+        let run = |(point, planned): (&Point, &Option<Planned>)| match (&point.text, planned) {
+            (Err(_), _) | (_, None) => Some(Err(not_recorded(&made.missing.join("; ")))),
+            (Ok(text), Some(Planned::Study(_))) => {
+                let study = bench.run(&point.name, text, &self.folder.join(GRID));
+                Some(study.map(|study| Came::Study(Box::new(study))))
+            }
+            (Ok(_), Some(Planned::Replay(_))) => None,
         };
-        points.iter().map(run).collect()
+        let mut ran: Vec<Option<Ran>> = points.iter().zip(planned).map(run).collect();
+        self.replays(bench, experiment, (points, planned), &mut ran);
+        ran.into_iter().flatten().collect()
+    }
+
+    /// Runs the points that are replayed, all side by side.
+    fn replays(
+        &self,
+        bench: &Bench<'_>,
+        experiment: &str,
+        (points, planned): (&[Point], &[Option<Planned>]),
+        ran: &mut [Option<Ran>],
+    ) {
+        let mut asked = Vec::new();
+        let mut policies = Vec::new();
+        let mut places = Vec::new();
+        for (i, (point, planned)) in points.iter().zip(planned).enumerate() {
+            let replayed = planned.as_ref().and_then(Planned::replayed);
+            let (Some(replayed), Ok(text)) = (replayed, &point.text) else {
+                continue;
+            };
+            // Files are written down whether or not their traces are there.
+            if let Some(why) = self.lacks(replayed).filter(|_| bench.written.is_none()) {
+                ran[i] = Some(Err(NoStudy::NotRun(why)));
+                continue;
+            }
+            let one = Asked {
+                name: point.name.clone(),
+                text: text.clone(),
+                request: replayed.request.clone(),
+                repetitions: replayed.repetitions,
+            };
+            if replayed.is_run {
+                asked.push(one);
+                policies.push(replayed.policies.clone());
+                places.push(i);
+            } else {
+                ran[i] = Some(bench.counted(&one).map(Came::Counts));
+            }
+        }
+        let done = bench.replays(experiment, &asked);
+        for ((i, policies), replays) in places.into_iter().zip(policies).zip(done) {
+            ran[i] = Some(replays.map(|replays| Came::Replays { policies, replays }));
+        }
+    }
+
+    /// A file of a replay that is not there.
+    fn lacks(&self, replayed: &Replayed) -> Option<String> {
+        let file = replayed
+            .request
+            .files()
+            .into_iter()
+            .find(|file| !file.is_file())?;
+        let by = self.rows.inputs_by.as_ref();
+        let by = by.map_or_else(String::new, |by| format!("; {by} makes it"));
+        Some(format!("{} is not there{by}", file.display()))
+    }
+
+    /// What formulas of a grid know.
+    fn known_in(&self, options: &Options) -> Result<Known, String> {
+        let folder = std::path::absolute(&options.inputs).or_else(|e| {
+            // An empty path is this folder.
+            if options.inputs.as_os_str().is_empty() {
+                std::env::current_dir().map_err(|e| e.to_string())
+            } else {
+                Err(format!("{}: {e}", options.inputs.display()))
+            }
+        })?;
+        let mut known = self.known.clone();
+        known.insert(INPUTS.to_owned(), Value::Text(folder.display().to_string()));
+        Ok(known)
     }
 }
 

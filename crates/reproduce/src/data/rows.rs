@@ -137,6 +137,8 @@ struct ValueFile {
 enum Paper {
     Number(f64),
     Text(Template),
+    /// A number that depends on what is chosen.
+    Is(Formula),
 }
 
 impl<'de> Deserialize<'de> for Paper {
@@ -147,8 +149,17 @@ impl<'de> Deserialize<'de> for Paper {
             toml::Value::String(text) => Template::parse(&text)
                 .map(Self::Text)
                 .map_err(de::Error::custom),
+            toml::Value::Table(table) if table.len() == 1 && table.contains_key("is") => {
+                let text = table.get("is").and_then(toml::Value::as_str);
+                let text = text.ok_or_else(|| {
+                    de::Error::custom("paper.is: allowed: a formula, as a text".to_owned())
+                })?;
+                Formula::parse(text)
+                    .map(Self::Is)
+                    .map_err(de::Error::custom)
+            }
             other => Err(de::Error::custom(format!(
-                "paper = {other}: allowed: a number, or a text"
+                "paper = {other}: allowed: a number, a text, or {{ is = \"formula\" }}"
             ))),
         }
     }
@@ -202,7 +213,7 @@ struct PanelFile {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CurveFile {
-    name: String,
+    name: Template,
     is: Formula,
     /// It has a point where this holds.
     when: Option<Formula>,
@@ -344,7 +355,7 @@ impl Rows {
                         row.id
                     ));
                 }
-                let number = matches!(value.paper, Some(Paper::Number(_)));
+                let number = matches!(value.paper, Some(Paper::Number(_) | Paper::Is(_)));
                 if value.rule.as_ref().is_some_and(Rule::needs_number) && !number {
                     return Err(format!(
                         "row {}: paper: the rule needs the paper's number",
@@ -383,10 +394,10 @@ impl Rows {
                 let Some(row) = self.row.iter().find(|row| row.id == *id) else {
                     return Err(format!("{place}: rows: \"{id}\": no row has this id"));
                 };
-                let runs = |name: &&String| row.experiment.contains(*name);
-                if let Some(name) = figure.experiment.iter().find(|name| !runs(name)) {
+                if !(figure.experiment.iter()).any(|name| row.experiment.contains(name)) {
+                    let names = figure.experiment.join(", ");
                     return Err(format!(
-                        "{place}: rows: \"{id}\" does not run {name}; allowed: rows that run all experiments of \
+                        "{place}: rows: \"{id}\" runs none of {names}; allowed: rows that run an experiment of \
                          the figure"
                     ));
                 }
@@ -525,24 +536,25 @@ impl RowFile {
 }
 
 impl ValueFile {
+    /// What the paper prints.
+    fn paper(&self, names: &Names<'_>, chosen: &Chosen) -> Valued<Published> {
+        Ok(match &self.paper {
+            None => Published::Nothing,
+            Some(Paper::Number(number)) => Published::Number(*number),
+            Some(Paper::Text(text)) => Published::Text(names.text(text, chosen)?),
+            Some(Paper::Is(formula)) => Published::Number(names.number(formula, chosen)?),
+        })
+    }
+
     fn fill(&self, row: &mut Row, names: &Names<'_>, chosen: &Chosen) -> Result<(), String> {
-        let name = match known(names.text(&self.name, chosen))? {
-            Ok(name) => name,
+        let name = names.text(&self.name, chosen);
+        let named = name.and_then(|name| Ok((name, self.paper(names, chosen)?)));
+        let (name, paper) = match known(named)? {
+            Ok(both) => both,
             Err(why) => {
                 row.missing(&why);
                 return Ok(());
             }
-        };
-        let paper = match &self.paper {
-            None => Published::Nothing,
-            Some(Paper::Number(number)) => Published::Number(*number),
-            Some(Paper::Text(text)) => match known(names.text(text, chosen))? {
-                Ok(text) => Published::Text(text),
-                Err(why) => {
-                    row.missing(&why);
-                    return Ok(());
-                }
-            },
         };
         let Some(is) = &self.is else {
             row.cite(&name, paper, &self.unit);
@@ -578,8 +590,8 @@ impl ValueFile {
                         "{word}({low}, {high}): allowed: the lower end first"
                     ));
                 }
-                let number = match self.paper {
-                    Some(Paper::Number(number)) => number,
+                let number = match paper {
+                    Published::Number(number) => number,
                     _ => f64::NAN,
                 };
                 row.judge(&name, paper, measured, &self.unit, |sample| {
@@ -626,8 +638,10 @@ impl FigureFile {
                 curves,
             });
         }
-        let is_empty = |panel: &Panel| panel.curves.iter().all(|c| c.points.is_empty());
-        panels.retain(|panel| !is_empty(panel));
+        for panel in &mut panels {
+            panel.curves.retain(|curve| !curve.points.is_empty());
+        }
+        panels.retain(|panel| !panel.curves.is_empty());
         let names_of = |each: Vec<Chosen>| -> Valued<Vec<String>> {
             let text = |chosen: &Chosen| chosen.last().map_or(Ok(String::new()), |(_, v)| v.text());
             each.iter().map(text).collect()
@@ -677,7 +691,7 @@ impl FigureFile {
             }
         }
         Ok(Curve {
-            name: curve.name.clone(),
+            name: known(names.text(&curve.name, chosen))?.unwrap_or_default(),
             dashed: curve.dashed,
             points,
         })

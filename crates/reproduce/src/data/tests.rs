@@ -601,7 +601,7 @@ fn what_is_wrong_is_told_with_file_and_place_before_anything_is_run() {
         (
             "paper = 3,",
             "paper = true,",
-            "paper = true: allowed: a number, or a text",
+            "paper = true: allowed: a number, a text, or { is =",
         ),
         ("paper = 3,", "paper = \"{bad\",", "a `{` alone"),
         (

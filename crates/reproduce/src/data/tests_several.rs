@@ -72,9 +72,9 @@ curve = [
         assert_ne!(text, lines, "{old}");
         paper_of(&grid, &text, None).err().unwrap_or_default()
     };
-    let found = refused("rows = [\"X-4\"]", "rows = [\"X-3\"]");
+    let found = refused("rows = [\"X-4\"]", "rows = [\"X-1\"]");
     assert!(
-        found.contains("figure \"f\": rows: \"X-3\" does not run longer"),
+        found.contains("figure \"f\": rows: \"X-1\" runs none of fixed, longer"),
         "{found}"
     );
     let found = refused(

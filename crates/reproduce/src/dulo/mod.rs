@@ -1,137 +1,91 @@
 //! DULO (FAST'05): D-1 to D-13.
 //!
 //! The paper's traces cannot be had; the inputs that stand in for them, what is run on them and
-//! what counts as a match were written down before the first result (`reproduce/dulo/`). Each
-//! repetition replays an input with CLOCK and with DULO under the same draws, and rows are
-//! judged by the differences.
+//! what counts as a match were written down before the first result (`reproduce/dulo/`). What is run and what is read
+//! from it is data there; here is D-1, an example that the core's own policies replay.
 
-mod draws;
-mod figures;
-mod form;
-mod inputs;
-mod kernel;
-mod lxr;
-mod overhead;
-mod panels;
-mod rows;
-mod runs;
-mod smm;
-mod smm_stream;
 mod table1;
-mod table2;
-mod tables;
-mod work;
 
-use std::collections::HashMap;
+use std::path::Path;
 
-use piebald_report::{Reproduction, Target};
+use crate::{ReproduceError, data::DataPaper};
 
-use crate::{
-    Hooks, Options, ReproduceError, System,
-    paper::{Paper, Whole},
-};
-use form::Form;
-use inputs::List;
-use rows::{ROWS, blank};
-use work::Work;
+const GRID: &str = include_str!("../../../../reproduce/dulo/grid.toml");
+const ROWS: &str = include_str!("../../../../reproduce/dulo/rows.toml");
 
-pub(crate) use rows::TARGETS;
+/// Ids of the targets, in order.
+pub(crate) const TARGETS: [&str; 13] = [
+    "D-1", "D-2", "D-3", "D-4", "D-5", "D-6", "D-7", "D-8", "D-9", "D-10", "D-11", "D-12", "D-13",
+];
 
-pub(crate) fn reproduce(
-    options: &Options,
-    hooks: Hooks<'_>,
-) -> Result<Reproduction, ReproduceError> {
-    let mut paper = Paper::begin(System::Dulo, options);
-    let list = List::read().map_err(ReproduceError::Inputs)?;
-    let form = Form::new(options, &list);
-    let rows = TARGETS.iter().zip(ROWS);
-    let mut targets: HashMap<&str, Target> = rows
-        .filter(|(id, _)| options.wants(id))
-        .map(|(id, (title, kind, _))| (*id, blank(id, title, kind)))
-        .collect();
-    if let Some(t) = targets.get_mut("D-1")
-        && let Err(why) = table1::run_into(t)
-    {
-        t.why = Some(why);
-    }
-    let mut work = Work::new(options, hooks, &list, &form);
-    work.run();
-    work.fill(&mut targets);
-    paper.add(targets.into_values());
-    paper.add(kernel_rows(options, hooks));
-    paper.draw(panels::all(&work.runs, &list));
-    Ok(paper.end(Whole {
-        budget_refs: work.longest(),
-        warmup_refs: 0,
-        conditions: conditions(&form),
-        simulated_refs: work.refs,
-    }))
-}
-
-/// The rows of section 4.2 that are wanted: Linux's two lists against DULO in them, on a
-/// WD400BB. What is run comes with its numbers, what is not with the reason.
-fn kernel_rows(options: &Options, hooks: Hooks<'_>) -> Vec<Target> {
-    let mut rows = Vec::new();
-    if options.wants("D-11") || options.wants("D-12") {
-        rows.extend(lxr::lxr(options, hooks));
-    }
-    if options.wants("D-13") {
-        rows.extend(smm::smm(options, hooks));
-    }
-    rows
-}
-
-fn conditions(form: &Form) -> Vec<String> {
-    vec![
-        "Seagate ST39102LW, one request outstanding; Deadline and readahead of Linux 2.6.11; the \
-         each file begins 1 MiB times the number of its inode, which is drawn, modulo the drive \
-         (AccuSim's rule); accesses in the order of the trace, a miss stops its own program only; no processor time between accesses."
-            .to_owned(),
-        "CLOCK against DULO on CLOCK: bank of 8 MB and evicting section of 64 MB, below 80 MB of \
-         memory 4 and 16 MB; block = page = 4 KiB."
-            .to_owned(),
-        format!(
-            "{} repetitions; each draws the files' inodes, the platter's angle, what of each \
-             program is passed over, and leads of programs. Intervals: 95 %, Student t, of paired \
-             differences.",
-            form.repetitions
-        ),
-    ]
+/// The paper.
+///
+/// # Errors
+/// Its files are wrong: a defect.
+pub(crate) fn paper() -> Result<DataPaper, ReproduceError> {
+    let known = table1::known().map_err(ReproduceError::Machine)?;
+    let folder = Path::new("reproduce/dulo");
+    DataPaper::new(("dulo", folder), [GRID, ROWS], None, known)
 }
 
 #[cfg(test)]
 mod tests {
+    use piebald_policy::dulo::Config;
     use piebald_report::Verdict;
+    use toml::Table;
 
     use super::*;
+    use crate::{Hooks, Options, System, Wanted};
+
+    #[test]
+    fn the_files_have_the_targets_and_the_title_of_the_system() {
+        let paper = paper().and_then(DataPaper::checked);
+        let paper = paper.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(paper.ids(), TARGETS);
+        assert_eq!(paper.title(), System::Dulo.title());
+        assert_eq!(paper.name(), System::Dulo.name());
+    }
 
     #[test]
     fn without_inputs_rows_that_need_some_say_so() {
+        let rows = TARGETS.iter().filter(|id| **id != "D-13");
         let options = Options {
             inputs: "/nowhere".into(),
             quick: true,
             repetitions: Some(1),
+            only: rows.map(|id| (*id).to_owned()).collect(),
             ..Options::default()
         };
-        let record = |_: &crate::Wanted<'_>, _: &std::path::Path| Err(String::new());
+        let record = |_: &Wanted<'_>, _: &Path| Err(String::new());
         let hooks = Hooks {
             stop: None,
             progress: None,
             record: &record,
             store: None,
         };
-        let done = reproduce(&options, hooks).unwrap_or_else(|e| panic!("{e}"));
-        let ids: Vec<&str> = done.targets.iter().map(|t| t.id.as_str()).collect();
-        assert_eq!(ids, TARGETS);
+        let done = paper().and_then(|paper| paper.reproduce(&options, hooks));
+        let done = done.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(done.targets.len(), 12);
         assert_eq!(done.targets[0].verdict, Verdict::Match);
-        // The sparse matrix needs none: its touches are computed.
-        let (last, rest) = done.targets[1..].split_last().expect("rows");
-        assert_ne!((last.id.as_str(), last.verdict), ("D-13", Verdict::NotRun));
-        for t in rest {
+        for t in &done.targets[1..] {
             assert_eq!(t.verdict, Verdict::NotRun, "{}", t.id);
             let why = t.why.as_deref().unwrap_or_default();
-            let says = why.contains("stand-ins.sh dulo");
-            assert!(says, "{}: {why}", t.id);
+            assert!(why.contains("stand-ins.sh dulo"), "{}: {why}", t.id);
+        }
+    }
+
+    /// Figures 3 and 4 let the policy choose its sections.
+    #[test]
+    fn sections_are_those_of_section_4_1_1() {
+        let grid: Table = toml::from_str(GRID).unwrap_or_else(|e| panic!("{e}"));
+        let sizes = grid["axis"]["at"].as_array().expect("a list");
+        assert_eq!(sizes.len(), 30);
+        for at in sizes {
+            let mb = at["mb"].as_integer().unwrap_or(0) as u32;
+            let config = Config::scaled(mb * 256);
+            let [bank, evicting] = if mb < 80 { [4, 16] } else { [8, 64] };
+            let sections = (config.bank / 256, config.evicting / 256);
+            assert_eq!(sections, (bank, evicting), "{at}");
         }
     }
 }

@@ -11,14 +11,12 @@ use piebald_policy::{
     dulo::{self, Bucket, Cost, Dulo, Hits, Sequence, Sizes, TableNode},
     replacement::{Config, Link, Lru, Slots},
 };
-use piebald_report::{Predicate, Target, Verdict};
 use piebald_units::{
     DiskBlock, Lba, Picos,
     block::{BlockDir, BlockReq, SECTORS_SHIFT},
 };
 
-use crate::row::exact;
-use crate::verdict;
+use crate::data::{Known, number, text};
 
 const STREAM: [&str; 20] = [
     "A", "B", "C", "D", "X1", "X2", "X3", "X4", "Y1", "Y2", "Y3", "Y4", "X1", "X2", "X3", "X4",
@@ -141,9 +139,10 @@ impl<P: Replacement> Host<P> {
         }
         self.misses += 1;
         let is_first = wanted % 1000 == 1;
-        let last = match self.readahead && is_first {
-            true => wanted + 3,
-            false => wanted,
+        let last = if self.readahead && is_first {
+            wanted + 3
+        } else {
+            wanted
         };
         for block in wanted..=last {
             if self.resident(block).is_none() {
@@ -161,9 +160,10 @@ impl<P: Replacement> Host<P> {
     fn insert(&mut self, block: u64, ahead: bool) {
         let insert = Insert {
             at: Some(DiskBlock(block)),
-            fetch: match ahead {
-                true => Fetch::Readahead,
-                false => Fetch::Demand,
+            fetch: if ahead {
+                Fetch::Readahead
+            } else {
+                Fetch::Demand
             },
             ..Insert::default()
         };
@@ -250,73 +250,65 @@ fn dual(disk: &Disk, readahead: bool) -> Result<Column, String> {
     Ok(run(Host::new(policy, disk.clone(), readahead)))
 }
 
-fn states(name: &str, printed: &[&str], column: &Column) -> Predicate {
+/// Which states of a column are not those printed: nothing if all are.
+fn differing(printed: &[&str], column: &Column) -> String {
     let wrong = (1..).zip(printed.iter().zip(&column.states));
-    let wrong: Vec<String> = wrong
-        .filter(|(_, (printed, ours))| *printed != ours)
-        .map(|(step, (_, ours))| format!("step {step}: {ours}"))
-        .collect();
-    let text = match wrong.is_empty() {
-        true => format!("{name}: the 20 states are those printed"),
-        false => format!(
-            "{name}: the 20 states are those printed ({})",
-            wrong.join("; ")
-        ),
-    };
-    Predicate {
-        text,
-        holds: Some(wrong.is_empty()),
+    let wrong = wrong.filter(|(_, (printed, ours))| *printed != ours);
+    let wrong = wrong.map(|(step, (_, ours))| format!("step {step}: {ours}"));
+    let wrong = wrong.collect::<Vec<_>>().join("; ");
+    if wrong.is_empty() {
+        wrong
+    } else {
+        format!(" ({wrong})")
     }
 }
 
-/// Fills the row.
-pub(super) fn run_into(t: &mut Target) -> Result<(), String> {
+/// Numbers of the row by their names.
+pub(super) fn known() -> Result<Known, String> {
     let spec = by_name("dulo-table1").map_err(|e| e.to_string())?;
     let disk = Disk::new(&spec).map_err(|e| e.to_string())?;
     let (old, new) = (traditional(&disk, true)?, dual(&disk, true)?);
     let (old_alone, new_alone) = (traditional(&disk, false)?, dual(&disk, false)?);
-    for (name, paper, ours, unit) in [
-        ("traditional: time", 95.0, old.ms, "ms"),
-        ("dual: time", 66.5, new.ms, "ms"),
-        ("traditional: misses", 10.0, old.misses, ""),
-        ("dual: misses", 7.0, new.misses, ""),
-        (
-            "traditional, no readahead: misses",
-            16.0,
-            old_alone.misses,
-            "",
-        ),
-        ("dual, no readahead: misses", 16.0, new_alone.misses, ""),
-    ] {
-        t.values.push(exact(name, paper, ours, unit));
-    }
-    t.predicates = vec![
-        states("traditional", &TRADITIONAL, &old),
-        states("dual", &DUAL, &new),
+    let numbers = [
+        ("traditional_ms", old.ms),
+        ("dual_ms", new.ms),
+        ("traditional_misses", old.misses),
+        ("dual_misses", new.misses),
+        ("traditional_alone", old_alone.misses),
+        ("dual_alone", new_alone.misses),
     ];
-    let exact = t.values.iter().all(super::rows::is_exact);
-    let numbers = if exact { Verdict::Match } else { Verdict::Miss };
-    t.verdict = verdict::worst([numbers, verdict::shape(&t.predicates)]);
-    Ok(())
+    let mut known: Known = numbers
+        .map(|(name, value)| (name.to_owned(), number(value)))
+        .into();
+    for (name, printed, column) in [
+        ("traditional_differs", &TRADITIONAL, &old),
+        ("dual_differs", &DUAL, &new),
+    ] {
+        known.insert(name.to_owned(), text(differing(printed, column)));
+    }
+    Ok(known)
 }
 
 #[cfg(test)]
 mod tests {
-    use piebald_report::TargetKind;
-
     use super::*;
 
     #[test]
     fn the_table_is_met_to_the_last_state() {
-        let mut t = super::super::rows::blank("D-1", "", TargetKind::C);
-        run_into(&mut t).unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(t.values.len(), 6);
-        assert!(
-            t.predicates.iter().all(|p| p.holds == Some(true)),
-            "{:?}",
-            t.predicates
-        );
-        assert_eq!(t.verdict, Verdict::Match, "{:?}", t.values);
+        let known = known().unwrap_or_else(|e| panic!("{e}"));
+        for (name, value) in [
+            ("traditional_ms", 95.0),
+            ("dual_ms", 66.5),
+            ("traditional_misses", 10.0),
+            ("dual_misses", 7.0),
+            ("traditional_alone", 16.0),
+            ("dual_alone", 16.0),
+        ] {
+            assert_eq!(known[name], number(value), "{name}");
+        }
+        for name in ["traditional_differs", "dual_differs"] {
+            assert_eq!(known[name], text(String::new()), "{name}");
+        }
     }
 
     #[test]
@@ -326,8 +318,6 @@ mod tests {
             misses: 2.0,
             ms: 19.0,
         };
-        let p = states("x", &["A", "B A"], &column);
-        assert_eq!(p.holds, Some(false));
-        assert!(p.text.contains("step 2: A B"), "{}", p.text);
+        assert_eq!(differing(&["A", "B A"], &column), " (step 2: A B)");
     }
 }

@@ -7,10 +7,11 @@ use piebald_os_model::replace::{AnyPolicy, PolicySpec};
 use piebald_policy::contract::replacement::{Effort, Replacement};
 use piebald_units::Picos;
 use piebald_units::block::SECTORS_SHIFT;
+use piebald_workload::PageTouch;
 
 use super::clients::{ClientOutcome, ClientSetup, run_clients};
 use super::driver::DriverError;
-use super::paging::{PageTouch, PagingOutcome, run_paging};
+use super::paging::{PagingOutcome, run_paging};
 
 /// Longest run whose cost policies may ask for, in pages: DULO's longest sequence.
 const LONGEST_RUN: u64 = 128;

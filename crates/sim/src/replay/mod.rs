@@ -40,7 +40,7 @@ pub use instance::{
 };
 pub use kernel::{FileSide, LoopError, LoopOutcome, clients_with, paging_with};
 pub use lru_curve::LruCurve;
-pub use paging::{PageTouch, PagingOutcome, run_paging};
+pub use paging::{PagingOutcome, run_paging};
 pub use parts::Part;
 pub use sampled::{SampledPoint, Sampler, sampled_points};
 pub use sized::{

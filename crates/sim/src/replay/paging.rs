@@ -7,22 +7,12 @@ use piebald_os_model::file::{FileHost, Step};
 use piebald_policy::contract::replacement::Replacement;
 use piebald_units::block::BlockPort;
 use piebald_units::{Picos, TaskId};
+use piebald_workload::PageTouch;
 
 use super::driver::{DriverError, Snapshot};
 
 /// The program's only task.
 const TASK: TaskId = TaskId(0);
-
-/// A page of memory that a program uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PageTouch {
-    /// Which page: below 2^40.
-    pub page: u64,
-    /// It is written to.
-    pub write: bool,
-    /// What the program computes with it before its next touch.
-    pub think: Picos,
-}
 
 /// What came of it.
 #[derive(Clone, Debug, Default)]

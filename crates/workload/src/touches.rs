@@ -1,31 +1,97 @@
-//! The page references of SciMark2's sparse matrix multiplication y = A x, from its
-//! algorithm (`reproduce/dulo/smm.py` computes the same).
+//! Page touches of built-in programs, for memory that is paged without a machine: those of SciMark2's
+//! sparse matrix multiplication y = A x, from its algorithm (`reproduce/dulo/smm.py` computes the same).
 //!
 //! A has the same number of elements in every row, in compressed rows; element i of row r
 //! lies in column i * (r / elements of a row), at least i. Five arrays, each from a page of
-//! its own, are initialised one after the other; then come the products. References are
+//! its own, are initialised one after the other; then come the products. Touches are
 //! grouped by windows of rows, in which the elements' values stay on one page: a window has
 //! every page that its rows touch once, in order of the first touch.
 
-use piebald_sim::replay::PageTouch;
 use piebald_units::{PAGE_SIZE, Picos};
+
+use crate::builtin::{Builtin, BuiltinError};
+
+/// A page of memory that a program uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageTouch {
+    /// Which page: below 2^40.
+    pub page: u64,
+    /// It is written to.
+    pub write: bool,
+    /// What the program computes with it before its next touch.
+    pub think: Picos,
+}
+
+/// The program that is known.
+const PRODUCT: &str = "smm";
+
+/// Rows of a window: the values of 64 rows of 8 elements are a page.
+const WINDOW: u64 = 64;
+/// Processor time of an element: two operations at 100 Mflop/s, which this program reaches about on a Pentium 4 of
+/// 1.7 GHz \[M\].
+const ELEMENT: Picos = Picos(20_000);
+
+/// A built-in program whose page touches are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touches(Shape);
+
+impl Touches {
+    /// Those of a program.
+    ///
+    /// # Errors
+    /// A program that has none, or that has no end.
+    pub fn of(program: &Builtin) -> Result<Self, BuiltinError> {
+        let name = program.spec().name;
+        let conflict = |problem: &str| BuiltinError::Conflict {
+            name,
+            problem: problem.to_owned(),
+        };
+        let sizes = program.value("n").zip(program.value("nz"));
+        let Some((rows, elements)) = sizes.filter(|_| name == PRODUCT) else {
+            return Err(conflict("its page touches are not known; allowed: smm"));
+        };
+        if program.iterations() == 0 {
+            return Err(conflict(
+                "iterations = 0; allowed: 1 and more, as its touches have an end",
+            ));
+        }
+        let each = elements / rows;
+        Ok(Self(Shape {
+            rows,
+            each,
+            window: WINDOW,
+            products: program.iterations(),
+            row_time: Picos(ELEMENT.0 * each),
+        }))
+    }
+
+    /// All of them: initialisation and products.
+    pub fn all(self) -> impl Iterator<Item = PageTouch> {
+        self.0.touches()
+    }
+
+    /// Pages that it touches.
+    pub fn pages(self) -> u64 {
+        self.0.pages()
+    }
+}
 
 const DOUBLE: u64 = 8;
 const INT: u64 = 4;
 
 /// The sizes of a multiplication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
+struct Shape {
     /// N.
-    pub rows: u64,
+    rows: u64,
     /// Elements of a row: M / N.
-    pub each: u64,
+    each: u64,
     /// Rows of a window.
-    pub window: u64,
+    window: u64,
     /// How often it is multiplied.
-    pub products: u64,
+    products: u64,
     /// What a row's arithmetic takes.
-    pub row_time: Picos,
+    row_time: Picos,
 }
 
 /// First pages of the arrays, in the order of allocation.
@@ -59,7 +125,7 @@ impl Shape {
     }
 
     /// Pages of all arrays.
-    pub(super) fn pages(&self) -> u64 {
+    fn pages(&self) -> u64 {
         self.bases().end
     }
 
@@ -86,7 +152,7 @@ impl Shape {
     }
 
     /// All touches: initialisation and products.
-    pub(super) fn touches(self) -> impl Iterator<Item = PageTouch> {
+    fn touches(self) -> impl Iterator<Item = PageTouch> {
         let first = (0..self.pages()).map(|page| PageTouch {
             page,
             write: true,
@@ -151,6 +217,22 @@ mod tests {
             see(b.y + DOUBLE * r / PAGE_SIZE, true);
         }
         seen
+    }
+
+    #[test]
+    fn a_program_is_asked_for_by_its_text_or_refused() {
+        let of = |text: &str| Touches::of(&Builtin::parse(text).unwrap_or_else(|e| panic!("{e}")));
+        let paper = of("smm:n=1048576,nz=8388608,iterations=15").unwrap_or_else(|e| panic!("{e}"));
+        let shape = Shape {
+            products: 15,
+            row_time: Picos(160_000),
+            ..shape(1 << 20, 1 << 23)
+        };
+        assert_eq!((paper.0, paper.pages()), (shape, 29_697));
+        for (text, part) in [("triad:1MiB", "allowed: smm"), ("smm", "iterations = 0")] {
+            let error = of(text).expect_err(text).to_string();
+            assert!(error.contains(part), "{error}");
+        }
     }
 
     #[test]
