@@ -152,14 +152,20 @@ fn clients_are_compared_by_what_they_got() {
     let refused = |old: &str, new: &str| {
         let text = CLIENTS.replace(old, new);
         assert_ne!(text, CLIENTS, "{old}");
-        run(folder.path(), &text)
+        request(folder.path(), &text)
             .err()
             .map_or_else(String::new, |e| e.to_string())
     };
     let rule = refused("layout = { file = \"l.layout\" }", "layout = \"packed\"");
-    assert!(rule.contains("allowed: { file"), "{rule}");
+    assert!(
+        rule.contains("files.layout") && rule.contains("allowed: { file"),
+        "{rule}"
+    );
     let none = refused("device = \"wd400bb\"", "device = \"none\"");
-    assert!(none.contains("allowed: a disk"), "{none}");
+    assert!(
+        none.contains("files.device") && none.contains("allowed: a disk"),
+        "{none}"
+    );
     fs::write(folder.path().join("clients"), "0 1\n7\n").expect("written");
     let query = run(folder.path(), CLIENTS)
         .err()
@@ -253,10 +259,13 @@ fn what_is_drawn_is_refused_where_it_cannot_be() {
     trace(folder.path());
     let twice = REQUESTS.replace("[\"t.fpt\"]", "[\"t.fpt\", \"u.fpt\"]");
     fs::copy(folder.path().join("t.fpt"), folder.path().join("u.fpt")).expect("copied");
-    let found = run(folder.path(), &twice)
+    let found = request(folder.path(), &twice)
         .err()
         .map_or_else(String::new, |e| e.to_string());
-    assert!(found.contains("allowed: one trace"), "{found}");
+    assert!(
+        found.contains("program[0].excerpt") && found.contains("allowed: one trace"),
+        "{found}"
+    );
     let wrong = REQUESTS.replace("\"10%\"", "\"110%\"");
     let found = request(folder.path(), &wrong)
         .err()

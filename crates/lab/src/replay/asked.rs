@@ -116,6 +116,7 @@ fn request(
     let beyond = document.beyond(&[&KEYS[..], own].concat()).into_iter();
     let mut problems: Vec<Problem> = beyond.map(|key| Problem::at(key, says)).collect();
     let at = at.item(0);
+    needs(experiment, program, &at, &mut problems);
     let policies = policies(experiment, &mut problems);
     let load = load(document, experiment, &at, &mut problems);
     let input = match &load {
@@ -173,6 +174,30 @@ fn request(
         seed: experiment.seed.get(),
         available: None,
     })
+}
+
+/// What a program needs of other keys.
+fn needs(experiment: &Experiment, program: &Program, at: &KeyPath, problems: &mut Vec<Problem>) {
+    let files = experiment.files.as_ref();
+    let of_files = |key| KeyPath::of("files").key(key);
+    let is_loop = program.clients.is_some() || program.touches.is_some();
+    if is_loop && files.is_none_or(|files| files.device.as_str() == NONE) {
+        let says = "speed decides what is asked next; allowed: a disk";
+        problems.push(Problem::at(of_files("device"), says));
+    }
+    let layout = files.map(|files| &files.layout);
+    if program.clients.is_some() && !matches!(layout, Some(LayoutRule::File(_))) {
+        let says = "where the files of queries lie; allowed: { file = \"x.layout\" }";
+        problems.push(Problem::at(of_files("layout"), says));
+    }
+    let drawn = program.excerpt.as_ref().map(part);
+    let traces = program.requests.as_ref().map_or(0, Vec::len);
+    if drawn.is_some_and(|part| part.is_drawn()) && traces > 1 {
+        let says = format!(
+            "skip and lead: processes of {traces} traces are not told apart; allowed: one trace"
+        );
+        problems.push(Problem::at(at.key("excerpt"), says));
+    }
 }
 
 /// What is replayed.
