@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::Instant,
 };
 
@@ -40,6 +40,7 @@ struct Server<'a> {
     clients: Vec<Vec<usize>>,
     side: FileSide,
     start: Start,
+    stop: Option<&'a AtomicBool>,
 }
 
 /// What a policy at a size came to.
@@ -117,6 +118,7 @@ fn clients(
         queries,
         clients,
         start,
+        stop: hooks.stop,
     };
     let setup = server.setup();
     setup
@@ -164,6 +166,7 @@ impl Server<'_> {
             begin: self.start.at,
             length: self.asked.length,
             processor: self.asked.processor,
+            stop: self.stop,
         }
     }
 
@@ -210,7 +213,8 @@ fn touches(
         disk,
     };
     let run = |policy: &PolicySpec, pages: u32| {
-        let all = &mut asked.touches.all();
+        // An interrupt ends it early.
+        let all = &mut asked.touches.all().take_while(|_| !stopped(hooks));
         let done = paging_with(policy, pages, &side, all, start.at).map_err(|e| e.to_string())?;
         let end = done.programs.end.clone();
         let stats = end.stats;
@@ -298,6 +302,9 @@ impl Plan<'_> {
                 return Err(ReplayError::Stopped);
             }
             let done = one(policy, pages as u32);
+            if stopped(hooks) {
+                return Err(ReplayError::Stopped);
+            }
             let done = done.map_err(|problem| {
                 choice("policy", policy, format!("with {pages} pages: {problem}"))
             })?;

@@ -10,6 +10,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use piebald_os_model::file::{CpuCost, FileHost, Span, Step};
 use piebald_policy::contract::replacement::Replacement;
@@ -52,6 +53,8 @@ pub struct ClientSetup<'a> {
     /// What the processor takes for a read call and for each page that it copies. Not
     /// both 0, or queries in memory would take no time.
     pub processor: CpuCost,
+    /// They end early if this becomes true; what came of them then is of no use.
+    pub stop: Option<&'a AtomicBool>,
 }
 
 /// Why clients cannot start.
@@ -182,7 +185,8 @@ pub fn run_clients<P: Replacement, D: BlockPort>(
 impl<P: Replacement, D: BlockPort> Server<'_, P, D> {
     fn run(&mut self) -> Result<(), DriverError> {
         let end = self.setup.begin + self.setup.length;
-        loop {
+        let stop = self.setup.stop;
+        while !stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
             let ready = self.ready.peek().map(|Reverse((at, ..))| *at);
             let event = self.host.next_event();
             let next = match (ready, event) {
@@ -198,6 +202,7 @@ impl<P: Replacement, D: BlockPort> Server<'_, P, D> {
                 false => self.begin_next()?,
             }
         }
+        Ok(())
     }
 
     fn stuck(&self) -> DriverError {
@@ -320,6 +325,16 @@ mod tests {
     }
 
     fn run(queries: &[Query], clients: &[Vec<usize>], pages: u32, ms: u64) -> ClientOutcome {
+        run_until(None, queries, clients, pages, ms)
+    }
+
+    fn run_until(
+        stop: Option<&AtomicBool>,
+        queries: &[Query],
+        clients: &[Vec<usize>],
+        pages: u32,
+        ms: u64,
+    ) -> ClientOutcome {
         let layout = Layout::Packed {
             start: Lba(0),
             gap_pages: 100,
@@ -339,6 +354,7 @@ mod tests {
                 call: Picos(MS),
                 page: Picos(MS),
             },
+            stop,
         };
         let (outcome, host) = run_clients(host.expect("host"), setup).expect("run");
         host.validate().expect("books");
@@ -350,6 +366,22 @@ mod tests {
             reads,
             result: Bytes(100),
         }
+    }
+
+    #[test]
+    fn clients_end_when_somebody_wants_it() {
+        let queries = [query(vec![QueryRead {
+            file: FileId(0),
+            first: 0,
+            pages: 1,
+        }])];
+        let one = [vec![0]];
+        let asked = |stop: bool| {
+            let stop = AtomicBool::new(stop);
+            run_until(Some(&stop), &queries, &one, 50, 1000).queries
+        };
+        assert!(asked(false) > 0);
+        assert_eq!(asked(true), 0);
     }
 
     #[test]
@@ -398,6 +430,7 @@ mod tests {
                 begin: Picos(0),
                 length: Picos(1),
                 processor,
+                stop: None,
             };
             setup.check()
         };
