@@ -165,7 +165,7 @@ pub enum ReplayError {
         problem: String,
     },
     /// It was stopped before there was anything to report.
-    #[error("stopped before the first reference: nothing to report")]
+    #[error("stopped before there was anything to report")]
     Stopped,
 }
 

@@ -42,12 +42,11 @@ pub(super) fn run(request: &ReplayRequest, hooks: Hooks<'_>) -> Result<Replay, R
     }
     let sizes = sized::spread(&setup, hooks)?;
     let objects = sized::take_their_bytes(request, &sizes);
-    let (plan, footprint) = match objects {
-        true => {
-            let (plan, objects) = sized::plan(request, &setup, &sizes, hooks)?;
-            (plan, Some(objects))
-        }
-        false => (plan(request, &setup, (spec.as_ref(), start), hooks)?, None),
+    let (plan, footprint) = if objects {
+        let (plan, objects) = sized::plan(request, &setup, &sizes, hooks)?;
+        (plan, Some(objects))
+    } else {
+        (plan(request, &setup, (spec.as_ref(), start), hooks)?, None)
     };
     let Plan {
         policies,
