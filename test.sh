@@ -616,7 +616,7 @@ trap 'rm -rf "$scratch"' EXIT
 # What a failed stage said of its failures, from its output: the whole scrolls away.
 failures() {
     printf '\n--- %s said:\n' "$1"
-    grep -aE -A6 '^error|panicked at|^---- |\.\.\. FAILED|: failed' "$scratch/$1.out" | head -n 80
+    grep -aE -A6 '^error|panicked at|^---- |\.\.\. FAILED|^ *FAILED|: failed' "$scratch/$1.out" | head -n 80
     printf '... and at its end:\n'
     tail -n 8 "$scratch/$1.out"
 }

@@ -229,8 +229,8 @@ fn what_a_replay_does_not_count_is_refused() {
         ),
         (
             (
-                "requests = [\"{inputs}/{input}.fpt\"]",
-                "touches = \"smm:iterations=1\"",
+                "requests = [\"{inputs}/{input}.fpt\"] }]",
+                "touches = \"smm:iterations=1\" }]\nfiles.device = \"wd400bb\"",
             ),
             same,
             "only requests are counted",
