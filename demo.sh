@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Records four real programs on this computer, runs each of them alone and beside
+# Records three real programs on this computer, runs each of them alone and beside
 # a program that scans a file, on a modelled four-core machine, and writes a report
 # that shows what the scanner did to them. Then it replays what a text search read
 # against four policies of the page cache, with a disk below.
@@ -30,7 +30,7 @@ piebald=$CARGO_TARGET_DIR/release/piebald
 step() { printf '\n== %s\n' "$*"; }
 fail() { warn "demo: $*"; exit 1; }
 
-packages="ca-certificates build-essential pkg-config qemu-user bzip2 mawk perl-base python3"
+packages="ca-certificates build-essential pkg-config qemu-user bzip2 mawk python3"
 # shellcheck disable=SC2086  # a list of package names
 if [ -n "$(missing_packages $packages)" ] || ! find_rust; then
     unlock_sudo
@@ -90,13 +90,10 @@ export LC_ALL=C
 cd "$out/input"
 record bzip2 20M bzip2 -k -c binary
 record json 30M "$python" -S table.py text
-# shellcheck disable=SC2016  # awk's and perl's own variables
+# shellcheck disable=SC2016  # awk's own variables
 count_awk=(mawk '{ sum[$1] += $3 } END { for (k in sum) n++; print n }')
-# shellcheck disable=SC2016
-count_perl=(perl -ne '($k) = split / /; $n{$k} += length; END { print scalar keys %n }')
 eight=(half half half half half half half half)
 record awk 30M "${count_awk[@]}" "${eight[@]}"
-record perl 30M "${count_perl[@]}" "${eight[@]}"
 cd "$root"
 
 # That the programs did their work under the recorder, not merely that it ended.
@@ -104,9 +101,6 @@ bzip2 -dc "$out/bzip2.out" 2>/dev/null | cmp -s - "$out/input/binary" ||
     fail "bzip2 under the recorder wrote something else than without it"
 [ "$(cat "$out/awk.out")" = "$("${count_awk[@]}" "$out/input/half")" ] ||
     fail "awk under the recorder counted something else than without it"
-
-[ "$(cat "$out/perl.out")" = "$("${count_perl[@]}" "$out/input/half")" ] ||
-    fail "perl under the recorder counted something else than without it"
 
 [ "$(cat "$out/json.out")" = "$("$python" -S "$out/input/table.py" "$out/input/text")" ] ||
     fail "the Python script under the recorder printed something else than without it"

@@ -191,12 +191,9 @@ need_programs() { # PACKAGE...
 stage_recorder() {
     need_programs qemu-user valgrind build-essential
     # Tests keep caches of their own, where no QEMU was built.
-    local qemu newest
+    local qemu
     qemu=$(recorder_qemu) || exit 1
     record_under "$qemu"
-    # A newer one is built by the long stage, and tested here where that was done.
-    newest=$(scripts/qemu.sh path) || newest=$qemu
-    [ "$newest" = "$qemu" ] || record_under "$newest"
 }
 
 # record_under QEMU: what recording promises, under this one.
@@ -210,7 +207,6 @@ record_under() {
 # The oldest suite whose QEMU the distribution builds without plugins.
 NEWER_QEMU=trixie
 
-# stage_recorder tests what this leaves behind.
 stage_recorder_qemu() {
     need_programs valgrind build-essential
     have apt-get || skip "QEMU is built from Debian's source package, and there is no apt-get"
@@ -301,21 +297,21 @@ stage_guest() {
     scripts/guest.sh fetch || exit 1
     kernel/build.sh || exit 1
     guest_second >"$STAGE_NOTE.second" 2>&1 &
-    local second=$! status=0 begun=$SECONDS
-    kernel/test.sh || status=1
+    local second=$! begun=$SECONDS failed=()
+    kernel/test.sh || failed+=("kernel/test.sh: failed with status $?")
     say "the module took $((SECONDS - begun)) s"
-    crates/linux/guest/counters.sh || status=1
+    crates/linux/guest/counters.sh || failed+=("crates/linux/guest/counters.sh: failed with status $?")
     say "the module and the counters took $((SECONDS - begun)) s"
-    wait "$second" || status=1
+    wait "$second" || failed+=("the verbs and the soak: failed")
     say "the verbs and a soak took $((SECONDS - begun)) s or less"
     cat "$STAGE_NOTE.second"
-    return "$status"
+    [ ${#failed[@]} = 0 ] || { warn "${failed[@]}"; exit 1; }
 }
 
 guest_second() {
     local status=0
-    crates/linux/guest/test.sh || status=1
-    kernel/soak.sh 180 1 || status=1
+    crates/linux/guest/test.sh || { status=1; warn "crates/linux/guest/test.sh: failed"; }
+    kernel/soak.sh 180 1 || { status=1; warn "kernel/soak.sh: failed"; }
     return "$status"
 }
 
@@ -616,7 +612,7 @@ trap 'rm -rf "$scratch"' EXIT
 # What a failed stage said of its failures, from its output: the whole scrolls away.
 failures() {
     printf '\n--- %s said:\n' "$1"
-    grep -aE -A6 '^error|panicked at|^---- |\.\.\. FAILED|^ *FAILED|: failed' "$scratch/$1.out" | head -n 80
+    grep -aE -A6 '^error|panicked at|^---- |\.\.\. FAILED|^ *FAILED|^guest: |: failed' "$scratch/$1.out" | head -n 80
     printf '... and at its end:\n'
     tail -n 8 "$scratch/$1.out"
 }

@@ -147,7 +147,8 @@ wait $stay
 check "nor those of owners into others" grep -q 'outside 0 missing 0' /tmp/stay
 # What an owner leaves between its pages is put together as well.
 kept=$(count moves_colored)
-inside stayer frames holes $((total / 16)) 3000 </tmp/until >/tmp/stay &
+# So much that they lie in all of memory: compaction moves what is below the middle.
+inside stayer frames holes $((total * 3 / 32)) 3000 </tmp/until >/tmp/stay &
 stay=$!
 exec 9>/tmp/until
 until_touched /tmp/stay

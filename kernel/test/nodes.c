@@ -57,6 +57,8 @@ enum { PREFERRED = 1, BIND = 2, INTERLEAVE = 3, MANY = 5, WEIGHTED = 6 };
 #define FAILING 16
 /* Seconds until the kernel must have moved some pages by itself. */
 #define PATIENCE 120
+/* How often pages are moved, a millisecond apart: what reclaim or compaction looks at just then does not move. */
+#define MOMENTS 1000
 
 static void die(const char *what)
 {
@@ -83,8 +85,11 @@ static void policy(int mode, unsigned long nodes)
 
 static void bind_area(void *at, size_t len, unsigned long nodes, unsigned int flags)
 {
-	if (syscall(SYS_mbind, at, len, BIND, &nodes, 8 * sizeof(nodes), flags))
-		die("mbind");
+	for (int tries = 0; syscall(SYS_mbind, at, len, BIND, &nodes, 8 * sizeof(nodes), flags); tries++) {
+		if (errno != EIO || tries == MOMENTS)
+			die("mbind");
+		usleep(1000);
+	}
 }
 
 static volatile char *map(size_t len, int flags, int fd)
@@ -191,7 +196,11 @@ static int move(size_t len, unsigned int colors, const char *where, int node)
 	at = touched(len);
 	for (size_t i = 0; i < n; i++)
 		to[i] = node;
-	pages_of(at, len, to, status);
+	for (int tries = 0; tries < MOMENTS && count_on(at, len, node) < n; tries++) {
+		if (tries)
+			usleep(1000);
+		pages_of(at, len, to, status);
+	}
 	return check(at, len, colors, where);
 }
 
@@ -261,11 +270,17 @@ static int migrate(size_t len, unsigned int colors, const char *where, int node)
 {
 	unsigned long from = 1UL << !node, to = 1UL << node;
 	volatile char *at;
+	long left = 1;
 
 	run_on(!node);
 	at = touched(len);
-	if (syscall(SYS_migrate_pages, 0, 8 * sizeof(from), &from, &to) < 0)
-		die("migrate_pages");
+	for (int tries = 0; tries < MOMENTS && left; tries++) {
+		if (tries)
+			usleep(1000);
+		left = syscall(SYS_migrate_pages, 0, 8 * sizeof(from), &from, &to);
+		if (left < 0)
+			die("migrate_pages");
+	}
 	return check(at, len, colors, where);
 }
 

@@ -111,6 +111,8 @@ fn colors_that_hold_too_little_end_their_policy_and_a_hint_goes_elsewhere() {
 #[test]
 fn a_policy_changes_who_owns_which_colors_and_only_targets_may_run_alone() {
     let text = TEXT
+        .replace("mergesort:3MiB", "mergesort:1MiB")
+        .replace("1800k", "600k")
         .replace(
             "repetitions = 1\n",
             "repetitions = 1\nalone = \"targets\"\n",

@@ -28,6 +28,8 @@ fn the_example_moves_its_reader_and_loads_less_from_memory() {
     ));
     let mut scenario = Scenario::read(path).expect("a scenario");
     scenario.repetitions = 1;
+    // Two references for each read. Three rounds over the files are enough to have them in caches.
+    (scenario.warmup_refs, scenario.budget_refs) = (200, 100);
     let study = kit::run_scenario(&scenario).expect("runs");
     for name in [
         "read by calls",
@@ -44,13 +46,13 @@ fn the_example_moves_its_reader_and_loads_less_from_memory() {
         }
     }
     let both = |name| [of(&study, "linux", name), of(&study, "mfc", name)];
-    // 200 reads of 256 KiB.
+    // 50 reads of 256 KiB.
     let [linux, mfc] = both("read by calls");
     for bytes in linux.iter().chain(mfc) {
-        assert!((bytes - 200.0 * 0.262144).abs() < 1.0, "{bytes} MB");
+        assert!((bytes - 50.0 * 0.262144).abs() < 1.0, "{bytes} MB");
     }
     let [linux, mfc] = both("threads moved for a read");
-    assert!(linux.iter().all(|n| *n == 0.0) && mfc.iter().all(|n| *n > 50.0));
+    assert!(linux.iter().all(|n| *n == 0.0) && mfc.iter().all(|n| *n > 12.0));
     let [linux, mfc] = both("from memory for each byte read");
     assert!(
         linux.iter().zip(mfc).all(|(l, m)| m < l),
