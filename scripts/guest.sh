@@ -473,7 +473,9 @@ pack() { # OUT
         mkdir -p "$tree$(dirname "$guest")"
         cp -RLp --remove-destination "$host" "$tree$guest"
     done
-    (cd "$tree" && find . | LC_ALL=C sort | cpio -o -H newc --owner 0:0 --quiet) >"$1.partial"
+    # The same files give the same bytes.
+    find "$tree" -exec touch -h -d @0 {} +
+    (cd "$tree" && find . | LC_ALL=C sort | cpio -o -H newc --owner 0:0 --reproducible --quiet) >"$1.partial"
     mv "$1.partial" "$1"
 }
 

@@ -17,7 +17,7 @@ use crate::{
     json::Json,
     numbers,
     outputs::Outputs,
-    running,
+    running, store,
     study::{Sets, no_axis},
 };
 
@@ -56,6 +56,10 @@ struct RunArgs {
     /// Boots of each policy and phase, instead of the scenario's number
     #[arg(long, value_name = "N", value_parser = numbers::whole::<u32>(1..=100))]
     repetitions: Option<u32>,
+    /// Folder where counts of boots are kept: what is there of the same guest is not booted
+    /// again. cache = in the cache folder, none = nothing is kept [default: none]
+    #[arg(long, value_name = "DIR")]
+    store: Option<String>,
     /// Guests at a time [default: one for each core, as far as half of the free memory goes]
     #[arg(long, value_name = "N", value_parser = numbers::whole::<u16>(1..=1024))]
     threads: Option<u16>,
@@ -81,6 +85,8 @@ pub(crate) struct Request<'a> {
     pub outputs: &'a Outputs,
     pub repetitions: Option<u32>,
     pub seed: Option<u64>,
+    /// Where counts of boots are kept.
+    pub store: Option<&'a str>,
     /// Guests at a time.
     pub threads: Option<u16>,
     pub plugin: Option<&'a Path>,
@@ -96,6 +102,7 @@ fn study(args: &RunArgs) -> Result<ExitCode, Failure> {
         outputs: &args.outputs,
         repetitions: args.repetitions,
         seed: None,
+        store: args.store.as_deref(),
         threads: args.threads,
         plugin: args.plugin.as_deref(),
         quiet: args.quiet,
@@ -143,6 +150,7 @@ pub(crate) fn run_file(asked: &Request<'_>) -> Result<ExitCode, Failure> {
     let single = matches!(&scenarios[..], [(axes, _)] if axes.is_empty());
     let inputs = [asked.scenario.to_owned()];
     asked.outputs.check((scenarios.len(), single), &inputs)?;
+    let store = store::open(asked.store, store::Default::Nowhere)?;
     let stop = running::stop_flag()?;
     let mut studies = Vec::new();
     for (axes, scenario) in &scenarios {
@@ -157,6 +165,7 @@ pub(crate) fn run_file(asked: &Request<'_>) -> Result<ExitCode, Failure> {
             stop: Some(&stop),
             progress: Some(&progress),
             at_once: asked.threads.unwrap_or_else(|| at_once(scenario)),
+            store: store.as_deref(),
         };
         let mut study = run_guests(scenario, &tools, &hooks).map_err(failure)?;
         study.machine.lines = machine_lines(&scenario.machine);
@@ -169,6 +178,7 @@ pub(crate) fn run_file(asked: &Request<'_>) -> Result<ExitCode, Failure> {
             break;
         }
     }
+    store::tell(store.as_ref(), asked.quiet);
     asked.outputs.show(&studies)?;
     let all = studies.len() == scenarios.len() && studies.iter().all(|study| study.complete);
     Ok(running::ended(all))

@@ -207,11 +207,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         record::stand_in(wanted, inputs)
     };
     let options = options(args, paper);
-    let store = if args.guest {
-        None
-    } else {
-        store::open(args.store.as_deref(), store::Default::Cache)?
-    };
+    let store = store::open(args.store.as_deref(), store::Default::Cache)?;
     let hooks = Hooks {
         stop: Some(&stop),
         progress: Some(&show),

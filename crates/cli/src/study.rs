@@ -141,6 +141,7 @@ fn in_guest(args: &Args) -> Result<ExitCode, Failure> {
         outputs: &args.outputs,
         repetitions: args.repetitions,
         seed: args.seed,
+        store: args.store.as_deref(),
         threads: args.threads,
         plugin: None,
         quiet: args.quiet,

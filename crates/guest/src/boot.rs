@@ -19,6 +19,7 @@ use piebald_qemu::{
 
 use crate::{
     inputs,
+    kept::{Sums, sum_of},
     scenario::{Scenario, command},
     script::{self, CODES},
 };
@@ -51,9 +52,13 @@ const CPU: &str = "max,-erms,-fsrm,-monitor";
 const ICOUNT: &str = "shift=0,sleep=off";
 /// Room for the file system's own structures, in bytes.
 const SPARE: u64 = 8 << 20;
+/// The initial file system of a boot.
+const INITIAL: &str = "initrd";
 /// Image of the disk that programs write to, and folder of what it begins with.
 const SCRATCH: &str = "scratch.img";
 const TREES: &str = "scratch";
+/// Folder of the files of `/data`.
+const DATA: &str = "data";
 
 /// Why a guest did not give results.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +95,9 @@ pub enum BootError {
         /// The last lines that it printed.
         said: String,
     },
+    /// The store is there to look only, and has no counts of this boot.
+    #[error("it was not booted yet")]
+    NotKept,
     /// What the plugin wrote is not what it should be.
     #[error("the plugin's results: {0}")]
     Results(String),
@@ -161,6 +169,38 @@ impl Tools {
         self.folder.path().join(name)
     }
 
+    /// Sums of what the boots have in common and is not packed.
+    ///
+    /// # Errors
+    /// Something of it cannot be read.
+    pub(crate) fn sums(&self, scenario: &Scenario) -> Result<Sums, BootError> {
+        let mut ask = Command::new("bash");
+        ask.arg(self.path("guest.sh")).args(["path", "kernel"]);
+        let told = run("guest.sh path kernel", &mut ask)?;
+        let kernel = String::from_utf8_lossy(&told);
+        let is_file = scenario.experiment.machine.file.is_some();
+        let machine = Path::new(&scenario.machine_name);
+        Ok(Sums {
+            kernel: sum_of(Path::new(kernel.trim_end()))?,
+            qemu: sum_of(&self.emulator.qemu)?,
+            plugin: sum_of(&self.emulator.plugin)?,
+            machine: match is_file {
+                true => sum_of(machine)?,
+                false => scenario.machine_name.clone(),
+            },
+            data: self
+                .image
+                .is_some()
+                .then(|| sum_of(&self.path(DATA)))
+                .transpose()?,
+            trees: self
+                .path(TREES)
+                .exists()
+                .then(|| sum_of(&self.path(TREES)))
+                .transpose()?,
+        })
+    }
+
     /// Copies a directory that the scratch disk begins with, once for all boots; one that is
     /// packed must be there.
     fn take(&self, tree: &Tree, from: &Path) -> Result<(), BootError> {
@@ -172,7 +212,7 @@ impl Tools {
         std::fs::create_dir_all(&all).map_err(|e| failed(&all, e))?;
         let mut copy = Command::new("cp");
         copy.arg("-a").arg("--").arg(from).arg(all.join(name));
-        run("cp", &mut copy)
+        run("cp", &mut copy).map(drop)
     }
 
     /// Finds the programs of this computer that a command names and starts.
@@ -204,7 +244,7 @@ impl Tools {
     }
 
     fn make_image(&self, scenario: &Scenario) -> Result<PathBuf, BootError> {
-        let folder = self.path("data");
+        let folder = self.path(DATA);
         let files = &scenario.experiment.file;
         write_files(files, &folder)?;
         let image = self.path("data.img");
@@ -227,47 +267,33 @@ impl Tools {
         make_disk(image, bytes, &options)
     }
 
-    /// Boots a guest, beside others if need be; what the plugin counted.
+    /// Makes what a guest begins with, beside others if need be.
     ///
     /// # Errors
-    /// Why there is nothing to report.
-    pub fn boot(
-        &self,
-        scenario: &Scenario,
+    /// What is missing or failed.
+    pub fn pack<'a>(
+        &'a self,
+        scenario: &'a Scenario,
         policy: &Policy,
         together: bool,
         repetition: u32,
-    ) -> Result<Results, BootError> {
+    ) -> Result<Packed<'a>, BootError> {
         let resolved = self.resolved(scenario);
         // What is this boot's alone; the rest is only read.
         let own = tempfile::tempdir_in(self.folder.path());
         let own = own.map_err(|e| failed(self.folder.path(), e))?;
-        let scratch = (scenario.scratch() > 0).then(|| own.path().join(SCRATCH));
-        if let Some(image) = &scratch {
-            self.make_scratch(image, scenario.scratch())?;
-        }
         let text = script::script(&resolved, policy, together, repetition);
         let script = write(own.path(), "run.sh", &text)?;
-        let output = own.path().join("results.json");
-        let mut bash = Command::new("bash");
-        bash.arg(self.path("guest.sh")).arg("run").arg("--quiet");
-        bash.arg("--run").arg(script);
-        bash.args(self.options(scenario, policy, scratch.as_deref()));
-        bash.args(["--qemu", "-plugin", "--qemu"]);
-        bash.arg(self.plugin_argument(scenario, &output));
-        bash.env("PIEBALD_GUEST_CPU", CPU);
-        bash.env(Sort::Machine.variable(), &self.emulator.qemu);
-        let ended = output_of(&mut bash)?;
-        if !ended.status.success() {
-            let why = reason(ended.status);
-            let said = last_lines(&[&ended.stdout[..], &ended.stderr[..]].concat());
-            return Err(BootError::Guest { why, said });
-        }
-        let results = Results::read(&output).map_err(BootError::Results)?;
-        match results.complete {
-            true => Ok(results),
-            false => Err(BootError::Results("the guest's end was not seen".into())),
-        }
+        let mut pack = Command::new("bash");
+        pack.arg(self.path("guest.sh")).arg("pack");
+        pack.arg(own.path().join(INITIAL)).arg("--run").arg(script);
+        pack.args(self.contents(scenario, policy));
+        run("guest.sh pack", &mut pack)?;
+        Ok(Packed {
+            tools: self,
+            scenario,
+            own,
+        })
     }
 
     /// The scenario with the programs' paths in the guest.
@@ -288,29 +314,9 @@ impl Tools {
         resolved
     }
 
-    fn options(
-        &self,
-        scenario: &Scenario,
-        policy: &Policy,
-        scratch: Option<&Path>,
-    ) -> Vec<OsString> {
-        let guest = &scenario.experiment.guest;
-        let mut options: Vec<OsString> = [
-            "--memory".into(),
-            format!("{}M", scenario.memory() >> 20),
-            "--cpus".into(),
-            scenario.vcpus().to_string(),
-            "--timeout".into(),
-            guest.timeout.get().to_string(),
-            "--append".into(),
-            guest.append.clone(),
-            "--qemu".into(),
-            "-icount".into(),
-            "--qemu".into(),
-            ICOUNT.into(),
-        ]
-        .map(OsString::from)
-        .to_vec();
+    /// What is packed, beside the script of the boot.
+    fn contents(&self, scenario: &Scenario, policy: &Policy) -> Vec<OsString> {
+        let mut options = Vec::new();
         let mut add = |name: &str, value: OsString| options.extend([name.into(), value]);
         let pair = |host: &Path, guest: &str| {
             let mut pair = host.as_os_str().to_owned();
@@ -330,14 +336,8 @@ impl Tools {
             add("--file", pair(&module, "/piebald/policy.ko"));
             add("--module", "configfs".into());
         }
-        if self.image.is_some() || scratch.is_some() {
+        if self.image.is_some() || scenario.scratch() > 0 {
             add("--module", "virtio_blk".into());
-        }
-        if let Some(image) = &self.image {
-            add("--read-disk", image.into());
-        }
-        if let Some(image) = scratch {
-            add("--disk", image.into());
         }
         options
     }
@@ -350,6 +350,94 @@ impl Tools {
             ("memory", OsStr::new(&memory)),
             ("output", output.as_os_str()),
         ])
+    }
+}
+
+/// A guest that is ready to boot.
+#[derive(Debug)]
+pub struct Packed<'a> {
+    tools: &'a Tools,
+    scenario: &'a Scenario,
+    /// What is its own: the script, the initial file system, the scratch disk and the results.
+    own: tempfile::TempDir,
+}
+
+impl Packed<'_> {
+    /// What QEMU is told that names no file.
+    fn words(&self) -> Vec<String> {
+        let guest = &self.scenario.experiment.guest;
+        [
+            "--memory",
+            &format!("{}M", self.scenario.memory() >> 20),
+            "--cpus",
+            &self.scenario.vcpus().to_string(),
+            "--append",
+            &guest.append,
+            "--qemu",
+            "-icount",
+            "--qemu",
+            ICOUNT,
+        ]
+        .map(str::to_owned)
+        .to_vec()
+    }
+
+    /// The disks, and how long it may take.
+    fn disks(&self, scratch: Option<&Path>) -> Vec<OsString> {
+        let timeout = self.scenario.experiment.guest.timeout.get().to_string();
+        let mut options: Vec<OsString> = ["--timeout".into(), timeout.into()].to_vec();
+        let mut add = |name: &str, value: &Path| options.extend([name.into(), value.into()]);
+        if let Some(image) = &self.tools.image {
+            add("--read-disk", image);
+        }
+        if let Some(image) = scratch {
+            add("--disk", image);
+        }
+        options
+    }
+
+    /// Boots it; what the plugin counted.
+    ///
+    /// # Errors
+    /// Why there is nothing to report.
+    pub fn boot(&self) -> Result<Results, BootError> {
+        let bytes = self.scenario.scratch();
+        let scratch = (bytes > 0).then(|| self.own.path().join(SCRATCH));
+        if let Some(image) = &scratch {
+            self.tools.make_scratch(image, bytes)?;
+        }
+        let output = self.own.path().join("results.json");
+        let mut boot = Command::new("bash");
+        boot.arg(self.tools.path("guest.sh")).arg("boot");
+        boot.arg(self.own.path().join(INITIAL)).arg("--quiet");
+        boot.args(self.words()).args(self.disks(scratch.as_deref()));
+        boot.args(["--qemu", "-plugin", "--qemu"]);
+        boot.arg(self.tools.plugin_argument(self.scenario, &output));
+        boot.env("PIEBALD_GUEST_CPU", CPU);
+        boot.env(Sort::Machine.variable(), &self.tools.emulator.qemu);
+        let ended = output_of(&mut boot)?;
+        if !ended.status.success() {
+            let why = reason(ended.status);
+            let said = last_lines(&[&ended.stdout[..], &ended.stderr[..]].concat());
+            return Err(BootError::Guest { why, said });
+        }
+        let results = Results::read(&output).map_err(BootError::Results)?;
+        match results.complete {
+            true => Ok(results),
+            false => Err(BootError::Results("the guest's end was not seen".into())),
+        }
+    }
+
+    /// All that its counts follow from, as text; `sums` are those of the tools.
+    ///
+    /// # Errors
+    /// The initial file system cannot be read.
+    pub(crate) fn identity(&self, sums: &Sums) -> Result<String, BootError> {
+        let initial = self.own.path().join(INITIAL);
+        let mut words = self.words();
+        words.extend(["cpu".to_owned(), CPU.to_owned()]);
+        words.extend(["scratch".to_owned(), self.scenario.scratch().to_string()]);
+        Ok(sums.identity(&sum_of(&initial)?, &words))
     }
 }
 
@@ -393,7 +481,7 @@ fn compile_one(
     let mut cc = Command::new("cc");
     cc.args(["-O2", "-static"]).args(options).arg("-o");
     cc.arg(programs.join(name)).arg(source).arg("-lm");
-    run("cc", &mut cc)
+    run("cc", &mut cc).map(drop)
 }
 
 /// Is it a program that comes with Piebald, or is on this computer?
@@ -424,7 +512,7 @@ fn make_disk(image: &Path, bytes: u64, options: &[&OsStr]) -> Result<(), BootErr
     let mut make = Command::new(mke2fs);
     make.args(["-q", "-t", "ext4", "-b", "4096"]).args(options);
     make.arg(image).arg((bytes / 4096).to_string());
-    run("mke2fs", &mut make)
+    run("mke2fs", &mut make).map(drop)
 }
 
 /// Writes files as guests find them in `/data` to a folder, which is made.
@@ -443,11 +531,11 @@ pub fn write_files(files: &[MadeFile], folder: &Path) -> Result<(), BootError> {
     Ok(())
 }
 
-/// Runs a tool that must succeed.
-fn run(tool: &str, command: &mut Command) -> Result<(), BootError> {
+/// Runs a tool that must succeed; what it printed.
+fn run(tool: &str, command: &mut Command) -> Result<Vec<u8>, BootError> {
     let ended = output_of(command)?;
     match ended.status.success() {
-        true => Ok(()),
+        true => Ok(ended.stdout),
         false => Err(BootError::Tool {
             tool: tool.into(),
             status: ended.status,

@@ -105,9 +105,16 @@ fn boots(text: &mut String, name: &str, scenario: &Scenario) {
     let resolved = tools.resolved(scenario);
     for policy in scenario.policies() {
         let _ = writeln!(text, "== {name}, {}", policy.name);
-        let options = tools.options(scenario, policy, scratch.as_deref());
-        let plugin = tools.plugin_argument(scenario, Path::new("results.json"));
-        for word in options.iter().chain([&plugin]) {
+        let packed = Packed {
+            tools: &tools,
+            scenario,
+            own: tempfile::tempdir().expect("a folder"),
+        };
+        let mut words = tools.contents(scenario, policy);
+        words.extend(packed.words().into_iter().map(OsString::from));
+        words.extend(packed.disks(scratch.as_deref()));
+        words.push(tools.plugin_argument(scenario, Path::new("results.json")));
+        for word in &words {
             let folder = tools.folder.path().display().to_string();
             let word = word.display().to_string().replace(&folder, "FOLDER");
             let _ = writeln!(text, "{word}");

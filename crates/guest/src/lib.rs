@@ -7,17 +7,19 @@
 //!
 //! * `scenario`: what to run; `inputs`: the files that programs read;
 //! * `script`: what the guest does; `boot`: QEMU, the plugin, and the results;
+//! * `kept`: boots that were made before;
 //! * `study`: from counters to the record that is reported.
 
 mod boot;
 mod check;
 mod held;
 mod inputs;
+mod kept;
 mod scenario;
 mod script;
 mod study;
 
-pub use boot::{BootError, Tools, compile, has_program, own_program, sources, write_files};
+pub use boot::{BootError, Packed, Tools, compile, has_program, own_program, sources, write_files};
 pub use check::{Finding, check};
 pub use scenario::Scenario;
 pub use study::{Hooks, Progress, boots, run};

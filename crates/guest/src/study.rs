@@ -11,10 +11,12 @@ use piebald_qemu::system::results::{Results, VcpuCounts};
 use piebald_report::{
     Extra, LevelMpki, MachineSummary, Metrics, PolicyResult, ProgramResult, Role, Sample, Study,
 };
+use piebald_store::Store;
 
 use crate::{
     boot::{BootError, Tools},
     held,
+    kept::keep,
     scenario::{Scenario, command, srm, vcpu},
 };
 
@@ -33,6 +35,8 @@ pub struct Hooks<'a> {
     pub progress: Option<Progress<'a>>,
     /// Guests at a time; 0 counts as 1. Each keeps one processor busy.
     pub at_once: u16,
+    /// Boots that are there are not made again, and what is made is kept.
+    pub store: Option<&'a Store>,
 }
 
 impl Hooks<'_> {
@@ -88,8 +92,19 @@ pub fn boots(scenario: &Scenario) -> u32 {
 /// # Errors
 /// The first failure, if no boot gave anything.
 pub fn run(scenario: &Scenario, tools: &Tools, hooks: &Hooks<'_>) -> Result<Study, BootError> {
+    let sums = hooks.store.map(|_| tools.sums(scenario)).transpose()?;
     let boot = |policy: &Policy, together, repetition| {
-        let results = tools.boot(scenario, policy, together, repetition)?;
+        let packed = tools.pack(scenario, policy, together, repetition)?;
+        // What gives no counts is not kept.
+        let make = || {
+            let results = packed.boot()?;
+            region(&results)?;
+            Ok(results)
+        };
+        let results = match hooks.store.zip(sums.as_ref()) {
+            None => make()?,
+            Some((store, sums)) => keep(store, &packed.identity(sums)?, hooks.stop, make)?,
+        };
         Ok((region(&results)?, results))
     };
     run_with(scenario, hooks, &boot)

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use piebald_guest::{Hooks, Scenario, Tools, run};
 use piebald_report::{Metrics, Study};
+use piebald_store::Store;
 
 /// 6 MiB that are merged again and again, beside a file that never fits.
 const SCENARIO: &str = r#"
@@ -80,6 +81,41 @@ fn grep_takes_the_shared_cache_from_a_sort_and_two_runs_agree() {
     let misses = |study: &Study| phases(study).1.mpki[2].mpki.mean;
     let difference = differs(misses(&first), misses(&second));
     assert!(difference < 0.01, "{difference}");
+}
+
+#[test]
+#[ignore = "boots two guests: ./test.sh --long guest-boots"]
+fn what_was_booted_is_not_booted_again() {
+    let text = SCENARIO.replace("\"786432\", \"1\"", "\"65536\", \"1\"");
+    let path = Path::new("guest.toml");
+    let folder = tempfile::tempdir().expect("a folder");
+    let study = |text: &str| {
+        let store = Store::open(folder.path(), "e").expect("a store");
+        let scenario = Scenario::parse(text, path).expect("is good");
+        // Prepared anew: programs are compiled and files are made each time.
+        let tools = Tools::prepare(&scenario, None).expect("prepares");
+        let hooks = Hooks {
+            store: Some(&store),
+            ..Hooks::default()
+        };
+        let study = run(&scenario, &tools, &hooks);
+        (study, store.tally().found, store.tally().kept)
+    };
+    let (first, found, kept) = study(&text);
+    assert_eq!((found, kept), (0, 2));
+    let (second, found, kept) = study(&text);
+    assert_eq!((found, kept), (2, 0));
+    let metrics = |study: Result<Study, _>| {
+        let study = study.expect("runs");
+        let (alone, together) = phases(&study);
+        (alone.clone(), together.clone())
+    };
+    assert_eq!(metrics(first), metrics(second));
+    // Other files, of the same names and sizes: nothing is there, and nothing that fails is kept.
+    let other = text.replace("seed = 3", "seed = 4").replace("65536", "1");
+    let (none, found, kept) = study(&other);
+    assert!(none.is_err());
+    assert_eq!((found, kept), (0, 0));
 }
 
 #[test]

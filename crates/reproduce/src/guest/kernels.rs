@@ -440,6 +440,7 @@ fn boot(
         progress: Some(&progress),
         // Cases run side by side.
         at_once: 1,
+        store: hooks.store.map(|store| &**store),
     };
     let study = piebald_guest::run(real, &tools, &boot_hooks).map_err(|e| e.to_string())?;
     match study.complete {
