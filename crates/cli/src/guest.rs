@@ -167,7 +167,10 @@ pub(crate) fn run_file(asked: &Request<'_>) -> Result<ExitCode, Failure> {
             at_once: asked.threads.unwrap_or_else(|| at_once(scenario)),
             store: store.as_deref(),
         };
+        let found = || store.as_ref().map_or(0, |store| store.tally().found);
+        let before = found();
         let mut study = run_guests(scenario, &tools, &hooks).map_err(failure)?;
+        study.stored = found() - before;
         study.machine.lines = machine_lines(&scenario.machine);
         let file = asked.scenario.display();
         let (verb, sets) = (asked.verb, asked.sets.words());

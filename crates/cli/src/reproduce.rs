@@ -224,6 +224,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     store::tell(store.as_ref(), args.quiet);
     let mut found = result.map_err(Failure::failed)?;
     found.command = Some(command(args, paper));
+    found.stored = store.as_ref().map_or(0, |store| store.tally().found);
     show_results(args, &found)?;
     let silent = |t: &piebald_report::Target| t.verdict == Verdict::NotRun && t.why.is_none();
     let stopped = found.targets.iter().any(silent) || stop.load(Ordering::Relaxed);

@@ -298,6 +298,10 @@ fn one(args: &Args, scenario: &Scenario, stop: &mut Stop) -> Result<Study, Failu
     let result = study(scenario, &inputs, hooks);
     bar.finish_and_clear();
     store::tell(store.as_ref(), args.quiet);
+    let result = result.map(|study| Study {
+        stored: store.as_ref().map_or(0, |store| store.tally().found),
+        ..study
+    });
     result.map_err(|e| match e {
         piebald_lab::StudyError::Run { .. } | piebald_lab::StudyError::Kernel { .. } => {
             Failure::failed(e)

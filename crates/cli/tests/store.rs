@@ -218,6 +218,16 @@ fn two_at_once_make_each_run_once_and_give_the_same() {
 fn a_store_says_what_it_holds_and_makes_room() {
     let folder = folder();
     study(folder.path(), "kept");
+    // What was found took no time, and nothing says how fast it was.
+    let again = Command::new(env!("CARGO_BIN_EXE_piebald"))
+        .args(["study", "s.toml", "--quiet", "--store", "kept"])
+        .current_dir(folder.path())
+        .output()
+        .expect("it starts");
+    let said = String::from_utf8_lossy(&again.stdout);
+    let found = format!("s, but for {RUNS} runs that were made before");
+    let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(&found) && !words.contains("M/s"), "{said}");
     let store = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_piebald"));
         let done = command

@@ -106,6 +106,16 @@ fn fixed(value: f64, decimals: usize) -> String {
     text
 }
 
+/// What so many references took, and how fast that was, which is not known of runs that a store had.
+pub(crate) fn effort(refs: u64, seconds: f64, stored: u64) -> String {
+    let took = number(seconds);
+    match stored {
+        0 => format!("{took} s ({} M/s)", number(refs as f64 / seconds / 1e6)),
+        1 => format!("{took} s, but for 1 run that was made before"),
+        n => format!("{took} s, but for {n} runs that were made before"),
+    }
+}
+
 /// `value` with three significant digits, or `n/a`.
 pub(crate) fn number(value: f64) -> String {
     if !value.is_finite() {
@@ -254,6 +264,19 @@ pub(crate) fn join_names(names: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_store_had_took_no_time_that_is_known() {
+        assert_eq!(effort(6_000_000, 2.0, 0), "2.00 s (3.00 M/s)");
+        assert_eq!(
+            effort(6, 0.5, 1),
+            "0.500 s, but for 1 run that was made before"
+        );
+        assert_eq!(
+            effort(6, 0.5, 9),
+            "0.500 s, but for 9 runs that were made before"
+        );
+    }
 
     #[test]
     fn numbers_have_three_significant_digits() {

@@ -62,6 +62,9 @@ pub struct Study {
     #[serde(with = "nullable")]
     #[schemars(with = "Option<f64>")]
     pub host_seconds: f64,
+    /// Runs that were not made, as a store had them; not part of the record.
+    #[serde(skip)]
+    pub stored: u64,
     /// Remarks that a reader needs.
     pub notes: Vec<String>,
     /// Things that weaken the result: a cut recording, frames outside the
@@ -105,6 +108,7 @@ impl Default for Study {
             slice_us: None,
             simulated_refs: 0,
             host_seconds: f64::NAN,
+            stored: 0,
             notes: Vec::new(),
             warnings: Vec::new(),
             command: None,

@@ -6,7 +6,7 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, ContentLineStyle, Lin
 
 use crate::{
     PolicyResult, ProgramResult, Study, advice, course,
-    format::{Kind, apart, cell, clean, grouped, number, short},
+    format::{Kind, apart, cell, clean, effort, grouped, short},
     gate::share_of_budget,
     headline,
     marks::Marks,
@@ -395,12 +395,10 @@ fn closing(out: &mut String, study: &Study, width: usize) {
     for note in &study.notes {
         paragraph(out, &format!("Note: {}", clean(note)), width);
     }
-    let rate = study.simulated_refs as f64 / study.host_seconds / 1e6;
     let speed = format!(
-        "Simulated {} references in {} s ({} M/s), piebald {}.",
+        "Simulated {} references in {}, piebald {}.",
         grouped(study.simulated_refs),
-        number(study.host_seconds),
-        number(rate),
+        effort(study.simulated_refs, study.host_seconds, study.stored),
         clean(&study.version),
     );
     paragraph(out, &speed, width);

@@ -112,6 +112,7 @@ impl<'a> Paper<'a> {
             figures: self.figures,
             simulated_refs: whole.simulated_refs,
             host_seconds: self.began.elapsed().as_secs_f64(),
+            stored: 0,
             command: None,
             columns: None,
         }

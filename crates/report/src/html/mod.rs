@@ -9,7 +9,7 @@ use askama::Template;
 use crate::{
     Finding, ReportError, Role, Study,
     advice::{self, AdviceTable},
-    format::{clean, grouped, number},
+    format::{clean, effort, grouped},
     headline::{findings, findings_together, sentences},
     marks::Marks,
     regions::{Detail, RegionTable, region_table},
@@ -160,7 +160,6 @@ fn clean_lines(text: &str) -> String {
 
 /// Conditions of the measurement, each with its name.
 fn facts(study: &Study) -> Vec<(&'static str, String)> {
-    let rate = study.simulated_refs as f64 / study.host_seconds / 1e6;
     let references = match study.until_us {
         Some(_) => "references per program and run alone",
         None => "references per program and run",
@@ -177,11 +176,7 @@ fn facts(study: &Study) -> Vec<(&'static str, String)> {
         ("references simulated", grouped(study.simulated_refs)),
         (
             "simulation took",
-            format!(
-                "{} s ({} M references/s)",
-                number(study.host_seconds),
-                number(rate)
-            ),
+            effort(study.simulated_refs, study.host_seconds, study.stored),
         ),
     ];
     // Programs of a guest run to their end.

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     TableStyle,
-    format::{clean, grouped, number, short},
+    format::{clean, effort, grouped, number, short},
     table::{add_row, paragraph, side_by_side, table},
 };
 
@@ -213,14 +213,12 @@ fn closing(out: &mut String, grid: &Grid<'_>, width: usize) {
     let replay = grid.replay;
     let references = replay.runs.iter().map(|r| r.references);
     let references = references.fold(0, u64::saturating_add);
-    let rate = references as f64 / replay.host_seconds / 1e6;
     let spent = format!(
-        "{} run{}, {} references counted in {} s ({} M/s), piebald {}.",
+        "{} run{}, {} references counted in {}, piebald {}.",
         replay.runs.len(),
         if replay.runs.len() == 1 { "" } else { "s" },
         grouped(references),
-        number(replay.host_seconds),
-        number(rate),
+        effort(references, replay.host_seconds, 0),
         clean(&replay.version),
     );
     out.push('\n');

@@ -6,7 +6,7 @@ use super::{CaseTable, Reproduction, Target, table::mark};
 use crate::{
     ReportError,
     chart::{PALETTE, PanelAxes, dash, is_cut, panel},
-    format::{clean, grouped, number},
+    format::{clean, effort, grouped},
 };
 
 /// Said of a figure with an interval that its picture cuts.
@@ -89,7 +89,10 @@ fn spent(r: &Reproduction) -> Vec<(&'static str, String)> {
     facts.extend([
         ("seed", r.seed.to_string()),
         ("references simulated", grouped(r.simulated_refs)),
-        ("simulation took", format!("{} s", number(r.host_seconds))),
+        (
+            "simulation took",
+            effort(r.simulated_refs, r.host_seconds, r.stored),
+        ),
     ]);
     facts
 }

@@ -52,6 +52,9 @@ pub struct Reproduction {
     pub simulated_refs: u64,
     /// Time that it took on the computer that simulated.
     pub host_seconds: f64,
+    /// Runs that were not made, as a store had them; not part of the record.
+    #[serde(skip)]
+    pub stored: u64,
     /// The command that gives the same again.
     pub command: Option<String>,
     /// What the two numbers of a value are, if not a paper's and ours: `paper` and `measured` are

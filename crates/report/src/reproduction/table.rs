@@ -7,7 +7,7 @@ use comfy_table::Cell;
 use super::{CaseTable, Predicate, Published, Reproduction, Target, Value};
 use crate::{
     TableStyle,
-    format::{clean, grouped, number},
+    format::{clean, effort, grouped, number},
     table::{paragraph, right, table},
 };
 
@@ -40,7 +40,6 @@ pub fn reproduction_to_table(r: &Reproduction, style: &TableStyle) -> String {
         let _ = writeln!(out, "\n{title}: {}", t.verdict.as_str());
         target(&mut out, r, t, style.width);
     }
-    let rate = r.simulated_refs as f64 / r.host_seconds / 1e6;
     out.push('\n');
     let budget = match r.budget_refs {
         // Not all runs are measured by their references.
@@ -52,11 +51,10 @@ pub fn reproduction_to_table(r: &Reproduction, style: &TableStyle) -> String {
         ),
     };
     let spent = format!(
-        "{budget}seed {}; simulated {} references in {} s ({} M/s), piebald {}{}.",
+        "{budget}seed {}; simulated {} references in {}, piebald {}{}.",
         r.seed,
         grouped(r.simulated_refs),
-        number(r.host_seconds),
-        number(rate),
+        effort(r.simulated_refs, r.host_seconds, r.stored),
         clean(&r.version),
         if r.quick { "; the quick form" } else { "" },
     );
