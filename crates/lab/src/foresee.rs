@@ -142,12 +142,15 @@ fn need(lab: &Lab<'_>, job: Job) -> Result<Option<Need>, StudyError> {
                 },
         }) => {
             let taken = limit.held.own + limit.held.files;
-            Err(StudyError::Colors {
+            let why = StudyError::Colors {
+                needed: footprint(lab, job).max(taken + 1),
                 policy,
                 program,
-                needed: footprint(lab, job).max(taken + 1),
                 limit,
-            })
+            };
+            // Nobody will make this run.
+            lab.model().keep_failure(&lab.case(job, None)?, &why);
+            Err(why)
         }
         // Nothing is foreseen; the runs say what is wrong.
         Err(StudyError::Run {

@@ -308,7 +308,9 @@ impl<'a> Lab<'a> {
         let policy = self.scenario.policies[job.policy].name.clone();
         match error {
             CaseError::Run(error) => StudyError::Run { policy, error },
-            CaseError::Kernel(problem) => StudyError::Kernel { policy, problem },
+            CaseError::Kernel(problem) | CaseError::Failed(problem) => {
+                StudyError::Kernel { policy, problem }
+            }
             CaseError::NotKept => StudyError::NotKept { policy },
             differs @ CaseError::Differs(_) => StudyError::Kernel {
                 policy,

@@ -2,8 +2,9 @@
 
 use std::{
     collections::VecDeque,
+    fmt::Display,
     sync::{Arc, Mutex, OnceLock, PoisonError, atomic::AtomicBool},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use piebald_hw::spec::MachineSpec;
@@ -20,6 +21,7 @@ use piebald_policy::{
 };
 use piebald_store::{Key, Store};
 use piebald_units::{ColorAsk, CoreId, PAGE_SHIFT, Picos};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     case::{Boot, Case, FrameRule, hardware_threads},
@@ -73,6 +75,9 @@ pub enum CaseError {
     /// The run failed.
     #[error(transparent)]
     Run(#[from] SimError),
+    /// The store is there to look only, and the run failed when it was made.
+    #[error("{0}")]
+    Failed(String),
     /// The store is there to look only, and has no outcome of the case.
     #[error("{NOT_KEPT}")]
     NotKept,
@@ -82,6 +87,23 @@ pub enum CaseError {
          the model depends on something that is no part of a case; --store none runs without it"
     )]
     Differs(Key),
+}
+
+/// What a store holds of a case.
+#[derive(Serialize, Deserialize)]
+enum Kept<O> {
+    Outcome(O),
+    /// Why the run has none. Whoever wants to know more runs it again.
+    Failure(String),
+}
+
+impl<O> Kept<O> {
+    fn outcome(self) -> Option<O> {
+        match self {
+            Self::Outcome(outcome) => Some(outcome),
+            Self::Failure(_) => None,
+        }
+    }
 }
 
 /// A state of aged memory, made by the first run that needs it.
@@ -133,21 +155,40 @@ impl Model {
             return self.simulate(case, watch);
         };
         if store.only_looks() {
-            return store.get(&text).ok_or(CaseError::NotKept);
+            return match store.get(&text).ok_or(CaseError::NotKept)? {
+                Kept::Outcome(outcome) => Ok(outcome),
+                Kept::Failure(why) => Err(CaseError::Failed(why)),
+            };
         }
-        if let Some(found) = store.get(&text) {
+        let find = || store.get_if(&text, Kept::outcome);
+        if let Some(found) = find() {
             return self.found(found, case, watch, (store, &text));
         }
         let lease = store.lease(&text, watch.stop);
         // Somebody else has made it in the meantime.
-        if let Some(found) = store.get(&text) {
+        if let Some(found) = find() {
             return Ok(found);
         }
         let began = Instant::now();
-        let outcome = self.simulate(case, watch)?;
-        store.put(&text, &outcome, began.elapsed());
+        let outcome = self.simulate(case, watch);
+        match &outcome {
+            Ok(outcome) => store.put(&text, &Kept::Outcome(outcome), began.elapsed()),
+            Err(CaseError::Run(SimError::Stopped | SimError::Input { .. })) => {}
+            Err(error) => {
+                let why = Kept::<Outcome>::Failure(error.to_string());
+                store.put(&text, &why, began.elapsed());
+            }
+        }
         drop(lease);
-        Ok(outcome)
+        outcome
+    }
+
+    /// Keeps that a case is known to have no outcome, and why, for those who only look.
+    pub fn keep_failure(&self, case: &Case, why: &dyn Display) {
+        if let Some((store, text)) = self.store.as_deref().zip(case.identity()) {
+            let why = Kept::<Outcome>::Failure(why.to_string());
+            store.put(&text, &why, Duration::ZERO);
+        }
     }
 
     /// An outcome that was found, which some of the time is made once more.

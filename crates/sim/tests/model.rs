@@ -1,13 +1,16 @@
 //! The model as a host: kernels by what is asked for, and outcomes that a store keeps.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use piebald_hw::{Features, presets, spec::MachineSpec};
 use piebald_os_model::kernel::{Actions, Fault, Kernel};
 use piebald_policy::color_map::{BitClass, ColorMap};
 use piebald_sim::{
     Boot, Case, CaseError, ColorSetup, Course, CurveRequest, FrameRule, Model, Outcome,
-    ProgramSetup, Stay, Watch,
+    ProgramSetup, SimError, Stay, Watch,
 };
 use piebald_store::Store;
 use piebald_trace::recording::ReplayOptions;
@@ -16,7 +19,8 @@ use piebald_units::{
     memory::PhysRef,
     op::{MemRef, RefKind},
 };
-use piebald_workload::{Builtin, Library};
+use piebald_workload::{Builtin, Library, Program};
+use serde::Serialize;
 
 fn machine() -> MachineSpec {
     let mut machine = presets::load("w3540").expect("the preset");
@@ -140,13 +144,18 @@ fn colors_that_are_held_are_nobody_elses() {
     assert!(colors.iter().any(|frame| map.color(*frame).0 < 8));
 }
 
-fn program(seed: u64) -> ProgramSetup {
+/// The first references of a program.
+fn input(seed: u64, refs: u64) -> Arc<dyn Program> {
     let builtin = Builtin::parse("gups:256KiB").expect("a program");
     let options = ReplayOptions::default();
-    let input = Library::new().program(&builtin, seed, 40_000, options);
+    let input = Library::new().program(&builtin, seed, refs, options);
+    Arc::new(input.expect("it runs"))
+}
+
+fn program(seed: u64) -> ProgramSetup {
     ProgramSetup {
         name: "gups".to_owned(),
-        input: Arc::new(input.expect("it runs")),
+        input: input(seed, 40_000),
         cores: CoreSet::first(1),
         colors: ColorSetup::default(),
         stay: Stay::default(),
@@ -245,6 +254,12 @@ fn whatever_changes_is_another_case() {
     assert_eq!(renamed.identity(), case().identity());
 }
 
+/// What a store holds of a case.
+#[derive(Serialize)]
+enum Kept {
+    Outcome(Outcome),
+}
+
 /// Of 64 keys one is checked: a wrong outcome under it is found out.
 #[test]
 fn a_found_outcome_that_is_wrong_is_told() {
@@ -263,9 +278,53 @@ fn a_found_outcome_that_is_wrong_is_told() {
     assert_eq!(store.tally().checked, 1);
     let mut wrong = right;
     wrong.programs[0].region.refs += 1;
-    store.put(&sampled.identity().expect("known"), &wrong, Duration::ZERO);
+    let text = sampled.identity().expect("known");
+    store.put(&text, &Kept::Outcome(wrong), Duration::ZERO);
     let refused = model.run(&sampled, Watch::default());
     assert!(matches!(refused, Err(CaseError::Differs(_))), "{refused:?}");
+}
+
+#[test]
+fn that_a_run_fails_is_known_to_those_who_only_look() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut failing = case();
+    // It ends before.
+    failing.programs[0].warmup = 1 << 40;
+    let look = || Model::keeping(1).with_store(Some(Arc::new(Store::to_look(folder.path(), "e"))));
+    let store = Arc::new(Store::open(folder.path(), "e").expect("a store"));
+    let model = Model::keeping(1).with_store(Some(store.clone()));
+    let why = |model: &Model| model.run(&failing, Watch::default()).expect_err("it fails");
+    assert!(matches!(why(&look()), CaseError::NotKept));
+    let first = why(&model);
+    assert!(
+        matches!(first, CaseError::Run(SimError::TooShort { .. })),
+        "{first:?}"
+    );
+    let known = why(&look());
+    assert!(matches!(known, CaseError::Failed(_)), "{known:?}");
+    assert_eq!(known.to_string(), first.to_string());
+    // Whoever may run it is told all.
+    assert!(matches!(
+        why(&model),
+        CaseError::Run(SimError::TooShort { .. })
+    ));
+    assert_eq!(store.tally().found, 0);
+    // A run that was stopped is none that fails.
+    let stop = AtomicBool::new(true);
+    let watch = Watch {
+        stop: Some(&stop),
+        ..Watch::default()
+    };
+    let mut other = case();
+    other.programs[0].input = input(1, 4_000_000);
+    other.programs[0].budget = 4_000_000;
+    let stopped = model.run(&other, watch);
+    assert!(
+        matches!(stopped, Err(CaseError::Run(SimError::Stopped))),
+        "{stopped:?}"
+    );
+    let missing = look().run(&other, Watch::default());
+    assert!(matches!(missing, Err(CaseError::NotKept)), "{missing:?}");
 }
 
 #[test]

@@ -136,6 +136,15 @@ impl Store {
 
     /// The outcome of a text, if it is there.
     pub fn get<T: DeserializeOwned>(&self, text: &str) -> Option<T> {
+        self.get_if(text, Some)
+    }
+
+    /// The same, if it is of use; what is not counts as not found.
+    pub fn get_if<T: DeserializeOwned, U>(
+        &self,
+        text: &str,
+        of_use: impl FnOnce(T) -> Option<U>,
+    ) -> Option<U> {
         let key = self.key(text);
         let path = self.path(key, "zst");
         let bytes = read(&path);
@@ -143,9 +152,9 @@ impl Store {
         if let Some(looks) = &self.looks {
             let seconds = found.as_ref().map(|(_, seconds)| *seconds);
             looks.note(key, text, seconds);
-            return found.map(|(outcome, _)| outcome);
+            return found.and_then(|(outcome, _)| of_use(outcome));
         }
-        let (outcome, _) = found?;
+        let outcome = of_use(found?.0)?;
         mark_used(&path);
         self.found.fetch_add(1, Ordering::Relaxed);
         Some(outcome)
