@@ -297,15 +297,15 @@ stage_guest() {
     scripts/guest.sh fetch || exit 1
     kernel/build.sh || exit 1
     guest_second >"$STAGE_NOTE.second" 2>&1 &
-    local second=$! begun=$SECONDS failed=()
-    kernel/test.sh || failed+=("kernel/test.sh: failed with status $?")
+    local second=$! begun=$SECONDS broke=()
+    kernel/test.sh || broke+=("kernel/test.sh: failed with status $?")
     say "the module took $((SECONDS - begun)) s"
-    crates/linux/guest/counters.sh || failed+=("crates/linux/guest/counters.sh: failed with status $?")
+    crates/linux/guest/counters.sh || broke+=("crates/linux/guest/counters.sh: failed with status $?")
     say "the module and the counters took $((SECONDS - begun)) s"
-    wait "$second" || failed+=("the verbs and the soak: failed")
+    wait "$second" || broke+=("the verbs and the soak: failed")
     say "the verbs and a soak took $((SECONDS - begun)) s or less"
     cat "$STAGE_NOTE.second"
-    [ ${#failed[@]} = 0 ] || { warn "${failed[@]}"; exit 1; }
+    [ ${#broke[@]} = 0 ] || { warn "${broke[@]}"; exit 1; }
 }
 
 guest_second() {
@@ -612,7 +612,7 @@ trap 'rm -rf "$scratch"' EXIT
 # What a failed stage said of its failures, from its output: the whole scrolls away.
 failures() {
     printf '\n--- %s said:\n' "$1"
-    grep -aE -A6 '^error|panicked at|^---- |\.\.\. FAILED|^ *FAILED|^guest: |: failed' "$scratch/$1.out" | head -n 80
+    grep -aE -A6 '^error|panicked at|^---- |\.\.\. FAILED|^ *FAILED|^guest: (stopped|the kernel|ended|QEMU ended)|: failed' "$scratch/$1.out" | head -n 80
     printf '... and at its end:\n'
     tail -n 8 "$scratch/$1.out"
 }
