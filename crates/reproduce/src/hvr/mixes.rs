@@ -14,16 +14,15 @@ use piebald_lab::colors::vertical_map;
 use piebald_os_model::kernel::OnLimit;
 use piebald_policy::hvr::{Class, Config};
 use piebald_report::Sample;
-use piebald_sim::{Boot, Case, ColorSetup, FrameRule, Model, Outcome, ProgramSetup, Stay};
+use piebald_sim::{Boot, Case, ColorSetup, FrameRule, Model, Outcome, ProgramSetup, Region, Stay};
 use piebald_store::Store;
 use piebald_units::{ColorAsk, ColorSet, CoreSet, Picos};
 use rayon::prelude::*;
 
 use super::{
-    alone::per_mille,
     programs::{Program, Ready},
     today, utility,
-    ways::{Way, by_eighths, eighths_of_cache, frames, with_bus},
+    ways::{Way, frames, with_bus},
 };
 use crate::{
     experiment::{draw, machine_seed, outcome, share_of, unless_stopped},
@@ -312,12 +311,7 @@ impl Bench<'_> {
         Ok((0..self.repetitions as usize).map(most).collect())
     }
 
-    /// References per cycle of the first program of a mix under a way.
-    pub(super) fn speed(&self, mix: &Mix, way: Way, bus: u32) -> Found {
-        self.first(mix, way, bus, |did| did.pace)
-    }
-
-    /// Its instructions per cycle.
+    /// Instructions per cycle of the first program of a mix under a way.
     pub(super) fn ipc(&self, mix: &Mix, way: Way, bus: u32) -> Found {
         self.first(mix, way, bus, |did| did.ipc)
     }
@@ -430,10 +424,6 @@ impl Bench<'_> {
                 let own = today::own(&map, cut, &classes)?;
                 (map, own)
             }
-            Way::Eighths(eighths) => {
-                let own = (eighths_of_cache(eighths), true);
-                (by_eighths(), vec![own; mix.members.len()])
-            }
             _ => return Ok((frames(way), Vec::new())),
         };
         Ok((FrameRule::Owned(map), own))
@@ -505,6 +495,11 @@ impl Bench<'_> {
             each: is_threaded,
         })
     }
+}
+
+/// Events for 1000 instructions.
+fn per_mille(region: &Region, events: u64) -> f64 {
+    1000.0 * events as f64 / region.counters.instructions as f64
 }
 
 /// Are all LLCT in one region of the cache, by the three lowest bits of a colour, and no other

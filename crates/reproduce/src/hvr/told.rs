@@ -15,13 +15,10 @@ fn name(way: Way) -> String {
     match way {
         Way::Linux => "Linux".to_owned(),
         Way::Fixed(policy) => policy.to_string(),
-        Way::Among(policy) => format!("{policy} among threads"),
         Way::Svp => "SVP".to_owned(),
         Way::Uvp => "UVP".to_owned(),
         Way::Coalescing => "baseline HVR".to_owned(),
         Way::Hvr => "HVR".to_owned(),
-        Way::Eighths(8) => "all by colors".to_owned(),
-        Way::Eighths(n) => format!("{n}/8 of the cache"),
         Way::Cut(cut) => cut.name().to_owned(),
     }
 }
@@ -86,7 +83,6 @@ mod tests {
     fn ways_have_names_of_their_own() {
         let mut all: Vec<Way> = Policy::ALL.into_iter().map(Way::Fixed).collect();
         all.extend([Way::Linux, Way::Svp, Way::Uvp, Way::Coalescing, Way::Hvr]);
-        all.extend((1..=8).map(Way::Eighths));
         all.extend(Cut::ALL.map(Way::Cut));
         let mut names: Vec<String> = all.iter().map(|way| name(*way)).collect();
         names.sort();

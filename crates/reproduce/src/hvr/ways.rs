@@ -3,10 +3,10 @@
 use piebald_hw::spec::MachineSpec;
 use piebald_policy::{
     color_map::{BitClass, ColorMap},
-    hvr::{Config, Framework, Interleave, Policy},
+    hvr::{Config, Framework, Policy},
 };
 use piebald_sim::{FrameRule, Managed};
-use piebald_units::{ColorSet, Picos};
+use piebald_units::Picos;
 
 use super::{today::Cut, utility};
 
@@ -17,8 +17,6 @@ pub(super) enum Way {
     Linux,
     /// One policy for the mix.
     Fixed(Policy),
-    /// One policy among the threads of a program.
-    Among(Policy),
     /// The decision tree without coalescing.
     Svp,
     /// The cache by the miss curves of the programs.
@@ -27,8 +25,6 @@ pub(super) enum Way {
     Coalescing,
     /// The whole framework.
     Hvr,
-    /// All programs share so many eighths of the cache by C-bits, with all banks.
-    Eighths(u8),
     /// Fixed parts of a present-day machine.
     Cut(Cut),
 }
@@ -49,11 +45,13 @@ pub(super) const BUS: u32 = 1333;
 /// The frames of a way.
 pub(super) fn frames(way: Way) -> FrameRule {
     let (framework, map) = match way {
-        // The second and third have colours that `frames_of` gives.
-        Way::Linux | Way::Eighths(_) | Way::Cut(_) => return FrameRule::Stock,
+        // The second has colours that `frames_of` gives.
+        Way::Linux | Way::Cut(_) => return FrameRule::Stock,
         // Its three bits do not fit into the allocator's 32 colours.
-        Way::Fixed(Policy::CacheOnly) => (Framework::Fixed(Policy::CacheOnly), by_eighths()),
-        Way::Fixed(policy) | Way::Among(policy) => (Framework::Fixed(policy), colors(&[16])),
+        Way::Fixed(Policy::CacheOnly) => {
+            (Framework::Fixed(Policy::CacheOnly), colors(&[16, 17, 18]))
+        }
+        Way::Fixed(policy) => (Framework::Fixed(policy), colors(&[16])),
         Way::Uvp => return FrameRule::Owned(utility::map()),
         Way::Svp => (Framework::Static, colors(&[16])),
         Way::Coalescing => (Framework::Coalescing, colors(&[16])),
@@ -63,32 +61,10 @@ pub(super) fn frames(way: Way) -> FrameRule {
         map,
         config: Config {
             framework,
-            interleave: match way {
-                Way::Among(_) => Interleave::ByCore,
-                _ => Interleave::Random,
-            },
             ..Config::PAPER
         },
         sysmon: None,
     }))
-}
-
-/// The colours of cache-only: three bits of the cache alone.
-pub(super) fn by_eighths() -> ColorMap {
-    colors(&[16, 17, 18])
-}
-
-/// The colours of the first so many eighths of the cache, whatever their banks.
-pub(super) fn eighths_of_cache(eighths: u8) -> ColorSet {
-    let map = by_eighths();
-    let cache = map.bits_of(BitClass::Cache);
-    let first = cache & cache.wrapping_neg();
-    let mut own = ColorSet::default();
-    for eighth in 0..u16::from(eighths) {
-        // The bits of the cache are next to one another.
-        map.group(cache, (eighth * first) & cache, &mut own);
-    }
-    own
 }
 
 /// The paper's bits, with these of the cache alone (Figure 2 and section 6).
@@ -136,7 +112,6 @@ pub(super) fn with_bus(spec: &MachineSpec, bus: u32) -> MachineSpec {
 #[cfg(test)]
 mod tests {
     use piebald_hw::{Machine, Options, presets};
-    use piebald_units::Color;
 
     use super::*;
 
@@ -148,22 +123,6 @@ mod tests {
             };
             let colors = if policy == Policy::CacheOnly { 128 } else { 32 };
             assert_eq!(managed.map.colors(), colors, "{policy}");
-        }
-    }
-
-    #[test]
-    fn so_many_eighths_have_all_banks_and_no_other_sets() {
-        let map = by_eighths();
-        let (cache, all) = (map.bits_of(BitClass::Cache), map.colors() as u16);
-        assert_eq!(all, 128);
-        for eighths in 1..=8u8 {
-            let own = eighths_of_cache(eighths);
-            assert_eq!(own.len(), 16 * u32::from(eighths));
-            let sets: std::collections::BTreeSet<u16> = own.iter().map(|c| c.0 & cache).collect();
-            assert_eq!(sets.len(), usize::from(eighths));
-            // Who has a set of the cache has it in each bank.
-            let is_whole = |c: u16| own.contains(Color(c)) == sets.contains(&(c & cache));
-            assert!((0..all).all(is_whole), "{eighths}");
         }
     }
 
