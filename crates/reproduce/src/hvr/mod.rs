@@ -57,7 +57,7 @@ pub(crate) const MIXES: u64 = rows::LIST;
 
 type Give = fn(&Runs<'_>) -> Given;
 
-const STAGES: [Stage<Give>; 10] = [
+const STAGES: [Stage<Give>; 9] = [
     (
         &[
             ("H-4", "Figure 6: hot pages", TargetKind::H),
@@ -79,10 +79,6 @@ const STAGES: [Stage<Give>; 10] = [
             ("H-13", "Abstract: HVR's largest lead", TargetKind::H),
         ],
         rows::horizontal_and_vertical,
-    ),
-    (
-        &[("H-9", "Figure 14: by the memory's bus", TargetKind::H)],
-        rows::by_bus,
     ),
     (
         &[("H-12", "Figure 17: SVP, UVP and HVR", TargetKind::H)],

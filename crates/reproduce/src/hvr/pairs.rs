@@ -3,13 +3,7 @@
 use piebald_policy::hvr::Class;
 use piebald_report::{Sample, TargetKind};
 
-use super::{
-    Given,
-    mixes::Mix,
-    rows::Runs,
-    told::tell,
-    ways::{BUS, Way},
-};
+use super::{Given, mixes::Mix, rows::Runs, told::tell, ways::Way};
 use crate::row::{Found, Row, mean};
 
 /// Mixes of some programs of each of these classes.
@@ -26,7 +20,7 @@ fn drawn(
 }
 
 fn gains(runs: &Runs<'_>, mixes: &[Mix], way: Way) -> Vec<Found> {
-    let gain = |m: &Mix| runs.bench.gain(m, way, Way::Linux, BUS);
+    let gain = |m: &Mix| runs.bench.gain(m, way, Way::Linux);
     mixes.iter().map(gain).collect()
 }
 
@@ -39,11 +33,11 @@ pub(super) fn workload_22(runs: &Runs<'_>) -> Given {
     ];
     let mixes = drawn(runs, "H-20", runs.form.mixes(5, 1), &wanted);
     let ways = [Way::Linux, Way::Svp, Way::Uvp, Way::Hvr];
-    runs.bench.prepare(&mixes, &ways, BUS);
+    runs.bench.prepare(&mixes, &ways);
     let mut row = Row::new("H-20", "Section 7.3.1: workload 22'", TargetKind::H);
     let apart: Result<Vec<bool>, String> = mixes
         .iter()
-        .map(|m| runs.bench.is_segregated(m, Way::Hvr, BUS))
+        .map(|m| runs.bench.is_segregated(m, Way::Hvr))
         .collect();
     row.states(
         "HVR has all LLCT in one eighth of the cache, and nobody else there",
@@ -52,7 +46,7 @@ pub(super) fn workload_22(runs: &Runs<'_>) -> Given {
     for (name, way) in [("SVP", Way::Svp), ("UVP", Way::Uvp)] {
         let lead: Vec<Found> = mixes
             .iter()
-            .map(|m| runs.bench.gain(m, Way::Hvr, way, BUS))
+            .map(|m| runs.bench.gain(m, Way::Hvr, way))
             .collect();
         row.show(&format!("HVR over {name}"), &mean(&lead), "%");
         let all: Result<Vec<Sample>, String> = lead.into_iter().collect();

@@ -1,12 +1,10 @@
 //! What mixes can be run under, and the frames and colours of each way.
 
-use piebald_hw::spec::MachineSpec;
 use piebald_policy::{
     color_map::{BitClass, ColorMap},
     hvr::{Config, Framework, Policy},
 };
 use piebald_sim::{FrameRule, Managed};
-use piebald_units::Picos;
 
 use super::{today::Cut, utility};
 
@@ -38,9 +36,6 @@ impl Way {
         })
     }
 }
-
-/// The bus of the paper's machine, in MT/s.
-pub(super) const BUS: u32 = 1333;
 
 /// The frames of a way.
 pub(super) fn frames(way: Way) -> FrameRule {
@@ -79,39 +74,8 @@ fn colors(cache: &[u8]) -> ColorMap {
     ColorMap::from_masks(&bits).unwrap_or(ColorMap::PLAIN)
 }
 
-/// The machine with another bus: the memory's latencies stay in nanoseconds, to the next cycle.
-pub(super) fn with_bus(spec: &MachineSpec, bus: u32) -> MachineSpec {
-    let mut spec = spec.clone();
-    if bus == BUS {
-        return spec;
-    }
-    let t = &mut spec.memory.dram.timing;
-    let (old, new) = (t.tck.0, 2_000_000 / u64::from(bus));
-    t.tck = Picos(new);
-    let slower = |cycles: u32| (u64::from(cycles) * old).div_ceil(new) as u32;
-    for cycles in [
-        &mut t.cl,
-        &mut t.cwl,
-        &mut t.rcd,
-        &mut t.rp,
-        &mut t.ras,
-        &mut t.rrd,
-        &mut t.faw,
-        &mut t.wr,
-        &mut t.wtr,
-        &mut t.rtp,
-        &mut t.rfc,
-        &mut t.refi,
-    ] {
-        *cycles = slower(*cycles).max(1);
-    }
-    t.rc = slower(t.rc).max(t.ras + t.rp);
-    spec
-}
-
 #[cfg(test)]
 mod tests {
-    use piebald_hw::{Machine, Options, presets};
 
     use super::*;
 
@@ -123,25 +87,6 @@ mod tests {
             };
             let colors = if policy == Policy::CacheOnly { 128 } else { 32 };
             assert_eq!(managed.map.colors(), colors, "{policy}");
-        }
-    }
-
-    #[test]
-    fn a_slower_bus_has_the_same_latencies_in_nanoseconds() {
-        let spec = presets::load("i7-860").expect("the machine");
-        let nanos = |s: &MachineSpec, cycles: u32| u64::from(cycles) * s.memory.dram.timing.tck.0;
-        for bus in [1066, 800] {
-            let slow = with_bus(&spec, bus);
-            let (a, b) = (&spec.memory.dram.timing, &slow.memory.dram.timing);
-            assert_eq!(b.tck.0, 2_000_000 / u64::from(bus));
-            for (a, b) in [(a.rcd, b.rcd), (a.cl, b.cl), (a.rc, b.rc)] {
-                let (a, b) = (nanos(&spec, a), nanos(&slow, b));
-                assert!(
-                    b >= a && b < a + 2 * slow.memory.dram.timing.tck.0,
-                    "{a} {b}"
-                );
-            }
-            assert!(Machine::new(&slow, &Options::default()).is_ok());
         }
     }
 }
