@@ -52,7 +52,10 @@ id = "X-1"
 title = "one"
 kind = "given"
 experiment = ["mixes", "alone"]
-value = [{ each = ["mix"], name = "mix {mix} of {mix.size}", is = 'sum(mix.member: relative)[policy = "stock"]' }]
+value = [
+    { each = ["mix"], name = "mix {mix} of {mix.size}", is = 'sum(mix.member: relative)[policy = "stock"]' },
+    { name = "lines", is = 'memory_reads[experiment = "alone", one = "a", program = "a", run = "alone", policy = "stock"]' },
+]
 [[row.table]]
 title = "Speeds"
 each = ["mix", "mix.member"]
@@ -62,6 +65,16 @@ column = [
     { name = "program", text = "{member}" },
     { each = ["way"], name = "{way}", text = "{relative[policy = way].mean:.2}" },
 ]
+[[figure]]
+rows = ["X-1"]
+experiment = "alone"
+name = "f"
+text = "t"
+x = "x"
+y = "y"
+panel = { title = "" }
+over = "one"
+curve = [{ each = ["way"], name = "by {way}", when = 'one.class == "x"', is = 'time_ps[program = one, run = "alone", policy = way]' }]
 "#;
 
 fn programs() -> String {
@@ -123,8 +136,13 @@ fn speeds_of_mixes_are_against_programs_alone_and_tables_have_a_line_for_each() 
     let found = paper.reproduce(&options(true), hooks(None)).expect("rows");
     let row = &found.targets[0];
     let names: Vec<&str> = row.values.iter().map(|v| v.name.as_str()).collect();
-    assert_eq!(names, ["mix 3 of 3", "mix 0 of 2"]);
-    for value in &row.values {
+    assert_eq!(names, ["mix 3 of 3", "mix 0 of 2", "lines"]);
+    // 64 KiB are read once from memory, if at all.
+    assert!(row.values[2].measured.is_some_and(|lines| lines >= 0.0));
+    let curves = &found.figures[0].panels[0].curves;
+    let curves: Vec<_> = (curves.iter().map(|c| (c.name.as_str(), c.points.len()))).collect();
+    assert_eq!(curves, [("by stock", 3), ("by random", 3)]);
+    for value in &row.values[..2] {
         let speed = value.measured.unwrap_or(f64::NAN);
         assert!(speed > 0.5 && speed < 3.5, "{value:?}");
     }

@@ -200,4 +200,29 @@ mod tests {
         crate::paper::tests::every_row_has_one_stage(System::Hvr, STAGES, &paper.ids());
         assert_eq!(paper.title(), System::Hvr.title());
     }
+
+    #[test]
+    fn rows_of_both_kinds_are_given_in_their_order() {
+        let options = Options {
+            inputs: "/nowhere".into(),
+            quick: true,
+            budget_refs: Some(1000),
+            only: ["H-20", "H-8"].map(str::to_owned).to_vec(),
+            ..Options::default()
+        };
+        let record = |_: &crate::Wanted<'_>, _: &std::path::Path| Err(String::new());
+        let hooks = Hooks {
+            stop: None,
+            progress: None,
+            record: &record,
+            store: None,
+        };
+        let found = reproduce(&options, hooks).unwrap_or_else(|e| panic!("{e}"));
+        let ids: Vec<&str> = found.targets.iter().map(|t| t.id.as_str()).collect();
+        assert_eq!(ids, ["H-8", "H-20"]);
+        for target in &found.targets {
+            let why = target.why.as_deref().unwrap_or_default();
+            assert!(why.contains("stand-ins.sh hvr"), "{}: {why}", target.id);
+        }
+    }
 }
